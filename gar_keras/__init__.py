@@ -1,0 +1,34 @@
+"""GAR: graph-based activity regularization for semi-supervised learning."""
+
+import importlib
+
+# Loaded on first use, so that a script can choose Keras' backend before.
+_EXPORTS = {
+    "GraphActivityRegularization": "layers",
+    "GraphActivityRegularizer": "regularizers",
+    "affinity": "regularizers",
+    "attach": "models",
+    "balance": "regularizers",
+    "cnn6": "models",
+    "cnn9": "models",
+    "error_rate": "callbacks",
+    "pretrain": "training",
+    "rectify": "regularizers",
+    "regularize": "training",
+    "sgd": "training",
+    "without_dropout": "models",
+}
+
+__all__ = sorted(_EXPORTS)
+__version__ = "0.1.0"
+
+
+def __getattr__(name):
+    if name in _EXPORTS:
+        module = importlib.import_module(f"gar_keras.{_EXPORTS[name]}")
+        return getattr(module, name)
+    raise AttributeError(f"module 'gar_keras' has no attribute {name!r}")
+
+
+def __dir__():
+    return [*globals(), *__all__]

@@ -1,0 +1,258 @@
+"""What differs between Keras' backends, and nothing else.
+
+On TensorFlow the batches of an epoch are made by a `tf.data` graph, and `fit`
+runs many steps in one call of a compiled function. The other backends get the
+same batches, bit for bit, from NumPy.
+"""
+
+import functools
+from pathlib import Path
+import platform
+
+import keras
+from keras import ops
+import numpy as np
+
+from gar_keras.checks import is_source
+
+# Steps for which images are fetched at once from a source outside memory.
+SOURCE_CHUNK = 40
+
+
+def name():
+    """Name of the backend in use: `"tensorflow"`, `"jax"` or `"torch"`."""
+    return keras.backend.backend()
+
+
+def make_batches(
+    plan, images, guides=None, labels=None, first_epoch=1, passes=1
+):
+    """What `fit` draws its batches from, on the backend in use.
+
+    Args:
+        plan: `BatchPlan` over `images` and `guides`.
+        images: Array `(m, ...)` or image source.
+        guides: Array of the images that are put behind the others in each
+            batch (X_L in stage 2), or `None`.
+        labels: Class indices `(m,)` of `images`, or `None`.
+        first_epoch: Number of the epoch of the plan to begin with, from 1.
+        passes: Epochs of the plan that make up one epoch of `fit`.
+
+    Returns:
+        A `tf.data.Dataset` without end, or a `keras.utils.PyDataset` of
+        `passes * plan.steps` batches, of `x` or of `(x, y)`.
+    """
+    if name() == "tensorflow":
+        return _graph_batches(plan, images, guides, labels, first_epoch)
+    return _ArrayBatches(plan, images, guides, labels, first_epoch, passes)
+
+
+def compile_options(steps):
+    """Arguments of `compile` that make `fit` fast on this backend and device.
+
+    Args:
+        steps: Steps of one `fit` epoch. Many run in one call where the
+            backend can loop by itself.
+    """
+    if name() != "tensorflow":
+        return {}
+    # XLA makes the convolutions several times slower on a CPU.
+    jit_compile = "auto" if device_kind() == "gpu" else False
+    # A divisor: the pipeline has no end that would stop the last call.
+    return {
+        "jit_compile": jit_compile,
+        "steps_per_execution": largest_divisor(steps, 100),
+    }
+
+
+def largest_divisor(number, limit):
+    """The largest divisor of `number` that is at most `limit`.
+
+    Example:
+
+    >>> largest_divisor(536, 100)
+    67
+    """
+    return next(d for d in range(limit, 0, -1) if number % d == 0)
+
+
+@functools.cache
+def device_kind():
+    """`"gpu"` if the backend sees one, else `"cpu"`."""
+    if name() == "tensorflow":
+        import tensorflow as tf
+
+        return "gpu" if tf.config.list_physical_devices("GPU") else "cpu"
+    if name() == "jax":
+        import jax
+
+        return "gpu" if jax.default_backend() in ("gpu", "cuda") else "cpu"
+    import torch
+
+    return "gpu" if torch.cuda.is_available() else "cpu"
+
+
+def device_name():
+    """The device by its maker's name, e.g. the model of the processor."""
+    if device_kind() == "cpu":
+        return processor()["model"]
+    if name() == "jax":
+        import jax
+
+        return jax.devices()[0].device_kind
+    import tensorflow as tf
+
+    gpu = tf.config.list_physical_devices("GPU")[0]
+    details = tf.config.experimental.get_device_details(gpu)
+    return details.get("device_name", "GPU")
+
+
+def backend_version():
+    """Version of the backend's package."""
+    import importlib
+
+    return importlib.import_module(name()).__version__
+
+
+@functools.cache
+def processor():
+    """Model and instruction sets of the processor, as far as the OS tells."""
+    try:
+        text = Path("/proc/cpuinfo").read_text()
+    except OSError:
+        return {"model": platform.processor() or "unknown", "flags": ()}
+    fields = {}
+    for line in text.splitlines():
+        key, _, value = line.partition(":")
+        fields.setdefault(key.strip(), value.strip())
+    return {
+        "model": fields.get("model name", "unknown"),
+        "flags": tuple(fields.get("flags", "").split()),
+    }
+
+
+def fast_precision():
+    """`"bfloat16"` where the hardware computes in it, else `"float32"`.
+
+    On a CPU only TensorFlow's kernels are known to gain by it.
+    """
+    if device_kind() == "gpu":
+        return "bfloat16"
+    units = {"amx_bf16", "avx512_bf16"} & set(processor()["flags"])
+    return "bfloat16" if units and name() == "tensorflow" else "float32"
+
+
+class StepMean(keras.metrics.Mean):
+    """Mean, over the steps, of a scalar that a layer computes in `call`.
+
+    Keras' other metrics are updated outside of `call`. On TensorFlow that
+    makes no difference. On JAX a layer cannot touch the variables of a metric
+    while the loss is differentiated: the value has to wait until the metrics
+    of the step are gathered, which is when Keras asks for `result`.
+    """
+
+    def record(self, value):
+        """Takes one step's value. Called in the layer's `call`."""
+        if name() == "jax":
+            self._waiting = ops.stop_gradient(value)
+        else:
+            self.update_state(ops.stop_gradient(value))
+
+    def result(self):
+        waiting = getattr(self, "_waiting", None)
+        if waiting is not None and _in_stateless_scope():
+            self._waiting = None
+            self.update_state(waiting)
+        return super().result()
+
+
+def _in_stateless_scope():
+    from keras.src.backend.common import stateless_scope
+
+    return stateless_scope.in_stateless_scope()
+
+
+def _graph_batches(plan, images, guides, labels, first_epoch):
+    import tensorflow as tf
+
+    full = plan.per_epoch // plan.batch
+    cut = full * plan.batch
+
+    def indices(epoch):
+        order, chosen = tf.numpy_function(
+            plan.epoch, [epoch], (tf.int64, tf.int64), stateful=False
+        )
+        order = tf.ensure_shape(order, (plan.per_epoch,))
+        chosen = tf.ensure_shape(chosen, (plan.steps, plan.guides_per_batch))
+        rows = tf.reshape(order[:cut], (full, plan.batch))
+        batches = fetch_all(rows, chosen[:full])
+        if full == plan.steps:
+            return batches
+        # One more, shorter batch with what is left.
+        return batches.concatenate(fetch_all(order[None, cut:], chosen[full:]))
+
+    def fetch_all(rows, chosen):
+        data = tf.data.Dataset.from_tensor_slices((rows, chosen))
+        if is_source(images):
+            return data.batch(SOURCE_CHUNK).map(take_chunk).unbatch()
+        return data.map(gather)
+
+    # Captured tensors, not constants of the graph, which must stay below 2 GB.
+    resident = None if is_source(images) else tf.convert_to_tensor(images)
+    guide_images = None if guides is None else tf.convert_to_tensor(guides)
+    targets = None if labels is None else tf.convert_to_tensor(labels)
+
+    def gather(row, chosen):
+        x = tf.gather(resident, row)
+        if guides is not None:
+            x = tf.concat([x, tf.gather(guide_images, chosen)], axis=0)
+        return x if labels is None else (x, tf.gather(targets, row))
+
+    def take_chunk(rows, chosen):
+        x = tf.numpy_function(
+            images.take, [tf.reshape(rows, [-1])], images.dtype, stateful=False
+        )
+        x = tf.reshape(x, (-1, rows.shape[1], *images.shape[1:]))
+        if guides is not None:
+            x = tf.concat([x, tf.gather(guide_images, chosen)], axis=1)
+        return x if labels is None else (x, tf.gather(targets, rows))
+
+    epochs = tf.data.Dataset.counter(start=first_epoch)
+    options = tf.data.Options()
+    options.deterministic = True
+    # Making batches is light: leave the cores to the network.
+    options.threading.private_threadpool_size = 1
+    options.autotune.enabled = False
+    batches = epochs.flat_map(indices).prefetch(2 * SOURCE_CHUNK)
+    return batches.with_options(options)
+
+
+class _ArrayBatches(keras.utils.PyDataset):
+    """The same batches from NumPy, for backends without a pipeline."""
+
+    def __init__(self, plan, images, guides, labels, first_epoch, passes):
+        super().__init__()
+        self.plan = plan
+        self.images = images
+        self.guides = guides
+        self.labels = labels
+        self.passes = passes
+        self.first_epoch = first_epoch
+        # One epoch's indices are kept, for the steps that come next.
+        self._epoch = functools.lru_cache(maxsize=1)(plan.epoch)
+
+    def __len__(self):
+        return self.passes * self.plan.steps
+
+    def __getitem__(self, index):
+        done, step = divmod(index, self.plan.steps)
+        order, chosen = self._epoch(self.first_epoch + done)
+        row = order[step * self.plan.batch : (step + 1) * self.plan.batch]
+        in_memory = not is_source(self.images)
+        x = self.images[row] if in_memory else self.images.take(row)
+        if self.guides is not None:
+            x = np.concatenate([x, self.guides[chosen[step]]])
+        return x if self.labels is None else (x, self.labels[row])
+
+    def on_epoch_end(self):
+        self.first_epoch += self.passes

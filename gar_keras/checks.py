@@ -1,0 +1,106 @@
+"""Checks of arguments, each with one message that says what to do."""
+
+import operator
+
+import numpy as np
+
+
+def check_count(name, value, *, least, most=None):
+    """Returns `value` as an int, or raises if it is none from least to most.
+
+    Example:
+
+    >>> check_count("epochs", 3, least=1)
+    3
+    """
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = None
+    too_small = number is not None and number < least
+    too_large = number is not None and most is not None and number > most
+    if number is None or isinstance(value, bool) or too_small or too_large:
+        limits = f"of at least {least}"
+        if most is not None:
+            limits = f"from {least} to {most}"
+        raise ValueError(
+            f"{name} must be an integer {limits}. Received: {name}={value!r}"
+        )
+    return number
+
+
+def check_choice(name, value, allowed):
+    """Raises unless `value` is one of the allowed ones."""
+    if value not in allowed:
+        raise ValueError(
+            f"{name} must be one of {', '.join(map(str, allowed))}. "
+            f"Received: {name}={value!r}"
+        )
+
+
+def check_images(name, x, like=None):
+    """Raises unless `x` can be batches of a network's input.
+
+    Args:
+        name: Name of the argument, for the message.
+        x: Array `(m, ...)`, or an image source with `shape`, `dtype` and
+            `take(indices)`.
+        like: `(name, x)` of another argument, whose images must be of the
+            same shape and dtype.
+    """
+    if not (is_source(x) or isinstance(x, np.ndarray)):
+        raise ValueError(
+            f"{name} must be a NumPy array, or an image source with shape, "
+            f"dtype and take(indices). Received: {name} of type "
+            f"{type(x).__name__}. Convert it with np.asarray."
+        )
+    if len(x.shape) < 2 or not len(x):
+        raise ValueError(
+            f"{name} must hold at least one example, (m, ...). Received: "
+            f"shape={tuple(x.shape)}"
+        )
+    if isinstance(x, np.ndarray):
+        if not (np.issubdtype(x.dtype, np.number)) or x.dtype.kind == "c":
+            raise ValueError(
+                f"{name} must be an array of real numbers. Received: "
+                f"dtype={x.dtype}"
+            )
+        if x.dtype.kind == "f" and not np.isfinite(x).all():
+            raise ValueError(
+                f"{name} must be finite, but "
+                f"{np.count_nonzero(~np.isfinite(x))} of its values are NaN "
+                "or infinite. Remove or replace them."
+            )
+    if like is None:
+        return
+    other_name, other = like
+    mine, its = (x.shape[1:], x.dtype), (other.shape[1:], other.dtype)
+    if mine != its:
+        raise ValueError(
+            f"{name} and {other_name} must hold images of the same shape and "
+            f"dtype. Received: {mine[0]} {mine[1]} and {its[0]} {its[1]}"
+        )
+
+
+def check_labels(name, y, num_images):
+    """Returns `y` as int64 class indices `(num_images,)`, or raises."""
+    y = np.asarray(y)
+    if y.ndim == 2 and y.shape[1] == 1:
+        y = y[:, 0]
+    whole = y.dtype.kind in "iu"
+    if y.shape != (num_images,) or not whole:
+        raise ValueError(
+            f"{name} must be integer class indices, one for each of the "
+            f"{num_images} images. Received: dtype={y.dtype}, "
+            f"shape={y.shape}. Turn one-hot rows into indices with argmax."
+        )
+    if y.min() < 0:
+        raise ValueError(
+            f"{name} must not be negative. Received: least label={y.min()}"
+        )
+    return y.astype("int64")
+
+
+def is_source(x):
+    """Whether `x` is an image source: random access, but not in memory."""
+    return hasattr(x, "take") and not isinstance(x, np.ndarray)

@@ -1,0 +1,89 @@
+"""Which training images keep their labels (X_L), and which validate."""
+
+from dataclasses import dataclass
+import hashlib
+
+import numpy as np
+
+from gar_keras.checks import check_count
+
+
+@dataclass(frozen=True)
+class Split:
+    """Indices into the training set.
+
+    Attributes:
+        labeled: Indices of X_L, `m_L` of them, the same number in each class.
+        validation: Indices of the validation images, disjoint from `labeled`.
+    """
+
+    labeled: np.ndarray
+    validation: np.ndarray
+
+    def fingerprint(self):
+        """SHA-256 over both index arrays, to compare splits between records."""
+        digest = hashlib.sha256()
+        for part in (self.labeled, self.validation):
+            digest.update(np.ascontiguousarray(part, "<i8").tobytes())
+            digest.update(b"|")
+        return digest.hexdigest()
+
+
+def make_split(y_train, num_labeled, seed, num_validation=1000):
+    """Draws the labelled and the validation images (paper, section 4).
+
+    The labelled images are drawn at random, evenly over the classes; the
+    validation images at random from the rest. Both depend on `seed` alone.
+
+    Args:
+        y_train: Class indices of the training set, `(m,)`.
+        num_labeled: m_L. A multiple of the number of classes.
+        seed: Non-negative integer.
+        num_validation: Number of validation images.
+
+    Returns:
+        A `Split`.
+
+    Raises:
+        ValueError: if the numbers cannot be drawn from `y_train`.
+
+    Example:
+
+    >>> split = make_split(np.arange(100) % 10, 20, seed=0, num_validation=5)
+    >>> sorted(np.bincount(split.labeled % 10))[0]
+    np.int64(2)
+    """
+    num_labeled = check_count("num_labeled", num_labeled, least=1)
+    num_validation = check_count("num_validation", num_validation, least=0)
+    seed = check_count("seed", seed, least=0)
+    classes, sizes = np.unique(y_train, return_counts=True)
+    n = len(classes)
+    if num_labeled % n:
+        raise ValueError(
+            f"num_labeled must be a multiple of the {n} classes, since labels "
+            f"are even over the classes. Received: num_labeled={num_labeled}"
+        )
+    per_class = num_labeled // n
+    if per_class > sizes.min():
+        raise ValueError(
+            f"num_labeled={num_labeled} asks for {per_class} images of each "
+            f"class, but class {classes[sizes.argmin()]} holds {sizes.min()}."
+            f" Ask for at most {n * sizes.min()}."
+        )
+    rest = len(y_train) - num_labeled
+    if num_validation > rest:
+        raise ValueError(
+            f"num_validation must be at most {rest}, the training images that "
+            f"are not labelled. Received: num_validation={num_validation}"
+        )
+    rng = np.random.default_rng([seed, num_labeled])
+    labeled = np.concatenate(
+        [
+            rng.choice(np.flatnonzero(y_train == c), per_class, replace=False)
+            for c in classes
+        ]
+    )
+    others = np.setdiff1d(np.arange(len(y_train)), labeled)
+    validation = rng.choice(others, num_validation, replace=False)
+    return Split(rng.permutation(labeled), validation)
+

@@ -1,0 +1,72 @@
+"""The state of an unfinished run, so that a killed one goes on exactly."""
+
+import json
+from pathlib import Path
+import zipfile
+
+import keras
+import numpy as np
+
+from gar_keras.experiments.records import write_atomically
+
+
+class Checkpoint:
+    """One file with a run's curves and every variable it depends on.
+
+    Args:
+        path: Path of the file.
+    """
+
+    def __init__(self, path):
+        self.path = Path(path)
+
+    def save(self, progress, **variables):
+        """Writes the state, whole or not at all.
+
+        Args:
+            progress: Dict of what `json` can hold.
+            **variables: Lists of Keras variables or arrays, by name.
+        """
+        arrays = {
+            f"{name}/{i}": keras.ops.convert_to_numpy(value)
+            for name, values in variables.items()
+            for i, value in enumerate(values)
+        }
+        text = np.array(json.dumps(progress))
+        write_atomically(
+            self.path,
+            lambda file: np.savez(file, progress=text, **arrays),
+            mode="wb",
+        )
+
+    def load(self):
+        """The saved `(progress, variables)`, or `None` if there is no state.
+
+        A file that cannot be read counts as none: the run starts afresh.
+        """
+        try:
+            with np.load(self.path) as archive:
+                arrays = {key: archive[key] for key in archive.files}
+        except (OSError, ValueError, EOFError, zipfile.BadZipFile):
+            return None
+        progress = json.loads(str(arrays.pop("progress")))
+        variables = {}
+        for key, value in arrays.items():
+            variables.setdefault(key.split("/")[0], []).append(value)
+        return progress, variables
+
+    def delete(self):
+        """Removes the file, if it is there."""
+        self.path.unlink(missing_ok=True)
+
+
+def assign(variables, values):
+    """Gives each variable its saved value."""
+    if len(variables) != len(values):
+        raise ValueError(
+            f"The saved state has {len(values)} variables, but the run has "
+            f"{len(variables)}: it comes from another version. Delete the "
+            "folder .checkpoints in the results folder to start afresh."
+        )
+    for variable, value in zip(variables, values, strict=True):
+        variable.assign(value)

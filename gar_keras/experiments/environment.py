@@ -1,0 +1,51 @@
+"""What a run ran on, for its record."""
+
+from importlib import metadata
+import os
+from pathlib import Path
+import platform
+import subprocess
+
+import keras
+import numpy as np
+
+from gar_keras import backend
+
+
+def describe():
+    """Versions, device and git revision, as a dict for a record."""
+    return {
+        "gar_keras": metadata.version("gar_keras"),
+        "git_revision": _git_revision(),
+        "python": platform.python_version(),
+        "keras": keras.__version__,
+        "backend": backend.name(),
+        "backend_version": backend.backend_version(),
+        "numpy": np.__version__,
+        "system": f"{platform.system()} {platform.machine()}",
+        "device_kind": backend.device_kind(),
+        "device": backend.device_name(),
+        "processor": backend.processor()["model"],
+        "cores": os.cpu_count(),
+    }
+
+
+def _git_revision():
+    """Commit of the source tree, `+changes` behind it if it was edited."""
+    package = Path(__file__).resolve().parents[1]
+    commit = _git(package, "rev-parse", "HEAD")
+    if commit is None:
+        return None
+    edited = _git(package, "status", "--porcelain", "--", str(package))
+    return commit + ("+changes" if edited else "")
+
+
+def _git(folder, *arguments):
+    try:
+        answer = subprocess.run(
+            ["git", "-C", str(folder), *arguments],
+            capture_output=True, text=True, check=True, timeout=10,
+        )  # fmt: skip
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return answer.stdout.strip()

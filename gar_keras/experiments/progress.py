@@ -1,0 +1,70 @@
+"""How far a run has come: a bar in a terminal, lines in a file."""
+
+from rich.console import Console
+from rich.progress import BarColumn
+from rich.progress import Progress
+from rich.progress import TextColumn
+from rich.progress import TimeRemainingColumn
+
+TERMS = ("loss", "affinity", "balance")
+ERRORS = ("val_error", "test_error")
+
+
+class Reporter:
+    """Shows the progress of one run.
+
+    In a terminal, a bar with the time that remains in the stage and the terms
+    of the loss, batch by batch. In a terminal and in a file alike, a line for
+    each epoch.
+
+    Args:
+        name: Name of the run.
+        console: A `rich` console. Standard output by default.
+    """
+
+    def __init__(self, name, console=None):
+        self.name = name
+        self.console = console or Console(highlight=False, soft_wrap=True)
+        self._bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.fields[terms]}"),
+            TimeRemainingColumn(),
+            console=self.console,
+            transient=True,
+            disable=not self.console.is_terminal,
+        )
+        self._tasks = {}
+
+    def __enter__(self):
+        self._bar.start()
+        return self
+
+    def __exit__(self, *_):
+        self._bar.stop()
+
+    def step(self, stage, done, total, logs):
+        """After some steps: `done` epochs of `total`, with the terms so far."""
+        if stage not in self._tasks:
+            self._tasks[stage] = self._bar.add_task(
+                f"{self.name} {stage}", total=total, terms=""
+            )
+        self._bar.update(
+            self._tasks[stage], completed=done, terms=_text(logs, TERMS)
+        )
+
+    def epoch(self, stage, row, total):
+        """After an epoch: the newest row of the stage's curve."""
+        self.console.print(
+            f"{self.name} {stage} {row['epoch']}/{total}  "
+            f"{_text(row, TERMS)}  {_percent(row, ERRORS)}  "
+            f"{row['seconds']:.1f} s"
+        )
+
+
+def _text(row, names):
+    return "  ".join(f"{n} {row[n]:.4g}" for n in names if n in row)
+
+
+def _percent(row, names):
+    return "  ".join(f"{n} {100 * row[n]:.2f} %" for n in names if n in row)

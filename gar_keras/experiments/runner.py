@@ -1,0 +1,339 @@
+"""One run: an experiment with a seed, from data to record."""
+
+from dataclasses import asdict
+import math
+from pathlib import Path
+import time
+
+import filelock
+import keras
+
+from gar_keras import datasets
+from gar_keras.callbacks import ErrorRate
+from gar_keras.callbacks import TimeLimit
+from gar_keras.experiments import environment
+from gar_keras.experiments import records
+from gar_keras.experiments.checkpoint import Checkpoint
+from gar_keras.experiments.checkpoint import assign
+from gar_keras.layers import GraphActivityRegularization
+from gar_keras.layers import PerImageStandardization
+from gar_keras.models import cnn6
+from gar_keras.models import cnn9
+from gar_keras.training import pretrain
+from gar_keras.training import regularize
+from gar_keras.training import sgd
+
+STAGES = ("pretraining", "regularization")
+
+
+class OutOfTime(Exception):
+    """The time limit came before the end of a run, which can be resumed."""
+
+
+def run(
+    experiment,
+    seed,
+    results,
+    *,
+    deadline=math.inf,
+    reporter=None,
+    data_dir=None,
+    model_path=None,
+    callbacks=(),
+):
+    """Runs an experiment with one seed and writes its record.
+
+    A finished run is not run again. An unfinished one, whether it was killed
+    or out of time, goes on after its last finished epoch and ends with the
+    numbers of an unbroken run.
+
+    Args:
+        experiment: An `Experiment`.
+        seed: Decides the split, the initial weights, dropout and the batches.
+        results: Folder of the records.
+        deadline: `time.monotonic()` at which the run must have stopped.
+        reporter: A `progress.Reporter`, or `None`.
+        data_dir: Folder of the data files.
+        model_path: Where to save the model of the validation-chosen epoch, as
+            a `.keras` file, or `None`.
+        callbacks: Keras callbacks for stage 2.
+
+    Returns:
+        The record, or `None` if another process is running this run.
+
+    Raises:
+        OutOfTime: if the deadline came first.
+    """
+    path = Path(results) / experiment.file_name(seed)
+    if path.exists():
+        return records.read(path)
+    folder = Path(results) / ".checkpoints"
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        # The system lifts the lock when its holder dies, however it dies.
+        with filelock.FileLock(folder / f"{path.stem}.lock", timeout=0):
+            if path.exists():
+                return records.read(path)
+            checkpoint = Checkpoint(folder / f"{path.stem}.npz")
+            job = _Run(experiment, seed, checkpoint, data_dir, reporter)
+            record = job.execute(deadline, callbacks)
+            if model_path is not None:
+                job.save_best(model_path)
+            records.write(path, record)
+            checkpoint.delete()
+            return record
+    except filelock.Timeout:
+        return None
+
+
+def build_model(experiment, input_shape, num_classes):
+    """The network of an experiment, with new weights."""
+    preprocessing = {
+        "rescale": lambda: keras.layers.Rescaling(1 / 255, dtype="float32"),
+        "standardize": lambda: PerImageStandardization(dtype="float32"),
+        "none": lambda: None,
+    }[experiment.preprocessing]()
+    dtype = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
+    options = {
+        "preprocessing": preprocessing,
+        "dtype": dtype[experiment.precision],
+    }
+    if experiment.network == "cnn6":
+        return cnn6(input_shape, num_classes, **options)
+    return cnn9(input_shape, num_classes, experiment.filters, **options)
+
+
+class _Run:
+    """The state of one run, on its way from epoch to epoch."""
+
+    def __init__(self, experiment, seed, checkpoint, data_dir, reporter):
+        self.experiment = experiment
+        self.seed = seed
+        self.checkpoint = checkpoint
+        self.reporter = reporter
+        self.data = datasets.load(experiment.dataset, data_dir)
+        self.split = datasets.make_split(
+            self.data.y_train,
+            experiment.num_labeled,
+            seed,
+            experiment.num_validation,
+        )
+        keras.utils.set_random_seed(seed)
+        self.model = build_model(
+            experiment, self.data.x_train.shape[1:], self.data.num_classes
+        )
+        validation = self.split.validation
+        self.errors = ErrorRate(
+            val_error=(
+                self.data.x_train[validation], self.data.y_train[validation]
+            ),
+            test_error=(self.data.x_test, self.data.y_test),
+        )  # fmt: skip
+        self.best_weights = []
+        self.progress = {
+            stage: {"seconds": 0.0, "curve": {}} for stage in STAGES
+        }
+        self.progress["evaluation_seconds"] = 0.0
+
+    def execute(self, deadline, callbacks):
+        """Runs what is not done yet and returns the record."""
+        if time.monotonic() >= deadline:
+            raise OutOfTime
+        saved = self.checkpoint.load()
+        if saved:
+            self.progress, variables = saved
+            assign(self.model.variables, variables["model"])
+            self.best_weights = variables.get("best", [])
+        moments = variables["optimizer"] if saved else None
+        if not self.progress["regularization"]["curve"]:
+            self._pretrain(moments, deadline)
+            moments = None
+        self._regularize(moments, deadline, callbacks)
+        return self._record()
+
+    def save_best(self, path):
+        """Saves the model with the weights of the validation-chosen epoch."""
+        self.model.set_weights(self.best_weights)
+        self.model.save(path)
+
+    def _pretrain(self, moments, deadline):
+        e = self.experiment
+        done = _last(self.progress["pretraining"]["curve"].get("epoch"))
+        if done < e.pretrain_epochs:
+            optimizer = self._optimizer(moments)
+            passes = self._passes()
+            pretrain(
+                self.model,
+                self._x_labeled(),
+                self.data.y_train[self.split.labeled],
+                epochs=e.pretrain_epochs,
+                report_every=passes,
+                batch_size=e.batch_size,
+                optimizer=optimizer,
+                initial_epoch=done,
+                seed=self.seed,
+                callbacks=self._keepers("pretraining", passes, deadline),
+                verbose=0,
+            )
+            self._stop_if_unfinished("pretraining", e.pretrain_epochs)
+        # Epoch 0 of stage 2 is the end of stage 1.
+        curve = self.progress["pretraining"]["curve"]
+        self.progress["regularization"]["curve"] = {
+            "epoch": [0],
+            "val_error": curve["val_error"][-1:],
+            "test_error": curve["test_error"][-1:],
+        }
+
+    def _regularize(self, moments, deadline, callbacks):
+        e = self.experiment
+        done = _last(self.progress["regularization"]["curve"]["epoch"])
+        if done == e.epochs:
+            return
+        regularize(
+            self.model,
+            self._x_labeled(),
+            self.data.x_train,
+            layer=GraphActivityRegularization(
+                e.affinity, e.balance, e.frobenius, e.frobenius_of
+            ),
+            epochs=e.epochs,
+            labeled_per_batch=e.labeled_per_batch,
+            unlabeled_per_batch=e.unlabeled_per_batch,
+            images_per_epoch=e.images_per_epoch,
+            optimizer=self._optimizer(moments),
+            initial_epoch=done,
+            seed=self.seed,
+            callbacks=[
+                *self._keepers("regularization", 1, deadline), *callbacks
+            ],
+            verbose=0,
+        )  # fmt: skip
+        self._stop_if_unfinished("regularization", e.epochs)
+
+    def _keepers(self, stage, passes, deadline):
+        return [_Keeper(self, stage, passes), _Deadline(deadline)]
+
+    def _optimizer(self, moments):
+        e = self.experiment
+        optimizer = sgd(e.learning_rate, e.momentum, e.decay)
+        optimizer.build(self.model.trainable_variables)
+        if moments is not None:
+            assign(optimizer.variables, moments)
+        return optimizer
+
+    def _passes(self):
+        from gar_keras.backend import largest_divisor
+
+        return largest_divisor(self.experiment.pretrain_epochs, 100)
+
+    def _x_labeled(self):
+        return self.data.x_train[self.split.labeled]
+
+    def _stop_if_unfinished(self, stage, epochs):
+        if _last(self.progress[stage]["curve"].get("epoch")) < epochs:
+            raise OutOfTime
+
+    def _record(self):
+        curve = self.progress["regularization"]["curve"]
+        # Stage 2's own epochs compete; of equals, the first is taken.
+        chosen = min(curve["epoch"][1:], key=lambda i: curve["val_error"][i])
+        return {
+            "format": records.FORMAT,
+            "experiment": asdict(self.experiment),
+            "cell": self.experiment.cell,
+            "fingerprint": self.experiment.fingerprint(),
+            "seed": self.seed,
+            "data": {"title": self.data.title, "source": self.data.source},
+            "split": {
+                "labeled": self.split.labeled.tolist(),
+                "fingerprint": self.split.fingerprint(),
+            },
+            "environment": environment.describe(),
+            **self.progress,
+            "result": {
+                "baseline_error": curve["test_error"][0],
+                "chosen_epoch": chosen,
+                "chosen_error": curve["test_error"][chosen],
+                "last_epoch": curve["epoch"][-1],
+                "last_error": curve["test_error"][-1],
+            },
+        }
+
+
+class _Keeper(keras.callbacks.Callback):
+    """Measures, notes, saves and reports each epoch of a stage."""
+
+    def __init__(self, job, stage, passes):
+        super().__init__()
+        self.job = job
+        self.stage = stage
+        self.passes = passes
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self.epoch = epoch
+        self.start = time.perf_counter()
+
+    def on_train_batch_end(self, batch, logs=None):
+        if self.job.reporter is not None:
+            part = (batch + 1) / self.params["steps"]
+            done = (self.epoch + part) * self.passes
+            self.job.reporter.step(self.stage, done, self._total(), logs)
+
+    def on_epoch_end(self, epoch, logs=None):
+        job = self.job
+        seconds = time.perf_counter() - self.start
+        before = job.errors.seconds
+        errors = job.errors.measure(self.model)
+        progress = job.progress[self.stage]
+        progress["seconds"] += seconds
+        job.progress["evaluation_seconds"] += job.errors.seconds - before
+        self._note((epoch + 1) * self.passes, errors, logs, seconds)
+        if self.stage == "regularization":
+            self._keep_best(progress["curve"]["val_error"][1:])
+        job.checkpoint.save(
+            job.progress,
+            model=job.model.variables,
+            optimizer=self.model.optimizer.variables,
+            best=job.best_weights,
+        )
+        if job.reporter is not None:
+            curve = progress["curve"]
+            latest = {name: values[-1] for name, values in curve.items()}
+            job.reporter.epoch(self.stage, latest, self._total())
+
+    def _total(self):
+        return self.params["epochs"] * self.passes
+
+    def _note(self, epoch, errors, logs, seconds):
+        row = {"epoch": epoch, **errors, **logs, "seconds": round(seconds, 3)}
+        curve = self.job.progress[self.stage]["curve"]
+        missing = max(map(len, curve.values()), default=0)
+        for name, value in row.items():
+            # Epoch 0 has errors alone.
+            curve.setdefault(name, [None] * missing).append(value)
+
+    def _keep_best(self, val_errors):
+        if val_errors[-1] < min(val_errors[:-1], default=math.inf):
+            self.job.best_weights = self.job.model.get_weights()
+
+
+class _Deadline(TimeLimit):
+    """Stops a run at the deadline, in the middle of an epoch if need be.
+
+    The part of the epoch that was done is lost, and is done again later.
+    """
+
+    def on_train_begin(self, logs=None):
+        self._last = time.monotonic()
+        self._slowest = 0.0
+
+    def on_train_batch_end(self, batch, logs=None):
+        now = time.monotonic()
+        self._slowest = max(self._slowest, now - self._last)
+        self._last = now
+        if now + self._slowest > self.deadline:
+            raise OutOfTime
+
+
+def _last(values):
+    return values[-1] if values else 0

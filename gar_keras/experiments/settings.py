@@ -1,0 +1,117 @@
+"""The paper's experiments as data (section 4 and Tables 1 to 3)."""
+
+from dataclasses import dataclass
+from dataclasses import fields
+from dataclasses import replace
+import hashlib
+import json
+
+from gar_keras.checks import check_choice
+from gar_keras.checks import check_count
+
+PRECISIONS = ("float32", "bfloat16")
+PREPROCESSINGS = ("rescale", "standardize", "none")
+BACKENDS = ("tensorflow", "jax", "torch")
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """All that decides the numbers of a run, except for its seed.
+
+    Attributes:
+        dataset: Name for `gar_keras.datasets.load`.
+        num_labeled: m_L.
+        network: `"cnn6"` or `"cnn9"`.
+        filters: f of `cnn9`; `None` for `cnn6`.
+        preprocessing: What the network does to the images as stored:
+            `"rescale"` (divide by 255), `"standardize"` (each image to mean 0
+            and standard deviation 1) or `"none"`.
+        labeled_per_batch: b_L.
+        unlabeled_per_batch: b_U.
+        unlabeled: Where X_U comes from: `"train"` for all training images.
+        images_per_epoch: Images of X_U in an epoch; `None` for all.
+        num_validation: Validation images.
+        batch_size: Images in a batch of stage 1.
+        pretrain_epochs: Epochs of stage 1.
+        epochs: Epochs of stage 2.
+        affinity: c_α.
+        balance: c_β.
+        frobenius: c_F.
+        frobenius_of: `"B"` or `"Z"`.
+        learning_rate: Rate of the first step of each stage.
+        momentum: Nesterov momentum.
+        decay: Decay of the rate per step.
+        precision: `"float32"` or `"bfloat16"` (float32 weights and logits,
+            bfloat16 in between).
+        backend: Keras backend.
+    """
+
+    dataset: str
+    num_labeled: int
+    network: str
+    filters: int | None
+    preprocessing: str
+    labeled_per_batch: int
+    unlabeled_per_batch: int
+    unlabeled: str = "train"
+    images_per_epoch: int | None = None
+    num_validation: int = 1000
+    batch_size: int = 128
+    pretrain_epochs: int = 2000
+    epochs: int = 200
+    affinity: float = 3.0
+    balance: float = 1.0
+    frobenius: float = 1e-6
+    frobenius_of: str = "B"
+    learning_rate: float = 0.01
+    momentum: float = 0.95
+    decay: float = 1e-6
+    precision: str = "float32"
+    backend: str = "tensorflow"
+
+    def __post_init__(self):
+        check_choice("network", self.network, ("cnn6", "cnn9"))
+        check_choice(
+            "preprocessing", self.preprocessing, PREPROCESSINGS
+        )
+        check_choice("precision", self.precision, PRECISIONS)
+        check_choice("backend", self.backend, BACKENDS)
+        for name in ("num_labeled", "pretrain_epochs", "epochs"):
+            check_count(name, getattr(self, name), least=1)
+
+    @property
+    def cell(self):
+        """The cell of the paper's tables that this fills, e.g. `mnist-100`."""
+        return f"{self.dataset}-{self.num_labeled}"
+
+    def fingerprint(self):
+        """Eight hexadecimal digits that differ when any setting does.
+
+        Settings at their default are left out, so that a setting that is
+        added later does not orphan the records made before it.
+        """
+        changed = {
+            field.name: getattr(self, field.name)
+            for field in fields(self)
+            if getattr(self, field.name) != field.default
+        }
+        text = json.dumps(changed, sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:8]
+
+    def file_name(self, seed):
+        """Name of the record of the run with this seed."""
+        return f"{self.cell}_seed{seed}_{self.fingerprint()}.json"
+
+
+_MNIST = Experiment(
+    dataset="mnist",
+    num_labeled=100,
+    network="cnn6",
+    filters=None,
+    preprocessing="rescale",
+    labeled_per_batch=16,
+    unlabeled_per_batch=112,
+)
+
+TABLE_1 = {m: replace(_MNIST, num_labeled=m) for m in (100, 600, 1000, 3000)}
+

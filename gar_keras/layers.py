@@ -1,0 +1,205 @@
+"""Layers: the regularization behind a logit layer, and image standardization."""
+
+import keras
+from keras import ops
+
+from gar_keras import backend
+from gar_keras.regularizers import GraphActivityRegularizer
+from gar_keras.regularizers import check_coefficient
+
+
+@keras.saving.register_keras_serializable(package="gar_keras")
+class GraphActivityRegularization(keras.layers.Layer):
+    """Adds the loss of GAR on the logits that pass through (paper, section 3.3).
+
+    Put it behind the layer that gives the logits. It returns its input
+    unchanged and adds, with `B = max(0, Z)` for the logits `Z`,
+
+    `U(B) = affinity * α(B) + balance * (1 - β(B)) + frobenius * ‖B‖²_F`
+
+    to the loss of the model. `fit`'s progress bar and history show the terms
+    as `affinity` (α), `balance` (β) and `regularization` (U). They are
+    measured in `evaluate` too, but add to the loss there only if
+    `training_only` is `False`. In a layer with a name of its own they carry
+    that name in front, as in `digits_affinity`.
+
+    The coefficients are weights of the layer that are not trained:
+    `set_coefficients` changes them between steps or epochs, and no function is
+    traced again. See `gar_keras.callbacks.CoefficientSchedule`.
+
+    Args:
+        affinity: `c_α`, a float, finite and not negative. Defaults to `3.0`.
+        balance: `c_β`, likewise. Defaults to `1.0`.
+        frobenius: `c_F`, likewise. Defaults to `1e-6`.
+        frobenius_of: `"B"` for `‖B‖²_F` as in the paper, `"Z"` for `‖Z‖²_F`
+            over the unrectified logits, as in the authors' code.
+        training_only: Whether the loss is added in training only. Defaults to
+            `True`, so that `evaluate` reports the other losses alone.
+        **kwargs: Arguments of `keras.layers.Layer`, e.g. `name`.
+
+    A term whose coefficient is 0 here is left out, and stays out.
+
+    Raises:
+        ValueError: if a coefficient is negative, infinite, NaN or no number,
+            or if the input is not `(batch, n)` with `n` of at least 2.
+
+    Input shape:
+        `(batch, n)`: unrectified logits of a float dtype.
+
+    Output shape:
+        The same: the very same tensor.
+
+    Example:
+
+    >>> model = keras.Sequential([
+    ...     keras.Input((4,)),
+    ...     keras.layers.Dense(3),
+    ...     GraphActivityRegularization(),
+    ... ])
+    >>> model.compile("sgd", loss=None)
+    >>> history = model.fit(np.ones((8, 4)), verbose=0)
+    >>> sorted(history.history)
+    ['affinity', 'balance', 'loss', 'regularization']
+    """
+
+    def __init__(
+        self,
+        affinity=3.0,
+        balance=1.0,
+        frobenius=1e-6,
+        frobenius_of="B",
+        training_only=True,
+        **kwargs,
+    ):
+        # The logits pass as they are, whatever the dtype policy computes in.
+        kwargs["autocast"] = False
+        super().__init__(**kwargs)
+        self._regularizer = GraphActivityRegularizer(
+            affinity, balance, frobenius, frobenius_of
+        )
+        self.training_only = bool(training_only)
+        self.supports_masking = True
+        self._coefficients = {
+            name: self.add_weight(
+                name=f"{name}_coefficient",
+                shape=(),
+                initializer=keras.initializers.Constant(value),
+                dtype="float32",
+                trainable=False,
+                autocast=False,
+            )
+            for name, value in self._regularizer.coefficients().items()
+            if value
+        }
+        trackers = [n for n in ("affinity", "balance") if n in self._coefficients]
+        self._trackers = {
+            name: backend.StepMean(self._metric_name(name), dtype="float32")
+            for name in [*trackers, "regularization"]
+        }
+        self.built = True
+
+    def _metric_name(self, term):
+        default = "graph_activity_regularization"
+        if self.name.startswith(default):
+            return term + self.name.removeprefix(default)
+        return f"{self.name}_{term}"
+
+    def call(self, inputs, training=None):
+        terms = self._regularizer.terms(inputs)
+        loss = self._regularizer.combine(terms, self._coefficients)
+        for name, tracker in self._trackers.items():
+            tracker.record(terms.get(name, loss))
+        # A loss of 0 lets a model without any other loss be evaluated.
+        active = training or not self.training_only
+        self.add_loss(loss if active else ops.zeros_like(loss))
+        return inputs
+
+    @property
+    def coefficients(self):
+        """The coefficients in force, as floats by the name of their term."""
+        return {
+            name: float(ops.convert_to_numpy(value))
+            for name, value in self._coefficients.items()
+        }
+
+    def set_coefficients(self, **coefficients):
+        """Changes coefficients, from the next step on, without retracing.
+
+        Args:
+            **coefficients: New values by name: `affinity`, `balance`,
+                `frobenius`. Those not named stay as they are.
+
+        Raises:
+            ValueError: if a value is not valid, or if the layer was made
+                without that term.
+
+        Example:
+
+        >>> layer = GraphActivityRegularization()
+        >>> layer.set_coefficients(affinity=1.5)
+        >>> layer.coefficients["affinity"]
+        1.5
+        """
+        values = {}
+        for name, value in coefficients.items():
+            if name not in self._coefficients:
+                raise ValueError(
+                    f"This layer has no term {name!r}. Received: "
+                    f"{name}={value!r}. It has: "
+                    f"{', '.join(self._coefficients) or 'none'}. Make the "
+                    "layer with a coefficient above 0 to have the term."
+                )
+            values[name] = check_coefficient(name, value)
+        for name, value in values.items():
+            self._coefficients[name].assign(value)
+
+    def compute_output_shape(self, input_shape):
+        return input_shape
+
+    def compute_output_spec(self, inputs, training=None):
+        return keras.KerasTensor(inputs.shape, inputs.dtype)
+
+    def get_config(self):
+        config = super().get_config()
+        return {
+            **config,
+            **self._regularizer.get_config(),
+            "training_only": self.training_only,
+        }
+
+
+@keras.saving.register_keras_serializable(package="gar_keras")
+class PerImageStandardization(keras.layers.Layer):
+    """Scales each image to mean 0 and standard deviation 1.
+
+    `(x - mean(x)) / std(x)`, over all pixels and channels of the image, in
+    float32. An image of one value becomes zeros. The SVHN input of the paper's
+    code is this (a factor such as 1/255 before it changes nothing).
+
+    Input shape:
+        `(batch, height, width, channels)`, of any real dtype.
+
+    Output shape:
+        The same, in float32.
+
+    Example:
+
+    >>> layer = PerImageStandardization()
+    >>> x = np.array([0, 0, 255, 255], "uint8").reshape(1, 2, 2, 1)
+    >>> np.array(layer(x)).ravel().tolist()
+    [-1.0, -1.0, 1.0, 1.0]
+    """
+
+    def __init__(self, **kwargs):
+        kwargs["autocast"] = False
+        super().__init__(**kwargs)
+
+    def call(self, inputs):
+        x = ops.cast(inputs, "float32")
+        axes = tuple(range(1, len(x.shape)))
+        x = x - ops.mean(x, axis=axes, keepdims=True)
+        std = ops.sqrt(ops.mean(ops.square(x), axis=axes, keepdims=True))
+        return x / ops.where(std > 0, std, ops.ones_like(std))
+
+    def compute_output_spec(self, inputs):
+        return keras.KerasTensor(inputs.shape, "float32")

@@ -1,0 +1,278 @@
+"""The networks of the paper's experiments, and stage 2's view of a model."""
+
+import keras
+from keras import layers
+
+from gar_keras.layers import GraphActivityRegularization
+from gar_keras.regularizers import GraphActivityRegularizer
+
+# Behind pool 1, 2, 3 and behind the hidden Dense layer.
+POOL_DROPOUT = (0.2, 0.3, 0.4)
+DENSE_DROPOUT = 0.5
+
+DROPOUT_LAYERS = (
+    layers.Dropout,
+    layers.SpatialDropout1D,
+    layers.SpatialDropout2D,
+    layers.SpatialDropout3D,
+    layers.GaussianDropout,
+    layers.AlphaDropout,
+)
+
+
+def cnn6(
+    input_shape=(28, 28, 1),
+    num_classes=10,
+    *,
+    preprocessing=None,
+    dropout=True,
+    dtype=None,
+):
+    """The 6-layer CNN of the MNIST experiments (paper, section 4).
+
+    conv 32-32, pool, conv 64-64, pool, Dense 2048, Dense n: 3x3 kernels,
+    "same" padding, ReLU, and logits in float32 with no activation.
+
+    Args:
+        input_shape: `(height, width, channels)` of an image.
+        num_classes: `n`.
+        preprocessing: Layer that turns the images as stored into the images
+            that the network sees, e.g. `keras.layers.Rescaling(1 / 255)`.
+            `None` for images that are ready.
+        dropout: Whether to put Dropout behind the pools and the hidden Dense
+            layer, for stage 1. `without_dropout` takes it out for stage 2.
+        dtype: Dtype or dtype policy of all layers but the last, e.g.
+            `"mixed_bfloat16"`. Keras' global policy by default.
+
+    Returns:
+        A `keras.Model` from images to logits `(batch, n)`.
+
+    Example:
+
+    >>> cnn6().count_params()
+    6510058
+    """
+    blocks = [(32, 32), (64, 64)]
+    return _cnn(
+        "cnn6", blocks, input_shape, num_classes, preprocessing, dropout, dtype
+    )
+
+
+def cnn9(
+    input_shape=(32, 32, 3),
+    num_classes=10,
+    filters=64,
+    *,
+    preprocessing=None,
+    dropout=True,
+    dtype=None,
+):
+    """The 9-layer CNN of the SVHN and NORB experiments (paper, section 4).
+
+    conv f-f, pool, conv 2f-2f, pool, conv 4f-4f-4f, pool, Dense 2048, Dense n:
+    3x3 kernels, "same" padding, ReLU, and logits in float32 with no
+    activation. f is 64 for SVHN and 32 for NORB.
+
+    Args:
+        input_shape: `(height, width, channels)` of an image.
+        num_classes: `n`.
+        filters: `f`, filters of the first block.
+        preprocessing: As for `cnn6`.
+        dropout: As for `cnn6`.
+        dtype: As for `cnn6`.
+
+    Returns:
+        A `keras.Model` from images to logits `(batch, n)`.
+
+    Example:
+
+    >>> cnn9((32, 32, 2), 5, filters=32).count_params()
+    4640901
+    """
+    f = filters
+    blocks = [(f, f), (2 * f, 2 * f), (4 * f, 4 * f, 4 * f)]
+    return _cnn(
+        "cnn9", blocks, input_shape, num_classes, preprocessing, dropout, dtype
+    )
+
+
+def _cnn(
+    name, blocks, input_shape, num_classes, preprocessing, dropout, dtype
+):
+    inputs = keras.Input(
+        input_shape, dtype="uint8" if preprocessing else "float32"
+    )
+    x = preprocessing(inputs) if preprocessing else inputs
+    for block, rate in zip(blocks, POOL_DROPOUT, strict=False):
+        for filters in block:
+            x = layers.Conv2D(
+                filters, 3, padding="same", activation="relu", dtype=dtype
+            )(x)
+        x = layers.MaxPooling2D(dtype=dtype)(x)
+        if dropout:
+            x = layers.Dropout(rate, dtype=dtype)(x)
+    x = layers.Flatten(dtype=dtype)(x)
+    x = layers.Dense(2048, activation="relu", dtype=dtype)(x)
+    if dropout:
+        x = layers.Dropout(DENSE_DROPOUT, dtype=dtype)(x)
+    logits = layers.Dense(num_classes, dtype="float32", name="logits")(x)
+    return keras.Model(inputs, logits, name=name)
+
+
+def without_dropout(model):
+    """The same model, with the same weights, without its Dropout layers.
+
+    The layers are shared: training the one trains the other. Stage 2 of the
+    paper's experiments runs without dropout.
+
+    Args:
+        model: A Functional or Sequential model. A subclassed model, whose
+            layers Keras cannot take apart, is returned as it is.
+
+    Returns:
+        A model.
+
+    Example:
+
+    >>> model = cnn6()
+    >>> plain = without_dropout(model)
+    >>> plain.layers[1] is model.layers[1]
+    True
+    """
+    if not has_graph(model):
+        return model
+
+    def clone(layer):
+        if isinstance(layer, DROPOUT_LAYERS):
+            return layers.Identity(name=layer.name, dtype=layer.dtype_policy)
+        return layer
+
+    return keras.models.clone_model(model, clone_function=clone)
+
+
+def attach(model, layer=None, logits=None):
+    """Puts the regularization behind the logits of any Keras model.
+
+    The layers and their weights are shared with `model`.
+
+    Args:
+        model: A `keras.Model` whose output, or one of whose layers, is the
+            logits `(batch, n)`, before any activation.
+        layer: A `GraphActivityRegularization`. One with the coefficients of
+            the paper by default.
+        logits: Name of the layer of a Functional or built Sequential model
+            whose output is the logits. The model's own output by default.
+
+    Returns:
+        A `keras.Model` from the inputs of `model` to the logits, with `layer`
+        behind them. `model` itself if it holds such a layer or a
+        `GraphActivityRegularizer` already and neither argument is given.
+
+    Raises:
+        ValueError: if the output has an activation, if there is no layer of
+            that name, or if the model is regularized already.
+
+    Example:
+
+    >>> attach(cnn6()).layers[-1].name
+    'graph_activity_regularization'
+    """
+    if is_regularized(model):
+        if layer is None and logits is None:
+            return model
+        raise ValueError(
+            f"The model {model.name!r} already holds a GAR layer or "
+            "regularizer. Attach a second one to a model without it, or leave "
+            "layer and logits out to train with the one it holds."
+        )
+    if logits is not None:
+        model = _cut_at(model, logits)
+    _check_linear(model)
+    if layer is None:
+        layer = GraphActivityRegularization(
+            name="graph_activity_regularization"
+        )
+    if not has_graph(model):
+        return _Regularized(model, layer)
+    return keras.Model(model.inputs, layer(model.outputs[0]), name=model.name)
+
+
+def is_regularized(model):
+    """Whether a layer of the model, at any depth, adds the loss of GAR."""
+    return any(
+        isinstance(layer, GraphActivityRegularization)
+        or isinstance(layer.activity_regularizer, GraphActivityRegularizer)
+        for layer in model._flatten_layers()
+    )
+
+
+def has_graph(model):
+    """Whether Keras knows the layers of the model and how they connect."""
+    if isinstance(model, keras.Sequential):
+        return model.built
+    return hasattr(model, "outputs")
+
+
+@keras.saving.register_keras_serializable(package="gar_keras")
+class _Regularized(keras.Model):
+    """A model whose graph Keras does not know, with the layer behind it."""
+
+    def __init__(self, model, layer, **kwargs):
+        super().__init__(**kwargs)
+        self.model = model
+        self.regularization = layer
+
+    def call(self, inputs, training=None):
+        logits = self.model(inputs, training=training)
+        return self.regularization(logits, training=training)
+
+    def get_config(self):
+        return {
+            "model": keras.saving.serialize_keras_object(self.model),
+            "layer": keras.saving.serialize_keras_object(self.regularization),
+            "name": self.name,
+        }
+
+    @classmethod
+    def from_config(cls, config):
+        parts = {
+            key: keras.saving.deserialize_keras_object(config.pop(key))
+            for key in ("model", "layer")
+        }
+        return cls(**parts, **config)
+
+
+def _cut_at(model, name):
+    if not has_graph(model):
+        raise ValueError(
+            "logits names a layer of a Functional or built Sequential model, "
+            "but Keras does not know how the layers of this one connect. "
+            f"Received: logits={name!r}, model={model.name!r}. Give a model "
+            "whose output is the logits."
+        )
+    names = [layer.name for layer in model.layers]
+    if name not in names:
+        raise ValueError(
+            f"The model has no layer of that name. Received: logits={name!r}. "
+            f"It has: {', '.join(names)}"
+        )
+    output = model.get_layer(name).output
+    return keras.Model(model.inputs, output, name=model.name)
+
+
+def _check_linear(model):
+    """Raises if the model's last layer is known to have an activation."""
+    if not model.layers:
+        return
+    last = model.layers[-1]
+    activation = getattr(last, "activation", None)
+    is_linear = activation in (None, keras.activations.linear)
+    if is_linear and not isinstance(last, (layers.Softmax, layers.ReLU)):
+        return
+    raise ValueError(
+        "GAR needs the logits, before any activation, but the last layer has "
+        f"one. Received: layer={last.name!r}, "
+        f"activation={getattr(activation, '__name__', type(last).__name__)!r}. "
+        "Make that layer linear and use from_logits=True in the loss, or name "
+        "the layer that gives the logits: logits='...'."
+    )

@@ -1,0 +1,215 @@
+"""Algorithm 1 of the paper: supervised pretraining, then GAR."""
+
+import keras
+
+from gar_keras import backend
+from gar_keras.batches import BatchPlan
+from gar_keras.callbacks import BestWeights
+from gar_keras.callbacks import ErrorRate
+from gar_keras.callbacks import StopOnNaN
+from gar_keras.checks import check_count
+from gar_keras.checks import check_images
+from gar_keras.checks import check_labels
+from gar_keras.models import attach
+from gar_keras.models import without_dropout
+
+
+def sgd(learning_rate=0.01, momentum=0.95, decay=1e-6):
+    """The optimizer of the paper's experiments, for both stages.
+
+    SGD with Nesterov momentum and the rate `learning_rate / (1 + decay * t)`
+    at step `t`.
+
+    Args:
+        learning_rate: Rate of the first step.
+        momentum: Nesterov momentum.
+        decay: Decay of the rate per step.
+
+    Returns:
+        A new `keras.optimizers.SGD`.
+
+    Example:
+
+    >>> optimizer = sgd()
+    >>> round(optimizer.momentum, 2), optimizer.nesterov
+    (0.95, True)
+    """
+    schedule = keras.optimizers.schedules.InverseTimeDecay(
+        learning_rate, decay_steps=1, decay_rate=decay
+    )
+    return keras.optimizers.SGD(schedule, momentum=momentum, nesterov=True)
+
+
+def pretrain(
+    model,
+    x_labeled,
+    y_labeled,
+    *,
+    epochs=2000,
+    batch_size=128,
+    optimizer=None,
+    validation_data=None,
+    report_every=100,
+    initial_epoch=0,
+    seed=0,
+    callbacks=(),
+    verbose="auto",
+):
+    """Stage 1: trains on the labelled images alone (Algorithm 1, first loop).
+
+    Args:
+        model: A compiled or plain `keras.Model` from images to logits
+            `(batch, n)`. It is compiled with the log loss and trained in
+            place.
+        x_labeled: X_L, `(m_L, ...)`.
+        y_labeled: Class indices `(m_L,)`.
+        epochs: Passes over X_L. The paper trains until a stopping criterion,
+            its code for 2,000 epochs.
+        batch_size: Images in a batch.
+        optimizer: A Keras optimizer. `sgd()` by default.
+        validation_data: `(x, y)` whose error is measured, or `None`.
+        report_every: Passes that make up one epoch of `fit`, at most; the
+            number used is the largest divisor of `epochs` up to it. Logs,
+            validation and callbacks come once in so many passes.
+        initial_epoch: Passes that are done already, when training goes on
+            with the optimizer of an earlier call.
+        seed: Seed of the order of the batches.
+        callbacks: Keras callbacks.
+        verbose: As in `fit`.
+
+    Returns:
+        A `keras.callbacks.History`. With `validation_data` it has `val_error`,
+        from 0 to 1.
+
+    Raises:
+        ValueError: if the data do not fit together.
+        FloatingPointError: if the loss becomes NaN or infinite.
+    """
+    check_images("x_labeled", x_labeled)
+    y_labeled = check_labels("y_labeled", y_labeled, len(x_labeled))
+    check_count("epochs", epochs, least=1)
+    passes = backend.largest_divisor(
+        epochs, check_count("report_every", report_every, least=1)
+    )
+    plan = BatchPlan(len(x_labeled), batch_size, seed=seed)
+    steps = passes * plan.steps
+    model.compile(
+        optimizer or sgd(),
+        keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+        **backend.compile_options(steps),
+    )
+    batches = backend.make_batches(
+        plan,
+        x_labeled,
+        labels=y_labeled,
+        first_epoch=initial_epoch + 1,
+        passes=passes,
+    )
+    return model.fit(
+        batches,
+        epochs=epochs // passes,
+        initial_epoch=initial_epoch // passes,
+        steps_per_epoch=steps,
+        shuffle=False,
+        callbacks=[*_watch(validation_data), *callbacks],
+        verbose=verbose,
+    )
+
+
+def regularize(
+    model,
+    x_labeled,
+    x_unlabeled,
+    *,
+    layer=None,
+    logits=None,
+    epochs=100,
+    labeled_per_batch=16,
+    unlabeled_per_batch=112,
+    images_per_epoch=None,
+    optimizer=None,
+    validation_data=None,
+    keep_best=True,
+    initial_epoch=0,
+    seed=0,
+    callbacks=(),
+    verbose="auto",
+):
+    """Stage 2: trains with the loss of GAR alone (Algorithm 1, second loop).
+
+    Labels play no part. Dropout layers are left out, as in the paper's
+    experiments; all other layers are trained in place.
+
+    Args:
+        model: A pretrained `keras.Model` whose output, or one of whose layers,
+            is the logits `(batch, n)`.
+        x_labeled: X_L, `(m_L, ...)`. Only the images: they guide each batch.
+        x_unlabeled: X_U, `(m_U, ...)`, or an image source. The paper's code
+            takes all training images, the labelled ones among them.
+        layer: A `GraphActivityRegularization`. One with the paper's
+            coefficients by default.
+        logits: Name of the layer that gives the logits, if it is not the last.
+        epochs: Passes over X_U.
+        labeled_per_batch: b_L. The paper takes about a tenth of m_L.
+        unlabeled_per_batch: b_U. The paper fills the batch up to 128.
+        images_per_epoch: Images of X_U in an epoch, if not all of them.
+        optimizer: A Keras optimizer. A new `sgd()` by default.
+        validation_data: `(x, y)` whose error is measured, or `None`.
+        keep_best: Whether the model ends with the weights of the epoch with
+            the least validation error (the first of them). Without
+            `validation_data` it ends with those of the last epoch.
+        initial_epoch: Epochs that are done already, when training goes on
+            with the optimizer of an earlier call.
+        seed: Seed of the order of the batches.
+        callbacks: Keras callbacks.
+        verbose: As in `fit`.
+
+    Returns:
+        A `keras.callbacks.History` with `loss`, `affinity`, `balance`,
+        `regularization` and, with `validation_data`, `val_error`, from 0 to 1.
+
+    Raises:
+        ValueError: if the data do not fit together, if a batch asks for more
+            labelled images than there are, or if the model gives no logits.
+        FloatingPointError: if the loss becomes NaN or infinite.
+    """
+    check_images("x_labeled", x_labeled)
+    check_images("x_unlabeled", x_unlabeled, like=("x_labeled", x_labeled))
+    check_count("epochs", epochs, least=1)
+    plan = BatchPlan(
+        len(x_unlabeled),
+        unlabeled_per_batch,
+        len(x_labeled),
+        labeled_per_batch,
+        seed,
+        images_per_epoch,
+    )
+    regularized = attach(without_dropout(model), layer, logits)
+    regularized.compile(
+        optimizer or sgd(), loss=None, **backend.compile_options(plan.steps)
+    )
+    batches = backend.make_batches(
+        plan, x_unlabeled, guides=x_labeled, first_epoch=initial_epoch + 1
+    )
+    watch = _watch(validation_data)
+    if validation_data is not None and keep_best:
+        watch.append(BestWeights())
+    return regularized.fit(
+        batches,
+        epochs=epochs,
+        initial_epoch=initial_epoch,
+        steps_per_epoch=plan.steps,
+        shuffle=False,
+        callbacks=[*watch, *callbacks],
+        verbose=verbose,
+    )
+
+
+def _watch(validation_data):
+    """The callbacks that every training runs with."""
+    if validation_data is None:
+        return [StopOnNaN()]
+    x, y = validation_data
+    check_images("validation_data[0]", x)
+    y = check_labels("validation_data[1]", y, len(x))
+    return [StopOnNaN(), ErrorRate(val_error=(x, y))]
