@@ -83,7 +83,8 @@ def make_split(y_train, num_labeled, seed, num_validation=1000):
             for c in classes
         ]
     )
+    labeled = rng.permutation(labeled)
     others = np.setdiff1d(np.arange(len(y_train)), labeled)
     validation = rng.choice(others, num_validation, replace=False)
-    return Split(rng.permutation(labeled), validation)
+    return Split(labeled, validation)
 

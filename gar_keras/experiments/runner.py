@@ -7,6 +7,7 @@ import time
 
 import filelock
 import keras
+import numpy as np
 
 from gar_keras import datasets
 from gar_keras.callbacks import ErrorRate
@@ -24,6 +25,10 @@ from gar_keras.training import regularize
 from gar_keras.training import sgd
 
 STAGES = ("pretraining", "regularization")
+
+# Figure 2 of the paper shows 2,000 test images at these epochs of stage 2.
+SNAPSHOT_EPOCHS = (0, 1, 10, 50, 100)
+SNAPSHOT_IMAGES = 2000
 
 
 class OutOfTime(Exception):
@@ -79,6 +84,7 @@ def run(
             record = job.execute(deadline, callbacks)
             if model_path is not None:
                 job.save_best(model_path)
+            job.write_snapshots(path.with_suffix(".npz"))
             records.write(path, record)
             checkpoint.delete()
             return record
@@ -130,9 +136,11 @@ class _Run:
             test_error=(self.data.x_test, self.data.y_test),
         )  # fmt: skip
         self.best_weights = []
+        self.snapshots = []
         self.progress = {
             stage: {"seconds": 0.0, "curve": {}} for stage in STAGES
         }
+        self.progress["snapshot_epochs"] = []
         self.progress["evaluation_seconds"] = 0.0
 
     def execute(self, deadline, callbacks):
@@ -144,6 +152,7 @@ class _Run:
             self.progress, variables = saved
             assign(self.model.variables, variables["model"])
             self.best_weights = variables.get("best", [])
+            self.snapshots = variables.get("snapshots", [])
         moments = variables["optimizer"] if saved else None
         if not self.progress["regularization"]["curve"]:
             self._pretrain(moments, deadline)
@@ -155,6 +164,39 @@ class _Run:
         """Saves the model with the weights of the validation-chosen epoch."""
         self.model.set_weights(self.best_weights)
         self.model.save(path)
+
+    def take_snapshot(self, epoch):
+        """Keeps the logits of some test images, if the epoch is to be shown."""
+        if epoch in SNAPSHOT_EPOCHS or epoch == self.experiment.epochs:
+            images = self.data.x_test[self._snapshot_indices()]
+            logits = self.model.predict(images, batch_size=500, verbose=0)
+            self.snapshots.append(logits)
+            self.progress["snapshot_epochs"].append(epoch)
+
+    def write_snapshots(self, path):
+        """Writes the logits kept, with the images' indices and labels."""
+        indices = self._snapshot_indices()
+        arrays = {
+            f"epoch_{epoch}": logits
+            for epoch, logits in zip(
+                self.progress["snapshot_epochs"], self.snapshots, strict=True
+            )
+        }
+        records.write_atomically(
+            path,
+            lambda file: np.savez_compressed(
+                file,
+                indices=indices,
+                labels=self.data.y_test[indices],
+                **arrays,
+            ),
+            mode="wb",
+        )
+
+    def _snapshot_indices(self):
+        m = len(self.data.x_test)
+        rng = np.random.default_rng(self.seed)
+        return rng.permutation(m)[:SNAPSHOT_IMAGES]
 
     def _pretrain(self, moments, deadline):
         e = self.experiment
@@ -183,6 +225,7 @@ class _Run:
             "val_error": curve["val_error"][-1:],
             "test_error": curve["test_error"][-1:],
         }
+        self.take_snapshot(0)
 
     def _regularize(self, moments, deadline, callbacks):
         e = self.experiment
@@ -290,11 +333,13 @@ class _Keeper(keras.callbacks.Callback):
         self._note((epoch + 1) * self.passes, errors, logs, seconds)
         if self.stage == "regularization":
             self._keep_best(progress["curve"]["val_error"][1:])
+            job.take_snapshot(epoch + 1)
         job.checkpoint.save(
             job.progress,
             model=job.model.variables,
             optimizer=self.model.optimizer.variables,
             best=job.best_weights,
+            snapshots=job.snapshots,
         )
         if job.reporter is not None:
             curve = progress["curve"]

@@ -1,0 +1,451 @@
+"""InfiMNIST: digits without end, each a slight deformation of an MNIST digit.
+
+The paper's Table 2 trains on 8 million of them, 60,000 new ones per epoch.
+Loosli, Canu and Bottou (2007) number the images: 0 to 9,999 are MNIST's test
+images, 10,000 to 69,999 its training images, and every image `i` from 70,000
+on derives from a training image `a`:
+
+    a  = (i - 10000) mod 60000
+    k1 = (131071 * i mod 2**32) mod 1521
+    k2 = (k1 + 1 + 2 * i) mod 1522
+    z  = x[a] - (F[k1] * tx[a] - F[k2] * ty[a])
+    image = z clipped to 0..255, cut to an integer, moved in way `k1 mod 9`
+
+`F` are 1,522 smooth random fields (a displacement in pixels at every pixel),
+`tx` and `ty` the horizontal and vertical derivatives of the smoothed image
+(grey levels per pixel). So the image is moved along two random fields, to
+first order, and then as a whole by at most one pixel each way. The C code of
+2007 has a plus instead of the first minus where `k1 + k2` is even, but it
+never is: 1522 is even, so `k2` has the parity of `k1 + 1`.
+
+The files with the original fields and tangents are read where a user has them.
+Otherwise both are generated, in integers alone: the fields are multiples of
+1/256 pixel and the tangents whole grey levels per pixel, so that no float32
+operation of the formula ever rounds and every machine yields the same bytes,
+whatever the order or the fusing of its operations.
+"""
+
+import math
+import operator
+from pathlib import Path
+
+import numpy as np
+
+from gar_keras.datasets.base import DataError
+from gar_keras.datasets.mnist import load_mnist
+
+SIDE = 28
+PIXELS = SIDE * SIDE
+NUM_TEST = 10_000
+NUM_TRAIN = 60_000
+NUM_FIELDS = 1522
+LENGTH = 8_000_000
+# The numbers of the images must fit the uint32 of the formula.
+MAX_LENGTH = 2**32 - NUM_TEST
+
+FIELDS_FILE = "fields_float_1522x28x28.bin"
+TANGENTS_FILE = "tangVec_float_60000x28x28.bin"
+
+# (down, right) for each value of k1 mod 9, in pixels.
+SHIFTS = (
+    (-1, 0),
+    (1, 0),
+    (0, -1),
+    (0, 1),
+    (-1, -1),
+    (-1, 1),
+    (1, -1),
+    (1, 1),
+    (0, 0),
+)
+
+# Images deformed at a time: the float32 work arrays stay near the L2 cache.
+_CHUNK = 128
+
+# Generated fields: noise smoothed by this many passes of a box this wide,
+# whose variance 4 * (7**2 - 1) / 12 = 16 is that of a Gaussian of 4 pixels.
+_SEED = 2007
+_BOX = 7
+_PASSES = 4
+_STEPS_PER_PIXEL = 256
+
+
+class InfiMNIST:
+    """InfiMNIST images with random access; the test images are left out.
+
+    Index `j` is the InfiMNIST image numbered `10000 + j`: indices 0 to 59,999
+    are the MNIST training images as they are, all later ones deformations of
+    them. An image depends on its index alone, not on what was taken before
+    or beside it.
+
+    Formula (Loosli, Canu & Bottou 2007), for `i = 10000 + j >= 70000`:
+
+        a  = (i - 10000) mod 60000
+        k1 = (131071 * i mod 2**32) mod 1521
+        k2 = (k1 + 1 + 2 * i) mod 1522
+        z  = clip(x[a] - (F[k1] * tx[a] - F[k2] * ty[a]), 0, 255)
+        image = shift(floor(z), SHIFTS[k1 mod 9])
+
+    Args:
+        x_train: MNIST training images `(60000, 28, 28, 1)`, uint8.
+        fields: `F`, `(1522, 28, 28)`, in pixels. Any dtype whose values
+            float32 can hold.
+        tangents: `tx` at `[:, 0]` and `ty` at `[:, 1]`, `(60000, 2, 28, 28)`,
+            in grey levels per pixel. Any dtype whose values float32 can hold;
+            may be a memory map.
+        length: Number of images.
+        source: One sentence for records: which fields and tangents these are.
+
+    Attributes:
+        shape: `(length, 28, 28, 1)`.
+        dtype: uint8.
+        source: The sentence given.
+
+    Raises:
+        DataError: if an array has another shape or dtype, or holds a value
+            that is not finite.
+        ValueError: if `length` is out of range.
+
+    Example (paper, Table 2):
+
+    >>> x = np.zeros((60000, 28, 28, 1), "uint8")
+    >>> x[3, 10, 14] = 200
+    >>> still = np.zeros((1522, 28, 28), "float32")
+    >>> flat = np.zeros((60000, 2, 28, 28), "int8")
+    >>> images = InfiMNIST(x, still, flat)
+    >>> images.shape, images.dtype.name
+    ((8000000, 28, 28, 1), 'uint8')
+    >>> images.origin([3, 60003, 7200003])
+    array([3, 3, 3])
+    >>> np.argwhere(images.take([60003])[0, ..., 0])  # up and to the right
+    array([[ 9, 15]])
+    """
+
+    dtype = np.dtype(np.uint8)
+
+    def __init__(
+        self,
+        x_train,
+        fields,
+        tangents,
+        length=LENGTH,
+        source="fields and tangents given by the caller",
+    ):
+        self.shape = (_length(length), SIDE, SIDE, 1)
+        self.source = source
+        self._x = _images(x_train)
+        fields = _rows("fields", fields, (NUM_FIELDS,))
+        self._fields = fields.astype(np.float32)
+        self._tangents = _rows("tangents", tangents, (NUM_TRAIN, 2))
+
+    def __len__(self):
+        return self.shape[0]
+
+    def __repr__(self):
+        return f"<InfiMNIST: {len(self):,} images, {self.source}>"
+
+    def origin(self, indices):
+        """Which training image each image derives from.
+
+        Args:
+            indices: Integers in `[0, length)`, `(k,)`.
+
+        Returns:
+            Indices `a` into the training set, int64 `(k,)`. The labels of
+            the images are `y_train[a]`.
+
+        Raises:
+            ValueError: if `indices` are not integers in one dimension.
+            IndexError: if one is out of bounds.
+        """
+        return self._checked(indices) % NUM_TRAIN
+
+    def take(self, indices):
+        """The images at these indices, in any order, repeats allowed.
+
+        Args:
+            indices: Integers in `[0, length)`, `(k,)`. Negative ones do not
+                count from the end.
+
+        Returns:
+            A new uint8 array `(k, 28, 28, 1)`.
+
+        Raises:
+            ValueError: if `indices` are not integers in one dimension.
+            IndexError: if one is out of bounds.
+        """
+        indices = self._checked(indices)
+        origins = indices % NUM_TRAIN
+        images = self._x[origins]
+        later = np.flatnonzero(indices >= NUM_TRAIN)
+        for start in range(0, len(later), _CHUNK):
+            at = later[start : start + _CHUNK]
+            images[at] = self._deformed(indices[at], origins[at])
+        return images.reshape(-1, SIDE, SIDE, 1)
+
+    def _deformed(self, indices, origins):
+        k1, k2 = _keys(indices + NUM_TEST)
+        tangents = self._tangents[origins]
+        across = self._fields[k1]
+        across *= tangents[:, 0]
+        z = self._fields[k2]
+        z *= tangents[:, 1]
+        z -= across
+        z += self._x[origins]
+        return _shifted(np.clip(z, 0, 255, out=z), k1 % len(SHIFTS))
+
+    def _checked(self, indices):
+        array = np.asarray(indices)
+        if array.shape == (0,):
+            array = array.astype(np.int64)
+        if array.ndim != 1 or array.dtype.kind not in "iu":
+            raise ValueError(
+                "indices must be integers in one dimension. Received: "
+                f"indices of {array.dtype} {array.shape}"
+            )
+        if array.size and (array.min() < 0 or array.max() >= len(self)):
+            raise IndexError(
+                f"indices must lie in 0..{len(self) - 1}. Received: indices "
+                f"from {array.min()} to {array.max()}"
+            )
+        return array.astype(np.int64)
+
+
+def load_infimnist(data_dir=None, length=LENGTH):
+    """InfiMNIST from the original files, or with generated ones.
+
+    Reads `fields_float_1522x28x28.bin` (4,772,992 bytes) and
+    `tangVec_float_60000x28x28.bin` (376,320,000 bytes; mapped, not loaded)
+    where `data_dir` holds both, and generates fields and tangents where it
+    holds neither: other images of the same kind. The attribute `source` says
+    which; put it into the record of a run. The MNIST images are those inside
+    the package.
+
+    Args:
+        data_dir: Folder that may hold the two original files.
+        length: Number of images; 8 million in the paper.
+
+    Returns:
+        An `InfiMNIST`.
+
+    Raises:
+        DataError: if the folder does not exist, if only one of the two files
+            is there, or if one is truncated or altered.
+        ValueError: if `length` is out of range.
+
+    Example (paper, Table 2):
+
+    >>> images = load_infimnist()
+    >>> images.source
+    'InfiMNIST with generated fields and tangents'
+    >>> images.take([7_999_999, 0]).shape
+    (2, 28, 28, 1)
+    """
+    paths = () if data_dir is None else _original_files(Path(data_dir))
+    x_train = load_mnist().x_train
+    if not paths:
+        return InfiMNIST(
+            x_train,
+            make_fields(),
+            make_tangents(x_train),
+            length,
+            "InfiMNIST with generated fields and tangents",
+        )
+    return InfiMNIST(
+        x_train,
+        _read(paths[0], (NUM_FIELDS, SIDE, SIDE)),
+        _read(paths[1], (NUM_TRAIN, 2, SIDE, SIDE)),
+        length,
+        "InfiMNIST with the fields and tangents of the original files",
+    )
+
+
+def make_fields():
+    """1,522 smooth random fields, the same on every machine.
+
+    White noise, smoothed by four passes of a box of 7 pixels each way (close
+    to a Gaussian of 4 pixels, the smoothing that Simard, Steinkraus & Platt
+    2003 use for MNIST) and scaled to a root mean square of 1 pixel. The
+    first-order formula is good for about that much: the radius over which
+    `make_tangents` smooths. All sums are integers, and the noise is the bare
+    stream of PCG64, which NumPy keeps the same for good.
+
+    Returns:
+        Displacements in pixels, float32 `(1522, 28, 28)`, multiples of 1/256.
+
+    Example:
+
+    >>> fields = make_fields()
+    >>> fields.shape, float((fields * 256 % 1).max())
+    ((1522, 28, 28), 0.0)
+    """
+    side = SIDE + _PASSES * (_BOX - 1)
+    count = NUM_FIELDS * side * side
+    words = np.random.PCG64(_SEED).random_raw(-(-count // 8))
+    noise = words.astype("<u8").view(np.int8)[:count]
+    # Odd integers from -255 to 255, since they have a mean of 0.
+    field = 2 * noise.reshape(-1, side, side).astype(np.int64) + 1
+    for _ in range(_PASSES):
+        field = _box_sum(_box_sum(field).swapaxes(1, 2)).swapaxes(1, 2)
+    kernel = np.ones(1, np.int64)
+    for _ in range(_PASSES):
+        kernel = np.convolve(kernel, np.ones(_BOX, np.int64))
+    variance = (2**16 - 1) // 3  # of the noise, per pixel
+    pixel = math.isqrt(variance * int(kernel @ kernel) ** 2)
+    steps = (2 * _STEPS_PER_PIXEL * field + pixel) // (2 * pixel)
+    return np.ascontiguousarray(steps, np.float32) / _STEPS_PER_PIXEL
+
+
+def make_tangents(x_train):
+    """Horizontal and vertical derivatives of the smoothed images.
+
+    One correlation with a binomial kernel each, close to the derivative of
+    a Gaussian of 1 pixel, with zeros outside of the image:
+
+        tx = round((1, 4, 6, 4, 1)' (-1, -2, 0, 2, 1) * x / 128)
+
+    and `ty` with the kernel transposed; halves round up.
+
+    Args:
+        x_train: Images `(m, 28, 28, 1)`, uint8.
+
+    Returns:
+        Grey levels per pixel, int8 `(m, 2, 28, 28)`: `tx`, then `ty`. Int8 is
+        wide enough, for no derivative exceeds 96.
+
+    Example:
+
+    >>> ramp = np.broadcast_to(np.arange(28, dtype="uint8") * 5, (1, 28, 28))
+    >>> make_tangents(ramp[..., None])[0, :, 14, 14]
+    array([5, 0], dtype=int8)
+    """
+    images = x_train[..., 0]
+    tangents = np.empty((len(images), 2, SIDE, SIDE), np.int8)
+    for start in range(0, len(images), _CHUNK):
+        at = slice(start, start + _CHUNK)
+        x = np.pad(images[at], ((0, 0), (2, 2), (2, 2))).astype(np.int16)
+        tangents[at, 0] = _slope(x)
+        tangents[at, 1] = _slope(x.swapaxes(1, 2)).swapaxes(1, 2)
+    return tangents
+
+
+def _keys(numbers):
+    """k1 and k2 of the InfiMNIST images with these numbers, both int64."""
+    # uint32 on purpose: with wider integers k1 would be another one, and the
+    # images would differ from those of the published eight million.
+    k1 = numbers.astype(np.uint32) * np.uint32(131071)
+    k1 = (k1 % np.uint32(NUM_FIELDS - 1)).astype(np.int64)
+    return k1, (k1 + 1 + 2 * numbers) % NUM_FIELDS
+
+
+def _shifted(z, ways):
+    """Cuts images `(k, 784)` to uint8 and moves each as `ways` says.
+
+    An image moves as one row of 784 pixels, and the column into which it then
+    should have moved a blank is blanked: column 0 to the left, 1 to the right.
+    That is what the C code does, so a pixel from the outermost columns may
+    reappear on the other side, and it makes each way a single slice.
+    """
+    margin = SIDE + 1
+    padded = np.zeros((len(z), PIXELS + 2 * margin), np.uint8)
+    padded[:, margin:-margin] = z
+    images = np.empty((len(z), PIXELS), np.uint8)
+    for way, (down, right) in enumerate(SHIFTS):
+        at = np.flatnonzero(ways == way)
+        first = margin - SIDE * down - right
+        moved = padded[at, first : first + PIXELS]
+        if right:
+            moved[:, (right + 1) // 2 :: SIDE] = 0
+        images[at] = moved
+    return images
+
+
+def _slope(x):
+    """Smooths down axis 1, smooths and differentiates along axis 2."""
+    # Sums reach 255 * 2**4 * 2**3 = 32640: just within int16.
+    for _ in range(4):
+        x = x[:, 1:] + x[:, :-1]
+    for _ in range(3):
+        x = x[:, :, 1:] + x[:, :, :-1]
+    return (np.diff(x) + 64) >> 7
+
+
+def _box_sum(x):
+    """Sums over every `_BOX` neighbours along axis 1, where all exist."""
+    sums = np.cumsum(np.pad(x, ((0, 0), (1, 0), (0, 0))), axis=1)
+    return sums[:, _BOX:] - sums[:, :-_BOX]
+
+
+def _images(x_train):
+    """Checks the MNIST training images and flattens them: `(60000, 784)`."""
+    x = np.asarray(x_train)
+    shape = (NUM_TRAIN, SIDE, SIDE, 1)
+    if x.shape != shape or x.dtype != np.uint8:
+        raise DataError(
+            f"x_train must be the MNIST training images, uint8 {shape}. "
+            f"Received: x_train of {x.dtype} {x.shape}"
+        )
+    return np.ascontiguousarray(x).reshape(NUM_TRAIN, PIXELS)
+
+
+def _rows(name, array, lead):
+    """Checks fields or tangents and flattens each: `(*lead, 784)`."""
+    array = np.asarray(array)
+    shape = (*lead, SIDE, SIDE)
+    if array.shape != shape or not np.can_cast(array.dtype, np.float32):
+        raise DataError(
+            f"{name} must be {shape}, of a dtype whose values float32 can "
+            f"hold. Received: {name} of {array.dtype} {array.shape}"
+        )
+    rows = np.ascontiguousarray(array).reshape(*lead, PIXELS)
+    # In blocks, to need no mask as large as a mapped file.
+    for start in range(0, len(rows), NUM_FIELDS):
+        block = rows[start : start + NUM_FIELDS]
+        if not np.isfinite(block).all():
+            raise DataError(
+                f"{name} must be finite. Received: nan or infinity in "
+                f"{name}[{start}:{start + len(block)}]. Put a clean copy of "
+                "the file in its place."
+            )
+    return rows
+
+
+def _length(length):
+    try:
+        number = operator.index(length)
+    except TypeError:
+        number = 0
+    if isinstance(length, bool) or not 1 <= number <= MAX_LENGTH:
+        raise ValueError(
+            f"length must be an integer from 1 to {MAX_LENGTH}. "
+            f"Received: length={length!r}"
+        )
+    return number
+
+
+def _original_files(data_dir):
+    """Paths of the two original files, or none where neither is there."""
+    if not data_dir.is_dir():
+        raise DataError(
+            f"data_dir must be a folder. Received: data_dir={str(data_dir)!r}."
+            " Leave it out to generate fields and tangents."
+        )
+    paths = [data_dir / FIELDS_FILE, data_dir / TANGENTS_FILE]
+    missing = [path.name for path in paths if not path.exists()]
+    if len(missing) == 1:
+        raise DataError(
+            f"{data_dir} holds only one of the two original InfiMNIST files. "
+            f"Received: no {missing[0]}. Add it, or remove the other one to "
+            "generate both."
+        )
+    return () if missing else paths
+
+
+def _read(path, shape):
+    expected, received = 4 * math.prod(shape), path.stat().st_size
+    if received != expected:
+        raise DataError(
+            f"{path} must hold {expected} bytes, float32 {shape}. Received: "
+            f"{received} bytes. Put a clean copy in its place."
+        )
+    return np.memmap(path, "<f4", "r", shape=shape)

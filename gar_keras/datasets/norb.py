@@ -1,0 +1,354 @@
+"""Small NORB: stereo pairs of toys, from the official files or a JPEG copy."""
+
+from collections.abc import Callable
+from dataclasses import asdict
+from dataclasses import dataclass
+import functools
+import gzip
+import itertools
+import math
+from pathlib import Path
+import zlib
+
+import h5py
+import numpy as np
+
+from gar_keras.checks import check_count
+from gar_keras.datasets.base import DataError
+from gar_keras.datasets.base import Dataset
+from gar_keras.datasets.files import Cached
+from gar_keras.datasets.files import data_folder
+from gar_keras.datasets.files import fingerprint
+from gar_keras.datasets.files import read_arrays
+
+HOME = "https://cs.nyu.edu/~ylclab/data/norb-v1.0-small/"
+COPY = "smallnorb_32.npz"
+CLASSES = ("animal", "human", "airplane", "truck", "car")
+IMAGE_SHAPE = (32, 32, 2)
+
+# Element types of the binary matrix format; numbers are little-endian.
+DTYPES = {
+    0x1E3D4C51: np.dtype("<f4"),
+    0x1E3D4C53: np.dtype("<f8"),
+    0x1E3D4C54: np.dtype("<i4"),
+    0x1E3D4C55: np.dtype("u1"),
+    0x1E3D4C56: np.dtype("<i2"),
+}
+_MAX_NDIM = 8
+
+# To be raised when `preprocess` changes what it returns.
+_VERSION = 1
+_PARTS = ("x_train", "y_train", "x_test", "y_test")
+# Images worked on, and kept in a chunk of the cache, at a time.
+_BLOCK = 500
+
+
+@dataclass(frozen=True)
+class NorbPart:
+    """The training or the test half of small NORB.
+
+    Every class, instance, elevation, azimuth and lighting is there once.
+
+    Args:
+        prefix: What the names of its three files begin with.
+        instances: The toys of each class that are in this half.
+        elevations: Camera elevations, 0 for 30 degrees, then steps of 5.
+        azimuths: Turns of the toy, in units of 10 degrees.
+        lightings: Numbers of the lighting conditions.
+
+    Example:
+
+    >>> len(TRAINING)
+    24300
+    """
+
+    prefix: str
+    instances: tuple
+    elevations: tuple = tuple(range(9))
+    azimuths: tuple = tuple(range(0, 36, 2))
+    lightings: tuple = tuple(range(6))
+
+    def __len__(self):
+        return len(CLASSES) * math.prod(map(len, self.conditions))
+
+    @property
+    def conditions(self):
+        """The values that the columns of the info file take."""
+        return self.instances, self.elevations, self.azimuths, self.lightings
+
+    @property
+    def files(self):
+        """Names and sizes in bytes of the files, unpacked: dat, cat, info."""
+        sizes = (2 * 96 * 96 * len(self) + 24, 4 * len(self) + 20)
+        sizes = (*sizes, 4 * 4 * len(self) + 20)
+        kinds = ("dat", "cat", "info")
+        names = (f"{self.prefix}-{kind}.mat" for kind in kinds)
+        return dict(zip(names, sizes, strict=True))
+
+
+TRAINING = NorbPart(
+    "smallnorb-5x46789x9x18x6x2x96x96-training", (4, 6, 7, 8, 9)
+)
+TESTING = NorbPart(
+    "smallnorb-5x01235x9x18x6x2x96x96-testing", (0, 1, 2, 3, 5)
+)
+
+
+@dataclass(frozen=True)
+class NorbPreprocessing:
+    """What is done to the 32x32 images before training.
+
+    Args:
+        seed: Seed of the noise.
+        test_mean: Which feature-wise mean is subtracted from the test images:
+            `"training"`, that of the training images, or `"own"`, that of the
+            test images. The paper's code did the latter, so that what it
+            reports for one test image depended on all the others.
+
+    Raises:
+        ValueError: if a setting is none of these.
+    """
+
+    seed: int = 0
+    test_mean: str = "training"
+
+    def __post_init__(self):
+        check_count("seed", self.seed, least=0)
+        if self.test_mean not in ("training", "own"):
+            raise ValueError(
+                "test_mean must be 'training' or 'own'. Received: "
+                f"test_mean={self.test_mean!r}"
+            )
+
+
+@dataclass(frozen=True)
+class _Source:
+    """What was found in the folder, and how to read it."""
+
+    name: str
+    title: str
+    quality: str
+    paths: tuple
+    read: Callable
+
+
+DEFAULT = NorbPreprocessing()
+
+
+def load_norb(
+    data_dir=None, preprocessing=DEFAULT, parts=(TRAINING, TESTING)
+):
+    """Loads small NORB at 32x32, preprocessed for training (paper, section 4).
+
+    Reads the six official files, `.mat` or `.mat.gz`, or else
+    `smallnorb_32.npz`, a copy of the images at 32x32 that was decoded from
+    JPEG. The result is kept as HDF5 (400 MB; see `gar_keras.datasets.files`
+    for where), so that only the first call works it out.
+
+    For pixels `p` in 0..255 and noise `u` from U(0, 1), the preprocessing is
+
+        x = (p + u) / 256
+        x = x - mean of x over the training images, for each pixel and camera
+        x = (x - mean(x)) / std(x), for each pair of images by itself
+
+    The paper's code subtracts from the test images *their own* feature-wise
+    mean; here both sets lose that of the training images unless
+    `preprocessing` says otherwise.
+
+    Args:
+        data_dir: Folder that holds the files; see `data_folder`.
+        preprocessing: `NorbPreprocessing`.
+        parts: The training and the test `NorbPart` that the files must hold.
+
+    Returns:
+        A `Dataset` with float32 images `(24300, 32, 32, 2)`, whose channels
+        are the left and the right camera. It is called `"norb"`, "small
+        NORB", if it was made from the official files, and `"norb-jpeg"`,
+        "small NORB (JPEG copy)", if it was made from the copy.
+
+    Raises:
+        DataError: if no files are there, or some only, or damaged ones.
+
+    Example:
+
+    >>> norb = load_norb("data")  # doctest: +SKIP
+    >>> norb.title, norb.x_train.shape  # doctest: +SKIP
+    ('small NORB', (24300, 32, 32, 2))
+    """
+    folder = data_folder(data_dir)
+    source = _find(folder, parts)
+    shapes = _shapes(parts)
+    cached = Cached(
+        source.name,
+        fingerprint(
+            source.paths,
+            {"version": _VERSION, "shapes": shapes, **asdict(preprocessing)},
+        ),
+        functools.partial(_write, source, preprocessing),
+        functools.partial(_read, shapes),
+    )
+    arrays = cached.load(data_dir)
+    return Dataset(
+        name=source.name,
+        title=source.title,
+        num_classes=len(CLASSES),
+        source=_describe(source, preprocessing),
+        **arrays,
+    )
+
+
+def preprocess(x_train, x_test, preprocessing=DEFAULT):
+    """The preprocessing of `load_norb`, from pixels to inputs.
+
+    Args:
+        x_train: Training images `(m, 32, 32, 2)`, uint8.
+        x_test: Test images, likewise.
+        preprocessing: `NorbPreprocessing`.
+
+    Returns:
+        Both as float32. Computed in float64.
+
+    Raises:
+        ValueError: if an image is left without any contrast, as happens where
+            there is only one.
+
+    Example:
+
+    >>> pixels = np.random.default_rng(0).integers(0, 256, (9, 32, 32, 2))
+    >>> x_train, x_test = preprocess(pixels, pixels)
+    >>> x_train.dtype.name, bool(abs(x_train.mean(axis=(1, 2, 3))).max() < 1e-6)
+    ('float32', True)
+    """
+    rng = np.random.default_rng(preprocessing.seed)
+    train = _dequantized(x_train, rng)
+    mean = train.mean(axis=0)
+    train = _standardized(train, mean)
+    test = _dequantized(x_test, rng)
+    if preprocessing.test_mean == "own":
+        mean = test.mean(axis=0)
+    return train, _standardized(test, mean)
+
+
+def read_matrix(path):
+    """Reads a file in the binary matrix format of NORB, or one gzipped.
+
+    All numbers are little-endian: a magic number that names the element type,
+    the number of dimensions, the dimensions (at least three are stored, even
+    for a vector), and the elements, the last index changing fastest.
+
+    Args:
+        path: `Path` of the file. It is unpacked if it ends in `.gz`.
+
+    Returns:
+        A read-only array.
+
+    Raises:
+        DataError: if the file is not of this format, or has bytes too few or
+            too many.
+
+    Example:
+
+    >>> from tempfile import mkdtemp
+    >>> path = Path(mkdtemp()) / "cat.mat"
+    >>> header = [0x1E3D4C54, 1, 2, 1, 1]
+    >>> _ = path.write_bytes(np.array([*header, 7, 8], "<i4").tobytes())
+    >>> read_matrix(path)
+    array([7, 8], dtype=int32)
+    """
+    content = _content(path)
+    magic, ndim = _header(path, content, 0, 2)
+    if magic not in DTYPES:
+        raise _bad(
+            path, f"magic number 0x{magic:08X}", "one of a NORB matrix file"
+        )
+    if not 1 <= ndim <= _MAX_NDIM:
+        raise _bad(path, f"{ndim} dimensions", f"1 to {_MAX_NDIM}")
+    stored = max(ndim, 3)
+    shape = _header(path, content, 8, stored)[:ndim]
+    begin, dtype = 8 + 4 * stored, DTYPES[magic]
+    size = begin + dtype.itemsize * math.prod(shape)
+    if len(content) != size:
+        raise _bad(
+            path,
+            f"{len(content):,} bytes",
+            f"{size:,} for {dtype.name} {tuple(shape)}",
+        )
+    return np.frombuffer(content, dtype, offset=begin).reshape(shape)
+
+
+def read_official(folder, part):
+    """Reads one half of small NORB from its official files, and reduces it.
+
+    The 96x96 images are reduced to 32x32 by taking rows and columns 1, 4, 7
+    and so on, the middle of every three: the nearest neighbours.
+
+    Args:
+        folder: `Path` of the folder that holds the files.
+        part: `NorbPart`.
+
+    Returns:
+        `(images, labels)`: uint8 `(m, 32, 32, 2)` and int64 `(m,)`.
+
+    Raises:
+        DataError: if a file is damaged, or if they do not fit together.
+    """
+    paths = [_packed_or_not(folder / name) for name in part.files]
+    m = len(part)
+    forms = (("uint8", (m, 2, 96, 96)), ("int32", (m,)), ("int32", (m, 4)))
+    images, labels, info = (
+        _read_as(path, *form) for path, form in zip(paths, forms, strict=True)
+    )
+    expected = itertools.product(range(len(CLASSES)), *part.conditions)
+    received = np.column_stack([labels, info])
+    order = np.lexsort(received.T[::-1])
+    if not np.array_equal(received[order], sorted(expected)):
+        raise DataError(
+            f"{paths[1].name} and {paths[2].name} in {folder} do not name "
+            "every class, instance, elevation, azimuth and lighting once. "
+            "They are damaged, or not of one set: put clean copies of both "
+            f"there, from {HOME}"
+        )
+    nearest = images[:, :, 1::3, 1::3].transpose(0, 2, 3, 1)
+    return np.ascontiguousarray(nearest), labels.astype("int64")
+
+
+def read_copy(path, parts=(TRAINING, TESTING)):
+    """Reads `smallnorb_32.npz`, the copy at 32x32 decoded from JPEG.
+
+    Args:
+        path: `Path` of the file.
+        parts: The training and the test `NorbPart` that it must hold.
+
+    Returns:
+        A dict: `x_train`, uint8 `(m, 32, 32, 2)`, `y_train`, int64 `(m,)`,
+        `x_test` and `y_test`.
+
+    Raises:
+        DataError: if it is damaged, or holds something else.
+    """
+    keys = (*_PARTS, "instance_train", "instance_test")
+    arrays = read_arrays(path, keys)
+    for name, part in zip(("train", "test"), parts, strict=True):
+        x, y, instance = (arrays[f"{k}_{name}"] for k in ("x", "y", "instance"))
+        for key, array, shape in (
+            ("x", x, (len(part), *IMAGE_SHAPE)),
+            ("y", y, (len(part),)),
+            ("instance", instance, (len(part),)),
+        ):
+            if array.dtype != np.uint8 or array.shape != shape:
+                raise DataError(
+                    f"{key}_{name} in {path} must be uint8 {shape}. Received: "
+                    f"{array.dtype} {array.shape}"
+                )
+        toys, counts = np.unique(
+            np.column_stack([y, instance]), axis=0, return_counts=True
+        )
+        expected = itertools.product(range(len(CLASSES)), part.instances)
+        if [*map(tuple, toys)] != sorted(expected) or len(set(counts)) > 1:
+            raise DataError(
+                f"y_{name} and instance_{name} in {path} do not hold the toys "
+                f"{part.instances} of {len(CLASSES)} classes equally often. "
+                "Put a clean copy in its place."
+            )
+    labels = {key: arrays[key].astype("int64") for key in ("y_train", "y_test")}
+    return {key: labels.get(key, arrays[key]) for key in _PARTS}
