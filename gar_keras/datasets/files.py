@@ -463,9 +463,7 @@ def _check_offer(file, answer, start):
     expected = file.bytes - start
     offered = answer.headers.get("Content-Length", str(expected))
     if offered != str(expected):
-        raise _OtherFile(
-            f"the server offers {offered} bytes, not {expected}"
-        )
+        raise _OtherFile(f"the server offers {offered} bytes, not {expected}")
     if answer.status == 206:
         span = f"bytes {start}-{file.bytes - 1}/"
         received = answer.headers.get("Content-Range", "")

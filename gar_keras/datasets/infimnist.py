@@ -133,7 +133,7 @@ class InfiMNIST:
     ):
         self.shape = (_length(length), SIDE, SIDE, 1)
         self.source = source
-        self._x = _images(x_train)
+        self._x = _images(x_train, NUM_TRAIN).reshape(NUM_TRAIN, PIXELS)
         fields = _rows("fields", fields, (NUM_FIELDS,))
         self._fields = fields.astype(np.float32)
         self._tangents = _rows("tangents", tangents, (NUM_TRAIN, 2))
@@ -313,13 +313,16 @@ def make_tangents(x_train):
         Grey levels per pixel, int8 `(m, 2, 28, 28)`: `tx`, then `ty`. Int8 is
         wide enough, for no derivative exceeds 96.
 
+    Raises:
+        DataError: if `x_train` has another shape or dtype.
+
     Example:
 
     >>> ramp = np.broadcast_to(np.arange(28, dtype="uint8") * 5, (1, 28, 28))
     >>> make_tangents(ramp[..., None])[0, :, 14, 14]
     array([5, 0], dtype=int8)
     """
-    images = x_train[..., 0]
+    images = _images(x_train, len(x_train))[..., 0]
     tangents = np.empty((len(images), 2, SIDE, SIDE), np.int8)
     for start in range(0, len(images), _CHUNK):
         at = slice(start, start + _CHUNK)
@@ -376,16 +379,16 @@ def _box_sum(x):
     return sums[:, _BOX:] - sums[:, :-_BOX]
 
 
-def _images(x_train):
-    """Checks the MNIST training images and flattens them: `(60000, 784)`."""
-    x = np.asarray(x_train)
-    shape = (NUM_TRAIN, SIDE, SIDE, 1)
+def _images(x, count):
+    """Checks that `x` is `count` MNIST images; a contiguous array of them."""
+    x = np.asarray(x)
+    shape = (count, SIDE, SIDE, 1)
     if x.shape != shape or x.dtype != np.uint8:
         raise DataError(
-            f"x_train must be the MNIST training images, uint8 {shape}. "
-            f"Received: x_train of {x.dtype} {x.shape}"
+            f"x_train must be MNIST images, uint8 {shape}. Received: x_train "
+            f"of {x.dtype} {x.shape}"
         )
-    return np.ascontiguousarray(x).reshape(NUM_TRAIN, PIXELS)
+    return np.ascontiguousarray(x)
 
 
 def _rows(name, array, lead):

@@ -7,7 +7,6 @@ import functools
 import gzip
 import itertools
 import math
-from pathlib import Path
 import zlib
 
 import h5py
@@ -89,9 +88,7 @@ class NorbPart:
 TRAINING = NorbPart(
     "smallnorb-5x46789x9x18x6x2x96x96-training", (4, 6, 7, 8, 9)
 )
-TESTING = NorbPart(
-    "smallnorb-5x01235x9x18x6x2x96x96-testing", (0, 1, 2, 3, 5)
-)
+TESTING = NorbPart("smallnorb-5x01235x9x18x6x2x96x96-testing", (0, 1, 2, 3, 5))
 
 
 @dataclass(frozen=True)
@@ -135,9 +132,7 @@ class _Source:
 DEFAULT = NorbPreprocessing()
 
 
-def load_norb(
-    data_dir=None, preprocessing=DEFAULT, parts=(TRAINING, TESTING)
-):
+def load_norb(data_dir=None, preprocessing=DEFAULT, parts=(TRAINING, TESTING)):
     """Loads small NORB at 32x32, preprocessed for training (paper, section 4).
 
     Reads the six official files, `.mat` or `.mat.gz`, or else
@@ -177,15 +172,16 @@ def load_norb(
     """
     folder = data_folder(data_dir)
     source = _find(folder, parts)
-    shapes = _shapes(parts)
+    settings = {
+        "version": _VERSION,
+        "parts": [asdict(part) for part in parts],
+        "preprocessing": asdict(preprocessing),
+    }
     cached = Cached(
-        source.name,
-        fingerprint(
-            source.paths,
-            {"version": _VERSION, "shapes": shapes, **asdict(preprocessing)},
-        ),
-        functools.partial(_write, source, preprocessing),
-        functools.partial(_read, shapes),
+        name=source.name,
+        fingerprint=fingerprint(source.paths, settings),
+        write=functools.partial(_write, source, preprocessing),
+        read=_read,
     )
     arrays = cached.load(data_dir)
     return Dataset(
@@ -248,6 +244,7 @@ def read_matrix(path):
 
     Example:
 
+    >>> from pathlib import Path
     >>> from tempfile import mkdtemp
     >>> path = Path(mkdtemp()) / "cat.mat"
     >>> header = [0x1E3D4C54, 1, 2, 1, 1]
@@ -352,3 +349,137 @@ def read_copy(path, parts=(TRAINING, TESTING)):
             )
     labels = {key: arrays[key].astype("int64") for key in ("y_train", "y_test")}
     return {key: labels.get(key, arrays[key]) for key in _PARTS}
+
+
+def _find(folder, parts):
+    files = {k: v for part in parts for k, v in part.files.items()}
+    paths = tuple(_packed_or_not(folder / name) for name in files)
+    missing = [path.name for path in paths if not path.exists()]
+    if not missing:
+        return _Source(
+            name="norb",
+            title="small NORB",
+            quality="small NORB, official files, 96x96 to 32x32 (nearest)",
+            paths=paths,
+            read=functools.partial(_read_both, folder, parts),
+        )
+    if len(missing) < len(files):
+        raise DataError(
+            f"{folder} holds only some of the official small NORB files. "
+            f"Missing (as they are, or with .gz): {', '.join(missing)}. Add "
+            f"them from {HOME}, or remove the others."
+        )
+    copy = folder / COPY
+    if copy.exists():
+        return _Source(
+            name="norb-jpeg",
+            title="small NORB (JPEG copy)",
+            quality=(
+                "small NORB (JPEG copy): the official split at 32x32, decoded "
+                "from JPEG, not lossless"
+            ),
+            paths=(copy,),
+            read=functools.partial(read_copy, copy, parts),
+        )
+    listed = "\n".join(f"  {k} ({v:,} bytes)" for k, v in files.items())
+    raise DataError(
+        f"No small NORB in {folder}. Put the official files there, as they "
+        f"are or with .gz, from {HOME}\n{listed}\nor {COPY}, the JPEG copy at "
+        "32x32. --data-dir names another folder."
+    )
+
+
+def _packed_or_not(path):
+    packed = path.with_name(f"{path.name}.gz")
+    return packed if packed.exists() and not path.exists() else path
+
+
+def _read_both(folder, parts):
+    train, test = (read_official(folder, part) for part in parts)
+    return dict(zip(_PARTS, (*train, *test), strict=True))
+
+
+def _read_as(path, dtype, shape):
+    matrix = read_matrix(path)
+    if matrix.dtype.name != dtype or matrix.shape != shape:
+        raise _bad(
+            path, f"{matrix.dtype.name} {matrix.shape}", f"{dtype} {shape}"
+        )
+    return matrix
+
+
+def _content(path):
+    try:
+        if path.suffix == ".gz":
+            with gzip.open(path) as stream:
+                return stream.read()
+        return path.read_bytes()
+    except (OSError, EOFError, zlib.error) as error:
+        raise DataError(
+            f"{path} cannot be read: {error}. Put a clean copy in its place, "
+            f"from {HOME}"
+        ) from error
+
+
+def _header(path, content, begin, count):
+    if len(content) < begin + 4 * count:
+        raise _bad(path, f"{len(content)} bytes", "a whole header")
+    return np.frombuffer(content, "<u4", count, begin).tolist()
+
+
+def _bad(path, received, expected):
+    return DataError(
+        f"{path} is not the file it should be: it was truncated or altered. "
+        f"Received: {received}, expected {expected}. Put a clean copy in its "
+        f"place, from {HOME}"
+    )
+
+
+def _dequantized(pixels, rng):
+    x = rng.random(pixels.shape)
+    x += pixels
+    x /= 256
+    return x
+
+
+def _standardized(x, mean):
+    out = np.empty(x.shape, "float32")
+    # In blocks, for memory: `x` is float64.
+    for begin in range(0, len(x), _BLOCK):
+        block = x[begin : begin + _BLOCK] - mean
+        block -= block.mean(axis=(1, 2, 3), keepdims=True)
+        std = block.std(axis=(1, 2, 3), keepdims=True)
+        if not std.all():
+            raise ValueError(
+                "After the mean over the images is taken away, image "
+                f"{begin + int(std.argmin())} has no contrast left, so it "
+                "cannot be scaled to standard deviation 1. Received: "
+                f"{len(x)} images. Give more of them."
+            )
+        out[begin : begin + _BLOCK] = block / std
+    return out
+
+
+def _write(source, preprocessing, file):
+    arrays = source.read()
+    arrays["x_train"], arrays["x_test"] = preprocess(
+        arrays["x_train"], arrays["x_test"], preprocessing
+    )
+    for key, array in arrays.items():
+        chunk = (min(_BLOCK, len(array)), *array.shape[1:])
+        file.create_dataset(key, data=array, chunks=chunk, fletcher32=True)
+
+
+def _read(path):
+    with h5py.File(path, "r") as file:
+        return {key: file[key][()] for key in _PARTS}
+
+
+def _describe(source, preprocessing):
+    mean = "the training images' mean subtracted from both sets"
+    if preprocessing.test_mean == "own":
+        mean = "each set's own mean subtracted"
+    return (
+        f"{source.quality}; U(0, 1) noise (seed {preprocessing.seed}), {mean} "
+        "feature by feature, each pair of images standardized"
+    )

@@ -1,6 +1,7 @@
 """One run: an experiment with a seed, from data to record."""
 
 from dataclasses import asdict
+import importlib.util
 import math
 from pathlib import Path
 import time
@@ -43,8 +44,8 @@ def run(
     deadline=math.inf,
     reporter=None,
     data_dir=None,
-    model_path=None,
-    callbacks=(),
+    save_models=False,
+    tensorboard=None,
 ):
     """Runs an experiment with one seed and writes its record.
 
@@ -59,9 +60,9 @@ def run(
         deadline: `time.monotonic()` at which the run must have stopped.
         reporter: A `progress.Reporter`, or `None`.
         data_dir: Folder of the data files.
-        model_path: Where to save the model of the validation-chosen epoch, as
-            a `.keras` file, or `None`.
-        callbacks: Keras callbacks for stage 2.
+        save_models: Whether to save the model of the validation-chosen epoch
+            beside the record, as a `.keras` file.
+        tensorboard: Folder for TensorBoard logs of stage 2, or `None`.
 
     Returns:
         The record, or `None` if another process is running this run.
@@ -81,9 +82,10 @@ def run(
                 return records.read(path)
             checkpoint = Checkpoint(folder / f"{path.stem}.npz")
             job = _Run(experiment, seed, checkpoint, data_dir, reporter)
+            callbacks = _tensorboard(tensorboard, path.stem)
             record = job.execute(deadline, callbacks)
-            if model_path is not None:
-                job.save_best(model_path)
+            if save_models:
+                job.save_best(path.with_suffix(".keras"))
             job.write_snapshots(path.with_suffix(".npz"))
             records.write(path, record)
             checkpoint.delete()
@@ -107,6 +109,18 @@ def build_model(experiment, input_shape, num_classes):
     if experiment.network == "cnn6":
         return cnn6(input_shape, num_classes, **options)
     return cnn9(input_shape, num_classes, experiment.filters, **options)
+
+
+def _tensorboard(folder, name):
+    if folder is None:
+        return []
+    if importlib.util.find_spec("tensorboard") is None:
+        raise ValueError(
+            "TensorBoard logs need the package tensorboard, which is not "
+            "installed: pip install tensorboard. Received: "
+            f"tensorboard={str(folder)!r}"
+        )
+    return [keras.callbacks.TensorBoard(str(Path(folder) / name))]
 
 
 class _Run:
@@ -141,24 +155,32 @@ class _Run:
             stage: {"seconds": 0.0, "curve": {}} for stage in STAGES
         }
         self.progress["snapshot_epochs"] = []
+        self.progress["split_fingerprint"] = self.split.fingerprint()
         self.progress["evaluation_seconds"] = 0.0
 
     def execute(self, deadline, callbacks):
         """Runs what is not done yet and returns the record."""
         if time.monotonic() >= deadline:
             raise OutOfTime
-        saved = self.checkpoint.load()
-        if saved:
-            self.progress, variables = saved
-            assign(self.model.variables, variables["model"])
-            self.best_weights = variables.get("best", [])
-            self.snapshots = variables.get("snapshots", [])
-        moments = variables["optimizer"] if saved else None
+        moments = self._restore()
         if not self.progress["regularization"]["curve"]:
             self._pretrain(moments, deadline)
             moments = None
         self._regularize(moments, deadline, callbacks)
         return self._record()
+
+    def _restore(self):
+        """Takes up the saved state; returns the optimizer's variables."""
+        saved = self.checkpoint.load()
+        if saved is None or saved[0]["split_fingerprint"] != (
+            self.split.fingerprint()
+        ):
+            return None
+        self.progress, variables = saved
+        assign(self.model.variables, variables["model"])
+        self.best_weights = variables.get("best", [])
+        self.snapshots = variables.get("snapshots", [])
+        return variables["optimizer"]
 
     def save_best(self, path):
         """Saves the model with the weights of the validation-chosen epoch."""
@@ -287,10 +309,7 @@ class _Run:
             "fingerprint": self.experiment.fingerprint(),
             "seed": self.seed,
             "data": {"title": self.data.title, "source": self.data.source},
-            "split": {
-                "labeled": self.split.labeled.tolist(),
-                "fingerprint": self.split.fingerprint(),
-            },
+            "labeled": self.split.labeled.tolist(),
             "environment": environment.describe(),
             **self.progress,
             "result": {

@@ -1,0 +1,267 @@
+"""SVHN: house numbers (format 2, cropped digits), its extra set, a stand-in."""
+
+from dataclasses import dataclass
+import functools
+import zlib
+
+import numpy as np
+
+from gar_keras.checks import check_count
+from gar_keras.datasets.base import DataError
+from gar_keras.datasets.base import Dataset
+from gar_keras.datasets.files import Cached
+from gar_keras.datasets.files import RemoteFile
+from gar_keras.datasets.files import data_folder
+from gar_keras.datasets.files import fetch
+from gar_keras.datasets.files import fingerprint
+from gar_keras.datasets.files import read_arrays
+from gar_keras.datasets.sources import IMAGES_PER_CHUNK
+from gar_keras.datasets.sources import HDF5Images
+
+HOME = "http://ufldl.stanford.edu/housenumbers/"
+GREY = "svhn_grey_32.npz"
+
+# Images converted at a time: a multiple of IMAGES_PER_CHUNK.
+_BLOCK = 4096
+# To be raised when what is written for the extra set changes.
+_VERSION = 1
+
+
+@dataclass(frozen=True)
+class SvhnFile(RemoteFile):
+    """A published file of SVHN.
+
+    Args:
+        name, bytes, md5, url: As in `RemoteFile`.
+        images: Number of images in it.
+
+    Example, the training file from another place:
+
+    >>> from dataclasses import replace
+    >>> mirror = replace(TRAIN, url="https://example.org/train_32x32.mat")
+    >>> mirror.images
+    73257
+    """
+
+    images: int
+
+    def __post_init__(self):
+        super().__post_init__()
+        check_count("images", self.images, least=1)
+
+
+TRAIN = SvhnFile(
+    name="train_32x32.mat",
+    bytes=182_040_794,
+    md5="e26dedcc434d2e4c54c9b2d4a06d8373",
+    url=f"{HOME}train_32x32.mat",
+    images=73_257,
+)
+TEST = SvhnFile(
+    name="test_32x32.mat",
+    bytes=64_275_384,
+    md5="eb5a983be6a315427106f1b164d9cef3",
+    url=f"{HOME}test_32x32.mat",
+    images=26_032,
+)
+EXTRA = SvhnFile(
+    name="extra_32x32.mat",
+    bytes=1_329_278_602,
+    md5="a93ce644f1a588dc4d68dda5feec44a7",
+    url=f"{HOME}extra_32x32.mat",
+    images=531_131,
+)
+
+
+def load_svhn(data_dir=None, train=TRAIN, test=TEST):
+    """Loads SVHN and checks both files against their MD5.
+
+    Files that are not there are downloaded (182 and 64 MB). The pixels are as
+    published. Scaling them, which the paper's code does for each image by
+    itself, is for the model to do: see `gar_keras.layers`.
+
+    Args:
+        data_dir: Folder that holds the files; see `data_folder`.
+        train: `SvhnFile` of the training images.
+        test: `SvhnFile` of the test images.
+
+    Returns:
+        A `Dataset` with uint8 images `(m, 32, 32, 3)`, 73,257 for training
+        and 26,032 for testing, and the digits 0 to 9 as classes.
+
+    Raises:
+        DataError: if a file cannot be downloaded, or is damaged.
+        ImportError: if SciPy, which reads the files, is not installed.
+
+    Example:
+
+    >>> svhn = load_svhn("data")  # doctest: +SKIP
+    >>> svhn.x_train.shape, svhn.x_train.dtype.name  # doctest: +SKIP
+    ((73257, 32, 32, 3), 'uint8')
+    """
+    _scipy_io()
+    paths = [fetch(file, data_dir) for file in (train, test)]
+    x_train, y_train = _read_mat(paths[0], train)
+    x_test, y_test = _read_mat(paths[1], test)
+    return Dataset(
+        name="svhn",
+        title="SVHN",
+        x_train=np.ascontiguousarray(x_train),
+        y_train=y_train,
+        x_test=np.ascontiguousarray(x_test),
+        y_test=y_test,
+        num_classes=10,
+        source="SVHN, format 2, pixel- and label-exact (MD5 of both files)",
+    )
+
+
+def load_svhn_extra(data_dir=None, extra=EXTRA):
+    """The 531,131 extra training images of SVHN, as a source on disk.
+
+    They would fill 6.5 GB as float32. The first call downloads the file (1.3
+    GB) if it is not there, checks its MD5, and converts it to uint8 HDF5 (1.6
+    GB; see `gar_keras.datasets.files` for where), for which it needs 2 GB of
+    memory. Later calls open the HDF5 file only. The labels are left out: the
+    paper uses these images without them (section 4.2).
+
+    Args:
+        data_dir: Folder that holds the file; see `data_folder`.
+        extra: `SvhnFile` of the extra images.
+
+    Returns:
+        `HDF5Images` of shape `(531131, 32, 32, 3)`. `ConcatenatedImages` puts
+        them behind the training images.
+
+    Raises:
+        DataError: if the file cannot be downloaded, or is damaged, or if
+            there is no room to convert it.
+        ImportError: if SciPy, which reads the file, is not installed.
+
+    Example:
+
+    >>> extra = load_svhn_extra("data")  # doctest: +SKIP
+    >>> extra.take([531130, 0]).shape  # doctest: +SKIP
+    (2, 32, 32, 3)
+    """
+    # The MD5 stands for the content: the file need not be read to know it.
+    settings = {"version": _VERSION, "md5": extra.md5, "images": extra.images}
+    cached = Cached(
+        name="svhn-extra",
+        fingerprint=fingerprint([], settings),
+        write=functools.partial(_convert, extra, data_dir),
+        read=HDF5Images,
+    )
+    return cached.load(data_dir)
+
+
+def load_svhn_grey(data_dir=None):
+    """Loads SVHN-grey, a small stand-in for SVHN. It is not SVHN format 2.
+
+    Its digits were cut from SVHN's test images and are grey: errors on it say
+    nothing about SVHN, and must not stand beside the paper's Table 3.
+
+    Args:
+        data_dir: Folder that holds `svhn_grey_32.npz`; see `data_folder`.
+
+    Returns:
+        A `Dataset` with uint8 images `(m, 32, 32, 1)` and the digits 0 to 9
+        as classes.
+
+    Raises:
+        DataError: if the file is missing or damaged.
+
+    Example:
+
+    >>> grey = load_svhn_grey("data")  # doctest: +SKIP
+    >>> grey.title, grey.x_train.shape  # doctest: +SKIP
+    ('SVHN-grey', (14869, 32, 32, 1))
+    """
+    path = data_folder(data_dir) / GREY
+    if not path.exists():
+        raise DataError(
+            f"No SVHN-grey. Received: {path}. Put the file {GREY} there "
+            "(x_train, y_train, x_test, y_test; 12 MB). --data-dir names "
+            "another folder."
+        )
+    arrays = read_arrays(path, ("x_train", "y_train", "x_test", "y_test"))
+    for part in ("train", "test"):
+        x, y = arrays[f"x_{part}"], arrays[f"y_{part}"]
+        if x.shape != (*y.shape[:1], 32, 32, 1) or not x.dtype == np.uint8:
+            raise DataError(
+                f"x_{part} in {path} must be uint8 (m, 32, 32, 1). Received: "
+                f"{x.dtype} {x.shape} for labels {y.shape}"
+            )
+        if y.dtype.kind not in "iu":
+            raise DataError(
+                f"y_{part} in {path} must be integers. Received: {y.dtype}"
+            )
+        arrays[f"y_{part}"] = y.astype("int64")
+    return Dataset(
+        name="svhn-grey",
+        title="SVHN-grey",
+        num_classes=10,
+        source=(
+            "SVHN-grey: house-number digits cut from SVHN's test images, in "
+            "grey; a stand-in, not SVHN format 2"
+        ),
+        **arrays,
+    )
+
+
+def _convert(extra, data_dir, file):
+    _scipy_io()
+    images, _ = _read_mat(fetch(extra, data_dir), extra)
+    stored = file.create_dataset(
+        "x",
+        images.shape,
+        images.dtype,
+        chunks=(min(IMAGES_PER_CHUNK, len(images)), *images.shape[1:]),
+        fletcher32=True,
+    )
+    for begin in range(0, len(images), _BLOCK):
+        stored[begin : begin + _BLOCK] = images[begin : begin + _BLOCK]
+
+
+def _read_mat(path, file):
+    """Images `(m, 32, 32, 3)`, a view, and digits `(m,)` of a `.mat` file."""
+    scipy_io = _scipy_io()
+    try:
+        content = scipy_io.loadmat(path, variable_names=("X", "y"))
+        x, y = content["X"], content["y"]
+    except (
+        OSError,
+        ValueError,
+        TypeError,
+        LookupError,
+        EOFError,
+        NotImplementedError,
+        zlib.error,
+        scipy_io.matlab.MatReadError,
+    ) as error:
+        raise DataError(
+            f"{path} is not a readable SVHN file: {error!r}. Put a clean copy "
+            f"in its place, from {file.url}"
+        ) from error
+    shape = (32, 32, 3, file.images)
+    if x.shape != shape or x.dtype != np.uint8:
+        raise DataError(
+            f"X in {path} must be uint8 {shape}. Received: {x.dtype} {x.shape}"
+        )
+    if y.shape != (file.images, 1) or not np.isin(y, range(1, 11)).all():
+        raise DataError(
+            f"y in {path} must be {(file.images, 1)}, labels 1 to 10 (10 is "
+            f"the digit 0). Received: shape={y.shape}, values from {y.min()} "
+            f"to {y.max()}"
+        )
+    return x.transpose(3, 0, 1, 2), y[:, 0].astype("int64") % 10
+
+
+def _scipy_io():
+    try:
+        import scipy.io
+    except ImportError as error:
+        raise ImportError(
+            "SVHN's files are read with SciPy, which is not installed. Run "
+            "pip install gar_keras[data]."
+        ) from error
+    return scipy.io
