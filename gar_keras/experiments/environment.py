@@ -31,12 +31,12 @@ def describe():
 
 
 def _git_revision():
-    """Commit of the source tree, `+changes` behind it if it was edited."""
+    """Commit of the package's source, `+changes` behind it if it was edited."""
     package = Path(__file__).resolve().parents[1]
     commit = _git(package, "rev-parse", "HEAD")
     if commit is None:
         return None
-    edited = _git(package, "status", "--porcelain", "--", str(package))
+    edited = _git(package, "status", "--porcelain", "-uno", "--", ".")
     return commit + ("+changes" if edited else "")
 
 

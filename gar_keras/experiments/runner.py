@@ -155,6 +155,8 @@ class _Run:
             stage: {"seconds": 0.0, "curve": {}} for stage in STAGES
         }
         self.progress["snapshot_epochs"] = []
+        # Taken now: the source may be edited while the run goes on.
+        self.progress["environment"] = environment.describe()
         self.progress["split_fingerprint"] = self.split.fingerprint()
         self.progress["evaluation_seconds"] = 0.0
 
@@ -310,7 +312,6 @@ class _Run:
             "seed": self.seed,
             "data": {"title": self.data.title, "source": self.data.source},
             "labeled": self.split.labeled.tolist(),
-            "environment": environment.describe(),
             **self.progress,
             "result": {
                 "baseline_error": curve["test_error"][0],
