@@ -74,6 +74,17 @@ def parse_seeds(text):
     return seeds
 
 
+def check_labels(labels, experiments):
+    """Raises unless there is an experiment for each number of labels."""
+    wrong = [m for m in labels if m not in experiments]
+    if wrong or not labels:
+        allowed = ", ".join(map(str, experiments))
+        raise ValueError(
+            f"--labels takes {allowed}. Received: "
+            f"{', '.join(map(str, wrong)) or 'none'}"
+        )
+
+
 def _one_value(convert, what, metavar):
     """Tyro's rule for an option of one value that may be left out."""
 

@@ -91,7 +91,9 @@ class GraphActivityRegularization(keras.layers.Layer):
             for name, value in self._regularizer.coefficients().items()
             if value
         }
-        trackers = [n for n in ("affinity", "balance") if n in self._coefficients]
+        trackers = [
+            n for n in ("affinity", "balance") if n in self._coefficients
+        ]
         self._trackers = {
             name: backend.StepMean(self._metric_name(name), dtype="float32")
             for name in [*trackers, "regularization"]

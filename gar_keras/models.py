@@ -96,9 +96,7 @@ def cnn9(
     )
 
 
-def _cnn(
-    name, blocks, input_shape, num_classes, preprocessing, dropout, dtype
-):
+def _cnn(name, blocks, input_shape, num_classes, preprocessing, dropout, dtype):
     inputs = keras.Input(
         input_shape, dtype="uint8" if preprocessing else "float32"
     )

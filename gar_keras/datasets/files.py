@@ -334,7 +334,8 @@ def read_arrays(path, keys):
         DataError: if the file is damaged or lacks one of them.
     """
     try:
-        with np.load(path) as archive:
+        # Opened here, since np.load leaves a bad file open.
+        with open(path, "rb") as stream, np.load(stream) as archive:
             return {key: archive[key] for key in keys}
     except (
         OSError,
@@ -342,7 +343,7 @@ def read_arrays(path, keys):
         TypeError,
         KeyError,
         EOFError,
-        NotImplementedError,
+        RuntimeError,
         zipfile.BadZipFile,
         zlib.error,
     ) as error:

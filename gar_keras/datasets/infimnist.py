@@ -26,13 +26,14 @@ whatever the order or the fusing of its operations.
 """
 
 import math
-import operator
-from pathlib import Path
 
 import numpy as np
 
+from gar_keras.checks import check_count
 from gar_keras.datasets.base import DataError
+from gar_keras.datasets.files import data_folder
 from gar_keras.datasets.mnist import load_mnist
+from gar_keras.datasets.sources import check_indices
 
 SIDE = 28
 PIXELS = SIDE * SIDE
@@ -131,7 +132,8 @@ class InfiMNIST:
         length=LENGTH,
         source="fields and tangents given by the caller",
     ):
-        self.shape = (_length(length), SIDE, SIDE, 1)
+        length = check_count("length", length, least=1, most=MAX_LENGTH)
+        self.shape = (length, SIDE, SIDE, 1)
         self.source = source
         self._x = _images(x_train, NUM_TRAIN).reshape(NUM_TRAIN, PIXELS)
         fields = _rows("fields", fields, (NUM_FIELDS,))
@@ -158,7 +160,7 @@ class InfiMNIST:
             ValueError: if `indices` are not integers in one dimension.
             IndexError: if one is out of bounds.
         """
-        return self._checked(indices) % NUM_TRAIN
+        return check_indices(indices, len(self)) % NUM_TRAIN
 
     def take(self, indices):
         """The images at these indices, in any order, repeats allowed.
@@ -174,7 +176,7 @@ class InfiMNIST:
             ValueError: if `indices` are not integers in one dimension.
             IndexError: if one is out of bounds.
         """
-        indices = self._checked(indices)
+        indices = check_indices(indices, len(self))
         origins = indices % NUM_TRAIN
         images = self._x[origins]
         later = np.flatnonzero(indices >= NUM_TRAIN)
@@ -194,54 +196,37 @@ class InfiMNIST:
         z += self._x[origins]
         return _shifted(np.clip(z, 0, 255, out=z), k1 % len(SHIFTS))
 
-    def _checked(self, indices):
-        array = np.asarray(indices)
-        if array.shape == (0,):
-            array = array.astype(np.int64)
-        if array.ndim != 1 or array.dtype.kind not in "iu":
-            raise ValueError(
-                "indices must be integers in one dimension. Received: "
-                f"indices of {array.dtype} {array.shape}"
-            )
-        if array.size and (array.min() < 0 or array.max() >= len(self)):
-            raise IndexError(
-                f"indices must lie in 0..{len(self) - 1}. Received: indices "
-                f"from {array.min()} to {array.max()}"
-            )
-        return array.astype(np.int64)
-
 
 def load_infimnist(data_dir=None, length=LENGTH):
     """InfiMNIST from the original files, or with generated ones.
 
     Reads `fields_float_1522x28x28.bin` (4,772,992 bytes) and
     `tangVec_float_60000x28x28.bin` (376,320,000 bytes; mapped, not loaded)
-    where `data_dir` holds both, and generates fields and tangents where it
+    where the folder holds both, and generates fields and tangents where it
     holds neither: other images of the same kind. The attribute `source` says
     which; put it into the record of a run. The MNIST images are those inside
     the package.
 
     Args:
-        data_dir: Folder that may hold the two original files.
+        data_dir: Folder that may hold the two original files; without one,
+            as in `data_folder`.
         length: Number of images; 8 million in the paper.
 
     Returns:
         An `InfiMNIST`.
 
     Raises:
-        DataError: if the folder does not exist, if only one of the two files
-            is there, or if one is truncated or altered.
+        DataError: if only one of the two files is there, or if one is
+            truncated or altered.
         ValueError: if `length` is out of range.
 
     Example (paper, Table 2):
 
     >>> images = load_infimnist()
-    >>> images.source
-    'InfiMNIST with generated fields and tangents'
     >>> images.take([7_999_999, 0]).shape
     (2, 28, 28, 1)
     """
-    paths = () if data_dir is None else _original_files(Path(data_dir))
+    paths = _original_files(data_folder(data_dir))
     x_train = load_mnist().x_train
     if not paths:
         return InfiMNIST(
@@ -413,31 +398,13 @@ def _rows(name, array, lead):
     return rows
 
 
-def _length(length):
-    try:
-        number = operator.index(length)
-    except TypeError:
-        number = 0
-    if isinstance(length, bool) or not 1 <= number <= MAX_LENGTH:
-        raise ValueError(
-            f"length must be an integer from 1 to {MAX_LENGTH}. "
-            f"Received: length={length!r}"
-        )
-    return number
-
-
-def _original_files(data_dir):
+def _original_files(folder):
     """Paths of the two original files, or none where neither is there."""
-    if not data_dir.is_dir():
-        raise DataError(
-            f"data_dir must be a folder. Received: data_dir={str(data_dir)!r}."
-            " Leave it out to generate fields and tangents."
-        )
-    paths = [data_dir / FIELDS_FILE, data_dir / TANGENTS_FILE]
+    paths = [folder / FIELDS_FILE, folder / TANGENTS_FILE]
     missing = [path.name for path in paths if not path.exists()]
     if len(missing) == 1:
         raise DataError(
-            f"{data_dir} holds only one of the two original InfiMNIST files. "
+            f"{folder} holds only one of the two original InfiMNIST files. "
             f"Received: no {missing[0]}. Add it, or remove the other one to "
             "generate both."
         )

@@ -87,4 +87,3 @@ def make_split(y_train, num_labeled, seed, num_validation=1000):
     others = np.setdiff1d(np.arange(len(y_train)), labeled)
     validation = rng.choice(others, num_validation, replace=False)
     return Split(labeled, validation)
-

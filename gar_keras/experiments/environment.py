@@ -33,9 +33,10 @@ def describe():
 def _git_revision():
     """Commit of the package's source, `+changes` behind it if it was edited."""
     package = Path(__file__).resolve().parents[1]
-    commit = _git(package, "rev-parse", "HEAD")
-    if commit is None:
+    # An installed copy may lie in somebody else's repository.
+    if _git(package, "ls-files", "--error-unmatch", "layers.py") is None:
         return None
+    commit = _git(package, "rev-parse", "HEAD")
     edited = _git(package, "status", "--porcelain", "-uno", "--", ".")
     return commit + ("+changes" if edited else "")
 
@@ -44,8 +45,11 @@ def _git(folder, *arguments):
     try:
         answer = subprocess.run(
             ["git", "-C", str(folder), *arguments],
-            capture_output=True, text=True, check=True, timeout=10,
-        )  # fmt: skip
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=10,
+        )
     except (OSError, subprocess.SubprocessError):
         return None
     return answer.stdout.strip()

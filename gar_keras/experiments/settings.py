@@ -1,5 +1,6 @@
 """The paper's experiments as data (section 4 and Tables 1 to 3)."""
 
+from dataclasses import asdict
 from dataclasses import dataclass
 from dataclasses import fields
 from dataclasses import replace
@@ -71,9 +72,7 @@ class Experiment:
 
     def __post_init__(self):
         check_choice("network", self.network, ("cnn6", "cnn9"))
-        check_choice(
-            "preprocessing", self.preprocessing, PREPROCESSINGS
-        )
+        check_choice("preprocessing", self.preprocessing, PREPROCESSINGS)
         check_choice("precision", self.precision, PRECISIONS)
         check_choice("backend", self.backend, BACKENDS)
         for name in ("num_labeled", "pretrain_epochs", "epochs"):
@@ -115,3 +114,26 @@ _MNIST = Experiment(
 
 TABLE_1 = {m: replace(_MNIST, num_labeled=m) for m in (100, 600, 1000, 3000)}
 
+
+# The paper's settings of each cell of its tables.
+PAPER = {e.cell: e for e in TABLE_1.values()}
+
+# What a run may choose and still stand for a cell of the paper's tables.
+FREE = ("epochs", "pretrain_epochs", "precision", "backend")
+
+
+def stands_for_paper(settings, cell):
+    """Whether a record's settings are the paper's but for those in `FREE`.
+
+    Args:
+        settings: Dict of an experiment, as in a record.
+        cell: Cell of the paper's tables, e.g. `"mnist-100"`.
+    """
+    if cell not in PAPER:
+        return False
+    expected = asdict(PAPER[cell])
+    return all(
+        settings[name] == value
+        for name, value in expected.items()
+        if name not in FREE
+    )

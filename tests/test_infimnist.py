@@ -1,0 +1,457 @@
+"""The InfiMNIST generator against the published formula, done by hand."""
+
+import hashlib
+import math
+
+from hypothesis import given
+from hypothesis import settings
+from hypothesis import strategies as st
+import numpy as np
+import pytest
+
+from gar_keras.datasets import infimnist
+from gar_keras.datasets.base import DataError
+from gar_keras.datasets.infimnist import FIELDS_FILE
+from gar_keras.datasets.infimnist import LENGTH
+from gar_keras.datasets.infimnist import TANGENTS_FILE
+from gar_keras.datasets.infimnist import InfiMNIST
+from gar_keras.datasets.infimnist import load_infimnist
+from gar_keras.datasets.infimnist import make_fields
+from gar_keras.datasets.infimnist import make_tangents
+from gar_keras.datasets.mnist import load_mnist
+
+FIELDS_BYTES = 1522 * 28 * 28 * 4
+TANGENTS_BYTES = 2 * 60000 * 28 * 28 * 4
+
+indices = st.integers(0, LENGTH - 1)
+
+
+@pytest.fixture(scope="module")
+def x_train():
+    return load_mnist().x_train
+
+
+@pytest.fixture(scope="module")
+def fields():
+    return make_fields()
+
+
+@pytest.fixture(scope="module")
+def tangents(x_train):
+    return make_tangents(x_train)
+
+
+@pytest.fixture(scope="module")
+def source(x_train, fields, tangents):
+    return InfiMNIST(x_train, fields, tangents)
+
+
+def constant(x=0, field=0.0, tx=0, ty=0, length=LENGTH):
+    """A source whose images, fields and tangents are each one constant."""
+    flat = np.empty((60000, 2, 28, 28), np.int8)
+    flat[:, 0], flat[:, 1] = tx, ty
+    return InfiMNIST(
+        np.full((60000, 28, 28, 1), x, np.uint8),
+        np.full((1522, 28, 28), field, np.float32),
+        flat,
+        length,
+    )
+
+
+def index_of(way, start=60000):
+    """The first index from `start` on whose image moves in this way."""
+    number = start + 10000
+    while number * 131071 % 2**32 % 1521 % 9 != way:
+        number += 1
+    return number - 10000
+
+
+def by_hand(index, x_train, fields, tangents, number=float):
+    """One image by the formula, number by number, in numbers of this type."""
+    i = index + 10000
+    a = (i - 10000) % 60000
+    k1 = (i * 131071) % 2**32 % 1521
+    k2 = (k1 + 1 + 2 * i) % 1522
+    alpha = -1 if (k1 + k2) % 2 else 1
+    deformed = {}
+    for r in range(28):
+        for c in range(28):
+            z = number(x_train[a, r, c, 0]) + number(alpha) * (
+                number(fields[k1, r, c]) * number(tangents[a, 0, r, c])
+                - number(fields[k2, r, c]) * number(tangents[a, 1, r, c])
+            )
+            deformed[r, c] = math.floor(min(max(z, 0), 255))
+    down, right = [
+        (-1, 0),
+        (1, 0),
+        (0, -1),
+        (0, 1),
+        (-1, -1),
+        (-1, 1),
+        (1, -1),
+        (1, 1),
+        (0, 0),
+    ][k1 % 9]
+    image = np.zeros((28, 28), int)
+    for r in range(28):
+        for c in range(28):
+            if (right, c) not in ((-1, 0), (1, 1)):
+                # Column -1 is the end of the row above, column 28 the
+                # beginning of the row below: an image is one long row.
+                row, column = divmod(28 * (r - down) + c - right, 28)
+                image[r, c] = deformed.get((row, column), 0)
+    return image
+
+
+@pytest.mark.parametrize(
+    "number, k1, k2",
+    # 70000 * 131071 = 9174970000 = 2 * 2**32 + 585035408, and that is
+    # 384638 * 1521 + 1010; 1010 + 1 + 140000 = 92 * 1522 + 987.
+    [(70000, 1010, 987), (201072, 744, 1081), (8009999, 415, 1364)],
+)
+def test_keys_wrap_at_32_bits(number, k1, k2):
+    received = infimnist._keys(np.array([number]))
+    assert [int(key[0]) for key in received] == [k1, k2]
+    assert number * 131071 % 1521 != k1  # what 64 bits would give
+
+
+@given(indices)
+def test_keys_choose_two_fields_of_opposite_parity(index):
+    # So the formula's sign is always minus.
+    k1, k2 = infimnist._keys(np.array([index + 10000]))
+    assert 0 <= k1[0] < 1521
+    assert 0 <= k2[0] < 1522
+    assert (k1[0] + k2[0]) % 2 == 1
+
+
+@pytest.mark.parametrize("way", range(9))
+@pytest.mark.parametrize("start", [60000, 5_000_000])
+def test_image_follows_the_formula(
+    source, x_train, fields, tangents, way, start
+):
+    index = index_of(way, start)
+    expected = by_hand(index, x_train, fields, tangents)
+    np.testing.assert_array_equal(source.take([index])[0, ..., 0], expected)
+
+
+def test_last_image_follows_the_formula(source, x_train, fields, tangents):
+    expected = by_hand(LENGTH - 1, x_train, fields, tangents)
+    received = source.take([LENGTH - 1])[0, ..., 0]
+    np.testing.assert_array_equal(received, expected)
+
+
+def test_deformation_is_exact_in_float32(source, x_train, fields, tangents):
+    # The same formula in integers: 1/256 grey level is the unit.
+    still = np.array(
+        [index_of(8, start) for start in range(60000, LENGTH, 9973)]
+    )
+    k1, k2 = infimnist._keys(still + 10000)
+    a = still % 60000
+    steps = (fields * 256).astype(np.int64)
+    z = 256 * x_train[a, ..., 0].astype(np.int64)
+    z -= steps[k1] * tangents[a, 0] - steps[k2] * tangents[a, 1]
+    expected = np.clip(z, 0, 256 * 255) // 256
+    np.testing.assert_array_equal(source.take(still)[..., 0], expected)
+    # Float32 holds every integer up to 2**24, so nothing can round.
+    assert 2 * abs(steps).max() * 128 + 256 * 255 < 2**24
+
+
+@pytest.mark.parametrize(
+    "x, field, tx, ty, expected",
+    [
+        (100, 1.0, 10, 0, 90),
+        (100, 1.0, 0, 10, 110),
+        (100, 1.0, 10, 3, 93),
+        (100, 0.75, 1, 0, 99),  # 99.25
+        (100, 0.75, 0, 1, 100),  # 100.75 is cut, not rounded
+        (5, 1.0, 10, 0, 0),
+        (250, 1.0, 0, 10, 255),
+    ],
+)
+def test_grey_levels(x, field, tx, ty, expected):
+    images = constant(x, field, tx, ty).take([index_of(8)])
+    assert (images == expected).all()
+
+
+def test_shift_directions():
+    x = np.zeros((60000, 28, 28, 1), np.uint8)
+    x[:, 10, 14] = 200
+    still = np.zeros((1522, 28, 28), np.float32)
+    flat = np.zeros((60000, 2, 28, 28), np.int8)
+    images = InfiMNIST(x, still, flat).take([index_of(w) for w in range(9)])
+    up, down, left, right, up_left, up_right, down_left, down_right, none = [
+        tuple(np.argwhere(image[..., 0])[0]) for image in images
+    ]
+    assert (images > 0).sum() == 9
+    assert (up, down) == ((9, 14), (11, 14))
+    assert (left, right) == ((10, 13), (10, 15))
+    assert (up_left, up_right) == ((9, 13), (9, 15))
+    assert (down_left, down_right) == ((11, 13), (11, 15))
+    assert none == (10, 14)
+
+
+def test_shift_blanks_what_it_uncovers():
+    images = constant(x=7).take([index_of(way) for way in range(9)])[..., 0]
+    up, down, left, right = images[:4]
+    assert not up[27].any() and (up[:27] == 7).all()
+    assert not down[0].any() and (down[1:] == 7).all()
+    # Moving sideways, the C code blanks column 0 or 1; the column opposite
+    # comes from the row below or above.
+    assert not left[:, 0].any() and (left[:27, 1:] == 7).all()
+    assert not right[:, 1].any() and (right[1:, 2:] == 7).all()
+    assert left[27, 27] == right[0, 0] == 0
+    assert (images[8] == 7).all()
+
+
+def test_first_60000_are_mnist(source, x_train):
+    np.testing.assert_array_equal(source.take(np.arange(60000)), x_train)
+    assert not np.shares_memory(source.take([0]), x_train)
+
+
+def test_every_later_image_differs_from_its_original(source, x_train):
+    chosen = np.arange(60000, 8_000_000, 7919)
+    changed = source.take(chosen) != x_train[source.origin(chosen)]
+    assert changed.any(axis=(1, 2, 3)).all()
+
+
+def test_origin():
+    received = constant().origin([0, 59999, 60000, 60007, LENGTH - 1])
+    assert received.tolist() == [0, 59999, 0, 7, 19999]
+    assert received.dtype == np.int64
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(indices, max_size=300), st.randoms())
+def test_images_depend_on_their_index_alone(source, chosen, random):
+    images = dict(zip(chosen, source.take(chosen), strict=True))
+    order = chosen + chosen[: len(chosen) // 2]
+    random.shuffle(order)
+    expected = [images[index] for index in order]
+    np.testing.assert_array_equal(
+        source.take(order), np.reshape(expected, (-1, 28, 28, 1))
+    )
+    for index in chosen[:3]:
+        np.testing.assert_array_equal(source.take([index])[0], images[index])
+
+
+def test_duplicates(source):
+    images = source.take([70000, 3, 70000, 70000])
+    assert (images[[2, 3]] == images[0]).all()
+    assert (images[1] != images[0]).any()
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int32", "uint64"])
+def test_integer_dtypes_of_indices(source, dtype):
+    chosen = np.array([200, 3], dtype)
+    np.testing.assert_array_equal(source.take(chosen), source.take([200, 3]))
+
+
+def test_empty_take(source):
+    images = source.take([])
+    assert images.shape == (0, 28, 28, 1)
+    assert images.dtype == np.uint8
+
+
+def test_shape_length_dtype():
+    images = constant(length=100_000)
+    assert images.shape == (100_000, 28, 28, 1)
+    assert len(images) == 100_000
+    assert images.dtype == np.uint8
+    assert "100,000 images" in repr(images)
+    assert images.take([99_999]).shape == (1, 28, 28, 1)
+
+
+@pytest.mark.parametrize("method", ["take", "origin"])
+@pytest.mark.parametrize("bad", [[-1], [0, 100_000], [2**64 - 1]])
+def test_index_out_of_bounds(method, bad):
+    with pytest.raises(IndexError, match=r"0\.\.99999\. Received: indices"):
+        getattr(constant(length=100_000), method)(bad)
+
+
+@pytest.mark.parametrize("bad", [[1.0], [True], 3, [[1, 2]], ["1"], [None]])
+def test_indices_that_are_none(bad):
+    with pytest.raises(ValueError, match="one dimension. Received: indices"):
+        constant().take(bad)
+
+
+@pytest.mark.parametrize("bad", [0, -1, 2**32 - 9999, 1.5, True, None, "9"])
+def test_bad_length(bad):
+    with pytest.raises(ValueError, match="Received: length="):
+        constant(length=bad)
+
+
+def test_longest_source():
+    images = constant(x=7, length=2**32 - 10000)
+    assert images.take([2**32 - 10001])[0, 0, 0, 0] == 7
+
+
+@pytest.mark.parametrize(
+    "name, shape, dtype",
+    [
+        ("x_train", (70000, 28, 28, 1), "uint8"),
+        ("x_train", (60000, 28, 28), "uint8"),
+        ("x_train", (60000, 28, 28, 1), "float32"),
+        ("fields", (1521, 28, 28), "float32"),
+        ("fields", (1522, 28, 28), "float64"),
+        ("tangents", (60000, 28, 28, 2), "int8"),
+        ("tangents", (60000, 2, 28, 28), "int32"),
+    ],
+)
+def test_bad_arrays(x_train, fields, tangents, name, shape, dtype):
+    arrays = {"x_train": x_train, "fields": fields, "tangents": tangents}
+    arrays[name] = np.zeros(shape, dtype)
+    with pytest.raises(DataError, match=f"^{name} must be .*Received"):
+        InfiMNIST(**arrays)
+
+
+def test_fields_and_tangents_of_other_dtypes(source, x_train, fields, tangents):
+    # Float16 holds both exactly; neither may turn the arithmetic to float16.
+    chosen = np.arange(60000, LENGTH, 40009)
+    other = InfiMNIST(
+        x_train, fields.astype(np.float16), tangents.astype(np.float16)
+    )
+    np.testing.assert_array_equal(other.take(chosen), source.take(chosen))
+
+
+def test_generated_fields(fields):
+    assert fields.shape == (1522, 28, 28)
+    assert fields.dtype == np.float32
+    assert np.sqrt((fields**2).mean()) == pytest.approx(1, abs=0.01)
+    assert abs(fields.mean()) < 0.02
+    # Neighbours correlate as after a Gaussian of 4 pixels: exp(-d^2 / 64).
+    for d, expected in ((1, 0.984), (4, 0.779), (8, 0.368)):
+        product = (fields[:, :, d:] * fields[:, :, :-d]).mean()
+        assert product == pytest.approx(expected, abs=0.03)
+        product = (fields[:, d:] * fields[:, :-d]).mean()
+        assert product == pytest.approx(expected, abs=0.03)
+
+
+def test_generated_tangents_of_an_edge():
+    x = np.zeros((1, 28, 28, 1), np.uint8)
+    x[0, :, 14:] = 255
+    tx, ty = make_tangents(x)[0]
+    # 255 * 1/8, 3/8, 3/8, 1/8 = 31.9, 95.6, 95.6, 31.9
+    assert tx[14, 11:17].tolist() == [0, 32, 96, 96, 32, 0]
+    assert not ty[2:26].any()
+    # Above and below the image there is nothing: a slope down, then up.
+    assert ty[0, 20] == 96 and ty[27, 20] == -96
+    swapped = make_tangents(x.swapaxes(1, 2))[0]
+    np.testing.assert_array_equal(swapped, [ty.T, tx.T])
+
+
+@pytest.mark.parametrize(
+    "x", [np.zeros((2, 28, 28), "uint8"), np.zeros((2, 28, 28, 1))]
+)
+def test_tangents_of_other_arrays(x):
+    with pytest.raises(DataError, match="x_train must be MNIST images"):
+        make_tangents(x)
+
+
+def test_generated_images_are_the_same_everywhere(source, fields, tangents):
+    # SHA-256 as computed once; any other value is another data set.
+    chosen = np.arange(7 * 60000, 8 * 60000)
+    arrays = [fields.astype("<f4"), tangents, source.take(chosen)]
+    assert [hashlib.sha256(a.tobytes()).hexdigest()[:16] for a in arrays] == [
+        "24c8552080cc64c7",
+        "bdb48fab41196ca0",
+        "e42bac0a0333f93f",
+    ]
+
+
+def test_load_generates(source, tmp_path, monkeypatch):
+    monkeypatch.setenv("GAR_KERAS_DATA", str(tmp_path))
+    loaded = load_infimnist()
+    assert loaded.source == "InfiMNIST with generated fields and tangents"
+    chosen = np.arange(0, LENGTH, 100_003)
+    np.testing.assert_array_equal(loaded.take(chosen), source.take(chosen))
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory):
+    """A folder with two files laid out as the original ones.
+
+    The tangents are all 0 (and take no room on the disk) but those of images
+    5 and 59999.
+    """
+    folder = tmp_path_factory.mktemp("infimnist")
+    rng = np.random.default_rng(0)
+    fields = rng.normal(size=(1522, 28, 28)).astype("<f4")
+    (folder / FIELDS_FILE).write_bytes(fields.tobytes())
+    tangents = {
+        a: rng.normal(0, 40, (2, 28, 28)).astype("<f4") for a in (5, 59999)
+    }
+    with open(folder / TANGENTS_FILE, "wb") as file:
+        for a, pair in tangents.items():
+            file.seek(a * 2 * 784 * 4)
+            file.write(pair.tobytes())
+    assert (folder / TANGENTS_FILE).stat().st_size == TANGENTS_BYTES
+    return folder, fields, tangents
+
+
+@pytest.mark.parametrize("named_by", ["argument", "environment"])
+def test_original_files(original, x_train, monkeypatch, named_by):
+    folder, fields, tangents = original
+    if named_by == "argument":
+        images = load_infimnist(folder)
+    else:
+        monkeypatch.setenv("GAR_KERAS_DATA", str(folder))
+        images = load_infimnist()
+    assert "original files" in images.source
+    # Tangents of 0 leave only the shift.
+    plain = index_of(8)
+    assert (images.take([plain])[0] == x_train[plain - 60000]).all()
+    for index in (60005, 6_000_005, 119_999, 7_979_999):
+        # Here float32 rounds, so the reference must round with it.
+        expected = by_hand(
+            index, x_train, fields, _Sparse(tangents), np.float32
+        )
+        received = images.take([index])[0, ..., 0]
+        np.testing.assert_array_equal(received, expected)
+
+
+class _Sparse:
+    """The tangents of a few images, indexed as if all were there."""
+
+    def __init__(self, tangents):
+        self._tangents = tangents
+
+    def __getitem__(self, key):
+        a, which, row, column = key
+        return self._tangents[a][which, row, column]
+
+
+def test_folder_without_original_files(tmp_path, source):
+    images = load_infimnist(tmp_path / "not made yet")
+    assert "generated" in images.source
+    np.testing.assert_array_equal(images.take([99999]), source.take([99999]))
+
+
+@pytest.mark.parametrize("name", [FIELDS_FILE, TANGENTS_FILE])
+def test_one_of_two_files(tmp_path, name):
+    (tmp_path / name).write_bytes(b"")
+    other = ({FIELDS_FILE, TANGENTS_FILE} - {name}).pop()
+    with pytest.raises(DataError, match=f"only one .* Received: no {other}"):
+        load_infimnist(tmp_path)
+
+
+@pytest.mark.parametrize("surplus", [-1, 1])
+@pytest.mark.parametrize("name", [FIELDS_FILE, TANGENTS_FILE])
+def test_truncated_or_overlong_file(tmp_path, name, surplus):
+    sizes = {FIELDS_FILE: FIELDS_BYTES, TANGENTS_FILE: TANGENTS_BYTES}
+    sizes[name] += surplus
+    for file, size in sizes.items():
+        with open(tmp_path / file, "wb") as stream:
+            stream.truncate(size)
+    with pytest.raises(DataError, match=f"{name} must hold .* {sizes[name]} "):
+        load_infimnist(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["fields", "tangents"])
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_values_that_are_not_finite(x_train, fields, tangents, name, value):
+    arrays = {"fields": fields.copy(), "tangents": tangents}
+    if name == "tangents":
+        arrays["tangents"] = np.zeros((60000, 2, 28, 28), np.float16)
+    arrays[name][-1, ..., 27, 27] = value
+    with pytest.raises(DataError, match=f"{name} must be finite. Received"):
+        InfiMNIST(x_train, **arrays)
