@@ -137,9 +137,9 @@ class RunOptions:
     time_limit: Seconds = None
     """Stop cleanly after so many seconds. The same command goes on later."""
     save_models: bool = False
-    """Also save the model of the validation-chosen epoch beside its record."""
+    """Save the model of the validation-chosen epoch beside its record."""
     tensorboard: Folder = None
-    """Folder for TensorBoard logs of stage 2 (needs the package tensorboard)."""
+    """Folder for TensorBoard logs of stage 2 (needs tensorboard)."""
 
     def __post_init__(self):
         parse_seeds(self.seeds)

@@ -1,4 +1,4 @@
-"""Layers: the regularization behind a logit layer, and image standardization."""
+"""Layers: GAR behind a logit layer, and image standardization."""
 
 import keras
 from keras import ops
@@ -10,7 +10,7 @@ from gar_keras.regularizers import check_coefficient
 
 @keras.saving.register_keras_serializable(package="gar_keras")
 class GraphActivityRegularization(keras.layers.Layer):
-    """Adds the loss of GAR on the logits that pass through (paper, section 3.3).
+    """Adds the loss of GAR on the logits that pass through (section 3.3).
 
     Put it behind the layer that gives the logits. It returns its input
     unchanged and adds, with `B = max(0, Z)` for the logits `Z`,

@@ -106,22 +106,23 @@ def group(records):
     return [Group(tuple(members)) for members in found.values()]
 
 
-def representative(records, cell):
-    """The group that stands for a cell of a table, or `None`.
+def representative(records, column):
+    """The group that stands for a column of a table, or `None`.
 
     Of the experiments with the paper's settings: the one with the most epochs
     of stage 2, then the one with the most seeds.
     """
-    groups = [
-        g
-        for g in group(records)
-        if g.records[0]["cell"] == cell and stands_for_paper(g.settings, cell)
-    ]
-    return max(
-        groups,
-        key=lambda g: (g.settings["epochs"], len(g.records)),
-        default=None,
-    )
+    for cell in (column.cell, column.stand_in):
+        groups = [
+            g
+            for g in group(records)
+            if g.records[0]["cell"] == cell
+            and stands_for_paper(g.settings, cell)
+        ]
+        if groups:
+            size = [(g.settings["epochs"], len(g.records)) for g in groups]
+            return groups[size.index(max(size))]
+    return None
 
 
 def table_rows(table, records):
@@ -134,13 +135,17 @@ def table_rows(table, records):
     Returns:
         A list of lists of strings. The paper's rows come first.
     """
-    groups = [representative(records, c.cell) for c in table.columns]
+    groups = [representative(records, c) for c in table.columns]
     rows = [["", *(column.heading for column in table.columns)]]
     for method, figures in table.rows.items():
         name = f"{method}, paper" if method in (BASELINE, GAR) else method
         rows.append([name, *(str(f) if f else MISSING for f in figures)])
     for name, key in OUR_ROWS.items():
-        rows.append([name, *(_our_cell(g, key) for g in groups)])
+        cells = [
+            _our_cell(g, key, column)
+            for g, column in zip(groups, table.columns, strict=True)
+        ]
+        rows.append([name, *cells])
     return rows
 
 
@@ -158,10 +163,10 @@ def markdown(table, records):
 
 
 def notes(table, records):
-    """A line for each column: what our figure was made with, or that none is."""
+    """A line for each column: what our figure was made with, if there is one."""
     lines = []
     for column in table.columns:
-        found = representative(records, column.cell)
+        found = representative(records, column)
         missing = f"{column.heading}: not run"
         lines.append(missing if found is None else found.describe())
     return lines
@@ -202,7 +207,7 @@ def write(table, results):
     everything = record_files.read_all(results)
     text = Path(results) / f"{table.name}.md"
     text.write_text(markdown(table, everything))
-    groups = [representative(everything, c.cell) for c in table.columns]
+    groups = [representative(everything, c) for c in table.columns]
     groups = [g for g in groups if g is not None]
     if not groups:
         return [text]
@@ -285,8 +290,14 @@ def update_readme(readme, results):
     return text
 
 
-def _our_cell(found, key):
-    return MISSING if found is None else str(found.error(key))
+def _our_cell(found, key, column):
+    if found is None:
+        return MISSING
+    estimate = str(found.error(key))
+    # A figure made with other data than the column's says so itself.
+    if found.records[0]["cell"] == column.cell:
+        return estimate
+    return f"{estimate} on {found.data}"
 
 
 def _row(cells):

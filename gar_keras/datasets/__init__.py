@@ -1,10 +1,19 @@
-"""Data sets of the paper, and the split into labelled and unlabelled images."""
+"""Data sets of the paper; the split into labelled and unlabelled images."""
 
 from gar_keras.datasets.base import DataError
 from gar_keras.datasets.base import Dataset
 from gar_keras.datasets.mnist import load_mnist
 from gar_keras.datasets.splits import Split
 from gar_keras.datasets.splits import make_split
+
+__all__ = [
+    "DataError",
+    "Dataset",
+    "Split",
+    "load",
+    "load_mnist",
+    "make_split",
+]
 
 LOADERS = {"mnist": load_mnist}
 

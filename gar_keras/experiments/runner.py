@@ -123,6 +123,27 @@ def _tensorboard(folder, name):
     return [keras.callbacks.TensorBoard(str(Path(folder) / name))]
 
 
+def unlabeled_images(name, data, data_dir):
+    """X_U of an experiment, and a sentence on what it was made from.
+
+    Args:
+        name: `Experiment.unlabeled`.
+        data: The `Dataset` of the experiment.
+        data_dir: Folder of the data files.
+
+    Returns:
+        `(images, source)`: an array or an image source, and a string.
+    """
+    if name == "infimnist":
+        images = datasets.load_infimnist(data_dir)
+        return images, images.source
+    if name == "svhn-extra":
+        extra = datasets.load_svhn_extra(data_dir)
+        images = datasets.ConcatenatedImages(data.x_train, extra)
+        return images, "all training images and SVHN's extra set"
+    return data.x_train, "all training images"
+
+
 class _Run:
     """The state of one run, on its way from epoch to epoch."""
 
@@ -132,6 +153,9 @@ class _Run:
         self.checkpoint = checkpoint
         self.reporter = reporter
         self.data = datasets.load(experiment.dataset, data_dir)
+        self.unlabeled, self.unlabeled_source = unlabeled_images(
+            experiment.unlabeled, self.data, data_dir
+        )
         self.split = datasets.make_split(
             self.data.y_train,
             experiment.num_labeled,
@@ -259,7 +283,7 @@ class _Run:
         regularize(
             self.model,
             self._x_labeled(),
-            self.data.x_train,
+            self.unlabeled,
             layer=GraphActivityRegularization(
                 e.affinity, e.balance, e.frobenius, e.frobenius_of
             ),
@@ -310,7 +334,11 @@ class _Run:
             "cell": self.experiment.cell,
             "fingerprint": self.experiment.fingerprint(),
             "seed": self.seed,
-            "data": {"title": self.data.title, "source": self.data.source},
+            "data": {
+                "title": self.data.title,
+                "source": self.data.source,
+                "unlabeled": self.unlabeled_source,
+            },
             "labeled": self.split.labeled.tolist(),
             **self.progress,
             "result": {

@@ -12,6 +12,7 @@ from gar_keras.checks import check_count
 
 PRECISIONS = ("float32", "bfloat16")
 PREPROCESSINGS = ("rescale", "standardize", "none")
+UNLABELED = ("train", "infimnist", "svhn-extra")
 BACKENDS = ("tensorflow", "jax", "torch")
 
 
@@ -29,7 +30,9 @@ class Experiment:
             and standard deviation 1) or `"none"`.
         labeled_per_batch: b_L.
         unlabeled_per_batch: b_U.
-        unlabeled: Where X_U comes from: `"train"` for all training images.
+        unlabeled: Where X_U comes from: `"train"` for all training images,
+            `"infimnist"` for deformed ones without end, `"svhn-extra"` for
+            the training images and SVHN's extra set.
         images_per_epoch: Images of X_U in an epoch; `None` for all.
         num_validation: Validation images.
         batch_size: Images in a batch of stage 1.
@@ -73,6 +76,7 @@ class Experiment:
     def __post_init__(self):
         check_choice("network", self.network, ("cnn6", "cnn9"))
         check_choice("preprocessing", self.preprocessing, PREPROCESSINGS)
+        check_choice("unlabeled", self.unlabeled, UNLABELED)
         check_choice("precision", self.precision, PRECISIONS)
         check_choice("backend", self.backend, BACKENDS)
         for name in ("num_labeled", "pretrain_epochs", "epochs"):
@@ -81,7 +85,8 @@ class Experiment:
     @property
     def cell(self):
         """The cell of the paper's tables that this fills, e.g. `mnist-100`."""
-        return f"{self.dataset}-{self.num_labeled}"
+        own = self.unlabeled == "train"
+        return f"{self.dataset if own else self.unlabeled}-{self.num_labeled}"
 
     def fingerprint(self):
         """Eight hexadecimal digits that differ when any setting does.
@@ -115,8 +120,54 @@ _MNIST = Experiment(
 TABLE_1 = {m: replace(_MNIST, num_labeled=m) for m in (100, 600, 1000, 3000)}
 
 
-# The paper's settings of each cell of its tables.
-PAPER = {e.cell: e for e in TABLE_1.values()}
+# 8 million images, 60,000 new ones in each epoch.
+TABLE_2 = {
+    100: replace(
+        _MNIST, unlabeled="infimnist", images_per_epoch=60_000, epochs=133
+    )
+}
+
+_NORB = Experiment(
+    dataset="norb",
+    num_labeled=1000,
+    network="cnn9",
+    filters=32,
+    preprocessing="none",
+    labeled_per_batch=32,
+    unlabeled_per_batch=96,
+)
+
+SVHN = Experiment(
+    dataset="svhn",
+    num_labeled=1000,
+    network="cnn9",
+    filters=64,
+    preprocessing="standardize",
+    labeled_per_batch=96,
+    unlabeled_per_batch=32,
+    epochs=100,
+)
+
+SVHN_EXTRA = replace(SVHN, unlabeled="svhn-extra")
+# A stand-in to exercise the path of SVHN; no cell of the paper's.
+SVHN_GREY = replace(SVHN, dataset="svhn-grey")
+NORB = {m: replace(_NORB, num_labeled=m) for m in (300, 1000)}
+# The same on a copy of NORB that went through JPEG.
+NORB_JPEG = {m: replace(e, dataset="norb-jpeg") for m, e in NORB.items()}
+
+# The settings of each cell of the tables.
+PAPER = {
+    e.cell: e
+    for e in (
+        *TABLE_1.values(),
+        *TABLE_2.values(),
+        *NORB.values(),
+        *NORB_JPEG.values(),
+        SVHN,
+        SVHN_EXTRA,
+        SVHN_GREY,
+    )
+}
 
 # What a run may choose and still stand for a cell of the paper's tables.
 FREE = ("epochs", "pretrain_epochs", "precision", "backend")

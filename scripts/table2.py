@@ -1,0 +1,26 @@
+"""Table 2 of the paper: InfiMNIST with 100 labels."""
+
+from dataclasses import dataclass
+import sys
+
+from gar_keras import cli
+from gar_keras.experiments.paper import TABLE_2
+from gar_keras.experiments.settings import TABLE_2 as EXPERIMENTS
+
+
+@dataclass(frozen=True)
+class Options(cli.RunOptions):
+    """Options of this script."""
+
+    labels: tuple[int, ...] = tuple(EXPERIMENTS)
+    """Numbers of labelled images: 100."""
+
+    def __post_init__(self):
+        super().__post_init__()
+        cli.check_labels(self.labels, EXPERIMENTS)
+
+
+if __name__ == "__main__":
+    options = cli.parse(Options, __doc__)
+    experiments = [EXPERIMENTS[m] for m in options.labels]
+    sys.exit(cli.run_table(options, experiments, TABLE_2))
