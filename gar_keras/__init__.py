@@ -11,6 +11,7 @@ _EXPORTS = {
     "balance": "regularizers",
     "cnn6": "models",
     "cnn9": "models",
+    "detach": "models",
     "error_rate": "callbacks",
     "pretrain": "training",
     "rectify": "regularizers",

@@ -52,6 +52,23 @@ def parse(options, description=None):
         fail(_one_line(complaint.getvalue(), options))
 
 
+def choose_backend(name):
+    """Sets Keras' backend; to be called before keras is imported."""
+    if "keras" in sys.modules:
+        raise RuntimeError("The backend is chosen before keras is loaded.")
+    os.environ["KERAS_BACKEND"] = name
+    # TensorFlow's notes on its build would bury the progress.
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+
+def check_at_least(option, value, least):
+    """Raises unless the value of an option is at least the least."""
+    if value is not None and not value >= least:
+        raise ValueError(
+            f"{option} must be at least {least}. Received: {value}"
+        )
+
+
 def parse_seeds(text):
     """Seeds from text such as `0-9` or `0,2,5-7`.
 
@@ -155,14 +172,6 @@ class RunOptions:
                 f"--time-limit must be above 0. Received: {self.time_limit}"
             )
 
-    def choose_backend(self):
-        """Sets Keras' backend; to be called before keras is imported."""
-        if "keras" in sys.modules:
-            raise RuntimeError("The backend is chosen before keras is loaded.")
-        os.environ["KERAS_BACKEND"] = self.backend
-        # TensorFlow's notes on its build would bury the progress.
-        os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-
     def apply(self, experiment):
         """The experiment with these options in place of its settings."""
         from gar_keras.backend import fast_precision
@@ -191,7 +200,7 @@ def run_table(options, experiments, table):
     Returns:
         The exit status: 0, or 124 if the time limit came first.
     """
-    options.choose_backend()
+    choose_backend(options.backend)
     from gar_keras import report
     from gar_keras.datasets import DataError
     from gar_keras.experiments.records import RecordError

@@ -137,11 +137,48 @@ def without_dropout(model):
     >>> plain.layers[1] is model.layers[1]
     True
     """
+    return _without(model, DROPOUT_LAYERS)
+
+
+def detach(model):
+    """The same model, with the same weights, without the loss of GAR.
+
+    The opposite of `attach`, for stage 1. The layers are shared.
+
+    Args:
+        model: A Keras model.
+
+    Returns:
+        A model. `model` itself if it holds nothing of GAR.
+
+    Raises:
+        ValueError: if the regularization cannot be taken out, because it is
+            inside a subclassed model or the `activity_regularizer` of a
+            layer.
+
+    Example:
+
+    >>> is_regularized(detach(attach(cnn6())))
+    False
+    """
+    if not is_regularized(model):
+        return model
+    plain = _without(model, GraphActivityRegularization)
+    if is_regularized(plain):
+        raise ValueError(
+            "The loss of GAR cannot be taken out of this model for stage 1. "
+            f"Received: model={model.name!r}. Give the model without it: "
+            "regularize attaches the loss for stage 2."
+        )
+    return plain
+
+
+def _without(model, kinds):
     if not has_graph(model):
         return model
 
     def clone(layer):
-        if isinstance(layer, DROPOUT_LAYERS):
+        if isinstance(layer, kinds):
             return layers.Identity(name=layer.name, dtype=layer.dtype_policy)
         return layer
 

@@ -11,6 +11,7 @@ from gar_keras.checks import check_count
 from gar_keras.checks import check_images
 from gar_keras.checks import check_labels
 from gar_keras.models import attach
+from gar_keras.models import detach
 from gar_keras.models import without_dropout
 
 
@@ -59,8 +60,8 @@ def pretrain(
 
     Args:
         model: A compiled or plain `keras.Model` from images to logits
-            `(batch, n)`. It is compiled with the log loss and trained in
-            place.
+            `(batch, n)`, trained in place with the log loss. The loss of a
+            GAR layer in it is left out: it belongs to stage 2.
         x_labeled: X_L, `(m_L, ...)`.
         y_labeled: Class indices `(m_L,)`.
         epochs: Passes over X_L. The paper trains until a stopping criterion,
@@ -93,7 +94,8 @@ def pretrain(
     )
     plan = BatchPlan(len(x_labeled), batch_size, seed=seed)
     steps = passes * plan.steps
-    model.compile(
+    plain = detach(model)
+    plain.compile(
         optimizer or sgd(),
         keras.losses.SparseCategoricalCrossentropy(from_logits=True),
         **backend.compile_options(steps),
@@ -105,7 +107,7 @@ def pretrain(
         first_epoch=initial_epoch + 1,
         passes=passes,
     )
-    return model.fit(
+    return plain.fit(
         batches,
         epochs=epochs // passes,
         initial_epoch=initial_epoch // passes,

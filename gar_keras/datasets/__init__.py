@@ -1,21 +1,44 @@
 """Data sets of the paper; the split into labelled and unlabelled images."""
 
+from gar_keras.checks import check_choice
 from gar_keras.datasets.base import DataError
 from gar_keras.datasets.base import Dataset
+from gar_keras.datasets.infimnist import InfiMNIST
+from gar_keras.datasets.infimnist import load_infimnist
 from gar_keras.datasets.mnist import load_mnist
+from gar_keras.datasets.norb import load_norb
+from gar_keras.datasets.sources import ConcatenatedImages
+from gar_keras.datasets.sources import HDF5Images
 from gar_keras.datasets.splits import Split
 from gar_keras.datasets.splits import make_split
+from gar_keras.datasets.svhn import load_svhn
+from gar_keras.datasets.svhn import load_svhn_extra
+from gar_keras.datasets.svhn import load_svhn_grey
 
 __all__ = [
+    "ConcatenatedImages",
     "DataError",
     "Dataset",
+    "HDF5Images",
+    "InfiMNIST",
     "Split",
     "load",
+    "load_infimnist",
     "load_mnist",
+    "load_norb",
+    "load_svhn",
+    "load_svhn_extra",
+    "load_svhn_grey",
     "make_split",
 ]
 
-LOADERS = {"mnist": load_mnist}
+LOADERS = {
+    "mnist": load_mnist,
+    "norb": load_norb,
+    "norb-jpeg": load_norb,
+    "svhn": load_svhn,
+    "svhn-grey": load_svhn_grey,
+}
 
 
 def load(name, data_dir=None):
@@ -23,19 +46,24 @@ def load(name, data_dir=None):
 
     Args:
         name: One of the keys of `LOADERS`, e.g. `"mnist"`.
-        data_dir: Folder that holds the files. MNIST ships with the package
-            and needs none.
+        data_dir: Folder that holds the files; see
+            `gar_keras.datasets.files.data_folder`. MNIST ships with the
+            package and needs none.
 
     Returns:
         A `Dataset`.
 
     Raises:
         ValueError: if the name is unknown.
-        DataError: if a file is missing, truncated or altered.
+        DataError: if a file is missing, truncated or altered, or if the files
+            are those of a data set of another name.
     """
-    if name not in LOADERS:
-        raise ValueError(
-            f"Unknown data set. Received: name={name!r}. Allowed: "
-            f"{', '.join(sorted(LOADERS))}"
+    check_choice("name", name, sorted(LOADERS))
+    dataset = LOADERS[name](data_dir)
+    if dataset.name != name:
+        raise DataError(
+            f"The files are {dataset.title}, which goes by the name "
+            f"{dataset.name!r}. Received: name={name!r}. Ask for it by its own "
+            "name, or name the folder of the other files."
         )
-    return LOADERS[name](data_dir)
+    return dataset

@@ -1,14 +1,14 @@
 """MNIST, from the copy inside the package (see NOTICE for its licence)."""
 
 from importlib import resources
-import io
-import zipfile
 
 import numpy as np
 
 from gar_keras.datasets.base import DataError
 from gar_keras.datasets.base import Dataset
 from gar_keras.datasets.base import check_md5
+from gar_keras.datasets.files import data_folder
+from gar_keras.datasets.files import read_arrays
 
 # MD5 of the four original idx files: an 8 or 16 byte header, then the array.
 IDX_MD5 = {
@@ -47,9 +47,7 @@ def load_mnist(data_dir=None):
     if data_dir is None:
         path = resources.files("gar_keras") / "data" / "mnist.npz"
     else:
-        from pathlib import Path
-
-        path = Path(data_dir) / "mnist.npz"
+        path = data_folder(data_dir) / "mnist.npz"
     arrays = _read(path)
     for key, md5 in IDX_MD5.items():
         check_md5(_as_idx(arrays[key]), md5, f"{key} in {path}")
@@ -66,19 +64,12 @@ def load_mnist(data_dir=None):
 
 
 def _read(path):
-    try:
-        with np.load(io.BytesIO(path.read_bytes())) as archive:
-            arrays = {key: archive[key] for key in SHAPES}
-    except FileNotFoundError:
+    if not path.exists():
         raise DataError(
             f"No MNIST file. Received: {path}. Put Keras' mnist.npz there, or "
             "leave data_dir out to use the copy inside the package."
-        ) from None
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as e:
-        raise DataError(
-            f"{path} is not a readable mnist.npz: {e}. Put a clean copy in "
-            "its place (for the copy inside the package: reinstall)."
-        ) from e
+        )
+    arrays = read_arrays(path, SHAPES)
     for key, shape in SHAPES.items():
         if arrays[key].shape != shape or arrays[key].dtype != np.uint8:
             raise DataError(

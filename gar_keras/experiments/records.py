@@ -8,9 +8,28 @@ import tempfile
 
 FORMAT = 1
 
+# What every record has; the runner adds more.
+KEYS = (
+    "cell",
+    "data",
+    "environment",
+    "experiment",
+    "fingerprint",
+    "labeled",
+    "pretraining",
+    "regularization",
+    "result",
+    "seed",
+)
+
 
 class RecordError(ValueError):
     """A file among the records that is no record."""
+
+
+def file_name(cell, seed, fingerprint):
+    """Name of the file of a record, e.g. `mnist-100_seed0_f9c7d9ca.json`."""
+    return f"{cell}_seed{seed}_{fingerprint}.json"
 
 
 def write(path, record):
@@ -29,10 +48,11 @@ def write_atomically(path, write_to, mode="w"):
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor, temporary = tempfile.mkstemp(
-        dir=path.parent, prefix=f".{path.name}."
+        dir=path.parent, prefix=_temporary_prefix(path)
     )
+    encoding = None if "b" in mode else "utf-8"
     try:
-        with os.fdopen(descriptor, mode) as file:
+        with os.fdopen(descriptor, mode, encoding=encoding) as file:
             write_to(file)
             file.flush()
             os.fsync(file.fileno())
@@ -44,22 +64,44 @@ def write_atomically(path, write_to, mode="w"):
         raise
 
 
+def delete_leftovers(path):
+    """Deletes what a killed process left of writing this file."""
+    path = Path(path)
+    for leftover in path.parent.glob(f"{_temporary_prefix(path)}*"):
+        leftover.unlink(missing_ok=True)
+
+
 def read(path):
     """Reads one record.
 
     Raises:
-        RecordError: if the file is not a record of this format.
+        RecordError: if the file is not a record of this format, or has not
+            the name of its record. So no run can count twice.
     """
+    path = Path(path)
     try:
-        record = json.loads(Path(path).read_text())
-    except ValueError as e:
+        record = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, OSError) as e:
         raise RecordError(
-            f"{path} is not JSON ({e}). Delete it to run it again."
+            f"{path} is not readable JSON ({e}). Delete it to run it again."
         ) from e
     if not isinstance(record, dict) or record.get("format") != FORMAT:
         raise RecordError(
             f"{path} is not a run record of format {FORMAT}. Move it out of "
             "the results folder."
+        )
+    missing = [key for key in KEYS if key not in record]
+    if missing:
+        raise RecordError(
+            f"{path} is not a whole run record: it has no "
+            f"{', '.join(missing)}. Delete it to run it again."
+        )
+    name = file_name(record["cell"], record["seed"], record["fingerprint"])
+    if path.name != name:
+        raise RecordError(
+            f"{path} holds the record that belongs in {name}: it was renamed "
+            "or copied. Give it that name, or move it out of the results "
+            "folder."
         )
     return record
 
@@ -67,6 +109,10 @@ def read(path):
 def read_all(folder):
     """The run records of a results folder, in the order of their names."""
     return [read(path) for path in sorted(Path(folder).glob("*_seed*.json"))]
+
+
+def _temporary_prefix(path):
+    return f".{path.name}."
 
 
 def _one_line_lists(text):
