@@ -46,6 +46,17 @@ class Dataset:
                     f"y_{part} of {self.name!r} must have one label for each "
                     f"of the {len(x)} images. Received: shape={y.shape}"
                 )
+            if x.shape[1:] != self.x_train.shape[1:]:
+                raise DataError(
+                    f"x_test of {self.name!r} must hold images of the shape "
+                    f"of x_train's, {self.x_train.shape[1:]}. Received: "
+                    f"{x.shape[1:]}"
+                )
+            if y.dtype != np.int64:
+                raise DataError(
+                    f"y_{part} of {self.name!r} must be int64. Received: "
+                    f"dtype={y.dtype}"
+                )
             if len(y) and (y.min() < 0 or y.max() >= self.num_classes):
                 raise DataError(
                     f"Labels of {self.name!r} must lie in 0.."

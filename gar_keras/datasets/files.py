@@ -10,8 +10,8 @@ Folders, for every loader whose files do not ship with the package:
 
 A file made from others carries a fingerprint of all that it depends on, in its
 name and inside. It is written under another name first, then renamed, and
-HDF5 keeps a checksum of every chunk. So a cache that is stale, cut short or
-damaged is never used; it is made anew. Old ones can be deleted at any time.
+HDF5 keeps a checksum of all that is in it. So one that is stale, cut short or
+damaged is never used; it is made anew. They can be deleted at any time.
 """
 
 from collections.abc import Callable
@@ -47,6 +47,10 @@ _PASSING_ERRORS = (
     ConnectionError,
     TimeoutError,
 )
+# From this version of its format on, HDF5 has checksums over metadata too. In
+# older ones, one flipped bit there can yield other data without any error.
+_CHECKED = ("v110", "v110")
+
 # HTTP: request timeout, range not satisfiable, too many requests.
 _PASSING_CODES = (408, 416, 429)
 
@@ -78,7 +82,7 @@ class RemoteFile:
     url: str
 
     def __post_init__(self):
-        if Path(self.name).name != self.name or not self.name:
+        if Path(self.name).name != self.name or self.name in ("", ".."):
             raise ValueError(
                 "name must be a file name without a folder. Received: "
                 f"name={self.name!r}"
@@ -255,9 +259,10 @@ class Cached:
     """An HDF5 file made once from the data, and then read.
 
     Args:
-        name: Begin of its file name.
+        name: What its file name begins with.
         fingerprint: `fingerprint` of all that its content depends on.
-        write: `write(file)` fills an open, empty `h5py.File`.
+        write: `write(file)` fills an open, empty `h5py.File`, by means of
+            `create_checked`.
         read: `read(path)` returns what is wanted of it. It raises `OSError`,
             `KeyError` or `ValueError` if the file is damaged.
     """
@@ -304,7 +309,7 @@ class Cached:
         """What `read` returns, or `None` if the file is absent or unsound."""
         try:
             with h5py.File(path, "r") as file:
-                same = file.attrs["fingerprint"] == self.fingerprint
+                same = file.attrs["fingerprint"] == self.fingerprint.encode()
             return self.read(path) if same else None
         except (OSError, KeyError, ValueError, RuntimeError):
             return None
@@ -312,12 +317,32 @@ class Cached:
     def _make(self, path):
         temporary = path.with_name(f"{path.name}.tmp")
         try:
-            with h5py.File(temporary, "w") as file:
+            with h5py.File(temporary, "w", libver=_CHECKED) as file:
                 self.write(file)
-                file.attrs["fingerprint"] = self.fingerprint
+                # Of fixed length: strings of any length have no checksum.
+                file.attrs["fingerprint"] = np.bytes_(self.fingerprint)
             os.replace(temporary, path)
         finally:
             temporary.unlink(missing_ok=True)
+
+
+def create_checked(file, key, shape, dtype, per_chunk):
+    """An empty data set in an HDF5 file, with a checksum for every chunk.
+
+    Args:
+        file: Open `h5py.File`.
+        key: Its name.
+        shape: Its shape.
+        dtype: Its dtype.
+        per_chunk: Rows in a chunk, at most.
+
+    Returns:
+        The `h5py.Dataset`.
+    """
+    chunks = (min(per_chunk, shape[0]), *shape[1:])
+    return file.create_dataset(
+        key, shape, dtype, chunks=chunks, fletcher32=True
+    )
 
 
 def read_arrays(path, keys):

@@ -16,6 +16,7 @@ from gar_keras.checks import check_count
 from gar_keras.datasets.base import DataError
 from gar_keras.datasets.base import Dataset
 from gar_keras.datasets.files import Cached
+from gar_keras.datasets.files import create_checked
 from gar_keras.datasets.files import data_folder
 from gar_keras.datasets.files import fingerprint
 from gar_keras.datasets.files import read_arrays
@@ -466,8 +467,7 @@ def _write(source, preprocessing, file):
         arrays["x_train"], arrays["x_test"], preprocessing
     )
     for key, array in arrays.items():
-        chunk = (min(_BLOCK, len(array)), *array.shape[1:])
-        file.create_dataset(key, data=array, chunks=chunk, fletcher32=True)
+        create_checked(file, key, array.shape, array.dtype, _BLOCK)[:] = array
 
 
 def _read(path):

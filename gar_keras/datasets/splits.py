@@ -6,6 +6,7 @@ import hashlib
 import numpy as np
 
 from gar_keras.checks import check_count
+from gar_keras.checks import check_labels
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,9 @@ def make_split(y_train, num_labeled, seed, num_validation=1000):
     num_labeled = check_count("num_labeled", num_labeled, least=1)
     num_validation = check_count("num_validation", num_validation, least=0)
     seed = check_count("seed", seed, least=0)
+    if not len(y_train):
+        raise ValueError("y_train must hold at least one label, but is empty.")
+    y_train = check_labels("y_train", y_train, len(y_train))
     classes, sizes = np.unique(y_train, return_counts=True)
     n = len(classes)
     if num_labeled % n:

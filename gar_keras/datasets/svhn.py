@@ -11,6 +11,7 @@ from gar_keras.datasets.base import DataError
 from gar_keras.datasets.base import Dataset
 from gar_keras.datasets.files import Cached
 from gar_keras.datasets.files import RemoteFile
+from gar_keras.datasets.files import create_checked
 from gar_keras.datasets.files import data_folder
 from gar_keras.datasets.files import fetch
 from gar_keras.datasets.files import fingerprint
@@ -211,12 +212,8 @@ def load_svhn_grey(data_dir=None):
 def _convert(extra, data_dir, file):
     _scipy_io()
     images, _ = _read_mat(fetch(extra, data_dir), extra)
-    stored = file.create_dataset(
-        "x",
-        images.shape,
-        images.dtype,
-        chunks=(min(IMAGES_PER_CHUNK, len(images)), *images.shape[1:]),
-        fletcher32=True,
+    stored = create_checked(
+        file, "x", images.shape, images.dtype, IMAGES_PER_CHUNK
     )
     for begin in range(0, len(images), _BLOCK):
         stored[begin : begin + _BLOCK] = images[begin : begin + _BLOCK]
