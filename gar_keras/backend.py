@@ -24,9 +24,7 @@ def name():
     return keras.backend.backend()
 
 
-def make_batches(
-    plan, images, guides=None, labels=None, first_epoch=1, passes=1
-):
+def make_batches(plan, images, guides=None, labels=None, first_epoch=1):
     """What `fit` draws its batches from, on the backend in use.
 
     Args:
@@ -36,15 +34,13 @@ def make_batches(
             batch (X_L in stage 2), or `None`.
         labels: Class indices `(m,)` of `images`, or `None`.
         first_epoch: Number of the epoch of the plan to begin with, from 1.
-        passes: Epochs of the plan that make up one epoch of `fit`.
 
     Returns:
-        A `tf.data.Dataset` without end, or a `keras.utils.PyDataset` of
-        `passes * plan.steps` batches, of `x` or of `(x, y)`.
+        A `tf.data.Dataset` or a `keras.utils.PyDataset`, of batches `x` or
+        `(x, y)`. It has no end: `fit` must be told `steps_per_epoch`.
     """
-    if name() == "tensorflow":
-        return _graph_batches(plan, images, guides, labels, first_epoch)
-    return _ArrayBatches(plan, images, guides, labels, first_epoch, passes)
+    make = _graph_batches if name() == "tensorflow" else _ArrayBatches
+    return make(plan, images, guides, labels, first_epoch)
 
 
 def compile_options(steps):
@@ -142,6 +138,34 @@ def fast_precision():
     return "bfloat16" if units and name() == "tensorflow" else "float32"
 
 
+def check_one_replica():
+    """Raises if TensorFlow splits each batch over several replicas."""
+    if name() != "tensorflow":
+        return
+    import tensorflow as tf
+
+    strategy = tf.distribute.get_strategy()
+    replicas = strategy.num_replicas_in_sync
+    if replicas > 1:
+        raise ValueError(
+            f"GAR cannot train on the {replicas} replicas of "
+            f"{type(strategy).__name__}. Each replica would compute N = BᵀB "
+            "of its own part of the batch, and the mean of their losses is "
+            "not the loss of the batch. Use one device, or the JAX backend "
+            "with keras.distribution.DataParallel, which computes N over the "
+            "whole batch."
+        )
+
+
+def is_taken(variable):
+    """Whether `fit` has the value of a variable, to give it back later.
+
+    So it is on JAX from the first step of an epoch to its end, where an
+    assignment would be lost.
+    """
+    return name() == "jax" and variable._value is None
+
+
 class StepMean(keras.metrics.Mean):
     """Mean, over the steps, of a scalar that a layer computes in `call`.
 
@@ -153,7 +177,7 @@ class StepMean(keras.metrics.Mean):
 
     def record(self, value):
         """Takes one step's value. Called in the layer's `call`."""
-        if name() == "jax":
+        if name() == "jax" and _in_stateless_scope():
             self._waiting = ops.stop_gradient(value)
         else:
             self.update_state(ops.stop_gradient(value))
@@ -228,21 +252,23 @@ def _graph_batches(plan, images, guides, labels, first_epoch):
 
 
 class _ArrayBatches(keras.utils.PyDataset):
-    """The same batches from NumPy, for backends without a pipeline."""
+    """The same batches from NumPy, for backends without a pipeline.
 
-    def __init__(self, plan, images, guides, labels, first_epoch, passes):
+    Without end, like the pipeline: what Keras does at the end of a data set,
+    and how often it calls `on_epoch_end`, differs between its versions.
+    """
+
+    num_batches = None
+
+    def __init__(self, plan, images, guides, labels, first_epoch):
         super().__init__()
         self.plan = plan
         self.images = images
         self.guides = guides
         self.labels = labels
-        self.passes = passes
         self.first_epoch = first_epoch
         # One epoch's indices are kept, for the steps that come next.
         self._epoch = functools.lru_cache(maxsize=1)(plan.epoch)
-
-    def __len__(self):
-        return self.passes * self.plan.steps
 
     def __getitem__(self, index):
         done, step = divmod(index, self.plan.steps)
@@ -253,6 +279,3 @@ class _ArrayBatches(keras.utils.PyDataset):
         if self.guides is not None:
             x = np.concatenate([x, self.guides[chosen[step]]])
         return x if self.labels is None else (x, self.labels[row])
-
-    def on_epoch_end(self):
-        self.first_epoch += self.passes

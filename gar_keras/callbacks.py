@@ -6,6 +6,11 @@ import time
 import keras
 import numpy as np
 
+from gar_keras.checks import check_array
+from gar_keras.checks import check_labels
+from gar_keras.layers import GraphActivityRegularization
+from gar_keras.models import is_regularized
+
 
 class ErrorRate(keras.callbacks.Callback):
     """Measures the error of the model at the end of each epoch.
@@ -59,9 +64,19 @@ def error_rate(model, x, y, batch_size=500):
         A float from 0 to 1.
 
     Raises:
+        ValueError: if the images, the labels and the logits do not fit
+            together.
         FloatingPointError: if a logit is NaN or infinite.
     """
+    check_array("x", x)
     logits = model.predict(x, batch_size=batch_size, verbose=0)
+    shape = getattr(logits, "shape", None)
+    if shape is None or len(shape) != 2 or shape[-1] < 2:
+        raise ValueError(
+            "The model must give one row of logits (n of at least 2) for each "
+            f"image. Received: outputs of shape {shape}"
+        )
+    y = check_labels("y", y, len(x), num_classes=shape[-1])
     if not np.isfinite(logits).all():
         raise FloatingPointError(
             "The model gives logits that are NaN or infinite. Lower the "
@@ -83,11 +98,19 @@ class BestWeights(keras.callbacks.Callback):
     def __init__(self, monitor="val_error"):
         super().__init__()
         self.monitor = monitor
+
+    def on_train_begin(self, logs=None):
         self.best = math.inf
         self.best_epoch = None
         self.weights = None
 
     def on_epoch_end(self, epoch, logs=None):
+        if self.monitor not in (logs or {}):
+            raise ValueError(
+                f"There is no {self.monitor!r} among the logs. Received: "
+                f"{', '.join(logs or ()) or 'none'}. Put an ErrorRate in front "
+                "of this callback."
+            )
         if logs[self.monitor] < self.best:
             self.best = logs[self.monitor]
             self.best_epoch = epoch + 1
@@ -105,25 +128,30 @@ class StopOnNaN(keras.callbacks.Callback):
         FloatingPointError: names the term that is at fault.
     """
 
-    TERMS = ("affinity", "balance")
-
     def on_train_batch_end(self, batch, logs=None):
         loss = (logs or {}).get("loss", 0.0)
         if math.isfinite(loss):
             return
-        terms = {t: logs[t] for t in self.TERMS if t in logs}
-        faulty = [t for t, value in terms.items() if not math.isfinite(value)]
-        if not terms:
-            what = "the supervised loss"
-        elif len(faulty) == len(terms):
-            what = f"{' and '.join(faulty)}, so the logits themselves"
-        else:
-            what = " and ".join(faulty) or "the Frobenius term"
         raise FloatingPointError(
-            f"The loss became {loss} at step {batch + 1}. At fault: {what}. "
-            "Lower the learning rate, or check the images and the weights "
-            "that training started from."
+            f"The loss became {loss} at step {batch + 1}. At fault: "
+            f"{self._fault(logs)}. Lower the learning rate, or check the "
+            "images and the weights that training started from."
         )
+
+    def _fault(self, logs):
+        # A layer with a name of its own puts it in front: `digits_affinity`.
+        terms = [k for k in logs if k.endswith(("affinity", "balance"))]
+        totals = [k for k in logs if k.endswith("regularization")]
+        faulty = [k for k in terms if not math.isfinite(logs[k])]
+        if faulty and faulty == terms:
+            return f"{' and '.join(faulty)}, so the logits themselves"
+        if faulty:
+            return " and ".join(faulty)
+        if any(not math.isfinite(logs[k]) for k in totals):
+            return "the Frobenius term"
+        if is_regularized(self.model) and not totals:
+            return "the loss of GAR, an activity_regularizer of the model"
+        return "the supervised loss"
 
 
 class CoefficientSchedule(keras.callbacks.Callback):
@@ -134,7 +162,9 @@ class CoefficientSchedule(keras.callbacks.Callback):
             (counted from 0, as in Keras) to its value.
 
     Raises:
-        ValueError: if the model has no `GraphActivityRegularization`.
+        ValueError: if no schedule is given, or one of an unknown coefficient;
+            in training, if the model has no `GraphActivityRegularization`, or
+            if a value is not valid.
 
     Example: a warm-up of the affinity over five epochs.
 
@@ -143,14 +173,22 @@ class CoefficientSchedule(keras.callbacks.Callback):
     ... )
     """
 
+    COEFFICIENTS = ("affinity", "balance", "frobenius")
+
     def __init__(self, **schedules):
         super().__init__()
+        if not schedules or not set(schedules) <= set(self.COEFFICIENTS):
+            raise ValueError(
+                "CoefficientSchedule needs a function for one or more of "
+                f"{', '.join(self.COEFFICIENTS)}. Received: "
+                f"{', '.join(schedules) or 'none'}"
+            )
         self.schedules = schedules
 
     def on_epoch_begin(self, epoch, logs=None):
         for layer in regularization_layers(self.model):
             layer.set_coefficients(
-                **{k: float(f(epoch)) for k, f in self.schedules.items()}
+                **{k: f(epoch) for k, f in self.schedules.items()}
             )
 
 
@@ -183,8 +221,6 @@ class TimeLimit(keras.callbacks.Callback):
 
 def regularization_layers(model):
     """The `GraphActivityRegularization` layers of a model, at any depth."""
-    from gar_keras.layers import GraphActivityRegularization
-
     found = [
         layer
         for layer in model._flatten_layers()

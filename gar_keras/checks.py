@@ -82,7 +82,18 @@ def check_images(name, x, like=None):
         )
 
 
-def check_labels(name, y, num_images):
+def check_array(name, x, like=None):
+    """Raises unless `x` can be batches of a network's input, all in memory."""
+    if is_source(x):
+        raise ValueError(
+            f"{name} must be a NumPy array. Received: {name} of type "
+            f"{type(x).__name__}. Take its images into memory: "
+            "x.take(np.arange(len(x)))."
+        )
+    check_images(name, x, like)
+
+
+def check_labels(name, y, num_images, num_classes=None):
     """Returns `y` as int64 class indices `(num_images,)`, or raises."""
     y = np.asarray(y)
     if y.ndim == 2 and y.shape[1] == 1:
@@ -94,9 +105,15 @@ def check_labels(name, y, num_images):
             f"{num_images} images. Received: dtype={y.dtype}, "
             f"shape={y.shape}. Turn one-hot rows into indices with argmax."
         )
-    if y.min() < 0:
+    if y.size and y.min() < 0:
         raise ValueError(
             f"{name} must not be negative. Received: least label={y.min()}"
+        )
+    if num_classes is not None and y.size and y.max() >= num_classes:
+        raise ValueError(
+            f"{name} must be class indices from 0 to {num_classes - 1}, for "
+            f"the {num_classes} outputs of the model. Received: largest "
+            f"label={y.max()}"
         )
     return y.astype("int64")
 

@@ -2,8 +2,10 @@
 
 import contextlib
 from dataclasses import dataclass
+from dataclasses import field
 from dataclasses import fields
 from dataclasses import replace
+import importlib.util
 import io
 import os
 from pathlib import Path
@@ -14,14 +16,24 @@ from typing import Literal
 
 import tyro
 
+from gar_keras.checks import check_choice
+from gar_keras.experiments.settings import BACKENDS
+
 EXIT_USAGE = 2
 # Unfinished for want of time, as `timeout` reports it.
 EXIT_TIME = 124
+# Ended by Ctrl-C, as shells report it.
+EXIT_INTERRUPTED = 130
+
+# Keras takes no larger seed.
+MAX_SEED = 2**32 - 1
+MAX_SEEDS = 10_000
 
 
 def fail(message):
     """Prints one line `error: message` and ends the program with status 2."""
-    print(f"error: {message}", file=sys.stderr)
+    line = " ".join(str(message).split())
+    print(f"error: {line}", file=sys.stderr)
     raise SystemExit(EXIT_USAGE)
 
 
@@ -36,26 +48,26 @@ def parse(options, description=None):
         An instance of it. Unknown options and impossible values end the
         program with one line that says what is allowed.
     """
-    complaint = io.StringIO()
     try:
-        with contextlib.redirect_stderr(complaint):
-            return tyro.cli(
-                options,
-                description=description,
-                config=(tyro.conf.FlagCreatePairsOff,),
-            )
+        with contextlib.redirect_stderr(io.StringIO()):
+            return _read(options, description)
     except ValueError as e:
         fail(e)
     except SystemExit as e:
         if e.code in (0, None):
             raise
-        fail(_one_line(complaint.getvalue(), options))
+        fail(_complaint(options))
 
 
 def choose_backend(name):
     """Sets Keras' backend; to be called before keras is imported."""
     if "keras" in sys.modules:
         raise RuntimeError("The backend is chosen before keras is loaded.")
+    if importlib.util.find_spec(name) is None:
+        fail(
+            f"--backend {name} needs the package {name}, which is not "
+            f"installed: pip install {name}"
+        )
     os.environ["KERAS_BACKEND"] = name
     # TensorFlow's notes on its build would bury the progress.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -77,18 +89,22 @@ def parse_seeds(text):
     >>> parse_seeds("0,2,5-7")
     [0, 2, 5, 6, 7]
     """
-    seeds = []
-    for part in text.split(","):
-        match = re.fullmatch(r"\s*(\d+)(?:-(\d+))?\s*", part)
-        first = int(match[1]) if match else 0
-        last = int(match[2] or first) if match else -1
-        if last < first:
-            raise ValueError(
-                "--seeds takes numbers and ranges such as 0-9 or 0,2,5-7. "
-                f"Received: {text!r}"
-            )
-        seeds.extend(range(first, last + 1))
-    return seeds
+    ranges = [_seed_range(part) for part in text.split(",")]
+    if not all(ranges) or sum(map(len, ranges)) > MAX_SEEDS:
+        raise ValueError(
+            "--seeds takes numbers and ranges such as 0-9 or 0,2,5-7, up to "
+            f"{MAX_SEED}, at most {MAX_SEEDS} of them. Received: {text!r}"
+        )
+    return [seed for part in ranges for seed in part]
+
+
+def _seed_range(text):
+    """The seeds of `3` or `5-7`; none if the text is neither."""
+    match = re.fullmatch(r"\s*(\d{1,10})(?:-(\d{1,10}))?\s*", text)
+    if match is None:
+        return range(0)
+    first, last = int(match[1]), int(match[2] or match[1])
+    return range(first, last + 1) if last <= MAX_SEED else range(0)
 
 
 def check_labels(labels, experiments):
@@ -109,9 +125,8 @@ def _one_value(convert, what, metavar):
         try:
             return convert(words[0])
         except ValueError:
-            raise ValueError(
-                f"{what} is needed. Received: {words[0]!r}"
-            ) from None
+            # The name of the option is put in front: see `_sentence`.
+            raise ValueError(f"{what}. Received: {words[0]!r}") from None
 
     return tyro.constructors.PrimitiveConstructorSpec(
         nargs=1,
@@ -126,7 +141,26 @@ Count = Annotated[int | None, _one_value(int, "a whole number", "N")]
 Seconds = Annotated[
     float | None, _one_value(float, "a number of seconds", "SECONDS")
 ]
+# What is no number is left to `check_labels`, which knows what is allowed.
+Labels = Annotated[
+    tuple[int, ...],
+    tyro.constructors.PrimitiveConstructorSpec(
+        nargs="*",
+        metavar="N ...",
+        instance_from_str=lambda words: tuple(
+            int(word) if word.isdecimal() else word for word in words
+        ),
+        is_instance=lambda value: True,
+        str_from_instance=lambda value: [str(m) for m in value],
+    ),
+]
 Folder = Annotated[Path | None, _one_value(Path, "a folder", "DIR")]
+
+
+def _default_backend():
+    name = os.environ.get("KERAS_BACKEND") or "tensorflow"
+    check_choice("KERAS_BACKEND", name, BACKENDS)
+    return name
 
 
 @dataclass(frozen=True)
@@ -145,8 +179,10 @@ class RunOptions:
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
     """Precision between the layers. auto: bfloat16 where the hardware computes
     in it."""
-    backend: Literal["tensorflow", "jax", "torch"] = "tensorflow"
-    """Keras backend."""
+    backend: Literal["tensorflow", "jax", "torch"] = field(
+        default_factory=_default_backend
+    )
+    """Keras backend; what KERAS_BACKEND names, if it is set."""
     results: Folder = Path("results")
     """Folder of the run records."""
     data_dir: Folder = None
@@ -160,13 +196,18 @@ class RunOptions:
 
     def __post_init__(self):
         parse_seeds(self.seeds)
-        for name in ("epochs", "pretrain_epochs"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                option = name.replace("_", "-")
-                raise ValueError(
-                    f"--{option} must be at least 1. Received: {value}"
-                )
+        check_at_least("--epochs", self.epochs, 1)
+        check_at_least("--pretrain-epochs", self.pretrain_epochs, 1)
+        if self.results.exists() and not self.results.is_dir():
+            raise ValueError(
+                "--results takes a folder. Received a file: "
+                f"{str(self.results)!r}"
+            )
+        if self.tensorboard and not importlib.util.find_spec("tensorboard"):
+            raise ValueError(
+                "--tensorboard needs the package tensorboard, which is not "
+                "installed: pip install tensorboard"
+            )
         if self.time_limit is not None and not self.time_limit > 0:
             raise ValueError(
                 f"--time-limit must be above 0. Received: {self.time_limit}"
@@ -198,9 +239,30 @@ def run_table(options, experiments, table):
         table: A `gar_keras.experiments.paper.Table`.
 
     Returns:
-        The exit status: 0, or 124 if the time limit came first.
+        The exit status: 0, 124 if runs are left to be done, for want of time
+        or because another process is at them, or 130 after Ctrl-C.
     """
-    choose_backend(options.backend)
+    try:
+        # Before anything that takes long.
+        options.results.mkdir(parents=True, exist_ok=True)
+        choose_backend(options.backend)
+        return _table(options, experiments, table)
+    except OSError as e:
+        where = f" Received: {e.filename}." if e.filename else ""
+        fail(
+            f"{e.strerror or e}.{where} Make room, or choose another folder "
+            "with --results. The same command goes on with what is saved."
+        )
+    except KeyboardInterrupt:
+        print(
+            "interrupted: the same command goes on from the last finished "
+            "epoch",
+            file=sys.stderr,
+        )
+        return EXIT_INTERRUPTED
+
+
+def _table(options, experiments, table):
     from gar_keras import report
     from gar_keras.datasets import DataError
     from gar_keras.experiments.records import RecordError
@@ -217,25 +279,54 @@ def run_table(options, experiments, table):
             save_models=options.save_models,
             tensorboard=options.tensorboard,
         )
-    except (DataError, RecordError) as e:
+        if records:
+            report.show(table, records, options.results)
+    except (DataError, RecordError, FloatingPointError, ImportError) as e:
         fail(e)
-    if records:
-        report.show(table, records, options.results)
     return 0 if complete else EXIT_TIME
 
 
-def _one_line(box, options):
-    """The sentence of an error box of `tyro`, without the box."""
-    lines = [line.strip(" │╭╮╰╯─\n") for line in box.splitlines()]
-    text = " ".join(line for line in lines if line)
-    text = text.split(" For full helptext")[0]
-    unknown = re.search(r"Unrecognized options: (.*)", text)
-    if unknown:
+def _complaint(options):
+    """What `tyro` says of the command line, as one sentence."""
+    box = io.StringIO()
+    columns = os.environ.get("COLUMNS")
+    # Wide enough to hold every sentence on one line.
+    os.environ["COLUMNS"] = "100000"
+    try:
+        with contextlib.redirect_stderr(box):
+            _read(options)
+    except SystemExit:
+        return _sentence(box.getvalue(), options)
+    finally:
+        del os.environ["COLUMNS"]
+        if columns is not None:
+            os.environ["COLUMNS"] = columns
+
+
+def _read(options, description=None):
+    return tyro.cli(
+        options,
+        description=description,
+        config=(tyro.conf.FlagCreatePairsOff,),
+    )
+
+
+def _sentence(box, options):
+    """The message in an error box of `tyro`, in the words of this module."""
+    # A title, a rule if the box is not drawn in UTF-8, and the message.
+    lines = [line.strip("│ ") for line in box.splitlines()]
+    message = next(line for line in lines[1:] if line.strip("-"))
+    if match := re.match(r"Unrecognized options: ([^\s,]+)", message):
         names = (f"--{f.name.replace('_', '-')}" for f in fields(options))
-        return (
-            f"unknown option {unknown[1].split(',')[0]}. Allowed: "
-            f"{', '.join(names)}"
-        )
-    text = text.split(" Argument helptext")[0]
-    text = re.sub(r"^Value error Error parsing \S+: ", "", text)
-    return re.sub(r"^Invalid choice ", "", text)
+        return f"unknown option {match[1]}. Allowed: {', '.join(names)}"
+    if match := re.match(r"Missing value for argument '(.*?)'", message):
+        return f"{match[1]} needs a value"
+    if match := re.match(
+        r"invalid choice (.*) for argument '(.*?)'\. Expected one of \((.*)\)",
+        message,
+    ):
+        allowed = match[3].replace("'", "").rstrip(",")
+        return f"{match[2]} takes {allowed}. Received: {match[1]}"
+    if match := re.match(r"Error parsing (--\S+): (.*)", message):
+        return f"{match[1]} takes {match[2]}"
+    return re.sub(r"^Error parsing \S+: ", "", message)

@@ -41,6 +41,8 @@ class GraphNumbers:
         isolated: Examples without any edge, `B_i = 0`.
         strongest_share: `strongest_share(B)`; 1 at the paper's optimum.
         degree_deviation: `degree_deviation(B)`; 0 at the optimum.
+        class_deviation: The same of the true classes: what a perfect
+            classifier has on these examples.
         within_class_share: `within_class_share(B, labels)`; 1 at the optimum
             where the output nodes are the classes.
         threshold: Weight from which an edge counts in the next two.
@@ -57,6 +59,7 @@ class GraphNumbers:
     isolated: int
     strongest_share: float
     degree_deviation: float
+    class_deviation: float
     within_class_share: float
     threshold: float
     components: int
@@ -71,7 +74,7 @@ def graph_numbers(B, labels, threshold=THRESHOLD):
 
     Args:
         B: Rectified logits `(m, n)`, not negative, n at least 2.
-        labels: True class indices `(m,)`.
+        labels: True class indices `(m,)`, below n.
         threshold: Weight from which an edge of G_M counts in its components;
             see `components`.
 
@@ -92,17 +95,25 @@ def graph_numbers(B, labels, threshold=THRESHOLD):
     (3, 0.0)
     """
     B = _matrix(B)
+    m, n = B.shape
+    labels = check_labels("labels", labels, m)
+    if labels.max() >= n:
+        raise ValueError(
+            f"labels must lie in 0..{n - 1}, since B has {n} output nodes. "
+            f"Received: largest label={labels.max()}"
+        )
     count, member = components(B, threshold)
     return GraphNumbers(
-        examples=B.shape[0],
-        outputs=B.shape[1],
+        examples=m,
+        outputs=n,
         isolated=int((~B.any(axis=1)).sum()),
         strongest_share=strongest_share(B),
         degree_deviation=degree_deviation(B),
+        class_deviation=degree_deviation(np.eye(n)[labels]),
         within_class_share=within_class_share(B, labels),
         threshold=float(threshold),
         components=count,
-        largest_component=float(np.bincount(member).max() / len(B)),
+        largest_component=float(np.bincount(member).max() / m),
         identity_distance=identity_distance(B),
         affinity=affinity(B),
         balance=balance(B),
@@ -186,7 +197,7 @@ def within_class_share(B, labels):
     >>> round(within_class_share(B, [0, 0, 1]), 6)
     0.666667
     """
-    B = _unit_scale(_matrix(B))
+    B = unit_scale(B)
     labels = check_labels("labels", labels, len(B))
     within = sum(_edge_weight(B[labels == c]) for c in np.unique(labels))
     total = _edge_weight(B)
@@ -201,7 +212,9 @@ def components(B, threshold=THRESHOLD):
     examples of the same output node alone. An example without any edge, and
     so any other whose edges are too light, is a component by itself.
 
-    At the paper's optimum there are n components (section 3.2).
+    At the paper's optimum there are n components (section 3.2). One doubtful
+    example can join two of them, so that the count depends on how many
+    examples there are; compare it between draws of the same size.
 
     Args:
         B: Rectified logits `(m, n)`, not negative.
@@ -335,7 +348,7 @@ def edge_shares(B):
     >>> edge_shares([[3., 1.], [0., 0.]]).tolist()
     [[0.75, 0.25], [0.0, 0.0]]
     """
-    B = _unit_scale(_matrix(B))
+    B = unit_scale(B)
     return _over(B, B.sum(axis=1, keepdims=True))
 
 
@@ -373,22 +386,38 @@ def output_edges(B):
     >>> output_edges([[1., 1.], [0., 2.]]).tolist()
     [[0.25, 0.25], [0.25, 1.25]]
     """
-    B = _unit_scale(_matrix(B))
+    B = unit_scale(B)
     return B.T @ B
+
+
+def unit_scale(B):
+    """`B` divided by its largest entry, so that sums and squares are finite.
+
+    What is measured here does not change with the scale of `B`.
+
+    Args:
+        B: Rectified logits `(m, n)`, not negative.
+
+    Returns:
+        `B / max(B)`, float64 `(m, n)`; `B = 0` as it is.
+
+    Raises:
+        ValueError: if `B` is no matrix of finite numbers that are not
+            negative, with n of at least 2.
+
+    Example:
+
+    >>> unit_scale([[1., 2.], [0., 4.]]).tolist()
+    [[0.25, 0.5], [0.0, 1.0]]
+    """
+    B = _matrix(B)
+    return _over(B, B.max())
 
 
 def _edge_weight(B):
     """The sum of all off-diagonal entries of `BBᵀ`."""
     # Not ‖s‖² - ‖B‖²: that would cancel where few examples share an output.
     return np.sum(B * (B.sum(axis=0) - B))
-
-
-def _unit_scale(B):
-    """`B` divided by its largest entry, so that sums and squares are finite.
-
-    What is measured here does not change with the scale of `B`.
-    """
-    return _over(B, B.max())
 
 
 def _over(numerator, denominator):

@@ -1,11 +1,14 @@
 """Layers: GAR behind a logit layer, and image standardization."""
 
+import re
+
 import keras
 from keras import ops
 
 from gar_keras import backend
 from gar_keras.regularizers import GraphActivityRegularizer
 from gar_keras.regularizers import check_coefficient
+from gar_keras.regularizers import check_logits_shape
 
 
 @keras.saving.register_keras_serializable(package="gar_keras")
@@ -21,7 +24,8 @@ class GraphActivityRegularization(keras.layers.Layer):
     as `affinity` (α), `balance` (β) and `regularization` (U). They are
     measured in `evaluate` too, but add to the loss there only if
     `training_only` is `False`. In a layer with a name of its own they carry
-    that name in front, as in `digits_affinity`.
+    that name in front, as in `digits_affinity`: name the layers of a model
+    that has several, or their terms share one entry of the history.
 
     The coefficients are weights of the layer that are not trained:
     `set_coefficients` changes them between steps or epochs, and no function is
@@ -33,15 +37,22 @@ class GraphActivityRegularization(keras.layers.Layer):
         frobenius: `c_F`, likewise. Defaults to `1e-6`.
         frobenius_of: `"B"` for `‖B‖²_F` as in the paper, `"Z"` for `‖Z‖²_F`
             over the unrectified logits, as in the authors' code.
-        training_only: Whether the loss is added in training only. Defaults to
-            `True`, so that `evaluate` reports the other losses alone.
+        training_only: Whether the loss is left out where `training` is
+            `False`. Defaults to `True`, so that `evaluate` reports the other
+            losses alone. (A subclassed model must take `training` in its
+            `call` and pass it on: else its layers cannot tell.)
         **kwargs: Arguments of `keras.layers.Layer`, e.g. `name`.
 
     A term whose coefficient is 0 here is left out, and stays out.
 
+    A saved model with this layer loads in a program that has imported it:
+    `from gar_keras import GraphActivityRegularization`.
+
     Raises:
-        ValueError: if a coefficient is negative, infinite, NaN or no number,
-            or if the input is not `(batch, n)` with `n` of at least 2.
+        ValueError: if a coefficient is negative, infinite in float32, NaN or
+            no number; when called, if the input is not `(batch, n)` with `n`
+            of at least 2, or under a `tf.distribute` strategy of several
+            replicas.
 
     Input shape:
         `(batch, n)`: unrectified logits of a float dtype.
@@ -101,9 +112,9 @@ class GraphActivityRegularization(keras.layers.Layer):
         self.built = True
 
     def _metric_name(self, term):
-        default = "graph_activity_regularization"
-        if self.name.startswith(default):
-            return term + self.name.removeprefix(default)
+        # Keras numbers default names: the second model of a program has _1.
+        if re.fullmatch(r"graph_activity_regularization(_\d+)?", self.name):
+            return term
         return f"{self.name}_{term}"
 
     def call(self, inputs, training=None):
@@ -111,21 +122,28 @@ class GraphActivityRegularization(keras.layers.Layer):
         loss = self._regularizer.combine(terms, self._coefficients)
         for name, tracker in self._trackers.items():
             tracker.record(terms.get(name, loss))
+        # Not known in a model that does not pass `training` on: better a loss
+        # too many in its evaluation than none in its training.
+        evaluating = training is not None and not training
         # A loss of 0 lets a model without any other loss be evaluated.
-        active = training or not self.training_only
-        self.add_loss(loss if active else ops.zeros_like(loss))
+        silent = evaluating and self.training_only
+        self.add_loss(ops.zeros_like(loss) if silent else loss)
         return inputs
 
     @property
     def coefficients(self):
         """The coefficients in force, as floats by the name of their term."""
         return {
-            name: float(ops.convert_to_numpy(value))
+            name: float(value.numpy())
             for name, value in self._coefficients.items()
         }
 
     def set_coefficients(self, **coefficients):
         """Changes coefficients, from the next step on, without retracing.
+
+        On JAX, `fit` keeps all weights to itself until the end of an epoch: a
+        callback that changes coefficients within one must call
+        `model.jax_state_sync()` first.
 
         Args:
             **coefficients: New values by name: `affinity`, `balance`,
@@ -134,6 +152,7 @@ class GraphActivityRegularization(keras.layers.Layer):
         Raises:
             ValueError: if a value is not valid, or if the layer was made
                 without that term.
+            RuntimeError: if `fit` has the weights, on JAX.
 
         Example:
 
@@ -152,6 +171,13 @@ class GraphActivityRegularization(keras.layers.Layer):
                     "layer with a coefficient above 0 to have the term."
                 )
             values[name] = check_coefficient(name, value)
+            if backend.is_taken(self._coefficients[name]):
+                raise RuntimeError(
+                    "Within an epoch on JAX, fit has the weights of the "
+                    f"layer. Received: {name}={value!r}. Change coefficients "
+                    "between epochs, or call jax_state_sync() of the model "
+                    "first."
+                )
         for name, value in values.items():
             self._coefficients[name].assign(value)
 
@@ -159,6 +185,7 @@ class GraphActivityRegularization(keras.layers.Layer):
         return input_shape
 
     def compute_output_spec(self, inputs, training=None):
+        check_logits_shape(inputs.shape)
         return keras.KerasTensor(inputs.shape, inputs.dtype)
 
     def get_config(self):

@@ -180,9 +180,30 @@ def _without(model, kinds):
     def clone(layer):
         if isinstance(layer, kinds):
             return layers.Identity(name=layer.name, dtype=layer.dtype_policy)
+        if isinstance(layer, keras.Model):
+            return _without(layer, kinds)
         return layer
 
-    return keras.models.clone_model(model, clone_function=clone)
+    return keras.models.clone_model(_uncompiled(model), clone_function=clone)
+
+
+def _uncompiled(model):
+    """A Functional model of the same graph.
+
+    Keras clones a compiled model with its losses and optimizer, and fails if
+    it does not know them by name.
+    """
+    outputs = model.output if _is_functional(model) else model.outputs[0]
+    return keras.Model(_inputs(model), outputs, name=model.name)
+
+
+def _inputs(model):
+    """The inputs in the form that the model takes them in when it is called."""
+    return model.input if _is_functional(model) else model.inputs[0]
+
+
+def _is_functional(model):
+    return has_graph(model) and not isinstance(model, keras.Sequential)
 
 
 def attach(model, layer=None, logits=None):
@@ -204,8 +225,9 @@ def attach(model, layer=None, logits=None):
         `GraphActivityRegularizer` already and neither argument is given.
 
     Raises:
-        ValueError: if the output has an activation, if there is no layer of
-            that name, or if the model is regularized already.
+        ValueError: if the output has an activation or is not `(batch, n)`, if
+            there are several outputs, if there is no layer of that name, or
+            if the model is regularized already.
 
     Example:
 
@@ -220,20 +242,30 @@ def attach(model, layer=None, logits=None):
             "regularizer. Attach a second one to a model without it, or leave "
             "layer and logits out to train with the one it holds."
         )
-    if logits is not None:
-        model = _cut_at(model, logits)
-    _check_linear(model)
     if layer is None:
         layer = GraphActivityRegularization(
             name="graph_activity_regularization"
         )
+    elif not isinstance(layer, GraphActivityRegularization):
+        raise ValueError(
+            "layer must be a GraphActivityRegularization. Received: "
+            f"layer={layer!r}"
+        )
+    if logits is not None:
+        model = _cut_at(model, logits)
+    check_linear(model)
     if not has_graph(model):
-        return _Regularized(model, layer)
-    return keras.Model(model.inputs, layer(model.outputs[0]), name=model.name)
+        return Regularized(model, layer, name=model.name)
+    logits = layer(model.outputs[0])
+    return keras.Model(_inputs(model), logits, name=model.name)
 
 
 def is_regularized(model):
     """Whether a layer of the model, at any depth, adds the loss of GAR."""
+    if not isinstance(model, keras.Model):
+        raise ValueError(
+            f"model must be a keras.Model. Received: model={model!r}"
+        )
     return any(
         isinstance(layer, GraphActivityRegularization)
         or isinstance(layer.activity_regularizer, GraphActivityRegularizer)
@@ -243,13 +275,11 @@ def is_regularized(model):
 
 def has_graph(model):
     """Whether Keras knows the layers of the model and how they connect."""
-    if isinstance(model, keras.Sequential):
-        return model.built
-    return hasattr(model, "outputs")
+    return hasattr(model, "inputs") and hasattr(model, "outputs")
 
 
 @keras.saving.register_keras_serializable(package="gar_keras")
-class _Regularized(keras.Model):
+class Regularized(keras.Model):
     """A model whose graph Keras does not know, with the layer behind it."""
 
     def __init__(self, model, layer, **kwargs):
@@ -291,23 +321,61 @@ def _cut_at(model, name):
             f"The model has no layer of that name. Received: logits={name!r}. "
             f"It has: {', '.join(names)}"
         )
-    output = model.get_layer(name).output
-    return keras.Model(model.inputs, output, name=model.name)
+    # Not `layer.output`: that is of the first model that the layer is part of.
+    levels = _uncompiled(model)._nodes_by_depth.values()
+    calls = [
+        node
+        for nodes in levels
+        for node in nodes
+        if node.operation.name == name
+    ]
+    if len(calls) > 1:
+        raise ValueError(
+            f"The layer is called {len(calls)} times in the model, so that it "
+            f"gives no single output. Received: logits={name!r}."
+        )
+    output = calls[0].output_tensors[0]
+    return keras.Model(_inputs(model), output, name=model.name)
 
 
-def _check_linear(model):
-    """Raises if the model's last layer is known to have an activation."""
-    if not model.layers:
-        return
-    last = model.layers[-1]
-    activation = getattr(last, "activation", None)
-    is_linear = activation in (None, keras.activations.linear)
-    if is_linear and not isinstance(last, (layers.Softmax, layers.ReLU)):
+def check_linear(model):
+    """Raises if the model has several outputs or a known activation."""
+    if has_graph(model) and len(model.outputs) > 1:
+        raise ValueError(
+            f"The model {model.name!r} has {len(model.outputs)} outputs. Give "
+            "a model of one, its logits, or name the layer that gives them in "
+            "attach or regularize: logits='...'."
+        )
+    last = _last_operation(model)
+    activation = _activation(last)
+    # Without a graph, the layer made last may be a hidden one all the same.
+    known = has_graph(model) or activation in ("softmax", "sigmoid")
+    if activation is None or not known:
         return
     raise ValueError(
         "GAR needs the logits, before any activation, but the last layer has "
-        f"one. Received: layer={last.name!r}, "
-        f"activation={getattr(activation, '__name__', type(last).__name__)!r}. "
-        "Make that layer linear and use from_logits=True in the loss, or name "
-        "the layer that gives the logits: logits='...'."
+        f"one. Received: layer={last.name!r}, activation={activation!r}. Make "
+        "that layer linear and use from_logits=True in the loss, or name the "
+        "layer that gives the logits in attach or regularize: logits='...'."
     )
+
+
+def _last_operation(model):
+    """The operation, mostly a layer, that gives a model's output, or None."""
+    while isinstance(model, keras.Model):
+        if has_graph(model):
+            model = _uncompiled(model).operations[-1]
+        else:
+            model = model.layers[-1] if model.layers else None
+    return model
+
+
+def _activation(operation):
+    """Name of the activation that a layer or an operation applies, or None."""
+    name = type(operation).__name__.lower()
+    if name in ("softmax", "logsoftmax", "sigmoid", "relu", "tanh"):
+        return name
+    activation = getattr(operation, "activation", None)
+    if activation in (None, keras.activations.linear):
+        return None
+    return getattr(activation, "__name__", type(activation).__name__).lower()

@@ -12,16 +12,21 @@ classes.
 """
 
 import functools
-import math
+import inspect
 import numbers
 import sys
 
 import keras
 from keras import ops
+import numpy as np
 
+from gar_keras import backend
 from gar_keras.checks import check_choice
 
 FROBENIUS_OF = ("B", "Z")
+
+# The largest coefficient that a float32 weight can hold.
+LARGEST_COEFFICIENT = float(np.finfo("float32").max)
 
 
 def affinity(B):
@@ -39,7 +44,8 @@ def affinity(B):
         A float32 scalar, from 0 to 1.
 
     Raises:
-        ValueError: if `B` is not a matrix of at least two columns.
+        ValueError: if `B` is not a matrix of at least two columns, or a NumPy
+            array with a negative entry (tensors are not looked into).
 
     Example:
 
@@ -47,7 +53,7 @@ def affinity(B):
     >>> round(float(affinity(B)), 6)            # 2 / (1 * 6)
     0.333333
     """
-    B = _unit_scale(_matrix(B))
+    B = _unit_scale(_matrix(_not_negative(B)))
     n = B.shape[-1]
     r = ops.sum(B, axis=-1, keepdims=True)
     # Not ‖r‖² - sum(v): that would cancel where rows are nearly one-hot.
@@ -71,7 +77,8 @@ def balance(B):
         A float32 scalar, from 0 to 1.
 
     Raises:
-        ValueError: if `B` is not a matrix of at least two columns.
+        ValueError: if `B` is not a matrix of at least two columns, or a NumPy
+            array with a negative entry (tensors are not looked into).
 
     Example:
 
@@ -79,7 +86,7 @@ def balance(B):
     >>> round(float(balance(B)), 6)             # 2 * 5 / (1 * (1 + 25))
     0.384615
     """
-    B = _unit_scale(_matrix(B))
+    B = _unit_scale(_matrix(_not_negative(B)))
     n = B.shape[-1]
     v = ops.sum(ops.square(B), axis=0)
     # V does not change when v is scaled to sum to 1, and cannot overflow then.
@@ -119,7 +126,8 @@ class GraphActivityRegularizer(keras.regularizers.Regularizer):
     As `Dense(n, activity_regularizer=GraphActivityRegularizer())` it adds the
     same loss as the layer `GraphActivityRegularization` behind the `Dense`.
     Keras 3.14 and later divide activity regularizers by the batch size; this
-    one multiplies by it when, and only when, such a Keras calls it that way.
+    one multiplies by it when, and only when, such a Keras waits for the value
+    of a layer's activity regularizer: this one, or one that calls it.
 
     Args:
         affinity: `c_α`, a float, finite and not negative. Defaults to `3.0`.
@@ -131,7 +139,10 @@ class GraphActivityRegularizer(keras.regularizers.Regularizer):
     A term whose coefficient is 0 is not computed.
 
     Raises:
-        ValueError: if a coefficient is negative, infinite, NaN or no number.
+        ValueError: if a coefficient is negative, infinite in float32, NaN or
+            no number; when called, if the input is not `(m, n)` with `n` of
+            at least 2, or under a `tf.distribute` strategy of several
+            replicas.
 
     Example:
 
@@ -153,7 +164,7 @@ class GraphActivityRegularizer(keras.regularizers.Regularizer):
 
     def __call__(self, x):
         loss = self.combine(self.terms(x), self.coefficients())
-        if _is_activity_regularizer_call(self, sys._getframe(1)):
+        if keras_divides_by_batch_size() and _keras_waits_for(sys._getframe()):
             loss = loss * ops.cast(ops.shape(x)[0], "float32")
         return loss
 
@@ -175,6 +186,7 @@ class GraphActivityRegularizer(keras.regularizers.Regularizer):
             A dict of float32 scalars: `"affinity"` is `α(B)`, `"balance"` is
             `β(B)`, `"frobenius"` is `‖B‖²_F` (or `‖Z‖²_F`).
         """
+        backend.check_one_replica()
         Z = _matrix(x)
         B = ops.relu(Z)
         terms = {}
@@ -203,24 +215,41 @@ class GraphActivityRegularizer(keras.regularizers.Regularizer):
 def check_coefficient(name, value):
     """Returns `value` as a float, or raises if it is no valid coefficient."""
     is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    if not is_number or not math.isfinite(value) or value < 0:
+    if not is_number or not 0 <= value <= LARGEST_COEFFICIENT:
         raise ValueError(
-            f"{name} must be a finite number of at least 0. "
+            f"{name} must be a number of at least 0, finite in float32. "
             f"Received: {name}={value!r}"
         )
     return float(value)
 
 
-def _matrix(x):
-    """`x` as a float32 `(m, n)` tensor with n of at least 2."""
-    x = ops.convert_to_tensor(x)
-    if len(x.shape) != 2 or x.shape[-1] is None or x.shape[-1] < 2:
+def check_logits_shape(shape):
+    """Raises unless the shape is `(m, n)` with n of at least 2."""
+    if len(shape) != 2 or shape[-1] is None or shape[-1] < 2:
         raise ValueError(
             "GAR needs a matrix (batch, n) of logits with n of at least 2 "
             "classes, one row for each example. Reshape or flatten other "
-            f"outputs to that form. Received: shape={tuple(x.shape)}"
+            f"outputs to that form. Received: shape={tuple(shape)}"
         )
+
+
+def _matrix(x):
+    """`x` as a float32 `(m, n)` tensor with n of at least 2."""
+    x = ops.convert_to_tensor(x)
+    check_logits_shape(x.shape)
     return ops.cast(x, "float32")
+
+
+def _not_negative(B):
+    if isinstance(B, np.ndarray | list | tuple):
+        least = np.min(B, initial=0)
+        if least < 0:
+            raise ValueError(
+                "Affinity and balance are of rectified logits, none of them "
+                f"negative. Received: least entry={least}. Pass logits "
+                "through gar_keras.rectify first."
+            )
+    return B
 
 
 def _unit_scale(B):
@@ -240,20 +269,26 @@ def _ratio(numerator, denominator):
     return ops.where(positive, numerator / safe, ops.zeros_like(numerator))
 
 
-def _is_activity_regularizer_call(regularizer, caller):
-    """Whether Keras calls this one for a layer and divides by the batch size.
+# The code that Keras calls a layer with, and its activity regularizer from.
+_LAYER_CALL = inspect.unwrap(keras.Layer.__call__).__code__
 
-    Keras tells a regularizer neither who calls it nor for what; the frame of
-    the caller is the only trace of it.
+
+def _keras_waits_for(frame):
+    """Whether this call works for a layer's activity regularizer.
+
+    Keras tells a regularizer neither who calls it nor for what: the callers
+    are the only trace of it. The nearest layer may have called its activity
+    regularizer, or its own `call`, which leads here as well.
     """
-    if caller.f_code.co_name != "__call__":
+    callee = None
+    while frame is not None and frame.f_code is not _LAYER_CALL:
+        callee, frame = frame, frame.f_back
+    if frame is None:
         return False
-    layer = caller.f_locals.get("self")
-    return (
-        isinstance(layer, keras.Layer)
-        and getattr(layer, "activity_regularizer", None) is regularizer
-        and keras_divides_by_batch_size()
-    )
+    regularizer = frame.f_locals["self"].activity_regularizer
+    if not hasattr(regularizer, "__code__"):
+        regularizer = type(regularizer).__call__
+    return callee.f_code is getattr(regularizer, "__code__", None)
 
 
 @functools.cache

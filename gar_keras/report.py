@@ -70,6 +70,15 @@ class Group:
         """Estimate of one of the results, e.g. `"chosen_error"`."""
         return Estimate.of([r["result"][key] for r in self.records])
 
+    def seed_text(self):
+        """The seeds in words, e.g. `seed 0`, `seeds 0-9` or `seeds 0,2,7`."""
+        first, last = self.seeds[0], self.seeds[-1]
+        if first == last:
+            return f"seed {first}"
+        if self.seeds == [*range(first, last + 1)]:
+            return f"seeds {first}-{last}"
+        return f"seeds {','.join(map(str, self.seeds))}"
+
     def describe(self):
         """One line: what was run, on what, how often and for how long."""
         s = self.settings
@@ -82,11 +91,12 @@ class Group:
         frobenius = "" if s["frobenius_of"] == "B" else ", Frobenius term of Z"
         return (
             f"{self.data}, m_L = {s['num_labeled']}: n = {len(self.records)} "
-            f"(seeds {', '.join(map(str, self.seeds))}), "
+            f"({self.seed_text()}), "
             f"{s['pretrain_epochs']} + {s['epochs']} epochs, "
             f"{s['precision']}, {s['backend']}{frobenius}, "
             f"{'/'.join(devices)} ({'/'.join(cores)} cores), "
-            f"{statistics.mean(minutes):.0f} min a run"
+            f"{statistics.mean(minutes):.{0 if min(minutes) >= 10 else 1}f} "
+            "min a run"
         )
 
 
@@ -110,7 +120,8 @@ def representative(records, column):
     """The group that stands for a column of a table, or `None`.
 
     Of the experiments with the paper's settings: the one with the most epochs
-    of stage 2, then the one with the most seeds.
+    of stage 2, then the one with the most seeds, then the one with the most
+    epochs of stage 1.
     """
     for cell in (column.cell, column.stand_in):
         groups = [
@@ -120,9 +131,13 @@ def representative(records, column):
             and stands_for_paper(g.settings, cell)
         ]
         if groups:
-            size = [(g.settings["epochs"], len(g.records)) for g in groups]
-            return groups[size.index(max(size))]
+            return max(groups, key=_size)
     return None
+
+
+def _size(g):
+    s = g.settings
+    return s["epochs"], len(g.records), s["pretrain_epochs"]
 
 
 def table_rows(table, records):
@@ -175,8 +190,10 @@ def notes(table, records):
 def show(table, records, results):
     """Prints a table and writes the Markdown and the curves of the folder.
 
-    The table in the terminal is made from `records`; the files cover all
-    records in the folder.
+    The table in the terminal is made from `records` and has the columns that
+    they fill; the files cover all columns and all records in the folder.
+
+    Runs with other settings than the paper's are listed below the table.
 
     Args:
         table: A `Table` of the paper.
@@ -184,33 +201,59 @@ def show(table, records, results):
         results: Folder of the records, where the files go.
     """
     console = Console(highlight=False, soft_wrap=True)
+    filled = table.only(lambda column: representative(records, column))
+    if filled.columns:
+        _print_table(console, filled, records)
+    for g in _others(table, records):
+        console.print(f"- beside the table: {g.describe()}")
+        for name, key in OUR_ROWS.items():
+            console.print(f"    {name}: {g.error(key)}")
+    for path in write(table, results):
+        console.print(f"Written: {path}")
+
+
+def _print_table(console, table, records):
     heading, *rows = table_rows(table, records)
     terminal = TerminalTable(title=table.title)
     for name in heading:
         terminal.add_column(name, justify="right" if name else "left")
-    for row in rows:
-        ours = row[0] in OUR_ROWS
-        terminal.add_row(*row, style="bold" if ours else None)
+    for name, *cells in rows:
+        # n below its figure keeps four columns within 80 characters.
+        cells = [cell.replace(" (n =", "\n(n =") for cell in cells]
+        ours = name in OUR_ROWS
+        terminal.add_row(name, *cells, style="bold" if ours else None)
     console.print(terminal)
     for line in notes(table, records):
         console.print(f"- {line}")
-    for path in write(table, results):
-        console.print(f"Written: {path}")
+
+
+def _others(table, records):
+    """The groups in a table's cells that do not stand for their column."""
+    shown = [representative(records, column) for column in table.columns]
+    cells = {
+        cell for c in table.columns for cell in (c.cell, c.stand_in) if cell
+    }
+    return [
+        g
+        for g in group(records)
+        if g.records[0]["cell"] in cells and g not in shown
+    ]
 
 
 def write(table, results):
     """Writes a table's Markdown and PNG from all records of a folder.
 
     Returns:
-        The paths written.
+        The paths written; none if no column has a figure of ours.
     """
     everything = record_files.read_all(results)
-    text = Path(results) / f"{table.name}.md"
-    text.write_text(markdown(table, everything))
     groups = [representative(everything, c) for c in table.columns]
     groups = [g for g in groups if g is not None]
     if not groups:
-        return [text]
+        return []
+    text = Path(results) / f"{table.name}.md"
+    content = markdown(table, everything)
+    record_files.write_atomically(text, lambda file: file.write(content))
     picture = Path(results) / f"{table.name}.png"
     plot_curves(groups, table.title, picture)
     return [text, picture]
@@ -218,6 +261,9 @@ def write(table, results):
 
 def plot_curves(groups, title, path):
     """Draws error, affinity and balance over the epochs, all seeds.
+
+    Each seed is a thin line, their mean a thick one. Dots are the seeds' test
+    errors at the epoch chosen by validation, the dashed line is the paper's.
 
     Args:
         groups: List of `Group`, a column of panels for each.
@@ -227,49 +273,168 @@ def plot_curves(groups, title, path):
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(4.2 * len(groups) + 1, 7), layout="constrained")
+    figure = Figure(figsize=(4.2 * len(groups) + 1, 8), layout="constrained")
     FigureCanvasAgg(figure)
     figure.suptitle(title)
-    panels = figure.subplots(3, len(groups), squeeze=False, sharex="col")
-    for g, (error, affinity, balance) in zip(groups, panels.T, strict=True):
-        for record in g.records:
-            _draw_seed(record, error, affinity, balance)
-        s = g.settings
-        error.set_title(f"{g.data}, m_L = {s['num_labeled']}", fontsize=10)
-        error.set(ylabel="error, %", yscale="log")
-        error.yaxis.set_major_formatter("{x:g}")
-        error.yaxis.set_minor_formatter("{x:g}")
-        error.legend(fontsize=8)
-        affinity.set(ylabel="affinity α(B)", yscale="log")
-        balance.set(ylabel="balance β(B)", xlabel="epoch of stage 2")
-        for panel in (error, affinity, balance):
-            panel.grid(alpha=0.3)
-    figure.savefig(path, dpi=150)
-
-
-def _draw_seed(record, error, affinity, balance):
-    curve = record["regularization"]["curve"]
-    seed = record["seed"]
-    test = [100 * e for e in curve["test_error"]]
-    validation = [100 * e for e in curve["val_error"]]
-    (line,) = error.plot(curve["epoch"], test, label=f"test, seed {seed}")
-    style = {"color": line.get_color(), "lw": 1}
-    error.plot(
-        curve["epoch"],
-        validation,
-        ls=":",
-        label=f"validation, seed {seed}",
-        **style,
+    panels = figure.subplots(
+        3, len(groups), squeeze=False, sharex="col", height_ratios=(2, 1, 1)
     )
+    for g, column in zip(groups, panels.T, strict=True):
+        _draw_group(g, *column)
+    record_files.write_atomically(
+        path,
+        lambda file: figure.savefig(file, dpi=150, format="png"),
+        mode="wb",
+    )
+
+
+def _draw_group(g, error, affinity, balance):
+    from matplotlib.ticker import LogLocator
+    from matplotlib.ticker import NullFormatter
+
+    error.set_title(
+        f"{g.data}, m_L = {g.settings['num_labeled']} (n = {len(g.records)})",
+        fontsize=10,
+    )
+    error.set(ylabel="error, %", yscale="log")
+    error.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    error.yaxis.set_major_formatter("{x:g}")
+    error.yaxis.set_minor_formatter(NullFormatter())
+    affinity.set(ylabel="affinity α(B)", yscale="log")
+    balance.set(ylabel="balance β(B)", xlabel="epoch of stage 2")
+    # Validation errors are noisy: the test errors go on top of them.
+    _draw_seeds(error, g, "val_error", "validation", "tab:orange", 0.2)
+    _draw_seeds(error, g, "test_error", "test", "tab:blue", 0.6)
+    _draw_chosen(error, g)
+    _draw_seeds(affinity, g, "affinity", None, "tab:blue", 0.6)
+    _draw_seeds(balance, g, "balance", None, "tab:blue", 0.6)
+    error.legend(fontsize=8, loc="upper right")
+    for panel in (error, affinity, balance):
+        panel.grid(alpha=0.3)
+        panel.xaxis.get_major_locator().set_params(integer=True)
+
+
+def _draw_seeds(panel, g, name, label, color, alpha):
+    """The curves of all seeds, and their mean with the label."""
+    curves = [r["regularization"]["curve"] for r in g.records]
     # Epoch 0, after pretraining, has errors alone.
-    for panel, name in ((affinity, "affinity"), (balance, "balance")):
-        panel.plot(curve["epoch"][1:], curve[name][1:], **style)
+    first = 0 if curves[0][name][0] is not None else 1
+    percent = 100 if name.endswith("error") else 1
+    epochs = curves[0]["epoch"][first:]
+    seeds = [[percent * y for y in curve[name][first:]] for curve in curves]
+    # A lone epoch is a point, which a line does not show.
+    style = {"color": color, "marker": "." if len(epochs) == 1 else None}
+    if len(seeds) > 1:
+        for ys in seeds:
+            panel.plot(epochs, ys, lw=0.5, alpha=alpha, **style)
+        label = label and f"{label}, mean"
+    means = [statistics.mean(ys) for ys in zip(*seeds, strict=True)]
+    panel.plot(epochs, means, lw=1.5, label=label, **style)
+
+
+def _draw_chosen(panel, g):
+    """The chosen epochs' test error, and the paper's where it has one."""
+    results = [r["result"] for r in g.records]
+    panel.plot(
+        [r["chosen_epoch"] for r in results],
+        [100 * r["chosen_error"] for r in results],
+        "o",
+        color="black",
+        ms=3,
+        zorder=3,
+        label=f"test, chosen by validation: {g.error('chosen_error')}",
+    )
+    published = paper_error(g.records[0]["cell"])
+    if published is not None:
+        panel.axhline(
+            published.error,
+            color="black",
+            ls="--",
+            lw=1,
+            label=f"paper: {published}",
+        )
+
+
+def paper_error(cell):
+    """The paper's `Published` error of GAR in a cell, or `None`.
+
+    Example:
+
+    >>> str(paper_error("mnist-100"))
+    '1.56 ± 0.09'
+    """
+    for table in TABLES.values():
+        for i, column in enumerate(table.columns):
+            if column.cell == cell and GAR in table.rows:
+                return table.rows[GAR][i]
+    return None
+
+
+def paired(records, setting):
+    """Compares experiments that differ in one setting, seed by seed.
+
+    Args:
+        records: Run records.
+        setting: Name of the setting, e.g. `"precision"`.
+
+    Returns:
+        Markdown: a table with a row for each pair of experiments and its mean
+        difference over the seeds that both ran, in percentage points; empty
+        if there is no pair.
+    """
+    lines = []
+    groups = group(records)
+    for i, first in enumerate(groups):
+        for second in groups[i + 1 :]:
+            if _differ_in(first, second) == {setting}:
+                ordered = sorted(
+                    (first, second), key=lambda g: str(g.settings[setting])
+                )
+                lines += _paired_row(*ordered, setting)
+    if not lines:
+        return ""
+    heading = ["runs", "seeds", "test error, last epoch", "mean difference"]
+    return "\n".join(
+        [_row(heading), _row(["---", "---", "---", "---:"]), *lines, ""]
+    )
+
+
+def _differ_in(first, second):
+    """Names of the settings in which two experiments differ."""
+    a, b = first.settings, second.settings
+    return {name for name in a.keys() | b.keys() if a.get(name) != b.get(name)}
+
+
+def _paired_row(first, second, setting):
+    errors = [
+        {r["seed"]: 100 * r["result"]["last_error"] for r in g.records}
+        for g in (first, second)
+    ]
+    seeds = sorted(errors[0].keys() & errors[1].keys())
+    if not seeds:
+        return []
+    s = first.settings
+    names = [str(g.settings[setting]) for g in (first, second)]
+    pairs = ", ".join(f"{errors[0][i]:.2f} / {errors[1][i]:.2f}" for i in seeds)
+    mean = statistics.mean(errors[0][i] - errors[1][i] for i in seeds)
+    return [
+        _row(
+            [
+                f"{first.data}, m_L = {s['num_labeled']}, "
+                f"{s['pretrain_epochs']} + {s['epochs']} epochs",
+                f"{', '.join(map(str, seeds))} (n = {len(seeds)})",
+                f"{' / '.join(names)}: {pairs}",
+                f"{mean:+.2f}",
+            ]
+        )
+    ]
 
 
 def update_readme(readme, results):
     """Puts the tables between their markers in the README.
 
-    A table goes between `<!-- table1 -->` and `<!-- end table1 -->`.
+    A table goes between `<!-- table1 -->` and `<!-- end table1 -->`, the
+    comparison of `paired` between markers of the setting's name.
 
     Args:
         readme: Path of the README.
@@ -277,16 +442,27 @@ def update_readme(readme, results):
 
     Returns:
         The new text of the README.
+
+    Raises:
+        ValueError: if a table's markers are not one pair.
     """
     everything = record_files.read_all(results)
-    text = Path(readme).read_text()
-    for table in TABLES.values():
-        begin, end = f"<!-- {table.name} -->", f"<!-- end {table.name} -->"
-        if begin in text:
-            head, _, rest = text.partition(begin)
-            _, _, tail = rest.partition(end)
-            body = markdown(table, everything)
-            text = f"{head}{begin}\n{body}{end}{tail}"
+    text = Path(readme).read_text(encoding="utf-8")
+    parts = {t.name: markdown(t, everything) for t in TABLES.values()}
+    for setting in ("precision", "frobenius_of"):
+        parts[setting] = paired(everything, setting)
+    for name, content in parts.items():
+        begin, end = f"<!-- {name} -->", f"<!-- end {name} -->"
+        if begin not in text and end not in text:
+            continue
+        head, _, rest = text.partition(begin)
+        _, found, tail = rest.partition(end)
+        if not found or begin in rest or end in head + tail:
+            raise ValueError(
+                f"{readme} must hold {begin} and, below it, {end}, once each. "
+                "Put the missing one in, or take the other one out."
+            )
+        text = f"{head}{begin}\n{content}{end}{tail}"
     return text
 
 

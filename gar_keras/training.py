@@ -1,17 +1,22 @@
 """Algorithm 1 of the paper: supervised pretraining, then GAR."""
 
 import keras
+import numpy as np
 
 from gar_keras import backend
 from gar_keras.batches import BatchPlan
 from gar_keras.callbacks import BestWeights
 from gar_keras.callbacks import ErrorRate
 from gar_keras.callbacks import StopOnNaN
+from gar_keras.checks import check_array
 from gar_keras.checks import check_count
 from gar_keras.checks import check_images
 from gar_keras.checks import check_labels
+from gar_keras.checks import is_source
 from gar_keras.models import attach
+from gar_keras.models import check_linear
 from gar_keras.models import detach
+from gar_keras.models import has_graph
 from gar_keras.models import without_dropout
 
 
@@ -83,18 +88,28 @@ def pretrain(
         from 0 to 1.
 
     Raises:
-        ValueError: if the data do not fit together.
+        ValueError: if the data do not fit together or do not fit the model,
+            or if the model gives no logits.
         FloatingPointError: if the loss becomes NaN or infinite.
     """
     check_images("x_labeled", x_labeled)
-    y_labeled = check_labels("y_labeled", y_labeled, len(x_labeled))
     check_count("epochs", epochs, least=1)
+    check_count("initial_epoch", initial_epoch, least=0, most=epochs)
     passes = backend.largest_divisor(
         epochs, check_count("report_every", report_every, least=1)
     )
+    if initial_epoch % passes:
+        raise ValueError(
+            f"initial_epoch must be a multiple of the {passes} passes that "
+            f"one epoch of fit takes. Received: initial_epoch={initial_epoch}"
+        )
     plan = BatchPlan(len(x_labeled), batch_size, seed=seed)
     steps = passes * plan.steps
     plain = detach(model)
+    check_linear(plain)
+    classes = _num_classes(plain, "x_labeled", x_labeled)
+    y_labeled = check_labels("y_labeled", y_labeled, len(x_labeled), classes)
+    watch = _watch(validation_data, classes, like=("x_labeled", x_labeled))
     plain.compile(
         optimizer or sgd(),
         keras.losses.SparseCategoricalCrossentropy(from_logits=True),
@@ -105,7 +120,6 @@ def pretrain(
         x_labeled,
         labels=y_labeled,
         first_epoch=initial_epoch + 1,
-        passes=passes,
     )
     return plain.fit(
         batches,
@@ -113,7 +127,7 @@ def pretrain(
         initial_epoch=initial_epoch // passes,
         steps_per_epoch=steps,
         shuffle=False,
-        callbacks=[*_watch(validation_data), *callbacks],
+        callbacks=[*watch, *callbacks],
         verbose=verbose,
     )
 
@@ -140,7 +154,8 @@ def regularize(
     """Stage 2: trains with the loss of GAR alone (Algorithm 1, second loop).
 
     Labels play no part. Dropout layers are left out, as in the paper's
-    experiments; all other layers are trained in place.
+    experiments (not those inside a subclassed model, which Keras cannot take
+    apart); all other layers are trained in place.
 
     Args:
         model: A pretrained `keras.Model` whose output, or one of whose layers,
@@ -175,9 +190,10 @@ def regularize(
             labelled images than there are, or if the model gives no logits.
         FloatingPointError: if the loss becomes NaN or infinite.
     """
-    check_images("x_labeled", x_labeled)
+    check_array("x_labeled", x_labeled)
     check_images("x_unlabeled", x_unlabeled, like=("x_labeled", x_labeled))
     check_count("epochs", epochs, least=1)
+    check_count("initial_epoch", initial_epoch, least=0, most=epochs)
     plan = BatchPlan(
         len(x_unlabeled),
         unlabeled_per_batch,
@@ -187,15 +203,16 @@ def regularize(
         images_per_epoch,
     )
     regularized = attach(without_dropout(model), layer, logits)
+    classes = _num_classes(regularized, "x_labeled", x_labeled)
+    watch = _watch(validation_data, classes, like=("x_labeled", x_labeled))
+    if validation_data is not None and keep_best:
+        watch.append(BestWeights())
     regularized.compile(
         optimizer or sgd(), loss=None, **backend.compile_options(plan.steps)
     )
     batches = backend.make_batches(
         plan, x_unlabeled, guides=x_labeled, first_epoch=initial_epoch + 1
     )
-    watch = _watch(validation_data)
-    if validation_data is not None and keep_best:
-        watch.append(BestWeights())
     return regularized.fit(
         batches,
         epochs=epochs,
@@ -207,11 +224,39 @@ def regularize(
     )
 
 
-def _watch(validation_data):
+def _num_classes(model, name, x):
+    """n of the logits `(batch, n)` that the model gives for such images."""
+    for tensor in model.inputs if has_graph(model) else ():
+        dtype = keras.backend.standardize_dtype(tensor.dtype)
+        if "int" in dtype and not np.can_cast(x.dtype, dtype):
+            raise ValueError(
+                f"The model takes images of dtype {dtype}, and Keras would "
+                f"cut off what does not fit. Received: {name} of dtype "
+                f"{x.dtype}. Give the images as they are stored."
+            )
+    image = x.take([0]) if is_source(x) else x[:1]
+    shape = getattr(model(image), "shape", None)
+    if shape is None or len(shape) != 2 or shape[-1] < 2:
+        raise ValueError(
+            "The model must give one row of logits (n of at least 2) for each "
+            f"image. Received: model={model.name!r}, whose output for one "
+            f"image has the shape {shape}"
+        )
+    return shape[-1]
+
+
+def _watch(validation_data, num_classes, like):
     """The callbacks that every training runs with."""
     if validation_data is None:
         return [StopOnNaN()]
+    if not isinstance(validation_data, tuple | list) or (
+        len(validation_data) != 2
+    ):
+        raise ValueError(
+            "validation_data must be a pair (x, y) of images and class "
+            f"indices. Received: {type(validation_data).__name__}"
+        )
     x, y = validation_data
-    check_images("validation_data[0]", x)
-    y = check_labels("validation_data[1]", y, len(x))
+    check_array("validation_data[0]", x, like)
+    y = check_labels("validation_data[1]", y, len(x), num_classes)
     return [StopOnNaN(), ErrorRate(val_error=(x, y))]

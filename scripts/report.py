@@ -18,20 +18,23 @@ class Options:
         tuple(TABLES)
     )
     """Tables to show. svhn_grey is a stand-in, not a table of the paper."""
-    results: Path = Path("results")
+    results: cli.Folder = Path("results")
     """Folder of the run records."""
     readme: cli.Folder = None
     """README whose tables are to be brought up to date."""
 
+    def __post_init__(self):
+        if not self.tables:
+            raise ValueError(
+                f"--tables takes {', '.join(TABLES)}. Received: none"
+            )
 
-if __name__ == "__main__":
-    options = cli.parse(Options, __doc__)
-    try:
-        found = records.read_all(options.results)
-    except records.RecordError as e:
-        cli.fail(e)
+
+def main(options):
+    """Shows the tables, and puts them into the README if there is one."""
+    found = records.read_all(options.results)
     if not found:
-        cli.fail(
+        raise ValueError(
             f"no run records in {options.results}. A first one: "
             "python scripts/table1.py --labels 100 --seeds 0"
         )
@@ -39,4 +42,14 @@ if __name__ == "__main__":
         report.show(TABLES[name], found, options.results)
     if options.readme is not None:
         text = report.update_readme(options.readme, options.results)
-        options.readme.write_text(text)
+        records.write_atomically(
+            options.readme, lambda file: file.write(text)
+        )
+
+
+if __name__ == "__main__":
+    options = cli.parse(Options, __doc__)
+    try:
+        main(options)
+    except (ValueError, OSError) as e:
+        cli.fail(e)

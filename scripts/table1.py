@@ -12,7 +12,7 @@ from gar_keras.experiments.settings import TABLE_1 as EXPERIMENTS
 class Options(cli.RunOptions):
     """Options of this script."""
 
-    labels: tuple[int, ...] = tuple(EXPERIMENTS)
+    labels: cli.Labels = tuple(EXPERIMENTS)
     """Numbers of labelled images: 100, 600, 1000, 3000."""
 
     def __post_init__(self):

@@ -30,7 +30,7 @@ class Options(cli.RunOptions):
         "norb"
     )
     """Data set. norb-jpeg is NORB after JPEG, svhn-grey a stand-in for SVHN."""
-    labels: tuple[int, ...] = (1000,)
+    labels: cli.Labels = (1000,)
     """Numbers of labelled images: 1000, for NORB also 300."""
 
     def __post_init__(self):

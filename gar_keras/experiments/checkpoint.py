@@ -3,11 +3,27 @@
 import json
 from pathlib import Path
 import zipfile
+import zlib
 
 import keras
 import numpy as np
 
+from gar_keras.experiments.records import RecordError
 from gar_keras.experiments.records import write_atomically
+
+# What NumPy can raise for a damaged file.
+_DAMAGES = (
+    OSError,
+    ValueError,
+    TypeError,
+    KeyError,
+    EOFError,
+    RuntimeError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+
+_NAMES = "names of the arrays"
 
 
 class Checkpoint:
@@ -32,7 +48,8 @@ class Checkpoint:
             for name, values in variables.items()
             for i, value in enumerate(values)
         }
-        text = np.array(json.dumps(progress))
+        # Damage to the directory of the archive can hide an array.
+        text = np.array(json.dumps({**progress, _NAMES: list(arrays)}))
         write_atomically(
             self.path,
             lambda file: np.savez(file, progress=text, **arrays),
@@ -45,11 +62,14 @@ class Checkpoint:
         A file that cannot be read counts as none: the run starts afresh.
         """
         try:
-            with np.load(self.path) as archive:
+            # Opened here, since np.load leaves a bad file open.
+            with open(self.path, "rb") as file, np.load(file) as archive:
                 arrays = {key: archive[key] for key in archive.files}
-        except (OSError, ValueError, EOFError, zipfile.BadZipFile):
+            progress = json.loads(str(arrays.pop("progress")))
+        except _DAMAGES:
             return None
-        progress = json.loads(str(arrays.pop("progress")))
+        if progress.pop(_NAMES, list(arrays)) != list(arrays):
+            return None
         variables = {}
         for key, value in arrays.items():
             variables.setdefault(key.split("/")[0], []).append(value)
@@ -63,7 +83,7 @@ class Checkpoint:
 def assign(variables, values):
     """Gives each variable its saved value."""
     if len(variables) != len(values):
-        raise ValueError(
+        raise RecordError(
             f"The saved state has {len(values)} variables, but the run has "
             f"{len(variables)}: it comes from another version. Delete the "
             "folder .checkpoints in the results folder to start afresh."

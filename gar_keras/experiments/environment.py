@@ -37,6 +37,8 @@ def _git_revision():
     if _git(package, "ls-files", "--error-unmatch", "layers.py") is None:
         return None
     commit = _git(package, "rev-parse", "HEAD")
+    if commit is None:
+        return None
     edited = _git(package, "status", "--porcelain", "-uno", "--", ".")
     return commit + ("+changes" if edited else "")
 

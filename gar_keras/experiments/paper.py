@@ -1,6 +1,8 @@
 """The figures of the paper's tables, as published (test errors in percent)."""
 
 from dataclasses import dataclass
+from dataclasses import replace
+from itertools import compress
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,20 @@ class Table:
     title: str
     columns: tuple
     rows: dict
+
+    def only(self, keep):
+        """The table with the columns for which `keep(column)` is true."""
+        kept = [keep(column) for column in self.columns]
+        rows = {
+            method: tuple(compress(figures, kept))
+            for method, figures in self.rows.items()
+        }
+        # Methods without a figure in these columns say nothing here.
+        return replace(
+            self,
+            columns=tuple(compress(self.columns, kept)),
+            rows={m: f for m, f in rows.items() if any(f)},
+        )
 
 
 BASELINE = "Pretraining (baseline)"

@@ -27,7 +27,8 @@ class Reporter:
         self.console = console or Console(highlight=False, soft_wrap=True)
         self._bar = Progress(
             TextColumn("{task.description}"),
-            BarColumn(),
+            # All of it within 80 characters: a terminal cuts off the rest.
+            BarColumn(bar_width=10),
             TextColumn("{task.fields[terms]}"),
             TimeRemainingColumn(),
             console=self.console,
@@ -43,14 +44,20 @@ class Reporter:
     def __exit__(self, *_):
         self._bar.stop()
 
+    def say(self, text):
+        """A line on the run."""
+        self.console.print(f"{self.name}: {text}")
+
     def step(self, stage, done, total, logs):
         """After some steps: `done` epochs of `total`, with the terms so far."""
         if stage not in self._tasks:
             self._tasks[stage] = self._bar.add_task(
-                f"{self.name} {stage}", total=total, terms=""
+                stage, total=total, terms=""
             )
         self._bar.update(
-            self._tasks[stage], completed=done, terms=_text(logs, TERMS)
+            self._tasks[stage],
+            completed=done,
+            terms=_text(logs or {}, TERMS, ".3g"),
         )
 
     def epoch(self, stage, row, total):
@@ -62,8 +69,8 @@ class Reporter:
         )
 
 
-def _text(row, names):
-    return "  ".join(f"{n} {row[n]:.4g}" for n in names if n in row)
+def _text(row, names, form=".4g"):
+    return "  ".join(f"{n} {row[n]:{form}}" for n in names if n in row)
 
 
 def _percent(row, names):

@@ -119,6 +119,6 @@ def _one_line_lists(text):
     """Puts each innermost list on one line, so that curves stay readable."""
     return re.sub(
         r"\[\n\s+([^\[\]{}]*?)\n\s+\]",
-        lambda match: "[" + " ".join(match[1].split()) + "]",
+        lambda match: "[" + re.sub(r"\n\s+", " ", match[1]) + "]",
         text,
     )

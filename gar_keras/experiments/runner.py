@@ -10,6 +10,7 @@ import filelock
 import keras
 import numpy as np
 
+from gar_keras import backend
 from gar_keras import datasets
 from gar_keras.callbacks import ErrorRate
 from gar_keras.callbacks import TimeLimit
@@ -69,29 +70,37 @@ def run(
 
     Raises:
         OutOfTime: if the deadline came first.
+        ValueError: if the experiment is for another backend than the one in
+            use, or if `tensorboard` is given but not installed.
     """
     path = Path(results) / experiment.file_name(seed)
     if path.exists():
         return records.read(path)
+    _check_backend(experiment)
+    callbacks = _tensorboard(tensorboard, path.stem)
     folder = Path(results) / ".checkpoints"
     folder.mkdir(parents=True, exist_ok=True)
+    # The system lifts the lock when its holder dies, however it dies.
+    lock = filelock.FileLock(folder / f"{path.stem}.lock")
     try:
-        # The system lifts the lock when its holder dies, however it dies.
-        with filelock.FileLock(folder / f"{path.stem}.lock", timeout=0):
-            if path.exists():
-                return records.read(path)
-            checkpoint = Checkpoint(folder / f"{path.stem}.npz")
-            job = _Run(experiment, seed, checkpoint, data_dir, reporter)
-            callbacks = _tensorboard(tensorboard, path.stem)
-            record = job.execute(deadline, callbacks)
-            if save_models:
-                job.save_best(path.with_suffix(".keras"))
-            job.write_snapshots(path.with_suffix(".npz"))
-            records.write(path, record)
-            checkpoint.delete()
-            return record
+        held = lock.acquire(timeout=0)
     except filelock.Timeout:
         return None
+    with held:
+        if path.exists():
+            return records.read(path)
+        checkpoint = Checkpoint(folder / f"{path.stem}.npz")
+        snapshots = path.with_suffix(".npz")
+        for file in (path, snapshots, checkpoint.path):
+            records.delete_leftovers(file)
+        job = _Run(experiment, seed, checkpoint, data_dir, reporter)
+        record = job.execute(deadline, callbacks)
+        if save_models:
+            job.save_best(path.with_suffix(".keras"))
+        job.write_snapshots(snapshots)
+        records.write(path, record)
+        checkpoint.delete()
+        return record
 
 
 def build_model(experiment, input_shape, num_classes):
@@ -109,6 +118,17 @@ def build_model(experiment, input_shape, num_classes):
     if experiment.network == "cnn6":
         return cnn6(input_shape, num_classes, **options)
     return cnn9(input_shape, num_classes, experiment.filters, **options)
+
+
+def _check_backend(experiment):
+    if experiment.backend != backend.name():
+        raise ValueError(
+            "The experiment is for another Keras backend than the one in use. "
+            f"Received: backend={experiment.backend!r}, in use: "
+            f"{backend.name()!r}. Set KERAS_BACKEND={experiment.backend} "
+            "before keras is imported, or give the experiment backend="
+            f"{backend.name()!r}."
+        )
 
 
 def _tensorboard(folder, name):
@@ -181,6 +201,12 @@ class _Run:
         self.progress["snapshot_epochs"] = []
         # Taken now: the source may be edited while the run goes on.
         self.progress["environment"] = environment.describe()
+        self.progress["resumed_in"] = []
+        self.progress["data"] = {
+            "title": self.data.title,
+            "source": self.data.source,
+            "unlabeled": self.unlabeled_source,
+        }
         self.progress["split_fingerprint"] = self.split.fingerprint()
         self.progress["evaluation_seconds"] = 0.0
 
@@ -198,15 +224,32 @@ class _Run:
     def _restore(self):
         """Takes up the saved state; returns the optimizer's variables."""
         saved = self.checkpoint.load()
-        if saved is None or saved[0]["split_fingerprint"] != (
-            self.split.fingerprint()
-        ):
+        if saved is None:
+            if self.checkpoint.path.exists():
+                self._say("the saved state is damaged; starts afresh")
             return None
-        self.progress, variables = saved
+        progress, variables = {**self.progress, **saved[0]}, saved[1]
+        if any(
+            progress[name] != self.progress[name]
+            for name in ("split_fingerprint", "data")
+        ):
+            self._say("the saved state is of other data; starts afresh")
+            return None
+        so_far = [progress["environment"], *progress["resumed_in"]]
+        if so_far[-1] != self.progress["environment"]:
+            progress["resumed_in"].append(self.progress["environment"])
+        self.progress = progress
+        stage = STAGES[bool(progress["regularization"]["curve"])]
+        done = _last(progress[stage]["curve"]["epoch"])
+        self._say(f"goes on after epoch {done} of {stage}")
         assign(self.model.variables, variables["model"])
         self.best_weights = variables.get("best", [])
         self.snapshots = variables.get("snapshots", [])
         return variables["optimizer"]
+
+    def _say(self, text):
+        if self.reporter is not None:
+            self.reporter.say(text)
 
     def save_best(self, path):
         """Saves the model with the weights of the validation-chosen epoch."""
@@ -313,9 +356,7 @@ class _Run:
         return optimizer
 
     def _passes(self):
-        from gar_keras.backend import largest_divisor
-
-        return largest_divisor(self.experiment.pretrain_epochs, 100)
+        return backend.largest_divisor(self.experiment.pretrain_epochs, 100)
 
     def _x_labeled(self):
         return self.data.x_train[self.split.labeled]
@@ -334,11 +375,6 @@ class _Run:
             "cell": self.experiment.cell,
             "fingerprint": self.experiment.fingerprint(),
             "seed": self.seed,
-            "data": {
-                "title": self.data.title,
-                "source": self.data.source,
-                "unlabeled": self.unlabeled_source,
-            },
             "labeled": self.split.labeled.tolist(),
             **self.progress,
             "result": {

@@ -1,19 +1,45 @@
 """The paper's experiments as data (section 4 and Tables 1 to 3)."""
 
+from dataclasses import MISSING
 from dataclasses import asdict
 from dataclasses import dataclass
 from dataclasses import fields
 from dataclasses import replace
 import hashlib
 import json
+import math
+import numbers
 
 from gar_keras.checks import check_choice
 from gar_keras.checks import check_count
+from gar_keras.experiments import records
 
 PRECISIONS = ("float32", "bfloat16")
 PREPROCESSINGS = ("rescale", "standardize", "none")
 UNLABELED = ("train", "infimnist", "svhn-extra")
 BACKENDS = ("tensorflow", "jax", "torch")
+
+# What must be an integer of at least 1.
+_COUNTS = (
+    "num_labeled",
+    "labeled_per_batch",
+    "unlabeled_per_batch",
+    "num_validation",
+    "batch_size",
+    "pretrain_epochs",
+    "epochs",
+)
+# What may be an integer of at least 1 or None.
+_OPTIONAL_COUNTS = ("filters", "images_per_epoch")
+# What must be a finite number of at least 0.
+_NUMBERS = (
+    "affinity",
+    "balance",
+    "frobenius",
+    "learning_rate",
+    "momentum",
+    "decay",
+)
 
 
 @dataclass(frozen=True)
@@ -74,13 +100,40 @@ class Experiment:
     backend: str = "tensorflow"
 
     def __post_init__(self):
+        """Refuses now what would else end a run hours later.
+
+        Numbers become plain ones, so that 2, 2.0 and NumPy's 2 are one and
+        the same experiment.
+        """
         check_choice("network", self.network, ("cnn6", "cnn9"))
         check_choice("preprocessing", self.preprocessing, PREPROCESSINGS)
         check_choice("unlabeled", self.unlabeled, UNLABELED)
+        check_choice("frobenius_of", self.frobenius_of, ("B", "Z"))
         check_choice("precision", self.precision, PRECISIONS)
         check_choice("backend", self.backend, BACKENDS)
-        for name in ("num_labeled", "pretrain_epochs", "epochs"):
-            check_count(name, getattr(self, name), least=1)
+        for name in _COUNTS:
+            self._set(name, check_count(name, getattr(self, name), least=1))
+        for name in _OPTIONAL_COUNTS:
+            value = getattr(self, name)
+            if value is not None:
+                self._set(name, check_count(name, value, least=1))
+        for name in _NUMBERS:
+            self._set(name, _number(name, getattr(self, name)))
+        if (self.filters is None) != (self.network == "cnn6"):
+            raise ValueError(
+                "filters is the number of filters of cnn9, and None for cnn6. "
+                f"Received: filters={self.filters!r}, "
+                f"network={self.network!r}"
+            )
+        if self.labeled_per_batch > self.num_labeled:
+            raise ValueError(
+                "labeled_per_batch must be at most num_labeled. Received: "
+                f"labeled_per_batch={self.labeled_per_batch}, "
+                f"num_labeled={self.num_labeled}"
+            )
+
+    def _set(self, name, value):
+        object.__setattr__(self, name, value)
 
     @property
     def cell(self):
@@ -104,7 +157,17 @@ class Experiment:
 
     def file_name(self, seed):
         """Name of the record of the run with this seed."""
-        return f"{self.cell}_seed{seed}_{self.fingerprint()}.json"
+        return records.file_name(self.cell, seed, self.fingerprint())
+
+
+def _number(name, value):
+    is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    if not is_number or not math.isfinite(value) or value < 0:
+        raise ValueError(
+            f"{name} must be a finite number of at least 0. Received: "
+            f"{name}={value!r}"
+        )
+    return float(value)
 
 
 _MNIST = Experiment(
@@ -183,8 +246,18 @@ def stands_for_paper(settings, cell):
     if cell not in PAPER:
         return False
     expected = asdict(PAPER[cell])
-    return all(
+    # A record made before a setting was added ran at its default.
+    settings = {**_defaults(), **settings}
+    return settings.keys() == expected.keys() and all(
         settings[name] == value
         for name, value in expected.items()
         if name not in FREE
     )
+
+
+def _defaults():
+    return {
+        field.name: field.default
+        for field in fields(Experiment)
+        if field.default is not MISSING
+    }

@@ -1,6 +1,7 @@
 """Several runs, one after another, within a time limit."""
 
 import math
+from pathlib import Path
 import time
 
 from rich.console import Console
@@ -33,9 +34,13 @@ def sweep(
     console = console or Console(highlight=False, soft_wrap=True)
     deadline = time.monotonic() + (time_limit or math.inf)
     records = []
-    jobs = [(e, seed) for seed in seeds for e in experiments]
+    # A run that is named twice must not count twice.
+    jobs = list(dict.fromkeys((e, s) for s in seeds for e in experiments))
     for experiment, seed in jobs:
         name = f"{experiment.cell} seed {seed}"
+        path = Path(results) / experiment.file_name(seed)
+        if path.exists():
+            console.print(f"{name} is finished: {path}")
         try:
             with Reporter(name, console) as reporter:
                 record = runner.run(
@@ -56,4 +61,14 @@ def sweep(
             console.print(f"{name} is being run by another process: skipped.")
         else:
             records.append(record)
+            _check_model(path, console, **options)
     return records, len(records) == len(jobs)
+
+
+def _check_model(path, console, save_models=False, **_):
+    """Says so where a model is wanted of a run that was finished without."""
+    if save_models and not path.with_suffix(".keras").exists():
+        console.print(
+            f"{path.stem} ran without saving its model. Delete {path} and "
+            "run it again to have one."
+        )

@@ -1,0 +1,71 @@
+"""Figure 1 of the paper: the graphs G*, G_M and G_N before and after GAR.
+
+    python scripts/figure1.py
+
+draws a finished run, writes results/figure1.png and, beside it, the numbers
+as results/figure1.json. It takes seconds and does not load Keras.
+"""
+
+from dataclasses import asdict
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from gar_keras import cli
+from gar_keras import figures
+from gar_keras.experiments import records
+from gar_keras.graphs import graph_numbers
+
+File = Annotated[Path | None, tyro.conf.arg(metavar="FILE")]
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options of this script."""
+
+    results: Path = Path("results")
+    """Folder of the run records."""
+    record: File = None
+    """Record of the run to draw. By default the longest run of MNIST with 100
+    labels, of the lowest seed."""
+    output: File = None
+    """PNG to write; the JSON goes beside it. By default figure1.png in the
+    results folder."""
+
+
+def numbers(run):
+    """The numbers of the graphs: of the images drawn, and of all kept."""
+    rows = [
+        {"epoch": epoch, **asdict(graph_numbers(B[:m], run.labels[:m]))}
+        for epoch, B in run.snapshots.items()
+        for m in (figures.GRAPH_IMAGES, len(B))
+    ]
+    return {"run": run.title, "graphs": rows}
+
+
+def main(options):
+    """Draws, writes and says what is written."""
+    path = options.record or figures.choose_run(options.results)
+    run = figures.load_run(path)
+    m = figures.GRAPH_IMAGES
+    figure = figures.figure1(
+        run.snapshots[0][:m],
+        run.snapshots[run.last_epoch][:m],
+        run.labels[:m],
+        run.title,
+    )
+    output = options.output or options.results / "figure1.png"
+    figures.save(figure, output)
+    beside = output.with_suffix(".json")
+    records.write(beside, {"record": path.name, **numbers(run)})
+    print(f"{run.title}\nWritten: {output}\nWritten: {beside}")
+
+
+if __name__ == "__main__":
+    options = cli.parse(Options, __doc__)
+    try:
+        main(options)
+    except (ValueError, OSError, ImportError) as e:
+        cli.fail(e)

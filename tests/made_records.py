@@ -1,0 +1,56 @@
+"""Made-up run records for the tests of what reads them."""
+
+from dataclasses import asdict
+from pathlib import Path
+
+from gar_keras.experiments import records
+
+
+def make_record(
+    experiment,
+    seed=0,
+    chosen_error=0.02,
+    last_error=0.03,
+    baseline_error=0.1,
+    title="MNIST",
+):
+    """A record whose results are the given ones, with curves to match."""
+    epochs = experiment.epochs
+    test = [chosen_error] * (epochs + 1)
+    test[0], test[-1] = baseline_error, last_error
+    terms = [None, *(0.1 / epoch for epoch in range(1, epochs + 1))]
+    return {
+        "format": records.FORMAT,
+        "experiment": asdict(experiment),
+        "cell": experiment.cell,
+        "fingerprint": experiment.fingerprint(),
+        "seed": seed,
+        "data": {"title": title, "source": "made", "unlabeled": "made"},
+        "labeled": [3, 1, 2],
+        "environment": {"device": "Some CPU", "cores": 2},
+        "pretraining": {"seconds": 120.0, "curve": {"epoch": [1]}},
+        "regularization": {
+            "seconds": 600.0,
+            "curve": {
+                "epoch": [*range(epochs + 1)],
+                "val_error": test,
+                "test_error": test,
+                "affinity": terms,
+                "balance": [term and 1 - term for term in terms],
+            },
+        },
+        "result": {
+            "baseline_error": baseline_error,
+            "chosen_epoch": 1,
+            "chosen_error": chosen_error,
+            "last_epoch": epochs,
+            "last_error": last_error,
+        },
+    }
+
+
+def write_record(folder, experiment, seed=0, **results):
+    """Writes such a record and returns its path."""
+    path = Path(folder) / experiment.file_name(seed)
+    records.write(path, make_record(experiment, seed, **results))
+    return path

@@ -1,0 +1,315 @@
+"""The callbacks, each against numbers worked out by hand."""
+
+import math
+
+import keras
+from keras import layers
+import numpy as np
+import pytest
+
+from gar_keras import GraphActivityRegularization
+from gar_keras import GraphActivityRegularizer
+from gar_keras import attach
+from gar_keras import callbacks
+from gar_keras import error_rate
+from gar_keras.callbacks import BestWeights
+from gar_keras.callbacks import CoefficientSchedule
+from gar_keras.callbacks import ErrorRate
+from gar_keras.callbacks import StopOnNaN
+from gar_keras.callbacks import TimeLimit
+
+
+def identity(n=3):
+    """A model whose logits are its images."""
+    return keras.Sequential(
+        [keras.Input((n,)), layers.Dense(n, kernel_initializer="identity")]
+    )
+
+
+X = np.array(
+    [[1, 0, 0], [0, 5, 1], [0, -1, -2], [-3, -2, -1]], "float32"
+)  # argmax: 0, 1, 0, 2
+Y = np.array([0, 1, 2, 2])
+
+
+# error_rate
+
+
+def test_error_rate_by_hand():
+    assert error_rate(identity(), X, Y) == 1 / 4
+
+
+@pytest.mark.parametrize("batch_size", [1, 3, 100])
+def test_error_rate_does_not_depend_on_the_batch_size(batch_size):
+    assert error_rate(identity(), X, Y, batch_size) == 1 / 4
+
+
+@pytest.mark.parametrize(
+    "y", [Y.tolist(), Y.astype("uint8"), Y[:, None]], ids=["list", "u8", "m1"]
+)
+def test_error_rate_of_other_forms_of_labels(y):
+    assert error_rate(identity(), X, y) == 1 / 4
+
+
+@pytest.mark.parametrize(
+    "y, message",
+    [
+        (np.eye(3)[Y], "argmax"),
+        (np.eye(3, dtype=int)[Y[:3]], "argmax"),
+        (Y[:3], "one for each of the 4 images"),
+        (Y[:1], "one for each of the 4 images"),
+        (Y / 1.0, "integer class indices"),
+        ([0, 1, 2, 3], "from 0 to 2"),
+        ([0, 1, 2, -1], "not be negative"),
+    ],
+)
+def test_error_rate_of_bad_labels_is_refused(y, message):
+    with pytest.raises(ValueError, match=message):
+        error_rate(identity(), X, y)
+
+
+@pytest.mark.parametrize(
+    "x, message",
+    [(X.tolist(), "must be a NumPy array"), (X[:0], "at least one example")],
+)
+def test_error_rate_of_bad_images_is_refused(x, message):
+    with pytest.raises(ValueError, match=message):
+        error_rate(identity(), x, Y[: len(x)])
+
+
+def one_output():
+    return keras.Sequential([keras.Input((3,)), layers.Dense(1)])
+
+
+def two_outputs():
+    source = keras.Input((3,))
+    return keras.Model(source, [layers.Dense(3)(source), source])
+
+
+@pytest.mark.parametrize("make", [one_output, two_outputs])
+def test_error_rate_of_what_are_no_logits_is_refused(make):
+    with pytest.raises(ValueError, match="one row of logits"):
+        error_rate(make(), X, Y)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_error_rate_of_nan_logits_is_refused(bad):
+    model = identity()
+    kernel, bias = model.get_weights()
+    kernel[1, 1] = bad
+    model.set_weights([kernel, bias])
+    with pytest.raises(FloatingPointError, match="NaN or infinite"):
+        error_rate(model, X, Y)
+
+
+# ErrorRate
+
+
+def fit(model, epochs=1, **options):
+    """Fits on the loss of GAR alone, two steps an epoch."""
+    rate = options.pop("rate", 0.0)
+    model.compile(keras.optimizers.SGD(rate), loss=None)
+    options = {"batch_size": 2, "shuffle": False, "verbose": 0, **options}
+    return model.fit(X, epochs=epochs, **options).history
+
+
+def test_errors_are_in_the_history():
+    errors = ErrorRate(val_error=(X, Y), test_error=(X, 0 * Y))
+    history = fit(attach(identity()), epochs=2, callbacks=[errors])
+    assert history["val_error"] == [1 / 4] * 2
+    assert history["test_error"] == [2 / 4] * 2
+    assert errors.seconds > 0
+
+
+# BestWeights
+
+
+class Logs(keras.callbacks.Callback):
+    """Puts hand-made errors into the logs, and each epoch into the weights."""
+
+    def __init__(self, errors):
+        super().__init__()
+        self.errors = errors
+
+    def on_epoch_end(self, epoch, logs=None):
+        self.model.layers[1].bias.assign([float(epoch + 1)] * 3)
+        logs["val_error"] = self.errors[epoch]
+
+
+@pytest.mark.parametrize(
+    "errors, best",
+    [([0.3, 0.1, 0.2], 2), ([0.1, 0.1, 0.1], 1), ([0.3, 0.2, 0.1], 3)]
+    + [([0.3, 0.1, 0.1], 2)],
+)
+def test_first_of_the_best_epochs_is_kept(errors, best):
+    model = attach(identity())
+    keeper = BestWeights()
+    fit(model, epochs=3, callbacks=[Logs(errors), keeper])
+    assert keeper.best_epoch == best
+    assert keeper.best == errors[best - 1]
+    np.testing.assert_array_equal(model.layers[1].bias.numpy(), [best] * 3)
+
+
+def test_second_training_forgets_the_first():
+    model = attach(identity())
+    keeper = BestWeights()
+    fit(model, epochs=2, callbacks=[Logs([0.1, 0.2]), keeper])
+    fit(model, epochs=2, callbacks=[Logs([0.9, 0.8]), keeper])
+    assert (keeper.best, keeper.best_epoch) == (0.8, 2)
+
+
+def test_missing_error_is_named():
+    with pytest.raises(ValueError, match="no 'val_error'.*ErrorRate"):
+        fit(attach(identity()), callbacks=[BestWeights()])
+
+
+# StopOnNaN
+
+
+def fault(model, logs):
+    callback = StopOnNaN()
+    callback.set_model(model)
+    with pytest.raises(FloatingPointError) as error:
+        callback.on_train_batch_end(4, logs)
+    assert "at step 5" in str(error.value)
+    return str(error.value).split("At fault: ")[1].split(". ")[0]
+
+
+NAN, INF = math.nan, math.inf
+GAR = {"affinity": 0.5, "balance": 0.5, "regularization": NAN, "loss": NAN}
+
+
+@pytest.mark.parametrize(
+    "logs, what",
+    [
+        (
+            {**GAR, "affinity": NAN, "balance": NAN},
+            "affinity and balance, so the logits themselves",
+        ),
+        ({**GAR, "balance": NAN}, "balance"),
+        ({**GAR, "regularization": INF, "loss": INF}, "the Frobenius term"),
+        ({**GAR, "regularization": 1.0}, "the supervised loss"),
+        ({"loss": NAN}, "the supervised loss"),
+        (
+            {"digits_affinity": NAN, "digits_balance": NAN, "loss": NAN},
+            "digits_affinity and digits_balance, so the logits themselves",
+        ),
+    ],
+    ids=["logits", "balance", "frobenius", "other", "stage 1", "own name"],
+)
+def test_term_at_fault_is_named(logs, what):
+    assert fault(identity(), logs) == what
+
+
+def test_activity_regularizer_at_fault_is_named():
+    dense = layers.Dense(3, activity_regularizer=GraphActivityRegularizer())
+    model = keras.Sequential([keras.Input((3,)), dense])
+    assert "an activity_regularizer" in fault(model, {"loss": NAN})
+
+
+@pytest.mark.parametrize("logs", [{"loss": 1.0}, {"loss": 0.0}, {}, None])
+def test_finite_loss_goes_on(logs):
+    StopOnNaN().on_train_batch_end(0, logs)
+
+
+# CoefficientSchedule
+
+
+def test_schedule_sets_the_coefficients_of_each_epoch():
+    layer = GraphActivityRegularization(frobenius=0)
+    history = fit(
+        attach(identity(), layer),
+        epochs=3,
+        callbacks=[
+            CoefficientSchedule(
+                affinity=lambda epoch: epoch, balance=lambda epoch: 0.5 * epoch
+            )
+        ],
+    )
+    alpha, beta = history["affinity"][0], history["balance"][0]
+    assert history["loss"] == pytest.approx(
+        [epoch * alpha + 0.5 * epoch * (1 - beta) for epoch in range(3)],
+        rel=1e-5,
+    )
+    assert layer.coefficients == {"affinity": 2.0, "balance": 1.0}
+
+
+def test_schedule_reaches_every_layer():
+    inner = attach(identity(), GraphActivityRegularization(name="inner"))
+    outer = GraphActivityRegularization(name="outer")
+    model = keras.Sequential([keras.Input((3,)), inner, outer])
+    fit(model, callbacks=[CoefficientSchedule(affinity=lambda epoch: 0.25)])
+    for layer in (inner.layers[-1], outer):
+        assert layer.coefficients["affinity"] == 0.25
+
+
+def test_schedule_of_an_unknown_coefficient_is_refused():
+    with pytest.raises(ValueError, match="Received: afinity, balance"):
+        CoefficientSchedule(afinity=lambda epoch: 1.0, balance=float)
+
+
+def test_empty_schedule_is_refused():
+    with pytest.raises(ValueError, match="Received: none"):
+        CoefficientSchedule()
+
+
+@pytest.mark.parametrize("bad", [-1.0, math.nan, True, None, "1"])
+def test_bad_value_of_a_schedule_is_refused(bad):
+    schedule = CoefficientSchedule(affinity=lambda epoch: bad)
+    with pytest.raises(ValueError, match="affinity must be a number"):
+        fit(attach(identity()), callbacks=[schedule])
+
+
+def test_schedule_of_a_term_left_out_is_refused():
+    model = attach(identity(), GraphActivityRegularization(affinity=0))
+    schedule = CoefficientSchedule(affinity=lambda epoch: 1.0)
+    with pytest.raises(ValueError, match="no term 'affinity'"):
+        fit(model, callbacks=[schedule])
+
+
+def test_schedule_without_a_layer_is_refused():
+    dense = layers.Dense(3, activity_regularizer=GraphActivityRegularizer())
+    model = keras.Sequential([keras.Input((3,)), dense])
+    schedule = CoefficientSchedule(affinity=lambda epoch: 1.0)
+    with pytest.raises(ValueError, match="no GraphActivityRegularization lay"):
+        fit(model, callbacks=[schedule])
+
+
+# TimeLimit
+
+
+class Clock:
+    """A clock that each epoch moves on by as many seconds as it is told."""
+
+    def __init__(self, *seconds):
+        self.now = 1000.0
+        self.seconds = seconds
+
+    def monotonic(self):
+        return self.now
+
+    def advance(self, epoch, logs=None):
+        self.now += self.seconds[epoch]
+
+
+@pytest.mark.parametrize(
+    "seconds, deadline, epochs",
+    [
+        ([10, 10, 10, 10], 1040, 4),
+        ([10, 10, 10, 10], 1039, 3),
+        ([10, 10, 10, 10], 1020, 2),
+        ([10, 20, 1, 1], 1045, 2),
+        ([10, 10, 10, 10], 0, 1),
+    ],
+    ids=["fits", "one short", "half", "longest epoch counts", "long gone"],
+)
+def test_epoch_that_would_end_too_late_is_not_begun(
+    seconds, deadline, epochs, monkeypatch
+):
+    clock = Clock(*seconds)
+    monkeypatch.setattr(callbacks, "time", clock)
+    limit = TimeLimit(deadline)
+    advance = keras.callbacks.LambdaCallback(on_epoch_end=clock.advance)
+    history = fit(attach(identity()), epochs=4, callbacks=[advance, limit])
+    assert len(history["loss"]) == epochs
+    assert limit.reached == (clock.now + max(seconds[:epochs]) > deadline)

@@ -1,0 +1,368 @@
+"""Command lines: one line says what is wrong, and what is allowed."""
+
+import errno
+import importlib.util
+import os
+from pathlib import Path
+import sys
+import types
+
+from hypothesis import given
+from hypothesis import strategies as st
+import pytest
+
+from gar_keras import cli
+from gar_keras import report
+from gar_keras.datasets import DataError
+from gar_keras.experiments import sweep as sweep_module
+from gar_keras.experiments.paper import TABLE_1
+from gar_keras.experiments.records import RecordError
+from gar_keras.experiments.settings import TABLE_1 as SETTINGS
+
+SCRIPTS = Path(__file__).parents[1] / "scripts"
+
+
+@pytest.fixture(scope="module")
+def table1():
+    """The script of Table 1 as a module."""
+    spec = importlib.util.spec_from_file_location(
+        "table1", SCRIPTS / "table1.py"
+    )
+    module = importlib.util.module_from_spec(spec)
+    with pytest.MonkeyPatch.context() as patch:
+        # Where dataclasses look their annotations up.
+        patch.setitem(sys.modules, "table1", module)
+        spec.loader.exec_module(module)
+        yield module
+
+
+@pytest.fixture
+def parse(table1, monkeypatch):
+    def parse(*arguments):
+        monkeypatch.setattr(sys, "argv", ["table1.py", *arguments])
+        return cli.parse(table1.Options, "Table 1.")
+
+    return parse
+
+
+def only_line(capsys):
+    """The one line of an error, without `error: `."""
+    output, errors = capsys.readouterr()
+    assert output == ""
+    (line,) = errors.splitlines()
+    assert line.startswith("error: ")
+    return line.removeprefix("error: ")
+
+
+# Options.
+
+
+def test_the_defaults_are_the_whole_table(parse, monkeypatch):
+    monkeypatch.delenv("KERAS_BACKEND", raising=False)
+    options = parse()
+    assert options.labels == (100, 600, 1000, 3000)
+    assert cli.parse_seeds(options.seeds) == [*range(10)]
+    assert options.epochs is options.pretrain_epochs is None
+    assert options.backend == "tensorflow"
+    assert options.precision == "auto"
+    assert options.results == Path("results")
+    assert options.time_limit is options.data_dir is options.tensorboard is None
+    assert not options.save_models
+
+
+def test_options_come_as_given(parse, tmp_path):
+    options = parse(
+        *["--labels", "100", "600", "--seeds", "0,2,5-7", "--epochs", "3"],
+        *["--pretrain-epochs=20", "--frobenius-of", "Z", "--save-models"],
+        *["--precision", "bfloat16", "--backend", "jax"],
+        *["--results", str(tmp_path), "--time-limit", "1.5"],
+    )
+    assert options.labels == (100, 600)
+    assert cli.parse_seeds(options.seeds) == [0, 2, 5, 6, 7]
+    assert (options.epochs, options.pretrain_epochs) == (3, 20)
+    assert options.frobenius_of == "Z"
+    assert options.precision == "bfloat16"
+    assert options.backend == "jax"
+    assert options.results == tmp_path
+    assert options.time_limit == 1.5
+    assert options.save_models
+
+
+def test_keras_backend_is_heeded(parse, monkeypatch):
+    monkeypatch.setenv("KERAS_BACKEND", "jax")
+    assert parse().backend == "jax"
+    assert parse("--backend", "tensorflow").backend == "tensorflow"
+
+
+OPTIONS = (
+    "--seeds, --epochs, --pretrain-epochs, --frobenius-of, --precision, "
+    "--backend, --results, --data-dir, --time-limit, --save-models, "
+    "--tensorboard, --labels"
+)
+SEEDS = (
+    "--seeds takes numbers and ranges such as 0-9 or 0,2,5-7, up to "
+    "4294967295, at most 10000 of them. Received: "
+)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("--foo 3", f"unknown option --foo. Allowed: {OPTIONS}"),
+        ("--epoch 3", f"unknown option --epoch. Allowed: {OPTIONS}"),
+        ("mnist", f"unknown option mnist. Allowed: {OPTIONS}"),
+        ("--save-models yes", f"unknown option yes. Allowed: {OPTIONS}"),
+        ("--epochs", "--epochs needs a value"),
+        ("--results", "--results needs a value"),
+        ("--epochs x", "--epochs takes a whole number. Received: 'x'"),
+        ("--epochs 1.5", "--epochs takes a whole number. Received: '1.5'"),
+        ("--epochs 0", "--epochs must be at least 1. Received: 0"),
+        (
+            "--pretrain-epochs -3",
+            "--pretrain-epochs must be at least 1. Received: -3",
+        ),
+        (
+            "--time-limit soon",
+            "--time-limit takes a number of seconds. Received: 'soon'",
+        ),
+        ("--time-limit 0", "--time-limit must be above 0. Received: 0.0"),
+        ("--time-limit nan", "--time-limit must be above 0. Received: nan"),
+        ("--labels 7", "--labels takes 100, 600, 1000, 3000. Received: 7"),
+        ("--labels x", "--labels takes 100, 600, 1000, 3000. Received: x"),
+        (
+            "--labels 100 6e2",
+            "--labels takes 100, 600, 1000, 3000. Received: 6e2",
+        ),
+        ("--labels", "--labels takes 100, 600, 1000, 3000. Received: none"),
+        (
+            "--precision half",
+            "--precision takes auto, float32, bfloat16. Received: 'half'",
+        ),
+        (
+            "--backend mxnet",
+            "--backend takes tensorflow, jax, torch. Received: 'mxnet'",
+        ),
+        ("--frobenius-of C", "--frobenius-of takes B, Z. Received: 'C'"),
+        ("--seeds a", f"{SEEDS}'a'"),
+        ("--seeds 5-2", f"{SEEDS}'5-2'"),
+        ("--seeds -1", f"{SEEDS}'-1'"),
+        ("--seeds 0,,1", f"{SEEDS}'0,,1'"),
+        ("--seeds 1.0", f"{SEEDS}'1.0'"),
+        ("--seeds 4294967296", f"{SEEDS}'4294967296'"),
+        ("--seeds 0-4000000000", f"{SEEDS}'0-4000000000'"),
+        (
+            "--results setup.cfg",
+            "--results takes a folder. Received a file: 'setup.cfg'",
+        ),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_line(
+    line, message, parse, capsys, monkeypatch
+):
+    monkeypatch.chdir(SCRIPTS.parent)
+    # As narrow as a terminal can be, and yet no line is broken.
+    monkeypatch.setenv("COLUMNS", "40")
+    with pytest.raises(SystemExit) as end:
+        parse(*line.split())
+    assert end.value.code == 2
+    assert only_line(capsys) == message
+    assert os.environ["COLUMNS"] == "40"
+
+
+def test_an_unknown_keras_backend_is_refused(parse, capsys, monkeypatch):
+    monkeypatch.setenv("KERAS_BACKEND", "mxnet")
+    with pytest.raises(SystemExit) as end:
+        parse()
+    assert end.value.code == 2
+    assert only_line(capsys) == (
+        "KERAS_BACKEND must be one of tensorflow, jax, torch. Received: "
+        "KERAS_BACKEND='mxnet'"
+    )
+
+
+def test_tensorboard_that_is_not_installed_is_named(
+    parse, capsys, monkeypatch
+):
+    monkeypatch.setitem(sys.modules, "tensorboard", None)
+    with pytest.raises(SystemExit) as end:
+        parse("--tensorboard", "logs")
+    assert end.value.code == 2
+    assert "pip install tensorboard" in only_line(capsys)
+
+
+def test_a_backend_that_is_not_installed_is_named(capsys, monkeypatch):
+    monkeypatch.delitem(sys.modules, "keras", raising=False)
+    monkeypatch.setitem(sys.modules, "jax", None)
+    with pytest.raises(SystemExit) as end:
+        cli.choose_backend("jax")
+    assert end.value.code == 2
+    assert "pip install jax" in only_line(capsys)
+
+
+def test_the_backend_is_not_changed_once_keras_is_loaded(monkeypatch):
+    monkeypatch.setitem(sys.modules, "keras", types.ModuleType("keras"))
+    with pytest.raises(RuntimeError, match="before keras is loaded"):
+        cli.choose_backend("tensorflow")
+
+
+def test_help_tells_of_every_option(parse, capsys):
+    with pytest.raises(SystemExit) as end:
+        parse("--help")
+    assert end.value.code == 0
+    text = capsys.readouterr().out
+    assert all(option in text for option in OPTIONS.split(", "))
+
+
+def test_an_error_of_several_lines_becomes_one(capsys):
+    with pytest.raises(SystemExit):
+        cli.fail(ValueError("first\n   second"))
+    assert only_line(capsys) == "first second"
+
+
+# Seeds.
+
+
+@given(st.lists(st.integers(0, cli.MAX_SEED), min_size=1, max_size=20))
+def test_listed_seeds_are_read_back(seeds):
+    assert cli.parse_seeds(",".join(map(str, seeds))) == seeds
+
+
+@given(st.integers(0, cli.MAX_SEED - 100), st.integers(0, 100))
+def test_a_range_holds_both_ends(first, more):
+    seeds = cli.parse_seeds(f"{first}-{first + more}")
+    assert seeds == [*range(first, first + more + 1)]
+
+
+@given(st.text(max_size=8))
+def test_any_text_is_seeds_or_refused(text):
+    try:
+        seeds = cli.parse_seeds(text)
+    except ValueError as error:
+        assert "--seeds takes" in str(error)
+    else:
+        assert seeds and all(0 <= seed <= cli.MAX_SEED for seed in seeds)
+
+
+# What the options do.
+
+
+def test_options_take_the_place_of_settings(parse):
+    options = parse(
+        *["--epochs", "3", "--pretrain-epochs", "20", "--frobenius-of", "Z"],
+        *["--precision", "bfloat16", "--backend", "jax"],
+    )
+    changed = options.apply(SETTINGS[600])
+    assert changed.num_labeled == 600
+    assert (changed.epochs, changed.pretrain_epochs) == (3, 20)
+    assert changed.frobenius_of == "Z"
+    assert (changed.precision, changed.backend) == ("bfloat16", "jax")
+
+
+def test_without_options_the_settings_are_the_paper_s(parse):
+    options = parse("--precision", "float32", "--backend", "tensorflow")
+    assert options.apply(SETTINGS[100]) == SETTINGS[100]
+
+
+@pytest.mark.parametrize("fast", ["float32", "bfloat16"])
+def test_the_precision_is_what_the_hardware_is_made_for(
+    fast, parse, monkeypatch
+):
+    monkeypatch.setattr("gar_keras.backend.fast_precision", lambda: fast)
+    assert parse().apply(SETTINGS[100]).precision == fast
+
+
+@pytest.fixture
+def run(parse, monkeypatch):
+    """Runs the table with a sweep of one's own; gives what it was called with.
+
+    The sweep's answer is returned, or raised if it is an error.
+    """
+    calls = []
+    monkeypatch.setattr(cli, "choose_backend", lambda name: None)
+    monkeypatch.setattr(report, "show", lambda *args: calls.append(args))
+
+    def run(answer, *arguments):
+        def sweep(*args, **options):
+            calls.append((args, options))
+            if isinstance(answer, BaseException):
+                raise answer
+            return answer
+
+        monkeypatch.setattr(sweep_module, "sweep", sweep)
+        options = parse(*arguments)
+        experiments = [SETTINGS[m] for m in options.labels]
+        return cli.run_table(options, experiments, TABLE_1), calls
+
+    return run
+
+
+def test_the_sweep_gets_the_options(run, tmp_path):
+    status, (called, shown) = run(
+        ([{"seed": 0}], True),
+        *["--labels", "600", "--seeds", "1,4", "--epochs", "2"],
+        *["--results", str(tmp_path), "--time-limit", "9", "--save-models"],
+        *["--data-dir", "data"],
+    )
+    assert status == 0
+    (experiments, seeds, results), options = called
+    assert [(e.num_labeled, e.epochs) for e in experiments] == [(600, 2)]
+    assert (seeds, results) == ([1, 4], tmp_path)
+    assert options == {
+        "time_limit": 9,
+        "data_dir": Path("data"),
+        "save_models": True,
+        "tensorboard": None,
+    }
+    assert shown == (TABLE_1, [{"seed": 0}], tmp_path)
+
+
+def test_an_unfinished_sweep_ends_with_124(run):
+    assert run(([{"seed": 0}], False))[0] == cli.EXIT_TIME == 124
+
+
+def test_no_record_shows_no_table(run):
+    status, calls = run(([], False))
+    assert status == 124
+    assert len(calls) == 1
+
+
+def test_ctrl_c_says_how_to_go_on(run, capsys):
+    status, _ = run(KeyboardInterrupt())
+    assert status == cli.EXIT_INTERRUPTED == 130
+    output, errors = capsys.readouterr()
+    assert output == ""
+    assert errors == (
+        "interrupted: the same command goes on from the last finished epoch\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (DataError("No MNIST file."), "No MNIST file."),
+        (RecordError("a.json is no record."), "a.json is no record."),
+        (FloatingPointError("The loss became nan"), "The loss became nan"),
+        (ImportError("Run pip install scipy."), "Run pip install scipy."),
+        (
+            OSError(errno.ENOSPC, "No space left on device"),
+            "No space left on device. Make room, or choose another folder "
+            "with --results. The same command goes on with what is saved.",
+        ),
+        (
+            PermissionError(errno.EROFS, "Read-only file system", "results"),
+            "Read-only file system. Received: results. Make room, or choose "
+            "another folder with --results. The same command goes on with "
+            "what is saved.",
+        ),
+    ],
+)
+def test_what_ends_a_sweep_is_said_in_one_line(error, message, run, capsys):
+    with pytest.raises(SystemExit) as end:
+        run(error)
+    assert end.value.code == 2
+    assert only_line(capsys) == message
+
+
+def test_an_error_of_the_program_is_not_hidden(run):
+    with pytest.raises(KeyError):
+        run(KeyError("a defect"))

@@ -1,0 +1,627 @@
+"""The layer, and that it does what the activity regularizer does."""
+
+import json
+import os
+import subprocess
+import sys
+
+import keras
+from keras import layers
+from keras import ops
+import numpy as np
+import oracle
+import pytest
+
+from gar_keras import GraphActivityRegularization
+from gar_keras import GraphActivityRegularizer
+from gar_keras.layers import PerImageStandardization
+
+BACKEND = keras.backend.backend()
+
+# Large enough for each term to be seen in the loss.
+COEFFICIENTS = dict(affinity=1.5, balance=0.5, frobenius=0.25)
+FEATURES, CLASSES = 4, 3
+RATE = 0.1
+
+
+def kernel():
+    return np.random.default_rng(1).normal(size=(FEATURES, CLASSES)) / 2
+
+
+def inputs(m):
+    return np.random.default_rng(2).normal(size=(m, FEATURES)).astype("float32")
+
+
+def dense(**options):
+    weights = keras.initializers.Constant(kernel())
+    return layers.Dense(CLASSES, kernel_initializer=weights, **options)
+
+
+def layer_route(**options):
+    return [dense(), GraphActivityRegularization(**COEFFICIENTS, **options)]
+
+
+def regularizer_route():
+    regularizer = GraphActivityRegularizer(**COEFFICIENTS)
+    return [dense(activity_regularizer=regularizer)]
+
+
+ROUTES = {"layer": layer_route, "activity regularizer": regularizer_route}
+both_routes = pytest.mark.parametrize("route", ROUTES.values(), ids=ROUTES)
+
+
+def sequential(stack):
+    return keras.Sequential([keras.Input((FEATURES,)), *stack])
+
+
+def functional(stack):
+    x = source = keras.Input((FEATURES,))
+    for layer in stack:
+        x = layer(x)
+    return keras.Model(source, x)
+
+
+class Subclassed(keras.Model):
+    """Tells its layers whether they are in training."""
+
+    def __init__(self, stack):
+        super().__init__()
+        self.stack = stack
+
+    def call(self, x, training=None):
+        for layer in self.stack:
+            x = layer(x, training=training)
+        return x
+
+
+class Untold(Subclassed):
+    """Does not tell them."""
+
+    def call(self, x):
+        return super().call(x)
+
+
+KINDS = {
+    "sequential": sequential,
+    "functional": functional,
+    "subclassed": Subclassed,
+    "subclassed without training": Untold,
+}
+
+
+def after_one_step(model, x, **options):
+    """The loss of one step of SGD on all of x, and the kernel it leads to."""
+    optimizer = keras.optimizers.SGD(RATE)
+    if keras.config.dtype_policy().name == "mixed_float16":
+        # The scale that Keras starts with makes it skip the first steps.
+        optimizer = keras.optimizers.LossScaleOptimizer(optimizer, 1.0)
+    model.compile(optimizer, loss=None, **options)
+    history = model.fit(x, batch_size=len(x), epochs=1, verbose=0)
+    return history.history["loss"][0], model.get_weights()[0]
+
+
+def expected_after_one_step(x):
+    W = kernel()
+    gradient = oracle.differences(
+        lambda W: oracle.loss(x @ W, **COEFFICIENTS), W
+    )
+    return oracle.loss(x @ W, **COEFFICIENTS), W - RATE * gradient
+
+
+def assert_step(received, expected, rtol):
+    assert received[0] == pytest.approx(expected[0], rel=rtol)
+    np.testing.assert_allclose(
+        received[1] - kernel(), expected[1] - kernel(), rtol=rtol, atol=rtol / 50
+    )
+
+
+@pytest.fixture
+def dtype_policy():
+    before = keras.config.dtype_policy()
+    yield keras.config.set_dtype_policy
+    keras.config.set_dtype_policy(before)
+
+
+# Both routes
+
+
+@both_routes
+@pytest.mark.parametrize("m", [1, 7, 128])
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"run_eagerly": True}, {"jit_compile": True}],
+    ids=["plain", "run_eagerly", "jit_compile"],
+)
+def test_step_in_fit_is_the_papers(route, m, options):
+    x = inputs(m)
+    received = after_one_step(sequential(route()), x, **options)
+    assert_step(received, expected_after_one_step(x), rtol=1e-4)
+
+
+@both_routes
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+def test_step_of_any_kind_of_model(route, kind):
+    x = inputs(7)
+    received = after_one_step(kind(route()), x)
+    assert_step(received, expected_after_one_step(x), rtol=1e-4)
+
+
+@both_routes
+@pytest.mark.parametrize("m", [7, 128])
+@pytest.mark.parametrize("policy", ["mixed_float16", "mixed_bfloat16"])
+def test_step_in_mixed_precision(route, m, policy, dtype_policy):
+    dtype_policy(policy)
+    x = inputs(m)
+    received = after_one_step(sequential(route()), x)
+    # The Dense layer computes in half precision: only that is inexact.
+    rtol = {"mixed_float16": 1e-2, "mixed_bfloat16": 8e-2}[policy]
+    assert_step(received, expected_after_one_step(x), rtol=rtol)
+
+
+@both_routes
+def test_step_of_a_model_made_from_its_config(route):
+    x = inputs(7)
+    config = json.loads(json.dumps(sequential(route()).get_config()))
+    model = keras.Sequential.from_config(config)
+    received = after_one_step(model, x)
+    assert_step(received, expected_after_one_step(x), rtol=1e-4)
+
+
+@both_routes
+def test_step_of_a_loaded_model(route, tmp_path):
+    x = inputs(7)
+    sequential(route()).save(tmp_path / "model.keras")
+    model = keras.saving.load_model(tmp_path / "model.keras")
+    received = after_one_step(model, x)
+    assert_step(received, expected_after_one_step(x), rtol=1e-4)
+
+
+@both_routes
+def test_batches_of_several_sizes_in_one_epoch(route):
+    x = inputs(17)
+    model = sequential(route())
+    model.compile(keras.optimizers.SGD(0.0), loss=None)
+    history = model.fit(x, batch_size=7, shuffle=False, verbose=0)
+    parts = [x[:7], x[7:14], x[14:]]
+    # Keras weighs the losses of an epoch by the sizes of their batches.
+    expected = sum(
+        len(part) * oracle.loss(part @ kernel(), **COEFFICIENTS)
+        for part in parts
+    )
+    assert history.history["loss"] == pytest.approx([expected / 17], rel=1e-5)
+
+
+@both_routes
+def test_adds_to_a_supervised_loss(route):
+    x, y = inputs(8), np.arange(8) % CLASSES
+    model = sequential(route())
+    model.compile(keras.optimizers.SGD(0.0), cross_entropy())
+    history = model.fit(x, y, batch_size=8, verbose=0)
+    assert history.history["loss"] == pytest.approx(
+        [log_loss(x, y) + oracle.loss(x @ kernel(), **COEFFICIENTS)], rel=1e-5
+    )
+
+
+def cross_entropy():
+    return keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+
+
+def log_loss(x, y):
+    Z = x @ kernel()
+    return np.mean(np.log(np.exp(Z).sum(axis=1)) - Z[np.arange(len(y)), y])
+
+
+# What passes through
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("policy", [None, "mixed_float16", "mixed_bfloat16"])
+def test_output_is_the_very_same_tensor(dtype, policy):
+    Z = ops.cast(oracle.logits(7, 3), dtype)
+    layer = GraphActivityRegularization(dtype=policy)
+    assert layer(Z) is Z
+
+
+def test_loss_of_a_half_precision_input_is_float32():
+    Z = ops.cast(oracle.logits(7, 3, scale=30), "float16")
+    exact = ops.convert_to_numpy(Z).astype("float64")
+    layer = GraphActivityRegularization(dtype="mixed_float16", **COEFFICIENTS)
+    layer(Z, training=True)
+    (loss,) = layer.losses
+    assert keras.backend.standardize_dtype(loss.dtype) == "float32"
+    assert float(loss) == pytest.approx(
+        oracle.loss(exact, **COEFFICIENTS), rel=1e-5
+    )
+
+
+def test_shape_and_dtype_of_the_symbolic_output():
+    Z = keras.KerasTensor((None, 5), "float16")
+    output = GraphActivityRegularization()(Z)
+    assert (output.shape, output.dtype) == ((None, 5), "float16")
+    layer = GraphActivityRegularization()
+    assert layer.compute_output_shape((None, 5)) == (None, 5)
+
+
+@pytest.mark.parametrize("shape", [(None, 1), (None,), (None, 4, 3)], ids=str)
+def test_anything_but_a_matrix_is_refused_when_a_model_is_made(shape):
+    with pytest.raises(ValueError, match="n of at least 2"):
+        GraphActivityRegularization()(keras.KerasTensor(shape))
+
+
+def test_layer_has_nothing_to_train():
+    layer = GraphActivityRegularization()
+    assert layer.trainable_weights == []
+    assert len(layer.non_trainable_weights) == 3
+
+
+# Training and evaluation
+
+
+def test_loss_is_left_out_in_evaluation():
+    Z = oracle.logits(7, 3)
+    layer = GraphActivityRegularization(**COEFFICIENTS)
+    losses = {}
+    for training in (True, False, None):
+        layer(Z, training=training)
+        losses[training] = float(layer.losses[0])
+    expected = oracle.loss(Z, **COEFFICIENTS)
+    # None: a model that does not pass `training` on may be in training.
+    assert losses == pytest.approx(
+        {True: expected, False: 0, None: expected}, rel=1e-5
+    )
+
+
+def test_loss_is_added_always_without_training_only():
+    Z = oracle.logits(7, 3)
+    layer = GraphActivityRegularization(training_only=False, **COEFFICIENTS)
+    for training in (True, False, None):
+        layer(Z, training=training)
+        (loss,) = layer.losses
+        assert float(loss) == pytest.approx(
+            oracle.loss(Z, **COEFFICIENTS), rel=1e-5
+        )
+
+
+def term_values(x):
+    Z = x @ kernel()
+    B = np.maximum(Z, 0)
+    return {
+        "affinity": oracle.affinity(B),
+        "balance": oracle.balance(B),
+        "regularization": oracle.loss(Z, **COEFFICIENTS),
+    }
+
+
+def means(dictionaries):
+    return {
+        key: np.mean([d[key] for d in dictionaries]) for key in dictionaries[0]
+    }
+
+
+def test_history_has_the_mean_of_each_term_over_the_steps():
+    x = inputs(24)
+    model = sequential(layer_route())
+    model.compile(keras.optimizers.SGD(0.0), loss=None)
+    history = model.fit(x, batch_size=8, epochs=2, shuffle=False, verbose=0)
+    expected = means([term_values(part) for part in np.split(x, 3)])
+    expected["loss"] = expected["regularization"]
+    assert set(history.history) == set(expected)
+    for name, values in history.history.items():
+        assert values == pytest.approx([expected[name]] * 2, rel=1e-5)
+
+
+@pytest.mark.parametrize("training_only", [True, False])
+@pytest.mark.parametrize("kind", [sequential, Subclassed])
+def test_evaluate_reports_the_classification_loss(training_only, kind):
+    x, y = inputs(24), np.arange(24) % CLASSES
+    model = kind(layer_route(training_only=training_only))
+    model.compile(keras.optimizers.SGD(0.0), cross_entropy())
+    received = model.evaluate(x, y, batch_size=8, verbose=0, return_dict=True)
+    terms = means([term_values(part) for part in np.split(x, 3)])
+    added = 0 if training_only else terms["regularization"]
+    assert received == pytest.approx(
+        {**terms, "loss": log_loss(x, y) + added}, rel=1e-5
+    )
+
+
+def test_validation_in_fit_has_the_terms_of_the_validation_images():
+    x, y = inputs(24), np.arange(24) % CLASSES
+    model = sequential(layer_route())
+    model.compile(keras.optimizers.SGD(0.0), cross_entropy())
+    history = model.fit(
+        x[:8], y[:8], validation_data=(x[8:16], y[8:16]), verbose=0
+    ).history
+    terms = term_values(x[8:16])
+    assert history["val_loss"] == pytest.approx([log_loss(x[8:16], y[8:16])])
+    for name, value in terms.items():
+        assert history[f"val_{name}"] == pytest.approx([value], rel=1e-5)
+        assert history[name] == pytest.approx([term_values(x[:8])[name]])
+
+
+def test_model_without_other_losses_can_be_evaluated():
+    model = sequential(layer_route())
+    model.compile(loss=None)
+    assert model.evaluate(inputs(8), verbose=0, return_dict=True)["loss"] == 0
+
+
+def test_predict_gives_the_logits():
+    x = inputs(20)
+    logits = sequential(layer_route()).predict(x, batch_size=8, verbose=0)
+    np.testing.assert_allclose(logits, x @ kernel(), rtol=1e-5, atol=1e-6)
+
+
+def test_prediction_between_epochs_leaves_the_terms_alone():
+    x = inputs(8)
+    model = sequential(layer_route())
+    model.compile(keras.optimizers.SGD(0.0), loss=None)
+
+    class Predict(keras.callbacks.Callback):
+        def on_epoch_end(self, epoch, logs=None):
+            self.model.predict(100 * inputs(3), verbose=0)
+
+    history = model.fit(
+        x, batch_size=8, epochs=3, verbose=0, callbacks=[Predict()]
+    )
+    assert history.history["regularization"] == pytest.approx(
+        [oracle.loss(x @ kernel(), **COEFFICIENTS)] * 3, rel=1e-5
+    )
+
+
+def test_terms_of_a_direct_call():
+    Z = oracle.logits(7, 3)
+    layer = GraphActivityRegularization(**COEFFICIENTS)
+    layer(Z)
+    received = {m.name: float(m.result()) for m in layer.metrics}
+    B = np.maximum(Z, 0)
+    assert received == pytest.approx(
+        {
+            "affinity": oracle.affinity(B),
+            "balance": oracle.balance(B),
+            "regularization": oracle.loss(Z, **COEFFICIENTS),
+        },
+        rel=1e-5,
+    )
+
+
+# Names
+
+
+def metric_names(layer):
+    return [metric.name for metric in layer.metrics]
+
+
+def test_metrics_of_a_layer_with_a_default_name_are_plain():
+    made = [GraphActivityRegularization() for _ in range(3)]
+    assert len({layer.name for layer in made}) == 3
+    for layer in made:
+        assert metric_names(layer) == ["affinity", "balance", "regularization"]
+
+
+@pytest.mark.parametrize(
+    "name", ["digits", "graph_activity_regularization_digits"]
+)
+def test_metrics_of_a_named_layer_carry_its_name(name):
+    assert metric_names(GraphActivityRegularization(name=name)) == [
+        f"{name}_affinity", f"{name}_balance", f"{name}_regularization",
+    ]  # fmt: skip
+
+
+def test_no_metric_for_a_term_left_out():
+    layer = GraphActivityRegularization(affinity=0)
+    assert metric_names(layer) == ["balance", "regularization"]
+
+
+def test_two_layers_in_one_model():
+    x = inputs(8)
+    stack = [
+        dense(),
+        GraphActivityRegularization(**COEFFICIENTS, name="first"),
+        layers.Dense(3, kernel_initializer="identity"),
+        GraphActivityRegularization(2.0, 0, 0, name="second"),
+    ]
+    model = sequential(stack)
+    model.compile(keras.optimizers.SGD(0.0), loss=None)
+    history = model.fit(x, batch_size=8, verbose=0).history
+    Z = x @ kernel()
+    first = oracle.loss(Z, **COEFFICIENTS)
+    second = oracle.loss(Z, 2.0, 0, 0)
+    assert history["first_regularization"] == pytest.approx([first], rel=1e-5)
+    assert history["second_regularization"] == pytest.approx([second], rel=1e-5)
+    assert history["loss"] == pytest.approx([first + second], rel=1e-5)
+
+
+# Coefficients
+
+
+@pytest.mark.parametrize("bad", [-1, np.nan, np.inf, True, "1", None, 1e39])
+@pytest.mark.parametrize("name", ["affinity", "balance", "frobenius"])
+def test_coefficient_is_refused(name, bad):
+    with pytest.raises(ValueError) as error:
+        GraphActivityRegularization(**{name: bad})
+    assert f"Received: {name}={bad!r}" in str(error.value)
+    layer = GraphActivityRegularization()
+    with pytest.raises(ValueError) as error:
+        layer.set_coefficients(**{name: bad})
+    assert f"Received: {name}={bad!r}" in str(error.value)
+
+
+def test_bad_coefficient_leaves_the_good_ones_unchanged():
+    layer = GraphActivityRegularization()
+    with pytest.raises(ValueError):
+        layer.set_coefficients(affinity=1.0, balance=-1.0)
+    assert layer.coefficients["affinity"] == 3
+
+
+def test_set_coefficients_changes_the_loss():
+    Z = oracle.logits(7, 3)
+    layer = GraphActivityRegularization(**COEFFICIENTS)
+    layer.set_coefficients(affinity=7, frobenius=0)
+    layer(Z, training=True)
+    assert layer.coefficients == {"affinity": 7, "balance": 0.5, "frobenius": 0}
+    assert float(layer.losses[0]) == pytest.approx(
+        oracle.loss(Z, 7, 0.5, 0), rel=1e-5
+    )
+
+
+@pytest.mark.parametrize("name", ["affinity", "learning_rate"])
+def test_set_coefficients_of_a_term_left_out_is_refused(name):
+    layer = GraphActivityRegularization(affinity=0)
+    with pytest.raises(ValueError, match=f"no term '{name}'.*balance, frob"):
+        layer.set_coefficients(**{name: 1.0})
+
+
+class Traces(layers.Layer):
+    """Counts how often Python runs its call."""
+
+    count = 0
+
+    def call(self, x):
+        self.count += 1
+        return x
+
+
+def test_set_coefficients_does_not_retrace():
+    x = inputs(8)
+    traces = Traces()
+    regularization = GraphActivityRegularization(**COEFFICIENTS)
+    model = sequential([traces, dense(), regularization])
+    model.compile(keras.optimizers.SGD(0.0), loss=None)
+    counts, losses = [], []
+    for affinity in (1.5, 7.0, 0.0):
+        regularization.set_coefficients(affinity=affinity)
+        history = model.fit(x, batch_size=4, shuffle=False, verbose=0)
+        counts.append(traces.count)
+        losses.append(history.history["loss"][0])
+    assert counts == [counts[0]] * 3
+    Z = [part @ kernel() for part in np.split(x, 2)]
+    for affinity, loss in zip((1.5, 7.0, 0.0), losses, strict=True):
+        expected = [
+            oracle.loss(z, **{**COEFFICIENTS, "affinity": affinity}) for z in Z
+        ]
+        assert loss == pytest.approx(np.mean(expected), rel=1e-5)
+
+
+class BetweenSteps(keras.callbacks.Callback):
+    """Sets the affinity's coefficient to the number of each step."""
+
+    def __init__(self, layer, sync):
+        super().__init__()
+        self.layer = layer
+        self.sync = sync
+
+    def on_train_batch_begin(self, batch, logs=None):
+        if self.sync:
+            self.model.jax_state_sync()
+        self.layer.set_coefficients(affinity=batch)
+
+
+def fit_with_coefficients_between_steps(sync):
+    layer = GraphActivityRegularization(**COEFFICIENTS)
+    model = sequential([dense(), layer])
+    model.compile(keras.optimizers.SGD(0.0), loss=None)
+    return model.fit(
+        inputs(24), batch_size=8, shuffle=False, verbose=0,
+        callbacks=[BetweenSteps(layer, sync)],
+    )  # fmt: skip
+
+
+def test_coefficients_change_between_steps():
+    history = fit_with_coefficients_between_steps(sync=BACKEND == "jax")
+    parts = np.split(inputs(24) @ kernel(), 3)
+    expected = [
+        oracle.loss(Z, **{**COEFFICIENTS, "affinity": step})
+        for step, Z in enumerate(parts)
+    ]
+    assert history.history["loss"] == pytest.approx(
+        [np.mean(expected)], rel=1e-5
+    )
+
+
+@pytest.mark.skipif(BACKEND != "jax", reason="fit of JAX takes the weights")
+def test_change_that_jax_would_lose_is_refused():
+    with pytest.raises(RuntimeError, match=r"jax_state_sync\(\)"):
+        fit_with_coefficients_between_steps(sync=False)
+
+
+# Config, saving
+
+
+OPTIONS = dict(
+    affinity=2.0, balance=0.0, frobenius=0.5, frobenius_of="Z",
+    training_only=False, name="mine",
+)  # fmt: skip
+
+
+def test_config_round_trip():
+    layer = GraphActivityRegularization(**OPTIONS)
+    config = json.loads(json.dumps(layers.serialize(layer)))
+    again = layers.deserialize(config)
+    assert type(again) is GraphActivityRegularization
+    assert again.get_config() == layer.get_config()
+    assert again.get_config().items() >= OPTIONS.items()
+
+
+def test_changed_coefficients_are_saved(tmp_path):
+    model = sequential(layer_route())
+    model.layers[-1].set_coefficients(affinity=0.25)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras").layers[-1]
+    assert loaded.coefficients == {**COEFFICIENTS, "affinity": 0.25}
+    Z = oracle.logits(7, 3)
+    loaded(Z, training=True)
+    assert float(loaded.losses[0]) == pytest.approx(
+        oracle.loss(Z, **{**COEFFICIENTS, "affinity": 0.25}), rel=1e-5
+    )
+
+
+@pytest.mark.parametrize(
+    "name", ["GraphActivityRegularization", "GraphActivityRegularizer"]
+)
+def test_models_load_in_a_program_that_imports_what_they_hold(name, tmp_path):
+    route = {
+        "GraphActivityRegularization": layer_route,
+        "GraphActivityRegularizer": regularizer_route,
+    }[name]
+    path = tmp_path / "model.keras"
+    sequential(route()).save(path)
+    program = f"""
+import keras
+from gar_keras import {name}
+print(keras.saving.load_model({str(path)!r}).count_params())
+"""
+    result = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True,
+        env=os.environ,
+    )  # fmt: skip
+    assert result.stdout.split() == [str(sequential(route()).count_params())]
+
+
+# PerImageStandardization
+
+
+def test_images_are_standardized_by_hand():
+    # Mean 3, variance (4 + 0 + 0 + 4) / 4 = 2.
+    x = np.array([1, 3, 3, 5], "uint8").reshape(1, 2, 1, 2)
+    received = ops.convert_to_numpy(PerImageStandardization()(x))
+    expected = np.array([-2, 0, 0, 2]) / np.sqrt(2)
+    np.testing.assert_allclose(received.ravel(), expected, rtol=1e-6)
+
+
+def test_each_image_is_standardized_alone():
+    x = np.random.default_rng(0).integers(0, 256, (5, 4, 4, 3), "uint8")
+    x[2] = 77
+    received = ops.convert_to_numpy(PerImageStandardization()(x))
+    assert received.dtype == "float32"
+    assert (received[2] == 0).all()
+    others = received[[0, 1, 3, 4]].reshape(4, -1)
+    np.testing.assert_allclose(others.mean(axis=1), 0, atol=1e-6)
+    np.testing.assert_allclose(others.std(axis=1), 1, rtol=1e-5)
+
+
+@pytest.mark.parametrize("policy", ["mixed_float16", "mixed_bfloat16"])
+def test_standardized_in_float32_under_mixed_precision(policy):
+    x = np.random.default_rng(0).integers(0, 256, (2, 4, 4, 1), "uint8")
+    exact = ops.convert_to_numpy(PerImageStandardization()(x))
+    received = PerImageStandardization(dtype=policy)(x)
+    assert keras.backend.standardize_dtype(received.dtype) == "float32"
+    np.testing.assert_array_equal(ops.convert_to_numpy(received), exact)

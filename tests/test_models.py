@@ -1,0 +1,566 @@
+"""The paper's networks, and models with and without the loss of GAR."""
+
+import keras
+from keras import layers
+from keras import ops
+import numpy as np
+import oracle
+import pytest
+
+from gar_keras import GraphActivityRegularization
+from gar_keras import GraphActivityRegularizer
+from gar_keras import attach
+from gar_keras import cnn6
+from gar_keras import cnn9
+from gar_keras import detach
+from gar_keras import without_dropout
+from gar_keras.models import check_linear
+from gar_keras.models import is_regularized
+
+# The networks
+
+
+def conv(channels, filters):
+    return 3 * 3 * channels * filters + filters
+
+
+def dense(inputs, outputs):
+    return inputs * outputs + outputs
+
+
+def parameters_of_cnn6():
+    # Two poolings leave 7 x 7 of 28 x 28 pixels.
+    convolutions = conv(1, 32) + conv(32, 32) + conv(32, 64) + conv(64, 64)
+    return convolutions + dense(7 * 7 * 64, 2048) + dense(2048, 10)
+
+
+def parameters_of_cnn9(f, channels, classes):
+    # Three poolings leave 4 x 4 of 32 x 32 pixels.
+    return (
+        conv(channels, f) + conv(f, f)
+        + conv(f, 2 * f) + conv(2 * f, 2 * f)
+        + conv(2 * f, 4 * f) + 2 * conv(4 * f, 4 * f)
+        + dense(4 * 4 * 4 * f, 2048) + dense(2048, classes)
+    )  # fmt: skip
+
+
+def test_parameters_of_cnn6():
+    assert cnn6().count_params() == parameters_of_cnn6() == 6_510_058
+
+
+@pytest.mark.parametrize(
+    "f, channels, classes, expected",
+    [(32, 2, 5, 4_640_901), (64, 3, 10, 10_146_634)],
+    ids=["NORB", "SVHN"],
+)
+def test_parameters_of_cnn9(f, channels, classes, expected):
+    model = cnn9((32, 32, channels), classes, filters=f)
+    by_hand = parameters_of_cnn9(f, channels, classes)
+    assert model.count_params() == by_hand == expected
+
+
+def kinds(model):
+    return [
+        f"{type(layer).__name__} {layer.rate}"
+        if isinstance(layer, layers.Dropout)
+        else type(layer).__name__
+        for layer in model.layers
+    ]
+
+
+CONV = "Conv2D"
+CNN6 = [
+    "InputLayer",
+    CONV, CONV, "MaxPooling2D", "Dropout 0.2",
+    CONV, CONV, "MaxPooling2D", "Dropout 0.3",
+    "Flatten", "Dense", "Dropout 0.5", "Dense",
+]  # fmt: skip
+CNN9 = [
+    "InputLayer",
+    CONV, CONV, "MaxPooling2D", "Dropout 0.2",
+    CONV, CONV, "MaxPooling2D", "Dropout 0.3",
+    CONV, CONV, CONV, "MaxPooling2D", "Dropout 0.4",
+    "Flatten", "Dense", "Dropout 0.5", "Dense",
+]  # fmt: skip
+NETWORKS = {"cnn6": (cnn6, CNN6), "cnn9": (cnn9, CNN9)}
+
+
+@pytest.fixture(scope="module", params=NETWORKS.values(), ids=NETWORKS)
+def network(request):
+    make, expected = request.param
+    return make, expected, make()
+
+
+def test_layers_and_dropout_rates(network):
+    _, expected, model = network
+    assert kinds(model) == expected
+
+
+def test_network_without_dropout(network):
+    make, expected, model = network
+    plain = make(dropout=False)
+    assert kinds(plain) == [k for k in expected if "Dropout" not in k]
+    assert plain.count_params() == model.count_params()
+
+
+def test_convolutions_are_3x3_same_relu(network):
+    for layer in network[2].layers:
+        if isinstance(layer, layers.Conv2D):
+            assert layer.kernel_size == (3, 3)
+            assert layer.padding == "same"
+            assert layer.activation is keras.activations.relu
+
+
+def test_logits_are_linear_and_float32(network):
+    logits = network[2].layers[-1]
+    assert logits.name == "logits"
+    assert logits.activation is keras.activations.linear
+    assert network[2].output.dtype == "float32"
+
+
+@pytest.fixture
+def dtype_policy():
+    before = keras.config.dtype_policy()
+    yield keras.config.set_dtype_policy
+    keras.config.set_dtype_policy(before)
+
+
+@pytest.mark.parametrize("as_argument", [True, False])
+@pytest.mark.parametrize("policy", ["mixed_float16", "mixed_bfloat16"])
+def test_mixed_precision_ends_at_the_logits(policy, as_argument, dtype_policy):
+    if not as_argument:
+        dtype_policy(policy)
+    model = cnn6((8, 8, 1), 4, dtype=policy if as_argument else None)
+    *body, logits = model.layers
+    inner = {layer.compute_dtype for layer in body[1:]}
+    assert inner == {policy.removeprefix("mixed_")}
+    assert logits.compute_dtype == "float32"
+    assert {w.dtype for w in model.trainable_weights} == {"float32"}
+    assert model(np.ones((2, 8, 8, 1), "float32")).dtype == model.output.dtype
+    assert model.output.dtype == "float32"
+
+
+def test_preprocessing_takes_images_as_stored():
+    images = np.random.default_rng(0).integers(0, 256, (3, 8, 8, 1), "uint8")
+    rescaling = layers.Rescaling(1 / 255)
+    model = cnn6((8, 8, 1), 4, preprocessing=rescaling)
+    assert model.inputs[0].dtype == "uint8"
+    plain = cnn6((8, 8, 1), 4)
+    plain.set_weights(model.get_weights())
+    np.testing.assert_allclose(
+        ops.convert_to_numpy(model(images)),
+        ops.convert_to_numpy(plain(images / np.float32(255))),
+        rtol=1e-5, atol=1e-6,
+    )  # fmt: skip
+
+
+# Small models of all kinds
+
+
+def sequential(*stack):
+    return keras.Sequential([keras.Input((4,)), *stack])
+
+
+def functional(*stack):
+    x = source = keras.Input((4,))
+    for layer in stack:
+        x = layer(x)
+    return keras.Model(source, x)
+
+
+@keras.saving.register_keras_serializable(package="tests")
+class Subclassed(keras.Model):
+    def __init__(self, *stack, **kwargs):
+        super().__init__(**kwargs)
+        self.stack = list(stack)
+
+    def call(self, x, training=None):
+        for layer in self.stack:
+            x = layer(x, training=training)
+        return x
+
+    def get_config(self):
+        stack = [keras.saving.serialize_keras_object(s) for s in self.stack]
+        return {"stack": stack, "name": self.name}
+
+    @classmethod
+    def from_config(cls, config):
+        stack = config.pop("stack")
+        return cls(
+            *[keras.saving.deserialize_keras_object(s) for s in stack],
+            **config,
+        )
+
+
+class FunctionalSubclass(keras.Model):
+    """A class of the user's own, made like a Functional model."""
+
+    def __init__(self, *stack):
+        model = functional(*stack)
+        super().__init__(model.input, model.output)
+
+
+def unbuilt(*stack):
+    return keras.Sequential(list(stack))
+
+
+GRAPHS = {
+    "sequential": sequential,
+    "functional": functional,
+    "functional subclass": FunctionalSubclass,
+}
+KINDS = {**GRAPHS, "unbuilt sequential": unbuilt, "subclassed": Subclassed}
+any_kind = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+any_graph = pytest.mark.parametrize("kind", GRAPHS.values(), ids=GRAPHS)
+
+
+def images(m=6):
+    return np.random.default_rng(0).normal(size=(m, 4)).astype("float32")
+
+
+def outputs(model, x):
+    return ops.convert_to_numpy(model(x))
+
+
+def every_layer(model):
+    return list(model._flatten_layers(include_self=False))
+
+
+def has_dropout(model):
+    return any(isinstance(x, layers.Dropout) for x in every_layer(model))
+
+
+# without_dropout
+
+
+@any_graph
+def test_without_dropout_is_the_same_function(kind):
+    model = kind(layers.Dense(5), layers.Dropout(0.5), layers.Dense(3))
+    plain = without_dropout(model)
+    assert not has_dropout(plain)
+    assert has_dropout(model)
+    x = images()
+    expected = outputs(model, x)
+    np.testing.assert_array_equal(outputs(plain, x), expected)
+    in_training = ops.convert_to_numpy(plain(x, training=True))
+    np.testing.assert_array_equal(in_training, expected)
+
+
+@any_graph
+def test_without_dropout_shares_its_weights(kind):
+    model = kind(layers.Dense(5), layers.Dropout(0.5), layers.Dense(3))
+    plain = without_dropout(model)
+    assert [id(w) for w in plain.weights] == [
+        id(w) for w in model.trainable_weights
+    ]
+    plain.compile(keras.optimizers.SGD(0.1), "mse")
+    before = outputs(model, images())
+    plain.fit(images(), np.ones((6, 3)), verbose=0)
+    assert np.abs(outputs(model, images()) - before).max() > 1e-3
+    np.testing.assert_array_equal(
+        outputs(model, images()), outputs(plain, images())
+    )
+
+
+@pytest.mark.parametrize("kind", [sequential, functional])
+def test_dropout_of_inner_models_goes_too(kind):
+    body = kind(layers.Dense(5), layers.Dropout(0.5))
+    plain = without_dropout(kind(body, layers.Dropout(0.1), layers.Dense(3)))
+    assert not has_dropout(plain)
+    assert has_dropout(body)
+
+
+@pytest.mark.parametrize(
+    "dropout",
+    [layers.Dropout, layers.GaussianDropout, layers.AlphaDropout],
+)
+def test_every_dropout_goes(dropout):
+    plain = without_dropout(sequential(layers.Dense(3), dropout(0.5)))
+    kinds = [type(layer) for layer in plain.layers]
+    assert kinds == [layers.InputLayer, layers.Dense, layers.Identity]
+
+
+def test_spatial_dropout_goes():
+    model = keras.Sequential(
+        [keras.Input((8, 8, 2)), layers.SpatialDropout2D(0.5)]
+    )
+    plain = without_dropout(model)
+    x = np.ones((2, 8, 8, 2), "float32")
+    np.testing.assert_array_equal(
+        ops.convert_to_numpy(plain(x, training=True)), x
+    )
+
+
+def test_subclassed_model_keeps_its_dropout():
+    model = Subclassed(layers.Dropout(0.5), layers.Dense(3))
+    assert without_dropout(model) is model
+
+
+def test_without_dropout_of_a_model_compiled_with_what_keras_cannot_save():
+    def loss(y, logits):
+        return ops.mean(logits)
+
+    model = sequential(layers.Dropout(0.5), layers.Dense(3))
+    model.compile("sgd", loss, metrics=[lambda y, z: ops.max(z)])
+    assert not has_dropout(without_dropout(model))
+    assert model.loss is loss
+
+
+def test_shared_layer_stays_shared():
+    source = keras.Input((4,))
+    twice = layers.Dense(4)
+    x = twice(layers.Dropout(0.5)(twice(source)))
+    plain = without_dropout(keras.Model(source, x))
+    assert len(plain.trainable_weights) == 2
+
+
+# attach
+
+
+def expected_loss(model, x):
+    return oracle.loss(outputs(model, x))
+
+
+@any_kind
+def test_attached_model_trains_on_the_loss(kind):
+    model = kind(layers.Dense(5, activation="relu"), layers.Dense(3))
+    x = images()
+    model(x)
+    expected = expected_loss(model, x)
+    regularized = attach(model)
+    np.testing.assert_array_equal(outputs(regularized, x), outputs(model, x))
+    before = model.get_weights()
+    regularized.compile(keras.optimizers.SGD(0.1), loss=None)
+    history = regularized.fit(x, batch_size=len(x), verbose=0).history
+    assert history["loss"] == pytest.approx([expected], rel=1e-5)
+    assert set(history) == {"affinity", "balance", "loss", "regularization"}
+    assert not np.array_equal(model.get_weights()[0], before[0])
+
+
+@any_kind
+def test_attached_model_evaluates_without_the_loss(kind):
+    model = attach(kind(layers.Dense(3)))
+    model.compile("sgd", loss=None)
+    result = model.evaluate(images(), verbose=0, return_dict=True)
+    assert result["loss"] == 0
+    assert result["regularization"] > 0
+
+
+def test_attached_layer_is_the_one_given():
+    layer = GraphActivityRegularization(affinity=2.0, name="mine")
+    assert attach(sequential(layers.Dense(3)), layer).layers[-1] is layer
+
+
+@pytest.mark.parametrize("kind", [functional, Subclassed])
+def test_attached_model_is_saved_and_loaded(kind, tmp_path):
+    x = images()
+    model = kind(layers.Dense(3))
+    regularized = attach(model, GraphActivityRegularization(affinity=2.0))
+    expected = outputs(regularized, x)
+    regularized.layers[-1].set_coefficients(affinity=0.5)
+    regularized.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    np.testing.assert_array_equal(outputs(loaded, x), expected)
+    loaded.compile(keras.optimizers.SGD(0.0), loss=None)
+    history = loaded.fit(x, verbose=0).history
+    assert history["loss"] == pytest.approx(
+        [oracle.loss(expected, affinity=0.5)], rel=1e-5
+    )
+
+
+# logits by name
+
+
+def classifier(kind=functional):
+    return kind(
+        layers.Dense(5, activation="relu"),
+        layers.Dropout(0.5),
+        layers.Dense(3, name="logits"),
+        layers.Softmax(),
+    )
+
+
+@any_graph
+def test_logits_by_name(kind):
+    model = classifier(kind)
+    regularized = attach(model, logits="logits")
+    logits = outputs(regularized, images())
+    assert logits.min() < 0
+    np.testing.assert_allclose(
+        ops.convert_to_numpy(ops.softmax(logits)),
+        outputs(model, images()), rtol=1e-5,
+    )  # fmt: skip
+
+
+@any_graph
+def test_logits_by_name_in_a_model_of_shared_layers(kind):
+    plain = without_dropout(classifier(kind))
+    regularized = attach(plain, logits="logits")
+    assert not has_dropout(regularized)
+    assert outputs(regularized, images()).shape == (6, 3)
+
+
+def test_unknown_name_is_refused():
+    with pytest.raises(ValueError, match="logits='x'.*dense.*logits, softmax"):
+        attach(functional(layers.Dense(5, name="dense"), layers.Dense(
+            3, name="logits"), layers.Softmax(name="softmax")), logits="x")  # fmt: skip
+
+
+def test_name_of_a_layer_called_twice_is_refused():
+    twice = layers.Dense(4, name="twice")
+    with pytest.raises(ValueError, match="called 2 times"):
+        attach(functional(twice, twice), logits="twice")
+
+
+@pytest.mark.parametrize("kind", [unbuilt, Subclassed])
+def test_name_in_a_model_without_a_graph_is_refused(kind):
+    model = kind(layers.Dense(3, name="logits"))
+    with pytest.raises(ValueError, match="how the layers of this one connect"):
+        attach(model, logits="logits")
+
+
+def test_name_of_a_layer_with_an_activation_is_refused():
+    model = functional(
+        layers.Dense(5, activation="relu", name="hidden"), layers.Dense(3)
+    )
+    with pytest.raises(ValueError, match="layer='hidden', activation='relu'"):
+        attach(model, logits="hidden")
+
+
+# What is refused
+
+
+def softmax_operation():
+    source = keras.Input((4,))
+    return keras.Model(source, ops.softmax(layers.Dense(3)(source)))
+
+
+ACTIVATED = {
+    "Dense softmax": lambda: functional(layers.Dense(3, activation="softmax")),
+    "Dense sigmoid": lambda: sequential(layers.Dense(3, activation="sigmoid")),
+    "Dense relu": lambda: sequential(layers.Dense(3, activation="relu")),
+    "Softmax": lambda: sequential(layers.Dense(3), layers.Softmax()),
+    "ReLU": lambda: functional(layers.Dense(3), layers.ReLU()),
+    "Activation": lambda: functional(layers.Activation("softmax")),
+    "operation": softmax_operation,
+    "inner model": lambda: sequential(
+        functional(layers.Dense(3, activation="softmax"))
+    ),
+    "unbuilt": lambda: unbuilt(layers.Dense(3, activation="softmax")),
+    "subclassed": lambda: Subclassed(layers.Dense(3, activation="softmax")),
+}
+
+
+@pytest.mark.parametrize("make", ACTIVATED.values(), ids=ACTIVATED)
+def test_activation_behind_the_logits_is_refused(make):
+    with pytest.raises(ValueError, match="before any activation"):
+        attach(make())
+
+
+def test_linear_activation_is_no_activation():
+    check_linear(functional(layers.Activation("linear")))
+    check_linear(sequential(layers.Dense(3, activation="linear")))
+
+
+def test_hidden_layer_made_last_in_a_subclassed_model_is_no_matter():
+    class Model(keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.logits = layers.Dense(3)
+            self.hidden = layers.Dense(5, activation="relu")
+
+        def call(self, x):
+            return self.logits(self.hidden(x))
+
+    assert outputs(attach(Model()), images()).shape == (6, 3)
+
+
+def test_several_outputs_are_refused():
+    source = keras.Input((4,))
+    features = layers.Dense(5, name="features")(source)
+    model = keras.Model(source, [features, layers.Dense(3, name="z")(features)])
+    with pytest.raises(ValueError, match="2 outputs.*logits='...'"):
+        attach(model)
+    assert attach(model, logits="z").output_shape == (None, 3)
+
+
+@pytest.mark.parametrize("units", [1, (5, 3)])
+def test_output_that_is_no_row_of_logits_is_refused(units):
+    last = layers.Dense(1) if units == 1 else layers.Reshape((2, 2))
+    with pytest.raises(ValueError, match="n of at least 2"):
+        attach(functional(last))
+
+
+@pytest.mark.parametrize(
+    "layer",
+    ["layer", GraphActivityRegularization, GraphActivityRegularizer()]
+    + [layers.Dense(3)],
+    ids=["str", "class", "regularizer", "other layer"],
+)
+def test_anything_but_the_layer_is_refused(layer):
+    with pytest.raises(ValueError, match="must be a GraphActivityReg"):
+        attach(functional(layers.Dense(3)), layer)
+
+
+@pytest.mark.parametrize("function", [attach, detach])
+@pytest.mark.parametrize("model", [None, "cnn6", layers.Dense(3)])
+def test_anything_but_a_model_is_refused(function, model):
+    with pytest.raises(ValueError, match="must be a keras.Model"):
+        function(model)
+
+
+def regularized_models():
+    layer = GraphActivityRegularization()
+    dense = layers.Dense(3, activity_regularizer=GraphActivityRegularizer())
+    return {
+        "layer": functional(layers.Dense(3), layer),
+        "activity regularizer": sequential(dense),
+        "inner model": sequential(functional(dense)),
+        "subclassed": Subclassed(layers.Dense(3), layer),
+    }
+
+
+@pytest.mark.parametrize("name", regularized_models())
+def test_regularized_model_is_taken_as_it_is(name):
+    model = regularized_models()[name]
+    assert is_regularized(model)
+    assert attach(model) is model
+    for options in ({"layer": GraphActivityRegularization()}, {"logits": "x"}):
+        with pytest.raises(ValueError, match="already holds a GAR layer"):
+            attach(model, **options)
+
+
+@any_kind
+def test_plain_model_is_not_regularized(kind):
+    assert not is_regularized(kind(layers.Dense(3)))
+
+
+# detach
+
+
+@any_graph
+def test_detach_undoes_attach(kind):
+    model = kind(layers.Dense(3))
+    plain = detach(attach(model))
+    assert not is_regularized(plain)
+    assert plain.trainable_weights[0] is model.trainable_weights[0]
+    np.testing.assert_array_equal(
+        outputs(plain, images()), outputs(model, images())
+    )
+
+
+def test_detach_reaches_inner_models():
+    inner = functional(layers.Dense(3), GraphActivityRegularization())
+    assert not is_regularized(detach(functional(inner)))
+
+
+@any_kind
+def test_detach_leaves_a_plain_model_as_it_is(kind):
+    model = kind(layers.Dense(3))
+    assert detach(model) is model
+
+
+@pytest.mark.parametrize("name", ["activity regularizer", "subclassed"])
+def test_what_cannot_be_detached_is_refused(name):
+    with pytest.raises(ValueError, match="cannot be taken out"):
+        detach(regularized_models()[name])

@@ -1,0 +1,331 @@
+"""Records: whole or absent, under a name that tells experiments apart."""
+
+from dataclasses import dataclass
+from dataclasses import fields
+from dataclasses import replace
+import errno
+import json
+import os
+
+from hypothesis import given
+from hypothesis import settings
+from hypothesis import strategies as st
+from made_records import make_record
+from made_records import write_record
+import numpy as np
+import pytest
+
+from gar_keras.experiments import records
+from gar_keras.experiments.records import RecordError
+from gar_keras.experiments.settings import FREE
+from gar_keras.experiments.settings import PAPER
+from gar_keras.experiments.settings import TABLE_1
+from gar_keras.experiments.settings import Experiment
+from gar_keras.experiments.settings import stands_for_paper
+
+MNIST_100 = TABLE_1[100]
+
+
+def test_a_record_comes_back(tmp_path):
+    record = make_record(MNIST_100, seed=3)
+    path = tmp_path / "deep" / "er" / MNIST_100.file_name(3)
+    records.write(path, record)
+    assert records.read(path) == record
+
+
+def test_a_record_can_be_read_by_all(tmp_path):
+    path = write_record(tmp_path, MNIST_100)
+    assert path.stat().st_mode & 0o777 == 0o644
+
+
+def test_a_curve_is_one_line_of_the_file(tmp_path):
+    path = write_record(tmp_path, MNIST_100)
+    assert '"labeled": [3, 1, 2]' in path.read_text()
+
+
+json_values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=20,
+)
+
+
+@settings(max_examples=30, deadline=None)
+@given(json_values)
+def test_the_form_of_the_file_changes_no_value(tmp_path_factory, value):
+    path = tmp_path_factory.getbasetemp() / "value.json"
+    records.write(path, {"value": value})
+    assert json.loads(path.read_text()) == {"value": value}
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_no_nan_is_written(value, tmp_path):
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        records.write(tmp_path / "a.json", {"curve": [0.1, float(value)]})
+    assert not list(tmp_path.iterdir())
+
+
+def half(error):
+    """Writes half of a file, then fails."""
+
+    def write_to(file):
+        file.write("half of i")
+        raise error
+
+    return write_to
+
+
+@pytest.mark.parametrize("error", [OSError("full"), KeyboardInterrupt()])
+def test_a_failure_leaves_nothing(error, tmp_path):
+    with pytest.raises(type(error)):
+        records.write_atomically(tmp_path / "a.json", half(error))
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_failure_leaves_the_file_before_it(tmp_path):
+    path = tmp_path / "a.json"
+    records.write_atomically(path, lambda file: file.write("before"))
+    with pytest.raises(OSError, match="full"):
+        records.write_atomically(path, half(OSError("full")))
+    assert path.read_text() == "before"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_full_disk_leaves_nothing(monkeypatch, tmp_path):
+    def fsync(descriptor):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(records.os, "fsync", fsync)
+    with pytest.raises(OSError, match="No space left"):
+        write_record(tmp_path, MNIST_100)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_reader_sees_the_old_file_until_the_new_one_is_whole(tmp_path):
+    path = tmp_path / "a.json"
+    records.write_atomically(path, lambda file: file.write("old"))
+
+    def write_to(file):
+        file.write("new")
+        file.flush()
+        assert path.read_text() == "old"
+
+    records.write_atomically(path, write_to)
+    assert path.read_text() == "new"
+
+
+def test_text_is_utf_8_in_any_locale(tmp_path):
+    path = tmp_path / "a.md"
+    records.write_atomically(path, lambda file: file.write("± Π α"))
+    assert path.read_bytes() == "± Π α".encode()
+
+
+def test_what_a_kill_left_is_deleted(tmp_path):
+    path = write_record(tmp_path, MNIST_100)
+    other = tmp_path / ".mnist-100_seed1.json.abcd"
+    other.touch()
+    (tmp_path / f".{path.name}.abcd1234").write_text("half of i")
+    records.delete_leftovers(path)
+    assert sorted(tmp_path.iterdir()) == sorted([path, other])
+
+
+def broken(**changes):
+    """The text of a record with some values changed, or left out if None."""
+    record = {**make_record(MNIST_100), **changes}
+    return json.dumps({k: v for k, v in record.items() if v is not None})
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "not readable JSON"),
+        ("{", "not readable JSON"),
+        (broken()[:-20], "not readable JSON"),
+        ("\0\xff", "not readable JSON"),
+        ("[]", "not a run record of format 1"),
+        ("3", "not a run record of format 1"),
+        ("{}", "not a run record of format 1"),
+        (broken(format=2), "not a run record of format 1"),
+        (broken(result=None), "it has no result"),
+        (broken(labeled=None, seed=None), "it has no labeled, seed"),
+        (broken(seed=1), "belongs in mnist-100_seed1_694a14ec.json"),
+        (broken(fingerprint="0"), "belongs in mnist-100_seed0_0.json"),
+    ],
+)
+def test_what_is_no_record_is_refused(text, message, tmp_path):
+    path = tmp_path / MNIST_100.file_name(0)
+    path.write_text(text, encoding="latin-1")
+    with pytest.raises(RecordError, match=message) as error:
+        records.read(path)
+    assert str(path) in str(error.value)
+
+
+def test_a_folder_is_no_record(tmp_path):
+    (tmp_path / MNIST_100.file_name(0)).mkdir()
+    with pytest.raises(RecordError, match="not readable"):
+        records.read_all(tmp_path)
+
+
+def test_a_copy_does_not_count_twice(tmp_path):
+    path = write_record(tmp_path, MNIST_100)
+    copy = path.with_name(f"{path.stem} (copy).json")
+    copy.write_text(path.read_text())
+    with pytest.raises(RecordError, match="renamed or copied"):
+        records.read_all(tmp_path)
+
+
+def test_read_all_takes_the_records_alone(tmp_path):
+    for seed in (2, 0, 1):
+        write_record(tmp_path, MNIST_100, seed)
+    (tmp_path / "overhead.json").write_text("{}")
+    (tmp_path / "table1.md").write_text("")
+    (tmp_path / ".mnist-100_seed3_694a14ec.json.x1").write_text("{")
+    found = records.read_all(tmp_path)
+    assert [record["seed"] for record in found] == [0, 1, 2]
+
+
+def test_no_folder_holds_no_records(tmp_path):
+    assert records.read_all(tmp_path / "none") == []
+
+
+OTHER_VALUES = {
+    "dataset": "norb",
+    "num_labeled": 110,
+    "preprocessing": "none",
+    "labeled_per_batch": 15,
+    "unlabeled_per_batch": 111,
+    "unlabeled": "infimnist",
+    "images_per_epoch": 1000,
+    "num_validation": 999,
+    "batch_size": 127,
+    "pretrain_epochs": 1999,
+    "epochs": 201,
+    "affinity": 3.5,
+    "balance": 0.0,
+    "frobenius": 0.0,
+    "frobenius_of": "Z",
+    "learning_rate": 0.02,
+    "momentum": 0.9,
+    "decay": 0.0,
+    "precision": "bfloat16",
+    "backend": "jax",
+}
+
+
+def test_the_fingerprint_changes_with_every_setting():
+    changed = [
+        replace(MNIST_100, **{name: value})
+        for name, value in OTHER_VALUES.items()
+    ]
+    cnn9 = replace(MNIST_100, network="cnn9", filters=32)
+    wider = replace(cnn9, filters=64)
+    everything = [MNIST_100, *changed, cnn9, wider]
+    assert {*OTHER_VALUES, "network", "filters"} == {
+        field.name for field in fields(Experiment)
+    }
+    assert len({e.fingerprint() for e in everything}) == len(everything)
+
+
+def test_more_epochs_are_another_run():
+    short = replace(MNIST_100, epochs=2)
+    assert short.file_name(0) != replace(short, epochs=3).file_name(0)
+
+
+def test_a_setting_added_later_orphans_no_record():
+    @dataclass(frozen=True)
+    class Later(Experiment):
+        augmentation: str = "none"
+
+    same = Later(**vars(MNIST_100))
+    other = replace(same, augmentation="shifts")
+    assert same.fingerprint() == MNIST_100.fingerprint()
+    assert other.fingerprint() != MNIST_100.fingerprint()
+
+
+def test_the_file_names_of_the_paper_s_cells_stay():
+    # A change here would make all records that were published runs to repeat.
+    assert MNIST_100.file_name(0) == "mnist-100_seed0_694a14ec.json"
+    assert TABLE_1[3000].file_name(9) == "mnist-3000_seed9_67d9f51c.json"
+
+
+def test_equal_numbers_are_equal_settings():
+    one = replace(MNIST_100, affinity=2, num_labeled=np.int64(600))
+    two = replace(MNIST_100, affinity=2.0, num_labeled=600)
+    assert one == two
+    assert one.fingerprint() == two.fingerprint()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"network": "cnn7"},
+        {"network": "cnn9"},
+        {"filters": 32},
+        {"preprocessing": "center"},
+        {"unlabeled": "extra"},
+        {"frobenius_of": "b"},
+        {"precision": "float16"},
+        {"backend": "numpy"},
+        {"num_labeled": 0},
+        {"labeled_per_batch": 101},
+        {"labeled_per_batch": 0},
+        {"unlabeled_per_batch": 0},
+        {"num_validation": 0},
+        {"batch_size": 1.5},
+        {"images_per_epoch": 0},
+        {"pretrain_epochs": True},
+        {"epochs": -1},
+        {"affinity": -1.0},
+        {"balance": float("nan")},
+        {"frobenius": float("inf")},
+        {"learning_rate": "0.1"},
+        {"momentum": None},
+        {"decay": -1e-6},
+    ],
+)
+def test_an_impossible_setting_is_refused_at_once(change):
+    with pytest.raises(ValueError, match="Received: .*="):
+        replace(MNIST_100, **change)
+
+
+def settings_of(**changes):
+    return {**make_record(MNIST_100)["experiment"], **changes}
+
+
+def test_the_paper_s_settings_stand_for_the_paper():
+    assert stands_for_paper(settings_of(), "mnist-100")
+
+
+@pytest.mark.parametrize("name", FREE)
+def test_how_long_and_on_what_is_free(name):
+    changed = settings_of(**{name: OTHER_VALUES[name]})
+    assert stands_for_paper(changed, "mnist-100")
+
+
+@pytest.mark.parametrize("name", sorted(OTHER_VALUES.keys() - set(FREE)))
+def test_other_settings_do_not_stand_for_the_paper(name):
+    changed = settings_of(**{name: OTHER_VALUES[name]})
+    assert not stands_for_paper(changed, "mnist-100")
+
+
+def test_a_cell_of_no_table_stands_for_none():
+    assert not stands_for_paper(settings_of(), "mnist-200")
+
+
+def test_an_old_record_ran_at_the_defaults_of_what_was_added_later():
+    old = settings_of()
+    del old["frobenius_of"], old["images_per_epoch"]
+    assert stands_for_paper(old, "mnist-100")
+
+
+def test_a_setting_of_a_later_version_does_not_stand_for_the_paper():
+    assert not stands_for_paper(settings_of(augmentation="shifts"), "mnist-100")
+
+
+def test_each_cell_has_a_name_of_its_own():
+    assert all(e.cell == cell for cell, e in PAPER.items())
+    assert len({e.fingerprint() for e in PAPER.values()}) == len(PAPER)

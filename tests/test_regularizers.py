@@ -1,0 +1,743 @@
+"""Affinity, balance and U against the paper's equations."""
+
+import json
+import math
+import subprocess
+import sys
+import textwrap
+
+from hypothesis import given
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+import keras
+from keras import ops
+import numpy as np
+import oracle
+import pytest
+
+from gar_keras import GraphActivityRegularizer
+from gar_keras import affinity
+from gar_keras import balance
+from gar_keras import rectify
+from gar_keras import regularizers
+from gar_keras.regularizers import keras_divides_by_batch_size
+
+BACKEND = keras.backend.backend()
+TERMS = {"affinity": affinity, "balance": balance}
+term = pytest.mark.parametrize("term", TERMS.values(), ids=TERMS)
+
+SHAPES = [(1, 2), (1, 5), (7, 3), (2, 40), (128, 10)]
+
+EVERY_TERM = dict(affinity=1.5, balance=0.5, frobenius=0.25)
+
+
+def value(function, x):
+    return float(ops.convert_to_numpy(function(x)))
+
+
+def zeros_except(shape, entries):
+    B = np.zeros(shape, "float32")
+    for place, entry in entries.items():
+        B[place] = entry
+    return B
+
+
+def matrices():
+    """B whose entries, if not 0, are within 2^13 of each other."""
+    entries = st.just(0.0) | st.floats(2.0**-6, 2.0**7, width=32)
+    shapes = st.tuples(st.integers(1, 6), st.integers(2, 6))
+    return hnp.arrays("float32", shapes, elements=entries)
+
+
+quick = settings(max_examples=40, deadline=None)
+
+
+# Known answers
+
+
+def test_affinity_by_hand():
+    # N = [[10, 14], [14, 20]]: (14 + 14) / (1 * 30).
+    B = np.array([[1.0, 2.0], [3.0, 4.0]])
+    assert value(affinity, B) == pytest.approx(28 / 30, rel=1e-6)
+
+
+def test_affinity_by_hand_of_three_classes():
+    # N = [[1, 1, 0], [1, 2, 2], [0, 2, 4]]: (1 + 0 + 2) * 2 / (2 * 7).
+    B = np.array([[1.0, 1.0, 0.0], [0.0, 1.0, 2.0]])
+    assert value(affinity, B) == pytest.approx(6 / 14, rel=1e-6)
+
+
+def test_balance_by_hand():
+    # v = [10, 20], V = [[100, 200], [200, 400]]: 400 / (1 * 500).
+    B = np.array([[1.0, 2.0], [3.0, 4.0]])
+    assert value(balance, B) == pytest.approx(400 / 500, rel=1e-6)
+
+
+def test_balance_by_hand_of_three_classes():
+    # v = [1, 2, 4]: (2 + 4 + 8) * 2 / (2 * (1 + 4 + 16)).
+    B = np.array([[1.0, 1.0, 0.0], [0.0, 1.0, 2.0]])
+    assert value(balance, B) == pytest.approx(28 / 42, rel=1e-6)
+
+
+def test_loss_by_hand():
+    # B = [[1, 0], [2, 2]], N = [[5, 4], [4, 4]], v = [5, 4].
+    Z = np.array([[1.0, -7.0], [2.0, 2.0]])
+    alpha, beta, norm = 8 / 9, 40 / 41, 9
+    regularizer = GraphActivityRegularizer(2.0, 0.5, 0.1)
+    expected = 2 * alpha + 0.5 * (1 - beta) + 0.1 * norm
+    assert value(regularizer, Z) == pytest.approx(expected, rel=1e-6)
+
+
+def test_frobenius_of_unrectified_logits_by_hand():
+    Z = np.array([[1.0, -7.0], [2.0, 2.0]])
+    regularizer = GraphActivityRegularizer(0, 0, 0.1, frobenius_of="Z")
+    assert value(regularizer, Z) == pytest.approx(0.1 * 58, rel=1e-6)
+
+
+def test_coefficients_of_the_paper_are_the_default():
+    Z = oracle.logits(128, 10)
+    assert value(GraphActivityRegularizer(), Z) == pytest.approx(
+        oracle.loss(Z, 3, 1, 1e-6), rel=1e-6
+    )
+
+
+def test_rectify_keeps_what_is_positive():
+    Z = np.array([[-1.0, 0.0, 2.5]])
+    np.testing.assert_array_equal(ops.convert_to_numpy(rectify(Z)), [[0, 0, 2.5]])
+
+
+@term
+@pytest.mark.parametrize("shape", SHAPES)
+def test_term_is_the_papers(term, shape):
+    B = np.maximum(oracle.logits(*shape), 0)
+    expected = getattr(oracle, term.__name__)(B)
+    assert value(term, B) == pytest.approx(expected, rel=1e-5, abs=1e-7)
+
+
+@pytest.mark.parametrize("frobenius_of", ["B", "Z"])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_loss_is_the_papers(shape, frobenius_of):
+    Z = oracle.logits(*shape)
+    options = dict(**EVERY_TERM, frobenius_of=frobenius_of)
+    expected = oracle.loss(Z, **options)
+    assert value(GraphActivityRegularizer(**options), Z) == pytest.approx(
+        expected, rel=1e-5
+    )
+
+
+def test_terms_are_unweighted():
+    Z = oracle.logits(7, 3)
+    B = np.maximum(Z, 0)
+    terms = GraphActivityRegularizer(**EVERY_TERM).terms(Z)
+    assert {k: float(v) for k, v in terms.items()} == pytest.approx(
+        {
+            "affinity": oracle.affinity(B),
+            "balance": oracle.balance(B),
+            "frobenius": np.sum(B.astype("float64") ** 2),
+        },
+        rel=1e-5,
+    )
+
+
+# Properties
+
+
+@term
+@quick
+@given(B=matrices())
+def test_term_lies_between_0_and_1(term, B):
+    assert 0 <= value(term, B) <= 1 + 1e-6
+
+
+@term
+@quick
+@given(B=matrices(), exponent=st.integers(-30, 30))
+def test_term_does_not_change_with_scale(term, B, exponent):
+    # A power of two scales without rounding.
+    assert value(term, B * 2.0**exponent) == value(term, B)
+
+
+@term
+@quick
+@given(B=matrices(), data=st.data())
+def test_term_does_not_change_with_order(term, B, data):
+    m, n = B.shape
+    rows = data.draw(st.permutations(range(m)))
+    columns = data.draw(st.permutations(range(n)))
+    moved = B[rows][:, columns]
+    assert value(term, moved) == pytest.approx(
+        value(term, B), rel=1e-5, abs=1e-6
+    )
+
+
+@term
+@quick
+@given(B=matrices())
+def test_term_is_the_papers_for_any_matrix(term, B):
+    expected = getattr(oracle, term.__name__)(B)
+    assert value(term, B) == pytest.approx(expected, rel=1e-4, abs=1e-6)
+
+
+@quick
+@given(
+    n=st.integers(2, 12),
+    rows=st.integers(1, 4),
+    height=st.floats(2.0**-10, 2.0**10, width=32),
+)
+def test_balanced_one_hot_rows_are_the_optimum(n, rows, height):
+    B = np.tile(np.eye(n, dtype="float32"), (rows, 1)) * height
+    assert value(affinity, B) == 0
+    assert value(balance, B) == pytest.approx(1, abs=1e-6)
+
+
+@pytest.mark.parametrize("n", [2, 10])
+def test_equal_columns_share_everything(n):
+    B = np.tile(np.arange(1.0, 6.0)[:, None], (1, n))
+    assert value(affinity, B) == pytest.approx(1, abs=1e-6)
+    assert value(balance, B) == pytest.approx(1, abs=1e-6)
+
+
+def test_nearly_one_hot_rows_keep_their_small_affinity():
+    # The sum of N less its trace would be off by a hundredth here.
+    B = np.random.default_rng(0).uniform(0, 1e-6, (128, 10))
+    B[np.arange(128), np.arange(128) % 10] = np.linspace(0.5, 1, 128)
+    B = B.astype("float32")
+    expected = oracle.affinity(B)
+    assert value(affinity, B) == pytest.approx(expected, rel=3e-3)
+
+
+# Ends of the range
+
+
+@term
+@pytest.mark.parametrize("scale", [1e-30, 1e-25, 1e25, 1e37])
+def test_term_of_huge_and_tiny_activations(term, scale):
+    B = np.maximum(oracle.logits(16, 10), 0)
+    expected = getattr(oracle, term.__name__)(B)
+    scaled = (B * scale).astype("float32")
+    assert value(term, scaled) == pytest.approx(expected, rel=1e-4)
+
+
+@term
+@pytest.mark.parametrize("scale", [1e-30, 1e-25, 1e25, 1e30])
+def test_gradient_of_huge_and_tiny_activations(term, scale):
+    # α and β do not change with scale: their gradient shrinks with it.
+    B = np.maximum(oracle.logits(16, 10), 0)
+    plain = oracle.gradient(term, B)
+    scaled = oracle.gradient(term, (B * scale).astype("float32"))
+    np.testing.assert_allclose(
+        scaled.astype("float64") * scale, plain, rtol=2e-3, atol=1e-5
+    )
+
+
+CORNERS = {
+    "nothing active": (np.zeros((4, 3), "float32"), 0.0, 0.0),
+    "one row": (np.array([[1.0, 2.0]], "float32"), 4 / 5, 8 / 17),
+    "one class active": (
+        zeros_except((4, 3), {(0, 1): 2.0, (3, 1): 1.0}), 0.0, 0.0,
+    ),
+    "one entry active": (zeros_except((4, 3), {(2, 0): 5.0}), 0.0, 0.0),
+    "one row active": (
+        zeros_except((3, 2), {(1, 0): 1.0, (1, 1): 1.0}), 1.0, 1.0,
+    ),
+}  # fmt: skip
+corner = pytest.mark.parametrize(
+    "B, alpha, beta", CORNERS.values(), ids=CORNERS
+)
+
+
+@corner
+def test_terms_at_corner(B, alpha, beta):
+    assert value(affinity, B) == pytest.approx(alpha, abs=1e-7)
+    assert value(balance, B) == pytest.approx(beta, abs=1e-7)
+
+
+@corner
+def test_loss_at_corner(B, alpha, beta):
+    Z = B - (B == 0)
+    expected = 3 * alpha + 1 - beta
+    assert value(GraphActivityRegularizer(frobenius=0), Z) == pytest.approx(
+        expected, abs=1e-6
+    )
+
+
+@corner
+def test_gradient_at_corner_is_finite(B, alpha, beta):
+    for Z in (B, -B, B - (B == 0)):
+        gradient = oracle.gradient(GraphActivityRegularizer(), Z)
+        assert np.isfinite(gradient).all()
+
+
+def test_nothing_active_has_no_gradient():
+    Z = np.zeros((4, 3), "float32")
+    gradient = oracle.gradient(GraphActivityRegularizer(), Z)
+    np.testing.assert_array_equal(gradient, 0)
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+@pytest.mark.parametrize("place", [(0, 0), (3, 2)])
+@pytest.mark.parametrize("name", ["affinity", "balance", "frobenius"])
+def test_nan_and_inf_give_no_number(name, place, bad):
+    coefficients = {**dict.fromkeys(EVERY_TERM, 0), name: 1.0}
+    Z = oracle.logits(4, 3)
+    Z[place] = bad
+    loss = value(GraphActivityRegularizer(**coefficients), Z)
+    assert not math.isfinite(loss)
+
+
+@term
+def test_nan_gives_nan(term):
+    B = np.ones((4, 3), "float32")
+    B[1, 1] = math.nan
+    assert math.isnan(value(term, B))
+
+
+# Bad input
+
+
+@pytest.mark.parametrize(
+    "shape", [(), (3,), (4, 1), (4, 0), (2, 3, 4)], ids=str
+)
+@pytest.mark.parametrize(
+    "function", [affinity, balance, rectify, GraphActivityRegularizer()]
+)
+def test_anything_but_a_matrix_is_refused(function, shape):
+    with pytest.raises(ValueError, match="n of at least 2") as error:
+        function(np.ones(shape, "float32"))
+    assert f"Received: shape={shape}" in str(error.value)
+
+
+@term
+@pytest.mark.parametrize("make", [np.array, list])
+def test_term_of_unrectified_logits_is_refused(term, make):
+    with pytest.raises(ValueError, match=r"least entry=-3.*rectify"):
+        term(make([[1.0, -3.0], [2.0, 1.0]]))
+
+
+@pytest.mark.parametrize("name", ["affinity", "balance", "frobenius"])
+@pytest.mark.parametrize(
+    "bad",
+    [-1, -1e-9, math.inf, -math.inf, math.nan, True, "3", None, [1.0], 1j]
+    + [1e39, 10**400, np.float64("nan"), np.bool_(True)],
+    ids=repr,
+)
+def test_coefficient_is_refused(name, bad):
+    with pytest.raises(ValueError) as error:
+        GraphActivityRegularizer(**{name: bad})
+    assert str(error.value).startswith(f"{name} must be")
+    assert f"Received: {name}={bad!r}" in str(error.value)
+
+
+@pytest.mark.parametrize("good", [0, 2, 0.5, np.float32(0.5), np.int64(2)])
+def test_coefficient_is_accepted(good):
+    regularizer = GraphActivityRegularizer(affinity=good)
+    assert type(regularizer.affinity) is float
+    assert regularizer.affinity == good
+
+
+@pytest.mark.parametrize("bad", ["b", "N", None, 1])
+def test_frobenius_of_is_refused(bad):
+    with pytest.raises(ValueError, match="frobenius_of must be one of B, Z"):
+        GraphActivityRegularizer(frobenius_of=bad)
+
+
+# Dtypes
+
+
+@pytest.mark.parametrize(
+    "dtype", ["float16", "bfloat16", "float64", "int32", "uint8"]
+)
+def test_computed_in_float32_whatever_the_input(dtype):
+    exact = np.round(oracle.logits(64, 10, scale=9))
+    if dtype == "uint8":
+        exact = np.abs(exact)
+    # NumPy has no bfloat16, JAX by default no float64.
+    cast = ops.cast if dtype == "bfloat16" else np.asarray
+    Z = cast(exact, dtype)
+    loss = GraphActivityRegularizer(frobenius=0.1)(Z)
+    assert keras.backend.standardize_dtype(loss.dtype) == "float32"
+    assert float(loss) == pytest.approx(
+        oracle.loss(exact, frobenius=0.1), rel=1e-5
+    )
+
+
+@pytest.mark.parametrize("policy", ["mixed_float16", "mixed_bfloat16"])
+def test_dtype_policy_plays_no_part(policy, dtype_policy):
+    Z = oracle.logits(64, 10)
+    expected = value(GraphActivityRegularizer(), Z)
+    dtype_policy(policy)
+    assert value(GraphActivityRegularizer(), Z) == expected
+
+
+@pytest.fixture
+def dtype_policy():
+    before = keras.config.dtype_policy()
+    yield keras.config.set_dtype_policy
+    keras.config.set_dtype_policy(before)
+
+
+# A coefficient of 0
+
+
+@pytest.mark.parametrize("name", ["affinity", "balance"])
+def test_term_with_coefficient_0_is_not_computed(name, monkeypatch):
+    def poison(B):
+        raise AssertionError(f"{name} was computed")
+
+    Z = oracle.logits(7, 3)
+    regularizer = GraphActivityRegularizer(**{name: 0})
+    monkeypatch.setattr(regularizers, name, poison)
+    assert value(regularizer, Z) == pytest.approx(
+        oracle.loss(Z, **{name: 0}), rel=1e-5
+    )
+    with pytest.raises(AssertionError, match="was computed"):
+        GraphActivityRegularizer()(Z)
+
+
+def test_frobenius_with_coefficient_0_is_not_computed():
+    # 0 times this overflow would be NaN.
+    Z = oracle.logits(7, 3, scale=1e25)
+    assert "frobenius" not in GraphActivityRegularizer(frobenius=0).terms(Z)
+    assert math.isfinite(value(GraphActivityRegularizer(frobenius=0), Z))
+    assert not math.isfinite(value(GraphActivityRegularizer(), Z))
+
+
+def test_all_coefficients_0_give_0():
+    regularizer = GraphActivityRegularizer(0, 0, 0)
+    assert value(regularizer, oracle.logits(7, 3)) == 0
+
+
+# Gradient
+
+
+@pytest.mark.parametrize("frobenius_of", ["B", "Z"])
+@pytest.mark.parametrize("shape", [(1, 2), (6, 4), (3, 12)])
+@pytest.mark.parametrize(
+    "only", ["affinity", "balance", "frobenius", "all of them"]
+)
+def test_gradient_is_that_of_the_paper(only, shape, frobenius_of):
+    options = {
+        k: c if only in (k, "all of them") else 0.0
+        for k, c in EVERY_TERM.items()
+    }
+    options["frobenius_of"] = frobenius_of
+    Z = oracle.logits(*shape)
+    expected = oracle.differences(lambda z: oracle.loss(z, **options), Z)
+    received = oracle.gradient(GraphActivityRegularizer(**options), Z)
+    np.testing.assert_allclose(
+        received, expected, rtol=1e-4, atol=1e-6 * (1 + np.abs(expected).max())
+    )
+
+
+# Cost
+
+
+def sizes_of_tensors(function, x):
+    """The number of entries of every tensor in the traced function."""
+    if BACKEND == "jax":
+        import jax
+
+        return list(sizes_in_jaxpr(jax.make_jaxpr(function)(x).jaxpr))
+    import tensorflow as tf
+
+    graph = tf.function(function).get_concrete_function(x).graph
+    inner = graph._functions.values() if hasattr(graph, "_functions") else ()
+    graphs = [graph, *(f.graph for f in inner if hasattr(f, "graph"))]
+    return [
+        tensor.shape.num_elements()
+        for g in graphs
+        for operation in g.get_operations()
+        for tensor in operation.outputs
+    ]
+
+
+def sizes_in_jaxpr(jaxpr):
+    for equation in jaxpr.eqns:
+        for variable in equation.outvars:
+            yield variable.aval.size
+        for parameter in equation.params.values():
+            inner = getattr(parameter, "jaxpr", parameter)
+            if hasattr(inner, "eqns"):
+                yield from sizes_in_jaxpr(inner)
+
+
+def loss_and_gradient(x):
+    regularizer = GraphActivityRegularizer(**EVERY_TERM)
+    if BACKEND == "jax":
+        import jax
+
+        return jax.value_and_grad(regularizer)(x)
+    import tensorflow as tf
+
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = regularizer(x)
+    return y, tape.gradient(y, x)
+
+
+@pytest.mark.parametrize("m, n", [(64, 32), (64, 8), (8, 64)])
+def test_nothing_is_larger_than_the_logits(m, n):
+    Z = ops.convert_to_tensor(oracle.logits(m, n))
+    sizes = sizes_of_tensors(loss_and_gradient, Z)
+    assert m * n in sizes
+    assert None not in sizes
+    assert max(sizes) <= m * n
+
+
+def test_larger_tensors_would_be_seen():
+    Z = ops.convert_to_tensor(oracle.logits(64, 8))
+    sizes = sizes_of_tensors(lambda x: ops.sum(x @ ops.transpose(x)), Z)
+    assert max(sizes) == 64 * 64
+
+
+# What Keras does with it
+
+
+def test_config_round_trip():
+    regularizer = GraphActivityRegularizer(1.0, 2.0, 0.5, "Z")
+    config = json.loads(
+        json.dumps(keras.regularizers.serialize(regularizer))
+    )
+    again = keras.regularizers.deserialize(config)
+    assert type(again) is GraphActivityRegularizer
+    assert again.get_config() == regularizer.get_config()
+    assert again.get_config() == {
+        "affinity": 1.0, "balance": 2.0, "frobenius": 0.5, "frobenius_of": "Z",
+    }  # fmt: skip
+
+
+def test_whether_keras_divides_is_known():
+    constant = keras.layers.Dense(2, activity_regularizer=lambda x: 1.0 + 0 * x[0, 0])
+    constant(np.ones((8, 2)))
+    measured = float(constant.losses[0])
+    assert measured == pytest.approx(
+        1 / 8 if keras_divides_by_batch_size() else 1
+    )
+
+
+def identity_dense(regularizer, **options):
+    return keras.layers.Dense(
+        3,
+        kernel_initializer="identity",
+        activity_regularizer=regularizer,
+        **options,
+    )
+
+
+@pytest.mark.parametrize("m", [1, 7, 128])
+def test_activity_regularizer_is_not_divided(m):
+    Z = oracle.logits(m, 3)
+    layer = identity_dense(GraphActivityRegularizer(**EVERY_TERM))
+    layer(Z)
+    assert float(layer.losses[0]) == pytest.approx(
+        oracle.loss(Z, **EVERY_TERM), rel=1e-5
+    )
+
+
+class Stronger(GraphActivityRegularizer):
+    def __call__(self, x):
+        return 2 * super().__call__(x)
+
+
+class Both(keras.regularizers.Regularizer):
+    def __init__(self):
+        self.first = GraphActivityRegularizer(**EVERY_TERM)
+
+    def __call__(self, x):
+        return self.first(x) + self.first(x)
+
+    def method(self, x):
+        return self(x)
+
+
+WRAPPED = {
+    "subclass": Stronger(**EVERY_TERM),
+    "regularizer that calls it twice": Both(),
+    "function": lambda x: 2 * GraphActivityRegularizer(**EVERY_TERM)(x),
+    "method": Both().method,
+}
+
+
+@pytest.mark.parametrize("wrapped", WRAPPED.values(), ids=WRAPPED)
+def test_activity_regularizer_that_calls_it_is_not_divided(wrapped):
+    Z = oracle.logits(8, 3)
+    layer = identity_dense(wrapped)
+    layer(Z)
+    assert float(layer.losses[0]) == pytest.approx(
+        2 * oracle.loss(Z, **EVERY_TERM), rel=1e-5
+    )
+
+
+class Direct(keras.layers.Layer):
+    """Calls a regularizer in `call`, where Keras divides nothing."""
+
+    def __init__(self, regularizer, **kwargs):
+        super().__init__(**kwargs)
+        self.regularizer = regularizer
+
+    def call(self, x):
+        self.add_loss(self.regularizer(x))
+        return x
+
+
+@pytest.mark.parametrize("elsewhere", [True, False])
+def test_direct_call_inside_a_layer_is_not_scaled(elsewhere):
+    Z = oracle.logits(8, 3)
+    regularizer = GraphActivityRegularizer(**EVERY_TERM)
+    # Even where the layer holds the same object as activity regularizer.
+    held = regularizer if elsewhere else None
+    layer = Direct(regularizer, activity_regularizer=held)
+    layer(Z)
+    expected = oracle.loss(Z, **EVERY_TERM)
+    assert [float(loss) for loss in layer.losses] == pytest.approx(
+        [expected, expected] if elsewhere else [expected], rel=1e-5
+    )
+
+
+def test_one_object_shared_by_two_layers():
+    Z = oracle.logits(8, 3)
+    regularizer = GraphActivityRegularizer(**EVERY_TERM)
+    for _ in range(2):
+        layer = identity_dense(regularizer)
+        layer(Z)
+        assert float(layer.losses[0]) == pytest.approx(
+            oracle.loss(Z, **EVERY_TERM), rel=1e-5
+        )
+
+
+def test_layer_with_a_call_of_its_own():
+    class Outer(keras.layers.Dense):
+        def __call__(self, *args, **kwargs):
+            return super().__call__(*args, **kwargs)
+
+    Z = oracle.logits(8, 3)
+    layer = Outer(
+        3,
+        kernel_initializer="identity",
+        activity_regularizer=GraphActivityRegularizer(),
+    )
+    layer(Z)
+    assert float(layer.losses[0]) == pytest.approx(oracle.loss(Z), rel=1e-5)
+
+
+@pytest.mark.skipif(BACKEND != "tensorflow", reason="a loop of TensorFlow")
+@pytest.mark.parametrize("jit_compile", [False, True])
+def test_own_training_loop_in_a_tf_function(jit_compile):
+    import tensorflow as tf
+
+    Z = oracle.logits(8, 3)
+    model = keras.Sequential(
+        [keras.Input((3,)), identity_dense(GraphActivityRegularizer())]
+    )
+
+    @tf.function(jit_compile=jit_compile)
+    def step(x):
+        model(x, training=True)
+        return tf.add_n(model.losses)
+
+    assert float(step(Z)) == pytest.approx(oracle.loss(Z), rel=1e-5)
+
+
+# Several devices
+
+
+def in_fresh_process(program, **environment):
+    """What the program prints as JSON, run with TF_CPP_MIN_LOG_LEVEL etc."""
+    import os
+
+    result = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+    )
+    assert result.returncode == 0, result.stderr[-3000:]
+    return json.loads(result.stdout.splitlines()[-1])
+
+
+@pytest.mark.skipif(BACKEND != "tensorflow", reason="tf.distribute")
+def test_replicas_of_tf_distribute_are_refused():
+    errors = in_fresh_process(
+        """
+        import json
+        import keras
+        import numpy as np
+        import tensorflow as tf
+        from gar_keras import GraphActivityRegularization
+        from gar_keras import GraphActivityRegularizer
+
+        cpu = tf.config.list_physical_devices("CPU")[0]
+        tf.config.set_logical_device_configuration(
+            cpu, [tf.config.LogicalDeviceConfiguration()] * 2
+        )
+
+        def error(strategy, layers):
+            with strategy.scope():
+                model = keras.Sequential([keras.Input((3,)), *layers()])
+                model.compile("sgd", loss=None)
+            try:
+                model.fit(np.ones((8, 3)), batch_size=8, verbose=0)
+            except Exception as error:
+                return type(error).__name__, str(error)
+
+        routes = [
+            lambda: [keras.layers.Dense(3), GraphActivityRegularization()],
+            lambda: [
+                keras.layers.Dense(
+                    3, activity_regularizer=GraphActivityRegularizer()
+                )
+            ],
+        ]
+        two = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+        one = tf.distribute.MirroredStrategy(["CPU:0"])
+        print(json.dumps([[error(s, r) for r in routes] for s in (two, one)]))
+        """
+    )
+    two, one = errors
+    assert one == [None, None]
+    for name, message in two:
+        assert name == "ValueError"
+        assert "2 replicas of MirroredStrategy" in message
+        assert "keras.distribution.DataParallel" in message
+
+
+@pytest.mark.skipif(BACKEND != "jax", reason="devices of JAX")
+def test_data_parallel_on_jax_has_the_loss_of_the_whole_batch():
+    program = """
+        import json
+        import jax
+        import keras
+        import numpy as np
+        import oracle
+        from gar_keras import GraphActivityRegularization
+        from gar_keras import GraphActivityRegularizer
+
+        devices = len(jax.devices())
+        keras.distribution.set_distribution(keras.distribution.DataParallel())
+        Z = oracle.logits(16, 3)
+        losses = []
+        for layers in (
+            [keras.layers.Dense(3, kernel_initializer="identity"),
+             GraphActivityRegularization()],
+            [keras.layers.Dense(3, kernel_initializer="identity",
+             activity_regularizer=GraphActivityRegularizer())],
+        ):
+            model = keras.Sequential([keras.Input((3,)), *layers])
+            model.compile(keras.optimizers.SGD(0.1), loss=None)
+            history = model.fit(Z, batch_size=16, epochs=2, verbose=0)
+            losses.append(history.history["loss"])
+        print(json.dumps([devices, losses, oracle.loss(Z)]))
+    """
+    from pathlib import Path
+
+    path = str(Path(oracle.__file__).parent)
+    four = in_fresh_process(
+        program,
+        XLA_FLAGS="--xla_force_host_platform_device_count=4",
+        PYTHONPATH=path,
+    )
+    one = in_fresh_process(program, PYTHONPATH=path)
+    assert (four[0], one[0]) == (4, 1)
+    np.testing.assert_allclose(four[1], one[1], rtol=1e-5)
+    np.testing.assert_allclose([l[0] for l in four[1]], four[2], rtol=1e-5)

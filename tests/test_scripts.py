@@ -1,0 +1,157 @@
+"""The scripts as a user runs them: in processes of their own."""
+
+from dataclasses import replace
+import os
+from pathlib import Path
+import subprocess
+import sys
+
+from made_records import write_record
+import pytest
+
+from gar_keras.experiments.settings import TABLE_1
+
+ROOT = Path(__file__).parents[1]
+MNIST_100 = replace(TABLE_1[100], epochs=3)
+
+# Tells on standard error whether keras was loaded.
+WATCH = """
+import runpy, sys
+sys.argv = sys.argv[1:]
+try:
+    runpy.run_path(sys.argv[0], run_name="__main__")
+finally:
+    heavy = {"keras", "tensorflow", "jax", "matplotlib"} & set(sys.modules)
+    print("loaded:", *sorted(heavy), file=sys.stderr)
+"""
+
+
+def run(script, *arguments, watch=False, **environment):
+    """Runs a script of the repository and returns what came of it."""
+    command = [*(["-c", WATCH] if watch else []), ROOT / "scripts" / script]
+    return subprocess.run(
+        [sys.executable, *map(str, [*command, *arguments])],
+        capture_output=True,
+        text=True,
+        env={**os.environ, **environment},
+    )
+
+
+TABLES = ["table1.py", "table2.py", "table3.py"]
+
+
+@pytest.mark.parametrize("script", [*TABLES, "report.py"])
+def test_help_needs_no_keras(script):
+    done = run(script, "--help", watch=True)
+    assert done.returncode == 0
+    assert "--results" in done.stdout
+    assert done.stderr == "loaded:\n"
+
+
+@pytest.mark.parametrize("script", [*TABLES, "report.py"])
+def test_a_wrong_option_is_told_before_keras_is_loaded(script):
+    done = run(script, "--foo", watch=True)
+    assert done.returncode == 2
+    error, loaded = done.stderr.splitlines()
+    assert error.startswith("error: unknown option --foo. Allowed: --")
+    assert loaded == "loaded:"
+    assert done.stdout == ""
+
+
+def test_a_run_out_of_time_ends_with_124_and_can_go_on(tmp_path):
+    done = run(
+        "table1.py",
+        *["--labels", "100", "--seeds", "0", "--epochs", "1"],
+        *["--pretrain-epochs", "1", "--time-limit", "0.001"],
+        *["--results", tmp_path],
+    )
+    assert done.returncode == 124, done.stderr
+    assert done.stdout == (
+        "Time limit of 0.001 s reached in mnist-100 seed 0. The same command "
+        "goes on from the last finished epoch.\n"
+    )
+    assert "Traceback" not in done.stderr
+    (folder,) = tmp_path.iterdir()
+    assert folder.name == ".checkpoints"
+    assert [path.suffix for path in folder.iterdir()] == [".lock"]
+
+
+def test_a_folder_that_cannot_be_made_is_told_in_one_line():
+    done = run(
+        "table1.py", "--labels", "100", "--results", "/proc/none/results"
+    )
+    assert done.returncode == 2
+    (error,) = (x for x in done.stderr.splitlines() if "error:" in x)
+    assert error.startswith("error: No such file or directory. Received: /proc")
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+
+
+@pytest.fixture
+def results(tmp_path):
+    for seed in (0, 1, 2):
+        write_record(tmp_path, MNIST_100, seed)
+    return tmp_path
+
+
+def test_finished_runs_end_with_the_table(results):
+    # Without --precision auto, which is another run on other hardware.
+    done = run(
+        "table1.py",
+        *["--labels", "100", "--seeds", "0-2", "--epochs", "3"],
+        *["--precision", "float32", "--results", results],
+        KERAS_BACKEND="tensorflow",
+    )
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith("mnist-100 seed 0 is finished: ")
+    assert "Table 1: test error on MNIST, in percent" in done.stdout
+    assert "1.56 ± 0.09" in done.stdout and "(n = 3)" in done.stdout
+    assert lines[-1] == f"Written: {results / 'table1.png'}"
+    assert not {"\r", "\x1b"} & set(done.stdout)
+
+
+def test_the_report_makes_tables_curves_and_the_readme(results):
+    readme = results / "README.md"
+    readme.write_text("<!-- table1 -->\n<!-- end table1 -->\n")
+    done = run("report.py", "--results", results, "--readme", readme)
+    assert done.returncode == 0, done.stderr
+    assert "2.00 ± 0.00" in done.stdout and "(n = 3)" in done.stdout
+    text = (results / "table1.md").read_text(encoding="utf-8")
+    assert readme.read_text(encoding="utf-8") == (
+        f"<!-- table1 -->\n{text}<!-- end table1 -->\n"
+    )
+    assert (results / "table1.png").read_bytes().startswith(b"\x89PNG")
+    assert not (results / "table2.md").exists()
+
+
+def test_a_report_needs_records(tmp_path):
+    done = run("report.py", "--results", tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"error: no run records in {tmp_path}. A fi")
+
+
+def test_a_report_refuses_what_is_no_record(results):
+    path = results / MNIST_100.file_name(7)
+    path.write_text("{")
+    done = run("report.py", "--results", results)
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(f"error: {path} is not readable JSON")
+
+
+def test_a_report_names_the_missing_readme(results):
+    missing = results / "none.md"
+    done = run("report.py", "--results", results, "--readme", missing)
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert str(missing) in line
+
+
+def test_a_report_names_the_tables_there_are(tmp_path):
+    done = run("report.py", "--tables", "table9")
+    assert done.returncode == 2
+    assert done.stderr == (
+        "error: --tables takes table1, table2, table3, svhn_grey. Received: "
+        "'table9'\n"
+    )

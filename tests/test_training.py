@@ -1,0 +1,647 @@
+"""Algorithm 1 on tiny data, against steps worked out in NumPy."""
+
+import json
+import os
+from pathlib import Path
+import subprocess
+import sys
+
+import keras
+from keras import layers
+from keras import ops
+import numpy as np
+import oracle
+import pytest
+
+from gar_keras import GraphActivityRegularization
+from gar_keras import GraphActivityRegularizer
+from gar_keras import attach
+from gar_keras import error_rate
+from gar_keras import pretrain
+from gar_keras import regularize
+from gar_keras import sgd
+from gar_keras.batches import BatchPlan
+
+CLASSES = 3
+BATCHES = dict(labeled_per_batch=2, unlabeled_per_batch=10)
+QUIET = dict(verbose=0)
+
+
+def blobs(m, seed=0):
+    """Images of two pixels around three corners, and their labels."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(m) % CLASSES
+    corners = np.array([[0.0, 4.0], [4.0, 0.0], [-3.0, -3.0]])
+    x = corners[y] + rng.normal(size=(m, 2))
+    return x.astype("float32"), y
+
+
+X_L, Y_L = blobs(6)
+X_U, Y_U = blobs(45, seed=1)
+X_V, Y_V = blobs(20, seed=2)
+
+
+def network(dropout=0.0, seed=0):
+    keras.utils.set_random_seed(seed)
+    return keras.Sequential(
+        [
+            keras.Input((2,)),
+            layers.Dense(8, activation="relu"),
+            layers.Dropout(dropout),
+            layers.Dense(CLASSES, name="logits"),
+        ]
+    )
+
+
+def linear(seed=0):
+    keras.utils.set_random_seed(seed)
+    return keras.Sequential([keras.Input((2,)), layers.Dense(CLASSES)])
+
+
+def both_stages(model, seed=0, **options):
+    """Trains through both stages; the histories and the final weights."""
+    first = pretrain(
+        model, X_L, Y_L, epochs=4, batch_size=4, report_every=2, seed=seed,
+        validation_data=(X_V, Y_V), **QUIET,
+    )  # fmt: skip
+    second = regularize(
+        model, X_L, X_U, epochs=3, seed=seed, validation_data=(X_V, Y_V),
+        **BATCHES, **QUIET, **options,
+    )  # fmt: skip
+    weights = [w.tolist() for w in model.get_weights()]
+    return [first.history, second.history, weights]
+
+
+# One step by hand
+
+
+def nesterov_step(W, gradient):
+    """The first step of the paper's optimizer: momentum starts at 0."""
+    return W - (1 + 0.95) * 0.01 * gradient
+
+
+def log_loss(W, x, y):
+    Z = x @ W
+    return np.mean(np.log(np.exp(Z).sum(axis=1)) - Z[np.arange(len(y)), y])
+
+
+def test_first_step_of_stage_1():
+    model = linear()
+    W = model.get_weights()[0].astype("float64")
+    history = pretrain(model, X_L, Y_L, epochs=1, **QUIET).history
+    assert history["loss"] == pytest.approx([log_loss(W, X_L, Y_L)], rel=1e-5)
+    gradient = oracle.differences(lambda W: log_loss(W, X_L, Y_L), W)
+    np.testing.assert_allclose(
+        model.get_weights()[0], nesterov_step(W, gradient), rtol=1e-4, atol=1e-6
+    )
+
+
+def test_first_step_of_stage_2():
+    model = linear()
+    W = model.get_weights()[0].astype("float64")
+    history = regularize(
+        model, X_L, X_U, epochs=1, labeled_per_batch=4, unlabeled_per_batch=45,
+        seed=5, **QUIET,
+    ).history  # fmt: skip
+    # One batch: all of X_U and the four guides that the plan draws.
+    _, guides = BatchPlan(45, 45, 6, 4, seed=5).epoch(1)
+    x = np.concatenate([X_U, X_L[guides[0]]])
+    assert history["loss"] == pytest.approx([oracle.loss(x @ W)], rel=1e-5)
+    gradient = oracle.differences(lambda W: oracle.loss(x @ W), W)
+    np.testing.assert_allclose(
+        model.get_weights()[0], nesterov_step(W, gradient), rtol=1e-4, atol=1e-6
+    )
+
+
+def test_terms_of_stage_2_are_means_over_the_plans_batches():
+    model = linear()
+    W = model.get_weights()[0].astype("float64")
+    history = regularize(
+        model, X_L, X_U, epochs=2, seed=7, optimizer=keras.optimizers.SGD(0.0),
+        **BATCHES, **QUIET,
+    ).history  # fmt: skip
+    plan = BatchPlan(45, 10, 6, 2, seed=7)
+    for epoch in (1, 2):
+        order, guides = plan.epoch(epoch)
+        batches = [
+            np.concatenate([X_U[order[10 * i : 10 * i + 10]], X_L[guides[i]]])
+            for i in range(plan.steps)
+        ]
+        B = [np.maximum(x @ W, 0) for x in batches]
+        for name in ("affinity", "balance"):
+            expected = np.mean([getattr(oracle, name)(b) for b in B])
+            received = history[name][epoch - 1]
+            assert received == pytest.approx(expected, rel=1e-5)
+
+
+def test_layer_of_ones_own():
+    model = linear()
+    W = model.get_weights()[0].astype("float64")
+    coefficients = dict(affinity=0.5, balance=2.0, frobenius=0.1)
+    history = regularize(
+        model, X_L, X_U, layer=GraphActivityRegularization(**coefficients),
+        epochs=1, labeled_per_batch=6, unlabeled_per_batch=45, **QUIET,
+    ).history  # fmt: skip
+    x = np.concatenate([X_U, X_L])
+    assert history["loss"] == pytest.approx(
+        [oracle.loss(x @ W, **coefficients)], rel=1e-5
+    )
+
+
+def test_optimizer_of_the_paper():
+    optimizer = sgd()
+    rate = optimizer._learning_rate
+    assert (optimizer.momentum, optimizer.nesterov) == (0.95, True)
+    received = [float(rate(step)) for step in (0, 1, 10**6)]
+    assert received == pytest.approx([0.01, 0.01 / (1 + 1e-6), 0.005])
+
+
+def test_optimizer_of_other_settings():
+    optimizer = sgd(learning_rate=0.5, momentum=0.1, decay=0.25)
+    assert float(optimizer._learning_rate(4)) == pytest.approx(0.25)
+    assert optimizer.momentum == 0.1
+
+
+# What comes of it
+
+
+def test_both_stages_learn():
+    model = network(dropout=0.2)
+    pretrain(model, X_L, Y_L, epochs=100, **QUIET)
+    baseline = error_rate(model, X_V, Y_V)
+    assert error_rate(model, X_L, Y_L) == 0
+    history = regularize(model, X_L, X_U, epochs=20, **BATCHES, **QUIET).history
+    assert history["affinity"][-1] < 0.5 * history["affinity"][0]
+    assert error_rate(model, X_V, Y_V) <= baseline
+
+
+def test_history_of_stage_1():
+    history = pretrain(
+        network(), X_L, Y_L, epochs=12, report_every=5,
+        validation_data=(X_V, Y_V), **QUIET,
+    )  # fmt: skip
+    # 4 is the largest divisor of 12 up to 5: 3 reports.
+    assert set(history.history) == {"loss", "val_error"}
+    assert len(history.history["loss"]) == 3
+
+
+def test_history_of_stage_2():
+    history = regularize(
+        network(), X_L, X_U, epochs=2, validation_data=(X_V, Y_V),
+        **BATCHES, **QUIET,
+    )  # fmt: skip
+    assert set(history.history) == {
+        "affinity", "balance", "loss", "regularization", "val_error",
+    }  # fmt: skip
+    assert {len(values) for values in history.history.values()} == {2}
+
+
+def test_no_validation_error_without_validation_images():
+    history = pretrain(network(), X_L, Y_L, epochs=1, **QUIET)
+    assert set(history.history) == {"loss"}
+    history = regularize(network(), X_L, X_U, epochs=1, **BATCHES, **QUIET)
+    assert "val_error" not in history.history
+
+
+def test_last_validation_error_is_that_of_the_model():
+    model = network()
+    history = regularize(
+        model, X_L, X_U, epochs=4, validation_data=(X_V, Y_V), keep_best=False,
+        **BATCHES, **QUIET,
+    ).history  # fmt: skip
+    assert history["val_error"][-1] == error_rate(model, X_V, Y_V)
+
+
+class Weights(keras.callbacks.Callback):
+    """Notes the weights after each epoch."""
+
+    def __init__(self):
+        super().__init__()
+        self.epochs = []
+
+    def on_epoch_end(self, epoch, logs=None):
+        self.epochs.append(self.model.get_weights())
+
+
+@pytest.mark.parametrize("keep_best", [True, False])
+def test_weights_of_the_best_epoch_are_kept(keep_best):
+    # Trained to the optimum of U from random weights, it gets worse and better.
+    model = network(seed=3)
+    weights = Weights()
+    history = regularize(
+        model, X_L, X_U, epochs=6, validation_data=(X_V, Y_V),
+        optimizer=sgd(0.3), keep_best=keep_best, callbacks=[weights],
+        **BATCHES, **QUIET,
+    ).history  # fmt: skip
+    errors = history["val_error"]
+    kept = errors.index(min(errors)) if keep_best else 5
+    assert errors.index(min(errors)) != 5
+    for mine, its in zip(model.get_weights(), weights.epochs[kept]):
+        np.testing.assert_array_equal(mine, its)
+
+
+def test_dropout_is_left_out_of_stage_2():
+    with_dropout, without = network(dropout=0.5), network()
+    losses = [
+        regularize(m, X_L, X_U, epochs=2, **BATCHES, **QUIET).history["loss"]
+        for m in (with_dropout, without)
+    ]
+    assert losses[0] == losses[1]
+
+
+def test_dropout_plays_its_part_in_stage_1():
+    losses = [
+        pretrain(network(d), X_L, Y_L, epochs=1, **QUIET).history["loss"]
+        for d in (0.5, 0.0)
+    ]
+    assert losses[0] != losses[1]
+
+
+def test_labels_play_no_part_in_stage_2():
+    weights = []
+    for labels in (Y_V, (Y_V + 1) % CLASSES):
+        model = network()
+        regularize(
+            model, X_L, X_U, epochs=2, validation_data=(X_V, labels),
+            keep_best=False, **BATCHES, **QUIET,
+        )  # fmt: skip
+        weights.append(model.get_weights())
+    for mine, its in zip(*weights, strict=True):
+        np.testing.assert_array_equal(mine, its)
+
+
+def test_part_of_the_images_in_an_epoch():
+    seen = []
+
+    class Steps(keras.callbacks.Callback):
+        def on_epoch_begin(self, epoch, logs=None):
+            seen.append(self.params["steps"])
+
+    regularize(
+        network(), X_L, X_U, epochs=2, images_per_epoch=21, callbacks=[Steps()],
+        **BATCHES, **QUIET,
+    )  # fmt: skip
+    assert seen == [3, 3]
+
+
+# Kinds of models and images
+
+
+def test_stage_1_leaves_the_loss_of_gar_out():
+    plain = network()
+    model = attach(network())
+    expected = pretrain(plain, X_L, Y_L, epochs=2, **QUIET).history
+    received = pretrain(model, X_L, Y_L, epochs=2, **QUIET).history
+    assert received == expected
+
+
+def test_both_routes_train_alike():
+    def with_regularizer():
+        model = linear()
+        model.layers[-1].activity_regularizer = GraphActivityRegularizer()
+        return model
+
+    weights = []
+    for model in (linear(), with_regularizer()):
+        regularize(model, X_L, X_U, epochs=3, **BATCHES, **QUIET)
+        weights.append(model.get_weights())
+    for mine, its in zip(*weights, strict=True):
+        np.testing.assert_allclose(mine, its, rtol=1e-5)
+
+
+def test_classifier_with_softmax_by_the_name_of_its_logits():
+    inner = network(dropout=0.5)
+    model = keras.Model(inner.inputs[0], layers.Softmax()(inner.outputs[0]))
+    model.compile("sgd", "sparse_categorical_crossentropy")
+    expected = regularize(network(), X_L, X_U, epochs=2, **BATCHES, **QUIET)
+    received = regularize(
+        model, X_L, X_U, logits="logits", epochs=2, **BATCHES, **QUIET
+    )
+    assert received.history == expected.history
+
+
+class Subclassed(keras.Model):
+    def __init__(self):
+        super().__init__()
+        self.hidden = layers.Dense(8, activation="relu")
+        self.logits = layers.Dense(CLASSES)
+
+    def call(self, x):
+        return self.logits(self.hidden(x))
+
+
+def test_subclassed_model():
+    keras.utils.set_random_seed(0)
+    model = Subclassed()
+    pretrain(model, X_L, Y_L, epochs=100, **QUIET)
+    assert error_rate(model, X_L, Y_L) == 0
+    history = regularize(model, X_L, X_U, epochs=20, **BATCHES, **QUIET).history
+    assert history["affinity"][-1] < 0.5 * history["affinity"][0]
+
+
+def test_model_compiled_with_what_keras_cannot_save():
+    model = network(dropout=0.5)
+    model.compile("sgd", lambda y, z: ops.mean(z))
+    regularize(model, X_L, X_U, epochs=1, **BATCHES, **QUIET)
+
+
+class Source:
+    """X_U, computed when it is asked for."""
+
+    shape, dtype = X_U.shape, X_U.dtype
+
+    def __len__(self):
+        return len(X_U)
+
+    def take(self, indices):
+        return X_U[indices]
+
+
+def test_image_source_trains_like_the_array():
+    histories = [
+        regularize(network(), X_L, x, epochs=2, **BATCHES, **QUIET).history
+        for x in (X_U, Source())
+    ]
+    assert histories[0] == histories[1]
+
+
+def test_stage_1_on_an_image_source():
+    histories = [
+        pretrain(network(), x, Y_U, epochs=2, batch_size=9, **QUIET).history
+        for x in (X_U, Source())
+    ]
+    assert histories[0] == histories[1]
+
+
+def pixels(dtype):
+    rng = np.random.default_rng(0)
+    return rng.integers(0, 256, (12, 2), "uint8").astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int64", "float32", "float64"])
+def test_dtype_of_the_images_is_no_matter(dtype):
+    def model():
+        keras.utils.set_random_seed(0)
+        return keras.Sequential(
+            [keras.Input((2,)), layers.Rescaling(1 / 255), layers.Dense(3)]
+        )
+
+    y = np.arange(12) % 3
+    received, expected = (
+        [
+            pretrain(model(), pixels(d), y, epochs=2, **QUIET).history,
+            regularize(
+                model(), pixels(d)[:3], pixels(d), epochs=2, **BATCHES, **QUIET
+            ).history,
+        ]
+        for d in (dtype, "float32")
+    )
+    assert received == expected
+
+
+# The same numbers again
+
+
+def test_same_seed_same_numbers():
+    first = both_stages(network(dropout=0.5))
+    assert both_stages(network(dropout=0.5)) == first
+
+
+@pytest.mark.parametrize("other", [dict(seed=1), dict(model_seed=1)])
+def test_other_seed_other_numbers(other):
+    first = both_stages(network(dropout=0.5))
+    model = network(dropout=0.5, seed=other.pop("model_seed", 0))
+    assert both_stages(model, **other) != first
+
+
+def test_same_numbers_in_a_fresh_process():
+    program = (
+        "import json, test_training as t;"
+        "print(json.dumps(t.both_stages(t.network(dropout=0.5))))"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
+    result = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True,
+        env={**environment, "KERAS_BACKEND": keras.backend.backend()},
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr[-3000:]
+    received = json.loads(result.stdout.splitlines()[-1])
+    assert received == both_stages(network(dropout=0.5))
+
+
+def stage_1(model, optimizer, epochs, initial_epoch=0):
+    return pretrain(
+        model, X_L, Y_L, epochs=epochs, initial_epoch=initial_epoch,
+        batch_size=4, report_every=2, optimizer=optimizer, **QUIET,
+    ).history["loss"]  # fmt: skip
+
+
+def stage_2(model, optimizer, epochs, initial_epoch=0):
+    return regularize(
+        model, X_L, X_U, epochs=epochs, initial_epoch=initial_epoch,
+        optimizer=optimizer, **BATCHES, **QUIET,
+    ).history["loss"]  # fmt: skip
+
+
+@pytest.mark.parametrize("stage", [stage_1, stage_2])
+def test_training_goes_on_where_it_ended(stage):
+    whole = network()
+    expected = stage(whole, sgd(), 4)
+    model, optimizer = network(), sgd()
+    # Stage 1 makes its reports every two passes, also of four.
+    halves = stage(model, optimizer, 2) + stage(model, optimizer, 4, 2)
+    assert halves == expected
+    for mine, its in zip(model.get_weights(), whole.get_weights()):
+        np.testing.assert_array_equal(mine, its)
+
+
+# Numbers out of bounds
+
+
+def with_weight(value):
+    model = network()
+    weights = model.get_weights()
+    weights[0][0, 0] = value
+    model.set_weights(weights)
+    return model
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_nan_weights_stop_stage_1(bad):
+    with pytest.raises(FloatingPointError, match="the supervised loss"):
+        pretrain(with_weight(bad), X_L, Y_L, epochs=1, **QUIET)
+
+
+def test_nan_weights_stop_stage_2():
+    with pytest.raises(FloatingPointError, match="affinity and balance"):
+        regularize(
+            with_weight(np.nan), X_L, X_U, epochs=1, **BATCHES, **QUIET
+        )
+
+
+def test_too_large_weights_stop_stage_2():
+    model = linear()
+    model.set_weights([np.full((2, 3), 1e25, "float32"), np.zeros(3)])
+    with pytest.raises(FloatingPointError, match="the Frobenius term"):
+        regularize(model, X_L, X_U, epochs=1, **BATCHES, **QUIET)
+
+
+def test_nan_weights_stop_a_layer_of_ones_own_name():
+    layer = GraphActivityRegularization(name="digits")
+    with pytest.raises(FloatingPointError, match="digits_affinity and digits"):
+        regularize(
+            with_weight(np.nan), X_L, X_U, layer=layer, epochs=1,
+            **BATCHES, **QUIET,
+        )  # fmt: skip
+
+
+# Bad input
+
+
+def with_bad(x, value):
+    x = x.copy()
+    x[1, 1] = value
+    return x
+
+
+STAGE_1 = dict(model=None, x_labeled=X_L, y_labeled=Y_L, epochs=1)
+BAD_STAGE_1 = {
+    "nan image": (dict(x_labeled=with_bad(X_L, np.nan)), "1 of its values"),
+    "inf image": (dict(x_labeled=with_bad(X_L, np.inf)), "1 of its values"),
+    "list": (dict(x_labeled=X_L.tolist()), "must be a NumPy array"),
+    "tensor": (dict(x_labeled=ops.ones((6, 2))), "must be a NumPy array"),
+    "empty": (dict(x_labeled=X_L[:0], y_labeled=[]), "at least one example"),
+    "flat": (dict(x_labeled=X_L[:, 0]), r"\(m, ...\). Received: shape=\(6,"),
+    "text": (dict(x_labeled=X_L.astype(str)), "real numbers"),
+    "complex": (dict(x_labeled=X_L * 1j), "real numbers"),
+    "objects": (dict(x_labeled=X_L.astype(object)), "real numbers"),
+    "one-hot": (dict(y_labeled=np.eye(3, dtype=int)[Y_L]), "argmax"),
+    "float labels": (dict(y_labeled=Y_L / 1.0), "integer class indices"),
+    "bool labels": (dict(y_labeled=Y_L > 0), "integer class indices"),
+    "too few labels": (dict(y_labeled=Y_L[:5]), "each of the 6 images"),
+    "negative label": (dict(y_labeled=Y_L - 1), "least label=-1"),
+    "label too large": (
+        dict(y_labeled=Y_L + 1), "from 0 to 2, for the 3 outputs.*label=3",
+    ),
+    "no epochs": (dict(epochs=0), "epochs=0"),
+    "half an epoch": (dict(epochs=0.5), "epochs=0.5"),
+    "no batch": (dict(batch_size=0), "batch=0"),
+    "report": (dict(report_every=0), "report_every=0"),
+    "begins late": (dict(epochs=2, initial_epoch=3), "initial_epoch=3"),
+    "begins early": (dict(initial_epoch=-1), "initial_epoch=-1"),
+    "begins in between": (
+        dict(epochs=4, initial_epoch=2), "multiple of the 4 passes",
+    ),
+    "seed": (dict(seed=-1), "seed=-1"),
+    "no pair": (dict(validation_data=X_V), r"pair \(x, y\)"),
+    "three": (dict(validation_data=(X_V, Y_V, Y_V)), r"pair \(x, y\)"),
+    "validation list": (dict(validation_data=(X_V.tolist(), Y_V)), "NumPy"),
+    "validation source": (
+        dict(validation_data=(Source(), Y_U)), "x.take",
+    ),
+    "validation shape": (
+        dict(validation_data=(X_V[:, :1], Y_V)), "same shape and dtype",
+    ),
+    "validation dtype": (
+        dict(validation_data=(X_V.astype("uint8"), Y_V)),
+        "same shape and dtype",
+    ),
+    "validation labels": (
+        dict(validation_data=(X_V, Y_V[:-1])), "each of the 20 images",
+    ),
+    "validation label too large": (
+        dict(validation_data=(X_V, Y_V + 1)), "label=3",
+    ),
+    "validation nan": (
+        dict(validation_data=(with_bad(X_V, np.nan), Y_V)), "1 of its values",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "change, message", BAD_STAGE_1.values(), ids=BAD_STAGE_1
+)
+def test_bad_input_of_stage_1_is_refused(change, message):
+    arguments = {**STAGE_1, "model": network(), **change}
+    before = arguments["model"].get_weights()
+    with pytest.raises(ValueError, match=message):
+        pretrain(**arguments, **QUIET)
+    for mine, its in zip(arguments["model"].get_weights(), before):
+        np.testing.assert_array_equal(mine, its)
+
+
+STAGE_2 = dict(x_labeled=X_L, x_unlabeled=X_U, epochs=1, **BATCHES)
+BAD_STAGE_2 = {
+    "nan image": (dict(x_unlabeled=with_bad(X_U, np.nan)), "1 of its values"),
+    "nan guide": (dict(x_labeled=with_bad(X_L, np.nan)), "1 of its values"),
+    "shape": (dict(x_unlabeled=X_U[:, :1]), "same shape and dtype"),
+    "dtype": (dict(x_unlabeled=X_U.astype("float64")), "same shape and dtype"),
+    "list": (dict(x_unlabeled=X_U.tolist()), "must be a NumPy array"),
+    "guides from a source": (dict(x_labeled=Source()), "x.take"),
+    "empty": (dict(x_unlabeled=X_U[:0]), "at least one example"),
+    "no guides": (dict(x_labeled=X_L[:0]), "at least one example"),
+    "too many guides": (dict(labeled_per_batch=7), "7 different labelled"),
+    "no batch": (dict(unlabeled_per_batch=0), "batch=0"),
+    "too many an epoch": (dict(images_per_epoch=46), "from 1 to 45"),
+    "no epochs": (dict(epochs=0), "epochs=0"),
+    "begins late": (dict(initial_epoch=2), "initial_epoch=2"),
+    "layer": (dict(layer=GraphActivityRegularizer()), "layer must be"),
+    "logits": (dict(logits="lgits"), "no layer of that name"),
+    "validation labels": (dict(validation_data=(X_V, Y_V + 1)), "label=3"),
+    "validation dtype": (
+        dict(validation_data=(X_V.astype("float64"), Y_V)),
+        "same shape and dtype",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "change, message", BAD_STAGE_2.values(), ids=BAD_STAGE_2
+)
+def test_bad_input_of_stage_2_is_refused(change, message):
+    model = network()
+    before = model.get_weights()
+    with pytest.raises(ValueError, match=message):
+        regularize(model, **{**STAGE_2, **change}, **QUIET)
+    for mine, its in zip(model.get_weights(), before):
+        np.testing.assert_array_equal(mine, its)
+
+
+def with_last(*stack):
+    return keras.Sequential([keras.Input((2,)), *stack])
+
+
+BAD_MODELS = {
+    "softmax": (
+        lambda: with_last(layers.Dense(3, activation="softmax")), "activation",
+    ),
+    "one output": (lambda: with_last(layers.Dense(1)), "n of at least 2"),
+    "no row": (
+        lambda: with_last(layers.Dense(4), layers.Reshape((2, 2))),
+        "n of at least 2",
+    ),
+    "no model": (lambda: layers.Dense(3), "must be a keras.Model"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("make, message", BAD_MODELS.values(), ids=BAD_MODELS)
+def test_model_without_logits_is_refused(make, message):
+    with pytest.raises(ValueError, match=message):
+        pretrain(make(), X_L, Y_L, epochs=1, **QUIET)
+    with pytest.raises(ValueError, match=message):
+        regularize(make(), **STAGE_2, **QUIET)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int64"])
+def test_images_that_keras_would_cut_off_are_refused(dtype):
+    def model():
+        source = keras.Input((2,), dtype="uint8")
+        x = layers.Rescaling(1 / 255)(source)
+        return keras.Model(source, layers.Dense(3)(x))
+
+    x, message = pixels(dtype), f"takes images of dtype uint8.*{dtype}"
+    with pytest.raises(ValueError, match=message):
+        pretrain(model(), x, np.arange(12) % 3, epochs=1, **QUIET)
+    with pytest.raises(ValueError, match=message):
+        regularize(model(), x, x, epochs=1, **BATCHES, **QUIET)
+    pretrain(model(), pixels("uint8"), np.arange(12) % 3, epochs=1, **QUIET)
