@@ -6,8 +6,10 @@ after stage 2, Figure 2 the embedding `B` on its way. Keras is not needed.
 """
 
 from dataclasses import dataclass
+import io
 from pathlib import Path
 import zipfile
+import zlib
 
 import numpy as np
 
@@ -16,7 +18,7 @@ from gar_keras.checks import check_labels
 from gar_keras.experiments import records
 from gar_keras.experiments.settings import stands_for_paper
 
-# Ten colours told apart with any colour vision (M. Petroff, 2021).
+# Ten colours chosen to be told apart with any colour vision (Petroff, 2021).
 PALETTE = (
     "#3f90da",
     "#ffa90e",
@@ -39,7 +41,8 @@ GRAPH_IMAGES = 250
 # All that is random here starts from it.
 _SEED = 0
 
-# Edges lighter than this, next to a self-loop, cannot be seen.
+# Edges lighter than this cannot be seen. An example's edges in G* weigh 1 in
+# all, its self-loop in G_M weighs 1.
 _VISIBLE = 0.02
 
 # Pull between any two examples, next to an edge of weight 1. It keeps parts
@@ -110,21 +113,24 @@ def load_run(path):
     record = records.read(path)
     logits = path.with_suffix(".npz")
     try:
-        with np.load(logits) as archive:
+        # From memory: NumPy leaves a file open that it cannot read.
+        with np.load(io.BytesIO(logits.read_bytes())) as archive:
             arrays = {key: archive[key] for key in archive.files}
     except FileNotFoundError:
         raise records.RecordError(
             f"{logits} is missing, which holds the logits that the run kept. "
             f"Delete {path.name} to run it again."
         ) from None
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as e:
+    except (
+        OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error
+    ) as e:  # fmt: skip
         raise records.RecordError(
             f"{logits} is not readable ({e}). Delete it and {path.name} to "
             "run it again."
         ) from e
     try:
         labels, snapshots = _unpack(arrays, record)
-    except (KeyError, ValueError) as e:
+    except ValueError as e:
         raise records.RecordError(
             f"{logits} does not belong to {path.name}: {e}. Delete both to "
             "run it again."
@@ -348,23 +354,22 @@ def save(figure, path):
 
 def _unpack(arrays, record):
     """Labels and rectified logits from the arrays of a run's file."""
-    labels = arrays["labels"]
+    last = record["experiment"]["epochs"]
+    for key in ("labels", "epoch_0", f"epoch_{last}"):
+        if key not in arrays:
+            raise ValueError(f"it has no {key}")
     snapshots = {}
-    for key in arrays:
+    for key, Z in arrays.items():
         if key.startswith("epoch_"):
-            Z = arrays[key]
-            if Z.ndim != 2 or not np.isfinite(Z).all():
+            if Z.dtype.kind != "f" or Z.ndim != 2 or not np.isfinite(Z).all():
                 raise ValueError(
-                    f"{key} is no finite matrix, but {Z.dtype} {Z.shape}"
+                    f"{key} is no matrix of finite numbers, but {Z.dtype} "
+                    f"{Z.shape}"
                 )
             snapshots[int(key.removeprefix("epoch_"))] = np.maximum(Z, 0)
-    last = record["experiment"]["epochs"]
-    for epoch in (0, last):
-        if epoch not in snapshots:
-            raise ValueError(f"it has no epoch_{epoch}")
     if len({B.shape for B in snapshots.values()}) > 1:
         raise ValueError("its epochs differ in shape")
-    labels = check_labels("labels", labels, len(snapshots[0]))
+    labels = check_labels("labels", arrays["labels"], len(snapshots[0]))
     return labels, dict(sorted(snapshots.items()))
 
 
@@ -635,14 +640,18 @@ def _tsne(B, start):
     start = start / (start.std() or 1.0)
     # Rows that start in one place would stay together for ever.
     start += rng.normal(scale=0.01, size=start.shape)
-    tsne = _sklearn_manifold().TSNE(
+    manifold, threadpool_limits = _sklearn()
+    tsne = manifold.TSNE(
         perplexity=min(30, (len(B) - 1) / 3),
         # As small as scikit-learn makes its own start.
         init=(1e-4 * start).astype("float32"),
         random_state=_SEED,
         angle=0.8,
     )
-    return tsne.fit_transform(B)
+    # Its threads meet many times in each of 1,000 short steps, and spin while
+    # they wait: beside any other load, more of them take longer.
+    with threadpool_limits(1):
+        return tsne.fit_transform(B)
 
 
 def _legend(figure, labels, black=None):
@@ -708,12 +717,15 @@ def _networkx():
     return networkx
 
 
-def _sklearn_manifold():
+def _sklearn():
     try:
         from sklearn import manifold
+
+        # scikit-learn depends on it.
+        from threadpoolctl import threadpool_limits
     except ImportError as error:
         raise ImportError(
             "t-SNE is computed with scikit-learn, which is not installed. Run "
             "pip install gar_keras[figures]."
         ) from error
-    return manifold
+    return manifold, threadpool_limits

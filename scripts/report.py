@@ -42,9 +42,7 @@ def main(options):
         report.show(TABLES[name], found, options.results)
     if options.readme is not None:
         text = report.update_readme(options.readme, options.results)
-        records.write_atomically(
-            options.readme, lambda file: file.write(text)
-        )
+        records.write_atomically(options.readme, lambda file: file.write(text))
 
 
 if __name__ == "__main__":
