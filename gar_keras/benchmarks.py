@@ -203,9 +203,7 @@ def _trainer(case, gar):
     batches = _batches(case)
 
     def train():
-        model.fit(
-            batches, steps_per_epoch=case.steps, verbose=0, shuffle=False
-        )
+        model.fit(batches, steps_per_epoch=case.steps, verbose=0, shuffle=False)
 
     return train
 

@@ -122,11 +122,30 @@ class BestWeights(keras.callbacks.Callback):
 
 
 class StopOnNaN(keras.callbacks.Callback):
-    """Stops training with an error as soon as the loss is NaN or infinite.
+    """Stops training with an error when a number is NaN or infinite.
+
+    It looks at the loss after each step (on TensorFlow, after each call of
+    many steps), and at the weights before the first epoch and after each: the
+    kernels of a ReLU can turn NaN into 0, and hide it from the loss.
 
     Raises:
-        FloatingPointError: names the term that is at fault.
+        FloatingPointError: names the term or the weight that is at fault.
     """
+
+    def on_train_begin(self, logs=None):
+        self._check_weights("before training")
+
+    def on_epoch_end(self, epoch, logs=None):
+        self._check_weights(f"after epoch {epoch + 1}")
+
+    def _check_weights(self, when):
+        for weight in self.model.weights:
+            if not np.isfinite(weight.numpy()).all():
+                raise FloatingPointError(
+                    f"The weight {weight.path} is NaN or infinite {when}. "
+                    "Lower the learning rate, or check the weights that "
+                    "training started from."
+                )
 
     def on_train_batch_end(self, batch, logs=None):
         loss = (logs or {}).get("loss", 0.0)

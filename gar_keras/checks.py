@@ -120,4 +120,5 @@ def check_labels(name, y, num_images, num_classes=None):
 
 def is_source(x):
     """Whether `x` is an image source: random access, but not in memory."""
-    return hasattr(x, "take") and not isinstance(x, np.ndarray)
+    # Arrays of other libraries can take too, but not by a list of indices.
+    return hasattr(x, "take") and not hasattr(x, "__array__")

@@ -109,7 +109,7 @@ def rectify(Z):
     >>> [float(b) for b in rectify(np.array([[-1., 2.]]))[0]]
     [0.0, 2.0]
     """
-    return ops.relu(_matrix(Z))
+    return _positive_part(_matrix(Z))
 
 
 @keras.saving.register_keras_serializable(package="gar_keras")
@@ -188,7 +188,7 @@ class GraphActivityRegularizer(keras.regularizers.Regularizer):
         """
         backend.check_one_replica()
         Z = _matrix(x)
-        B = ops.relu(Z)
+        B = _positive_part(Z)
         terms = {}
         if self.affinity:
             terms["affinity"] = affinity(B)
@@ -238,6 +238,15 @@ def _matrix(x):
     x = ops.convert_to_tensor(x)
     check_logits_shape(x.shape)
     return ops.cast(x, "float32")
+
+
+def _positive_part(Z):
+    """`max(0, Z)`, and NaN where Z is NaN.
+
+    TensorFlow joins `relu` to the layer in front of it, in one kernel that
+    turns NaN into 0: a model that has come to NaN would train on in silence.
+    """
+    return ops.where(Z <= 0, ops.zeros_like(Z), Z)
 
 
 def _not_negative(B):

@@ -178,7 +178,7 @@ def markdown(table, records):
 
 
 def notes(table, records):
-    """A line for each column: what our figure was made with, if there is one."""
+    """A line for each column: what our figure was made with, if any."""
     lines = []
     for column in table.columns:
         found = representative(records, column)

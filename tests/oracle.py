@@ -34,9 +34,7 @@ def loss(
     B = np.maximum(Z, 0)
     F = {"B": B, "Z": Z}[frobenius_of]
     alpha, beta = globals()["affinity"](B), globals()["balance"](B)
-    return (
-        affinity * alpha + balance * (1 - beta) + frobenius * np.sum(F**2)
-    )
+    return affinity * alpha + balance * (1 - beta) + frobenius * np.sum(F**2)
 
 
 def differences(function, x, step=1e-6):

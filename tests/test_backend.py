@@ -204,7 +204,11 @@ model name : Another
 
 @pytest.mark.parametrize(
     "flags, on_tensorflow",
-    [("avx2", "float32"), ("avx512_bf16", "bfloat16"), ("amx_bf16", "bfloat16")],
+    [
+        ("avx2", "float32"),
+        ("avx512_bf16", "bfloat16"),
+        ("amx_bf16", "bfloat16"),
+    ],
 )
 def test_precision_by_the_units_of_the_processor(
     flags, on_tensorflow, monkeypatch, tmp_path

@@ -50,7 +50,9 @@ def test_guides_of_a_batch_are_distinct(plan, number):
 @quick
 @given(plan=plans(), number=numbers)
 def test_epoch_is_a_function_of_seed_and_number(plan, number):
-    for first, second in zip(plan.epoch(number), plan.epoch(number)):
+    for first, second in zip(
+        plan.epoch(number), plan.epoch(number), strict=True
+    ):
         np.testing.assert_array_equal(first, second)
 
 
@@ -85,7 +87,7 @@ def test_epochs_differ():
 
 def test_seeds_differ():
     other = BatchPlan(500, 10, 20, 5, seed=1)
-    for mine, its in zip(BIG.epoch(1), other.epoch(1)):
+    for mine, its in zip(BIG.epoch(1), other.epoch(1), strict=True):
         assert (mine != its).any()
 
 

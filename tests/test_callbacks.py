@@ -207,6 +207,21 @@ def test_activity_regularizer_at_fault_is_named():
     assert "an activity_regularizer" in fault(model, {"loss": NAN})
 
 
+def test_weight_that_is_nan_is_named():
+    model = identity()
+    callback = StopOnNaN()
+    callback.set_model(model)
+    callback.on_train_begin()
+    callback.on_epoch_end(1)
+    model.layers[0].bias.assign([0.0, NAN, 0.0])
+    for call, when in (
+        (callback.on_train_begin, "before training"),
+        (lambda: callback.on_epoch_end(1), "after epoch 2"),
+    ):
+        with pytest.raises(FloatingPointError, match=f"bias is NaN.*{when}"):
+            call()
+
+
 @pytest.mark.parametrize("logs", [{"loss": 1.0}, {"loss": 0.0}, {}, None])
 def test_finite_loss_goes_on(logs):
     StopOnNaN().on_train_batch_end(0, logs)

@@ -120,6 +120,17 @@ def test_a_damaged_file_never_loads_wrong(content, tmp_path_factory, data):
         assert second.tolist() == [[1, 0], [0, 1]]
 
 
+def test_a_file_that_lost_an_array_is_no_state(checkpoint):
+    checkpoint.save(PROGRESS, model=[np.zeros(2), np.ones(2)])
+    with np.load(checkpoint.path) as archive:
+        arrays = dict(archive)
+    np.savez(checkpoint.path, **arrays)
+    assert checkpoint.load() is not None
+    del arrays["model/1"]
+    np.savez(checkpoint.path, **arrays)
+    assert checkpoint.load() is None
+
+
 @pytest.mark.parametrize(
     "content", [b"", b"no archive", b"\x93NUMPY\x01\x00", b"PK\x05\x06"]
 )

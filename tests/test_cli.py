@@ -180,9 +180,7 @@ def test_an_unknown_keras_backend_is_refused(parse, capsys, monkeypatch):
     )
 
 
-def test_tensorboard_that_is_not_installed_is_named(
-    parse, capsys, monkeypatch
-):
+def test_tensorboard_that_is_not_installed_is_named(parse, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "tensorboard", None)
     with pytest.raises(SystemExit) as end:
         parse("--tensorboard", "logs")

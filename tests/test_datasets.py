@@ -23,9 +23,7 @@ TEST_COUNTS = [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009]
 
 # The split of seed 0 with 100 labels, as the records hold it.
 FIRST_LABELED = [18023, 33983, 55054, 49937, 30849]
-FINGERPRINT = (
-    "98613feabaaab990e857fac85784397a42d55b1578c023a202f20c2276e5cb1a"
-)
+FINGERPRINT = "98613feabaaab990e857fac85784397a42d55b1578c023a202f20c2276e5cb1a"
 
 
 @pytest.fixture(scope="module")
@@ -282,9 +280,7 @@ def test_every_image_can_be_chosen():
 
 def test_a_fingerprint_tells_the_parts_apart():
     split = make_split(LABELS, 20, seed=0, num_validation=20)
-    swapped = replace(
-        split, labeled=split.validation, validation=split.labeled
-    )
+    swapped = replace(split, labeled=split.validation, validation=split.labeled)
     assert split.fingerprint() != swapped.fingerprint()
 
 

@@ -111,7 +111,10 @@ def expected_after_one_step(x):
 def assert_step(received, expected, rtol):
     assert received[0] == pytest.approx(expected[0], rel=rtol)
     np.testing.assert_allclose(
-        received[1] - kernel(), expected[1] - kernel(), rtol=rtol, atol=rtol / 50
+        received[1] - kernel(),
+        expected[1] - kernel(),
+        rtol=rtol,
+        atol=rtol / 50,
     )
 
 

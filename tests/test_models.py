@@ -402,8 +402,12 @@ def test_logits_by_name_in_a_model_of_shared_layers(kind):
 
 def test_unknown_name_is_refused():
     with pytest.raises(ValueError, match="logits='x'.*dense.*logits, softmax"):
-        attach(functional(layers.Dense(5, name="dense"), layers.Dense(
-            3, name="logits"), layers.Softmax(name="softmax")), logits="x")  # fmt: skip
+        model = functional(
+            layers.Dense(5, name="dense"),
+            layers.Dense(3, name="logits"),
+            layers.Softmax(name="softmax"),
+        )
+        attach(model, logits="x")
 
 
 def test_name_of_a_layer_called_twice_is_refused():

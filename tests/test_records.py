@@ -7,6 +7,7 @@ import errno
 import json
 import os
 
+from hypothesis import example
 from hypothesis import given
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -56,6 +57,7 @@ json_values = st.recursive(
 
 @settings(max_examples=30, deadline=None)
 @given(json_values)
+@example(["two  spaces", "a [bracket]", "\n\t"])
 def test_the_form_of_the_file_changes_no_value(tmp_path_factory, value):
     path = tmp_path_factory.getbasetemp() / "value.json"
     records.write(path, {"value": value})

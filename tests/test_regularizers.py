@@ -104,7 +104,9 @@ def test_coefficients_of_the_paper_are_the_default():
 
 def test_rectify_keeps_what_is_positive():
     Z = np.array([[-1.0, 0.0, 2.5]])
-    np.testing.assert_array_equal(ops.convert_to_numpy(rectify(Z)), [[0, 0, 2.5]])
+    np.testing.assert_array_equal(
+        ops.convert_to_numpy(rectify(Z)), [[0, 0, 2.5]]
+    )
 
 
 @term
@@ -496,9 +498,7 @@ def test_larger_tensors_would_be_seen():
 
 def test_config_round_trip():
     regularizer = GraphActivityRegularizer(1.0, 2.0, 0.5, "Z")
-    config = json.loads(
-        json.dumps(keras.regularizers.serialize(regularizer))
-    )
+    config = json.loads(json.dumps(keras.regularizers.serialize(regularizer)))
     again = keras.regularizers.deserialize(config)
     assert type(again) is GraphActivityRegularizer
     assert again.get_config() == regularizer.get_config()
@@ -508,7 +508,9 @@ def test_config_round_trip():
 
 
 def test_whether_keras_divides_is_known():
-    constant = keras.layers.Dense(2, activity_regularizer=lambda x: 1.0 + 0 * x[0, 0])
+    constant = keras.layers.Dense(
+        2, activity_regularizer=lambda x: 1.0 + 0 * x[0, 0]
+    )
     constant(np.ones((8, 2)))
     measured = float(constant.losses[0])
     assert measured == pytest.approx(
@@ -740,4 +742,6 @@ def test_data_parallel_on_jax_has_the_loss_of_the_whole_batch():
     one = in_fresh_process(program, PYTHONPATH=path)
     assert (four[0], one[0]) == (4, 1)
     np.testing.assert_allclose(four[1], one[1], rtol=1e-5)
-    np.testing.assert_allclose([l[0] for l in four[1]], four[2], rtol=1e-5)
+    np.testing.assert_allclose(
+        [loss[0] for loss in four[1]], four[2], rtol=1e-5
+    )

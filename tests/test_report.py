@@ -435,15 +435,20 @@ def test_the_printed_table_has_the_columns_that_were_run(results, capsys):
     assert f"Written: {results / 'table1.png'}" in text
 
 
-def test_the_printed_table_fits_a_terminal(capsys, tmp_path, monkeypatch):
+@pytest.mark.parametrize("columns", [1, 2, 3, 4])
+def test_the_printed_table_fits_a_terminal(
+    columns, capsys, tmp_path, monkeypatch
+):
     monkeypatch.setenv("COLUMNS", "80")
-    found = [r for e in SETTINGS.values() for r in made(e, range(10))]
+    run = [*SETTINGS.values()][:columns]
+    found = [r for e in run for r in made(e, range(10))]
     report.show(TABLE_1, found, tmp_path)
     table = capsys.readouterr().out.partition("\n- ")[0]
     assert max(map(len, table.splitlines())) <= 80
     # No figure is cut, nor broken in two.
     assert "…" not in table
-    assert table.count("2.00 ± 0.00") == 4 and table.count("(n = 10)") == 12
+    assert table.count(" 2.00 ± 0.00") == columns
+    assert table.count("(n = 10)") == 3 * columns
 
 
 def test_other_settings_are_printed_beside_the_table(tmp_path, capsys):
@@ -514,3 +519,22 @@ def test_markers_that_are_no_pair_are_refused(text, results):
     path = readme(results, text)
     with pytest.raises(ValueError, match="once each"):
         report.update_readme(path, results)
+
+
+def test_pairs_differ_in_the_one_setting_alone():
+    half = replace(MNIST_100, precision="bfloat16")
+    longer = replace(half, epochs=5)
+    found = [
+        *made(MNIST_100, (0, 1), last_error=0.04),
+        *made(half, (0, 1, 2), last_error=0.05),
+        *made(longer, (0, 1), last_error=0.01),
+    ]
+    rows = report.paired(found, "precision").strip().splitlines()[2:]
+    assert len(rows) == 1
+    assert "0, 1 (n = 2)" in rows[0]
+    assert "bfloat16 / float32: 5.00 / 4.00, 5.00 / 4.00" in rows[0]
+    assert rows[0].endswith("| +1.00 |")
+
+
+def test_without_pairs_there_is_nothing_to_compare():
+    assert report.paired(made(), "precision") == ""

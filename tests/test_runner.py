@@ -834,7 +834,9 @@ def test_weights_and_logits_are_float32(precision):
     experiment = replace(TABLE_1[100], precision=precision)
     model = build_real(experiment, (28, 28, 1), 10)
     convolutions = [
-        layer for layer in model.layers if isinstance(layer, keras.layers.Conv2D)
+        layer
+        for layer in model.layers
+        if isinstance(layer, keras.layers.Conv2D)
     ]
     assert {layer.compute_dtype for layer in convolutions} == {precision}
     assert {v.dtype for v in model.trainable_variables} == {"float32"}

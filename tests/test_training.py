@@ -47,7 +47,8 @@ def network(dropout=0.0, seed=0):
         [
             keras.Input((2,)),
             layers.Dense(8, activation="relu"),
-            layers.Dropout(dropout),
+            # A seed of its own, so that it does not change the weights.
+            layers.Dropout(dropout, seed=1),
             layers.Dense(CLASSES, name="logits"),
         ]
     )
@@ -167,12 +168,12 @@ def test_optimizer_of_other_settings():
 
 def test_both_stages_learn():
     model = network(dropout=0.2)
-    pretrain(model, X_L, Y_L, epochs=100, **QUIET)
+    pretrain(model, X_L, Y_L, epochs=20, **QUIET)
     baseline = error_rate(model, X_V, Y_V)
     assert error_rate(model, X_L, Y_L) == 0
     history = regularize(model, X_L, X_U, epochs=20, **BATCHES, **QUIET).history
     assert history["affinity"][-1] < 0.5 * history["affinity"][0]
-    assert error_rate(model, X_V, Y_V) <= baseline
+    assert error_rate(model, X_V, Y_V) <= baseline <= 0.1
 
 
 def test_history_of_stage_1():
@@ -236,7 +237,9 @@ def test_weights_of_the_best_epoch_are_kept(keep_best):
     errors = history["val_error"]
     kept = errors.index(min(errors)) if keep_best else 5
     assert errors.index(min(errors)) != 5
-    for mine, its in zip(model.get_weights(), weights.epochs[kept]):
+    for mine, its in zip(
+        model.get_weights(), weights.epochs[kept], strict=True
+    ):
         np.testing.assert_array_equal(mine, its)
 
 
@@ -333,7 +336,7 @@ class Subclassed(keras.Model):
 def test_subclassed_model():
     keras.utils.set_random_seed(0)
     model = Subclassed()
-    pretrain(model, X_L, Y_L, epochs=100, **QUIET)
+    pretrain(model, X_L, Y_L, epochs=20, **QUIET)
     assert error_rate(model, X_L, Y_L) == 0
     history = regularize(model, X_L, X_U, epochs=20, **BATCHES, **QUIET).history
     assert history["affinity"][-1] < 0.5 * history["affinity"][0]
@@ -451,7 +454,7 @@ def test_training_goes_on_where_it_ended(stage):
     # Stage 1 makes its reports every two passes, also of four.
     halves = stage(model, optimizer, 2) + stage(model, optimizer, 4, 2)
     assert halves == expected
-    for mine, its in zip(model.get_weights(), whole.get_weights()):
+    for mine, its in zip(model.get_weights(), whole.get_weights(), strict=True):
         np.testing.assert_array_equal(mine, its)
 
 
@@ -467,16 +470,61 @@ def with_weight(value):
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
-def test_nan_weights_stop_stage_1(bad):
-    with pytest.raises(FloatingPointError, match="the supervised loss"):
+def test_nan_weights_are_refused(bad):
+    message = "kernel is NaN or infinite before training"
+    with pytest.raises(FloatingPointError, match=message):
         pretrain(with_weight(bad), X_L, Y_L, epochs=1, **QUIET)
+    with pytest.raises(FloatingPointError, match=message):
+        regularize(with_weight(bad), X_L, X_U, epochs=1, **BATCHES, **QUIET)
 
 
-def test_nan_weights_stop_stage_2():
+TOO_FAST = 3e38
+
+
+def test_divergence_stops_stage_1():
+    with pytest.raises(FloatingPointError, match="the supervised loss"):
+        pretrain(linear(), X_L, Y_L, epochs=9, optimizer=sgd(TOO_FAST), **QUIET)
+
+
+def test_divergence_stops_stage_2():
     with pytest.raises(FloatingPointError, match="affinity and balance"):
         regularize(
-            with_weight(np.nan), X_L, X_U, epochs=1, **BATCHES, **QUIET
-        )
+            linear(), X_L, X_U, epochs=3, optimizer=sgd(TOO_FAST),
+            **BATCHES, **QUIET,
+        )  # fmt: skip
+
+
+class PoisonLogits(keras.callbacks.Callback):
+    """Puts NaN into the weights of the logits, before an epoch."""
+
+    def on_epoch_begin(self, epoch, logs=None):
+        weight = self.model.trainable_weights[-2]
+        weight.assign(np.full(weight.shape, np.nan))
+
+
+@pytest.mark.parametrize("model", [linear, network])
+def test_nan_logits_stop_stage_2(model):
+    # In the loss itself: no ReLU may turn them into B = 0.
+    with pytest.raises(FloatingPointError, match="affinity and balance"):
+        regularize(
+            model(), X_L, X_U, epochs=3, callbacks=[PoisonLogits()],
+            **BATCHES, **QUIET,
+        )  # fmt: skip
+
+
+class PoisonHidden(keras.callbacks.Callback):
+    """Puts NaN into a hidden layer, which a fused ReLU may hide."""
+
+    def on_epoch_end(self, epoch, logs=None):
+        self.model.trainable_weights[0].assign(np.full((2, 8), np.nan))
+
+
+def test_nan_of_a_hidden_layer_stops_training():
+    with pytest.raises(FloatingPointError, match="kernel is NaN|the logits"):
+        regularize(
+            network(), X_L, X_U, epochs=3, callbacks=[PoisonHidden()],
+            **BATCHES, **QUIET,
+        )  # fmt: skip
 
 
 def test_too_large_weights_stop_stage_2():
@@ -486,12 +534,12 @@ def test_too_large_weights_stop_stage_2():
         regularize(model, X_L, X_U, epochs=1, **BATCHES, **QUIET)
 
 
-def test_nan_weights_stop_a_layer_of_ones_own_name():
+def test_divergence_in_a_layer_of_ones_own_name():
     layer = GraphActivityRegularization(name="digits")
     with pytest.raises(FloatingPointError, match="digits_affinity and digits"):
         regularize(
-            with_weight(np.nan), X_L, X_U, layer=layer, epochs=1,
-            **BATCHES, **QUIET,
+            linear(), X_L, X_U, layer=layer, epochs=3,
+            optimizer=sgd(TOO_FAST), **BATCHES, **QUIET,
         )  # fmt: skip
 
 
@@ -566,7 +614,7 @@ def test_bad_input_of_stage_1_is_refused(change, message):
     before = arguments["model"].get_weights()
     with pytest.raises(ValueError, match=message):
         pretrain(**arguments, **QUIET)
-    for mine, its in zip(arguments["model"].get_weights(), before):
+    for mine, its in zip(arguments["model"].get_weights(), before, strict=True):
         np.testing.assert_array_equal(mine, its)
 
 
@@ -603,7 +651,7 @@ def test_bad_input_of_stage_2_is_refused(change, message):
     before = model.get_weights()
     with pytest.raises(ValueError, match=message):
         regularize(model, **{**STAGE_2, **change}, **QUIET)
-    for mine, its in zip(model.get_weights(), before):
+    for mine, its in zip(model.get_weights(), before, strict=True):
         np.testing.assert_array_equal(mine, its)
 
 

@@ -51,6 +51,8 @@ class Reporter:
     def step(self, stage, done, total, logs):
         """After some steps: `done` epochs of `total`, with the terms so far."""
         if stage not in self._tasks:
+            for earlier in self._tasks.values():
+                self._bar.update(earlier, visible=False)
             self._tasks[stage] = self._bar.add_task(
                 stage, total=total, terms=""
             )
