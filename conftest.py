@@ -1,14 +1,10 @@
 """Names that the examples in the docstrings may use."""
 
+import keras
+import numpy as np
 import pytest
 
 
-@pytest.fixture(autouse=True)
-def _names(request):
-    if "doctest_namespace" not in request.fixturenames:
-        return
-    import keras
-    import numpy as np
-
-    namespace = request.getfixturevalue("doctest_namespace")
-    namespace.update(keras=keras, np=np)
+@pytest.fixture(autouse=True, scope="session")
+def _names(doctest_namespace):
+    doctest_namespace.update(keras=keras, np=np)

@@ -1,7 +1,8 @@
 """Both stages on real digits: the loss of GAR must beat its own baseline.
 
-Measured over the seeds 0 to 4, test error in percent after stage 1 and after
-stage 2: MEASURED.
+Test error in percent after stage 1 and after stage 2, measured with the seeds
+0 to 4 on TensorFlow: 13.79 and 6.50, 17.90 and 8.03, 16.22 and 6.56, 16.92 and
+9.23, 15.44 and 9.62. Run this file as a program to measure them again.
 """
 
 import keras
@@ -14,7 +15,7 @@ from gar_keras import datasets
 SEED = 0
 UNLABELED = 10000
 
-# Stage 2 leaves about 0.55 of the baseline's errors over the seeds above.
+# Stage 2 left 0.40 to 0.62 of the baseline's errors with the seeds above.
 SHARE_LEFT = 0.8
 
 

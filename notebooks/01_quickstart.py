@@ -1,0 +1,256 @@
+# ---
+# jupyter:
+#   jupytext:
+#     formats: ipynb,py:percent
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # Quick start: 100 labels, 10,000 images without
+#
+# You have many images and few labels. GAR, *graph-based activity
+# regularization* (Kilinc and Uysal, 2017), uses both, in two stages.
+#
+# 1. **Pretraining.** A network learns from the few labels alone.
+# 2. **Regularization.** The same network goes on with images that have no
+#    label. Its loss looks only at its own outputs. It asks for two things:
+#    each image should belong to one class, and all classes should be used
+#    equally.
+#
+# No label is used in stage 2. The error falls anyway, if the network was right
+# more often than not to begin with. This notebook shows it on MNIST. It takes
+# about a minute on two cores.
+#
+# *TensorFlow may print some log lines when it starts. They do no harm. Numbers
+# differ a little from one kind of processor to another.*
+
+# %%
+import logging
+import os
+
+import keras
+import matplotlib.pyplot as plt
+import numpy as np
+
+from gar_keras import error_rate
+from gar_keras import pretrain
+from gar_keras import regularize
+from gar_keras.datasets import load_mnist
+from gar_keras.datasets import make_split
+
+plt.rcParams.update({"figure.dpi": 90, "figure.constrained_layout.use": True})
+# TensorFlow would warn of each compilation, and there are several here.
+logging.getLogger("tensorflow").setLevel(logging.ERROR)
+
+# %% [markdown]
+# The tests of this repository run the notebook with the environment variable
+# `GAR_KERAS_QUICK=1`. Then it trains for a moment only. You need not set it.
+
+# %%
+QUICK = os.environ.get("GAR_KERAS_QUICK") == "1"
+SEED = 0
+keras.utils.set_random_seed(SEED)
+
+# %% [markdown]
+# ## The data
+#
+# MNIST comes with the package. `make_split` picks 100 training images that
+# keep their labels, ten of each digit. It also picks 1,000 others to validate
+# with.
+
+# %%
+mnist = load_mnist()
+split = make_split(mnist.y_train, num_labeled=100, seed=SEED)
+x_labeled = mnist.x_train[split.labeled]
+y_labeled = mnist.y_train[split.labeled]
+validation = (
+    mnist.x_train[split.validation],
+    mnist.y_train[split.validation],
+)
+test = (mnist.x_test, mnist.y_test)
+
+print(f"labelled:   {x_labeled.shape}, {x_labeled.dtype}")
+print(f"validation: {validation[0].shape}")
+print(f"test:       {test[0].shape}")
+
+# %% [markdown]
+# The unlabelled images are the first 10,000 training images. The experiments
+# of the paper use all 60,000; less is enough to see the effect.
+
+# %%
+x_unlabeled = mnist.x_train[:10_000]
+
+# %% [markdown]
+# This is all that the network is ever told:
+
+# %%
+by_class = x_labeled[np.argsort(y_labeled, kind="stable"), :, :, 0]
+rows = by_class.reshape(10, 10, 28, 28)
+sheet = rows.swapaxes(1, 2).reshape(280, 280)
+
+fig, ax = plt.subplots(figsize=(3.6, 3.6))
+ax.imshow(sheet, cmap="gray_r")
+ax.set(xticks=[], yticks=np.arange(10) * 28 + 14, yticklabels=range(10))
+ax.set_title("the 100 labelled images", fontsize=10)
+plt.show()
+
+# %% [markdown]
+# ## The network
+#
+# Any Keras model will do, as long as it gives *logits*: one number for each
+# class, with no activation behind the last layer. This one is small, so that
+# the notebook is quick. `gar_keras.cnn6()` is the network of the paper.
+
+# %%
+inputs = keras.Input((28, 28, 1))
+x = keras.layers.Rescaling(1 / 255)(inputs)
+for filters, rate in ((16, 0.2), (32, 0.3)):
+    x = keras.layers.Conv2D(filters, 3, padding="same", activation="relu")(x)
+    x = keras.layers.MaxPooling2D()(x)
+    x = keras.layers.Dropout(rate)(x)
+x = keras.layers.Flatten()(x)
+x = keras.layers.Dense(256, activation="relu")(x)
+x = keras.layers.Dropout(0.5)(x)
+model = keras.Model(inputs, keras.layers.Dense(10)(x))
+
+print(f"{model.count_params():,} weights")
+
+# %% [markdown]
+# ## Stage 1: pretraining
+#
+# Supervised training on the 100 labelled images.
+
+# %%
+pretrain(
+    model,
+    x_labeled,
+    y_labeled,
+    epochs=100 if QUICK else 500,
+    seed=SEED,
+    verbose=0,
+)
+error_before = error_rate(model, *test)
+validation_before = error_rate(model, *validation)
+guess_before = model.predict(mnist.x_test, verbose=0).argmax(axis=1)
+
+print(f"test error after pretraining: {100 * error_before:.2f} %")
+
+# %% [markdown]
+# ## Stage 2: regularization
+#
+# The loss is computed from $B = \max(0, Z)$, the rectified logits of a batch.
+# With $N = B^\mathsf{T} B$, the vector $v$ of the diagonal of $N$, and
+# $V = v^\mathsf{T} v$,
+#
+# $$
+# \alpha(B) = \frac{\sum_{i \ne j} N_{ij}}{(n-1) \sum_{i=j} N_{ij}},
+# \qquad
+# \beta(B) = \frac{\sum_{i \ne j} V_{ij}}{(n-1) \sum_{i=j} V_{ij}},
+# \qquad
+# \mathcal{U}(B) = c_\alpha\, \alpha(B) + c_\beta\, (1 - \beta(B))
+# + c_F \lVert B \rVert_F^2 .
+# $$
+#
+# The *affinity* $\alpha$ is 0 when each image belongs to one class only. The
+# *balance* $\beta$ is 1 when all classes are used equally. The next notebook
+# takes these formulas apart.
+#
+# `regularize` puts this loss behind the logits and trains. Each batch holds 112
+# unlabelled images and 16 of the labelled images, still without their labels.
+# Given validation data, the model ends with the weights of the epoch that had
+# the least validation error. The 1,000 validation labels do nothing else.
+# Without them, the model would end with the weights of the last epoch.
+
+# %%
+history = regularize(
+    model,
+    x_labeled,
+    x_unlabeled,
+    epochs=1 if QUICK else 30,
+    validation_data=validation,
+    seed=SEED,
+    verbose=0,
+).history
+error_after = error_rate(model, *test)
+
+print(f"test error before: {100 * error_before:5.2f} %")
+print(f"test error after:  {100 * error_after:5.2f} %")
+
+# %% [markdown]
+# ## What happened on the way
+#
+# Watch these three curves whenever you train with GAR. The affinity should fall
+# towards 0, the balance should rise towards 1. Neither needs labels. Only the
+# error does. It often rises in the first epochs of stage 2, before it falls.
+
+# %%
+epochs = np.arange(1, len(history["loss"]) + 1)
+errors = 100 * np.array([validation_before, *history["val_error"]])
+
+fig, axes = plt.subplots(1, 3, figsize=(9, 2.6))
+axes[0].plot(epochs, history["affinity"], ".-")
+axes[0].set(title=r"affinity $\alpha$", yscale="log")
+axes[1].plot(epochs, history["balance"], ".-", color="tab:green")
+axes[1].set(title=r"balance $\beta$")
+axes[2].plot([0, *epochs], errors, ".-", color="tab:red")
+axes[2].set(title="validation error, %")
+for ax in axes:
+    ax.set_xlabel("epoch of stage 2")
+    ax.xaxis.get_major_locator().set_params(integer=True)
+    ax.grid(alpha=0.3)
+plt.show()
+
+# %% [markdown]
+# ## Which images changed
+#
+# Stage 2 mends some predictions and spoils others. What counts is the
+# difference.
+
+# %%
+guess_after = model.predict(mnist.x_test, verbose=0).argmax(axis=1)
+mended = np.flatnonzero(
+    (guess_before != mnist.y_test) & (guess_after == mnist.y_test)
+)
+spoiled = np.flatnonzero(
+    (guess_before == mnist.y_test) & (guess_after != mnist.y_test)
+)
+
+print(f"wrong before, right after: {len(mended):5,}")
+print(f"right before, wrong after: {len(spoiled):5,}")
+
+# %% [markdown]
+# The first ten of each. Above each image: what the network said before, and
+# what it says after.
+
+
+# %%
+def show_images(fig, indices, title):
+    fig.suptitle(title, fontsize=10)
+    for ax, i in zip(fig.subplots(1, 10), indices, strict=False):
+        ax.imshow(mnist.x_test[i, :, :, 0], cmap="gray_r")
+        ax.set_title(f"{guess_before[i]} → {guess_after[i]}", fontsize=9)
+    for ax in fig.axes:
+        ax.axis("off")
+
+
+fig = plt.figure(figsize=(9, 2.6))
+top, bottom = fig.subfigures(2, 1)
+show_images(top, mended[:10], "mended")
+show_images(bottom, spoiled[:10], "spoiled")
+plt.show()
+
+# %% [markdown]
+# ## Where to go from here
+#
+# - `02_bipartite_graph`: why this loss works, step by step.
+# - `03_your_own_data`: GAR in your own model, on your own data, and what to
+#   watch out for.
+# - `04_reading_the_results`: the results of the full experiments, with all
+#   60,000 images, the network of the paper and more epochs.
+# - `python scripts/table1.py` runs those experiments.

@@ -1,0 +1,694 @@
+# ---
+# jupyter:
+#   jupytext:
+#     formats: ipynb,py:percent
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # The bipartite graph: the mathematics of GAR, step by step
+#
+# This notebook follows sections 3.1 to 3.3 of the paper (Kilinc and Uysal,
+# 2017) and uses its symbols. Read it with the paper beside you. Equation
+# numbers are the paper's.
+#
+# | symbol | shape | meaning |
+# | --- | --- | --- |
+# | $m$, $n$ | | number of examples, number of classes |
+# | $Z$ | $m \times n$ | logits: values of the last layer, no activation |
+# | $B$ | $m \times n$ | $\max(0, Z)$, the edges between examples and classes |
+# | $A^*$ | $(m+n) \times (m+n)$ | adjacency matrix of the bipartite graph |
+# | $M$ | $m \times m$ | $B B^\mathsf{T}$, edges between examples |
+# | $N$ | $n \times n$ | $B^\mathsf{T} B$, edges between classes |
+# | $v$ | $1 \times n$ | diagonal of $N$ |
+# | $V$ | $n \times n$ | $v^\mathsf{T} v$ |
+# | $\alpha$, $\beta$, $\mathcal{U}$ | | affinity, balance, the loss |
+#
+# Sections 1 to 4 use small matrices made by hand. Sections 5 to 7 use the
+# predictions of a real network. The notebook takes about a minute on two cores.
+
+# %%
+import logging
+import os
+
+import keras
+from matplotlib.colors import PowerNorm
+import matplotlib.pyplot as plt
+import networkx as nx
+import numpy as np
+
+import gar_keras
+from gar_keras import graphs
+from gar_keras.datasets import load_mnist
+from gar_keras.datasets import make_split
+from gar_keras.figures import PALETTE
+from gar_keras.figures import figure1
+
+plt.rcParams.update({"figure.dpi": 80, "figure.constrained_layout.use": True})
+# TensorFlow would warn of each compilation, and there are several here.
+logging.getLogger("tensorflow").setLevel(logging.ERROR)
+np.set_printoptions(precision=3, suppress=True)
+
+# %% [markdown]
+# The tests of this repository run the notebook with the environment variable
+# `GAR_KERAS_QUICK=1`. Then it trains for a moment only. You need not set it.
+
+# %%
+QUICK = os.environ.get("GAR_KERAS_QUICK") == "1"
+SEED = 0
+keras.utils.set_random_seed(SEED)
+
+# %% [markdown]
+# ## 1. Predictions are a graph
+#
+# Take $m = 6$ examples and $n = 3$ classes. This is the *perfect case* of
+# section 3.2: each example belongs to one class with probability 1, and each
+# class has $m/n = 2$ examples.
+
+# %%
+m, n = 6, 3
+B = np.repeat(np.eye(n), m // n, axis=0)
+print(B)
+
+# %% [markdown]
+# The examples and the classes are the nodes of a graph $\mathcal{G}^*$.
+# $B_{ij}$ is the weight of the edge between example $i$ and class $j$. There
+# are no edges among the examples and none among the classes: the graph is
+# *bipartite*. Its adjacency matrix has two blocks of zeros (equation 4):
+#
+# $$
+# A^* = \begin{pmatrix} 0 & B \\ B^\mathsf{T} & 0 \end{pmatrix}.
+# $$
+
+# %%
+A = np.block([[np.zeros((m, m)), B], [B.T, np.zeros((n, n))]])
+print(A)
+
+# %% [markdown]
+# ## 2. Two steps on the graph
+#
+# $(A^{*2})_{kl}$ counts the walks of two edges from node $k$ to node $l$. From
+# an example, the first step leads to a class, the second back to an example.
+# So $A^{*2}$ falls apart into two graphs (equation 5):
+#
+# $$
+# A^{*2}
+# = \begin{pmatrix} B B^\mathsf{T} & 0 \\ 0 & B^\mathsf{T} B \end{pmatrix}
+# = \begin{pmatrix} M & 0 \\ 0 & N \end{pmatrix}.
+# $$
+#
+# $\mathcal{G}_\mathcal{M}$ connects examples with the edges $M$, and
+# $\mathcal{G}_\mathcal{N}$ connects classes with the edges $N$.
+
+# %%
+M = B @ B.T
+N = B.T @ B
+blocks = np.block([[M, np.zeros((m, n))], [np.zeros((n, m)), N]])
+print(A @ A)
+print("equal to the blocks M and N:", np.array_equal(A @ A, blocks))
+
+
+# %% [markdown]
+# We draw all three. Examples are small and have the colour of their true class.
+# Classes are large. Self-loops are left out.
+
+
+# %%
+def draw(ax, weights, places, colors, sizes):
+    """Draws a graph from its matrix of edges, without self-loops."""
+    edges = nx.from_numpy_array(np.triu(weights, 1))
+    widths = [2.0 * w for *_, w in edges.edges(data="weight")]
+    nx.draw_networkx_nodes(
+        edges,
+        places,
+        ax=ax,
+        node_color=colors,
+        node_size=sizes,
+        edgecolors="black",
+        linewidths=0.6,
+    )
+    nx.draw_networkx_edges(edges, places, ax=ax, width=widths, alpha=0.7)
+    ax.margins(0.15)
+    ax.axis("off")
+
+
+def draw_bipartite(ax, B):
+    """Draws G*: examples on the left, classes on the right."""
+    m, n = B.shape
+    A = np.block([[np.zeros((m, m)), B], [B.T, np.zeros((n, n))]])
+    left = [(0, -i) for i in range(m)]
+    right = [(1, -(m - 1) * (j + 0.5) / n) for j in range(n)]
+    truth = np.arange(m) * n // m
+    colors = [PALETTE[k] for k in [*truth, *range(n)]]
+    draw(ax, A, left + right, colors, [50] * m + [260] * n)
+
+
+def circle(k):
+    """k places on a circle."""
+    turn = 2 * np.pi * np.arange(k) / k
+    return np.stack([np.sin(turn), np.cos(turn)], axis=1)
+
+
+truth = np.repeat(np.arange(n), m // n)
+fig, axes = plt.subplots(1, 3, figsize=(8, 2.4))
+draw_bipartite(axes[0], B)
+draw(axes[1], M, circle(m), [PALETTE[k] for k in truth], 50)
+draw(axes[2], N, circle(n), PALETTE[:n], 260)
+axes[0].set_title(r"$\mathcal{G}^*$, edges $B$")
+axes[1].set_title(r"$\mathcal{G}_\mathcal{M}$, edges $M$")
+axes[2].set_title(r"$\mathcal{G}_\mathcal{N}$, edges $N$")
+plt.show()
+
+# %% [markdown]
+# ## 3. The perfect case, three times over
+#
+# Equation 7 says that three statements about the perfect case mean the same.
+#
+# **First:** $\mathcal{G}^*$ is $(1, m/n)$-biregular. Every example has degree
+# 1, and every class has degree $m/n$ (equation 6).
+
+# %%
+print("degrees of the examples:", B.sum(axis=1))
+print("degrees of the classes: ", B.sum(axis=0))
+
+# %% [markdown]
+# **Second:** $N = \frac{m}{n} I$. No two classes share an example, and all
+# classes are equally large.
+
+# %%
+print(N)
+
+# %% [markdown]
+# **Third:** $B$ is the best embedding of $\mathcal{G}_\mathcal{M}$. A graph
+# method such as Laplacian eigenmaps looks for the $Z$ that minimizes
+#
+# $$
+# \operatorname{Tr}(Z^\mathsf{T} L_\mathcal{M} Z)
+# \quad\text{subject to}\quad Z^\mathsf{T} D_\mathcal{M} Z = I,
+# \qquad L_\mathcal{M} = D_\mathcal{M} - M,
+# $$
+#
+# with the degrees of the examples on the diagonal of $D_\mathcal{M}$. The trace
+# cannot be negative. $B$, scaled to meet the constraint, reaches 0.
+
+# %%
+D = np.diag(M.sum(axis=1))
+L = D - M
+Z = B / np.sqrt(np.diag(B.T @ D @ B))
+print("Z'DZ =")
+print(Z.T @ D @ Z)
+print("Tr(Z'LZ) =", np.trace(Z.T @ L @ Z))
+
+# %% [markdown]
+# The Laplacian has one eigenvalue 0 for each connected component of
+# $\mathcal{G}_\mathcal{M}$. In the perfect case there is one component for each
+# class.
+
+# %%
+print("eigenvalues of L:", np.linalg.eigvalsh(L).round(6) + 0.0)
+print("components:", graphs.components(B)[0])
+
+# %% [markdown]
+# This is the idea of GAR. Nobody needs to build the $m \times m$ graph of the
+# examples, which is what makes graph methods expensive. It is enough to push
+# the small $n \times n$ matrix $N$ towards a scaled identity. The other two
+# statements follow, as long as the entries of $B$ are zeros and ones.
+#
+# ## 4. Two numbers for "a scaled identity"
+#
+# A scaled identity has zeros off the diagonal, and equal entries on it. The
+# *affinity* measures the first, the *balance* the second (equations 10 and 11):
+#
+# $$
+# \alpha(B) = \frac{\sum_{i \ne j} N_{ij}}{(n-1) \sum_{i=j} N_{ij}},
+# \qquad
+# \beta(B) = \frac{\sum_{i \ne j} V_{ij}}{(n-1) \sum_{i=j} V_{ij}},
+# \qquad v = [N_{11} \dots N_{nn}], \quad V = v^\mathsf{T} v.
+# $$
+
+
+# %%
+def off_diagonal_over_diagonal(S):
+    """Sum off the diagonal over (n - 1) times the sum on it."""
+    diagonal = np.trace(S)
+    return (S.sum() - diagonal) / ((len(S) - 1) * diagonal)
+
+
+def affinity(B):
+    return off_diagonal_over_diagonal(B.T @ B)
+
+
+def balance(B):
+    v = np.diag(B.T @ B)
+    return off_diagonal_over_diagonal(np.outer(v, v))
+
+
+print("affinity of the perfect case:", affinity(B))
+print("balance of the perfect case: ", balance(B))
+
+# %% [markdown]
+# Now we spoil the perfect case in five ways and see what the two numbers say.
+
+# %%
+doubtful = B.copy()
+doubtful[1] = [0.5, 0.5, 0]
+uneven = np.eye(n)[[0, 0, 0, 0, 1, 2]]
+collapsed = np.eye(n)[[0] * m]
+alike = np.full((m, n), 1 / n)
+swapped = B[:, [2, 0, 1]]
+cases = {
+    "perfect": B,
+    "one doubtful\nexample": doubtful,
+    "uneven\nclasses": uneven,
+    "collapse into\none class": collapsed,
+    "all examples\nalike": alike,
+    "class names\nswapped": swapped,
+}
+
+fig, axes = plt.subplots(1, len(cases), figsize=(11, 3))
+for ax, (name, case) in zip(axes, cases.items(), strict=True):
+    draw_bipartite(ax, case)
+    ax.set_title(
+        f"{name}\n"
+        rf"$\alpha$ = {affinity(case):.2f}, $\beta$ = {balance(case):.2f}",
+        fontsize=10,
+    )
+plt.show()
+
+# %% [markdown]
+# - A doubtful example raises the affinity.
+# - Uneven classes lower the balance.
+# - A collapse into one class has the best affinity and the worst balance. So
+#   affinity alone would not do.
+# - Where all examples are alike, all classes are equally used: the best balance
+#   and the worst affinity. So balance alone would not do either.
+# - Both numbers are blind to the *names* of the classes. Every prediction of
+#   the last case is wrong, and it looks perfect. The names can only come from
+#   pretraining.
+#
+# The loss puts the two together, and keeps the activations from growing
+# (equation 12, with the coefficients of the paper):
+#
+# $$
+# \mathcal{U}(B) = c_\alpha\, \alpha(B) + c_\beta\, (1 - \beta(B))
+# + c_F \lVert B \rVert_F^2,
+# \qquad c_\alpha = 3, \quad c_\beta = 1, \quad c_F = 10^{-6}.
+# $$
+
+# %%
+regularizer = gar_keras.GraphActivityRegularizer()
+for name, case in cases.items():
+    by_hand = 3 * affinity(case) + (1 - balance(case)) + 1e-6 * np.sum(case**2)
+    by_package = float(regularizer(case))
+    name = name.replace("\n", " ")
+    print(f"{name:24} {by_hand:.6f} by hand, {by_package:.6f} by gar_keras")
+
+# %% [markdown]
+# One caveat. $N$ cannot see everything. Below, $N = \frac{m}{n} I$, as in the
+# perfect case, and the loss is as low, but half of the examples belong to no
+# class at all. With weights other than 0 and 1, the arrow of equation 7 from
+# $N$ back to $\mathcal{G}^*$ does not hold.
+
+# %%
+silent = B.copy()
+silent[::2] *= np.sqrt(2)
+silent[1::2] = 0
+print(silent)
+print("N is a scaled identity:", np.allclose(silent.T @ silent, N))
+print(f"affinity {affinity(silent):.2f}, balance {balance(silent):.2f}")
+
+# %% [markdown]
+# ### Why the logits are rectified
+#
+# So far $B$ held probabilities, as in section 3.1 of the paper. The network is
+# regularized before the softmax, on its logits $Z$ (section 3.3).
+#
+# $M_{ik} = \sum_j B_{ij} B_{kj}$ should be large for examples of the same
+# class. The product of two negative logits is positive. Without
+# $B = \max(0, Z)$ (equation 9), two examples would be tied together by a class
+# that *neither* of them belongs to.
+
+# %%
+logits = np.array([[3.0, -4.0, 0.0], [0.0, -4.0, 3.0]])
+rectified = np.maximum(0, logits)
+print("edge between the two, from the logits:   ", logits[0] @ logits[1])
+print("edge between the two, from rectified ones:", rectified[0] @ rectified[1])
+
+# %% [markdown]
+# ### The gradient
+#
+# Which way does the loss push an entry of $B$? Write
+# $r_i = \sum_j B_{ij}$ for the sum of row $i$. From
+# $\sum_{i \ne j} N_{ij} = \sum_{ij} B_{ij} (r_i - B_{ij})$ and
+# $\operatorname{Tr} N = \lVert B \rVert_F^2$ it follows that
+#
+# $$
+# \frac{\partial \alpha}{\partial B_{ij}}
+# = 2\, \frac{r_i - \big(1 + (n-1)\,\alpha\big) B_{ij}}
+#            {(n-1) \operatorname{Tr} N},
+# \qquad
+# \frac{\partial \beta}{\partial B_{ij}}
+# = 4 B_{ij}\, \frac{s - \big(1 + (n-1)\,\beta\big)\, v_j}
+#            {(n-1) \sum_k v_k^2},
+# \qquad s = \sum_k v_k .
+# $$
+
+
+# %%
+def affinity_gradient(B):
+    n = B.shape[1]
+    r = B.sum(axis=1, keepdims=True)
+    top = r - (1 + (n - 1) * affinity(B)) * B
+    return 2 * top / ((n - 1) * np.sum(B**2))
+
+
+def balance_gradient(B):
+    n = B.shape[1]
+    v = np.sum(B**2, axis=0)
+    top = v.sum() - (1 + (n - 1) * balance(B)) * v
+    return 4 * B * top / ((n - 1) * np.sum(v**2))
+
+
+# %% [markdown]
+# A check against differences: nudge each entry of a random $B$ a little, both
+# ways, and see how the function changes.
+
+
+# %%
+def by_differences(function, B, step=1e-6):
+    gradient = np.zeros_like(B)
+    for place in np.ndindex(B.shape):
+        nudge = np.zeros_like(B)
+        nudge[place] = step
+        change = function(B + nudge) - function(B - nudge)
+        gradient[place] = change / (2 * step)
+    return gradient
+
+
+random = np.random.default_rng(SEED).uniform(0.5, 2, (5, 4))
+for name, formula, function in (
+    ("affinity", affinity_gradient, affinity),
+    ("balance", balance_gradient, balance),
+):
+    same = np.allclose(formula(random), by_differences(function, random))
+    print(f"{name}: formula and differences agree: {same}")
+
+# %% [markdown]
+# Read the affinity's gradient for one example. It falls as $B_{ij}$ grows:
+# within a row, a weaker edge is always pushed down harder than a stronger one.
+# A step against the gradient makes an edge grow if, and only if, it has more
+# than a certain share of its row:
+#
+# $$
+# \frac{B_{ij}}{r_i} > \frac{1}{1 + (n-1)\,\alpha}.
+# $$
+#
+# So the strong edge wins and the weak ones fade, until the rectifier stops them
+# at 0. This is how a network that is *mostly* sure becomes sure. It is also how
+# a wrong first choice becomes a firm one.
+#
+# The balance works on whole classes. Those with a large $v_j$ shrink, those
+# with a small one grow, each entry in proportion to its size.
+#
+# Below is the same undecided example in two batches. In the first, all classes
+# are equally used. In the second, most examples are in class 0. The arrows show
+# $-\partial\,\mathcal{U} / \partial B_{ij}$ (the tiny Frobenius term left out).
+
+# %%
+example = [1.5, 0.5, 0.25]
+even = np.array([example, [0.25, 1.5, 0.5], [0.5, 0.25, 1.5]])
+crowded = np.array([example, [2.5, 0, 0], [2.5, 0, 0], [0.5, 0.25, 1.5]])
+
+fig, axes = plt.subplots(1, 2, figsize=(8, 2.8), sharey=True)
+for ax, batch, title in (
+    (axes[0], even, "classes equally used"),
+    (axes[1], crowded, "class 0 crowded"),
+):
+    push = balance_gradient(batch)[0] - 3 * affinity_gradient(batch)[0]
+    ax.bar(range(n), example, color=PALETTE[:n], width=0.5)
+    for j in range(n):
+        ax.annotate(
+            "",
+            (j, example[j] + push[j]),
+            (j, example[j]),
+            arrowprops={"arrowstyle": "-|>", "lw": 2, "color": "black"},
+        )
+    limit = 1 / (1 + (n - 1) * affinity(batch))
+    ax.axhline(limit * sum(example), color="0.4", ls="--", lw=1)
+    ax.set(xticks=range(n), xlabel="class $j$", title=title, ylim=(-0.5, 2))
+axes[0].set_ylabel("$B_{ij}$ of the example")
+plt.show()
+
+# %% [markdown]
+# Dashed: where an edge must end for the affinity to let it grow. On the right
+# it is higher, since the other examples are decided and $\alpha$ is lower. And
+# the balance acts against the strong edge, since class 0 has too much already.
+
+# %% [markdown]
+# ## 5. Real predictions
+#
+# A small network learns from 100 labelled images of MNIST.
+
+# %%
+mnist = load_mnist()
+split = make_split(mnist.y_train, num_labeled=100, seed=SEED)
+x_labeled = mnist.x_train[split.labeled]
+y_labeled = mnist.y_train[split.labeled]
+
+inputs = keras.Input((28, 28, 1))
+x = keras.layers.Rescaling(1 / 255)(inputs)
+for filters, rate in ((16, 0.2), (32, 0.3)):
+    x = keras.layers.Conv2D(filters, 3, padding="same", activation="relu")(x)
+    x = keras.layers.MaxPooling2D()(x)
+    x = keras.layers.Dropout(rate)(x)
+x = keras.layers.Flatten()(x)
+x = keras.layers.Dense(256, activation="relu")(x)
+x = keras.layers.Dropout(0.5)(x)
+model = keras.Model(inputs, keras.layers.Dense(10)(x))
+
+gar_keras.pretrain(
+    model,
+    x_labeled,
+    y_labeled,
+    epochs=100 if QUICK else 500,
+    seed=SEED,
+    verbose=0,
+)
+error = gar_keras.error_rate(model, mnist.x_test, mnist.y_test)
+print(f"test error after pretraining: {100 * error:.2f} %")
+
+# %% [markdown]
+# As in Figure 1 of the paper we look at 250 test images. We sort them by their
+# true class, so that structure becomes visible. The network does not know this
+# order.
+
+# %%
+chosen = np.random.default_rng(SEED).permutation(len(mnist.x_test))[:250]
+chosen = chosen[np.argsort(mnist.y_test[chosen], kind="stable")]
+images = mnist.x_test[chosen]
+labels = mnist.y_test[chosen]
+
+
+def edges_of(model):
+    """B of the 250 images: the rectified logits."""
+    return np.maximum(0, model.predict(images, verbose=0))
+
+
+before = edges_of(model)
+print("B:", before.shape)
+print(f"entries above 0: {100 * np.mean(before > 0):.0f} %")
+
+# %% [markdown]
+# The three matrices. In the perfect case, $B$ would be a staircase, $M$ ten
+# blocks on the diagonal, and $N$ a diagonal. The darkest blue is the largest
+# entry of each matrix; the scale is that of the square root, so that small
+# entries can be seen.
+
+
+# %%
+def show_matrices(B, title):
+    fig, axes = plt.subplots(1, 3, figsize=(9, 3.2), width_ratios=(1, 2.2, 2.2))
+    fig.suptitle(title, fontsize=11)
+    middles = [np.flatnonzero(labels == k).mean() for k in range(10)]
+    for ax, matrix, name in zip(
+        axes, (B, B @ B.T, B.T @ B), ("$B$", "$M$", "$N$"), strict=True
+    ):
+        norm = PowerNorm(0.5, 0, matrix.max())
+        ax.imshow(matrix, cmap="Blues", norm=norm, aspect="auto")
+        ax.set_title(name)
+    for ax in axes[:2]:
+        ax.set_yticks(middles, range(10))
+    axes[1].set_xticks(middles, range(10))
+    axes[2].set_yticks(range(10))
+    for ax in (axes[0], axes[2]):
+        ax.set_xticks(range(10))
+    axes[0].set_ylabel("images, by true class")
+    plt.show()
+
+
+show_matrices(before, "after pretraining")
+
+# %% [markdown]
+# Affinity, balance and loss of these predictions: from the formulas above, and
+# from the package.
+
+# %%
+by_hand = affinity(before), balance(before)
+by_package = (
+    float(gar_keras.affinity(before)),
+    float(gar_keras.balance(before)),
+)
+print(f"by hand:    affinity {by_hand[0]:.6f}, balance {by_hand[1]:.6f}")
+print(f"by package: affinity {by_package[0]:.6f}, balance {by_package[1]:.6f}")
+print(f"loss:       {float(regularizer(before)):.6f}")
+
+# %% [markdown]
+# ## 6. Stage 2
+#
+# We train with the loss alone, on 10,000 images without labels, and keep $B$ of
+# the 250 images after each epoch. They are test images: the network is not
+# trained on them.
+
+# %%
+epochs = 1 if QUICK else 15
+snapshots = {0: before}
+
+
+def keep(epoch, logs):
+    snapshots[epoch + 1] = edges_of(model)
+
+
+history = gar_keras.regularize(
+    model,
+    x_labeled,
+    mnist.x_train[:10_000],
+    epochs=epochs,
+    seed=SEED,
+    callbacks=[keras.callbacks.LambdaCallback(on_epoch_end=keep)],
+    verbose=0,
+).history
+after = snapshots[epochs]
+error = gar_keras.error_rate(model, mnist.x_test, mnist.y_test)
+print(f"test error after stage 2: {100 * error:.2f} %")
+
+# %% [markdown]
+# What happens to $N$. Each matrix is divided by the mean of its diagonal, so
+# that a scaled identity becomes the identity.
+
+# %%
+shown = sorted({0, 1, min(3, epochs), epochs})
+fig, axes = plt.subplots(
+    1, len(shown), figsize=(2.5 * len(shown) + 0.6, 2.9), squeeze=False
+)
+for ax, epoch in zip(axes[0], shown, strict=True):
+    N = snapshots[epoch].T @ snapshots[epoch]
+    image = ax.imshow(N / np.diag(N).mean(), cmap="Blues", vmin=0, vmax=1.5)
+    ax.set(xticks=range(10), yticks=range(10), title=f"$N$, epoch {epoch}")
+    ax.tick_params(labelsize=7)
+fig.colorbar(image, ax=axes, shrink=0.8)
+plt.show()
+
+# %% [markdown]
+# The same in numbers. `identity_distance` is
+# $\lVert N / s - I \rVert_F / \lVert I \rVert_F$ with the mean $s$ of the
+# diagonal. It is 0 for a scaled identity. The 250 images are a random draw, so
+# their true classes are not quite equal in size. Neither are the entries of
+# $v$, then, even for a perfect classifier.
+#
+# The balance need not rise here. Undecided predictions use all classes a
+# little, which counts as balanced. Once they decide, it takes training to stay
+# so.
+
+# %%
+measures = {
+    r"affinity $\alpha$": affinity,
+    r"balance $\beta$": balance,
+    "distance from identity": graphs.identity_distance,
+    "error of the 250, %": lambda B: 100 * np.mean(B.argmax(axis=1) != labels),
+}
+fig, axes = plt.subplots(1, 4, figsize=(11, 2.6))
+for ax, (name, measure) in zip(axes, measures.items(), strict=True):
+    ax.plot(list(snapshots), [measure(B) for B in snapshots.values()], ".-")
+    ax.set(title=name, xlabel="epoch of stage 2")
+    ax.xaxis.get_major_locator().set_params(integer=True)
+    ax.grid(alpha=0.3)
+axes[0].set_yscale("log")
+plt.show()
+
+# %% [markdown]
+# The matrices after stage 2. The loss has seen $N$ only. $B$ and $M$ followed.
+
+# %%
+show_matrices(after, "after stage 2")
+
+# %% [markdown]
+# One image in full: of those that were wrong before and are right now, the one
+# that was least decided.
+
+# %%
+mended = np.flatnonzero(
+    (before.argmax(axis=1) != labels) & (after.argmax(axis=1) == labels)
+)
+share = graphs.edge_shares(before).max(axis=1)
+i = mended[share[mended].argmin()] if len(mended) else 0
+
+fig, axes = plt.subplots(1, 3, figsize=(8, 2.4), width_ratios=(1, 2, 2))
+axes[0].imshow(images[i, :, :, 0], cmap="gray_r")
+axes[0].axis("off")
+axes[0].set_title(f"true class {labels[i]}")
+for ax, B, title in ((axes[1], before, "before"), (axes[2], after, "after")):
+    ax.bar(range(10), graphs.edge_shares(B)[i], color=PALETTE)
+    ax.set(xticks=range(10), ylim=(0, 1), title=f"its edges {title}")
+axes[1].set_ylabel("share of the weight")
+plt.show()
+
+# %% [markdown]
+# ## 7. The three graphs
+#
+# Figure 1 of the paper, for this network and every second of the 250 images.
+# `gar_keras.figures` draws it with networkx.
+
+# %%
+figure1(
+    before[::2], after[::2], labels[::2], "MNIST, 100 labels, a small network"
+)
+
+# %% [markdown]
+# All numbers of `gar_keras.graphs`, before and after, beside their value in the
+# perfect case.
+
+# %%
+first = graphs.graph_numbers(before, labels)
+last = graphs.graph_numbers(after, labels)
+even = np.repeat(np.arange(10), 25)
+ideal = graphs.graph_numbers(np.eye(10)[even], even)
+print(f"{'':20} {'before':>9} {'after':>9} {'perfect':>9}")
+for name in (
+    "strongest_share",
+    "degree_deviation",
+    "within_class_share",
+    "components",
+    "largest_component",
+    "identity_distance",
+    "affinity",
+    "balance",
+):
+    values = (getattr(g, name) for g in (first, last, ideal))
+    print(f"{name:20}", *(f"{value:9.4g}" for value in values))
+
+# %% [markdown]
+# ## What to remember
+#
+# - Predictions $B$ define a graph of the examples, $M = B B^\mathsf{T}$, and a
+#   graph of the classes, $N = B^\mathsf{T} B$.
+# - GAR regularizes $N$, which is small, and $M$ follows.
+# - Affinity makes each example decide. Balance keeps all classes in use.
+#   Neither works without the other.
+# - The loss does not know the names of the classes, nor whether a decision is
+#   right. It sharpens what pretraining began.

@@ -1,0 +1,226 @@
+"""The notebooks: pairs in step, outputs that hold anywhere, code that runs."""
+
+from dataclasses import replace
+import os
+from pathlib import Path
+import re
+import runpy
+import subprocess
+import sys
+
+import jupytext
+from made_records import write_record
+import nbformat
+import pytest
+
+from gar_keras.experiments.settings import NORB_JPEG
+from gar_keras.experiments.settings import TABLE_1
+
+FOLDER = Path(__file__).resolve().parents[1] / "notebooks"
+NAMES = sorted(path.stem for path in FOLDER.glob("[0-9][0-9]_*.py"))
+RESULTS = "04_reading_the_results"
+
+# Runs a source and draws its figures, which `show` alone does not do without
+# a screen. Warnings that a reader would see are errors.
+RUNNER = """
+import runpy, sys, warnings
+import matplotlib.pyplot as plt
+
+for category in (UserWarning, RuntimeWarning, FutureWarning):
+    warnings.simplefilter("error", category)
+
+def show():
+    for number in plt.get_fignums():
+        plt.figure(number).canvas.draw()
+    plt.close("all")
+
+plt.show = show
+runpy.run_path(sys.argv[1], run_name="__main__")
+"""
+
+# No output may hold these: they differ between machines or between runs.
+FOREIGN = {
+    "path": r"(?<![\w.:/<])/(?:[\w.+-]+/)+[\w.+-]+|[A-Z]:\\\w",
+    "address": r"0x[0-9a-f]{6,}",
+    "timing": r"\d\s?[mun]?s/(?:step|epoch)|\bCPU times\b|\bWall time\b",
+    "log": r"oneDNN|absl::|cuInit|cudart|TF-TRT|rebuild TensorFlow|WARNING",
+}
+
+
+def notebook(name):
+    return nbformat.read(FOLDER / f"{name}.ipynb", as_version=4)
+
+
+def code_cells(name):
+    return [c for c in notebook(name).cells if c.cell_type == "code"]
+
+
+def outputs(name):
+    return [output for cell in code_cells(name) for output in cell.outputs]
+
+
+def texts(name):
+    """All text that the outputs of a notebook show."""
+    for output in outputs(name):
+        if output.output_type == "stream":
+            yield output.text
+        for kind, value in output.get("data", {}).items():
+            if kind.startswith("text/"):
+                yield value
+
+
+def foreign(text):
+    return [
+        (what, match[0])
+        for what, pattern in FOREIGN.items()
+        for match in re.finditer(pattern, text)
+    ]
+
+
+def test_every_source_has_its_notebook():
+    assert len(NAMES) == 4
+    assert NAMES == sorted(path.stem for path in FOLDER.glob("*.ipynb"))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_pair_is_in_step(name):
+    source = jupytext.read(FOLDER / f"{name}.py")
+    expected = [(c.cell_type, c.source) for c in source.cells]
+    actual = [(c.cell_type, c.source) for c in notebook(name).cells]
+    assert actual == expected, f"run: python notebooks/execute.py {name}"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_was_executed_from_top_to_bottom(name):
+    counts = [cell.execution_count for cell in code_cells(name)]
+    assert counts == [*range(1, len(counts) + 1)]
+    pictures = ["image/png" in o.get("data", {}) for o in outputs(name)]
+    assert sum(pictures) >= 2
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_outputs_are_clean(name):
+    assert {o.output_type for o in outputs(name)} <= {"stream", "display_data",
+        "execute_result"}  # fmt: skip
+    streams = [o for o in outputs(name) if o.output_type == "stream"]
+    assert {o.name for o in streams} <= {"stdout"}
+    assert [found for text in texts(name) for found in foreign(text)] == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_holds_nothing_of_the_machine(name):
+    raw = (FOLDER / f"{name}.ipynb").read_text(encoding="utf-8")
+    for own in (FOLDER.parent, Path(sys.prefix), Path.home()):
+        # The root folder itself is in every URL.
+        assert own == Path("/") or f"{own}/" not in raw
+    assert len(raw) < 600_000
+    # Wall-clock times of the cells would differ from run to run.
+    assert all("execution" not in cell.metadata for cell in code_cells(name))
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("saved in /home/somebody/model.keras", "path"),
+        (r"saved in C:\models", "path"),
+        ("<Axes object at 0x7f32a1b2c3d4>", "address"),
+        ("4/4 - 0s - 12ms/step", "timing"),
+        ("I0000 oneDNN custom operations are on", "log"),
+    ],
+)
+def test_foreign_output_is_found(text, what):
+    assert what in [found for found, _ in foreign(text)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "error: 3.12 % (n = 10)",
+        "see https://example.org/a/b",
+        "python scripts/table1.py --labels 100",
+        "2 / (1 * 6), 60/200, ± 0.09, m/n",
+        "<span>a</span>/b",
+    ],
+)
+def test_ordinary_output_is_not(text):
+    assert foreign(text) == []
+
+
+@pytest.mark.parametrize("name", [n for n in NAMES if n != RESULTS])
+def test_source_runs(name):
+    done = subprocess.run(
+        [sys.executable, "-c", RUNNER, str(FOLDER / f"{name}.py")],
+        cwd=FOLDER,
+        env={**os.environ, "GAR_KERAS_QUICK": "1", "MPLBACKEND": "agg"},
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "test error" in done.stdout
+
+
+@pytest.fixture
+def read_results(tmp_path, monkeypatch, capsys):
+    """Runs the notebook on the records in `tmp_path`; returns its output."""
+    import matplotlib
+    import matplotlib.pyplot as plt
+
+    def show():
+        for number in plt.get_fignums():
+            plt.figure(number).canvas.draw()
+        plt.close("all")
+
+    def run():
+        runpy.run_path(str(FOLDER / f"{RESULTS}.py"), run_name="__main__")
+        return capsys.readouterr().out
+
+    (tmp_path / "notebooks").mkdir()
+    (tmp_path / "results").mkdir()
+    monkeypatch.chdir(tmp_path / "notebooks")
+    monkeypatch.setattr(plt, "show", show)
+    with matplotlib.rc_context():
+        yield run
+
+
+def test_results_without_records(read_results):
+    text = read_results()
+    assert "records: 0, groups: 0" in text
+    assert "scripts/table1.py" in text
+
+
+def test_results_of_one_run(read_results, tmp_path):
+    write_record(tmp_path / "results", TABLE_1[100], chosen_error=0.0625)
+    text = read_results()
+    assert "records: 1, groups: 1" in text
+    assert "chosen by validation: 6.25 (n = 1)" in text
+
+
+def test_results_of_several_experiments(read_results, tmp_path):
+    def write(experiment, seed, **results):
+        write_record(tmp_path / "results", experiment, seed, **results)
+
+    for seed, error in enumerate((0.01, 0.02, 0.03)):
+        write(TABLE_1[100], seed, chosen_error=error, baseline_error=0.11)
+    write(replace(TABLE_1[100], epochs=1, frobenius_of="Z"), 0)
+    write(replace(TABLE_1[600], affinity=0.0), 0)
+    write(NORB_JPEG[300], 0, title="small NORB (JPEG copy)", last_error=0.2)
+    text = read_results()
+    assert "records: 6, groups: 4" in text
+    assert "chosen by validation: 2.00 ± 1.00 (n = 3)" in text
+    assert "9.00 on average, from 8.00 to 10.00" in text
+    assert "frobenius_of Z, n = 1" in text
+    assert "affinity 0.0, n = 1" in text
+    assert "NORB (JPEG copy), m_L = 300, 2000 + 200 epochs, float32, n = 1: "
+    assert "the last error is not below the first" in text
+
+
+def test_results_where_a_term_was_not_measured(read_results, tmp_path):
+    from gar_keras.experiments import records
+
+    experiment = replace(TABLE_1[100], affinity=0.0)
+    path = write_record(tmp_path / "results", experiment)
+    record = records.read(path)
+    del record["regularization"]["curve"]["affinity"]
+    records.write(path, record)
+    assert "records: 1, groups: 1" in read_results()
