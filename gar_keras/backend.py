@@ -166,6 +166,44 @@ def is_taken(variable):
     return name() == "jax" and variable._value is None
 
 
+def updates_in_place(gradient):
+    """Whether `apply_momentum` can take this gradient."""
+    if name() != "tensorflow":
+        return False
+    import tensorflow as tf
+
+    return isinstance(gradient, tf.Tensor)
+
+
+def apply_momentum(variable, moment, gradient, rate, momentum, nesterov):
+    """Updates a weight and its momentum in one kernel. TensorFlow only.
+
+    Args:
+        variable: The weight, a Keras or TensorFlow variable.
+        moment: Its momentum, a Keras variable.
+        gradient: Dense gradient of the weight.
+        rate: Learning rate of the step.
+        momentum: Factor of the momentum.
+        nesterov: Whether with Nesterov momentum.
+    """
+    import tensorflow as tf
+
+    if isinstance(variable, keras.Variable):
+        variable = variable.value
+
+    def cast(value):
+        return tf.cast(value, variable.dtype)
+
+    tf.raw_ops.ResourceApplyKerasMomentum(
+        var=variable.handle,
+        accum=moment.value.handle,
+        lr=cast(rate),
+        grad=cast(gradient),
+        momentum=cast(momentum),
+        use_nesterov=nesterov,
+    )
+
+
 class StepMean(keras.metrics.Mean):
     """Mean, over the steps, of a scalar that a layer computes in `call`.
 

@@ -18,6 +18,7 @@ from gar_keras.models import check_linear
 from gar_keras.models import detach
 from gar_keras.models import has_graph
 from gar_keras.models import without_dropout
+from gar_keras.optimizers import SGD
 
 
 def sgd(learning_rate=0.01, momentum=0.95, decay=1e-6):
@@ -32,7 +33,7 @@ def sgd(learning_rate=0.01, momentum=0.95, decay=1e-6):
         decay: Decay of the rate per step.
 
     Returns:
-        A new `keras.optimizers.SGD`.
+        A new `gar_keras.optimizers.SGD`.
 
     Example:
 
@@ -43,7 +44,7 @@ def sgd(learning_rate=0.01, momentum=0.95, decay=1e-6):
     schedule = keras.optimizers.schedules.InverseTimeDecay(
         learning_rate, decay_steps=1, decay_rate=decay
     )
-    return keras.optimizers.SGD(schedule, momentum=momentum, nesterov=True)
+    return SGD(schedule, momentum=momentum, nesterov=True)
 
 
 def pretrain(

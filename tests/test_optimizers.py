@@ -1,0 +1,103 @@
+"""The optimizer against Keras' own, step by step."""
+
+import keras
+from keras import ops
+import numpy as np
+import pytest
+
+from gar_keras import backend
+from gar_keras.optimizers import SGD
+
+GRADIENTS = np.random.default_rng(0).normal(size=(5, 3, 4)).astype("float32")
+
+
+def train(optimizer, gradients=GRADIENTS):
+    weight = keras.Variable(np.ones((3, 4), "float32"))
+    for gradient in gradients:
+        optimizer.apply([ops.convert_to_tensor(gradient)], [weight])
+    return ops.convert_to_numpy(weight)
+
+
+@pytest.mark.parametrize("nesterov", [False, True])
+@pytest.mark.parametrize("momentum", [0.0, 0.5, 0.95])
+def test_same_as_keras(momentum, nesterov):
+    arguments = {"learning_rate": 0.1, "momentum": momentum}
+    expected = train(keras.optimizers.SGD(**arguments, nesterov=nesterov))
+    received = train(SGD(**arguments, nesterov=nesterov))
+    np.testing.assert_allclose(received, expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("nesterov", "expected"),
+    # m is -0.2, then 0.2; w is 1 - 0.2 + 0.2, or 1 - 0.3 + 0.4.
+    [(False, 1.0), (True, 1.1)],
+)
+def test_two_steps_by_hand(nesterov, expected):
+    gradients = np.array([2.0, -3.0], "float32")[:, None, None]
+    gradients = gradients * np.ones((3, 4), "float32")
+    received = train(SGD(0.1, momentum=0.5, nesterov=nesterov), gradients)
+    np.testing.assert_allclose(received, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        {"clipvalue": 0.1},
+        {"weight_decay": 0.1},
+        {"use_ema": True, "ema_overwrite_frequency": 2},
+        {"gradient_accumulation_steps": 2},
+    ],
+    ids=lambda option: next(iter(option)),
+)
+def test_options_of_keras(option):
+    arguments = {"learning_rate": 0.1, "momentum": 0.9, **option}
+    expected = train(keras.optimizers.SGD(**arguments))
+    received = train(SGD(**arguments))
+    np.testing.assert_allclose(received, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_schedule():
+    def schedule():
+        return keras.optimizers.schedules.InverseTimeDecay(0.1, 1, 0.5)
+
+    expected = train(keras.optimizers.SGD(schedule(), 0.9))
+    np.testing.assert_allclose(
+        train(SGD(schedule(), 0.9)), expected, rtol=1e-5, atol=1e-6
+    )
+
+
+def test_one_kernel_on_tensorflow():
+    if backend.name() != "tensorflow":
+        pytest.skip("the kernel is TensorFlow's")
+    import tensorflow as tf
+
+    weight = keras.Variable(np.ones((3, 4), "float32"))
+    optimizer = SGD(0.1, momentum=0.9, nesterov=True)
+    optimizer.build([weight])
+    step = tf.function(lambda gradient: optimizer.apply([gradient], [weight]))
+    graph = step.get_concrete_function(tf.ones((3, 4))).graph
+    kinds = [operation.type for operation in graph.get_operations()]
+    assert kinds.count("ResourceApplyKerasMomentum") == 1
+
+
+def test_sparse_gradient_goes_keras_way():
+    if backend.name() != "tensorflow":
+        pytest.skip("only TensorFlow has sparse gradients")
+    import tensorflow as tf
+
+    def one_step(optimizer):
+        table = keras.Variable(np.ones((4, 2), "float32"))
+        rows = tf.IndexedSlices(tf.ones((1, 2)), [2], dense_shape=(4, 2))
+        optimizer.apply([rows], [table])
+        return ops.convert_to_numpy(table)
+
+    expected = one_step(keras.optimizers.SGD(0.1, momentum=0.5))
+    np.testing.assert_allclose(one_step(SGD(0.1, momentum=0.5)), expected)
+
+
+def test_config_round_trip():
+    optimizer = SGD(0.2, momentum=0.3, nesterov=True, clipnorm=1.0)
+    config = keras.optimizers.serialize(optimizer)
+    copy = keras.optimizers.deserialize(config)
+    assert type(copy) is SGD
+    assert copy.get_config() == optimizer.get_config()
