@@ -1,8 +1,9 @@
 """What differs between Keras' backends, and nothing else.
 
 On TensorFlow the batches of an epoch are made by a `tf.data` graph, and `fit`
-runs many steps in one call of a compiled function. The other backends get the
-same batches, bit for bit, from NumPy.
+runs many steps in one call of a compiled function. With JAX on a GPU the whole
+epoch is one compiled program: see `gar_keras.compiled`. Elsewhere `fit` gets
+the same batches, bit for bit, from NumPy.
 """
 
 import functools
@@ -22,6 +23,50 @@ SOURCE_CHUNK = 40
 def name():
     """Name of the backend in use: `"tensorflow"`, `"jax"` or `"torch"`."""
     return keras.backend.backend()
+
+
+def fit(
+    model,
+    plan,
+    images,
+    *,
+    guides=None,
+    labels=None,
+    passes=1,
+    initial_epoch=0,
+    **options,
+):
+    """Calls `fit` of a model, with a plan's batches, by the fastest path.
+
+    Args:
+        model: A Keras model, compiled with `compile_options`.
+        plan: `BatchPlan` over `images` and `guides`.
+        images: Array `(m, ...)` or image source.
+        guides: Array of the images that are put behind the others in each
+            batch (X_L in stage 2), or `None`.
+        labels: Class indices `(m,)` of `images`, or `None`.
+        passes: Epochs of the plan that make up one epoch of `fit`.
+        initial_epoch: Epochs of `fit` that are done already.
+        **options: Other arguments of `fit`.
+
+    Returns:
+        What `fit` returns.
+    """
+    options |= {"initial_epoch": initial_epoch, "shuffle": False}
+    data = (plan, images, guides, labels, 1 + passes * initial_epoch)
+    if loops_on_device():
+        from gar_keras import compiled
+
+        batches = compiled.prepare(model, *data, passes)
+        return model.fit(batches, steps_per_epoch=1, **options)
+    batches = make_batches(*data)
+    return model.fit(batches, steps_per_epoch=passes * plan.steps, **options)
+
+
+def loops_on_device():
+    """Whether epochs run as one compiled program: with JAX on one GPU."""
+    alone = keras.distribution.distribution() is None
+    return name() == "jax" and device_kind() == "gpu" and alone
 
 
 def make_batches(plan, images, guides=None, labels=None, first_epoch=1):

@@ -105,7 +105,6 @@ def pretrain(
             f"one epoch of fit takes. Received: initial_epoch={initial_epoch}"
         )
     plan = BatchPlan(len(x_labeled), batch_size, seed=seed)
-    steps = passes * plan.steps
     plain = detach(model)
     check_linear(plain)
     classes = _num_classes(plain, "x_labeled", x_labeled)
@@ -114,20 +113,16 @@ def pretrain(
     plain.compile(
         optimizer or sgd(),
         keras.losses.SparseCategoricalCrossentropy(from_logits=True),
-        **backend.compile_options(steps),
+        **backend.compile_options(passes * plan.steps),
     )
-    batches = backend.make_batches(
+    return backend.fit(
+        plain,
         plan,
         x_labeled,
         labels=y_labeled,
-        first_epoch=initial_epoch + 1,
-    )
-    return plain.fit(
-        batches,
+        passes=passes,
         epochs=epochs // passes,
         initial_epoch=initial_epoch // passes,
-        steps_per_epoch=steps,
-        shuffle=False,
         callbacks=[*watch, *callbacks],
         verbose=verbose,
     )
@@ -211,15 +206,13 @@ def regularize(
     regularized.compile(
         optimizer or sgd(), loss=None, **backend.compile_options(plan.steps)
     )
-    batches = backend.make_batches(
-        plan, x_unlabeled, guides=x_labeled, first_epoch=initial_epoch + 1
-    )
-    return regularized.fit(
-        batches,
+    return backend.fit(
+        regularized,
+        plan,
+        x_unlabeled,
+        guides=x_labeled,
         epochs=epochs,
         initial_epoch=initial_epoch,
-        steps_per_epoch=plan.steps,
-        shuffle=False,
         callbacks=[*watch, *callbacks],
         verbose=verbose,
     )
