@@ -69,7 +69,9 @@ def loops_on_device():
     return name() == "jax" and device_kind() == "gpu" and alone
 
 
-def make_batches(plan, images, guides=None, labels=None, first_epoch=1):
+def make_batches(
+    plan, images, guides=None, labels=None, first_epoch=1, guide_labels=None
+):
     """What `fit` draws its batches from, on the backend in use.
 
     Args:
@@ -79,13 +81,15 @@ def make_batches(plan, images, guides=None, labels=None, first_epoch=1):
             batch (X_L in stage 2), or `None`.
         labels: Class indices `(m,)` of `images`, or `None`.
         first_epoch: Number of the epoch of the plan to begin with, from 1.
+        guide_labels: Class indices of `guides`, or `None`. With them, `y` is
+            -1 for the other images, and `labels` must be `None`.
 
     Returns:
         A `tf.data.Dataset` or a `keras.utils.PyDataset`, of batches `x` or
         `(x, y)`. It has no end: `fit` must be told `steps_per_epoch`.
     """
     make = _graph_batches if name() == "tensorflow" else _ArrayBatches
-    return make(plan, images, guides, labels, first_epoch)
+    return make(plan, images, guides, labels, first_epoch, guide_labels)
 
 
 def compile_options(steps):
@@ -249,6 +253,73 @@ def apply_momentum(variable, moment, gradient, rate, momentum, nesterov):
     )
 
 
+def gradient(function, x):
+    """The gradient of a scalar function of a tensor, also within a step.
+
+    What the function assigns to Keras variables, such as the state of a
+    dropout's seed, is assigned once, as if the function were called alone.
+
+    Args:
+        function: From a tensor like `x` to a scalar tensor.
+        x: A float tensor.
+
+    Returns:
+        A tensor like `x`. It is no constant to a gradient taken around this
+        function: put `keras.ops.stop_gradient` around it if it is to be one.
+
+    Example:
+
+    >>> x = keras.ops.convert_to_tensor([1.0, 2.0])
+    >>> np.array(gradient(lambda x: keras.ops.sum(x * x), x)).tolist()
+    [2.0, 4.0]
+    """
+    if name() == "tensorflow":
+        import tensorflow as tf
+
+        with tf.GradientTape(watch_accessed_variables=False) as tape:
+            tape.watch(x)
+            y = function(x)
+        return tape.gradient(y, x, unconnected_gradients="zero")
+    if name() == "jax":
+        return _jax_gradient(function, x)
+    import torch
+
+    with torch.enable_grad():
+        if not x.requires_grad:
+            x = x.detach().requires_grad_(True)
+        y = function(x)
+        (slope,) = torch.autograd.grad(y, x, create_graph=True)
+    return slope
+
+
+def _jax_gradient(function, x):
+    """The gradient on JAX, where no tracer may be left in a variable."""
+    import jax
+    from keras.src.backend.common.stateless_scope import get_stateless_scope
+
+    assigned = []
+
+    class Scope(keras.StatelessScope):
+        def add_update(self, update):
+            super().add_update(update)
+            assigned.append(update[0])
+
+    around = get_stateless_scope()
+
+    def pure(x):
+        scope = Scope()
+        if around is not None:
+            scope.state_mapping.update(around.state_mapping)
+        with scope:
+            y = function(x)
+        return y, [scope.get_current_value(v) for v in assigned]
+
+    slope, values = jax.grad(pure, has_aux=True)(x)
+    for variable, value in zip(assigned, values, strict=True):
+        variable.assign(value)
+    return slope
+
+
 class StepMean(keras.metrics.Mean):
     """Mean, over the steps, of a scalar that a layer computes in `call`.
 
@@ -279,7 +350,9 @@ def _in_stateless_scope():
     return stateless_scope.in_stateless_scope()
 
 
-def _graph_batches(plan, images, guides, labels, first_epoch):
+def _graph_batches(
+    plan, images, guides, labels, first_epoch, guide_labels=None
+):
     import tensorflow as tf
 
     full = plan.per_epoch // plan.batch
@@ -308,12 +381,20 @@ def _graph_batches(plan, images, guides, labels, first_epoch):
     resident = None if is_source(images) else tf.convert_to_tensor(images)
     guide_images = None if guides is None else tf.convert_to_tensor(guides)
     targets = None if labels is None else tf.convert_to_tensor(labels)
+    if guide_labels is not None:
+        guide_targets = tf.convert_to_tensor(guide_labels)
+
+    def with_labels(x, rows, chosen):
+        if guide_labels is not None:
+            y = tf.gather(guide_targets, chosen)
+            return x, tf.concat([-tf.ones_like(rows, y.dtype), y], axis=-1)
+        return x if labels is None else (x, tf.gather(targets, rows))
 
     def gather(row, chosen):
         x = tf.gather(resident, row)
         if guides is not None:
             x = tf.concat([x, tf.gather(guide_images, chosen)], axis=0)
-        return x if labels is None else (x, tf.gather(targets, row))
+        return with_labels(x, row, chosen)
 
     def take_chunk(rows, chosen):
         x = tf.numpy_function(
@@ -322,7 +403,7 @@ def _graph_batches(plan, images, guides, labels, first_epoch):
         x = tf.reshape(x, (-1, rows.shape[1], *images.shape[1:]))
         if guides is not None:
             x = tf.concat([x, tf.gather(guide_images, chosen)], axis=1)
-        return x if labels is None else (x, tf.gather(targets, rows))
+        return with_labels(x, rows, chosen)
 
     epochs = tf.data.Dataset.counter(start=first_epoch)
     options = tf.data.Options()
@@ -343,13 +424,16 @@ class _ArrayBatches(keras.utils.PyDataset):
 
     num_batches = None
 
-    def __init__(self, plan, images, guides, labels, first_epoch):
+    def __init__(
+        self, plan, images, guides, labels, first_epoch, guide_labels=None
+    ):
         super().__init__()
         self.plan = plan
         self.images = images
         self.guides = guides
         self.labels = labels
         self.first_epoch = first_epoch
+        self.guide_labels = guide_labels
         # One epoch's indices are kept, for the steps that come next.
         self._epoch = functools.lru_cache(maxsize=1)(plan.epoch)
 
@@ -361,4 +445,7 @@ class _ArrayBatches(keras.utils.PyDataset):
         x = self.images[row] if in_memory else self.images.take(row)
         if self.guides is not None:
             x = np.concatenate([x, self.guides[chosen[step]]])
+        if self.guide_labels is not None:
+            y = self.guide_labels[chosen[step]]
+            return x, np.concatenate([np.full(len(row), -1, y.dtype), y])
         return x if self.labels is None else (x, self.labels[row])

@@ -6,6 +6,7 @@ import time
 import keras
 import numpy as np
 
+from gar_keras.alerts import warn
 from gar_keras.checks import check_array
 from gar_keras.checks import check_labels
 from gar_keras.layers import GraphActivityRegularization
@@ -170,7 +171,127 @@ class StopOnNaN(keras.callbacks.Callback):
             return "the Frobenius term"
         if is_regularized(self.model) and not totals:
             return "the loss of GAR, an activity_regularizer of the model"
+        if not math.isfinite(logs.get("unsupervised", 0.0)):
+            return "the unsupervised loss"
         return "the supervised loss"
+
+
+class WarnOnCollapse(keras.callbacks.Callback):
+    """Warns when stage 2 goes wrong, once for each of two signs.
+
+    It looks at what a `GraphActivityRegularization` and an `ErrorRate` put
+    into the logs of an epoch; it costs no time.
+
+    *The outputs collapse.* Let k of the n outputs be used equally (`v_i` equal
+    for them) and the others not at all. Of V, `k²` entries are 1 then, k of
+    them on the diagonal, so that balance is
+
+        `β = (k² - k) / ((n - 1) * k) = (k - 1) / (n - 1)`
+
+    (paper, equation for Balance). Solved for k it gives, for any `v`, the
+    number of outputs in use, `k = 1 + (n - 1) * β = (Σ v_i)² / Σ v_i²`. A
+    warning comes at the end of the first epoch in which
+
+    - k is below `(n + 1) / 2`, half way between one output and all of them,
+      which is `β < 1/2` for every n; or
+    - k is lower by one whole output than it was in an earlier epoch.
+
+    Sound training lies well above: a batch of m images, drawn from equal
+    classes and all classified firmly, has about `β = (m - 1) / (m + n - 1)`,
+    which is 0.93 for 128 images of 10 classes. For m of at most n it is below
+    1/2: such batches are too small for GAR.
+
+    *The validation error rises.* A warning comes when it was above
+    `error_before` in each of the last five epochs, or in all of them where
+    training ends sooner. A few bad epochs at the start mean nothing: the
+    paper's NORB network recovers from them.
+
+    Warnings are `gar_keras.GARWarning`s; `gar_keras.regularize` always issues
+    them. Turn them into errors with
+    `warnings.simplefilter("error", gar_keras.GARWarning)`.
+
+    Args:
+        error_before: Validation error that stage 2 starts from, from 0 to 1,
+            for a model whose logs have `val_error`. `None` to look at the
+            balance alone.
+
+    Example:
+
+    >>> inputs = keras.Input((4,))
+    >>> outputs = GraphActivityRegularization()(keras.layers.Dense(3)(inputs))
+    >>> model = keras.Model(inputs, outputs)
+    >>> model.compile("sgd", loss=None)
+    >>> history = model.fit(
+    ...     np.eye(4), verbose=0, callbacks=[WarnOnCollapse()]
+    ... )
+    """
+
+    LEAST_BALANCE = 0.5
+    PATIENCE = 5
+
+    def __init__(self, error_before=None):
+        super().__init__()
+        self.error_before = error_before
+
+    def on_train_begin(self, logs=None):
+        self._most_in_use = {}
+        self._collapsed = False
+        self._errors = []
+        self._grown_worse = False
+
+    def on_epoch_end(self, epoch, logs=None):
+        self._check_balance(epoch + 1, logs or {})
+        self._check_error((logs or {}).get("val_error"))
+
+    def on_train_end(self, logs=None):
+        if len(self._errors) < self.PATIENCE:
+            self._warn_if_above(self._errors)
+
+    def _check_balance(self, epoch, logs):
+        for layer in _regularization_layers(self.model):
+            name = layer.metric_name("balance")
+            if name not in logs:
+                continue
+            n, balance = layer.num_classes, logs[name]
+            in_use = 1 + (n - 1) * balance
+            most = max(in_use, self._most_in_use.get(name, in_use))
+            self._most_in_use[name] = most
+            lost = balance < self.LEAST_BALANCE or in_use <= most - 1
+            if lost and not self._collapsed:
+                self._collapsed = True
+                warn(
+                    f"Stage 2 loses classes: after epoch {epoch} the {name} is "
+                    f"{balance:.3f}, as if only {in_use:.1f} of the {n} "
+                    "outputs were in use. Pretrain longer or on more labels: "
+                    "GAR sharpens what the network knows, and teaches it "
+                    "nothing new. "
+                    "If classes are of unequal size, give their shares as "
+                    "class_prior to the GAR layer. Take batches that show all "
+                    f"classes, of much more than {n} images. Or lower the "
+                    "learning rate."
+                )
+
+    def _check_error(self, error):
+        if error is None or self.error_before is None:
+            return
+        self._errors.append(error)
+        if len(self._errors) >= self.PATIENCE:
+            self._warn_if_above(self._errors[-self.PATIENCE :])
+
+    def _warn_if_above(self, errors):
+        if self._grown_worse or not errors or min(errors) <= self.error_before:
+            return
+        self._grown_worse = True
+        warn(
+            "Stage 2 makes the model worse: the validation error was "
+            f"{100 * self.error_before:.2f} % before, and is "
+            f"{100 * errors[-1]:.2f} % now (epochs above in a row: "
+            f"{len(errors)}). Check that the unlabelled examples are of the "
+            "same classes and are scaled in the same way as the labelled ones. "
+            "Pretrain longer or on more labels. If classes are of unequal "
+            "size, give their shares as class_prior to the GAR layer. Or "
+            "lower the learning rate, or stay with the pretrained model."
+        )
 
 
 class CoefficientSchedule(keras.callbacks.Callback):
@@ -240,11 +361,7 @@ class TimeLimit(keras.callbacks.Callback):
 
 def regularization_layers(model):
     """The `GraphActivityRegularization` layers of a model, at any depth."""
-    found = [
-        layer
-        for layer in model._flatten_layers()
-        if isinstance(layer, GraphActivityRegularization)
-    ]
+    found = _regularization_layers(model)
     if not found:
         raise ValueError(
             "The model has no GraphActivityRegularization layer whose "
@@ -252,3 +369,11 @@ def regularization_layers(model):
             "one behind its logits, e.g. with gar_keras.attach."
         )
     return found
+
+
+def _regularization_layers(model):
+    return [
+        layer
+        for layer in model._flatten_layers()
+        if isinstance(layer, GraphActivityRegularization)
+    ]

@@ -17,6 +17,7 @@ from typing import Literal
 import tyro
 
 from gar_keras.checks import check_choice
+from gar_keras.experiments import parallel
 from gar_keras.experiments.settings import BACKENDS
 
 EXIT_USAGE = 2
@@ -155,6 +156,7 @@ Labels = Annotated[
     ),
 ]
 Folder = Annotated[Path | None, _one_value(Path, "a folder", "DIR")]
+Address = Annotated[str | None, _one_value(str, "an address", "ADDRESS")]
 
 
 def _default_backend():
@@ -193,6 +195,18 @@ class RunOptions:
     """Save the model of the validation-chosen epoch beside its record."""
     tensorboard: Folder = None
     """Folder for TensorBoard logs of stage 2 (needs tensorboard)."""
+    jobs: Count = 1
+    """Runs to make at once, in processes of their own, each with an equal
+    share of the cores. On a CPU a run repeats bit for bit only with as many
+    threads: TensorFlow adds in another order with another number of them,
+    which TF_NUM_INTRAOP_THREADS sets. On a GPU the runs share its memory; for
+    several GPUs take --ray local."""
+    ray: Address = None
+    """Make the runs on the Ray cluster at this address: auto, HOST:PORT or
+    ray://HOST:10001, or local to start one here. A run gets a GPU, or else an
+    equal share of the cores; of a machine that is lost, it goes on on another
+    one from its state some 5 minutes before. --data-dir has to be there on
+    each machine. --precision auto looks at this machine."""
 
     def __post_init__(self):
         parse_seeds(self.seeds)
@@ -208,9 +222,30 @@ class RunOptions:
                 "--tensorboard needs the package tensorboard, which is not "
                 "installed: pip install tensorboard"
             )
+        check_at_least("--jobs", self.jobs, 1)
+        if self.ray is not None:
+            self._check_ray()
         if self.time_limit is not None and not self.time_limit > 0:
             raise ValueError(
                 f"--time-limit must be above 0. Received: {self.time_limit}"
+            )
+
+    def _check_ray(self):
+        if self.jobs > 1:
+            raise ValueError(
+                "--jobs is for this machine alone: with --ray, as many runs "
+                "are made at once as the cluster has room for. Leave one of "
+                f"them out. Received: --jobs {self.jobs} --ray {self.ray}"
+            )
+        if self.tensorboard is not None:
+            raise ValueError(
+                "--tensorboard cannot be had with --ray: the logs would stay "
+                "on the machines of the cluster. Leave one of them out."
+            )
+        if not importlib.util.find_spec("ray"):
+            raise ValueError(
+                "--ray needs the package ray, which is not installed: pip "
+                "install gar_keras[ray]"
             )
 
     def apply(self, experiment):
@@ -236,7 +271,8 @@ def run_table(options, experiments, table):
     Args:
         options: `RunOptions`.
         experiments: List of `Experiment`, before the options apply.
-        table: A `gar_keras.experiments.paper.Table`.
+        table: A `gar_keras.experiments.paper.Table`, or `None` for the
+            comparison of the methods.
 
     Returns:
         The exit status: 0, 124 if runs are left to be done, for want of time
@@ -246,6 +282,8 @@ def run_table(options, experiments, table):
         # Before anything that takes long.
         options.results.mkdir(parents=True, exist_ok=True)
         choose_backend(options.backend)
+        if options.jobs > 1 or options.ray is not None:
+            parallel.share_gpu()
         return _table(options, experiments, table)
     except OSError as e:
         where = f" Received: {e.filename}." if e.filename else ""
@@ -278,10 +316,20 @@ def _table(options, experiments, table):
             data_dir=options.data_dir,
             save_models=options.save_models,
             tensorboard=options.tensorboard,
+            jobs=options.jobs,
+            ray=options.ray,
         )
-        if records:
+        if records and table is None:
+            report.show_rivals(records, options.results)
+        elif records:
             report.show(table, records, options.results)
-    except (DataError, RecordError, FloatingPointError, ImportError) as e:
+    except (
+        DataError,
+        RecordError,
+        FloatingPointError,
+        ImportError,
+        parallel.WorkerError,
+    ) as e:
         fail(e)
     return 0 if complete else EXIT_TIME
 

@@ -8,7 +8,6 @@ from keras import ops
 from gar_keras import backend
 from gar_keras.regularizers import GraphActivityRegularizer
 from gar_keras.regularizers import check_coefficient
-from gar_keras.regularizers import check_logits_shape
 
 
 @keras.saving.register_keras_serializable(package="gar_keras")
@@ -41,17 +40,25 @@ class GraphActivityRegularization(keras.layers.Layer):
             `False`. Defaults to `True`, so that `evaluate` reports the other
             losses alone. (A subclassed model must take `training` in its
             `call` and pass it on: else its layers cannot tell.)
+        class_prior: The shares of the classes, `(n,)`, positive, of sum 1, for
+            the balance term, which is 1 where `v` is proportional to them; see
+            `gar_keras.balance`. `None` for classes of equal size, as in the
+            paper.
         **kwargs: Arguments of `keras.layers.Layer`, e.g. `name`.
 
     A term whose coefficient is 0 here is left out, and stays out.
+
+    Attributes:
+        num_classes: `n` of the logits; `None` before the layer has seen any.
 
     A saved model with this layer loads in a program that has imported it:
     `from gar_keras import GraphActivityRegularization`.
 
     Raises:
         ValueError: if a coefficient is negative, infinite in float32, NaN or
-            no number; when called, if the input is not `(batch, n)` with `n`
-            of at least 2, or under a `tf.distribute` strategy of several
+            no number, or if `class_prior` is no prior; when called, if the
+            input is not `(batch, n)` with `n` of at least 2, if `class_prior`
+            is of another `n`, or under a `tf.distribute` strategy of several
             replicas.
 
     Input shape:
@@ -80,15 +87,17 @@ class GraphActivityRegularization(keras.layers.Layer):
         frobenius=1e-6,
         frobenius_of="B",
         training_only=True,
+        class_prior=None,
         **kwargs,
     ):
         # The logits pass as they are, whatever the dtype policy computes in.
         kwargs["autocast"] = False
         super().__init__(**kwargs)
         self._regularizer = GraphActivityRegularizer(
-            affinity, balance, frobenius, frobenius_of
+            affinity, balance, frobenius, frobenius_of, class_prior
         )
         self.training_only = bool(training_only)
+        self.num_classes = None
         self.supports_masking = True
         self._coefficients = {
             name: self.add_weight(
@@ -106,18 +115,20 @@ class GraphActivityRegularization(keras.layers.Layer):
             n for n in ("affinity", "balance") if n in self._coefficients
         ]
         self._trackers = {
-            name: backend.StepMean(self._metric_name(name), dtype="float32")
+            name: backend.StepMean(self.metric_name(name), dtype="float32")
             for name in [*trackers, "regularization"]
         }
         self.built = True
 
-    def _metric_name(self, term):
+    def metric_name(self, term):
+        """Name of a term in the logs: `term`, or with the layer's in front."""
         # Keras numbers default names: the second model of a program has _1.
         if re.fullmatch(r"graph_activity_regularization(_\d+)?", self.name):
             return term
         return f"{self.name}_{term}"
 
     def call(self, inputs, training=None):
+        self.num_classes = inputs.shape[-1]
         terms = self._regularizer.terms(inputs)
         loss = self._regularizer.combine(terms, self._coefficients)
         for name, tracker in self._trackers.items():
@@ -129,6 +140,11 @@ class GraphActivityRegularization(keras.layers.Layer):
         silent = evaluating and self.training_only
         self.add_loss(ops.zeros_like(loss) if silent else loss)
         return inputs
+
+    @property
+    def class_prior(self):
+        """The shares of the classes, a tuple of floats, or `None`."""
+        return self._regularizer.class_prior
 
     @property
     def coefficients(self):
@@ -185,7 +201,8 @@ class GraphActivityRegularization(keras.layers.Layer):
         return input_shape
 
     def compute_output_spec(self, inputs, training=None):
-        check_logits_shape(inputs.shape)
+        self._regularizer.check_shape(inputs.shape)
+        self.num_classes = inputs.shape[-1]
         return keras.KerasTensor(inputs.shape, inputs.dtype)
 
     def get_config(self):

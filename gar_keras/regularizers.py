@@ -9,6 +9,10 @@ with `r = B·1` the row sums and `v = diag N` the column sums of `B²`,
 
 so that one step costs `O(m·n)` operations and memory for `m` images and `n`
 classes.
+
+The paper assumes classes of equal size: its balance is 1 where all entries of
+`v` are equal. Where the shares `p` of the classes are known, `v_i / p_i` takes
+the place of `v_i`, and balance is 1 where `v` is proportional to `p`.
 """
 
 import functools
@@ -22,11 +26,18 @@ import numpy as np
 
 from gar_keras import backend
 from gar_keras.checks import check_choice
+from gar_keras.checks import check_count
+from gar_keras.checks import check_labels
 
 FROBENIUS_OF = ("B", "Z")
 
 # The largest coefficient that a float32 weight can hold.
 LARGEST_COEFFICIENT = float(np.finfo("float32").max)
+
+# With less, `v_i / p_i` could leave the range of float32.
+LEAST_SHARE = 1e-30
+# What rounding may take from the sum of a prior, in float32 as well.
+SUM_TOLERANCE = 1e-6
 
 
 def affinity(B):
@@ -62,37 +73,96 @@ def affinity(B):
     return _ratio(off_diagonal_N, (n - 1) * trace_N)
 
 
-def balance(B):
+def balance(B, class_prior=None):
     """How evenly the output nodes are used (paper, equation for Balance).
 
     `balance(B) = sum_{i≠j} V_ij / ((n - 1) * sum_i V_ii)` with `V = vᵀv` and
     `v = diag(BᵀB)`. It is 1 where all entries of `v` are equal, and 0 where
     only one of them is not 0. It is 0 for `B = 0`.
 
+    That is the paper's term, which assumes classes of equal size. With a
+    `class_prior` p, `u_i = v_i / p_i` takes the place of `v_i`: the term is 1
+    where `v` is proportional to p, as it is when each class has its share of
+    the images and all are equally strong. The uniform prior gives the
+    paper's term to the last bit.
+
     Args:
         B: Rectified logits, `(m, n)`, not negative, `n` at least 2. Computed
             in float32, whatever the dtype or the dtype policy.
+        class_prior: The shares of the classes, `(n,)`, positive, of sum 1; see
+            `class_prior_of`. `None` for classes of equal size.
 
     Returns:
         A float32 scalar, from 0 to 1.
 
     Raises:
         ValueError: if `B` is not a matrix of at least two columns, or a NumPy
-            array with a negative entry (tensors are not looked into).
+            array with a negative entry (tensors are not looked into); if
+            `class_prior` is no prior, or one of another number of classes.
 
     Example:
 
     >>> B = np.array([[1., 1.], [0., 2.]])      # v = [1, 5]
     >>> round(float(balance(B)), 6)             # 2 * 5 / (1 * (1 + 25))
     0.384615
+    >>> round(float(balance(B, [1 / 6, 5 / 6])), 6)     # u = [6, 6]
+    1.0
     """
     B = _unit_scale(_matrix(_not_negative(B)))
     n = B.shape[-1]
     v = ops.sum(ops.square(B), axis=0)
+    if class_prior is not None:
+        p = np.array(check_class_prior(class_prior, n))
+        # A common factor changes nothing: this one is exactly 1 for equal p.
+        v = v * ops.cast(p.max() / p, "float32")
     # V does not change when v is scaled to sum to 1, and cannot overflow then.
     v = _ratio(v, ops.sum(v))
     rest = ops.sum(v) - v
     return _ratio(ops.sum(v * rest), (n - 1) * ops.sum(ops.square(v)))
+
+
+def class_prior_of(labels, num_classes, smoothing=0.0):
+    """Estimates the shares of the classes from labels.
+
+    `p_i = (m_i + smoothing) / (m + smoothing * n)` where `m_i` of the `m`
+    labels are of class i. The labels must have been drawn without regard to
+    their class: from labels that were chosen evenly over the classes, as in
+    the paper, it would always be uniform.
+
+    Args:
+        labels: Class indices `(m,)`, from 0 to `num_classes - 1`.
+        num_classes: `n`, at least 2.
+        smoothing: Labels that each class counts in addition, a finite number
+            of at least 0. 1 is Laplace's rule.
+
+    Returns:
+        A tuple of `n` positive floats of sum 1, for `class_prior`.
+
+    Raises:
+        ValueError: if the labels are no class indices, or if a class has no
+            label and `smoothing` is 0: its share would be estimated as 0,
+            which is not possible for a class that there is.
+
+    Example:
+
+    >>> class_prior_of([0, 1, 1, 1], 2)
+    (0.25, 0.75)
+    >>> class_prior_of([1, 1], 2, smoothing=1)
+    (0.25, 0.75)
+    """
+    n = check_count("num_classes", num_classes, least=2)
+    labels = np.asarray(labels)
+    labels = check_labels("labels", labels, labels.size, n)
+    smoothing = check_coefficient("smoothing", smoothing)
+    counts = np.bincount(labels, minlength=n) + smoothing
+    if not counts.all():
+        raise ValueError(
+            "The share of a class without any label cannot be estimated. "
+            "Received: no label of class "
+            f"{', '.join(map(str, np.flatnonzero(counts == 0)))}. Label an "
+            "example of each class, or set smoothing, e.g. smoothing=1."
+        )
+    return tuple((counts / counts.sum()).tolist())
 
 
 def rectify(Z):
@@ -135,13 +205,17 @@ class GraphActivityRegularizer(keras.regularizers.Regularizer):
         frobenius: `c_F`, likewise. Defaults to `1e-6`.
         frobenius_of: `"B"` for `‖B‖²_F` as in the paper, `"Z"` for `‖Z‖²_F`
             over the unrectified logits, as in the authors' code.
+        class_prior: The shares of the classes, `(n,)`, positive, of sum 1, for
+            the balance term; see `gar_keras.balance`. `None` for classes of
+            equal size, as in the paper.
 
     A term whose coefficient is 0 is not computed.
 
     Raises:
         ValueError: if a coefficient is negative, infinite in float32, NaN or
-            no number; when called, if the input is not `(m, n)` with `n` of
-            at least 2, or under a `tf.distribute` strategy of several
+            no number, or if `class_prior` is no prior; when called, if the
+            input is not `(m, n)` with `n` of at least 2, if `class_prior` is
+            of another `n`, or under a `tf.distribute` strategy of several
             replicas.
 
     Example:
@@ -154,13 +228,21 @@ class GraphActivityRegularizer(keras.regularizers.Regularizer):
     """
 
     def __init__(
-        self, affinity=3.0, balance=1.0, frobenius=1e-6, frobenius_of="B"
+        self,
+        affinity=3.0,
+        balance=1.0,
+        frobenius=1e-6,
+        frobenius_of="B",
+        class_prior=None,
     ):
         self.affinity = check_coefficient("affinity", affinity)
         self.balance = check_coefficient("balance", balance)
         self.frobenius = check_coefficient("frobenius", frobenius)
         check_choice("frobenius_of", frobenius_of, FROBENIUS_OF)
         self.frobenius_of = frobenius_of
+        if class_prior is not None:
+            class_prior = check_class_prior(class_prior)
+        self.class_prior = class_prior
 
     def __call__(self, x):
         loss = self.combine(self.terms(x), self.coefficients())
@@ -188,16 +270,28 @@ class GraphActivityRegularizer(keras.regularizers.Regularizer):
         """
         backend.check_one_replica()
         Z = _matrix(x)
+        self.check_shape(Z.shape)
         B = _positive_part(Z)
         terms = {}
         if self.affinity:
             terms["affinity"] = affinity(B)
         if self.balance:
-            terms["balance"] = balance(B)
+            terms["balance"] = self._balance(B)
         if self.frobenius:
             F = B if self.frobenius_of == "B" else Z
             terms["frobenius"] = ops.sum(ops.square(F))
         return terms
+
+    def check_shape(self, shape):
+        """Raises unless logits of the shape fit: see `check_logits_shape`."""
+        check_logits_shape(shape)
+        if self.class_prior is not None:
+            check_class_prior(self.class_prior, shape[-1])
+
+    def _balance(self, B):
+        if self.class_prior is None:
+            return balance(B)
+        return balance(B, self.class_prior)
 
     @staticmethod
     def combine(terms, coefficients):
@@ -209,7 +303,11 @@ class GraphActivityRegularizer(keras.regularizers.Regularizer):
         return loss
 
     def get_config(self):
-        return {**self.coefficients(), "frobenius_of": self.frobenius_of}
+        config = {**self.coefficients(), "frobenius_of": self.frobenius_of}
+        if self.class_prior is not None:
+            # A model without one loads in versions that know none.
+            config["class_prior"] = list(self.class_prior)
+        return config
 
 
 def check_coefficient(name, value):
@@ -221,6 +319,40 @@ def check_coefficient(name, value):
             f"Received: {name}={value!r}"
         )
     return float(value)
+
+
+def check_class_prior(class_prior, num_classes=None):
+    """Returns a prior as a tuple of floats, or raises if it is none.
+
+    Args:
+        class_prior: Array-like `(n,)` of positive numbers of sum 1.
+        num_classes: What `n` must be, if it is known.
+    """
+    p = np.asarray(class_prior)
+    if p.ndim != 1 or len(p) < 2 or p.dtype.kind not in "iuf":
+        raise ValueError(
+            "class_prior must be an array of n numbers, the share of each of "
+            f"n classes, n of at least 2. Received: class_prior={class_prior}"
+        )
+    p = p.astype("float64")
+    if not (np.isfinite(p) & (p >= LEAST_SHARE)).all():
+        raise ValueError(
+            "class_prior must be positive numbers, none below "
+            f"{LEAST_SHARE:g}. Received: class_prior={p.tolist()}. Leave out "
+            "a class that never occurs, with its output."
+        )
+    if abs(p.sum() - 1) > SUM_TOLERANCE:
+        raise ValueError(
+            "class_prior must sum to 1. Received: "
+            f"class_prior={p.tolist()}, of sum {p.sum():g}. Divide it by its "
+            "sum."
+        )
+    if num_classes is not None and len(p) != num_classes:
+        raise ValueError(
+            "class_prior must have one share for each output of the logits. "
+            f"Received: {len(p)} shares for {num_classes} outputs"
+        )
+    return tuple(p.tolist())
 
 
 def check_logits_shape(shape):

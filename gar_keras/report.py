@@ -7,11 +7,14 @@ import statistics
 from rich.console import Console
 from rich.table import Table as TerminalTable
 
+from gar_keras.benchmarks import tables as benchmarks
 from gar_keras.experiments import records as record_files
 from gar_keras.experiments.paper import BASELINE
 from gar_keras.experiments.paper import GAR
 from gar_keras.experiments.paper import TABLES
+from gar_keras.experiments.settings import GRAPH_RIVALS
 from gar_keras.experiments.settings import stands_for_paper
+from gar_keras.experiments.settings import with_defaults
 
 MISSING = "-"
 
@@ -59,6 +62,10 @@ class Group:
         return self.records[0]["experiment"]
 
     @property
+    def method(self):
+        return with_defaults(self.settings)["method"]
+
+    @property
     def data(self):
         return self.records[0]["data"]["title"]
 
@@ -70,6 +77,12 @@ class Group:
         """Estimate of one of the results, e.g. `"chosen_error"`."""
         return Estimate.of([r["result"][key] for r in self.records])
 
+    def seconds(self, *stages):
+        """Mean seconds of training in some stages."""
+        return statistics.mean(
+            sum(r[stage]["seconds"] for stage in stages) for r in self.records
+        )
+
     def seed_text(self):
         """The seeds in words, e.g. `seed 0`, `seeds 0-9` or `seeds 0,2,7`."""
         first, last = self.seeds[0], self.seeds[-1]
@@ -79,6 +92,13 @@ class Group:
             return f"seeds {first}-{last}"
         return f"seeds {','.join(map(str, self.seeds))}"
 
+    def device_text(self):
+        """What the runs were made on, in words."""
+        where = [r["environment"] for r in self.records]
+        devices = sorted({e["device"] for e in where})
+        cores = sorted({str(e["cores"]) for e in where})
+        return f"{'/'.join(devices)} ({'/'.join(cores)} cores)"
+
     def describe(self):
         """One line: what was run, on what, how often and for how long."""
         s = self.settings
@@ -86,19 +106,32 @@ class Group:
             (r["pretraining"]["seconds"] + r["regularization"]["seconds"]) / 60
             for r in self.records
         ]
-        devices = sorted({r["environment"]["device"] for r in self.records})
-        cores = sorted({str(r["environment"]["cores"]) for r in self.records})
         frobenius = "" if s["frobenius_of"] == "B" else ", Frobenius term of Z"
         return (
             f"{self.data}, m_L = {s['num_labeled']}: n = {len(self.records)} "
             f"({self.seed_text()}), "
             f"{s['pretrain_epochs']} + {s['epochs']} epochs, "
             f"{s['precision']}, {s['backend']}{frobenius}, "
-            f"{'/'.join(devices)} ({'/'.join(cores)} cores), "
+            f"{self.device_text()}, "
             f"{statistics.mean(minutes):.{0 if min(minutes) >= 10 else 1}f} "
             "min a run"
         )
 
+
+# The methods of the comparison, in the order of its rows.
+METHODS = {
+    "gar": "GAR",
+    "supervised": "Supervised only",
+    "entropy": "Entropy minimization",
+    "pseudo-label": "Pseudo-Label",
+    "pi": "Π model",
+    "vat": "VAT",
+    "vat-entropy": "VAT + entropy minimization",
+    "mean-teacher": "Mean Teacher",
+    "embed-cnn": "EmbedCNN",
+    "label-spreading": "Label spreading",
+    "hagr": "HAGR",
+}
 
 # Our rows, below the paper's: what they show and the key in the records.
 OUR_ROWS = {
@@ -355,6 +388,110 @@ def _draw_chosen(panel, g):
         )
 
 
+def show_rivals(records, results):
+    """Prints the comparisons and writes those of the folder.
+
+    Args:
+        records: The records to print.
+        results: Folder of the records, where `rivals.md` and `rivals.png` go.
+    """
+    console = Console(highlight=False, soft_wrap=True)
+    for comparison in compare(records):
+        terminal = TerminalTable(title=comparison.title)
+        for name in comparison.HEADING:
+            terminal.add_column(name, justify="right" if name else "left")
+        for row in comparison.rows():
+            # As in the tables of the paper, to keep within 80 characters.
+            terminal.add_row(*(c.replace(" (n =", "\n(n =") for c in row))
+        console.print(terminal)
+        for note in comparison.notes():
+            console.print(f"- {note}")
+    for path in write_rivals(results):
+        console.print(f"Written: {path}")
+
+
+def write_rivals(results):
+    """Writes the comparisons of a folder as Markdown and as a picture.
+
+    Returns:
+        The paths written; none if there is nothing to compare.
+    """
+    comparisons = compare(record_files.read_all(results))
+    if not comparisons:
+        return []
+    text = Path(results) / "rivals.md"
+    content = "\n".join(c.markdown() for c in comparisons)
+    record_files.write_atomically(text, lambda file: file.write(content))
+    picture = Path(results) / "rivals.png"
+    plot_rivals(comparisons, picture)
+    return [text, picture]
+
+
+def plot_rivals(comparisons, path):
+    """Draws the error of each method against its seconds of training.
+
+    Dots are the mean test errors at the epoch chosen by validation, bars
+    their standard deviations over the seeds, faint dots the seeds.
+
+    Args:
+        comparisons: List of `Comparison`, a panel for each.
+        path: Where to write the PNG.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    size = (6 * len(comparisons), 6)
+    figure = Figure(figsize=size, layout="constrained")
+    FigureCanvasAgg(figure)
+    panels = figure.subplots(1, len(comparisons), squeeze=False)[0]
+    for panel, comparison in zip(panels, comparisons, strict=True):
+        _draw_comparison(panel, comparison)
+    record_files.write_atomically(
+        path,
+        lambda file: figure.savefig(file, dpi=150, format="png"),
+        mode="wb",
+    )
+
+
+def _draw_comparison(panel, comparison):
+    from matplotlib.ticker import LogLocator
+    from matplotlib.ticker import NullFormatter
+
+    for g in comparison.groups:
+        place = list(METHODS).index(g.method)
+        color = f"C{place - 1}" if place else "black"
+        style = {"color": color, "marker": "osD^vPXp<>h"[place]}
+        seconds = [
+            r["pretraining"]["seconds"] + r["regularization"]["seconds"]
+            for r in g.records
+        ]
+        errors = [100 * r["result"]["chosen_error"] for r in g.records]
+        panel.plot(seconds, errors, ls="", alpha=0.3, ms=4, **style)
+        estimate = g.error("chosen_error")
+        panel.errorbar(
+            statistics.mean(seconds),
+            estimate.mean,
+            estimate.deviation or 0.0,
+            ls="",
+            ms=8,
+            capsize=3,
+            label=f"{METHODS[g.method]}: {estimate}",
+            **style,
+        )
+    panel.set_title(comparison.title.removesuffix(": test error in percent"))
+    panel.set(xscale="log", yscale="log")
+    panel.set(xlabel="seconds of training, both stages", ylabel="test error, %")
+    for axis in (panel.xaxis, panel.yaxis):
+        axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axis.set_major_formatter("{x:g}")
+        axis.set_minor_formatter(NullFormatter())
+    panel.grid(alpha=0.3)
+    # Below the panel, where it hides no dot.
+    panel.legend(
+        fontsize=7, ncols=2, loc="upper center", bbox_to_anchor=(0.5, -0.13)
+    )
+
+
 def paper_error(cell):
     """The paper's `Published` error of GAR in a cell, or `None`.
 
@@ -383,7 +520,7 @@ def paired(records, setting):
         if there is no pair.
     """
     lines = []
-    groups = group(records)
+    groups = [g for g in group(records) if g.method == "gar"]
     for i, first in enumerate(groups):
         for second in groups[i + 1 :]:
             if _differ_in(first, second) == {setting}:
@@ -434,7 +571,9 @@ def update_readme(readme, results):
     """Puts the tables between their markers in the README.
 
     A table goes between `<!-- table1 -->` and `<!-- end table1 -->`, the
-    comparison of `paired` between markers of the setting's name.
+    comparison of `paired` between markers of the setting's name, that of the
+    methods between `<!-- rivals -->` and `<!-- end rivals -->`, those of the
+    benchmarks between markers of `benchmark` and `overhead`.
 
     Args:
         readme: Path of the README.
@@ -451,6 +590,9 @@ def update_readme(readme, results):
     parts = {t.name: markdown(t, everything) for t in TABLES.values()}
     for setting in ("precision", "frobenius_of"):
         parts[setting] = paired(everything, setting)
+    parts["rivals"] = "\n".join(c.markdown() for c in compare(everything))
+    parts["benchmark"] = benchmarks.speed(results)
+    parts["overhead"] = benchmarks.overhead(results)
     for name, content in parts.items():
         begin, end = f"<!-- {name} -->", f"<!-- end {name} -->"
         if begin not in text and end not in text:
@@ -464,6 +606,124 @@ def update_readme(readme, results):
             )
         text = f"{head}{begin}\n{content}{end}{tail}"
     return text
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """GAR and its rivals at the same settings.
+
+    Attributes:
+        groups: Groups of records that differ in their method alone, in the
+            order of `METHODS`. A method without a network has the same labels
+            and images; settings of the training do not concern it.
+    """
+
+    groups: tuple
+
+    HEADING = (
+        "",
+        "epoch chosen by validation",
+        "last epoch",
+        "seconds, stages 1 + 2",
+    )
+
+    @property
+    def title(self):
+        first = self.groups[0]
+        labels = first.settings["num_labeled"]
+        return (
+            f"GAR and its rivals on {first.data}, m_L = {labels}: test error "
+            "in percent"
+        )
+
+    def rows(self):
+        """A row of strings for the baseline, if any, and for each method."""
+        rows = []
+        trained = [g for g in self.groups if g.method not in GRAPH_RIVALS]
+        if trained:
+            error = str(trained[0].error("baseline_error"))
+            seconds = f"{trained[0].seconds('pretraining'):.0f}"
+            rows.append([BASELINE, error, error, seconds])
+        for g in self.groups:
+            stages = [g.seconds(s) for s in ("pretraining", "regularization")]
+            errors = [str(g.error(f"{e}_error")) for e in ("chosen", "last")]
+            seconds = " + ".join(f"{s:.0f}" for s in stages)
+            rows.append([METHODS[g.method], *errors, seconds])
+        return rows
+
+    def notes(self):
+        """What all share, and who was run with which seeds on what."""
+        lines = []
+        trained = [g for g in self.groups if g.method not in GRAPH_RIVALS]
+        if trained:
+            s = trained[0].settings
+            lines.append(
+                f"networks: {s['pretrain_epochs']} + {s['epochs']} epochs, "
+                f"{s['precision']}, {s['backend']}"
+            )
+        alike = {}
+        for g in self.groups:
+            where = f"{g.seed_text()} on {g.device_text()}"
+            alike.setdefault(where, []).append(METHODS[g.method])
+        return [*lines, *(f"{k}: {', '.join(v)}" for k, v in alike.items())]
+
+    def markdown(self):
+        """The table, with the notes below."""
+        lines = [f"**{self.title}**", "", _row(self.HEADING)]
+        lines.append(_row(["---", *("---:" for _ in self.HEADING[1:])]))
+        lines += [_row(row) for row in self.rows()]
+        lines += ["", *(f"- {note}" for note in self.notes())]
+        return "\n".join(lines) + "\n"
+
+
+def compare(records):
+    """The comparisons that can be made with some records.
+
+    Methods are compared where all other settings are the same: network,
+    labels, batches, steps and optimizer.
+
+    Args:
+        records: Run records.
+
+    Returns:
+        A list of `Comparison`, each with one rival at least.
+    """
+    by_data = {}
+    for g in group(records):
+        by_data.setdefault(_data_of(g), []).append(g)
+    found = [m for groups in by_data.values() for m in _compared(groups)]
+    order = list(METHODS)
+    return [
+        Comparison(tuple(sorted(m, key=lambda g: order.index(g.method))))
+        for m in found
+    ]
+
+
+def _compared(groups):
+    """Lists of groups to compare, of groups on the same data."""
+    most_seeds = sorted(groups, key=lambda g: len(g.records))
+    graph = {g.method: g for g in most_seeds if g.method in GRAPH_RIVALS}
+    alike = {}
+    for g in groups:
+        if g.method not in GRAPH_RIVALS:
+            alike.setdefault(_but_for_method(g), []).append(g)
+    trained = [m for m in alike.values() if {g.method for g in m} != {"gar"}]
+    if graph and not trained:
+        # Beside the largest experiment with GAR, if there is one.
+        members = alike.values()
+        trained = [max(members, key=lambda m: _size(m[0]), default=[])]
+    return [[*members, *graph.values()] for members in trained]
+
+
+def _data_of(g):
+    settings = with_defaults(g.settings)
+    names = ("dataset", "num_labeled", "unlabeled", "num_validation")
+    return tuple(settings[name] for name in names)
+
+
+def _but_for_method(g):
+    settings = with_defaults(g.settings)
+    return tuple(sorted((k, v) for k, v in settings.items() if k != "method"))
 
 
 def _our_cell(found, key, column):

@@ -8,6 +8,8 @@ from gar_keras.batches import BatchPlan
 from gar_keras.callbacks import BestWeights
 from gar_keras.callbacks import ErrorRate
 from gar_keras.callbacks import StopOnNaN
+from gar_keras.callbacks import WarnOnCollapse
+from gar_keras.callbacks import error_rate
 from gar_keras.checks import check_array
 from gar_keras.checks import check_count
 from gar_keras.checks import check_images
@@ -185,6 +187,11 @@ def regularize(
         ValueError: if the data do not fit together, if a batch asks for more
             labelled images than there are, or if the model gives no logits.
         FloatingPointError: if the loss becomes NaN or infinite.
+
+    Warns:
+        GARWarning: if the outputs collapse or the validation error rises; see
+            `gar_keras.callbacks.WarnOnCollapse`, of which `callbacks` may
+            hold one of your own instead.
     """
     check_array("x_labeled", x_labeled)
     check_images("x_unlabeled", x_unlabeled, like=("x_labeled", x_labeled))
@@ -206,6 +213,10 @@ def regularize(
     regularized.compile(
         optimizer or sgd(), loss=None, **backend.compile_options(plan.steps)
     )
+    if not any(isinstance(c, WarnOnCollapse) for c in callbacks):
+        before = validation_data and error_rate(regularized, *validation_data)
+        # The last, so that it sees the errors that others put in the logs.
+        callbacks = [*callbacks, WarnOnCollapse(before)]
     return backend.fit(
         regularized,
         plan,

@@ -2,37 +2,28 @@
 
 The paper took 830 s and 882 s for 100 epochs. Here the two take turns in one
 process, stretch by stretch, and the ratio of each pair counts. Measure on a
-machine that does nothing else.
+machine that does nothing else. Cases that are in the record are not measured
+again.
 """
 
 from dataclasses import dataclass
 from dataclasses import replace
-from pathlib import Path
+import sys
 from typing import Literal
 
 from gar_keras import cli
+from gar_keras.benchmarks import command
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(command.Options):
     """Options of this script."""
 
     sweep: Literal["none", "batch", "classes", "images", "all"] = "none"
     """What else to vary: batch size, number of classes, number of images."""
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
-    """Precision between the layers."""
-    pairs: int = 10
-    """Timed pairs of stretches."""
-    steps: int = 40
-    """Steps in a stretch."""
-    backend: Literal["tensorflow", "jax", "torch"] = "tensorflow"
-    """Keras backend."""
-    results: Path = Path("results")
-    """Folder for overhead.json."""
-
-    def __post_init__(self):
-        for name, least in (("pairs", 2), ("steps", 1)):
-            cli.check_at_least(f"--{name}", getattr(self, name), least)
+    """Precision between the layers. auto: bfloat16 where the hardware computes
+    in it."""
 
 
 SWEEPS = {
@@ -41,25 +32,23 @@ SWEEPS = {
     "images": [{"num_images": m} for m in (600_000, 8_000_000)],
 }
 
-if __name__ == "__main__":
-    options = cli.parse(Options, __doc__)
-    cli.choose_backend(options.backend)
-    from rich.console import Console
 
-    from gar_keras.backend import fast_precision
-    from gar_keras.benchmarks import Case
-    from gar_keras.benchmarks import measure
+def prepare(options):
+    """The cases, and the module that measures them."""
+    from gar_keras import backend
+    from gar_keras.benchmarks import overhead
 
     auto = options.precision == "auto"
-    case = Case(
-        precision=fast_precision() if auto else options.precision,
+    case = overhead.Case(
+        precision=backend.fast_precision() if auto else options.precision,
         pairs=options.pairs,
-        steps=options.steps,
+        steps=options.steps or overhead.STEPS[backend.device_kind()],
     )
     names = SWEEPS if options.sweep == "all" else [options.sweep]
     changes = [c for name in names for c in SWEEPS.get(name, [])]
-    measure(
-        [case, *(replace(case, **change) for change in changes)],
-        options.results / "overhead.json",
-        Console(highlight=False, soft_wrap=True),
-    )
+    return [case, *(replace(case, **change) for change in changes)], overhead
+
+
+if __name__ == "__main__":
+    options = cli.parse(Options, __doc__)
+    sys.exit(command.run(options, "overhead", prepare))

@@ -1,22 +1,29 @@
 """The callbacks, each against numbers worked out by hand."""
 
 import math
+import warnings
 
 import keras
 from keras import layers
 import numpy as np
 import pytest
 
+from gar_keras import GARWarning
 from gar_keras import GraphActivityRegularization
 from gar_keras import GraphActivityRegularizer
 from gar_keras import attach
+from gar_keras import balance
 from gar_keras import callbacks
 from gar_keras import error_rate
+from gar_keras import regularize
+from gar_keras.alerts import shown_by
+from gar_keras.alerts import warn
 from gar_keras.callbacks import BestWeights
 from gar_keras.callbacks import CoefficientSchedule
 from gar_keras.callbacks import ErrorRate
 from gar_keras.callbacks import StopOnNaN
 from gar_keras.callbacks import TimeLimit
+from gar_keras.callbacks import WarnOnCollapse
 
 
 def identity(n=3):
@@ -225,6 +232,221 @@ def test_weight_that_is_nan_is_named():
 @pytest.mark.parametrize("logs", [{"loss": 1.0}, {"loss": 0.0}, {}, None])
 def test_finite_loss_goes_on(logs):
     StopOnNaN().on_train_batch_end(0, logs)
+
+
+# WarnOnCollapse
+
+
+def warnings_of(balances=(), errors=(), before=None, model=None, n=4, key=None):
+    """The messages for hand-made logs, as (epoch, message); 0 is the end."""
+    callback = WarnOnCollapse(before)
+    callback.set_model(model or attach(identity(n)))
+    callback.on_train_begin()
+    found = []
+    epochs = max(len(balances), len(errors))
+    for epoch in range(epochs + 1):
+        logs = {}
+        if epoch < len(balances):
+            logs[key or "balance"] = balances[epoch]
+        if epoch < len(errors):
+            logs["val_error"] = errors[epoch]
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            if epoch == epochs:
+                callback.on_train_end()
+            else:
+                callback.on_epoch_end(epoch, logs)
+        assert all(w.category is GARWarning for w in caught)
+        number = (epoch + 1) % (epochs + 1)
+        found += [(number, str(w.message)) for w in caught]
+    return found
+
+
+@pytest.mark.parametrize("n", [2, 5, 10])
+def test_balance_counts_the_outputs_in_use(n):
+    for k in range(1, n + 1):
+        B = np.tile(np.eye(n)[:k], (3, 1))
+        assert float(balance(B)) == pytest.approx((k - 1) / (n - 1), abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    "balances, epoch",
+    [
+        ([0.9, 0.95, 0.93], None),
+        ([0.5, 0.5], None),
+        ([0.49, 0.9, 0.4], 1),
+        ([0.9, 0.499, 0.2], 2),
+        # Of four outputs, a third is one.
+        ([0.95, 0.9, 0.62, 0.6], 4),
+        ([0.62, 0.95, 0.61], 3),
+        ([math.nan], None),
+    ],
+    ids=["well", "at the limit", "at once", "low", "falls", "peak", "nan"],
+)
+def test_collapse_is_said_once(balances, epoch):
+    found = warnings_of(balances)
+    assert [e for e, _ in found] == ([] if epoch is None else [epoch])
+
+
+def test_collapse_in_plain_words():
+    ((_, message),) = warnings_of([0.9, 1 / 3])
+    assert "after epoch 2 the balance is 0.333" in message
+    assert "only 2.0 of the 4 outputs" in message
+    for advice in ("Pretrain longer", "class_prior", "batches", "learning"):
+        assert advice in message
+
+
+def test_layer_of_a_name_of_its_own_is_watched():
+    layer = GraphActivityRegularization(name="digits")
+    model = attach(identity(), layer)
+    ((epoch, message),) = warnings_of([0.1], model=model, key="digits_balance")
+    assert epoch == 1
+    assert "the digits_balance is 0.100" in message
+    assert "of the 3 outputs" in message
+
+
+@pytest.mark.parametrize(
+    "errors, epoch",
+    [
+        ([0.11] * 5, 5),
+        ([0.11] * 9, 5),
+        ([0.11] * 4 + [0.1] + [0.11] * 6, 10),
+        ([0.19, 0.12, 0.17, 0.11, 0.1, 0.12, 0.09], None),
+        ([0.1] * 9, None),
+        # Training ends before: all of its epochs count.
+        ([0.11] * 4, 0),
+        ([0.11], 0),
+        ([0.11, 0.1, 0.11], None),
+        ([], None),
+    ],
+)
+def test_higher_validation_error_is_said_once(errors, epoch):
+    found = warnings_of(errors=errors, before=0.1)
+    assert [e for e, _ in found] == ([] if epoch is None else [epoch])
+
+
+def test_higher_validation_error_in_plain_words():
+    errors = [0.11, 0.12, 0.13, 0.14, 0.1525]
+    ((_, message),) = warnings_of(errors=errors, before=0.1)
+    assert "10.00 % before, and is 15.25 % now" in message
+    assert "(epochs above in a row: 5)" in message
+    assert "class_prior" in message
+
+
+def test_error_without_a_start_is_not_judged():
+    assert warnings_of(errors=[0.9] * 9) == []
+
+
+def test_both_signs_are_said():
+    found = warnings_of([0.1] * 5, [0.5] * 5, before=0.1)
+    assert [e for e, _ in found] == [1, 5]
+
+
+def test_second_training_is_judged_afresh():
+    callback = WarnOnCollapse()
+    callback.set_model(attach(identity()))
+    for _ in range(2):
+        callback.on_train_begin()
+        with pytest.warns(GARWarning, match="Stage 2 loses classes"):
+            callback.on_epoch_end(0, {"balance": 0.1})
+
+
+def one_sided(share=0.05):
+    """A model that hardly uses its last two outputs."""
+    model = identity()
+    kernel = np.diag([1.0, share, share]).astype("float32")
+    model.set_weights([kernel, np.zeros(3, "float32")])
+    return model
+
+
+EYE = np.tile(np.eye(3, dtype="float32"), (8, 1))
+STILL = dict(
+    labeled_per_batch=3, unlabeled_per_batch=24, epochs=1, verbose=0,
+)  # fmt: skip
+
+
+def still():
+    """An optimizer that leaves the model as it is."""
+    return keras.optimizers.SGD(0.0)
+
+
+@pytest.mark.parametrize("share, lost", [(0.05, True), (1.0, False)])
+def test_regularize_always_warns(share, lost):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        regularize(one_sided(share), EYE[:3], EYE, optimizer=still(), **STILL)
+    found = [w for w in caught if w.category is GARWarning]
+    assert len(found) == lost
+    assert all("Stage 2 loses classes" in str(w.message) for w in found)
+
+
+class Worsen(keras.callbacks.Callback):
+    """Turns the outputs round, so that every image is classified wrongly."""
+
+    def on_train_begin(self, logs=None):
+        self.model.layers[1].kernel.assign(np.roll(np.eye(3), 1, axis=1))
+
+
+def test_regularize_knows_the_error_that_it_starts_from():
+    y = np.arange(24) % 3
+    with pytest.warns(GARWarning, match="0.00 % before, and is 100.00 % now"):
+        regularize(
+            identity(), EYE[:3], EYE, optimizer=still(), callbacks=[Worsen()],
+            validation_data=(EYE, y), **STILL,
+        )  # fmt: skip
+
+
+def test_regularize_takes_a_callback_of_ones_own():
+    class Silent(WarnOnCollapse):
+        LEAST_BALANCE = 0.0
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", GARWarning)
+        regularize(
+            one_sided(), EYE[:3], EYE, optimizer=still(), callbacks=[Silent()],
+            **STILL,
+        )  # fmt: skip
+
+
+def test_other_warnings_are_shown_as_ever():
+    shown = []
+    with pytest.warns(RuntimeWarning, match="another") as others:
+        with shown_by(shown.append):
+            warn("one")
+            warnings.warn("another", RuntimeWarning, stacklevel=1)
+            warn("one")
+        with pytest.warns(GARWarning, match="outside"):
+            warn("outside")
+    assert shown == ["one", "one"]
+    assert len([w for w in others if w.category is RuntimeWarning]) == 1
+
+
+def test_runs_show_warnings_by_their_reporter(tmp_path, monkeypatch):
+    import test_runner
+    from test_runner import TINY
+    from test_runner import Stop
+    from test_runner import Witness
+
+    from gar_keras.experiments import runner
+
+    def stage_2(*arguments, callbacks, **options):
+        (watch,) = (c for c in callbacks if isinstance(c, WarnOnCollapse))
+        assert watch.error_before == 0.25
+        warn("Classes are lost.")
+        raise Stop
+
+    monkeypatch.setitem(runner.datasets.LOADERS, "tiny", test_runner.tiny_data)
+    monkeypatch.setattr(runner, "build_model", test_runner.tiny_model)
+    monkeypatch.setattr(runner, "regularize", stage_2)
+    witness = Witness()
+    checkpoint = runner.Checkpoint(tmp_path / "state.npz")
+    job = runner._Run(TINY, 0, checkpoint, None, witness)
+    job.progress["regularization"]["curve"] = {
+        "epoch": [0], "val_error": [0.25],
+    }  # fmt: skip
+    with pytest.raises(Stop):
+        job.execute(math.inf, [])
+    assert witness.lines == ["warning: Classes are lost."]
 
 
 # CoefficientSchedule

@@ -16,6 +16,7 @@ from gar_keras import report
 from gar_keras.datasets import DataError
 from gar_keras.experiments import sweep as sweep_module
 from gar_keras.experiments.paper import TABLE_1
+from gar_keras.experiments.parallel import WorkerError
 from gar_keras.experiments.records import RecordError
 from gar_keras.experiments.settings import TABLE_1 as SETTINGS
 
@@ -68,6 +69,7 @@ def test_the_defaults_are_the_whole_table(parse, monkeypatch):
     assert options.results == Path("results")
     assert options.time_limit is options.data_dir is options.tensorboard is None
     assert not options.save_models
+    assert (options.jobs, options.ray) == (1, None)
 
 
 def test_options_come_as_given(parse, tmp_path):
@@ -97,7 +99,7 @@ def test_keras_backend_is_heeded(parse, monkeypatch):
 OPTIONS = (
     "--seeds, --epochs, --pretrain-epochs, --frobenius-of, --precision, "
     "--backend, --results, --data-dir, --time-limit, --save-models, "
-    "--tensorboard, --labels"
+    "--tensorboard, --jobs, --ray, --labels"
 )
 SEEDS = (
     "--seeds takes numbers and ranges such as 0-9 or 0,2,5-7, up to "
@@ -124,6 +126,14 @@ SEEDS = (
         (
             "--time-limit soon",
             "--time-limit takes a number of seconds. Received: 'soon'",
+        ),
+        ("--jobs 0", "--jobs must be at least 1. Received: 0"),
+        ("--jobs all", "--jobs takes a whole number. Received: 'all'"),
+        (
+            "--jobs 2 --ray auto",
+            "--jobs is for this machine alone: with --ray, as many runs are "
+            "made at once as the cluster has room for. Leave one of them out. "
+            "Received: --jobs 2 --ray auto",
         ),
         ("--time-limit 0", "--time-limit must be above 0. Received: 0.0"),
         ("--time-limit nan", "--time-limit must be above 0. Received: nan"),
@@ -186,6 +196,38 @@ def test_tensorboard_that_is_not_installed_is_named(parse, capsys, monkeypatch):
         parse("--tensorboard", "logs")
     assert end.value.code == 2
     assert "pip install tensorboard" in only_line(capsys)
+
+
+def test_tensorboard_on_a_cluster_is_refused(parse, capsys, monkeypatch):
+    for name in ("ray", "tensorboard"):
+        monkeypatch.setitem(sys.modules, name, installed(name))
+    with pytest.raises(SystemExit) as end:
+        parse("--ray", "auto", "--tensorboard", "logs")
+    assert end.value.code == 2
+    assert "logs would stay on the machines" in only_line(capsys)
+
+
+def test_ray_that_is_not_installed_is_named(parse, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(SystemExit) as end:
+        parse("--ray", "auto")
+    assert end.value.code == 2
+    assert only_line(capsys) == (
+        "--ray needs the package ray, which is not installed: pip install "
+        "gar_keras[ray]"
+    )
+
+
+def test_an_address_is_taken_as_it_is(parse, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", installed("ray"))
+    assert parse("--ray", "ray://host:10001").ray == "ray://host:10001"
+
+
+def installed(name):
+    """A module as `importlib.util.find_spec` knows it."""
+    module = types.ModuleType(name)
+    module.__spec__ = importlib.util.spec_from_loader(name, None)
+    return module
 
 
 def test_a_backend_that_is_not_installed_is_named(capsys, monkeypatch):
@@ -310,8 +352,24 @@ def test_the_sweep_gets_the_options(run, tmp_path):
         "data_dir": Path("data"),
         "save_models": True,
         "tensorboard": None,
+        "jobs": 1,
+        "ray": None,
     }
     assert shown == (TABLE_1, [{"seed": 0}], tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "jobs", "ray"),
+    [([], 1, None), (["--jobs", "3"], 3, None), (["--ray", "auto"], 1, "auto")],
+)
+def test_runs_side_by_side_share_a_gpu(arguments, jobs, ray, run, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", installed("ray"))
+    shared = []
+    monkeypatch.setattr(cli.parallel, "share_gpu", lambda: shared.append(1))
+    status, ((_, options), _) = run(([{"seed": 0}], True), *arguments)
+    assert status == 0
+    assert (options["jobs"], options["ray"]) == (jobs, ray)
+    assert len(shared) == (jobs > 1 or ray is not None)
 
 
 def test_an_unfinished_sweep_ends_with_124(run):
@@ -341,6 +399,7 @@ def test_ctrl_c_says_how_to_go_on(run, capsys):
         (RecordError("a.json is no record."), "a.json is no record."),
         (FloatingPointError("The loss became nan"), "The loss became nan"),
         (ImportError("Run pip install scipy."), "Run pip install scipy."),
+        (WorkerError("Its process ended."), "Its process ended."),
         (
             OSError(errno.ENOSPC, "No space left on device"),
             "No space left on device. Make room, or choose another folder "

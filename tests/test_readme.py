@@ -66,7 +66,8 @@ def test_every_option_named_is_one(text):
     known = {
         f"--{name.replace('_', '-')}" for name in cli.RunOptions.__annotations__
     }
-    for script in (ROOT / "scripts").glob("*.py"):
+    scripts = [*ROOT.glob("scripts/*.py"), ROOT / "gar_keras/__main__.py"]
+    for script in scripts:
         fields = re.findall(r"^    (\w+): ", script.read_text(), re.MULTILINE)
         known |= {f"--{name.replace('_', '-')}" for name in fields}
     named = set(re.findall(r"(?<!\S)`?(--[a-z][a-z-]*)", text))

@@ -215,6 +215,7 @@ OTHER_VALUES = {
     "decay": 0.0,
     "precision": "bfloat16",
     "backend": "jax",
+    "method": "vat",
 }
 
 
@@ -272,6 +273,7 @@ def test_equal_numbers_are_equal_settings():
         {"frobenius_of": "b"},
         {"precision": "float16"},
         {"backend": "numpy"},
+        {"method": "ladder"},
         {"num_labeled": 0},
         {"labeled_per_batch": 101},
         {"labeled_per_batch": 0},

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from gar_keras import report
+from gar_keras.benchmarks import tables as benchmarks
 from gar_keras.experiments import records
 from gar_keras.experiments.paper import BASELINE
 from gar_keras.experiments.paper import GAR
@@ -493,6 +494,26 @@ def test_the_readme_gets_the_tables_between_its_markers(results):
         "<!-- end table3 -->\n"
         "after\n"
     )
+
+
+def test_the_readme_gets_the_benchmarks_between_their_markers(results):
+    markers = "<!-- {0} -->\n<!-- end {0} -->\n"
+    kinds = ("benchmark", "overhead")
+    path = readme(results, "".join(map(markers.format, kinds)))
+    text = report.update_readme(path, results)
+    shown = [benchmarks.speed(results), benchmarks.overhead(results)]
+    assert text == (
+        f"<!-- benchmark -->\n{shown[0]}<!-- end benchmark -->\n"
+        f"<!-- overhead -->\n{shown[1]}<!-- end overhead -->\n"
+    )
+    assert text.count("not measured: no such device at hand") == 3
+
+
+def test_a_broken_benchmark_record_is_not_passed_over(results):
+    (results / "benchmark_cpu_jax.json").write_text("{")
+    path = readme(results, README)
+    with pytest.raises(records.RecordError, match="benchmark_cpu_jax.json"):
+        report.update_readme(path, results)
 
 
 def test_an_updated_readme_stays_as_it_is(results):

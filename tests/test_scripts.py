@@ -38,9 +38,10 @@ def run(script, *arguments, watch=False, **environment):
 
 
 TABLES = ["table1.py", "table2.py", "table3.py"]
+BENCHMARKS = ["benchmark.py", "overhead.py"]
 
 
-@pytest.mark.parametrize("script", [*TABLES, "report.py"])
+@pytest.mark.parametrize("script", [*TABLES, *BENCHMARKS, "report.py"])
 def test_help_needs_no_keras(script):
     done = run(script, "--help", watch=True)
     assert done.returncode == 0
@@ -48,7 +49,7 @@ def test_help_needs_no_keras(script):
     assert done.stderr == "loaded:\n"
 
 
-@pytest.mark.parametrize("script", [*TABLES, "report.py"])
+@pytest.mark.parametrize("script", [*TABLES, *BENCHMARKS, "report.py"])
 def test_a_wrong_option_is_told_before_keras_is_loaded(script):
     done = run(script, "--foo", watch=True)
     assert done.returncode == 2
@@ -85,6 +86,20 @@ def test_a_folder_that_cannot_be_made_is_told_in_one_line():
     assert error.startswith("error: No such file or directory. Received: /proc")
     assert "Traceback" not in done.stderr
     assert done.stdout == ""
+
+
+def test_a_benchmark_out_of_time_ends_with_124(tmp_path):
+    done = run(
+        "benchmark.py",
+        *["--all", "--time-limit", "0.001", "--results", tmp_path],
+    )
+    assert done.returncode == 124, done.stderr
+    assert done.stdout == (
+        "Time limit of 0.001 s reached. The same command goes on after the "
+        "last finished case.\n"
+    )
+    assert "Traceback" not in done.stderr
+    assert not [*tmp_path.glob("*.json")]
 
 
 @pytest.fixture

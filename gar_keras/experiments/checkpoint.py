@@ -5,6 +5,7 @@ from pathlib import Path
 import zipfile
 import zlib
 
+import filelock
 import keras
 import numpy as np
 
@@ -35,6 +36,20 @@ class Checkpoint:
 
     def __init__(self, path):
         self.path = Path(path)
+
+    @classmethod
+    def of_run(cls, record):
+        """The state of the run whose record will have this path."""
+        record = Path(record)
+        return cls(record.parent / ".checkpoints" / f"{record.stem}.npz")
+
+    def lock(self):
+        """The lock that whoever makes the run has to hold.
+
+        The system lifts it when its holder dies, however it dies.
+        """
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        return filelock.FileLock(self.path.with_suffix(".lock"))
 
     def save(self, progress, **variables):
         """Writes the state, whole or not at all.
@@ -74,6 +89,17 @@ class Checkpoint:
         for key, value in arrays.items():
             variables.setdefault(key.split("/")[0], []).append(value)
         return progress, variables
+
+    def read_bytes(self):
+        """The file's content, to be sent elsewhere; `None` without a file."""
+        try:
+            return self.path.read_bytes()
+        except FileNotFoundError:
+            return None
+
+    def write_bytes(self, content):
+        """Writes a file's content that came from elsewhere, whole or not."""
+        write_atomically(self.path, lambda file: file.write(content), mode="wb")
 
     def delete(self):
         """Removes the file, if it is there."""

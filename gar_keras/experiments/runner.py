@@ -1,5 +1,6 @@
 """One run: an experiment with a seed, from data to record."""
 
+import contextlib
 from dataclasses import asdict
 import importlib.util
 import math
@@ -12,12 +13,16 @@ import numpy as np
 
 from gar_keras import backend
 from gar_keras import datasets
+from gar_keras import rivals
+from gar_keras.alerts import shown_by
 from gar_keras.callbacks import ErrorRate
 from gar_keras.callbacks import TimeLimit
+from gar_keras.callbacks import WarnOnCollapse
 from gar_keras.experiments import environment
 from gar_keras.experiments import records
 from gar_keras.experiments.checkpoint import Checkpoint
 from gar_keras.experiments.checkpoint import assign
+from gar_keras.experiments.settings import GRAPH_RIVALS
 from gar_keras.layers import GraphActivityRegularization
 from gar_keras.layers import PerImageStandardization
 from gar_keras.models import cnn6
@@ -71,25 +76,23 @@ def run(
     Raises:
         OutOfTime: if the deadline came first.
         ValueError: if the experiment is for another backend than the one in
-            use, or if `tensorboard` is given but not installed.
+            use, if `tensorboard` is given but not installed, or if a model or
+            logs are wanted of a method that trains no network.
     """
     path = Path(results) / experiment.file_name(seed)
     if path.exists():
         return records.read(path)
     _check_backend(experiment)
+    _check_network(experiment, save_models, tensorboard)
     callbacks = _tensorboard(tensorboard, path.stem)
-    folder = Path(results) / ".checkpoints"
-    folder.mkdir(parents=True, exist_ok=True)
-    # The system lifts the lock when its holder dies, however it dies.
-    lock = filelock.FileLock(folder / f"{path.stem}.lock")
+    checkpoint = Checkpoint.of_run(path)
     try:
-        held = lock.acquire(timeout=0)
+        held = checkpoint.lock().acquire(timeout=0)
     except filelock.Timeout:
         return None
     with held:
         if path.exists():
             return records.read(path)
-        checkpoint = Checkpoint(folder / f"{path.stem}.npz")
         snapshots = path.with_suffix(".npz")
         for file in (path, snapshots, checkpoint.path):
             records.delete_leftovers(file)
@@ -97,7 +100,8 @@ def run(
         record = job.execute(deadline, callbacks)
         if save_models:
             job.save_best(path.with_suffix(".keras"))
-        job.write_snapshots(snapshots)
+        if job.snapshots:
+            job.write_snapshots(snapshots)
         records.write(path, record)
         checkpoint.delete()
         return record
@@ -129,6 +133,18 @@ def _check_backend(experiment):
             "before keras is imported, or give the experiment backend="
             f"{backend.name()!r}."
         )
+
+
+def _check_network(experiment, save_models, tensorboard):
+    if experiment.method not in GRAPH_RIVALS:
+        return
+    wanted = {"save_models": save_models, "tensorboard": tensorboard}
+    for name, value in wanted.items():
+        if value:
+            raise ValueError(
+                f"The method {experiment.method!r} trains no network. "
+                f"Received: {name}={value!r}. Leave it out."
+            )
 
 
 def _tensorboard(folder, name):
@@ -193,8 +209,12 @@ class _Run:
             ),
             test_error=(self.data.x_test, self.data.y_test),
         )  # fmt: skip
+        self.method = None
+        if experiment.method != "gar":
+            self.method = rivals.METHODS[experiment.method]()
         self.best_weights = []
         self.snapshots = []
+        self.method_state = None
         self.progress = {
             stage: {"seconds": 0.0, "curve": {}} for stage in STAGES
         }
@@ -214,11 +234,15 @@ class _Run:
         """Runs what is not done yet and returns the record."""
         if time.monotonic() >= deadline:
             raise OutOfTime
+        if self.experiment.method in GRAPH_RIVALS:
+            self._propagate()
+            return self._record()
         moments = self._restore()
         if not self.progress["regularization"]["curve"]:
             self._pretrain(moments, deadline)
             moments = None
-        self._regularize(moments, deadline, callbacks)
+        with self._warnings_shown():
+            self._regularize(moments, deadline, callbacks)
         return self._record()
 
     def _restore(self):
@@ -245,7 +269,14 @@ class _Run:
         assign(self.model.variables, variables["model"])
         self.best_weights = variables.get("best", [])
         self.snapshots = variables.get("snapshots", [])
+        if progress["regularization"]["curve"]:
+            self.method_state = variables.get("method", [])
         return variables["optimizer"]
+
+    def _warnings_shown(self):
+        if self.reporter is None:
+            return contextlib.nullcontext()
+        return shown_by(lambda text: self._say(f"warning: {text}"))
 
     def _say(self, text):
         if self.reporter is not None:
@@ -256,11 +287,11 @@ class _Run:
         self.model.set_weights(self.best_weights)
         self.model.save(path)
 
-    def take_snapshot(self, epoch):
+    def take_snapshot(self, epoch, model):
         """Keeps the logits of some test images, if the epoch is to be shown."""
         if epoch in SNAPSHOT_EPOCHS or epoch == self.experiment.epochs:
             images = self.data.x_test[self._snapshot_indices()]
-            logits = self.model.predict(images, batch_size=500, verbose=0)
+            logits = model.predict(images, batch_size=500, verbose=0)
             self.snapshots.append(logits)
             self.progress["snapshot_epochs"].append(epoch)
 
@@ -298,7 +329,7 @@ class _Run:
             pretrain(
                 self.model,
                 self._x_labeled(),
-                self.data.y_train[self.split.labeled],
+                self._y_labeled(),
                 epochs=e.pretrain_epochs,
                 report_every=passes,
                 batch_size=e.batch_size,
@@ -316,33 +347,71 @@ class _Run:
             "val_error": curve["val_error"][-1:],
             "test_error": curve["test_error"][-1:],
         }
-        self.take_snapshot(0)
+        self.take_snapshot(0, self.model)
 
     def _regularize(self, moments, deadline, callbacks):
         e = self.experiment
-        done = _last(self.progress["regularization"]["curve"]["epoch"])
+        curve = self.progress["regularization"]["curve"]
+        done = _last(curve["epoch"])
         if done == e.epochs:
             return
-        regularize(
-            self.model,
-            self._x_labeled(),
-            self.unlabeled,
-            layer=GraphActivityRegularization(
-                e.affinity, e.balance, e.frobenius, e.frobenius_of
-            ),
-            epochs=e.epochs,
-            labeled_per_batch=e.labeled_per_batch,
-            unlabeled_per_batch=e.unlabeled_per_batch,
-            images_per_epoch=e.images_per_epoch,
-            optimizer=self._optimizer(moments),
-            initial_epoch=done,
-            seed=self.seed,
-            callbacks=[
-                *self._keepers("regularization", 1, deadline), *callbacks
-            ],
-            verbose=0,
-        )  # fmt: skip
+        options = {
+            "epochs": e.epochs,
+            "labeled_per_batch": e.labeled_per_batch,
+            "unlabeled_per_batch": e.unlabeled_per_batch,
+            "images_per_epoch": e.images_per_epoch,
+            "optimizer": self._optimizer(moments),
+            "initial_epoch": done,
+            "seed": self.seed,
+            "verbose": 0,
+        }
+        keepers = self._keepers("regularization", 1, deadline)
+        if self.method is None:
+            error_before = curve.get("val_error", [None])[0]
+            regularize(
+                self.model,
+                self._x_labeled(),
+                self.unlabeled,
+                layer=GraphActivityRegularization(
+                    e.affinity, e.balance, e.frobenius, e.frobenius_of
+                ),
+                callbacks=[*keepers, WarnOnCollapse(error_before), *callbacks],
+                **options,
+            )
+        else:
+            self.method.train(
+                self.model,
+                self._x_labeled(),
+                self._y_labeled(),
+                self.unlabeled,
+                state=self.method_state,
+                callbacks=[*keepers, *callbacks],
+                **options,
+            )
         self._stop_if_unfinished("regularization", e.epochs)
+
+    def _propagate(self):
+        """Runs a method without a network: its curve has one epoch."""
+        x, y = zip(*self.errors.sets.values(), strict=True)
+        start = time.perf_counter()
+        predicted = self.method.fit_predict(
+            self._x_labeled(),
+            self._y_labeled(),
+            self.unlabeled,
+            np.concatenate(x),
+            seed=self.seed,
+        )
+        seconds = time.perf_counter() - start
+        wrong = np.split(predicted != np.concatenate(y), [len(y[0])])
+        errors = {
+            name: [None, float(part.mean())]
+            for name, part in zip(self.errors.sets, wrong, strict=True)
+        }
+        times = {"seconds": [None, round(seconds, 3)]}
+        self.progress["regularization"] = {
+            "seconds": seconds,
+            "curve": {"epoch": [0, 1], **errors, **times},
+        }
 
     def _keepers(self, stage, passes, deadline):
         return [_Keeper(self, stage, passes), _Deadline(deadline)]
@@ -361,6 +430,9 @@ class _Run:
     def _x_labeled(self):
         return self.data.x_train[self.split.labeled]
 
+    def _y_labeled(self):
+        return self.data.y_train[self.split.labeled]
+
     def _stop_if_unfinished(self, stage, epochs):
         if _last(self.progress[stage]["curve"].get("epoch")) < epochs:
             raise OutOfTime
@@ -376,6 +448,7 @@ class _Run:
             "fingerprint": self.experiment.fingerprint(),
             "seed": self.seed,
             "labeled": self.split.labeled.tolist(),
+            "method_settings": self._method_settings(),
             **self.progress,
             "result": {
                 "baseline_error": curve["test_error"][0],
@@ -384,6 +457,14 @@ class _Run:
                 "last_epoch": curve["epoch"][-1],
                 "last_error": curve["test_error"][-1],
             },
+        }
+
+    def _method_settings(self):
+        """The hyper-parameters of a rival, as JSON has them."""
+        settings = asdict(self.method) if self.method else {}
+        return {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in settings.items()
         }
 
 
@@ -411,19 +492,22 @@ class _Keeper(keras.callbacks.Callback):
         seconds = time.perf_counter() - self.start
         before = job.errors.seconds
         errors = job.errors.measure(self.model)
+        # For the callbacks that follow.
+        logs.update(errors)
         progress = job.progress[self.stage]
         progress["seconds"] += seconds
         job.progress["evaluation_seconds"] += job.errors.seconds - before
         self._note((epoch + 1) * self.passes, errors, logs, seconds)
         if self.stage == "regularization":
             self._keep_best(progress["curve"]["val_error"][1:])
-            job.take_snapshot(epoch + 1)
+            job.take_snapshot(epoch + 1, self._evaluated())
         job.checkpoint.save(
             job.progress,
             model=job.model.variables,
             optimizer=self.model.optimizer.variables,
             best=job.best_weights,
             snapshots=job.snapshots,
+            method=getattr(self.model, "state", []),
         )
         if job.reporter is not None:
             curve = progress["curve"]
@@ -443,7 +527,11 @@ class _Keeper(keras.callbacks.Callback):
 
     def _keep_best(self, val_errors):
         if val_errors[-1] < min(val_errors[:-1], default=math.inf):
-            self.job.best_weights = self.job.model.get_weights()
+            self.job.best_weights = self._evaluated().get_weights()
+
+    def _evaluated(self):
+        """The network, or what a method puts in its place."""
+        return getattr(self.model, "evaluated", self.job.model)
 
 
 class _Deadline(TimeLimit):

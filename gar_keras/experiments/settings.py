@@ -19,6 +19,21 @@ PREPROCESSINGS = ("rescale", "standardize", "none")
 UNLABELED = ("train", "infimnist", "svhn-extra")
 BACKENDS = ("tensorflow", "jax", "torch")
 
+# What stage 2 can do in GAR's place, by the names of `gar_keras.rivals`: with
+# the network of stage 1, and without any network.
+NETWORK_RIVALS = (
+    "supervised",
+    "entropy",
+    "pseudo-label",
+    "pi",
+    "vat",
+    "vat-entropy",
+    "mean-teacher",
+    "embed-cnn",
+)
+GRAPH_RIVALS = ("label-spreading", "hagr")
+RIVALS = (*NETWORK_RIVALS, *GRAPH_RIVALS)
+
 # What must be an integer of at least 1.
 _COUNTS = (
     "num_labeled",
@@ -74,6 +89,7 @@ class Experiment:
         precision: `"float32"` or `"bfloat16"` (float32 weights and logits,
             bfloat16 in between).
         backend: Keras backend.
+        method: `"gar"`, or one of `RIVALS` in its place.
     """
 
     dataset: str
@@ -98,6 +114,7 @@ class Experiment:
     decay: float = 1e-6
     precision: str = "float32"
     backend: str = "tensorflow"
+    method: str = "gar"
 
     def __post_init__(self):
         """Refuses now what would else end a run hours later.
@@ -111,6 +128,7 @@ class Experiment:
         check_choice("frobenius_of", self.frobenius_of, ("B", "Z"))
         check_choice("precision", self.precision, PRECISIONS)
         check_choice("backend", self.backend, BACKENDS)
+        check_choice("method", self.method, ("gar", *RIVALS))
         for name in _COUNTS:
             self._set(name, check_count(name, getattr(self, name), least=1))
         for name in _OPTIONAL_COUNTS:
@@ -137,9 +155,13 @@ class Experiment:
 
     @property
     def cell(self):
-        """The cell of the paper's tables that this fills, e.g. `mnist-100`."""
+        """The cell of the paper's tables that this fills, e.g. `mnist-100`.
+
+        A rival fills none: its cell has its name behind, `mnist-100-vat`.
+        """
         own = self.unlabeled == "train"
-        return f"{self.dataset if own else self.unlabeled}-{self.num_labeled}"
+        cell = f"{self.dataset if own else self.unlabeled}-{self.num_labeled}"
+        return cell if self.method == "gar" else f"{cell}-{self.method}"
 
     def fingerprint(self):
         """Eight hexadecimal digits that differ when any setting does.
@@ -247,7 +269,7 @@ def stands_for_paper(settings, cell):
         return False
     expected = asdict(PAPER[cell])
     # A record made before a setting was added ran at its default.
-    settings = {**_defaults(), **settings}
+    settings = with_defaults(settings)
     return settings.keys() == expected.keys() and all(
         settings[name] == value
         for name, value in expected.items()
@@ -255,9 +277,11 @@ def stands_for_paper(settings, cell):
     )
 
 
-def _defaults():
-    return {
+def with_defaults(settings):
+    """A record's settings, with those that were added after it was made."""
+    defaults = {
         field.name: field.default
         for field in fields(Experiment)
         if field.default is not MISSING
     }
+    return {**defaults, **settings}

@@ -1,0 +1,1 @@
+"""What training costs: the regularizer's share, and how near to the floor."""

@@ -1,0 +1,98 @@
+"""What the command lines of the benchmark scripts have in common."""
+
+from dataclasses import dataclass
+from dataclasses import field
+import math
+from pathlib import Path
+import sys
+import time
+from typing import Literal
+
+from rich.console import Console
+
+from gar_keras import cli
+from gar_keras.experiments import parallel
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options of both scripts."""
+
+    pairs: int = 10
+    """Timed pairs of stretches."""
+    steps: cli.Count = None
+    """Steps in a stretch. By default what suits the device."""
+    backend: Literal["tensorflow", "jax", "torch"] = field(
+        default_factory=cli._default_backend
+    )
+    """Keras backend; what KERAS_BACKEND names, if it is set."""
+    results: cli.Folder = Path("results")
+    """Folder of the records, one for each machine and backend."""
+    time_limit: cli.Seconds = None
+    """Stop cleanly after so many seconds. The same command goes on later."""
+
+    def __post_init__(self):
+        cli.check_at_least("--pairs", self.pairs, 2)
+        cli.check_at_least("--steps", self.steps, 1)
+        if self.time_limit is not None and not self.time_limit > 0:
+            raise ValueError(
+                f"--time-limit must be above 0. Received: {self.time_limit}"
+            )
+
+
+def run(options, kind, prepare):
+    """Measures what the options ask for, and says what came of it.
+
+    Args:
+        options: `Options`.
+        kind: Name of the records: `"benchmark"` or `"overhead"`.
+        prepare: Function of the options that returns `(cases, module)`, to be
+            called when the backend is chosen. The module has `measure(case,
+            deadline)` and `describe(entry)`.
+
+    Returns:
+        The exit status: 0, 124 if cases are left for want of time, or 130
+        after Ctrl-C.
+    """
+    deadline = time.monotonic() + (options.time_limit or math.inf)
+    try:
+        options.results.mkdir(parents=True, exist_ok=True)
+        cli.choose_backend(options.backend)
+        # With the processes whose memory is measured.
+        parallel.share_gpu()
+        return _run(options, kind, prepare, deadline)
+    except OSError as e:
+        where = f" Received: {e.filename}." if e.filename else ""
+        cli.fail(f"{e.strerror or e}.{where}")
+    except (ValueError, FloatingPointError) as e:
+        cli.fail(e)
+    except KeyboardInterrupt:
+        print(
+            "interrupted: the same command goes on after the last finished "
+            "case",
+            file=sys.stderr,
+        )
+        return cli.EXIT_INTERRUPTED
+
+
+def _run(options, kind, prepare, deadline):
+    from gar_keras.benchmarks import store
+
+    cases, module = prepare(options)
+    console = Console(highlight=False, soft_wrap=True)
+    path, complete = store.fill(
+        options.results,
+        kind,
+        cases,
+        module.measure,
+        deadline=deadline,
+        say=lambda entry: console.print(module.describe(entry)),
+    )
+    if complete:
+        console.print(f"Written: {path}")
+        return 0
+    console.print(
+        f"Time limit of {options.time_limit:g} s reached. The same command "
+        "goes on after the last finished case."
+    )
+    return cli.EXIT_TIME

@@ -1,0 +1,180 @@
+"""What the regularizer costs, as paired ratios from one process."""
+
+from dataclasses import dataclass
+import math
+
+import keras
+import numpy as np
+
+from gar_keras import backend
+from gar_keras import datasets
+from gar_keras.batches import BatchPlan
+from gar_keras.benchmarks import memory
+from gar_keras.benchmarks import timing
+from gar_keras.checks import check_choice
+from gar_keras.checks import check_count
+from gar_keras.experiments.settings import PRECISIONS
+from gar_keras.layers import GraphActivityRegularization
+from gar_keras.models import cnn6
+from gar_keras.training import sgd
+
+# Images of an epoch, however many there are to draw from, as in the paper.
+PER_EPOCH = 60_000
+# Steps in a stretch, by the kind of device.
+STEPS = {"cpu": 40, "gpu": 400}
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is timed: cnn6 on MNIST images, with and without the regularizer.
+
+    Attributes:
+        batch_size: Images in a batch.
+        num_classes: `n`, outputs of the network.
+        num_images: `m`, images to draw from, 60,000 of them in an epoch.
+            Above 60,000: InfiMNIST, made on the way.
+        precision: `"float32"` or `"bfloat16"`.
+        steps: Steps in a timed stretch.
+        pairs: Timed pairs of stretches.
+
+    Raises:
+        ValueError: if a value is out of range.
+    """
+
+    batch_size: int = 128
+    num_classes: int = 10
+    num_images: int = 60_000
+    precision: str = "float32"
+    steps: int = 40
+    pairs: int = 10
+
+    def __post_init__(self):
+        check_count("num_images", self.num_images, least=1)
+        most = min(self.num_images, PER_EPOCH)
+        check_count("batch_size", self.batch_size, least=1, most=most)
+        check_count("num_classes", self.num_classes, least=2)
+        check_choice("precision", self.precision, PRECISIONS)
+        check_count("steps", self.steps, least=1)
+        # One value has no quartiles.
+        check_count("pairs", self.pairs, least=2)
+
+
+def measure(case, deadline=math.inf):
+    """Times supervised training with and without GAR's terms (section 4.1).
+
+    Both networks, their batches and their loops are the same; one has a
+    `GraphActivityRegularization` behind its logits.
+
+    Args:
+        case: A `Case`.
+        deadline: `time.monotonic()` at which to have stopped.
+
+    Returns:
+        A dict for a record: what `timing.compare` returns, with the network
+        without the terms as the reference, and `"peak"`, the memory of
+        processes that train one stretch.
+
+    Raises:
+        OutOfTime: if the deadline comes first.
+        FloatingPointError: if the network diverges.
+    """
+    without, with_gar = (stretch(case, gar) for gar in (False, True))
+    times = timing.interleave(without, with_gar, case.pairs, deadline)
+    return {
+        **timing.compare(times),
+        "peak": {
+            "without": memory.peak(run_once, case, False),
+            "with": memory.peak(run_once, case, True),
+        },
+    }
+
+
+def stretch(case, gar):
+    """The function that trains one stretch and returns the seconds of a step.
+
+    Args:
+        case: A `Case`.
+        gar: Whether with the regularizer.
+    """
+    keras.utils.set_random_seed(0)
+    dtype = "mixed_bfloat16" if case.precision == "bfloat16" else "float32"
+    network = cnn6(
+        num_classes=case.num_classes,
+        preprocessing=keras.layers.Rescaling(1 / 255, dtype="float32"),
+        dropout=False,
+        dtype=dtype,
+    )
+    logits = network.outputs[0]
+    if gar:
+        logits = GraphActivityRegularization()(logits)
+    model = keras.Model(network.inputs, logits)
+    model.compile(
+        sgd(),
+        keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+        **backend.compile_options(case.steps),
+    )
+    if backend.loops_on_device():
+        return _on_device(model, case)
+    return timing.fit(
+        model,
+        backend.make_batches(**_data(case)),
+        units=case.steps,
+        steps_per_epoch=case.steps,
+        shuffle=False,
+    )
+
+
+def run_once(case, gar):
+    """Trains one stretch: what a process does whose memory is measured."""
+    stretch(case, gar)()
+
+
+def describe(entry):
+    """One line on a measured case."""
+    c = entry["case"]
+    low, high = entry["ratio"]["quartiles"]
+    return (
+        f"batch {c['batch_size']}, n = {c['num_classes']:,}, "
+        f"m = {c['num_images']:,}, {c['precision']}: "
+        f"{entry['reference_ms']['median']:.4g} ms a step without, "
+        f"{entry['ms']['median']:.4g} ms with GAR; ratio "
+        f"{entry['ratio']['median']:.4f} ({low:.4f} to {high:.4f}, "
+        f"{c['pairs']} pairs); peak {memory.text(entry['peak']['without'])} "
+        f"and {memory.text(entry['peak']['with'])}"
+    )
+
+
+def _on_device(model, case):
+    """Whole epochs in one program, as GAR trains there: at least the steps."""
+    from gar_keras import compiled
+
+    data = _data(case)
+    passes = -(-case.steps // data["plan"].steps)
+    return timing.fit(
+        model,
+        compiled.prepare(model, **data, passes=passes),
+        units=passes * data["plan"].steps,
+        steps_per_epoch=1,
+        shuffle=False,
+    )
+
+
+def _data(case):
+    """What the batches are made of, as arguments by name."""
+    in_epoch = min(case.num_images, PER_EPOCH)
+    plan = BatchPlan(
+        case.num_images,
+        case.batch_size,
+        # Without a last batch of another size.
+        per_epoch=in_epoch - in_epoch % case.batch_size,
+    )
+    data = {
+        "plan": plan,
+        "labels": np.arange(case.num_images) % case.num_classes,
+    }
+    if case.num_images <= PER_EPOCH:
+        mnist = datasets.load("mnist").x_train
+        return data | {"images": mnist[: case.num_images]}
+    # Its first 60,000 images are MNIST's as they are: begin behind them.
+    images = datasets.load_infimnist(length=case.num_images)
+    return data | {"images": images, "first_epoch": 2}

@@ -1,0 +1,124 @@
+"""The terms that the rivals' losses are made of, and their schedules.
+
+Terms take logits `(m, n)` of any float dtype and give float32, a number for
+each image. Schedules take the share of the training that is done, a float32
+scalar from 0 to 1, and give a factor from 0 to 1.
+"""
+
+import math
+
+import keras
+from keras import ops
+
+
+def log_loss(y, logits):
+    """The mean log loss of the labelled images.
+
+    Args:
+        y: Class indices `(m,)`, -1 for the images without a label.
+        logits: `(m, n)`.
+
+    Returns:
+        A float32 scalar; 0 if no image has a label.
+
+    Example:
+
+    >>> logits = keras.ops.zeros((3, 2))
+    >>> loss = log_loss(np.array([-1, 0, 1]), logits)
+    >>> round(float(loss) / math.log(2), 6)
+    1.0
+    """
+    labeled = y >= 0
+    each = cross_entropy(ops.where(labeled, y, ops.zeros_like(y)), logits)
+    return mean_over(labeled, each)
+
+
+def mean_over(chosen, values):
+    """The mean of the values that are chosen; 0 if there is none."""
+    weights = ops.cast(chosen, values.dtype)
+    return ops.sum(weights * values) / ops.maximum(ops.sum(weights), 1.0)
+
+
+def cross_entropy(y, logits):
+    """`-log p_y` of each image, `(m,)`."""
+    return keras.losses.sparse_categorical_crossentropy(
+        y, ops.cast(logits, "float32"), from_logits=True
+    )
+
+
+def probabilities(logits):
+    """`p`, the softmax of the logits, in float32."""
+    return ops.softmax(ops.cast(logits, "float32"), axis=-1)
+
+
+def entropy(logits):
+    """`-sum_j p_j log p_j` of each image, `(m,)`.
+
+    Example:
+
+    >>> h = entropy(keras.ops.zeros((1, 4)))
+    >>> round(float(h[0]) / math.log(4), 6)
+    1.0
+    """
+    log_p = ops.log_softmax(ops.cast(logits, "float32"), axis=-1)
+    return -ops.sum(ops.exp(log_p) * log_p, axis=-1)
+
+
+def divergence(logits, others):
+    """`sum_j p_j (log p_j - log q_j)` of each image, `(m,)`.
+
+    Args:
+        logits: Of p.
+        others: Of q.
+    """
+    log_p = ops.log_softmax(ops.cast(logits, "float32"), axis=-1)
+    log_q = ops.log_softmax(ops.cast(others, "float32"), axis=-1)
+    return ops.sum(ops.exp(log_p) * (log_p - log_q), axis=-1)
+
+
+def squared_distance(logits, others):
+    """The mean over the classes of `(p_j - q_j)^2`, for each image, `(m,)`."""
+    difference = probabilities(logits) - probabilities(others)
+    return ops.mean(ops.square(difference), axis=-1)
+
+
+def gaussian_ramp(done, end):
+    """`exp(-5 (1 - done/end)^2)` up to `end`, then 1 (Laine & Aila).
+
+    Example:
+
+    >>> round(float(gaussian_ramp(0.1, 0.2)), 6) == round(math.exp(-1.25), 6)
+    True
+    """
+    left = 1.0 - ops.minimum(done / end, 1.0)
+    return ops.exp(-5.0 * ops.square(left))
+
+
+def linear_ramp(done, start, end):
+    """0 up to `start`, 1 from `end`, a straight line in between (Lee).
+
+    Example:
+
+    >>> float(linear_ramp(0.375, 0.25, 0.75))
+    0.25
+    """
+    share = (done - start) / (end - start)
+    return ops.minimum(ops.maximum(share, 0.0), 1.0)
+
+
+def check_weight(name, value):
+    """Raises unless a factor is a finite number of at least 0."""
+    if not math.isfinite(value) or value < 0:
+        raise ValueError(
+            f"{name} must be a finite number of at least 0. Received: "
+            f"{name}={value!r}"
+        )
+
+
+def check_share(name, value, above=0.0):
+    """Raises unless a share is above `above` and at most 1."""
+    if not above < value <= 1:
+        raise ValueError(
+            f"{name} must be above {above:g} and at most 1. Received: "
+            f"{name}={value!r}"
+        )

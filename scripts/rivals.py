@@ -1,0 +1,82 @@
+"""GAR and other semi-supervised methods on the same network and labels."""
+
+from dataclasses import dataclass
+from dataclasses import replace
+import sys
+from typing import Literal
+
+from gar_keras import cli
+from gar_keras.experiments.settings import GRAPH_RIVALS
+from gar_keras.experiments.settings import NORB
+from gar_keras.experiments.settings import NORB_JPEG
+from gar_keras.experiments.settings import RIVALS
+from gar_keras.experiments.settings import SVHN
+from gar_keras.experiments.settings import SVHN_EXTRA
+from gar_keras.experiments.settings import SVHN_GREY
+from gar_keras.experiments.settings import TABLE_1
+from gar_keras.experiments.settings import TABLE_2
+
+DATA = {
+    "mnist": TABLE_1,
+    "infimnist": TABLE_2,
+    "norb": NORB,
+    "norb-jpeg": NORB_JPEG,
+    "svhn": {1000: SVHN},
+    "svhn-extra": {1000: SVHN_EXTRA},
+    "svhn-grey": {1000: SVHN_GREY},
+}
+METHODS = ("gar", *RIVALS)
+# These need all images of X_U in memory.
+IN_MEMORY = (*GRAPH_RIVALS, "embed-cnn")
+
+
+@dataclass(frozen=True)
+class Options(cli.RunOptions):
+    """Options of this script."""
+
+    method: tuple[Literal[("all", *METHODS)], ...] = ("all",)
+    """Methods to run: all, or some of gar and its rivals."""
+    data: Literal[tuple(DATA)] = "mnist"
+    """Data set. norb-jpeg is NORB after JPEG, svhn-grey a stand-in for SVHN."""
+    labels: cli.Labels = ()
+    """Numbers of labelled images: 100, 600, 1000, 3000 (MNIST), 300, 1000
+    (NORB), 1000 (SVHN). The least by default."""
+
+    def __post_init__(self):
+        super().__post_init__()
+        if not self.method:
+            raise ValueError(
+                f"--method takes all, {', '.join(METHODS)}. Received: none"
+            )
+        cli.check_labels(self.wanted_labels, DATA[self.data])
+        sources = {"infimnist", "svhn-extra"} & {self.data}
+        for what, wrong in (
+            (f"--data {self.data}", sources and {*IN_MEMORY}),
+            ("--save-models", self.save_models and {*GRAPH_RIVALS}),
+            ("--tensorboard", self.tensorboard and {*GRAPH_RIVALS}),
+        ):
+            refused = [m for m in self.methods if m in (wrong or ())]
+            if refused:
+                raise ValueError(
+                    f"{what} is not for the method {refused[0]}. Name the "
+                    "methods to run with --method, without "
+                    f"{', '.join(refused)}"
+                )
+
+    @property
+    def methods(self):
+        return METHODS if "all" in self.method else self.method
+
+    @property
+    def wanted_labels(self):
+        return self.labels or tuple(DATA[self.data])[:1]
+
+
+if __name__ == "__main__":
+    options = cli.parse(Options, __doc__)
+    experiments = [
+        replace(DATA[options.data][m], method=method)
+        for m in options.wanted_labels
+        for method in options.methods
+    ]
+    sys.exit(cli.run_table(options, experiments, table=None))

@@ -1,0 +1,361 @@
+"""The balance term with classes of unequal size, against v_i / p_i."""
+
+import json
+import math
+
+from hypothesis import given
+from hypothesis import settings
+from hypothesis import strategies as st
+import keras
+from keras import ops
+import numpy as np
+import oracle
+import pytest
+
+from gar_keras import GraphActivityRegularization
+from gar_keras import GraphActivityRegularizer
+from gar_keras import affinity
+from gar_keras import balance
+from gar_keras import class_prior_of
+
+PRIOR = (0.5, 0.25, 0.25)
+EVERY_TERM = dict(affinity=1.5, balance=0.5, frobenius=0.25)
+
+quick = settings(max_examples=40, deadline=None)
+
+
+def value(function, *arguments):
+    return float(ops.convert_to_numpy(function(*arguments)))
+
+
+def expected_balance(B, prior):
+    """β of `u = v / p`, with the matrix in full, in float64."""
+    u = np.diag(B.astype("float64").T @ B) / np.asarray(prior)
+    U = np.outer(u, u)
+    off = U.sum() - np.trace(U)
+    return off / ((len(u) - 1) * np.trace(U)) if u.any() else 0.0
+
+
+def expected_loss(Z, prior, affinity=3.0, balance=1.0, frobenius=1e-6):
+    rest = oracle.loss(Z, affinity, 0.0, frobenius)
+    B = np.maximum(np.asarray(Z, "float64"), 0)
+    return rest + balance * (1 - expected_balance(B, prior))
+
+
+priors = st.lists(st.integers(1, 1000), min_size=2, max_size=8).map(
+    lambda weights: np.array(weights) / np.sum(weights)
+)
+
+
+# Known answers
+
+
+def test_balance_by_hand():
+    # v = [1, 2, 4], u = v / p = [2, 8, 16], sum 26, of squares 324.
+    B = np.array([[1.0, 1.0, 0.0], [0.0, 1.0, 2.0]])
+    expected = (26**2 - 324) / (2 * 324)
+    assert value(balance, B, PRIOR) == pytest.approx(expected, rel=1e-6)
+
+
+def test_classes_in_their_shares_are_the_optimum():
+    B = 3.0 * np.eye(3)[[0, 0, 1, 2]]
+    assert value(balance, B, PRIOR) == pytest.approx(1, abs=1e-6)
+    # 2, 1, 1: (2 + 2 + 1) * 2 / (2 * 6) in the paper's term.
+    assert value(balance, B) == pytest.approx(5 / 6, rel=1e-6)
+
+
+@pytest.mark.parametrize("frobenius_of", ["B", "Z"])
+def test_other_terms_stay_as_they_are(frobenius_of):
+    Z = oracle.logits(16, 3)
+    plain, with_prior = (
+        GraphActivityRegularizer(frobenius_of=frobenius_of, class_prior=p)
+        for p in (None, PRIOR)
+    )
+    received = {k: float(v) for k, v in with_prior.terms(Z).items()}
+    expected = {k: float(v) for k, v in plain.terms(Z).items()}
+    assert received.pop("balance") != expected.pop("balance")
+    assert received == expected
+
+
+@pytest.mark.parametrize(
+    "route", [GraphActivityRegularizer, GraphActivityRegularization]
+)
+@pytest.mark.parametrize("m", [1, 64])
+def test_loss_is_that_of_the_formula(route, m):
+    Z = oracle.logits(m, 3)
+    made = route(**EVERY_TERM, class_prior=PRIOR)
+    loss = made(Z)
+    if route is GraphActivityRegularization:
+        (loss,) = made.losses
+    expected = expected_loss(Z, PRIOR, **EVERY_TERM)
+    assert float(loss) == pytest.approx(expected, rel=1e-5)
+
+
+# Properties
+
+
+@quick
+@given(prior=priors, exponent=st.integers(-30, 30), seed=st.integers(0, 99))
+def test_any_prior_and_scale(prior, exponent, seed):
+    B = np.maximum(oracle.logits(7, len(prior), seed), 0)
+    received = value(balance, B, prior)
+    assert received == pytest.approx(
+        expected_balance(B, prior), rel=1e-4, abs=1e-6
+    )
+    # A power of two scales without rounding.
+    assert value(balance, B * 2.0**exponent, prior) == received
+
+
+@quick
+@given(prior=priors, height=st.floats(2.0**-10, 2.0**10, width=32))
+def test_1_where_v_is_proportional_to_the_prior(prior, height):
+    B = np.diag(np.sqrt(prior)).astype("float32") * height
+    assert value(balance, B, prior) == pytest.approx(1, abs=1e-5)
+
+
+@quick
+@given(
+    prior=priors, other=st.integers(0, 7), factor=st.floats(1.5, 9.0)
+)  # fmt: skip
+def test_below_1_elsewhere(prior, other, factor):
+    v = prior.copy()
+    v[other % len(v)] *= factor
+    B = np.diag(np.sqrt(v))
+    assert value(balance, B, prior) < 1 - 1e-3
+    assert value(balance, B, prior) == pytest.approx(
+        expected_balance(B, prior), rel=1e-5
+    )
+
+
+@quick
+@given(n=st.integers(2, 12), m=st.integers(1, 9), seed=st.integers(0, 99))
+def test_uniform_prior_is_the_papers_term_to_the_last_bit(n, m, seed):
+    B = np.maximum(oracle.logits(m, n, seed), 0)
+    # Not exactly of sum 1: 10 * 0.1 is not 1.
+    assert value(balance, B, np.full(n, 1 / n)) == value(balance, B)
+
+
+def test_uniform_prior_has_the_papers_gradient_to_the_last_bit():
+    Z = oracle.logits(9, 10)
+    gradients = [
+        oracle.gradient(GraphActivityRegularizer(class_prior=p), Z)
+        for p in (None, np.full(10, 0.1))
+    ]
+    np.testing.assert_array_equal(*gradients)
+
+
+@pytest.mark.parametrize("least", [1e-30, 1e-12])
+def test_rare_class(least):
+    prior = np.array([1 - least, least])
+    B = np.diag(np.sqrt(prior)).astype("float32")
+    assert value(balance, B, prior) == pytest.approx(1, abs=1e-5)
+    gradient = oracle.gradient(
+        lambda B: balance(B, prior), np.ones((3, 2), "float32")
+    )
+    assert np.isfinite(gradient).all()
+
+
+def test_nothing_active():
+    B = np.zeros((4, 3), "float32")
+    assert value(balance, B, PRIOR) == 0
+    gradient = oracle.gradient(GraphActivityRegularizer(class_prior=PRIOR), B)
+    np.testing.assert_array_equal(gradient, 0)
+
+
+def test_nan_gives_nan():
+    B = np.ones((4, 3), "float32")
+    B[1, 1] = math.nan
+    assert math.isnan(value(balance, B, PRIOR))
+
+
+# Gradient
+
+
+@pytest.mark.parametrize("shape", [(1, 2), (6, 4), (3, 12)])
+def test_gradient_is_that_of_the_formula(shape):
+    prior = np.arange(1, shape[1] + 1) / np.arange(1, shape[1] + 1).sum()
+    Z = oracle.logits(*shape)
+    expected = oracle.differences(
+        lambda z: expected_loss(z, prior, **EVERY_TERM), Z
+    )
+    received = oracle.gradient(
+        GraphActivityRegularizer(**EVERY_TERM, class_prior=prior), Z
+    )
+    np.testing.assert_allclose(
+        received, expected, rtol=1e-4, atol=1e-6 * (1 + np.abs(expected).max())
+    )
+
+
+# Dtypes and Keras
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+@pytest.mark.parametrize("policy", [None, "mixed_float16", "mixed_bfloat16"])
+def test_computed_in_float32_whatever_the_precision(dtype, policy):
+    exact = np.round(oracle.logits(64, 3, scale=9))
+    layer = GraphActivityRegularization(
+        dtype=policy, **EVERY_TERM, class_prior=PRIOR
+    )
+    layer(ops.cast(exact, dtype))
+    (loss,) = layer.losses
+    assert keras.backend.standardize_dtype(loss.dtype) == "float32"
+    expected = expected_loss(exact, PRIOR, **EVERY_TERM)
+    assert float(loss) == pytest.approx(expected, rel=1e-5)
+
+
+def test_nothing_is_larger_than_the_logits():
+    from test_regularizers import sizes_of_tensors
+
+    Z = ops.convert_to_tensor(oracle.logits(16, 8))
+    prior = np.arange(1, 9) / 36
+    regularizer = GraphActivityRegularizer(class_prior=prior)
+    assert max(sizes_of_tensors(regularizer, Z)) == 16 * 8
+
+
+def test_config_of_the_regularizer():
+    regularizer = GraphActivityRegularizer(class_prior=np.array(PRIOR))
+    config = json.loads(json.dumps(keras.regularizers.serialize(regularizer)))
+    again = keras.regularizers.deserialize(config)
+    assert again.class_prior == PRIOR
+    assert again.get_config() == regularizer.get_config()
+
+
+@pytest.mark.parametrize("prior", [None, PRIOR])
+def test_config_of_the_layer(prior):
+    layer = GraphActivityRegularization(class_prior=prior, name="digits")
+    config = json.loads(json.dumps(layer.get_config()))
+    # A model without a prior loads where priors are not known.
+    assert ("class_prior" in config) == (prior is not None)
+    again = GraphActivityRegularization.from_config(config)
+    assert again.class_prior == layer.class_prior == prior
+
+
+def small_model(prior, n=3):
+    dense = keras.layers.Dense(n, kernel_initializer="identity")
+    layer = GraphActivityRegularization(**EVERY_TERM, class_prior=prior)
+    return keras.Sequential([keras.Input((n,)), dense, layer])
+
+
+def loss_in_fit(model, Z):
+    model.compile(keras.optimizers.SGD(0.0), loss=None)
+    return model.fit(Z, batch_size=len(Z), verbose=0).history
+
+
+def test_saved_model_keeps_its_prior(tmp_path):
+    small_model(PRIOR).save(tmp_path / "model.keras")
+    model = keras.saving.load_model(tmp_path / "model.keras")
+    Z = oracle.logits(16, 3)
+    history = loss_in_fit(model, Z)
+    expected = expected_loss(Z, PRIOR, **EVERY_TERM)
+    assert history["loss"] == pytest.approx([expected], rel=1e-5)
+    B = np.maximum(Z, 0)
+    assert history["balance"] == pytest.approx(
+        [expected_balance(B, PRIOR)], rel=1e-5
+    )
+    assert history["affinity"] == pytest.approx([value(affinity, B)], rel=1e-5)
+
+
+# Bad input
+
+BAD = {
+    "sum": ([0.5, 0.6], r"sum to 1.*of sum 1\.1"),
+    "rounded": ([0.33, 0.33, 0.33], r"of sum 0\.99"),
+    "zero": ([0.0, 1.0], "positive"),
+    "negative": ([-0.5, 1.5], "positive"),
+    "too small": ([1e-31, 1 - 1e-31], "none below 1e-30"),
+    "nan": ([math.nan, 1.0], "positive"),
+    "inf": ([math.inf, 1.0], "positive"),
+    "one": ([1.0], "n of at least 2"),
+    "none at all": ([], "n of at least 2"),
+    "matrix": ([[0.5, 0.5]], "n of at least 2"),
+    "number": (1.0, "an array of n numbers"),
+    "text": ("uniform", "an array of n numbers"),
+    "booleans": ([True, False], "an array of n numbers"),
+    "complex": ([0.5j, 0.5], "an array of n numbers"),
+}
+
+
+@pytest.mark.parametrize("prior, message", BAD.values(), ids=BAD)
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda p: balance(np.ones((2, 2)), p),
+        lambda p: GraphActivityRegularizer(class_prior=p),
+        lambda p: GraphActivityRegularization(class_prior=p),
+    ],
+    ids=["balance", "regularizer", "layer"],
+)
+def test_what_is_no_prior_is_refused(make, prior, message):
+    with pytest.raises(ValueError, match=message) as error:
+        make(prior)
+    assert str(error.value).startswith("class_prior must")
+
+
+def test_float32_prior_of_many_classes_is_accepted():
+    prior = np.random.default_rng(0).uniform(0.1, 1, 1000).astype("float32")
+    prior /= prior.sum()
+    regularizer = GraphActivityRegularizer(class_prior=prior)
+    np.testing.assert_array_equal(regularizer.class_prior, prior)
+
+
+def test_prior_of_another_number_of_classes_is_refused():
+    message = "Received: 3 shares for 4 outputs"
+    Z = np.ones((2, 4), "float32")
+    for call in (
+        lambda: balance(Z, PRIOR),
+        lambda: GraphActivityRegularizer(class_prior=PRIOR)(Z),
+        # Even where the balance plays no part.
+        lambda: GraphActivityRegularizer(balance=0, class_prior=PRIOR)(Z),
+        lambda: GraphActivityRegularization(class_prior=PRIOR)(Z),
+        lambda: small_model(PRIOR, n=4),
+    ):
+        with pytest.raises(ValueError, match=message):
+            call()
+
+
+# class_prior_of
+
+
+def test_shares_by_hand():
+    assert class_prior_of([2, 0, 0, 1], 3) == PRIOR
+    assert class_prior_of(np.array([[2], [0], [0], [1]]), 3) == PRIOR
+    # (0 + 0.5) / (2 + 3 * 0.5) and (2 + 0.5) / 3.5.
+    assert class_prior_of([1, 1], 3, smoothing=0.5) == pytest.approx(
+        (1 / 7, 5 / 7, 1 / 7)
+    )
+
+
+@quick
+@given(
+    labels=st.lists(st.integers(0, 4), max_size=30),
+    smoothing=st.floats(0.01, 100),
+)
+def test_shares_are_a_prior(labels, smoothing):
+    labels = np.array(labels, "int64")
+    prior = class_prior_of(labels, 5, smoothing)
+    assert GraphActivityRegularizer(class_prior=prior).class_prior == prior
+
+
+def test_even_labels_give_the_papers_term_to_the_last_bit():
+    prior = class_prior_of(np.arange(70) % 7, 7)
+    B = np.maximum(oracle.logits(9, 7), 0)
+    assert value(balance, B, prior) == value(balance, B)
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (([0, 2, 2], 4), "no label of class 1, 3.*smoothing=1"),
+        (([], 2), "integer class indices"),
+        (([0, 1, 2], 2), "from 0 to 1"),
+        (([0, -1], 2), "not be negative"),
+        (([0.0, 1.0], 2), "integer class indices"),
+        ((np.eye(2, dtype=int), 2), "argmax"),
+        (([0, 0], 1), "num_classes=1"),
+        (([0, 1], 2, -1), "smoothing must be"),
+        (([0, 1], 2, math.inf), "smoothing must be"),
+    ],
+)
+def test_bad_labels_are_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        class_prior_of(*arguments)
