@@ -40,6 +40,7 @@ def main(options):
         )
     for name in options.tables:
         report.show(TABLES[name], found, options.results)
+    report.show_rivals(found, options.results)
     if options.readme is not None:
         text = report.update_readme(options.readme, options.results)
         records.write_atomically(options.readme, lambda file: file.write(text))

@@ -768,11 +768,13 @@ def test_a_sweep_says_what_is_finished_and_has_no_model(finished):
 
 def test_in_a_file_progress_is_plain_lines(tmp_path):
     text = io.StringIO()
-    console = Console(file=text, width=200)
+    console = Console(file=text, width=1000)
     _, complete = sweep(
         [replace(TINY, epochs=1)], [0], tmp_path, console=console
     )
     lines = text.getvalue().splitlines()
+    # One epoch of a tiny network may well make it worse.
+    lines = [line for line in lines if " warning: " not in line]
     assert complete
     assert [line.split("  ")[0] for line in lines] == [
         "tiny-12 seed 0 pretraining 51/102",

@@ -37,7 +37,7 @@ def run(script, *arguments, watch=False, **environment):
     )
 
 
-TABLES = ["table1.py", "table2.py", "table3.py"]
+TABLES = ["table1.py", "table2.py", "table3.py", "rivals.py"]
 BENCHMARKS = ["benchmark.py", "overhead.py"]
 
 

@@ -245,9 +245,9 @@ class Cluster:
             outcome, files, state = self._ray.get(ref)
         except RayTaskError as e:
             return WorkerError(
-                f"It could not be made on the cluster ({_first_line(e.cause)}). "
-                "Each machine needs Ray and gar_keras, in the versions of "
-                "this one."
+                "It could not be made on the cluster "
+                f"({_first_line(e.cause)}). Each machine needs Ray and "
+                "gar_keras, in the versions of this one."
             )
         except RayError as e:
             return self._lost(task, e)
