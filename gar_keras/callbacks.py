@@ -112,7 +112,7 @@ class BestWeights(keras.callbacks.Callback):
                 f"{', '.join(logs or ()) or 'none'}. Put an ErrorRate in front "
                 "of this callback."
             )
-        if logs[self.monitor] < self.best:
+        if self._improves(logs[self.monitor]):
             self.best = logs[self.monitor]
             self.best_epoch = epoch + 1
             self.weights = self.model.get_weights()
@@ -120,6 +120,20 @@ class BestWeights(keras.callbacks.Callback):
     def on_train_end(self, logs=None):
         if self.weights is not None:
             self.model.set_weights(self.weights)
+
+    def _improves(self, value):
+        return value < self.best
+
+
+class LatestBestWeights(BestWeights):
+    """`BestWeights`, where of several best epochs the last one counts.
+
+    For a validation set of few examples: the error on it often stays the same
+    for many epochs in which the model grows better.
+    """
+
+    def _improves(self, value):
+        return value <= self.best
 
 
 class StopOnNaN(keras.callbacks.Callback):

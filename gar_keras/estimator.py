@@ -50,8 +50,8 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
             of `classes_`. See `gar_keras.balance`.
         validation_fraction: Share of the labelled rows of each class kept back
             to measure the error. The model ends with the weights of the epoch
-            of stage 2 with the least such error. 0 to train on all labels to
-            the last epoch.
+            of stage 2 with the least such error, of several the last. 0 to
+            train on all labels to the last epoch.
         learning_rate: Rate of the first step of each stage.
         random_state: Seed or `RandomState`, of weights, dropout, batches and
             validation rows. `None` for another one in each `fit`.

@@ -17,6 +17,7 @@ import numpy as np
 from gar_keras import models
 from gar_keras.alerts import warn
 from gar_keras.batches import BatchPlan
+from gar_keras.callbacks import LatestBestWeights
 from gar_keras.callbacks import error_rate
 from gar_keras.checks import check_choice
 from gar_keras.checks import check_count
@@ -69,7 +70,8 @@ class FitSettings:
         validation_fraction: Share of the labelled examples of each class that
             is kept back to measure the error, from 0 up to but not 1. The
             model ends with the weights of the epoch of stage 2 with the least
-            such error: do not keep back a handful, whose error says little.
+            such error, of several the last: do not keep back a handful, whose
+            error says little.
         learning_rate: Rate of the first step of each stage.
 
     Raises:
@@ -219,6 +221,8 @@ def fit(model, x, y, settings, *, seed=0, verbose=0):
             unlabeled_per_batch=settings.unlabeled_per_batch,
             optimizer=sgd(settings.learning_rate),
             validation_data=validation,
+            keep_best=False,
+            callbacks=[LatestBestWeights()] if validation else [],
             seed=seed,
             verbose=verbose,
         ).history

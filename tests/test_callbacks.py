@@ -21,6 +21,7 @@ from gar_keras.alerts import warn
 from gar_keras.callbacks import BestWeights
 from gar_keras.callbacks import CoefficientSchedule
 from gar_keras.callbacks import ErrorRate
+from gar_keras.callbacks import LatestBestWeights
 from gar_keras.callbacks import StopOnNaN
 from gar_keras.callbacks import TimeLimit
 from gar_keras.callbacks import WarnOnCollapse
@@ -154,6 +155,18 @@ def test_first_of_the_best_epochs_is_kept(errors, best):
     fit(model, epochs=3, callbacks=[Logs(errors), keeper])
     assert keeper.best_epoch == best
     assert keeper.best == errors[best - 1]
+    np.testing.assert_array_equal(model.layers[1].bias.numpy(), [best] * 3)
+
+
+@pytest.mark.parametrize(
+    "errors, best",
+    [([0.3, 0.1, 0.2], 2), ([0.1, 0.1, 0.1], 3), ([0.1, 0.3, 0.1], 3)],
+)
+def test_last_of_the_best_epochs_is_kept(errors, best):
+    model = attach(identity())
+    keeper = LatestBestWeights()
+    fit(model, epochs=3, callbacks=[Logs(errors), keeper])
+    assert keeper.best_epoch == best
     np.testing.assert_array_equal(model.layers[1].bias.numpy(), [best] * 3)
 
 
