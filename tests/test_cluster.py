@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 import signal
 import sys
+import tempfile
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -52,10 +53,14 @@ def test_a_cluster_without_cores_yet_has_a_share():
 
 
 @pytest.fixture(scope="module")
-def ray():
-    """A cluster of two cores on this machine, for all the tests."""
+def ray(tmp_path_factory):
+    """A cluster on this machine, for all the tests."""
     ray = pytest.importorskip("ray")
     with pytest.MonkeyPatch.context() as patch:
+        # A worker that is killed leaves its folder behind.
+        patch.setenv("TMPDIR", str(tmp_path_factory.mktemp("machine")))
+        # But the paths of Ray's sockets have to be short.
+        patch.setenv("RAY_TMPDIR", tempfile.gettempdir())
         # Where its workers find this file.
         patch.setenv("PYTHONPATH", str(HERE))
         _, is_ours = cluster._connect("local")

@@ -7,6 +7,7 @@ machine is lost goes on elsewhere, from the newest state that came home; and so
 does one that is taken up later, with or without Ray.
 """
 
+import contextlib
 from dataclasses import dataclass
 import os
 from pathlib import Path
@@ -120,11 +121,15 @@ class Cluster:
         return self
 
     def __exit__(self, *_):
-        if self._tasks:
-            self._stop()
+        # In a cluster that is lost, nothing is left to be stopped.
+        with contextlib.suppress(
+            self._ray.exceptions.RayError, ConnectionError
+        ):
+            if self._tasks:
+                self._stop()
+            self._mail.shutdown(force=True)
         for task in self._tasks.values():
             task.lock.release()
-        self._mail.shutdown(force=True)
         if self._is_mine:
             self._ray.shutdown()
 
