@@ -64,6 +64,21 @@ def test_the_warm_up_does_not_count():
     assert times == [(1.0, 5.0), (2.0, 5.0), (3.0, 5.0)]
 
 
+def test_what_is_timed_is_built_anew_and_in_turns():
+    built = []
+
+    def build(name):
+        built.append(name)
+        number = float(len(built))
+        return lambda: number
+
+    times = timing.rebuild(
+        lambda: build("a"), lambda: build("b"), pairs=5, per_build=2
+    )
+    assert "".join(built) == "abbaab"
+    assert times == [(1.0, 2.0)] * 2 + [(4.0, 3.0)] * 2 + [(5.0, 6.0)]
+
+
 def test_a_pair_that_would_end_too_late_is_not_begun():
     calls = []
     run = noted(calls, "A", 1.0)

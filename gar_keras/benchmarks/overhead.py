@@ -78,8 +78,12 @@ def measure(case, deadline=math.inf):
         OutOfTime: if the deadline comes first.
         FloatingPointError: if the network diverges.
     """
-    without, with_gar = (stretch(case, gar) for gar in (False, True))
-    times = timing.interleave(without, with_gar, case.pairs, deadline)
+    times = timing.rebuild(
+        lambda: stretch(case, False),
+        lambda: stretch(case, True),
+        case.pairs,
+        deadline,
+    )
     return {
         **timing.compare(times),
         "peak": {

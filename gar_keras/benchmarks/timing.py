@@ -1,5 +1,6 @@
 """Times of two ways to do the same, as pairs from one process."""
 
+import gc
 import math
 import statistics
 import time
@@ -50,6 +51,41 @@ def interleave(first, second, pairs, deadline=math.inf):
         longest = max(longest, time.monotonic() - start)
         times.append((a, b))
     return times[1:]
+
+
+def rebuild(first, second, pairs, deadline=math.inf, per_build=4):
+    """Times two ways in turns, and builds them anew after some pairs.
+
+    Where its arrays happen to lie in memory makes a network faster or slower,
+    for as long as it lives, by more than what is measured here. So it is built
+    several times, now before the other and now behind it.
+
+    Args:
+        first: Function without arguments that builds what `interleave` takes.
+        second: Likewise.
+        pairs: Number of pairs in all.
+        deadline: As for `interleave`.
+        per_build: Pairs with the same two, at most.
+
+    Returns:
+        A list of `(seconds of first, seconds of second)`.
+
+    Raises:
+        OutOfTime: if the deadline would come before the last pair.
+    """
+    times = []
+    for build in range(-(-pairs // per_build)):
+        some = min(per_build, pairs - len(times))
+        if build % 2:
+            b = second()
+            a = first()
+        else:
+            a = first()
+            b = second()
+        times += interleave(a, b, some, deadline)
+        del a, b
+        gc.collect()
+    return times
 
 
 def compare(times):
