@@ -4,10 +4,12 @@ import importlib
 
 # Loaded on first use, so that a script can choose Keras' backend before.
 _EXPORTS = {
+    "ExtendedGAR": "extended",
     "GARClassifier": "estimator",
     "GARWarning": "alerts",
     "GraphActivityRegularization": "layers",
     "GraphActivityRegularizer": "regularizers",
+    "RandomShift": "layers",
     "affinity": "regularizers",
     "attach": "models",
     "balance": "regularizers",

@@ -4,6 +4,11 @@ import operator
 
 import numpy as np
 
+# With less, `v_i / p_i` could leave the range of float32.
+LEAST_SHARE = 1e-30
+# What rounding may take from the sum of a prior, in float32 as well.
+SUM_TOLERANCE = 1e-6
+
 
 def check_count(name, value, *, least, most=None):
     """Returns `value` as an int, or raises if it is none from least to most.
@@ -122,3 +127,37 @@ def is_source(x):
     """Whether `x` is an image source: random access, but not in memory."""
     # Arrays of other libraries can take too, but not by a list of indices.
     return hasattr(x, "take") and not hasattr(x, "__array__")
+
+
+def check_class_prior(class_prior, num_classes=None):
+    """Returns a prior as a tuple of floats, or raises if it is none.
+
+    Args:
+        class_prior: Array-like `(n,)` of positive numbers of sum 1.
+        num_classes: What `n` must be, if it is known.
+    """
+    p = np.asarray(class_prior)
+    if p.ndim != 1 or len(p) < 2 or p.dtype.kind not in "iuf":
+        raise ValueError(
+            "class_prior must be an array of n numbers, the share of each of "
+            f"n classes, n of at least 2. Received: class_prior={class_prior}"
+        )
+    p = p.astype("float64")
+    if not (np.isfinite(p) & (p >= LEAST_SHARE)).all():
+        raise ValueError(
+            "class_prior must be positive numbers, none below "
+            f"{LEAST_SHARE:g}. Received: class_prior={p.tolist()}. Leave out "
+            "a class that never occurs, with its output."
+        )
+    if abs(p.sum() - 1) > SUM_TOLERANCE:
+        raise ValueError(
+            "class_prior must sum to 1. Received: "
+            f"class_prior={p.tolist()}, of sum {p.sum():g}. Divide it by its "
+            "sum."
+        )
+    if num_classes is not None and len(p) != num_classes:
+        raise ValueError(
+            "class_prior must have one share for each output of the logits. "
+            f"Received: {len(p)} shares for {num_classes} outputs"
+        )
+    return tuple(p.tolist())

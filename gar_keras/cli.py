@@ -195,6 +195,10 @@ class RunOptions:
     """Save the model of the validation-chosen epoch beside its record."""
     tensorboard: Folder = None
     """Folder for TensorBoard logs of stage 2 (needs tensorboard)."""
+    share_stage_1: bool = False
+    """Keep the end of stage 1 in the folder .checkpoints of the results, and
+    take it up in runs that have the same stage 1, such as GAR and its
+    rivals."""
     jobs: Count = 1
     """Runs to make at once, in processes of their own, each with an equal
     share of the cores. On a CPU a run repeats bit for bit only with as many
@@ -271,8 +275,9 @@ def run_table(options, experiments, table):
     Args:
         options: `RunOptions`.
         experiments: List of `Experiment`, before the options apply.
-        table: A `gar_keras.experiments.paper.Table`, or `None` for the
-            comparison of the methods.
+        table: A `gar_keras.experiments.paper.Table`, a
+            `gar_keras.experiments.studies.Study`, or `None` for the comparison
+            of the methods.
 
     Returns:
         The exit status: 0, 124 if runs are left to be done, for want of time
@@ -304,6 +309,7 @@ def _table(options, experiments, table):
     from gar_keras import report
     from gar_keras.datasets import DataError
     from gar_keras.experiments.records import RecordError
+    from gar_keras.experiments.studies import Study
     from gar_keras.experiments.sweep import sweep
 
     experiments = [options.apply(e) for e in experiments]
@@ -316,11 +322,14 @@ def _table(options, experiments, table):
             data_dir=options.data_dir,
             save_models=options.save_models,
             tensorboard=options.tensorboard,
+            share_stage_1=options.share_stage_1,
             jobs=options.jobs,
             ray=options.ray,
         )
         if records and table is None:
             report.show_rivals(records, options.results)
+        elif records and isinstance(table, Study):
+            report.show_study(table, records, options.results)
         elif records:
             report.show(table, records, options.results)
     except (

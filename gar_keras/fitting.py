@@ -20,10 +20,10 @@ from gar_keras.batches import BatchPlan
 from gar_keras.callbacks import LatestBestWeights
 from gar_keras.callbacks import error_rate
 from gar_keras.checks import check_choice
+from gar_keras.checks import check_class_prior
 from gar_keras.checks import check_count
 from gar_keras.layers import GraphActivityRegularization
 from gar_keras.models import cnn6
-from gar_keras.regularizers import check_class_prior
 from gar_keras.regularizers import check_coefficient
 from gar_keras.regularizers import class_prior_of
 from gar_keras.training import pretrain

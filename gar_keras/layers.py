@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 from gar_keras import backend
+from gar_keras.checks import check_count
 from gar_keras.regularizers import GraphActivityRegularizer
 from gar_keras.regularizers import check_coefficient
 
@@ -249,3 +250,68 @@ class PerImageStandardization(keras.layers.Layer):
 
     def compute_output_spec(self, inputs):
         return keras.KerasTensor(inputs.shape, "float32")
+
+
+@keras.saving.register_keras_serializable(package="gar_keras")
+class RandomShift(keras.layers.Layer):
+    """Moves each image by whole pixels, at random, in training.
+
+    Up or down and left or right, each by a number from `-pixels` to `pixels`
+    that is drawn for each image on its own; pixels at the edge are repeated.
+    Values and dtype stay as they are. With `training=False` nothing happens.
+
+    Args:
+        pixels: The most that an image is moved by, an integer of at least 0.
+        seed: Integer seed, or `None` for another one each time.
+
+    Input shape:
+        `(batch, height, width, channels)`, of any dtype.
+
+    Output shape:
+        The same.
+
+    Raises:
+        ValueError: if `pixels` is no integer of at least 0.
+
+    Example:
+
+    >>> layer = RandomShift(2, seed=0)
+    >>> layer(np.ones((3, 28, 28, 1), "uint8"), training=True).shape[1:]
+    TensorShape([28, 28, 1])
+    """
+
+    def __init__(self, pixels, seed=None, **kwargs):
+        kwargs["autocast"] = False
+        super().__init__(**kwargs)
+        self.pixels = check_count("pixels", pixels, least=0)
+        self.seed = seed
+        self.seed_generator = keras.random.SeedGenerator(seed)
+
+    def call(self, inputs, training=None):
+        if not training or not self.pixels:
+            return inputs
+        height, width = inputs.shape[1:3]
+        rows = self._indices(inputs, height)
+        columns = self._indices(inputs, width)
+        x = ops.take_along_axis(inputs, rows[:, :, None, None], axis=1)
+        return ops.take_along_axis(x, columns[:, None, :, None], axis=2)
+
+    def _indices(self, images, size):
+        """Where each row comes from, `(batch, size)`."""
+        moves = keras.random.randint(
+            (ops.shape(images)[0], 1),
+            -self.pixels,
+            self.pixels + 1,
+            seed=self.seed_generator,
+        )
+        return ops.clip(ops.arange(size)[None, :] + moves, 0, size - 1)
+
+    def compute_output_spec(self, inputs, training=None):
+        return keras.KerasTensor(inputs.shape, inputs.dtype)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "pixels": self.pixels,
+            "seed": self.seed,
+        }

@@ -179,7 +179,9 @@ def _without(model, kinds):
 
     def clone(layer):
         if isinstance(layer, kinds):
-            return layers.Identity(name=layer.name, dtype=layer.dtype_policy)
+            # The policy by name: Keras saves no layer that is given a policy.
+            dtype = layer.dtype_policy.name
+            return layers.Identity(name=layer.name, dtype=dtype)
         if isinstance(layer, keras.Model):
             return _without(layer, kinds)
         return layer

@@ -26,6 +26,7 @@ import numpy as np
 
 from gar_keras import backend
 from gar_keras.checks import check_choice
+from gar_keras.checks import check_class_prior
 from gar_keras.checks import check_count
 from gar_keras.checks import check_labels
 
@@ -33,11 +34,6 @@ FROBENIUS_OF = ("B", "Z")
 
 # The largest coefficient that a float32 weight can hold.
 LARGEST_COEFFICIENT = float(np.finfo("float32").max)
-
-# With less, `v_i / p_i` could leave the range of float32.
-LEAST_SHARE = 1e-30
-# What rounding may take from the sum of a prior, in float32 as well.
-SUM_TOLERANCE = 1e-6
 
 
 def affinity(B):
@@ -319,40 +315,6 @@ def check_coefficient(name, value):
             f"Received: {name}={value!r}"
         )
     return float(value)
-
-
-def check_class_prior(class_prior, num_classes=None):
-    """Returns a prior as a tuple of floats, or raises if it is none.
-
-    Args:
-        class_prior: Array-like `(n,)` of positive numbers of sum 1.
-        num_classes: What `n` must be, if it is known.
-    """
-    p = np.asarray(class_prior)
-    if p.ndim != 1 or len(p) < 2 or p.dtype.kind not in "iuf":
-        raise ValueError(
-            "class_prior must be an array of n numbers, the share of each of "
-            f"n classes, n of at least 2. Received: class_prior={class_prior}"
-        )
-    p = p.astype("float64")
-    if not (np.isfinite(p) & (p >= LEAST_SHARE)).all():
-        raise ValueError(
-            "class_prior must be positive numbers, none below "
-            f"{LEAST_SHARE:g}. Received: class_prior={p.tolist()}. Leave out "
-            "a class that never occurs, with its output."
-        )
-    if abs(p.sum() - 1) > SUM_TOLERANCE:
-        raise ValueError(
-            "class_prior must sum to 1. Received: "
-            f"class_prior={p.tolist()}, of sum {p.sum():g}. Divide it by its "
-            "sum."
-        )
-    if num_classes is not None and len(p) != num_classes:
-        raise ValueError(
-            "class_prior must have one share for each output of the logits. "
-            f"Received: {len(p)} shares for {num_classes} outputs"
-        )
-    return tuple(p.tolist())
 
 
 def check_logits_shape(shape):

@@ -1,8 +1,11 @@
 """Tables and learning curves from run records, beside the paper's figures."""
 
 from dataclasses import dataclass
+import json
+import math
 from pathlib import Path
 import statistics
+import textwrap
 
 from rich.console import Console
 from rich.table import Table as TerminalTable
@@ -12,11 +15,22 @@ from gar_keras.experiments import records as record_files
 from gar_keras.experiments.paper import BASELINE
 from gar_keras.experiments.paper import GAR
 from gar_keras.experiments.paper import TABLES
+from gar_keras.experiments.settings import FREE
 from gar_keras.experiments.settings import GRAPH_RIVALS
+from gar_keras.experiments.settings import PAPER
+from gar_keras.experiments.settings import differences
 from gar_keras.experiments.settings import stands_for_paper
 from gar_keras.experiments.settings import with_defaults
+from gar_keras.experiments.studies import STUDIES
 
 MISSING = "-"
+
+# 97.5 % quantiles of Student's t, for 1 to 30 degrees of freedom.
+T_QUANTILES = (
+    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,
+    2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086,
+    2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -46,6 +60,22 @@ class Estimate:
         deviation = statistics.stdev(percent) if len(percent) > 1 else None
         return cls(statistics.mean(percent), deviation, len(percent))
 
+    def interval(self):
+        """The 95 % interval of the mean by Student's t, or `None` if n < 3.
+
+        Example:
+
+        >>> low, high = Estimate.of([0.01, 0.02, 0.03]).interval()
+        >>> round(low, 2), round(high, 2)           # 2 ± 4.303 * 1 / √3
+        (-0.48, 4.48)
+        """
+        if self.n < 3:
+            return None
+        # The table ends at 31 seeds; more would only make it narrower.
+        t = T_QUANTILES[min(self.n - 1, len(T_QUANTILES)) - 1]
+        half = t * self.deviation / math.sqrt(self.n)
+        return self.mean - half, self.mean + half
+
     def __str__(self):
         spread = "" if self.deviation is None else f" ± {self.deviation:.2f}"
         return f"{self.mean:.2f}{spread} (n = {self.n})"
@@ -67,7 +97,9 @@ class Group:
 
     @property
     def data(self):
-        return self.records[0]["data"]["title"]
+        title = self.records[0]["data"]["title"]
+        unlabeled = with_defaults(self.settings)["unlabeled"]
+        return f"{title}{UNLABELED_TEXT[unlabeled]}"
 
     @property
     def seeds(self):
@@ -76,6 +108,16 @@ class Group:
     def error(self, key):
         """Estimate of one of the results, e.g. `"chosen_error"`."""
         return Estimate.of([r["result"][key] for r in self.records])
+
+    def last(self, term):
+        """Mean of a term of the loss in the last epoch."""
+        return statistics.mean(
+            r["regularization"]["curve"][term][-1] for r in self.records
+        )
+
+    def warned(self):
+        """Number of the runs in which a warning came."""
+        return sum(bool(r.get("warnings")) for r in self.records)
 
     def seconds(self, *stages):
         """Mean seconds of training in some stages."""
@@ -92,6 +134,20 @@ class Group:
             return f"seeds {first}-{last}"
         return f"seeds {','.join(map(str, self.seeds))}"
 
+    def changes_text(self):
+        """What differs from the paper's settings, in words."""
+        standard = PAPER.get(self.records[0]["cell"])
+        if standard is None:
+            return ""
+        changes = differences(self.settings, standard)
+        for name in FREE:
+            changes.pop(name, None)
+        words = {"frobenius_of": "Frobenius term of {}"}
+        return "".join(
+            f", {words.get(name, name.replace('_', ' ') + ' {}').format(value)}"
+            for name, value in changes.items()
+        )
+
     def device_text(self):
         """What the runs were made on, in words."""
         where = [r["environment"] for r in self.records]
@@ -106,17 +162,23 @@ class Group:
             (r["pretraining"]["seconds"] + r["regularization"]["seconds"]) / 60
             for r in self.records
         ]
-        frobenius = "" if s["frobenius_of"] == "B" else ", Frobenius term of Z"
         return (
             f"{self.data}, m_L = {s['num_labeled']}: n = {len(self.records)} "
             f"({self.seed_text()}), "
             f"{s['pretrain_epochs']} + {s['epochs']} epochs, "
-            f"{s['precision']}, {s['backend']}{frobenius}, "
+            f"{s['precision']}, {s['backend']}{self.changes_text()}, "
             f"{self.device_text()}, "
             f"{statistics.mean(minutes):.{0 if min(minutes) >= 10 else 1}f} "
             "min a run"
         )
 
+
+# Behind the name of the data, where X_U is not of the training images.
+UNLABELED_TEXT = {
+    "train": "",
+    "infimnist": ", X_U from InfiMNIST",
+    "svhn-extra": " with the extra set",
+}
 
 # The methods of the comparison, in the order of its rows.
 METHODS = {
@@ -132,6 +194,19 @@ METHODS = {
     "label-spreading": "Label spreading",
     "hagr": "HAGR",
 }
+
+# The settings that may be left out, at their defaults.
+_STANDARD = with_defaults({})
+
+STUDY_HEADING = (
+    "",
+    "after stage 1",
+    "epoch chosen by validation",
+    "last epoch",
+    "affinity",
+    "balance",
+    "runs warned of",
+)
 
 # Our rows, below the paper's: what they show and the key in the records.
 OUR_ROWS = {
@@ -215,9 +290,25 @@ def notes(table, records):
     lines = []
     for column in table.columns:
         found = representative(records, column)
-        missing = f"{column.heading}: not run"
-        lines.append(missing if found is None else found.describe())
+        if found is None:
+            lines.append(f"{column.heading}: not run")
+        else:
+            lines.append(found.describe() + _interval_text(found, column.cell))
     return lines
+
+
+def _interval_text(found, cell):
+    """Whether the paper's error lies in the interval of ours, in words."""
+    interval = found.error("chosen_error").interval()
+    published = paper_error(cell)
+    if interval is None or published is None:
+        return ""
+    low, high = interval
+    where = "inside" if low <= published.error <= high else "outside"
+    return (
+        f"; 95 % interval of the mean at the chosen epoch: {low:.2f} to "
+        f"{high:.2f}, the paper's {published.error:.2f} is {where}"
+    )
 
 
 def show(table, records, results):
@@ -308,7 +399,7 @@ def plot_curves(groups, title, path):
 
     figure = Figure(figsize=(4.2 * len(groups) + 1, 8), layout="constrained")
     FigureCanvasAgg(figure)
-    figure.suptitle(title)
+    figure.suptitle(textwrap.fill(title, 45 * len(groups)))
     panels = figure.subplots(
         3, len(groups), squeeze=False, sharex="col", height_ratios=(2, 1, 1)
     )
@@ -492,6 +583,92 @@ def _draw_comparison(panel, comparison):
     )
 
 
+def show_study(study, records, results):
+    """Prints a study and writes the studies of the folder.
+
+    Args:
+        study: A `gar_keras.experiments.studies.Study`.
+        records: The records to print.
+        results: Folder of the records, where `study_*.md` go.
+    """
+    console = Console(highlight=False, soft_wrap=True)
+    terminal = TerminalTable(title=study.title)
+    for name in STUDY_HEADING:
+        terminal.add_column(name, justify="right" if name else "left")
+    for row in study_rows(study, records):
+        terminal.add_row(*(c.replace(" (n =", "\n(n =") for c in row))
+    console.print(terminal)
+    for path in write_studies(results):
+        console.print(f"Written: {path}")
+
+
+def write_studies(results):
+    """Writes each study of which the folder has a record, as Markdown.
+
+    Returns:
+        The paths written.
+    """
+    everything = record_files.read_all(results)
+    written = []
+    for study in STUDIES.values():
+        content = study_markdown(study, everything)
+        if content:
+            path = Path(results) / f"study_{study.name}.md"
+            record_files.write_atomically(
+                path, lambda file, text=content: file.write(text)
+            )
+            written.append(path)
+    return written
+
+
+def study_markdown(study, records):
+    """A study as Markdown; empty if none of it has been run."""
+    if not any(arm_group(arm, records) for arm in study.arms.values()):
+        return ""
+    lines = [f"**{study.title}**", "", _row(STUDY_HEADING)]
+    lines.append(_row(["---", *("---:" for _ in STUDY_HEADING[1:])]))
+    lines += [_row(row) for row in study_rows(study, records)]
+    lines += ["", *(f"- {note}" for note in study.notes)]
+    for name, arm in study.arms.items():
+        g = arm_group(arm, records)
+        if g is not None:
+            lines.append(f"- {name}: {g.describe()}")
+    return "\n".join(lines) + "\n"
+
+
+def study_rows(study, records):
+    """The rows of a study: its arms, with what was measured of each."""
+    rows = []
+    for name, arm in study.arms.items():
+        g = arm_group(arm, records)
+        if g is None:
+            rows.append([name, *("not run" for _ in STUDY_HEADING[1:])])
+            continue
+        keys = ("baseline_error", "chosen_error", "last_error")
+        rows.append(
+            [
+                name,
+                *(str(g.error(key)) for key in keys),
+                *(f"{g.last(term):.3f}" for term in ("affinity", "balance")),
+                f"{g.warned()} of {len(g.records)}",
+            ]
+        )
+    return rows
+
+
+def arm_group(arm, records):
+    """The group of records of an arm of a study, or `None`.
+
+    Precision and backend may be any; of several groups it is the largest.
+    """
+    groups = [
+        g
+        for g in group(records)
+        if differences(g.settings, arm).keys() <= {"precision", "backend"}
+    ]
+    return max(groups, key=_size, default=None)
+
+
 def paper_error(cell):
     """The paper's `Published` error of GAR in a cell, or `None`.
 
@@ -516,21 +693,26 @@ def paired(records, setting):
 
     Returns:
         Markdown: a table with a row for each pair of experiments and its mean
-        difference over the seeds that both ran, in percentage points; empty
-        if there is no pair.
+        difference over the seeds that both ran, in percentage points, at the
+        last epoch that both have; empty if there is no pair.
     """
-    lines = []
     groups = [g for g in group(records) if g.method == "gar"]
+    alike = {}
     for i, first in enumerate(groups):
         for second in groups[i + 1 :]:
-            if _differ_in(first, second) == {setting}:
-                ordered = sorted(
+            if _differ_in(first, second) - {"epochs"} == {setting}:
+                pair = sorted(
                     (first, second), key=lambda g: str(g.settings[setting])
                 )
-                lines += _paired_row(*ordered, setting)
+                alike.setdefault(
+                    _but_for(first, {setting, "epochs"}), []
+                ).append(pair)
+    lines = []
+    for pairs in alike.values():
+        lines += _paired_row(*max(pairs, key=_size_of_pair), setting)
     if not lines:
         return ""
-    heading = ["runs", "seeds", "test error, last epoch", "mean difference"]
+    heading = ["runs", "seeds", "test error", "mean difference"]
     return "\n".join(
         [_row(heading), _row(["---", "---", "---", "---:"]), *lines, ""]
     )
@@ -538,17 +720,40 @@ def paired(records, setting):
 
 def _differ_in(first, second):
     """Names of the settings in which two experiments differ."""
-    a, b = first.settings, second.settings
+    a, b = with_defaults(first.settings), with_defaults(second.settings)
     return {name for name in a.keys() | b.keys() if a.get(name) != b.get(name)}
 
 
+def _size_of_pair(pair):
+    first, second = pair
+    common = set(first.seeds) & set(second.seeds)
+    return bool(common), _common_epoch(first, second), len(common)
+
+
+def _common_epoch(first, second):
+    """The last epoch that both have.
+
+    A run of more epochs was there what a shorter one is at its end, unless
+    its rate is laid over all epochs: then there is no such epoch.
+    """
+    epochs = {g.settings["epochs"] for g in (first, second)}
+    rate = with_defaults(first.settings)["extensions"]["rate"]
+    if rate == "cosine" and len(epochs) > 1:
+        return 0
+    return min(epochs)
+
+
 def _paired_row(first, second, setting):
+    epoch = _common_epoch(first, second)
     errors = [
-        {r["seed"]: 100 * r["result"]["last_error"] for r in g.records}
+        {
+            r["seed"]: 100 * r["regularization"]["curve"]["test_error"][epoch]
+            for r in g.records
+        }
         for g in (first, second)
     ]
     seeds = sorted(errors[0].keys() & errors[1].keys())
-    if not seeds:
+    if not seeds or not epoch:
         return []
     s = first.settings
     names = [str(g.settings[setting]) for g in (first, second)]
@@ -558,7 +763,7 @@ def _paired_row(first, second, setting):
         _row(
             [
                 f"{first.data}, m_L = {s['num_labeled']}, "
-                f"{s['pretrain_epochs']} + {s['epochs']} epochs",
+                f"{s['pretrain_epochs']} + {epoch} epochs",
                 f"{', '.join(map(str, seeds))} (n = {len(seeds)})",
                 f"{' / '.join(names)}: {pairs}",
                 f"{mean:+.2f}",
@@ -589,8 +794,15 @@ def update_readme(readme, results):
     text = Path(readme).read_text(encoding="utf-8")
     parts = {t.name: markdown(t, everything) for t in TABLES.values()}
     for setting in ("precision", "frobenius_of"):
-        parts[setting] = paired(everything, setting)
-    parts["rivals"] = "\n".join(c.markdown() for c in compare(everything))
+        parts[setting] = paired(everything, setting) or "Not run yet.\n"
+    for study in STUDIES.values():
+        content = study_markdown(study, everything)
+        parts[f"study {study.name}"] = content or (
+            f"{study.title}: not run yet.\n"
+        )
+    parts["rivals"] = "\n".join(c.markdown() for c in compare(everything)) or (
+        "Not run yet.\n"
+    )
     parts["benchmark"] = benchmarks.speed(results)
     parts["overhead"] = benchmarks.overhead(results)
     for name, content in parts.items():
@@ -689,7 +901,10 @@ def compare(records):
         A list of `Comparison`, each with one rival at least.
     """
     by_data = {}
+    plain = ("class_prior", "extensions", "restart")
     for g in group(records):
+        if any(with_defaults(g.settings)[k] != _STANDARD[k] for k in plain):
+            continue
         by_data.setdefault(_data_of(g), []).append(g)
     found = [m for groups in by_data.values() for m in _compared(groups)]
     order = list(METHODS)
@@ -706,7 +921,7 @@ def _compared(groups):
     alike = {}
     for g in groups:
         if g.method not in GRAPH_RIVALS:
-            alike.setdefault(_but_for_method(g), []).append(g)
+            alike.setdefault(_but_for(g, {"method"}), []).append(g)
     trained = [m for m in alike.values() if {g.method for g in m} != {"gar"}]
     if graph and not trained:
         # Beside the largest experiment with GAR, if there is one.
@@ -717,13 +932,15 @@ def _compared(groups):
 
 def _data_of(g):
     settings = with_defaults(g.settings)
-    names = ("dataset", "num_labeled", "unlabeled", "num_validation")
-    return tuple(settings[name] for name in names)
+    names = ("dataset", "num_labeled", "unlabeled", "num_validation", "world")
+    return json.dumps([settings[name] for name in names])
 
 
-def _but_for_method(g):
+def _but_for(g, names):
+    """The settings but for some, as a key."""
     settings = with_defaults(g.settings)
-    return tuple(sorted((k, v) for k, v in settings.items() if k != "method"))
+    rest = {k: v for k, v in settings.items() if k not in names}
+    return json.dumps(rest, sort_keys=True)
 
 
 def _our_cell(found, key, column):

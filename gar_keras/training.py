@@ -109,9 +109,9 @@ def pretrain(
     plan = BatchPlan(len(x_labeled), batch_size, seed=seed)
     plain = detach(model)
     check_linear(plain)
-    classes = _num_classes(plain, "x_labeled", x_labeled)
+    classes = num_classes(plain, "x_labeled", x_labeled)
     y_labeled = check_labels("y_labeled", y_labeled, len(x_labeled), classes)
-    watch = _watch(validation_data, classes, like=("x_labeled", x_labeled))
+    watching = watch(validation_data, classes, like=("x_labeled", x_labeled))
     plain.compile(
         optimizer or sgd(),
         keras.losses.SparseCategoricalCrossentropy(from_logits=True),
@@ -125,7 +125,7 @@ def pretrain(
         passes=passes,
         epochs=epochs // passes,
         initial_epoch=initial_epoch // passes,
-        callbacks=[*watch, *callbacks],
+        callbacks=[*watching, *callbacks],
         verbose=verbose,
     )
 
@@ -206,10 +206,10 @@ def regularize(
         images_per_epoch,
     )
     regularized = attach(without_dropout(model), layer, logits)
-    classes = _num_classes(regularized, "x_labeled", x_labeled)
-    watch = _watch(validation_data, classes, like=("x_labeled", x_labeled))
+    classes = num_classes(regularized, "x_labeled", x_labeled)
+    watching = watch(validation_data, classes, like=("x_labeled", x_labeled))
     if validation_data is not None and keep_best:
-        watch.append(BestWeights())
+        watching.append(BestWeights())
     regularized.compile(
         optimizer or sgd(), loss=None, **backend.compile_options(plan.steps)
     )
@@ -224,12 +224,12 @@ def regularize(
         guides=x_labeled,
         epochs=epochs,
         initial_epoch=initial_epoch,
-        callbacks=[*watch, *callbacks],
+        callbacks=[*watching, *callbacks],
         verbose=verbose,
     )
 
 
-def _num_classes(model, name, x):
+def num_classes(model, name, x):
     """n of the logits `(batch, n)` that the model gives for such images."""
     for tensor in model.inputs if has_graph(model) else ():
         dtype = keras.backend.standardize_dtype(tensor.dtype)
@@ -250,7 +250,7 @@ def _num_classes(model, name, x):
     return shape[-1]
 
 
-def _watch(validation_data, num_classes, like):
+def watch(validation_data, num_classes, like):
     """The callbacks that every training runs with."""
     if validation_data is None:
         return [StopOnNaN()]

@@ -30,11 +30,13 @@ import logging
 import os
 from pathlib import Path
 import tempfile
+import warnings
 
 import keras
 import matplotlib.pyplot as plt
 import numpy as np
 
+from gar_keras import GARWarning
 from gar_keras import GraphActivityRegularization
 from gar_keras import error_rate
 from gar_keras import pretrain
@@ -254,15 +256,21 @@ plt.show()
 
 # %% [markdown]
 # **The loss asks for firm and even decisions, not for right ones.** It cannot
-# replace pretraining. This is the same training from an untrained network:
+# replace pretraining. This is the same training from an untrained network, with
+# what `regularize` warns of:
 
 # %%
 keras.utils.set_random_seed(2)
 untrained = make_model()
 error_untrained = error_rate(untrained, *test)
-trap = regularize(
-    untrained, x_labeled, x_unlabeled, epochs=EPOCHS, verbose=0
-).history
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always", GARWarning)
+    trap = regularize(
+        untrained, x_labeled, x_unlabeled, epochs=EPOCHS, verbose=0
+    ).history
+for warning in caught:
+    if issubclass(warning.category, GARWarning):
+        print("warning:", warning.message)
 guess = untrained.predict(x_unlabeled, verbose=0).argmax(axis=1)
 
 print(f"affinity at the end: {trap['affinity'][-1]:.4f}")
@@ -282,8 +290,8 @@ print(f"test error after:  {100 * error_rate(untrained, *test):.1f} %")
 
 
 # %%
-def both_stages(seed, shares=None, balances=(1.0,)):
-    """Errors in percent: before stage 2, and after it with each c_β."""
+def both_stages(seed, shares=None, layers=({},)):
+    """Errors in percent: before stage 2, and after it with each layer."""
     x_labeled, y_labeled, x_unlabeled, test = make_data(seed, shares)
     keras.utils.set_random_seed(seed)
     model = make_model()
@@ -297,17 +305,20 @@ def both_stages(seed, shares=None, balances=(1.0,)):
     )
     errors = [100 * error_rate(model, *test)]
     weights = model.get_weights()
-    for balance in balances:
+    for options in layers:
         model.set_weights(weights)
-        regularize(
-            model,
-            x_labeled,
-            x_unlabeled,
-            epochs=EPOCHS,
-            seed=seed,
-            verbose=0,
-            layer=GraphActivityRegularization(balance=balance),
-        )
+        with warnings.catch_warnings():
+            # Here the errors tell.
+            warnings.simplefilter("ignore", GARWarning)
+            regularize(
+                model,
+                x_labeled,
+                x_unlabeled,
+                epochs=EPOCHS,
+                seed=seed,
+                verbose=0,
+                layer=GraphActivityRegularization(**options),
+            )
         errors.append(100 * error_rate(model, *test))
     return errors
 
@@ -334,29 +345,31 @@ print(
 #
 # We let one substance make up a half, then three quarters, of the unlabelled
 # and of the test spectra. The labelled ones are even, as before. Each case runs
-# with the balance coefficient of the paper, $c_\beta = 1$, and with a smaller
-# one.
+# with the balance coefficient of the paper, $c_\beta = 1$, with a smaller one,
+# and with `class_prior`: the shares of the classes, which the balance term then
+# takes in place of equal ones.
 
 # %%
-COEFFICIENTS = (1.0, 0.1)
+LAYERS = ("c_β = 1", "c_β = 0.1", "class_prior")
 largest = (1 / CLASSES, 0.5, 0.75)
 seeds = range(1 if QUICK else 3)
 table = {}
 for share in largest:
     rest = (1 - share) / (CLASSES - 1)
     shares = [share] + [rest] * (CLASSES - 1)
+    layers = ({}, {"balance": 0.1}, {"class_prior": shares})
     table[share] = np.array(
-        [both_stages(seed, shares, COEFFICIENTS) for seed in seeds]
+        [both_stages(seed, shares, layers) for seed in seeds]
     )
 
 print("test errors in percent")
-print("largest class  seed  before stage 2  c_β = 1  c_β = 0.1")
+print("largest class  seed  before stage 2", *(f"{n:>12}" for n in LAYERS))
 for share, errors in table.items():
     for seed, run in zip(seeds, errors, strict=True):
         first, *rest = (f"{error:.1f}" for error in run)
         print(
             f"{100 * share:11.0f} %{seed:6}{first:>16}"
-            + "".join(f"{error:>10}" for error in rest)
+            + "".join(f"{error:>13}" for error in rest)
         )
 print(f"n = {len(seeds)} for each size of the largest class")
 
@@ -364,9 +377,13 @@ print(f"n = {len(seeds)} for each size of the largest class")
 fig, axes = plt.subplots(1, len(table), figsize=(9, 2.8), sharey=True)
 for ax, (share, errors) in zip(axes, table.items(), strict=True):
     for seed, run in zip(seeds, errors, strict=True):
-        ax.plot(range(3), run, "o-", ms=5, lw=0.8, label=f"seed {seed}")
-    ax.set_xticks(range(3), ["before", r"$c_\beta = 1$", r"$c_\beta = 0.1$"])
-    ax.set_xlim(-0.4, 2.4)
+        ax.plot(range(4), run, "o-", ms=5, lw=0.8, label=f"seed {seed}")
+    ax.set_xticks(
+        range(4),
+        ["before", r"$c_\beta = 1$", r"$c_\beta = 0.1$", "prior"],
+        fontsize=8,
+    )
+    ax.set_xlim(-0.4, 3.4)
     ax.set_title(f"largest class: {100 * share:.0f} %", fontsize=10)
     ax.grid(alpha=0.3)
 axes[0].set(ylabel="test error, %", yscale="log")
@@ -381,9 +398,13 @@ plt.show()
 #
 # What to do if your classes are unequal:
 #
+# - Give their shares, if you know them:
+#   `GraphActivityRegularization(class_prior=shares)`. From labels that were
+#   drawn at random, `gar_keras.class_prior_of(labels, n, smoothing=1)` estimates
+#   them. The labels here were chosen evenly: they tell nothing of the shares.
 # - Look at the model's shares of the classes before and after stage 2. A large
 #   class that shrinks is a warning.
-# - Try a smaller $c_\beta$: `GraphActivityRegularization(balance=0.1)`. At 0
+# - Or try a smaller $c_\beta$: `GraphActivityRegularization(balance=0.1)`. At 0
 #   nothing stops a collapse into few classes.
 # - Keep some labels for validation, with classes in their true shares, and pass
 #   them as `validation_data`. `regularize` then keeps the best epoch.

@@ -8,6 +8,7 @@ from gar_keras import cli
 from gar_keras import report
 from gar_keras.experiments import records
 from gar_keras.experiments.paper import TABLES
+from gar_keras.experiments.studies import STUDIES
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,9 @@ def main(options):
     for name in options.tables:
         report.show(TABLES[name], found, options.results)
     report.show_rivals(found, options.results)
+    for study in STUDIES.values():
+        if report.study_markdown(study, found):
+            report.show_study(study, found, options.results)
     if options.readme is not None:
         text = report.update_readme(options.readme, options.results)
         records.write_atomically(options.readme, lambda file: file.write(text))

@@ -6,6 +6,7 @@ from gar_keras.datasets.base import Dataset
 from gar_keras.datasets.infimnist import InfiMNIST
 from gar_keras.datasets.infimnist import load_infimnist
 from gar_keras.datasets.mnist import load_mnist
+from gar_keras.datasets.mnist import load_mnist_pairs
 from gar_keras.datasets.norb import load_norb
 from gar_keras.datasets.sources import ConcatenatedImages
 from gar_keras.datasets.sources import HDF5Images
@@ -25,6 +26,7 @@ __all__ = [
     "load",
     "load_infimnist",
     "load_mnist",
+    "load_mnist_pairs",
     "load_norb",
     "load_svhn",
     "load_svhn_extra",
@@ -34,6 +36,7 @@ __all__ = [
 
 LOADERS = {
     "mnist": load_mnist,
+    "mnist-pairs": load_mnist_pairs,
     "norb": load_norb,
     "norb-jpeg": load_norb,
     "svhn": load_svhn,

@@ -6,7 +6,7 @@ from rich.progress import Progress
 from rich.progress import TextColumn
 from rich.progress import TimeRemainingColumn
 
-TERMS = ("loss", "affinity", "balance")
+TERMS = ("loss", "affinity", "balance", "supervised", "unsupervised")
 ERRORS = ("val_error", "test_error")
 
 

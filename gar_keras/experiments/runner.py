@@ -1,6 +1,5 @@
 """One run: an experiment with a seed, from data to record."""
 
-import contextlib
 from dataclasses import asdict
 import importlib.util
 import math
@@ -15,6 +14,7 @@ from gar_keras import backend
 from gar_keras import datasets
 from gar_keras import rivals
 from gar_keras.alerts import shown_by
+from gar_keras.callbacks import CoefficientSchedule
 from gar_keras.callbacks import ErrorRate
 from gar_keras.callbacks import TimeLimit
 from gar_keras.callbacks import WarnOnCollapse
@@ -23,10 +23,15 @@ from gar_keras.experiments import records
 from gar_keras.experiments.checkpoint import Checkpoint
 from gar_keras.experiments.checkpoint import assign
 from gar_keras.experiments.settings import GRAPH_RIVALS
+from gar_keras.experiments.settings import PRIOR_OF_LABELS
+from gar_keras.experiments.worlds import make_task
+from gar_keras.extended import ExtendedGAR
 from gar_keras.layers import GraphActivityRegularization
 from gar_keras.layers import PerImageStandardization
 from gar_keras.models import cnn6
 from gar_keras.models import cnn9
+from gar_keras.optimizers import SGD
+from gar_keras.regularizers import class_prior_of
 from gar_keras.training import pretrain
 from gar_keras.training import regularize
 from gar_keras.training import sgd
@@ -52,6 +57,7 @@ def run(
     data_dir=None,
     save_models=False,
     tensorboard=None,
+    share_stage_1=False,
 ):
     """Runs an experiment with one seed and writes its record.
 
@@ -69,6 +75,9 @@ def run(
         save_models: Whether to save the model of the validation-chosen epoch
             beside the record, as a `.keras` file.
         tensorboard: Folder for TensorBoard logs of stage 2, or `None`.
+        share_stage_1: Whether to take up the end of stage 1 from an earlier
+            run that had the same stage 1, and to keep it for later ones, in
+            `stage_1_file`.
 
     Returns:
         The record, or `None` if another process is running this run.
@@ -96,7 +105,9 @@ def run(
         snapshots = path.with_suffix(".npz")
         for file in (path, snapshots, checkpoint.path):
             records.delete_leftovers(file)
-        job = _Run(experiment, seed, checkpoint, data_dir, reporter)
+        stage_1 = stage_1_file(experiment, seed, results)
+        shared = Checkpoint(stage_1) if share_stage_1 else None
+        job = _Run(experiment, seed, checkpoint, data_dir, reporter, shared)
         record = job.execute(deadline, callbacks)
         if save_models:
             job.save_best(path.with_suffix(".keras"))
@@ -105,6 +116,12 @@ def run(
         records.write(path, record)
         checkpoint.delete()
         return record
+
+
+def stage_1_file(experiment, seed, results):
+    """Where the end of stage 1 is kept for runs that have the same."""
+    name = f"stage1_seed{seed}_{experiment.stage_1().fingerprint()}.npz"
+    return Path(results) / ".checkpoints" / name
 
 
 def build_model(experiment, input_shape, num_classes):
@@ -183,22 +200,35 @@ def unlabeled_images(name, data, data_dir):
 class _Run:
     """The state of one run, on its way from epoch to epoch."""
 
-    def __init__(self, experiment, seed, checkpoint, data_dir, reporter):
+    def __init__(
+        self, experiment, seed, checkpoint, data_dir, reporter, shared=None
+    ):
         self.experiment = experiment
         self.seed = seed
         self.checkpoint = checkpoint
+        self.shared = shared
         self.reporter = reporter
-        self.data = datasets.load(experiment.dataset, data_dir)
+        self.task = make_task(
+            experiment.world,
+            datasets.load(experiment.dataset, data_dir),
+            experiment.num_labeled,
+            experiment.num_validation,
+            seed,
+        )
+        self.data = self.task.data
+        self.split = self.task.split
         self.unlabeled, self.unlabeled_source = unlabeled_images(
             experiment.unlabeled, self.data, data_dir
         )
-        self.split = datasets.make_split(
-            self.data.y_train,
-            experiment.num_labeled,
-            seed,
-            experiment.num_validation,
-        )
-        keras.utils.set_random_seed(seed)
+        if len(self.task.strangers):
+            images = [self.data.x_train, self.task.strangers]
+            self.unlabeled = np.concatenate(images)
+            self.unlabeled_source += (
+                f" and {len(self.task.strangers)} of other classes"
+            )
+        self.class_prior = self._class_prior()
+        self.training_seed = _restart_seed(seed, experiment.restart)
+        keras.utils.set_random_seed(self.training_seed)
         self.model = build_model(
             experiment, self.data.x_train.shape[1:], self.data.num_classes
         )
@@ -209,9 +239,7 @@ class _Run:
             ),
             test_error=(self.data.x_test, self.data.y_test),
         )  # fmt: skip
-        self.method = None
-        if experiment.method != "gar":
-            self.method = rivals.METHODS[experiment.method]()
+        self.method = self._choose_method()
         self.best_weights = []
         self.snapshots = []
         self.method_state = None
@@ -228,7 +256,44 @@ class _Run:
             "unlabeled": self.unlabeled_source,
         }
         self.progress["split_fingerprint"] = self.split.fingerprint()
+        self.progress["class_prior"] = self.class_prior
         self.progress["evaluation_seconds"] = 0.0
+        self.progress["warnings"] = []
+
+    def _class_prior(self):
+        e = self.experiment
+        if e.class_prior != PRIOR_OF_LABELS:
+            return e.class_prior and list(e.class_prior)
+        n = self.data.num_classes
+        # A class without a label would have no share at all.
+        return list(class_prior_of(self.task.y_labeled, n, smoothing=1))
+
+    def _choose_method(self):
+        """What replaces plain GAR in stage 2, if anything does."""
+        e = self.experiment
+        if e.method != "gar":
+            return rivals.METHODS[e.method]()
+        if not e.extensions.changes_the_loss:
+            return None
+        x = e.extensions
+        return ExtendedGAR(
+            self._layer(),
+            supervised=x.supervised,
+            shift=x.shift,
+            consistency=x.consistency,
+            vat=x.vat,
+            average=x.average,
+        )
+
+    def _layer(self):
+        e = self.experiment
+        return GraphActivityRegularization(
+            e.affinity,
+            e.balance,
+            e.frobenius,
+            e.frobenius_of,
+            class_prior=self.class_prior,
+        )
 
     def execute(self, deadline, callbacks):
         """Runs what is not done yet and returns the record."""
@@ -248,6 +313,8 @@ class _Run:
     def _restore(self):
         """Takes up the saved state; returns the optimizer's variables."""
         saved = self.checkpoint.load()
+        if saved is None and self._take_stage_1():
+            return None
         if saved is None:
             if self.checkpoint.path.exists():
                 self._say("the saved state is damaged; starts afresh")
@@ -273,10 +340,30 @@ class _Run:
             self.method_state = variables.get("method", [])
         return variables["optimizer"]
 
+    def _take_stage_1(self):
+        """Takes up the end of another run's stage 1, if there is one."""
+        saved = self.shared and self.shared.load()
+        name = "split_fingerprint"
+        if not saved or saved[0][name] != self.progress[name]:
+            return False
+        made_in = saved[0]["environment"]
+        self.progress["pretraining"] = {
+            **saved[0]["pretraining"], "environment": made_in
+        }  # fmt: skip
+        assign(self.model.variables, saved[1]["model"])
+        self._say("takes stage 1 from an earlier run")
+        return True
+
+    def _keep_stage_1(self):
+        if self.shared is not None and not self.shared.path.exists():
+            self.shared.save(self.progress, model=self.model.variables)
+
     def _warnings_shown(self):
-        if self.reporter is None:
-            return contextlib.nullcontext()
-        return shown_by(lambda text: self._say(f"warning: {text}"))
+        def show(text):
+            self.progress["warnings"].append(text)
+            self._say(f"warning: {text}")
+
+        return shown_by(show)
 
     def _say(self, text):
         if self.reporter is not None:
@@ -296,8 +383,14 @@ class _Run:
             self.progress["snapshot_epochs"].append(epoch)
 
     def write_snapshots(self, path):
-        """Writes the logits kept, with the images' indices and labels."""
+        """Writes the logits kept, with the images' indices and labels.
+
+        And, of all test images, what the model of the validation-chosen epoch
+        predicts, for votes of several runs.
+        """
         indices = self._snapshot_indices()
+        self.model.set_weights(self.best_weights)
+        logits = self.model.predict(self.data.x_test, batch_size=500, verbose=0)
         arrays = {
             f"epoch_{epoch}": logits
             for epoch, logits in zip(
@@ -310,6 +403,8 @@ class _Run:
                 file,
                 indices=indices,
                 labels=self.data.y_test[indices],
+                # Few of them are far from 0 and 1: they take little room.
+                chosen_probabilities=softmax(logits).astype("float16"),
                 **arrays,
             ),
             mode="wb",
@@ -335,11 +430,12 @@ class _Run:
                 batch_size=e.batch_size,
                 optimizer=optimizer,
                 initial_epoch=done,
-                seed=self.seed,
+                seed=self.training_seed,
                 callbacks=self._keepers("pretraining", passes, deadline),
                 verbose=0,
             )
             self._stop_if_unfinished("pretraining", e.pretrain_epochs)
+        self._keep_stage_1()
         # Epoch 0 of stage 2 is the end of stage 1.
         curve = self.progress["pretraining"]["curve"]
         self.progress["regularization"]["curve"] = {
@@ -360,22 +456,23 @@ class _Run:
             "labeled_per_batch": e.labeled_per_batch,
             "unlabeled_per_batch": e.unlabeled_per_batch,
             "images_per_epoch": e.images_per_epoch,
-            "optimizer": self._optimizer(moments),
+            "optimizer": self._optimizer(moments, self._rate()),
             "initial_epoch": done,
-            "seed": self.seed,
+            "seed": self.training_seed,
             "verbose": 0,
         }
         keepers = self._keepers("regularization", 1, deadline)
-        if self.method is None:
+        keepers += self._warm_up()
+        if e.method == "gar":
             error_before = curve.get("val_error", [None])[0]
+            keepers.append(WarnOnCollapse(error_before))
+        if self.method is None:
             regularize(
                 self.model,
                 self._x_labeled(),
                 self.unlabeled,
-                layer=GraphActivityRegularization(
-                    e.affinity, e.balance, e.frobenius, e.frobenius_of
-                ),
-                callbacks=[*keepers, WarnOnCollapse(error_before), *callbacks],
+                layer=self._layer(),
+                callbacks=[*keepers, *callbacks],
                 **options,
             )
         else:
@@ -416,9 +513,33 @@ class _Run:
     def _keepers(self, stage, passes, deadline):
         return [_Keeper(self, stage, passes), _Deadline(deadline)]
 
-    def _optimizer(self, moments):
+    def _warm_up(self):
+        e = self.experiment
+        epochs = e.extensions.affinity_warmup
+        if not epochs:
+            return []
+        return [
+            CoefficientSchedule(
+                affinity=lambda i: e.affinity * min(1.0, (i + 1) / epochs)
+            )
+        ]
+
+    def _rate(self):
+        """The rate of stage 2, or `None` for the paper's."""
+        e = self.experiment
+        if e.extensions.rate != "cosine":
+            return None
+        in_epoch = e.images_per_epoch or len(self.unlabeled)
+        steps = -(-in_epoch // e.unlabeled_per_batch)
+        return keras.optimizers.schedules.CosineDecay(
+            e.learning_rate, decay_steps=e.epochs * steps
+        )
+
+    def _optimizer(self, moments, rate=None):
         e = self.experiment
         optimizer = sgd(e.learning_rate, e.momentum, e.decay)
+        if rate is not None:
+            optimizer = SGD(rate, momentum=e.momentum, nesterov=True)
         optimizer.build(self.model.trainable_variables)
         if moments is not None:
             assign(optimizer.variables, moments)
@@ -431,7 +552,7 @@ class _Run:
         return self.data.x_train[self.split.labeled]
 
     def _y_labeled(self):
-        return self.data.y_train[self.split.labeled]
+        return self.task.y_labeled
 
     def _stop_if_unfinished(self, stage, epochs):
         if _last(self.progress[stage]["curve"].get("epoch")) < epochs:
@@ -447,7 +568,7 @@ class _Run:
             "cell": self.experiment.cell,
             "fingerprint": self.experiment.fingerprint(),
             "seed": self.seed,
-            "labeled": self.split.labeled.tolist(),
+            "labeled": self.task.kept[self.split.labeled].tolist(),
             "method_settings": self._method_settings(),
             **self.progress,
             "result": {
@@ -461,7 +582,9 @@ class _Run:
 
     def _method_settings(self):
         """The hyper-parameters of a rival, as JSON has them."""
-        settings = asdict(self.method) if self.method else {}
+        settings = {}
+        if self.experiment.method != "gar":
+            settings = asdict(self.method)
         return {
             name: list(value) if isinstance(value, tuple) else value
             for name, value in settings.items()
@@ -550,6 +673,19 @@ class _Deadline(TimeLimit):
         self._last = now
         if now + self._slowest > self.deadline:
             raise OutOfTime
+
+
+def softmax(logits):
+    """Probabilities `(m, n)` of logits, in float64."""
+    powers = np.exp(logits - logits.max(axis=1, keepdims=True), dtype=float)
+    return powers / powers.sum(axis=1, keepdims=True)
+
+
+def _restart_seed(seed, restart):
+    """Seed of weights and batches; the seed itself in the first run."""
+    if not restart:
+        return seed
+    return int(np.random.default_rng([seed, restart]).integers(2**31))
 
 
 def _last(values):

@@ -3,7 +3,9 @@
 from dataclasses import MISSING
 from dataclasses import asdict
 from dataclasses import dataclass
+from dataclasses import field
 from dataclasses import fields
+from dataclasses import is_dataclass
 from dataclasses import replace
 import hashlib
 import json
@@ -11,8 +13,11 @@ import math
 import numbers
 
 from gar_keras.checks import check_choice
+from gar_keras.checks import check_class_prior
 from gar_keras.checks import check_count
 from gar_keras.experiments import records
+from gar_keras.experiments.variations import Extensions
+from gar_keras.experiments.variations import World
 
 PRECISIONS = ("float32", "bfloat16")
 PREPROCESSINGS = ("rescale", "standardize", "none")
@@ -33,6 +38,25 @@ NETWORK_RIVALS = (
 )
 GRAPH_RIVALS = ("label-spreading", "hagr")
 RIVALS = (*NETWORK_RIVALS, *GRAPH_RIVALS)
+
+# class_prior: the shares of the labelled images.
+PRIOR_OF_LABELS = "labels"
+
+# What stage 1 does not depend on.
+STAGE_2 = (
+    "labeled_per_batch",
+    "unlabeled_per_batch",
+    "unlabeled",
+    "images_per_epoch",
+    "epochs",
+    "affinity",
+    "balance",
+    "frobenius",
+    "frobenius_of",
+    "method",
+    "class_prior",
+    "extensions",
+)
 
 # What must be an integer of at least 1.
 _COUNTS = (
@@ -90,6 +114,13 @@ class Experiment:
             bfloat16 in between).
         backend: Keras backend.
         method: `"gar"`, or one of `RIVALS` in its place.
+        class_prior: Shares of the classes for the balance term, `"labels"`
+            for those of the labelled images (each class counted once more),
+            or `None` for classes of equal size, as in the paper.
+        world: How images and labels differ from those of the data set.
+        extensions: What stage 2 adds to GAR.
+        restart: Number of the run among those of one seed, with the same
+            labels and other initial weights and batches.
     """
 
     dataset: str
@@ -115,6 +146,10 @@ class Experiment:
     precision: str = "float32"
     backend: str = "tensorflow"
     method: str = "gar"
+    class_prior: tuple | str | None = None
+    world: World = field(default_factory=World)
+    extensions: Extensions = field(default_factory=Extensions)
+    restart: int = 0
 
     def __post_init__(self):
         """Refuses now what would else end a run hours later.
@@ -137,6 +172,8 @@ class Experiment:
                 self._set(name, check_count(name, value, least=1))
         for name in _NUMBERS:
             self._set(name, _number(name, getattr(self, name)))
+        self._set("restart", check_count("restart", self.restart, least=0))
+        self._check_variations()
         if (self.filters is None) != (self.network == "cnn6"):
             raise ValueError(
                 "filters is the number of filters of cnn9, and None for cnn6. "
@@ -148,6 +185,32 @@ class Experiment:
                 "labeled_per_batch must be at most num_labeled. Received: "
                 f"labeled_per_batch={self.labeled_per_batch}, "
                 f"num_labeled={self.num_labeled}"
+            )
+
+    def _check_variations(self):
+        """A record has them as JSON does: dicts, and lists for tuples."""
+        for name, kind in (("world", World), ("extensions", Extensions)):
+            value = getattr(self, name)
+            if isinstance(value, dict):
+                self._set(name, kind(**value))
+            elif not isinstance(value, kind):
+                raise ValueError(
+                    f"{name} must be a {kind.__name__}. Received: "
+                    f"{name}={value!r}"
+                )
+        if self.class_prior not in (None, PRIOR_OF_LABELS):
+            self._set("class_prior", check_class_prior(self.class_prior))
+        if self.unlabeled != "train" and self.world != World():
+            raise ValueError(
+                "A world changes the images of the training set, of which X_U "
+                f"must be made. Received: unlabeled={self.unlabeled!r}, "
+                f"world={self.world}"
+            )
+        plain = self.class_prior is None and self.extensions == Extensions()
+        if self.method != "gar" and not plain:
+            raise ValueError(
+                "class_prior and extensions are of GAR. Received: "
+                f"method={self.method!r}"
             )
 
     def _set(self, name, value):
@@ -169,17 +232,47 @@ class Experiment:
         Settings at their default are left out, so that a setting that is
         added later does not orphan the records made before it.
         """
-        changed = {
-            field.name: getattr(self, field.name)
-            for field in fields(self)
-            if getattr(self, field.name) != field.default
-        }
-        text = json.dumps(changed, sort_keys=True)
+        text = json.dumps(_changed(self), sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:8]
+
+    def stage_1(self):
+        """The experiment with all at its default that stage 1 has no part in.
+
+        Experiments for which this is the same have the same stage 1.
+        """
+        defaults = _defaults(Experiment)
+        return replace(
+            self,
+            labeled_per_batch=1,
+            unlabeled_per_batch=1,
+            world=replace(self.world, strangers=0.0),
+            **{name: defaults[name] for name in STAGE_2 if name in defaults},
+        )
 
     def file_name(self, seed):
         """Name of the record of the run with this seed."""
         return records.file_name(self.cell, seed, self.fingerprint())
+
+
+def _defaults(kind):
+    """The default of each field that has one."""
+    found = {}
+    for f in fields(kind):
+        if f.default is not MISSING:
+            found[f.name] = f.default
+        elif f.default_factory is not MISSING:
+            found[f.name] = f.default_factory()
+    return found
+
+
+def _changed(settings):
+    """The fields that are not at their default, in nested dicts."""
+    defaults = _defaults(type(settings))
+    return {
+        f.name: _changed(value) if is_dataclass(value) else value
+        for f in fields(settings)
+        if (value := getattr(settings, f.name)) != defaults.get(f.name, MISSING)
+    }
 
 
 def _number(name, value):
@@ -280,8 +373,30 @@ def stands_for_paper(settings, cell):
 def with_defaults(settings):
     """A record's settings, with those that were added after it was made."""
     defaults = {
-        field.name: field.default
-        for field in fields(Experiment)
-        if field.default is not MISSING
+        name: asdict(value) if is_dataclass(value) else value
+        for name, value in _defaults(Experiment).items()
     }
+    for name in ("world", "extensions"):
+        settings = {**settings, name: defaults[name] | settings.get(name, {})}
     return {**defaults, **settings}
+
+
+def differences(settings, standard):
+    """What a record's settings change in an experiment, as `{name: value}`.
+
+    Args:
+        settings: Dict of an experiment, as in a record.
+        standard: An `Experiment`.
+
+    Returns:
+        A flat dict; a part of `world` or `extensions` goes by its own name.
+    """
+    found = {}
+    expected = with_defaults(asdict(standard))
+    for name, value in with_defaults(settings).items():
+        if isinstance(value, dict):
+            parts = expected[name]
+            found |= {k: v for k, v in value.items() if v != parts[k]}
+        elif value != expected[name]:
+            found[name] = value
+    return found

@@ -17,9 +17,9 @@ from gar_keras.models import check_linear
 from gar_keras.models import detach
 from gar_keras.models import without_dropout
 from gar_keras.rivals import terms
-from gar_keras.training import _num_classes
-from gar_keras.training import _watch
+from gar_keras.training import num_classes
 from gar_keras.training import sgd
+from gar_keras.training import watch
 
 
 @dataclass(frozen=True)
@@ -34,9 +34,15 @@ class Rival:
 
     Attributes:
         noise: Whether the Dropout layers of stage 1 stay in.
+        supervised: Factor of the log loss.
     """
 
     noise: ClassVar[bool] = False
+    supervised: ClassVar[float] = 1.0
+
+    def wrap(self, network, seed):
+        """What is called in training: a model with the network in it."""
+        return network
 
     def prepare(self, learner, seed):
         """Gives the learner what the method needs besides the network."""
@@ -134,11 +140,13 @@ class Rival:
         )
         plain = detach(model)
         check_linear(plain)
-        classes = _num_classes(plain, "x_labeled", x_labeled)
+        classes = num_classes(plain, "x_labeled", x_labeled)
         y = check_labels("y_labeled", y_labeled, len(x_labeled), classes)
-        watch = _watch(validation_data, classes, like=("x_labeled", x_labeled))
+        watching = watch(
+            validation_data, classes, like=("x_labeled", x_labeled)
+        )
         if validation_data is not None and keep_best:
-            watch.append(BestWeights())
+            watching.append(BestWeights())
         network = plain if self.noise else without_dropout(plain)
         learner = Learner(
             self, network, epochs * plan.steps, labeled_per_batch, seed
@@ -154,7 +162,7 @@ class Rival:
             initial_epoch=initial_epoch,
             steps_per_epoch=plan.steps,
             shuffle=False,
-            callbacks=[*watch, *callbacks],
+            callbacks=[*watching, *callbacks],
             verbose=verbose,
         )
         if learner.evaluated is not network:
@@ -176,6 +184,7 @@ class Learner(keras.Model):
         seed: Seed of the method's own noise.
 
     Attributes:
+        trained: What is called in training: the network, or a model around it.
         evaluated: The model whose predictions count: the network, or what the
             method puts in its place.
     """
@@ -184,6 +193,7 @@ class Learner(keras.Model):
         super().__init__(name=network.name)
         self.rival = rival
         self.network = network
+        self.trained = rival.wrap(network, seed)
         self.steps = steps
         self.labeled_per_batch = labeled_per_batch
         self.evaluated = network
@@ -202,7 +212,7 @@ class Learner(keras.Model):
 
     def call(self, inputs, training=None):
         if training:
-            return self.network(inputs, training=True)
+            return self.trained(inputs, training=True)
         return self.evaluated(inputs, training=False)
 
     def compute_loss(
@@ -217,7 +227,7 @@ class Learner(keras.Model):
         loss = sum(self.losses)
         supervised = terms.log_loss(y, y_pred)
         self.supervised.update_state(supervised)
-        loss = loss + supervised
+        loss = loss + self.rival.supervised * supervised
         if not training:
             return loss
         weight, term = self.rival.term(self, x, y, y_pred)

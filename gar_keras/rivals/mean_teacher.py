@@ -72,21 +72,25 @@ class MeanTeacher(Rival):
         learner.evaluated = learner.teacher
 
     def term(self, learner, x, y, logits):
-        self.average(learner)
+        in_ramp = learner.done() < self.ramp
+        a = ops.where(in_ramp, self.decay_in_ramp, self.decay)
+        average(learner.teacher, learner.network, a)
         targets = ops.stop_gradient(learner.teacher(x, training=True))
         w = self.weight * terms.gaussian_ramp(learner.done(), self.ramp)
         return w, ops.mean(terms.squared_distance(logits, targets))
 
-    def average(self, learner):
-        """Takes the student's weights, as the last step left them, in."""
-        in_ramp = learner.done() < self.ramp
-        a = ops.where(in_ramp, self.decay_in_ramp, self.decay)
-        pairs = zip(
-            learner.teacher.weights, learner.network.weights, strict=True
-        )
-        for mean, weight in pairs:
-            if weight.trainable:
-                mean.assign(a * mean + (1 - a) * ops.stop_gradient(weight))
+
+def average(mean, network, decay):
+    """Takes the network's weights, as the last step left them, into a mean.
+
+    Args:
+        mean: A model of the same graph, whose weights are the mean.
+        network: The model.
+        decay: a in `mean <- a * mean + (1 - a) * weights`.
+    """
+    for old, new in zip(mean.weights, network.weights, strict=True):
+        if new.trainable:
+            old.assign(decay * old + (1 - decay) * ops.stop_gradient(new))
 
 
 def copy_of(network, seed):

@@ -1,0 +1,158 @@
+"""Questions that the paper leaves open, as experiments on its MNIST setting.
+
+Each study is a set of arms: experiments that differ in one thing, on the same
+seeds. All is on MNIST with the paper's network, and with fewer epochs than the
+paper's: arms are to be compared with each other.
+"""
+
+from dataclasses import dataclass
+from dataclasses import replace
+
+from gar_keras.experiments.settings import PRIOR_OF_LABELS
+from gar_keras.experiments.settings import TABLE_1
+from gar_keras.experiments.settings import Experiment
+from gar_keras.experiments.variations import Extensions
+from gar_keras.experiments.variations import World
+
+
+@dataclass(frozen=True)
+class Study:
+    """Arms to compare.
+
+    Attributes:
+        name: Key, e.g. `"skew"`.
+        title: What is compared.
+        notes: What a reader has to know, a line each.
+        arms: Experiments by the text of their row.
+    """
+
+    name: str
+    title: str
+    notes: tuple
+    arms: dict
+
+    def with_epochs(self, epochs=None, pretrain_epochs=None):
+        """The study with other numbers of epochs, where they are given."""
+        given = {"epochs": epochs, "pretrain_epochs": pretrain_epochs}
+        given = {name: value for name, value in given.items() if value}
+        # An arm with a stage 1 of its own keeps it: it is what is studied.
+        usual = next(iter(self.arms.values())).pretrain_epochs
+        arms = {}
+        for text, arm in self.arms.items():
+            own = arm.pretrain_epochs != usual
+            some = {"epochs": epochs or arm.epochs} if own else given
+            arms[text] = replace(arm, **some)
+        return replace(self, arms=arms)
+
+
+def _mnist(num_labeled=100, **changes) -> Experiment:
+    standard = TABLE_1[100]
+    b_L = min(standard.labeled_per_batch, num_labeled)
+    return replace(
+        standard,
+        num_labeled=num_labeled,
+        labeled_per_batch=b_L,
+        unlabeled_per_batch=128 - b_L,
+        **changes,
+    )
+
+
+def _geometric(n, ratio):
+    """Shares of n classes, each smaller than the last by the same factor.
+
+    Args:
+        n: Number of classes.
+        ratio: The first share over the last.
+
+    Example:
+
+    >>> [round(p, 3) for p in _geometric(3, 4)]
+    [0.571, 0.286, 0.143]
+    """
+    shares = [ratio ** (-i / (n - 1)) for i in range(n)]
+    return tuple(p / sum(shares) for p in shares)
+
+
+_SHARES = _geometric(10, 20)
+_SKEWED = World(shares=_SHARES, labels_drawn="random")
+
+SKEW = Study(
+    "skew",
+    "Classes of unequal size: MNIST, m_L = 100",
+    (
+        "Digit 0 is 20 times as frequent as digit 9 among the labelled, the "
+        "validation and the unlabelled images; the labelled ones are drawn "
+        "without regard to the class. The test images are all of MNIST's.",
+    ),
+    {
+        "the paper's balance term": _mnist(epochs=10, world=_SKEWED),
+        "class_prior: the true shares": _mnist(
+            epochs=10, world=_SKEWED, class_prior=_SHARES
+        ),
+        "class_prior: shares of the labels": _mnist(
+            epochs=10, world=_SKEWED, class_prior=PRIOR_OF_LABELS
+        ),
+        "no balance term": _mnist(epochs=10, world=_SKEWED, balance=0.0),
+    },
+)
+
+
+def _extended(**options):
+    return _mnist(epochs=6, extensions=Extensions(**options))
+
+
+OPTIONS = Study(
+    "options",
+    "More than the paper: MNIST, m_L = 100",
+    ("The epoch is chosen by validation in each run.",),
+    {
+        "the paper's stage 2": _mnist(epochs=6),
+        "images shifted by up to 2 pixels": _extended(shift=2),
+        "average of the weights (0.999)": _extended(average=0.999),
+        "log loss of the labelled images": _extended(supervised=1.0),
+        "rate falls to 0 (cosine)": _extended(rate="cosine"),
+        "affinity rises over 3 epochs": _extended(affinity_warmup=3),
+        "VAT": _extended(vat=1.0),
+        "consistency of two shifted views": _extended(
+            shift=2, consistency=100.0
+        ),
+        "shifts, log loss, average and cosine": _extended(
+            shift=2, supervised=1.0, average=0.999, rate="cosine"
+        ),
+    },
+)
+
+
+def _world(**options):
+    return _mnist(epochs=5, world=World(**options))
+
+
+LIMITS = Study(
+    "limits",
+    "Where GAR breaks: MNIST",
+    (
+        "With known classes, the task is the digits 0 to 4 and the test "
+        "images are of these.",
+    ),
+    {
+        "m_L = 100": _mnist(epochs=5),
+        "m_L = 50": _mnist(50, epochs=5),
+        "m_L = 20": _mnist(20, epochs=5),
+        "m_L = 10": _mnist(10, epochs=5),
+        "10 % of the labels wrong": _world(wrong_labels=0.1),
+        "20 % of the labels wrong": _world(wrong_labels=0.2),
+        "digits 0 to 4": _world(known_classes=5),
+        "digits 0 to 4, 20 % of X_U other digits": _world(
+            known_classes=5, strangers=0.2
+        ),
+        "digits 0 to 4, 45 % of X_U other digits": _world(
+            known_classes=5, strangers=0.45
+        ),
+        "20 epochs of stage 1": _mnist(epochs=5, pretrain_epochs=20),
+        "n = 100: pairs of digits, m_L = 1000": _mnist(
+            1000, epochs=5, pretrain_epochs=200, dataset="mnist-pairs"
+        ),
+    },
+)
+
+STUDIES = {study.name: study for study in (SKEW, OPTIONS, LIMITS)}

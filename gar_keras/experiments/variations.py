@@ -1,0 +1,134 @@
+"""What an experiment can change beside the paper's settings, as data."""
+
+from dataclasses import dataclass
+import math
+import numbers
+
+from gar_keras.checks import check_choice
+from gar_keras.checks import check_class_prior
+from gar_keras.checks import check_count
+
+LABELS_DRAWN = ("even", "random")
+RATES = ("inverse-time", "cosine")
+
+
+@dataclass(frozen=True)
+class World:
+    """How the images and labels differ from those of the data set.
+
+    Attributes:
+        shares: Share of each class among the training images, positive, of
+            sum 1: as many images are kept as the rarest one allows. `None`
+            for all images.
+        labels_drawn: `"even"` for as many labels in each class, as in the
+            paper, `"random"` for a draw without regard to the class.
+        wrong_labels: Share of the labels that are another class's, from 0 to
+            1, drawn at random.
+        known_classes: Number of classes of the task, the first ones. `None`
+            for all. The labelled, validation and test images are of these.
+        strangers: Share of X_U that is of the other classes, from 0 to 1.
+    """
+
+    shares: tuple | None = None
+    labels_drawn: str = "even"
+    wrong_labels: float = 0.0
+    known_classes: int | None = None
+    strangers: float = 0.0
+
+    def __post_init__(self):
+        check_choice("labels_drawn", self.labels_drawn, LABELS_DRAWN)
+        _set(self, "wrong_labels", _share("wrong_labels", self.wrong_labels))
+        _set(self, "strangers", _share("strangers", self.strangers))
+        if self.shares is not None:
+            _set(self, "shares", check_class_prior(self.shares))
+        if self.known_classes is not None:
+            k = check_count("known_classes", self.known_classes, least=2)
+            _set(self, "known_classes", k)
+        if self.strangers and self.known_classes is None:
+            raise ValueError(
+                "strangers are images of classes that are not among the known "
+                f"ones. Received: strangers={self.strangers}, "
+                "known_classes=None. Set known_classes."
+            )
+        if self.shares is not None and self.known_classes is not None:
+            raise ValueError(
+                "shares and known_classes cannot be had together. Received: "
+                f"shares={self.shares}, known_classes={self.known_classes}"
+            )
+
+
+@dataclass(frozen=True)
+class Extensions:
+    """What stage 2 adds to GAR. At the defaults it is the paper's.
+
+    Attributes:
+        supervised: Factor of the log loss of the labelled images.
+        shift: Pixels by which each image is moved at random, at most, up or
+            down and left or right.
+        consistency: Factor of the squared difference between the predictions
+            for two views of each image, moved by `shift`.
+        vat: Factor of the virtual adversarial loss.
+        average: Decay of a running average of the weights over the steps,
+            which is evaluated and kept. 0 for none.
+        rate: `"inverse-time"` for the paper's rate, `"cosine"` for one that
+            falls to 0 over the epochs of stage 2.
+        affinity_warmup: Epochs over which c_α rises from 0.
+    """
+
+    supervised: float = 0.0
+    shift: int = 0
+    consistency: float = 0.0
+    vat: float = 0.0
+    average: float = 0.0
+    rate: str = "inverse-time"
+    affinity_warmup: int = 0
+
+    def __post_init__(self):
+        for name in ("supervised", "consistency", "vat"):
+            _set(self, name, _factor(name, getattr(self, name)))
+        for name in ("shift", "affinity_warmup"):
+            _set(self, name, check_count(name, getattr(self, name), least=0))
+        _set(self, "average", _share("average", self.average))
+        if self.average == 1:
+            raise ValueError("average must be below 1. Received: average=1")
+        check_choice("rate", self.rate, RATES)
+        if self.consistency and not self.shift:
+            raise ValueError(
+                "Without a shift both views of an image are the same. "
+                f"Received: consistency={self.consistency}, shift=0. Set "
+                "shift to 1 or more."
+            )
+
+    @property
+    def changes_the_loss(self):
+        """Whether stage 2 has more than the terms of GAR and plain images."""
+        return bool(
+            self.supervised
+            or self.shift
+            or self.consistency
+            or self.vat
+            or self.average
+        )
+
+
+def _set(instance, name, value):
+    object.__setattr__(instance, name, value)
+
+
+def _share(name, value):
+    value = _factor(name, value)
+    if value > 1:
+        raise ValueError(
+            f"{name} must be from 0 to 1. Received: {name}={value!r}"
+        )
+    return value
+
+
+def _factor(name, value):
+    is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    if not is_number or not math.isfinite(value) or value < 0:
+        raise ValueError(
+            f"{name} must be a finite number of at least 0. Received: "
+            f"{name}={value!r}"
+        )
+    return float(value)

@@ -1,0 +1,162 @@
+"""The data set of a run, changed as a `World` says."""
+
+from dataclasses import dataclass
+from dataclasses import replace
+
+import numpy as np
+
+from gar_keras.datasets import Dataset
+from gar_keras.datasets import Split
+from gar_keras.datasets import make_split
+from gar_keras.datasets.splits import draw_split
+
+# Each choice has random numbers of its own: one does not change another.
+SHARES, WRONG, STRANGERS = 1, 2, 3
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a run learns from.
+
+    Attributes:
+        data: The `Dataset`; its training images are those of X_L, X_U and
+            validation alike.
+        kept: Indices of these training images in the data set as loaded.
+        split: The `Split` of the training images.
+        y_labeled: Labels of X_L as the network is told them.
+        strangers: Images of other classes, to be added to X_U.
+    """
+
+    data: Dataset
+    kept: np.ndarray
+    split: Split
+    y_labeled: np.ndarray
+    strangers: np.ndarray
+
+
+def make_task(world, data, num_labeled, num_validation, seed):
+    """Draws what a run learns from; all of it depends on the seed alone.
+
+    Args:
+        world: A `World`.
+        data: A `Dataset`.
+        num_labeled: m_L.
+        num_validation: Validation images.
+        seed: Non-negative integer.
+
+    Returns:
+        A `Task`.
+
+    Raises:
+        ValueError: if the images do not allow it.
+    """
+    kept, strangers = _images(world, data, seed)
+    data = _only(data, kept, world.known_classes)
+    draw = {"even": make_split, "random": draw_split}[world.labels_drawn]
+    split = draw(data.y_train, num_labeled, seed, num_validation)
+    y = data.y_train[split.labeled]
+    y = mislabel(y, world.wrong_labels, data.num_classes, seed)
+    return Task(data, kept, split, y, strangers)
+
+
+def with_shares(y, shares, seed):
+    """Indices of images of which the classes have the shares wanted.
+
+    Of class i, `round(k * p_i)` images are drawn at random, with the largest k
+    for which there are enough of each class.
+
+    Args:
+        y: Class indices `(m,)`.
+        shares: p, `(n,)`, positive, of sum 1.
+        seed: Non-negative integer.
+
+    Returns:
+        Sorted indices.
+
+    Raises:
+        ValueError: if there are more shares than classes or fewer.
+
+    Example:
+
+    >>> with_shares(np.array([0, 0, 0, 1, 1, 1]), (0.75, 0.25), 0)
+    array([0, 1, 2, ...
+    """
+    sizes = np.bincount(y)
+    p = np.asarray(shares)
+    if len(p) != len(sizes):
+        raise ValueError(
+            "shares must have one share for each class. Received: "
+            f"{len(p)} shares for {len(sizes)} classes"
+        )
+    total = np.min(sizes / p)
+    counts = np.minimum(np.round(total * p).astype(int), sizes)
+    rng = np.random.default_rng([seed, SHARES])
+    drawn = [
+        rng.choice(np.flatnonzero(y == c), count, replace=False)
+        for c, count in enumerate(counts)
+    ]
+    return np.sort(np.concatenate(drawn))
+
+
+def mislabel(y, share, num_classes, seed):
+    """Labels of which a share is another class's, drawn evenly.
+
+    Args:
+        y: Class indices `(m,)`.
+        share: Share that becomes wrong; `round(share * m)` labels do.
+        num_classes: n.
+        seed: Non-negative integer.
+
+    Example:
+
+    >>> y = np.zeros(10, int)
+    >>> int(np.sum(mislabel(y, 0.2, num_classes=3, seed=0) != y))
+    2
+    """
+    rng = np.random.default_rng([seed, WRONG])
+    wrong = rng.permutation(len(y))[: round(share * len(y))]
+    y = y.copy()
+    y[wrong] = (y[wrong] + rng.integers(1, num_classes, len(wrong))) % (
+        num_classes
+    )
+    return y
+
+
+def _images(world, data, seed):
+    """The indices of the training images, and the images of strangers."""
+    y = data.y_train
+    none = data.x_train[:0]
+    if world.shares is not None:
+        return with_shares(y, world.shares, seed), none
+    if world.known_classes is None:
+        return np.arange(len(y)), none
+    kept = np.flatnonzero(y < world.known_classes)
+    others = np.flatnonzero(y >= world.known_classes)
+    # So many that they are the wanted share of the whole.
+    rest = max(1 - world.strangers, 1e-9)
+    wanted = len(kept) * world.strangers / rest
+    if wanted > len(others):
+        most = len(others) / (len(others) + len(kept))
+        raise ValueError(
+            f"There are not so many strangers: the {len(others)} images of "
+            f"other classes can be at most {most:.3f} of X_U beside the "
+            f"{len(kept)} known ones. Received: strangers={world.strangers}"
+        )
+    rng = np.random.default_rng([seed, STRANGERS])
+    drawn = rng.permutation(others)[: round(wanted)]
+    return kept, data.x_train[np.sort(drawn)]
+
+
+def _only(data, kept, known_classes):
+    if len(kept) == len(data.y_train):
+        return data
+    known = known_classes or data.num_classes
+    test = data.y_test < known
+    return replace(
+        data,
+        x_train=data.x_train[kept],
+        y_train=data.y_train[kept],
+        x_test=data.x_test[test],
+        y_test=data.y_test[test],
+        num_classes=known,
+    )

@@ -1,0 +1,115 @@
+"""GAR with more in its second stage than the paper has.
+
+The paper's stage 2 sees each image as it is, knows no label and has no other
+loss; it names augmentation and ensembles as ways to go on (section 6). Here
+each of them is a number that is 0 in the paper. They can be combined.
+"""
+
+from dataclasses import dataclass
+from dataclasses import field
+
+import keras
+from keras import ops
+
+from gar_keras.checks import check_count
+from gar_keras.layers import GraphActivityRegularization
+from gar_keras.layers import RandomShift
+from gar_keras.rivals import terms
+from gar_keras.rivals.base import Rival
+from gar_keras.rivals.mean_teacher import average
+from gar_keras.rivals.mean_teacher import copy_of
+from gar_keras.rivals.vat import VirtualAdversarialTraining
+
+
+@dataclass(frozen=True)
+class ExtendedGAR(Rival):
+    """Stage 2 with GAR and more: `ExtendedGAR(...).train(model, ...)`.
+
+    `loss = U(B) + supervised * log loss of X_L
+          + consistency * mean (p - p')^2 + vat * mean LDS`
+
+    where `p` and `p'` are the predictions for two views of an image, and LDS
+    is the term of `gar_keras.rivals.vat`. With all at 0 it is
+    `gar_keras.regularize`.
+
+    Args:
+        layer: A `GraphActivityRegularization`, for `U(B)`.
+        supervised: Factor of the log loss of the labelled images of a batch.
+        shift: Pixels by which images are moved at random, at most; see
+            `gar_keras.layers.RandomShift`. It makes the views.
+        consistency: Factor of the consistency of two views; needs a `shift`.
+        vat: Factor of the virtual adversarial loss.
+        average: Decay of a running average of the weights over the steps,
+            which is what is evaluated and kept. 0 for none.
+
+    Raises:
+        ValueError: if a factor is no finite number of at least 0, `shift` no
+            integer of at least 0, `average` not at least 0 and below 1, or if
+            `consistency` is wanted without a shift; in training, as
+            `gar_keras.regularize`.
+
+    Example:
+
+    >>> method = ExtendedGAR(supervised=1.0, shift=2, average=0.999)
+    """
+
+    layer: GraphActivityRegularization = field(
+        default_factory=GraphActivityRegularization
+    )
+    supervised: float = 0.0
+    shift: int = 0
+    consistency: float = 0.0
+    vat: float = 0.0
+    average: float = 0.0
+
+    def __post_init__(self):
+        for name in ("supervised", "consistency", "vat"):
+            terms.check_weight(name, getattr(self, name))
+        check_count("shift", self.shift, least=0)
+        if not 0 <= self.average < 1:
+            raise ValueError(
+                "average must be at least 0 and below 1. Received: "
+                f"average={self.average!r}"
+            )
+        if self.consistency and not self.shift:
+            raise ValueError(
+                "Without a shift both views of an image are the same. "
+                f"Received: consistency={self.consistency}, shift=0. Set "
+                "shift to 1 or more."
+            )
+
+    def wrap(self, network, seed):
+        """The network, with shifted images and the loss of GAR behind it."""
+        inputs = keras.Input(
+            batch_shape=network.inputs[0].shape, dtype=network.inputs[0].dtype
+        )
+        images = RandomShift(self.shift, seed)(inputs) if self.shift else inputs
+        return keras.Model(inputs, self.layer(network(images)))
+
+    def prepare(self, learner, seed):
+        if self.shift:
+            learner.views = RandomShift(self.shift, seed + 1)
+        if self.vat:
+            learner.adversary = VirtualAdversarialTraining(weight=self.vat)
+            learner.adversary.prepare(learner, seed)
+        if self.average:
+            learner.teacher = copy_of(learner.network, seed)
+            learner.evaluated = learner.teacher
+
+    def term(self, learner, x, y, logits):
+        """Consistency and VAT, with their factors; GAR is in the layer."""
+        if self.average:
+            average(learner.teacher, learner.network, self.average)
+        total = ops.zeros((), "float32")
+        again = logits
+        if self.consistency or (self.vat and self.shift):
+            x = learner.views(x, training=True)
+            again = learner.network(x, training=True)
+        if self.consistency:
+            distance = ops.mean(terms.squared_distance(logits, again))
+            total = total + self.consistency * distance
+        if self.vat:
+            # On the images that the logits are of.
+            weight, lds = learner.adversary.term(learner, x, y, again)
+            total = total + weight * lds
+        return 1.0, total

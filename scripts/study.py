@@ -1,0 +1,30 @@
+"""Questions that the paper leaves open: classes of unequal size, additions to
+GAR, and where it breaks."""
+
+from dataclasses import dataclass
+from dataclasses import replace
+import sys
+from typing import Literal
+
+from gar_keras import cli
+from gar_keras.experiments.studies import STUDIES
+
+
+@dataclass(frozen=True)
+class Options(cli.RunOptions):
+    """Options of this script."""
+
+    seeds: str = "0-2"
+    """Seeds to run, e.g. 0-9 or 0,2,5-7."""
+    study: Literal[tuple(STUDIES)] = "skew"
+    """skew: classes of unequal size; options: what can be added to GAR;
+    limits: few or wrong labels, other classes, many classes."""
+
+
+if __name__ == "__main__":
+    options = cli.parse(Options, __doc__)
+    study = STUDIES[options.study]
+    study = study.with_epochs(options.epochs, options.pretrain_epochs)
+    # They are in the arms now, each of which has its own.
+    options = replace(options, epochs=None, pretrain_epochs=None)
+    sys.exit(cli.run_table(options, [*study.arms.values()], study))

@@ -1,0 +1,496 @@
+"""What an experiment can change beside the paper's settings."""
+
+from dataclasses import asdict
+from dataclasses import replace
+import json
+
+import keras
+import made_records
+import numpy as np
+import pytest
+import test_runner
+
+from gar_keras import ExtendedGAR
+from gar_keras import GraphActivityRegularization
+from gar_keras import RandomShift
+from gar_keras import datasets
+from gar_keras import regularize
+from gar_keras import report
+from gar_keras import without_dropout
+from gar_keras.experiments import runner
+from gar_keras.experiments import settings
+from gar_keras.experiments import studies
+from gar_keras.experiments import worlds
+from gar_keras.experiments.variations import Extensions
+from gar_keras.experiments.variations import World
+from gar_keras.rivals.base import Learner
+
+TINY = test_runner.TINY
+
+
+@pytest.fixture(scope="module", autouse=True)
+def tiny():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(datasets.LOADERS, "tiny", test_runner.tiny_data)
+        patch.setattr(runner, "build_model", test_runner.tiny_model)
+        yield
+
+
+def run(folder, experiment, seed=0, **options):
+    return runner.run(experiment, seed, folder, **options)
+
+
+def unchanged(record):
+    """What two runs with the same numbers share."""
+    numbers = test_runner.numbers(record)
+    numbers["pretraining"].pop("environment", None)
+    return numbers
+
+
+# World
+
+
+def test_shares_by_hand():
+    y = np.repeat([0, 1, 2], [60, 60, 60])
+    kept = worlds.with_shares(y, (0.6, 0.3, 0.1), seed=0)
+    # 100 images: the most of which 60 are of class 0.
+    assert np.bincount(y[kept]).tolist() == [60, 30, 10]
+    assert (np.diff(kept) > 0).all()
+
+
+def test_shares_of_another_number_of_classes_are_refused():
+    with pytest.raises(ValueError, match="2 shares for 3 classes"):
+        worlds.with_shares(np.arange(3), (0.5, 0.5), seed=0)
+
+
+def test_wrong_labels_are_others():
+    y = np.arange(1000) % 10
+    told = worlds.mislabel(y, 0.2, 10, seed=3)
+    wrong = told != y
+    assert wrong.sum() == 200
+    assert set(told[wrong]) == set(range(10))
+    assert (worlds.mislabel(y, 0.0, 10, seed=3) == y).all()
+
+
+def test_strangers_are_a_share_of_all_unlabelled_images():
+    data = test_runner.tiny_data()
+    world = World(known_classes=2, strangers=0.2)
+    task = worlds.make_task(world, data, 12, 60, seed=0)
+    known = len(task.data.x_train)
+    assert known == 212
+    assert task.data.num_classes == 2
+    assert set(task.data.y_test) == {0, 1}
+    assert len(task.strangers) == round(known * 0.25)
+    others = data.x_train[data.y_train == 2]
+    stranger = task.strangers[0]
+    assert (others == stranger).all(axis=(1, 2, 3)).any()
+
+
+def test_more_strangers_than_there_are_are_refused():
+    world = World(known_classes=2, strangers=0.9)
+    with pytest.raises(ValueError, match="at most 0.333"):
+        worlds.make_task(world, test_runner.tiny_data(), 12, 60, seed=0)
+
+
+def test_labels_drawn_at_random_have_no_even_number_in_each_class():
+    y = np.repeat([0, 1], [900, 100])
+    split = datasets.splits.draw_split(y, 200, seed=0, num_validation=300)
+    drawn = np.bincount(y[split.labeled])
+    # 180 and 20 are expected; the standard deviation is 3.8.
+    assert 165 <= drawn[0] <= 195
+    assert not set(split.labeled) & set(split.validation)
+    assert len(split.validation) == 300
+
+
+def test_the_paper_s_world_leaves_the_data_as_they_are():
+    data = test_runner.tiny_data()
+    task = worlds.make_task(World(), data, 12, 60, seed=0)
+    assert task.data is data
+    expected = datasets.make_split(data.y_train, 12, 0, 60)
+    assert (task.split.labeled == expected.labeled).all()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"wrong_labels": 1.5}, "from 0 to 1"),
+        ({"strangers": 0.5}, "Set known_classes"),
+        ({"shares": (0.5, 0.6)}, "sum to 1"),
+        ({"labels_drawn": "odd"}, "even, random"),
+        ({"known_classes": 1}, "at least 2"),
+        ({"shares": (0.5, 0.5), "known_classes": 2}, "together"),
+    ],
+)
+def test_impossible_worlds_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        World(**options)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"consistency": 1.0}, "both views"),
+        ({"average": 1.0}, "below 1"),
+        ({"supervised": -1.0}, "at least 0"),
+        ({"vat": float("nan")}, "finite"),
+        ({"shift": 1.5}, "integer"),
+        ({"rate": "linear"}, "cosine"),
+    ],
+)
+def test_impossible_extensions_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        Extensions(**options)
+
+
+# Settings
+
+
+def test_the_settings_of_old_records_keep_their_fingerprint():
+    """As it was before there were variations."""
+    record = settings.TABLE_1[100]
+    bfloat16 = replace(record, precision="bfloat16", epochs=60)
+    assert bfloat16.fingerprint() == "f9c7d9ca"
+
+
+def test_a_variation_changes_the_fingerprint():
+    prints = {
+        replace(TINY, **change).fingerprint()
+        for change in (
+            {},
+            {"world": World(wrong_labels=0.1)},
+            {"world": World(wrong_labels=0.2)},
+            {"extensions": Extensions(shift=1)},
+            {"class_prior": (0.5, 0.25, 0.25)},
+            {"class_prior": "labels"},
+            {"restart": 1},
+        )
+    }
+    assert len(prints) == 7
+
+
+def test_settings_survive_json():
+    experiment = replace(
+        TINY,
+        class_prior=(0.5, 0.25, 0.25),
+        world=World(shares=(0.5, 0.25, 0.25)),
+        extensions=Extensions(shift=2, consistency=1.0),
+    )
+    text = json.dumps(asdict(experiment))
+    again = settings.Experiment(**json.loads(text))
+    assert again == experiment
+    assert again.fingerprint() == experiment.fingerprint()
+    assert settings.differences(json.loads(text), TINY) == {
+        "class_prior": [0.5, 0.25, 0.25],
+        "shares": [0.5, 0.25, 0.25],
+        "shift": 2,
+        "consistency": 1.0,
+    }
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"class_prior": (0.5, 0.6)}, "sum to 1"),
+        ({"world": {"strangers": 2}}, "from 0 to 1"),
+        ({"world": 3}, "must be a World"),
+        ({"method": "vat", "extensions": Extensions(shift=1)}, "are of GAR"),
+        (
+            {"unlabeled": "infimnist", "world": World(wrong_labels=0.1)},
+            "of which X_U",
+        ),
+        ({"restart": -1}, "at least 0"),
+    ],
+)
+def test_impossible_variations_are_refused(change, message):
+    with pytest.raises(ValueError, match=message):
+        replace(TINY, **change)
+
+
+def test_what_stage_1_depends_on():
+    same = (
+        {"epochs": 7},
+        {"affinity": 1.0},
+        {"method": "vat"},
+        {"labeled_per_batch": 2},
+        {"extensions": Extensions(shift=1)},
+        {"class_prior": "labels"},
+        {"unlabeled": "infimnist"},
+    )
+    other = (
+        {"num_labeled": 15},
+        {"pretrain_epochs": 7},
+        {"precision": "bfloat16"},
+        {"world": World(wrong_labels=0.1)},
+        {"restart": 1},
+    )
+    for change in same:
+        assert replace(TINY, **change).stage_1() == TINY.stage_1()
+    for change in other:
+        assert replace(TINY, **change).stage_1() != TINY.stage_1()
+
+
+# Layers and methods
+
+
+def test_images_are_shifted_as_a_whole():
+    image = np.arange(25, dtype="uint8").reshape(1, 5, 5, 1)
+    x = np.repeat(image, 200, axis=0)
+    shifted = np.array(RandomShift(1, seed=0)(x, training=True))
+    assert shifted.dtype == np.uint8
+    edge = np.pad(image[0, ..., 0], 1, mode="edge")
+    allowed = {
+        edge[i : i + 5, j : j + 5].tobytes() for i in range(3) for j in range(3)
+    }
+    seen = {y.tobytes() for y in shifted[..., 0]}
+    assert seen == allowed
+
+
+def test_images_are_not_shifted_in_evaluation():
+    x = np.random.default_rng(0).random((4, 6, 6, 2))
+    layer = RandomShift(2, seed=0)
+    assert (np.array(layer(x)) == x.astype("float32")).all()
+    assert (np.array(layer(x, training=False)) == x.astype("float32")).all()
+
+
+def test_a_shift_layer_is_saved(tmp_path):
+    inputs = keras.Input((6, 6, 1))
+    model = keras.Model(inputs, RandomShift(2, seed=3)(inputs))
+    model.save(tmp_path / "shift.keras")
+    layer = keras.models.load_model(tmp_path / "shift.keras").layers[-1]
+    assert (layer.pixels, layer.seed) == (2, 3)
+
+
+def task():
+    data = test_runner.tiny_data()
+    return data.x_train[:12], data.y_train[:12], data.x_train
+
+
+def network(seed=0):
+    keras.utils.set_random_seed(seed)
+    return test_runner.tiny_model(TINY, (6, 6, 1), 3)
+
+
+OPTIONS = {
+    "epochs": 2,
+    "labeled_per_batch": 6,
+    "unlabeled_per_batch": 60,
+    "verbose": 0,
+}
+
+
+def test_without_extensions_it_is_gar():
+    x, y, x_unlabeled = task()
+    plain, extended = network(), network()
+    expected = regularize(plain, x, x_unlabeled, **OPTIONS)
+    history = ExtendedGAR().train(extended, x, y, x_unlabeled, **OPTIONS)
+    for name in ("loss", "affinity", "balance"):
+        np.testing.assert_allclose(
+            history.history[name], expected.history[name], rtol=1e-5
+        )
+    for a, b in zip(extended.get_weights(), plain.get_weights(), strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-6)
+
+
+def loss_of(method, x, y):
+    """The loss of one batch, and the network."""
+    learner = Learner(method, without_dropout(network()), 10, 0)
+    logits = learner(x, training=True)
+    loss = learner.compute_loss(x, y, logits)
+    return float(loss), learner
+
+
+def test_the_log_loss_is_added():
+    x, y, _ = task()
+    gar, _ = loss_of(ExtendedGAR(), x, y)
+    both, learner = loss_of(ExtendedGAR(supervised=2.0), x, y)
+    Z = np.array(learner.network(x, training=False), "float64")
+    p = np.exp(Z - Z.max(1, keepdims=True))
+    p /= p.sum(1, keepdims=True)
+    log_loss = -np.log(p[np.arange(len(y)), y]).mean()
+    assert both - gar == pytest.approx(2 * log_loss, rel=1e-5)
+
+
+def test_consistency_is_of_two_views():
+    x, y, _ = task()
+    method = ExtendedGAR(
+        GraphActivityRegularization(0.0, 0.0, 0.0), shift=1, consistency=2.0
+    )
+    loss, _ = loss_of(method, x, y)
+    assert 0 < loss < 2 * 1.0
+    # Images of one value look the same wherever they are moved.
+    flat = np.full_like(x, 7)
+    assert loss_of(method, flat, y)[0] == pytest.approx(0, abs=1e-12)
+
+
+def test_the_average_lags_behind_the_network():
+    x, y, x_unlabeled = task()
+    start = [w.copy() for w in network().get_weights()]
+    fast = network()
+    ExtendedGAR().train(fast, x, y, x_unlabeled, **OPTIONS)
+    slow = network()
+    method = ExtendedGAR(average=0.9)
+    history = method.train(slow, x, y, x_unlabeled, **OPTIONS)
+    moved = [
+        sum(np.abs(a - b).sum() for a, b in zip(w, start, strict=True))
+        for w in (fast.get_weights(), slow.get_weights())
+    ]
+    assert 0 < moved[1] < moved[0]
+    evaluated = history.model.evaluated.get_weights()
+    for a, b in zip(slow.get_weights(), evaluated, strict=True):
+        assert (a == b).all()
+
+
+def test_vat_is_added():
+    x, y, _ = task()
+    nothing = GraphActivityRegularization(0.0, 0.0, 0.0)
+    one, _ = loss_of(ExtendedGAR(nothing, vat=1.0), x, y)
+    two, _ = loss_of(ExtendedGAR(nothing, vat=2.0), x, y)
+    assert one > 0
+    assert two == pytest.approx(2 * one, rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"supervised": -1}, {"average": 1.0}, {"consistency": 1.0}]
+)
+def test_impossible_methods_are_refused(wrong):
+    with pytest.raises(ValueError, match="Received"):
+        ExtendedGAR(**wrong)
+
+
+# Runs
+
+EXTENSIONS = Extensions(
+    supervised=1.0,
+    shift=1,
+    consistency=1.0,
+    vat=0.5,
+    average=0.9,
+    rate="cosine",
+    affinity_warmup=2,
+)
+
+
+def test_a_killed_run_with_all_extensions_ends_as_an_unbroken_one(tmp_path):
+    experiment = replace(TINY, extensions=EXTENSIONS)
+    whole = run(tmp_path / "whole", experiment)
+    witness = test_runner.Witness(("epoch", "regularization", 2))
+    with pytest.raises(test_runner.Stop):
+        run(tmp_path / "broken", experiment, reporter=witness)
+    record = run(tmp_path / "broken", experiment)
+    assert unchanged(record) == unchanged(whole)
+    plain = run(tmp_path / "plain", TINY)
+    curves = [r["regularization"]["curve"]["loss"] for r in (record, plain)]
+    assert curves[0] != curves[1]
+
+
+def test_stage_1_can_be_shared(tmp_path):
+    other = replace(TINY, affinity=1.0)
+    alone = run(tmp_path / "alone", other)
+    first = run(tmp_path / "shared", TINY, share_stage_1=True)
+    lines = test_runner.Witness()
+    second = run(tmp_path / "shared", other, share_stage_1=True, reporter=lines)
+    assert "takes stage 1 from an earlier run" in lines.lines
+    assert unchanged(second) == unchanged(alone)
+    # It says where its stage 1 was made.
+    assert second["pretraining"]["environment"] == first["environment"]
+
+
+def test_without_being_asked_no_stage_1_is_kept(tmp_path):
+    run(tmp_path, TINY)
+    assert not [*(tmp_path / ".checkpoints").glob("stage1*")]
+
+
+def test_the_prior_of_the_labels_reaches_the_layer(tmp_path):
+    world = World(shares=(0.6, 0.3, 0.1), labels_drawn="random")
+    experiment = replace(TINY, world=world, class_prior="labels")
+    record = run(tmp_path, experiment)
+    y = test_runner.tiny_data().y_train[record["labeled"]]
+    counts = np.bincount(y, minlength=3) + 1
+    assert record["class_prior"] == pytest.approx(counts / counts.sum())
+    uniform = run(tmp_path, replace(experiment, class_prior=None))
+    assert uniform["class_prior"] is None
+    assert uniform["labeled"] == record["labeled"]
+    balance = [
+        r["regularization"]["curve"]["balance"][1] for r in (record, uniform)
+    ]
+    assert balance[0] != balance[1]
+
+
+def test_a_restart_has_the_same_labels_and_other_weights(tmp_path):
+    first = run(tmp_path, TINY)
+    second = run(tmp_path, replace(TINY, restart=1))
+    assert first["labeled"] == second["labeled"]
+    curves = [r["pretraining"]["curve"]["loss"] for r in (first, second)]
+    assert curves[0] != curves[1]
+
+
+def test_warnings_are_in_the_record(tmp_path):
+    # No balance term and a strong affinity: classes are lost.
+    experiment = replace(
+        TINY, balance=0.0, affinity=30.0, learning_rate=0.1, epochs=6
+    )
+    record = run(tmp_path, experiment)
+    curve = record["regularization"]["curve"]
+    assert min(curve["val_error"][1:]) > 0.5
+    assert record["warnings"]
+
+
+def test_votes_can_be_taken_from_the_file_beside_the_record(tmp_path):
+    record = run(tmp_path, TINY)
+    with np.load(tmp_path / TINY.file_name(0).replace("json", "npz")) as file:
+        probabilities = file["chosen_probabilities"]
+    y = test_runner.tiny_data().y_test
+    error = np.mean(probabilities.argmax(axis=1) != y)
+    assert error == pytest.approx(record["result"]["chosen_error"])
+
+
+# Data and studies
+
+
+def test_pairs_of_digits():
+    mnist, pairs = datasets.load("mnist"), datasets.load("mnist-pairs")
+    left, right = np.split(pairs.x_test[:50], 2, axis=2)
+    assert (left == mnist.x_test[:50]).all()
+    assert (pairs.y_test[:50] // 10 == mnist.y_test[:50]).all()
+    place = np.flatnonzero((mnist.x_test == right[3]).all(axis=(1, 2, 3)))
+    assert mnist.y_test[place[0]] == pairs.y_test[3] % 10
+    assert len(np.unique(pairs.y_train)) == 100
+
+
+@pytest.mark.parametrize("study", studies.STUDIES.values())
+def test_arms_are_different_experiments(study):
+    prints = [arm.fingerprint() for arm in study.arms.values()]
+    assert len(set(prints)) == len(prints)
+
+
+def test_epochs_of_a_study_can_be_changed():
+    study = studies.LIMITS.with_epochs(2, 100)
+    arms = study.arms.values()
+    assert {arm.epochs for arm in arms} == {2}
+    # What has a stage 1 of its own keeps it.
+    assert {arm.pretrain_epochs for arm in arms} == {100, 20, 200}
+
+
+def test_a_study_shows_its_arms(tmp_path, capsys):
+    study = studies.SKEW
+    arms = [*study.arms.values()]
+    for seed in (0, 1):
+        made_records.write_record(
+            tmp_path,
+            replace(arms[1], precision="bfloat16"),
+            seed,
+            chosen_error=0.02 + 0.02 * seed,
+        )
+    rows = report.study_rows(study, report.record_files.read_all(tmp_path))
+    assert rows[0][1:] == ["not run"] * 6
+    assert rows[1][2] == "3.00 ± 1.41 (n = 2)"
+    assert rows[1][-1] == "0 of 2"
+    report.show_study(study, [], tmp_path)
+    text = (tmp_path / "study_skew.md").read_text()
+    assert "class_prior: the true shares | 10.00 ± 0.00 (n = 2)" in text
+    assert "not run" in capsys.readouterr().out
+
+
+def test_a_study_does_not_stand_for_the_paper(tmp_path):
+    experiment = replace(studies.SKEW.arms["no balance term"])
+    assert not settings.stands_for_paper(asdict(experiment), "mnist-100")
