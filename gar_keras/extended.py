@@ -14,6 +14,7 @@ from keras import ops
 from gar_keras.checks import check_count
 from gar_keras.layers import GraphActivityRegularization
 from gar_keras.layers import RandomShift
+from gar_keras.models import has_graph
 from gar_keras.rivals import terms
 from gar_keras.rivals.base import Rival
 from gar_keras.rivals.mean_teacher import average
@@ -80,6 +81,13 @@ class ExtendedGAR(Rival):
 
     def wrap(self, network, seed):
         """The network, with shifted images and the loss of GAR behind it."""
+        if not has_graph(network):
+            raise ValueError(
+                "ExtendedGAR puts layers around the model, but Keras does not "
+                "know the graph of a subclassed one. Received: "
+                f"model={network.name!r}. Give a Functional or Sequential "
+                "model, or use gar_keras.regularize."
+            )
         inputs = keras.Input(
             batch_shape=network.inputs[0].shape, dtype=network.inputs[0].dtype
         )

@@ -400,8 +400,8 @@ plt.show()
 #
 # - Give their shares, if you know them:
 #   `GraphActivityRegularization(class_prior=shares)`. From labels that were
-#   drawn at random, `gar_keras.class_prior_of(labels, n, smoothing=1)` estimates
-#   them. The labels here were chosen evenly: they tell nothing of the shares.
+#   drawn at random, `gar_keras.class_prior_of(labels, n, smoothing=1)`
+#   estimates them. The labels here were chosen evenly: they tell nothing.
 # - Look at the model's shares of the classes before and after stage 2. A large
 #   class that shrinks is a warning.
 # - Or try a smaller $c_\beta$: `GraphActivityRegularization(balance=0.1)`. At 0

@@ -357,6 +357,20 @@ def test_impossible_methods_are_refused(wrong):
         ExtendedGAR(**wrong)
 
 
+def test_a_model_without_a_graph_is_refused():
+    class Own(keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.logits = keras.layers.Dense(3)
+
+        def call(self, x):
+            return self.logits(keras.ops.reshape(x, (-1, 36)) / 255)
+
+    x, y, x_unlabeled = task()
+    with pytest.raises(ValueError, match="Functional or Sequential"):
+        ExtendedGAR().train(Own(), x, y, x_unlabeled, **OPTIONS)
+
+
 # Runs
 
 EXTENSIONS = Extensions(
