@@ -228,6 +228,8 @@ class WarnOnCollapse(keras.callbacks.Callback):
         error_before: Validation error that stage 2 starts from, from 0 to 1,
             for a model whose logs have `val_error`. `None` to look at the
             balance alone.
+        earlier: Logs of the epochs that are done already, a dict each, when
+            training goes on. What was warned of then is warned of again.
 
     Example:
 
@@ -243,15 +245,18 @@ class WarnOnCollapse(keras.callbacks.Callback):
     LEAST_BALANCE = 0.5
     PATIENCE = 5
 
-    def __init__(self, error_before=None):
+    def __init__(self, error_before=None, earlier=()):
         super().__init__()
         self.error_before = error_before
+        self.earlier = earlier
 
     def on_train_begin(self, logs=None):
         self._most_in_use = {}
         self._collapsed = False
         self._errors = []
         self._grown_worse = False
+        for epoch, logs in enumerate(self.earlier):
+            self.on_epoch_end(epoch, logs)
 
     def on_epoch_end(self, epoch, logs=None):
         self._check_balance(epoch + 1, logs or {})

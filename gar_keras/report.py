@@ -110,10 +110,11 @@ class Group:
         return Estimate.of([r["result"][key] for r in self.records])
 
     def last(self, term):
-        """Mean of a term of the loss in the last epoch."""
-        return statistics.mean(
-            r["regularization"]["curve"][term][-1] for r in self.records
-        )
+        """Mean of a term of the loss in the last epoch, as text."""
+        curves = [r["regularization"]["curve"] for r in self.records]
+        if any(term not in curve for curve in curves):
+            return MISSING
+        return f"{statistics.mean(curve[term][-1] for curve in curves):.3f}"
 
     def warned(self):
         """Number of the runs in which a warning came."""
@@ -649,7 +650,7 @@ def study_rows(study, records):
             [
                 name,
                 *(str(g.error(key)) for key in keys),
-                *(f"{g.last(term):.3f}" for term in ("affinity", "balance")),
+                *(g.last(term) for term in ("affinity", "balance")),
                 f"{g.warned()} of {len(g.records)}",
             ]
         )

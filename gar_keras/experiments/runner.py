@@ -451,6 +451,8 @@ class _Run:
         done = _last(curve["epoch"])
         if done == e.epochs:
             return
+        # Those of the epochs that are done come again.
+        self.progress["warnings"] = []
         options = {
             "epochs": e.epochs,
             "labeled_per_batch": e.labeled_per_batch,
@@ -464,8 +466,8 @@ class _Run:
         keepers = self._keepers("regularization", 1, deadline)
         keepers += self._warm_up()
         if e.method == "gar":
-            error_before = curve.get("val_error", [None])[0]
-            keepers.append(WarnOnCollapse(error_before))
+            before, *earlier = _rows(curve)
+            keepers.append(WarnOnCollapse(before["val_error"], earlier))
         if self.method is None:
             regularize(
                 self.model,
@@ -686,6 +688,14 @@ def _restart_seed(seed, restart):
     if not restart:
         return seed
     return int(np.random.default_rng([seed, restart]).integers(2**31))
+
+
+def _rows(curve):
+    """The epochs of a curve, each as a dict."""
+    return [
+        dict(zip(curve, row, strict=True))
+        for row in zip(*curve.values(), strict=True)
+    ]
 
 
 def _last(values):

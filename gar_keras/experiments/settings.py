@@ -392,8 +392,10 @@ def differences(settings, standard):
         A flat dict; a part of `world` or `extensions` goes by its own name.
     """
     found = {}
-    expected = with_defaults(asdict(standard))
-    for name, value in with_defaults(settings).items():
+    # As a file has them: with lists in place of tuples.
+    expected = json.loads(json.dumps(with_defaults(asdict(standard))))
+    settings = json.loads(json.dumps(with_defaults(settings)))
+    for name, value in settings.items():
         if isinstance(value, dict):
             parts = expected[name]
             found |= {k: v for k, v in value.items() if v != parts[k]}

@@ -38,7 +38,8 @@ class Rival:
     """
 
     noise: ClassVar[bool] = False
-    supervised: ClassVar[float] = 1.0
+    # Without a type: a subclass may make a field of it, in its own order.
+    supervised = 1.0
 
     def wrap(self, network, seed):
         """What is called in training: a model with the network in it."""
