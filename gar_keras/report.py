@@ -400,7 +400,7 @@ def plot_curves(groups, title, path):
 
     figure = Figure(figsize=(4.2 * len(groups) + 1, 8), layout="constrained")
     FigureCanvasAgg(figure)
-    figure.suptitle(textwrap.fill(title, 45 * len(groups)))
+    figure.suptitle(textwrap.fill(title, 50 * len(groups)))
     panels = figure.subplots(
         3, len(groups), squeeze=False, sharex="col", height_ratios=(2, 1, 1)
     )
@@ -433,7 +433,7 @@ def _draw_group(g, error, affinity, balance):
     _draw_chosen(error, g)
     _draw_seeds(affinity, g, "affinity", None, "tab:blue", 0.6)
     _draw_seeds(balance, g, "balance", None, "tab:blue", 0.6)
-    error.legend(fontsize=8, loc="upper right")
+    error.legend(fontsize=8, loc="best")
     for panel in (error, affinity, balance):
         panel.grid(alpha=0.3)
         panel.xaxis.get_major_locator().set_params(integer=True)
