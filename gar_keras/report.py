@@ -7,6 +7,7 @@ from pathlib import Path
 import statistics
 import textwrap
 
+import numpy as np
 from rich.console import Console
 from rich.table import Table as TerminalTable
 
@@ -596,7 +597,7 @@ def show_study(study, records, results):
     terminal = TerminalTable(title=study.title)
     for name in STUDY_HEADING:
         terminal.add_column(name, justify="right" if name else "left")
-    for row in study_rows(study, records):
+    for row in study_rows(study, records, results):
         terminal.add_row(*(c.replace(" (n =", "\n(n =") for c in row))
     console.print(terminal)
     for path in write_studies(results):
@@ -612,7 +613,7 @@ def write_studies(results):
     everything = record_files.read_all(results)
     written = []
     for study in STUDIES.values():
-        content = study_markdown(study, everything)
+        content = study_markdown(study, everything, results)
         if content:
             path = Path(results) / f"study_{study.name}.md"
             record_files.write_atomically(
@@ -622,13 +623,19 @@ def write_studies(results):
     return written
 
 
-def study_markdown(study, records):
-    """A study as Markdown; empty if none of it has been run."""
+def study_markdown(study, records, results):
+    """A study as Markdown; empty if none of it has been run.
+
+    Args:
+        study: A `Study`.
+        records: Run records.
+        results: Folder of the records, with what lies beside them.
+    """
     if not any(arm_group(arm, records) for arm in study.arms.values()):
         return ""
     lines = [f"**{study.title}**", "", _row(STUDY_HEADING)]
     lines.append(_row(["---", *("---:" for _ in STUDY_HEADING[1:])]))
-    lines += [_row(row) for row in study_rows(study, records)]
+    lines += [_row(row) for row in study_rows(study, records, results)]
     lines += ["", *(f"- {note}" for note in study.notes)]
     for name, arm in study.arms.items():
         g = arm_group(arm, records)
@@ -637,7 +644,7 @@ def study_markdown(study, records):
     return "\n".join(lines) + "\n"
 
 
-def study_rows(study, records):
+def study_rows(study, records, results):
     """The rows of a study: its arms, with what was measured of each."""
     rows = []
     for name, arm in study.arms.items():
@@ -654,7 +661,46 @@ def study_rows(study, records):
                 f"{g.warned()} of {len(g.records)}",
             ]
         )
+    for name, voters in study.votes.items():
+        error = vote(voters, records, results)
+        cells = [MISSING] * (len(STUDY_HEADING) - 1)
+        cells[1] = "not run" if error is None else str(error)
+        rows.append([name, *cells])
     return rows
+
+
+def vote(voters, records, results):
+    """The error of several runs together, seed by seed, or `None`.
+
+    The predictions of the runs of a seed, each at its own epoch chosen by
+    validation, are averaged: the class with the highest mean probability is
+    taken.
+
+    Args:
+        voters: Experiments with the same labels and test images.
+        records: Run records.
+        results: Folder with the `.npz` files beside the records.
+
+    Returns:
+        An `Estimate` over the seeds that all of them ran.
+    """
+    groups = [arm_group(voter, records) for voter in voters]
+    if not all(groups):
+        return None
+    runs = [{r["seed"]: r for r in g.records} for g in groups]
+    common = sorted(set.intersection(*(set(by_seed) for by_seed in runs)))
+    errors = []
+    for seed in common:
+        total = 0.0
+        for by_seed in runs:
+            r = by_seed[seed]
+            name = record_files.file_name(r["cell"], seed, r["fingerprint"])
+            path = (Path(results) / name).with_suffix(".npz")
+            with np.load(path) as file:
+                total = total + file["chosen_probabilities"].astype(float)
+                labels = file["test_labels"]
+        errors.append(float(np.mean(total.argmax(axis=1) != labels)))
+    return Estimate.of(errors) if errors else None
 
 
 def arm_group(arm, records):
@@ -797,7 +843,7 @@ def update_readme(readme, results):
     for setting in ("precision", "frobenius_of"):
         parts[setting] = paired(everything, setting) or "Not run yet.\n"
     for study in STUDIES.values():
-        content = study_markdown(study, everything)
+        content = study_markdown(study, everything, results)
         parts[f"study {study.name}"] = content or (
             f"{study.title}: not run yet.\n"
         )

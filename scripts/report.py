@@ -43,7 +43,7 @@ def main(options):
         report.show(TABLES[name], found, options.results)
     report.show_rivals(found, options.results)
     for study in STUDIES.values():
-        if report.study_markdown(study, found):
+        if report.study_markdown(study, found, options.results):
             report.show_study(study, found, options.results)
     if options.readme is not None:
         text = report.update_readme(options.readme, options.results)

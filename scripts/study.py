@@ -27,4 +27,4 @@ if __name__ == "__main__":
     study = study.with_epochs(options.epochs, options.pretrain_epochs)
     # They are in the arms now, each of which has its own.
     options = replace(options, epochs=None, pretrain_epochs=None)
-    sys.exit(cli.run_table(options, [*study.arms.values()], study))
+    sys.exit(cli.run_table(options, study.experiments, study))

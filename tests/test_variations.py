@@ -17,6 +17,7 @@ from gar_keras import datasets
 from gar_keras import regularize
 from gar_keras import report
 from gar_keras import without_dropout
+from gar_keras.experiments import records
 from gar_keras.experiments import runner
 from gar_keras.experiments import settings
 from gar_keras.experiments import studies
@@ -453,7 +454,8 @@ def test_votes_can_be_taken_from_the_file_beside_the_record(tmp_path):
     record = run(tmp_path, TINY)
     with np.load(tmp_path / TINY.file_name(0).replace("json", "npz")) as file:
         probabilities = file["chosen_probabilities"]
-    y = test_runner.tiny_data().y_test
+        y = file["test_labels"]
+    assert (y == test_runner.tiny_data().y_test).all()
     error = np.mean(probabilities.argmax(axis=1) != y)
     assert error == pytest.approx(record["result"]["chosen_error"])
 
@@ -495,7 +497,7 @@ def test_a_study_shows_its_arms(tmp_path, capsys):
             seed,
             chosen_error=0.02 + 0.02 * seed,
         )
-    rows = report.study_rows(study, report.record_files.read_all(tmp_path))
+    rows = report.study_rows(study, records.read_all(tmp_path), tmp_path)
     assert rows[0][1:] == ["not run"] * 6
     assert rows[1][2] == "3.00 ± 1.41 (n = 2)"
     assert rows[1][-1] == "0 of 2"
@@ -503,6 +505,29 @@ def test_a_study_shows_its_arms(tmp_path, capsys):
     text = (tmp_path / "study_skew.md").read_text()
     assert "class_prior: the true shares | 10.00 ± 0.00 (n = 2)" in text
     assert "not run" in capsys.readouterr().out
+
+
+def test_a_vote_by_hand(tmp_path):
+    voters = [replace(TINY, restart=number) for number in range(2)]
+    # Of three images, the first run has two right, the second one, and the
+    # mean of both, 0.6 / 0.4, 0.45 / 0.55 and 0.6 / 0.4, two.
+    labels = np.array([0, 1, 1], "uint8")
+    votes = (
+        [[0.9, 0.1], [0.6, 0.4], [0.4, 0.6]],
+        [[0.3, 0.7], [0.3, 0.7], [0.8, 0.2]],
+    )
+    for voter, probabilities in zip(voters, votes, strict=True):
+        path = made_records.write_record(tmp_path, voter)
+        np.savez(
+            path.with_suffix(".npz"),
+            chosen_probabilities=np.array(probabilities, "float16"),
+            test_labels=labels,
+        )
+    found = records.read_all(tmp_path)
+    assert str(report.vote(voters, found, tmp_path)) == "33.33 (n = 1)"
+    assert (
+        report.vote([TINY, replace(TINY, restart=5)], found, tmp_path) is None
+    )
 
 
 def test_a_study_does_not_stand_for_the_paper(tmp_path):

@@ -404,6 +404,7 @@ class _Run:
                 indices=indices,
                 labels=self.data.y_test[indices],
                 # Few of them are far from 0 and 1: they take little room.
+                test_labels=self.data.y_test.astype("uint8"),
                 chosen_probabilities=softmax(logits).astype("float16"),
                 **arrays,
             ),

@@ -6,6 +6,7 @@ paper's: arms are to be compared with each other.
 """
 
 from dataclasses import dataclass
+from dataclasses import field
 from dataclasses import replace
 
 from gar_keras.experiments.settings import PRIOR_OF_LABELS
@@ -24,12 +25,21 @@ class Study:
         title: What is compared.
         notes: What a reader has to know, a line each.
         arms: Experiments by the text of their row.
+        votes: By the text of their row, experiments with the same labels
+            whose predictions are averaged.
     """
 
     name: str
     title: str
     notes: tuple
     arms: dict
+    votes: dict = field(default_factory=dict)
+
+    @property
+    def experiments(self):
+        """All experiments, each once."""
+        voters = (e for some in self.votes.values() for e in some)
+        return [*dict.fromkeys([*self.arms.values(), *voters])]
 
     def with_epochs(self, epochs=None, pretrain_epochs=None):
         """The study with other numbers of epochs, where they are given."""
@@ -37,12 +47,18 @@ class Study:
         given = {name: value for name, value in given.items() if value}
         # An arm with a stage 1 of its own keeps it: it is what is studied.
         usual = next(iter(self.arms.values())).pretrain_epochs
-        arms = {}
-        for text, arm in self.arms.items():
+
+        def changed(arm):
             own = arm.pretrain_epochs != usual
             some = {"epochs": epochs or arm.epochs} if own else given
-            arms[text] = replace(arm, **some)
-        return replace(self, arms=arms)
+            return replace(arm, **some)
+
+        arms = {text: changed(arm) for text, arm in self.arms.items()}
+        votes = {
+            text: tuple(map(changed, voters))
+            for text, voters in self.votes.items()
+        }
+        return replace(self, arms=arms, votes=votes)
 
 
 def _mnist(num_labeled=100, **changes) -> Experiment:
@@ -119,6 +135,11 @@ OPTIONS = Study(
         "shifts, log loss, average and cosine": _extended(
             shift=2, supervised=1.0, average=0.999, rate="cosine"
         ),
+    },
+    {
+        "vote of three restarts of the paper's stage 2": tuple(
+            _mnist(epochs=6, restart=number) for number in range(3)
+        )
     },
 )
 
