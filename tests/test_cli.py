@@ -99,7 +99,7 @@ def test_keras_backend_is_heeded(parse, monkeypatch):
 OPTIONS = (
     "--seeds, --epochs, --pretrain-epochs, --frobenius-of, --precision, "
     "--backend, --results, --data-dir, --time-limit, --save-models, "
-    "--tensorboard, --jobs, --ray, --labels"
+    "--tensorboard, --share-stage-1, --jobs, --ray, --labels"
 )
 SEEDS = (
     "--seeds takes numbers and ranges such as 0-9 or 0,2,5-7, up to "
@@ -352,6 +352,7 @@ def test_the_sweep_gets_the_options(run, tmp_path):
         "data_dir": Path("data"),
         "save_models": True,
         "tensorboard": None,
+        "share_stage_1": False,
         "jobs": 1,
         "ray": None,
     }

@@ -70,6 +70,6 @@ def test_every_option_named_is_one(text):
     for script in scripts:
         fields = re.findall(r"^    (\w+): ", script.read_text(), re.MULTILINE)
         known |= {f"--{name.replace('_', '-')}" for name in fields}
-    named = set(re.findall(r"(?<!\S)`?(--[a-z][a-z-]*)", text))
+    named = set(re.findall(r"(?<!\S)`?(--[a-z][a-z0-9-]*)", text))
     assert "--labels" in named
     assert not named - known

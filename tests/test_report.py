@@ -22,6 +22,7 @@ from gar_keras.experiments.settings import NORB
 from gar_keras.experiments.settings import NORB_JPEG
 from gar_keras.experiments.settings import SVHN_GREY
 from gar_keras.experiments.settings import TABLE_1 as SETTINGS
+from gar_keras.experiments.variations import Extensions
 from gar_keras.report import Estimate
 
 MNIST_100 = replace(SETTINGS[100], epochs=4)
@@ -261,11 +262,32 @@ def test_svhn_grey_is_in_none_of_the_paper_s_tables():
 
 
 def test_a_note_tells_how_the_figure_was_made():
-    text = report.notes(TABLE_1, made(seeds=[0, 1, 2]))[0]
+    text = report.notes(TABLE_1, made(seeds=[0, 1]))[0]
     assert text == (
-        "MNIST, m_L = 100: n = 3 (seeds 0-2), 2000 + 4 epochs, float32, "
+        "MNIST, m_L = 100: n = 2 (seeds 0-1), 2000 + 4 epochs, float32, "
         "tensorflow, Some CPU (2 cores), 12 min a run"
     )
+
+
+@pytest.mark.parametrize(
+    ("errors", "text"),
+    [
+        # 1.6 ± 4.303 * 0.1 / √3, with the paper's 1.56 in it.
+        ((0.015, 0.016, 0.017), "1.35 to 1.85, the paper's 1.56 is inside"),
+        ((0.025, 0.026, 0.027), "2.35 to 2.85, the paper's 1.56 is outside"),
+    ],
+)
+def test_from_three_seeds_on_there_is_an_interval(errors, text):
+    found = [
+        record
+        for seed, error in enumerate(errors)
+        for record in made(seeds=[seed], chosen_error=error)
+    ]
+    note = report.notes(TABLE_1, found)[0]
+    assert note.endswith(
+        f"; 95 % interval of the mean at the chosen epoch: {text}"
+    )
+    assert "interval" not in report.notes(TABLE_1, found[:2])[0]
 
 
 @pytest.mark.parametrize(
@@ -555,6 +577,27 @@ def test_pairs_differ_in_the_one_setting_alone():
     assert "0, 1 (n = 2)" in rows[0]
     assert "bfloat16 / float32: 5.00 / 4.00, 5.00 / 4.00" in rows[0]
     assert rows[0].endswith("| +1.00 |")
+
+
+def test_pairs_of_unlike_length_meet_at_the_last_epoch_of_both():
+    # `chosen_error` in all epochs but the last.
+    short = replace(MNIST_100, frobenius_of="Z", epochs=2)
+    found = [
+        *made(MNIST_100, (0, 1), chosen_error=0.02, last_error=0.09),
+        *made(short, (0, 1), chosen_error=0.05, last_error=0.03),
+    ]
+    rows = report.paired(found, "frobenius_of").strip().splitlines()[2:]
+    assert len(rows) == 1
+    assert "2000 + 2 epochs" in rows[0]
+    assert "B / Z: 2.00 / 3.00, 2.00 / 3.00" in rows[0]
+
+
+def test_with_a_rate_over_all_epochs_lengths_must_be_alike():
+    cosine = {"extensions": Extensions(rate="cosine")}
+    long = replace(MNIST_100, **cosine)
+    short = replace(long, frobenius_of="Z", epochs=2)
+    found = [*made(long), *made(short)]
+    assert report.paired(found, "frobenius_of") == ""
 
 
 def test_without_pairs_there_is_nothing_to_compare():

@@ -101,14 +101,14 @@ SKEW = Study(
         "without regard to the class. The test images are all of MNIST's.",
     ),
     {
-        "the paper's balance term": _mnist(epochs=10, world=_SKEWED),
+        "the paper's balance term": _mnist(epochs=6, world=_SKEWED),
         "class_prior: the true shares": _mnist(
-            epochs=10, world=_SKEWED, class_prior=_SHARES
+            epochs=6, world=_SKEWED, class_prior=_SHARES
         ),
         "class_prior: shares of the labels": _mnist(
-            epochs=10, world=_SKEWED, class_prior=PRIOR_OF_LABELS
+            epochs=6, world=_SKEWED, class_prior=PRIOR_OF_LABELS
         ),
-        "no balance term": _mnist(epochs=10, world=_SKEWED, balance=0.0),
+        "no balance term": _mnist(epochs=6, world=_SKEWED, balance=0.0),
     },
 )
 
