@@ -23,6 +23,8 @@ from gar_keras.experiments.settings import PAPER
 from gar_keras.experiments.settings import TABLE_1
 from gar_keras.experiments.settings import Experiment
 from gar_keras.experiments.settings import stands_for_paper
+from gar_keras.experiments.variations import Extensions
+from gar_keras.experiments.variations import World
 
 MNIST_100 = TABLE_1[100]
 
@@ -216,6 +218,10 @@ OTHER_VALUES = {
     "precision": "bfloat16",
     "backend": "jax",
     "method": "vat",
+    "class_prior": "labels",
+    "world": World(wrong_labels=0.1),
+    "extensions": Extensions(shift=1),
+    "restart": 1,
 }
 
 

@@ -327,7 +327,8 @@ def test_the_snapshots_are_of_the_epochs_they_name(finished):
     data, result = tiny_data(), record["result"]
     content = snapshots(folder)
     assert content.keys() == {
-        "indices", "labels", "epoch_0", "epoch_1", "epoch_3"
+        "indices", "labels", "epoch_0", "epoch_1", "epoch_3",
+        "chosen_probabilities", "test_labels",
     }  # fmt: skip
     assert record["snapshot_epochs"] == [0, 1, 3]
     assert sorted(content["indices"]) == [*range(TEST)]
@@ -397,7 +398,9 @@ def arguments_of(function, monkeypatch, experiment, seed, folder):
     monkeypatch.setattr(runner, function, stage)
     checkpoint = runner.Checkpoint(folder / "state.npz")
     job = runner._Run(experiment, seed, checkpoint, None, None)
-    job.progress["regularization"]["curve"] = {"epoch": [0]}
+    job.progress["regularization"]["curve"] = {
+        "epoch": [0], "val_error": [0.5]
+    }  # fmt: skip
     with pytest.raises(Stop):
         if function == "pretrain":
             job._pretrain(None, math.inf)

@@ -372,13 +372,16 @@ def stands_for_paper(settings, cell):
 
 def with_defaults(settings):
     """A record's settings, with those that were added after it was made."""
-    defaults = {
-        name: asdict(value) if is_dataclass(value) else value
-        for name, value in _defaults(Experiment).items()
-    }
+    defaults = {k: _plain(v) for k, v in _defaults(Experiment).items()}
+    found = {**defaults, **{k: _plain(v) for k, v in settings.items()}}
     for name in ("world", "extensions"):
-        settings = {**settings, name: defaults[name] | settings.get(name, {})}
-    return {**defaults, **settings}
+        found[name] = {**defaults[name], **found[name]}
+    return found
+
+
+def _plain(value):
+    """A part of the settings as JSON has it."""
+    return asdict(value) if is_dataclass(value) else value
 
 
 def differences(settings, standard):
