@@ -1,5 +1,7 @@
 """Checks of arguments, each with one message that says what to do."""
 
+import math
+import numbers
 import operator
 
 import numpy as np
@@ -32,6 +34,23 @@ def check_count(name, value, *, least, most=None):
             f"{name} must be an integer {limits}. Received: {name}={value!r}"
         )
     return number
+
+
+def check_number(name, value):
+    """Returns a finite number of at least 0 as a float, or raises.
+
+    Example:
+
+    >>> check_number("decay", 2)
+    2.0
+    """
+    is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    if not is_number or not math.isfinite(value) or value < 0:
+        raise ValueError(
+            f"{name} must be a finite number of at least 0. Received: "
+            f"{name}={value!r}"
+        )
+    return float(value)
 
 
 def check_choice(name, value, allowed):

@@ -12,6 +12,7 @@ import keras
 from keras import ops
 
 from gar_keras.checks import check_count
+from gar_keras.checks import check_number
 from gar_keras.layers import GraphActivityRegularization
 from gar_keras.layers import RandomShift
 from gar_keras.models import has_graph
@@ -65,7 +66,7 @@ class ExtendedGAR(Rival):
 
     def __post_init__(self):
         for name in ("supervised", "consistency", "vat"):
-            terms.check_weight(name, getattr(self, name))
+            check_number(name, getattr(self, name))
         check_count("shift", self.shift, least=0)
         if not 0 <= self.average < 1:
             raise ValueError(

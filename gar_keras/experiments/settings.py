@@ -9,12 +9,11 @@ from dataclasses import is_dataclass
 from dataclasses import replace
 import hashlib
 import json
-import math
-import numbers
 
 from gar_keras.checks import check_choice
 from gar_keras.checks import check_class_prior
 from gar_keras.checks import check_count
+from gar_keras.checks import check_number
 from gar_keras.experiments import records
 from gar_keras.experiments.variations import Extensions
 from gar_keras.experiments.variations import World
@@ -171,7 +170,7 @@ class Experiment:
             if value is not None:
                 self._set(name, check_count(name, value, least=1))
         for name in _NUMBERS:
-            self._set(name, _number(name, getattr(self, name)))
+            self._set(name, check_number(name, getattr(self, name)))
         self._set("restart", check_count("restart", self.restart, least=0))
         self._check_variations()
         if (self.filters is None) != (self.network == "cnn6"):
@@ -273,16 +272,6 @@ def _changed(settings):
         for f in fields(settings)
         if (value := getattr(settings, f.name)) != defaults.get(f.name, MISSING)
     }
-
-
-def _number(name, value):
-    is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    if not is_number or not math.isfinite(value) or value < 0:
-        raise ValueError(
-            f"{name} must be a finite number of at least 0. Received: "
-            f"{name}={value!r}"
-        )
-    return float(value)
 
 
 _MNIST = Experiment(

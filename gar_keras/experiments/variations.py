@@ -1,12 +1,11 @@
 """What an experiment can change beside the paper's settings, as data."""
 
 from dataclasses import dataclass
-import math
-import numbers
 
 from gar_keras.checks import check_choice
 from gar_keras.checks import check_class_prior
 from gar_keras.checks import check_count
+from gar_keras.checks import check_number
 
 LABELS_DRAWN = ("even", "random")
 RATES = ("inverse-time", "cosine")
@@ -85,7 +84,7 @@ class Extensions:
 
     def __post_init__(self):
         for name in ("supervised", "consistency", "vat"):
-            _set(self, name, _factor(name, getattr(self, name)))
+            _set(self, name, check_number(name, getattr(self, name)))
         for name in ("shift", "affinity_warmup"):
             _set(self, name, check_count(name, getattr(self, name), least=0))
         _set(self, "average", _share("average", self.average))
@@ -116,19 +115,9 @@ def _set(instance, name, value):
 
 
 def _share(name, value):
-    value = _factor(name, value)
+    value = check_number(name, value)
     if value > 1:
         raise ValueError(
             f"{name} must be from 0 to 1. Received: {name}={value!r}"
         )
     return value
-
-
-def _factor(name, value):
-    is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    if not is_number or not math.isfinite(value) or value < 0:
-        raise ValueError(
-            f"{name} must be a finite number of at least 0. Received: "
-            f"{name}={value!r}"
-        )
-    return float(value)

@@ -28,6 +28,7 @@ import numpy as np
 
 from gar_keras.checks import check_array
 from gar_keras.checks import check_count
+from gar_keras.checks import check_number
 from gar_keras.rivals import terms
 from gar_keras.rivals.base import Rival
 from gar_keras.rivals.pixels import pixels
@@ -56,8 +57,8 @@ class EmbedCNN(Rival):
     neighbors: int = 10
 
     def __post_init__(self):
-        terms.check_weight("weight", self.weight)
-        terms.check_weight("margin", self.margin)
+        check_number("weight", self.weight)
+        check_number("margin", self.margin)
         check_count("neighbors", self.neighbors, least=1)
 
     def batches(self, plan, x_labeled, y_labeled, x_unlabeled, first_epoch):

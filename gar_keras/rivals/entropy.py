@@ -14,6 +14,7 @@ does not depend on how many images of each kind a batch holds.
 
 from dataclasses import dataclass
 
+from gar_keras.checks import check_number
 from gar_keras.rivals import terms
 from gar_keras.rivals.base import Rival
 
@@ -33,7 +34,7 @@ class EntropyMinimization(Rival):
     weight: float = 1.0
 
     def __post_init__(self):
-        terms.check_weight("weight", self.weight)
+        check_number("weight", self.weight)
 
     def term(self, learner, x, y, logits):
         return self.weight, terms.mean_over(y < 0, terms.entropy(logits))

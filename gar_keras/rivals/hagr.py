@@ -38,7 +38,7 @@ import operator
 import numpy as np
 
 from gar_keras.checks import check_count
-from gar_keras.rivals import terms
+from gar_keras.checks import check_number
 from gar_keras.rivals.pixels import check_task
 from gar_keras.rivals.pixels import pixels
 from gar_keras.rivals.pixels import scikit_learn
@@ -80,7 +80,7 @@ class HAGR:
                 f"anchors={self.anchors}"
             )
         check_count("nearest", self.nearest, least=1)
-        terms.check_weight("weight", self.weight)
+        check_number("weight", self.weight)
 
     def fit_predict(self, x_labeled, y_labeled, x_unlabeled, x_test, seed=0):
         """The classes of the test images.

@@ -27,6 +27,7 @@ import keras
 from keras import ops
 import numpy as np
 
+from gar_keras.checks import check_number
 from gar_keras.models import has_graph
 from gar_keras.rivals import terms
 from gar_keras.rivals.base import Rival
@@ -57,7 +58,7 @@ class MeanTeacher(Rival):
     decay: float = 0.999
 
     def __post_init__(self):
-        terms.check_weight("weight", self.weight)
+        check_number("weight", self.weight)
         terms.check_share("ramp", self.ramp)
         for name in ("decay_in_ramp", "decay"):
             value = getattr(self, name)

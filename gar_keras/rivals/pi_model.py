@@ -23,6 +23,7 @@ from typing import ClassVar
 
 from keras import ops
 
+from gar_keras.checks import check_number
 from gar_keras.rivals import terms
 from gar_keras.rivals.base import Rival
 
@@ -47,7 +48,7 @@ class PiModel(Rival):
     ramp: float = 80 / 300
 
     def __post_init__(self):
-        terms.check_weight("weight", self.weight)
+        check_number("weight", self.weight)
         terms.check_share("ramp", self.ramp)
 
     def prepare(self, learner, seed):

@@ -19,6 +19,7 @@ from typing import ClassVar
 
 from keras import ops
 
+from gar_keras.checks import check_number
 from gar_keras.rivals import terms
 from gar_keras.rivals.base import Rival
 
@@ -47,8 +48,8 @@ class PseudoLabel(Rival):
     end: float = 0.6
 
     def __post_init__(self):
-        terms.check_weight("weight", self.weight)
-        terms.check_weight("start", self.start)
+        check_number("weight", self.weight)
+        check_number("start", self.start)
         terms.check_share("end", self.end, above=self.start)
 
     def term(self, learner, x, y, logits):

@@ -5,8 +5,6 @@ each image. Schedules take the share of the training that is done, a float32
 scalar from 0 to 1, and give a factor from 0 to 1.
 """
 
-import math
-
 import keras
 from keras import ops
 
@@ -104,15 +102,6 @@ def linear_ramp(done, start, end):
     """
     share = (done - start) / (end - start)
     return ops.minimum(ops.maximum(share, 0.0), 1.0)
-
-
-def check_weight(name, value):
-    """Raises unless a factor is a finite number of at least 0."""
-    if not math.isfinite(value) or value < 0:
-        raise ValueError(
-            f"{name} must be a finite number of at least 0. Received: "
-            f"{name}={value!r}"
-        )
 
 
 def check_share(name, value, above=0.0):

@@ -27,6 +27,7 @@ from keras import ops
 
 from gar_keras import backend
 from gar_keras.checks import check_count
+from gar_keras.checks import check_number
 from gar_keras.layers import PerImageStandardization
 from gar_keras.models import has_graph
 from gar_keras.rivals import terms
@@ -71,7 +72,7 @@ class VirtualAdversarialTraining(Rival):
 
     def __post_init__(self):
         for name in ("weight", "epsilon", "xi", "entropy"):
-            terms.check_weight(name, getattr(self, name))
+            check_number(name, getattr(self, name))
         for name in ("epsilon", "xi"):
             if not getattr(self, name):
                 raise ValueError(f"{name} must be above 0. Received: {name}=0")
