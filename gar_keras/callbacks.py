@@ -6,6 +6,7 @@ import time
 import keras
 import numpy as np
 
+from gar_keras import backend
 from gar_keras.alerts import warn
 from gar_keras.checks import check_array
 from gar_keras.checks import check_labels
@@ -70,7 +71,7 @@ def error_rate(model, x, y, batch_size=500):
         FloatingPointError: if a logit is NaN or infinite.
     """
     check_array("x", x)
-    logits = model.predict(x, batch_size=batch_size, verbose=0)
+    logits = backend.predict(model, x, batch_size)
     shape = getattr(logits, "shape", None)
     if shape is None or len(shape) != 2 or shape[-1] < 2:
         raise ValueError(

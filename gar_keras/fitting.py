@@ -14,6 +14,7 @@ import keras
 from keras import layers
 import numpy as np
 
+from gar_keras import backend
 from gar_keras import models
 from gar_keras.alerts import warn
 from gar_keras.batches import BatchPlan
@@ -386,7 +387,7 @@ def for_prediction(model):
 
 def predict_logits(model, x):
     """Logits of examples, float64 `(m, n)`."""
-    logits = model.predict(x, batch_size=500, verbose=0).astype("float64")
+    logits = backend.predict(model, x).astype("float64")
     if not np.isfinite(logits).all():
         raise FloatingPointError(
             "The model gives logits that are NaN or infinite for these "

@@ -234,3 +234,22 @@ def test_processor_of_an_unknown_system(monkeypatch, tmp_path):
         assert backend.processor()["model"]
     finally:
         backend.processor.cache_clear()
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float32", "float64"])
+def test_predictions_are_those_of_keras(dtype):
+    x = np.random.default_rng(0).integers(0, 256, (25, 6, 6, 1)).astype(dtype)
+    model = keras.Sequential(
+        [
+            keras.Input((6, 6, 1)),
+            keras.layers.Flatten(),
+            keras.layers.BatchNormalization(),
+            keras.layers.Dropout(0.5),
+            keras.layers.Dense(3),
+        ]
+    )
+    # The last batch has five images.
+    predicted = backend.predict(model, x, batch_size=10)
+    expected = model.predict(x, batch_size=10, verbose=0)
+    assert predicted.shape == (25, 3)
+    np.testing.assert_array_equal(predicted, expected)

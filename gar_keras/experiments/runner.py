@@ -378,7 +378,7 @@ class _Run:
         """Keeps the logits of some test images, if the epoch is to be shown."""
         if epoch in SNAPSHOT_EPOCHS or epoch == self.experiment.epochs:
             images = self.data.x_test[self._snapshot_indices()]
-            logits = model.predict(images, batch_size=500, verbose=0)
+            logits = backend.predict(model, images)
             self.snapshots.append(logits)
             self.progress["snapshot_epochs"].append(epoch)
 
@@ -390,7 +390,7 @@ class _Run:
         """
         indices = self._snapshot_indices()
         self.model.set_weights(self.best_weights)
-        logits = self.model.predict(self.data.x_test, batch_size=500, verbose=0)
+        logits = backend.predict(self.model, self.data.x_test)
         arrays = {
             f"epoch_{epoch}": logits
             for epoch, logits in zip(
