@@ -110,6 +110,11 @@ class Group:
         """Estimate of one of the results, e.g. `"chosen_error"`."""
         return Estimate.of([r["result"][key] for r in self.records])
 
+    def validation_error(self):
+        """Estimate of the validation error in the last epoch."""
+        curves = [r["regularization"]["curve"] for r in self.records]
+        return Estimate.of([curve["val_error"][-1] for curve in curves])
+
     def last(self, term):
         """Mean of a term of the loss in the last epoch, as text."""
         curves = [r["regularization"]["curve"] for r in self.records]
@@ -205,6 +210,7 @@ STUDY_HEADING = (
     "after stage 1",
     "epoch chosen by validation",
     "last epoch",
+    "validation, last epoch",
     "affinity",
     "balance",
     "runs warned of",
@@ -657,6 +663,7 @@ def study_rows(study, records, results):
             [
                 name,
                 *(str(g.error(key)) for key in keys),
+                str(g.validation_error()),
                 *(g.last(term) for term in ("affinity", "balance")),
                 f"{g.warned()} of {len(g.records)}",
             ]

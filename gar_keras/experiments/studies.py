@@ -98,7 +98,8 @@ SKEW = Study(
     (
         "Digit 0 is 20 times as frequent as digit 9 among the labelled, the "
         "validation and the unlabelled images; the labelled ones are drawn "
-        "without regard to the class. The test images are all of MNIST's.",
+        "without regard to the class. The test images are all of MNIST's: "
+        "rare digits count there as much as frequent ones.",
     ),
     {
         "the paper's balance term": _mnist(epochs=6, world=_SKEWED),
