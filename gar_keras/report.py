@@ -151,7 +151,10 @@ class Group:
             changes.pop(name, None)
         words = {"frobenius_of": "Frobenius term of {}"}
         return "".join(
-            f", {words.get(name, name.replace('_', ' ') + ' {}').format(value)}"
+            ", "
+            + words.get(name, f"{name.replace('_', ' ')} {{}}").format(
+                _short(value)
+            )
             for name, value in changes.items()
         )
 
@@ -222,6 +225,13 @@ OUR_ROWS = {
     f"{GAR}, ours, epoch chosen by validation": "chosen_error",
     f"{GAR}, ours, last epoch": "last_error",
 }
+
+
+def _short(value):
+    """A setting as text; of a list its ends."""
+    if isinstance(value, list):
+        return f"{value[0]:.3g} to {value[-1]:.3g}"
+    return str(value)
 
 
 def group(records):
@@ -602,7 +612,8 @@ def show_study(study, records, results):
     console = Console(highlight=False, soft_wrap=True)
     terminal = TerminalTable(title=study.title)
     for name in STUDY_HEADING:
-        terminal.add_column(name, justify="right" if name else "left")
+        justify, least = ("right", None) if name else ("left", 22)
+        terminal.add_column(name, justify=justify, min_width=least)
     for row in study_rows(study, records, results):
         terminal.add_row(*(c.replace(" (n =", "\n(n =") for c in row))
     console.print(terminal)
