@@ -21,6 +21,7 @@ def log_loss(y, logits):
 
     Example:
 
+    >>> import math
     >>> logits = keras.ops.zeros((3, 2))
     >>> loss = log_loss(np.array([-1, 0, 1]), logits)
     >>> round(float(loss) / math.log(2), 6)
@@ -54,6 +55,7 @@ def entropy(logits):
 
     Example:
 
+    >>> import math
     >>> h = entropy(keras.ops.zeros((1, 4)))
     >>> round(float(h[0]) / math.log(4), 6)
     1.0
@@ -85,6 +87,7 @@ def gaussian_ramp(done, end):
 
     Example:
 
+    >>> import math
     >>> round(float(gaussian_ramp(0.1, 0.2)), 6) == round(math.exp(-1.25), 6)
     True
     """
