@@ -431,6 +431,12 @@ def test_the_prior_of_the_labels_reaches_the_layer(tmp_path):
     assert balance[0] != balance[1]
 
 
+def test_a_prior_of_another_number_of_classes_is_refused(tmp_path):
+    experiment = replace(TINY, class_prior=(0.5, 0.5))
+    with pytest.raises(ValueError, match="2 shares for 3 outputs"):
+        run(tmp_path, experiment, reporter=test_runner.Witness())
+
+
 def test_a_restart_has_the_same_labels_and_other_weights(tmp_path):
     first = run(tmp_path, TINY)
     second = run(tmp_path, replace(TINY, restart=1))
@@ -530,6 +536,6 @@ def test_a_vote_by_hand(tmp_path):
     )
 
 
-def test_a_study_does_not_stand_for_the_paper(tmp_path):
-    experiment = replace(studies.SKEW.arms["no balance term"])
+def test_a_study_does_not_stand_for_the_paper():
+    experiment = studies.SKEW.arms["no balance term"]
     assert not settings.stands_for_paper(asdict(experiment), "mnist-100")

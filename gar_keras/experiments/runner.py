@@ -18,6 +18,7 @@ from gar_keras.callbacks import CoefficientSchedule
 from gar_keras.callbacks import ErrorRate
 from gar_keras.callbacks import TimeLimit
 from gar_keras.callbacks import WarnOnCollapse
+from gar_keras.checks import check_class_prior
 from gar_keras.experiments import environment
 from gar_keras.experiments import records
 from gar_keras.experiments.checkpoint import Checkpoint
@@ -261,12 +262,14 @@ class _Run:
         self.progress["warnings"] = []
 
     def _class_prior(self):
-        e = self.experiment
-        if e.class_prior != PRIOR_OF_LABELS:
-            return e.class_prior and list(e.class_prior)
-        n = self.data.num_classes
-        # A class without a label would have no share at all.
-        return list(class_prior_of(self.task.y_labeled, n, smoothing=1))
+        prior, n = self.experiment.class_prior, self.data.num_classes
+        if prior is None:
+            return None
+        if prior == PRIOR_OF_LABELS:
+            # A class without a label would have no share at all.
+            prior = class_prior_of(self.task.y_labeled, n, smoothing=1)
+        # Before stage 1, not after it.
+        return list(check_class_prior(prior, n))
 
     def _choose_method(self):
         """What replaces plain GAR in stage 2, if anything does."""
@@ -403,8 +406,8 @@ class _Run:
                 file,
                 indices=indices,
                 labels=self.data.y_test[indices],
-                # Few of them are far from 0 and 1: they take little room.
                 test_labels=self.data.y_test.astype("uint8"),
+                # Most of them are near 0 or 1: they take little room.
                 chosen_probabilities=softmax(logits).astype("float16"),
                 **arrays,
             ),
