@@ -412,17 +412,23 @@ def plot_curves(groups, title, path):
         title: Title of the picture.
         path: Where to write the PNG.
     """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(4.2 * len(groups) + 1, 8), layout="constrained")
-    FigureCanvasAgg(figure)
     figure.suptitle(textwrap.fill(title, 50 * len(groups)))
     panels = figure.subplots(
         3, len(groups), squeeze=False, sharex="col", height_ratios=(2, 1, 1)
     )
     for g, column in zip(groups, panels.T, strict=True):
         _draw_group(g, *column)
+    _save(figure, path)
+
+
+def _save(figure, path):
+    """Writes a picture as PNG, whole or not at all."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    FigureCanvasAgg(figure)
     record_files.write_atomically(
         path,
         lambda file: figure.savefig(file, dpi=150, format="png"),
@@ -546,20 +552,14 @@ def plot_rivals(comparisons, path):
         comparisons: List of `Comparison`, a panel for each.
         path: Where to write the PNG.
     """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     size = (6 * len(comparisons), 6)
     figure = Figure(figsize=size, layout="constrained")
-    FigureCanvasAgg(figure)
     panels = figure.subplots(1, len(comparisons), squeeze=False)[0]
     for panel, comparison in zip(panels, comparisons, strict=True):
         _draw_comparison(panel, comparison)
-    record_files.write_atomically(
-        path,
-        lambda file: figure.savefig(file, dpi=150, format="png"),
-        mode="wb",
-    )
+    _save(figure, path)
 
 
 def _draw_comparison(panel, comparison):
