@@ -53,6 +53,32 @@ def check_number(name, value):
     return float(value)
 
 
+def check_additions(*, supervised, shift, consistency, vat, average):
+    """Returns what `ExtendedGAR` adds to GAR as a dict, or raises.
+
+    Example:
+
+    >>> given = {"supervised": 1, "shift": 2, "consistency": 0, "vat": 0}
+    >>> check_additions(average=0.99, **given)["supervised"]
+    1.0
+    """
+    factors = {"supervised": supervised, "consistency": consistency, "vat": vat}
+    checked = {name: check_number(name, c) for name, c in factors.items()}
+    checked["shift"] = check_count("shift", shift, least=0)
+    checked["average"] = check_number("average", average)
+    if average >= 1:
+        raise ValueError(
+            "average must be at least 0 and below 1. Received: "
+            f"average={average!r}"
+        )
+    if consistency and not shift:
+        raise ValueError(
+            "Without a shift both views of an image are the same. Received: "
+            f"consistency={consistency}, shift=0. Set shift to 1 or more."
+        )
+    return checked
+
+
 def check_choice(name, value, allowed):
     """Raises unless `value` is one of the allowed ones."""
     if value not in allowed:

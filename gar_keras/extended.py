@@ -11,8 +11,7 @@ from dataclasses import field
 import keras
 from keras import ops
 
-from gar_keras.checks import check_count
-from gar_keras.checks import check_number
+from gar_keras.checks import check_additions
 from gar_keras.layers import GraphActivityRegularization
 from gar_keras.layers import RandomShift
 from gar_keras.models import has_graph
@@ -65,20 +64,13 @@ class ExtendedGAR(Rival):
     average: float = 0.0
 
     def __post_init__(self):
-        for name in ("supervised", "consistency", "vat"):
-            check_number(name, getattr(self, name))
-        check_count("shift", self.shift, least=0)
-        if not 0 <= self.average < 1:
-            raise ValueError(
-                "average must be at least 0 and below 1. Received: "
-                f"average={self.average!r}"
-            )
-        if self.consistency and not self.shift:
-            raise ValueError(
-                "Without a shift both views of an image are the same. "
-                f"Received: consistency={self.consistency}, shift=0. Set "
-                "shift to 1 or more."
-            )
+        check_additions(
+            supervised=self.supervised,
+            shift=self.shift,
+            consistency=self.consistency,
+            vat=self.vat,
+            average=self.average,
+        )
 
     def wrap(self, network, seed):
         """The network, with shifted images and the loss of GAR behind it."""

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from gar_keras.checks import check_additions
 from gar_keras.checks import check_choice
 from gar_keras.checks import check_class_prior
 from gar_keras.checks import check_count
@@ -83,20 +84,18 @@ class Extensions:
     affinity_warmup: int = 0
 
     def __post_init__(self):
-        for name in ("supervised", "consistency", "vat"):
-            _set(self, name, check_number(name, getattr(self, name)))
-        for name in ("shift", "affinity_warmup"):
-            _set(self, name, check_count(name, getattr(self, name), least=0))
-        _set(self, "average", _share("average", self.average))
-        if self.average == 1:
-            raise ValueError("average must be below 1. Received: average=1")
+        checked = check_additions(
+            supervised=self.supervised,
+            shift=self.shift,
+            consistency=self.consistency,
+            vat=self.vat,
+            average=self.average,
+        )
+        for name, value in checked.items():
+            _set(self, name, value)
+        epochs = check_count("affinity_warmup", self.affinity_warmup, least=0)
+        _set(self, "affinity_warmup", epochs)
         check_choice("rate", self.rate, RATES)
-        if self.consistency and not self.shift:
-            raise ValueError(
-                "Without a shift both views of an image are the same. "
-                f"Received: consistency={self.consistency}, shift=0. Set "
-                "shift to 1 or more."
-            )
 
     @property
     def changes_the_loss(self):
