@@ -277,6 +277,8 @@ def test_threads_are_limited_unless_the_user_did(environ):
         "PJRT_NPROC": "3",
         "OMP_NUM_THREADS": "7",
     }
+    names = ("tensorflow", "jax", "torch")
+    assert [parallel.threads(name) for name in names] == [3, 3, 7]
 
 
 def test_a_gpu_is_shared_unless_the_user_said_how(environ):

@@ -210,6 +210,7 @@ def test_a_record_tells_what_it_ran_on(finished):
     assert environment["python"] == sys.version.split()[0]
     assert environment["device_kind"] in ("cpu", "gpu")
     assert environment["cores"] == os.cpu_count()
+    assert environment["threads"] >= 1
     for name in ("gar_keras", "backend_version", "device", "system"):
         assert environment[name]
     # None outside of a repository.

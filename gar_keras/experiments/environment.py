@@ -10,6 +10,7 @@ import keras
 import numpy as np
 
 from gar_keras import backend
+from gar_keras.experiments import parallel
 
 
 def describe():
@@ -27,6 +28,7 @@ def describe():
         "device": backend.device_name(),
         "processor": backend.processor()["model"],
         "cores": os.cpu_count(),
+        "threads": parallel.threads(backend.name()),
     }
 
 

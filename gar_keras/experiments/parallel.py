@@ -17,7 +17,11 @@ import traceback
 
 # Each is the number of threads of a pool: of TensorFlow's operations, of JAX
 # on a CPU, and of what uses OpenMP, such as PyTorch.
-_THREADS = ("TF_NUM_INTRAOP_THREADS", "PJRT_NPROC", "OMP_NUM_THREADS")
+_THREADS = {
+    "tensorflow": "TF_NUM_INTRAOP_THREADS",
+    "jax": "PJRT_NPROC",
+    "torch": "OMP_NUM_THREADS",
+}
 
 # Settings of how much of a GPU's memory JAX takes.
 _MEMORY = (
@@ -66,6 +70,18 @@ def cores():
         return os.cpu_count() or 1
 
 
+def threads(backend):
+    """Threads of a run on a CPU: with other numbers, sums round differently.
+
+    Example:
+
+    >>> threads("tensorflow") >= 1
+    True
+    """
+    given = os.environ.get(_THREADS[backend], "")
+    return int(given) if given.isdecimal() and int(given) else cores()
+
+
 def share_gpu():
     """Leaves room for other processes in the memory of a GPU.
 
@@ -83,7 +99,7 @@ def limit_threads(count):
 
     What the user set in the environment stays as it is.
     """
-    for name in _THREADS:
+    for name in _THREADS.values():
         os.environ.setdefault(name, str(count))
 
 
