@@ -20,8 +20,8 @@ from gar_keras import cli
 
 KEYS = "x and y, or x_labeled, y_labeled and x_unlabeled"
 
-File = Annotated[Path | None, cli._one_value(Path, "a file", "FILE")]
-Number = Annotated[float, cli._one_value(float, "a number", "NUMBER")]
+File = Annotated[Path | None, cli.one_value(Path, "a file", "FILE")]
+Number = Annotated[float, cli.one_value(float, "a number", "NUMBER")]
 
 
 def _prior(text):
@@ -33,7 +33,7 @@ def _prior(text):
 
 Prior = Annotated[
     str | tuple,
-    cli._one_value(
+    cli.one_value(
         _prior,
         "uniform, labeled or the shares of the classes, e.g. 0.5,0.3,0.2",
         "PRIOR",

@@ -119,8 +119,14 @@ def check_labels(labels, experiments):
         )
 
 
-def _one_value(convert, what, metavar):
-    """Tyro's rule for an option of one value that may be left out."""
+def one_value(convert, what, metavar):
+    """Tyro's rule for an option of one value that may be left out.
+
+    Args:
+        convert: Function that makes the value of a word, or raises ValueError.
+        what: What it must be, for the message, e.g. `"a file"`.
+        metavar: Its name in `--help`.
+    """
 
     def from_text(words):
         try:
@@ -138,9 +144,9 @@ def _one_value(convert, what, metavar):
     )
 
 
-Count = Annotated[int | None, _one_value(int, "a whole number", "N")]
+Count = Annotated[int | None, one_value(int, "a whole number", "N")]
 Seconds = Annotated[
-    float | None, _one_value(float, "a number of seconds", "SECONDS")
+    float | None, one_value(float, "a number of seconds", "SECONDS")
 ]
 # What is no number is left to `check_labels`, which knows what is allowed.
 Labels = Annotated[
@@ -155,11 +161,12 @@ Labels = Annotated[
         str_from_instance=lambda value: [str(m) for m in value],
     ),
 ]
-Folder = Annotated[Path | None, _one_value(Path, "a folder", "DIR")]
-Address = Annotated[str | None, _one_value(str, "an address", "ADDRESS")]
+Folder = Annotated[Path | None, one_value(Path, "a folder", "DIR")]
+Address = Annotated[str | None, one_value(str, "an address", "ADDRESS")]
 
 
-def _default_backend():
+def default_backend():
+    """The backend named in `KERAS_BACKEND`, else TensorFlow."""
     name = os.environ.get("KERAS_BACKEND") or "tensorflow"
     check_choice("KERAS_BACKEND", name, BACKENDS)
     return name
@@ -182,7 +189,7 @@ class RunOptions:
     """Precision between the layers. auto: bfloat16 where the hardware computes
     in it."""
     backend: Literal["tensorflow", "jax", "torch"] = field(
-        default_factory=_default_backend
+        default_factory=default_backend
     )
     """Keras backend; what KERAS_BACKEND names, if it is set."""
     results: Folder = Path("results")

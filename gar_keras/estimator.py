@@ -187,7 +187,7 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
 def _copy(model):
     """A model of the same architecture and weights."""
     # Of its graph alone: Keras cannot clone all that may be compiled in.
-    graph = models._uncompiled(model) if models.has_graph(model) else model
+    graph = models.uncompiled(model) if models.has_graph(model) else model
     copy = keras.models.clone_model(graph)
     copy.set_weights(model.get_weights())
     return copy

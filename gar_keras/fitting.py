@@ -382,7 +382,7 @@ def for_prediction(model):
 
     It is plain Keras: no optimizer and no loss of GAR.
     """
-    return models._uncompiled(model) if models.has_graph(model) else model
+    return models.uncompiled(model) if models.has_graph(model) else model
 
 
 def predict_logits(model, x):

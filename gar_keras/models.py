@@ -186,14 +186,20 @@ def _without(model, kinds):
             return _without(layer, kinds)
         return layer
 
-    return keras.models.clone_model(_uncompiled(model), clone_function=clone)
+    return keras.models.clone_model(uncompiled(model), clone_function=clone)
 
 
-def _uncompiled(model):
+def uncompiled(model):
     """A Functional model of the same graph.
 
     Keras clones a compiled model with its losses and optimizer, and fails if
     it does not know them by name.
+
+    Args:
+        model: A Functional or Sequential `keras.Model`.
+
+    Returns:
+        A `keras.Model` of the same layers.
     """
     outputs = model.output if _is_functional(model) else model.outputs[0]
     return keras.Model(_inputs(model), outputs, name=model.name)
@@ -324,7 +330,7 @@ def _cut_at(model, name):
             f"It has: {', '.join(names)}"
         )
     # Not `layer.output`: that is of the first model that the layer is part of.
-    levels = _uncompiled(model)._nodes_by_depth.values()
+    levels = uncompiled(model)._nodes_by_depth.values()
     calls = [
         node
         for nodes in levels
@@ -366,7 +372,7 @@ def _last_operation(model):
     """The operation, mostly a layer, that gives a model's output, or None."""
     while isinstance(model, keras.Model):
         if has_graph(model):
-            model = _uncompiled(model).operations[-1]
+            model = uncompiled(model).operations[-1]
         else:
             model = model.layers[-1] if model.layers else None
     return model

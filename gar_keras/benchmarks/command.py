@@ -23,7 +23,7 @@ class Options:
     steps: cli.Count = None
     """Steps in a stretch. By default what suits the device."""
     backend: Literal["tensorflow", "jax", "torch"] = field(
-        default_factory=cli._default_backend
+        default_factory=cli.default_backend
     )
     """Keras backend; what KERAS_BACKEND names, if it is set."""
     results: cli.Folder = Path("results")
