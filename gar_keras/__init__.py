@@ -9,6 +9,7 @@ _EXPORTS = {
     "GARWarning": "alerts",
     "GraphActivityRegularization": "layers",
     "GraphActivityRegularizer": "regularizers",
+    "RandomAffine": "layers",
     "RandomShift": "layers",
     "affinity": "regularizers",
     "attach": "models",

@@ -53,16 +53,21 @@ def check_number(name, value):
     return float(value)
 
 
-def check_additions(*, supervised, shift, consistency, vat, average):
+def check_additions(*, supervised, shift, affine, consistency, vat, average):
     """Returns what `ExtendedGAR` adds to GAR as a dict, or raises.
 
     Example:
 
-    >>> given = {"supervised": 1, "shift": 2, "consistency": 0, "vat": 0}
-    >>> check_additions(average=0.99, **given)["supervised"]
+    >>> given = {"supervised": 1, "affine": 0, "consistency": 0, "vat": 0}
+    >>> check_additions(shift=2, average=0.99, **given)["supervised"]
     1.0
     """
-    factors = {"supervised": supervised, "consistency": consistency, "vat": vat}
+    factors = {
+        "supervised": supervised,
+        "affine": affine,
+        "consistency": consistency,
+        "vat": vat,
+    }
     checked = {name: check_number(name, c) for name, c in factors.items()}
     checked["shift"] = check_count("shift", shift, least=0)
     checked["average"] = check_number("average", average)
@@ -71,10 +76,11 @@ def check_additions(*, supervised, shift, consistency, vat, average):
             "average must be at least 0 and below 1. Received: "
             f"average={average!r}"
         )
-    if consistency and not shift:
+    if consistency and not (shift or affine):
         raise ValueError(
-            "Without a shift both views of an image are the same. Received: "
-            f"consistency={consistency}, shift=0. Set shift to 1 or more."
+            "Without shift or affine both views of an image are the same. "
+            f"Received: consistency={consistency}, shift=0, affine=0. Set one "
+            "of them, e.g. shift=2."
         )
     return checked
 

@@ -13,6 +13,7 @@ from keras import ops
 
 from gar_keras.checks import check_additions
 from gar_keras.layers import GraphActivityRegularization
+from gar_keras.layers import RandomAffine
 from gar_keras.layers import RandomShift
 from gar_keras.models import has_graph
 from gar_keras.rivals import terms
@@ -37,17 +38,20 @@ class ExtendedGAR(Rival):
         layer: A `GraphActivityRegularization`, for `U(B)`.
         supervised: Factor of the log loss of the labelled images of a batch.
         shift: Pixels by which images are moved at random, at most; see
-            `gar_keras.layers.RandomShift`. It makes the views.
-        consistency: Factor of the consistency of two views; needs a `shift`.
+            `gar_keras.layers.RandomShift`.
+        affine: Strength of random affine maps of the images; see
+            `gar_keras.layers.RandomAffine`.
+        consistency: Factor of the consistency of two views, each moved by
+            `shift` and `affine`, one of which it needs.
         vat: Factor of the virtual adversarial loss.
         average: Decay of a running average of the weights over the steps,
             which is what is evaluated and kept. 0 for none.
 
     Raises:
-        ValueError: if a factor is no finite number of at least 0, `shift` no
-            integer of at least 0, `average` not at least 0 and below 1, or if
-            `consistency` is wanted without a shift; in training, as
-            `gar_keras.regularize`.
+        ValueError: if a factor or `affine` is no finite number of at least 0,
+            `shift` no integer of at least 0, `average` not at least 0 and
+            below 1, or if `consistency` is wanted of images that are not
+            moved; in training, as `gar_keras.regularize`.
 
     Example:
 
@@ -59,6 +63,7 @@ class ExtendedGAR(Rival):
     )
     supervised: float = 0.0
     shift: int = 0
+    affine: float = 0.0
     consistency: float = 0.0
     vat: float = 0.0
     average: float = 0.0
@@ -67,13 +72,14 @@ class ExtendedGAR(Rival):
         check_additions(
             supervised=self.supervised,
             shift=self.shift,
+            affine=self.affine,
             consistency=self.consistency,
             vat=self.vat,
             average=self.average,
         )
 
     def wrap(self, network, seed):
-        """The network, with shifted images and the loss of GAR behind it."""
+        """The network, with moved images and the loss of GAR behind it."""
         if not has_graph(network):
             raise ValueError(
                 "ExtendedGAR puts layers around the model, but Keras does not "
@@ -84,12 +90,22 @@ class ExtendedGAR(Rival):
         inputs = keras.Input(
             batch_shape=network.inputs[0].shape, dtype=network.inputs[0].dtype
         )
-        images = RandomShift(self.shift, seed)(inputs) if self.shift else inputs
+        images = inputs
+        for layer in self._moves(seed):
+            images = layer(images)
         return keras.Model(inputs, self.layer(network(images)))
 
-    def prepare(self, learner, seed):
+    def _moves(self, seed):
+        """Layers that make a view of an image, drawn anew in each step."""
+        layers = []
         if self.shift:
-            learner.views = RandomShift(self.shift, seed + 1)
+            layers.append(RandomShift(self.shift, seed))
+        if self.affine:
+            layers.append(RandomAffine(self.affine, seed))
+        return layers
+
+    def prepare(self, learner, seed):
+        learner.views = self._moves(seed + 1)
         if self.vat:
             learner.adversary = VirtualAdversarialTraining(weight=self.vat)
             learner.adversary.prepare(learner, seed)
@@ -103,8 +119,9 @@ class ExtendedGAR(Rival):
             average(learner.teacher, learner.network, self.average)
         total = ops.zeros((), "float32")
         again = logits
-        if self.consistency or (self.vat and self.shift):
-            x = learner.views(x, training=True)
+        if self.consistency or (self.vat and learner.views):
+            for layer in learner.views:
+                x = layer(x, training=True)
             again = learner.network(x, training=True)
         if self.consistency:
             distance = ops.mean(terms.squared_distance(logits, again))

@@ -7,6 +7,7 @@ from keras import ops
 
 from gar_keras import backend
 from gar_keras.checks import check_count
+from gar_keras.checks import check_number
 from gar_keras.regularizers import GraphActivityRegularizer
 from gar_keras.regularizers import check_coefficient
 
@@ -313,5 +314,90 @@ class RandomShift(keras.layers.Layer):
         return {
             **super().get_config(),
             "pixels": self.pixels,
+            "seed": self.seed,
+        }
+
+
+@keras.saving.register_keras_serializable(package="gar_keras")
+class RandomAffine(keras.layers.Layer):
+    """Turns, scales and shears each image about its centre, in training.
+
+    The pixel at `x` is taken from `c + (I + E)(x - c)`, with `c` the centre
+    and the four entries of `E` drawn for each image on its own, evenly from
+    `-strength` to `strength`: 0.1 stands for turns of up to 6 degrees and for
+    scales from 0.9 to 1.1. Between pixels values are linear, beyond the edge
+    they are the edge's. With `training=False` nothing happens.
+
+    Args:
+        strength: The largest entry of `E`, a number of at least 0.
+        seed: Integer seed, or `None` for another one each time.
+
+    Input shape:
+        `(batch, height, width, channels)`, of any real dtype. Integers are
+        rounded and stay integers.
+
+    Output shape:
+        The same.
+
+    Raises:
+        ValueError: if `strength` is no finite number of at least 0.
+
+    Example:
+
+    >>> layer = RandomAffine(0.1, seed=0)
+    >>> layer(np.ones((3, 28, 28, 1), "uint8"), training=True).shape[1:]
+    TensorShape([28, 28, 1])
+    """
+
+    def __init__(self, strength, seed=None, **kwargs):
+        kwargs["autocast"] = False
+        super().__init__(**kwargs)
+        self.strength = check_number("strength", strength)
+        self.seed = seed
+        self.seed_generator = keras.random.SeedGenerator(seed)
+
+    def call(self, inputs, training=None):
+        if not training or not self.strength:
+            return inputs
+        dtype = keras.backend.standardize_dtype(inputs.dtype)
+        moved = ops.image.affine_transform(
+            ops.cast(inputs, "float32"),
+            self._transforms(inputs),
+            fill_mode="nearest",
+            data_format="channels_last",
+        )
+        if "int" in dtype:
+            # What is between two pixels is never beyond both of them.
+            moved = ops.round(moved)
+        return ops.cast(moved, dtype)
+
+    def _transforms(self, images):
+        """Rows `a0 a1 a2 b0 b1 b2 0 0`, as Keras takes them, `(batch, 8)`."""
+        E = keras.random.uniform(
+            (ops.shape(images)[0], 4),
+            -self.strength,
+            self.strength,
+            seed=self.seed_generator,
+        )
+        middle_y, middle_x = ((size - 1) / 2 for size in images.shape[1:3])
+        center = ops.convert_to_tensor([[middle_x], [middle_y]], "float32")
+        moves_x = -ops.matmul(E[:, :2], center)
+        moves_y = -ops.matmul(E[:, 2:], center)
+        return ops.concatenate(
+            [
+                1 + E[:, :1], E[:, 1:2], moves_x,
+                E[:, 2:3], 1 + E[:, 3:], moves_y,
+                ops.zeros_like(E[:, :2]),
+            ],
+            axis=1,
+        )  # fmt: skip
+
+    def compute_output_spec(self, inputs, training=None):
+        return keras.KerasTensor(inputs.shape, inputs.dtype)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "strength": self.strength,
             "seed": self.seed,
         }

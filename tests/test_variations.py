@@ -4,14 +4,18 @@ from dataclasses import asdict
 from dataclasses import replace
 import json
 
+import hypothesis
+from hypothesis import strategies as st
 import keras
 import made_records
 import numpy as np
 import pytest
+from scipy import ndimage
 import test_runner
 
 from gar_keras import ExtendedGAR
 from gar_keras import GraphActivityRegularization
+from gar_keras import RandomAffine
 from gar_keras import RandomShift
 from gar_keras import datasets
 from gar_keras import regularize
@@ -261,6 +265,55 @@ def test_a_shift_layer_is_saved(tmp_path):
     assert (layer.pixels, layer.seed) == (2, 3)
 
 
+def test_images_are_mapped_about_their_centre():
+    x = np.random.default_rng(0).random((3, 7, 9, 2)).astype("float32")
+    layer = RandomAffine(0.3, seed=0)
+    moved = np.array(layer(x, training=True))
+    drawn = np.array(RandomAffine(0.3, seed=0)._transforms(x), "float64")
+    assert len(np.unique(drawn[:, [0, 1, 3, 4]])) == 12
+    center = np.array([3.0, 4.0])
+    for image, result, row in zip(x, moved, drawn, strict=True):
+        # Rows and columns, where Keras has x and y.
+        matrix = np.array([[row[4], row[3]], [row[1], row[0]]])
+        for channel in range(2):
+            expected = ndimage.affine_transform(
+                image[..., channel].astype("float64"),
+                matrix,
+                offset=center - matrix @ center,
+                order=1,
+                mode="nearest",
+            )
+            np.testing.assert_allclose(
+                result[..., channel], expected, atol=1e-5
+            )
+
+
+@hypothesis.settings(deadline=None, max_examples=20)
+@hypothesis.given(strength=st.floats(0, 0.5), seed=st.integers(0, 99))
+def test_an_affine_map_keeps_range_and_type(strength, seed):
+    rng = np.random.default_rng(seed)
+    x = rng.integers(40, 256, (2, 6, 5, 1), "uint8")
+    moved = np.array(RandomAffine(strength, seed)(x, training=True))
+    assert moved.dtype == np.uint8
+    assert moved.min() >= x.min()
+    assert moved.max() <= x.max()
+    if not strength:
+        assert (moved == x).all()
+
+
+def test_images_are_not_mapped_in_evaluation():
+    x = np.random.default_rng(0).random((4, 6, 6, 2)).astype("float32")
+    assert (np.array(RandomAffine(0.2, seed=0)(x)) == x).all()
+
+
+def test_an_affine_layer_is_saved(tmp_path):
+    inputs = keras.Input((6, 6, 1))
+    model = keras.Model(inputs, RandomAffine(0.2, seed=3)(inputs))
+    model.save(tmp_path / "affine.keras")
+    layer = keras.models.load_model(tmp_path / "affine.keras").layers[-1]
+    assert (layer.strength, layer.seed) == (0.2, 3)
+
+
 def task():
     data = test_runner.tiny_data()
     return data.x_train[:12], data.y_train[:12], data.x_train
@@ -311,10 +364,11 @@ def test_the_log_loss_is_added():
     assert both - gar == pytest.approx(2 * log_loss, rel=1e-5)
 
 
-def test_consistency_is_of_two_views():
+@pytest.mark.parametrize("moves", [{"shift": 1}, {"affine": 0.2}])
+def test_consistency_is_of_two_views(moves):
     x, y, _ = task()
     method = ExtendedGAR(
-        GraphActivityRegularization(0.0, 0.0, 0.0), shift=1, consistency=2.0
+        GraphActivityRegularization(0.0, 0.0, 0.0), consistency=2.0, **moves
     )
     loss, _ = loss_of(method, x, y)
     assert 0 < loss < 2 * 1.0
@@ -351,7 +405,13 @@ def test_vat_is_added():
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"supervised": -1}, {"average": 1.0}, {"consistency": 1.0}]
+    "wrong",
+    [
+        {"supervised": -1},
+        {"affine": -0.1},
+        {"average": 1.0},
+        {"consistency": 1.0},
+    ],
 )
 def test_impossible_methods_are_refused(wrong):
     with pytest.raises(ValueError, match="Received"):
@@ -377,6 +437,7 @@ def test_a_model_without_a_graph_is_refused():
 EXTENSIONS = Extensions(
     supervised=1.0,
     shift=1,
+    affine=0.1,
     consistency=1.0,
     vat=0.5,
     average=0.9,

@@ -283,6 +283,7 @@ class _Run:
             self._layer(),
             supervised=x.supervised,
             shift=x.shift,
+            affine=x.affine,
             consistency=x.consistency,
             vat=x.vat,
             average=x.average,

@@ -65,8 +65,10 @@ class Extensions:
         supervised: Factor of the log loss of the labelled images.
         shift: Pixels by which each image is moved at random, at most, up or
             down and left or right.
+        affine: Strength of a random affine map of each image; see
+            `gar_keras.layers.RandomAffine`.
         consistency: Factor of the squared difference between the predictions
-            for two views of each image, moved by `shift`.
+            for two views of each image, made by `shift` and `affine`.
         vat: Factor of the virtual adversarial loss.
         average: Decay of a running average of the weights over the steps,
             which is evaluated and kept. 0 for none.
@@ -77,6 +79,7 @@ class Extensions:
 
     supervised: float = 0.0
     shift: int = 0
+    affine: float = 0.0
     consistency: float = 0.0
     vat: float = 0.0
     average: float = 0.0
@@ -87,6 +90,7 @@ class Extensions:
         checked = check_additions(
             supervised=self.supervised,
             shift=self.shift,
+            affine=self.affine,
             consistency=self.consistency,
             vat=self.vat,
             average=self.average,
@@ -103,6 +107,7 @@ class Extensions:
         return bool(
             self.supervised
             or self.shift
+            or self.affine
             or self.consistency
             or self.vat
             or self.average
