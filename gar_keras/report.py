@@ -1,6 +1,7 @@
 """Tables and learning curves from run records, beside the paper's figures."""
 
 from dataclasses import dataclass
+from dataclasses import replace
 import json
 import math
 from pathlib import Path
@@ -42,11 +43,13 @@ class Estimate:
         mean: Mean.
         deviation: Sample standard deviation, or `None` for one seed.
         n: Number of seeds.
+        signed: Whether it is a difference, which shows its sign.
     """
 
     mean: float
     deviation: float | None
     n: int
+    signed: bool = False
 
     @classmethod
     def of(cls, errors):
@@ -79,7 +82,8 @@ class Estimate:
 
     def __str__(self):
         spread = "" if self.deviation is None else f" ± {self.deviation:.2f}"
-        return f"{self.mean:.2f}{spread} (n = {self.n})"
+        mean = f"{self.mean:{'+' if self.signed else ''}.2f}"
+        return f"{mean}{spread} (n = {self.n})"
 
 
 @dataclass(frozen=True)
@@ -109,6 +113,10 @@ class Group:
     def error(self, key):
         """Estimate of one of the results, e.g. `"chosen_error"`."""
         return Estimate.of([r["result"][key] for r in self.records])
+
+    def by_seed(self, key):
+        """One of the results of each seed, as a dict."""
+        return {r["seed"]: r["result"][key] for r in self.records}
 
     def validation_error(self):
         """Estimate of the validation error in the last epoch."""
@@ -212,10 +220,21 @@ STUDY_HEADING = (
     "",
     "after stage 1",
     "epoch chosen by validation",
+    "against the first row",
     "last epoch",
     "validation, last epoch",
     "affinity",
     "balance",
+    "runs warned of",
+    "minutes a run",
+)
+# What of it fits into a terminal.
+STUDY_SHORT = (
+    "",
+    "after stage 1",
+    "epoch chosen by validation",
+    "against the first row",
+    "last epoch",
     "runs warned of",
 )
 
@@ -611,11 +630,14 @@ def show_study(study, records, results):
     """
     console = Console(highlight=False, soft_wrap=True)
     terminal = TerminalTable(title=study.title)
-    for name in STUDY_HEADING:
+    for name in STUDY_SHORT:
         justify, least = ("right", None) if name else ("left", 22)
         terminal.add_column(name, justify=justify, min_width=least)
     for row in study_rows(study, records, results):
-        terminal.add_row(*(c.replace(" (n =", "\n(n =") for c in row))
+        cells = dict(zip(STUDY_HEADING, row, strict=True))
+        terminal.add_row(
+            *(cells[name].replace(" (n =", "\n(n =") for name in STUDY_SHORT)
+        )
     console.print(terminal)
     for path in write_studies(results):
         console.print(f"Written: {path}")
@@ -653,42 +675,88 @@ def study_markdown(study, records, results):
     lines = [f"**{study.title}**", "", _row(STUDY_HEADING)]
     lines.append(_row(["---", *("---:" for _ in STUDY_HEADING[1:])]))
     lines += [_row(row) for row in study_rows(study, records, results)]
-    lines += ["", *(f"- {note}" for note in study.notes)]
-    for name, arm in study.arms.items():
-        g = arm_group(arm, records)
-        if g is not None:
-            lines.append(f"- {name}: {g.describe()}")
+    lines += ["", *(f"- {note}" for note in study_notes(study, records))]
     return "\n".join(lines) + "\n"
 
 
 def study_rows(study, records, results):
     """The rows of a study: its arms, with what was measured of each."""
     rows = []
+    usual = arm_group(next(iter(study.arms.values())), records)
+    first = usual.by_seed("chosen_error") if usual else {}
     for name, arm in study.arms.items():
         g = arm_group(arm, records)
         if g is None:
             rows.append([name, *("not run" for _ in STUDY_HEADING[1:])])
             continue
-        keys = ("baseline_error", "chosen_error", "last_error")
+        chosen = g.by_seed("chosen_error")
+        minutes = g.seconds("pretraining", "regularization") / 60
         rows.append(
             [
                 name,
-                *(str(g.error(key)) for key in keys),
+                str(g.error("baseline_error")),
+                str(g.error("chosen_error")),
+                MISSING if g == usual else _against(first, chosen),
+                str(g.error("last_error")),
                 str(g.validation_error()),
                 *(g.last(term) for term in ("affinity", "balance")),
                 f"{g.warned()} of {len(g.records)}",
+                f"{minutes:.1f}",
             ]
         )
     for name, voters in study.votes.items():
-        error = vote(voters, records, results)
+        errors = vote(voters, records, results)
         cells = [MISSING] * (len(STUDY_HEADING) - 1)
-        cells[1] = "not run" if error is None else str(error)
+        cells[1] = "not run"
+        if errors:
+            cells[1] = str(Estimate.of(errors.values()))
+            cells[2] = _against(first, errors)
         rows.append([name, *cells])
     return rows
 
 
+def _against(first, errors):
+    """The mean difference of errors by seed, of the seeds that both have.
+
+    Example:
+
+    >>> _against({0: 0.05, 1: 0.06}, {1: 0.04, 2: 0.03})
+    '-2.00 (n = 1)'
+    """
+    common = first.keys() & errors.keys()
+    if not common:
+        return MISSING
+    found = Estimate.of([errors[seed] - first[seed] for seed in common])
+    return str(replace(found, signed=True))
+
+
+def study_notes(study, records):
+    """What a reader of a study has to know, a line each."""
+    found = {name: arm_group(arm, records) for name, arm in study.arms.items()}
+    found = {name: g for name, g in found.items() if g is not None}
+    alike = {}
+    for name, g in found.items():
+        s = g.settings
+        where = (
+            f"{g.seed_text()}, {s['pretrain_epochs']} + {s['epochs']} epochs, "
+            f"{s['precision']}, {s['backend']}, {g.device_text()}"
+        )
+        alike.setdefault(where, []).append(name)
+    lines = [*study.notes]
+    for where, names in alike.items():
+        who = "all rows" if len(alike) == 1 else "; ".join(names)
+        lines.append(f"{where}: {who}")
+    changes = {name: g.changes_text() for name, g in found.items()}
+    lines += [
+        f"{name}: {text.removeprefix(', ')}"
+        for name, text in changes.items()
+        if text
+    ]
+    return lines
+
+
 def vote(voters, records, results):
-    """The error of several runs together, seed by seed, or `None`.
+    """The errors of several runs together by seed; empty if not all ran.
 
     The predictions of the runs of a seed, each at its own epoch chosen by
     validation, are averaged: the class with the highest mean probability is
@@ -700,14 +768,14 @@ def vote(voters, records, results):
         results: Folder with the `.npz` files beside the records.
 
     Returns:
-        An `Estimate` over the seeds that all of them ran.
+        A dict of the seeds that all of them ran.
     """
     groups = [arm_group(voter, records) for voter in voters]
     if not all(groups):
-        return None
+        return {}
     runs = [{r["seed"]: r for r in g.records} for g in groups]
     common = sorted(set.intersection(*(set(by_seed) for by_seed in runs)))
-    errors = []
+    errors = {}
     for seed in common:
         total = 0.0
         for by_seed in runs:
@@ -717,8 +785,8 @@ def vote(voters, records, results):
             with np.load(path) as file:
                 total = total + file["chosen_probabilities"].astype(float)
                 labels = file["test_labels"]
-        errors.append(float(np.mean(total.argmax(axis=1) != labels)))
-    return Estimate.of(errors) if errors else None
+        errors[seed] = float(np.mean(total.argmax(axis=1) != labels))
+    return errors
 
 
 def arm_group(arm, records):

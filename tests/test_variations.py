@@ -565,9 +565,9 @@ def test_a_study_shows_its_arms(tmp_path, capsys):
             chosen_error=0.02 + 0.02 * seed,
         )
     rows = report.study_rows(study, records.read_all(tmp_path), tmp_path)
-    assert rows[0][1:] == ["not run"] * 7
-    assert rows[1][2] == "3.00 ± 1.41 (n = 2)"
-    assert rows[1][-1] == "0 of 2"
+    assert rows[0][1:] == ["not run"] * 9
+    assert rows[1][2:4] == ["3.00 ± 1.41 (n = 2)", "-"]
+    assert rows[1][-2] == "0 of 2"
     report.show_study(study, [], tmp_path)
     text = (tmp_path / "study_skew.md").read_text()
     assert "class_prior: the true shares | 10.00 ± 0.00 (n = 2)" in text
@@ -591,10 +591,20 @@ def test_a_vote_by_hand(tmp_path):
             test_labels=labels,
         )
     found = records.read_all(tmp_path)
-    assert str(report.vote(voters, found, tmp_path)) == "33.33 (n = 1)"
-    assert (
-        report.vote([TINY, replace(TINY, restart=5)], found, tmp_path) is None
-    )
+    assert report.vote(voters, found, tmp_path) == {0: pytest.approx(1 / 3)}
+    assert not report.vote([TINY, replace(TINY, restart=5)], found, tmp_path)
+
+
+def test_arms_are_compared_with_the_first_seed_by_seed(tmp_path):
+    study = studies.SKEW
+    first, second, *_ = study.arms.values()
+    for seed, error in ((0, 0.05), (1, 0.06), (2, 0.5)):
+        made_records.write_record(tmp_path, first, seed, chosen_error=error)
+    for seed, error in ((0, 0.04), (1, 0.08)):
+        made_records.write_record(tmp_path, second, seed, chosen_error=error)
+    rows = report.study_rows(study, records.read_all(tmp_path), tmp_path)
+    # The mean of -1 and +2; seed 2 has no second.
+    assert rows[1][3] == "+0.50 ± 2.12 (n = 2)"
 
 
 def test_a_study_does_not_stand_for_the_paper():
