@@ -607,6 +607,18 @@ def test_arms_are_compared_with_the_first_seed_by_seed(tmp_path):
     assert rows[1][3] == "+0.50 ± 2.12 (n = 2)"
 
 
+def test_a_study_tells_what_its_arms_are(tmp_path):
+    first, second, *_ = studies.OPTIONS.arms.values()
+    for arm in (first, second):
+        made_records.write_record(tmp_path, arm)
+    study = replace(studies.OPTIONS, notes=("A note.",))
+    notes = report.study_notes(study, records.read_all(tmp_path))
+    assert notes[0] == "A note."
+    assert notes[1].startswith("seed 0, 2000 + 4 epochs, float32")
+    assert notes[1].endswith(": all rows")
+    assert notes[2:] == ["images shifted by up to 2 pixels: shift 2"]
+
+
 def test_a_study_does_not_stand_for_the_paper():
     experiment = studies.SKEW.arms["no balance term"]
     assert not settings.stands_for_paper(asdict(experiment), "mnist-100")
