@@ -616,7 +616,7 @@ def test_a_study_tells_what_its_arms_are(tmp_path):
     assert notes[0] == "A note."
     assert notes[1].startswith("seed 0, 2000 + 4 epochs, float32")
     assert notes[1].endswith(": all rows")
-    assert notes[2:] == ["images shifted by up to 2 pixels: shift 2"]
+    assert notes[2:] == ["shifts by up to 2 pixels: shift 2"]
 
 
 def test_a_study_does_not_stand_for_the_paper():

@@ -119,24 +119,38 @@ def _extended(**options):
     return _mnist(epochs=4, extensions=Extensions(**options))
 
 
+_MOVES = {"shift": 2, "affine": 0.2}
+_TOGETHER = {**_MOVES, "supervised": 1.0, "consistency": 100.0}
+
 OPTIONS = Study(
     "options",
     "More than the paper: MNIST, m_L = 100",
     ("The epoch is chosen by validation in each run.",),
     {
         "the paper's stage 2": _mnist(epochs=4),
-        "images shifted by up to 2 pixels": _extended(shift=2),
+        "shifts by up to 2 pixels": _extended(shift=2),
+        "affine maps (0.2)": _extended(affine=0.2),
         "deformed images (InfiMNIST)": replace(TABLE_2[100], epochs=4),
         "average of the weights (0.999)": _extended(average=0.999),
-        "log loss of the labelled images": _extended(supervised=1.0),
         "rate falls to 0 (cosine)": _extended(rate="cosine"),
         "affinity rises over 3 epochs": _extended(affinity_warmup=3),
         "VAT": _extended(vat=1.0),
         "consistency of two shifted views": _extended(
             shift=2, consistency=100.0
         ),
-        "shifts, log loss, average and cosine": _extended(
+        "log loss of the labelled images": _extended(supervised=1.0),
+        "log loss, shifts, average and cosine": _extended(
             shift=2, supervised=1.0, average=0.999, rate="cosine"
+        ),
+        "log loss, shifts and affine maps": _extended(supervised=1.0, **_MOVES),
+        "log loss and VAT": _extended(supervised=1.0, vat=1.0),
+        "log loss, shifts, affine maps and consistency": _extended(**_TOGETHER),
+        "the same, and cosine": _extended(rate="cosine", **_TOGETHER),
+        "the same with cosine, without GAR": replace(
+            _extended(rate="cosine", **_TOGETHER),
+            affinity=0.0,
+            balance=0.0,
+            frobenius=0.0,
         ),
     },
     {
