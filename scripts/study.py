@@ -17,8 +17,9 @@ class Options(cli.RunOptions):
     seeds: str = "0-2"
     """Seeds to run, e.g. 0-9 or 0,2,5-7."""
     study: Literal[tuple(STUDIES)] = "skew"
-    """skew: classes of unequal size; options: what can be added to GAR;
-    limits: few or wrong labels, other classes, many classes."""
+    """skew: classes of unequal size; options: what can be added to GAR; best:
+    the best of that, for longer; limits: few or wrong labels, other classes,
+    many classes."""
 
 
 if __name__ == "__main__":
