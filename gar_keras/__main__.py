@@ -80,6 +80,19 @@ class Fit:
     stage 2, and to choose its best epoch."""
     learning_rate: Number = 0.01
     """Learning rate of the first step of each stage."""
+    supervised: Number = 0.0
+    """Factor of the log loss of the labelled examples in stage 2. This and the
+    next five are not in the paper."""
+    shift: cli.Count = 0
+    """Pixels by which images are moved at random in stage 2, at most."""
+    affine: Number = 0.0
+    """Strength of random turns, scales and shears of the images in stage 2."""
+    consistency: Number = 0.0
+    """Factor of the consistency of two views of an image in stage 2."""
+    vat: Number = 0.0
+    """Factor of the virtual adversarial loss in stage 2."""
+    average: Number = 0.0
+    """Decay of a running average of the weights in stage 2, e.g. 0.999."""
     seed: cli.Count = 0
     """Seed of weights, batches and validation examples."""
     precision: Literal["auto", "float32", "bfloat16"] = "auto"

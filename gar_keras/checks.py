@@ -6,6 +6,9 @@ import operator
 
 import numpy as np
 
+# What can be added to GAR, by the names of `ExtendedGAR`.
+ADDITIONS = ("supervised", "shift", "affine", "consistency", "vat", "average")
+
 # With less, `v_i / p_i` could leave the range of float32.
 LEAST_SHARE = 1e-30
 # What rounding may take from the sum of a prior, in float32 as well.

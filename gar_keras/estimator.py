@@ -53,6 +53,14 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
             of stage 2 with the least such error, of several the last. 0 to
             train on all labels to the last epoch.
         learning_rate: Rate of the first step of each stage.
+        supervised: In stage 2, the factor of the log loss of the labelled rows
+            of a batch. This and what follows is not in the paper; see
+            `gar_keras.ExtendedGAR`.
+        shift: Pixels by which images are moved at random, at most.
+        affine: Strength of random affine maps of the images.
+        consistency: Factor of the consistency of two views of an image.
+        vat: Factor of the virtual adversarial loss.
+        average: Decay of a running average of the weights.
         random_state: Seed or `RandomState`, of weights, dropout, batches and
             validation rows. `None` for another one in each `fit`.
         verbose: As in Keras' `fit`.
@@ -89,6 +97,12 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
         class_prior="uniform",
         validation_fraction=0.0,
         learning_rate=0.01,
+        supervised=0.0,
+        shift=0,
+        affine=0.0,
+        consistency=0.0,
+        vat=0.0,
+        average=0.0,
         random_state=None,
         verbose=0,
     ):
@@ -103,6 +117,12 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
         self.class_prior = class_prior
         self.validation_fraction = validation_fraction
         self.learning_rate = learning_rate
+        self.supervised = supervised
+        self.shift = shift
+        self.affine = affine
+        self.consistency = consistency
+        self.vat = vat
+        self.average = average
         self.random_state = random_state
         self.verbose = verbose
 

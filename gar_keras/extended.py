@@ -11,6 +11,8 @@ from dataclasses import field
 import keras
 from keras import ops
 
+from gar_keras.callbacks import WarnOnCollapse
+from gar_keras.callbacks import error_rate
 from gar_keras.checks import check_additions
 from gar_keras.layers import GraphActivityRegularization
 from gar_keras.layers import RandomAffine
@@ -51,7 +53,11 @@ class ExtendedGAR(Rival):
         ValueError: if a factor or `affine` is no finite number of at least 0,
             `shift` no integer of at least 0, `average` not at least 0 and
             below 1, or if `consistency` is wanted of images that are not
-            moved; in training, as `gar_keras.regularize`.
+            moved; in training, as `gar_keras.regularize`, or if what is to
+            be moved are no images.
+
+    Warns:
+        GARWarning: as `gar_keras.regularize`.
 
     Example:
 
@@ -78,8 +84,8 @@ class ExtendedGAR(Rival):
             average=self.average,
         )
 
-    def wrap(self, network, seed):
-        """The network, with moved images and the loss of GAR behind it."""
+    def check_network(self, network):
+        """Raises unless the network can be trained so."""
         if not has_graph(network):
             raise ValueError(
                 "ExtendedGAR puts layers around the model, but Keras does not "
@@ -87,6 +93,17 @@ class ExtendedGAR(Rival):
                 f"model={network.name!r}. Give a Functional or Sequential "
                 "model, or use gar_keras.regularize."
             )
+        shape = tuple(network.inputs[0].shape[1:])
+        if (self.shift or self.affine) and len(shape) != 3:
+            raise ValueError(
+                "shift and affine move images (h, w, c). Received: "
+                f"shift={self.shift}, affine={self.affine}, for a model of "
+                f"examples {shape}. Leave them at 0."
+            )
+
+    def wrap(self, network, seed):
+        """The network, with moved images and the loss of GAR behind it."""
+        self.check_network(network)
         inputs = keras.Input(
             batch_shape=network.inputs[0].shape, dtype=network.inputs[0].dtype
         )
@@ -103,6 +120,10 @@ class ExtendedGAR(Rival):
         if self.affine:
             layers.append(RandomAffine(self.affine, seed))
         return layers
+
+    def alarms(self, network, validation_data):
+        before = validation_data and error_rate(network, *validation_data)
+        return [WarnOnCollapse(before)]
 
     def prepare(self, learner, seed):
         learner.views = self._moves(seed + 1)

@@ -20,9 +20,12 @@ from gar_keras.alerts import warn
 from gar_keras.batches import BatchPlan
 from gar_keras.callbacks import LatestBestWeights
 from gar_keras.callbacks import error_rate
+from gar_keras.checks import ADDITIONS
+from gar_keras.checks import check_additions
 from gar_keras.checks import check_choice
 from gar_keras.checks import check_class_prior
 from gar_keras.checks import check_count
+from gar_keras.extended import ExtendedGAR
 from gar_keras.layers import GraphActivityRegularization
 from gar_keras.models import cnn6
 from gar_keras.regularizers import check_coefficient
@@ -74,6 +77,14 @@ class FitSettings:
             such error, of several the last: do not keep back a handful, whose
             error says little.
         learning_rate: Rate of the first step of each stage.
+        supervised: In stage 2, the factor of the log loss of the labelled
+            examples of a batch. This and what follows is not in the paper;
+            see `gar_keras.ExtendedGAR`.
+        shift: Pixels by which images are moved at random, at most.
+        affine: Strength of random affine maps of the images.
+        consistency: Factor of the consistency of two views of an image.
+        vat: Factor of the virtual adversarial loss.
+        average: Decay of a running average of the weights.
 
     Raises:
         ValueError: if a value is not valid.
@@ -89,6 +100,12 @@ class FitSettings:
     class_prior: str | tuple = "uniform"
     validation_fraction: float = 0.0
     learning_rate: float = 0.01
+    supervised: float = 0.0
+    shift: int = 0
+    affine: float = 0.0
+    consistency: float = 0.0
+    vat: float = 0.0
+    average: float = 0.0
 
     def __post_init__(self):
         for name in ("pretrain_epochs", "labeled_per_batch"):
@@ -116,6 +133,13 @@ class FitSettings:
                 "learning_rate must be above 0. Received: "
                 f"learning_rate={self.learning_rate!r}"
             )
+
+        check_additions(**self.additions)
+
+    @property
+    def additions(self):
+        """What stage 2 adds to GAR, as a dict."""
+        return {name: getattr(self, name) for name in ADDITIONS}
 
     @classmethod
     def of(cls, holder):
@@ -185,8 +209,9 @@ def fit(model, x, y, settings, *, seed=0, verbose=0):
     labeled = np.setdiff1d(labeled, kept)
     validation = (x[kept], y[kept]) if len(kept) else None
     guides = settings.labeled_per_batch or min(DEFAULT_GUIDES, len(labeled))
-    # Refuses now what stage 2 would refuse after stage 1.
+    # These refuse now what stage 2 would refuse after stage 1.
     BatchPlan(len(x), settings.unlabeled_per_batch, len(labeled), guides)
+    stage_2 = _stage_2(model, settings, prior)
     first = pretrain(
         model,
         x[labeled],
@@ -206,17 +231,11 @@ def fit(model, x, y, settings, *, seed=0, verbose=0):
         )
         second, after = {}, None
     else:
-        second = regularize(
+        second = stage_2(
             model,
             x[labeled],
+            y[labeled],
             x,
-            layer=GraphActivityRegularization(
-                settings.affinity,
-                settings.balance,
-                settings.frobenius,
-                class_prior=prior,
-                name="graph_activity_regularization",
-            ),
             epochs=settings.epochs,
             labeled_per_batch=guides,
             unlabeled_per_batch=settings.unlabeled_per_batch,
@@ -358,6 +377,24 @@ def default_network(x, num_classes, dtype=None):
     scaled = layers.Rescaling(1 / largest, dtype="float32")(images)
     network = cnn6(x.shape[1:], num_classes, dtype=dtype)
     return keras.Model(images, network(scaled), name="scaled_cnn6")
+
+
+def _stage_2(model, settings, prior):
+    """A function of `(model, x_labeled, y_labeled, x, **options)`."""
+    layer = GraphActivityRegularization(
+        settings.affinity,
+        settings.balance,
+        settings.frobenius,
+        class_prior=prior,
+        name="graph_activity_regularization",
+    )
+    if any(settings.additions.values()):
+        method = ExtendedGAR(layer, **settings.additions)
+        method.check_network(model)
+        return method.train
+    return lambda model, x_labeled, y_labeled, x, **options: regularize(
+        model, x_labeled, x, layer=layer, **options
+    )
 
 
 def _mlp(x, num_classes, dtype):

@@ -376,6 +376,46 @@ def test_default_network_of_features_standardizes_them():
     np.testing.assert_allclose(scaled.std(axis=0), [1, 1, 0], atol=1e-5)
 
 
+def test_what_is_added_to_gar_reaches_stage_2(monkeypatch):
+    methods = []
+
+    class Stop(Exception):
+        pass
+
+    def train(method, model, x_labeled, y_labeled, x, **options):
+        methods.append((method, y_labeled, options))
+        raise Stop
+
+    monkeypatch.setattr(gar_keras.ExtendedGAR, "train", train)
+    x, y = images(side=4)
+    few = np.where(np.arange(40) < 20, y, -1)
+    added = {
+        "supervised": 1.0, "shift": 1, "affine": 0.2, "consistency": 3.0,
+        "vat": 0.5, "average": 0.9,
+    }  # fmt: skip
+    with pytest.raises(Stop):
+        quick(pretrain_epochs=1, epochs=3, affinity=2.0, **added).fit(x, few)
+    ((method, labels, options),) = methods
+    assert {name: getattr(method, name) for name in added} == added
+    assert method.layer.coefficients["affinity"] == 2.0
+    np.testing.assert_array_equal(labels, y[:20])
+    assert options["epochs"] == 3
+
+
+def test_stage_2_with_more_than_gar():
+    x, y = images(side=8)
+    few = np.where(np.arange(40) < 20, y, -1)
+    added = {"supervised": 1.0, "shift": 1, "consistency": 1.0}
+    model = quick(
+        pretrain_epochs=100, epochs=1, learning_rate=0.01,
+        validation_fraction=0.2, **added,
+    )  # fmt: skip
+    assert model.fit(x, few).score(x, y) > 0.9
+    history = model.summary_.regularization
+    assert {"affinity", "supervised", "unsupervised"} <= history.keys()
+    assert model.summary_.error_after == min(history["val_error"])
+
+
 def test_images_are_learned_by_the_default_network():
     x, y = images(side=4)
     few = np.where(np.arange(40) < 20, y, -1)
@@ -437,6 +477,9 @@ BAD = {
     ),
     "rate": (X, FEW, dict(learning_rate=0), "above 0"),
     "balance": (X, FEW, dict(balance=-1), "balance=-1"),
+    "average": (X, FEW, dict(average=1.0), "average=1.0"),
+    "shifted features": (X, FEW, dict(shift=1), "shift and affine move images"),
+    "one view": (X, FEW, dict(consistency=1.0), "both views"),
 }  # fmt: skip
 
 

@@ -165,13 +165,15 @@ def test_options_reach_the_fit(folder, run, monkeypatch, tmp_path):
         *"--unlabeled-per-batch 11 --affinity 2 --balance 0.5".split(),
         *"--frobenius 0.25 --class-prior 0.5,0.25,0.25 --seed 3".split(),
         *"--validation-fraction 0.5 --learning-rate 0.125".split(),
-        *"--precision bfloat16".split(),
+        *"--supervised 1 --shift 2 --affine 0.25 --consistency 4".split(),
+        *"--vat 0.5 --average 0.875 --precision bfloat16".split(),
     )  # fmt: skip
     assert (status, errors) == (2, "error: seen enough\n")
     ((model, settings, seed, verbose),) = calls
     assert settings == fitting.FitSettings(
-        7, 9, 5, 11, 2.0, 0.5, 0.25, (0.5, 0.25, 0.25), 0.5, 0.125
-    )
+        7, 9, 5, 11, 2.0, 0.5, 0.25, (0.5, 0.25, 0.25), 0.5, 0.125,
+        1.0, 2, 0.25, 4.0, 0.5, 0.875,
+    )  # fmt: skip
     assert (seed, verbose) == (3, 2)
     dtypes = {
         layer.compute_dtype
@@ -286,6 +288,9 @@ OPTIONS = {
     "--class-prior 0.5,0.6": "class_prior must sum to 1",
     "--class-prior 0.5,0.5": "2 shares for 3 outputs",
     "--validation-fraction 1": "validation_fraction must be below 1",
+    "--average 1": "average must be at least 0 and below 1",
+    "--shift 1": "shift and affine move images",
+    "--consistency 1": "both views of an image are the same",
     "--learning-rate 0": "learning_rate must be above 0",
     "--precision half": "--precision takes auto, float32, bfloat16",
     "--out model.h5": "--out takes the name of a .keras file",

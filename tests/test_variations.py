@@ -14,6 +14,7 @@ from scipy import ndimage
 import test_runner
 
 from gar_keras import ExtendedGAR
+from gar_keras import GARWarning
 from gar_keras import GraphActivityRegularization
 from gar_keras import RandomAffine
 from gar_keras import RandomShift
@@ -430,6 +431,23 @@ def test_a_model_without_a_graph_is_refused():
     x, y, x_unlabeled = task()
     with pytest.raises(ValueError, match="Functional or Sequential"):
         ExtendedGAR().train(Own(), x, y, x_unlabeled, **OPTIONS)
+
+
+def test_features_are_not_moved():
+    inputs = keras.Input((5,))
+    model = keras.Model(inputs, keras.layers.Dense(3)(inputs))
+    x = np.ones((12, 5), "float32")
+    with pytest.raises(ValueError, match="move images"):
+        ExtendedGAR(shift=1).train(model, x, np.arange(12) % 3, x, **OPTIONS)
+
+
+def test_a_collapse_is_warned_of():
+    x, y, x_unlabeled = task()
+    model = network()
+    # One output takes all images.
+    model.layers[-1].bias.assign([50.0, 0.0, 0.0])
+    with pytest.warns(GARWarning, match="loses classes"):
+        ExtendedGAR().train(model, x, y, x_unlabeled, **OPTIONS)
 
 
 # Runs
