@@ -20,6 +20,7 @@ _EXPORTS = {
     "detach": "models",
     "error_rate": "callbacks",
     "pretrain": "training",
+    "random_moves": "layers",
     "rectify": "regularizers",
     "regularize": "training",
     "sgd": "training",

@@ -84,9 +84,10 @@ class Fit:
     """Factor of the log loss of the labelled examples in stage 2. This and the
     next five are not in the paper."""
     shift: cli.Count = 0
-    """Pixels by which images are moved at random in stage 2, at most."""
+    """Pixels by which images are moved at random, at most, in both stages."""
     affine: Number = 0.0
-    """Strength of random turns, scales and shears of the images in stage 2."""
+    """Strength of random turns, scales and shears of the images, in both
+    stages."""
     consistency: Number = 0.0
     """Factor of the consistency of two views of an image in stage 2."""
     vat: Number = 0.0

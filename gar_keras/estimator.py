@@ -56,8 +56,9 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
         supervised: In stage 2, the factor of the log loss of the labelled rows
             of a batch. This and what follows is not in the paper; see
             `gar_keras.ExtendedGAR`.
-        shift: Pixels by which images are moved at random, at most.
-        affine: Strength of random affine maps of the images.
+        shift: Pixels by which images are moved at random, at most, in both
+            stages.
+        affine: Strength of random affine maps of the images, in both stages.
         consistency: Factor of the consistency of two views of an image.
         vat: Factor of the virtual adversarial loss.
         average: Decay of a running average of the weights.

@@ -15,9 +15,10 @@ from gar_keras.callbacks import WarnOnCollapse
 from gar_keras.callbacks import error_rate
 from gar_keras.checks import check_additions
 from gar_keras.layers import GraphActivityRegularization
-from gar_keras.layers import RandomAffine
-from gar_keras.layers import RandomShift
+from gar_keras.layers import random_moves
+from gar_keras.models import check_movable
 from gar_keras.models import has_graph
+from gar_keras.models import moved
 from gar_keras.rivals import terms
 from gar_keras.rivals.base import Rival
 from gar_keras.rivals.mean_teacher import average
@@ -93,40 +94,21 @@ class ExtendedGAR(Rival):
                 f"model={network.name!r}. Give a Functional or Sequential "
                 "model, or use gar_keras.regularize."
             )
-        shape = tuple(network.inputs[0].shape[1:])
-        if (self.shift or self.affine) and len(shape) != 3:
-            raise ValueError(
-                "shift and affine move images (h, w, c). Received: "
-                f"shift={self.shift}, affine={self.affine}, for a model of "
-                f"examples {shape}. Leave them at 0."
-            )
+        if self.shift or self.affine:
+            check_movable(network)
 
     def wrap(self, network, seed):
         """The network, with moved images and the loss of GAR behind it."""
         self.check_network(network)
-        inputs = keras.Input(
-            batch_shape=network.inputs[0].shape, dtype=network.inputs[0].dtype
-        )
-        images = inputs
-        for layer in self._moves(seed):
-            images = layer(images)
-        return keras.Model(inputs, self.layer(network(images)))
-
-    def _moves(self, seed):
-        """Layers that make a view of an image, drawn anew in each step."""
-        layers = []
-        if self.shift:
-            layers.append(RandomShift(self.shift, seed))
-        if self.affine:
-            layers.append(RandomAffine(self.affine, seed))
-        return layers
+        trained = moved(network, random_moves(self.shift, self.affine, seed))
+        return keras.Model(trained.inputs, self.layer(trained.outputs[0]))
 
     def alarms(self, network, validation_data):
         before = validation_data and error_rate(network, *validation_data)
         return [WarnOnCollapse(before)]
 
     def prepare(self, learner, seed):
-        learner.views = self._moves(seed + 1)
+        learner.views = random_moves(self.shift, self.affine, seed + 1)
         if self.vat:
             learner.adversary = VirtualAdversarialTraining(weight=self.vat)
             learner.adversary.prepare(learner, seed)

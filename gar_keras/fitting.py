@@ -27,6 +27,7 @@ from gar_keras.checks import check_class_prior
 from gar_keras.checks import check_count
 from gar_keras.extended import ExtendedGAR
 from gar_keras.layers import GraphActivityRegularization
+from gar_keras.layers import random_moves
 from gar_keras.models import cnn6
 from gar_keras.regularizers import check_coefficient
 from gar_keras.regularizers import class_prior_of
@@ -80,8 +81,9 @@ class FitSettings:
         supervised: In stage 2, the factor of the log loss of the labelled
             examples of a batch. This and what follows is not in the paper;
             see `gar_keras.ExtendedGAR`.
-        shift: Pixels by which images are moved at random, at most.
-        affine: Strength of random affine maps of the images.
+        shift: Pixels by which images are moved at random, at most, in both
+            stages.
+        affine: Strength of random affine maps of the images, in both stages.
         consistency: Factor of the consistency of two views of an image.
         vat: Factor of the virtual adversarial loss.
         average: Decay of a running average of the weights.
@@ -219,6 +221,7 @@ def fit(model, x, y, settings, *, seed=0, verbose=0):
         epochs=settings.pretrain_epochs or _passes(len(labeled)),
         optimizer=sgd(settings.learning_rate),
         validation_data=validation,
+        moves=random_moves(settings.shift, settings.affine, seed),
         seed=seed,
         verbose=verbose,
     )

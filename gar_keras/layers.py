@@ -401,3 +401,27 @@ class RandomAffine(keras.layers.Layer):
             "strength": self.strength,
             "seed": self.seed,
         }
+
+
+def random_moves(shift, affine, seed=None):
+    """Layers that move images at random in training, none for 0.
+
+    Args:
+        shift: `pixels` of a `RandomShift`.
+        affine: `strength` of a `RandomAffine`.
+        seed: Seed of both.
+
+    Returns:
+        A list of layers, to be called one after the other.
+
+    Example:
+
+    >>> [layer.name for layer in random_moves(2, 0.0)]
+    ['random_shift']
+    """
+    layers = []
+    if shift:
+        layers.append(RandomShift(shift, seed, name="random_shift"))
+    if affine:
+        layers.append(RandomAffine(affine, seed, name="random_affine"))
+    return layers

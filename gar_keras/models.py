@@ -189,6 +189,46 @@ def _without(model, kinds):
     return keras.models.clone_model(uncompiled(model), clone_function=clone)
 
 
+def moved(model, moves):
+    """The model, with layers in front that move its images in training.
+
+    Args:
+        model: A Functional or Sequential `keras.Model` of images.
+        moves: List of layers, e.g. `gar_keras.layers.random_moves(2, 0.1)`.
+
+    Returns:
+        A `keras.Model` that shares the weights; the model itself if there is
+        no layer.
+
+    Raises:
+        ValueError: if the model takes no images `(h, w, c)`, or Keras does not
+            know its graph.
+    """
+    if not moves:
+        return model
+    check_movable(model)
+    shape, dtype = model.inputs[0].shape, model.inputs[0].dtype
+    inputs = images = keras.Input(batch_shape=shape, dtype=dtype)
+    for layer in moves:
+        images = layer(images)
+    return keras.Model(inputs, model(images), name=model.name)
+
+
+def check_movable(model):
+    """Raises unless `moved` can move the images of a model."""
+    if not has_graph(model):
+        raise ValueError(
+            "Layers in front of a model need a Functional or Sequential one. "
+            f"Received: model={model.name!r}, which is subclassed."
+        )
+    shape = tuple(model.inputs[0].shape[1:])
+    if len(shape) != 3:
+        raise ValueError(
+            "shift and affine move images (h, w, c). Received: a model of "
+            f"examples {shape}. Leave them at 0."
+        )
+
+
 def uncompiled(model):
     """A Functional model of the same graph.
 

@@ -19,6 +19,7 @@ from gar_keras.models import attach
 from gar_keras.models import check_linear
 from gar_keras.models import detach
 from gar_keras.models import has_graph
+from gar_keras.models import moved
 from gar_keras.models import without_dropout
 from gar_keras.optimizers import SGD
 
@@ -60,6 +61,7 @@ def pretrain(
     validation_data=None,
     report_every=100,
     initial_epoch=0,
+    moves=(),
     seed=0,
     callbacks=(),
     verbose="auto",
@@ -82,6 +84,8 @@ def pretrain(
             validation and callbacks come once in so many passes.
         initial_epoch: Passes that are done already, when training goes on
             with the optimizer of an earlier call.
+        moves: Layers that move the images in training, e.g.
+            `gar_keras.random_moves(2, 0.1)`. None in the paper.
         seed: Seed of the order of the batches.
         callbacks: Keras callbacks.
         verbose: As in `fit`.
@@ -112,13 +116,14 @@ def pretrain(
     classes = num_classes(plain, "x_labeled", x_labeled)
     y_labeled = check_labels("y_labeled", y_labeled, len(x_labeled), classes)
     watching = watch(validation_data, classes, like=("x_labeled", x_labeled))
-    plain.compile(
+    trained = moved(plain, moves)
+    trained.compile(
         optimizer or sgd(),
         keras.losses.SparseCategoricalCrossentropy(from_logits=True),
         **backend.compile_options(passes * plan.steps),
     )
     return backend.fit(
-        plain,
+        trained,
         plan,
         x_labeled,
         labels=y_labeled,

@@ -29,6 +29,7 @@ from gar_keras.experiments.worlds import make_task
 from gar_keras.extended import ExtendedGAR
 from gar_keras.layers import GraphActivityRegularization
 from gar_keras.layers import PerImageStandardization
+from gar_keras.layers import random_moves
 from gar_keras.models import cnn6
 from gar_keras.models import cnn9
 from gar_keras.optimizers import SGD
@@ -241,6 +242,11 @@ class _Run:
             test_error=(self.data.x_test, self.data.y_test),
         )  # fmt: skip
         self.method = self._choose_method()
+        self.moves = random_moves(
+            experiment.pretrain_shift,
+            experiment.pretrain_affine,
+            self.training_seed,
+        )
         self.best_weights = []
         self.snapshots = []
         self.method_state = None
@@ -342,6 +348,8 @@ class _Run:
         self.snapshots = variables.get("snapshots", [])
         if progress["regularization"]["curve"]:
             self.method_state = variables.get("method", [])
+        else:
+            assign(self.moves_state(), variables.get("method", []))
         return variables["optimizer"]
 
     def _take_stage_1(self):
@@ -372,6 +380,10 @@ class _Run:
     def _say(self, text):
         if self.reporter is not None:
             self.reporter.say(text)
+
+    def moves_state(self):
+        """The variables that the moves of stage 1 are drawn with."""
+        return [v for layer in self.moves for v in layer.variables]
 
     def save_best(self, path):
         """Saves the model with the weights of the validation-chosen epoch."""
@@ -435,6 +447,7 @@ class _Run:
                 batch_size=e.batch_size,
                 optimizer=optimizer,
                 initial_epoch=done,
+                moves=self.moves,
                 seed=self.training_seed,
                 callbacks=self._keepers("pretraining", passes, deadline),
                 verbose=0,
@@ -637,12 +650,18 @@ class _Keeper(keras.callbacks.Callback):
             optimizer=self.model.optimizer.variables,
             best=job.best_weights,
             snapshots=job.snapshots,
-            method=getattr(self.model, "state", []),
+            method=self._state(),
         )
         if job.reporter is not None:
             curve = progress["curve"]
             latest = {name: values[-1] for name, values in curve.items()}
             job.reporter.epoch(self.stage, latest, self._total())
+
+    def _state(self):
+        """What there is beside weights and optimizer."""
+        if self.stage == "pretraining":
+            return self.job.moves_state()
+        return getattr(self.model, "state", [])
 
     def _total(self):
         return self.params["epochs"] * self.passes

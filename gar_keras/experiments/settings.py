@@ -77,6 +77,7 @@ _NUMBERS = (
     "learning_rate",
     "momentum",
     "decay",
+    "pretrain_affine",
 )
 
 
@@ -101,6 +102,9 @@ class Experiment:
         num_validation: Validation images.
         batch_size: Images in a batch of stage 1.
         pretrain_epochs: Epochs of stage 1.
+        pretrain_shift: Pixels by which the images of stage 1 are moved at
+            random, at most. 0 in the paper, as the next.
+        pretrain_affine: Strength of random affine maps of these images.
         epochs: Epochs of stage 2.
         affinity: c_α.
         balance: c_β.
@@ -149,6 +153,8 @@ class Experiment:
     world: World = field(default_factory=World)
     extensions: Extensions = field(default_factory=Extensions)
     restart: int = 0
+    pretrain_shift: int = 0
+    pretrain_affine: float = 0.0
 
     def __post_init__(self):
         """Refuses now what would else end a run hours later.
@@ -171,7 +177,8 @@ class Experiment:
                 self._set(name, check_count(name, value, least=1))
         for name in _NUMBERS:
             self._set(name, check_number(name, getattr(self, name)))
-        self._set("restart", check_count("restart", self.restart, least=0))
+        for name in ("restart", "pretrain_shift"):
+            self._set(name, check_count(name, getattr(self, name), least=0))
         self._check_variations()
         if (self.filters is None) != (self.network == "cnn6"):
             raise ValueError(

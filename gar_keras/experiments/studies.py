@@ -121,6 +121,7 @@ def _extended(**options):
 
 _MOVES = {"shift": 2, "affine": 0.2}
 _TOGETHER = {**_MOVES, "supervised": 1.0, "consistency": 100.0}
+_MOVED_START = {"pretrain_shift": 2, "pretrain_affine": 0.2}
 
 OPTIONS = Study(
     "options",
@@ -146,6 +147,7 @@ OPTIONS = Study(
         "log loss and VAT": _extended(supervised=1.0, vat=1.0),
         "log loss, shifts, affine maps and consistency": _extended(**_TOGETHER),
         "the same, and cosine": _extended(rate="cosine", **_TOGETHER),
+        "stage 1 on moved images": _mnist(epochs=4, **_MOVED_START),
         "the same with cosine, without GAR": replace(
             _extended(rate="cosine", **_TOGETHER),
             affinity=0.0,
@@ -169,6 +171,11 @@ BEST = Study(
         "the paper's stage 2": _mnist(epochs=60),
         "log loss, shifts, affine maps, consistency and cosine": _mnist(
             epochs=15, extensions=Extensions(rate="cosine", **_TOGETHER)
+        ),
+        "the same after a stage 1 on moved images": _mnist(
+            epochs=15,
+            extensions=Extensions(rate="cosine", **_TOGETHER),
+            **_MOVED_START,
         ),
     },
 )
