@@ -386,6 +386,14 @@ def test_what_is_added_to_gar_reaches_stage_2(monkeypatch):
         methods.append((method, y_labeled, options))
         raise Stop
 
+    def pretrain(model, x, y, *, moves, **options):
+        assert [layer.name for layer in moves] == [
+            "random_shift", "random_affine"
+        ]  # fmt: skip
+        assert (moves[0].pixels, moves[1].strength) == (1, 0.2)
+        return keras.callbacks.History()
+
+    monkeypatch.setattr(fitting, "pretrain", pretrain)
     monkeypatch.setattr(gar_keras.ExtendedGAR, "train", train)
     x, y = images(side=4)
     few = np.where(np.arange(40) < 20, y, -1)

@@ -19,6 +19,8 @@ from gar_keras import GraphActivityRegularization
 from gar_keras import RandomAffine
 from gar_keras import RandomShift
 from gar_keras import datasets
+from gar_keras import pretrain
+from gar_keras import random_moves
 from gar_keras import regularize
 from gar_keras import report
 from gar_keras import without_dropout
@@ -228,6 +230,8 @@ def test_what_stage_1_depends_on():
         {"precision": "bfloat16"},
         {"world": World(wrong_labels=0.1)},
         {"restart": 1},
+        {"pretrain_shift": 1},
+        {"pretrain_affine": 0.1},
     )
     for change in same:
         assert replace(TINY, **change).stage_1() == TINY.stage_1()
@@ -436,9 +440,11 @@ def test_a_model_without_a_graph_is_refused():
 def test_features_are_not_moved():
     inputs = keras.Input((5,))
     model = keras.Model(inputs, keras.layers.Dense(3)(inputs))
-    x = np.ones((12, 5), "float32")
+    x, y = np.ones((12, 5), "float32"), np.arange(12) % 3
     with pytest.raises(ValueError, match="move images"):
-        ExtendedGAR(shift=1).train(model, x, np.arange(12) % 3, x, **OPTIONS)
+        ExtendedGAR(shift=1).train(model, x, y, x, **OPTIONS)
+    with pytest.raises(ValueError, match="move images"):
+        pretrain(model, x, y, epochs=1, moves=random_moves(1, 0), verbose=0)
 
 
 def test_a_collapse_is_warned_of():
@@ -475,6 +481,65 @@ def test_a_killed_run_with_all_extensions_ends_as_an_unbroken_one(tmp_path):
     plain = run(tmp_path / "plain", TINY)
     curves = [r["regularization"]["curve"]["loss"] for r in (record, plain)]
     assert curves[0] != curves[1]
+
+
+MOVED = {"pretrain_shift": 1, "pretrain_affine": 0.2}
+
+
+@pytest.mark.parametrize(
+    "event",
+    [("step", "pretraining", 1), ("epoch", "regularization", 1)],
+    ids=["in stage 1", "in stage 2"],
+)
+def test_a_killed_run_with_moved_images_ends_as_an_unbroken_one(
+    event, tmp_path
+):
+    experiment = replace(TINY, **MOVED)
+    whole = run(tmp_path / "whole", experiment)
+    with pytest.raises(test_runner.Stop):
+        run(
+            tmp_path / "broken", experiment, reporter=test_runner.Witness(event)
+        )
+    record = run(tmp_path / "broken", experiment)
+    assert unchanged(record) == unchanged(whole)
+    plain = run(tmp_path / "plain", TINY)
+    losses = [r["pretraining"]["curve"]["loss"] for r in (record, plain)]
+    assert losses[0] != losses[1]
+
+
+def test_stage_1_moves_the_images_and_trains_the_model():
+    x, y, _ = task()
+    seen = []
+
+    class Watch(keras.layers.Layer):
+        def call(self, images, training=None):
+            seen.append(training)
+            return images
+
+    model = network()
+    before = model.get_weights()
+    options = {"epochs": 2, "batch_size": 6, "verbose": 0}
+    pretrain(model, x, y, moves=[Watch()], **options)
+    assert True in seen
+    moved = model.get_weights()
+    assert any((a != b).any() for a, b in zip(before, moved, strict=True))
+    # What does nothing leaves the training as it is.
+    plain = network()
+    pretrain(plain, x, y, **options)
+    for a, b in zip(moved, plain.get_weights(), strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"pretrain_shift": -1}, "pretrain_shift must be an integer"),
+        ({"pretrain_affine": float("inf")}, "pretrain_affine must be a finite"),
+    ],
+)
+def test_impossible_moves_of_stage_1_are_refused(change, message):
+    with pytest.raises(ValueError, match=message):
+        replace(TINY, **change)
 
 
 def test_stage_1_can_be_shared(tmp_path):
