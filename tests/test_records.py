@@ -222,6 +222,8 @@ OTHER_VALUES = {
     "world": World(wrong_labels=0.1),
     "extensions": Extensions(shift=1),
     "restart": 1,
+    "pretrain_shift": 1,
+    "pretrain_affine": 0.1,
 }
 
 
