@@ -56,6 +56,11 @@ def check_number(name, value):
     return float(value)
 
 
+def additions_of(holder):
+    """What an object adds to GAR, a dict by the names in `ADDITIONS`."""
+    return {name: getattr(holder, name) for name in ADDITIONS}
+
+
 def check_additions(*, supervised, shift, affine, consistency, vat, average):
     """Returns what `ExtendedGAR` adds to GAR as a dict, or raises.
 

@@ -13,6 +13,7 @@ from keras import ops
 
 from gar_keras.callbacks import WarnOnCollapse
 from gar_keras.callbacks import error_rate
+from gar_keras.checks import additions_of
 from gar_keras.checks import check_additions
 from gar_keras.layers import GraphActivityRegularization
 from gar_keras.layers import random_moves
@@ -76,14 +77,7 @@ class ExtendedGAR(Rival):
     average: float = 0.0
 
     def __post_init__(self):
-        check_additions(
-            supervised=self.supervised,
-            shift=self.shift,
-            affine=self.affine,
-            consistency=self.consistency,
-            vat=self.vat,
-            average=self.average,
-        )
+        check_additions(**additions_of(self))
 
     def check_network(self, network):
         """Raises unless the network can be trained so."""

@@ -20,7 +20,7 @@ from gar_keras.alerts import warn
 from gar_keras.batches import BatchPlan
 from gar_keras.callbacks import LatestBestWeights
 from gar_keras.callbacks import error_rate
-from gar_keras.checks import ADDITIONS
+from gar_keras.checks import additions_of
 from gar_keras.checks import check_additions
 from gar_keras.checks import check_choice
 from gar_keras.checks import check_class_prior
@@ -136,12 +136,7 @@ class FitSettings:
                 f"learning_rate={self.learning_rate!r}"
             )
 
-        check_additions(**self.additions)
-
-    @property
-    def additions(self):
-        """What stage 2 adds to GAR, as a dict."""
-        return {name: getattr(self, name) for name in ADDITIONS}
+        check_additions(**additions_of(self))
 
     @classmethod
     def of(cls, holder):
@@ -391,8 +386,9 @@ def _stage_2(model, settings, prior):
         class_prior=prior,
         name="graph_activity_regularization",
     )
-    if any(settings.additions.values()):
-        method = ExtendedGAR(layer, **settings.additions)
+    additions = additions_of(settings)
+    if any(additions.values()):
+        method = ExtendedGAR(layer, **additions)
         method.check_network(model)
         return method.train
     return lambda model, x_labeled, y_labeled, x, **options: regularize(

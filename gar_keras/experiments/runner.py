@@ -18,6 +18,7 @@ from gar_keras.callbacks import CoefficientSchedule
 from gar_keras.callbacks import ErrorRate
 from gar_keras.callbacks import TimeLimit
 from gar_keras.callbacks import WarnOnCollapse
+from gar_keras.checks import additions_of
 from gar_keras.checks import check_class_prior
 from gar_keras.experiments import environment
 from gar_keras.experiments import records
@@ -284,16 +285,7 @@ class _Run:
             return rivals.METHODS[e.method]()
         if not e.extensions.changes_the_loss:
             return None
-        x = e.extensions
-        return ExtendedGAR(
-            self._layer(),
-            supervised=x.supervised,
-            shift=x.shift,
-            affine=x.affine,
-            consistency=x.consistency,
-            vat=x.vat,
-            average=x.average,
-        )
+        return ExtendedGAR(self._layer(), **additions_of(e.extensions))
 
     def _layer(self):
         e = self.experiment

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from gar_keras.checks import additions_of
 from gar_keras.checks import check_additions
 from gar_keras.checks import check_choice
 from gar_keras.checks import check_class_prior
@@ -87,14 +88,7 @@ class Extensions:
     affinity_warmup: int = 0
 
     def __post_init__(self):
-        checked = check_additions(
-            supervised=self.supervised,
-            shift=self.shift,
-            affine=self.affine,
-            consistency=self.consistency,
-            vat=self.vat,
-            average=self.average,
-        )
+        checked = check_additions(**additions_of(self))
         for name, value in checked.items():
             _set(self, name, value)
         epochs = check_count("affinity_warmup", self.affinity_warmup, least=0)
@@ -104,14 +98,7 @@ class Extensions:
     @property
     def changes_the_loss(self):
         """Whether stage 2 has more than the terms of GAR and plain images."""
-        return bool(
-            self.supervised
-            or self.shift
-            or self.affine
-            or self.consistency
-            or self.vat
-            or self.average
-        )
+        return any(additions_of(self).values())
 
 
 def _set(instance, name, value):
