@@ -147,13 +147,13 @@ OPTIONS = Study(
         "log loss and VAT": _extended(supervised=1.0, vat=1.0),
         "log loss, shifts, affine maps and consistency": _extended(**_TOGETHER),
         "the same, and cosine": _extended(rate="cosine", **_TOGETHER),
-        "stage 1 on moved images": _mnist(epochs=4, **_MOVED_START),
         "the same with cosine, without GAR": replace(
             _extended(rate="cosine", **_TOGETHER),
             affinity=0.0,
             balance=0.0,
             frobenius=0.0,
         ),
+        "stage 1 on moved images": _mnist(epochs=4, **_MOVED_START),
     },
     {
         "vote of three restarts of the paper's stage 2": tuple(
@@ -166,7 +166,10 @@ OPTIONS = Study(
 BEST = Study(
     "best",
     "The best of the options, for longer: MNIST, m_L = 100",
-    ("The options were chosen by the validation errors of seed 0.",),
+    (
+        "The options were chosen by the validation errors of seed 0. The aim: "
+        "below 0.8 %, which is under every figure of the paper's Table 1.",
+    ),
     {
         "the paper's stage 2": _mnist(epochs=60),
         "log loss, shifts, affine maps, consistency and cosine": _mnist(
