@@ -121,6 +121,7 @@ def _extended(**options):
 
 _MOVES = {"shift": 2, "affine": 0.2}
 _TOGETHER = {**_MOVES, "supervised": 1.0, "consistency": 100.0}
+_NO_GAR = {"affinity": 0.0, "balance": 0.0, "frobenius": 0.0}
 _MOVED_START = {"pretrain_shift": 2, "pretrain_affine": 0.2}
 
 OPTIONS = Study(
@@ -149,9 +150,7 @@ OPTIONS = Study(
         "the same, and cosine": _extended(rate="cosine", **_TOGETHER),
         "the same with cosine, without GAR": replace(
             _extended(rate="cosine", **_TOGETHER),
-            affinity=0.0,
-            balance=0.0,
-            frobenius=0.0,
+            **_NO_GAR,
         ),
         "stage 1 on moved images": _mnist(epochs=4, **_MOVED_START),
     },
@@ -179,6 +178,12 @@ BEST = Study(
             epochs=15,
             extensions=Extensions(rate="cosine", **_TOGETHER),
             **_MOVED_START,
+        ),
+        "the same after such a stage 1, without GAR": _mnist(
+            epochs=15,
+            extensions=Extensions(rate="cosine", **_TOGETHER),
+            **_MOVED_START,
+            **_NO_GAR,
         ),
     },
 )
