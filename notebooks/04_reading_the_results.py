@@ -62,6 +62,7 @@ def is_plain(group):
     """Whether it is GAR alone, on the images and labels as they are."""
     settings = with_defaults(group.settings)
     special = ("method", "world", "class_prior", "extensions", "restart")
+    special += ("pretrain_shift", "pretrain_affine")
     return all(settings[name] == standard[name] for name in special)
 
 
