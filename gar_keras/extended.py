@@ -11,8 +11,6 @@ from dataclasses import field
 import keras
 from keras import ops
 
-from gar_keras.callbacks import WarnOnCollapse
-from gar_keras.callbacks import error_rate
 from gar_keras.checks import additions_of
 from gar_keras.checks import check_additions
 from gar_keras.layers import GraphActivityRegularization
@@ -25,6 +23,7 @@ from gar_keras.rivals.base import Rival
 from gar_keras.rivals.mean_teacher import average
 from gar_keras.rivals.mean_teacher import copy_of
 from gar_keras.rivals.vat import VirtualAdversarialTraining
+from gar_keras.training import with_alarm
 
 
 @dataclass(frozen=True)
@@ -97,9 +96,8 @@ class ExtendedGAR(Rival):
         trained = moved(network, random_moves(self.shift, self.affine, seed))
         return keras.Model(trained.inputs, self.layer(trained.outputs[0]))
 
-    def alarms(self, network, validation_data):
-        before = validation_data and error_rate(network, *validation_data)
-        return [WarnOnCollapse(before)]
+    def with_alarm(self, callbacks, network, validation_data):
+        return with_alarm(callbacks, network, validation_data)
 
     def prepare(self, learner, seed):
         learner.views = random_moves(self.shift, self.affine, seed + 1)

@@ -218,10 +218,7 @@ def regularize(
     regularized.compile(
         optimizer or sgd(), loss=None, **backend.compile_options(plan.steps)
     )
-    if not any(isinstance(c, WarnOnCollapse) for c in callbacks):
-        before = validation_data and error_rate(regularized, *validation_data)
-        # The last, so that it sees the errors that others put in the logs.
-        callbacks = [*callbacks, WarnOnCollapse(before)]
+    callbacks = with_alarm(callbacks, regularized, validation_data)
     return backend.fit(
         regularized,
         plan,
@@ -253,6 +250,15 @@ def num_classes(model, name, x):
             f"image has the shape {shape}"
         )
     return shape[-1]
+
+
+def with_alarm(callbacks, model, validation_data):
+    """The callbacks, with a `WarnOnCollapse` behind them if they have none."""
+    if any(isinstance(c, WarnOnCollapse) for c in callbacks):
+        return callbacks
+    before = validation_data and error_rate(model, *validation_data)
+    # The last, so that it sees the errors that others put in the logs.
+    return [*callbacks, WarnOnCollapse(before)]
 
 
 def watch(validation_data, num_classes, like):

@@ -9,7 +9,6 @@ from keras import ops
 from gar_keras import backend
 from gar_keras.batches import BatchPlan
 from gar_keras.callbacks import BestWeights
-from gar_keras.callbacks import WarnOnCollapse
 from gar_keras.checks import check_array
 from gar_keras.checks import check_count
 from gar_keras.checks import check_images
@@ -63,9 +62,9 @@ class Rival:
         """
         raise NotImplementedError
 
-    def alarms(self, network, validation_data):
-        """Callbacks that warn when this method goes wrong."""
-        return []
+    def with_alarm(self, callbacks, network, validation_data):
+        """The callbacks, with those that warn when the method goes wrong."""
+        return callbacks
 
     def batches(self, plan, x_labeled, y_labeled, x_unlabeled, first_epoch):
         """What `fit` draws from: `x = [unlabelled; labelled]` and `y`."""
@@ -162,9 +161,7 @@ class Rival:
         learner.compile(
             optimizer or sgd(), loss=None, **backend.compile_options(plan.steps)
         )
-        if not any(isinstance(c, WarnOnCollapse) for c in callbacks):
-            # The last, so that they see what others put in the logs.
-            callbacks = [*callbacks, *self.alarms(network, validation_data)]
+        callbacks = self.with_alarm(callbacks, network, validation_data)
         history = learner.fit(
             self.batches(plan, x_labeled, y, x_unlabeled, initial_epoch + 1),
             epochs=epochs,
