@@ -276,15 +276,14 @@ class RunOptions:
         return replace(experiment, **changes)
 
 
-def run_table(options, experiments, table):
+def run_table(options, experiments, show):
     """Runs a table's experiments and shows the table.
 
     Args:
         options: `RunOptions`.
         experiments: List of `Experiment`, before the options apply.
-        table: A `gar_keras.experiments.paper.Table`, a
-            `gar_keras.experiments.studies.Study`, or `None` for the comparison
-            of the methods.
+        show: Function of the records and the results folder that shows what
+            was made, such as `gar_keras.report.show_rivals`.
 
     Returns:
         The exit status: 0, 124 if runs are left to be done, for want of time
@@ -296,7 +295,7 @@ def run_table(options, experiments, table):
         choose_backend(options.backend)
         if options.jobs > 1 or options.ray is not None:
             parallel.share_gpu()
-        return _table(options, experiments, table)
+        return _table(options, experiments, show)
     except OSError as e:
         where = f" Received: {e.filename}." if e.filename else ""
         fail(
@@ -312,11 +311,9 @@ def run_table(options, experiments, table):
         return EXIT_INTERRUPTED
 
 
-def _table(options, experiments, table):
-    from gar_keras import report
+def _table(options, experiments, show):
     from gar_keras.datasets import DataError
     from gar_keras.experiments.records import RecordError
-    from gar_keras.experiments.studies import Study
     from gar_keras.experiments.sweep import sweep
 
     experiments = [options.apply(e) for e in experiments]
@@ -333,12 +330,8 @@ def _table(options, experiments, table):
             jobs=options.jobs,
             ray=options.ray,
         )
-        if records and table is None:
-            report.show_rivals(records, options.results)
-        elif records and isinstance(table, Study):
-            report.show_study(table, records, options.results)
-        elif records:
-            report.show(table, records, options.results)
+        if records:
+            show(records, options.results)
     except (
         DataError,
         RecordError,

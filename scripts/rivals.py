@@ -6,6 +6,7 @@ import sys
 from typing import Literal
 
 from gar_keras import cli
+from gar_keras import report
 from gar_keras.experiments.settings import GRAPH_RIVALS
 from gar_keras.experiments.settings import NORB
 from gar_keras.experiments.settings import NORB_JPEG
@@ -79,4 +80,4 @@ if __name__ == "__main__":
         for m in options.wanted_labels
         for method in options.methods
     ]
-    sys.exit(cli.run_table(options, experiments, table=None))
+    sys.exit(cli.run_table(options, experiments, report.show_rivals))

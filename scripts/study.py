@@ -3,10 +3,12 @@ GAR, and where it breaks."""
 
 from dataclasses import dataclass
 from dataclasses import replace
+from functools import partial
 import sys
 from typing import Literal
 
 from gar_keras import cli
+from gar_keras import report
 from gar_keras.experiments.studies import STUDIES
 
 
@@ -28,4 +30,5 @@ if __name__ == "__main__":
     study = study.with_epochs(options.epochs, options.pretrain_epochs)
     # They are in the arms now, each of which has its own.
     options = replace(options, epochs=None, pretrain_epochs=None)
-    sys.exit(cli.run_table(options, study.experiments, study))
+    show = partial(report.show_study, study)
+    sys.exit(cli.run_table(options, study.experiments, show))

@@ -1,9 +1,11 @@
 """Table 1 of the paper: MNIST with 100, 600, 1000 and 3000 labels."""
 
 from dataclasses import dataclass
+from functools import partial
 import sys
 
 from gar_keras import cli
+from gar_keras import report
 from gar_keras.experiments.paper import TABLE_1
 from gar_keras.experiments.settings import TABLE_1 as EXPERIMENTS
 
@@ -23,4 +25,4 @@ class Options(cli.RunOptions):
 if __name__ == "__main__":
     options = cli.parse(Options, __doc__)
     experiments = [EXPERIMENTS[m] for m in options.labels]
-    sys.exit(cli.run_table(options, experiments, TABLE_1))
+    sys.exit(cli.run_table(options, experiments, partial(report.show, TABLE_1)))

@@ -1,9 +1,11 @@
 """Table 2 of the paper: InfiMNIST with 100 labels."""
 
 from dataclasses import dataclass
+from functools import partial
 import sys
 
 from gar_keras import cli
+from gar_keras import report
 from gar_keras.experiments.paper import TABLE_2
 from gar_keras.experiments.settings import TABLE_2 as EXPERIMENTS
 
@@ -23,4 +25,4 @@ class Options(cli.RunOptions):
 if __name__ == "__main__":
     options = cli.parse(Options, __doc__)
     experiments = [EXPERIMENTS[m] for m in options.labels]
-    sys.exit(cli.run_table(options, experiments, TABLE_2))
+    sys.exit(cli.run_table(options, experiments, partial(report.show, TABLE_2)))

@@ -1,10 +1,12 @@
 """Table 3 of the paper: SVHN and NORB; and their stand-ins."""
 
 from dataclasses import dataclass
+from functools import partial
 import sys
 from typing import Literal
 
 from gar_keras import cli
+from gar_keras import report
 from gar_keras.experiments.paper import SVHN_GREY as SVHN_GREY_TABLE
 from gar_keras.experiments.paper import TABLE_3
 from gar_keras.experiments.settings import NORB
@@ -42,4 +44,5 @@ if __name__ == "__main__":
     options = cli.parse(Options, __doc__)
     experiments = [DATA[options.data][m] for m in options.labels]
     table = SVHN_GREY_TABLE if options.data == "svhn-grey" else TABLE_3
-    sys.exit(cli.run_table(options, experiments, table))
+    show = partial(report.show, table)
+    sys.exit(cli.run_table(options, experiments, show))

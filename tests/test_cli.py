@@ -1,6 +1,7 @@
 """Command lines: one line says what is wrong, and what is allowed."""
 
 import errno
+from functools import partial
 import importlib.util
 import os
 from pathlib import Path
@@ -331,7 +332,9 @@ def run(parse, monkeypatch):
         monkeypatch.setattr(sweep_module, "sweep", sweep)
         options = parse(*arguments)
         experiments = [SETTINGS[m] for m in options.labels]
-        return cli.run_table(options, experiments, TABLE_1), calls
+        return cli.run_table(
+            options, experiments, partial(report.show, TABLE_1)
+        ), calls
 
     return run
 

@@ -18,6 +18,7 @@ from gar_keras import graphs
 from gar_keras.experiments import records
 from gar_keras.experiments.records import RecordError
 from gar_keras.experiments.settings import TABLE_1
+from gar_keras.figures import embedding
 
 SCRIPTS = Path(__file__).parents[1] / "scripts"
 M = 40
@@ -290,7 +291,7 @@ class TestFigure2:
     @pytest.mark.parametrize("count, rows", [(2, 1), (3, 2), (5, 2), (6, 3)])
     def test_curve_fills_the_last_row(self, monkeypatch, count, rows):
         monkeypatch.setattr(
-            figures, "align", lambda Bs: [np.eye(M, 2) for _ in Bs]
+            embedding, "align", lambda Bs: [np.eye(M, 2) for _ in Bs]
         )
         epochs = list(range(count))
         curve = {"epoch": epochs, "test_error": [0.5] * count}
@@ -351,7 +352,7 @@ class TestAlign:
             starts.append(start.copy())
             return start + 1
 
-        monkeypatch.setattr(figures, "_tsne", step)
+        monkeypatch.setattr(embedding, "_tsne", step)
         B = np.eye(3)[[0, 0, 1, 1, 2, 2]]
         some = B.copy()
         some[0] = 0

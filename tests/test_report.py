@@ -24,6 +24,7 @@ from gar_keras.experiments.settings import SVHN_GREY
 from gar_keras.experiments.settings import TABLE_1 as SETTINGS
 from gar_keras.experiments.variations import Extensions
 from gar_keras.report import Estimate
+from gar_keras.report import curves
 
 MNIST_100 = replace(SETTINGS[100], epochs=4)
 COLUMN = TABLE_1.columns[0]
@@ -391,7 +392,7 @@ def drawn(found):
 
     panels = Figure().subplots(3)
     (group,) = report.group(found)
-    report._draw_group(group, *panels)
+    curves._draw_group(group, *panels)
     return panels
 
 

@@ -30,7 +30,10 @@ from gar_keras.batches import BatchPlan
 from gar_keras.experiments import records
 from gar_keras.experiments import runner
 from gar_keras.experiments import settings
+from gar_keras.experiments.paper import BASELINE
+from gar_keras.experiments.paper import TABLES
 from gar_keras.experiments.settings import TABLE_1
+from gar_keras.report import tables
 from gar_keras.rivals import METHODS
 from gar_keras.rivals import Learner
 from gar_keras.rivals import embed_cnn
@@ -659,7 +662,7 @@ def test_a_rival_never_stands_for_the_paper():
     for cell in ("mnist-100", "mnist-100-pi"):
         assert not settings.stands_for_paper(record["experiment"], cell)
     assert replace(experiment, method="gar").cell == "mnist-100"
-    assert report._others(report.TABLES["table1"], [record]) == []
+    assert tables._others(TABLES["table1"], [record]) == []
 
 
 def made(method, seed=0, **changes):
@@ -686,7 +689,7 @@ def test_methods_are_compared_at_the_same_settings():
     (comparison,) = report.compare(everything)
     assert [g.method for g in comparison.groups] == ["gar", "vat", "hagr"]
     assert comparison.rows() == [
-        [report.BASELINE, "10.00 (n = 1)", "10.00 (n = 1)", "120"],
+        [BASELINE, "10.00 (n = 1)", "10.00 (n = 1)", "120"],
         ["GAR", "1.00 (n = 1)", "3.00 (n = 1)", "120 + 600"],
         ["VAT", "3.00 ± 1.41 (n = 2)", "4.00 ± 1.41 (n = 2)", "120 + 600"],
         ["HAGR", "11.00 (n = 1)", "11.00 (n = 1)", "120 + 600"],

@@ -1,5 +1,6 @@
 """The benchmark records as Markdown tables, beside the project's aims."""
 
+from gar_keras import markdown
 from gar_keras.benchmarks import store
 
 # 100 epochs of stage 2 of cnn6 on one data-centre GPU.
@@ -66,9 +67,11 @@ def speed(results):
     rows = [_speed_row(e) for e in entries]
     return "\n".join(
         [
-            *_table(("aim", "measured"), _aims(entries)),
+            *markdown.table(("aim", "measured"), _aims(entries)),
             "",
-            *_table(SPEED_HEADING, rows + _absent(entries, SPEED_HEADING)),
+            *markdown.table(
+                SPEED_HEADING, rows + _absent(entries, SPEED_HEADING)
+            ),
             "",
             *_machines(entries),
             "",
@@ -93,7 +96,7 @@ def overhead(results):
     absent = _absent(entries, OVERHEAD_HEADING)
     return "\n".join(
         [
-            *_table(OVERHEAD_HEADING, rows + absent),
+            *markdown.table(OVERHEAD_HEADING, rows + absent),
             "",
             f"- Aim: under {100 * AIM_OVERHEAD:g} %. Medians of pairs, with "
             "quartiles. The paper: 830 s without and 882 s with GAR, 6.3 % "
@@ -262,8 +265,3 @@ def _mib(peak):
     """The GPU's memory where there is one, else the process's."""
     value = peak["device_mib"]
     return f"{peak['host_mib'] if value is None else value:,.0f}"
-
-
-def _table(heading, rows):
-    lines = [heading, ["---"] * len(heading), *rows]
-    return [f"| {' | '.join(cells)} |" for cells in lines]

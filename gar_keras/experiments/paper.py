@@ -184,3 +184,18 @@ SVHN_GREY = Table(
 )
 
 TABLES = {t.name: t for t in (TABLE_1, TABLE_2, TABLE_3, SVHN_GREY)}
+
+
+def published_error(cell):
+    """The paper's `Published` error of GAR in a cell, or `None`.
+
+    Example:
+
+    >>> str(published_error("mnist-100"))
+    '1.56 ± 0.09'
+    """
+    for table in TABLES.values():
+        for i, column in enumerate(table.columns):
+            if column.cell == cell and GAR in table.rows:
+                return table.rows[GAR][i]
+    return None

@@ -1,0 +1,63 @@
+"""Means, deviations and intervals of errors over seeds."""
+
+from dataclasses import dataclass
+import math
+import statistics
+
+# 97.5 % quantiles of Student's t, for 1 to 30 degrees of freedom.
+T_QUANTILES = (
+    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,
+    2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086,
+    2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Mean and standard deviation of an error over seeds, in percent.
+
+    Attributes:
+        mean: Mean.
+        deviation: Sample standard deviation, or `None` for one seed.
+        n: Number of seeds.
+        signed: Whether it is a difference, which shows its sign.
+    """
+
+    mean: float
+    deviation: float | None
+    n: int
+    signed: bool = False
+
+    @classmethod
+    def of(cls, errors):
+        """From errors as shares from 0 to 1, one for each seed.
+
+        Example:
+
+        >>> str(Estimate.of([0.01, 0.02, 0.03]))
+        '2.00 ± 1.00 (n = 3)'
+        """
+        percent = [100 * error for error in errors]
+        deviation = statistics.stdev(percent) if len(percent) > 1 else None
+        return cls(statistics.mean(percent), deviation, len(percent))
+
+    def interval(self):
+        """The 95 % interval of the mean by Student's t, or `None` if n < 3.
+
+        Example:
+
+        >>> low, high = Estimate.of([0.01, 0.02, 0.03]).interval()
+        >>> round(low, 2), round(high, 2)           # 2 ± 4.303 * 1 / √3
+        (-0.48, 4.48)
+        """
+        if self.n < 3:
+            return None
+        # The table ends at 31 seeds; more would only make it narrower.
+        t = T_QUANTILES[min(self.n - 1, len(T_QUANTILES)) - 1]
+        half = t * self.deviation / math.sqrt(self.n)
+        return self.mean - half, self.mean + half
+
+    def __str__(self):
+        spread = "" if self.deviation is None else f" ± {self.deviation:.2f}"
+        mean = f"{self.mean:{'+' if self.signed else ''}.2f}"
+        return f"{mean}{spread} (n = {self.n})"

@@ -1,0 +1,152 @@
+"""Run records by experiment, each with its seeds."""
+
+from dataclasses import dataclass
+import json
+import statistics
+
+from gar_keras.experiments.settings import FREE
+from gar_keras.experiments.settings import PAPER
+from gar_keras.experiments.settings import differences
+from gar_keras.experiments.settings import with_defaults
+from gar_keras.report.estimates import Estimate
+from gar_keras.report.layout import MISSING
+
+# Behind the name of the data, where X_U is not of the training images.
+UNLABELED_TEXT = {
+    "train": "",
+    "infimnist": ", X_U from InfiMNIST",
+    "svhn-extra": " with the extra set",
+}
+
+
+@dataclass(frozen=True)
+class Group:
+    """The records of one experiment, over its seeds."""
+
+    records: tuple
+
+    @property
+    def settings(self):
+        return self.records[0]["experiment"]
+
+    @property
+    def method(self):
+        return with_defaults(self.settings)["method"]
+
+    @property
+    def data(self):
+        title = self.records[0]["data"]["title"]
+        unlabeled = with_defaults(self.settings)["unlabeled"]
+        return f"{title}{UNLABELED_TEXT[unlabeled]}"
+
+    @property
+    def seeds(self):
+        return sorted(record["seed"] for record in self.records)
+
+    def error(self, key):
+        """Estimate of one of the results, e.g. `"chosen_error"`."""
+        return Estimate.of([r["result"][key] for r in self.records])
+
+    def by_seed(self, key):
+        """One of the results of each seed, as a dict."""
+        return {r["seed"]: r["result"][key] for r in self.records}
+
+    def validation_error(self):
+        """Estimate of the validation error in the last epoch."""
+        curves = [r["regularization"]["curve"] for r in self.records]
+        return Estimate.of([curve["val_error"][-1] for curve in curves])
+
+    def last(self, term):
+        """Mean of a term of the loss in the last epoch, as text."""
+        curves = [r["regularization"]["curve"] for r in self.records]
+        if any(term not in curve for curve in curves):
+            return MISSING
+        return f"{statistics.mean(curve[term][-1] for curve in curves):.3f}"
+
+    def warned(self):
+        """Number of the runs in which a warning came."""
+        return sum(bool(r.get("warnings")) for r in self.records)
+
+    def seconds(self, *stages):
+        """Mean seconds of training in some stages."""
+        return statistics.mean(
+            sum(r[stage]["seconds"] for stage in stages) for r in self.records
+        )
+
+    def seed_text(self):
+        """The seeds in words, e.g. `seed 0`, `seeds 0-9` or `seeds 0,2,7`."""
+        first, last = self.seeds[0], self.seeds[-1]
+        if first == last:
+            return f"seed {first}"
+        if self.seeds == [*range(first, last + 1)]:
+            return f"seeds {first}-{last}"
+        return f"seeds {','.join(map(str, self.seeds))}"
+
+    def changes_text(self):
+        """What differs from the paper's settings, in words."""
+        standard = PAPER.get(self.records[0]["cell"])
+        if standard is None:
+            return ""
+        changes = differences(self.settings, standard)
+        for name in FREE:
+            changes.pop(name, None)
+        words = {"frobenius_of": "Frobenius term of {}"}
+        return "".join(
+            ", "
+            + words.get(name, f"{name.replace('_', ' ')} {{}}").format(
+                _short(value)
+            )
+            for name, value in changes.items()
+        )
+
+    def device_text(self):
+        """What the runs were made on, in words."""
+        where = [r["environment"] for r in self.records]
+        devices = sorted({e["device"] for e in where})
+        cores = sorted({str(e["cores"]) for e in where})
+        return f"{'/'.join(devices)} ({'/'.join(cores)} cores)"
+
+    def describe(self):
+        """One line: what was run, on what, how often and for how long."""
+        s = self.settings
+        minutes = [
+            (r["pretraining"]["seconds"] + r["regularization"]["seconds"]) / 60
+            for r in self.records
+        ]
+        return (
+            f"{self.data}, m_L = {s['num_labeled']}: n = {len(self.records)} "
+            f"({self.seed_text()}), "
+            f"{s['pretrain_epochs']} + {s['epochs']} epochs, "
+            f"{s['precision']}, {s['backend']}{self.changes_text()}, "
+            f"{self.device_text()}, "
+            f"{statistics.mean(minutes):.{0 if min(minutes) >= 10 else 1}f} "
+            "min a run"
+        )
+
+
+def group(records):
+    """Groups records by experiment, in the order of their first appearance."""
+    found = {}
+    for record in records:
+        found.setdefault(record["fingerprint"], []).append(record)
+    return [Group(tuple(members)) for members in found.values()]
+
+
+def size(g):
+    """What the largest of several groups has the most of."""
+    s = g.settings
+    return s["epochs"], len(g.records), s["pretrain_epochs"]
+
+
+def but_for(g, names):
+    """The settings but for some, as a key."""
+    settings = with_defaults(g.settings)
+    rest = {k: v for k, v in settings.items() if k not in names}
+    return json.dumps(rest, sort_keys=True)
+
+
+def _short(value):
+    """A setting as text; of a list its ends."""
+    if isinstance(value, list):
+        return f"{value[0]:.3g} to {value[-1]:.3g}"
+    return str(value)

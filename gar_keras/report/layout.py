@@ -1,0 +1,45 @@
+"""How tables look, as Markdown and in a terminal."""
+
+from rich.table import Table
+
+from gar_keras import markdown
+
+# In a cell without a figure.
+MISSING = "-"
+
+
+def numbers(heading, rows):
+    """The lines of a Markdown table with names first and figures behind."""
+    rules = ["---", *("---:" for _ in heading[1:])]
+    return markdown.table(heading, rows, rules)
+
+
+def terminal_table(title, heading, rows, **first):
+    """A table for the terminal, likewise.
+
+    Args:
+        title: Its title.
+        heading: Texts above the columns.
+        rows: Lists of texts, one for each column.
+        **first: Options of `rich` for the column of the names.
+    """
+    table = Table(title=title)
+    for name in heading:
+        if name:
+            table.add_column(name, justify="right")
+        else:
+            table.add_column(name, **first)
+    for row in rows:
+        table.add_row(*map(narrow, row))
+    return table
+
+
+def narrow(cell):
+    """A cell with n below its figure, which keeps a table within a terminal.
+
+    Example:
+
+    >>> narrow("2.00 ± 1.00 (n = 3)")
+    '2.00 ± 1.00\\n(n = 3)'
+    """
+    return cell.replace(" (n =", "\n(n =")

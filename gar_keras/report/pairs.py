@@ -1,0 +1,93 @@
+"""Experiments that differ in one setting, seed by seed."""
+
+import statistics
+
+from gar_keras import markdown
+from gar_keras.experiments.settings import with_defaults
+from gar_keras.report.groups import but_for
+from gar_keras.report.groups import group
+
+
+def paired(records, setting):
+    """Compares experiments that differ in one setting, seed by seed.
+
+    Args:
+        records: Run records.
+        setting: Name of the setting, e.g. `"precision"`.
+
+    Returns:
+        Markdown: a table with a row for each pair of experiments and its mean
+        difference over the seeds that both ran, in percentage points, at the
+        last epoch that both have; empty if there is no pair.
+    """
+    groups = [g for g in group(records) if g.method == "gar"]
+    alike = {}
+    for i, first in enumerate(groups):
+        for second in groups[i + 1 :]:
+            if _differ_in(first, second) - {"epochs"} == {setting}:
+                pair = sorted(
+                    (first, second), key=lambda g: str(g.settings[setting])
+                )
+                alike.setdefault(
+                    but_for(first, {setting, "epochs"}), []
+                ).append(pair)
+    rows = []
+    for pairs in alike.values():
+        rows += _paired_row(*max(pairs, key=_size_of_pair), setting)
+    if not rows:
+        return ""
+    heading = ["runs", "seeds", "test error", "mean difference"]
+    rules = ["---", "---", "---", "---:"]
+    return "\n".join([*markdown.table(heading, rows, rules), ""])
+
+
+def _differ_in(first, second):
+    """Names of the settings in which two experiments differ."""
+    a, b = with_defaults(first.settings), with_defaults(second.settings)
+    return {name for name in a.keys() | b.keys() if a.get(name) != b.get(name)}
+
+
+def _size_of_pair(pair):
+    first, second = pair
+    common = set(first.seeds) & set(second.seeds)
+    return bool(common), _common_epoch(first, second), len(common)
+
+
+def _common_epoch(first, second):
+    """The last epoch that both have.
+
+    A run of more epochs was there what a shorter one is at its end, unless
+    its rate is laid over all epochs: then there is no such epoch.
+    """
+    epochs = {g.settings["epochs"] for g in (first, second)}
+    rate = with_defaults(first.settings)["extensions"]["rate"]
+    if rate == "cosine" and len(epochs) > 1:
+        return 0
+    return min(epochs)
+
+
+def _paired_row(first, second, setting):
+    epoch = _common_epoch(first, second)
+    errors = [
+        {
+            r["seed"]: 100 * r["regularization"]["curve"]["test_error"][epoch]
+            for r in g.records
+        }
+        for g in (first, second)
+    ]
+    seeds = sorted(errors[0].keys() & errors[1].keys())
+    if not seeds or not epoch:
+        return []
+    s = first.settings
+    names = [str(g.settings[setting]) for g in (first, second)]
+    pairs = ", ".join(f"{errors[0][i]:.2f} / {errors[1][i]:.2f}" for i in seeds)
+    mean = statistics.mean(errors[0][i] - errors[1][i] for i in seeds)
+    return [
+        [
+            f"{first.data}, m_L = {s['num_labeled']}, "
+            f"{s['pretrain_epochs']} + {epoch} epochs",
+            f"{', '.join(map(str, seeds))} (n = {len(seeds)})",
+            f"{' / '.join(names)}: {pairs}",
+            f"{mean:+.2f}",
+        ]
+    ]

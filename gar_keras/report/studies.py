@@ -1,0 +1,219 @@
+"""The studies beyond the paper, an arm a row."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console
+
+from gar_keras.experiments import records as record_files
+from gar_keras.experiments.settings import differences
+from gar_keras.experiments.studies import STUDIES
+from gar_keras.report import layout
+from gar_keras.report.estimates import Estimate
+from gar_keras.report.groups import group
+from gar_keras.report.groups import size
+from gar_keras.report.layout import MISSING
+
+STUDY_HEADING = (
+    "",
+    "after stage 1",
+    "epoch chosen by validation",
+    "against the first row",
+    "last epoch",
+    "validation, last epoch",
+    "affinity",
+    "balance",
+    "runs warned of",
+    "minutes a run",
+)
+
+
+# What of it fits into a terminal.
+STUDY_SHORT = (
+    "",
+    "after stage 1",
+    "epoch chosen by validation",
+    "against the first row",
+    "last epoch",
+    "runs warned of",
+)
+
+
+def show_study(study, records, results):
+    """Prints a study and writes the studies of the folder.
+
+    Args:
+        study: A `gar_keras.experiments.studies.Study`.
+        records: The records to print.
+        results: Folder of the records, where `study_*.md` go.
+    """
+    console = Console(highlight=False, soft_wrap=True)
+    columns = [STUDY_HEADING.index(name) for name in STUDY_SHORT]
+    rows = [
+        [row[k] for k in columns] for row in study_rows(study, records, results)
+    ]
+    console.print(
+        layout.terminal_table(study.title, STUDY_SHORT, rows, min_width=22)
+    )
+    for path in write_studies(results):
+        console.print(f"Written: {path}")
+
+
+def write_studies(results):
+    """Writes each study of which the folder has a record, as Markdown.
+
+    Returns:
+        The paths written.
+    """
+    everything = record_files.read_all(results)
+    written = []
+    for study in STUDIES.values():
+        content = study_markdown(study, everything, results)
+        if content:
+            path = Path(results) / f"study_{study.name}.md"
+            record_files.write_atomically(
+                path, lambda file, text=content: file.write(text)
+            )
+            written.append(path)
+    return written
+
+
+def study_markdown(study, records, results):
+    """A study as Markdown; empty if none of it has been run.
+
+    Args:
+        study: A `Study`.
+        records: Run records.
+        results: Folder of the records, with what lies beside them.
+    """
+    if not any(arm_group(arm, records) for arm in study.arms.values()):
+        return ""
+    lines = [f"**{study.title}**", ""]
+    lines += layout.numbers(STUDY_HEADING, study_rows(study, records, results))
+    lines += ["", *(f"- {note}" for note in study_notes(study, records))]
+    return "\n".join(lines) + "\n"
+
+
+def study_rows(study, records, results):
+    """The rows of a study: its arms, with what was measured of each."""
+    rows = []
+    usual = arm_group(next(iter(study.arms.values())), records)
+    first = usual.by_seed("chosen_error") if usual else {}
+    for name, arm in study.arms.items():
+        g = arm_group(arm, records)
+        if g is None:
+            nothing = (MISSING for _ in STUDY_HEADING[2:])
+            rows.append([name, "not run", *nothing])
+            continue
+        chosen = g.by_seed("chosen_error")
+        minutes = g.seconds("pretraining", "regularization") / 60
+        rows.append(
+            [
+                name,
+                str(g.error("baseline_error")),
+                str(g.error("chosen_error")),
+                MISSING if g == usual else _against(first, chosen),
+                str(g.error("last_error")),
+                str(g.validation_error()),
+                *(g.last(term) for term in ("affinity", "balance")),
+                f"{g.warned()} of {len(g.records)}",
+                f"{minutes:.1f}",
+            ]
+        )
+    for name, voters in study.votes.items():
+        errors = vote(voters, records, results)
+        cells = [MISSING] * (len(STUDY_HEADING) - 1)
+        cells[1] = "not run"
+        if errors:
+            cells[1] = str(Estimate.of(errors.values()))
+            cells[2] = _against(first, errors)
+        rows.append([name, *cells])
+    return rows
+
+
+def study_notes(study, records):
+    """What a reader of a study has to know, a line each."""
+    found = {name: arm_group(arm, records) for name, arm in study.arms.items()}
+    found = {name: g for name, g in found.items() if g is not None}
+    alike = {}
+    for name, g in found.items():
+        s = g.settings
+        where = (
+            f"{g.seed_text()}, {s['pretrain_epochs']} + {s['epochs']} epochs, "
+            f"{s['precision']}, {s['backend']}, {g.device_text()}"
+        )
+        alike.setdefault(where, []).append(name)
+    lines = [*study.notes]
+    for where, names in alike.items():
+        who = "all rows" if len(alike) == 1 else "; ".join(names)
+        lines.append(f"{where}: {who}")
+    changes = {name: g.changes_text() for name, g in found.items()}
+    lines += [
+        f"{name}: {text.removeprefix(', ')}"
+        for name, text in changes.items()
+        if text
+    ]
+    return lines
+
+
+def vote(voters, records, results):
+    """The errors of several runs together by seed; empty if not all ran.
+
+    The predictions of the runs of a seed, each at its own epoch chosen by
+    validation, are averaged: the class with the highest mean probability is
+    taken.
+
+    Args:
+        voters: Experiments with the same labels and test images.
+        records: Run records.
+        results: Folder with the `.npz` files beside the records.
+
+    Returns:
+        A dict of the seeds that all of them ran.
+    """
+    groups = [arm_group(voter, records) for voter in voters]
+    if not all(groups):
+        return {}
+    runs = [{r["seed"]: r for r in g.records} for g in groups]
+    common = sorted(set.intersection(*(set(by_seed) for by_seed in runs)))
+    errors = {}
+    for seed in common:
+        total = 0.0
+        for by_seed in runs:
+            r = by_seed[seed]
+            name = record_files.file_name(r["cell"], seed, r["fingerprint"])
+            path = (Path(results) / name).with_suffix(".npz")
+            with np.load(path) as file:
+                total = total + file["chosen_probabilities"].astype(float)
+                labels = file["test_labels"]
+        errors[seed] = float(np.mean(total.argmax(axis=1) != labels))
+    return errors
+
+
+def arm_group(arm, records):
+    """The group of records of an arm of a study, or `None`.
+
+    Precision and backend may be any; of several groups it is the largest.
+    """
+    groups = [
+        g
+        for g in group(records)
+        if differences(g.settings, arm).keys() <= {"precision", "backend"}
+    ]
+    return max(groups, key=size, default=None)
+
+
+def _against(first, errors):
+    """The mean difference of errors by seed, of the seeds that both have.
+
+    Example:
+
+    >>> _against({0: 0.05, 1: 0.06}, {1: 0.04, 2: 0.03})
+    '-2.00 (n = 1)'
+    """
+    common = first.keys() & errors.keys()
+    if not common:
+        return MISSING
+    found = Estimate.of([errors[seed] - first[seed] for seed in common])
+    return str(replace(found, signed=True))

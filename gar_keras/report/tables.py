@@ -1,0 +1,182 @@
+"""The tables of the paper with our rows below."""
+
+from pathlib import Path
+
+from rich.console import Console
+
+from gar_keras.experiments import records as record_files
+from gar_keras.experiments.paper import BASELINE
+from gar_keras.experiments.paper import GAR
+from gar_keras.experiments.paper import published_error
+from gar_keras.experiments.settings import stands_for_paper
+from gar_keras.report import layout
+from gar_keras.report.curves import plot_curves
+from gar_keras.report.groups import group
+from gar_keras.report.groups import size
+from gar_keras.report.layout import MISSING
+
+# Our rows, below the paper's: what they show and the key in the records.
+OUR_ROWS = {
+    f"{BASELINE}, ours": "baseline_error",
+    f"{GAR}, ours, epoch chosen by validation": "chosen_error",
+    f"{GAR}, ours, last epoch": "last_error",
+}
+
+
+def representative(records, column):
+    """The group that stands for a column of a table, or `None`.
+
+    Of the experiments with the paper's settings: the one with the most epochs
+    of stage 2, then the one with the most seeds, then the one with the most
+    epochs of stage 1.
+    """
+    for cell in (column.cell, column.stand_in):
+        groups = [
+            g
+            for g in group(records)
+            if g.records[0]["cell"] == cell
+            and stands_for_paper(g.settings, cell)
+        ]
+        if groups:
+            return max(groups, key=size)
+    return None
+
+
+def table_rows(table, records):
+    """The cells of a table as text: a heading row, then a row a method.
+
+    Args:
+        table: A `Table` of the paper.
+        records: Run records.
+
+    Returns:
+        A list of lists of strings. The paper's rows come first.
+    """
+    groups = [representative(records, c) for c in table.columns]
+    rows = [["", *(column.heading for column in table.columns)]]
+    for method, figures in table.rows.items():
+        name = f"{method}, paper" if method in (BASELINE, GAR) else method
+        rows.append([name, *(str(f) if f else MISSING for f in figures)])
+    for name, key in OUR_ROWS.items():
+        cells = [
+            _our_cell(g, key, column)
+            for g, column in zip(groups, table.columns, strict=True)
+        ]
+        rows.append([name, *cells])
+    return rows
+
+
+def markdown(table, records):
+    """A table as Markdown, with a line below for each of our cells."""
+    heading, *rows = table_rows(table, records)
+    rows = [
+        [f"**{name}**" if name in OUR_ROWS else name, *cells]
+        for name, *cells in rows
+    ]
+    lines = [f"**{table.title}**", ""]
+    lines += [*layout.numbers(heading, rows), ""]
+    lines += [f"- {line}" for line in notes(table, records)]
+    return "\n".join(lines) + "\n"
+
+
+def notes(table, records):
+    """A line for each column: what our figure was made with, if any."""
+    lines = []
+    for column in table.columns:
+        found = representative(records, column)
+        if found is None:
+            lines.append(f"{column.heading}: not run")
+        else:
+            lines.append(found.describe() + _interval_text(found, column.cell))
+    return lines
+
+
+def show(table, records, results):
+    """Prints a table and writes the Markdown and the curves of the folder.
+
+    The table in the terminal is made from `records` and has the columns that
+    they fill; the files cover all columns and all records in the folder.
+
+    Runs with other settings than the paper's are listed below the table.
+
+    Args:
+        table: A `Table` of the paper.
+        records: The records to print.
+        results: Folder of the records, where the files go.
+    """
+    console = Console(highlight=False, soft_wrap=True)
+    filled = table.only(lambda column: representative(records, column))
+    if filled.columns:
+        _print_table(console, filled, records)
+    for g in _others(table, records):
+        console.print(f"- beside the table: {g.describe()}")
+        for name, key in OUR_ROWS.items():
+            console.print(f"    {name}: {g.error(key)}")
+    for path in write(table, results):
+        console.print(f"Written: {path}")
+
+
+def write(table, results):
+    """Writes a table's Markdown and PNG from all records of a folder.
+
+    Returns:
+        The paths written; none if no column has a figure of ours.
+    """
+    everything = record_files.read_all(results)
+    groups = [representative(everything, c) for c in table.columns]
+    groups = [g for g in groups if g is not None]
+    if not groups:
+        return []
+    text = Path(results) / f"{table.name}.md"
+    content = markdown(table, everything)
+    record_files.write_atomically(text, lambda file: file.write(content))
+    picture = Path(results) / f"{table.name}.png"
+    plot_curves(groups, table.title, picture)
+    return [text, picture]
+
+
+def _print_table(console, table, records):
+    heading, *rows = table_rows(table, records)
+    terminal = layout.terminal_table(table.title, heading, rows)
+    for line, (name, *_) in zip(terminal.rows, rows, strict=True):
+        line.style = "bold" if name in OUR_ROWS else None
+    console.print(terminal)
+    for line in notes(table, records):
+        console.print(f"- {line}")
+
+
+def _others(table, records):
+    """The groups in a table's cells that do not stand for their column."""
+    shown = [representative(records, column) for column in table.columns]
+    cells = {
+        cell for c in table.columns for cell in (c.cell, c.stand_in) if cell
+    }
+    return [
+        g
+        for g in group(records)
+        if g.records[0]["cell"] in cells and g not in shown
+    ]
+
+
+def _our_cell(found, key, column):
+    if found is None:
+        return MISSING
+    estimate = str(found.error(key))
+    # A figure made with other data than the column's says so itself.
+    if found.records[0]["cell"] == column.cell:
+        return estimate
+    return f"{estimate} on {found.data}"
+
+
+def _interval_text(found, cell):
+    """Whether the paper's error lies in the interval of ours, in words."""
+    interval = found.error("chosen_error").interval()
+    published = published_error(cell)
+    if interval is None or published is None:
+        return ""
+    low, high = interval
+    where = "inside" if low <= published.error <= high else "outside"
+    return (
+        f"; 95 % interval of the mean at the chosen epoch: {low:.2f} to "
+        f"{high:.2f}, the paper's {published.error:.2f} is {where}"
+    )
