@@ -148,6 +148,7 @@ Count = Annotated[int | None, one_value(int, "a whole number", "N")]
 Seconds = Annotated[
     float | None, one_value(float, "a number of seconds", "SECONDS")
 ]
+Number = Annotated[float | None, one_value(float, "a number", "NUMBER")]
 # What is no number is left to `check_labels`, which knows what is allowed.
 Labels = Annotated[
     tuple[int, ...],

@@ -224,6 +224,7 @@ OTHER_VALUES = {
     "restart": 1,
     "pretrain_shift": 1,
     "pretrain_affine": 0.1,
+    "stage_2_rate": 0.1,
 }
 
 

@@ -694,6 +694,13 @@ def test_methods_are_compared_at_the_same_settings():
         ["VAT", "3.00 ± 1.41 (n = 2)", "4.00 ± 1.41 (n = 2)", "120 + 600"],
         ["HAGR", "11.00 (n = 1)", "11.00 (n = 1)", "120 + 600"],
     ]
+    slow = [made("gar", stage_2_rate=0.001), made("vat", stage_2_rate=0.001)]
+    _, slower = report.compare([*everything, *slow])
+    assert slower.title == (
+        "GAR and its rivals on MNIST, m_L = 100, rate of stage 2 0.001: test "
+        "error in percent"
+    )
+    assert [g.method for g in slower.groups] == ["gar", "vat", "hagr"]
     assert report.compare([old, made("gar", epochs=4)]) == []
     (alone,) = report.compare([made("hagr")])
     assert [g.method for g in alone.groups] == ["hagr"]

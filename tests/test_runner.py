@@ -411,9 +411,9 @@ def arguments_of(function, monkeypatch, experiment, seed, folder):
     return job, args, kwargs
 
 
-def assert_settings_of_optimizer(optimizer, experiment):
+def assert_settings_of_optimizer(optimizer, experiment, first):
     rate = optimizer._learning_rate
-    assert rate.initial_learning_rate == experiment.learning_rate
+    assert rate.initial_learning_rate == first
     assert rate.decay_rate == experiment.decay
     assert optimizer.momentum == experiment.momentum
     assert optimizer.nesterov
@@ -442,7 +442,7 @@ def test_stage_1_gets_its_settings_and_the_seed(tmp_path, monkeypatch):
     np.testing.assert_array_equal(y, data.y_train[job.split.labeled])
     assert options["seed"] == 7
     assert (options["epochs"], options["batch_size"]) == (102, 5)
-    assert_settings_of_optimizer(options["optimizer"], OTHER)
+    assert_settings_of_optimizer(options["optimizer"], OTHER, 0.5)
 
 
 def test_stage_2_gets_its_settings_and_the_seed(tmp_path, monkeypatch):
@@ -463,7 +463,23 @@ def test_stage_2_gets_its_settings_and_the_seed(tmp_path, monkeypatch):
         "affinity": 4.0, "balance": 2.0
     }  # fmt: skip
     assert (config["frobenius"], config["frobenius_of"]) == (0.5, "Z")
-    assert_settings_of_optimizer(options["optimizer"], OTHER)
+    assert_settings_of_optimizer(options["optimizer"], OTHER, 0.5)
+
+
+@pytest.mark.parametrize(("stage", "first"), [(1, 0.5), (2, 0.0625)])
+def test_stage_2_may_have_a_rate_of_its_own(
+    stage, first, tmp_path, monkeypatch
+):
+    experiment = replace(OTHER, stage_2_rate=0.0625)
+    function = ("pretrain", "regularize")[stage - 1]
+    *_, options = arguments_of(function, monkeypatch, experiment, 7, tmp_path)
+    assert_settings_of_optimizer(options["optimizer"], experiment, first)
+
+
+@pytest.mark.parametrize("rate", [0, -1, math.nan, math.inf, "0.1"])
+def test_a_wrong_rate_of_stage_2_is_refused(rate):
+    with pytest.raises(ValueError, match="stage_2_rate must be"):
+        replace(TINY, stage_2_rate=rate)
 
 
 @pytest.mark.parametrize(

@@ -59,6 +59,15 @@ def test_a_wrong_option_is_told_before_keras_is_loaded(script):
     assert done.stdout == ""
 
 
+@pytest.mark.parametrize("rate", ["0", "-0.1", "nan", "inf", "fast"])
+def test_a_wrong_rate_is_told_in_one_line(rate):
+    done = run("rivals.py", f"--rate={rate}")
+    assert done.returncode == 2
+    (error,) = done.stderr.splitlines()
+    assert error.startswith("error: --rate ")
+    assert done.stdout == ""
+
+
 def test_a_run_out_of_time_ends_with_124_and_can_go_on(tmp_path):
     done = run(
         "table1.py",

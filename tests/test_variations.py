@@ -217,6 +217,7 @@ def test_impossible_variations_are_refused(change, message):
 def test_what_stage_1_depends_on():
     same = (
         {"epochs": 7},
+        {"stage_2_rate": 0.1},
         {"affinity": 1.0},
         {"method": "vat"},
         {"labeled_per_batch": 2},

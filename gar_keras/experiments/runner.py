@@ -428,7 +428,9 @@ class _Run:
         e = self.experiment
         done = _last(self.progress["pretraining"]["curve"].get("epoch"))
         if done < e.pretrain_epochs:
-            optimizer = self._optimizer(moments)
+            optimizer = self._optimizer(
+                sgd(e.learning_rate, e.momentum, e.decay), moments
+            )
             passes = self._passes()
             pretrain(
                 self.model,
@@ -468,7 +470,7 @@ class _Run:
             "labeled_per_batch": e.labeled_per_batch,
             "unlabeled_per_batch": e.unlabeled_per_batch,
             "images_per_epoch": e.images_per_epoch,
-            "optimizer": self._optimizer(moments, self._rate()),
+            "optimizer": self._optimizer(self._stage_2_sgd(), moments),
             "initial_epoch": done,
             "seed": self.training_seed,
             "verbose": 0,
@@ -536,22 +538,20 @@ class _Run:
             )
         ]
 
-    def _rate(self):
-        """The rate of stage 2, or `None` for the paper's."""
+    def _stage_2_sgd(self):
         e = self.experiment
+        first = e.stage_2_rate or e.learning_rate
         if e.extensions.rate != "cosine":
-            return None
+            return sgd(first, e.momentum, e.decay)
         in_epoch = e.images_per_epoch or len(self.unlabeled)
         steps = -(-in_epoch // e.unlabeled_per_batch)
-        return keras.optimizers.schedules.CosineDecay(
-            e.learning_rate, decay_steps=e.epochs * steps
+        rate = keras.optimizers.schedules.CosineDecay(
+            first, decay_steps=e.epochs * steps
         )
+        return SGD(rate, momentum=e.momentum, nesterov=True)
 
-    def _optimizer(self, moments, rate=None):
-        e = self.experiment
-        optimizer = sgd(e.learning_rate, e.momentum, e.decay)
-        if rate is not None:
-            optimizer = SGD(rate, momentum=e.momentum, nesterov=True)
+    def _optimizer(self, optimizer, moments):
+        """The optimizer, with the moments that it had when it was saved."""
         optimizer.build(self.model.trainable_variables)
         if moments is not None:
             assign(optimizer.variables, moments)

@@ -48,6 +48,7 @@ STAGE_2 = (
     "unlabeled",
     "images_per_epoch",
     "epochs",
+    "stage_2_rate",
     "affinity",
     "balance",
     "frobenius",
@@ -111,6 +112,8 @@ class Experiment:
         frobenius: c_F.
         frobenius_of: `"B"` or `"Z"`.
         learning_rate: Rate of the first step of each stage.
+        stage_2_rate: That of stage 2, where it is another one. `None` in the
+            paper.
         momentum: Nesterov momentum.
         decay: Decay of the rate per step.
         precision: `"float32"` or `"bfloat16"` (float32 weights and logits,
@@ -155,6 +158,7 @@ class Experiment:
     restart: int = 0
     pretrain_shift: int = 0
     pretrain_affine: float = 0.0
+    stage_2_rate: float | None = None
 
     def __post_init__(self):
         """Refuses now what would else end a run hours later.
@@ -177,6 +181,8 @@ class Experiment:
                 self._set(name, check_count(name, value, least=1))
         for name in _NUMBERS:
             self._set(name, check_number(name, getattr(self, name)))
+        if self.stage_2_rate is not None:
+            self._set("stage_2_rate", _rate(self.stage_2_rate))
         for name in ("restart", "pretrain_shift"):
             self._set(name, check_count(name, getattr(self, name), least=0))
         self._check_variations()
@@ -258,6 +264,16 @@ class Experiment:
     def file_name(self, seed):
         """Name of the record of the run with this seed."""
         return records.file_name(self.cell, seed, self.fingerprint())
+
+
+def _rate(value):
+    rate = check_number("stage_2_rate", value)
+    if not rate:
+        raise ValueError(
+            "stage_2_rate must be above 0, or None for learning_rate. "
+            "Received: stage_2_rate=0"
+        )
+    return rate
 
 
 def _defaults(kind):

@@ -61,9 +61,11 @@ class Comparison:
     def title(self):
         first = self.groups[0]
         labels = first.settings["num_labeled"]
+        rate = with_defaults(first.settings)["stage_2_rate"]
+        rate = "" if rate is None else f", rate of stage 2 {rate:g}"
         return (
-            f"GAR and its rivals on {first.data}, m_L = {labels}: test error "
-            "in percent"
+            f"GAR and its rivals on {first.data}, m_L = {labels}{rate}: test "
+            "error in percent"
         )
 
     def rows(self):
