@@ -32,8 +32,8 @@ from gar_keras.benchmarks.floor import Operation
 from gar_keras.benchmarks.workloads import Case
 from gar_keras.benchmarks.workloads import Workload
 from gar_keras.experiments import records
+from gar_keras.experiments.keepers import OutOfTime
 from gar_keras.experiments.records import RecordError
-from gar_keras.experiments.runner import OutOfTime
 from gar_keras.models import is_regularized
 
 # Timing.

@@ -27,6 +27,7 @@ from rich.text import Text
 from gar_keras import callbacks
 from gar_keras import datasets
 from gar_keras.callbacks import error_rate
+from gar_keras.experiments import keepers
 from gar_keras.experiments import records
 from gar_keras.experiments import runner
 from gar_keras.experiments.progress import Reporter
@@ -313,7 +314,7 @@ def test_the_saved_model_is_the_chosen_one(finished):
 
 def test_the_kept_weights_are_those_of_the_first_best_epoch(tmp_path):
     job = new_run(tmp_path)
-    keeper = runner._Keeper(job, "regularization", 1)
+    keeper = keepers.Keeper(job, "regularization", 1)
     seen = []
     for val_error in (0.3, 0.2, 0.2, 0.1, 0.4):
         seen.append(val_error)
@@ -644,7 +645,7 @@ class Clock:
 
     def __init__(self, monkeypatch):
         self.now = 100.0
-        for module in (runner, callbacks):
+        for module in (runner, keepers, callbacks):
             monkeypatch.setattr(
                 module,
                 "time",
@@ -684,7 +685,7 @@ def test_a_run_out_of_time_can_go_on(event, epoch, tmp_path, monkeypatch):
 
 def test_an_epoch_that_would_not_end_in_time_is_not_begun(monkeypatch):
     clock = Clock(monkeypatch)
-    limit = runner._Deadline(deadline=200.0)
+    limit = keepers.Deadline(deadline=200.0)
     limit.set_model(SimpleNamespace(stop_training=False))
     for _ in range(2):
         limit.on_epoch_begin(0)
@@ -696,7 +697,7 @@ def test_an_epoch_that_would_not_end_in_time_is_not_begun(monkeypatch):
 
 def test_a_step_that_would_not_end_in_time_is_not_taken(monkeypatch):
     clock = Clock(monkeypatch)
-    limit = runner._Deadline(deadline=150.0)
+    limit = keepers.Deadline(deadline=150.0)
     limit.on_train_begin()
     clock.pass_by(20)
     limit.on_train_batch_end(0)

@@ -108,7 +108,7 @@ def _set_up_tiny(marker):
     if marker is None or Path(marker).exists():
         return
     Path(marker).write_text(str(os.getpid()))
-    keeper = test_runner.runner._Keeper
+    keeper = test_runner.keepers.Keeper
     begin = keeper.on_epoch_begin
 
     def hang(self, epoch, logs=None):

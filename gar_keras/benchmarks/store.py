@@ -62,7 +62,7 @@ def fill(results, kind, cases, measure, *, deadline=math.inf, say=print):
     """
     from gar_keras.experiments import environment
     from gar_keras.experiments.checkpoint import Checkpoint
-    from gar_keras.experiments.runner import OutOfTime
+    from gar_keras.experiments.keepers import OutOfTime
 
     here = environment.describe()
     path = Path(results) / file_name(kind, here)

@@ -13,7 +13,7 @@ from gar_keras.batches import BatchPlan
 from gar_keras.benchmarks import floor
 from gar_keras.checks import check_choice
 from gar_keras.checks import check_count
-from gar_keras.experiments.runner import build_model
+from gar_keras.experiments.network import build_model
 from gar_keras.experiments.settings import NORB
 from gar_keras.experiments.settings import PRECISIONS
 from gar_keras.experiments.settings import TABLE_1

@@ -16,7 +16,6 @@ from gar_keras import rivals
 from gar_keras.alerts import shown_by
 from gar_keras.callbacks import CoefficientSchedule
 from gar_keras.callbacks import ErrorRate
-from gar_keras.callbacks import TimeLimit
 from gar_keras.callbacks import WarnOnCollapse
 from gar_keras.checks import additions_of
 from gar_keras.checks import check_class_prior
@@ -24,15 +23,18 @@ from gar_keras.experiments import environment
 from gar_keras.experiments import records
 from gar_keras.experiments.checkpoint import Checkpoint
 from gar_keras.experiments.checkpoint import assign
+from gar_keras.experiments.keepers import Deadline
+from gar_keras.experiments.keepers import Keeper
+from gar_keras.experiments.keepers import OutOfTime
+from gar_keras.experiments.network import build_model
 from gar_keras.experiments.settings import GRAPH_RIVALS
 from gar_keras.experiments.settings import PRIOR_OF_LABELS
+from gar_keras.experiments.snapshots import Snapshots
 from gar_keras.experiments.worlds import make_task
+from gar_keras.experiments.worlds import unlabeled_images
 from gar_keras.extended import ExtendedGAR
 from gar_keras.layers import GraphActivityRegularization
-from gar_keras.layers import PerImageStandardization
 from gar_keras.layers import random_moves
-from gar_keras.models import cnn6
-from gar_keras.models import cnn9
 from gar_keras.optimizers import SGD
 from gar_keras.regularizers import class_prior_of
 from gar_keras.training import pretrain
@@ -40,14 +42,6 @@ from gar_keras.training import regularize
 from gar_keras.training import sgd
 
 STAGES = ("pretraining", "regularization")
-
-# Figure 2 of the paper shows 2,000 test images at these epochs of stage 2.
-SNAPSHOT_EPOCHS = (0, 1, 10, 50, 100)
-SNAPSHOT_IMAGES = 2000
-
-
-class OutOfTime(Exception):
-    """The time limit came before the end of a run, which can be resumed."""
 
 
 def run(
@@ -114,7 +108,7 @@ def run(
         record = job.execute(deadline, callbacks)
         if save_models:
             job.save_best(path.with_suffix(".keras"))
-        if job.snapshots:
+        if job.snapshots.logits:
             job.write_snapshots(snapshots)
         records.write(path, record)
         checkpoint.delete()
@@ -125,23 +119,6 @@ def stage_1_file(experiment, seed, results):
     """Where the end of stage 1 is kept for runs that have the same."""
     name = f"stage1_seed{seed}_{experiment.stage_1().fingerprint()}.npz"
     return Path(results) / ".checkpoints" / name
-
-
-def build_model(experiment, input_shape, num_classes):
-    """The network of an experiment, with new weights."""
-    preprocessing = {
-        "rescale": lambda: keras.layers.Rescaling(1 / 255, dtype="float32"),
-        "standardize": lambda: PerImageStandardization(dtype="float32"),
-        "none": lambda: None,
-    }[experiment.preprocessing]()
-    dtype = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
-    options = {
-        "preprocessing": preprocessing,
-        "dtype": dtype[experiment.precision],
-    }
-    if experiment.network == "cnn6":
-        return cnn6(input_shape, num_classes, **options)
-    return cnn9(input_shape, num_classes, experiment.filters, **options)
 
 
 def _check_backend(experiment):
@@ -179,27 +156,6 @@ def _tensorboard(folder, name):
     return [keras.callbacks.TensorBoard(str(Path(folder) / name))]
 
 
-def unlabeled_images(name, data, data_dir):
-    """X_U of an experiment, and a sentence on what it was made from.
-
-    Args:
-        name: `Experiment.unlabeled`.
-        data: The `Dataset` of the experiment.
-        data_dir: Folder of the data files.
-
-    Returns:
-        `(images, source)`: an array or an image source, and a string.
-    """
-    if name == "infimnist":
-        images = datasets.load_infimnist(data_dir)
-        return images, images.source
-    if name == "svhn-extra":
-        extra = datasets.load_svhn_extra(data_dir)
-        images = datasets.ConcatenatedImages(data.x_train, extra)
-        return images, "all training images and SVHN's extra set"
-    return data.x_train, "all training images"
-
-
 class _Run:
     """The state of one run, on its way from epoch to epoch."""
 
@@ -220,28 +176,16 @@ class _Run:
         )
         self.data = self.task.data
         self.split = self.task.split
-        self.unlabeled, self.unlabeled_source = unlabeled_images(
-            experiment.unlabeled, self.data, data_dir
+        self.unlabeled, unlabeled_source = unlabeled_images(
+            experiment.unlabeled, self.task, data_dir
         )
-        if len(self.task.strangers):
-            images = [self.data.x_train, self.task.strangers]
-            self.unlabeled = np.concatenate(images)
-            self.unlabeled_source += (
-                f" and {len(self.task.strangers)} of other classes"
-            )
         self.class_prior = self._class_prior()
         self.training_seed = _restart_seed(seed, experiment.restart)
         keras.utils.set_random_seed(self.training_seed)
         self.model = build_model(
             experiment, self.data.x_train.shape[1:], self.data.num_classes
         )
-        validation = self.split.validation
-        self.errors = ErrorRate(
-            val_error=(
-                self.data.x_train[validation], self.data.y_train[validation]
-            ),
-            test_error=(self.data.x_test, self.data.y_test),
-        )  # fmt: skip
+        self.errors = self._measured_errors()
         self.method = self._choose_method()
         self.moves = random_moves(
             experiment.pretrain_shift,
@@ -249,24 +193,36 @@ class _Run:
             self.training_seed,
         )
         self.best_weights = []
-        self.snapshots = []
+        self.snapshots = Snapshots(self.data, seed, experiment.epochs)
         self.method_state = None
-        self.progress = {
-            stage: {"seconds": 0.0, "curve": {}} for stage in STAGES
+        self.progress = self._no_progress(unlabeled_source)
+
+    def _no_progress(self, unlabeled_source):
+        """What the record will hold of the training, before it begins."""
+        return {
+            **{stage: {"seconds": 0.0, "curve": {}} for stage in STAGES},
+            "snapshot_epochs": self.snapshots.epochs,
+            # Taken now: the source may be edited while the run goes on.
+            "environment": environment.describe(),
+            "resumed_in": [],
+            "data": {
+                "title": self.data.title,
+                "source": self.data.source,
+                "unlabeled": unlabeled_source,
+            },
+            "split_fingerprint": self.split.fingerprint(),
+            "class_prior": self.class_prior,
+            "evaluation_seconds": 0.0,
+            "warnings": [],
         }
-        self.progress["snapshot_epochs"] = []
-        # Taken now: the source may be edited while the run goes on.
-        self.progress["environment"] = environment.describe()
-        self.progress["resumed_in"] = []
-        self.progress["data"] = {
-            "title": self.data.title,
-            "source": self.data.source,
-            "unlabeled": self.unlabeled_source,
-        }
-        self.progress["split_fingerprint"] = self.split.fingerprint()
-        self.progress["class_prior"] = self.class_prior
-        self.progress["evaluation_seconds"] = 0.0
-        self.progress["warnings"] = []
+
+    def _measured_errors(self):
+        x, y = self.data.x_train, self.data.y_train
+        held_out = self.split.validation
+        return ErrorRate(
+            val_error=(x[held_out], y[held_out]),
+            test_error=(self.data.x_test, self.data.y_test),
+        )
 
     def _class_prior(self):
         prior, n = self.experiment.class_prior, self.data.num_classes
@@ -337,7 +293,9 @@ class _Run:
         self._say(f"goes on after epoch {done} of {stage}")
         assign(self.model.variables, variables["model"])
         self.best_weights = variables.get("best", [])
-        self.snapshots = variables.get("snapshots", [])
+        kept = variables.get("snapshots", [])
+        self.snapshots.restore(progress["snapshot_epochs"], kept)
+        progress["snapshot_epochs"] = self.snapshots.epochs
         if progress["regularization"]["curve"]:
             self.method_state = variables.get("method", [])
         else:
@@ -382,47 +340,10 @@ class _Run:
         self.model.set_weights(self.best_weights)
         self.model.save(path)
 
-    def take_snapshot(self, epoch, model):
-        """Keeps the logits of some test images, if the epoch is to be shown."""
-        if epoch in SNAPSHOT_EPOCHS or epoch == self.experiment.epochs:
-            images = self.data.x_test[self._snapshot_indices()]
-            logits = backend.predict(model, images)
-            self.snapshots.append(logits)
-            self.progress["snapshot_epochs"].append(epoch)
-
     def write_snapshots(self, path):
-        """Writes the logits kept, with the images' indices and labels.
-
-        And, of all test images, what the model of the validation-chosen epoch
-        predicts, for votes of several runs.
-        """
-        indices = self._snapshot_indices()
+        """Writes the logits kept, and the validation-chosen predictions."""
         self.model.set_weights(self.best_weights)
-        logits = backend.predict(self.model, self.data.x_test)
-        arrays = {
-            f"epoch_{epoch}": logits
-            for epoch, logits in zip(
-                self.progress["snapshot_epochs"], self.snapshots, strict=True
-            )
-        }
-        records.write_atomically(
-            path,
-            lambda file: np.savez_compressed(
-                file,
-                indices=indices,
-                labels=self.data.y_test[indices],
-                test_labels=self.data.y_test.astype("uint8"),
-                # Most of them are near 0 or 1: they take little room.
-                chosen_probabilities=softmax(logits).astype("float16"),
-                **arrays,
-            ),
-            mode="wb",
-        )
-
-    def _snapshot_indices(self):
-        m = len(self.data.x_test)
-        rng = np.random.default_rng(self.seed)
-        return rng.permutation(m)[:SNAPSHOT_IMAGES]
+        self.snapshots.write(path, self.model)
 
     def _pretrain(self, moments, deadline):
         e = self.experiment
@@ -455,7 +376,7 @@ class _Run:
             "val_error": curve["val_error"][-1:],
             "test_error": curve["test_error"][-1:],
         }
-        self.take_snapshot(0, self.model)
+        self.snapshots.take(0, self.model)
 
     def _regularize(self, moments, deadline, callbacks):
         e = self.experiment
@@ -525,7 +446,7 @@ class _Run:
         }
 
     def _keepers(self, stage, passes, deadline):
-        return [_Keeper(self, stage, passes), _Deadline(deadline)]
+        return [Keeper(self, stage, passes), Deadline(deadline)]
 
     def _warm_up(self):
         e = self.experiment
@@ -601,102 +522,6 @@ class _Run:
             name: list(value) if isinstance(value, tuple) else value
             for name, value in settings.items()
         }
-
-
-class _Keeper(keras.callbacks.Callback):
-    """Measures, notes, saves and reports each epoch of a stage."""
-
-    def __init__(self, job, stage, passes):
-        super().__init__()
-        self.job = job
-        self.stage = stage
-        self.passes = passes
-
-    def on_epoch_begin(self, epoch, logs=None):
-        self.epoch = epoch
-        self.start = time.perf_counter()
-
-    def on_train_batch_end(self, batch, logs=None):
-        if self.job.reporter is not None:
-            part = (batch + 1) / self.params["steps"]
-            done = (self.epoch + part) * self.passes
-            self.job.reporter.step(self.stage, done, self._total(), logs)
-
-    def on_epoch_end(self, epoch, logs=None):
-        job = self.job
-        seconds = time.perf_counter() - self.start
-        before = job.errors.seconds
-        errors = job.errors.measure(self.model)
-        # For the callbacks that follow.
-        logs.update(errors)
-        progress = job.progress[self.stage]
-        progress["seconds"] += seconds
-        job.progress["evaluation_seconds"] += job.errors.seconds - before
-        self._note((epoch + 1) * self.passes, errors, logs, seconds)
-        if self.stage == "regularization":
-            self._keep_best(progress["curve"]["val_error"][1:])
-            job.take_snapshot(epoch + 1, self._evaluated())
-        job.checkpoint.save(
-            job.progress,
-            model=job.model.variables,
-            optimizer=self.model.optimizer.variables,
-            best=job.best_weights,
-            snapshots=job.snapshots,
-            method=self._state(),
-        )
-        if job.reporter is not None:
-            curve = progress["curve"]
-            latest = {name: values[-1] for name, values in curve.items()}
-            job.reporter.epoch(self.stage, latest, self._total())
-
-    def _state(self):
-        """What there is beside weights and optimizer."""
-        if self.stage == "pretraining":
-            return self.job.moves_state()
-        return getattr(self.model, "state", [])
-
-    def _total(self):
-        return self.params["epochs"] * self.passes
-
-    def _note(self, epoch, errors, logs, seconds):
-        row = {"epoch": epoch, **errors, **logs, "seconds": round(seconds, 3)}
-        curve = self.job.progress[self.stage]["curve"]
-        missing = max(map(len, curve.values()), default=0)
-        for name, value in row.items():
-            # Epoch 0 has errors alone.
-            curve.setdefault(name, [None] * missing).append(value)
-
-    def _keep_best(self, val_errors):
-        if val_errors[-1] < min(val_errors[:-1], default=math.inf):
-            self.job.best_weights = self._evaluated().get_weights()
-
-    def _evaluated(self):
-        """The network, or what a method puts in its place."""
-        return getattr(self.model, "evaluated", self.job.model)
-
-
-class _Deadline(TimeLimit):
-    """Stops a run at the deadline, in the middle of an epoch if need be.
-
-    The part of the epoch that was done is lost, and is done again later.
-    """
-
-    def on_train_begin(self, logs=None):
-        self._last = time.monotonic()
-        self._slowest = 0.0
-
-    def on_train_batch_end(self, batch, logs=None):
-        now = time.monotonic()
-        self._slowest = max(self._slowest, now - self._last)
-        self._last = now
-        if now + self._slowest > self.deadline:
-            raise OutOfTime
-
-
-def softmax(logits):
-    """Probabilities `(m, n)` of logits, in float64."""
-    powers = np.exp(logits - logits.max(axis=1, keepdims=True), dtype=float)
-    return powers / powers.sum(axis=1, keepdims=True)
 
 
 def _restart_seed(seed, restart):

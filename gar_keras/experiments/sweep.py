@@ -14,6 +14,7 @@ from rich.console import Console
 from gar_keras.experiments import records
 from gar_keras.experiments import runner
 from gar_keras.experiments.cluster import Cluster
+from gar_keras.experiments.keepers import OutOfTime
 from gar_keras.experiments.parallel import GOES_ON
 from gar_keras.experiments.parallel import Processes
 from gar_keras.experiments.progress import Reporter
@@ -119,7 +120,7 @@ class _Here:
                     reporter=reporter,
                     **self._options,
                 )
-        except runner.OutOfTime as e:
+        except OutOfTime as e:
             outcome = e
         return [(run, outcome)]
 
@@ -135,7 +136,7 @@ def _outcomes(runs, workers, deadline, console):
             workers.start(run, Reporter(_name(run), console), deadline)
         for run, outcome in workers.wait():
             busy.remove(run)
-            if isinstance(outcome, runner.OutOfTime):
+            if isinstance(outcome, OutOfTime):
                 waiting.clear()
             yield run, outcome
 
@@ -147,7 +148,7 @@ def _finished(outcomes, results, console, time_limit, options):
         name = _name(run)
         if outcome is None:
             console.print(f"{name} is being run by another process: skipped.")
-        elif isinstance(outcome, runner.OutOfTime):
+        elif isinstance(outcome, OutOfTime):
             late.append(name)
         elif isinstance(outcome, Exception):
             # Not a word of it is markup, such as the [ray] of gar_keras[ray].

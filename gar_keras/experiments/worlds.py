@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from gar_keras import datasets
 from gar_keras.datasets import Dataset
 from gar_keras.datasets import Split
 from gar_keras.datasets import make_split
@@ -57,6 +58,31 @@ def make_task(world, data, num_labeled, num_validation, seed):
     y = data.y_train[split.labeled]
     y = mislabel(y, world.wrong_labels, data.num_classes, seed)
     return Task(data, kept, split, y, strangers)
+
+
+def unlabeled_images(name, task, data_dir=None):
+    """X_U of a run, and a few words on what it was made from.
+
+    Args:
+        name: `Experiment.unlabeled`.
+        task: A `Task`.
+        data_dir: Folder of the data files.
+
+    Returns:
+        `(images, source)`: an array or an image source, and a string.
+    """
+    if name == "infimnist":
+        images = datasets.load_infimnist(data_dir)
+        return images, images.source
+    images, source = task.data.x_train, "all training images"
+    if name == "svhn-extra":
+        extra = datasets.load_svhn_extra(data_dir)
+        images = datasets.ConcatenatedImages(images, extra)
+        source += " and SVHN's extra set"
+    elif len(task.strangers):
+        images = np.concatenate([images, task.strangers])
+        source += f" and {len(task.strangers)} of other classes"
+    return images, source
 
 
 def with_shares(y, shares, seed):

@@ -1,0 +1,24 @@
+"""The networks of the experiments."""
+
+import keras
+
+from gar_keras.layers import PerImageStandardization
+from gar_keras.models import cnn6
+from gar_keras.models import cnn9
+
+
+def build_model(experiment, input_shape, num_classes):
+    """The network of an experiment, with new weights."""
+    preprocessing = {
+        "rescale": lambda: keras.layers.Rescaling(1 / 255, dtype="float32"),
+        "standardize": lambda: PerImageStandardization(dtype="float32"),
+        "none": lambda: None,
+    }[experiment.preprocessing]()
+    dtype = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
+    options = {
+        "preprocessing": preprocessing,
+        "dtype": dtype[experiment.precision],
+    }
+    if experiment.network == "cnn6":
+        return cnn6(input_shape, num_classes, **options)
+    return cnn9(input_shape, num_classes, experiment.filters, **options)

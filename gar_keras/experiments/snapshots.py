@@ -1,0 +1,77 @@
+"""What the test images look like to the network, on its way and in the end."""
+
+import numpy as np
+
+from gar_keras import backend
+from gar_keras.experiments import records
+
+# Figure 2 of the paper shows 2,000 test images at these epochs of stage 2.
+EPOCHS = (0, 1, 10, 50, 100)
+IMAGES = 2000
+
+
+class Snapshots:
+    """The logits of some test images at some epochs of stage 2.
+
+    Args:
+        data: The `Dataset`.
+        seed: Decides which images.
+        last_epoch: Of stage 2; it is always shown.
+
+    Attributes:
+        epochs: The epochs kept.
+        logits: The logits of each, float32 `(images, n)`.
+    """
+
+    def __init__(self, data, seed, last_epoch):
+        self.data = data
+        self.indices = np.random.default_rng(seed).permutation(
+            len(data.x_test)
+        )[:IMAGES]
+        self.wanted = {*EPOCHS, last_epoch}
+        self.epochs = []
+        self.logits = []
+
+    def restore(self, epochs, logits):
+        """Takes up what an earlier part of the run kept."""
+        self.epochs = list(epochs)
+        self.logits = list(logits)
+
+    def take(self, epoch, model):
+        """Keeps the logits, if the epoch is to be shown."""
+        if epoch in self.wanted:
+            images = self.data.x_test[self.indices]
+            self.logits.append(backend.predict(model, images))
+            self.epochs.append(epoch)
+
+    def write(self, path, model):
+        """Writes the logits kept, with the images' indices and labels.
+
+        And, of all test images, what a model predicts, for votes of several
+        runs.
+
+        Args:
+            path: Of the `.npz` file.
+            model: With the weights of the validation-chosen epoch.
+        """
+        logits = backend.predict(model, self.data.x_test)
+        arrays = {
+            "indices": self.indices,
+            "labels": self.data.y_test[self.indices],
+            "test_labels": self.data.y_test.astype("uint8"),
+            # Most of them are near 0 or 1: they take little room.
+            "chosen_probabilities": softmax(logits).astype("float16"),
+        }
+        for epoch, kept in zip(self.epochs, self.logits, strict=True):
+            arrays[f"epoch_{epoch}"] = kept
+        records.write_atomically(
+            path,
+            lambda file: np.savez_compressed(file, **arrays),
+            mode="wb",
+        )
+
+
+def softmax(logits):
+    """Probabilities `(m, n)` of logits, in float64."""
+    powers = np.exp(logits - logits.max(axis=1, keepdims=True), dtype=float)
+    return powers / powers.sum(axis=1, keepdims=True)
