@@ -4,6 +4,7 @@ import numpy as np
 
 from gar_keras import backend
 from gar_keras.experiments import records
+from gar_keras.fitting import probabilities
 
 # Figure 2 of the paper shows 2,000 test images at these epochs of stage 2.
 EPOCHS = (0, 1, 10, 50, 100)
@@ -55,12 +56,13 @@ class Snapshots:
             model: With the weights of the validation-chosen epoch.
         """
         logits = backend.predict(model, self.data.x_test)
+        chosen = probabilities(logits.astype(float))
         arrays = {
             "indices": self.indices,
             "labels": self.data.y_test[self.indices],
             "test_labels": self.data.y_test.astype("uint8"),
             # Most of them are near 0 or 1: they take little room.
-            "chosen_probabilities": softmax(logits).astype("float16"),
+            "chosen_probabilities": chosen.astype("float16"),
         }
         for epoch, kept in zip(self.epochs, self.logits, strict=True):
             arrays[f"epoch_{epoch}"] = kept
@@ -69,9 +71,3 @@ class Snapshots:
             lambda file: np.savez_compressed(file, **arrays),
             mode="wb",
         )
-
-
-def softmax(logits):
-    """Probabilities `(m, n)` of logits, in float64."""
-    powers = np.exp(logits - logits.max(axis=1, keepdims=True), dtype=float)
-    return powers / powers.sum(axis=1, keepdims=True)
