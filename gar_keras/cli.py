@@ -207,6 +207,10 @@ class RunOptions:
     """Keep the end of stage 1 in the folder .checkpoints of the results, and
     take it up in runs that have the same stage 1, such as GAR and its
     rivals."""
+    keep_state: bool = False
+    """Keep the state at the end of each run in the folder .checkpoints of the
+    results, and go on from it in a run of more epochs. Not for a rival, nor
+    for a rate that is laid over all epochs."""
     jobs: Count = 1
     """Runs to make at once, in processes of their own, each with an equal
     share of the cores. On a CPU a run repeats bit for bit only with as many
@@ -254,6 +258,11 @@ class RunOptions:
                 "--tensorboard cannot be had with --ray: the logs would stay "
                 "on the machines of the cluster. Leave one of them out."
             )
+        if self.keep_state:
+            raise ValueError(
+                "--keep-state cannot be had with --ray: the states would stay "
+                "on the machines of the cluster. Leave one of them out."
+            )
         if not importlib.util.find_spec("ray"):
             raise ValueError(
                 "--ray needs the package ray, which is not installed: pip "
@@ -290,6 +299,8 @@ def run_table(options, experiments, show):
         The exit status: 0, 124 if runs are left to be done, for want of time
         or because another process is at them, or 130 after Ctrl-C.
     """
+    if options.keep_state:
+        _check_can_be_extended(experiments)
     try:
         # Before anything that takes long.
         options.results.mkdir(parents=True, exist_ok=True)
@@ -312,6 +323,16 @@ def run_table(options, experiments, show):
         return EXIT_INTERRUPTED
 
 
+def _check_can_be_extended(experiments):
+    for e in experiments:
+        if not e.can_be_extended:
+            fail(
+                "--keep-state is for GAR at the paper's rate: other epochs "
+                "depend on how many there are. Received: method="
+                f"{e.method}, rate={e.extensions.rate}. Leave it out"
+            )
+
+
 def _table(options, experiments, show):
     from gar_keras.datasets import DataError
     from gar_keras.experiments.records import RecordError
@@ -328,6 +349,7 @@ def _table(options, experiments, show):
             save_models=options.save_models,
             tensorboard=options.tensorboard,
             share_stage_1=options.share_stage_1,
+            keep_state=options.keep_state,
             jobs=options.jobs,
             ray=options.ray,
         )

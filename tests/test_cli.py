@@ -100,7 +100,7 @@ def test_keras_backend_is_heeded(parse, monkeypatch):
 OPTIONS = (
     "--seeds, --epochs, --pretrain-epochs, --frobenius-of, --precision, "
     "--backend, --results, --data-dir, --time-limit, --save-models, "
-    "--tensorboard, --share-stage-1, --jobs, --ray, --labels"
+    "--tensorboard, --share-stage-1, --keep-state, --jobs, --ray, --labels"
 )
 SEEDS = (
     "--seeds takes numbers and ranges such as 0-9 or 0,2,5-7, up to "
@@ -206,6 +206,14 @@ def test_tensorboard_on_a_cluster_is_refused(parse, capsys, monkeypatch):
         parse("--ray", "auto", "--tensorboard", "logs")
     assert end.value.code == 2
     assert "logs would stay on the machines" in only_line(capsys)
+
+
+def test_states_on_a_cluster_are_refused(parse, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", installed("ray"))
+    with pytest.raises(SystemExit) as end:
+        parse("--ray", "auto", "--keep-state")
+    assert end.value.code == 2
+    assert "states would stay on the machines" in only_line(capsys)
 
 
 def test_ray_that_is_not_installed_is_named(parse, capsys, monkeypatch):
@@ -356,6 +364,7 @@ def test_the_sweep_gets_the_options(run, tmp_path):
         "save_models": True,
         "tensorboard": None,
         "share_stage_1": False,
+        "keep_state": False,
         "jobs": 1,
         "ray": None,
     }

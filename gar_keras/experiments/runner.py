@@ -20,6 +20,7 @@ from gar_keras.callbacks import WarnOnCollapse
 from gar_keras.checks import additions_of
 from gar_keras.checks import check_class_prior
 from gar_keras.experiments import environment
+from gar_keras.experiments import extending
 from gar_keras.experiments import records
 from gar_keras.experiments.checkpoint import Checkpoint
 from gar_keras.experiments.checkpoint import assign
@@ -55,6 +56,7 @@ def run(
     save_models=False,
     tensorboard=None,
     share_stage_1=False,
+    keep_state=False,
 ):
     """Runs an experiment with one seed and writes its record.
 
@@ -75,6 +77,9 @@ def run(
         share_stage_1: Whether to take up the end of stage 1 from an earlier
             run that had the same stage 1, and to keep it for later ones, in
             `stage_1_file`.
+        keep_state: Whether to go on from the kept end of the same run with
+            fewer epochs, and to keep the end for longer ones; see
+            `experiments.extending`.
 
     Returns:
         The record, or `None` if another process is running this run.
@@ -82,14 +87,17 @@ def run(
     Raises:
         OutOfTime: if the deadline came first.
         ValueError: if the experiment is for another backend than the one in
-            use, if `tensorboard` is given but not installed, or if a model or
-            logs are wanted of a method that trains no network.
+            use, if `tensorboard` is given but not installed, if a model or
+            logs are wanted of a method that trains no network, or if the state
+            is to be kept of a run that cannot be extended.
     """
     path = Path(results) / experiment.file_name(seed)
     if path.exists():
         return records.read(path)
     _check_backend(experiment)
     _check_network(experiment, save_models, tensorboard)
+    if keep_state:
+        _check_can_be_extended(experiment)
     callbacks = _tensorboard(tensorboard, path.stem)
     checkpoint = Checkpoint.of_run(path)
     try:
@@ -104,13 +112,20 @@ def run(
             records.delete_leftovers(file)
         stage_1 = stage_1_file(experiment, seed, results)
         shared = Checkpoint(stage_1) if share_stage_1 else None
-        job = _Run(experiment, seed, checkpoint, data_dir, reporter, shared)
+        shorter = None
+        if keep_state:
+            shorter = extending.shorter_run(experiment, seed, results)
+        job = _Run(
+            experiment, seed, checkpoint, data_dir, reporter, shared, shorter
+        )
         record = job.execute(deadline, callbacks)
         if save_models:
             job.save_best(path.with_suffix(".keras"))
         if job.snapshots.logits:
             job.write_snapshots(snapshots)
         records.write(path, record)
+        if keep_state:
+            extending.keep_end(checkpoint, experiment, seed, results)
         checkpoint.delete()
         return record
 
@@ -144,6 +159,15 @@ def _check_network(experiment, save_models, tensorboard):
             )
 
 
+def _check_can_be_extended(experiment):
+    if not experiment.can_be_extended:
+        raise ValueError(
+            "Only GAR at the paper's rate takes the same epochs in a longer "
+            f"run. Received: keep_state=True, method={experiment.method!r}, "
+            f"rate={experiment.extensions.rate!r}. Leave keep_state out."
+        )
+
+
 def _tensorboard(folder, name):
     if folder is None:
         return []
@@ -160,12 +184,20 @@ class _Run:
     """The state of one run, on its way from epoch to epoch."""
 
     def __init__(
-        self, experiment, seed, checkpoint, data_dir, reporter, shared=None
+        self,
+        experiment,
+        seed,
+        checkpoint,
+        data_dir,
+        reporter,
+        shared=None,
+        shorter=None,
     ):
         self.experiment = experiment
         self.seed = seed
         self.checkpoint = checkpoint
         self.shared = shared
+        self.shorter = shorter
         self.reporter = reporter
         self.task = make_task(
             experiment.world,
@@ -271,6 +303,8 @@ class _Run:
     def _restore(self):
         """Takes up the saved state; returns the optimizer's variables."""
         saved = self.checkpoint.load()
+        if saved is None and self.shorter is not None:
+            saved = self.shorter.load()
         if saved is None and self._take_stage_1():
             return None
         if saved is None:

@@ -238,6 +238,11 @@ class Experiment:
         cell = f"{self.dataset if own else self.unlabeled}-{self.num_labeled}"
         return cell if self.method == "gar" else f"{cell}-{self.method}"
 
+    @property
+    def can_be_extended(self):
+        """Whether a run of more epochs begins with the same epochs."""
+        return self.method == "gar" and self.extensions.rate != "cosine"
+
     def fingerprint(self):
         """Eight hexadecimal digits that differ when any setting does.
 

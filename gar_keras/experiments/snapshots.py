@@ -34,9 +34,13 @@ class Snapshots:
         self.logits = []
 
     def restore(self, epochs, logits):
-        """Takes up what an earlier part of the run kept."""
-        self.epochs = list(epochs)
-        self.logits = list(logits)
+        """Takes up what an earlier part of the run kept.
+
+        The last epoch of a shorter run need not be one to be shown.
+        """
+        kept = dict(zip(epochs, logits, strict=True))
+        kept = {i: z for i, z in kept.items() if i in self.wanted}
+        self.epochs, self.logits = list(kept), list(kept.values())
 
     def take(self, epoch, model):
         """Keeps the logits, if the epoch is to be shown."""

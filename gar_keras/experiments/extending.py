@@ -1,0 +1,63 @@
+"""Runs that go on beyond their last epoch.
+
+An epoch of GAR does not depend on how many there are, as long as the rate is
+not laid over all of them: a run of 200 epochs is, after 60, what a run of 60
+is in the end. So the state at the end can be kept, for a longer run to go on
+from.
+"""
+
+from dataclasses import replace
+import os
+from pathlib import Path
+
+from gar_keras.experiments.checkpoint import Checkpoint
+
+
+def shorter_run(experiment, seed, results):
+    """The kept end of the same run with the most epochs, up to its number.
+
+    Args:
+        experiment: An `Experiment`.
+        seed: Seed of the run.
+        results: Folder of the records.
+
+    Returns:
+        A `Checkpoint`, or `None` if there is none.
+    """
+    ends = _ends(experiment, seed, results)
+    short = [epochs for epochs in ends if epochs <= experiment.epochs]
+    return Checkpoint(ends[max(short)]) if short else None
+
+
+def keep_end(checkpoint, experiment, seed, results):
+    """Keeps the state at the end of a run, in place of those of fewer epochs.
+
+    Args:
+        checkpoint: The `Checkpoint` of the finished run.
+        experiment: Its `Experiment`.
+        seed: Its seed.
+        results: Folder of the records.
+    """
+    ends = _ends(experiment, seed, results)
+    os.replace(checkpoint.path, _path(experiment, seed, results))
+    for epochs, path in ends.items():
+        if epochs < experiment.epochs:
+            path.unlink(missing_ok=True)
+
+
+def _ends(experiment, seed, results):
+    """The kept ends of runs that differ in their epochs alone, by these."""
+    path = _path(experiment, seed, results)
+    stem = path.stem.rpartition("_")[0]
+    found = {}
+    for file in path.parent.glob(f"{stem}_*.npz"):
+        epochs = file.stem.rpartition("_")[2]
+        if epochs.isdecimal():
+            found[int(epochs)] = file
+    return found
+
+
+def _path(experiment, seed, results):
+    alike = replace(experiment, epochs=1).fingerprint()
+    name = f"end_seed{seed}_{alike}_{experiment.epochs}.npz"
+    return Path(results) / ".checkpoints" / name
