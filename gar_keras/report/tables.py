@@ -11,6 +11,7 @@ from gar_keras.experiments.paper import published_error
 from gar_keras.experiments.settings import stands_for_paper
 from gar_keras.report import layout
 from gar_keras.report.curves import plot_curves
+from gar_keras.report.estimates import SEEDS_OF_INTERVAL
 from gar_keras.report.groups import group
 from gar_keras.report.groups import size
 from gar_keras.report.layout import MISSING
@@ -26,10 +27,21 @@ OUR_ROWS = {
 def representative(records, column):
     """The group that stands for a column of a table, or `None`.
 
-    Of the experiments with the paper's settings: the one with the most epochs
-    of stage 2, then the one with the most seeds, then the one with the most
-    epochs of stage 1.
+    Of the experiments with the paper's settings: one with so many seeds that
+    an interval can be given before those with fewer, then the one with the
+    most epochs of stage 2, then the one with the most seeds, then the one with
+    the most epochs of stage 1.
     """
+    groups = _candidates(records, column)
+    return max(
+        groups,
+        key=lambda g: (len(g.records) >= SEEDS_OF_INTERVAL, size(g)),
+        default=None,
+    )
+
+
+def _candidates(records, column):
+    """The groups that could stand for a column, of the stand-in if need be."""
     for cell in (column.cell, column.stand_in):
         groups = [
             g
@@ -38,8 +50,8 @@ def representative(records, column):
             and stands_for_paper(g.settings, cell)
         ]
         if groups:
-            return max(groups, key=size)
-    return None
+            return groups
+    return []
 
 
 def table_rows(table, records):
@@ -86,8 +98,15 @@ def notes(table, records):
         found = representative(records, column)
         if found is None:
             lines.append(f"{column.heading}: not run")
-        else:
-            lines.append(found.describe() + _interval_text(found, column.cell))
+            continue
+        lines.append(found.describe() + _interval_text(found, column.cell))
+        # Longer runs that too few seeds kept from the table.
+        lines += [
+            f"longer: {g.describe()}; test error at the chosen epoch "
+            f"{g.error('chosen_error')}, in the last {g.error('last_error')}"
+            for g in _candidates(records, column)
+            if g.settings["epochs"] > found.settings["epochs"]
+        ]
     return lines
 
 
