@@ -11,10 +11,10 @@ from dataclasses import field
 import keras
 from keras import ops
 
+from gar_keras.augmentation import random_moves
 from gar_keras.checks import additions_of
 from gar_keras.checks import check_additions
 from gar_keras.layers import GraphActivityRegularization
-from gar_keras.layers import random_moves
 from gar_keras.models import check_movable
 from gar_keras.models import has_graph
 from gar_keras.models import moved
@@ -41,9 +41,9 @@ class ExtendedGAR(Rival):
         layer: A `GraphActivityRegularization`, for `U(B)`.
         supervised: Factor of the log loss of the labelled images of a batch.
         shift: Pixels by which images are moved at random, at most; see
-            `gar_keras.layers.RandomShift`.
+            `gar_keras.RandomShift`.
         affine: Strength of random affine maps of the images; see
-            `gar_keras.layers.RandomAffine`.
+            `gar_keras.RandomAffine`.
         consistency: Factor of the consistency of two views, each moved by
             `shift` and `affine`, one of which it needs.
         vat: Factor of the virtual adversarial loss.

@@ -17,6 +17,7 @@ import numpy as np
 from gar_keras import backend
 from gar_keras import models
 from gar_keras.alerts import warn
+from gar_keras.augmentation import random_moves
 from gar_keras.batches import BatchPlan
 from gar_keras.callbacks import LatestBestWeights
 from gar_keras.callbacks import error_rate
@@ -27,7 +28,6 @@ from gar_keras.checks import check_class_prior
 from gar_keras.checks import check_count
 from gar_keras.extended import ExtendedGAR
 from gar_keras.layers import GraphActivityRegularization
-from gar_keras.layers import random_moves
 from gar_keras.models import cnn6
 from gar_keras.regularizers import check_coefficient
 from gar_keras.regularizers import class_prior_of

@@ -194,7 +194,7 @@ def moved(model, moves):
 
     Args:
         model: A Functional or Sequential `keras.Model` of images.
-        moves: List of layers, e.g. `gar_keras.layers.random_moves(2, 0.1)`.
+        moves: List of layers, e.g. `gar_keras.random_moves(2, 0.1)`.
 
     Returns:
         A `keras.Model` that shares the weights; the model itself if there is

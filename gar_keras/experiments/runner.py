@@ -14,6 +14,7 @@ from gar_keras import backend
 from gar_keras import datasets
 from gar_keras import rivals
 from gar_keras.alerts import shown_by
+from gar_keras.augmentation import random_moves
 from gar_keras.callbacks import CoefficientSchedule
 from gar_keras.callbacks import ErrorRate
 from gar_keras.callbacks import WarnOnCollapse
@@ -35,7 +36,6 @@ from gar_keras.experiments.worlds import make_task
 from gar_keras.experiments.worlds import unlabeled_images
 from gar_keras.extended import ExtendedGAR
 from gar_keras.layers import GraphActivityRegularization
-from gar_keras.layers import random_moves
 from gar_keras.optimizers import SGD
 from gar_keras.regularizers import class_prior_of
 from gar_keras.training import pretrain

@@ -67,7 +67,7 @@ class Extensions:
         shift: Pixels by which each image is moved at random, at most, up or
             down and left or right.
         affine: Strength of a random affine map of each image; see
-            `gar_keras.layers.RandomAffine`.
+            `gar_keras.RandomAffine`.
         consistency: Factor of the squared difference between the predictions
             for two views of each image, made by `shift` and `affine`.
         vat: Factor of the virtual adversarial loss.

@@ -1,0 +1,181 @@
+"""Layers that move images at random, in training alone."""
+
+import keras
+from keras import ops
+
+from gar_keras.checks import check_count
+from gar_keras.checks import check_number
+
+
+@keras.saving.register_keras_serializable(package="gar_keras")
+class RandomShift(keras.layers.Layer):
+    """Moves each image by whole pixels, at random, in training.
+
+    Up or down and left or right, each by a number from `-pixels` to `pixels`
+    that is drawn for each image on its own; pixels at the edge are repeated.
+    Values and dtype stay as they are. With `training=False` nothing happens.
+
+    Args:
+        pixels: The most that an image is moved by, an integer of at least 0.
+        seed: Integer seed, or `None` for another one each time.
+
+    Input shape:
+        `(batch, height, width, channels)`, of any dtype.
+
+    Output shape:
+        The same.
+
+    Raises:
+        ValueError: if `pixels` is no integer of at least 0.
+
+    Example:
+
+    >>> layer = RandomShift(2, seed=0)
+    >>> layer(np.ones((3, 28, 28, 1), "uint8"), training=True).shape[1:]
+    TensorShape([28, 28, 1])
+    """
+
+    def __init__(self, pixels, seed=None, **kwargs):
+        kwargs["autocast"] = False
+        super().__init__(**kwargs)
+        self.pixels = check_count("pixels", pixels, least=0)
+        self.seed = seed
+        self.seed_generator = keras.random.SeedGenerator(seed)
+
+    def call(self, inputs, training=None):
+        if not training or not self.pixels:
+            return inputs
+        height, width = inputs.shape[1:3]
+        rows = self._indices(inputs, height)
+        columns = self._indices(inputs, width)
+        x = ops.take_along_axis(inputs, rows[:, :, None, None], axis=1)
+        return ops.take_along_axis(x, columns[:, None, :, None], axis=2)
+
+    def _indices(self, images, size):
+        """Where each row comes from, `(batch, size)`."""
+        moves = keras.random.randint(
+            (ops.shape(images)[0], 1),
+            -self.pixels,
+            self.pixels + 1,
+            seed=self.seed_generator,
+        )
+        return ops.clip(ops.arange(size)[None, :] + moves, 0, size - 1)
+
+    def compute_output_spec(self, inputs, training=None):
+        return keras.KerasTensor(inputs.shape, inputs.dtype)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "pixels": self.pixels,
+            "seed": self.seed,
+        }
+
+
+@keras.saving.register_keras_serializable(package="gar_keras")
+class RandomAffine(keras.layers.Layer):
+    """Turns, scales and shears each image about its centre, in training.
+
+    The pixel at `x` is taken from `c + (I + E)(x - c)`, with `c` the centre
+    and the four entries of `E` drawn for each image on its own, evenly from
+    `-strength` to `strength`: 0.1 stands for turns of up to 6 degrees and for
+    scales from 0.9 to 1.1. Between pixels values are linear, beyond the edge
+    they are the edge's. With `training=False` nothing happens.
+
+    Args:
+        strength: The largest entry of `E`, a number of at least 0.
+        seed: Integer seed, or `None` for another one each time.
+
+    Input shape:
+        `(batch, height, width, channels)`, of any real dtype. Integers are
+        rounded and stay integers.
+
+    Output shape:
+        The same.
+
+    Raises:
+        ValueError: if `strength` is no finite number of at least 0.
+
+    Example:
+
+    >>> layer = RandomAffine(0.1, seed=0)
+    >>> layer(np.ones((3, 28, 28, 1), "uint8"), training=True).shape[1:]
+    TensorShape([28, 28, 1])
+    """
+
+    def __init__(self, strength, seed=None, **kwargs):
+        kwargs["autocast"] = False
+        super().__init__(**kwargs)
+        self.strength = check_number("strength", strength)
+        self.seed = seed
+        self.seed_generator = keras.random.SeedGenerator(seed)
+
+    def call(self, inputs, training=None):
+        if not training or not self.strength:
+            return inputs
+        dtype = keras.backend.standardize_dtype(inputs.dtype)
+        moved = ops.image.affine_transform(
+            ops.cast(inputs, "float32"),
+            self._transforms(inputs),
+            fill_mode="nearest",
+            data_format="channels_last",
+        )
+        if "int" in dtype:
+            # What is between two pixels is never beyond both of them.
+            moved = ops.round(moved)
+        return ops.cast(moved, dtype)
+
+    def _transforms(self, images):
+        """Rows `a0 a1 a2 b0 b1 b2 0 0`, as Keras takes them, `(batch, 8)`."""
+        E = keras.random.uniform(
+            (ops.shape(images)[0], 4),
+            -self.strength,
+            self.strength,
+            seed=self.seed_generator,
+        )
+        middle_y, middle_x = ((size - 1) / 2 for size in images.shape[1:3])
+        center = ops.convert_to_tensor([[middle_x], [middle_y]], "float32")
+        moves_x = -ops.matmul(E[:, :2], center)
+        moves_y = -ops.matmul(E[:, 2:], center)
+        return ops.concatenate(
+            [
+                1 + E[:, :1], E[:, 1:2], moves_x,
+                E[:, 2:3], 1 + E[:, 3:], moves_y,
+                ops.zeros_like(E[:, :2]),
+            ],
+            axis=1,
+        )  # fmt: skip
+
+    def compute_output_spec(self, inputs, training=None):
+        return keras.KerasTensor(inputs.shape, inputs.dtype)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "strength": self.strength,
+            "seed": self.seed,
+        }
+
+
+def random_moves(shift, affine, seed=None):
+    """Layers that move images at random in training, none for 0.
+
+    Args:
+        shift: `pixels` of a `RandomShift`.
+        affine: `strength` of a `RandomAffine`.
+        seed: Seed of both.
+
+    Returns:
+        A list of layers, to be called one after the other.
+
+    Example:
+
+    >>> [layer.name for layer in random_moves(2, 0.0)]
+    ['random_shift']
+    """
+    layers = []
+    if shift:
+        layers.append(RandomShift(shift, seed, name="random_shift"))
+    if affine:
+        layers.append(RandomAffine(affine, seed, name="random_affine"))
+    return layers
