@@ -12,10 +12,6 @@ T_QUANTILES = (
 )  # fmt: skip
 
 
-# With fewer, the interval of a mean would say nothing.
-SEEDS_OF_INTERVAL = 3
-
-
 @dataclass(frozen=True)
 class Estimate:
     """Mean and standard deviation of an error over seeds, in percent.
@@ -54,7 +50,7 @@ class Estimate:
         >>> round(low, 2), round(high, 2)           # 2 ± 4.303 * 1 / √3
         (-0.48, 4.48)
         """
-        if self.n < SEEDS_OF_INTERVAL:
+        if self.n < 3:
             return None
         # The table ends at 31 seeds; more would only make it narrower.
         t = T_QUANTILES[min(self.n - 1, len(T_QUANTILES)) - 1]

@@ -11,7 +11,7 @@ from gar_keras.experiments.paper import published_error
 from gar_keras.experiments.settings import stands_for_paper
 from gar_keras.report import layout
 from gar_keras.report.curves import plot_curves
-from gar_keras.report.estimates import SEEDS_OF_INTERVAL
+from gar_keras.report.groups import but_for
 from gar_keras.report.groups import group
 from gar_keras.report.groups import size
 from gar_keras.report.layout import MISSING
@@ -27,17 +27,11 @@ OUR_ROWS = {
 def representative(records, column):
     """The group that stands for a column of a table, or `None`.
 
-    Of the experiments with the paper's settings: one with so many seeds that
-    an interval can be given before those with fewer, then the one with the
-    most epochs of stage 2, then the one with the most seeds, then the one with
-    the most epochs of stage 1.
+    Of the experiments with the paper's settings: the one with the most epochs
+    of stage 2, then the one with the most seeds, then the one with the most
+    epochs of stage 1.
     """
-    groups = _candidates(records, column)
-    return max(
-        groups,
-        key=lambda g: (len(g.records) >= SEEDS_OF_INTERVAL, size(g)),
-        default=None,
-    )
+    return max(_candidates(records, column), key=size, default=None)
 
 
 def _candidates(records, column):
@@ -100,14 +94,27 @@ def notes(table, records):
             lines.append(f"{column.heading}: not run")
             continue
         lines.append(found.describe() + _interval_text(found, column.cell))
-        # Longer runs that too few seeds kept from the table.
-        lines += [
-            f"longer: {g.describe()}; test error at the chosen epoch "
-            f"{g.error('chosen_error')}, in the last {g.error('last_error')}"
-            for g in _candidates(records, column)
-            if g.settings["epochs"] > found.settings["epochs"]
-        ]
+        surer = _surer(found, _candidates(records, column))
+        if surer is not None:
+            lines.append(
+                f"with more seeds: {surer.describe()}; test error at the "
+                f"chosen epoch {surer.error('chosen_error')}, in the last "
+                f"{surer.error('last_error')}"
+                + _interval_text(surer, column.cell)
+            )
     return lines
+
+
+def _surer(found, groups):
+    """The longest of the shorter runs with more seeds, if there is one."""
+    alike = but_for(found, {"epochs"})
+    more = [
+        g
+        for g in groups
+        if len(g.records) > len(found.records)
+        and but_for(g, {"epochs"}) == alike
+    ]
+    return max(more, key=size, default=None)
 
 
 def show(table, records, results):
