@@ -6,9 +6,6 @@ import operator
 
 import numpy as np
 
-# What can be added to GAR, by the names of `ExtendedGAR`.
-ADDITIONS = ("supervised", "shift", "affine", "consistency", "vat", "average")
-
 # With less, `v_i / p_i` could leave the range of float32.
 LEAST_SHARE = 1e-30
 # What rounding may take from the sum of a prior, in float32 as well.
@@ -54,43 +51,6 @@ def check_number(name, value):
             f"{name}={value!r}"
         )
     return float(value)
-
-
-def additions_of(holder):
-    """What an object adds to GAR, a dict by the names in `ADDITIONS`."""
-    return {name: getattr(holder, name) for name in ADDITIONS}
-
-
-def check_additions(*, supervised, shift, affine, consistency, vat, average):
-    """Returns what `ExtendedGAR` adds to GAR as a dict, or raises.
-
-    Example:
-
-    >>> given = {"supervised": 1, "affine": 0, "consistency": 0, "vat": 0}
-    >>> check_additions(shift=2, average=0.99, **given)["supervised"]
-    1.0
-    """
-    factors = {
-        "supervised": supervised,
-        "affine": affine,
-        "consistency": consistency,
-        "vat": vat,
-    }
-    checked = {name: check_number(name, c) for name, c in factors.items()}
-    checked["shift"] = check_count("shift", shift, least=0)
-    checked["average"] = check_number("average", average)
-    if average >= 1:
-        raise ValueError(
-            "average must be at least 0 and below 1. Received: "
-            f"average={average!r}"
-        )
-    if consistency and not (shift or affine):
-        raise ValueError(
-            "Without shift or affine both views of an image are the same. "
-            f"Received: consistency={consistency}, shift=0, affine=0. Set one "
-            "of them, e.g. shift=2."
-        )
-    return checked
 
 
 def check_choice(name, value, allowed):

@@ -11,9 +11,8 @@ from dataclasses import field
 import keras
 from keras import ops
 
+from gar_keras.additions import Additions
 from gar_keras.augmentation import random_moves
-from gar_keras.checks import additions_of
-from gar_keras.checks import check_additions
 from gar_keras.layers import GraphActivityRegularization
 from gar_keras.models import check_movable
 from gar_keras.models import has_graph
@@ -27,7 +26,7 @@ from gar_keras.training import with_alarm
 
 
 @dataclass(frozen=True)
-class ExtendedGAR(Rival):
+class ExtendedGAR(Additions, Rival):
     """Stage 2 with GAR and more: `ExtendedGAR(...).train(model, ...)`.
 
     `loss = U(B) + supervised * log loss of X_L
@@ -68,15 +67,6 @@ class ExtendedGAR(Rival):
     layer: GraphActivityRegularization = field(
         default_factory=GraphActivityRegularization
     )
-    supervised: float = 0.0
-    shift: int = 0
-    affine: float = 0.0
-    consistency: float = 0.0
-    vat: float = 0.0
-    average: float = 0.0
-
-    def __post_init__(self):
-        check_additions(**additions_of(self))
 
     def check_network(self, network):
         """Raises unless the network can be trained so."""

@@ -16,13 +16,13 @@ import numpy as np
 
 from gar_keras import backend
 from gar_keras import models
+from gar_keras.additions import Additions
+from gar_keras.additions import set_field
 from gar_keras.alerts import warn
 from gar_keras.augmentation import random_moves
 from gar_keras.batches import BatchPlan
 from gar_keras.callbacks import LatestBestWeights
 from gar_keras.callbacks import error_rate
-from gar_keras.checks import additions_of
-from gar_keras.checks import check_additions
 from gar_keras.checks import check_choice
 from gar_keras.checks import check_class_prior
 from gar_keras.checks import check_count
@@ -55,7 +55,7 @@ DEFAULT_GUIDES = 16
 
 
 @dataclass(frozen=True)
-class FitSettings:
+class FitSettings(Additions):
     """How to fit. The defaults are the paper's, unless it says otherwise.
 
     Attributes:
@@ -78,15 +78,9 @@ class FitSettings:
             such error, of several the last: do not keep back a handful, whose
             error says little.
         learning_rate: Rate of the first step of each stage.
-        supervised: In stage 2, the factor of the log loss of the labelled
-            examples of a batch. This and what follows is not in the paper;
-            see `gar_keras.ExtendedGAR`.
-        shift: Pixels by which images are moved at random, at most, in both
-            stages.
-        affine: Strength of random affine maps of the images, in both stages.
-        consistency: Factor of the consistency of two views of an image.
-        vat: Factor of the virtual adversarial loss.
-        average: Decay of a running average of the weights.
+
+    Those of `Additions` are settings too; `shift` and `affine` move the images
+    in both stages.
 
     Raises:
         ValueError: if a value is not valid.
@@ -102,14 +96,9 @@ class FitSettings:
     class_prior: str | tuple = "uniform"
     validation_fraction: float = 0.0
     learning_rate: float = 0.01
-    supervised: float = 0.0
-    shift: int = 0
-    affine: float = 0.0
-    consistency: float = 0.0
-    vat: float = 0.0
-    average: float = 0.0
 
     def __post_init__(self):
+        super().__post_init__()
         for name in ("pretrain_epochs", "labeled_per_batch"):
             if getattr(self, name) is not None:
                 check_count(name, getattr(self, name), least=1)
@@ -121,7 +110,7 @@ class FitSettings:
             check_choice("class_prior", self.class_prior, PRIORS)
         else:
             prior = check_class_prior(self.class_prior)
-            object.__setattr__(self, "class_prior", prior)
+            set_field(self, "class_prior", prior)
         fraction = check_coefficient(
             "validation_fraction", self.validation_fraction
         )
@@ -135,8 +124,6 @@ class FitSettings:
                 "learning_rate must be above 0. Received: "
                 f"learning_rate={self.learning_rate!r}"
             )
-
-        check_additions(**additions_of(self))
 
     @classmethod
     def of(cls, holder):
@@ -386,9 +373,8 @@ def _stage_2(model, settings, prior):
         class_prior=prior,
         name="graph_activity_regularization",
     )
-    additions = additions_of(settings)
-    if any(additions.values()):
-        method = ExtendedGAR(layer, **additions)
+    if settings.has_additions:
+        method = ExtendedGAR(layer, **settings.additions)
         method.check_network(model)
         return method.train
     return lambda model, x_labeled, y_labeled, x, **options: regularize(

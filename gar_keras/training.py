@@ -100,8 +100,7 @@ def pretrain(
         FloatingPointError: if the loss becomes NaN or infinite.
     """
     check_images("x_labeled", x_labeled)
-    check_count("epochs", epochs, least=1)
-    check_count("initial_epoch", initial_epoch, least=0, most=epochs)
+    check_epochs(epochs, initial_epoch)
     passes = backend.largest_divisor(
         epochs, check_count("report_every", report_every, least=1)
     )
@@ -198,17 +197,14 @@ def regularize(
             `gar_keras.callbacks.WarnOnCollapse`, of which `callbacks` may
             hold one of your own instead.
     """
-    check_array("x_labeled", x_labeled)
-    check_images("x_unlabeled", x_unlabeled, like=("x_labeled", x_labeled))
-    check_count("epochs", epochs, least=1)
-    check_count("initial_epoch", initial_epoch, least=0, most=epochs)
-    plan = BatchPlan(
-        len(x_unlabeled),
-        unlabeled_per_batch,
-        len(x_labeled),
+    check_epochs(epochs, initial_epoch)
+    plan = plan_stage_2(
+        x_labeled,
+        x_unlabeled,
         labeled_per_batch,
-        seed,
+        unlabeled_per_batch,
         images_per_epoch,
+        seed,
     )
     regularized = attach(without_dropout(model), layer, logits)
     classes = num_classes(regularized, "x_labeled", x_labeled)
@@ -228,6 +224,33 @@ def regularize(
         initial_epoch=initial_epoch,
         callbacks=[*watching, *callbacks],
         verbose=verbose,
+    )
+
+
+def check_epochs(epochs, initial_epoch):
+    """Raises unless training can go on from one epoch up to the other."""
+    check_count("epochs", epochs, least=1)
+    check_count("initial_epoch", initial_epoch, least=0, most=epochs)
+
+
+def plan_stage_2(
+    x_labeled,
+    x_unlabeled,
+    labeled_per_batch,
+    unlabeled_per_batch,
+    images_per_epoch,
+    seed,
+):
+    """The `BatchPlan` of X_L and X_U, of which both are checked."""
+    check_array("x_labeled", x_labeled)
+    check_images("x_unlabeled", x_unlabeled, like=("x_labeled", x_labeled))
+    return BatchPlan(
+        len(x_unlabeled),
+        unlabeled_per_batch,
+        len(x_labeled),
+        labeled_per_batch,
+        seed,
+        images_per_epoch,
     )
 
 

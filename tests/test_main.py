@@ -172,7 +172,8 @@ def test_options_reach_the_fit(folder, run, monkeypatch, tmp_path):
     ((model, settings, seed, verbose),) = calls
     assert settings == fitting.FitSettings(
         7, 9, 5, 11, 2.0, 0.5, 0.25, (0.5, 0.25, 0.25), 0.5, 0.125,
-        1.0, 2, 0.25, 4.0, 0.5, 0.875,
+        supervised=1.0, shift=2, affine=0.25, consistency=4.0, vat=0.5,
+        average=0.875,
     )  # fmt: skip
     assert (seed, verbose) == (3, 2)
     dtypes = {

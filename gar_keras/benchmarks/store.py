@@ -1,7 +1,6 @@
 """Records of benchmarks: one JSON file for each machine and backend."""
 
 from dataclasses import asdict
-import json
 import math
 from pathlib import Path
 import re
@@ -106,12 +105,7 @@ def read(path):
             the name of its machine.
     """
     path = Path(path)
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, OSError) as e:
-        raise RecordError(
-            f"{path} is not readable JSON ({e}). Delete it to measure again."
-        ) from e
+    content = records.read_json(path, "measure again")
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise RecordError(
             f"{path} is not a benchmark record of format {FORMAT}. Move it out "

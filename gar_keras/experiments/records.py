@@ -71,6 +71,21 @@ def delete_leftovers(path):
         leftover.unlink(missing_ok=True)
 
 
+def read_json(path, purpose):
+    """The content of a JSON file; a `RecordError` says what to delete it for.
+
+    Args:
+        path: Path of the file.
+        purpose: What becomes possible without it, e.g. `"run it again"`.
+    """
+    try:
+        return json.loads(Path(path).read_text(encoding="utf-8"))
+    except (ValueError, OSError) as e:
+        raise RecordError(
+            f"{path} is not readable JSON ({e}). Delete it to {purpose}."
+        ) from e
+
+
 def read(path):
     """Reads one record.
 
@@ -79,12 +94,7 @@ def read(path):
             the name of its record. So no run can count twice.
     """
     path = Path(path)
-    try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, OSError) as e:
-        raise RecordError(
-            f"{path} is not readable JSON ({e}). Delete it to run it again."
-        ) from e
+    record = read_json(path, "run it again")
     if not isinstance(record, dict) or record.get("format") != FORMAT:
         raise RecordError(
             f"{path} is not a run record of format {FORMAT}. Move it out of "

@@ -18,7 +18,6 @@ from gar_keras.augmentation import random_moves
 from gar_keras.callbacks import CoefficientSchedule
 from gar_keras.callbacks import ErrorRate
 from gar_keras.callbacks import WarnOnCollapse
-from gar_keras.checks import additions_of
 from gar_keras.checks import check_class_prior
 from gar_keras.experiments import environment
 from gar_keras.experiments import extending
@@ -271,9 +270,9 @@ class _Run:
         e = self.experiment
         if e.method != "gar":
             return rivals.METHODS[e.method]()
-        if not e.extensions.changes_the_loss:
+        if not e.extensions.has_additions:
             return None
-        return ExtendedGAR(self._layer(), **additions_of(e.extensions))
+        return ExtendedGAR(self._layer(), **e.extensions.additions)
 
     def _layer(self):
         e = self.experiment

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from gar_keras.checks import additions_of
-from gar_keras.checks import check_additions
+from gar_keras.additions import Additions
+from gar_keras.additions import set_field
 from gar_keras.checks import check_choice
 from gar_keras.checks import check_class_prior
 from gar_keras.checks import check_count
@@ -38,13 +38,15 @@ class World:
 
     def __post_init__(self):
         check_choice("labels_drawn", self.labels_drawn, LABELS_DRAWN)
-        _set(self, "wrong_labels", _share("wrong_labels", self.wrong_labels))
-        _set(self, "strangers", _share("strangers", self.strangers))
+        set_field(
+            self, "wrong_labels", _share("wrong_labels", self.wrong_labels)
+        )
+        set_field(self, "strangers", _share("strangers", self.strangers))
         if self.shares is not None:
-            _set(self, "shares", check_class_prior(self.shares))
+            set_field(self, "shares", check_class_prior(self.shares))
         if self.known_classes is not None:
             k = check_count("known_classes", self.known_classes, least=2)
-            _set(self, "known_classes", k)
+            set_field(self, "known_classes", k)
         if self.strangers and self.known_classes is None:
             raise ValueError(
                 "strangers are images of classes that are not among the known "
@@ -58,51 +60,24 @@ class World:
             )
 
 
-@dataclass(frozen=True)
-class Extensions:
+@dataclass(frozen=True, kw_only=True)
+class Extensions(Additions):
     """What stage 2 adds to GAR. At the defaults it is the paper's.
 
     Attributes:
-        supervised: Factor of the log loss of the labelled images.
-        shift: Pixels by which each image is moved at random, at most, up or
-            down and left or right.
-        affine: Strength of a random affine map of each image; see
-            `gar_keras.RandomAffine`.
-        consistency: Factor of the squared difference between the predictions
-            for two views of each image, made by `shift` and `affine`.
-        vat: Factor of the virtual adversarial loss.
-        average: Decay of a running average of the weights over the steps,
-            which is evaluated and kept. 0 for none.
         rate: `"inverse-time"` for the paper's rate, `"cosine"` for one that
             falls to 0 over the epochs of stage 2.
         affinity_warmup: Epochs over which c_α rises from 0.
     """
 
-    supervised: float = 0.0
-    shift: int = 0
-    affine: float = 0.0
-    consistency: float = 0.0
-    vat: float = 0.0
-    average: float = 0.0
     rate: str = "inverse-time"
     affinity_warmup: int = 0
 
     def __post_init__(self):
-        checked = check_additions(**additions_of(self))
-        for name, value in checked.items():
-            _set(self, name, value)
+        super().__post_init__()
         epochs = check_count("affinity_warmup", self.affinity_warmup, least=0)
-        _set(self, "affinity_warmup", epochs)
+        set_field(self, "affinity_warmup", epochs)
         check_choice("rate", self.rate, RATES)
-
-    @property
-    def changes_the_loss(self):
-        """Whether stage 2 has more than the terms of GAR and plain images."""
-        return any(additions_of(self).values())
-
-
-def _set(instance, name, value):
-    object.__setattr__(instance, name, value)
 
 
 def _share(name, value):

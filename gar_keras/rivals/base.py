@@ -7,17 +7,16 @@ import keras
 from keras import ops
 
 from gar_keras import backend
-from gar_keras.batches import BatchPlan
 from gar_keras.callbacks import BestWeights
-from gar_keras.checks import check_array
 from gar_keras.checks import check_count
-from gar_keras.checks import check_images
 from gar_keras.checks import check_labels
 from gar_keras.models import check_linear
 from gar_keras.models import detach
 from gar_keras.models import without_dropout
 from gar_keras.rivals import terms
+from gar_keras.training import check_epochs
 from gar_keras.training import num_classes
+from gar_keras.training import plan_stage_2
 from gar_keras.training import sgd
 from gar_keras.training import watch
 
@@ -130,18 +129,15 @@ class Rival:
                 model, or if the model gives no logits.
             FloatingPointError: if the loss becomes NaN or infinite.
         """
-        check_array("x_labeled", x_labeled)
-        check_images("x_unlabeled", x_unlabeled, like=("x_labeled", x_labeled))
-        check_count("epochs", epochs, least=1)
-        check_count("initial_epoch", initial_epoch, least=0, most=epochs)
+        check_epochs(epochs, initial_epoch)
         check_count("labeled_per_batch", labeled_per_batch, least=1)
-        plan = BatchPlan(
-            len(x_unlabeled),
-            unlabeled_per_batch,
-            len(x_labeled),
+        plan = plan_stage_2(
+            x_labeled,
+            x_unlabeled,
             labeled_per_batch,
-            seed,
+            unlabeled_per_batch,
             images_per_epoch,
+            seed,
         )
         plain = detach(model)
         check_linear(plain)
