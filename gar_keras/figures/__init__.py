@@ -14,10 +14,12 @@ from gar_keras.figures.runs import CELL
 from gar_keras.figures.runs import Run
 from gar_keras.figures.runs import choose_run
 from gar_keras.figures.runs import load_run
+from gar_keras.figures.style import PALETTE
 
 __all__ = [
     "CELL",
     "GRAPH_IMAGES",
+    "PALETTE",
     "Run",
     "align",
     "choose_run",
