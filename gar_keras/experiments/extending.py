@@ -29,6 +29,20 @@ def shorter_run(experiment, seed, results):
     return Checkpoint(ends[max(short)]) if short else None
 
 
+def take_up(checkpoint, experiment, seed, results):
+    """Gives a run that has no state yet the kept end of a shorter one.
+
+    Args:
+        checkpoint: The `Checkpoint` of the run.
+        experiment: Its `Experiment`.
+        seed: Its seed.
+        results: Folder of the records.
+    """
+    shorter = shorter_run(experiment, seed, results)
+    if shorter is not None and not checkpoint.path.exists():
+        checkpoint.write_bytes(shorter.read_bytes())
+
+
 def keep_end(checkpoint, experiment, seed, results):
     """Keeps the state at the end of a run, in place of those of fewer epochs.
 

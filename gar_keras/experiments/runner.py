@@ -111,12 +111,9 @@ def run(
             records.delete_leftovers(file)
         stage_1 = stage_1_file(experiment, seed, results)
         shared = Checkpoint(stage_1) if share_stage_1 else None
-        shorter = None
         if keep_state:
-            shorter = extending.shorter_run(experiment, seed, results)
-        job = _Run(
-            experiment, seed, checkpoint, data_dir, reporter, shared, shorter
-        )
+            extending.take_up(checkpoint, experiment, seed, results)
+        job = _Run(experiment, seed, checkpoint, data_dir, reporter, shared)
         record = job.execute(deadline, callbacks)
         if save_models:
             job.save_best(path.with_suffix(".keras"))
@@ -183,20 +180,12 @@ class _Run:
     """The state of one run, on its way from epoch to epoch."""
 
     def __init__(
-        self,
-        experiment,
-        seed,
-        checkpoint,
-        data_dir,
-        reporter,
-        shared=None,
-        shorter=None,
+        self, experiment, seed, checkpoint, data_dir, reporter, shared=None
     ):
         self.experiment = experiment
         self.seed = seed
         self.checkpoint = checkpoint
         self.shared = shared
-        self.shorter = shorter
         self.reporter = reporter
         self.task = make_task(
             experiment.world,
@@ -302,8 +291,6 @@ class _Run:
     def _restore(self):
         """Takes up the saved state; returns the optimizer's variables."""
         saved = self.checkpoint.load()
-        if saved is None and self.shorter is not None:
-            saved = self.shorter.load()
         if saved is None and self._take_stage_1():
             return None
         if saved is None:
