@@ -21,7 +21,6 @@ from gar_keras import cli
 KEYS = "x and y, or x_labeled, y_labeled and x_unlabeled"
 
 File = Annotated[Path | None, cli.one_value(Path, "a file", "FILE")]
-Number = Annotated[float, cli.one_value(float, "a number", "NUMBER")]
 
 
 def _prior(text):
@@ -66,33 +65,33 @@ class Fit:
     16, or all where there are fewer."""
     unlabeled_per_batch: cli.Count = 112
     """b_U: further examples in a batch."""
-    affinity: Number = 3.0
+    affinity: cli.Number = 3.0
     """c_α, the coefficient of the affinity."""
-    balance: Number = 1.0
+    balance: cli.Number = 1.0
     """c_β, the coefficient of the balance."""
-    frobenius: Number = 1e-6
+    frobenius: cli.Number = 1e-6
     """c_F, the coefficient of the Frobenius norm."""
     class_prior: Prior = "uniform"
     """Shares of the classes: uniform, as in the paper; labeled, those among the
     labels; or numbers, e.g. 0.5,0.3,0.2."""
-    validation_fraction: Number = 0.0
+    validation_fraction: cli.Number = 0.0
     """Share of the labels kept back to measure the error before and after
     stage 2, and to choose its best epoch."""
-    learning_rate: Number = 0.01
+    learning_rate: cli.Number = 0.01
     """Learning rate of the first step of each stage."""
-    supervised: Number = 0.0
+    supervised: cli.Number = 0.0
     """Factor of the log loss of the labelled examples in stage 2. This and the
     next five are not in the paper."""
     shift: cli.Count = 0
     """Pixels by which images are moved at random, at most, in both stages."""
-    affine: Number = 0.0
+    affine: cli.Number = 0.0
     """Strength of random turns, scales and shears of the images, in both
     stages."""
-    consistency: Number = 0.0
+    consistency: cli.Number = 0.0
     """Factor of the consistency of two views of an image in stage 2."""
-    vat: Number = 0.0
+    vat: cli.Number = 0.0
     """Factor of the virtual adversarial loss in stage 2."""
-    average: Number = 0.0
+    average: cli.Number = 0.0
     """Decay of a running average of the weights in stage 2, e.g. 0.999."""
     seed: cli.Count = 0
     """Seed of weights, batches and validation examples."""

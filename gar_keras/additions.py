@@ -5,6 +5,7 @@ from dataclasses import fields
 
 from gar_keras.checks import check_count
 from gar_keras.checks import check_number
+from gar_keras.checks import set_field
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,8 +71,3 @@ class Additions:
     def has_additions(self):
         """Whether anything is added."""
         return any(self.additions.values())
-
-
-def set_field(settings, name, value):
-    """Sets a field of a frozen dataclass while it is made."""
-    object.__setattr__(settings, name, value)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gar_keras.checks import check_count
+from gar_keras.checks import set_field
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ class BatchPlan:
                 f"guides={self.guides}. Take fewer labelled images per batch."
             )
         if self.per_epoch is None:
-            object.__setattr__(self, "per_epoch", self.size)
+            set_field(self, "per_epoch", self.size)
         check_count("per_epoch", self.per_epoch, least=1, most=self.size)
 
     @property

@@ -180,3 +180,8 @@ def check_class_prior(class_prior, num_classes=None):
             f"Received: {len(p)} shares for {num_classes} outputs"
         )
     return tuple(p.tolist())
+
+
+def set_field(settings, name, value):
+    """Sets a field of a frozen dataclass, in its `__post_init__`."""
+    object.__setattr__(settings, name, value)

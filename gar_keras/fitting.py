@@ -17,7 +17,6 @@ import numpy as np
 from gar_keras import backend
 from gar_keras import models
 from gar_keras.additions import Additions
-from gar_keras.additions import set_field
 from gar_keras.alerts import warn
 from gar_keras.augmentation import random_moves
 from gar_keras.batches import BatchPlan
@@ -26,6 +25,7 @@ from gar_keras.callbacks import error_rate
 from gar_keras.checks import check_choice
 from gar_keras.checks import check_class_prior
 from gar_keras.checks import check_count
+from gar_keras.checks import set_field
 from gar_keras.extended import ExtendedGAR
 from gar_keras.layers import GraphActivityRegularization
 from gar_keras.models import cnn6

@@ -14,6 +14,7 @@ from gar_keras.checks import check_choice
 from gar_keras.checks import check_class_prior
 from gar_keras.checks import check_count
 from gar_keras.checks import check_number
+from gar_keras.checks import set_field
 from gar_keras.experiments import records
 from gar_keras.experiments.variations import Extensions
 from gar_keras.experiments.variations import World
@@ -174,17 +175,21 @@ class Experiment:
         check_choice("backend", self.backend, BACKENDS)
         check_choice("method", self.method, ("gar", *RIVALS))
         for name in _COUNTS:
-            self._set(name, check_count(name, getattr(self, name), least=1))
+            set_field(
+                self, name, check_count(name, getattr(self, name), least=1)
+            )
         for name in _OPTIONAL_COUNTS:
             value = getattr(self, name)
             if value is not None:
-                self._set(name, check_count(name, value, least=1))
+                set_field(self, name, check_count(name, value, least=1))
         for name in _NUMBERS:
-            self._set(name, check_number(name, getattr(self, name)))
+            set_field(self, name, check_number(name, getattr(self, name)))
         if self.stage_2_rate is not None:
-            self._set("stage_2_rate", _rate(self.stage_2_rate))
+            set_field(self, "stage_2_rate", _rate(self.stage_2_rate))
         for name in ("restart", "pretrain_shift"):
-            self._set(name, check_count(name, getattr(self, name), least=0))
+            set_field(
+                self, name, check_count(name, getattr(self, name), least=0)
+            )
         self._check_variations()
         if (self.filters is None) != (self.network == "cnn6"):
             raise ValueError(
@@ -204,14 +209,14 @@ class Experiment:
         for name, kind in (("world", World), ("extensions", Extensions)):
             value = getattr(self, name)
             if isinstance(value, dict):
-                self._set(name, kind(**value))
+                set_field(self, name, kind(**value))
             elif not isinstance(value, kind):
                 raise ValueError(
                     f"{name} must be a {kind.__name__}. Received: "
                     f"{name}={value!r}"
                 )
         if self.class_prior not in (None, PRIOR_OF_LABELS):
-            self._set("class_prior", check_class_prior(self.class_prior))
+            set_field(self, "class_prior", check_class_prior(self.class_prior))
         if self.unlabeled != "train" and self.world != World():
             raise ValueError(
                 "A world changes the images of the training set, of which X_U "
@@ -224,9 +229,6 @@ class Experiment:
                 "class_prior and extensions are of GAR. Received: "
                 f"method={self.method!r}"
             )
-
-    def _set(self, name, value):
-        object.__setattr__(self, name, value)
 
     @property
     def cell(self):

@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 
 from gar_keras.additions import Additions
-from gar_keras.additions import set_field
 from gar_keras.checks import check_choice
 from gar_keras.checks import check_class_prior
 from gar_keras.checks import check_count
 from gar_keras.checks import check_number
+from gar_keras.checks import set_field
 
 LABELS_DRAWN = ("even", "random")
 RATES = ("inverse-time", "cosine")

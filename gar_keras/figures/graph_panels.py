@@ -8,11 +8,9 @@ from gar_keras.figures import style
 # Images in Figure 1, as in the paper.
 GRAPH_IMAGES = 250
 
-
 # Edges lighter than this cannot be seen. An example's edges in G* weigh 1 in
 # all, its self-loop in G_M weighs 1.
 _VISIBLE = 0.02
-
 
 # Pull between any two examples, next to an edge of weight 1. It keeps parts
 # that no edge holds together from drifting out of the picture.

@@ -19,7 +19,6 @@ PALETTE = (
     "#92dadd",
 )
 
-
 # All that is random here starts from it.
 SEED = 0
 

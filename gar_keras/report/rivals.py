@@ -33,7 +33,6 @@ METHODS = {
     "hagr": "HAGR",
 }
 
-
 # The settings that may be left out, at their defaults.
 _STANDARD = with_defaults({})
 

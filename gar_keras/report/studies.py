@@ -28,7 +28,6 @@ STUDY_HEADING = (
     "minutes a run",
 )
 
-
 # What of it fits into a terminal.
 STUDY_SHORT = (
     "",
