@@ -44,8 +44,8 @@ class Options(cli.RunOptions):
     """Numbers of labelled images: 100, 600, 1000, 3000 (MNIST), 300, 1000
     (NORB), 1000 (SVHN). The least by default."""
     rate: cli.Number = None
-    """Learning rate of stage 2, for all methods alike. The paper's, 0.01, by
-    default."""
+    """Learning rate of stage 2, for all methods that train a network. By
+    default the paper's, 0.01."""
 
     def __post_init__(self):
         super().__post_init__()
