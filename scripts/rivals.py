@@ -58,6 +58,12 @@ class Options(cli.RunOptions):
             raise ValueError(
                 f"--rate must be a finite number above 0. Received: {self.rate}"
             )
+        if self.rate is not None and not {*self.methods} - {*GRAPH_RIVALS}:
+            raise ValueError(
+                "--rate is for the methods that train a network, and "
+                f"{', '.join(self.methods)} train none. Leave it out, or name "
+                "another --method as well"
+            )
         sources = {"infimnist", "svhn-extra"} & {self.data}
         for what, wrong in (
             (f"--data {self.data}", sources and {*IN_MEMORY}),

@@ -68,6 +68,15 @@ def test_a_wrong_rate_is_told_in_one_line(rate):
     assert done.stdout == ""
 
 
+def test_a_rate_for_methods_without_a_network_is_refused():
+    done = run("rivals.py", "--method", "label-spreading", "--rate", "0.1")
+    assert done.returncode == 2
+    (error,) = done.stderr.splitlines()
+    assert error.startswith("error: --rate is for the methods that train")
+    assert "label-spreading train none" in error
+    assert done.stdout == ""
+
+
 def test_a_run_out_of_time_ends_with_124_and_can_go_on(tmp_path):
     done = run(
         "table1.py",

@@ -26,8 +26,8 @@ An image belongs to the class j with the largest `(Z A)_ij / λ_j`, where
 `λ_j = 1ᵀ Z a_j` is the mass of the class. The test images have no part in the
 solution, as for the networks: they get their weights and classes afterwards.
 
-Weights are Gaussian in the distance, with the mean distance of the s-th
-nearest anchor for bandwidth. Everything is float64; no matrix is larger than
+Weights are Gaussian in the distance; the bandwidth is each point's own, its
+distance to the s-th nearest anchor. Everything is float64; no matrix is larger than
 the images.
 """
 
