@@ -27,8 +27,8 @@ An image belongs to the class j with the largest `(Z A)_ij / λ_j`, where
 solution, as for the networks: they get their weights and classes afterwards.
 
 Weights are Gaussian in the distance; the bandwidth is each point's own, its
-distance to the s-th nearest anchor. Everything is float64; no matrix is larger than
-the images.
+distance to the s-th nearest anchor. Everything is float64; no matrix is
+larger than the images.
 """
 
 from dataclasses import dataclass
