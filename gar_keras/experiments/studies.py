@@ -199,6 +199,9 @@ LIMITS = Study(
     (
         "With known classes, the task is the digits 0 to 4 and the test "
         "images are of these.",
+        "The validation images keep their right labels.",
+        "Batches are of 128 images where nothing else is said. With so few of "
+        "n = 100 classes the right labels themselves have a balance of 0.56.",
     ),
     {
         "m_L = 100": _mnist(epochs=4),
@@ -217,6 +220,11 @@ LIMITS = Study(
         "20 epochs of stage 1": _mnist(epochs=4, pretrain_epochs=20),
         "n = 100: pairs of digits, m_L = 1000": _mnist(
             1000, epochs=4, pretrain_epochs=200, dataset="mnist-pairs"
+        ),
+        "n = 100, batches of 1,024": replace(
+            _mnist(1000, epochs=4, pretrain_epochs=200, dataset="mnist-pairs"),
+            labeled_per_batch=128,
+            unlabeled_per_batch=896,
         ),
     },
 )
