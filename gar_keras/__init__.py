@@ -15,6 +15,7 @@ _EXPORTS = {
     "attach": "models",
     "balance": "regularizers",
     "class_prior_of": "regularizers",
+    "expected_balance": "regularizers",
     "cnn6": "models",
     "cnn9": "models",
     "detach": "models",

@@ -72,6 +72,11 @@ class BatchPlan:
         """Batches in an epoch."""
         return -(-self.per_epoch // self.batch)
 
+    @property
+    def images_per_step(self):
+        """Images in a whole batch, the guides among them."""
+        return min(self.batch, self.per_epoch) + self.guides_per_batch
+
     def epoch(self, number):
         """The indices of one epoch.
 

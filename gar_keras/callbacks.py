@@ -12,6 +12,7 @@ from gar_keras.checks import check_array
 from gar_keras.checks import check_labels
 from gar_keras.layers import GraphActivityRegularization
 from gar_keras.models import is_regularized
+from gar_keras.regularizers import expected_balance
 
 
 class ErrorRate(keras.callbacks.Callback):
@@ -192,7 +193,7 @@ class StopOnNaN(keras.callbacks.Callback):
 
 
 class WarnOnCollapse(keras.callbacks.Callback):
-    """Warns when stage 2 goes wrong, once for each of two signs.
+    """Warns when stage 2 goes wrong, once for each of three signs.
 
     It looks at what a `GraphActivityRegularization` and an `ErrorRate` put
     into the logs of an epoch; it costs no time.
@@ -211,10 +212,15 @@ class WarnOnCollapse(keras.callbacks.Callback):
       which is `β < 1/2` for every n; or
     - k is lower by one whole output than it was in an earlier epoch.
 
-    Sound training lies well above: a batch of m images, drawn from equal
-    classes and all classified firmly, has about `β = (m - 1) / (m + n - 1)`,
-    which is 0.93 for 128 images of 10 classes. For m of at most n it is below
-    1/2: such batches are too small for GAR.
+    Sound training lies well above: at `gar_keras.expected_balance`, which is
+    0.93 for 128 images of 10 classes. For batches of at most n images it is
+    below 1/2: these are too small for GAR.
+
+    *The batches are too small.* With few images to a class, many classes are
+    missing from a batch, and the balance term gives their outputs images of
+    others. A warning comes where the balance to be expected is below 3/4 (less
+    than about three images to a class), and the balance at the end of an epoch
+    is above it by more than a quarter of what is left to 1.
 
     *The validation error rises.* A warning comes when it was above
     `error_before` in each of the last five epochs, or in all of them where
@@ -231,6 +237,8 @@ class WarnOnCollapse(keras.callbacks.Callback):
             balance alone.
         earlier: Logs of the epochs that are done already, a dict each, when
             training goes on. What was warned of then is warned of again.
+        batch_size: Images in a batch, the labelled ones among them. `None`
+            not to look for batches that are too small.
 
     Example:
 
@@ -244,16 +252,19 @@ class WarnOnCollapse(keras.callbacks.Callback):
     """
 
     LEAST_BALANCE = 0.5
+    LEAST_EXPECTED_BALANCE = 0.75
     PATIENCE = 5
 
-    def __init__(self, error_before=None, earlier=()):
+    def __init__(self, error_before=None, earlier=(), batch_size=None):
         super().__init__()
         self.error_before = error_before
         self.earlier = earlier
+        self.batch_size = batch_size
 
     def on_train_begin(self, logs=None):
         self._most_in_use = {}
         self._collapsed = False
+        self._spread = False
         self._errors = []
         self._grown_worse = False
         for epoch, logs in enumerate(self.earlier):
@@ -273,6 +284,7 @@ class WarnOnCollapse(keras.callbacks.Callback):
             if name not in logs:
                 continue
             n, balance = layer.num_classes, logs[name]
+            self._check_batches(epoch, name, balance, layer)
             in_use = 1 + (n - 1) * balance
             most = max(in_use, self._most_in_use.get(name, in_use))
             self._most_in_use[name] = most
@@ -290,6 +302,22 @@ class WarnOnCollapse(keras.callbacks.Callback):
                     f"classes, of much more than {n} images. Or lower the "
                     "learning rate."
                 )
+
+    def _check_batches(self, epoch, name, balance, layer):
+        m, n = self.batch_size, layer.num_classes
+        if m is None or self._spread:
+            return
+        expected = expected_balance(m, n, layer.class_prior)
+        above = balance > expected + (1 - expected) / 4
+        if expected < self.LEAST_EXPECTED_BALANCE and above:
+            self._spread = True
+            warn(
+                f"The batches are too small: after epoch {epoch} the {name} "
+                f"is {balance:.3f}, but {m} rightly classified images of {n} "
+                f"classes have about {expected:.3f}. Images are being spread "
+                "over classes that their batch does not have. Take batches of "
+                f"{10 * n} images or more."
+            )
 
     def _check_error(self, error):
         if error is None or self.error_before is None:

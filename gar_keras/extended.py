@@ -86,8 +86,8 @@ class ExtendedGAR(Additions, Rival):
         trained = moved(network, random_moves(self.shift, self.affine, seed))
         return keras.Model(trained.inputs, self.layer(trained.outputs[0]))
 
-    def with_alarm(self, callbacks, network, validation_data):
-        return with_alarm(callbacks, network, validation_data)
+    def with_alarm(self, callbacks, network, validation_data, plan):
+        return with_alarm(callbacks, network, validation_data, plan)
 
     def prepare(self, learner, seed):
         learner.views = random_moves(self.shift, self.affine, seed + 1)

@@ -117,6 +117,46 @@ def balance(B, class_prior=None):
     return _ratio(ops.sum(v * rest), (n - 1) * ops.sum(ops.square(v)))
 
 
+def expected_balance(batch_size, num_classes, class_prior=None):
+    """The balance of a batch whose images are all classified right and firmly.
+
+    Of m images drawn at random, `v_i` counts those of class i. The mean of
+    the numerator of `balance` over the mean of its denominator is
+
+    `(m - 1) / (m + n - 1)`
+
+    for n classes of equal size, and `n (m - 1) / (n (m - 1) + sum_i 1 / p_i)`
+    with a prior p. It is what training should come to: a balance far above it
+    means that images are spread over classes which their batch does not have.
+
+    Args:
+        batch_size: m, at least 1.
+        num_classes: n, at least 2.
+        class_prior: p, as in `balance`; also the shares of the classes.
+
+    Returns:
+        A float from 0 to 1.
+
+    Raises:
+        ValueError: if a number is too small, or if `class_prior` is no prior
+            of n classes.
+
+    Example:
+
+    >>> round(expected_balance(128, 10), 3)
+    0.927
+    >>> round(expected_balance(128, 100), 3)
+    0.559
+    """
+    m = check_count("batch_size", batch_size, least=1)
+    n = check_count("num_classes", num_classes, least=2)
+    if class_prior is None:
+        return (m - 1) / (m + n - 1)
+    p = np.array(check_class_prior(class_prior, n))
+    even = n * (m - 1)
+    return float(even / (even + np.sum(1 / p)))
+
+
 def class_prior_of(labels, num_classes, smoothing=0.0):
     """Estimates the shares of the classes from labels.
 

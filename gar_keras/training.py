@@ -193,7 +193,8 @@ def regularize(
         FloatingPointError: if the loss becomes NaN or infinite.
 
     Warns:
-        GARWarning: if the outputs collapse or the validation error rises; see
+        GARWarning: if the outputs collapse, the batches are too small for the
+            number of classes or the validation error rises; see
             `gar_keras.callbacks.WarnOnCollapse`, of which `callbacks` may
             hold one of your own instead.
     """
@@ -214,7 +215,7 @@ def regularize(
     regularized.compile(
         optimizer or sgd(), loss=None, **backend.compile_options(plan.steps)
     )
-    callbacks = with_alarm(callbacks, regularized, validation_data)
+    callbacks = with_alarm(callbacks, regularized, validation_data, plan)
     return backend.fit(
         regularized,
         plan,
@@ -275,13 +276,14 @@ def num_classes(model, name, x):
     return shape[-1]
 
 
-def with_alarm(callbacks, model, validation_data):
+def with_alarm(callbacks, model, validation_data, plan):
     """The callbacks, with a `WarnOnCollapse` behind them if they have none."""
     if any(isinstance(c, WarnOnCollapse) for c in callbacks):
         return callbacks
     before = validation_data and error_rate(model, *validation_data)
     # The last, so that it sees the errors that others put in the logs.
-    return [*callbacks, WarnOnCollapse(before)]
+    alarm = WarnOnCollapse(before, batch_size=plan.images_per_step)
+    return [*callbacks, alarm]
 
 
 def watch(validation_data, num_classes, like):

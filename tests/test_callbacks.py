@@ -8,6 +8,7 @@ from keras import layers
 import numpy as np
 import pytest
 
+from gar_keras import ExtendedGAR
 from gar_keras import GARWarning
 from gar_keras import GraphActivityRegularization
 from gar_keras import GraphActivityRegularizer
@@ -250,9 +251,11 @@ def test_finite_loss_goes_on(logs):
 # WarnOnCollapse
 
 
-def warnings_of(balances=(), errors=(), before=None, model=None, n=4, key=None):
+def warnings_of(
+    balances=(), errors=(), before=None, model=None, n=4, key=None, m=None
+):
     """The messages for hand-made logs, as (epoch, message); 0 is the end."""
-    callback = WarnOnCollapse(before)
+    callback = WarnOnCollapse(before, batch_size=m)
     callback.set_model(model or attach(identity(n)))
     callback.on_train_begin()
     found = []
@@ -307,6 +310,45 @@ def test_collapse_in_plain_words():
     assert "only 2.0 of the 4 outputs" in message
     for advice in ("Pretrain longer", "class_prior", "batches", "learning"):
         assert advice in message
+
+
+# Of 8, 9 and 10 images of 4 classes 7 / 11, 8 / 12 and 9 / 13 are expected: the
+# limits are at 0.727, 0.75 and 0.769.
+@pytest.mark.parametrize(
+    "m, balances, epoch",
+    [
+        (8, [0.72, 0.73, 0.9], 2),
+        (9, [0.74, 0.76], 2),
+        (10, [0.76, 0.76], None),
+        (10, [0.77, 0.77], 1),
+        # 12 / 16 is not below 3/4.
+        (13, [0.99, 0.99], None),
+        (None, [0.99, 0.99], None),
+        (8, [math.nan], None),
+    ],
+)
+def test_batches_that_are_too_small_are_said_once(m, balances, epoch):
+    found = warnings_of(balances, m=m)
+    assert [e for e, _ in found] == ([] if epoch is None else [epoch])
+    assert all("batches are too small" in text for _, text in found)
+
+
+def test_batches_that_are_too_small_in_plain_words():
+    ((_, message),) = warnings_of([0.9], m=8)
+    assert "after epoch 1 the balance is 0.900" in message
+    assert (
+        "8 rightly classified images of 4 classes have about 0.636" in message
+    )
+    assert "Take batches of 40 images or more" in message
+
+
+def test_what_is_expected_of_batches_knows_the_prior():
+    # 3 * 8 / (3 * 8 + 10 + 10 + 1.25) = 0.530, but 8 / 11 of equal classes.
+    layer = GraphActivityRegularization(class_prior=[0.1, 0.1, 0.8])
+    model = attach(identity(), layer)
+    ((_, message),) = warnings_of([0.65], model=model, m=9)
+    assert "have about 0.530" in message
+    assert warnings_of([0.65], model=attach(identity()), m=9) == []
 
 
 def test_layer_of_a_name_of_its_own_is_watched():
@@ -393,6 +435,33 @@ def test_regularize_always_warns(share, lost):
     assert all("Stage 2 loses classes" in str(w.message) for w in found)
 
 
+def even():
+    """A model that uses its outputs evenly, whatever the image."""
+    model = identity()
+    model.set_weights([np.ones((3, 3), "float32"), np.zeros(3, "float32")])
+    return model
+
+
+@pytest.mark.parametrize("images, small", [(3, True), (24, False)])
+@pytest.mark.parametrize("extended", [False, True])
+def test_training_knows_the_size_of_its_batches(images, small, extended):
+    options = dict(
+        labeled_per_batch=3, unlabeled_per_batch=images, epochs=1, verbose=0,
+        optimizer=still(),
+    )  # fmt: skip
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        if extended:
+            y = np.arange(3)
+            ExtendedGAR().train(even(), EYE[:3], y, EYE, **options)
+        else:
+            regularize(even(), EYE[:3], EYE, **options)
+    found = [str(w.message) for w in caught if w.category is GARWarning]
+    assert len(found) == small
+    # 5 / 8.
+    assert all("6 rightly classified images of 3" in text for text in found)
+
+
 class Worsen(keras.callbacks.Callback):
     """Turns the outputs round, so that every image is classified wrongly."""
 
@@ -445,6 +514,9 @@ def test_runs_show_warnings_by_their_reporter(tmp_path, monkeypatch):
     def stage_2(*arguments, callbacks, **options):
         (watch,) = (c for c in callbacks if isinstance(c, WarnOnCollapse))
         assert watch.error_before == 0.25
+        assert watch.batch_size == (
+            TINY.labeled_per_batch + TINY.unlabeled_per_batch
+        )
         warn("Classes are lost.")
         raise Stop
 

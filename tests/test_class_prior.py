@@ -1,5 +1,6 @@
 """The balance term with classes of unequal size, against v_i / p_i."""
 
+import itertools
 import json
 import math
 
@@ -17,6 +18,7 @@ from gar_keras import GraphActivityRegularizer
 from gar_keras import affinity
 from gar_keras import balance
 from gar_keras import class_prior_of
+from gar_keras import expected_balance
 
 PRIOR = (0.5, 0.25, 0.25)
 EVERY_TERM = dict(affinity=1.5, balance=0.5, frobenius=0.25)
@@ -28,7 +30,7 @@ def value(function, *arguments):
     return float(ops.convert_to_numpy(function(*arguments)))
 
 
-def expected_balance(B, prior):
+def balance_in_full(B, prior):
     """β of `u = v / p`, with the matrix in full, in float64."""
     u = np.diag(B.astype("float64").T @ B) / np.asarray(prior)
     U = np.outer(u, u)
@@ -39,7 +41,7 @@ def expected_balance(B, prior):
 def expected_loss(Z, prior, affinity=3.0, balance=1.0, frobenius=1e-6):
     rest = oracle.loss(Z, affinity, 0.0, frobenius)
     B = np.maximum(np.asarray(Z, "float64"), 0)
-    return rest + balance * (1 - expected_balance(B, prior))
+    return rest + balance * (1 - balance_in_full(B, prior))
 
 
 priors = st.lists(st.integers(1, 1000), min_size=2, max_size=8).map(
@@ -100,7 +102,7 @@ def test_any_prior_and_scale(prior, exponent, seed):
     B = np.maximum(oracle.logits(7, len(prior), seed), 0)
     received = value(balance, B, prior)
     assert received == pytest.approx(
-        expected_balance(B, prior), rel=1e-4, abs=1e-6
+        balance_in_full(B, prior), rel=1e-4, abs=1e-6
     )
     # A power of two scales without rounding.
     assert value(balance, B * 2.0**exponent, prior) == received
@@ -123,7 +125,7 @@ def test_below_1_elsewhere(prior, other, factor):
     B = np.diag(np.sqrt(v))
     assert value(balance, B, prior) < 1 - 1e-3
     assert value(balance, B, prior) == pytest.approx(
-        expected_balance(B, prior), rel=1e-5
+        balance_in_full(B, prior), rel=1e-5
     )
 
 
@@ -250,7 +252,7 @@ def test_saved_model_keeps_its_prior(tmp_path):
     assert history["loss"] == pytest.approx([expected], rel=1e-5)
     B = np.maximum(Z, 0)
     assert history["balance"] == pytest.approx(
-        [expected_balance(B, PRIOR)], rel=1e-5
+        [balance_in_full(B, PRIOR)], rel=1e-5
     )
     assert history["affinity"] == pytest.approx([value(affinity, B)], rel=1e-5)
 
@@ -311,6 +313,50 @@ def test_prior_of_another_number_of_classes_is_refused():
     ):
         with pytest.raises(ValueError, match=message):
             call()
+
+
+# expected_balance
+
+
+def mean_terms(m, p):
+    """Means over all m labels of the numerator and denominator of balance."""
+    n, off, trace = len(p), 0.0, 0.0
+    for y in itertools.product(range(n), repeat=m):
+        u = np.bincount(y, minlength=n) / p
+        chance = np.prod(p[list(y)])
+        off += chance * (u.sum() ** 2 - (u**2).sum())
+        trace += chance * (n - 1) * (u**2).sum()
+    return off, trace
+
+
+@pytest.mark.parametrize(
+    "m, p", [(1, [0.5, 0.5]), (2, [0.5, 0.5]), (4, [1 / 3] * 3),
+             (5, [0.2, 0.8]), (4, [0.7, 0.2, 0.1])],
+)  # fmt: skip
+def test_expected_balance_is_the_ratio_of_the_means(m, p):
+    p = np.array(p)
+    off, trace = mean_terms(m, p)
+    assert expected_balance(m, len(p), p) == pytest.approx(off / trace)
+    if np.ptp(p) == 0:
+        assert expected_balance(m, len(p)) == pytest.approx(off / trace)
+
+
+def test_expected_balance_of_two_images_by_hand():
+    # v is (2, 0), (1, 1), (1, 1) or (0, 2): means 2 / 2 and (4 + 2) / 2.
+    assert expected_balance(2, 2) == 1 / 3
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        ((0, 10), "batch_size must"),
+        ((128, 1), "num_classes must"),
+        ((128, 3, [0.5, 0.5]), "class_prior"),
+    ],
+)
+def test_expected_balance_refuses(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        expected_balance(*arguments)
 
 
 # class_prior_of

@@ -420,7 +420,9 @@ class _Run:
         keepers += self._warm_up()
         if e.method == "gar":
             before, *earlier = _rows(curve)
-            keepers.append(WarnOnCollapse(before["val_error"], earlier))
+            batch_size = e.labeled_per_batch + e.unlabeled_per_batch
+            alarm = WarnOnCollapse(before["val_error"], earlier, batch_size)
+            keepers.append(alarm)
         if self.method is None:
             regularize(
                 self.model,

@@ -61,7 +61,7 @@ class Rival:
         """
         raise NotImplementedError
 
-    def with_alarm(self, callbacks, network, validation_data):
+    def with_alarm(self, callbacks, network, validation_data, plan):
         """The callbacks, with those that warn when the method goes wrong."""
         return callbacks
 
@@ -157,7 +157,7 @@ class Rival:
         learner.compile(
             optimizer or sgd(), loss=None, **backend.compile_options(plan.steps)
         )
-        callbacks = self.with_alarm(callbacks, network, validation_data)
+        callbacks = self.with_alarm(callbacks, network, validation_data, plan)
         history = learner.fit(
             self.batches(plan, x_labeled, y, x_unlabeled, initial_epoch + 1),
             epochs=epochs,
