@@ -594,8 +594,9 @@ def test_warnings_are_in_the_record(tmp_path):
     # Hardly a balance term and a strong affinity: classes are lost.
     experiment = replace(TINY, balance=0.01, affinity=30.0, epochs=6)
     record = run(tmp_path, experiment)
-    # Which of the two signs comes depends on the backend's rounding.
-    assert all("Stage 2" in warning for warning in record["warnings"])
+    # Which of the signs come depends on the backend's rounding.
+    signs = ("Stage 2 ", "The batches are too small")
+    assert all(warning.startswith(signs) for warning in record["warnings"])
     assert record["warnings"]
     sound = run(tmp_path, TINY)
     assert sound["warnings"] == []

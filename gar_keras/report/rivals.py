@@ -180,7 +180,9 @@ def plot_rivals(comparisons, path):
         path: Where to write the PNG.
     """
     figure = new_figure(6 * len(comparisons), 6)
-    panels = figure.subplots(1, len(comparisons), squeeze=False)[0]
+    panels = figure.subplots(
+        1, len(comparisons), squeeze=False, sharex=True, sharey=True
+    )[0]
     for panel, comparison in zip(panels, comparisons, strict=True):
         _draw_comparison(panel, comparison)
     save(figure, path)
