@@ -397,8 +397,14 @@ def _sentence(box, options):
     lines = [line.strip("│ ") for line in box.splitlines()]
     message = next(line for line in lines[1:] if line.strip("-"))
     if match := re.match(r"Unrecognized options: ([^\s,]+)", message):
-        names = (f"--{f.name.replace('_', '-')}" for f in fields(options))
-        return f"unknown option {match[1]}. Allowed: {', '.join(names)}"
+        names = [f"--{f.name.replace('_', '-')}" for f in fields(options)]
+        if match[1].isdecimal() and "--seeds" in names:
+            return (
+                f"unexpected value {match[1]}. Several seeds are written "
+                "without a space, such as --seeds 0,2 or --seeds 0-9"
+            )
+        what = "option" if match[1].startswith("-") else "value"
+        return f"unknown {what} {match[1]}. Allowed: {', '.join(names)}"
     if match := re.match(r"Missing value for argument '(.*?)'", message):
         return f"{match[1]} needs a value"
     if match := re.match(

@@ -113,8 +113,8 @@ SEEDS = (
     [
         ("--foo 3", f"unknown option --foo. Allowed: {OPTIONS}"),
         ("--epoch 3", f"unknown option --epoch. Allowed: {OPTIONS}"),
-        ("mnist", f"unknown option mnist. Allowed: {OPTIONS}"),
-        ("--save-models yes", f"unknown option yes. Allowed: {OPTIONS}"),
+        ("mnist", f"unknown value mnist. Allowed: {OPTIONS}"),
+        ("--save-models yes", f"unknown value yes. Allowed: {OPTIONS}"),
         ("--epochs", "--epochs needs a value"),
         ("--results", "--results needs a value"),
         ("--epochs x", "--epochs takes a whole number. Received: 'x'"),

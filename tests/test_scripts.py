@@ -59,6 +59,17 @@ def test_a_wrong_option_is_told_before_keras_is_loaded(script):
     assert done.stdout == ""
 
 
+def test_seeds_with_a_space_between_are_told_in_one_line():
+    done = run("rivals.py", "--seeds", "1", "2")
+    assert done.returncode == 2
+    (error,) = done.stderr.splitlines()
+    assert error == (
+        "error: unexpected value 2. Several seeds are written without a "
+        "space, such as --seeds 0,2 or --seeds 0-9"
+    )
+    assert done.stdout == ""
+
+
 @pytest.mark.parametrize("rate", ["0", "-0.1", "nan", "inf", "fast"])
 def test_a_wrong_rate_is_told_in_one_line(rate):
     done = run("rivals.py", f"--rate={rate}")
