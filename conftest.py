@@ -1,4 +1,13 @@
-"""Names that the examples in the docstrings may use."""
+"""Quiet backends for all tests, and names that the docstrings' examples use.
+
+The environment comes first: Keras, TensorFlow and Matplotlib read it on import.
+"""
+
+import os
+
+os.environ.setdefault("KERAS_BACKEND", "tensorflow")
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+os.environ.setdefault("MPLBACKEND", "agg")
 
 import keras
 import numpy as np

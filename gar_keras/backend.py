@@ -7,6 +7,7 @@ the same batches, bit for bit, from NumPy.
 """
 
 import functools
+import math
 from pathlib import Path
 import platform
 
@@ -16,8 +17,10 @@ import numpy as np
 
 from gar_keras.checks import is_source
 
-# Steps for which images are fetched at once from a source outside memory.
+# Steps for which images are fetched at once from a source outside memory, at
+# most, and what the batches that wait for `fit` may take in memory.
 SOURCE_CHUNK = 40
+PREFETCH_BYTES = 256 << 20
 
 
 def name():
@@ -57,8 +60,13 @@ def fit(
     if loops_on_device():
         from gar_keras import compiled
 
-        batches = compiled.prepare(model, *data, passes)
-        return model.fit(batches, steps_per_epoch=1, **options)
+        if compiled.fits(plan, images, passes):
+            batches = compiled.prepare(model, *data, passes)
+            try:
+                return model.fit(batches, steps_per_epoch=1, **options)
+            finally:
+                # It holds the images, and takes no other batches than these.
+                model.train_function = None
     batches = make_batches(*data)
     return model.fit(batches, steps_per_epoch=passes * plan.steps, **options)
 
@@ -171,15 +179,31 @@ def device_name():
     """The device by its maker's name, e.g. the model of the processor."""
     if device_kind() == "cpu":
         return processor()["model"]
-    if name() == "jax":
-        import jax
+    return {
+        "tensorflow": _tensorflow_gpu,
+        "jax": _jax_gpu,
+        "torch": _torch_gpu,
+    }[name()]()
 
-        return jax.devices()[0].device_kind
+
+def _tensorflow_gpu():
     import tensorflow as tf
 
     gpu = tf.config.list_physical_devices("GPU")[0]
     details = tf.config.experimental.get_device_details(gpu)
     return details.get("device_name", "GPU")
+
+
+def _jax_gpu():
+    import jax
+
+    return jax.devices()[0].device_kind
+
+
+def _torch_gpu():
+    import torch
+
+    return torch.cuda.get_device_name()
 
 
 def backend_version():
@@ -380,6 +404,37 @@ def _in_stateless_scope():
     return stateless_scope.in_stateless_scope()
 
 
+def chunk_steps(plan, images):
+    """Steps whose batches are made at once; twice as many wait for `fit`.
+
+    Args:
+        plan: `BatchPlan` over `images`.
+        images: Array `(m, ...)` or image source.
+
+    Returns:
+        `SOURCE_CHUNK`, or less where so many batches would be larger than
+        half of `PREFETCH_BYTES`; 1 at least.
+
+    Example:
+
+    >>> from gar_keras.batches import BatchPlan
+    >>> chunk_steps(BatchPlan(2000, 128), np.zeros((2000, 28, 28), "uint8"))
+    40
+    """
+    batch_bytes = (plan.batch + plan.guides_per_batch) * image_bytes(images)
+    return max(1, min(SOURCE_CHUNK, PREFETCH_BYTES // (2 * batch_bytes)))
+
+
+def image_bytes(images):
+    """Bytes of one image of an array or image source."""
+    return math.prod(images.shape[1:]) * np.dtype(images.dtype).itemsize
+
+
+def take(images, rows):
+    """The images of these indices, of an array or image source."""
+    return images.take(rows) if is_source(images) else images[rows]
+
+
 def _graph_batches(
     plan, images, guides, labels, first_epoch, guide_labels=None
 ):
@@ -387,6 +442,7 @@ def _graph_batches(
 
     full = plan.per_epoch // plan.batch
     cut = full * plan.batch
+    chunk = chunk_steps(plan, images)
 
     def indices(epoch):
         order, chosen = tf.numpy_function(
@@ -404,7 +460,7 @@ def _graph_batches(
     def fetch_all(rows, chosen):
         data = tf.data.Dataset.from_tensor_slices((rows, chosen))
         if is_source(images):
-            return data.batch(SOURCE_CHUNK).map(take_chunk).unbatch()
+            return data.batch(chunk).map(take_chunk).unbatch()
         return data.map(gather)
 
     # Captured tensors, not constants of the graph, which must stay below 2 GB.
@@ -436,7 +492,7 @@ def _graph_batches(
         return with_labels(x, rows, chosen)
 
     epochs = tf.data.Dataset.counter(start=first_epoch)
-    batches = epochs.flat_map(indices).prefetch(2 * SOURCE_CHUNK)
+    batches = epochs.flat_map(indices).prefetch(2 * chunk)
     return batches.with_options(_pipeline_options())
 
 
@@ -479,8 +535,7 @@ class _ArrayBatches(keras.utils.PyDataset):
         done, step = divmod(index, self.plan.steps)
         order, chosen = self._epoch(self.first_epoch + done)
         row = order[step * self.plan.batch : (step + 1) * self.plan.batch]
-        in_memory = not is_source(self.images)
-        x = self.images[row] if in_memory else self.images.take(row)
+        x = take(self.images, row)
         if self.guides is not None:
             x = np.concatenate([x, self.guides[chosen[step]]])
         if self.guide_labels is not None:

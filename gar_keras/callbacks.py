@@ -1,5 +1,6 @@
 """Keras callbacks for training with GAR."""
 
+import functools
 import math
 import time
 
@@ -70,6 +71,13 @@ def error_rate(model, x, y, batch_size=500):
         ValueError: if the images, the labels and the logits do not fit
             together.
         FloatingPointError: if a logit is NaN or infinite.
+
+    Example:
+
+    >>> model = keras.Sequential([keras.Input((2,)), keras.layers.ReLU()])
+    >>> x = np.array([[3., 1.], [2., 5.], [0., 1.], [4., 2.]])
+    >>> error_rate(model, x, [0, 1, 1, 1])
+    0.25
     """
     check_array("x", x)
     logits = backend.predict(model, x, batch_size)
@@ -96,6 +104,9 @@ class BestWeights(keras.callbacks.Callback):
 
     Args:
         monitor: Name of the value in the logs, the less the better.
+
+    Raises:
+        ValueError: in training, if no such value is among the logs.
     """
 
     def __init__(self, monitor="val_error"):
@@ -205,22 +216,25 @@ class WarnOnCollapse(keras.callbacks.Callback):
         `β = (k² - k) / ((n - 1) * k) = (k - 1) / (n - 1)`
 
     (paper, equation for Balance). Solved for k it gives, for any `v`, the
-    number of outputs in use, `k = 1 + (n - 1) * β = (Σ v_i)² / Σ v_i²`. A
+    number of outputs in use, `k = 1 + (n - 1) * β = (Σ v_i)² / Σ v_i²`. With
+    a `class_prior`, outputs are used equally where `v_i / p_i` are equal. A
     warning comes at the end of the first epoch in which
 
-    - k is below `(n + 1) / 2`, half way between one output and all of them,
-      which is `β < 1/2` for every n; or
+    - the balance is below half of what right predictions would have: of
+      batches of `batch_size` images, drawn with the shares of the classes and
+      all classified right, the mean balance. For classes of equal size it is
+      about `gar_keras.expected_balance`, which is 0.93 for 128 images of 10
+      classes. Without a `batch_size` it counts as 1, and half of that is a k
+      of `(n + 1) / 2`, half way between one output and all of them; or
     - k is lower by one whole output than it was in an earlier epoch.
-
-    Sound training lies well above: at `gar_keras.expected_balance`, which is
-    0.93 for 128 images of 10 classes. For batches of at most n images it is
-    below 1/2: these are too small for GAR.
 
     *The batches are too small.* With few images to a class, many classes are
     missing from a batch, and the balance term gives their outputs images of
-    others. A warning comes where the balance to be expected is below 3/4 (less
-    than about three images to a class), and the balance at the end of an epoch
-    is above it by more than a quarter of what is left to 1.
+    others. A warning comes where `gar_keras.expected_balance` is below 3/4
+    (for classes of equal size, less than about three images to a class), and
+    the balance at the end of an epoch is above it by more than a quarter of
+    what is left to 1. It advises `10 * mean(1 / p)` images, which are ten to a
+    class for classes of equal size.
 
     *The validation error rises.* A warning comes when it was above
     `error_before` in each of the last five epochs, or in all of them where
@@ -238,7 +252,8 @@ class WarnOnCollapse(keras.callbacks.Callback):
         earlier: Logs of the epochs that are done already, a dict each, when
             training goes on. What was warned of then is warned of again.
         batch_size: Images in a batch, the labelled ones among them. `None`
-            not to look for batches that are too small.
+            where that is not known: batches count as large, and none are
+            found too small.
 
     Example:
 
@@ -251,6 +266,7 @@ class WarnOnCollapse(keras.callbacks.Callback):
     ... )
     """
 
+    # Of the balance of right predictions.
     LEAST_BALANCE = 0.5
     LEAST_EXPECTED_BALANCE = 0.75
     PATIENCE = 5
@@ -288,7 +304,8 @@ class WarnOnCollapse(keras.callbacks.Callback):
             in_use = 1 + (n - 1) * balance
             most = max(in_use, self._most_in_use.get(name, in_use))
             self._most_in_use[name] = most
-            lost = balance < self.LEAST_BALANCE or in_use <= most - 1
+            least = self.LEAST_BALANCE * self._right_balance(layer)
+            lost = balance < least or in_use <= most - 1
             if lost and not self._collapsed:
                 self._collapsed = True
                 warn(
@@ -296,12 +313,25 @@ class WarnOnCollapse(keras.callbacks.Callback):
                     f"{balance:.3f}, as if only {in_use:.1f} of the {n} "
                     "outputs were in use. Pretrain longer or on more labels: "
                     "GAR sharpens what the network knows, and teaches it "
-                    "nothing new. "
-                    "If classes are of unequal size, give their shares as "
-                    "class_prior to the GAR layer. Take batches that show all "
-                    f"classes, of much more than {n} images. Or lower the "
-                    "learning rate."
+                    f"nothing new. {_prior_advice([layer])}"
+                    f"{self._batch_advice(layer)}Or lower the learning rate."
                 )
+
+    def _right_balance(self, layer):
+        """The mean balance that right predictions would have."""
+        if self.batch_size is None:
+            return 1.0
+        return _mean_balance(
+            self.batch_size, layer.num_classes, layer.class_prior
+        )
+
+    def _batch_advice(self, layer):
+        enough = _enough_images(layer)
+        if self.batch_size is not None and self.batch_size >= enough:
+            return ""
+        return (
+            f"Take batches that show all classes, of {enough} images or more. "
+        )
 
     def _check_batches(self, epoch, name, balance, layer):
         m, n = self.batch_size, layer.num_classes
@@ -316,7 +346,7 @@ class WarnOnCollapse(keras.callbacks.Callback):
                 f"is {balance:.3f}, but {m} rightly classified images of {n} "
                 f"classes have about {expected:.3f}. Images are being spread "
                 "over classes that their batch does not have. Take batches of "
-                f"{10 * n} images or more."
+                f"{_enough_images(layer)} images or more."
             )
 
     def _check_error(self, error):
@@ -336,10 +366,52 @@ class WarnOnCollapse(keras.callbacks.Callback):
             f"{100 * errors[-1]:.2f} % now (epochs above in a row: "
             f"{len(errors)}). Check that the unlabelled examples are of the "
             "same classes and are scaled in the same way as the labelled ones. "
-            "Pretrain longer or on more labels. If classes are of unequal "
-            "size, give their shares as class_prior to the GAR layer. Or "
-            "lower the learning rate, or stay with the pretrained model."
+            "Pretrain longer or on more labels. "
+            f"{_prior_advice(_regularization_layers(self.model))}"
+            "Or lower the learning rate, or stay with the pretrained model."
         )
+
+
+def _prior_advice(layers):
+    """A sentence for those whose GAR layers know no prior, or nothing."""
+    if any(layer.class_prior is not None for layer in layers):
+        return ""
+    return (
+        "If classes are of unequal size, give their shares as class_prior to "
+        "the GAR layer. "
+    )
+
+
+def _enough_images(layer):
+    """Images of a batch that shows all classes about ten times."""
+    p = _shares(layer.num_classes, layer.class_prior)
+    return round(10 * np.mean(1 / p))
+
+
+@functools.cache
+def _mean_balance(batch_size, num_classes, class_prior):
+    """Mean balance of random batches whose images are all classified right.
+
+    Not `expected_balance`, a ratio of means: where a class has less than about
+    one image in a batch, most batches are far below it.
+    """
+    p = _shares(num_classes, class_prior)
+    rng = np.random.default_rng(0)
+    # Half of the mean is the limit: more draws would not move it by much.
+    draws = (rng.multinomial(batch_size, p) / p for _ in range(500))
+    return float(np.mean([_balance_of(u) for u in draws]))
+
+
+def _balance_of(u):
+    """The balance of `u_i = v_i / p_i`."""
+    trace = np.sum(u * u)
+    return (np.sum(u) ** 2 - trace) / ((len(u) - 1) * trace)
+
+
+def _shares(num_classes, class_prior):
+    """The shares of the classes, an array of sum 1."""
+    p = np.ones(num_classes) if class_prior is None else np.array(class_prior)
+    return p / p.sum()
 
 
 class CoefficientSchedule(keras.callbacks.Callback):

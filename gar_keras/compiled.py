@@ -17,10 +17,29 @@ import keras
 from keras import ops
 import numpy as np
 
+from gar_keras.backend import image_bytes
+from gar_keras.backend import take
 from gar_keras.checks import is_source
 
-# Image sources up to this size are read once and kept on the device.
+# What the images may take on the device: all of them, which stay there, or
+# else those of one step of `fit`, which come with its indices.
 RESIDENT_BYTES = 4 << 30
+
+
+def fits(plan, images, passes=1):
+    """Whether the device has room for what one step of `fit` needs.
+
+    Args:
+        plan: `BatchPlan` over `images`.
+        images: Array `(m, ...)` or image source.
+        passes: Epochs of the plan that make up one step of `fit`.
+    """
+    seen = min(len(images), passes * plan.per_epoch)
+    return _have_room(seen, images)
+
+
+def _have_room(count, images):
+    return count * image_bytes(images) <= RESIDENT_BYTES
 
 
 def prepare(
@@ -129,10 +148,14 @@ class _Indices(keras.utils.PyDataset):
         self.plan = plan
         self.first_epoch = first_epoch
         self.passes = passes
-        self.source = None
-        self.resident = images
-        if is_source(images):
-            self._place(images)
+        self.resident = self.source = None
+        if not _have_room(len(images), images):
+            # An epoch's images go to the device with its indices.
+            self.source = images
+        elif is_source(images):
+            self.resident = images.take(np.arange(len(images)))
+        else:
+            self.resident = images
 
     def __getitem__(self, index):
         first = self.first_epoch + index * self.passes
@@ -143,26 +166,17 @@ class _Indices(keras.utils.PyDataset):
         }
         if self.source is not None:
             drawn["images"] = np.stack(
-                [self.source.take(order) for order, _ in each]
+                [take(self.source, order) for order, _ in each]
             )
             # They come in the order of the epoch.
             drawn["order"][:] = np.arange(self.plan.per_epoch)
         return (drawn,)
 
-    def _place(self, images):
-        itemsize = np.dtype(images.dtype).itemsize
-        if np.prod(images.shape, dtype=float) * itemsize <= RESIDENT_BYTES:
-            self.resident = images.take(np.arange(len(images)))
-        else:
-            # An epoch's images go to the device with its indices.
-            self.source, self.resident = images, None
-
 
 def _build(model, images, guides, labels, plan):
     """Makes what `fit` would make from its first batch, which has no images."""
     rows = np.zeros(min(plan.batch, plan.per_epoch), "int64")
-    x = images.take(rows[:1]) if is_source(images) else images[rows[:1]]
-    x = ops.convert_to_tensor(x)
+    x = ops.convert_to_tensor(take(images, rows[:1]))
     y = None if labels is None else ops.convert_to_tensor(labels[rows[:1]])
     outputs = model(x, training=False)
     model.compute_loss(x, y, outputs, training=False)

@@ -157,8 +157,10 @@ class GraphActivityRegularization(keras.layers.Layer):
     def set_coefficients(self, **coefficients):
         """Changes coefficients, from the next step on, without retracing.
 
-        On JAX, `fit` keeps all weights to itself until the end of an epoch: a
-        callback that changes coefficients within one must call
+        A callback's hooks of a batch may come once in many steps: see
+        `callbacks` of `gar_keras.regularize`. The next step is the one after
+        the hook. On JAX, `fit` keeps all weights to itself until the end of an
+        epoch: a callback that changes coefficients within one must call
         `model.jax_state_sync()` first.
 
         Args:
@@ -243,7 +245,11 @@ class PerImageStandardization(keras.layers.Layer):
     def call(self, inputs):
         x = ops.cast(inputs, "float32")
         axes = tuple(range(1, len(x.shape)))
+        largest = ops.max(x, axis=axes, keepdims=True)
+        least = ops.min(x, axis=axes, keepdims=True)
         x = x - ops.mean(x, axis=axes, keepdims=True)
+        # The mean is rounded: what it leaves of one value is not always 0.
+        x = ops.where(ops.equal(largest, least), ops.zeros_like(x), x)
         std = ops.sqrt(ops.mean(ops.square(x), axis=axes, keepdims=True))
         return x / ops.where(std > 0, std, ops.ones_like(std))
 

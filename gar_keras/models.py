@@ -25,6 +25,7 @@ def cnn6(
     num_classes=10,
     *,
     preprocessing=None,
+    input_dtype=None,
     dropout=True,
     dtype=None,
 ):
@@ -39,6 +40,8 @@ def cnn6(
         preprocessing: Layer that turns the images as stored into the images
             that the network sees, e.g. `keras.layers.Rescaling(1 / 255)`.
             `None` for images that are ready.
+        input_dtype: Dtype of the images as stored. By default `"uint8"` with
+            `preprocessing`, and `"float32"` without.
         dropout: Whether to put Dropout behind the pools and the hidden Dense
             layer, for stage 1. `without_dropout` takes it out for stage 2.
         dtype: Dtype or dtype policy of all layers but the last, e.g.
@@ -53,8 +56,9 @@ def cnn6(
     6510058
     """
     blocks = [(32, 32), (64, 64)]
+    inputs = _images(input_shape, preprocessing, input_dtype)
     return _cnn(
-        "cnn6", blocks, input_shape, num_classes, preprocessing, dropout, dtype
+        "cnn6", blocks, inputs, num_classes, preprocessing, dropout, dtype
     )
 
 
@@ -64,6 +68,7 @@ def cnn9(
     filters=64,
     *,
     preprocessing=None,
+    input_dtype=None,
     dropout=True,
     dtype=None,
 ):
@@ -78,6 +83,7 @@ def cnn9(
         num_classes: `n`.
         filters: `f`, filters of the first block.
         preprocessing: As for `cnn6`.
+        input_dtype: As for `cnn6`.
         dropout: As for `cnn6`.
         dtype: As for `cnn6`.
 
@@ -91,15 +97,18 @@ def cnn9(
     """
     f = filters
     blocks = [(f, f), (2 * f, 2 * f), (4 * f, 4 * f, 4 * f)]
+    inputs = _images(input_shape, preprocessing, input_dtype)
     return _cnn(
-        "cnn9", blocks, input_shape, num_classes, preprocessing, dropout, dtype
+        "cnn9", blocks, inputs, num_classes, preprocessing, dropout, dtype
     )
 
 
-def _cnn(name, blocks, input_shape, num_classes, preprocessing, dropout, dtype):
-    inputs = keras.Input(
-        input_shape, dtype="uint8" if preprocessing else "float32"
-    )
+def _images(shape, preprocessing, dtype):
+    stored = "uint8" if preprocessing else "float32"
+    return keras.Input(shape, dtype=dtype or stored)
+
+
+def _cnn(name, blocks, inputs, num_classes, preprocessing, dropout, dtype):
     x = preprocessing(inputs) if preprocessing else inputs
     for block, rate in zip(blocks, POOL_DROPOUT, strict=False):
         for filters in block:
@@ -319,6 +328,28 @@ def is_regularized(model):
         or isinstance(layer.activity_regularizer, GraphActivityRegularizer)
         for layer in model._flatten_layers()
     )
+
+
+def ensure_built(model, x):
+    """Builds a Sequential model that does not know its input yet.
+
+    Until then it has no graph to take Dropout or GAR out of. And Keras would
+    build it for batches of just the size that it is called with first.
+
+    Args:
+        model: A Keras model. Any other than such a Sequential stays as it is.
+        x: Images `(m, ...)`, an array or image source. As in Keras, images of
+            any dtype are cast to the one that the first layer computes in.
+
+    Example:
+
+    >>> model = keras.Sequential([keras.layers.Dense(3)])
+    >>> ensure_built(model, np.ones((8, 2)))
+    >>> model.input_shape
+    (None, 2)
+    """
+    if isinstance(model, keras.Sequential) and not has_graph(model):
+        model.build((None, *x.shape[1:]))
 
 
 def has_graph(model):

@@ -128,6 +128,8 @@ def expected_balance(batch_size, num_classes, class_prior=None):
     for n classes of equal size, and `n (m - 1) / (n (m - 1) + sum_i 1 / p_i)`
     with a prior p. It is what training should come to: a balance far above it
     means that images are spread over classes which their batch does not have.
+    (The mean balance over many batches is lower where a class has less than
+    about one image in a batch: most batches are without it then.)
 
     Args:
         batch_size: m, at least 1.
@@ -209,6 +211,9 @@ def rectify(Z):
 
     Returns:
         A float32 tensor `(m, n)`.
+
+    Raises:
+        ValueError: if `Z` is not a matrix of at least two columns.
 
     Example:
 
@@ -428,10 +433,18 @@ def _keras_waits_for(frame):
         callee, frame = frame, frame.f_back
     if frame is None:
         return False
-    regularizer = frame.f_locals["self"].activity_regularizer
-    if not hasattr(regularizer, "__code__"):
-        regularizer = type(regularizer).__call__
-    return callee.f_code is getattr(regularizer, "__code__", None)
+    return callee.f_code is _code_of(
+        frame.f_locals["self"].activity_regularizer
+    )
+
+
+def _code_of(function):
+    """The Python code that a call of the function runs first, or None."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    if not hasattr(function, "__code__"):
+        function = type(function).__call__
+    return getattr(function, "__code__", None)
 
 
 @functools.cache

@@ -18,6 +18,7 @@ from gar_keras.checks import is_source
 from gar_keras.models import attach
 from gar_keras.models import check_linear
 from gar_keras.models import detach
+from gar_keras.models import ensure_built
 from gar_keras.models import has_graph
 from gar_keras.models import moved
 from gar_keras.models import without_dropout
@@ -71,7 +72,9 @@ def pretrain(
     Args:
         model: A compiled or plain `keras.Model` from images to logits
             `(batch, n)`, trained in place with the log loss. The loss of a
-            GAR layer in it is left out: it belongs to stage 2.
+            GAR layer in it is left out: it belongs to stage 2. Without such a
+            layer and without `moves` the model itself is compiled anew: its
+            optimizer, loss and metrics are replaced.
         x_labeled: X_L, `(m_L, ...)`.
         y_labeled: Class indices `(m_L,)`.
         epochs: Passes over X_L. The paper trains until a stopping criterion,
@@ -98,6 +101,14 @@ def pretrain(
         ValueError: if the data do not fit together or do not fit the model,
             or if the model gives no logits.
         FloatingPointError: if the loss becomes NaN or infinite.
+
+    Example:
+
+    >>> x, y = np.array([[1., 0.], [0., 1.]]), np.array([0, 1])
+    >>> model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(2)])
+    >>> history = pretrain(model, x, y, epochs=200, verbose=0)
+    >>> error_rate(model, x, y)
+    0.0
     """
     check_images("x_labeled", x_labeled)
     check_epochs(epochs, initial_epoch)
@@ -110,6 +121,7 @@ def pretrain(
             f"one epoch of fit takes. Received: initial_epoch={initial_epoch}"
         )
     plan = BatchPlan(len(x_labeled), batch_size, seed=seed)
+    ensure_built(model, x_labeled)
     plain = detach(model)
     check_linear(plain)
     classes = num_classes(plain, "x_labeled", x_labeled)
@@ -175,12 +187,15 @@ def regularize(
         optimizer: A Keras optimizer. A new `sgd()` by default.
         validation_data: `(x, y)` whose error is measured, or `None`.
         keep_best: Whether the model ends with the weights of the epoch with
-            the least validation error (the first of them). Without
+            the least validation error (the first of them), of the epochs of
+            this call: those before `initial_epoch` do not count. Without
             `validation_data` it ends with those of the last epoch.
         initial_epoch: Epochs that are done already, when training goes on
             with the optimizer of an earlier call.
         seed: Seed of the order of the batches.
-        callbacks: Keras callbacks.
+        callbacks: Keras callbacks. Their hooks of a batch come once in up to
+            100 steps on TensorFlow, which runs as many in one call, and once
+            an epoch with JAX on a GPU.
         verbose: As in `fit`.
 
     Returns:
@@ -197,6 +212,18 @@ def regularize(
             number of classes or the validation error rises; see
             `gar_keras.callbacks.WarnOnCollapse`, of which `callbacks` may
             hold one of your own instead.
+
+    Example:
+
+    >>> x, y = np.array([[1., 0.], [0., 1.]]), np.array([0, 1])
+    >>> logits = keras.layers.Dense(2, kernel_initializer="identity")
+    >>> model = keras.Sequential([keras.Input((2,)), logits])
+    >>> history = regularize(
+    ...     model, x, np.repeat(x, 40, axis=0), labeled_per_batch=2, epochs=3,
+    ...     validation_data=(x, y), verbose=0,
+    ... )
+    >>> history.history["val_error"]
+    [0.0, 0.0, 0.0]
     """
     check_epochs(epochs, initial_epoch)
     plan = plan_stage_2(
@@ -207,6 +234,7 @@ def regularize(
         images_per_epoch,
         seed,
     )
+    ensure_built(model, x_labeled)
     regularized = attach(without_dropout(model), layer, logits)
     classes = num_classes(regularized, "x_labeled", x_labeled)
     watching = watch(validation_data, classes, like=("x_labeled", x_labeled))

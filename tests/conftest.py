@@ -1,10 +1,4 @@
-"""Quiet backends, chosen by KERAS_BACKEND as in any Keras program."""
-
-import os
-
-os.environ.setdefault("KERAS_BACKEND", "tensorflow")
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-os.environ.setdefault("MPLBACKEND", "agg")
+"""What the tests leave out of the warnings that are errors."""
 
 
 def pytest_configure(config):

@@ -58,6 +58,11 @@ def gradient(function, x):
         import jax
 
         return np.asarray(jax.grad(function)(x))
+    if keras.backend.backend() == "torch":
+        import torch
+
+        x = x.detach().requires_grad_(True)
+        return torch.autograd.grad(function(x), x)[0].numpy(force=True)
     import tensorflow as tf
 
     with tf.GradientTape() as tape:

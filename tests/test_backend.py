@@ -1,5 +1,7 @@
 """The batches that `fit` gets on the backend in use, and its other sides."""
 
+import sys
+
 import keras
 from keras import layers
 from keras import ops
@@ -113,6 +115,49 @@ def test_images_keep_their_dtype(dtype):
     assert first(batches, 1)[0][0].dtype == dtype
 
 
+class Described:
+    """Images of which only the shape is known."""
+
+    def __init__(self, shape, dtype):
+        self.shape, self.dtype = shape, dtype
+
+
+@pytest.mark.parametrize(
+    "image, dtype, steps",
+    [
+        # 128 * 784 bytes; 128 * 3,072 * 4 are 1.5 MiB.
+        ((28, 28, 1), "uint8", 40),
+        ((32, 32, 3), "float32", 40),
+        # 128 * 150,528 bytes are 18.4 MiB, in 128 MiB 6 times.
+        ((224, 224, 3), "uint8", 6),
+        ((224, 224, 3), "float32", 1),
+        ((2000, 2000, 3), "float32", 1),
+    ],
+)
+def test_batches_that_wait_by_hand(image, dtype, steps):
+    plan = BatchPlan(1000, 112, 100, 16)
+    images = Described((1000, *image), np.dtype(dtype))
+    assert backend.chunk_steps(plan, images) == steps
+
+
+@pytest.mark.skipif(BACKEND != "tensorflow", reason="TensorFlow's pipeline")
+@pytest.mark.parametrize("room, steps", [(10**6, 40), (1000, 5), (1, 1)])
+def test_source_is_asked_for_what_there_is_room_for(room, steps, monkeypatch):
+    # 7 images of 12 bytes in a batch: 84 * 2 * 5 is below 1,000.
+    monkeypatch.setattr(backend, "PREFETCH_BYTES", room)
+    asked = []
+
+    class Asked(Source):
+        def take(self, indices):
+            asked.append(len(indices))
+            return super().take(indices)
+
+    plan = BatchPlan(23, 5, 9, 2, per_epoch=20)
+    batches = backend.make_batches(plan, Asked(), guides=GUIDES)
+    assert_same(first(batches, 8), by_hand(plan, GUIDES, None, 1, 8))
+    assert asked[0] == 5 * min(steps, plan.steps)
+
+
 class Recorder(layers.Layer):
     """Notes the inputs that it is called with in eager mode."""
 
@@ -191,6 +236,38 @@ def test_names_of_backend_and_device():
     assert backend.device_kind() in ("cpu", "gpu")
     assert backend.device_name()
     assert backend.fast_precision() in ("float32", "bfloat16")
+
+
+class FakeTensorFlow:
+    class config:
+        list_physical_devices = staticmethod(lambda kind: [f"{kind}:0"])
+
+        class experimental:
+            get_device_details = staticmethod(
+                lambda gpu: {"device_name": f"Some {gpu}"}
+            )
+
+
+class FakeJax:
+    class devices(list):
+        def __init__(self):
+            self.append(type("Device", (), {"device_kind": "Some GPU:0"}))
+
+
+class FakeTorch:
+    class cuda:
+        get_device_name = staticmethod(lambda: "Some GPU:0")
+
+
+@pytest.mark.parametrize(
+    "name, package",
+    [("tensorflow", FakeTensorFlow), ("jax", FakeJax), ("torch", FakeTorch)],
+)
+def test_gpu_by_its_makers_name(name, package, monkeypatch):
+    monkeypatch.setitem(sys.modules, name, package)
+    monkeypatch.setattr(backend, "name", lambda: name)
+    monkeypatch.setattr(backend, "device_kind", lambda: "gpu")
+    assert backend.device_name() == "Some GPU:0"
 
 
 CPUINFO = """processor : 0

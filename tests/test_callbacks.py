@@ -1,5 +1,6 @@
 """The callbacks, each against numbers worked out by hand."""
 
+import itertools
 import math
 import warnings
 
@@ -310,6 +311,92 @@ def test_collapse_in_plain_words():
     assert "only 2.0 of the 4 outputs" in message
     for advice in ("Pretrain longer", "class_prior", "batches", "learning"):
         assert advice in message
+    assert "of 40 images or more" in message
+
+
+def enumerated_balance(m, p):
+    """The mean balance of all batches of m images classified right."""
+    mean = 0.0
+    for y in itertools.product(range(len(p)), repeat=m):
+        u = np.bincount(y, minlength=len(p)) / p
+        squares = (u**2).sum()
+        beta = (u.sum() ** 2 - squares) / ((len(p) - 1) * squares)
+        mean += np.prod(p[list(y)]) * beta
+    return mean
+
+
+@pytest.mark.parametrize(
+    "m, p", [(1, [0.5, 0.5]), (2, [0.5, 0.5]), (2, [0.8, 0.2]),
+             (4, [0.25] * 4), (5, [0.1, 0.1, 0.8])],
+)  # fmt: skip
+def test_mean_balance_of_right_predictions(m, p):
+    # Two images of two classes: 0, 1, 1 or 0, and u = 1 / p where it is not 0:
+    # 0.32 * (2 * 1.25 * 5) / (1.25² + 5²) for the shares 0.8 and 0.2.
+    by_hand = {(1, 0.5): 0, (2, 0.5): 1 / 2, (2, 0.8): 0.1506}
+    expected = enumerated_balance(m, np.array(p))
+    assert by_hand.get((m, p[0]), expected) == pytest.approx(expected, abs=1e-4)
+    received = callbacks._mean_balance(m, len(p), tuple(p))
+    assert received == pytest.approx(expected, abs=0.05)
+    if np.ptp(p) == 0:
+        assert callbacks._mean_balance(m, len(p), None) == received
+
+
+# Right predictions have 0.927 with 128 images of ten equal classes. Of two
+# images of two they have 1/2, and 0.151 with shares of 0.8 and 0.2.
+@pytest.mark.parametrize(
+    "n, prior, m, kept, lost",
+    [
+        (10, None, 128, 0.48, 0.44),
+        (2, None, 2, 0.3, 0.2),
+        (2, [0.8, 0.2], 2, 0.1, 0.05),
+        (10, None, None, 0.5, 0.49),
+        (2, [0.8, 0.2], None, 0.5, 0.49),
+    ],
+)
+def test_collapse_is_below_half_of_what_right_predictions_have(
+    n, prior, m, kept, lost
+):
+    layer = GraphActivityRegularization(class_prior=prior)
+    model = attach(identity(n), layer)
+    assert warnings_of([kept], model=model, m=m) == []
+    ((_, message),) = warnings_of([lost], model=model, m=m)
+    assert "Stage 2 loses classes" in message
+
+
+def test_advice_fits_the_prior_and_the_batches():
+    # (10 + 10 + 1.25) / 3 * 10 = 70.8 images.
+    layer = GraphActivityRegularization(class_prior=[0.1, 0.1, 0.8])
+    model = attach(identity(), layer)
+    ((_, small),) = warnings_of([0.01], model=model, m=70)
+    assert "all classes, of 71 images or more. Or lower" in small
+    ((_, large),) = warnings_of([0.01], model=model, m=71)
+    assert "nothing new. Or lower" in large
+    for message in (small, large):
+        assert "class_prior" not in message
+    ((_, worse),) = warnings_of(errors=[0.2] * 5, before=0.1, model=model)
+    assert "labels. Or lower the learning rate" in worse
+
+
+@pytest.mark.parametrize("right", [True, False])
+def test_rare_class_is_no_collapse(right):
+    # Of 128 images 0.4 are of class 1: two batches of three have none.
+    prior = [0.997, 0.003]
+    y = np.random.default_rng(0).choice(2, 12800, p=prior)
+    x = np.eye(2, dtype="float32")[y if right else 0 * y]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        history = regularize(
+            identity(2), x[:1], x, labeled_per_batch=0, unlabeled_per_batch=128,
+            epochs=2, layer=GraphActivityRegularization(class_prior=prior),
+            optimizer=still(), verbose=0,
+        ).history  # fmt: skip
+    # Worked out over all batches, 0.195.
+    expected = [0.195, 0.195] if right else [0, 0]
+    assert history["balance"] == pytest.approx(expected, abs=0.05)
+    found = [str(w.message) for w in caught if w.category is GARWarning]
+    assert len(found) == (not right)
+    # (1 / 0.997 + 1 / 0.003) / 2 * 10.
+    assert all("of 1672 images or more" in text for text in found)
 
 
 # Of 8, 9 and 10 images of 4 classes 7 / 11, 8 / 12 and 9 / 13 are expected: the
@@ -348,6 +435,7 @@ def test_what_is_expected_of_batches_knows_the_prior():
     model = attach(identity(), layer)
     ((_, message),) = warnings_of([0.65], model=model, m=9)
     assert "have about 0.530" in message
+    assert "Take batches of 71 images or more" in message
     assert warnings_of([0.65], model=attach(identity()), m=9) == []
 
 

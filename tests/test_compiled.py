@@ -42,6 +42,11 @@ class Source:
         return X_U[indices]
 
 
+any_images = pytest.mark.parametrize(
+    "images", [X_U, Source()], ids=["array", "source"]
+)
+
+
 def network(dropout=0.0):
     keras.utils.set_random_seed(1)
     return keras.Sequential(
@@ -111,7 +116,7 @@ def test_20_steps_of_stage_1_with_dropout(monkeypatch):
     assert_close(received, expected)
 
 
-@pytest.mark.parametrize("images", [X_U, Source()], ids=["array", "source"])
+@any_images
 @pytest.mark.parametrize("unlabeled", [103, 50, 200])
 def test_epochs_with_a_shorter_last_batch(monkeypatch, images, unlabeled):
     def train():
@@ -125,18 +130,73 @@ def test_epochs_with_a_shorter_last_batch(monkeypatch, images, unlabeled):
     assert_close(*both_paths(monkeypatch, train)[::-1])
 
 
-def test_source_too_large_to_stay(monkeypatch):
-    monkeypatch.setattr(compiled, "RESIDENT_BYTES", 10)
+# An image has 36 bytes, X_U 103 of them: 3,708 bytes; 40 images 1,440.
+def in_windows(images):
+    model = network()
+    history = regularize(
+        model, X_L, images, epochs=5, labeled_per_batch=4,
+        unlabeled_per_batch=16, images_per_epoch=40, **QUIET,
+    )  # fmt: skip
+    return model, history
 
-    def train():
-        model = network()
-        history = regularize(
-            model, X_L, Source(), epochs=5, labeled_per_batch=4,
-            unlabeled_per_batch=16, images_per_epoch=40, **QUIET,
-        )  # fmt: skip
-        return model, history
 
-    assert_close(*both_paths(monkeypatch, train)[::-1])
+@any_images
+def test_images_too_large_to_stay(images, monkeypatch):
+    monkeypatch.setattr(compiled, "RESIDENT_BYTES", 2000)
+    plan = BatchPlan(103, 16, seed=3, per_epoch=40)
+    indices = compiled._Indices(plan, images, 1, 2)
+    assert indices.resident is None
+    ((drawn,),) = [indices[1]]
+    for i, epoch in enumerate((3, 4)):
+        order, _ = plan.epoch(epoch)
+        np.testing.assert_array_equal(drawn["images"][i], X_U[order])
+        np.testing.assert_array_equal(drawn["order"][i], np.arange(40))
+    expected, received = both_paths(monkeypatch, lambda: in_windows(images))
+    assert_close(received, expected)
+
+
+@any_images
+def test_images_too_large_for_an_epoch_come_in_batches(images, monkeypatch):
+    monkeypatch.setattr(compiled, "RESIDENT_BYTES", 1000)
+    expected, received = both_paths(monkeypatch, lambda: in_windows(images))
+    assert received[1] == expected[1]
+    for a, b in zip(received[0], expected[0], strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize(
+    "room, passes, fits",
+    [(3708, 1, True), (3708, 9, True), (3707, 1, True), (1440, 1, True)]
+    + [(3707, 2, True), (3707, 3, False), (2879, 2, False), (1439, 1, False)],
+)
+@any_images
+def test_room_by_hand(images, room, passes, fits, monkeypatch):
+    monkeypatch.setattr(compiled, "RESIDENT_BYTES", room)
+    plan = BatchPlan(103, 16, per_epoch=40)
+    assert compiled.fits(plan, images, passes) == fits
+
+
+def test_model_trains_by_itself_afterwards(path):
+    model = network()
+    pretrain(model, X_L, Y_L, epochs=2, **QUIET)
+    before = model.get_weights()[0]
+    history = model.fit(X_L, Y_L, batch_size=5, epochs=2, **QUIET)
+    assert np.isfinite(history.history["loss"]).all()
+    assert (model.get_weights()[0] != before).any()
+
+
+def test_model_trains_by_itself_after_an_error(monkeypatch):
+    monkeypatch.setattr(backend, "loops_on_device", lambda: True)
+
+    class Stop(keras.callbacks.Callback):
+        def on_epoch_end(self, epoch, logs=None):
+            raise KeyboardInterrupt
+
+    model = network()
+    with pytest.raises(KeyboardInterrupt):
+        pretrain(model, X_L, Y_L, epochs=2, callbacks=[Stop()], **QUIET)
+    # What it would hold the images by.
+    assert model.train_function is None
 
 
 def test_passes_that_make_up_an_epoch(monkeypatch):

@@ -621,6 +621,28 @@ def test_each_image_is_standardized_alone():
     np.testing.assert_allclose(others.std(axis=1), 1, rtol=1e-5)
 
 
+@pytest.mark.parametrize("value", [0.1, -1e-3, 255.0, 3e37])
+@pytest.mark.parametrize("side", [1, 32, 99, 300])
+def test_image_of_one_value_becomes_zeros(value, side):
+    # The mean of so many floats is not the value itself: it is rounded.
+    x = np.full((2, side, side, 3), value, "float32")
+    received = ops.convert_to_numpy(PerImageStandardization()(x))
+    np.testing.assert_array_equal(received, np.zeros_like(x))
+
+
+def test_faint_image_is_standardized_all_the_same():
+    x = np.full((1, 300, 300, 1), 255, "uint8")
+    x[0, 0, 0] = 254
+    received = ops.convert_to_numpy(PerImageStandardization()(x))
+    # One of m values differs: it comes to -sqrt(m - 1).
+    assert received[0, 0, 0, 0] == pytest.approx(-np.sqrt(300**2 - 1), rel=0.01)
+
+
+def test_nan_of_an_image_is_not_hidden():
+    x = np.full((1, 4, 4, 1), np.nan, "float32")
+    assert np.isnan(ops.convert_to_numpy(PerImageStandardization()(x))).all()
+
+
 @pytest.mark.parametrize("policy", ["mixed_float16", "mixed_bfloat16"])
 def test_standardized_in_float32_under_mixed_precision(policy):
     x = np.random.default_rng(0).integers(0, 256, (2, 4, 4, 1), "uint8")

@@ -15,6 +15,7 @@ from gar_keras import cnn9
 from gar_keras import detach
 from gar_keras import without_dropout
 from gar_keras.models import check_linear
+from gar_keras.models import ensure_built
 from gar_keras.models import is_regularized
 
 # The networks
@@ -116,6 +117,34 @@ def test_logits_are_linear_and_float32(network):
     assert logits.name == "logits"
     assert logits.activation is keras.activations.linear
     assert network[2].output.dtype == "float32"
+
+
+@pytest.mark.parametrize("make", [cnn6, cnn9])
+def test_dtype_of_the_images(make):
+    shape, rescaling = (8, 8, 1), layers.Rescaling(1 / 255)
+    assert make(shape).input.dtype == "float32"
+    stored = make(shape, preprocessing=rescaling)
+    assert stored.input.dtype == "uint8"
+    given = make(shape, preprocessing=rescaling, input_dtype="float32")
+    assert given.input.dtype == "float32"
+
+
+# ensure_built
+
+
+def test_sequential_is_built_for_any_batch():
+    model = keras.Sequential([layers.Dropout(0.5), layers.Dense(3)])
+    ensure_built(model, np.ones((5, 2), "uint8"))
+    assert model.inputs[0].shape == (None, 2)
+    # What Keras makes of uint8 by itself, too.
+    assert model.inputs[0].dtype == "float32"
+    assert not has_dropout(without_dropout(model))
+
+
+def test_built_model_stays_as_it_is():
+    model = cnn6((8, 8, 1))
+    ensure_built(model, np.ones((5, 2)))
+    assert model.input_shape == (None, 8, 8, 1)
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 """Affinity, balance and U against the paper's equations."""
 
+import functools
 import json
 import math
 import subprocess
@@ -553,11 +554,18 @@ class Both(keras.regularizers.Regularizer):
         return self(x)
 
 
+def times(factor, x):
+    return factor * GraphActivityRegularizer(**EVERY_TERM)(x)
+
+
 WRAPPED = {
     "subclass": Stronger(**EVERY_TERM),
     "regularizer that calls it twice": Both(),
     "function": lambda x: 2 * GraphActivityRegularizer(**EVERY_TERM)(x),
     "method": Both().method,
+    "partial": functools.partial(times, 2),
+    "partial of a regularizer": functools.partial(Both()),
+    "partial of a method": functools.partial(Both().method),
 }
 
 

@@ -349,6 +349,43 @@ def test_model_compiled_with_what_keras_cannot_save():
     regularize(model, X_L, X_U, epochs=1, **BATCHES, **QUIET)
 
 
+def unbuilt(dropout=0.5):
+    """A model that learns what its input is from the first images."""
+    keras.utils.set_random_seed(0)
+    return keras.Sequential(
+        [layers.Dense(8, activation="relu"), layers.Dropout(dropout, seed=1),
+         layers.Dense(CLASSES)]
+    )  # fmt: skip
+
+
+def built(dropout=0.5):
+    model = unbuilt(dropout)
+    model.build((None, 2))
+    return model
+
+
+@pytest.mark.parametrize("dtype", ["float32", "uint8"])
+def test_unbuilt_model_trains_like_a_built_one(dtype):
+    x_labeled, x_unlabeled = (abs(x).astype(dtype) for x in (X_L, X_U))
+    histories = []
+    for model in (unbuilt(), built()):
+        first = pretrain(model, x_labeled, Y_L, epochs=2, **QUIET)
+        assert model.input_shape == (None, 2)
+        second = regularize(
+            model, x_labeled, x_unlabeled, epochs=2, **BATCHES, **QUIET
+        )
+        histories.append((first.history, second.history))
+    assert histories[0] == histories[1]
+
+
+def test_dropout_of_an_unbuilt_model_is_left_out_of_stage_2():
+    model = unbuilt()
+    received = regularize(model, X_L, X_U, epochs=2, **BATCHES, **QUIET)
+    expected = regularize(built(0.0), X_L, X_U, epochs=2, **BATCHES, **QUIET)
+    assert received.history == expected.history
+    assert model.input_shape == (None, 2)
+
+
 class Source:
     """X_U, computed when it is asked for."""
 
