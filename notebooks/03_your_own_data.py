@@ -225,7 +225,10 @@ print(f"test error after: {100 * error_rate(own, *test):.1f} %")
 # Without labels you cannot see the error. You can see three things:
 #
 # - the affinity: it should fall towards 0;
-# - the balance: it should stay high, or rise towards 1;
+# - the balance: it should stay near, or rise to, that of the right classes. In
+#   a batch of $m$ examples of $n$ equal classes this is about
+#   $(m - 1) / (m + n - 1)$, here 0.95. Far above it is no good sign: the
+#   batches are too small for the number of classes;
 # - how many examples the model puts into each class. Are these the shares you
 #   expect?
 

@@ -22,7 +22,6 @@
 # It shows whatever records there are. After new runs, run it again.
 
 # %%
-from dataclasses import fields
 from pathlib import Path
 from textwrap import fill
 
@@ -36,8 +35,6 @@ import numpy as np
 from gar_keras import report
 from gar_keras.experiments import records
 from gar_keras.experiments.paper import TABLES
-from gar_keras.experiments.settings import Experiment
-from gar_keras.experiments.settings import with_defaults
 from gar_keras.experiments.studies import STUDIES
 
 plt.rcParams.update({"figure.dpi": 80, "figure.constrained_layout.use": True})
@@ -49,21 +46,19 @@ RESULTS = Path("../results")
 #
 # Runs that differ in nothing but their seed belong together. They make a
 # *group*. The number of its runs is $n$. Most of this notebook is about GAR as
-# the paper has it, with other numbers here and there. Rivals, and what goes
-# beyond the paper, have tables of their own.
+# the paper has it. Only the data, the number of labels, the epochs, the
+# precision and the coefficients of the loss may be others. All else, such as
+# rivals, other rates and larger batches, has tables of its own.
 
 # %%
 found = records.read_all(RESULTS)
 everything = report.group(found)
-standard = with_defaults({})
+COEFFICIENTS = {"affinity", "balance", "frobenius", "frobenius_of"}
 
 
 def is_plain(group):
-    """Whether it is GAR alone, on the images and labels as they are."""
-    settings = with_defaults(group.settings)
-    special = ("method", "world", "class_prior", "extensions", "restart")
-    special += ("pretrain_shift", "pretrain_affine")
-    return all(settings[name] == standard[name] for name in special)
+    """Whether it is GAR as the paper has it, but for the coefficients."""
+    return group.changes.keys() <= COEFFICIENTS
 
 
 groups = [group for group in everything if is_plain(group)]
@@ -163,28 +158,24 @@ def draw(ax, group, name, color, scale=1.0, label=None):
     ax.plot(epochs, scale * values.mean(axis=0), label=label, **style)
 
 
-COEFFICIENTS = ("affinity", "balance", "frobenius", "frobenius_of")
-
-
 def name_of(group):
-    """The settings that tell our groups apart most often, and n."""
+    """All that tells our groups apart, and n."""
     s = group.settings
-    parts = [
-        f"{group.data}, m_L = {s['num_labeled']}",
-        f"{s['pretrain_epochs']} + {s['epochs']} epochs",
-        s["precision"],
-    ]
-    for field in fields(Experiment):
-        if field.name in COEFFICIENTS and s[field.name] != field.default:
-            parts.append(f"{field.name} {s[field.name]}")
-    return ", ".join(parts) + f", n = {len(group.records)}"
+    return (
+        f"{group.data}, m_L = {s['num_labeled']}, "
+        f"{s['pretrain_epochs']} + {s['epochs']} epochs, {s['precision']}, "
+        f"{s['backend']}{group.changes_text()}, n = {len(group.records)}"
+    )
 
 
 def log_scale(axis):
     """Round numbers along an axis: 1, 1.5, 2, 3, 5, 7, 10, ..."""
     if axis.axes.lines:
         axis.axes.set(**{f"{axis.axis_name}scale": "log"})
-        axis.set_major_locator(LogLocator(subs=(1, 1.5, 2, 3, 5, 7)))
+        low, high = axis.get_view_interval()
+        # Fewer where they would not have room.
+        subs = (1, 1.5, 2, 3, 5, 7) if high < 100 * low else (1, 3)
+        axis.set_major_locator(LogLocator(subs=subs))
         axis.set_major_formatter("{x:g}")
         axis.set_minor_formatter(NullFormatter())
 
@@ -317,14 +308,16 @@ for group in groups:
 # %%
 shown = [group for group in groups if measured(group, "affinity")]
 if shown:
-    fig, ax = plt.subplots(figsize=(8.5, 3.4))
-    for group in shown:
+    fig, ax = plt.subplots(figsize=(9.5, 1 + 0.36 * max(7, len(shown))))
+    for number, group in enumerate(shown):
         _, affinities = curves_of(group, "affinity")
         _, errors = curves_of(group, "test_error")
         ax.plot(
             affinities[:, 1:].ravel(),
             100 * errors[:, 1:].ravel(),
-            ".",
+            # There are ten colours.
+            ".x+1"[number // 10 % 4],
+            color=f"C{number % 10}",
             alpha=0.6,
             label=fill(name_of(group), 40),
         )

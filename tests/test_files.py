@@ -41,6 +41,7 @@ def home(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.delenv("GAR_KERAS_DATA", raising=False)
     monkeypatch.delenv("GAR_KERAS_CACHE", raising=False)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     return tmp_path / "home"
 
@@ -337,6 +338,18 @@ def test_cache_folders(home, tmp_path, monkeypatch):
     assert cache_folders(tmp_path) == [tmp_path, usual]
     monkeypatch.setenv("GAR_KERAS_CACHE", "~/made")
     assert cache_folders(tmp_path) == [home / "made"]
+
+
+def test_the_user_s_folder_is_where_the_system_has_caches(
+    home, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
+    own = tmp_path / "caches" / "gar_keras"
+    assert data_folder() == own
+    assert cache_folders(tmp_path) == [tmp_path, own]
+    # Empty counts as unset.
+    monkeypatch.setenv("XDG_CACHE_HOME", "")
+    assert data_folder() == home / ".cache" / "gar_keras"
 
 
 def test_fingerprint_depends_on_content_name_and_settings(tmp_path):

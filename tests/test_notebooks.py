@@ -146,6 +146,19 @@ def test_ordinary_output_is_not(text):
     assert foreign(text) == []
 
 
+def test_execution_is_of_full_size(tmp_path, monkeypatch):
+    monkeypatch.setenv("GAR_KERAS_QUICK", "1")
+    monkeypatch.setenv("GAR_KERAS_OTHER", "2")
+    source = tmp_path / "probe.py"
+    source.write_text(
+        "# %%\nimport os\n\n"
+        "print([k for k in os.environ if k.startswith('GAR_KERAS_')])\n"
+    )
+    execute = runpy.run_path(str(FOLDER / "execute.py"))["execute"]
+    (cell,) = execute(source).cells
+    assert cell.outputs[0].text == "['GAR_KERAS_OTHER']\n"
+
+
 @pytest.mark.parametrize("name", [n for n in NAMES if n != RESULTS])
 def test_source_runs(name):
     done = subprocess.run(
@@ -209,10 +222,33 @@ def test_results_of_several_experiments(read_results, tmp_path):
     assert "records: 6, groups: 4" in text
     assert "chosen by validation: 2.00 ± 1.00 (n = 3)" in text
     assert "9.00 on average, from 8.00 to 10.00" in text
-    assert "frobenius_of Z, n = 1" in text
+    assert "Frobenius term of Z, n = 1" in text
     assert "affinity 0.0, n = 1" in text
-    assert "NORB (JPEG copy), m_L = 300, 2000 + 200 epochs, float32, n = 1: "
-    assert "the last error is not below the first" in text
+    assert (
+        "small NORB (JPEG copy), m_L = 300, 2000 + 200 epochs, float32, "
+        "tensorflow, n = 1: the last error is not below the first\n"
+    ) in text
+
+
+def test_results_of_other_settings_do_not_pass_for_the_paper_s(
+    read_results, tmp_path
+):
+    pairs = replace(TABLE_1[1000], dataset="mnist-pairs")
+    for experiment in (
+        TABLE_1[100],
+        replace(TABLE_1[100], backend="jax"),
+        replace(TABLE_1[100], stage_2_rate=0.001),
+        replace(TABLE_1[100], batch_size=64),
+        pairs,
+        replace(pairs, labeled_per_batch=128, unlabeled_per_batch=896),
+    ):
+        write_record(tmp_path / "results", experiment, last_error=0.02)
+    text = read_results()
+    assert "records: 6, groups: 6\ngroups of plain GAR: 3\n" in text
+    names = re.findall("(.*): epoch ", text)
+    assert len(names) == len(set(names)) == 3
+    assert [name for name in names if "jax" in name]
+    assert "0.001" not in text.partition("groups of plain GAR")[2]
 
 
 def test_results_where_a_term_was_not_measured(read_results, tmp_path):

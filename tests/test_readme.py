@@ -1,11 +1,19 @@
-"""The README shows what the records say, and names only what there is."""
+"""The README shows what the records say, names only what there is, and its
+Python runs."""
 
+from dataclasses import fields
+import inspect
 from pathlib import Path
 import re
+import runpy
+import shutil
+import subprocess
+import warnings
 
+import numpy as np
 import pytest
 
-from gar_keras import cli
+from gar_keras import __main__ as command_line
 from gar_keras import report
 from gar_keras.experiments import records
 
@@ -62,14 +70,139 @@ def test_every_path_named_is_there(text):
     assert "scripts/table1.py" in paths_in(text)
 
 
-def test_every_option_named_is_one(text):
-    known = {
-        f"--{name.replace('_', '-')}" for name in cli.RunOptions.__annotations__
+OPTION = r"(?<!\S)`?(--[a-z][a-z0-9-]*)"
+COMMAND = r"(?:scripts/(\w+)\.py|-m gar_keras (\w+))(.*)"
+# Its options have a table of their own, a row each.
+WITH_TABLE = "table1"
+
+
+def options_by_command(text):
+    """The options that a README names, as `{command: options}`.
+
+    An option belongs to the command before it in its line, in a row of the
+    table of options to `scripts/table1.py`. Those that have none are under
+    `None`.
+    """
+    found = {}
+    for line in text.splitlines():
+        match = re.search(COMMAND, line)
+        if line.startswith("| `--"):
+            command, rest = WITH_TABLE, line.split("|")[1]
+        elif match:
+            command, rest = match[1] or match[2], match[3]
+        else:
+            command, rest = None, line
+        named = re.findall(OPTION, rest.replace("`,", " "))
+        if named:
+            found.setdefault(command, set()).update(named)
+    return found
+
+
+def options_of(command):
+    """The options that a script, or a command of the package, has."""
+    if command in command_line.COMMANDS:
+        names = [f.name for f in fields(command_line.COMMANDS[command])]
+    else:
+        # Not as a program: what is defined is read, nothing runs.
+        script = runpy.run_path(str(ROOT / f"scripts/{command}.py"))
+        if "Options" in script:
+            names = [f.name for f in fields(script["Options"])]
+        else:
+            names = inspect.signature(script["main"]).parameters
+    return {f"--{name.replace('_', '-')}" for name in names}
+
+
+def test_options_go_with_the_command_before_them():
+    assert options_by_command(
+        "git clone --depth 1 && python scripts/a.py --b 1 --c-d\n"
+        "| `scripts/e.py --f` | does it; `--g` for more, `--h` for less |\n"
+        "| `--i 1`, `--j x` | or `--k` |\n"
+        "python -m gar_keras fit --l\n"
+        "With `--m`, a dash -- or two.\n"
+    ) == {
+        "a": {"--b", "--c-d"},
+        "e": {"--f", "--g", "--h"},
+        "table1": {"--i", "--j"},
+        "fit": {"--l"},
+        None: {"--m"},
     }
-    scripts = [*ROOT.glob("scripts/*.py"), ROOT / "gar_keras/__main__.py"]
-    for script in scripts:
-        fields = re.findall(r"^    (\w+): ", script.read_text(), re.MULTILINE)
-        known |= {f"--{name.replace('_', '-')}" for name in fields}
-    named = set(re.findall(r"(?<!\S)`?(--[a-z][a-z0-9-]*)", text))
-    assert "--labels" in named
-    assert not named - known
+
+
+def test_every_option_named_is_one_of_its_command(text):
+    named = options_by_command(text)
+    loose = named.pop(None, set())
+    known = {command: options_of(command) for command in named}
+    assert {"table1", "table3", "rivals", "benchmark", "fit"} <= named.keys()
+    assert {c: named[c] - known[c] for c in named if named[c] - known[c]} == {}
+    assert not loose - set().union(*known.values())
+
+
+def test_without_its_test_command_the_check_fails(text, tmp_path):
+    (tmp_path / ".ci").mkdir()
+    shutil.copy(ROOT / ".ci/run", tmp_path / ".ci/run")
+    renamed = text.replace("<!-- test command -->", "<!-- tests -->")
+    (tmp_path / "README.md").write_text(renamed, encoding="utf-8")
+    done = subprocess.run(
+        ["bash", tmp_path / ".ci/run"], capture_output=True, text=True
+    )
+    assert done.returncode == 1
+    assert "has no test command" in done.stderr
+
+
+def python_blocks(text):
+    """The Python of a README, a text for each block, with one epoch each."""
+    blocks = re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.M)
+    return [re.sub(r"epochs=\d+", "epochs=1", block) for block in blocks]
+
+
+def run_blocks(blocks, arrays):
+    """Runs blocks in order, in one namespace that begins with some arrays."""
+    namespace = {}
+    for number, block in enumerate(blocks, start=1):
+        # A block may call other things by these names.
+        namespace |= arrays
+        exec(compile(block, f"README.md, block {number}", "exec"), namespace)
+    return namespace
+
+
+def test_python_blocks_are_found_and_run():
+    blocks = python_blocks(
+        "Text.\n```python\na = x + 1\nx = 5\n```\n```bash\nexit 1\n```\n"
+        "```python\nb = a + x + dict(pretrain_epochs=2000)['pretrain_epochs']"
+        "\n```\n"
+    )
+    assert len(blocks) == 2
+    # 2 + 1 + 1 epoch, not 2 + 5 + 2,000.
+    assert run_blocks(blocks, {"x": 1})["b"] == 4
+    with pytest.raises(NameError, match="nowhere"):
+        run_blocks([*blocks, "nowhere"], {"x": 1})
+
+
+def test_the_python_runs(text, monkeypatch):
+    from gar_keras import GARWarning
+    from gar_keras.estimator import GARClassifier
+
+    usual = GARClassifier.__init__.__kwdefaults__
+    monkeypatch.setitem(usual, "pretrain_epochs", 1)
+    monkeypatch.setitem(usual, "epochs", 1)
+    images = np.random.default_rng(0).uniform(size=(40, 28, 28, 1))
+    images = images.astype("float32")
+    classes = np.arange(40) % 10
+    few = np.where(np.arange(40) < 20, classes, -1)
+    arrays = {
+        "x_labeled": images[:20],
+        "y_labeled": classes[:20],
+        "x_unlabeled": images,
+        "x_val": images[20:30],
+        "y_val": classes[20:30],
+        "x_test": images[30:],
+        "y_test": classes[30:],
+        "x": images,
+        "y": few,
+    }
+    with warnings.catch_warnings():
+        # A step on noise teaches nothing, and GAR says so.
+        warnings.simplefilter("ignore", GARWarning)
+        found = run_blocks(python_blocks(text), arrays)
+    assert found["model"].output_shape == (None, 10)
+    assert found["classifier"].predict(images[:3]).shape == (3,)

@@ -22,6 +22,7 @@ from gar_keras.experiments.settings import NORB
 from gar_keras.experiments.settings import NORB_JPEG
 from gar_keras.experiments.settings import SVHN_GREY
 from gar_keras.experiments.settings import TABLE_1 as SETTINGS
+from gar_keras.experiments.studies import STUDIES
 from gar_keras.experiments.variations import Extensions
 from gar_keras.report import Estimate
 from gar_keras.report import curves
@@ -327,6 +328,73 @@ def test_seeds_in_words(seeds, text):
 def test_z_says_so_in_its_note():
     (group,) = report.group(made(replace(MNIST_100, frobenius_of="Z")))
     assert "Frobenius term of Z" in group.describe()
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"precision": "bfloat16", "pretrain_epochs": 9, "backend": "jax"}, {}),
+        ({"stage_2_rate": 0.001}, {"stage_2_rate": 0.001}),
+        ({"method": "vat"}, {"method": "vat"}),
+        # Of no cell of the paper's.
+        ({"num_labeled": 50}, {}),
+        (
+            {
+                "num_labeled": 10,
+                "labeled_per_batch": 10,
+                "unlabeled_per_batch": 118,
+            },
+            {},
+        ),
+        ({"dataset": "mnist-pairs", "batch_size": 64}, {"batch_size": 64}),
+        (
+            {
+                "dataset": "mnist-pairs",
+                "num_labeled": 1000,
+                "labeled_per_batch": 128,
+                "unlabeled_per_batch": 896,
+            },
+            {"labeled_per_batch": 128, "unlabeled_per_batch": 896},
+        ),
+    ],
+)
+def test_what_a_group_changes(change, expected):
+    (group,) = report.group(made(replace(MNIST_100, **change)))
+    assert group.changes == expected
+
+
+def test_other_labels_of_norb_are_set_against_norb():
+    (group,) = report.group(made(replace(NORB[300], num_labeled=500)))
+    assert group.changes == {}
+
+
+def test_what_a_group_changes_is_told_on_any_data():
+    other = replace(MNIST_100, dataset="mnist-pairs", labeled_per_batch=9)
+    (group,) = report.group(made(other))
+    assert ", tensorflow, labeled per batch 9, " in group.describe()
+
+
+# Studies.
+
+
+def test_only_errors_of_the_first_row_s_task_are_compared_with_it(tmp_path):
+    study = STUDIES["limits"]
+    for error, name in (
+        (0.05, "m_L = 100"),
+        (0.06, "m_L = 50"),
+        (0.07, "20 % of the labels wrong"),
+        (0.02, "digits 0 to 4"),
+        (0.40, "n = 100: pairs of digits, m_L = 1000"),
+    ):
+        write_record(tmp_path, study.arms[name], chosen_error=error)
+    rows = report.study_rows(study, records.read_all(tmp_path), tmp_path)
+    assert {cells[0]: cells[3] for cells in rows if cells[1] != "not run"} == {
+        "m_L = 100": "-",
+        "m_L = 50": "+1.00 (n = 1)",
+        "20 % of the labels wrong": "+2.00 (n = 1)",
+        "digits 0 to 4": "-",
+        "n = 100: pairs of digits, m_L = 1000": "-",
+    }
 
 
 # Markdown.

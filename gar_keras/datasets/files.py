@@ -3,10 +3,13 @@
 Folders, for every loader whose files do not ship with the package:
 
 - Data files lie in `data_dir`; if none is given, in the folder named by the
-  environment variable `GAR_KERAS_DATA`, else in `~/.cache/gar_keras`.
+  environment variable `GAR_KERAS_DATA`, else in the user's folder.
 - Files made from them lie in the folder named by `GAR_KERAS_CACHE`; without
-  it, in the folder of the data files if that can be written, else in
-  `~/.cache/gar_keras`.
+  it, in the folder of the data files if that can be written, else in the
+  user's folder.
+
+The user's folder is `gar_keras` in the folder named by `XDG_CACHE_HOME`;
+without it, `~/.cache/gar_keras`.
 
 A file made from others carries a fingerprint of all that it depends on, in its
 name and inside. It is written under another name first, then renamed, and
@@ -139,7 +142,7 @@ def data_folder(data_dir=None):
 
     Args:
         data_dir: A folder, or `None` for the folder named by the environment
-            variable `GAR_KERAS_DATA` or, without that, `~/.cache/gar_keras`.
+            variable `GAR_KERAS_DATA` or, without that, the user's folder.
 
     Returns:
         A `Path`. The folder need not exist.
@@ -176,7 +179,7 @@ def cache_folders(data_dir=None):
     Returns:
         A list of `Path`: the folder named by the environment variable
         `GAR_KERAS_CACHE` alone or, without that, the folder of the data files
-        and `~/.cache/gar_keras`.
+        and the user's folder.
     """
     chosen = os.environ.get("GAR_KERAS_CACHE")
     if chosen:
@@ -379,7 +382,8 @@ def read_arrays(path, keys):
 
 
 def _user_folder():
-    return Path.home() / ".cache" / "gar_keras"
+    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(home) / "gar_keras"
 
 
 def _first_writable(folders):

@@ -1,11 +1,13 @@
 """Run records by experiment, each with its seeds."""
 
 from dataclasses import dataclass
+from dataclasses import replace
 import json
 import statistics
 
 from gar_keras.experiments.settings import FREE
 from gar_keras.experiments.settings import PAPER
+from gar_keras.experiments.settings import TABLE_1
 from gar_keras.experiments.settings import differences
 from gar_keras.experiments.settings import with_defaults
 from gar_keras.report.estimates import Estimate
@@ -82,21 +84,26 @@ class Group:
             return f"seeds {first}-{last}"
         return f"seeds {','.join(map(str, self.seeds))}"
 
+    @property
+    def changes(self):
+        """What differs from the paper's settings, as `{name: value}`.
+
+        The data, the number of labels, epochs, precision and backend are no
+        part of it.
+        """
+        standard = _standard(with_defaults(self.settings))
+        changes = differences(self.settings, standard)
+        return {k: v for k, v in changes.items() if k not in FREE}
+
     def changes_text(self):
         """What differs from the paper's settings, in words."""
-        standard = PAPER.get(self.records[0]["cell"])
-        if standard is None:
-            return ""
-        changes = differences(self.settings, standard)
-        for name in FREE:
-            changes.pop(name, None)
         words = {"frobenius_of": "Frobenius term of {}"}
         return "".join(
             ", "
             + words.get(name, f"{name.replace('_', ' ')} {{}}").format(
                 _short(value)
             )
-            for name, value in changes.items()
+            for name, value in self.changes.items()
         )
 
     def device_text(self):
@@ -143,6 +150,30 @@ def but_for(g, names):
     settings = with_defaults(g.settings)
     rest = {k: v for k, v in settings.items() if k not in names}
     return json.dumps(rest, sort_keys=True)
+
+
+def _standard(settings):
+    """The paper's experiment on the same data, with as many labels.
+
+    Data that the paper does not have are set against its MNIST.
+    """
+    own = {name: settings[name] for name in ("dataset", "unlabeled")}
+    m_L = settings["num_labeled"]
+    alike = [e for e in PAPER.values() if own.items() <= vars(e).items()]
+    for experiment in alike:
+        if experiment.num_labeled == m_L:
+            return experiment
+    usual = alike[0] if alike else TABLE_1[100]
+    # Fewer labels than the paper's fill less of a batch.
+    b_L = min(usual.labeled_per_batch, m_L)
+    batch = usual.labeled_per_batch + usual.unlabeled_per_batch
+    return replace(
+        usual,
+        **own,
+        num_labeled=m_L,
+        labeled_per_batch=b_L,
+        unlabeled_per_batch=batch - b_L,
+    )
 
 
 def _short(value):

@@ -8,6 +8,7 @@ from rich.console import Console
 
 from gar_keras.experiments import records as record_files
 from gar_keras.experiments.settings import differences
+from gar_keras.experiments.settings import with_defaults
 from gar_keras.experiments.studies import STUDIES
 from gar_keras.report import layout
 from gar_keras.report.estimates import Estimate
@@ -112,7 +113,7 @@ def study_rows(study, records, results):
                 name,
                 str(g.error("baseline_error")),
                 str(g.error("chosen_error")),
-                MISSING if g == usual else _against(first, chosen),
+                _against(first, chosen) if _comparable(g, usual) else MISSING,
                 str(g.error("last_error")),
                 str(g.validation_error()),
                 *(g.last(term) for term in ("affinity", "balance")),
@@ -201,6 +202,16 @@ def arm_group(arm, records):
         if differences(g.settings, arm).keys() <= {"precision", "backend"}
     ]
     return max(groups, key=size, default=None)
+
+
+def _comparable(g, usual):
+    """Whether the errors of two groups are those of one and the same task."""
+    return usual not in (None, g) and _task(g) == _task(usual)
+
+
+def _task(g):
+    settings = with_defaults(g.settings)
+    return settings["dataset"], settings["world"]["known_classes"]
 
 
 def _against(first, errors):

@@ -33,5 +33,5 @@ def scikit_learn(module):
     except ImportError as error:
         raise ImportError(
             "The graph methods need scikit-learn, which is not installed. Run "
-            "pip install gar_keras[figures]."
+            "pip install gar_keras[sklearn]."
         ) from error
