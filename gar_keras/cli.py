@@ -19,6 +19,7 @@ import tyro
 from gar_keras.checks import check_choice
 from gar_keras.experiments import parallel
 from gar_keras.experiments.settings import BACKENDS
+from gar_keras.experiments.settings import GRAPH_RIVALS
 
 EXIT_USAGE = 2
 # Unfinished for want of time, as `timeout` reports it.
@@ -277,12 +278,16 @@ class RunOptions:
         changes = {
             "precision": fast_precision() if auto else self.precision,
             "backend": self.backend,
-            "frobenius_of": self.frobenius_of,
         }
-        if self.epochs is not None:
-            changes["epochs"] = self.epochs
-        if self.pretrain_epochs is not None:
-            changes["pretrain_epochs"] = self.pretrain_epochs
+        # What a method has no part in stays as it is: its runs are the same.
+        if experiment.method == "gar":
+            changes["frobenius_of"] = self.frobenius_of
+        if experiment.method not in GRAPH_RIVALS:
+            epochs = {
+                "epochs": self.epochs,
+                "pretrain_epochs": self.pretrain_epochs,
+            }
+            changes |= {k: v for k, v in epochs.items() if v is not None}
         return replace(experiment, **changes)
 
 

@@ -27,7 +27,11 @@ class Options(cli.RunOptions):
 if __name__ == "__main__":
     options = cli.parse(Options, __doc__)
     study = STUDIES[options.study]
-    study = study.with_epochs(options.epochs, options.pretrain_epochs)
+    study = study.with_settings(
+        epochs=options.epochs,
+        pretrain_epochs=options.pretrain_epochs,
+        frobenius_of=options.frobenius_of,
+    )
     # They are in the arms now, each of which has its own.
     options = replace(options, epochs=None, pretrain_epochs=None)
     show = partial(report.show_study, study)

@@ -1,5 +1,6 @@
 """Command lines: one line says what is wrong, and what is allowed."""
 
+from dataclasses import replace
 import errno
 from functools import partial
 import importlib.util
@@ -305,6 +306,14 @@ def test_options_take_the_place_of_settings(parse):
     assert (changed.epochs, changed.pretrain_epochs) == (3, 20)
     assert changed.frobenius_of == "Z"
     assert (changed.precision, changed.backend) == ("bfloat16", "jax")
+
+
+def test_a_method_keeps_the_settings_that_it_has_no_part_in(parse):
+    options = parse("--epochs", "3", "--frobenius-of", "Z")
+    vat = options.apply(replace(SETTINGS[100], method="vat"))
+    assert (vat.epochs, vat.frobenius_of) == (3, "B")
+    graph = options.apply(replace(SETTINGS[100], method="hagr"))
+    assert (graph.epochs, graph.frobenius_of) == (200, "B")
 
 
 def test_without_options_the_settings_are_the_paper_s(parse):

@@ -5,6 +5,8 @@ On JAX: KERAS_BACKEND=jax python -m pytest tests/test_rivals.py
 
 from dataclasses import asdict
 from dataclasses import replace
+from functools import partial
+import time
 
 import keras
 from keras import layers
@@ -27,6 +29,7 @@ from gar_keras import error_rate
 from gar_keras import pretrain
 from gar_keras import report
 from gar_keras.batches import BatchPlan
+from gar_keras.experiments import keepers
 from gar_keras.experiments import records
 from gar_keras.experiments import runner
 from gar_keras.experiments import settings
@@ -339,6 +342,14 @@ def test_embed_cnn_adds_neighbours_to_the_same_images():
     assert len(set(doubled[doubled > 9] % 10)) > 1
 
 
+def test_embed_cnn_refuses_what_has_no_graph_before_training():
+    method = METHODS["embed-cnn"](neighbors=4)
+    with pytest.raises(ValueError, match="neighbors"):
+        method.check(linear(), X[:4])
+    with pytest.raises(ValueError, match="x_unlabeled"):
+        method.check(linear(), "images")
+
+
 def test_neighbours_are_the_nearest_others():
     x = np.array([0, 1, 3, 7, 7], "uint8").reshape(5, 1, 1, 1)
     received = embed_cnn.nearest_neighbors(x, 2)
@@ -627,6 +638,46 @@ def test_a_killed_mean_teacher_ends_as_an_unbroken_one(tiny, tmp_path):
         # The teacher's logits, whose error the curve has.
         errors = np.mean(its["epoch_3"].argmax(1) != its["labels"])
     assert errors == pytest.approx(whole["result"]["last_error"])
+
+
+def test_a_run_of_other_hyper_parameters_is_refused(
+    tiny, tmp_path, monkeypatch
+):
+    experiment = replace(TINY, method="hagr")
+    runner.run(experiment, 0, tmp_path)
+    other = partial(METHODS["hagr"], anchors=(7,))
+    monkeypatch.setitem(METHODS, "hagr", other)
+    with pytest.raises(records.RecordError, match="Move it out"):
+        runner.run(experiment, 0, tmp_path)
+
+
+def test_seconds_count_what_comes_before_the_first_epoch(
+    tiny, tmp_path, monkeypatch
+):
+    class Clock:
+        now = 0.0
+
+        def perf_counter(self):
+            return self.now
+
+        def __getattr__(self, name):
+            return getattr(time, name)
+
+    clock = Clock()
+    find = embed_cnn.nearest_neighbors
+
+    def slow(images, k):
+        clock.now += 1000
+        return find(images, k)
+
+    monkeypatch.setattr(keepers, "time", clock)
+    monkeypatch.setattr(embed_cnn, "nearest_neighbors", slow)
+    experiment = replace(
+        TINY, method="embed-cnn", pretrain_epochs=1, images_per_epoch=30
+    )
+    record = runner.run(experiment, 0, tmp_path)
+    assert record["regularization"]["seconds"] == 1000
+    assert record["regularization"]["curve"]["seconds"][1:] == [1000, 0, 0]
 
 
 @pytest.mark.parametrize("name", settings.GRAPH_RIVALS)

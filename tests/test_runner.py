@@ -524,8 +524,8 @@ def test_a_record_names_every_machine_it_ran_on(
         np.testing.assert_array_equal(a, b)
 
 
-@pytest.mark.parametrize("name", ["split_fingerprint", "data"])
-def test_a_state_of_other_data_is_not_taken_up(name, tmp_path):
+@pytest.mark.parametrize(("name", "what"), runner.MUST_AGREE.items())
+def test_a_state_of_another_run_is_not_taken_up(name, what, tmp_path):
     earlier = new_run(tmp_path)
     earlier.progress[name] = "other"
     earlier.progress["pretraining"]["curve"] = {"epoch": [51]}
@@ -536,7 +536,8 @@ def test_a_state_of_other_data_is_not_taken_up(name, tmp_path):
     job = new_run(tmp_path, reporter)
     assert job._restore() is None
     assert job.progress["pretraining"]["curve"] == {}
-    assert reporter.lines == ["the saved state is of other data; starts afresh"]
+    (line,) = reporter.lines
+    assert line == f"the saved state is of other {what}; starts afresh"
 
 
 # Processes.

@@ -15,6 +15,9 @@ class OutOfTime(Exception):
 class Keeper(keras.callbacks.Callback):
     """Measures, notes, saves and reports each epoch of a stage.
 
+    What comes before the first epoch, such as a method's graph of neighbours,
+    counts among its seconds.
+
     Args:
         job: The run, whose state it keeps.
         stage: `"pretraining"` or `"regularization"`.
@@ -26,10 +29,12 @@ class Keeper(keras.callbacks.Callback):
         self.job = job
         self.stage = stage
         self.passes = passes
+        self.start = time.perf_counter()
 
     def on_epoch_begin(self, epoch, logs=None):
         self.epoch = epoch
-        self.start = time.perf_counter()
+        if self.start is None:
+            self.start = time.perf_counter()
 
     def on_train_batch_end(self, batch, logs=None):
         if self.job.reporter is not None:
@@ -40,6 +45,7 @@ class Keeper(keras.callbacks.Callback):
     def on_epoch_end(self, epoch, logs=None):
         job = self.job
         seconds = time.perf_counter() - self.start
+        self.start = None
         before = job.errors.seconds
         errors = job.errors.measure(self.model)
         # For the callbacks that follow.

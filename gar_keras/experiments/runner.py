@@ -37,11 +37,18 @@ from gar_keras.extended import ExtendedGAR
 from gar_keras.layers import GraphActivityRegularization
 from gar_keras.optimizers import SGD
 from gar_keras.regularizers import class_prior_of
+from gar_keras.training import plan_stage_2
 from gar_keras.training import pretrain
 from gar_keras.training import regularize
 from gar_keras.training import sgd
 
 STAGES = ("pretraining", "regularization")
+# What a saved state must have in common with the run that takes it up.
+MUST_AGREE = {
+    "split_fingerprint": "data",
+    "data": "data",
+    "method_settings": "hyper-parameters",
+}
 
 
 def run(
@@ -92,7 +99,7 @@ def run(
     """
     path = Path(results) / experiment.file_name(seed)
     if path.exists():
-        return records.read(path)
+        return _finished(path, experiment)
     _check_backend(experiment)
     _check_network(experiment, save_models, tensorboard)
     if keep_state:
@@ -105,7 +112,7 @@ def run(
         return None
     with held:
         if path.exists():
-            return records.read(path)
+            return _finished(path, experiment)
         snapshots = path.with_suffix(".npz")
         for file in (path, snapshots, checkpoint.path):
             records.delete_leftovers(file)
@@ -130,6 +137,31 @@ def stage_1_file(experiment, seed, results):
     """Where the end of stage 1 is kept for runs that have the same."""
     name = f"stage1_seed{seed}_{experiment.stage_1().fingerprint()}.npz"
     return Path(results) / ".checkpoints" / name
+
+
+def _finished(path, experiment):
+    """The record of a run, if it was made as the run would be."""
+    record = records.read(path)
+    made_with = record.get("method_settings", {})
+    settings = _method_settings(experiment)
+    if made_with != settings:
+        raise records.RecordError(
+            f"{path} was made with other hyper-parameters of the method "
+            f"{experiment.method!r}: {made_with}, where this version has "
+            f"{settings}. Move it out of the results folder to run it again."
+        )
+    return record
+
+
+def _method_settings(experiment):
+    """The hyper-parameters of a rival, as JSON has them."""
+    if experiment.method == "gar":
+        return {}
+    settings = asdict(rivals.METHODS[experiment.method]())
+    return {
+        name: list(value) if isinstance(value, tuple) else value
+        for name, value in settings.items()
+    }
 
 
 def _check_backend(experiment):
@@ -207,6 +239,7 @@ class _Run:
         )
         self.errors = self._measured_errors()
         self.method = self._choose_method()
+        self._check_stage_2()
         self.moves = random_moves(
             experiment.pretrain_shift,
             experiment.pretrain_affine,
@@ -232,9 +265,26 @@ class _Run:
             },
             "split_fingerprint": self.split.fingerprint(),
             "class_prior": self.class_prior,
+            "method_settings": _method_settings(self.experiment),
             "evaluation_seconds": 0.0,
             "warnings": [],
         }
+
+    def _check_stage_2(self):
+        """Refuses now what stage 2 would refuse after stage 1."""
+        e = self.experiment
+        if e.method in GRAPH_RIVALS:
+            return
+        plan_stage_2(
+            self._x_labeled(),
+            self.unlabeled,
+            e.labeled_per_batch,
+            e.unlabeled_per_batch,
+            e.images_per_epoch,
+            self.training_seed,
+        )
+        if self.method is not None:
+            self.method.check(self.model, self.unlabeled)
 
     def _measured_errors(self):
         x, y = self.data.x_train, self.data.y_train
@@ -298,12 +348,10 @@ class _Run:
                 self._say("the saved state is damaged; starts afresh")
             return None
         progress, variables = {**self.progress, **saved[0]}, saved[1]
-        if any(
-            progress[name] != self.progress[name]
-            for name in ("split_fingerprint", "data")
-        ):
-            self._say("the saved state is of other data; starts afresh")
-            return None
+        for name, what in MUST_AGREE.items():
+            if progress[name] != self.progress[name]:
+                self._say(f"the saved state is of other {what}; starts afresh")
+                return None
         so_far = [progress["environment"], *progress["resumed_in"]]
         if so_far[-1] != self.progress["environment"]:
             progress["resumed_in"].append(self.progress["environment"])
@@ -524,7 +572,6 @@ class _Run:
             "fingerprint": self.experiment.fingerprint(),
             "seed": self.seed,
             "labeled": self.task.kept[self.split.labeled].tolist(),
-            "method_settings": self._method_settings(),
             **self.progress,
             "result": {
                 "baseline_error": curve["test_error"][0],
@@ -533,16 +580,6 @@ class _Run:
                 "last_epoch": curve["epoch"][-1],
                 "last_error": curve["test_error"][-1],
             },
-        }
-
-    def _method_settings(self):
-        """The hyper-parameters of a rival, as JSON has them."""
-        settings = {}
-        if self.experiment.method != "gar":
-            settings = asdict(self.method)
-        return {
-            name: list(value) if isinstance(value, tuple) else value
-            for name, value in settings.items()
         }
 
 

@@ -223,6 +223,13 @@ class Experiment:
                 f"must be made. Received: unlabeled={self.unlabeled!r}, "
                 f"world={self.world}"
             )
+        if self.extensions.affinity_warmup and not self.affinity:
+            raise ValueError(
+                "affinity_warmup is of the coefficient of the affinity, which "
+                "must be above 0. Received: "
+                f"affinity_warmup={self.extensions.affinity_warmup}, "
+                f"affinity={self.affinity}"
+            )
         plain = self.class_prior is None and self.extensions == Extensions()
         if self.method != "gar" and not plain:
             raise ValueError(

@@ -42,17 +42,21 @@ class Study:
         voters = (e for some in self.votes.values() for e in some)
         return [*dict.fromkeys([*self.arms.values(), *voters])]
 
-    def with_epochs(self, epochs=None, pretrain_epochs=None):
-        """The study with other numbers of epochs, where they are given."""
-        given = {"epochs": epochs, "pretrain_epochs": pretrain_epochs}
-        given = {name: value for name, value in given.items() if value}
+    def with_settings(self, **settings):
+        """The study with other settings in each arm, where one is given.
+
+        Args:
+            **settings: Settings of an `Experiment`; `None` to leave one as it
+                is in each arm.
+        """
+        given = {k: v for k, v in settings.items() if v is not None}
+        but_stage_1 = {k: v for k, v in given.items() if k != "pretrain_epochs"}
         # An arm with a stage 1 of its own keeps it: it is what is studied.
         usual = next(iter(self.arms.values())).pretrain_epochs
 
         def changed(arm):
             own = arm.pretrain_epochs != usual
-            some = {"epochs": epochs or arm.epochs} if own else given
-            return replace(arm, **some)
+            return replace(arm, **(but_stage_1 if own else given))
 
         arms = {text: changed(arm) for text, arm in self.arms.items()}
         votes = {

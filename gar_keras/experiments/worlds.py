@@ -156,6 +156,12 @@ def _images(world, data, seed):
         return with_shares(y, world.shares, seed), none
     if world.known_classes is None:
         return np.arange(len(y)), none
+    if world.known_classes >= data.num_classes:
+        raise ValueError(
+            "known_classes must be fewer than the classes of the data set. "
+            f"Received: known_classes={world.known_classes} of "
+            f"{data.num_classes}. Leave it out for all."
+        )
     kept = np.flatnonzero(y < world.known_classes)
     others = np.flatnonzero(y >= world.known_classes)
     # So many that they are the wanted share of the whole.

@@ -12,6 +12,7 @@ from gar_keras.checks import check_count
 from gar_keras.checks import check_labels
 from gar_keras.models import check_linear
 from gar_keras.models import detach
+from gar_keras.models import ensure_built
 from gar_keras.models import without_dropout
 from gar_keras.rivals import terms
 from gar_keras.training import check_epochs
@@ -39,6 +40,14 @@ class Rival:
     noise: ClassVar[bool] = False
     # Without a type: a subclass may make a field of it, in its own order.
     supervised = 1.0
+
+    def check(self, network, x_unlabeled):
+        """Raises unless the method can train this network on these images.
+
+        Args:
+            network: A `keras.Model` from images to logits.
+            x_unlabeled: X_U, an array or an image source.
+        """
 
     def wrap(self, network, seed):
         """What is called in training: a model with the network in it."""
@@ -115,6 +124,8 @@ class Rival:
                 with the optimizer of an earlier call.
             state: What that call left besides weights and optimizer, the
                 values of `history.model.state`, or `None` at the beginning.
+                The model has to have the weights that were in training then:
+                not those that `keep_best` took, nor an average of them.
             seed: Seed of the order of the batches and of the method's noise.
             callbacks: Keras callbacks.
             verbose: As in `fit`.
@@ -139,6 +150,7 @@ class Rival:
             images_per_epoch,
             seed,
         )
+        ensure_built(model, x_labeled)
         plain = detach(model)
         check_linear(plain)
         classes = num_classes(plain, "x_labeled", x_labeled)
@@ -149,6 +161,7 @@ class Rival:
         if validation_data is not None and keep_best:
             watching.append(BestWeights())
         network = plain if self.noise else without_dropout(plain)
+        self.check(network, x_unlabeled)
         learner = Learner(
             self, network, epochs * plan.steps, labeled_per_batch, seed
         )

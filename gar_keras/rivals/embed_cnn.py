@@ -61,8 +61,12 @@ class EmbedCNN(Rival):
         check_number("margin", self.margin)
         check_count("neighbors", self.neighbors, least=1)
 
-    def batches(self, plan, x_labeled, y_labeled, x_unlabeled, first_epoch):
+    def check(self, network, x_unlabeled):
         check_array("x_unlabeled", x_unlabeled)
+        _check_neighbors(x_unlabeled, self.neighbors)
+        scikit_learn("neighbors")
+
+    def batches(self, plan, x_labeled, y_labeled, x_unlabeled, first_epoch):
         pairs = _Pairs(plan, nearest_neighbors(x_unlabeled, self.neighbors))
         return super().batches(
             pairs, x_labeled, y_labeled, x_unlabeled, first_epoch
@@ -95,7 +99,7 @@ def nearest_neighbors(images, k):
     >>> nearest_neighbors(np.array([[0.0], [1.0], [3.0]]), 1).tolist()
     [[1], [0], [1]]
     """
-    check_count("neighbors", k, least=1, most=len(images) - 1)
+    _check_neighbors(images, k)
     # float32 is enough to rank distances, at half the time.
     search = scikit_learn("neighbors").NearestNeighbors(
         n_neighbors=k, algorithm="brute"
@@ -104,6 +108,10 @@ def nearest_neighbors(images, k):
     return search.fit(pixels(images, "float32")).kneighbors(
         return_distance=False
     )
+
+
+def _check_neighbors(images, k):
+    check_count("neighbors", k, least=1, most=len(images) - 1)
 
 
 class _Pairs:

@@ -84,6 +84,9 @@ class MeanTeacher(Rival):
 def average(mean, network, decay):
     """Takes the network's weights, as the last step left them, into a mean.
 
+    What is not trained, such as the statistics of a BatchNormalization, is
+    taken as it is.
+
     Args:
         mean: A model of the same graph, whose weights are the mean.
         network: The model.
@@ -92,6 +95,8 @@ def average(mean, network, decay):
     for old, new in zip(mean.weights, network.weights, strict=True):
         if new.trainable:
             old.assign(decay * old + (1 - decay) * ops.stop_gradient(new))
+        else:
+            old.assign(new)
 
 
 def copy_of(network, seed):
