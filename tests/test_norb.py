@@ -42,6 +42,7 @@ MAGIC = {k: 0x1E3D4C00 + v for k, v in {**MAGIC, "int16": 0x56}.items()}
 def home(tmp_path, monkeypatch):
     """A home of its own for each test, and no settings from outside."""
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.delenv("GAR_KERAS_DATA", raising=False)
     monkeypatch.delenv("GAR_KERAS_CACHE", raising=False)
     return tmp_path / "home"

@@ -10,6 +10,7 @@ from made_records import write_record
 import pytest
 
 from gar_keras.experiments.settings import TABLE_1
+from gar_keras.experiments.studies import STUDIES
 
 ROOT = Path(__file__).parents[1]
 MNIST_100 = replace(TABLE_1[100], epochs=3)
@@ -37,7 +38,7 @@ def run(script, *arguments, watch=False, **environment):
     )
 
 
-TABLES = ["table1.py", "table2.py", "table3.py", "rivals.py"]
+TABLES = ["table1.py", "table2.py", "table3.py", "rivals.py", "study.py"]
 BENCHMARKS = ["benchmark.py", "overhead.py"]
 
 
@@ -153,6 +154,24 @@ def test_finished_runs_end_with_the_table(results):
     assert "1.56 ± 0.09" in done.stdout and "(n = 3)" in done.stdout
     assert lines[-1] == f"Written: {results / 'table1.png'}"
     assert not {"\r", "\x1b"} & set(done.stdout)
+
+
+def test_a_study_of_finished_runs_shows_each_row(tmp_path):
+    study = STUDIES["skew"].with_settings(epochs=3, frobenius_of="Z")
+    for experiment in study.experiments:
+        write_record(tmp_path, experiment, 0)
+    done = run(
+        "study.py",
+        *["--study", "skew", "--seeds", "0", "--epochs", "3"],
+        *["--frobenius-of", "Z", "--precision", "float32"],
+        *["--results", tmp_path],
+        KERAS_BACKEND="tensorflow",
+    )
+    assert done.returncode == 0, done.stderr
+    table = (tmp_path / "study_skew.md").read_text(encoding="utf-8")
+    for row in study.arms:
+        assert f"| {row} |" in table
+    assert "not run" not in table
 
 
 def test_the_report_makes_tables_curves_and_the_readme(results):
