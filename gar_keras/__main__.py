@@ -20,6 +20,11 @@ from gar_keras import cli
 
 KEYS = "x and y, or x_labeled, y_labeled and x_unlabeled"
 
+FOUND = (
+    "number of classes: the largest label and one; state it with --num-classes "
+    "to be sure that none is missing"
+)
+
 File = Annotated[Path | None, cli.one_value(Path, "a file", "FILE")]
 
 
@@ -55,6 +60,9 @@ class Fit:
     out: File = None
     """The .keras file to write: plain Keras, from examples as they are in
     --data to logits. Needed."""
+    num_classes: cli.Count = None
+    """n, the number of classes, each of which needs a label; by default the
+    largest label and one."""
     pretrain_epochs: cli.Count = None
     """Passes over the labelled examples in stage 1; by default as many as make
     2,000 steps, at least 10."""
@@ -81,7 +89,7 @@ class Fit:
     """Learning rate of the first step of each stage."""
     supervised: cli.Number = 0.0
     """Factor of the log loss of the labelled examples in stage 2. This and the
-    next five are not in the paper."""
+    next six are not in the paper."""
     shift: cli.Count = 0
     """Pixels by which images are moved at random, at most, in both stages."""
     affine: cli.Number = 0.0
@@ -91,13 +99,17 @@ class Fit:
     """Factor of the consistency of two views of an image in stage 2."""
     vat: cli.Number = 0.0
     """Factor of the virtual adversarial loss in stage 2."""
+    vat_radius: cli.Number = 2.5
+    """How far the virtual adversarial loss moves an example, after the scaling
+    that the network begins with: pixels up to 1, features of standard deviation
+    1."""
     average: cli.Number = 0.0
     """Decay of a running average of the weights in stage 2, e.g. 0.999."""
     seed: cli.Count = 0
     """Seed of weights, batches and validation examples."""
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
-    """Precision between the layers. auto: bfloat16 where the hardware computes
-    in it."""
+    """Precision between the layers. auto: bfloat16 for images where the
+    hardware computes in it."""
     quiet: bool = False
     """Only the summary, no line for each epoch."""
     overwrite: bool = False
@@ -110,6 +122,7 @@ class Fit:
             cli.check_at_least(_option(name), getattr(self, name), 1)
         for name in ("epochs", "unlabeled_per_batch"):
             cli.check_at_least(_option(name), getattr(self, name), 1)
+        cli.check_at_least("--num-classes", self.num_classes, 2)
         cli.check_at_least("--seed", self.seed, 0)
         if self.seed > cli.MAX_SEED:
             raise ValueError(
@@ -120,15 +133,13 @@ class Fit:
         """Trains, saves the model and prints a summary."""
         from gar_keras import fitting
         from gar_keras.alerts import shown_by
-        from gar_keras.backend import fast_precision
 
         settings = fitting.FitSettings.of(self)
         x, y = read_partly_labeled(self.data)
-        num_classes = int(y.max(initial=-1)) + 1
+        found = int(y.max(initial=-1)) + 1
+        num_classes = found if self.num_classes is None else self.num_classes
         fitting.check_every_class(y[y != fitting.UNLABELED], num_classes)
-        auto = self.precision == "auto"
-        precision = fast_precision() if auto else self.precision
-        dtype = {"float32": "float32", "bfloat16": "mixed_bfloat16"}[precision]
+        _check_some_unlabeled(y)
         warnings = []
 
         def show(text):
@@ -136,8 +147,10 @@ class Fit:
             print(f"warning: {text}", file=sys.stderr, flush=True)
 
         print(_counts(y, num_classes), flush=True)
+        if self.num_classes is None:
+            print(FOUND, flush=True)
         with fitting.seeded(self.seed):
-            model = fitting.default_network(x, num_classes, dtype)
+            model = fitting.default_network(x, num_classes, self.precision)
         with shown_by(show):
             summary = fitting.fit(
                 model,
@@ -220,8 +233,8 @@ def main():
             f"--help. Received: {name or 'none'}"
         )
     sys.argv = [f"python -m gar_keras {name}", *sys.argv[2:]]
-    command = cli.parse(COMMANDS[name])
     try:
+        command = cli.parse(COMMANDS[name])
         command.run()
     except (ValueError, FloatingPointError, OSError, MemoryError) as e:
         cli.fail(e)
@@ -383,13 +396,38 @@ def _check_output(path, suffixes, overwrite):
             f"--out names a file that is there already: {path}. Choose "
             "another one, or replace it with --overwrite."
         )
+    _check_writable(path.parent)
+
+
+def _check_writable(folder):
+    """Raises unless a file can be made in the folder."""
+    try:
+        with _temporary_folder(folder):
+            pass
+    except OSError as e:
+        raise ValueError(
+            "--out is in a folder in which nothing can be written. Received: "
+            f"{folder} ({e.strerror}). Choose another one."
+        ) from e
+
+
+def _check_some_unlabeled(y):
+    """Raises unless an example is unlabelled."""
+    if (y >= 0).all():
+        raise ValueError(
+            "No example is unlabelled, and GAR learns from those. Received: "
+            f"{len(y)} examples, each with a label. Mark unlabelled ones with "
+            "-1 in y, or give them as x_unlabeled."
+        )
+
+
+def _temporary_folder(folder):
+    return tempfile.TemporaryDirectory(dir=folder, prefix=".gar_keras_")
 
 
 def _write(path, save):
     """Writes a file in a whole, whatever stops the program in between."""
-    with tempfile.TemporaryDirectory(
-        dir=path.parent, prefix=".gar_keras_"
-    ) as folder:
+    with _temporary_folder(path.parent) as folder:
         # The same name: the writers look at its ending.
         temporary = Path(folder) / path.name
         save(temporary)

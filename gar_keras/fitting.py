@@ -31,6 +31,8 @@ from gar_keras.layers import GraphActivityRegularization
 from gar_keras.models import cnn6
 from gar_keras.regularizers import check_coefficient
 from gar_keras.regularizers import class_prior_of
+from gar_keras.rivals.vat import check_length
+from gar_keras.training import num_classes
 from gar_keras.training import pretrain
 from gar_keras.training import regularize
 from gar_keras.training import sgd
@@ -39,6 +41,10 @@ from gar_keras.training import sgd
 UNLABELED = -1
 
 PRIORS = ("uniform", "labeled")
+
+# The dtype policy between the layers, for each precision.
+POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
+PRECISIONS = ("auto", *POLICIES)
 
 # Sides of an image that the 6-layer CNN is made for: two poolings need 4
 # pixels, and its Dense layer outgrows the memory beyond 64.
@@ -52,6 +58,9 @@ PRETRAIN_STEPS = 2000
 LEAST_PASSES = 10
 
 DEFAULT_GUIDES = 16
+
+# Classes without a label that a message names.
+NAMED_CLASSES = 5
 
 
 @dataclass(frozen=True)
@@ -78,6 +87,11 @@ class FitSettings(Additions):
             such error, of several the last: do not keep back a handful, whose
             error says little.
         learning_rate: Rate of the first step of each stage.
+        vat_radius: ε of the virtual adversarial loss: how far an example is
+            moved, after the scaling that the network begins with.
+        precision: Precision between the layers of `default_network`:
+            `"float32"`, `"bfloat16"`, or `"auto"` for bfloat16 where the
+            examples are images and the hardware computes in it.
 
     Those of `Additions` are settings too; `shift` and `affine` move the images
     in both stages.
@@ -96,6 +110,8 @@ class FitSettings(Additions):
     class_prior: str | tuple = "uniform"
     validation_fraction: float = 0.0
     learning_rate: float = 0.01
+    vat_radius: float = ExtendedGAR.vat_radius
+    precision: str = "auto"
 
     def __post_init__(self):
         super().__post_init__()
@@ -124,6 +140,9 @@ class FitSettings(Additions):
                 "learning_rate must be above 0. Received: "
                 f"learning_rate={self.learning_rate!r}"
             )
+        radius = check_length("vat_radius", self.vat_radius)
+        set_field(self, "vat_radius", radius)
+        check_choice("precision", self.precision, PRECISIONS)
 
     @classmethod
     def of(cls, holder):
@@ -183,7 +202,8 @@ def fit(model, x, y, settings, *, seed=0, verbose=0):
         FloatingPointError: if the loss becomes NaN or infinite.
 
     Warns:
-        GARWarning: if no example is unlabelled, or if stage 2 goes wrong.
+        GARWarning: if no example is unlabelled, before stage 1; or if stage 2
+            goes wrong.
     """
     n = _num_outputs(model, x)
     labeled = np.flatnonzero(y != UNLABELED)
@@ -196,6 +216,12 @@ def fit(model, x, y, settings, *, seed=0, verbose=0):
     # These refuse now what stage 2 would refuse after stage 1.
     BatchPlan(len(x), settings.unlabeled_per_batch, len(labeled), guides)
     stage_2 = _stage_2(model, settings, prior)
+    unlabeled = np.count_nonzero(y == UNLABELED)
+    if not unlabeled:
+        warn(
+            "No example is unlabelled: this is plain supervised training, "
+            f"without GAR. Mark unlabelled examples with {UNLABELED} in y."
+        )
     first = pretrain(
         model,
         x[labeled],
@@ -208,14 +234,8 @@ def fit(model, x, y, settings, *, seed=0, verbose=0):
         verbose=verbose,
     )
     before = validation and first.history["val_error"][-1]
-    unlabeled = np.count_nonzero(y == UNLABELED)
-    if not unlabeled:
-        warn(
-            "No example is unlabelled: this was plain supervised training, "
-            f"without GAR. Mark unlabelled examples with {UNLABELED} in y."
-        )
-        second, after = {}, None
-    else:
+    second, after = {}, None
+    if unlabeled:
         second = stage_2(
             model,
             x[labeled],
@@ -312,24 +332,46 @@ def check_some_label(labels):
 
 
 def check_every_class(labels, num_classes):
-    """Raises unless there is a label of each of two or more classes."""
+    """Raises unless there is a label of each of two or more classes.
+
+    Args:
+        labels: Class indices, those of unlabelled examples left out.
+        num_classes: `n`.
+
+    Example:
+
+    >>> check_every_class(np.array([0, 1, 1]), 2)
+    """
     check_some_label(labels)
     if num_classes < 2:
         raise ValueError(
             "The labels are of one class only, and a classifier needs two. "
             f"Received: {len(labels)} labels. Label examples of the others."
         )
-    missing = np.setdiff1d(np.arange(num_classes), labels)
-    if len(missing):
+    found = np.unique(labels)
+    if found[-1] >= num_classes:
+        raise ValueError(
+            f"Labels must be class indices from 0 to {num_classes - 1}, for "
+            f"{num_classes} classes. Received: largest label={found[-1]}. "
+            "State how many classes there are, and give the network one "
+            "output for each."
+        )
+    missing = num_classes - len(found)
+    if missing:
+        # Among so many indices there are as many missing ones as are named.
+        first = np.arange(min(num_classes, len(found) + NAMED_CLASSES))
+        named = np.setdiff1d(first, found)[:NAMED_CLASSES]
+        others = missing - len(named)
         raise ValueError(
             f"Each of the {num_classes} classes needs a label. Received: none "
-            f"of class {', '.join(map(str, missing))}. Label an example of "
+            f"of class {', '.join(map(str, named))}"
+            f"{f' and {others} more' if others else ''}. Label an example of "
             "each class, or number the classes without gaps and give the "
             "network one output for each."
         )
 
 
-def default_network(x, num_classes, dtype=None):
+def default_network(x, num_classes, precision="auto"):
     """A network for the examples, with new weights.
 
     For images the 6-layer CNN of the paper, `gar_keras.cnn6`, on pixels that
@@ -340,28 +382,43 @@ def default_network(x, num_classes, dtype=None):
     Args:
         x: Examples, as `as_input` gives them.
         num_classes: `n`.
-        dtype: Dtype policy between the layers. Keras' global one by default.
+        precision: Between the layers, one of `PRECISIONS`.
 
     Returns:
-        A `keras.Model` from examples as they are to logits.
+        A `keras.Model` from examples as they are to logits, in float32.
+
+    Raises:
+        ValueError: if the images are too small or too large for the CNN.
+
+    Example:
+
+    >>> default_network(np.zeros((5, 3), "float32"), 2).output_shape
+    (None, 2)
     """
     if x.ndim == 2:
-        return _mlp(x, num_classes, dtype)
+        # So small a network gains nothing by less precision.
+        policy = POLICIES["float32" if precision == "auto" else precision]
+        return _mlp(x, num_classes, policy)
     sides = x.shape[1:3]
     if min(sides) < LEAST_SIDE or max(sides) > MOST_SIDE:
         raise ValueError(
-            f"The network for images takes sides from {LEAST_SIDE} to "
-            f"{MOST_SIDE} pixels. Received: {sides[0]} x {sides[1]}. Resize "
-            "the images, or give a network of your own."
+            "The network for images takes (m, height, width, channels), with "
+            f"sides from {LEAST_SIDE} to {MOST_SIDE} pixels. Received: "
+            f"shape={x.shape}, of sides {sides[0]} x {sides[1]}. Where the "
+            "channels come first, move them to the end with np.moveaxis(x, 1, "
+            "-1). Resize larger or smaller images, or give a network of your "
+            "own."
         )
-    if x.dtype == "uint8":
-        scale = layers.Rescaling(1 / 255, dtype="float32")
-        return cnn6(x.shape[1:], num_classes, preprocessing=scale, dtype=dtype)
-    largest = float(np.abs(x).max()) or 1.0
-    images = keras.Input(x.shape[1:], dtype="float32")
-    scaled = layers.Rescaling(1 / largest, dtype="float32")(images)
-    network = cnn6(x.shape[1:], num_classes, dtype=dtype)
-    return keras.Model(images, network(scaled), name="scaled_cnn6")
+    stored = "uint8" if x.dtype == "uint8" else "float32"
+    largest = 255 if stored == "uint8" else float(np.abs(x).max()) or 1.0
+    auto = precision == "auto"
+    return cnn6(
+        x.shape[1:],
+        num_classes,
+        preprocessing=layers.Rescaling(1 / largest, dtype="float32"),
+        input_dtype=stored,
+        dtype=POLICIES[backend.fast_precision() if auto else precision],
+    )
 
 
 def _stage_2(model, settings, prior):
@@ -374,7 +431,11 @@ def _stage_2(model, settings, prior):
         name="graph_activity_regularization",
     )
     if settings.has_additions:
-        method = ExtendedGAR(layer, **settings.additions)
+        method = ExtendedGAR(
+            layer=layer,
+            vat_radius=settings.vat_radius,
+            **settings.additions,
+        )
         method.check_network(model)
         return method.train
     return lambda model, x_labeled, y_labeled, x, **options: regularize(
@@ -449,14 +510,8 @@ def _num_outputs(model, x):
             f"The network {model.name!r} holds the loss of GAR already. Give "
             "it without: the coefficients are set beside it."
         )
-    shape = tuple(getattr(model(x[:1]), "shape", ()))
-    if len(shape) != 2 or shape[1] < 2:
-        raise ValueError(
-            "The network must give one row of logits (n of at least 2) for "
-            f"each example. Received: model={model.name!r}, whose output for "
-            f"one example has the shape {shape}"
-        )
-    return shape[1]
+    models.ensure_built(model, x)
+    return num_classes(model, "x", x)
 
 
 def _class_prior(class_prior, labels, n):

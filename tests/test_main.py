@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from gar_keras import __main__ as program
+from gar_keras import alerts
 from gar_keras import fitting
 
 
@@ -74,14 +75,15 @@ def fitted(folder):
 def test_fit_prints_a_summary(fitted, folder):
     assert fitted.returncode == 0, fitted.stderr[-2000:]
     lines = fitted.stdout.splitlines()
-    assert lines[:3] == [
+    assert lines[:4] == [
         "examples: 90, labelled: 30 (10, 10, 10 of the 3 classes)",
+        program.FOUND,
         "trained on: 24 labelled, 60 unlabelled; validation: 6",
         "class prior: uniform",
     ]
-    assert lines[3].startswith("validation error before stage 2: ")
-    assert lines[4].startswith("validation error after stage 2: ")
-    assert lines[5:] == ["warnings: 0", f"wrote {folder / 'model.keras'}"]
+    assert lines[4].startswith("validation error before stage 2: ")
+    assert lines[5].startswith("validation error after stage 2: ")
+    assert lines[6:] == ["warnings: 0", f"wrote {folder / 'model.keras'}"]
     assert not list(folder.glob(".gar_keras_*"))
 
 
@@ -159,21 +161,25 @@ def test_options_reach_the_fit(folder, run, monkeypatch, tmp_path):
         raise ValueError("seen enough")
 
     monkeypatch.setattr(fitting, "fit", fit)
-    status, _, errors = run(
+    status, output, errors = run(
         "fit", "--data", folder / "data.npz", "--out", tmp_path / "m.keras",
+        *"--num-classes 3".split(),
         *"--pretrain-epochs 7 --epochs 9 --labeled-per-batch 5".split(),
         *"--unlabeled-per-batch 11 --affinity 2 --balance 0.5".split(),
         *"--frobenius 0.25 --class-prior 0.5,0.25,0.25 --seed 3".split(),
         *"--validation-fraction 0.5 --learning-rate 0.125".split(),
         *"--supervised 1 --shift 2 --affine 0.25 --consistency 4".split(),
-        *"--vat 0.5 --average 0.875 --precision bfloat16".split(),
+        *"--vat 0.5 --vat-radius 1.5 --average 0.875".split(),
+        *"--precision bfloat16".split(),
     )  # fmt: skip
+    # The classes are stated, not found.
+    assert output.endswith("(10, 10, 10 of the 3 classes)\n")
     assert (status, errors) == (2, "error: seen enough\n")
     ((model, settings, seed, verbose),) = calls
     assert settings == fitting.FitSettings(
         7, 9, 5, 11, 2.0, 0.5, 0.25, (0.5, 0.25, 0.25), 0.5, 0.125,
         supervised=1.0, shift=2, affine=0.25, consistency=4.0, vat=0.5,
-        average=0.875,
+        average=0.875, vat_radius=1.5, precision="bfloat16",
     )  # fmt: skip
     assert (seed, verbose) == (3, 2)
     dtypes = {
@@ -191,15 +197,19 @@ def test_defaults_are_those_of_the_estimator(folder, tmp_path):
 
 
 def test_warnings_are_shown_and_counted(folder, run, monkeypatch, tmp_path):
-    np.savez(tmp_path / "all.npz", x=X, y=Y)
+    def train(*_, **__):
+        alerts.warn("Classes are being lost.")
+        return keras.callbacks.History()
+
+    monkeypatch.setattr(fitting, "pretrain", train)
     monkeypatch.setattr(
-        fitting, "pretrain", lambda *_, **__: keras.callbacks.History()
+        fitting, "regularize", lambda *_, **__: keras.callbacks.History()
     )
     status, output, errors = run(
-        "fit", "--data", tmp_path / "all.npz", "--out", tmp_path / "m.keras"
+        "fit", "--data", folder / "data.npz", "--out", tmp_path / "m.keras"
     )
     assert status == 0
-    assert errors.startswith("warning: No example is unlabelled")
+    assert errors == "warning: Classes are being lost.\n"
     assert "warnings: 1, shown above" in output.splitlines()
     assert "--validation-fraction 0.2 keeps" in output
 
@@ -227,6 +237,32 @@ def test_interrupted_fit_leaves_nothing(folder, run, monkeypatch, tmp_path):
     )
     assert (status, errors) == (130, "interrupted: nothing was written\n")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("command", ["fit", "predict"])
+def test_folder_without_permission_is_refused_at_once(
+    command, folder, run, monkeypatch, tmp_path
+):
+    def refuse(*_, **__):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(program.tempfile, "TemporaryDirectory", refuse)
+    names = {"fit": "m.keras", "predict": "p.csv"}
+    words = ["--data", folder / "data.npz", "--out", tmp_path / names[command]]
+    if command == "predict":
+        words += ["--model", folder / "data.npz"]
+    message = error_of(run(command, *words))
+    assert f"Received: {tmp_path} (Permission denied)" in message
+    assert "Choose another one" in message
+
+
+def test_path_that_may_not_be_looked_at_is_refused(run, monkeypatch):
+    def refuse(*_):
+        raise PermissionError(13, "Permission denied", "a.npz")
+
+    monkeypatch.setattr(program.Path, "is_file", refuse)
+    message = error_of(run("fit", "--data", "a.npz", "--out", "m.keras"))
+    assert message.endswith("Permission denied: 'a.npz'")
 
 
 # Help
@@ -281,6 +317,10 @@ OPTIONS = {
     "--epochs half": "--epochs takes a whole number. Received: 'half'",
     "--pretrain-epochs 0": "--pretrain-epochs must be at least 1",
     "--labeled-per-batch 0": "--labeled-per-batch must be at least 1",
+    "--num-classes 1": "--num-classes must be at least 2",
+    "--num-classes 2": "from 0 to 1, for 2 classes. Received: largest label=2",
+    "--num-classes 4": "Received: none of class 3. Label an example",
+    "--vat-radius 0": "vat_radius is a length and must be above 0",
     "--seed -1": "--seed must be at least 0",
     "--seed 4294967296": "--seed must be at most",
     "--affinity much": "--affinity takes a number. Received: 'much'",
@@ -334,6 +374,14 @@ FILES = {
     "no label": (dict(x=X, y=np.full(90, -1)), "No example is labelled"),
     "class without a label": (
         dict(x=X, y=np.where(FEW == 1, 3, FEW)), "none of class 1",
+    ),
+    "a huge label": (
+        dict(x=X, y=np.where(FEW == 2, 10**9, FEW)),
+        "1000000001 classes needs a label. Received: none of class "
+        "2, 3, 4, 5, 6 and 999999993 more. ",
+    ),
+    "every label": (
+        dict(x=X, y=Y), "No example is unlabelled.*90 examples.*Mark",
     ),
     "one class": (dict(x=X, y=np.minimum(FEW, 0)), "one class only"),
     "marker in y_labeled": (

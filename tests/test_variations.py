@@ -18,6 +18,7 @@ from gar_keras import GARWarning
 from gar_keras import GraphActivityRegularization
 from gar_keras import RandomAffine
 from gar_keras import RandomShift
+from gar_keras import attach
 from gar_keras import datasets
 from gar_keras import pretrain
 from gar_keras import random_moves
@@ -98,6 +99,13 @@ def test_more_strangers_than_there_are_are_refused():
     world = World(known_classes=2, strangers=0.9)
     with pytest.raises(ValueError, match="at most 0.333"):
         worlds.make_task(world, test_runner.tiny_data(), 12, 60, seed=0)
+
+
+def test_known_classes_are_fewer_than_all():
+    with pytest.raises(ValueError, match="known_classes=3 of 3"):
+        worlds.make_task(
+            World(known_classes=3), test_runner.tiny_data(), 12, 60, 0
+        )
 
 
 def test_labels_drawn_at_random_have_no_even_number_in_each_class():
@@ -207,6 +215,10 @@ def test_settings_survive_json():
             "of which X_U",
         ),
         ({"restart": -1}, "at least 0"),
+        (
+            {"affinity": 0, "extensions": Extensions(affinity_warmup=2)},
+            "affinity_warmup=2, affinity=0",
+        ),
     ],
 )
 def test_impossible_variations_are_refused(change, message):
@@ -359,13 +371,17 @@ def loss_of(method, x, y):
     return float(loss), learner
 
 
+def softmax(Z):
+    Z = np.array(Z, "float64")
+    p = np.exp(Z - Z.max(1, keepdims=True))
+    return p / p.sum(1, keepdims=True)
+
+
 def test_the_log_loss_is_added():
     x, y, _ = task()
     gar, _ = loss_of(ExtendedGAR(), x, y)
     both, learner = loss_of(ExtendedGAR(supervised=2.0), x, y)
-    Z = np.array(learner.network(x, training=False), "float64")
-    p = np.exp(Z - Z.max(1, keepdims=True))
-    p /= p.sum(1, keepdims=True)
+    p = softmax(learner.network(x, training=False))
     log_loss = -np.log(p[np.arange(len(y)), y]).mean()
     assert both - gar == pytest.approx(2 * log_loss, rel=1e-5)
 
@@ -376,11 +392,101 @@ def test_consistency_is_of_two_views(moves):
     method = ExtendedGAR(
         GraphActivityRegularization(0.0, 0.0, 0.0), consistency=2.0, **moves
     )
-    loss, _ = loss_of(method, x, y)
-    assert 0 < loss < 2 * 1.0
+    loss, learner = loss_of(method, x, y)
+    views = []
+    for seed in (0, 1):
+        view = x
+        for layer in random_moves(
+            moves.get("shift", 0), moves.get("affine", 0.0), seed
+        ):
+            view = layer(view, training=True)
+        views.append(softmax(learner.network(view, training=False)))
+    expected = 2 * ((views[0] - views[1]) ** 2).mean()
+    assert expected > 1e-6
+    assert loss == pytest.approx(expected, rel=1e-4)
     # Images of one value look the same wherever they are moved.
     flat = np.full_like(x, 7)
     assert loss_of(method, flat, y)[0] == pytest.approx(0, abs=1e-12)
+
+
+def test_the_model_s_own_layer_is_kept():
+    x, y, x_unlabeled = task()
+    layer = GraphActivityRegularization(5.0, class_prior=[0.5, 0.3, 0.2])
+    inside, given = network(), network()
+    own = attach(inside, layer)
+    theirs = GraphActivityRegularization(5.0, class_prior=[0.5, 0.3, 0.2])
+    for method, model in (
+        (ExtendedGAR(supervised=1.0), own),
+        (ExtendedGAR(theirs, supervised=1.0), given),
+    ):
+        method.train(model, x, y, x_unlabeled, **OPTIONS)
+    plain = network()
+    ExtendedGAR(supervised=1.0).train(plain, x, y, x_unlabeled, **OPTIONS)
+    for a, b in zip(inside.get_weights(), given.get_weights(), strict=True):
+        np.testing.assert_array_equal(a, b)
+    other = plain.get_weights()[0] - inside.get_weights()[0]
+    assert np.abs(other).max() > 1e-6
+    with pytest.raises(ValueError, match="already holds a GAR layer"):
+        ExtendedGAR(theirs).train(own, x, y, x_unlabeled, **OPTIONS)
+
+
+def test_an_unbuilt_model_is_built_for_any_batch():
+    x, y, x_unlabeled = task()
+    model = keras.Sequential([keras.layers.Flatten(), keras.layers.Dense(3)])
+    ExtendedGAR().train(model, x, y, x_unlabeled, **OPTIONS)
+    assert model.input_shape == (None, 6, 6, 1)
+
+
+def test_a_layer_that_is_not_at_the_end_is_refused():
+    x, y, x_unlabeled = task()
+    inputs = keras.Input((6, 6, 1))
+    hidden = keras.layers.Dense(4)(keras.layers.Flatten()(inputs))
+    hidden = GraphActivityRegularization()(hidden)
+    model = keras.Model(inputs, keras.layers.Dense(3)(hidden))
+    with pytest.raises(ValueError, match="has it elsewhere"):
+        ExtendedGAR().train(model, x, y, x_unlabeled, **OPTIONS)
+
+
+def test_integers_that_are_no_images_are_refused_before_training():
+    inputs = keras.Input((5,), dtype="int32")
+    features = keras.layers.Embedding(4, 3)(inputs)
+    logits = keras.layers.Dense(3)(keras.layers.Flatten()(features))
+    model = keras.Model(inputs, logits)
+    with pytest.raises(ValueError, match="takes int32"):
+        ExtendedGAR(vat=1.0).check(model, np.zeros((4, 5), "int32"))
+
+
+def test_the_average_takes_the_statistics_of_batch_normalization():
+    x, y, x_unlabeled = task()
+    keras.utils.set_random_seed(0)
+    model = keras.Sequential(
+        [
+            keras.Input((6, 6, 1)),
+            keras.layers.Flatten(),
+            keras.layers.BatchNormalization(momentum=0.5),
+            keras.layers.Dense(3),
+        ]
+    )
+    method = ExtendedGAR(average=0.5, supervised=1.0)
+    method.train(model, x, y, x_unlabeled, **OPTIONS)
+    # 20 steps of momentum 0.5 have forgotten where the statistics began.
+    statistics = model.layers[1].moving_mean
+    np.testing.assert_allclose(statistics, x_unlabeled.mean(0).ravel(), atol=25)
+
+
+def test_the_average_after_two_steps():
+    x, y, _ = task()
+    learner = Learner(ExtendedGAR(average=0.9), network(), 10, 0)
+    mean = start = learner.network.get_weights()[0]
+    for change in (1.0, -3.0):
+        changed = start + change
+        learner.network.set_weights(
+            [changed, *learner.network.get_weights()[1:]]
+        )
+        learner.compute_loss(x, y, learner(x, training=True))
+        mean = 0.9 * mean + 0.1 * changed
+    received = learner.evaluated.get_weights()[0]
+    np.testing.assert_allclose(received, mean, rtol=1e-5, atol=1e-6)
 
 
 def test_the_average_lags_behind_the_network():
@@ -631,10 +737,14 @@ def test_arms_are_different_experiments(study):
     assert len(set(prints)) == len(prints)
 
 
-def test_epochs_of_a_study_can_be_changed():
-    study = studies.LIMITS.with_epochs(2, 100)
+def test_settings_of_a_study_can_be_changed():
+    study = studies.LIMITS.with_settings(
+        epochs=2, pretrain_epochs=100, frobenius_of="Z", batch_size=None
+    )
     arms = study.arms.values()
     assert {arm.epochs for arm in arms} == {2}
+    assert {arm.frobenius_of for arm in arms} == {"Z"}
+    assert {arm.batch_size for arm in arms} == {128}
     # What has a stage 1 of its own keeps it.
     assert {arm.pretrain_epochs for arm in arms} == {100, 20, 200}
 

@@ -28,6 +28,7 @@ from keras import ops
 from gar_keras import backend
 from gar_keras.checks import check_count
 from gar_keras.checks import check_number
+from gar_keras.checks import set_field
 from gar_keras.layers import PerImageStandardization
 from gar_keras.models import has_graph
 from gar_keras.rivals import terms
@@ -60,8 +61,14 @@ class VirtualAdversarialTraining(Rival):
 
     Raises:
         ValueError: if a length is not above 0, `iterations` is no integer of
-            at least 1, or a factor is no finite number of at least 0; in
-            training, if the model takes integers that are no images.
+            at least 1, a factor is no finite number of at least 0, or
+            `weight` is 0 where `entropy` is not; in training, if the model
+            takes integers that are no images.
+
+    Example:
+
+    >>> VirtualAdversarialTraining(epsilon=1).epsilon
+    1.0
     """
 
     weight: float = 1.0
@@ -71,12 +78,17 @@ class VirtualAdversarialTraining(Rival):
     entropy: float = 0.0
 
     def __post_init__(self):
-        for name in ("weight", "epsilon", "xi", "entropy"):
+        for name in ("weight", "entropy"):
             check_number(name, getattr(self, name))
         for name in ("epsilon", "xi"):
-            if not getattr(self, name):
-                raise ValueError(f"{name} must be above 0. Received: {name}=0")
+            set_field(self, name, check_length(name, getattr(self, name)))
         check_count("iterations", self.iterations, least=1)
+        if self.entropy and not self.weight:
+            raise ValueError(
+                "weight must be above 0 where entropy is. Received: weight=0, "
+                f"entropy={self.entropy}. For the entropy alone there is "
+                "EntropyMinimization."
+            )
 
     def prepare(self, learner, seed):
         learner.front, learner.rest = split(learner.network)
@@ -123,13 +135,21 @@ class VirtualAdversarialTrainingEntropy(VirtualAdversarialTraining):
 
     entropy: float = 1.0
 
-    def __post_init__(self):
-        super().__post_init__()
-        if not self.weight:
-            raise ValueError(
-                "weight must be above 0. Received: weight=0. For the entropy "
-                "alone there is EntropyMinimization."
-            )
+
+def check_length(name, value):
+    """Returns a finite number above 0 as a float, or raises.
+
+    Example:
+
+    >>> check_length("epsilon", 2)
+    2.0
+    """
+    length = check_number(name, value)
+    if not length:
+        raise ValueError(
+            f"{name} is a length and must be above 0. Received: {name}=0"
+        )
+    return length
 
 
 def unit(x):

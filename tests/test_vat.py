@@ -1,0 +1,45 @@
+"""Virtual adversarial training beside GAR: its radius and its factors."""
+
+from types import SimpleNamespace
+
+import keras
+import numpy as np
+import pytest
+
+import gar_keras
+from gar_keras.rivals.vat import VirtualAdversarialTraining
+
+
+def images(m=4):
+    return np.random.default_rng(0).random((m, 6, 6, 1), "float32")
+
+
+@pytest.mark.parametrize(
+    "options, radius", [({}, 2.5), ({"vat_radius": 0.5}, 0.5)], ids=str
+)
+def test_images_are_moved_by_the_radius(options, radius):
+    network = keras.Sequential(
+        [
+            keras.Input((6, 6, 1)),
+            keras.layers.Flatten(),
+            keras.layers.Dense(3, kernel_initializer="orthogonal"),
+        ]
+    )
+    learner = SimpleNamespace(network=network)
+    gar_keras.ExtendedGAR(vat=1.0, **options).prepare(learner, seed=0)
+    x = keras.ops.convert_to_tensor(images())
+    r = learner.adversary.perturbation(learner, x, network(x))
+    lengths = np.linalg.norm(np.array(r).reshape(4, -1), axis=1)
+    np.testing.assert_allclose(lengths, radius, rtol=1e-5)
+
+
+@pytest.mark.parametrize("radius", [0, -1.0, float("inf"), "far"])
+def test_radius_that_is_no_length_is_refused(radius):
+    with pytest.raises(ValueError, match="vat_radius.*Received: vat_radius="):
+        gar_keras.ExtendedGAR(vat_radius=radius)
+
+
+def test_entropy_needs_a_weight():
+    with pytest.raises(ValueError, match="weight=0, entropy=2.0.*Minimization"):
+        VirtualAdversarialTraining(weight=0.0, entropy=2.0)
+    assert VirtualAdversarialTraining(weight=0.0).entropy == 0.0
