@@ -35,6 +35,7 @@ def fit(
     *,
     guides=None,
     labels=None,
+    guide_labels=None,
     passes=1,
     initial_epoch=0,
     **options,
@@ -48,6 +49,8 @@ def fit(
         guides: Array of the images that are put behind the others in each
             batch (X_L in stage 2), or `None`.
         labels: Class indices `(m,)` of `images`, or `None`.
+        guide_labels: Class indices of `guides`, or `None`. With them, `y` is
+            -1 for the other images, and `labels` must be `None`.
         passes: Epochs of the plan that make up one epoch of `fit`.
         initial_epoch: Epochs of `fit` that are done already.
         **options: Other arguments of `fit`.
@@ -56,12 +59,13 @@ def fit(
         What `fit` returns.
     """
     options |= {"initial_epoch": initial_epoch, "shuffle": False}
-    data = (plan, images, guides, labels, 1 + passes * initial_epoch)
+    first = 1 + passes * initial_epoch
+    data = (plan, images, guides, labels, first, guide_labels)
     if loops_on_device():
         from gar_keras import compiled
 
         if compiled.fits(plan, images, passes):
-            batches = compiled.prepare(model, *data, passes)
+            batches = compiled.prepare(model, *data, passes=passes)
             try:
                 return model.fit(batches, steps_per_epoch=1, **options)
             finally:

@@ -43,7 +43,14 @@ def _have_room(count, images):
 
 
 def prepare(
-    model, plan, images, guides=None, labels=None, first_epoch=1, passes=1
+    model,
+    plan,
+    images,
+    guides=None,
+    labels=None,
+    first_epoch=1,
+    guide_labels=None,
+    passes=1,
 ):
     """Makes `fit` of a compiled model run whole epochs on the device.
 
@@ -55,19 +62,24 @@ def prepare(
             `None`.
         labels: Class indices `(m,)` of `images`, or `None`.
         first_epoch: Number of the epoch of the plan to begin with, from 1.
+        guide_labels: Class indices of `guides`, or `None`. With them, `y` is
+            -1 for the other images, and `labels` must be `None`.
         passes: Epochs of the plan that make up one step of `fit`.
 
     Returns:
         What to give to `fit`, with `steps_per_epoch=1`.
     """
     _keep_programs()
-    _build(model, images, guides, labels, plan)
+    _build(
+        model, images, labels if guide_labels is None else guide_labels, plan
+    )
     indices = _Indices(plan, images, first_epoch, passes)
     resident = jax.device_put(
         {
             "images": indices.resident,
             "guides": guides,
-            "labels": None if labels is None else np.asarray(labels),
+            "labels": _array(labels),
+            "guide_labels": _array(guide_labels),
         }
     )
     run = jax.jit(epochs(model.train_step, plan), donate_argnums=0)
@@ -94,7 +106,8 @@ def epochs(train_step, plan):
         A function `(state, drawn, resident) -> (logs, state)` that `jax.jit`
         takes. `drawn` has the arrays `"order"`, `(passes, per_epoch)`, and
         `"guides"`, `(passes, steps, b_L)`, as the plan gives them. `resident`
-        has the arrays that they index, `"images"`, `"guides"` and `"labels"`;
+        has the arrays that they index, `"images"`, `"guides"`, `"labels"` and
+        `"guide_labels"`;
         `drawn["images"]`, `(passes, per_epoch, ...)`, takes the place of the
         first where it is given. The logs are those of the last step.
     """
@@ -105,9 +118,13 @@ def epochs(train_step, plan):
         x = pool[rows]
         if resident["guides"] is not None:
             x = ops.concatenate([x, resident["guides"][chosen]])
-        if resident["labels"] is None:
-            return train_step(state, (x,))
-        return train_step(state, (x, resident["labels"][rows]))
+        if resident["guide_labels"] is not None:
+            y = resident["guide_labels"][chosen]
+            y = ops.concatenate([ops.full(rows.shape, -1, y.dtype), y])
+            return train_step(state, (x, y))
+        if resident["labels"] is not None:
+            return train_step(state, (x, resident["labels"][rows]))
+        return train_step(state, (x,))
 
     def one_pass(state, drawn, resident):
         order, chosen = drawn["order"], drawn["guides"]
@@ -173,7 +190,11 @@ class _Indices(keras.utils.PyDataset):
         return (drawn,)
 
 
-def _build(model, images, guides, labels, plan):
+def _array(labels):
+    return None if labels is None else np.asarray(labels)
+
+
+def _build(model, images, labels, plan):
     """Makes what `fit` would make from its first batch, which has no images."""
     rows = np.zeros(min(plan.batch, plan.per_epoch), "int64")
     x = ops.convert_to_tensor(take(images, rows[:1]))

@@ -130,6 +130,8 @@ class ExtendedGAR(Additions, Rival):
 
     def prepare(self, learner, seed):
         learner.views = random_moves(self.shift, self.affine, seed + 1)
+        for layer in learner.views:
+            layer.build(learner.network.inputs[0].shape)
         if self.vat:
             learner.adversary = VirtualAdversarialTraining(
                 weight=self.vat, epsilon=self.vat_radius

@@ -1,5 +1,6 @@
 """The compiled epochs against `fit`, on small networks."""
 
+from functools import partial
 import re
 import subprocess
 import sys
@@ -9,12 +10,14 @@ from keras import layers
 import numpy as np
 import pytest
 
+from gar_keras import ExtendedGAR
 from gar_keras import attach
 from gar_keras import backend
 from gar_keras import pretrain
 from gar_keras import regularize
 from gar_keras import sgd
 from gar_keras.batches import BatchPlan
+from gar_keras.rivals import METHODS
 
 if backend.name() != "jax":
     pytest.skip("the fast path is JAX's", allow_module_level=True)
@@ -113,6 +116,26 @@ def test_20_steps_of_stage_1_with_dropout(monkeypatch):
 
     expected, received = both_paths(monkeypatch, train)
     assert len(received[1]["loss"]) == 20
+    assert_close(received, expected)
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        *map(METHODS.get, ("supervised", "mean-teacher", "vat", "embed-cnn")),
+        partial(ExtendedGAR, supervised=1.0, shift=1, consistency=1.0),
+    ],
+)
+def test_other_methods_take_either_path(method, monkeypatch):
+    def train():
+        model = network()
+        history = method().train(
+            model, X_L, Y_L, X_U, epochs=3, labeled_per_batch=4,
+            unlabeled_per_batch=20, **QUIET,
+        )  # fmt: skip
+        return model, history
+
+    expected, received = both_paths(monkeypatch, train)
     assert_close(received, expected)
 
 

@@ -74,15 +74,17 @@ class Rival:
         """The callbacks, with those that warn when the method goes wrong."""
         return callbacks
 
-    def batches(self, plan, x_labeled, y_labeled, x_unlabeled, first_epoch):
-        """What `fit` draws from: `x = [unlabelled; labelled]` and `y`."""
-        return backend.make_batches(
-            plan,
-            x_unlabeled,
-            guides=x_labeled,
-            first_epoch=first_epoch,
-            guide_labels=y_labeled,
-        )
+    def data(self, plan, x_labeled, y_labeled, x_unlabeled):
+        """The data for `gar_keras.backend.fit`, by the names it has there.
+
+        By default batches of `x = [unlabelled; labelled]`, and `y`.
+        """
+        return {
+            "plan": plan,
+            "images": x_unlabeled,
+            "guides": x_labeled,
+            "guide_labels": y_labeled,
+        }
 
     def train(
         self,
@@ -171,12 +173,11 @@ class Rival:
             optimizer or sgd(), loss=None, **backend.compile_options(plan.steps)
         )
         callbacks = self.with_alarm(callbacks, network, validation_data, plan)
-        history = learner.fit(
-            self.batches(plan, x_labeled, y, x_unlabeled, initial_epoch + 1),
+        history = backend.fit(
+            learner,
+            **self.data(plan, x_labeled, y, x_unlabeled),
             epochs=epochs,
             initial_epoch=initial_epoch,
-            steps_per_epoch=plan.steps,
-            shuffle=False,
             callbacks=[*watching, *callbacks],
             verbose=verbose,
         )

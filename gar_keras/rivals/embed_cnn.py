@@ -66,11 +66,9 @@ class EmbedCNN(Rival):
         _check_neighbors(x_unlabeled, self.neighbors)
         scikit_learn("neighbors")
 
-    def batches(self, plan, x_labeled, y_labeled, x_unlabeled, first_epoch):
+    def data(self, plan, x_labeled, y_labeled, x_unlabeled):
         pairs = _Pairs(plan, nearest_neighbors(x_unlabeled, self.neighbors))
-        return super().batches(
-            pairs, x_labeled, y_labeled, x_unlabeled, first_epoch
-        )
+        return super().data(pairs, x_labeled, y_labeled, x_unlabeled)
 
     def term(self, learner, x, y, logits):
         f = terms.probabilities(logits)

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gar_keras import backend
 from gar_keras.rivals.base import Rival
 
 
@@ -23,13 +22,12 @@ class Supervised(Rival):
     def term(self, learner, x, y, logits):
         return 0.0, 0.0
 
-    def batches(self, plan, x_labeled, y_labeled, x_unlabeled, first_epoch):
-        return backend.make_batches(
-            _GuidesAlone(plan),
-            x_labeled,
-            labels=y_labeled,
-            first_epoch=first_epoch,
-        )
+    def data(self, plan, x_labeled, y_labeled, x_unlabeled):
+        return {
+            "plan": _GuidesAlone(plan),
+            "images": x_labeled,
+            "labels": y_labeled,
+        }
 
 
 class _GuidesAlone:
