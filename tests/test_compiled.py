@@ -285,7 +285,8 @@ def test_images_are_no_constant_of_the_program():
             optimizer_variables=True,
             metrics_variables=True,
         )
-        resident = {"images": images, "guides": X_L, "labels": None}
+        labels = dict.fromkeys(("labels", "guide_labels"))
+        resident = {"images": images, "guides": X_L, **labels}
         run = jax.jit(compiled.epochs(model.train_step, plan))
         return run.lower(state, drawn, resident).as_text()
 
