@@ -107,9 +107,9 @@ def epochs(train_step, plan):
         takes. `drawn` has the arrays `"order"`, `(passes, per_epoch)`, and
         `"guides"`, `(passes, steps, b_L)`, as the plan gives them. `resident`
         has the arrays that they index, `"images"`, `"guides"`, `"labels"` and
-        `"guide_labels"`;
-        `drawn["images"]`, `(passes, per_epoch, ...)`, takes the place of the
-        first where it is given. The logs are those of the last step.
+        `"guide_labels"`; `drawn["images"]`, `(passes, per_epoch, ...)`, takes
+        the place of the first where it is given. The logs are those of the
+        last step.
     """
     full = plan.per_epoch // plan.batch
     cut = full * plan.batch

@@ -28,6 +28,7 @@ from gar_keras.checks import check_count
 from gar_keras.checks import set_field
 from gar_keras.extended import ExtendedGAR
 from gar_keras.layers import GraphActivityRegularization
+from gar_keras.models import POLICIES
 from gar_keras.models import cnn6
 from gar_keras.regularizers import check_coefficient
 from gar_keras.regularizers import class_prior_of
@@ -42,8 +43,6 @@ UNLABELED = -1
 
 PRIORS = ("uniform", "labeled")
 
-# The dtype policy between the layers, for each precision.
-POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
 PRECISIONS = ("auto", *POLICIES)
 
 # Sides of an image that the 6-layer CNN is made for: two poolings need 4

@@ -6,6 +6,9 @@ from keras import layers
 from gar_keras.layers import GraphActivityRegularization
 from gar_keras.regularizers import GraphActivityRegularizer
 
+# The dtype policy between the layers, for each precision.
+POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
+
 # Behind pool 1, 2, 3 and behind the hidden Dense layer.
 POOL_DROPOUT = (0.2, 0.3, 0.4)
 DENSE_DROPOUT = 0.5

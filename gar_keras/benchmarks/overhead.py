@@ -15,6 +15,7 @@ from gar_keras.checks import check_choice
 from gar_keras.checks import check_count
 from gar_keras.experiments.settings import PRECISIONS
 from gar_keras.layers import GraphActivityRegularization
+from gar_keras.models import POLICIES
 from gar_keras.models import cnn6
 from gar_keras.training import sgd
 
@@ -101,12 +102,11 @@ def stretch(case, gar):
         gar: Whether with the regularizer.
     """
     keras.utils.set_random_seed(0)
-    dtype = "mixed_bfloat16" if case.precision == "bfloat16" else "float32"
     network = cnn6(
         num_classes=case.num_classes,
         preprocessing=keras.layers.Rescaling(1 / 255, dtype="float32"),
         dropout=False,
-        dtype=dtype,
+        dtype=POLICIES[case.precision],
     )
     logits = network.outputs[0]
     if gar:

@@ -3,6 +3,7 @@
 import keras
 
 from gar_keras.layers import PerImageStandardization
+from gar_keras.models import POLICIES
 from gar_keras.models import cnn6
 from gar_keras.models import cnn9
 
@@ -14,10 +15,9 @@ def build_model(experiment, input_shape, num_classes):
         "standardize": lambda: PerImageStandardization(dtype="float32"),
         "none": lambda: None,
     }[experiment.preprocessing]()
-    dtype = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
     options = {
         "preprocessing": preprocessing,
-        "dtype": dtype[experiment.precision],
+        "dtype": POLICIES[experiment.precision],
     }
     if experiment.network == "cnn6":
         return cnn6(input_shape, num_classes, **options)
