@@ -33,6 +33,36 @@ def test_images_are_moved_by_the_radius(options, radius):
     np.testing.assert_allclose(lengths, radius, rtol=1e-5)
 
 
+def statistics_after(**options):
+    """Those of a BatchNormalization in front, after an epoch."""
+    keras.utils.set_random_seed(0)
+    normalization = keras.layers.BatchNormalization(momentum=0.5)
+    network = keras.Sequential(
+        [
+            keras.Input((6, 6, 1)),
+            keras.layers.Flatten(),
+            normalization,
+            keras.layers.Dense(3),
+        ]
+    )
+    gar_keras.ExtendedGAR(supervised=1.0, **options).train(
+        network,
+        images(3),
+        np.arange(3),
+        images(20),
+        epochs=1,
+        labeled_per_batch=2,
+        unlabeled_per_batch=4,
+        verbose=0,
+    )
+    return np.array([normalization.moving_mean, normalization.moving_variance])
+
+
+def test_adversarial_images_do_not_count_in_the_statistics():
+    with_vat = statistics_after(vat=1.0, vat_radius=50.0)
+    np.testing.assert_allclose(with_vat, statistics_after(), rtol=1e-6)
+
+
 @pytest.mark.parametrize("radius", [0, -1.0, float("inf"), "far"])
 def test_radius_that_is_no_length_is_refused(radius):
     with pytest.raises(ValueError, match="vat_radius.*Received: vat_radius="):

@@ -19,6 +19,7 @@ The paper's best figures are with augmented images; here they are not, as for
 GAR. The network is that of GAR's stage 2, without dropout.
 """
 
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import keras
@@ -99,8 +100,9 @@ class VirtualAdversarialTraining(Rival):
         for layer in learner.front:
             images = layer(images)
         clean = ops.stop_gradient(logits)
-        r = self.perturbation(learner, images, clean)
-        moved = learner.rest(images + r, training=True)
+        with kept_statistics(learner.network):
+            r = self.perturbation(learner, images, clean)
+            moved = learner.rest(images + r, training=True)
         lds = ops.mean(terms.divergence(clean, moved))
         if not self.entropy:
             return self.weight, lds
@@ -134,6 +136,22 @@ class VirtualAdversarialTrainingEntropy(VirtualAdversarialTraining):
     """Virtual adversarial training with entropy minimization."""
 
     entropy: float = 1.0
+
+
+@contextmanager
+def kept_statistics(network):
+    """Gives the statistics of BatchNormalization back what they had before.
+
+    They are to be those of the images, not of adversarial ones.
+
+    Args:
+        network: The model that is called meanwhile.
+    """
+    statistics = network.non_trainable_weights
+    before = [ops.copy(variable) for variable in statistics]
+    yield
+    for variable, value in zip(statistics, before, strict=True):
+        variable.assign(value)
 
 
 def check_length(name, value):
