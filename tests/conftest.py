@@ -1,4 +1,8 @@
-"""What the tests leave out of the warnings that are errors."""
+"""What the tests leave out of the warnings that are errors; memory in use."""
+
+import tracemalloc
+
+import pytest
 
 
 def pytest_configure(config):
@@ -6,3 +10,18 @@ def pytest_configure(config):
     config.addinivalue_line(
         "filterwarnings", "ignore::gar_keras.alerts.GARWarning"
     )
+
+
+@pytest.fixture
+def peak():
+    """Function that gives the bytes that a call had at its peak."""
+
+    def peak(function):
+        tracemalloc.start()
+        try:
+            function()
+            return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    return peak

@@ -15,7 +15,7 @@ from gar_keras.datasets import Dataset
 from gar_keras.datasets import load_mnist
 from gar_keras.datasets import make_split
 from gar_keras.datasets.base import check_md5
-from gar_keras.datasets.mnist import SHAPES
+from gar_keras.datasets.mnist import FORMS
 
 # Images of each digit, as counted on the original label files.
 TRAIN_COUNTS = [5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949]
@@ -68,7 +68,7 @@ def test_a_sound_file_of_ones_own_loads(mnist, packed):
     np.testing.assert_array_equal(own.y_test, mnist.y_test)
 
 
-@pytest.mark.parametrize("key", SHAPES)
+@pytest.mark.parametrize("key", FORMS)
 def test_one_altered_value_is_refused(key, arrays, tmp_path):
     altered = arrays[key].copy()
     altered.flat[altered.size // 2] ^= 1
@@ -129,7 +129,7 @@ def write_other_keys(path):
 
 
 def write_objects(path):
-    np.savez(path, **{key: np.array([None]) for key in SHAPES})
+    np.savez(path, **{key: np.array([None]) for key in FORMS})
 
 
 @pytest.mark.parametrize(

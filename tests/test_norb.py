@@ -151,11 +151,11 @@ SOUND = matrix_bytes(np.arange(6, dtype="int32").reshape(2, 3))
         (SOUND[:7], "Received: 7 bytes, expected a whole header"),
         (SOUND[:19], "Received: 19 bytes, expected a whole header"),
         (SOUND[:-1], "Received: 43 bytes, expected 44"),
-        (SOUND + b"\0", "Received: 45 bytes, expected 44"),
+        (SOUND + b"\0", "Received: more than 44 bytes, expected 44"),
         (SOUND[:20], "Received: 20 bytes, expected 44"),
         (SOUND[3::-1] + SOUND[4:], "magic number 0x544C3D1E"),
         (b"\x52" + SOUND[1:], "magic number 0x1E3D4C52"),
-        (b"\x55" + SOUND[1:], "Received: 44 bytes, expected 26"),
+        (b"\x55" + SOUND[1:], "more than 26 bytes, expected 26"),
         (SOUND[:4] + b"\0" + SOUND[5:], "Received: 0 dimensions"),
         (SOUND[:4] + b"\x09" + SOUND[5:], "Received: 9 dimensions"),
         (SOUND[:7] + b"\x80" + SOUND[8:], "Received: 2147483650 dimensions"),
@@ -192,6 +192,22 @@ def test_read_matrix_refuses_bad_gzip(tmp_path, content):
 def test_read_matrix_refuses_no_file(tmp_path):
     with pytest.raises(DataError, match="cannot be read.*Put a clean copy"):
         read_matrix(tmp_path / "a.mat")
+
+
+@pytest.mark.parametrize("m", [len(TRAIN), 10**6])
+def test_a_packed_matrix_is_read_no_further_than_its_form(official, peak, m):
+    path = official / next(iter(TRAIN.files))
+    content = path.read_bytes()
+    path.unlink()
+    with gzip.open(f"{path}.gz", "wb") as file:
+        file.write(content[:8] + m.to_bytes(4, "little") + content[12:])
+        file.write(bytes(200 * len(content)))
+
+    def read():
+        with pytest.raises(DataError, match="dat.mat.gz .* expected"):
+            read_official(official, TRAIN)
+
+    assert peak(read) < 20 * len(content)
 
 
 @settings(
@@ -334,12 +350,12 @@ def test_read_copy(jpeg):
 @pytest.mark.parametrize(
     "key, change, message",
     [
-        ("x_train", lambda a: a[1:], "x_train in .* must be uint8"),
-        ("x_test", lambda a: a[..., :1], "x_test in .* must be uint8"),
+        ("x_train", lambda a: a[1:], "x_train must be uint8"),
+        ("x_test", lambda a: a[..., :1], "x_test must be uint8"),
         ("x_test", lambda a: a / 255, "Received: float64"),
-        ("y_test", lambda a: a[1:], "y_test in .* must be uint8"),
+        ("y_test", lambda a: a[1:], "y_test must be uint8"),
         ("y_train", lambda a: a.astype("int64"), "Received: int64"),
-        ("instance_test", lambda a: a[:, None], "instance_test in .* must be"),
+        ("instance_test", lambda a: a[:, None], "instance_test must be"),
         ("y_train", lambda a: a + 1, "do not hold the toys"),
         ("y_train", lambda a: changed(a, 0, (a[0] + 1) % 5), "do not hold"),
         ("instance_train", lambda a: a + 1, r"do not hold the toys \(4, 6\)"),

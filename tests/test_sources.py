@@ -151,6 +151,29 @@ def test_hdf5_images_refuse_other_files(path, tmp_path):
         HDF5Images(path, "flat")
 
 
+def test_hdf5_images_refuse_what_is_not_stored(tmp_path):
+    path = tmp_path / "images.h5"
+    with h5py.File(path, "w") as file:
+        shape = (1, 10**6, 10**6, 3)
+        x = file.create_dataset("x", shape, "uint8", chunks=(1, 64, 64, 3))
+        x[0, :64, :64] = 1
+    with pytest.raises(
+        DataError, match=f"{path}: 'x' claims 3,000.* only 12,288 are stored"
+    ):
+        HDF5Images(path)
+
+
+def test_hdf5_images_may_lie_in_other_files(path, tmp_path):
+    whole = tmp_path / "whole.h5"
+    layout = h5py.VirtualLayout((2 * M, 2, 3, 1), "uint8")
+    layout[:M] = layout[M:] = h5py.VirtualSource(path, "x", IMAGES.shape)
+    with h5py.File(whole, "w") as file:
+        file.create_virtual_dataset("x", layout)
+    images = HDF5Images(whole)
+    np.testing.assert_array_equal(images.take([1, M + 1]), IMAGES[[1, 1]])
+    images.close()
+
+
 def test_hdf5_images_refuse_a_damaged_chunk(tmp_path):
     path = tmp_path / "images.h5"
     with h5py.File(path, "w") as file:

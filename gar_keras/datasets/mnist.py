@@ -7,6 +7,7 @@ import numpy as np
 from gar_keras.datasets.base import DataError
 from gar_keras.datasets.base import Dataset
 from gar_keras.datasets.base import check_md5
+from gar_keras.datasets.files import Form
 from gar_keras.datasets.files import data_folder
 from gar_keras.datasets.files import read_arrays
 
@@ -17,11 +18,11 @@ IDX_MD5 = {
     "x_test": "2646ac647ad5339dbf082846283269ea",
     "y_test": "27ae3e4e09519cfbb04c329615203637",
 }
-SHAPES = {
-    "x_train": (60000, 28, 28),
-    "y_train": (60000,),
-    "x_test": (10000, 28, 28),
-    "y_test": (10000,),
+FORMS = {
+    "x_train": Form(np.uint8, (60000, 28, 28)),
+    "y_train": Form(np.uint8, (60000,)),
+    "x_test": Form(np.uint8, (10000, 28, 28)),
+    "y_test": Form(np.uint8, (10000,)),
 }
 
 
@@ -110,14 +111,7 @@ def _read(path):
             f"No MNIST file. Received: {path}. Put Keras' mnist.npz there, or "
             "leave data_dir out to use the copy inside the package."
         )
-    arrays = read_arrays(path, SHAPES)
-    for key, shape in SHAPES.items():
-        if arrays[key].shape != shape or arrays[key].dtype != np.uint8:
-            raise DataError(
-                f"{key} in {path} must be uint8 {shape}. Received: "
-                f"{arrays[key].dtype} {arrays[key].shape}"
-            )
-    return arrays
+    return read_arrays(path, FORMS)
 
 
 def _as_idx(array):

@@ -1,6 +1,7 @@
 """Small NORB: stereo pairs of toys, from the official files or a JPEG copy."""
 
 from collections.abc import Callable
+import contextlib
 from dataclasses import asdict
 from dataclasses import dataclass
 import functools
@@ -16,6 +17,7 @@ from gar_keras.checks import check_count
 from gar_keras.datasets.base import DataError
 from gar_keras.datasets.base import Dataset
 from gar_keras.datasets.files import Cached
+from gar_keras.datasets.files import Form
 from gar_keras.datasets.files import create_checked
 from gar_keras.datasets.files import data_folder
 from gar_keras.datasets.files import fingerprint
@@ -41,6 +43,8 @@ _VERSION = 1
 _PARTS = ("x_train", "y_train", "x_test", "y_test")
 # Images worked on, and kept in a chunk of the cache, at a time.
 _BLOCK = 500
+# Bytes of a matrix read at a time.
+_BLOCK_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -253,25 +257,8 @@ def read_matrix(path):
     >>> read_matrix(path)
     array([7, 8], dtype=int32)
     """
-    content = _content(path)
-    magic, ndim = _header(path, content, 0, 2)
-    if magic not in DTYPES:
-        raise _bad(
-            path, f"magic number 0x{magic:08X}", "one of a NORB matrix file"
-        )
-    if not 1 <= ndim <= _MAX_NDIM:
-        raise _bad(path, f"{ndim} dimensions", f"1 to {_MAX_NDIM}")
-    stored = max(ndim, 3)
-    shape = _header(path, content, 8, stored)[:ndim]
-    begin, dtype = 8 + 4 * stored, DTYPES[magic]
-    size = begin + dtype.itemsize * math.prod(shape)
-    if len(content) != size:
-        raise _bad(
-            path,
-            f"{len(content):,} bytes",
-            f"{size:,} for {dtype.name} {tuple(shape)}",
-        )
-    return np.frombuffer(content, dtype, offset=begin).reshape(shape)
+    with _opened(path) as stream:
+        return _elements(path, stream, *_form(path, stream))
 
 
 def read_official(folder, part):
@@ -324,22 +311,19 @@ def read_copy(path, parts=(TRAINING, TESTING)):
     Raises:
         DataError: if it is damaged, or holds something else.
     """
-    keys = (*_PARTS, "instance_train", "instance_test")
-    arrays = read_arrays(path, keys)
-    for name, part in zip(("train", "test"), parts, strict=True):
-        x, y, instance = (arrays[f"{k}_{name}"] for k in ("x", "y", "instance"))
-        for key, array, shape in (
-            ("x", x, (len(part), *IMAGE_SHAPE)),
-            ("y", y, (len(part),)),
-            ("instance", instance, (len(part),)),
-        ):
-            if array.dtype != np.uint8 or array.shape != shape:
-                raise DataError(
-                    f"{key}_{name} in {path} must be uint8 {shape}. Received: "
-                    f"{array.dtype} {array.shape}"
-                )
+    shapes = {"x": IMAGE_SHAPE, "y": (), "instance": ()}
+    parts = dict(zip(("train", "test"), parts, strict=True))
+    forms = {
+        f"{key}_{name}": Form(np.uint8, (len(part), *shape))
+        for name, part in parts.items()
+        for key, shape in shapes.items()
+    }
+    arrays = read_arrays(path, forms)
+    for name, part in parts.items():
         toys, counts = np.unique(
-            np.column_stack([y, instance]), axis=0, return_counts=True
+            np.column_stack([arrays[f"y_{name}"], arrays[f"instance_{name}"]]),
+            axis=0,
+            return_counts=True,
         )
         expected = itertools.product(range(len(CLASSES)), part.instances)
         if [*map(tuple, toys)] != sorted(expected) or len(set(counts)) > 1:
@@ -400,21 +384,20 @@ def _read_both(folder, parts):
     return dict(zip(_PARTS, (*train, *test), strict=True))
 
 
-def _read_as(path, dtype, shape):
-    matrix = read_matrix(path)
-    if matrix.dtype.name != dtype or matrix.shape != shape:
-        raise _bad(
-            path, f"{matrix.dtype.name} {matrix.shape}", f"{dtype} {shape}"
-        )
-    return matrix
+def _read_as(path, name, shape):
+    """`read_matrix`, of one form alone: no other one takes up memory."""
+    with _opened(path) as stream:
+        dtype, received = _form(path, stream)
+        if dtype.name != name or received != shape:
+            raise _bad(path, f"{dtype.name} {received}", f"{name} {shape}")
+        return _elements(path, stream, dtype, shape)
 
 
-def _content(path):
+@contextlib.contextmanager
+def _opened(path):
     try:
-        if path.suffix == ".gz":
-            with gzip.open(path) as stream:
-                return stream.read()
-        return path.read_bytes()
+        with gzip.open(path) if path.suffix == ".gz" else open(path, "rb") as f:
+            yield f
     except (OSError, EOFError, zlib.error) as error:
         raise DataError(
             f"{path} cannot be read: {error}. Put a clean copy in its place, "
@@ -422,10 +405,42 @@ def _content(path):
         ) from error
 
 
-def _header(path, content, begin, count):
-    if len(content) < begin + 4 * count:
-        raise _bad(path, f"{len(content)} bytes", "a whole header")
-    return np.frombuffer(content, "<u4", count, begin).tolist()
+def _form(path, stream):
+    """Dtype and shape, from the header."""
+    magic, ndim = _header(path, stream, 2)
+    if magic not in DTYPES:
+        raise _bad(
+            path, f"magic number 0x{magic:08X}", "one of a NORB matrix file"
+        )
+    if not 1 <= ndim <= _MAX_NDIM:
+        raise _bad(path, f"{ndim} dimensions", f"1 to {_MAX_NDIM}")
+    return DTYPES[magic], tuple(_header(path, stream, max(ndim, 3))[:ndim])
+
+
+def _header(path, stream, count):
+    content = stream.read(4 * count)
+    if len(content) < 4 * count:
+        raise _bad(path, f"{stream.tell()} bytes", "a whole header")
+    return np.frombuffer(content, "<u4").tolist()
+
+
+def _elements(path, stream, dtype, shape):
+    """What is behind the header, if it is neither more nor less."""
+    begin, size = stream.tell(), dtype.itemsize * math.prod(shape)
+    content = bytearray()
+    # In blocks, and one byte more: the size is only what the header claims.
+    while block := stream.read(min(_BLOCK_BYTES, size + 1 - len(content))):
+        content += block
+    if len(content) != size:
+        more = len(content) > size
+        received = min(begin + len(content), begin + size)
+        raise _bad(
+            path,
+            f"{'more than ' if more else ''}{received:,} bytes",
+            f"{begin + size:,} for {dtype.name} {shape}",
+        )
+    read_only = memoryview(content).toreadonly()
+    return np.frombuffer(read_only, dtype).reshape(shape)
 
 
 def _bad(path, received, expected):

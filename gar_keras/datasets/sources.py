@@ -15,6 +15,8 @@ from gar_keras.datasets.base import DataError
 
 # Few images in a chunk: a batch drawn at random reads a chunk for each image.
 IMAGES_PER_CHUNK = 16
+# Bytes that one stored byte can stand for at most: the limit of deflate.
+_MAX_PACKING = 1032
 
 
 class HDF5Images:
@@ -65,6 +67,16 @@ class HDF5Images:
             raise DataError(
                 f"{key!r} in {self.path} must be uint8 (m, height, width, "
                 f"channels). Received: {self.dtype} {self.shape}"
+            )
+        size, stored = self._images.nbytes, self._images.id.get_storage_size()
+        # A virtual data set has its images in other files.
+        if size > _MAX_PACKING * stored and not self._images.is_virtual:
+            self.close()
+            raise DataError(
+                self._damaged(
+                    f"{key!r} claims {size:,} bytes {self.shape}, of which "
+                    f"only {stored:,} are stored"
+                )
             )
         # A contiguous data set has no chunks: any number serves.
         self._chunk = (self._images.chunks or (IMAGES_PER_CHUNK,))[0]
