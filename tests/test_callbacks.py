@@ -612,7 +612,7 @@ def test_runs_show_warnings_by_their_reporter(tmp_path, monkeypatch):
     monkeypatch.setattr(runner, "build_model", test_runner.tiny_model)
     monkeypatch.setattr(runner, "regularize", stage_2)
     witness = Witness()
-    checkpoint = runner.Checkpoint(tmp_path / "state.npz")
+    checkpoint = runner.Checkpoint(tmp_path / "state.npz", "", 0)
     job = runner._Run(TINY, 0, checkpoint, None, witness)
     job.progress["regularization"]["curve"] = {
         "epoch": [0], "val_error": [0.25],

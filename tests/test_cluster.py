@@ -160,7 +160,7 @@ def test_no_time_is_told_with_the_name_of_the_run(ray, tmp_path):
 
 
 def test_a_run_of_another_process_is_skipped(ray, tmp_path):
-    lock = runner.Checkpoint.of_run(tmp_path / TINY.file_name(0)).lock()
+    lock = runner.Checkpoint.of_run(TINY, 0, tmp_path).lock()
     output = io.StringIO()
     with lock:
         assert on_cluster(tmp_path, output) == ([], False)
@@ -202,7 +202,7 @@ class Mail(list):
 def test_states_come_home_every_so_often(tmp_path, monkeypatch):
     now = 100.0
     monkeypatch.setattr(cluster.time, "monotonic", lambda: now)
-    checkpoint = runner.Checkpoint(tmp_path / "state.npz")
+    checkpoint = runner.Checkpoint(tmp_path / "state.npz", "", 0)
     checkpoint.write_bytes(b"state")
     mail = Mail()
     courier = cluster._Courier("run", mail, checkpoint, interval=60.0)
@@ -249,7 +249,7 @@ def sweeper(tmp_path):
     submitted = []
     workers._submit = submitted.append
     workers._mail = Mail()
-    checkpoint = runner.Checkpoint(tmp_path / "state.npz")
+    checkpoint = runner.Checkpoint(tmp_path / "state.npz", "", 0)
     task = cluster._Task("run", Witness(), 0.0, tmp_path, checkpoint, None)
     workers._tasks = {"ref": task}
     return workers, task, submitted

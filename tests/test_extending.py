@@ -11,6 +11,7 @@ from gar_keras import cli
 from gar_keras import datasets
 from gar_keras.experiments import extending
 from gar_keras.experiments import runner
+from gar_keras.experiments.records import RecordError
 from gar_keras.experiments.variations import Extensions
 
 
@@ -75,6 +76,28 @@ def test_a_damaged_end_counts_as_none(tmp_path):
     record = run(tmp_path, keep_state=True, reporter=witness)
     assert not any("goes on" in line for line in witness.lines)
     assert record["result"]["last_epoch"] == 3
+
+
+def test_an_end_that_vanishes_counts_as_none(tmp_path, monkeypatch):
+    run(tmp_path, replace(TINY, epochs=1), keep_state=True)
+    shorter = extending.shorter_run(TINY, 0, tmp_path)
+    # Another process keeps its own end in between.
+    shorter.path.unlink()
+    monkeypatch.setattr(extending, "shorter_run", lambda *_: shorter)
+    checkpoint = runner.Checkpoint.of_run(TINY, 0, tmp_path)
+    extending.take_up(checkpoint, TINY, 0, tmp_path)
+    assert not checkpoint.path.exists()
+
+
+def test_another_run_s_end_is_refused(tmp_path):
+    other = replace(TINY, epochs=1, affinity=2.0)
+    run(tmp_path, other, keep_state=True)
+    end = extending.shorter_run(replace(TINY, affinity=2.0), 0, tmp_path).path
+    renamed = extending._path(replace(TINY, epochs=1), 0, tmp_path)
+    end.rename(renamed)
+    with pytest.raises(RecordError, match="another run") as error:
+        run(tmp_path, keep_state=True)
+    assert str(renamed) in str(error.value)
 
 
 def test_without_being_asked_no_end_is_kept_or_taken(tmp_path):

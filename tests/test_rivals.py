@@ -36,6 +36,7 @@ from gar_keras.experiments import settings
 from gar_keras.experiments.paper import BASELINE
 from gar_keras.experiments.paper import TABLES
 from gar_keras.experiments.settings import TABLE_1
+from gar_keras.experiments.sweep import sweep
 from gar_keras.report import tables
 from gar_keras.rivals import METHODS
 from gar_keras.rivals import Learner
@@ -649,6 +650,8 @@ def test_a_run_of_other_hyper_parameters_is_refused(
     monkeypatch.setitem(METHODS, "hagr", other)
     with pytest.raises(records.RecordError, match="Move it out"):
         runner.run(experiment, 0, tmp_path)
+    with pytest.raises(records.RecordError, match="Move it out"):
+        sweep([experiment], [0], tmp_path)
 
 
 def test_seconds_count_what_comes_before_the_first_epoch(

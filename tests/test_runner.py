@@ -159,9 +159,9 @@ def snapshots(folder):
         return {key: archive[key] for key in archive.files}
 
 
-def saved_weights(folder):
+def saved_model(folder):
     path = (folder / TINY.file_name(0)).with_suffix(".keras")
-    return keras.saving.load_model(path).get_weights()
+    return keras.saving.load_model(path)
 
 
 def assert_same_run(folder, record, finished):
@@ -274,7 +274,7 @@ def test_the_network_learns(finished):
 
 
 def new_run(folder, reporter=None):
-    checkpoint = runner.Checkpoint(folder / "state.npz")
+    checkpoint = runner.Checkpoint(folder / "state.npz", "", 0)
     return runner._Run(TINY, 0, checkpoint, None, reporter)
 
 
@@ -381,8 +381,7 @@ def test_a_damaged_state_starts_the_run_afresh(finished, tmp_path):
 def test_another_seed_gives_another_run(finished, tmp_path):
     with pytest.raises(Stop):
         run_tiny(tmp_path, Witness(("epoch", "pretraining", 51)), seed=1)
-    state = next((tmp_path / ".checkpoints").glob("*.npz"))
-    progress, _ = runner.Checkpoint(state).load()
+    progress, _ = runner.Checkpoint.of_run(TINY, 1, tmp_path).load()
     _, record = finished
     assert progress["split_fingerprint"] != record["split_fingerprint"]
     loss = progress["pretraining"]["curve"]["loss"][0]
@@ -398,7 +397,7 @@ def arguments_of(function, monkeypatch, experiment, seed, folder):
         raise Stop
 
     monkeypatch.setattr(runner, function, stage)
-    checkpoint = runner.Checkpoint(folder / "state.npz")
+    checkpoint = runner.Checkpoint(folder / "state.npz", "", 0)
     job = runner._Run(experiment, seed, checkpoint, None, None)
     job.progress["regularization"]["curve"] = {
         "epoch": [0], "val_error": [0.5]
@@ -519,9 +518,145 @@ def test_a_record_names_every_machine_it_ran_on(
     assert record["environment"] == here
     assert record["resumed_in"] == [there]
     # The best weights are part of the state.
-    ours, theirs = map(saved_weights, (tmp_path, finished[0]))
+    ours, theirs = map(saved_model, (tmp_path, finished[0]))
+    assert ours.compiled == theirs.compiled
+    ours, theirs = ours.get_weights(), theirs.get_weights()
     for a, b in zip(ours, theirs, strict=True):
         np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize(
+    "other", [replace(TINY, affinity=2.0), replace(TINY, epochs=1)]
+)
+def test_the_state_of_another_experiment_is_refused(other, tmp_path):
+    with pytest.raises(Stop):
+        runner.run(
+            other, 0, tmp_path, reporter=Witness(("epoch", "pretraining", 51))
+        )
+    state_of(tmp_path, other).rename(state_of(tmp_path))
+    with pytest.raises(records.RecordError, match="another run") as error:
+        run_tiny(tmp_path)
+    assert str(state_of(tmp_path)) in str(error.value)
+    assert "\n" not in str(error.value)
+    assert not records.read_all(tmp_path)
+
+
+@pytest.mark.parametrize("change", [{"pretrain_epochs": 51}, {"restart": 1}])
+def test_stage_1_of_another_experiment_is_refused(change, tmp_path):
+    other = replace(TINY, epochs=1, **change)
+    runner.run(other, 0, tmp_path, share_stage_1=True)
+    mine = runner.stage_1_file(TINY, 0, tmp_path)
+    runner.stage_1_file(other, 0, tmp_path).rename(mine)
+    with pytest.raises(records.RecordError, match="another run") as error:
+        run_tiny(tmp_path, share_stage_1=True)
+    assert str(mine) in str(error.value)
+
+
+def test_a_damaged_stage_1_is_made_anew(tmp_path):
+    short = replace(TINY, epochs=1)
+    path = runner.stage_1_file(short, 0, tmp_path)
+    path.parent.mkdir()
+    path.write_bytes(b"PK\x03\x04 half of it")
+    runner.run(short, 0, tmp_path, share_stage_1=True)
+    witness = Witness()
+    run_tiny(tmp_path, witness, share_stage_1=True)
+    assert witness.lines[0] == "takes stage 1 from an earlier run"
+
+
+def alter(state, text=None, shape=None):
+    """Writes other content into a state, of another version's form."""
+    with np.load(state) as archive:
+        arrays = dict(archive)
+    if shape is not None:
+        arrays["model/0"] = np.zeros(shape, "float32")
+    if text is not None:
+        content = json.loads(str(arrays["state"]))
+        arrays["state"] = np.array(text(content))
+    np.savez(state, **arrays)
+
+
+def changed_progress(**changes):
+    def text(content):
+        return json.dumps(
+            {**content, "progress": {**content["progress"], **changes}}
+        )
+
+    return text
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"shape": (3, 4)},
+        {"text": lambda content: "[]"},
+        {"text": lambda content: '"text"'},
+        {"text": lambda content: "{}"},
+        {"text": lambda content: "no JSON"},
+        {"text": lambda content: json.dumps({**content, "progress": None})},
+        {"text": changed_progress(pretraining=None)},
+        {"text": changed_progress(pretraining={"curve": {"loss": [1.0]}})},
+        {"text": changed_progress(regularization="none")},
+        {"text": changed_progress(environment=None, resumed_in=None)},
+        {"text": changed_progress(snapshot_epochs=[0, 1])},
+    ],
+)
+def test_a_state_of_another_form_is_refused(change, tmp_path):
+    with pytest.raises(Stop):
+        run_tiny(tmp_path, Witness(("epoch", "pretraining", 51)))
+    state = state_of(tmp_path)
+    alter(state, **change)
+    with pytest.raises(records.RecordError, match="start afresh") as error:
+        run_tiny(tmp_path)
+    assert str(state) in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_state_that_is_a_folder_is_refused(tmp_path):
+    state_of(tmp_path).mkdir(parents=True)
+    with pytest.raises(records.RecordError, match="cannot be read") as error:
+        run_tiny(tmp_path)
+    assert str(state_of(tmp_path)) in str(error.value)
+
+
+@pytest.fixture
+def left_over(finished, tmp_path):
+    """A folder whose process was killed after it wrote the record."""
+    with pytest.raises(Stop):
+        run_tiny(tmp_path, Witness(("epoch", "regularization", 3)))
+    name = TINY.file_name(0)
+    (tmp_path / name).write_bytes((finished[0] / name).read_bytes())
+    return tmp_path
+
+
+def test_the_state_of_a_finished_run_is_removed(left_over):
+    _, complete = quiet_sweep(left_over)
+    assert complete
+    assert not [*(left_over / ".checkpoints").glob("*.npz")]
+
+
+def test_the_state_of_a_finished_run_is_kept_as_its_end(left_over):
+    _, complete = quiet_sweep(left_over, keep_state=True)
+    assert complete
+    assert not state_of(left_over).exists()
+    witness = Witness()
+    longer = replace(TINY, epochs=4)
+    runner.run(longer, 0, left_over, reporter=witness, keep_state=True)
+    assert witness.lines[0] == "goes on after epoch 3 of regularization"
+
+
+def test_an_earlier_state_is_not_kept_as_the_end(finished, tmp_path):
+    with pytest.raises(Stop):
+        run_tiny(tmp_path, Witness(("epoch", "regularization", 2)))
+    name = TINY.file_name(0)
+    (tmp_path / name).write_bytes((finished[0] / name).read_bytes())
+    quiet_sweep(tmp_path, keep_state=True)
+    assert not [*(tmp_path / ".checkpoints").glob("*.npz")]
+
+
+def test_the_state_of_a_process_at_work_stays(left_over):
+    with runner.Checkpoint.of_run(TINY, 0, left_over).lock():
+        quiet_sweep(left_over)
+    assert state_of(left_over).exists()
 
 
 @pytest.mark.parametrize(("name", "what"), runner.MUST_AGREE.items())
@@ -680,7 +815,7 @@ def test_a_run_out_of_time_can_go_on(event, epoch, tmp_path, monkeypatch):
     reporter = Witness(event, lambda: clock.pass_by(60))
     with pytest.raises(runner.OutOfTime):
         run_tiny(tmp_path, reporter, deadline=150.0)
-    progress, _ = runner.Checkpoint(state_of(tmp_path)).load()
+    progress, _ = runner.Checkpoint.of_run(TINY, 0, tmp_path).load()
     assert progress["regularization"]["curve"]["epoch"][-1] == epoch
 
 
@@ -846,8 +981,9 @@ def test_a_state_of_another_version_is_refused(tmp_path):
     job = new_run(tmp_path)
     job.progress["pretraining"]["curve"] = {"epoch": [51]}
     job.checkpoint.save(job.progress, model=[np.zeros(3)], optimizer=[])
-    with pytest.raises(records.RecordError, match="another version"):
+    with pytest.raises(records.RecordError, match="another version") as error:
         new_run(tmp_path)._restore()
+    assert str(job.checkpoint.path) in str(error.value)
 
 
 # The networks.

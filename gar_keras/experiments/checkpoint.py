@@ -1,7 +1,9 @@
 """The state of an unfinished run, so that a killed one goes on exactly."""
 
+import contextlib
 import json
 from pathlib import Path
+import reprlib
 import zipfile
 import zlib
 
@@ -24,24 +26,31 @@ _DAMAGES = (
     zlib.error,
 )
 
-_NAMES = "names of the arrays"
+# What a sound file of another version can raise where it is taken up.
+_MISFITS = (AttributeError, IndexError, KeyError, TypeError, ValueError)
 
 
 class Checkpoint:
     """One file with a run's curves and every variable it depends on.
 
+    The file says whose state it is, and is not taken for another run's.
+
     Args:
         path: Path of the file.
+        fingerprint: That of the experiment.
+        seed: Seed of the run.
     """
 
-    def __init__(self, path):
+    def __init__(self, path, fingerprint, seed):
         self.path = Path(path)
+        self.owner = {"fingerprint": fingerprint, "seed": seed}
 
     @classmethod
-    def of_run(cls, record):
-        """The state of the run whose record will have this path."""
-        record = Path(record)
-        return cls(record.parent / ".checkpoints" / f"{record.stem}.npz")
+    def of_run(cls, experiment, seed, results):
+        """The state of a run, by the folder of its record."""
+        record = Path(results) / experiment.file_name(seed)
+        path = record.parent / ".checkpoints" / f"{record.stem}.npz"
+        return cls(path, experiment.fingerprint(), seed)
 
     def lock(self):
         """The lock that whoever makes the run has to hold.
@@ -63,32 +72,86 @@ class Checkpoint:
             for name, values in variables.items()
             for i, value in enumerate(values)
         }
-        # Damage to the directory of the archive can hide an array.
-        text = np.array(json.dumps({**progress, _NAMES: list(arrays)}))
+        state = {
+            "owner": self.owner,
+            "progress": progress,
+            # Damage to the directory of the archive can hide an array.
+            "arrays": list(arrays),
+        }
+        text = np.array(json.dumps(state))
         write_atomically(
             self.path,
-            lambda file: np.savez(file, progress=text, **arrays),
+            lambda file: np.savez(file, state=text, **arrays),
             mode="wb",
         )
 
     def load(self):
         """The saved `(progress, variables)`, or `None` if there is no state.
 
-        A file that cannot be read counts as none: the run starts afresh.
+        A damaged file counts as none: the run starts afresh.
+
+        Raises:
+            RecordError: if the file cannot be opened, or if it is the state
+                of another run or version.
         """
-        try:
-            # Opened here, since np.load leaves a bad file open.
-            with open(self.path, "rb") as file, np.load(file) as archive:
-                arrays = {key: archive[key] for key in archive.files}
-            progress = json.loads(str(arrays.pop("progress")))
-        except _DAMAGES:
+        content = self._content()
+        if content is None:
             return None
-        if progress.pop(_NAMES, list(arrays)) != list(arrays):
-            return None
+        state, arrays = content
+        with self.taken_up():
+            owner, progress = state["owner"], state["progress"]
+            if state["arrays"] != list(arrays):
+                return None
+        if owner != self.owner:
+            raise RecordError(
+                f"{self.path} is the state of another run. Received: "
+                f"{_words(owner)}, expected {_words(self.owner)}. Delete it "
+                "to start afresh."
+            )
         variables = {}
         for key, value in arrays.items():
             variables.setdefault(key.split("/")[0], []).append(value)
         return progress, variables
+
+    def _content(self):
+        """What the file holds, `(state, arrays)`; `None` if it is damaged."""
+        try:
+            # Opened here, since np.load leaves a bad file open.
+            file = open(self.path, "rb")
+        except FileNotFoundError:
+            return None
+        except OSError as e:
+            raise self._unreadable(e) from e
+        try:
+            with file, np.load(file) as archive:
+                arrays = {key: archive[key] for key in archive.files}
+        except MemoryError as e:
+            raise self._unreadable(e) from e
+        except _DAMAGES:
+            return None
+        with self.taken_up():
+            return json.loads(str(arrays.pop("state"))), arrays
+
+    def _unreadable(self, error):
+        return RecordError(
+            f"{self.path} cannot be read as a saved state "
+            f"({str(error) or type(error).__name__}). Delete it to start "
+            "afresh."
+        )
+
+    @contextlib.contextmanager
+    def taken_up(self):
+        """Names the file in what goes wrong while its content is taken up."""
+        try:
+            yield
+        except RecordError:
+            raise
+        except _MISFITS as e:
+            reason = next(iter(str(e).splitlines()), type(e).__name__)
+            raise RecordError(
+                f"{self.path} does not fit the run ({reason}): it comes from "
+                "another version. Delete it to start afresh."
+            ) from e
 
     def read_bytes(self):
         """The file's content, to be sent elsewhere; `None` without a file."""
@@ -107,12 +170,24 @@ class Checkpoint:
 
 
 def assign(variables, values):
-    """Gives each variable its saved value."""
-    if len(variables) != len(values):
-        raise RecordError(
-            f"The saved state has {len(values)} variables, but the run has "
-            f"{len(variables)}: it comes from another version. Delete the "
-            "folder .checkpoints in the results folder to start afresh."
+    """Gives each variable its saved value; a `ValueError` if they do not fit.
+
+    Nothing is assigned unless all of them fit.
+    """
+    shapes = [tuple(v.shape) for v in variables]
+    saved = [np.shape(value) for value in values]
+    if saved != shapes:
+        raise ValueError(
+            f"it has {len(saved)} variables of shapes {_short(saved)}, but "
+            f"the run has {len(shapes)} of shapes {_short(shapes)}"
         )
     for variable, value in zip(variables, values, strict=True):
         variable.assign(value)
+
+
+def _short(shapes):
+    return reprlib.repr(shapes)
+
+
+def _words(owner):
+    return ", ".join(f"{name}={value!r}" for name, value in owner.items())

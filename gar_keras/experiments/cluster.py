@@ -166,11 +166,12 @@ class Cluster:
             deadline: `time.monotonic()` at which the run must have stopped.
         """
         # Not above: a machine of the cluster must not load keras so early.
+        from gar_keras.experiments import runner
         from gar_keras.experiments.checkpoint import Checkpoint
 
         experiment, seed = run
         path = self._results / experiment.file_name(seed)
-        checkpoint = Checkpoint.of_run(path)
+        checkpoint = Checkpoint.of_run(experiment, seed, self._results)
         lock = checkpoint.lock()
         try:
             lock.acquire(timeout=0)
@@ -179,7 +180,8 @@ class Cluster:
             return
         if path.exists():
             lock.release()
-            self._over.append((run, records.read(path)))
+            record = runner.finished(experiment, seed, self._results)
+            self._over.append((run, record))
             return
         for file in (*_files(path), checkpoint.path):
             records.delete_leftovers(file)
@@ -322,7 +324,7 @@ def _make(run, state, until, threads, interval, options, mail):
     experiment, seed = run
     with tempfile.TemporaryDirectory(prefix="gar_keras_") as folder:
         path = Path(folder) / experiment.file_name(seed)
-        checkpoint = Checkpoint.of_run(path)
+        checkpoint = Checkpoint.of_run(experiment, seed, folder)
         if state is not None:
             checkpoint.write_bytes(state)
         courier = _Courier(run, mail, checkpoint, interval)

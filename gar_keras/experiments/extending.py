@@ -26,7 +26,10 @@ def shorter_run(experiment, seed, results):
     """
     ends = _ends(experiment, seed, results)
     short = [epochs for epochs in ends if epochs <= experiment.epochs]
-    return Checkpoint(ends[max(short)]) if short else None
+    if not short:
+        return None
+    alike = replace(experiment, epochs=max(short))
+    return Checkpoint(ends[max(short)], alike.fingerprint(), seed)
 
 
 def take_up(checkpoint, experiment, seed, results):
@@ -39,12 +42,19 @@ def take_up(checkpoint, experiment, seed, results):
         results: Folder of the records.
     """
     shorter = shorter_run(experiment, seed, results)
-    if shorter is not None and not checkpoint.path.exists():
-        checkpoint.write_bytes(shorter.read_bytes())
+    if shorter is None or checkpoint.path.exists():
+        return
+    # `None` if it is damaged, or if another process has just replaced it.
+    end = shorter.load()
+    if end is not None:
+        progress, variables = end
+        checkpoint.save(progress, **variables)
 
 
 def keep_end(checkpoint, experiment, seed, results):
     """Keeps the state at the end of a run, in place of those of fewer epochs.
+
+    The state of another epoch, or of none, is not kept.
 
     Args:
         checkpoint: The `Checkpoint` of the finished run.
@@ -52,6 +62,13 @@ def keep_end(checkpoint, experiment, seed, results):
         seed: Its seed.
         results: Folder of the records.
     """
+    saved = checkpoint.load()
+    if saved is None:
+        return
+    with checkpoint.taken_up():
+        epochs = saved[0]["regularization"]["curve"].get("epoch", [])
+    if epochs[-1:] != [experiment.epochs]:
+        return
     ends = _ends(experiment, seed, results)
     os.replace(checkpoint.path, _path(experiment, seed, results))
     for epochs, path in ends.items():
@@ -66,7 +83,7 @@ def _ends(experiment, seed, results):
     found = {}
     for file in path.parent.glob(f"{stem}_*.npz"):
         epochs = file.stem.rpartition("_")[2]
-        if epochs.isdecimal():
+        if epochs.isdecimal() and int(epochs):
             found[int(epochs)] = file
     return found
 

@@ -1,5 +1,6 @@
 """One run: an experiment with a seed, from data to record."""
 
+import contextlib
 from dataclasses import asdict
 import importlib.util
 import math
@@ -35,6 +36,7 @@ from gar_keras.experiments.worlds import make_task
 from gar_keras.experiments.worlds import unlabeled_images
 from gar_keras.extended import ExtendedGAR
 from gar_keras.layers import GraphActivityRegularization
+from gar_keras.models import uncompiled
 from gar_keras.optimizers import SGD
 from gar_keras.regularizers import class_prior_of
 from gar_keras.training import plan_stage_2
@@ -97,27 +99,27 @@ def run(
             logs are wanted of a method that trains no network, or if the state
             is to be kept of a run that cannot be extended.
     """
+    record = finished(experiment, seed, results, keep_state=keep_state)
+    if record is not None:
+        return record
     path = Path(results) / experiment.file_name(seed)
-    if path.exists():
-        return _finished(path, experiment)
     _check_backend(experiment)
     _check_network(experiment, save_models, tensorboard)
-    if keep_state:
-        _check_can_be_extended(experiment)
     callbacks = _tensorboard(tensorboard, path.stem)
-    checkpoint = Checkpoint.of_run(path)
+    checkpoint = Checkpoint.of_run(experiment, seed, results)
     try:
         held = checkpoint.lock().acquire(timeout=0)
     except filelock.Timeout:
         return None
     with held:
-        if path.exists():
-            return _finished(path, experiment)
+        # Another process may have been faster.
+        record = finished(experiment, seed, results)
+        if record is not None:
+            return record
         snapshots = path.with_suffix(".npz")
         for file in (path, snapshots, checkpoint.path):
             records.delete_leftovers(file)
-        stage_1 = stage_1_file(experiment, seed, results)
-        shared = Checkpoint(stage_1) if share_stage_1 else None
+        shared = _shared(experiment, seed, results) if share_stage_1 else None
         if keep_state:
             extending.take_up(checkpoint, experiment, seed, results)
         job = _Run(experiment, seed, checkpoint, data_dir, reporter, shared)
@@ -135,13 +137,57 @@ def run(
 
 def stage_1_file(experiment, seed, results):
     """Where the end of stage 1 is kept for runs that have the same."""
-    name = f"stage1_seed{seed}_{experiment.stage_1().fingerprint()}.npz"
-    return Path(results) / ".checkpoints" / name
+    return _shared(experiment, seed, results).path
 
 
-def _finished(path, experiment):
-    """The record of a run, if it was made as the run would be."""
+def _shared(experiment, seed, results):
+    """The end of stage 1, which belongs to all runs that have the same."""
+    fingerprint = experiment.stage_1().fingerprint()
+    name = f"stage1_seed{seed}_{fingerprint}.npz"
+    return Checkpoint(Path(results) / ".checkpoints" / name, fingerprint, seed)
+
+
+def finished(experiment, seed, results, *, keep_state=False):
+    """The record of a run, if the run is finished.
+
+    Whatever takes a finished run for made asks here. What a killed process
+    left of the run's state is removed.
+
+    Args:
+        experiment: An `Experiment`.
+        seed: Seed of the run.
+        results: Folder of the records.
+        keep_state: Whether to keep that state as the end of the run, where it
+            is; see `run`.
+
+    Returns:
+        The record, or `None` without one.
+
+    Raises:
+        RecordError: if the file is no sound record, or if it was made with
+            other settings than the run would be.
+        ValueError: if the state is to be kept of a run that cannot be
+            extended.
+    """
+    if keep_state:
+        _check_can_be_extended(experiment)
+    path = Path(results) / experiment.file_name(seed)
+    if not path.exists():
+        return None
     record = records.read(path)
+    _check_method_settings(path, record, experiment)
+    checkpoint = Checkpoint.of_run(experiment, seed, results)
+    # The process that made the record removes the state itself, if it lives.
+    with contextlib.suppress(filelock.Timeout):
+        if checkpoint.path.exists():
+            with checkpoint.lock().acquire(timeout=0):
+                if keep_state:
+                    extending.keep_end(checkpoint, experiment, seed, results)
+                checkpoint.delete()
+    return record
+
+
+def _check_method_settings(path, record, experiment):
     made_with = record.get("method_settings", {})
     settings = _method_settings(experiment)
     if made_with != settings:
@@ -150,7 +196,6 @@ def _finished(path, experiment):
             f"{experiment.method!r}: {made_with}, where this version has "
             f"{settings}. Move it out of the results folder to run it again."
         )
-    return record
 
 
 def _method_settings(experiment):
@@ -347,7 +392,11 @@ class _Run:
             if self.checkpoint.path.exists():
                 self._say("the saved state is damaged; starts afresh")
             return None
-        progress, variables = {**self.progress, **saved[0]}, saved[1]
+        with self.checkpoint.taken_up():
+            return self._go_on(*saved)
+
+    def _go_on(self, progress, variables):
+        progress = {**self.progress, **progress}
         for name, what in MUST_AGREE.items():
             if progress[name] != self.progress[name]:
                 self._say(f"the saved state is of other {what}; starts afresh")
@@ -360,7 +409,7 @@ class _Run:
         done = _last(progress[stage]["curve"]["epoch"])
         self._say(f"goes on after epoch {done} of {stage}")
         assign(self.model.variables, variables["model"])
-        self.best_weights = variables.get("best", [])
+        self.best_weights = self._best_of(progress, variables)
         kept = variables.get("snapshots", [])
         self.snapshots.restore(progress["snapshot_epochs"], kept)
         progress["snapshot_epochs"] = self.snapshots.epochs
@@ -370,22 +419,38 @@ class _Run:
             assign(self.moves_state(), variables.get("method", []))
         return variables["optimizer"]
 
+    def _best_of(self, progress, variables):
+        """The weights of the epoch chosen so far, if there is one."""
+        best = variables.get("best", [])
+        if len(progress["regularization"]["curve"].get("epoch", ())) > 1:
+            shapes = [np.shape(weights) for weights in best]
+            expected = [w.shape for w in self.model.get_weights()]
+            if shapes != expected:
+                raise ValueError("its best weights are not the network's")
+        return best
+
     def _take_stage_1(self):
         """Takes up the end of another run's stage 1, if there is one."""
         saved = self.shared and self.shared.load()
-        name = "split_fingerprint"
-        if not saved or saved[0][name] != self.progress[name]:
+        if not saved:
             return False
-        made_in = saved[0]["environment"]
+        with self.shared.taken_up():
+            return self._begin_with(*saved)
+
+    def _begin_with(self, progress, variables):
+        name = "split_fingerprint"
+        if progress[name] != self.progress[name]:
+            return False
+        made_in = progress["environment"]
         self.progress["pretraining"] = {
-            **saved[0]["pretraining"], "environment": made_in
+            **progress["pretraining"], "environment": made_in
         }  # fmt: skip
-        assign(self.model.variables, saved[1]["model"])
+        assign(self.model.variables, variables["model"])
         self._say("takes stage 1 from an earlier run")
         return True
 
     def _keep_stage_1(self):
-        if self.shared is not None and not self.shared.path.exists():
+        if self.shared is not None and self.shared.load() is None:
             self.shared.save(self.progress, model=self.model.variables)
 
     def _warnings_shown(self):
@@ -404,9 +469,13 @@ class _Run:
         return [v for layer in self.moves for v in layer.variables]
 
     def save_best(self, path):
-        """Saves the model with the weights of the validation-chosen epoch."""
+        """Saves the model with the weights of the validation-chosen epoch.
+
+        Not with an optimizer: it would be that of stage 1, where it was this
+        process that made stage 1.
+        """
         self.model.set_weights(self.best_weights)
-        self.model.save(path)
+        uncompiled(self.model).save(path)
 
     def write_snapshots(self, path):
         """Writes the logits kept, and the validation-chosen predictions."""
@@ -545,7 +614,8 @@ class _Run:
         """The optimizer, with the moments that it had when it was saved."""
         optimizer.build(self.model.trainable_variables)
         if moments is not None:
-            assign(optimizer.variables, moments)
+            with self.checkpoint.taken_up():
+                assign(optimizer.variables, moments)
         return optimizer
 
     def _passes(self):

@@ -11,7 +11,6 @@ import time
 
 from rich.console import Console
 
-from gar_keras.experiments import records
 from gar_keras.experiments import runner
 from gar_keras.experiments.cluster import Cluster
 from gar_keras.experiments.keepers import OutOfTime
@@ -66,10 +65,13 @@ def sweep(
     runs = list(dict.fromkeys((e, s) for s in seeds for e in experiments))
     found = {}
     for run in runs:
-        path = _path(results, run)
-        if path.exists():
+        record = runner.finished(
+            *run, results, keep_state=options.get("keep_state", False)
+        )
+        if record is not None:
+            path = _path(results, run)
             console.print(f"{_name(run)} is finished: {path}")
-            found[run] = records.read(path)
+            found[run] = record
             _check_model(path, console, **options)
     left = [run for run in runs if run not in found]
     if left:
