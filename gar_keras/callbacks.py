@@ -238,8 +238,9 @@ class WarnOnCollapse(keras.callbacks.Callback):
 
     *The validation error rises.* A warning comes when it was above
     `error_before` in each of the last five epochs, or in all of them where
-    training ends sooner. A few bad epochs at the start mean nothing: the
-    paper's NORB network recovers from them.
+    training ends sooner. One bad epoch at the start need not mean harm, but it
+    can be that of a class that was lost for good: compare how many examples
+    each class gets before and after.
 
     Warnings are `gar_keras.GARWarning`s; `gar_keras.regularize` always issues
     them. Turn them into errors with

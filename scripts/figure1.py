@@ -49,12 +49,12 @@ def main(options):
     """Draws, writes and says what is written."""
     path = options.record or figures.choose_run(options.results)
     run = figures.load_run(path)
-    m = figures.GRAPH_IMAGES
     figure = figures.figure1(
-        run.snapshots[0][:m],
-        run.snapshots[run.last_epoch][:m],
-        run.labels[:m],
+        run.snapshots[0],
+        run.snapshots[run.last_epoch],
+        run.labels,
         run.title,
+        drawn=figures.GRAPH_IMAGES,
     )
     output = options.output or options.results / "figure1.png"
     figures.save(figure, output)

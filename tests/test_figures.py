@@ -191,11 +191,29 @@ class TestFigure1:
             rf"$\alpha$ = {g.affinity:.4f}",
             rf"$\beta$ = {g.balance:.3f}",
             "strongest edge: 100.0 %",
-            "100.0 % of edge weight within classes",
-            "4 components over 0.75, the largest 25.0 % of all",
+            "100.0 % of the weight of $M$ within classes",
+            "4 components at cosine ≥ 0.75, the largest 25.0 %",
             r"$\alpha$ = 0.0000",
         ):
             assert number in text
+
+    def test_the_numbers_are_of_all_examples(self):
+        B = np.eye(N)[LABELS]
+        B[N:] += 0.2
+        figure = figures.figure1(B, B, LABELS, "a run", drawn=N)
+        assert [edges(ax) for ax in figure.axes[3:5]] == [N, 0]
+        text = texts(figure)
+        g = graphs.graph_numbers(B, LABELS)
+        assert g.affinity > 0 and g.strongest_share < 1
+        assert "4 of 40 test images drawn, numbers of all of them" in text
+        for number in (
+            f"{100 * g.strongest_share:.1f} %",
+            rf"$\alpha$ = {g.affinity:.4f}",
+            "(of the 4 drawn: 4, the largest 25.0 %)",
+        ):
+            assert number in text
+        # The output nodes have the edges of all, drawn or not.
+        assert edges(figure.axes[5]) == N * (N - 1) // 2
 
     def test_edges_at_the_optimum(self):
         B = np.eye(N)[LABELS]

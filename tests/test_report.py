@@ -286,7 +286,8 @@ def test_a_note_tells_how_the_figure_was_made():
     text = report.notes(TABLE_1, made(seeds=[0, 1]))[0]
     assert text == (
         "MNIST, m_L = 100: n = 2 (seeds 0-1), 2000 + 4 epochs, float32, "
-        "tensorflow, Some CPU (2 cores), 12 min a run"
+        "tensorflow, Some CPU (2 cores), 12 min a run; runs that lost a class: "
+        "0 of 2"
     )
 
 
@@ -664,7 +665,7 @@ def test_pairs_differ_in_the_one_setting_alone():
     assert len(rows) == 1
     assert "0, 1 (n = 2)" in rows[0]
     assert "bfloat16 / float32: 5.00 / 4.00, 5.00 / 4.00" in rows[0]
-    assert rows[0].endswith("| +1.00 |")
+    assert rows[0].endswith("| 0 of 2 / 0 of 2 | +1.00 |")
 
 
 def test_pairs_of_unlike_length_meet_at_the_last_epoch_of_both():

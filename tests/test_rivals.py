@@ -13,6 +13,8 @@ from keras import layers
 from keras import ops
 from made_records import make_record
 from made_records import write_record
+from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
 import numpy as np
 import oracle
 import pytest
@@ -37,6 +39,7 @@ from gar_keras.experiments.paper import BASELINE
 from gar_keras.experiments.paper import TABLES
 from gar_keras.experiments.settings import TABLE_1
 from gar_keras.experiments.sweep import sweep
+from gar_keras.report import rivals
 from gar_keras.report import tables
 from gar_keras.rivals import METHODS
 from gar_keras.rivals import Learner
@@ -765,6 +768,25 @@ def test_methods_are_compared_at_the_same_settings():
 def test_pairs_of_runs_are_of_gar_alone():
     both = [made("vat"), made("vat", precision="bfloat16")]
     assert report.paired(both, "precision") == ""
+
+
+def test_no_two_methods_look_alike(tmp_path, monkeypatch):
+    # More of them than there are markers.
+    names = {f"method {i}": f"Method {i}" for i in range(12)}
+    monkeypatch.setattr(rivals, "METHODS", {"gar": "GAR", **names})
+    drawn = []
+    errorbar = Axes.errorbar
+
+    def noted(panel, *args, **style):
+        drawn.append((to_rgb(style["color"]), style["marker"]))
+        return errorbar(panel, *args, **style)
+
+    monkeypatch.setattr(Axes, "errorbar", noted)
+    found = [made("gar") for _ in range(13)]
+    for record, name in zip(found, ["gar", *names], strict=True):
+        record["experiment"]["method"] = record["fingerprint"] = name
+    report.plot_rivals(report.compare(found), tmp_path / "rivals.png")
+    assert len(drawn) == len(set(drawn)) == 13
 
 
 def test_the_comparison_goes_into_the_readme_and_the_folder(tmp_path, capsys):

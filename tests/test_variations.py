@@ -760,13 +760,37 @@ def test_a_study_shows_its_arms(tmp_path, capsys):
             chosen_error=0.02 + 0.02 * seed,
         )
     rows = report.study_rows(study, records.read_all(tmp_path), tmp_path)
-    assert rows[0][1:] == ["not run", *"--------"]
+    assert rows[0][1:] == ["not run", *"----------"]
     assert rows[1][2:4] == ["3.00 ± 1.41 (n = 2)", "-"]
-    assert rows[1][-2] == "0 of 2"
+    # Such a record does not say whether a warning came, nor could it tell
+    # whether a class was lost.
+    assert rows[1][-3:-1] == ["-", "-"]
     report.show_study(study, [], tmp_path)
     text = (tmp_path / "study_skew.md").read_text()
     assert "class_prior: the true shares | 10.00 ± 0.00 (n = 2)" in text
     assert "not run" in capsys.readouterr().out
+
+
+def test_runs_with_warnings_are_counted_of_those_that_note_them(tmp_path):
+    arm = next(iter(studies.SKEW.arms.values()))
+    for seed, noted in enumerate(({}, {"warnings": []}, {"warnings": ["!"]})):
+        path = made_records.write_record(tmp_path, arm, seed)
+        records.write(path, {**records.read(path), **noted})
+    (g,) = report.group(records.read_all(tmp_path))
+    assert g.warned() == "1 of 2"
+
+
+def test_validation_errors_of_both_stages_stand_side_by_side(tmp_path):
+    arm = next(iter(studies.SKEW.arms.values()))
+    path = made_records.write_record(tmp_path, arm)
+    record = records.read(path)
+    record["regularization"]["curve"]["val_error"][0] = 0.125
+    record["regularization"]["curve"]["val_error"][-1] = 0.25
+    records.write(path, record)
+    row, *_ = report.study_rows(
+        studies.SKEW, records.read_all(tmp_path), tmp_path
+    )
+    assert row[5:7] == ["12.50 (n = 1)", "25.00 (n = 1)"]
 
 
 def test_a_vote_by_hand(tmp_path):
@@ -811,7 +835,8 @@ def test_a_study_tells_what_its_arms_are(tmp_path):
     assert notes[0] == "A note."
     assert notes[1].startswith("seed 0, 2000 + 4 epochs, float32")
     assert notes[1].endswith(": all rows")
-    assert notes[2:] == ["shifts by up to 2 pixels: shift 2"]
+    assert notes[2] == "shifts by up to 2 pixels: shift 2"
+    assert [note for note in notes[3:] if "lost a class" in note] == notes[3:]
 
 
 def test_a_study_does_not_stand_for_the_paper():

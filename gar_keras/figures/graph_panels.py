@@ -17,25 +17,30 @@ _VISIBLE = 0.02
 _GRAVITY = 0.01
 
 
-def figure1(before, after, labels, title=""):
+def figure1(before, after, labels, title="", drawn=None):
     """The graphs G*, G_M and G_N before and after stage 2 (paper, Figure 1).
 
     - G*: the examples on a ring, ordered by true class, around the output
       nodes. An edge is as opaque as its share of the example's weight.
     - G_M: the examples where a force-directed layout puts them that starts
-      from the output nodes in a ring. Edges within a class have its colour,
-      edges between classes are black.
+      from the output nodes in a ring. An edge is as opaque as the cosine
+      between two rows of `B`, which is the entry of `M = BBᵀ` for rows of
+      length 1: that of `M` itself grows with the strength of both. Edges
+      within a class have its colour, edges between classes are black.
     - G_N: edges are as wide as `N_ij`, nodes as large as `N_ii`, both next to
       the mean of the diagonal. Self-loops are left out, as in the paper.
 
-    Below each panel stand its numbers, from `gar_keras.graphs`.
+    Below each panel stand its numbers, from `gar_keras.graphs`, of all
+    examples. Components depend on how many examples there are: those of the
+    examples drawn stand beside them.
 
     Args:
-        before: `B` after pretraining, `(m, n)`, not negative. Few hundred
-            examples can be drawn.
+        before: `B` after pretraining, `(m, n)`, not negative.
         after: `B` after stage 2, likewise, of the same examples.
         labels: Their true class indices `(m,)`, below 10.
         title: Which run this is; see `Run.title`.
+        drawn: How many examples to draw, the first ones; `None` for all. Few
+            hundred can be drawn.
 
     Returns:
         A Matplotlib `Figure`.
@@ -49,10 +54,11 @@ def figure1(before, after, labels, title=""):
     >>> run = load_run("results/mnist-100_seed0_1a2b3c4d.json")
     ... # doctest: +SKIP
     >>> figure1(
-    ...     run.snapshots[0][:250],
-    ...     run.snapshots[run.last_epoch][:250],
-    ...     run.labels[:250],
+    ...     run.snapshots[0],
+    ...     run.snapshots[run.last_epoch],
+    ...     run.labels,
     ...     run.title,
+    ...     drawn=250,
     ... )  # doctest: +SKIP
     """
     if np.shape(before) != np.shape(after):
@@ -62,10 +68,15 @@ def figure1(before, after, labels, title=""):
         )
     labels = style.drawable(labels, len(before), np.shape(before)[1])
     figure = style.wide_figure(12.5, 10)
-    style.title(figure, f"{len(labels):,} test images", title)
+    m = len(labels)
+    some = m if drawn is None else min(drawn, m)
+    what = f"{m:,} test images"
+    if some < m:
+        what = f"{some:,} of {what} drawn, numbers of all of them"
+    style.title(figure, what, title)
     headings = (
         r"$\mathcal{G}^*$: examples and output nodes, $B$",
-        r"$\mathcal{G}_\mathcal{M}$: examples, $M = BB^\mathsf{T}$",
+        r"$\mathcal{G}_\mathcal{M}$: examples, cosines of the rows of $B$",
         r"$\mathcal{G}_\mathcal{N}$: output nodes, $N = B^\mathsf{T}B$",
     )
     rows = (("after pretraining", before), ("after GAR", after))
@@ -74,30 +85,52 @@ def figure1(before, after, labels, title=""):
         ax.set_title(heading, fontsize=13, pad=10)
     for row, (name, B) in zip(axes, rows, strict=True):
         measured = graphs.graph_numbers(B, labels)
+        shown = graphs.graph_numbers(B[:some], labels[:some])
         drawers = (_draw_bipartite, _draw_examples, _draw_outputs)
-        texts = _captions(measured)
-        for ax, draw, text in zip(row, drawers, texts, strict=True):
-            draw(ax, B, labels)
+        texts = _captions(measured, shown)
+        # G_N has all examples in it, however many are drawn.
+        counts = (some, some, m)
+        for ax, draw, count, text in zip(
+            row, drawers, counts, texts, strict=True
+        ):
+            draw(ax, B[:count], labels[:count])
             ax.set_xlabel(text, fontsize=10.5, linespacing=1.4)
         row[0].set_ylabel(name, fontsize=13, labelpad=10)
-    style.legend(figure, labels, "edge between classes")
+    style.legend(
+        figure,
+        labels,
+        r"edge of $\mathcal{G}_\mathcal{M}$ between classes",
+    )
     return figure
 
 
-def _captions(g):
-    """The lines of numbers under the panels of G*, G_M and G_N."""
+def _captions(g, shown):
+    """The lines of numbers under the panels of G*, G_M and G_N.
+
+    Args:
+        g: The `GraphNumbers` of all examples.
+        shown: Those of the examples drawn.
+    """
     if g.isolated == g.examples:
         none = "no edges: $B = 0$ for all examples"
         return none, none, none
     alone = f"\nexamples without edges: {g.isolated}" if g.isolated else ""
     parts = "component" if g.components == 1 else "components"
+    parts = (
+        f"{g.components} {parts} at cosine ≥ {g.threshold:g}, the largest "
+        f"{style.percent(g.largest_component)}"
+    )
+    if shown.examples < g.examples:
+        parts += (
+            f"\n(of the {shown.examples:,} drawn: {shown.components}, the "
+            f"largest {style.percent(shown.largest_component)})"
+        )
     return (
         f"strongest edge: {style.percent(g.strongest_share)} of an example's "
         f"weight\ndegrees off $m/n$ by {style.percent(g.degree_deviation)} "
         f"(true classes: {style.percent(g.class_deviation)}){alone}",
-        f"{style.percent(g.within_class_share)} of edge weight within classes\n"
-        f"{g.components} {parts} over {g.threshold:g}, the largest "
-        f"{style.percent(g.largest_component)} of all",
+        f"{style.percent(g.within_class_share)} of the weight of $M$ within "
+        f"classes\n{parts}",
         rf"affinity $\alpha$ = {g.affinity:.4f}, "
         rf"balance $\beta$ = {g.balance:.3f}"
         "\n"

@@ -3,10 +3,12 @@
 Everything is made from the records of a folder alone. Keras is not needed.
 """
 
+from gar_keras.report.confusion import confusions
 from gar_keras.report.curves import plot_curves
 from gar_keras.report.estimates import Estimate
 from gar_keras.report.groups import Group
 from gar_keras.report.groups import group
+from gar_keras.report.lost import lost_class
 from gar_keras.report.pairs import paired
 from gar_keras.report.readme import update_readme
 from gar_keras.report.rivals import METHODS
@@ -36,7 +38,9 @@ __all__ = [
     "Estimate",
     "Group",
     "compare",
+    "confusions",
     "group",
+    "lost_class",
     "markdown",
     "notes",
     "paired",

@@ -53,10 +53,14 @@ class Group:
         """One of the results of each seed, as a dict."""
         return {r["seed"]: r["result"][key] for r in self.records}
 
-    def validation_error(self):
-        """Estimate of the validation error in the last epoch."""
+    def validation_error(self, epoch):
+        """Estimate of the validation error after an epoch of stage 2.
+
+        Args:
+            epoch: 0 for the end of stage 1, -1 for the last epoch.
+        """
         curves = [r["regularization"]["curve"] for r in self.records]
-        return Estimate.of([curve["val_error"][-1] for curve in curves])
+        return Estimate.of([curve["val_error"][epoch] for curve in curves])
 
     def last(self, term):
         """Mean of a term of the loss in the last epoch, as text."""
@@ -66,8 +70,9 @@ class Group:
         return f"{statistics.mean(curve[term][-1] for curve in curves):.3f}"
 
     def warned(self):
-        """Number of the runs in which a warning came."""
-        return sum(bool(r.get("warnings")) for r in self.records)
+        """In how many runs a warning came, of those that noted it, as text."""
+        noted = [r["warnings"] for r in self.records if "warnings" in r]
+        return f"{sum(map(bool, noted))} of {len(noted)}" if noted else MISSING
 
     def seconds(self, *stages):
         """Mean seconds of training in some stages."""

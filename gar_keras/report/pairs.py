@@ -6,14 +6,16 @@ from gar_keras import markdown
 from gar_keras.experiments.settings import with_defaults
 from gar_keras.report.groups import but_for
 from gar_keras.report.groups import group
+from gar_keras.report.lost import lost_text
 
 
-def paired(records, setting):
+def paired(records, setting, results=None):
     """Compares experiments that differ in one setting, seed by seed.
 
     Args:
         records: Run records.
         setting: Name of the setting, e.g. `"precision"`.
+        results: Folder of the records, with what lies beside them, if at hand.
 
     Returns:
         Markdown: a table with a row for each pair of experiments and its mean
@@ -33,11 +35,17 @@ def paired(records, setting):
                 ).append(pair)
     rows = []
     for pairs in alike.values():
-        rows += _paired_row(*max(pairs, key=_size_of_pair), setting)
+        rows += _paired_row(*max(pairs, key=_size_of_pair), setting, results)
     if not rows:
         return ""
-    heading = ["runs", "seeds", "test error", "mean difference"]
-    rules = ["---", "---", "---", "---:"]
+    heading = [
+        "runs",
+        "seeds",
+        "test error, last epoch of both",
+        "runs that lost a class",
+        "mean difference",
+    ]
+    rules = ["---", "---", "---", "---", "---:"]
     return "\n".join([*markdown.table(heading, rows, rules), ""])
 
 
@@ -66,7 +74,7 @@ def _common_epoch(first, second):
     return min(epochs)
 
 
-def _paired_row(first, second, setting):
+def _paired_row(first, second, setting, results):
     epoch = _common_epoch(first, second)
     errors = [
         {
@@ -81,6 +89,10 @@ def _paired_row(first, second, setting):
     s = first.settings
     names = [str(g.settings[setting]) for g in (first, second)]
     pairs = ", ".join(f"{errors[0][i]:.2f} / {errors[1][i]:.2f}" for i in seeds)
+    lost = [
+        lost_text([r for r in g.records if r["seed"] in seeds], results)
+        for g in (first, second)
+    ]
     mean = statistics.mean(errors[0][i] - errors[1][i] for i in seeds)
     return [
         [
@@ -88,6 +100,7 @@ def _paired_row(first, second, setting):
             f"{s['pretrain_epochs']} + {epoch} epochs",
             f"{', '.join(map(str, seeds))} (n = {len(seeds)})",
             f"{' / '.join(names)}: {pairs}",
+            " / ".join(lost),
             f"{mean:+.2f}",
         ]
     ]

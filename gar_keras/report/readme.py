@@ -6,6 +6,7 @@ from gar_keras.benchmarks import tables as benchmarks
 from gar_keras.experiments import records as record_files
 from gar_keras.experiments.paper import TABLES
 from gar_keras.experiments.studies import STUDIES
+from gar_keras.report.confusion import confusions
 from gar_keras.report.pairs import paired
 from gar_keras.report.rivals import compare
 from gar_keras.report.studies import study_markdown
@@ -16,9 +17,10 @@ def update_readme(readme, results):
     """Puts the tables between their markers in the README.
 
     A table goes between `<!-- table1 -->` and `<!-- end table1 -->`, the
-    comparison of `paired` between markers of the setting's name, that of the
-    methods between `<!-- rivals -->` and `<!-- end rivals -->`, those of the
-    benchmarks between markers of `benchmark` and `overhead`.
+    comparison of `paired` between markers of the setting's name, the largest
+    confusions between markers of `confusions`, the comparison of the methods
+    between `<!-- rivals -->` and `<!-- end rivals -->`, those of the benchmarks
+    between markers of `benchmark` and `overhead`.
 
     Args:
         readme: Path of the README.
@@ -32,9 +34,12 @@ def update_readme(readme, results):
     """
     everything = record_files.read_all(results)
     text = Path(readme).read_text(encoding="utf-8")
-    parts = {t.name: markdown(t, everything) for t in TABLES.values()}
+    parts = {t.name: markdown(t, everything, results) for t in TABLES.values()}
     for setting in ("precision", "frobenius_of"):
-        parts[setting] = paired(everything, setting) or "Not run yet.\n"
+        parts[setting] = (
+            paired(everything, setting, results) or "Not run yet.\n"
+        )
+    parts["confusions"] = confusions(everything, results) or "Not run yet.\n"
     for study in STUDIES.values():
         content = study_markdown(study, everything, results)
         parts[f"study {study.name}"] = content or (

@@ -33,6 +33,10 @@ METHODS = {
     "hagr": "HAGR",
 }
 
+# Those of the dots, one after the other; with the colours, of which there are
+# ten, no two methods look alike.
+MARKERS = "osD^vPXp<>h"
+
 # The settings that may be left out, at their defaults.
 _STANDARD = with_defaults({})
 
@@ -217,7 +221,7 @@ def _draw_comparison(panel, comparison):
     for g in comparison.groups:
         place = list(METHODS).index(g.method)
         color = f"C{place - 1}" if place else "black"
-        style = {"color": color, "marker": "osD^vPXp<>h"[place]}
+        style = {"color": color, "marker": MARKERS[place % len(MARKERS)]}
         seconds = [
             r["pretraining"]["seconds"] + r["regularization"]["seconds"]
             for r in g.records

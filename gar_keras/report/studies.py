@@ -15,6 +15,9 @@ from gar_keras.report.estimates import Estimate
 from gar_keras.report.groups import group
 from gar_keras.report.groups import size
 from gar_keras.report.layout import MISSING
+from gar_keras.report.lost import LOST_NOTE
+from gar_keras.report.lost import kept_file
+from gar_keras.report.lost import lost_text
 
 STUDY_HEADING = (
     "",
@@ -22,12 +25,16 @@ STUDY_HEADING = (
     "epoch chosen by validation",
     "against the first row",
     "last epoch",
+    "validation, after stage 1",
     "validation, last epoch",
     "affinity",
     "balance",
+    "runs that lost a class",
     "runs warned of",
     "minutes a run",
 )
+
+LOST = STUDY_HEADING.index("runs that lost a class")
 
 # What of it fits into a terminal.
 STUDY_SHORT = (
@@ -115,9 +122,10 @@ def study_rows(study, records, results):
                 str(g.error("chosen_error")),
                 _against(first, chosen) if _comparable(g, usual) else MISSING,
                 str(g.error("last_error")),
-                str(g.validation_error()),
+                *(str(g.validation_error(epoch)) for epoch in (0, -1)),
                 *(g.last(term) for term in ("affinity", "balance")),
-                f"{g.warned()} of {len(g.records)}",
+                lost_text(g.records, results),
+                g.warned(),
                 f"{minutes:.1f}",
             ]
         )
@@ -128,6 +136,9 @@ def study_rows(study, records, results):
         if errors:
             cells[1] = str(Estimate.of(errors.values()))
             cells[2] = _against(first, errors)
+            groups = [arm_group(voter, records) for voter in voters]
+            runs = [r for g in groups for r in g.records if r["seed"] in errors]
+            cells[LOST - 1] = lost_text(runs, results)
         rows.append([name, *cells])
     return rows
 
@@ -154,7 +165,7 @@ def study_notes(study, records):
         for name, text in changes.items()
         if text
     ]
-    return lines
+    return [*lines, LOST_NOTE]
 
 
 def vote(voters, records, results):
@@ -181,10 +192,7 @@ def vote(voters, records, results):
     for seed in common:
         total = 0.0
         for by_seed in runs:
-            r = by_seed[seed]
-            name = record_files.file_name(r["cell"], seed, r["fingerprint"])
-            path = (Path(results) / name).with_suffix(".npz")
-            with np.load(path) as file:
+            with np.load(kept_file(by_seed[seed], results)) as file:
                 total = total + file["chosen_probabilities"].astype(float)
                 labels = file["test_labels"]
         errors[seed] = float(np.mean(total.argmax(axis=1) != labels))

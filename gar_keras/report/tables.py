@@ -15,6 +15,7 @@ from gar_keras.report.groups import but_for
 from gar_keras.report.groups import group
 from gar_keras.report.groups import size
 from gar_keras.report.layout import MISSING
+from gar_keras.report.lost import lost_text
 
 # Our rows, below the paper's: what they show and the key in the records.
 OUR_ROWS = {
@@ -72,8 +73,14 @@ def table_rows(table, records):
     return rows
 
 
-def markdown(table, records):
-    """A table as Markdown, with a line below for each of our cells."""
+def markdown(table, records, results=None):
+    """A table as Markdown, with a line below for each of our cells.
+
+    Args:
+        table: A `Table` of the paper.
+        records: Run records.
+        results: Folder of the records, with what lies beside them, if at hand.
+    """
     heading, *rows = table_rows(table, records)
     rows = [
         [f"**{name}**" if name in OUR_ROWS else name, *cells]
@@ -81,11 +88,11 @@ def markdown(table, records):
     ]
     lines = [f"**{table.title}**", ""]
     lines += [*layout.numbers(heading, rows), ""]
-    lines += [f"- {line}" for line in notes(table, records)]
+    lines += [f"- {line}" for line in notes(table, records, results)]
     return "\n".join(lines) + "\n"
 
 
-def notes(table, records):
+def notes(table, records, results=None):
     """A line for each column: what our figure was made with, if any."""
     lines = []
     for column in table.columns:
@@ -93,7 +100,11 @@ def notes(table, records):
         if found is None:
             lines.append(f"{column.heading}: not run")
             continue
-        lines.append(found.describe() + _interval_text(found, column.cell))
+        lines.append(
+            f"{found.describe()}; runs that lost a class: "
+            f"{lost_text(found.records, results)}"
+            + _interval_text(found, column.cell)
+        )
         surer = _surer(found, _candidates(records, column))
         if surer is not None:
             lines.append(
@@ -133,7 +144,7 @@ def show(table, records, results):
     console = Console(highlight=False, soft_wrap=True)
     filled = table.only(lambda column: representative(records, column))
     if filled.columns:
-        _print_table(console, filled, records)
+        _print_table(console, filled, records, results)
     for g in _others(table, records):
         console.print(f"- beside the table: {g.describe()}")
         for name, key in OUR_ROWS.items():
@@ -154,20 +165,20 @@ def write(table, results):
     if not groups:
         return []
     text = Path(results) / f"{table.name}.md"
-    content = markdown(table, everything)
+    content = markdown(table, everything, results)
     record_files.write_atomically(text, lambda file: file.write(content))
     picture = Path(results) / f"{table.name}.png"
     plot_curves(groups, table.title, picture)
     return [text, picture]
 
 
-def _print_table(console, table, records):
+def _print_table(console, table, records, results):
     heading, *rows = table_rows(table, records)
     terminal = layout.terminal_table(table.title, heading, rows)
     for line, (name, *_) in zip(terminal.rows, rows, strict=True):
         line.style = "bold" if name in OUR_ROWS else None
     console.print(terminal)
-    for line in notes(table, records):
+    for line in notes(table, records, results):
         console.print(f"- {line}")
 
 

@@ -1,0 +1,112 @@
+"""Runs in which stage 2 lost a class."""
+
+from pathlib import Path
+
+import numpy as np
+
+from gar_keras.experiments import records as record_files
+from gar_keras.experiments.settings import with_defaults
+from gar_keras.report.layout import MISSING
+
+# What a reader of a count has to know.
+LOST_NOTE = (
+    "A run lost a class if its network gives it to some of the test images "
+    "kept (2,000) after stage 1, and to none at the end. Where none were kept, "
+    "the balance at the end tells (for ten classes or fewer of equal size): it "
+    "is then at most that of one output fewer than there are classes, all used "
+    "equally."
+)
+
+# Data sets of ten classes.
+_DIGITS = ("mnist", "svhn", "svhn-grey")
+
+
+def kept_file(record, results):
+    """Path of what a run may have kept for the figures beside its record."""
+    name = record_files.file_name(
+        record["cell"], record["seed"], record["fingerprint"]
+    )
+    return (Path(results) / name).with_suffix(".npz")
+
+
+def kept_predictions(record, results):
+    """The classes that a run gave to the test images it kept.
+
+    Args:
+        record: Run record.
+        results: Folder of the records.
+
+    Returns:
+        `(labels, predictions)`, the true classes and a dict of the predicted
+        ones by epoch of stage 2; `None` if the run kept none.
+    """
+    path = kept_file(record, results)
+    if not path.exists():
+        return None
+    with np.load(path) as file:
+        predictions = {
+            int(key.removeprefix("epoch_")): file[key].argmax(axis=1)
+            for key in file.files
+            if key.startswith("epoch_")
+        }
+        if not predictions:
+            return None
+        return file["labels"], dict(sorted(predictions.items()))
+
+
+def lost_class(record, results=None):
+    """Whether stage 2 lost a class; see `LOST_NOTE`.
+
+    Args:
+        record: Run record.
+        results: Folder of the records, with what lies beside them; `None` to
+            go by the balance alone.
+
+    Returns:
+        A bool, or `None` if neither predictions nor balance can tell.
+    """
+    kept = results and kept_predictions(record, results)
+    if not kept:
+        return _lost_by_balance(record)
+    _, predictions = kept
+    first, *_, last = predictions.values()
+    return bool(set(first) - set(last))
+
+
+def lost_text(records, results=None):
+    """How many runs lost a class, of those that can tell, e.g. `1 of 9`."""
+    found = [lost_class(r, results) for r in records]
+    known = [lost for lost in found if lost is not None]
+    return f"{sum(known)} of {len(known)}" if known else MISSING
+
+
+def balance_without_a_class(batch_size, num_classes):
+    """The balance of random batches whose images fill n - 1 outputs equally.
+
+    `gar_keras.expected_balance(m, n - 1)`, which counts pairs of n - 1 outputs,
+    times `(n - 2) / (n - 1)`, since n outputs have more of them.
+
+    Example:
+
+    >>> round(balance_without_a_class(128, 10), 3)
+    0.83
+    """
+    m, n = batch_size, num_classes
+    return (m - 1) / (m + n - 2) * (n - 2) / (n - 1)
+
+
+def _lost_by_balance(record):
+    settings = with_defaults(record["experiment"])
+    world = settings["world"]
+    balance = record["regularization"]["curve"].get("balance", ())
+    # The mean over the first epoch is also that of the way there.
+    enough = len(balance) > 2
+    even = world["shares"] is None and settings["class_prior"] is None
+    if not (enough and even and settings["dataset"] in _DIGITS):
+        return None
+    n = world["known_classes"] or 10
+    if record["result"]["baseline_error"] >= 1 - 1 / n:
+        # At chance after stage 1: there was nothing to lose.
+        return None
+    m = settings["labeled_per_batch"] + settings["unlabeled_per_batch"]
+    return balance[-1] <= balance_without_a_class(m, n)
