@@ -17,6 +17,7 @@ from typing import Literal
 import tyro
 
 from gar_keras.checks import check_choice
+from gar_keras.experiments import folders
 from gar_keras.experiments import parallel
 from gar_keras.experiments.settings import BACKENDS
 from gar_keras.experiments.settings import GRAPH_RIVALS
@@ -194,7 +195,7 @@ class RunOptions:
         default_factory=default_backend
     )
     """Keras backend; what KERAS_BACKEND names, if it is set."""
-    results: Folder = Path("results")
+    results: Folder = field(default_factory=folders.own)
     """Folder of the run records."""
     data_dir: Folder = None
     """Folder of the data files, for data that are not in the package."""

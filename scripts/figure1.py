@@ -2,12 +2,13 @@
 
     python scripts/figure1.py
 
-draws a finished run, writes results/figure1.png and, beside it, the numbers
-as results/figure1.json. It takes seconds and does not load Keras.
+draws a finished run, writes runs/figure1.png and, beside it, the numbers as
+runs/figure1.json. It takes seconds and does not load Keras.
 """
 
 from dataclasses import asdict
 from dataclasses import dataclass
+from dataclasses import field
 from pathlib import Path
 from typing import Annotated
 
@@ -15,6 +16,7 @@ import tyro
 
 from gar_keras import cli
 from gar_keras import figures
+from gar_keras.experiments import folders
 from gar_keras.experiments import records
 from gar_keras.graphs import graph_numbers
 
@@ -25,11 +27,11 @@ File = Annotated[Path | None, tyro.conf.arg(metavar="FILE")]
 class Options:
     """Options of this script."""
 
-    results: Path = Path("results")
+    results: Path = field(default_factory=folders.own)
     """Folder of the run records."""
     record: File = None
     """Record of the run to draw. By default the longest run of MNIST with 100
-    labels, of the lowest seed."""
+    labels, of the lowest seed; where the folder has none, the reference's."""
     output: File = None
     """PNG to write; the JSON goes beside it. By default figure1.png in the
     results folder."""
@@ -47,7 +49,9 @@ def numbers(run):
 
 def main(options):
     """Draws, writes and says what is written."""
-    path = options.record or figures.choose_run(options.results)
+    path = options.record or figures.choose_run(
+        options.results, folders.reference()
+    )
     run = figures.load_run(path)
     figure = figures.figure1(
         run.snapshots[0],

@@ -2,11 +2,12 @@
 
     python scripts/figure2.py
 
-draws a finished run and writes results/figure2.png. It takes about a minute
+draws a finished run and writes runs/figure2.png. It takes about a minute
 on two cores and does not load Keras.
 """
 
 from dataclasses import dataclass
+from dataclasses import field
 from pathlib import Path
 from typing import Annotated
 
@@ -14,6 +15,7 @@ import tyro
 
 from gar_keras import cli
 from gar_keras import figures
+from gar_keras.experiments import folders
 
 File = Annotated[Path | None, tyro.conf.arg(metavar="FILE")]
 
@@ -22,11 +24,11 @@ File = Annotated[Path | None, tyro.conf.arg(metavar="FILE")]
 class Options:
     """Options of this script."""
 
-    results: Path = Path("results")
+    results: Path = field(default_factory=folders.own)
     """Folder of the run records."""
     record: File = None
     """Record of the run to draw. By default the longest run of MNIST with 100
-    labels, of the lowest seed."""
+    labels, of the lowest seed; where the folder has none, the reference's."""
     output: File = None
     """PNG to write. By default figure2.png in the results folder."""
 
@@ -34,7 +36,8 @@ class Options:
 def main(options):
     """Draws, writes and says what is written."""
     run = figures.load_run(
-        options.record or figures.choose_run(options.results)
+        options.record
+        or figures.choose_run(options.results, folders.reference())
     )
     figure = figures.figure2(run.snapshots, run.labels, run.curve, run.title)
     output = options.output or options.results / "figure2.png"

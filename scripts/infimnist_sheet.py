@@ -2,7 +2,7 @@
 
     python scripts/infimnist_sheet.py
 
-writes results/infimnist.png and prints images per second on one core.
+writes runs/infimnist.png and prints images per second on one core.
 """
 
 from pathlib import Path
@@ -20,6 +20,7 @@ import tyro
 from gar_keras.datasets.infimnist import NUM_TRAIN
 from gar_keras.datasets.infimnist import load_infimnist
 from gar_keras.datasets.mnist import load_mnist
+from gar_keras.experiments import folders
 
 ROWS_PER_CLASS = 2
 DEFORMATIONS = 16
@@ -74,15 +75,14 @@ def images_per_second(source, repeats=15, batches=100):
     return statistics.median(rates), min(rates), max(rates)
 
 
-def main(
-    data_dir: Path | None = None, out: Path = Path("results/infimnist.png")
-):
+def main(data_dir: Path | None = None, out: Path | None = None):
     """Draws the contact sheet and times `take`.
 
     Args:
         data_dir: Folder with the original InfiMNIST files, if at hand.
-        out: Where the picture goes.
+        out: Where the picture goes; by default runs/infimnist.png.
     """
+    out = out or folders.own() / "infimnist.png"
     source = load_infimnist(data_dir)
     draw(source, sheet_indices(load_mnist().y_train, len(source)), out)
     print(f"{out}: {source.source}")

@@ -1,11 +1,16 @@
-"""Tables of the paper with our figures, from the records of a folder."""
+"""Tables of the paper with our figures, from the records of a folder.
+
+By default from the reference, the records that the project came with; with
+--results runs from yours, the reference beside them.
+"""
 
 from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import field
 from typing import Literal
 
 from gar_keras import cli
 from gar_keras import report
+from gar_keras.experiments import folders
 from gar_keras.experiments import records
 from gar_keras.experiments.paper import TABLES
 from gar_keras.experiments.studies import STUDIES
@@ -19,7 +24,9 @@ class Options:
         tuple(TABLES)
     )
     """Tables to show. svhn_grey is a stand-in, not a table of the paper."""
-    results: cli.Folder = Path("results")
+    results: cli.Folder = field(
+        default_factory=lambda: folders.reference() or folders.own()
+    )
     """Folder of the run records."""
     readme: cli.Folder = None
     """README whose tables are to be brought up to date."""

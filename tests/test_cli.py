@@ -16,6 +16,7 @@ import pytest
 from gar_keras import cli
 from gar_keras import report
 from gar_keras.datasets import DataError
+from gar_keras.experiments import folders
 from gar_keras.experiments import sweep as sweep_module
 from gar_keras.experiments.paper import TABLE_1
 from gar_keras.experiments.parallel import WorkerError
@@ -68,7 +69,7 @@ def test_the_defaults_are_the_whole_table(parse, monkeypatch):
     assert options.epochs is options.pretrain_epochs is None
     assert options.backend == "tensorflow"
     assert options.precision == "auto"
-    assert options.results == Path("results")
+    assert options.results == folders.own()
     assert options.time_limit is options.data_dir is options.tensorboard is None
     assert not options.save_models
     assert (options.jobs, options.ray) == (1, None)

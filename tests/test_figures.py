@@ -15,6 +15,7 @@ import pytest
 
 from gar_keras import figures
 from gar_keras import graphs
+from gar_keras.experiments import folders
 from gar_keras.experiments import records
 from gar_keras.experiments.records import RecordError
 from gar_keras.experiments.settings import TABLE_1
@@ -169,6 +170,15 @@ class TestChooseRun:
         write_run(tmp_path, 0, epochs=9, affinity=0.0)
         write_run(tmp_path, 0, epochs=9, num_labeled=600)
         assert figures.choose_run(tmp_path) == expected
+
+    def test_the_first_folder_that_has_one_counts(self, tmp_path):
+        own, reference = tmp_path / "runs", tmp_path / "results"
+        own.mkdir()
+        longer = write_run(reference, 0, epochs=9)
+        assert figures.choose_run(own, reference) == longer
+        mine = write_run(own, 3, epochs=2)
+        assert figures.choose_run(own, reference) == mine
+        assert figures.choose_run(own, None) == mine
 
     def test_none(self, tmp_path):
         write_run(tmp_path, 0, num_labeled=600)
@@ -439,11 +449,27 @@ class TestScripts:
         assert not (tmp_path / "figure2.png").exists()
 
     @pytest.mark.parametrize("name", ["figure1", "figure2"])
+    def test_without_a_run_of_ones_own_the_reference_is_drawn(
+        self, name, tmp_path, capsys, monkeypatch
+    ):
+        own, reference = tmp_path / "runs", tmp_path / "results"
+        write_run(reference, 3)
+        monkeypatch.setattr(folders, "reference", lambda: reference)
+        script = self.load(name)
+        script.main(script.Options(results=own))
+        assert "seed 3" in capsys.readouterr().out
+        # The reference is left as it is.
+        assert (own / f"{name}.png").exists()
+        assert not (reference / f"{name}.png").exists()
+
+    @pytest.mark.parametrize("name", ["figure1", "figure2"])
     def test_no_run(self, tmp_path, name):
         # Exits before it draws; a failed import of keras would show here too.
         program = (
             "import runpy, sys\n"
             "sys.modules['keras'] = sys.modules['tensorflow'] = None\n"
+            "from gar_keras.experiments import folders\n"
+            "folders.reference = lambda: None\n"
             f"sys.argv = ['{name}.py', '--results', {str(tmp_path)!r}]\n"
             f"runpy.run_path({str(SCRIPTS / name)!r} + '.py', "
             "run_name='__main__')\n"

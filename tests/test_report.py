@@ -11,6 +11,7 @@ import pytest
 
 from gar_keras import report
 from gar_keras.benchmarks import tables as benchmarks
+from gar_keras.experiments import folders
 from gar_keras.experiments import records
 from gar_keras.experiments.paper import BASELINE
 from gar_keras.experiments.paper import GAR
@@ -30,6 +31,14 @@ from gar_keras.report import curves
 MNIST_100 = replace(SETTINGS[100], epochs=4)
 COLUMN = TABLE_1.columns[0]
 CHOSEN = f"{GAR}, ours, epoch chosen by validation"
+
+
+@pytest.fixture(autouse=True)
+def reference(tmp_path_factory, monkeypatch):
+    """A folder in place of the project's own records."""
+    folder = tmp_path_factory.mktemp("reference")
+    monkeypatch.setattr(folders, "reference", lambda: folder)
+    return folder
 
 
 def made(experiment=MNIST_100, seeds=(0,), **results):
@@ -572,6 +581,86 @@ def test_other_settings_are_printed_beside_the_table(tmp_path, capsys):
     assert "epoch chosen by validation: 1.70 (n = 1)" in text
     # The paper's own figures stand beside the paper's settings alone.
     assert "1.56" not in text
+
+
+# Beside the reference.
+
+SHORT = replace(MNIST_100, pretrain_epochs=300, epochs=2)
+
+
+def cells(table, found, reference):
+    """The first column of a table, by the names of the rows."""
+    rows = report.table_rows(table, found, reference)
+    return {name: cell for name, cell, *_ in rows}
+
+
+def test_the_reference_stands_between_the_paper_and_yours():
+    reference = made(MNIST_100, range(3), chosen_error=0.02)
+    rows = cells(TABLE_1, made(SHORT, chosen_error=0.05), reference)
+    ours = [name for name in rows if name.startswith((BASELINE, GAR))]
+    assert [name.split(", ")[1] for name in ours] == [
+        *["paper"] * 2, *["reference"] * 3, *["yours"] * 3
+    ]  # fmt: skip
+    chosen = ", epoch chosen by validation"
+    assert rows[f"{GAR}, paper"] == "1.56 ± 0.09"
+    assert rows[f"{GAR}, reference{chosen}"] == "2.00 ± 0.00 (n = 3)"
+    assert rows[f"{GAR}, yours{chosen}"] == "5.00 (n = 1)"
+    assert rows["Epochs of both stages, reference"] == "2000 + 4"
+    assert rows["Epochs of both stages, yours"] == "300 + 2"
+
+
+@pytest.mark.parametrize(
+    ("precision", "expected"), [("float32", "6.00"), ("bfloat16", "7.00")]
+)
+def test_a_reference_of_as_many_epochs_has_rows_too(precision, expected):
+    as_yours = [
+        *made(SHORT, chosen_error=0.06),
+        *made(replace(SHORT, precision="bfloat16"), chosen_error=0.07),
+    ]
+    rows = cells(
+        TABLE_1,
+        made(replace(SHORT, precision=precision), seeds=[5]),
+        [*made(MNIST_100), *as_yours],
+    )
+    name = "reference with your epochs"
+    assert rows[f"Epochs of both stages, {name}"] == "300 + 2"
+    assert rows["Epochs of both stages, reference"] == "2000 + 4"
+    chosen = rows[f"{GAR}, {name}, epoch chosen by validation"]
+    assert chosen == f"{expected} (n = 1)"
+
+
+def test_a_cell_that_the_reference_lacks_is_empty():
+    reference = made(SETTINGS[600])
+    rows = cells(TABLE_1, made(), reference)
+    assert rows["Epochs of both stages, reference"] == "-"
+    assert rows["Epochs of both stages, yours"] == "2000 + 4"
+
+
+def test_the_files_of_your_folder_show_the_reference(results, reference):
+    write_record(reference, SHORT, chosen_error=0.033)
+    text = report.write(TABLE_1, results)[0].read_text(encoding="utf-8")
+    assert "| **Pretraining + GAR, reference, last epoch** |" in text
+    assert "| **Pretraining + GAR, yours, last epoch** |" in text
+    assert "\n- reference: MNIST, m_L = 100: n = 1 (seed 0), 300 + 2" in text
+    assert "\n- yours: MNIST, m_L = 100: n = 10 (seeds 0-9), 2000 + 4" in text
+
+
+def test_the_reference_itself_has_no_other_beside(reference, capsys):
+    write_record(reference, SHORT)
+    found = records.read_all(reference)
+    report.show(TABLE_1, found, reference)
+    said = capsys.readouterr().out
+    assert "ours" in said and "yours" not in said
+    text = (reference / "table1.md").read_text(encoding="utf-8")
+    assert text == report.markdown(TABLE_1, found)
+
+
+def test_the_reference_is_printed_beside_yours(results, reference, capsys):
+    write_record(reference, MNIST_100, chosen_error=0.0123)
+    report.show(TABLE_1, records.read_all(results), results)
+    text = capsys.readouterr().out
+    assert "1.23" in text
+    assert "- yours: MNIST, m_L = 100: n = 10" in text
 
 
 # The README.

@@ -9,6 +9,9 @@ import sys
 from made_records import write_record
 import pytest
 
+from gar_keras import report
+from gar_keras.experiments import records
+from gar_keras.experiments.paper import TABLE_1 as TABLE
 from gar_keras.experiments.settings import TABLE_1
 from gar_keras.experiments.studies import STUDIES
 
@@ -180,10 +183,13 @@ def test_the_report_makes_tables_curves_and_the_readme(results):
     done = run("report.py", "--results", results, "--readme", readme)
     assert done.returncode == 0, done.stderr
     assert "2.00 ± 0.00" in done.stdout and "(n = 3)" in done.stdout
-    text = (results / "table1.md").read_text(encoding="utf-8")
+    text = report.markdown(TABLE, records.read_all(results))
     assert readme.read_text(encoding="utf-8") == (
         f"<!-- table1 -->\n{text}<!-- end table1 -->\n"
     )
+    # In the folder, the project's own records stand beside.
+    text = (results / "table1.md").read_text(encoding="utf-8")
+    assert "reference, last epoch" in text and "yours, last epoch" in text
     assert (results / "table1.png").read_bytes().startswith(b"\x89PNG")
     assert not (results / "table2.md").exists()
 

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from dataclasses import field
 import math
-from pathlib import Path
 import sys
 import time
 from typing import Literal
@@ -11,6 +10,7 @@ from typing import Literal
 from rich.console import Console
 
 from gar_keras import cli
+from gar_keras.experiments import folders
 from gar_keras.experiments import parallel
 
 
@@ -26,7 +26,7 @@ class Options:
         default_factory=cli.default_backend
     )
     """Keras backend; what KERAS_BACKEND names, if it is set."""
-    results: cli.Folder = Path("results")
+    results: cli.Folder = field(default_factory=folders.own)
     """Folder of the records, one for each machine and backend."""
     time_limit: cli.Seconds = None
     """Stop cleanly after so many seconds. The same command goes on later."""

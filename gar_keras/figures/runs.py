@@ -104,14 +104,15 @@ def load_run(path):
     return Run(record, labels, snapshots)
 
 
-def choose_run(results):
-    """The run of a folder that the figures show by default.
+def choose_run(*folders):
+    """The run that the figures show by default.
 
     Of the finished runs on MNIST with m_L = 100 and the paper's settings: the
     one with the most epochs of stage 2, then the one with the lowest seed.
 
     Args:
-        results: Folder of the run records.
+        *folders: Folders of run records. The first one that has such a run
+            counts; `None` is none.
 
     Returns:
         The path of its record.
@@ -120,25 +121,30 @@ def choose_run(results):
         RecordError: if there is no such run, or if there is a file among the
             records that is none.
     """
-    found = [
-        record
-        for record in records.read_all(results)
-        if record["cell"] == CELL
-        and stands_for_paper(record["experiment"], CELL)
-    ]
-    if not found:
-        raise records.RecordError(
-            f"no finished run of {CELL} in {results}. This makes one: python "
-            "scripts/table1.py --labels 100 --seeds 0"
-        )
+    for folder in filter(None, folders):
+        found = [
+            record
+            for record in records.read_all(folder)
+            if record["cell"] == CELL
+            and stands_for_paper(record["experiment"], CELL)
+        ]
+        if found:
+            return Path(folder) / _longest(found)
+    raise records.RecordError(
+        f"no finished run of {CELL} in {folders[0]}. This makes one: python "
+        "scripts/table1.py --labels 100 --seeds 0"
+    )
+
+
+def _longest(found):
+    """File name of the record of the longest run, of the lowest seed."""
     chosen = min(
         found,
         key=lambda r: (
             -r["experiment"]["epochs"], r["seed"], r["fingerprint"]
         ),
     )  # fmt: skip
-    name = records.file_name(CELL, chosen["seed"], chosen["fingerprint"])
-    return Path(results) / name
+    return records.file_name(CELL, chosen["seed"], chosen["fingerprint"])
 
 
 def _unpack(arrays, record):

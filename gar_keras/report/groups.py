@@ -118,6 +118,10 @@ class Group:
         cores = sorted({str(e["cores"]) for e in where})
         return f"{'/'.join(devices)} ({'/'.join(cores)} cores)"
 
+    def epochs_text(self):
+        """Epochs of both stages, e.g. `2000 + 60`."""
+        return f"{self.settings['pretrain_epochs']} + {self.settings['epochs']}"
+
     def describe(self):
         """One line: what was run, on what, how often and for how long."""
         s = self.settings
@@ -128,7 +132,7 @@ class Group:
         return (
             f"{self.data}, m_L = {s['num_labeled']}: n = {len(self.records)} "
             f"({self.seed_text()}), "
-            f"{s['pretrain_epochs']} + {s['epochs']} epochs, "
+            f"{self.epochs_text()} epochs, "
             f"{s['precision']}, {s['backend']}{self.changes_text()}, "
             f"{self.device_text()}, "
             f"{statistics.mean(minutes):.{0 if min(minutes) >= 10 else 1}f} "

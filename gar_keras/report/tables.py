@@ -4,6 +4,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from gar_keras.experiments import folders
 from gar_keras.experiments import records as record_files
 from gar_keras.experiments.paper import BASELINE
 from gar_keras.experiments.paper import GAR
@@ -17,12 +18,18 @@ from gar_keras.report.groups import size
 from gar_keras.report.layout import MISSING
 from gar_keras.report.lost import lost_text
 
-# Our rows, below the paper's: what they show and the key in the records.
-OUR_ROWS = {
-    f"{BASELINE}, ours": "baseline_error",
-    f"{GAR}, ours, epoch chosen by validation": "chosen_error",
-    f"{GAR}, ours, last epoch": "last_error",
-}
+
+def run_rows(whose):
+    """The rows of somebody's runs: what they show and the key in a record."""
+    return {
+        f"{BASELINE}, {whose}": "baseline_error",
+        f"{GAR}, {whose}, epoch chosen by validation": "chosen_error",
+        f"{GAR}, {whose}, last epoch": "last_error",
+    }
+
+
+# Below the paper's in the project's own tables.
+OUR_ROWS = run_rows("ours")
 
 
 def representative(records, column):
@@ -49,51 +56,114 @@ def _candidates(records, column):
     return []
 
 
-def table_rows(table, records):
+def table_rows(table, records, reference=()):
     """The cells of a table as text: a heading row, then a row a method.
 
     Args:
         table: A `Table` of the paper.
         records: Run records.
+        reference: Records to compare them with: the rows say whose they are,
+            with the epochs of both stages.
 
     Returns:
         A list of lists of strings. The paper's rows come first.
     """
-    groups = [representative(records, c) for c in table.columns]
     rows = [["", *(column.heading for column in table.columns)]]
     for method, figures in table.rows.items():
         name = f"{method}, paper" if method in (BASELINE, GAR) else method
         rows.append([name, *(str(f) if f else MISSING for f in figures)])
-    for name, key in OUR_ROWS.items():
-        cells = [
-            _our_cell(g, key, column)
-            for g, column in zip(groups, table.columns, strict=True)
-        ]
-        rows.append([name, *cells])
+    if not reference:
+        return rows + _group_rows("ours", _shown(table, records), table)
+    for whose, groups in _compared(table, records, reference).items():
+        rows += _group_rows(whose, groups, table)
+        epochs = [g.epochs_text() if g else MISSING for g in groups]
+        rows.append([f"Epochs of both stages, {whose}", *epochs])
     return rows
 
 
-def markdown(table, records, results=None):
+def _shown(table, records):
+    """The group in each column of a table, `None` where there is none."""
+    return [representative(records, column) for column in table.columns]
+
+
+def _compared(table, records, reference):
+    """The groups in each column, by whose they are."""
+    yours, largest = _shown(table, records), _shown(table, reference)
+    alike = [
+        _alike(own, _candidates(reference, column)) if own else None
+        for own, column in zip(yours, table.columns, strict=True)
+    ]
+    found = {"reference": largest}
+    if any(g not in (None, *largest) for g in alike):
+        found["reference with your epochs"] = alike
+    return {**found, "yours": yours}
+
+
+def _alike(own, groups):
+    """The group with the settings of another; its precision, if there is."""
+    free = {"precision", "backend"}
+    alike = [g for g in groups if but_for(g, free) == but_for(own, free)]
+    exact = [g for g in alike if but_for(g, ()) == but_for(own, ())]
+    return max(exact or alike, key=size, default=None)
+
+
+def _group_rows(whose, groups, table):
+    return [
+        [
+            name,
+            *(
+                _our_cell(g, key, column)
+                for g, column in zip(groups, table.columns, strict=True)
+            ),
+        ]
+        for name, key in run_rows(whose).items()
+    ]
+
+
+def _is_of_runs(place, table):
+    """Whether the row at a place below the heading is not the paper's."""
+    return place >= len(table.rows)
+
+
+def markdown(table, records, results=None, reference=()):
     """A table as Markdown, with a line below for each of our cells.
 
     Args:
         table: A `Table` of the paper.
         records: Run records.
         results: Folder of the records, with what lies beside them, if at hand.
+        reference: Records to compare them with; see `table_rows`.
     """
-    heading, *rows = table_rows(table, records)
+    heading, *rows = table_rows(table, records, reference)
     rows = [
-        [f"**{name}**" if name in OUR_ROWS else name, *cells]
-        for name, *cells in rows
+        [f"**{name}**" if _is_of_runs(i, table) else name, *cells]
+        for i, (name, *cells) in enumerate(rows)
     ]
     lines = [f"**{table.title}**", ""]
     lines += [*layout.numbers(heading, rows), ""]
-    lines += [f"- {line}" for line in notes(table, records, results)]
+    lines += [f"- {line}" for line in notes(table, records, results, reference)]
     return "\n".join(lines) + "\n"
 
 
-def notes(table, records, results=None):
+def notes(table, records, results=None, reference=()):
     """A line for each column: what our figure was made with, if any."""
+    if not reference:
+        return _notes(table, records, results)
+    lines = []
+    for whose, groups in _compared(table, records, reference).items():
+        folder = results if whose == "yours" else folders.reference()
+        lines += [f"{whose}: {_described(g, folder)}" for g in groups if g]
+    return lines
+
+
+def _described(found, results):
+    return (
+        f"{found.describe()}; runs that lost a class: "
+        f"{lost_text(found.records, results)}"
+    )
+
+
+def _notes(table, records, results):
     lines = []
     for column in table.columns:
         found = representative(records, column)
@@ -101,9 +171,7 @@ def notes(table, records, results=None):
             lines.append(f"{column.heading}: not run")
             continue
         lines.append(
-            f"{found.describe()}; runs that lost a class: "
-            f"{lost_text(found.records, results)}"
-            + _interval_text(found, column.cell)
+            _described(found, results) + _interval_text(found, column.cell)
         )
         surer = _surer(found, _candidates(records, column))
         if surer is not None:
@@ -132,7 +200,8 @@ def show(table, records, results):
     """Prints a table and writes the Markdown and the curves of the folder.
 
     The table in the terminal is made from `records` and has the columns that
-    they fill; the files cover all columns and all records in the folder.
+    they fill; the files cover all columns and all records in the folder. If
+    that is not the reference, its rows are shown beside.
 
     Runs with other settings than the paper's are listed below the table.
 
@@ -153,6 +222,13 @@ def show(table, records, results):
         console.print(f"Written: {path}")
 
 
+def _beside(results):
+    """The records to show beside those of a folder."""
+    if folders.is_reference(results) or folders.reference() is None:
+        return ()
+    return record_files.read_all(folders.reference())
+
+
 def write(table, results):
     """Writes a table's Markdown and PNG from all records of a folder.
 
@@ -160,12 +236,11 @@ def write(table, results):
         The paths written; none if no column has a figure of ours.
     """
     everything = record_files.read_all(results)
-    groups = [representative(everything, c) for c in table.columns]
-    groups = [g for g in groups if g is not None]
+    groups = [g for g in _shown(table, everything) if g is not None]
     if not groups:
         return []
     text = Path(results) / f"{table.name}.md"
-    content = markdown(table, everything, results)
+    content = markdown(table, everything, results, _beside(results))
     record_files.write_atomically(text, lambda file: file.write(content))
     picture = Path(results) / f"{table.name}.png"
     plot_curves(groups, table.title, picture)
@@ -173,18 +248,19 @@ def write(table, results):
 
 
 def _print_table(console, table, records, results):
-    heading, *rows = table_rows(table, records)
+    reference = _beside(results)
+    heading, *rows = table_rows(table, records, reference)
     terminal = layout.terminal_table(table.title, heading, rows)
-    for line, (name, *_) in zip(terminal.rows, rows, strict=True):
-        line.style = "bold" if name in OUR_ROWS else None
+    for i, line in enumerate(terminal.rows):
+        line.style = "bold" if _is_of_runs(i, table) else None
     console.print(terminal)
-    for line in notes(table, records, results):
+    for line in notes(table, records, results, reference):
         console.print(f"- {line}")
 
 
 def _others(table, records):
     """The groups in a table's cells that do not stand for their column."""
-    shown = [representative(records, column) for column in table.columns]
+    shown = _shown(table, records)
     cells = {
         cell for c in table.columns for cell in (c.cell, c.stand_in) if cell
     }
