@@ -189,8 +189,10 @@ print(f"test error after:  {100 * error_after:5.2f} %")
 # towards 0. The balance should rise to that of the right labels: about
 # $(m - 1) / (m + n - 1)$ in a batch of $m$ images of $n$ equal classes, here
 # 0.93. Far above it, images are spread over classes that their batch does not
-# have. Neither curve needs labels. Only the error does. It often rises in the
-# first epochs of stage 2, before it falls.
+# have. Neither curve needs labels. Only the error does. If it rises in the
+# first epoch, look at how many images each class gets: GAR can lose a class
+# there, and in the runs of this repository that did, it did not come back. What
+# you see here is one run, of one seed.
 
 # %%
 epochs = np.arange(1, len(history["loss"]) + 1)

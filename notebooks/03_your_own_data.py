@@ -217,8 +217,9 @@ print("in the history:", ", ".join(curves))
 print(f"test error after: {100 * error_rate(own, *test):.1f} %")
 
 # %% [markdown]
-# The difference to way 1: there are no labelled spectra in the batches to guide
-# the others, and the order of the batches is another.
+# Way 1 differs in two respects: labelled spectra are in its batches, and their
+# order is another. One run of each does not tell which of the two matters, or
+# whether either does.
 #
 # ## What to watch
 #
@@ -258,6 +259,10 @@ axes[2].set(
 plt.show()
 
 # %% [markdown]
+# Way 2 ends with the lower affinity and with the higher balance, which has gone
+# past that of the right classes and still climbs. And it has the higher error.
+# Neither number tells how right a model is.
+#
 # **The loss asks for firm and even decisions, not for right ones.** It cannot
 # replace pretraining. This is the same training from an untrained network, with
 # what `regularize` warns of:
@@ -396,6 +401,10 @@ axes[0].legend(fontsize=8)
 plt.show()
 
 # %% [markdown]
+# At 17 % all classes are equal, as in the runs before. The errors are others
+# all the same, before stage 2 as well: where shares are given, the unlabelled
+# and the test spectra are drawn in another way.
+#
 # Look at both ends: what a smaller $c_\beta$ saves where classes are very
 # unequal, it costs where they are not.
 #

@@ -394,7 +394,7 @@ def test_only_errors_of_the_first_row_s_task_are_compared_with_it(tmp_path):
         (0.06, "m_L = 50"),
         (0.07, "20 % of the labels wrong"),
         (0.02, "digits 0 to 4"),
-        (0.40, "n = 100: pairs of digits, m_L = 1000"),
+        (0.40, "100 classes: pairs of digits, m_L = 1000"),
     ):
         write_record(tmp_path, study.arms[name], chosen_error=error)
     rows = report.study_rows(study, records.read_all(tmp_path), tmp_path)
@@ -403,7 +403,7 @@ def test_only_errors_of_the_first_row_s_task_are_compared_with_it(tmp_path):
         "m_L = 50": "+1.00 (n = 1)",
         "20 % of the labels wrong": "+2.00 (n = 1)",
         "digits 0 to 4": "-",
-        "n = 100: pairs of digits, m_L = 1000": "-",
+        "100 classes: pairs of digits, m_L = 1000": "-",
     }
 
 

@@ -38,8 +38,8 @@ SPEED_HEADING = (
 OVERHEAD_HEADING = (
     "device",
     "batch",
-    "n",
-    "m",
+    "classes",
+    "images in X_U",
     "precision",
     "without, ms",
     "with GAR, ms",

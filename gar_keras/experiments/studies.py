@@ -205,7 +205,7 @@ LIMITS = Study(
         "images are of these.",
         "The validation images keep their right labels.",
         "Batches are of 128 images where nothing else is said. With so few of "
-        "n = 100 classes the right labels themselves have a balance of 0.56.",
+        "100 classes the right labels themselves have a balance of 0.56.",
     ),
     {
         "m_L = 100": _mnist(epochs=4),
@@ -222,10 +222,10 @@ LIMITS = Study(
             known_classes=5, strangers=0.45
         ),
         "20 epochs of stage 1": _mnist(epochs=4, pretrain_epochs=20),
-        "n = 100: pairs of digits, m_L = 1000": _mnist(
+        "100 classes: pairs of digits, m_L = 1000": _mnist(
             1000, epochs=4, pretrain_epochs=200, dataset="mnist-pairs"
         ),
-        "n = 100, batches of 1,024": replace(
+        "100 classes, batches of 1,024": replace(
             _mnist(1000, epochs=4, pretrain_epochs=200, dataset="mnist-pairs"),
             labeled_per_batch=128,
             unlabeled_per_batch=896,

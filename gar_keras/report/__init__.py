@@ -9,6 +9,7 @@ from gar_keras.report.estimates import Estimate
 from gar_keras.report.groups import Group
 from gar_keras.report.groups import group
 from gar_keras.report.lost import lost_class
+from gar_keras.report.lost import lost_text
 from gar_keras.report.pairs import paired
 from gar_keras.report.readme import update_readme
 from gar_keras.report.rivals import METHODS
@@ -41,6 +42,7 @@ __all__ = [
     "confusions",
     "group",
     "lost_class",
+    "lost_text",
     "markdown",
     "notes",
     "paired",
