@@ -413,6 +413,10 @@ for name, formula, function in (
 # at 0. This is how a network that is *mostly* sure becomes sure. It is also how
 # a wrong first choice becomes a firm one.
 #
+# Past the rectifier the gradient is 0. Where a whole column of $B$ is 0, this
+# loss moves none of its logits: a class that is lost can stay lost, and the
+# balance cannot call it back. The README counts the runs in which that was so.
+#
 # The balance works on whole classes. Those with a large $v_j$ shrink, those
 # with a small one grow, each entry in proportion to its size.
 #
