@@ -385,13 +385,8 @@ def _check_output(path, suffixes, overwrite):
     allowed = " or ".join(suffixes)
     if path is None:
         raise ValueError(f"--out is needed: the {allowed} file to write")
-    if path.suffix not in suffixes:
-        raise ValueError(
-            f"--out takes the name of a {allowed} file. Received: {path}"
-        )
-    if not path.parent.is_dir():
-        raise ValueError(f"--out is in a folder that is not there: {path}")
-    if path.is_dir() or (path.exists() and not overwrite):
+    cli.check_output("--out", path, suffixes)
+    if path.exists() and not overwrite:
         raise ValueError(
             f"--out names a file that is there already: {path}. Choose "
             "another one, or replace it with --overwrite."

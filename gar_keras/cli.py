@@ -10,6 +10,7 @@ import io
 import os
 from pathlib import Path
 import re
+import stat
 import sys
 from typing import Annotated
 from typing import Literal
@@ -62,6 +63,22 @@ def parse(options, description=None):
         fail(_complaint(options))
 
 
+def run(main, options):
+    """Calls `main(options)`, and says in one line what is wrong.
+
+    Returns:
+        The exit status: 0, or 130 after Ctrl-C.
+    """
+    try:
+        main(options)
+    except (ValueError, OSError, ImportError) as e:
+        fail(e)
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return EXIT_INTERRUPTED
+    return 0
+
+
 def choose_backend(name):
     """Sets Keras' backend; to be called before keras is imported."""
     if "keras" in sys.modules:
@@ -82,6 +99,47 @@ def check_at_least(option, value, least):
         raise ValueError(
             f"{option} must be at least {least}. Received: {value}"
         )
+
+
+def check_folder(option, path):
+    """Raises unless a path is that of a folder, or of nothing yet."""
+    try:
+        is_folder = stat.S_ISDIR(path.stat().st_mode)
+    except FileNotFoundError:
+        return
+    # Too long a name, or one below a file or a folder that lets nobody in.
+    except OSError as e:
+        raise ValueError(
+            f"{option} takes a folder. Received: {str(path)!r} ({e.strerror})"
+        ) from None
+    if not is_folder:
+        raise ValueError(
+            f"{option} takes a folder. Received a file: {str(path)!r}"
+        )
+
+
+def check_data_dir(path):
+    """Raises unless --data-dir, if it is given, is a folder that is there."""
+    if path is not None and not os.path.isdir(path):
+        raise ValueError(
+            "--data-dir takes a folder that is there. Received: "
+            f"{str(path)!r}. Make it first if data are to be downloaded to it"
+        )
+
+
+def check_output(option, path, suffixes):
+    """Raises unless a file to write, if it is given, has a place to go to."""
+    if path is None:
+        return
+    allowed = " or ".join(suffixes)
+    if path.suffix not in suffixes:
+        raise ValueError(
+            f"{option} takes the name of a {allowed} file. Received: {path}"
+        )
+    if os.path.isdir(path):
+        raise ValueError(f"{option} takes a file. Received a folder: {path}")
+    if not os.path.isdir(path.parent):
+        raise ValueError(f"{option} is in a folder that is not there: {path}")
 
 
 def parse_seeds(text):
@@ -146,6 +204,13 @@ def one_value(convert, what, metavar):
     )
 
 
+def _path(word):
+    """A path; that of an empty word would be the working directory."""
+    if not word:
+        raise ValueError
+    return Path(word)
+
+
 Count = Annotated[int | None, one_value(int, "a whole number", "N")]
 Seconds = Annotated[
     float | None, one_value(float, "a number of seconds", "SECONDS")
@@ -164,7 +229,8 @@ Labels = Annotated[
         str_from_instance=lambda value: [str(m) for m in value],
     ),
 ]
-Folder = Annotated[Path | None, one_value(Path, "a folder", "DIR")]
+Folder = Annotated[Path | None, one_value(_path, "a folder", "DIR")]
+File = Annotated[Path | None, one_value(_path, "a file", "FILE")]
 Address = Annotated[str | None, one_value(str, "an address", "ADDRESS")]
 
 
@@ -230,11 +296,10 @@ class RunOptions:
         parse_seeds(self.seeds)
         check_at_least("--epochs", self.epochs, 1)
         check_at_least("--pretrain-epochs", self.pretrain_epochs, 1)
-        if self.results.exists() and not self.results.is_dir():
-            raise ValueError(
-                "--results takes a folder. Received a file: "
-                f"{str(self.results)!r}"
-            )
+        check_folder("--results", self.results)
+        # On a cluster it is there on each machine, which may not be this one.
+        if self.ray is None:
+            check_data_dir(self.data_dir)
         if self.tensorboard and not importlib.util.find_spec("tensorboard"):
             raise ValueError(
                 "--tensorboard needs the package tensorboard, which is not "
@@ -308,9 +373,9 @@ def run_table(options, experiments, show):
     if options.keep_state:
         _check_can_be_extended(experiments)
     try:
+        choose_backend(options.backend)
         # Before anything that takes long.
         options.results.mkdir(parents=True, exist_ok=True)
-        choose_backend(options.backend)
         if options.jobs > 1 or options.ray is not None:
             parallel.share_gpu()
         return _table(options, experiments, show)
@@ -411,7 +476,7 @@ def _sentence(box, options):
             )
         what = "option" if match[1].startswith("-") else "value"
         return f"unknown {what} {match[1]}. Allowed: {', '.join(names)}"
-    if match := re.match(r"Missing value for argument '(.*?)'", message):
+    if match := re.match(r"Missing value for argument .*?(--[\w-]+)", message):
         return f"{match[1]} needs a value"
     if match := re.match(
         r"invalid choice (.*) for argument '(.*?)'\. Expected one of \((.*)\)",

@@ -8,29 +8,27 @@ on two cores and does not load Keras.
 
 from dataclasses import dataclass
 from dataclasses import field
-from pathlib import Path
-from typing import Annotated
-
-import tyro
+import sys
 
 from gar_keras import cli
 from gar_keras import figures
 from gar_keras.experiments import folders
-
-File = Annotated[Path | None, tyro.conf.arg(metavar="FILE")]
 
 
 @dataclass(frozen=True)
 class Options:
     """Options of this script."""
 
-    results: Path = field(default_factory=folders.own)
+    results: cli.Folder = field(default_factory=folders.own)
     """Folder of the run records."""
-    record: File = None
+    record: cli.File = None
     """Record of the run to draw. By default the longest run of MNIST with 100
     labels, of the lowest seed; where the folder has none, the reference's."""
-    output: File = None
+    output: cli.File = None
     """PNG to write. By default figure2.png in the results folder."""
+
+    def __post_init__(self):
+        cli.check_output("--output", self.output, (".png",))
 
 
 def main(options):
@@ -46,8 +44,4 @@ def main(options):
 
 
 if __name__ == "__main__":
-    options = cli.parse(Options, __doc__)
-    try:
-        main(options)
-    except (ValueError, OSError, ImportError) as e:
-        cli.fail(e)
+    sys.exit(cli.run(main, cli.parse(Options, __doc__)))

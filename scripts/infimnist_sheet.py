@@ -5,26 +5,37 @@
 writes runs/infimnist.png and prints images per second on one core.
 """
 
-from pathlib import Path
+from dataclasses import dataclass
 import statistics
+import sys
 import time
 
-import matplotlib
-
-matplotlib.use("Agg")
-
-import matplotlib.pyplot as plt
 import numpy as np
-import tyro
 
+from gar_keras import cli
 from gar_keras.datasets.infimnist import NUM_TRAIN
 from gar_keras.datasets.infimnist import load_infimnist
 from gar_keras.datasets.mnist import load_mnist
+from gar_keras.drawing import new_figure
 from gar_keras.experiments import folders
 
 ROWS_PER_CLASS = 2
 DEFORMATIONS = 16
 BATCH = 128
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options of this script."""
+
+    data_dir: cli.Folder = None
+    """Folder with the original InfiMNIST files, if at hand."""
+    out: cli.File = None
+    """PNG to write. By default runs/infimnist.png."""
+
+    def __post_init__(self):
+        cli.check_data_dir(self.data_dir)
+        cli.check_output("--out", self.out, (".png",))
 
 
 def sheet_indices(y_train, length):
@@ -45,9 +56,8 @@ def draw(source, indices, path):
     tiles = source.take(indices.ravel())[..., 0]
     tiles = np.pad(tiles, ((0, 0), (1, 1), (1, 1)), constant_values=80)
     tiles = tiles.reshape(rows, columns, 30, 30).swapaxes(1, 2)
-    figure, axes = plt.subplots(
-        figsize=(columns * 0.6, rows * 0.6 + 0.5), layout="constrained"
-    )
+    figure = new_figure(columns * 0.6, rows * 0.6 + 0.5)
+    axes = figure.subplots()
     mosaic = tiles.reshape(rows * 30, columns * 30)
     axes.imshow(mosaic, cmap="gray_r", interpolation="nearest")
     axes.axvline(29.5, color="tab:red")
@@ -58,7 +68,6 @@ def draw(source, indices, path):
     axes.set_axis_off()
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=100)
-    plt.close(figure)
 
 
 def images_per_second(source, repeats=15, batches=100):
@@ -75,16 +84,12 @@ def images_per_second(source, repeats=15, batches=100):
     return statistics.median(rates), min(rates), max(rates)
 
 
-def main(data_dir: Path | None = None, out: Path | None = None):
-    """Draws the contact sheet and times `take`.
-
-    Args:
-        data_dir: Folder with the original InfiMNIST files, if at hand.
-        out: Where the picture goes; by default runs/infimnist.png.
-    """
-    out = out or folders.own() / "infimnist.png"
-    source = load_infimnist(data_dir)
-    draw(source, sheet_indices(load_mnist().y_train, len(source)), out)
+def main(options):
+    """Draws the contact sheet and times `take`."""
+    out = options.out or folders.own() / "infimnist.png"
+    source = load_infimnist(options.data_dir)
+    indices = sheet_indices(load_mnist().y_train, len(source))
+    draw(source, indices, out)
     print(f"{out}: {source.source}")
     # NumPy's element-wise operations run on the calling thread alone.
     median, low, high = images_per_second(source)
@@ -95,4 +100,4 @@ def main(data_dir: Path | None = None, out: Path | None = None):
 
 
 if __name__ == "__main__":
-    tyro.cli(main)
+    sys.exit(cli.run(main, cli.parse(Options, __doc__)))

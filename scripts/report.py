@@ -6,6 +6,8 @@ By default from the reference, the records that the project came with; with
 
 from dataclasses import dataclass
 from dataclasses import field
+import os
+import sys
 from typing import Literal
 
 from gar_keras import cli
@@ -28,13 +30,18 @@ class Options:
         default_factory=lambda: folders.reference() or folders.own()
     )
     """Folder of the run records."""
-    readme: cli.Folder = None
+    readme: cli.File = None
     """README whose tables are to be brought up to date."""
 
     def __post_init__(self):
         if not self.tables:
             raise ValueError(
                 f"--tables takes {', '.join(TABLES)}. Received: none"
+            )
+        if self.readme is not None and not os.path.isfile(self.readme):
+            raise ValueError(
+                "--readme takes a file that is there. Received: "
+                f"{str(self.readme)!r}"
             )
 
 
@@ -58,8 +65,4 @@ def main(options):
 
 
 if __name__ == "__main__":
-    options = cli.parse(Options, __doc__)
-    try:
-        main(options)
-    except (ValueError, OSError) as e:
-        cli.fail(e)
+    sys.exit(cli.run(main, cli.parse(Options, __doc__)))

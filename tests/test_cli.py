@@ -6,6 +6,7 @@ from functools import partial
 import importlib.util
 import os
 from pathlib import Path
+import subprocess
 import sys
 import types
 
@@ -15,6 +16,7 @@ import pytest
 
 from gar_keras import cli
 from gar_keras import report
+from gar_keras.benchmarks import command
 from gar_keras.datasets import DataError
 from gar_keras.experiments import folders
 from gar_keras.experiments import sweep as sweep_module
@@ -167,6 +169,25 @@ SEEDS = (
             "--results setup.cfg",
             "--results takes a folder. Received a file: 'setup.cfg'",
         ),
+        (
+            "--results setup.cfg/x",
+            "--results takes a folder. Received: 'setup.cfg/x' (Not a "
+            "directory)",
+        ),
+        (
+            f"--results {'x' * 300}",
+            f"--results takes a folder. Received: '{'x' * 300}' (File name "
+            "too long)",
+        ),
+        ("--results=", "--results takes a folder. Received: ''"),
+        *(
+            (
+                f"--data-dir {path}",
+                "--data-dir takes a folder that is there. Received: "
+                f"'{path}'. Make it first if data are to be downloaded to it",
+            )
+            for path in ("setup.cfg", "gone")
+        ),
     ],
 )
 def test_what_is_wrong_is_said_in_one_line(
@@ -180,6 +201,61 @@ def test_what_is_wrong_is_said_in_one_line(
     assert end.value.code == 2
     assert only_line(capsys) == message
     assert os.environ["COLUMNS"] == "40"
+
+
+CLOSED = """
+import os, pathlib, sys
+from gar_keras import cli
+if os.geteuid() == 0:
+    os.setuid(65534)
+try:
+    cli.check_folder("--results", pathlib.Path(sys.argv[1]))
+except ValueError as e:
+    print(e)
+"""
+
+
+def test_a_folder_below_a_closed_one_is_told(tmp_path):
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0)
+    path = closed / "results"
+    done = subprocess.run(
+        [sys.executable, "-c", CLOSED, path], capture_output=True, text=True
+    )
+    assert done.stdout == (
+        f"--results takes a folder. Received: '{path}' (Permission denied)\n"
+    ), done.stderr
+
+
+def test_the_data_of_a_cluster_need_not_be_here(parse, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", installed("ray"))
+    options = parse("--ray", "auto", "--data-dir", "gone")
+    assert options.data_dir == Path("gone")
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("a.json", "--output takes the name of a .png file. Received: "),
+        ("a", "--output takes the name of a .png file. Received: "),
+        ("gone/a.png", "--output is in a folder that is not there: "),
+        ("folder.png", "--output takes a file. Received a folder: "),
+        ("a.png/a.png", "--output is in a folder that is not there: "),
+    ],
+)
+def test_a_file_that_cannot_be_written_is_told(name, message, tmp_path):
+    (tmp_path / "folder.png").mkdir()
+    (tmp_path / "a.png").touch()
+    path = tmp_path / name
+    with pytest.raises(ValueError) as error:
+        cli.check_output("--output", path, (".png",))
+    assert str(error.value) == f"{message}{path}"
+
+
+def test_a_file_that_can_be_written_is_taken(tmp_path):
+    cli.check_output("--output", None, (".png",))
+    for path in (tmp_path / "a.png", Path("a.png")):
+        cli.check_output("--output", path, (".png",))
 
 
 def test_an_unknown_keras_backend_is_refused(parse, capsys, monkeypatch):
@@ -362,7 +438,7 @@ def test_the_sweep_gets_the_options(run, tmp_path):
         ([{"seed": 0}], True),
         *["--labels", "600", "--seeds", "1,4", "--epochs", "2"],
         *["--results", str(tmp_path), "--time-limit", "9", "--save-models"],
-        *["--data-dir", "data"],
+        *["--data-dir", str(tmp_path)],
     )
     assert status == 0
     (experiments, seeds, results), options = called
@@ -370,7 +446,7 @@ def test_the_sweep_gets_the_options(run, tmp_path):
     assert (seeds, results) == ([1, 4], tmp_path)
     assert options == {
         "time_limit": 9,
-        "data_dir": Path("data"),
+        "data_dir": tmp_path,
         "save_models": True,
         "tensorboard": None,
         "share_stage_1": False,
@@ -397,6 +473,46 @@ def test_runs_side_by_side_share_a_gpu(arguments, jobs, ray, run, monkeypatch):
 
 def test_an_unfinished_sweep_ends_with_124(run):
     assert run(([{"seed": 0}], False))[0] == cli.EXIT_TIME == 124
+
+
+def test_a_backend_that_is_not_there_leaves_no_folder(
+    parse, tmp_path, monkeypatch
+):
+    monkeypatch.delitem(sys.modules, "keras", raising=False)
+    monkeypatch.setitem(sys.modules, "jax", None)
+    results = tmp_path / "results"
+    options = parse("--backend", "jax", "--results", str(results))
+    with pytest.raises(SystemExit):
+        cli.run_table(options, [], None)
+    assert not results.exists()
+
+
+def test_a_benchmark_of_nothing_leaves_no_folder(tmp_path, monkeypatch, capsys):
+    def prepare(options):
+        raise ValueError("There is no such path.")
+
+    monkeypatch.setattr(cli, "choose_backend", lambda name: None)
+    monkeypatch.setattr(cli.parallel, "share_gpu", lambda: None)
+    options = command.Options(results=tmp_path / "results")
+    with pytest.raises(SystemExit) as end:
+        command.run(options, "benchmark", prepare)
+    assert end.value.code == 2
+    assert only_line(capsys) == "There is no such path."
+    assert not options.results.exists()
+
+
+def test_what_ends_a_script_is_said_in_one_line(capsys):
+    def main(error):
+        raise error
+
+    for error in (DataError("bad"), OSError("bad"), ImportError("bad")):
+        with pytest.raises(SystemExit) as end:
+            cli.run(main, error)
+        assert end.value.code == 2
+        assert only_line(capsys) == "bad"
+    assert cli.run(main, KeyboardInterrupt()) == 130
+    assert capsys.readouterr().err == "interrupted\n"
+    assert cli.run(print, "done") == 0
 
 
 def test_no_record_shows_no_table(run):

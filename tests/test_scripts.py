@@ -43,17 +43,23 @@ def run(script, *arguments, watch=False, **environment):
 
 TABLES = ["table1.py", "table2.py", "table3.py", "rivals.py", "study.py"]
 BENCHMARKS = ["benchmark.py", "overhead.py"]
+DRAWINGS = ["figure1.py", "figure2.py", "infimnist_sheet.py"]
+SCRIPTS = [*TABLES, *BENCHMARKS, *DRAWINGS, "report.py"]
 
 
-@pytest.mark.parametrize("script", [*TABLES, *BENCHMARKS, "report.py"])
+def test_these_are_all_the_scripts():
+    assert {path.name for path in (ROOT / "scripts").glob("*.py")} == {*SCRIPTS}
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
 def test_help_needs_no_keras(script):
     done = run(script, "--help", watch=True)
     assert done.returncode == 0
-    assert "--results" in done.stdout
+    assert " DIR " in done.stdout
     assert done.stderr == "loaded:\n"
 
 
-@pytest.mark.parametrize("script", [*TABLES, *BENCHMARKS, "report.py"])
+@pytest.mark.parametrize("script", SCRIPTS)
 def test_a_wrong_option_is_told_before_keras_is_loaded(script):
     done = run(script, "--foo", watch=True)
     assert done.returncode == 2
@@ -135,11 +141,34 @@ def test_a_benchmark_out_of_time_ends_with_124(tmp_path):
     assert not [*tmp_path.glob("*.json")]
 
 
+@pytest.mark.parametrize(
+    ("script", "arguments", "error"),
+    [
+        ("figure1.py", ["--output", "x.json"], "--output takes the name of a"),
+        ("figure2.py", ["--output", "gone/x.png"], "--output is in a folder"),
+        ("infimnist_sheet.py", ["--out", "/dev/null/x.png"], "--out is in"),
+        ("infimnist_sheet.py", ["--data-dir", "gone"], "--data-dir takes a"),
+    ],
+)
+def test_a_drawing_that_cannot_be_is_told_first(script, arguments, error):
+    done = run(script, *arguments, watch=True)
+    assert done.returncode == 2
+    line, loaded = done.stderr.splitlines()
+    assert line.startswith(f"error: {error}")
+    assert loaded == "loaded:"
+    assert done.stdout == ""
+
+
 @pytest.fixture
 def results(tmp_path):
+    """A folder of records, with a name that `rich` would alter."""
+    folder = tmp_path / "a[/x]b[red]:warning:"
     for seed in (0, 1, 2):
-        write_record(tmp_path, MNIST_100, seed)
-    return tmp_path
+        path = write_record(folder, MNIST_100, seed)
+        record = records.read(path)
+        record["environment"]["device"] = "Some [/GPU]"
+        records.write(path, record)
+    return folder
 
 
 def test_finished_runs_end_with_the_table(results):
@@ -152,7 +181,7 @@ def test_finished_runs_end_with_the_table(results):
     )
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
-    assert lines[0].startswith("mnist-100 seed 0 is finished: ")
+    assert lines[0].startswith(f"mnist-100 seed 0 is finished: {results}")
     assert "Table 1: test error on MNIST, in percent" in done.stdout
     assert "1.56 ± 0.09" in done.stdout and "(n = 3)" in done.stdout
     assert lines[-1] == f"Written: {results / 'table1.png'}"
@@ -183,6 +212,7 @@ def test_the_report_makes_tables_curves_and_the_readme(results):
     done = run("report.py", "--results", results, "--readme", readme)
     assert done.returncode == 0, done.stderr
     assert "2.00 ± 0.00" in done.stdout and "(n = 3)" in done.stdout
+    assert "Some [/GPU]" in done.stdout
     text = report.markdown(TABLE, records.read_all(results))
     assert readme.read_text(encoding="utf-8") == (
         f"<!-- table1 -->\n{text}<!-- end table1 -->\n"
@@ -215,6 +245,14 @@ def test_a_report_names_the_missing_readme(results):
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()
     assert str(missing) in line
+    assert not [*results.glob("*.md")]
+
+
+def test_the_readme_is_a_file():
+    help_text = run("report.py", "--help").stdout
+    assert "--readme FILE" in help_text
+    done = run("report.py", "--readme", "")
+    assert done.stderr == "error: --readme takes a file. Received: ''\n"
 
 
 def test_a_report_names_the_tables_there_are(tmp_path):

@@ -7,9 +7,8 @@ import sys
 import time
 from typing import Literal
 
-from rich.console import Console
-
 from gar_keras import cli
+from gar_keras import terminal
 from gar_keras.experiments import folders
 from gar_keras.experiments import parallel
 
@@ -34,6 +33,7 @@ class Options:
     def __post_init__(self):
         cli.check_at_least("--pairs", self.pairs, 2)
         cli.check_at_least("--steps", self.steps, 1)
+        cli.check_folder("--results", self.results)
         if self.time_limit is not None and not self.time_limit > 0:
             raise ValueError(
                 f"--time-limit must be above 0. Received: {self.time_limit}"
@@ -56,7 +56,6 @@ def run(options, kind, prepare):
     """
     deadline = time.monotonic() + (options.time_limit or math.inf)
     try:
-        options.results.mkdir(parents=True, exist_ok=True)
         cli.choose_backend(options.backend)
         # With the processes whose memory is measured.
         parallel.share_gpu()
@@ -79,7 +78,8 @@ def _run(options, kind, prepare, deadline):
     from gar_keras.benchmarks import store
 
     cases, module = prepare(options)
-    console = Console(highlight=False, soft_wrap=True)
+    options.results.mkdir(parents=True, exist_ok=True)
+    console = terminal.console()
     path, complete = store.fill(
         options.results,
         kind,

@@ -1,10 +1,11 @@
 """How far a run has come: a bar in a terminal, lines in a file."""
 
-from rich.console import Console
 from rich.progress import BarColumn
 from rich.progress import Progress
 from rich.progress import TextColumn
 from rich.progress import TimeRemainingColumn
+
+from gar_keras import terminal
 
 TERMS = ("loss", "affinity", "balance", "supervised", "unsupervised")
 ERRORS = ("val_error", "test_error")
@@ -24,7 +25,7 @@ class Reporter:
 
     def __init__(self, name, console=None):
         self.name = name
-        self.console = console or Console(highlight=False, soft_wrap=True)
+        self.console = console or terminal.console()
         self._bar = Progress(
             TextColumn("{task.description}"),
             # All of it within 80 characters: a terminal cuts off the rest.

@@ -9,8 +9,7 @@ import math
 from pathlib import Path
 import time
 
-from rich.console import Console
-
+from gar_keras import terminal
 from gar_keras.experiments import runner
 from gar_keras.experiments.cluster import Cluster
 from gar_keras.experiments.keepers import OutOfTime
@@ -59,7 +58,7 @@ def sweep(
         Exception: what a run raised; side by side the first one of them, once
             all the others are over.
     """
-    console = console or Console(highlight=False, soft_wrap=True)
+    console = console or terminal.console()
     deadline = time.monotonic() + (time_limit or math.inf)
     # A run that is named twice must not count twice.
     runs = list(dict.fromkeys((e, s) for s in seeds for e in experiments))

@@ -5,8 +5,7 @@ import json
 from pathlib import Path
 import statistics
 
-from rich.console import Console
-
+from gar_keras import terminal
 from gar_keras.drawing import new_figure
 from gar_keras.drawing import save
 from gar_keras.experiments import records as record_files
@@ -143,7 +142,7 @@ def show_rivals(records, results):
         records: The records to print.
         results: Folder of the records, where `rivals.md` and `rivals.png` go.
     """
-    console = Console(highlight=False, soft_wrap=True)
+    console = terminal.console()
     for comparison in compare(records):
         console.print(
             layout.terminal_table(

@@ -4,8 +4,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from rich.console import Console
 
+from gar_keras import terminal
 from gar_keras.experiments import records as record_files
 from gar_keras.experiments.settings import differences
 from gar_keras.experiments.settings import with_defaults
@@ -55,7 +55,7 @@ def show_study(study, records, results):
         records: The records to print.
         results: Folder of the records, where `study_*.md` go.
     """
-    console = Console(highlight=False, soft_wrap=True)
+    console = terminal.console()
     columns = [STUDY_HEADING.index(name) for name in STUDY_SHORT]
     rows = [
         [row[k] for k in columns] for row in study_rows(study, records, results)

@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-from rich.console import Console
-
+from gar_keras import terminal
 from gar_keras.experiments import folders
 from gar_keras.experiments import records as record_files
 from gar_keras.experiments.paper import BASELINE
@@ -210,7 +209,7 @@ def show(table, records, results):
         records: The records to print.
         results: Folder of the records, where the files go.
     """
-    console = Console(highlight=False, soft_wrap=True)
+    console = terminal.console()
     filled = table.only(lambda column: representative(records, column))
     if filled.columns:
         _print_table(console, filled, records, results)
@@ -250,10 +249,10 @@ def write(table, results):
 def _print_table(console, table, records, results):
     reference = _beside(results)
     heading, *rows = table_rows(table, records, reference)
-    terminal = layout.terminal_table(table.title, heading, rows)
-    for i, line in enumerate(terminal.rows):
+    printed = layout.terminal_table(table.title, heading, rows)
+    for i, line in enumerate(printed.rows):
         line.style = "bold" if _is_of_runs(i, table) else None
-    console.print(terminal)
+    console.print(printed)
     for line in notes(table, records, results, reference):
         console.print(f"- {line}")
 
