@@ -60,13 +60,12 @@ def fill(results, kind, cases, measure, *, deadline=math.inf, say=print):
         ValueError: if another process is measuring into it.
     """
     from gar_keras.experiments import environment
-    from gar_keras.experiments.checkpoint import Checkpoint
     from gar_keras.experiments.keepers import OutOfTime
 
     here = environment.describe()
     path = Path(results) / file_name(kind, here)
     try:
-        lock = Checkpoint.of_run(path).lock().acquire(timeout=0)
+        lock = _lock(path).acquire(timeout=0)
     except filelock.Timeout:
         raise ValueError(
             f"Another process is measuring into {path}. Wait for its end: two "
@@ -90,6 +89,13 @@ def fill(results, kind, cases, measure, *, deadline=math.inf, say=print):
                 records.write(path, content)
             say(entry)
     return path, True
+
+
+def _lock(path):
+    """The lock of those who measure, beside those of the runs."""
+    folder = path.parent / ".checkpoints"
+    folder.mkdir(parents=True, exist_ok=True)
+    return filelock.FileLock(folder / f"{path.stem}.lock")
 
 
 def _find(entries, case):
