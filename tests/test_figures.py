@@ -442,7 +442,7 @@ class TestScripts:
     def test_figure2_of_a_named_record(self, tmp_path):
         write_run(tmp_path, 0, epochs=5)
         named = write_run(tmp_path, 1, num_labeled=600)
-        output = tmp_path / "new" / "picture.png"
+        output = tmp_path / "picture.png"
         script = self.load("figure2")
         script.main(script.Options(record=named, output=output))
         assert image.imread(output).shape[1] == 1875
