@@ -224,14 +224,17 @@ def test_ray_that_is_not_installed_is_named(monkeypatch):
 class BadRay:
     """A Ray of which nothing answers."""
 
+    error = ConnectionError
     is_initialized = staticmethod(lambda: False)
 
     @staticmethod
     def init(address, **options):
-        raise ConnectionError("Could not find any running Ray instance.\nMore.")
+        raise BadRay.error("Could not find any running Ray instance.\nMore.")
 
 
-def test_a_cluster_that_does_not_answer_is_named(monkeypatch):
+@pytest.mark.parametrize("error", [ConnectionError, Exception])
+def test_a_cluster_that_does_not_answer_is_named(error, monkeypatch):
+    monkeypatch.setattr(BadRay, "error", error)
     monkeypatch.setitem(sys.modules, "ray", BadRay)
     with pytest.raises(WorkerError) as error:
         cluster._connect("auto")

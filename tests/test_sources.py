@@ -163,15 +163,24 @@ def test_hdf5_images_refuse_what_is_not_stored(tmp_path):
         HDF5Images(path)
 
 
-def test_hdf5_images_may_lie_in_other_files(path, tmp_path):
+def test_hdf5_images_read_no_other_file(path, tmp_path):
+    secret = tmp_path / "secret"
+    secret.write_bytes(IMAGES.tobytes())
+    virtual = h5py.VirtualLayout(IMAGES.shape, "uint8")
+    virtual[:] = h5py.VirtualSource(path, "x", IMAGES.shape)
     whole = tmp_path / "whole.h5"
-    layout = h5py.VirtualLayout((2 * M, 2, 3, 1), "uint8")
-    layout[:M] = layout[M:] = h5py.VirtualSource(path, "x", IMAGES.shape)
     with h5py.File(whole, "w") as file:
-        file.create_virtual_dataset("x", layout)
-    images = HDF5Images(whole)
-    np.testing.assert_array_equal(images.take([1, M + 1]), IMAGES[[1, 1]])
-    images.close()
+        file["link"] = h5py.ExternalLink(path, "x")
+        file.create_virtual_dataset("virtual", virtual)
+        file.create_dataset(
+            "external",
+            IMAGES.shape,
+            "uint8",
+            external=[(str(secret), 0, IMAGES.nbytes)],
+        )
+    for key in ("link", "virtual", "external"):
+        with pytest.raises(DataError, match=f"'{key}' has .* in other files"):
+            HDF5Images(whole, key)
 
 
 def test_hdf5_images_refuse_a_damaged_chunk(tmp_path):

@@ -28,7 +28,8 @@ class HDF5Images:
     Args:
         path: Path of the file.
         key: Name of the data set inside, `(m, height, width, channels)`,
-            uint8. Chunks of few images suit draws at random.
+            uint8. Chunks of few images suit draws at random. Its images must
+            lie in this file: a link to another one is not followed.
 
     Attributes:
         shape: `(m, height, width, channels)`.
@@ -68,16 +69,11 @@ class HDF5Images:
                 f"{key!r} in {self.path} must be uint8 (m, height, width, "
                 f"channels). Received: {self.dtype} {self.shape}"
             )
-        size, stored = self._images.nbytes, self._images.id.get_storage_size()
-        # A virtual data set has its images in other files.
-        if size > _MAX_PACKING * stored and not self._images.is_virtual:
+        if wrong := _other_files(self._file, self._images) or _claim(
+            self._images
+        ):
             self.close()
-            raise DataError(
-                self._damaged(
-                    f"{key!r} claims {size:,} bytes {self.shape}, of which "
-                    f"only {stored:,} are stored"
-                )
-            )
+            raise DataError(self._damaged(f"{key!r} {wrong}"))
         # A contiguous data set has no chunks: any number serves.
         self._chunk = (self._images.chunks or (IMAGES_PER_CHUNK,))[0]
 
@@ -131,6 +127,25 @@ class HDF5Images:
             f"No images could be read from {self.path}: {reason}. Delete the "
             "file and load the data set again."
         )
+
+
+def _other_files(file, images):
+    """What is wrong if the images lie elsewhere: any file could be read so."""
+    linked = images.file.filename != file.filename
+    if linked or images.external or images.is_virtual:
+        return "has its images in other files, which are not read"
+    return None
+
+
+def _claim(images):
+    """What is wrong if there are more images than can be stored."""
+    size, stored = images.nbytes, images.id.get_storage_size()
+    if size > _MAX_PACKING * stored:
+        return (
+            f"claims {size:,} bytes {images.shape}, of which only {stored:,} "
+            "are stored"
+        )
+    return None
 
 
 class ConcatenatedImages:

@@ -368,7 +368,8 @@ def _connect(address):
         options["include_dashboard"] = False
     try:
         ray.init(address, **options)
-    except (OSError, RuntimeError, ValueError) as e:
+    # Ray raises a bare Exception where its start takes too long.
+    except Exception as e:
         raise WorkerError(
             f"There is no reaching a Ray cluster at {address!r} "
             f"({_first_line(e)}). Start one with `ray start --head`, or take "
