@@ -4,7 +4,6 @@ Usage: python -m gar_keras {fit,predict} --help
 """
 
 from dataclasses import dataclass
-import os
 from pathlib import Path
 import sys
 import tempfile
@@ -17,6 +16,7 @@ import numpy as np
 import tyro
 
 from gar_keras import cli
+from gar_keras.loading import load_keras
 
 KEYS = "x and y, or x_labeled, y_labeled and x_unlabeled"
 
@@ -222,8 +222,6 @@ COMMANDS = {"fit": Fit, "predict": Predict}
 
 def main():
     """Runs the command that the command line names."""
-    # TensorFlow's notes on its build would bury the progress.
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     name = sys.argv[1] if len(sys.argv) > 1 else ""
     if name in ("-h", "--help"):
         _help()
@@ -235,6 +233,7 @@ def main():
     sys.argv = [f"python -m gar_keras {name}", *sys.argv[2:]]
     try:
         command = cli.parse(COMMANDS[name])
+        load_keras()
         command.run()
     except (ValueError, FloatingPointError, OSError, MemoryError) as e:
         cli.fail(e)

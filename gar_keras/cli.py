@@ -22,6 +22,7 @@ from gar_keras.experiments import folders
 from gar_keras.experiments import parallel
 from gar_keras.experiments.settings import BACKENDS
 from gar_keras.experiments.settings import GRAPH_RIVALS
+from gar_keras.loading import load_keras
 
 EXIT_USAGE = 2
 # Unfinished for want of time, as `timeout` reports it.
@@ -89,8 +90,6 @@ def choose_backend(name):
             f"installed: pip install {name}"
         )
     os.environ["KERAS_BACKEND"] = name
-    # TensorFlow's notes on its build would bury the progress.
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 
 def check_at_least(option, value, least):
@@ -378,6 +377,7 @@ def run_table(options, experiments, show):
         options.results.mkdir(parents=True, exist_ok=True)
         if options.jobs > 1 or options.ray is not None:
             parallel.share_gpu()
+        load_keras()
         return _table(options, experiments, show)
     except OSError as e:
         where = f" Received: {e.filename}." if e.filename else ""

@@ -133,7 +133,7 @@ class Witness:
     def say(self, text):
         self.lines.append(text)
 
-    def step(self, stage, done, total, logs):
+    def step(self, stage, done, total, logs, steps=1):
         # One epoch of `fit` in stage 1 is 51 passes.
         epochs, rest = divmod(done, {"pretraining": 51}.get(stage, 1))
         if rest and self.event == ("step", stage, epochs):
@@ -694,7 +694,7 @@ import sys, time
 import test_runner
 
 class Slow(test_runner.Witness):
-    def step(self, stage, done, total, logs):
+    def step(self, stage, done, total, logs, steps=1):
         if stage == "regularization" and done > 1:
             time.sleep(60)
 

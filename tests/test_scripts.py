@@ -110,7 +110,8 @@ def test_a_run_out_of_time_ends_with_124_and_can_go_on(tmp_path):
         "Time limit of 0.001 s reached in mnist-100 seed 0. The same command "
         "goes on from the last finished epoch.\n"
     )
-    assert "Traceback" not in done.stderr
+    # Not a word of the libraries either.
+    assert done.stderr == ""
     (folder,) = tmp_path.iterdir()
     assert folder.name == ".checkpoints"
     assert [path.suffix for path in folder.iterdir()] == [".lock"]

@@ -11,6 +11,7 @@ from gar_keras import cli
 from gar_keras import terminal
 from gar_keras.experiments import folders
 from gar_keras.experiments import parallel
+from gar_keras.loading import load_keras
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,7 @@ def run(options, kind, prepare):
         cli.choose_backend(options.backend)
         # With the processes whose memory is measured.
         parallel.share_gpu()
+        load_keras()
         return _run(options, kind, prepare, deadline)
     except OSError as e:
         where = f" Received: {e.filename}." if e.filename else ""

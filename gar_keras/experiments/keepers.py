@@ -38,9 +38,11 @@ class Keeper(keras.callbacks.Callback):
 
     def on_train_batch_end(self, batch, logs=None):
         if self.job.reporter is not None:
-            part = (batch + 1) / self.params["steps"]
-            done = (self.epoch + part) * self.passes
-            self.job.reporter.step(self.stage, done, self._total(), logs)
+            steps = self.params["steps"]
+            done = (self.epoch + (batch + 1) / steps) * self.passes
+            self.job.reporter.step(
+                self.stage, done, self._total(), logs, steps // self.passes
+            )
 
     def on_epoch_end(self, epoch, logs=None):
         job = self.job

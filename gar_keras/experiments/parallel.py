@@ -15,6 +15,8 @@ import threading
 import time
 import traceback
 
+from gar_keras.loading import load_keras
+
 # Each is the number of threads of a pool: of TensorFlow's operations, of JAX
 # on a CPU, and of what uses OpenMP, such as PyTorch.
 _THREADS = {
@@ -55,7 +57,7 @@ class Relay:
     def say(self, text):
         self._send("say", text)
 
-    def step(self, stage, done, total, logs):
+    def step(self, stage, done, total, logs, steps=1):
         """Nothing: a bar for each of many runs would help nobody."""
 
     def epoch(self, stage, row, total):
@@ -117,6 +119,7 @@ def attempt(run, results, seconds, reporter, options):
         What `runner.run` returns, or the exception that it raised.
     """
     try:
+        load_keras()
         from gar_keras.experiments import runner
 
         return runner.run(

@@ -1,5 +1,7 @@
 """How far a run has come: a bar in a terminal, lines in a file."""
 
+import time
+
 from rich.progress import BarColumn
 from rich.progress import Progress
 from rich.progress import TextColumn
@@ -10,21 +12,29 @@ from gar_keras import terminal
 TERMS = ("loss", "affinity", "balance", "supervised", "unsupervised")
 ERRORS = ("val_error", "test_error")
 
+# Seconds without a word after which a file gets a line within an epoch.
+INTERVAL = 20.0
+
 
 class Reporter:
     """Shows the progress of one run.
 
     In a terminal, a bar with the time that remains in the stage and the terms
-    of the loss, batch by batch. In a terminal and in a file alike, a line for
-    each epoch.
+    of the loss, batch by batch; elsewhere, the same as a line every 20 seconds.
+    In a terminal and in a file alike, a line for each epoch.
 
     Args:
         name: Name of the run.
         console: A `rich` console. Standard output by default.
+        clock: Function that returns the time in seconds.
     """
 
-    def __init__(self, name, console=None):
+    def __init__(self, name, console=None, clock=time.monotonic):
         self.name = name
+        self._clock = clock
+        self._last_line = clock()
+        # Time and epochs done at the first sign of each stage.
+        self._starts = {}
         self.console = console or terminal.console()
         self._bar = Progress(
             TextColumn("{task.description}"),
@@ -47,10 +57,26 @@ class Reporter:
 
     def say(self, text):
         """A line on the run."""
-        self.console.print(f"{self.name}: {text}")
+        self._print(f"{self.name}: {text}")
 
-    def step(self, stage, done, total, logs):
-        """After some steps: `done` epochs of `total`, with the terms so far."""
+    def step(self, stage, done, total, logs, steps=1):
+        """After some steps: `done` epochs of `total`, with the terms so far.
+
+        Args:
+            stage: Name of the stage.
+            done: Epochs done, with the part of the one that goes on.
+            total: Epochs of the stage.
+            logs: Terms of the loss, or `None`.
+            steps: Steps of an epoch.
+        """
+        left = self._time_left(stage, done, total)
+        if self.console.is_terminal:
+            self._move_bar(stage, done, total, logs)
+        elif self._clock() - self._last_line >= INTERVAL:
+            parts = [_place(done, total, steps), _text(logs or {}, TERMS), left]
+            self._print(f"{self.name} {stage} {'  '.join(filter(None, parts))}")
+
+    def _move_bar(self, stage, done, total, logs):
         if stage not in self._tasks:
             for earlier in self._tasks.values():
                 self._bar.update(earlier, visible=False)
@@ -65,11 +91,50 @@ class Reporter:
 
     def epoch(self, stage, row, total):
         """After an epoch: the newest row of the stage's curve."""
-        self.console.print(
+        left = self._time_left(stage, row["epoch"], total)
+        self._print(
             f"{self.name} {stage} {row['epoch']}/{total}  "
             f"{_text(row, TERMS)}  {_percent(row, ERRORS)}  "
-            f"{row['seconds']:.1f} s"
+            f"{row['seconds']:.1f} s" + (f"  {left}" if left else "")
         )
+
+    def _print(self, line):
+        self.console.print(line)
+        self._last_line = self._clock()
+
+    def _time_left(self, stage, done, total):
+        """The time that remains in the stage, in words; empty if unknown."""
+        now = self._clock()
+        start, before = self._starts.setdefault(stage, (now, done))
+        if not before < done < total:
+            return ""
+        left = (now - start) / (done - before) * (total - done)
+        return f"{_duration(left)} left"
+
+
+def _place(done, total, steps):
+    """Epoch and step, e.g. `2/60 step 134/536`."""
+    epoch, part = divmod(done, 1)
+    k = round(part * steps)
+    if not k:
+        return f"{epoch:.0f}/{total}"
+    return f"{epoch + 1:.0f}/{total} step {k}/{steps}"
+
+
+def _duration(seconds):
+    """A time in words, to the minute from two minutes on.
+
+    Example:
+
+    >>> _duration(50.2), _duration(130), _duration(3 * 3600 + 119)
+    ('50 s', '2 min', '3 h 2 min')
+    """
+    minutes = round(seconds / 60)
+    if minutes < 2:
+        return f"{seconds:.0f} s"
+    if minutes < 60:
+        return f"{minutes} min"
+    return f"{minutes // 60} h {minutes % 60} min"
 
 
 def _text(row, names, form=".4g"):
