@@ -2,6 +2,7 @@
 Python runs."""
 
 from dataclasses import fields
+from dataclasses import replace
 import inspect
 from pathlib import Path
 import re
@@ -16,6 +17,8 @@ import pytest
 from gar_keras import __main__ as command_line
 from gar_keras import report
 from gar_keras.experiments import records
+from gar_keras.experiments.settings import TABLE_1
+from gar_keras.report.tables import run_rows
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
@@ -137,16 +140,70 @@ def test_every_option_named_is_one_of_its_command(text):
     assert not loose - set().union(*known.values())
 
 
-def test_without_its_test_command_the_check_fails(text, tmp_path):
-    (tmp_path / ".ci").mkdir()
-    shutil.copy(ROOT / ".ci/run", tmp_path / ".ci/run")
-    renamed = text.replace("<!-- test command -->", "<!-- tests -->")
-    (tmp_path / "README.md").write_text(renamed, encoding="utf-8")
-    done = subprocess.run(
-        ["bash", tmp_path / ".ci/run"], capture_output=True, text=True
+def check(folder, text):
+    """Runs the check in a folder with a README of this text."""
+    (folder / ".ci").mkdir()
+    shutil.copy(ROOT / ".ci/run", folder / ".ci/run")
+    (folder / "README.md").write_text(text, encoding="utf-8")
+    return subprocess.run(
+        ["bash", folder / ".ci/run"], capture_output=True, text=True
+    )
+
+
+@pytest.mark.parametrize("name", ["first command", "test command"])
+def test_without_its_commands_the_check_fails(name, tmp_path):
+    commands = "".join(
+        f"<!-- {other} -->\n```bash\ntrue\n```\n"
+        for other in {"first command", "test command"} - {name}
+    )
+    done = check(tmp_path, commands)
+    assert done.returncode == 1
+    assert f"has no {name} behind <!-- {name} -->" in done.stderr
+
+
+def test_the_check_runs_the_first_command_before_the_tests(tmp_path):
+    done = check(
+        tmp_path,
+        "<!-- test command -->\n```bash\ncat made && false\n```\n"
+        "<!-- first command -->\n```bash\necho it is there > made\n```\n",
     )
     assert done.returncode == 1
-    assert "has no test command" in done.stderr
+    assert done.stdout.splitlines() == [
+        "echo it is there > made", "cat made && false", "it is there"
+    ]  # fmt: skip
+
+
+def first_command(text):
+    """The first command, and the figures that it is said to end with."""
+    command, figures = (
+        text.partition(f"<!-- first {what} -->\n```")[2].partition("```")[0]
+        for what in ("command", "figures")
+    )
+    return command, figures
+
+
+def test_the_first_command_ends_with_the_figures_of_the_reference(text):
+    command, figures = first_command(text)
+    script, options = re.search(r"scripts/(\w+)\.py(.*)", command).groups()
+    assert script == "table1"
+    words = options.split()
+    wanted = dict(zip(words[::2], words[1::2], strict=True))
+    experiment = replace(
+        TABLE_1[int(wanted.pop("--labels"))],
+        epochs=int(wanted.pop("--epochs")),
+        pretrain_epochs=int(wanted.pop("--pretrain-epochs")),
+        precision="bfloat16",
+    )
+    record = records.read(
+        RESULTS / experiment.file_name(int(wanted.pop("--seeds")))
+    )
+    # Nothing else is unlike the full run.
+    assert not wanted
+    for row, key in run_rows("yours").items():
+        error = 100 * record["result"][key]
+        assert re.search(rf"{re.escape(row)} +{error:.2f} \(n = 1\)", figures)
+    epochs = f"{experiment.pretrain_epochs} + {experiment.epochs}"
+    assert re.search(rf"yours +{re.escape(epochs)}$", figures, re.M)
 
 
 def python_blocks(text):
