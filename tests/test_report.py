@@ -663,6 +663,32 @@ def test_the_reference_is_printed_beside_yours(results, reference, capsys):
     assert "- yours: MNIST, m_L = 100: n = 10" in text
 
 
+def test_rivals_are_printed_with_those_of_the_reference(
+    tmp_path, reference, capsys
+):
+    vat = replace(SHORT, method="vat")
+    found = made(vat, chosen_error=0.0456)
+    write_record(reference, vat, chosen_error=0.0123)
+    # Of another task: nothing to compare with.
+    write_record(reference, replace(vat, num_labeled=600), chosen_error=0.0333)
+    report.show_rivals(found, tmp_path)
+    yours, _, theirs = capsys.readouterr().out.partition("Reference: GAR and")
+    assert "4.56" in yours and "1.23" not in yours
+    assert "1.23" in theirs and "3.33" not in theirs
+
+
+def test_a_study_is_printed_with_that_of_the_reference(
+    tmp_path, reference, capsys
+):
+    study = STUDIES["skew"]
+    arm = study.experiments[0]
+    write_record(reference, arm, chosen_error=0.0123)
+    report.show_study(study, made(arm, chosen_error=0.0456), tmp_path)
+    yours, _, theirs = capsys.readouterr().out.partition("Reference: ")
+    assert "4.56" in yours and "1.23" not in yours
+    assert "1.23" in theirs
+
+
 # The README.
 
 README = """# Title

@@ -13,6 +13,7 @@ from gar_keras.experiments.paper import BASELINE
 from gar_keras.experiments.settings import GRAPH_RIVALS
 from gar_keras.experiments.settings import with_defaults
 from gar_keras.report import layout
+from gar_keras.report.beside import reference_beside
 from gar_keras.report.groups import but_for
 from gar_keras.report.groups import group
 from gar_keras.report.groups import size
@@ -138,21 +139,30 @@ def compare(records):
 def show_rivals(records, results):
     """Prints the comparisons and writes those of the folder.
 
+    Below those of a user's folder, the reference's of the same task.
+
     Args:
         records: The records to print.
         results: Folder of the records, where `rivals.md` and `rivals.png` go.
     """
     console = terminal.console()
-    for comparison in compare(records):
-        console.print(
-            layout.terminal_table(
-                comparison.title, comparison.HEADING, comparison.rows()
-            )
-        )
-        for note in comparison.notes():
-            console.print(f"- {note}")
+    own = compare(records)
+    for comparison in own:
+        _print(console, comparison, comparison.title)
+    titles = {comparison.title for comparison in own}
+    for comparison in compare(reference_beside(results)):
+        if comparison.title in titles:
+            _print(console, comparison, f"Reference: {comparison.title}")
     for path in write_rivals(results):
         console.print(f"Written: {path}")
+
+
+def _print(console, comparison, title):
+    console.print(
+        layout.terminal_table(title, comparison.HEADING, comparison.rows())
+    )
+    for note in comparison.notes():
+        console.print(f"- {note}")
 
 
 def write_rivals(results):

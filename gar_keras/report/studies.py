@@ -6,11 +6,13 @@ from pathlib import Path
 import numpy as np
 
 from gar_keras import terminal
+from gar_keras.experiments import folders
 from gar_keras.experiments import records as record_files
 from gar_keras.experiments.settings import differences
 from gar_keras.experiments.settings import with_defaults
 from gar_keras.experiments.studies import STUDIES
 from gar_keras.report import layout
+from gar_keras.report.beside import reference_beside
 from gar_keras.report.estimates import Estimate
 from gar_keras.report.groups import group
 from gar_keras.report.groups import size
@@ -50,21 +52,30 @@ STUDY_SHORT = (
 def show_study(study, records, results):
     """Prints a study and writes the studies of the folder.
 
+    Below that of a user's folder, the reference's.
+
     Args:
         study: A `gar_keras.experiments.studies.Study`.
         records: The records to print.
         results: Folder of the records, where `study_*.md` go.
     """
     console = terminal.console()
-    columns = [STUDY_HEADING.index(name) for name in STUDY_SHORT]
-    rows = [
-        [row[k] for k in columns] for row in study_rows(study, records, results)
-    ]
-    console.print(
-        layout.terminal_table(study.title, STUDY_SHORT, rows, min_width=22)
-    )
+    rows = study_rows(study, records, results)
+    _print(console, study.title, rows)
+    reference = reference_beside(results)
+    if reference:
+        rows = study_rows(study, reference, folders.reference())
+        _print(console, f"Reference: {study.title}", rows)
     for path in write_studies(results):
         console.print(f"Written: {path}")
+
+
+def _print(console, title, rows):
+    columns = [STUDY_HEADING.index(name) for name in STUDY_SHORT]
+    short = [[row[k] for k in columns] for row in rows]
+    console.print(
+        layout.terminal_table(title, STUDY_SHORT, short, min_width=22)
+    )
 
 
 def write_studies(results):

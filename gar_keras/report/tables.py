@@ -10,6 +10,7 @@ from gar_keras.experiments.paper import GAR
 from gar_keras.experiments.paper import published_error
 from gar_keras.experiments.settings import stands_for_paper
 from gar_keras.report import layout
+from gar_keras.report.beside import reference_beside
 from gar_keras.report.curves import plot_curves
 from gar_keras.report.groups import but_for
 from gar_keras.report.groups import group
@@ -221,13 +222,6 @@ def show(table, records, results):
         console.print(f"Written: {path}")
 
 
-def _beside(results):
-    """The records to show beside those of a folder."""
-    if folders.is_reference(results) or folders.reference() is None:
-        return ()
-    return record_files.read_all(folders.reference())
-
-
 def write(table, results):
     """Writes a table's Markdown and PNG from all records of a folder.
 
@@ -239,7 +233,7 @@ def write(table, results):
     if not groups:
         return []
     text = Path(results) / f"{table.name}.md"
-    content = markdown(table, everything, results, _beside(results))
+    content = markdown(table, everything, results, reference_beside(results))
     record_files.write_atomically(text, lambda file: file.write(content))
     picture = Path(results) / f"{table.name}.png"
     plot_curves(groups, table.title, picture)
@@ -247,7 +241,7 @@ def write(table, results):
 
 
 def _print_table(console, table, records, results):
-    reference = _beside(results)
+    reference = reference_beside(results)
     heading, *rows = table_rows(table, records, reference)
     printed = layout.terminal_table(table.title, heading, rows)
     for i, line in enumerate(printed.rows):
