@@ -687,6 +687,10 @@ def test_a_study_is_printed_with_that_of_the_reference(
     yours, _, theirs = capsys.readouterr().out.partition("Reference: ")
     assert "4.56" in yours and "1.23" not in yours
     assert "1.23" in theirs
+    # Nothing of the reference has these epochs.
+    other = study.with_settings(epochs=7)
+    report.show_study(other, made(other.experiments[0]), tmp_path)
+    assert "Reference" not in capsys.readouterr().out
 
 
 # The README.

@@ -63,7 +63,7 @@ def show_study(study, records, results):
     rows = study_rows(study, records, results)
     _print(console, study.title, rows)
     reference = reference_beside(results)
-    if reference:
+    if any(arm_group(arm, reference) for arm in study.arms.values()):
         rows = study_rows(study, reference, folders.reference())
         _print(console, f"Reference: {study.title}", rows)
     for path in write_studies(results):
