@@ -1,6 +1,7 @@
 """GAR: graph-based activity regularization for semi-supervised learning."""
 
 import importlib
+import sys
 
 # Loaded on first use, so that a script can choose Keras' backend before.
 _EXPORTS = {
@@ -11,6 +12,7 @@ _EXPORTS = {
     "GraphActivityRegularizer": "regularizers",
     "RandomAffine": "augmentation",
     "RandomShift": "augmentation",
+    "SparseCategoricalAccuracy": "metrics",
     "affinity": "regularizers",
     "attach": "models",
     "balance": "regularizers",
@@ -28,14 +30,69 @@ _EXPORTS = {
     "without_dropout": "models",
 }
 
+# What a saved model may hold is in these.
+_SERIALIZABLE = (
+    "regularizers",
+    "layers",
+    "augmentation",
+    "metrics",
+    "models",
+    "optimizers",
+)
+
 # All but what needs a package that may not be installed.
 __all__ = sorted(_EXPORTS.keys() - {"GARClassifier"})
 __version__ = "0.1.0"
 
 
+class _KerasImport:
+    """Finder that makes the classes known to Keras once Keras is imported.
+
+    A saved model then loads after `import gar_keras` alone, in whatever order
+    the two are imported.
+    """
+
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        if name != "keras":
+            return None
+        others = (finder for finder in sys.meta_path if finder is not cls)
+        specs = (finder.find_spec(name, path, target) for finder in others)
+        spec = next(filter(None, specs), None)
+        if spec is not None:
+            run = spec.loader.exec_module
+
+            def run_and_register(module):
+                run(module)
+                if cls in sys.meta_path:
+                    sys.meta_path.remove(cls)
+                _register()
+
+            spec.loader.exec_module = run_and_register
+        return spec
+
+
+def _register():
+    """Imports the modules whose classes a saved model may hold."""
+    try:
+        for module in _SERIALIZABLE:
+            importlib.import_module(f"gar_keras.{module}")
+    except ImportError:
+        # One of them is being imported, and imports Keras: see __getattr__.
+        pass
+
+
+if "keras" in sys.modules:
+    _register()
+else:
+    sys.meta_path.insert(0, _KerasImport)
+
+
 def __getattr__(name):
     if name in _EXPORTS:
         module = importlib.import_module(f"gar_keras.{_EXPORTS[name]}")
+        if "keras" in sys.modules:
+            _register()
         return getattr(module, name)
     raise AttributeError(f"module 'gar_keras' has no attribute {name!r}")
 
