@@ -10,6 +10,8 @@ import functools
 import math
 from pathlib import Path
 import platform
+import sys
+import weakref
 
 import keras
 from keras import ops
@@ -264,6 +266,50 @@ def check_one_replica():
         )
 
 
+# The module and function, for each backend, that run what is to be computed
+# again for the gradient. PyTorch's keeps the losses of the first time.
+_REMATERIALIZED_BY = {
+    "jax": ("jax._src.ad_checkpoint", "checkpoint."),
+    "tensorflow": ("tensorflow.python.ops.custom_gradient", "recompute_grad."),
+}
+
+
+def check_not_rematerialized():
+    """Raises in a function that is computed again for the gradient.
+
+    `keras.remat` makes such functions. A loss added there is lost on JAX, and
+    has no gradient on TensorFlow.
+    """
+    if name() not in _REMATERIALIZED_BY:
+        return
+    module, function = _REMATERIALIZED_BY[name()]
+    frame = sys._getframe()
+    while frame is not None:
+        if frame.f_globals.get(
+            "__name__"
+        ) == module and frame.f_code.co_qualname.startswith(function):
+            raise ValueError(
+                "The loss of GAR cannot be added under rematerialization: it "
+                "would have no gradient. Leave the layer that adds it, and "
+                "the model that it is in, out of keras.remat and "
+                "keras.RematScope."
+            )
+        frame = frame.f_back
+
+
+def is_sparse(x):
+    """Whether `x` is a sparse tensor of the backend."""
+    if name() == "tensorflow":
+        import tensorflow as tf
+
+        return isinstance(x, tf.SparseTensor | tf.IndexedSlices)
+    if name() == "jax":
+        from jax.experimental import sparse
+
+        return isinstance(x, sparse.JAXSparse)
+    return getattr(x, "is_sparse", False)
+
+
 def is_taken(variable):
     """Whether `fit` has the value of a variable, to give it back later.
 
@@ -389,23 +435,65 @@ class StepMean(keras.metrics.Mean):
 
     def record(self, value):
         """Takes one step's value. Called in the layer's `call`."""
-        if name() == "jax" and _in_stateless_scope():
-            self._waiting = ops.stop_gradient(value)
-        else:
+        scope = _stateless_scope()
+        if name() != "jax" or scope is None:
             self.update_state(ops.stop_gradient(value))
+            return
+        seen_in = getattr(self, "_seen_in", None)
+        if seen_in is None or seen_in() is not scope:
+            self._seen_in = weakref.ref(scope)
+            self._waiting = []
+        self._waiting.append(ops.stop_gradient(value))
 
     def result(self):
-        waiting = getattr(self, "_waiting", None)
-        if waiting is not None and _in_stateless_scope():
-            self._waiting = None
-            self.update_state(waiting)
+        if _stateless_scope() is not None:
+            for value in getattr(self, "_waiting", ()):
+                self.update_state(value)
+            self._waiting = []
         return super().result()
 
 
-def _in_stateless_scope():
+def _stateless_scope():
     from keras.src.backend.common import stateless_scope
 
-    return stateless_scope.in_stateless_scope()
+    return stateless_scope.get_stateless_scope()
+
+
+# For each pass that collects losses, and each layer, a list.
+_passes = weakref.WeakKeyDictionary()
+
+
+def pass_memory(layer):
+    """A list that belongs to a layer for the rest of a pass, or `None`.
+
+    It is `None` outside of `stateless_call`, with which `fit` of JAX calls a
+    model. There each call of a layer makes Keras drop the losses that the
+    layer added before, as if it were the call of another pass.
+    """
+    scope = _stateless_scope()
+    if scope is None or not scope.collect_losses:
+        return None
+    layers = _passes.setdefault(scope, weakref.WeakKeyDictionary())
+    return layers.setdefault(layer, [])
+
+
+def add_loss(layer, loss):
+    """Adds a loss to a layer that may be called several times in a pass.
+
+    What Keras has dropped of its earlier calls is added again: see
+    `pass_memory`.
+
+    Args:
+        layer: The layer whose `call` is running.
+        loss: A scalar tensor.
+    """
+    added = pass_memory(layer)
+    if added is not None:
+        left = {id(x) for x in layer.losses}
+        dropped = [x for x in added if id(x) not in left]
+        loss = sum(dropped, loss)
+        added[:] = [x for x in added if id(x) in left] + [loss]
+    layer.add_loss(loss)
 
 
 def chunk_steps(plan, images):

@@ -8,6 +8,8 @@ from keras import ops
 from gar_keras import backend
 from gar_keras.regularizers import GraphActivityRegularizer
 from gar_keras.regularizers import check_coefficient
+from gar_keras.regularizers import check_one_tensor
+from gar_keras.regularizers import warn_of_probabilities
 
 
 @keras.saving.register_keras_serializable(package="gar_keras")
@@ -26,7 +28,7 @@ class GraphActivityRegularization(keras.layers.Layer):
     that name in front, as in `digits_affinity`: name the layers of a model
     that has several, or their terms share one entry of the history.
 
-    The coefficients are weights of the layer that are not trained:
+    The coefficients are variables of the layer that are not trained:
     `set_coefficients` changes them between steps or epochs, and no function is
     traced again. See `gar_keras.callbacks.CoefficientSchedule`.
 
@@ -46,20 +48,25 @@ class GraphActivityRegularization(keras.layers.Layer):
             paper.
         **kwargs: Arguments of `keras.layers.Layer`, e.g. `name`.
 
-    A term whose coefficient is 0 here is left out, and stays out.
+    A term whose coefficient is 0 here is left out, and stays out. A
+    `GARWarning` comes if Keras knows that the layer is behind a softmax or
+    sigmoid.
+
+    The coefficients are saved with the layer, but are not among the weights of
+    a model: those of a model without the layer fit one with it, in
+    `load_weights` and `set_weights`.
 
     Attributes:
         num_classes: `n` of the logits; `None` before the layer has seen any.
 
-    A saved model with this layer loads in a program that has imported it:
-    `from gar_keras import GraphActivityRegularization`.
+    A saved model with this layer loads in a program with `import gar_keras`.
 
     Raises:
         ValueError: if a coefficient is negative, infinite in float32, NaN or
             no number, or if `class_prior` is no prior; when called, if the
-            input is not `(batch, n)` with `n` of at least 2, if `class_prior`
-            is of another `n`, or under a `tf.distribute` strategy of several
-            replicas.
+            input is not one dense tensor `(batch, n)` with `n` of at least 2,
+            if `class_prior` is of another `n`, under a `tf.distribute`
+            strategy of several replicas, or within `keras.remat`.
 
     Input shape:
         `(batch, n)`: unrectified logits of a float dtype.
@@ -128,6 +135,8 @@ class GraphActivityRegularization(keras.layers.Layer):
         return f"{self.name}_{term}"
 
     def call(self, inputs, training=None):
+        check_one_tensor(inputs)
+        backend.check_not_rematerialized()
         self.num_classes = inputs.shape[-1]
         terms = self._regularizer.terms(inputs)
         loss = self._regularizer.combine(terms, self._coefficients)
@@ -138,8 +147,27 @@ class GraphActivityRegularization(keras.layers.Layer):
         evaluating = training is not None and not training
         # A loss of 0 lets a model without any other loss be evaluated.
         silent = evaluating and self.training_only
-        self.add_loss(ops.zeros_like(loss) if silent else loss)
+        backend.add_loss(self, ops.zeros_like(loss) if silent else loss)
         return inputs
+
+    def rematerialized_call(self, fn, *args, **kwargs):
+        # Nothing here is worth computing twice, and the loss would be lost.
+        return fn
+
+    @property
+    def weights(self):
+        # State, as that of a seed: see the docstring of the class.
+        return []
+
+    @property
+    def non_trainable_weights(self):
+        # What Keras' HDF5 format keeps of a layer.
+        return list(self._coefficients.values())
+
+    def load_own_variables(self, store):
+        # A file of a model without this layer has nothing for it.
+        if len(store.keys()):
+            super().load_own_variables(store)
 
     @property
     def class_prior(self):
@@ -203,7 +231,9 @@ class GraphActivityRegularization(keras.layers.Layer):
         return input_shape
 
     def compute_output_spec(self, inputs, training=None):
+        check_one_tensor(inputs)
         self._regularizer.check_shape(inputs.shape)
+        _warn_behind_probabilities(inputs)
         self.num_classes = inputs.shape[-1]
         return keras.KerasTensor(inputs.shape, inputs.dtype)
 
@@ -214,6 +244,18 @@ class GraphActivityRegularization(keras.layers.Layer):
             **self._regularizer.get_config(),
             "training_only": self.training_only,
         }
+
+
+def _warn_behind_probabilities(tensor):
+    """Warns if Keras knows that a symbolic tensor holds probabilities."""
+    history = getattr(tensor, "_keras_history", None)
+    while history is not None:
+        operation = history.operation
+        # A model called like a layer: its last layer counts.
+        outputs = getattr(operation, "outputs", None) or [None]
+        history = getattr(outputs[0], "_keras_history", None)
+        if history is None:
+            warn_of_probabilities(operation)
 
 
 @keras.saving.register_keras_serializable(package="gar_keras")

@@ -4,7 +4,9 @@ import keras
 from keras import layers
 
 from gar_keras.layers import GraphActivityRegularization
+from gar_keras.regularizers import PROBABILITIES
 from gar_keras.regularizers import GraphActivityRegularizer
+from gar_keras.regularizers import activation_of
 
 # The dtype policy between the layers, for each precision.
 POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
@@ -351,13 +353,17 @@ def ensure_built(model, x):
     >>> model.input_shape
     (None, 2)
     """
-    if isinstance(model, keras.Sequential) and not has_graph(model):
+    if isinstance(model, keras.Sequential) and not model.built:
         model.build((None, *x.shape[1:]))
 
 
 def has_graph(model):
-    """Whether Keras knows the layers of the model and how they connect."""
-    return hasattr(model, "inputs") and hasattr(model, "outputs")
+    """Whether Keras knows the layers of the model and how they connect.
+
+    A model whose class has a `call` of its own may do more than its graph.
+    """
+    is_built = hasattr(model, "inputs") and hasattr(model, "outputs")
+    return is_built and model.call.__module__.startswith("keras.")
 
 
 @keras.saving.register_keras_serializable(package="gar_keras")
@@ -429,9 +435,9 @@ def check_linear(model):
             "attach or regularize: logits='...'."
         )
     last = _last_operation(model)
-    activation = _activation(last)
+    activation = activation_of(last)
     # Without a graph, the layer made last may be a hidden one all the same.
-    known = has_graph(model) or activation in ("softmax", "sigmoid")
+    known = has_graph(model) or activation in PROBABILITIES
     if activation is None or not known:
         return
     raise ValueError(
@@ -450,14 +456,3 @@ def _last_operation(model):
         else:
             model = model.layers[-1] if model.layers else None
     return model
-
-
-def _activation(operation):
-    """Name of the activation that a layer or an operation applies, or None."""
-    name = type(operation).__name__.lower()
-    if name in ("softmax", "logsoftmax", "sigmoid", "relu", "tanh"):
-        return name
-    activation = getattr(operation, "activation", None)
-    if activation in (None, keras.activations.linear):
-        return None
-    return getattr(activation, "__name__", type(activation).__name__).lower()

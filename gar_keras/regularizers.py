@@ -25,12 +25,22 @@ from keras import ops
 import numpy as np
 
 from gar_keras import backend
+from gar_keras.alerts import warn
 from gar_keras.checks import check_choice
 from gar_keras.checks import check_class_prior
 from gar_keras.checks import check_count
 from gar_keras.checks import check_labels
 
 FROBENIUS_OF = ("B", "Z")
+
+# Names of the activations behind which there are no logits left.
+PROBABILITIES = (
+    "softmax",
+    "log_softmax",
+    "logsoftmax",
+    "sigmoid",
+    "hard_sigmoid",
+)
 
 # The largest coefficient that a float32 weight can hold.
 LARGEST_COEFFICIENT = float(np.finfo("float32").max)
@@ -250,14 +260,15 @@ class GraphActivityRegularizer(keras.regularizers.Regularizer):
             the balance term; see `gar_keras.balance`. `None` for classes of
             equal size, as in the paper.
 
-    A term whose coefficient is 0 is not computed.
+    A term whose coefficient is 0 is not computed. A `GARWarning` comes if the
+    layer that it regularizes has a softmax or sigmoid activation.
 
     Raises:
         ValueError: if a coefficient is negative, infinite in float32, NaN or
             no number, or if `class_prior` is no prior; when called, if the
             input is not `(m, n)` with `n` of at least 2, if `class_prior` is
-            of another `n`, or under a `tf.distribute` strategy of several
-            replicas.
+            of another `n`, under a `tf.distribute` strategy of several
+            replicas, or for a layer within `keras.remat`.
 
     Example:
 
@@ -287,9 +298,24 @@ class GraphActivityRegularizer(keras.regularizers.Regularizer):
 
     def __call__(self, x):
         loss = self.combine(self.terms(x), self.coefficients())
-        if keras_divides_by_batch_size() and _keras_waits_for(sys._getframe()):
+        layer = _waiting_layer(sys._getframe())
+        if layer is None:
+            return loss
+        backend.check_not_rematerialized()
+        warn_of_probabilities(layer)
+        if backend.pass_memory(layer) is not None:
+            if self._is_all_of(layer.activity_regularizer):
+                backend.add_loss(layer, loss)
+                return ops.zeros_like(loss)
+            check_called_once(layer, x)
+        if keras_divides_by_batch_size():
             loss = loss * ops.cast(ops.shape(x)[0], "float32")
         return loss
+
+    def _is_all_of(self, activity_regularizer):
+        """Whether Keras gets the loss as it is, and not a function of it."""
+        own_call = type(self).__call__ is GraphActivityRegularizer.__call__
+        return activity_regularizer is self and own_call
 
     def coefficients(self):
         """`c_α`, `c_β` and `c_F` by the name of their term."""
@@ -372,8 +398,63 @@ def check_logits_shape(shape):
         )
 
 
+def check_one_tensor(x):
+    """Raises unless `x` is one dense tensor, or what can become one."""
+    if isinstance(x, list | tuple | dict) and any(
+        hasattr(part, "shape") for part in keras.tree.flatten(x)
+    ):
+        raise ValueError(
+            "GAR takes one tensor of logits. Received: a "
+            f"{type(x).__name__} of {len(x)}. Put a layer of its own behind "
+            "each output, or concatenate them."
+        )
+    if getattr(x, "sparse", False) or backend.is_sparse(x):
+        raise ValueError(
+            "GAR takes a dense tensor of logits. Received: a sparse one, of "
+            f"shape={tuple(x.shape)}. Make it dense first."
+        )
+
+
+def check_called_once(layer, x):
+    """Raises if Keras would drop the loss of an earlier call of the layer."""
+    seen = backend.pass_memory(layer)
+    if seen and seen[0] is not x:
+        raise ValueError(
+            "In one step on JAX, Keras counts only one call of a layer that "
+            "has a function of GAR's loss as its activity_regularizer. "
+            f"Received: layer={layer.name!r}, called again. Use a "
+            "GraphActivityRegularizer itself, or put a "
+            "GraphActivityRegularization behind the layer."
+        )
+    seen[:] = [x]
+
+
+def activation_of(operation):
+    """Name of the activation that a layer or an operation applies, or None."""
+    name = type(operation).__name__.lower()
+    if name in (*PROBABILITIES, "relu", "tanh"):
+        return name
+    activation = getattr(operation, "activation", None)
+    if activation in (None, keras.activations.linear):
+        return None
+    return getattr(activation, "__name__", type(activation).__name__).lower()
+
+
+def warn_of_probabilities(operation):
+    """Warns if what is to be regularized are no logits but probabilities."""
+    activation = activation_of(operation)
+    if activation in PROBABILITIES:
+        warn(
+            "GAR needs the logits, before any activation, but gets "
+            f"probabilities. Received: layer={operation.name!r}, "
+            f"activation={activation!r}. Make that layer linear and use "
+            "from_logits=True in the loss."
+        )
+
+
 def _matrix(x):
     """`x` as a float32 `(m, n)` tensor with n of at least 2."""
+    check_one_tensor(x)
     x = ops.convert_to_tensor(x)
     check_logits_shape(x.shape)
     return ops.cast(x, "float32")
@@ -421,8 +502,8 @@ def _ratio(numerator, denominator):
 _LAYER_CALL = inspect.unwrap(keras.Layer.__call__).__code__
 
 
-def _keras_waits_for(frame):
-    """Whether this call works for a layer's activity regularizer.
+def _waiting_layer(frame):
+    """The layer for whose activity regularizer this call works, or `None`.
 
     Keras tells a regularizer neither who calls it nor for what: the callers
     are the only trace of it. The nearest layer may have called its activity
@@ -432,10 +513,10 @@ def _keras_waits_for(frame):
     while frame is not None and frame.f_code is not _LAYER_CALL:
         callee, frame = frame, frame.f_back
     if frame is None:
-        return False
-    return callee.f_code is _code_of(
-        frame.f_locals["self"].activity_regularizer
-    )
+        return None
+    layer = frame.f_locals["self"]
+    waits = callee.f_code is _code_of(layer.activity_regularizer)
+    return layer if waits else None
 
 
 def _code_of(function):

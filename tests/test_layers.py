@@ -2,8 +2,10 @@
 
 import json
 import os
+from pathlib import Path
 import subprocess
 import sys
+import warnings
 
 import keras
 from keras import layers
@@ -12,6 +14,8 @@ import numpy as np
 import oracle
 import pytest
 
+import gar_keras
+from gar_keras import GARWarning
 from gar_keras import GraphActivityRegularization
 from gar_keras import GraphActivityRegularizer
 from gar_keras.layers import PerImageStandardization
@@ -214,6 +218,162 @@ def log_loss(x, y):
     return np.mean(np.log(np.exp(Z).sum(axis=1)) - Z[np.arange(len(y)), y])
 
 
+# Called twice in a step
+
+
+def siamese(towers):
+    sources = [keras.Input((FEATURES,)) for _ in range(2)]
+    return keras.Model(sources, [towers(source) for source in sources])
+
+
+def chain(stack):
+    def call(x):
+        for layer in stack:
+            x = layer(x)
+        return x
+
+    return call
+
+
+def expected_after_one_step_of_two(x_1, x_2):
+    def loss(W):
+        return sum(oracle.loss(x @ W, **COEFFICIENTS) for x in (x_1, x_2))
+
+    W = kernel()
+    return loss(W), W - RATE * oracle.differences(loss, W)
+
+
+@both_routes
+@pytest.mark.parametrize(
+    "towers", [chain, sequential, Subclassed], ids=["layers", "model", "own"]
+)
+def test_each_call_of_a_siamese_network_counts(route, towers):
+    x = [inputs(7), 2 - inputs(7)]
+    model = siamese(towers(route()))
+    model.compile(keras.optimizers.SGD(RATE), loss=None)
+    history = model.fit(x, batch_size=7, verbose=0).history
+    received = history["loss"][0], model.get_weights()[0]
+    assert_step(received, expected_after_one_step_of_two(*x), rtol=1e-4)
+
+
+def test_terms_of_a_siamese_network_are_means_over_its_calls():
+    x = [inputs(7), 2 - inputs(7)]
+    model = siamese(chain(layer_route()))
+    model.compile(keras.optimizers.SGD(0.0), loss=None)
+    model.predict(x, verbose=0)
+    history = model.fit(x, batch_size=7, epochs=2, verbose=0).history
+    for name, value in means([term_values(part) for part in x]).items():
+        assert history[name] == pytest.approx([value] * 2, rel=1e-5)
+
+
+def test_function_of_the_regularizer_counts_each_call_or_is_refused():
+    def twice(Z):
+        return 2 * GraphActivityRegularizer(**COEFFICIENTS)(Z)
+
+    x = [inputs(7), 2 - inputs(7)]
+    model = siamese(dense(activity_regularizer=twice))
+    model.compile(keras.optimizers.SGD(RATE), loss=None)
+    if BACKEND == "jax":
+        with pytest.raises(ValueError, match="called again"):
+            model.fit(x, batch_size=7, verbose=0)
+        return
+    loss = model.fit(x, batch_size=7, verbose=0).history["loss"]
+    expected, _ = expected_after_one_step_of_two(*x)
+    assert loss == pytest.approx([2 * expected], rel=1e-5)
+
+
+# Rematerialization
+
+
+class Rematerialized(keras.Model):
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+        self.again = keras.remat(lambda x: self.model(x, training=True))
+
+    def call(self, x):
+        return self.again(x)
+
+
+needs_remat = pytest.mark.skipif(
+    not hasattr(keras, "remat") or BACKEND == "torch",
+    reason="this Keras has none, or PyTorch, where it does no harm",
+)
+
+
+@needs_remat
+@both_routes
+@pytest.mark.parametrize("m", [1, 7])
+def test_loss_that_remat_would_lose_is_refused(route, m):
+    model = Rematerialized(sequential(route()))
+    model.compile(keras.optimizers.SGD(RATE), loss=None)
+    with pytest.raises(ValueError, match="keras.remat and keras.RematScope"):
+        model.fit(inputs(m), batch_size=m, verbose=0)
+
+
+@needs_remat
+def test_layer_made_in_a_remat_scope_adds_its_loss():
+    x = inputs(7)
+    with keras.RematScope(mode="full"):
+        regularization = GraphActivityRegularization(**COEFFICIENTS)
+    received = after_one_step(sequential([dense(), regularization]), x)
+    assert_step(received, expected_after_one_step(x), rtol=1e-4)
+
+
+# Probabilities instead of logits
+
+
+BEHIND_PROBABILITIES = {
+    "activation": lambda: [dense(activation="softmax", name="last")],
+    "sigmoid": lambda: [dense(activation="sigmoid", name="last")],
+    "log_softmax": lambda: [dense(activation="log_softmax", name="last")],
+    "layer": lambda: [dense(), layers.Softmax(name="last")],
+    "Activation": lambda: [dense(), layers.Activation("softmax", name="last")],
+    "model": lambda: [
+        sequential([dense(), layers.Softmax(name="last")])
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", [sequential, functional])
+@pytest.mark.parametrize(
+    "stack", BEHIND_PROBABILITIES.values(), ids=BEHIND_PROBABILITIES
+)
+def test_layer_behind_probabilities_warns(stack, kind):
+    with pytest.warns(GARWarning, match="layer='last', activation="):
+        kind([*stack(), GraphActivityRegularization()])
+
+
+def test_layer_behind_an_operation_that_gives_probabilities_warns():
+    source = keras.Input((FEATURES,))
+    with pytest.warns(GARWarning, match="activation='softmax'"):
+        GraphActivityRegularization()(ops.softmax(dense()(source)))
+
+
+@pytest.mark.parametrize("wrapped", [True, False])
+def test_regularizer_of_probabilities_warns(wrapped):
+    regularizer = GraphActivityRegularizer()
+    layer = dense(
+        activation="softmax",
+        name="last",
+        activity_regularizer=(lambda Z: 2 * regularizer(Z))
+        if wrapped
+        else regularizer,
+    )
+    with pytest.warns(GARWarning, match="layer='last', activation='softmax'"):
+        layer(inputs(7))
+
+
+@both_routes
+@pytest.mark.parametrize("activation", ["linear", "relu"])
+def test_no_warning_without_probabilities(route, activation):
+    stack = route()
+    stack[0].activation = keras.activations.get(activation)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", GARWarning)
+        after_one_step(sequential(stack), inputs(7))
+
+
 # What passes through
 
 
@@ -249,6 +409,41 @@ def test_shape_and_dtype_of_the_symbolic_output():
 def test_anything_but_a_matrix_is_refused_when_a_model_is_made(shape):
     with pytest.raises(ValueError, match="n of at least 2"):
         GraphActivityRegularization()(keras.KerasTensor(shape))
+
+
+@pytest.mark.parametrize("symbolic", [True, False])
+@pytest.mark.parametrize("make", [list, tuple])
+def test_several_tensors_are_refused(symbolic, make):
+    Z = keras.Input((3,)) if symbolic else oracle.logits(7, 3)
+    kind = make.__name__
+    with pytest.raises(ValueError, match=f"one tensor .*Received: a {kind} of"):
+        GraphActivityRegularization()(make([Z, Z]))
+
+
+def sparse_logits():
+    Z = oracle.logits(7, 3)
+    if BACKEND == "jax":
+        from jax.experimental import sparse
+
+        return sparse.BCOO.fromdense(Z)
+    import tensorflow as tf
+
+    return tf.sparse.from_dense(Z)
+
+
+@pytest.mark.skipif(BACKEND == "torch", reason="Keras has none on PyTorch")
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: GraphActivityRegularization()(sparse_logits()),
+        lambda: GraphActivityRegularizer()(sparse_logits()),
+        lambda: GraphActivityRegularization()(keras.Input((3,), sparse=True)),
+    ],
+    ids=["layer", "regularizer", "symbolic"],
+)
+def test_sparse_tensor_is_refused(call):
+    with pytest.raises(ValueError, match="a dense tensor.*Received: a sparse"):
+        call()
 
 
 def test_layer_has_nothing_to_train():
@@ -577,19 +772,89 @@ def test_changed_coefficients_are_saved(tmp_path):
     )
 
 
-@pytest.mark.parametrize(
-    "name", ["GraphActivityRegularization", "GraphActivityRegularizer"]
-)
-def test_models_load_in_a_program_that_imports_what_they_hold(name, tmp_path):
-    route = {
-        "GraphActivityRegularization": layer_route,
-        "GraphActivityRegularizer": regularizer_route,
-    }[name]
+def arrays(model):
+    return [weight.copy() for weight in model.get_weights()]
+
+
+def assert_same_weights(one, other):
+    assert len(one) == len(other)
+    for a, b in zip(one, other, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("by_file", [True, False])
+@pytest.mark.parametrize("to_the_layer", [True, False])
+@pytest.mark.parametrize("kind", [sequential, functional])
+def test_weights_fit_with_and_without_the_layer(
+    kind, to_the_layer, by_file, tmp_path
+):
+    plain = kind([layers.Dense(CLASSES)])
+    regularized = kind([layers.Dense(CLASSES), *layer_route()[1:]])
+    regularized.layers[-1].set_coefficients(affinity=0.25)
+    source, target = plain, regularized
+    if not to_the_layer:
+        source, target = target, source
+    if by_file:
+        source.save_weights(tmp_path / "w.weights.h5")
+        target.load_weights(tmp_path / "w.weights.h5")
+    else:
+        target.set_weights(source.get_weights())
+    assert_same_weights(arrays(target), arrays(source))
+    assert regularized.layers[-1].coefficients["affinity"] == 0.25
+
+
+def test_weights_file_keeps_the_coefficients(tmp_path):
+    source, target = (sequential(layer_route()) for _ in range(2))
+    source.layers[-1].set_coefficients(affinity=0.25)
+    source.save_weights(tmp_path / "w.weights.h5")
+    target.load_weights(tmp_path / "w.weights.h5")
+    assert target.layers[-1].coefficients["affinity"] == 0.25
+
+
+SAVED = Path(__file__).parent / "saved"
+
+
+@pytest.mark.parametrize("suffix", [".keras", ".h5"])
+def test_model_saved_when_coefficients_were_weights_is_loaded(suffix):
+    # Made with Keras 3.6, with an affinity that was changed to 0.75.
+    path = SAVED / f"coefficients_as_weights{suffix}"
+    model = keras.saving.load_model(path, compile=False)
+    assert model.layers[-1].coefficients == {**COEFFICIENTS, "affinity": 0.75}
+    weights = [np.arange(12).reshape(4, 3) / 10, np.array([0.1, 0.2, 0.3])]
+    for received, expected in zip(model.get_weights(), weights, strict=True):
+        np.testing.assert_allclose(received, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("suffix", [".keras", ".h5"])
+def test_changed_coefficients_are_saved_in_each_format(suffix, tmp_path):
+    model = sequential(layer_route())
+    model.layers[-1].set_coefficients(affinity=0.25)
+    path = tmp_path / f"model{suffix}"
+    model.save(path)
+    loaded = keras.saving.load_model(path, compile=False)
+    assert loaded.layers[-1].coefficients["affinity"] == 0.25
+
+
+IMPORTS = {
+    "from gar_keras import GraphActivityRegularization": layer_route,
+    "from gar_keras import GraphActivityRegularizer": regularizer_route,
+    "import gar_keras": layer_route,
+}
+
+
+@pytest.mark.parametrize("keras_first", [True, False])
+@pytest.mark.parametrize("line", IMPORTS)
+def test_models_load_in_a_program_that_imports_the_package(
+    line, keras_first, tmp_path
+):
+    route = IMPORTS[line]
     path = tmp_path / "model.keras"
     sequential(route()).save(path)
+    lines = ["import keras", line]
+    first, second = lines if keras_first else reversed(lines)
     program = f"""
-import keras
-from gar_keras import {name}
+{first}
+{second}
 print(keras.saving.load_model({str(path)!r}).count_params())
 """
     result = subprocess.run(
@@ -597,6 +862,25 @@ print(keras.saving.load_model({str(path)!r}).count_params())
         env=os.environ,
     )  # fmt: skip
     assert result.stdout.split() == [str(sequential(route()).count_params())]
+
+
+def test_every_serializable_class_is_known_after_the_import():
+    folder = Path(gar_keras.__file__).parent
+    modules = {
+        file.relative_to(folder).with_suffix("").as_posix().replace("/", ".")
+        for file in folder.rglob("*.py")
+        if "@keras.saving.register_keras_serializable" in file.read_text()
+    }
+    assert modules == set(gar_keras._SERIALIZABLE)
+
+
+def test_import_of_the_package_alone_loads_no_keras():
+    program = "import sys, gar_keras; print('keras' in sys.modules)"
+    result = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True,
+        env=os.environ,
+    )  # fmt: skip
+    assert result.stdout.split() == ["False"]
 
 
 # PerImageStandardization

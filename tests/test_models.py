@@ -229,6 +229,22 @@ class FunctionalSubclass(keras.Model):
         super().__init__(model.input, model.output)
 
 
+class Halved:
+    """A `call` that does more than the graph."""
+
+    def call(self, x, *args, **kwargs):
+        return super().call(x / 2, *args, **kwargs)
+
+
+class HalvedSequential(Halved, keras.Sequential):
+    def __init__(self, *stack):
+        super().__init__([keras.Input((4,)), *stack])
+
+
+class HalvedFunctional(Halved, FunctionalSubclass):
+    pass
+
+
 def unbuilt(*stack):
     return keras.Sequential(list(stack))
 
@@ -238,7 +254,17 @@ GRAPHS = {
     "functional": functional,
     "functional subclass": FunctionalSubclass,
 }
-KINDS = {**GRAPHS, "unbuilt sequential": unbuilt, "subclassed": Subclassed}
+OWN_CALL = {
+    "sequential with its own call": HalvedSequential,
+    "functional with its own call": HalvedFunctional,
+}
+KINDS = {
+    **GRAPHS,
+    **OWN_CALL,
+    "unbuilt sequential": unbuilt,
+    "subclassed": Subclassed,
+}
+own_call = pytest.mark.parametrize("kind", OWN_CALL.values(), ids=OWN_CALL)
 any_kind = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 any_graph = pytest.mark.parametrize("kind", GRAPHS.values(), ids=GRAPHS)
 
@@ -323,6 +349,23 @@ def test_spatial_dropout_goes():
 def test_subclassed_model_keeps_its_dropout():
     model = Subclassed(layers.Dropout(0.5), layers.Dense(3))
     assert without_dropout(model) is model
+
+
+@own_call
+def test_model_with_its_own_call_keeps_its_dropout(kind):
+    model = kind(layers.Dropout(0.5), layers.Dense(3))
+    assert without_dropout(model) is model
+
+
+def test_dropout_stays_in_an_inner_model_with_its_own_call():
+    inner = HalvedFunctional(layers.Dense(5), layers.Dropout(0.5))
+    model = functional(inner, layers.Dropout(0.5), layers.Dense(3))
+    plain = without_dropout(model)
+    x = images()
+    np.testing.assert_array_equal(outputs(plain, x), outputs(model, x))
+    assert [type(layer) for layer in plain.layers[1:]] == [
+        HalvedFunctional, layers.Identity, layers.Dense,
+    ]  # fmt: skip
 
 
 def test_without_dropout_of_a_model_compiled_with_what_keras_cannot_save():
@@ -445,7 +488,7 @@ def test_name_of_a_layer_called_twice_is_refused():
         attach(functional(twice, twice), logits="twice")
 
 
-@pytest.mark.parametrize("kind", [unbuilt, Subclassed])
+@pytest.mark.parametrize("kind", [unbuilt, Subclassed, *OWN_CALL.values()])
 def test_name_in_a_model_without_a_graph_is_refused(kind):
     model = kind(layers.Dense(3, name="logits"))
     with pytest.raises(ValueError, match="how the layers of this one connect"):
@@ -591,6 +634,12 @@ def test_detach_reaches_inner_models():
 def test_detach_leaves_a_plain_model_as_it_is(kind):
     model = kind(layers.Dense(3))
     assert detach(model) is model
+
+
+@own_call
+def test_layer_in_a_model_with_its_own_call_cannot_be_detached(kind):
+    with pytest.raises(ValueError, match="cannot be taken out"):
+        detach(kind(layers.Dense(3), GraphActivityRegularization()))
 
 
 @pytest.mark.parametrize("name", ["activity regularizer", "subclassed"])

@@ -433,6 +433,18 @@ def test_gradient_is_that_of_the_paper(only, shape, frobenius_of):
     )
 
 
+@pytest.mark.parametrize("where", [(0, 0), 0, (..., 0), ...], ids=str)
+def test_entry_of_minus_infinity_counts_as_0(where):
+    Z, rectified = oracle.logits(6, 4), oracle.logits(6, 4)
+    Z[where], rectified[where] = -np.inf, -1.0
+    regularizer = GraphActivityRegularizer(**EVERY_TERM)
+    assert value(regularizer, Z) == value(regularizer, rectified)
+    np.testing.assert_array_equal(
+        oracle.gradient(regularizer, Z),
+        oracle.gradient(regularizer, rectified),
+    )
+
+
 # Cost
 
 
