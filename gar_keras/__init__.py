@@ -59,7 +59,7 @@ class _KerasImport:
         others = (finder for finder in sys.meta_path if finder is not cls)
         specs = (finder.find_spec(name, path, target) for finder in others)
         spec = next(filter(None, specs), None)
-        if spec is not None:
+        if spec is not None and spec.loader is not None:
             run = spec.loader.exec_module
 
             def run_and_register(module):

@@ -7,6 +7,7 @@ the same batches, bit for bit, from NumPy.
 """
 
 import functools
+import inspect
 import math
 from pathlib import Path
 import platform
@@ -278,16 +279,17 @@ def check_not_rematerialized():
     """Raises in a function that is computed again for the gradient.
 
     `keras.remat` makes such functions. A loss added there is lost on JAX, and
-    has no gradient on TensorFlow.
+    has no gradient on TensorFlow. (A function that calls `stateless_call`
+    itself, and returns the losses, may well be computed again.)
     """
     if name() not in _REMATERIALIZED_BY:
         return
     module, function = _REMATERIALIZED_BY[name()]
+    stateless_call = inspect.unwrap(keras.Layer.stateless_call).__code__
     frame = sys._getframe()
-    while frame is not None:
-        if frame.f_globals.get(
-            "__name__"
-        ) == module and frame.f_code.co_qualname.startswith(function):
+    while frame is not None and frame.f_code is not stateless_call:
+        inside = frame.f_globals.get("__name__") == module
+        if inside and frame.f_code.co_qualname.startswith(function):
             raise ValueError(
                 "The loss of GAR cannot be added under rematerialization: it "
                 "would have no gradient. Leave the layer that adds it, and "

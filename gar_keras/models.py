@@ -138,8 +138,9 @@ def without_dropout(model):
     paper's experiments runs without dropout.
 
     Args:
-        model: A Functional or Sequential model. A subclassed model, whose
-            layers Keras cannot take apart, is returned as it is.
+        model: A Functional or Sequential model. A subclassed model with a
+            `call` of its own, which Keras cannot take apart, is returned as it
+            is.
 
     Returns:
         A model.
