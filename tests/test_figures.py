@@ -9,6 +9,7 @@ import subprocess
 import sys
 import zipfile
 
+from made_records import make_record
 from matplotlib import image
 import numpy as np
 import pytest
@@ -39,27 +40,12 @@ def write_run(folder, seed=0, arrays=None, **changes):
     """Writes a record with its logits and returns the path."""
     e = replace(TABLE_1[100], **{"epochs": 2, **changes})
     path = Path(folder) / e.file_name(seed)
-    curve = {
-        "epoch": list(range(e.epochs + 1)),
-        "test_error": [0.25 / (i + 1) for i in range(e.epochs + 1)],
-    }
-    records.write(
-        path,
-        {
-            "format": records.FORMAT,
-            "cell": e.cell,
-            "seed": seed,
-            "fingerprint": e.fingerprint(),
-            "data": {"title": "MNIST"},
-            "environment": {},
-            "experiment": asdict(e),
-            "labeled": [],
-            "split": {},
-            "pretraining": {},
-            "regularization": {"curve": curve},
-            "result": {},
-        },
-    )
+    record = make_record(e, seed)
+    curve = record["regularization"]["curve"]
+    for name in ("val_error", "test_error"):
+        curve[name] = [0.25 / (i + 1) for i in range(e.epochs + 1)]
+    record["result"] = records.result_of(curve)
+    records.write(path, record)
     if arrays is None:
         arrays = {
             "labels": LABELS,

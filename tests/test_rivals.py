@@ -734,8 +734,6 @@ def made(method, seed=0, **changes):
 
 def test_methods_are_compared_at_the_same_settings():
     old = made("gar", chosen_error=0.01)
-    # Made before there was a choice.
-    del old["experiment"]["method"]
     everything = [
         made("vat", 0, chosen_error=0.02, last_error=0.03),
         made("vat", 1, chosen_error=0.04, last_error=0.05),

@@ -662,7 +662,11 @@ def test_the_state_of_a_process_at_work_stays(left_over):
 @pytest.mark.parametrize(("name", "what"), runner.MUST_AGREE.items())
 def test_a_state_of_another_run_is_not_taken_up(name, what, tmp_path):
     earlier = new_run(tmp_path)
-    earlier.progress[name] = "other"
+    earlier.progress[name] = {
+        "split_fingerprint": "other",
+        "data": {**earlier.progress["data"], "title": "other"},
+        "method_settings": {"weight": 2.0},
+    }[name]
     earlier.progress["pretraining"]["curve"] = {"epoch": [51]}
     earlier.checkpoint.save(
         earlier.progress, model=earlier.model.variables, optimizer=[]

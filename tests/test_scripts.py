@@ -1,11 +1,13 @@
 """The scripts as a user runs them: in processes of their own."""
 
 from dataclasses import replace
+import json
 import os
 from pathlib import Path
 import subprocess
 import sys
 
+from made_records import make_record
 from made_records import write_record
 import pytest
 
@@ -233,11 +235,12 @@ def test_a_report_needs_records(tmp_path):
 
 def test_a_report_refuses_what_is_no_record(results):
     path = results / MNIST_100.file_name(7)
-    path.write_text("{")
+    record = {**make_record(MNIST_100, 7), "result": None}
+    path.write_text(json.dumps(record))
     done = run("report.py", "--results", results)
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()
-    assert line.startswith(f"error: {path} is not readable JSON")
+    assert line.startswith(f"error: {path} is not a whole run record")
 
 
 def test_a_report_names_the_missing_readme(results):

@@ -129,10 +129,10 @@ def test_the_paper_s_world_leaves_the_data_as_they_are():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"wrong_labels": 1.5}, "from 0 to 1"),
+        ({"wrong_labels": 1.5}, "wrong_labels must be at most 1"),
         ({"strangers": 0.5}, "Set known_classes"),
         ({"shares": (0.5, 0.6)}, "sum to 1"),
-        ({"labels_drawn": "odd"}, "even, random"),
+        ({"labels_drawn": "odd"}, "'even' or 'random'"),
         ({"known_classes": 1}, "at least 2"),
         ({"shares": (0.5, 0.5), "known_classes": 2}, "together"),
     ],
@@ -207,8 +207,8 @@ def test_settings_survive_json():
     ("change", "message"),
     [
         ({"class_prior": (0.5, 0.6)}, "sum to 1"),
-        ({"world": {"strangers": 2}}, "from 0 to 1"),
-        ({"world": 3}, "must be a World"),
+        ({"world": {"strangers": 2}}, "at most 1"),
+        ({"world": 3}, "must be an instance of World"),
         ({"method": "vat", "extensions": Extensions(shift=1)}, "are of GAR"),
         (
             {"unlabeled": "infimnist", "world": World(wrong_labels=0.1)},
@@ -640,7 +640,7 @@ def test_stage_1_moves_the_images_and_trains_the_model():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"pretrain_shift": -1}, "pretrain_shift must be an integer"),
+        ({"pretrain_shift": -1}, "pretrain_shift must be at least 0"),
         ({"pretrain_affine": float("inf")}, "pretrain_affine must be a finite"),
     ],
 )

@@ -10,7 +10,9 @@ import zlib
 import filelock
 import keras
 import numpy as np
+from pydantic import ValidationError
 
+from gar_keras.experiments.checked import in_one_line
 from gar_keras.experiments.records import RecordError
 from gar_keras.experiments.records import write_atomically
 
@@ -147,7 +149,8 @@ class Checkpoint:
         except RecordError:
             raise
         except _MISFITS as e:
-            reason = next(iter(str(e).splitlines()), type(e).__name__)
+            reason = in_one_line(e) if isinstance(e, ValidationError) else e
+            reason = next(iter(str(reason).splitlines()), type(e).__name__)
             raise RecordError(
                 f"{self.path} does not fit the run ({reason}): it comes from "
                 "another version. Delete it to start afresh."

@@ -29,6 +29,7 @@ from gar_keras.experiments.keepers import Deadline
 from gar_keras.experiments.keepers import Keeper
 from gar_keras.experiments.keepers import OutOfTime
 from gar_keras.experiments.network import build_model
+from gar_keras.experiments.records import Progress
 from gar_keras.experiments.settings import GRAPH_RIVALS
 from gar_keras.experiments.settings import PRIOR_OF_LABELS
 from gar_keras.experiments.snapshots import Snapshots
@@ -396,6 +397,7 @@ class _Run:
             return self._go_on(*saved)
 
     def _go_on(self, progress, variables):
+        Progress.model_validate(progress)
         progress = {**self.progress, **progress}
         for name, what in MUST_AGREE.items():
             if progress[name] != self.progress[name]:
@@ -438,6 +440,7 @@ class _Run:
             return self._begin_with(*saved)
 
     def _begin_with(self, progress, variables):
+        Progress.model_validate(progress)
         name = "split_fingerprint"
         if progress[name] != self.progress[name]:
             return False
@@ -633,8 +636,6 @@ class _Run:
 
     def _record(self):
         curve = self.progress["regularization"]["curve"]
-        # Stage 2's own epochs compete; of equals, the first is taken.
-        chosen = min(curve["epoch"][1:], key=lambda i: curve["val_error"][i])
         return {
             "format": records.FORMAT,
             "experiment": asdict(self.experiment),
@@ -643,13 +644,7 @@ class _Run:
             "seed": self.seed,
             "labeled": self.task.kept[self.split.labeled].tolist(),
             **self.progress,
-            "result": {
-                "baseline_error": curve["test_error"][0],
-                "chosen_epoch": chosen,
-                "chosen_error": curve["test_error"][chosen],
-                "last_epoch": curve["epoch"][-1],
-                "last_error": curve["test_error"][-1],
-            },
+            "result": records.result_of(curve),
         }
 
 

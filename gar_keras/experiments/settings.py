@@ -2,27 +2,28 @@
 
 from dataclasses import MISSING
 from dataclasses import asdict
-from dataclasses import dataclass
-from dataclasses import field
 from dataclasses import fields
-from dataclasses import is_dataclass
 from dataclasses import replace
+import functools
 import hashlib
 import json
+from typing import Annotated
+from typing import Literal
+from typing import get_args
 
-from gar_keras.checks import check_choice
+from pydantic import BeforeValidator
+from pydantic import Field
+from pydantic import TypeAdapter
+
 from gar_keras.checks import check_class_prior
-from gar_keras.checks import check_count
-from gar_keras.checks import check_number
-from gar_keras.checks import set_field
-from gar_keras.experiments import records
+from gar_keras.experiments.checked import settings
 from gar_keras.experiments.variations import Extensions
 from gar_keras.experiments.variations import World
 
-PRECISIONS = ("float32", "bfloat16")
-PREPROCESSINGS = ("rescale", "standardize", "none")
-UNLABELED = ("train", "infimnist", "svhn-extra")
-BACKENDS = ("tensorflow", "jax", "torch")
+Precision = Literal["float32", "bfloat16"]
+Backend = Literal["tensorflow", "jax", "torch"]
+PRECISIONS = get_args(Precision)
+BACKENDS = get_args(Backend)
 
 # What stage 2 can do in GAR's place, by the names of `gar_keras.rivals`: with
 # the network of stage 1, and without any network.
@@ -59,31 +60,31 @@ STAGE_2 = (
     "extensions",
 )
 
-# What must be an integer of at least 1.
-_COUNTS = (
-    "num_labeled",
-    "labeled_per_batch",
-    "unlabeled_per_batch",
-    "num_validation",
-    "batch_size",
-    "pretrain_epochs",
-    "epochs",
-)
-# What may be an integer of at least 1 or None.
-_OPTIONAL_COUNTS = ("filters", "images_per_epoch")
-# What must be a finite number of at least 0.
-_NUMBERS = (
-    "affinity",
-    "balance",
-    "frobenius",
-    "learning_rate",
-    "momentum",
-    "decay",
-    "pretrain_affine",
-)
+Count = Annotated[int, Field(ge=1)]
+Whole = Annotated[int, Field(ge=0)]
+Number = Annotated[float, Field(ge=0)]
 
 
-@dataclass(frozen=True)
+def _prior_or_labels(value):
+    # Compared as text: an array would be compared number by number.
+    if isinstance(value, str) and value == PRIOR_OF_LABELS:
+        return value
+    return check_class_prior(value)
+
+
+def from_dict(kind):
+    """Takes settings as a record has them, too."""
+    return BeforeValidator(
+        lambda value: kind(**value) if isinstance(value, dict) else value
+    )
+
+
+PriorOrLabels = Annotated[
+    tuple[float, ...] | Literal["labels"], BeforeValidator(_prior_or_labels)
+]
+
+
+@settings
 class Experiment:
     """All that decides the numbers of a run, except for its seed.
 
@@ -131,66 +132,38 @@ class Experiment:
     """
 
     dataset: str
-    num_labeled: int
-    network: str
-    filters: int | None
-    preprocessing: str
-    labeled_per_batch: int
-    unlabeled_per_batch: int
-    unlabeled: str = "train"
-    images_per_epoch: int | None = None
-    num_validation: int = 1000
-    batch_size: int = 128
-    pretrain_epochs: int = 2000
-    epochs: int = 200
-    affinity: float = 3.0
-    balance: float = 1.0
-    frobenius: float = 1e-6
-    frobenius_of: str = "B"
-    learning_rate: float = 0.01
-    momentum: float = 0.95
-    decay: float = 1e-6
-    precision: str = "float32"
-    backend: str = "tensorflow"
-    method: str = "gar"
-    class_prior: tuple | str | None = None
-    world: World = field(default_factory=World)
-    extensions: Extensions = field(default_factory=Extensions)
-    restart: int = 0
-    pretrain_shift: int = 0
-    pretrain_affine: float = 0.0
-    stage_2_rate: float | None = None
+    num_labeled: Count
+    network: Literal["cnn6", "cnn9"]
+    filters: Count | None
+    preprocessing: Literal["rescale", "standardize", "none"]
+    labeled_per_batch: Count
+    unlabeled_per_batch: Count
+    unlabeled: Literal["train", "infimnist", "svhn-extra"] = "train"
+    images_per_epoch: Count | None = None
+    num_validation: Count = 1000
+    batch_size: Count = 128
+    pretrain_epochs: Count = 2000
+    epochs: Count = 200
+    affinity: Number = 3.0
+    balance: Number = 1.0
+    frobenius: Number = 1e-6
+    frobenius_of: Literal["B", "Z"] = "B"
+    learning_rate: Number = 0.01
+    momentum: Number = 0.95
+    decay: Number = 1e-6
+    precision: Precision = "float32"
+    backend: Backend = "tensorflow"
+    method: Literal["gar", *RIVALS] = "gar"
+    class_prior: PriorOrLabels | None = None
+    world: Annotated[World, from_dict(World)] = World()
+    extensions: Annotated[Extensions, from_dict(Extensions)] = Extensions()
+    restart: Whole = 0
+    pretrain_shift: Whole = 0
+    pretrain_affine: Number = 0.0
+    stage_2_rate: Annotated[float, Field(gt=0)] | None = None
 
     def __post_init__(self):
-        """Refuses now what would else end a run hours later.
-
-        Numbers become plain ones, so that 2, 2.0 and NumPy's 2 are one and
-        the same experiment.
-        """
-        check_choice("network", self.network, ("cnn6", "cnn9"))
-        check_choice("preprocessing", self.preprocessing, PREPROCESSINGS)
-        check_choice("unlabeled", self.unlabeled, UNLABELED)
-        check_choice("frobenius_of", self.frobenius_of, ("B", "Z"))
-        check_choice("precision", self.precision, PRECISIONS)
-        check_choice("backend", self.backend, BACKENDS)
-        check_choice("method", self.method, ("gar", *RIVALS))
-        for name in _COUNTS:
-            set_field(
-                self, name, check_count(name, getattr(self, name), least=1)
-            )
-        for name in _OPTIONAL_COUNTS:
-            value = getattr(self, name)
-            if value is not None:
-                set_field(self, name, check_count(name, value, least=1))
-        for name in _NUMBERS:
-            set_field(self, name, check_number(name, getattr(self, name)))
-        if self.stage_2_rate is not None:
-            set_field(self, "stage_2_rate", _rate(self.stage_2_rate))
-        for name in ("restart", "pretrain_shift"):
-            set_field(
-                self, name, check_count(name, getattr(self, name), least=0)
-            )
-        self._check_variations()
+        """Refuses now what would else end a run hours later."""
         if (self.filters is None) != (self.network == "cnn6"):
             raise ValueError(
                 "filters is the number of filters of cnn9, and None for cnn6. "
@@ -203,20 +176,9 @@ class Experiment:
                 f"labeled_per_batch={self.labeled_per_batch}, "
                 f"num_labeled={self.num_labeled}"
             )
+        self._check_variations()
 
     def _check_variations(self):
-        """A record has them as JSON does: dicts, and lists for tuples."""
-        for name, kind in (("world", World), ("extensions", Extensions)):
-            value = getattr(self, name)
-            if isinstance(value, dict):
-                set_field(self, name, kind(**value))
-            elif not isinstance(value, kind):
-                raise ValueError(
-                    f"{name} must be a {kind.__name__}. Received: "
-                    f"{name}={value!r}"
-                )
-        if self.class_prior not in (None, PRIOR_OF_LABELS):
-            set_field(self, "class_prior", check_class_prior(self.class_prior))
         if self.unlabeled != "train" and self.world != World():
             raise ValueError(
                 "A world changes the images of the training set, of which X_U "
@@ -258,7 +220,8 @@ class Experiment:
         Settings at their default are left out, so that a setting that is
         added later does not orphan the records made before it.
         """
-        text = json.dumps(_changed(self), sort_keys=True)
+        changed = _adapter(type(self)).dump_python(self, exclude_defaults=True)
+        text = json.dumps(changed, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:8]
 
     def stage_1(self):
@@ -266,49 +229,30 @@ class Experiment:
 
         Experiments for which this is the same have the same stage 1.
         """
-        defaults = _defaults(Experiment)
         return replace(
             self,
             labeled_per_batch=1,
             unlabeled_per_batch=1,
             world=replace(self.world, strangers=0.0),
-            **{name: defaults[name] for name in STAGE_2 if name in defaults},
+            **{name: _DEFAULTS[name] for name in STAGE_2 if name in _DEFAULTS},
         )
 
     def file_name(self, seed):
         """Name of the record of the run with this seed."""
-        return records.file_name(self.cell, seed, self.fingerprint())
+        return file_name(self.cell, seed, self.fingerprint())
 
 
-def _rate(value):
-    rate = check_number("stage_2_rate", value)
-    if not rate:
-        raise ValueError(
-            "stage_2_rate must be above 0, or None for learning_rate. "
-            "Received: stage_2_rate=0"
-        )
-    return rate
+_adapter = functools.cache(TypeAdapter)
+
+# The default of each setting that has one.
+_DEFAULTS = {
+    f.name: f.default for f in fields(Experiment) if f.default is not MISSING
+}
 
 
-def _defaults(kind):
-    """The default of each field that has one."""
-    found = {}
-    for f in fields(kind):
-        if f.default is not MISSING:
-            found[f.name] = f.default
-        elif f.default_factory is not MISSING:
-            found[f.name] = f.default_factory()
-    return found
-
-
-def _changed(settings):
-    """The fields that are not at their default, in nested dicts."""
-    defaults = _defaults(type(settings))
-    return {
-        f.name: _changed(value) if is_dataclass(value) else value
-        for f in fields(settings)
-        if (value := getattr(settings, f.name)) != defaults.get(f.name, MISSING)
-    }
+def file_name(cell, seed, fingerprint):
+    """Name of the file of a record, e.g. `mnist-100_seed0_f9c7d9ca.json`."""
+    return f"{cell}_seed{seed}_{fingerprint}.json"
 
 
 _MNIST = Experiment(
@@ -386,28 +330,22 @@ def stands_for_paper(settings, cell):
     """
     if cell not in PAPER:
         return False
-    expected = asdict(PAPER[cell])
-    # A record made before a setting was added ran at its default.
-    settings = with_defaults(settings)
-    return settings.keys() == expected.keys() and all(
-        settings[name] == value
-        for name, value in expected.items()
-        if name not in FREE
-    )
+    return differences(settings, PAPER[cell]).keys() <= set(FREE)
 
 
 def with_defaults(settings):
-    """A record's settings, with those that were added after it was made."""
-    defaults = {k: _plain(v) for k, v in _defaults(Experiment).items()}
-    found = {**defaults, **{k: _plain(v) for k, v in settings.items()}}
-    for name in ("world", "extensions"):
-        found[name] = {**defaults[name], **found[name]}
-    return found
+    """A record's settings, with those that were added after it was made.
 
+    Args:
+        settings: Dict of an experiment, as in a record.
 
-def _plain(value):
-    """A part of the settings as JSON has it."""
-    return asdict(value) if is_dataclass(value) else value
+    Returns:
+        A dict of what JSON has: lists and dicts.
+
+    Raises:
+        ValueError: if they are not settings of this version.
+    """
+    return json.loads(json.dumps(asdict(Experiment(**settings))))
 
 
 def differences(settings, standard):
@@ -421,10 +359,8 @@ def differences(settings, standard):
         A flat dict; a part of `world` or `extensions` goes by its own name.
     """
     found = {}
-    # As a file has them: with lists in place of tuples.
-    expected = json.loads(json.dumps(with_defaults(asdict(standard))))
-    settings = json.loads(json.dumps(with_defaults(settings)))
-    for name, value in settings.items():
+    expected = with_defaults(asdict(standard))
+    for name, value in with_defaults(settings).items():
         if isinstance(value, dict):
             parts = expected[name]
             found |= {k: v for k, v in value.items() if v != parts[k]}

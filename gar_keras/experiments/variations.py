@@ -1,19 +1,20 @@
 """What an experiment can change beside the paper's settings, as data."""
 
-from dataclasses import dataclass
+from typing import Annotated
+from typing import Literal
+
+from pydantic import BeforeValidator
+from pydantic import Field
 
 from gar_keras.additions import Additions
-from gar_keras.checks import check_choice
 from gar_keras.checks import check_class_prior
-from gar_keras.checks import check_count
-from gar_keras.checks import check_number
-from gar_keras.checks import set_field
+from gar_keras.experiments.checked import settings
 
-LABELS_DRAWN = ("even", "random")
-RATES = ("inverse-time", "cosine")
+Prior = Annotated[tuple[float, ...], BeforeValidator(check_class_prior)]
+Share = Annotated[float, Field(ge=0, le=1)]
 
 
-@dataclass(frozen=True)
+@settings
 class World:
     """How the images and labels differ from those of the data set.
 
@@ -30,23 +31,13 @@ class World:
         strangers: Share of X_U that is of the other classes, from 0 to 1.
     """
 
-    shares: tuple | None = None
-    labels_drawn: str = "even"
-    wrong_labels: float = 0.0
-    known_classes: int | None = None
-    strangers: float = 0.0
+    shares: Prior | None = None
+    labels_drawn: Literal["even", "random"] = "even"
+    wrong_labels: Share = 0.0
+    known_classes: Annotated[int, Field(ge=2)] | None = None
+    strangers: Share = 0.0
 
     def __post_init__(self):
-        check_choice("labels_drawn", self.labels_drawn, LABELS_DRAWN)
-        set_field(
-            self, "wrong_labels", _share("wrong_labels", self.wrong_labels)
-        )
-        set_field(self, "strangers", _share("strangers", self.strangers))
-        if self.shares is not None:
-            set_field(self, "shares", check_class_prior(self.shares))
-        if self.known_classes is not None:
-            k = check_count("known_classes", self.known_classes, least=2)
-            set_field(self, "known_classes", k)
         if self.strangers and self.known_classes is None:
             raise ValueError(
                 "strangers are images of classes that are not among the known "
@@ -60,7 +51,7 @@ class World:
             )
 
 
-@dataclass(frozen=True, kw_only=True)
+@settings
 class Extensions(Additions):
     """What stage 2 adds to GAR. At the defaults it is the paper's.
 
@@ -70,20 +61,5 @@ class Extensions(Additions):
         affinity_warmup: Epochs over which c_α rises from 0.
     """
 
-    rate: str = "inverse-time"
-    affinity_warmup: int = 0
-
-    def __post_init__(self):
-        super().__post_init__()
-        epochs = check_count("affinity_warmup", self.affinity_warmup, least=0)
-        set_field(self, "affinity_warmup", epochs)
-        check_choice("rate", self.rate, RATES)
-
-
-def _share(name, value):
-    value = check_number(name, value)
-    if value > 1:
-        raise ValueError(
-            f"{name} must be from 0 to 1. Received: {name}={value!r}"
-        )
-    return value
+    rate: Literal["inverse-time", "cosine"] = "inverse-time"
+    affinity_warmup: Annotated[int, Field(ge=0)] = 0

@@ -10,6 +10,7 @@ import numpy as np
 
 from gar_keras.checks import check_labels
 from gar_keras.experiments import records
+from gar_keras.experiments.settings import file_name
 from gar_keras.experiments.settings import stands_for_paper
 
 # The cell of the paper's tables that the figures are about.
@@ -144,7 +145,7 @@ def _longest(found):
             -r["experiment"]["epochs"], r["seed"], r["fingerprint"]
         ),
     )  # fmt: skip
-    return records.file_name(CELL, chosen["seed"], chosen["fingerprint"])
+    return file_name(CELL, chosen["seed"], chosen["fingerprint"])
 
 
 def _unpack(arrays, record):

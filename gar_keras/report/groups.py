@@ -9,7 +9,6 @@ from gar_keras.experiments.settings import FREE
 from gar_keras.experiments.settings import PAPER
 from gar_keras.experiments.settings import TABLE_1
 from gar_keras.experiments.settings import differences
-from gar_keras.experiments.settings import with_defaults
 from gar_keras.report.estimates import Estimate
 from gar_keras.report.layout import MISSING
 
@@ -33,12 +32,12 @@ class Group:
 
     @property
     def method(self):
-        return with_defaults(self.settings)["method"]
+        return self.settings["method"]
 
     @property
     def data(self):
         title = self.records[0]["data"]["title"]
-        unlabeled = with_defaults(self.settings)["unlabeled"]
+        unlabeled = self.settings["unlabeled"]
         return f"{title}{UNLABELED_TEXT[unlabeled]}"
 
     @property
@@ -96,7 +95,7 @@ class Group:
         The data, the number of labels, epochs, precision and backend are no
         part of it.
         """
-        standard = _standard(with_defaults(self.settings))
+        standard = _standard(self.settings)
         changes = differences(self.settings, standard)
         return {k: v for k, v in changes.items() if k not in FREE}
 
@@ -156,7 +155,7 @@ def size(g):
 
 def but_for(g, names):
     """The settings but for some, as a key."""
-    settings = with_defaults(g.settings)
+    settings = g.settings
     rest = {k: v for k, v in settings.items() if k not in names}
     return json.dumps(rest, sort_keys=True)
 

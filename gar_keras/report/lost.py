@@ -4,8 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from gar_keras.experiments import records as record_files
-from gar_keras.experiments.settings import with_defaults
+from gar_keras.experiments.settings import file_name
 from gar_keras.report.layout import MISSING
 
 # What a reader of a count has to know.
@@ -23,9 +22,7 @@ _DIGITS = ("mnist", "svhn", "svhn-grey")
 
 def kept_file(record, results):
     """Path of what a run may have kept for the figures beside its record."""
-    name = record_files.file_name(
-        record["cell"], record["seed"], record["fingerprint"]
-    )
+    name = file_name(record["cell"], record["seed"], record["fingerprint"])
     return (Path(results) / name).with_suffix(".npz")
 
 
@@ -96,7 +93,7 @@ def balance_without_a_class(batch_size, num_classes):
 
 
 def _lost_by_balance(record):
-    settings = with_defaults(record["experiment"])
+    settings = record["experiment"]
     world = settings["world"]
     balance = record["regularization"]["curve"].get("balance", ())
     # The mean over the first epoch is also that of the way there.

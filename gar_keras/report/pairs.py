@@ -3,7 +3,6 @@
 import statistics
 
 from gar_keras import markdown
-from gar_keras.experiments.settings import with_defaults
 from gar_keras.report.groups import but_for
 from gar_keras.report.groups import group
 from gar_keras.report.lost import lost_text
@@ -51,7 +50,7 @@ def paired(records, setting, results=None):
 
 def _differ_in(first, second):
     """Names of the settings in which two experiments differ."""
-    a, b = with_defaults(first.settings), with_defaults(second.settings)
+    a, b = first.settings, second.settings
     return {name for name in a.keys() | b.keys() if a.get(name) != b.get(name)}
 
 
@@ -68,7 +67,7 @@ def _common_epoch(first, second):
     its rate is laid over all epochs: then there is no such epoch.
     """
     epochs = {g.settings["epochs"] for g in (first, second)}
-    rate = with_defaults(first.settings)["extensions"]["rate"]
+    rate = first.settings["extensions"]["rate"]
     if rate == "cosine" and len(epochs) > 1:
         return 0
     return min(epochs)

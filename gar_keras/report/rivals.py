@@ -1,5 +1,6 @@
 """GAR beside other methods on the same network, labels and batches."""
 
+from dataclasses import asdict
 from dataclasses import dataclass
 import json
 from pathlib import Path
@@ -11,6 +12,7 @@ from gar_keras.drawing import save
 from gar_keras.experiments import records as record_files
 from gar_keras.experiments.paper import BASELINE
 from gar_keras.experiments.settings import GRAPH_RIVALS
+from gar_keras.experiments.settings import TABLE_1
 from gar_keras.experiments.settings import with_defaults
 from gar_keras.report import layout
 from gar_keras.report.beside import reference_beside
@@ -37,8 +39,8 @@ METHODS = {
 # ten, no two methods look alike.
 MARKERS = "osD^vPXp<>h"
 
-# The settings that may be left out, at their defaults.
-_STANDARD = with_defaults({})
+# All settings of training at their defaults.
+_STANDARD = with_defaults(asdict(TABLE_1[100]))
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,7 @@ class Comparison:
     def title(self):
         first = self.groups[0]
         labels = first.settings["num_labeled"]
-        rate = with_defaults(first.settings)["stage_2_rate"]
+        rate = first.settings["stage_2_rate"]
         rate = "" if rate is None else f", rate of stage 2 {rate:g}"
         return (
             f"GAR and its rivals on {first.data}, m_L = {labels}{rate}: test "
@@ -125,7 +127,7 @@ def compare(records):
     by_data = {}
     plain = ("class_prior", "extensions", "restart")
     for g in group(records):
-        if any(with_defaults(g.settings)[k] != _STANDARD[k] for k in plain):
+        if any(g.settings[k] != _STANDARD[k] for k in plain):
             continue
         by_data.setdefault(_data_of(g), []).append(g)
     found = [m for groups in by_data.values() for m in _compared(groups)]
@@ -218,7 +220,7 @@ def _compared(groups):
 
 
 def _data_of(g):
-    settings = with_defaults(g.settings)
+    settings = g.settings
     names = ("dataset", "num_labeled", "unlabeled", "num_validation", "world")
     return json.dumps([settings[name] for name in names])
 

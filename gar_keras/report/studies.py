@@ -9,7 +9,6 @@ from gar_keras import terminal
 from gar_keras.experiments import folders
 from gar_keras.experiments import records as record_files
 from gar_keras.experiments.settings import differences
-from gar_keras.experiments.settings import with_defaults
 from gar_keras.experiments.studies import STUDIES
 from gar_keras.report import layout
 from gar_keras.report.beside import reference_beside
@@ -229,7 +228,7 @@ def _comparable(g, usual):
 
 
 def _task(g):
-    settings = with_defaults(g.settings)
+    settings = g.settings
     return settings["dataset"], settings["world"]["known_classes"]
 
 
