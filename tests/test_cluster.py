@@ -5,6 +5,7 @@ import io
 import os
 from pathlib import Path
 import signal
+import subprocess
 import sys
 import tempfile
 
@@ -213,6 +214,48 @@ def test_states_come_home_every_so_often(tmp_path, monkeypatch):
     state = ("run", "state", b"state")
     # The state first: when its epoch is shown, it is here.
     assert mail == [line, state, line, line, state, line]
+
+
+def test_a_worker_has_a_folder_of_its_own(tmp_path):
+    with cluster.work_folder(tmp_path) as one:
+        with cluster.work_folder(tmp_path) as other:
+            assert one != other
+            assert one.is_dir() and other.is_dir()
+        assert one.is_dir() and not other.exists()
+    assert not [*tmp_path.iterdir()]
+
+
+WORK = """
+import sys, time
+from gar_keras.experiments import cluster
+
+with cluster.work_folder(sys.argv[1]) as folder:
+    (folder / "state").write_text("80 MB")
+    print(folder, flush=True)
+    time.sleep(600)
+"""
+
+
+def test_the_folder_of_a_killed_worker_is_removed_by_the_next(tmp_path):
+    strange = tmp_path / "gar_keras_of_somebody"
+    strange.mkdir()
+    process = subprocess.Popen(
+        [sys.executable, "-c", WORK, tmp_path],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        theirs = Path(process.stdout.readline().strip())
+        with cluster.work_folder(tmp_path):
+            assert (theirs / "state").exists()
+    finally:
+        process.kill()
+        process.communicate()
+    assert (theirs / "state").exists()
+    with cluster.work_folder(tmp_path) as mine:
+        assert {*tmp_path.iterdir()} == {
+            strange, mine, mine.with_suffix(".lock")
+        }  # fmt: skip
 
 
 def test_ray_that_is_not_installed_is_named(monkeypatch):

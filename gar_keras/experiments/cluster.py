@@ -11,9 +11,11 @@ import contextlib
 from dataclasses import dataclass
 import os
 from pathlib import Path
+import shutil
 import tempfile
 import time
 from typing import Any
+import uuid
 
 import filelock
 
@@ -38,6 +40,9 @@ _POLL = 0.5
 
 # Seconds for runs to end of their own accord before they are killed.
 _PATIENCE = 10
+
+# Of the folders that workers work in.
+_PREFIX = "gar_keras_worker_"
 
 # What a finished run leaves, the record as the last: with it, it is finished.
 _SUFFIXES = (".keras", ".npz", ".json")
@@ -322,7 +327,7 @@ def _make(run, state, until, threads, interval, options, mail):
     from gar_keras.experiments.checkpoint import Checkpoint
 
     experiment, seed = run
-    with tempfile.TemporaryDirectory(prefix="gar_keras_") as folder:
+    with work_folder(tempfile.gettempdir()) as folder:
         path = Path(folder) / experiment.file_name(seed)
         checkpoint = Checkpoint.of_run(experiment, seed, folder)
         if state is not None:
@@ -337,6 +342,37 @@ def _make(run, state, until, threads, interval, options, mail):
             raise
         files = [f.read_bytes() if f.exists() else None for f in _files(path)]
         return outcome, files, checkpoint.read_bytes()
+
+
+@contextlib.contextmanager
+def work_folder(parent):
+    """A folder for a worker alone, which is gone when the worker is.
+
+    A worker that is killed cannot clear up: the next one on its machine does.
+
+    Args:
+        parent: Folder for such folders.
+    """
+    clear_work_folders(parent)
+    folder = Path(parent) / f"{_PREFIX}{uuid.uuid4().hex}"
+    # The system lifts it when the worker dies, however it dies.
+    with filelock.FileLock(folder.with_suffix(".lock")) as lock:
+        folder.mkdir()
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+            Path(lock.lock_file).unlink(missing_ok=True)
+
+
+def clear_work_folders(parent):
+    """Removes the folders of workers that have died."""
+    for path in Path(parent).glob(f"{_PREFIX}*.lock"):
+        # Held by a worker that lives, or by another user.
+        with contextlib.suppress(filelock.Timeout, OSError):
+            with filelock.FileLock(path).acquire(timeout=0):
+                shutil.rmtree(path.with_suffix(""), ignore_errors=True)
+                path.unlink(missing_ok=True)
 
 
 def _files(path):
