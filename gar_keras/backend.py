@@ -18,6 +18,8 @@ import keras
 from keras import ops
 import numpy as np
 
+from gar_keras.batches import Start
+from gar_keras.checks import is_in_memory
 from gar_keras.checks import is_source
 
 # Steps for which images are fetched at once from a source outside memory, at
@@ -56,26 +58,53 @@ def fit(
             -1 for the other images, and `labels` must be `None`.
         passes: Epochs of the plan that make up one epoch of `fit`.
         initial_epoch: Epochs of `fit` that are done already.
-        **options: Other arguments of `fit`.
+        **options: Other arguments of `fit`, a list of `callbacks` among them.
 
     Returns:
         What `fit` returns.
     """
-    options |= {"initial_epoch": initial_epoch, "shuffle": False}
-    first = 1 + passes * initial_epoch
-    data = (plan, images, guides, labels, first, guide_labels)
+    start = Start(1 + passes * initial_epoch)
+    options |= {
+        "initial_epoch": initial_epoch,
+        "shuffle": False,
+        "callbacks": [_FollowFit(start, passes), *options["callbacks"]],
+    }
+    data = (start, plan, images, guides, labels, guide_labels)
     if loops_on_device():
         from gar_keras import compiled
 
         if compiled.fits(plan, images, passes):
-            batches = compiled.prepare(model, *data, passes=passes)
+            batches = compiled.prepare_from(model, *data, passes=passes)
             try:
                 return model.fit(batches, steps_per_epoch=1, **options)
             finally:
                 # It holds the images, and takes no other batches than these.
                 model.train_function = None
-    batches = make_batches(*data)
+    batches = _batches_from(*data)
     return model.fit(batches, steps_per_epoch=passes * plan.steps, **options)
+
+
+class _FollowFit(keras.callbacks.Callback):
+    """Has the batches start with the epoch that `fit` starts with.
+
+    That is a later one than `fit` was told, where a callback such as
+    `keras.callbacks.BackupAndRestore` restores what an earlier call has done.
+
+    Args:
+        start: The `Start` of the batches.
+        passes: Epochs of the plan that make up one epoch of `fit`.
+    """
+
+    def __init__(self, start, passes):
+        super().__init__()
+        self.start = start
+        self.passes = passes
+        self._has_begun = False
+
+    def on_epoch_begin(self, epoch, logs=None):
+        if not self._has_begun:
+            self._has_begun = True
+            self.start.epoch = 1 + self.passes * epoch
 
 
 def predict(model, x, batch_size=500):
@@ -133,8 +162,14 @@ def make_batches(
         A `tf.data.Dataset` or a `keras.utils.PyDataset`, of batches `x` or
         `(x, y)`. It has no end: `fit` must be told `steps_per_epoch`.
     """
+    start = Start(first_epoch)
+    return _batches_from(start, plan, images, guides, labels, guide_labels)
+
+
+def _batches_from(*data):
+    """`make_batches` with a `Start` that may be set until `fit` begins."""
     make = _graph_batches if name() == "tensorflow" else _ArrayBatches
-    return make(plan, images, guides, labels, first_epoch, guide_labels)
+    return make(*data)
 
 
 def compile_options(steps):
@@ -248,15 +283,22 @@ def fast_precision():
     return "bfloat16" if units and name() == "tensorflow" else "float32"
 
 
-def check_one_replica():
-    """Raises if TensorFlow splits each batch over several replicas."""
+def num_replicas():
+    """Replicas over which TensorFlow splits each batch; 1 elsewhere."""
     if name() != "tensorflow":
-        return
+        return 1
     import tensorflow as tf
 
-    strategy = tf.distribute.get_strategy()
-    replicas = strategy.num_replicas_in_sync
+    return tf.distribute.get_strategy().num_replicas_in_sync
+
+
+def check_one_replica():
+    """Raises if TensorFlow splits each batch over several replicas."""
+    replicas = num_replicas()
     if replicas > 1:
+        import tensorflow as tf
+
+        strategy = tf.distribute.get_strategy()
         raise ValueError(
             f"GAR cannot train on the {replicas} replicas of "
             f"{type(strategy).__name__}. Each replica would compute N = BᵀB "
@@ -529,18 +571,19 @@ def take(images, rows):
     return images.take(rows) if is_source(images) else images[rows]
 
 
-def _graph_batches(
-    plan, images, guides, labels, first_epoch, guide_labels=None
-):
+def _graph_batches(start, plan, images, guides, labels, guide_labels):
     import tensorflow as tf
 
     full = plan.per_epoch // plan.batch
     cut = full * plan.batch
     chunk = chunk_steps(plan, images)
 
-    def indices(epoch):
+    draw = _Lent(lambda done: plan.epoch(start.epoch + done))
+    fetch = _Lent(lambda rows: take(images, rows))
+
+    def indices(done):
         order, chosen = tf.numpy_function(
-            plan.epoch, [epoch], (tf.int64, tf.int64), stateful=False
+            draw, [done], (tf.int64, tf.int64), stateful=False
         )
         order = tf.ensure_shape(order, (plan.per_epoch,))
         chosen = tf.ensure_shape(chosen, (plan.steps, plan.guides_per_batch))
@@ -553,12 +596,12 @@ def _graph_batches(
 
     def fetch_all(rows, chosen):
         data = tf.data.Dataset.from_tensor_slices((rows, chosen))
-        if is_source(images):
-            return data.batch(chunk).map(take_chunk).unbatch()
-        return data.map(gather)
+        if is_in_memory(images):
+            return data.map(gather)
+        return data.batch(chunk).map(take_chunk).unbatch()
 
     # Captured tensors, not constants of the graph, which must stay below 2 GB.
-    resident = None if is_source(images) else tf.convert_to_tensor(images)
+    resident = tf.convert_to_tensor(images) if is_in_memory(images) else None
     guide_images = None if guides is None else tf.convert_to_tensor(guides)
     targets = None if labels is None else tf.convert_to_tensor(labels)
     if guide_labels is not None:
@@ -578,16 +621,36 @@ def _graph_batches(
 
     def take_chunk(rows, chosen):
         x = tf.numpy_function(
-            images.take, [tf.reshape(rows, [-1])], images.dtype, stateful=False
+            fetch, [tf.reshape(rows, [-1])], images.dtype, stateful=False
         )
         x = tf.reshape(x, (-1, rows.shape[1], *images.shape[1:]))
         if guides is not None:
             x = tf.concat([x, tf.gather(guide_images, chosen)], axis=1)
         return with_labels(x, rows, chosen)
 
-    epochs = tf.data.Dataset.counter(start=first_epoch)
+    # Not `counter`: TensorFlow never lets go of the graph of its scan.
+    epochs = tf.data.Dataset.range(np.iinfo("int64").max)
     batches = epochs.flat_map(indices).prefetch(2 * chunk)
-    return batches.with_options(_pipeline_options())
+    batches = batches.with_options(_pipeline_options())
+    for lent in (draw, fetch):
+        weakref.finalize(batches, lent.take_back)
+    return batches
+
+
+class _Lent:
+    """A function for `tf.numpy_function`, which never lets go of it.
+
+    Once it is taken back, what it refers to can be freed.
+    """
+
+    def __init__(self, function):
+        self._function = function
+
+    def __call__(self, *arguments):
+        return self._function(*arguments)
+
+    def take_back(self):
+        self._function = None
 
 
 def _pipeline_options():
@@ -612,22 +675,20 @@ class _ArrayBatches(keras.utils.PyDataset):
 
     num_batches = None
 
-    def __init__(
-        self, plan, images, guides, labels, first_epoch, guide_labels=None
-    ):
+    def __init__(self, start, plan, images, guides, labels, guide_labels):
         super().__init__()
+        self.start = start
         self.plan = plan
         self.images = images
         self.guides = guides
         self.labels = labels
-        self.first_epoch = first_epoch
         self.guide_labels = guide_labels
         # One epoch's indices are kept, for the steps that come next.
         self._epoch = functools.lru_cache(maxsize=1)(plan.epoch)
 
     def __getitem__(self, index):
         done, step = divmod(index, self.plan.steps)
-        order, chosen = self._epoch(self.first_epoch + done)
+        order, chosen = self._epoch(self.start.epoch + done)
         row = order[step * self.plan.batch : (step + 1) * self.plan.batch]
         x = take(self.images, row)
         if self.guides is not None:

@@ -104,3 +104,14 @@ class BatchPlan:
             return np.argsort(keys, axis=1)
         last = self.guides_per_batch - 1
         return np.argpartition(keys, last, axis=1)[:, : last + 1]
+
+
+@dataclass
+class Start:
+    """Where training begins, which may be known only when it does.
+
+    Attributes:
+        epoch: Number of the epoch of the plan to begin with, from 1.
+    """
+
+    epoch: int = 1

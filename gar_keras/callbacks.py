@@ -16,12 +16,41 @@ from gar_keras.models import is_regularized
 from gar_keras.regularizers import expected_balance
 
 
+def list_of(callbacks):
+    """Callbacks in any form that Keras takes, as a list.
+
+    Args:
+        callbacks: A callback, a list or `keras.callbacks.CallbackList` of
+            them, or `None`.
+
+    Raises:
+        ValueError: if something is no callback.
+
+    Example:
+
+    >>> list_of(None)
+    []
+    """
+    if isinstance(callbacks, keras.callbacks.CallbackList):
+        callbacks = callbacks.callbacks
+    found = [] if callbacks is None else keras.tree.flatten(callbacks)
+    for callback in found:
+        if not isinstance(callback, keras.callbacks.Callback):
+            raise ValueError(
+                "callbacks must be a keras.callbacks.Callback or a list of "
+                f"them. Received: {callback!r} of type "
+                f"{type(callback).__name__}"
+            )
+    return found
+
+
 class ErrorRate(keras.callbacks.Callback):
     """Measures the error of the model at the end of each epoch.
 
     The error is the share of images whose largest logit is not that of their
     label. It appears in the logs under the name given, for the callbacks that
-    follow and in the history.
+    follow and in the history. The accuracy, `1 - error`, follows each name
+    that ends in `_error`: `val_accuracy` with `val_error`.
 
     Args:
         **sets: Images and class indices by name, e.g.
@@ -43,6 +72,7 @@ class ErrorRate(keras.callbacks.Callback):
         errors = self.measure(self.model)
         if logs is not None:
             logs.update(errors)
+            logs.update(_accuracies(errors))
 
     def measure(self, model):
         """The errors of a model by name, each a float from 0 to 1."""
@@ -53,6 +83,14 @@ class ErrorRate(keras.callbacks.Callback):
         }
         self.seconds += time.perf_counter() - start
         return errors
+
+
+def _accuracies(errors):
+    return {
+        f"{name.removesuffix('_error')}_accuracy": 1 - error
+        for name, error in errors.items()
+        if name.endswith("_error")
+    }
 
 
 def error_rate(model, x, y, batch_size=500):

@@ -1,6 +1,7 @@
 """Checks of arguments, each with one message that says what to do."""
 
 import math
+import mmap
 import numbers
 import operator
 
@@ -75,8 +76,8 @@ def check_images(name, x, like=None):
     if not (is_source(x) or isinstance(x, np.ndarray)):
         raise ValueError(
             f"{name} must be a NumPy array, or an image source with shape, "
-            f"dtype and take(indices). Received: {name} of type "
-            f"{type(x).__name__}. Convert it with np.asarray."
+            "dtype, take(indices) and a length. Received: "
+            f"{name} of type {type(x).__name__}. {_advice(x)}"
         )
     if len(x.shape) < 2 or not len(x):
         raise ValueError(
@@ -89,12 +90,8 @@ def check_images(name, x, like=None):
                 f"{name} must be an array of real numbers. Received: "
                 f"dtype={x.dtype}"
             )
-        if x.dtype.kind == "f" and not np.isfinite(x).all():
-            raise ValueError(
-                f"{name} must be finite, but "
-                f"{np.count_nonzero(~np.isfinite(x))} of its values are NaN "
-                "or infinite. Remove or replace them."
-            )
+    if is_in_memory(x):
+        _check_finite(name, x)
     if like is None:
         return
     other_name, other = like
@@ -115,6 +112,17 @@ def check_array(name, x, like=None):
             "x.take(np.arange(len(x)))."
         )
     check_images(name, x, like)
+    if not is_in_memory(x):
+        _check_finite(name, x)
+
+
+def _check_finite(name, x):
+    if x.dtype.kind == "f" and not np.isfinite(x).all():
+        raise ValueError(
+            f"{name} must be finite, but "
+            f"{np.count_nonzero(~np.isfinite(x))} of its values are NaN "
+            "or infinite. Remove or replace them."
+        )
 
 
 def check_labels(name, y, num_images, num_classes=None):
@@ -142,10 +150,43 @@ def check_labels(name, y, num_images, num_classes=None):
     return y.astype("int64")
 
 
+# What an image source has.
+_SOURCE = ("shape", "dtype", "take", "__len__")
+
+
 def is_source(x):
     """Whether `x` is an image source: random access, but not in memory."""
     # Arrays of other libraries can take too, but not by a list of indices.
-    return hasattr(x, "take") and not hasattr(x, "__array__")
+    is_array = hasattr(x, "__array__")
+    return not is_array and all(hasattr(x, name) for name in _SOURCE)
+
+
+def _advice(x):
+    """How to make an array or an image source of what is neither."""
+    if hasattr(x, "element_spec"):
+        return (
+            "Gather the images of a tf.data.Dataset in an array: "
+            "np.stack(list(dataset.unbatch().as_numpy_iterator()))."
+        )
+    missing = [name for name in _SOURCE if not hasattr(x, name)]
+    if hasattr(x, "take") and not hasattr(x, "__array__"):
+        return f"It has no {', '.join(missing)}: give it what is missing."
+    return "Convert it with np.asarray."
+
+
+def is_in_memory(x):
+    """Whether `x` is an array that is no view of a file, as a memmap is.
+
+    Example:
+
+    >>> is_in_memory(np.zeros(3))
+    True
+    """
+    if not isinstance(x, np.ndarray):
+        return False
+    while isinstance(x, np.ndarray):
+        x = x.base
+    return not isinstance(x, mmap.mmap)
 
 
 def check_class_prior(class_prior, num_classes=None):

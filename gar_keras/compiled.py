@@ -19,6 +19,7 @@ import numpy as np
 
 from gar_keras.backend import image_bytes
 from gar_keras.backend import take
+from gar_keras.batches import Start
 from gar_keras.checks import is_source
 
 # What the images may take on the device: all of them, which stay there, or
@@ -69,11 +70,21 @@ def prepare(
     Returns:
         What to give to `fit`, with `steps_per_epoch=1`.
     """
+    start = Start(first_epoch)
+    return prepare_from(
+        model, start, plan, images, guides, labels, guide_labels, passes
+    )
+
+
+def prepare_from(
+    model, start, plan, images, guides, labels, guide_labels, passes
+):
+    """`prepare` with a `gar_keras.batches.Start`, set until `fit` begins."""
     _keep_programs()
     _build(
         model, images, labels if guide_labels is None else guide_labels, plan
     )
-    indices = _Indices(plan, images, first_epoch, passes)
+    indices = _Indices(start, plan, images, passes)
     resident = jax.device_put(
         {
             "images": indices.resident,
@@ -160,10 +171,10 @@ class _Indices(keras.utils.PyDataset):
 
     num_batches = None
 
-    def __init__(self, plan, images, first_epoch, passes):
+    def __init__(self, start, plan, images, passes):
         super().__init__()
+        self.start = start
         self.plan = plan
-        self.first_epoch = first_epoch
         self.passes = passes
         self.resident = self.source = None
         if not _have_room(len(images), images):
@@ -175,7 +186,7 @@ class _Indices(keras.utils.PyDataset):
             self.resident = images
 
     def __getitem__(self, index):
-        first = self.first_epoch + index * self.passes
+        first = self.start.epoch + index * self.passes
         each = [self.plan.epoch(first + i) for i in range(self.passes)]
         drawn = {
             "order": np.stack([order for order, _ in each]).astype("int32"),

@@ -1,8 +1,10 @@
 """Optimizers of Keras with a faster update."""
 
 import keras
+from keras import ops
 
 from gar_keras import backend
+from gar_keras.checks import check_number
 
 
 @keras.saving.register_keras_serializable(package="gar_keras")
@@ -15,27 +17,42 @@ class SGD(keras.optimizers.SGD):
     a whole, nothing changes. The formula is the same, up to rounding:
 
     `m = momentum * m - rate * gradient`, and `w += m`, or, with Nesterov
-    momentum, `w += momentum * m - rate * gradient`.
+    momentum, `w += momentum * m - rate * gradient`. The rate of step `t`,
+    counted from 0, is `learning_rate / (1 + decay * t)`.
 
     Args:
-        learning_rate: As in `keras.optimizers.SGD`.
+        learning_rate: As in `keras.optimizers.SGD`. It stays as it is while
+            the rate decays, and callbacks such as
+            `keras.callbacks.ReduceLROnPlateau` can set it.
         momentum: As in `keras.optimizers.SGD`.
         nesterov: As in `keras.optimizers.SGD`.
+        decay: Decay of the rate per step, a finite number of at least 0. A
+            `weight_decay` does not decay with it.
         **kwargs: Other arguments of `keras.optimizers.SGD`.
+
+    Raises:
+        ValueError: if `decay` is no finite number of at least 0.
 
     Example:
 
-    >>> optimizer = SGD(0.01, momentum=0.9)
+    >>> optimizer = SGD(0.01, momentum=0.9, decay=1e-6)
     >>> isinstance(optimizer, keras.optimizers.SGD)
     True
     """
 
     def __init__(
-        self, learning_rate=0.01, momentum=0.0, nesterov=False, **kwargs
+        self,
+        learning_rate=0.01,
+        momentum=0.0,
+        nesterov=False,
+        decay=0.0,
+        **kwargs,
     ):
         super().__init__(learning_rate, momentum, nesterov, **kwargs)
+        self.decay = check_number("decay", decay)
 
     def update_step(self, gradient, variable, learning_rate):
+        learning_rate = self._decayed(learning_rate)
         if not self.momentum or not backend.updates_in_place(gradient):
             super().update_step(gradient, variable, learning_rate)
             return
@@ -47,3 +64,22 @@ class SGD(keras.optimizers.SGD):
             self.momentum,
             self.nesterov,
         )
+
+    def _decayed(self, learning_rate):
+        if not self.decay:
+            return learning_rate
+        # The operations of `InverseTimeDecay`, for the same rounding.
+        rate = ops.convert_to_tensor(learning_rate)
+        step = ops.cast(self._iterations, rate.dtype)
+        decay = ops.cast(self.decay, rate.dtype)
+        return rate / (ops.ones((), rate.dtype) + decay * step)
+
+    def _all_reduce_sum_gradients(self, grads_and_vars):
+        # TensorFlow never lets go of a graph that went through its all-reduce,
+        # and with one replica there is nothing to sum.
+        if backend.num_replicas() == 1:
+            return grads_and_vars
+        return super()._all_reduce_sum_gradients(grads_and_vars)
+
+    def get_config(self):
+        return {**super().get_config(), "decay": self.decay}

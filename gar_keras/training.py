@@ -10,10 +10,12 @@ from gar_keras.callbacks import ErrorRate
 from gar_keras.callbacks import StopOnNaN
 from gar_keras.callbacks import WarnOnCollapse
 from gar_keras.callbacks import error_rate
+from gar_keras.callbacks import list_of
 from gar_keras.checks import check_array
 from gar_keras.checks import check_count
 from gar_keras.checks import check_images
 from gar_keras.checks import check_labels
+from gar_keras.checks import check_number
 from gar_keras.checks import is_source
 from gar_keras.models import attach
 from gar_keras.models import check_linear
@@ -23,6 +25,7 @@ from gar_keras.models import has_graph
 from gar_keras.models import moved
 from gar_keras.models import without_dropout
 from gar_keras.optimizers import SGD
+from gar_keras.scaling import warn_if_unscaled
 
 
 def sgd(learning_rate=0.01, momentum=0.95, decay=1e-6):
@@ -32,12 +35,15 @@ def sgd(learning_rate=0.01, momentum=0.95, decay=1e-6):
     at step `t`.
 
     Args:
-        learning_rate: Rate of the first step.
+        learning_rate: Rate of the first step. Callbacks can set it.
         momentum: Nesterov momentum.
         decay: Decay of the rate per step.
 
     Returns:
         A new `gar_keras.optimizers.SGD`.
+
+    Raises:
+        ValueError: if a number is not valid.
 
     Example:
 
@@ -45,10 +51,8 @@ def sgd(learning_rate=0.01, momentum=0.95, decay=1e-6):
     >>> round(optimizer.momentum, 2), optimizer.nesterov
     (0.95, True)
     """
-    schedule = keras.optimizers.schedules.InverseTimeDecay(
-        learning_rate, decay_steps=1, decay_rate=decay
-    )
-    return SGD(schedule, momentum=momentum, nesterov=True)
+    rate = check_number("learning_rate", learning_rate)
+    return SGD(rate, momentum=momentum, nesterov=True, decay=decay)
 
 
 def pretrain(
@@ -90,17 +94,22 @@ def pretrain(
         moves: Layers that move the images in training, e.g.
             `gar_keras.random_moves(2, 0.1)`. None in the paper.
         seed: Seed of the order of the batches.
-        callbacks: Keras callbacks.
+        callbacks: Keras callbacks, as in `fit`. One that monitors `val_error`
+            needs `mode="min"`, and for `val_accuracy` `mode="max"`.
         verbose: As in `fit`.
 
     Returns:
         A `keras.callbacks.History`. With `validation_data` it has `val_error`,
-        from 0 to 1.
+        from 0 to 1, and `val_accuracy`, which is `1 - val_error`.
 
     Raises:
         ValueError: if the data do not fit together or do not fit the model,
             or if the model gives no logits.
         FloatingPointError: if the loss becomes NaN or infinite.
+
+    Warns:
+        GARWarning: if the first weights of the model get large integers, such
+            as pixels from 0 to 255, as they are.
 
     Example:
 
@@ -112,6 +121,7 @@ def pretrain(
     """
     check_images("x_labeled", x_labeled)
     check_epochs(epochs, initial_epoch)
+    callbacks = list_of(callbacks)
     passes = backend.largest_divisor(
         epochs, check_count("report_every", report_every, least=1)
     )
@@ -176,7 +186,8 @@ def regularize(
             is the logits `(batch, n)`.
         x_labeled: X_L, `(m_L, ...)`. Only the images: they guide each batch.
         x_unlabeled: X_U, `(m_U, ...)`, or an image source. The paper's code
-            takes all training images, the labelled ones among them.
+            takes all training images, the labelled ones among them. A
+            `numpy.memmap` is read batch by batch, and not searched for NaN.
         layer: A `GraphActivityRegularization`. One with the paper's
             coefficients by default.
         logits: Name of the layer that gives the logits, if it is not the last.
@@ -193,14 +204,16 @@ def regularize(
         initial_epoch: Epochs that are done already, when training goes on
             with the optimizer of an earlier call.
         seed: Seed of the order of the batches.
-        callbacks: Keras callbacks. Their hooks of a batch come once in up to
-            100 steps on TensorFlow, which runs as many in one call, and once
-            an epoch with JAX on a GPU.
+        callbacks: Keras callbacks, as in `fit`. One that monitors `val_error`
+            needs `mode="min"`, and for `val_accuracy` `mode="max"`. Their
+            hooks of a batch come once in up to 100 steps on TensorFlow, which
+            runs as many in one call, and once an epoch with JAX on a GPU.
         verbose: As in `fit`.
 
     Returns:
         A `keras.callbacks.History` with `loss`, `affinity`, `balance`,
-        `regularization` and, with `validation_data`, `val_error`, from 0 to 1.
+        `regularization` and, with `validation_data`, `val_error`, from 0 to 1,
+        and `val_accuracy`, which is `1 - val_error`.
 
     Raises:
         ValueError: if the data do not fit together, if a batch asks for more
@@ -208,8 +221,10 @@ def regularize(
         FloatingPointError: if the loss becomes NaN or infinite.
 
     Warns:
-        GARWarning: if the outputs collapse, the batches are too small for the
-            number of classes or the validation error rises; see
+        GARWarning: if the first weights of the model get large integers, such
+            as pixels from 0 to 255, as they are; or if the outputs collapse,
+            the batches are too small for the number of classes or the
+            validation error rises; see
             `gar_keras.callbacks.WarnOnCollapse`, of which `callbacks` may
             hold one of your own instead.
 
@@ -226,6 +241,7 @@ def regularize(
     [0.0, 0.0, 0.0]
     """
     check_epochs(epochs, initial_epoch)
+    callbacks = list_of(callbacks)
     plan = plan_stage_2(
         x_labeled,
         x_unlabeled,
@@ -301,6 +317,7 @@ def num_classes(model, name, x):
             f"image. Received: model={model.name!r}, whose output for one "
             f"image has the shape {shape}"
         )
+    warn_if_unscaled(model, x)
     return shape[-1]
 
 

@@ -258,8 +258,7 @@ def test_settings_reach_both_stages(monkeypatch):
     }  # fmt: skip
     assert layer.class_prior == (0.5, 0.25, 0.25)
     for options in (first, second):
-        rate = options["optimizer"]._learning_rate
-        assert rate.initial_learning_rate == 0.125
+        assert float(options["optimizer"].learning_rate) == 0.125
 
 
 @pytest.mark.parametrize(

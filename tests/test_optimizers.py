@@ -66,6 +66,29 @@ def test_schedule():
     )
 
 
+@pytest.mark.parametrize("decay", [1e-6, 0.013])
+def test_decay_has_the_numbers_of_the_schedule(decay):
+    schedule = keras.optimizers.schedules.InverseTimeDecay(0.01, 1, decay)
+    np.testing.assert_array_equal(
+        train(SGD(0.01, 0.95, nesterov=True, decay=decay)),
+        train(SGD(schedule, 0.95, nesterov=True)),
+    )
+
+
+def test_decay_by_hand():
+    gradients = np.ones((3, 3, 4), "float32")
+    optimizer = SGD(0.5, decay=1.0)
+    # 1/2, 1/4 and 1/6 of the gradient.
+    received = train(optimizer, gradients)
+    np.testing.assert_allclose(received, 1 - 11 / 12, atol=1e-6)
+    assert float(optimizer.learning_rate) == 0.5
+
+
+def test_bad_decay_is_refused():
+    with pytest.raises(ValueError, match="Received: decay=-1"):
+        SGD(0.1, decay=-1)
+
+
 def test_one_kernel_on_tensorflow():
     if backend.name() != "tensorflow":
         pytest.skip("the kernel is TensorFlow's")
@@ -96,8 +119,9 @@ def test_sparse_gradient_goes_keras_way():
 
 
 def test_config_round_trip():
-    optimizer = SGD(0.2, momentum=0.3, nesterov=True, clipnorm=1.0)
+    optimizer = SGD(0.2, momentum=0.3, nesterov=True, decay=0.5, clipnorm=1.0)
     config = keras.optimizers.serialize(optimizer)
     copy = keras.optimizers.deserialize(config)
     assert type(copy) is SGD
     assert copy.get_config() == optimizer.get_config()
+    assert copy.decay == 0.5

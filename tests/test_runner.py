@@ -412,9 +412,8 @@ def arguments_of(function, monkeypatch, experiment, seed, folder):
 
 
 def assert_settings_of_optimizer(optimizer, experiment, first):
-    rate = optimizer._learning_rate
-    assert rate.initial_learning_rate == first
-    assert rate.decay_rate == experiment.decay
+    assert float(optimizer.learning_rate) == first
+    assert optimizer.decay == experiment.decay
     assert optimizer.momentum == experiment.momentum
     assert optimizer.nesterov
 

@@ -1,10 +1,12 @@
 """Algorithm 1 on tiny data, against steps worked out in NumPy."""
 
+import gc
 import json
 import os
 from pathlib import Path
 import subprocess
 import sys
+import weakref
 
 import keras
 from keras import layers
@@ -21,6 +23,7 @@ from gar_keras import pretrain
 from gar_keras import regularize
 from gar_keras import sgd
 from gar_keras.batches import BatchPlan
+from gar_keras.rivals.supervised import Supervised
 
 CLASSES = 3
 BATCHES = dict(labeled_per_batch=2, unlabeled_per_batch=10)
@@ -151,16 +154,20 @@ def test_layer_of_ones_own():
 
 def test_optimizer_of_the_paper():
     optimizer = sgd()
-    rate = optimizer._learning_rate
     assert (optimizer.momentum, optimizer.nesterov) == (0.95, True)
-    received = [float(rate(step)) for step in (0, 1, 10**6)]
-    assert received == pytest.approx([0.01, 0.01 / (1 + 1e-6), 0.005])
+    assert float(optimizer.learning_rate) == pytest.approx(0.01)
+    assert optimizer.decay == 1e-6
 
 
 def test_optimizer_of_other_settings():
     optimizer = sgd(learning_rate=0.5, momentum=0.1, decay=0.25)
-    assert float(optimizer._learning_rate(4)) == pytest.approx(0.25)
+    assert (float(optimizer.learning_rate), optimizer.decay) == (0.5, 0.25)
     assert optimizer.momentum == 0.1
+
+
+def test_optimizer_of_no_rate_is_refused():
+    with pytest.raises(ValueError, match="Received: learning_rate=None"):
+        sgd(learning_rate=None)
 
 
 # What comes of it
@@ -182,7 +189,7 @@ def test_history_of_stage_1():
         validation_data=(X_V, Y_V), **QUIET,
     )  # fmt: skip
     # 4 is the largest divisor of 12 up to 5: 3 reports.
-    assert set(history.history) == {"loss", "val_error"}
+    assert set(history.history) == {"loss", "val_error", "val_accuracy"}
     assert len(history.history["loss"]) == 3
 
 
@@ -192,7 +199,8 @@ def test_history_of_stage_2():
         **BATCHES, **QUIET,
     )  # fmt: skip
     assert set(history.history) == {
-        "affinity", "balance", "loss", "regularization", "val_error",
+        "affinity", "balance", "loss", "regularization", "val_accuracy",
+        "val_error",
     }  # fmt: skip
     assert {len(values) for values in history.history.values()} == {2}
 
@@ -414,6 +422,32 @@ def test_stage_1_on_an_image_source():
     assert histories[0] == histories[1]
 
 
+class FromFile(np.memmap):
+    """A memmap that may not be read as a whole."""
+
+    def __getitem__(self, index):
+        rows = super().__getitem__(index)
+        assert len(rows) < len(self)
+        return rows
+
+    def __array__(self, *_, **__):
+        raise AssertionError("the whole file was read")
+
+    def __array_ufunc__(self, ufunc, *_, **__):
+        raise AssertionError(f"the whole file went through {ufunc}")
+
+
+def test_memmap_is_read_batch_by_batch(tmp_path):
+    np.save(tmp_path / "x.npy", X_U)
+    stored = np.load(tmp_path / "x.npy", mmap_mode="r")
+    mapped = FromFile(stored.filename, X_U.dtype, "r", stored.offset, X_U.shape)
+    histories = [
+        regularize(network(), X_L, x, epochs=2, **BATCHES, **QUIET).history
+        for x in (X_U, mapped)
+    ]
+    assert histories[0] == histories[1]
+
+
 def pixels(dtype):
     rng = np.random.default_rng(0)
     return rng.integers(0, 256, (12, 2), "uint8").astype(dtype)
@@ -494,6 +528,157 @@ def test_training_goes_on_where_it_ended(stage):
     assert halves == expected
     for mine, its in zip(model.get_weights(), whole.get_weights(), strict=True):
         np.testing.assert_array_equal(mine, its)
+
+
+class Interrupted(Exception):
+    """As if the process were killed."""
+
+
+class Interrupt(keras.callbacks.Callback):
+    """Ends training in an epoch, counted from 0."""
+
+    def __init__(self, epoch):
+        super().__init__()
+        self.epoch = epoch
+
+    def on_epoch_begin(self, epoch, logs=None):
+        if epoch == self.epoch:
+            raise Interrupted
+
+
+def restorable_1(model, callbacks):
+    return pretrain(
+        model, X_L, Y_L, epochs=8, batch_size=4, report_every=2,
+        callbacks=callbacks, **QUIET,
+    )  # fmt: skip
+
+
+def restorable_2(model, callbacks):
+    return regularize(
+        model, X_L, X_U, epochs=4, callbacks=callbacks, **BATCHES, **QUIET
+    )
+
+
+@pytest.mark.parametrize("train", [restorable_1, restorable_2])
+def test_interrupted_training_is_restored_with_its_batches(train, tmp_path):
+    whole, model = network(), network()
+    expected = train(whole, ()).history["loss"][2:]
+    backup = str(tmp_path / "backup")
+    with pytest.raises(Interrupted):
+        restore = keras.callbacks.BackupAndRestore(backup)
+        train(model, [restore, Interrupt(2)])
+    restored = network(seed=1)
+    restore = keras.callbacks.BackupAndRestore(backup)
+    assert train(restored, [restore]).history["loss"] == expected
+    for mine, its in zip(
+        restored.get_weights(), whole.get_weights(), strict=True
+    ):
+        np.testing.assert_array_equal(mine, its)
+
+
+# Callbacks of Keras
+
+
+def seen_by(form):
+    """The epochs that a callback sees which is given in some form."""
+    seen = []
+    noted = keras.callbacks.LambdaCallback(
+        on_epoch_end=lambda epoch, logs: seen.append(epoch)
+    )
+    callbacks = form(noted)
+    pretrain(
+        network(), X_L, Y_L, epochs=2, report_every=1, callbacks=callbacks,
+        **QUIET,
+    )  # fmt: skip
+    regularize(
+        network(), X_L, X_U, epochs=2, callbacks=callbacks, **BATCHES, **QUIET
+    )
+    Supervised().train(
+        network(), X_L, Y_L, X_U, epochs=2, callbacks=callbacks,
+        **BATCHES, **QUIET,
+    )  # fmt: skip
+    return seen
+
+
+@pytest.mark.parametrize(
+    "form, times",
+    [
+        (lambda callback: None, 0),
+        (lambda callback: callback, 3),
+        (lambda callback: (callback,), 3),
+        (lambda callback: keras.callbacks.CallbackList([callback]), 3),
+    ],
+    ids=["none", "one", "tuple", "list of Keras"],
+)
+def test_callbacks_in_the_forms_that_keras_takes(form, times):
+    assert seen_by(form) == [0, 1] * times
+
+
+RATE_SETTERS = {
+    "plateau": keras.callbacks.ReduceLROnPlateau(
+        "val_accuracy", factor=0.5, patience=1, mode="max", min_delta=2.0
+    ),
+    "scheduler": keras.callbacks.LearningRateScheduler(
+        lambda epoch, rate: rate * (0.5 if epoch else 1.0)
+    ),
+}
+
+
+@pytest.mark.parametrize("setter", RATE_SETTERS.values(), ids=RATE_SETTERS)
+def test_callbacks_set_the_rate(setter):
+    history = regularize(
+        network(), X_L, X_U, epochs=3, validation_data=(X_V, Y_V),
+        callbacks=[setter], **BATCHES, **QUIET,
+    ).history  # fmt: skip
+    rates = history["learning_rate"]
+    assert min(rates) <= 0.005
+    assert max(rates) == pytest.approx(0.01)
+
+
+def test_training_stops_early_by_the_validation_error():
+    monitor = keras.callbacks.EarlyStopping(
+        "val_error", patience=1, min_delta=1.0, mode="min"
+    )
+    history = regularize(
+        network(), X_L, X_U, epochs=9, validation_data=(X_V, Y_V),
+        callbacks=monitor, **BATCHES, **QUIET,
+    ).history  # fmt: skip
+    errors = history["val_error"]
+    assert len(errors) == 2
+    assert history["val_accuracy"] == [1 - error for error in errors]
+
+
+# What remains of it
+
+
+class Owned(Source):
+    """An image source of which weak references can be made."""
+
+
+@pytest.mark.skipif(
+    keras.backend.backend() != "tensorflow", reason="TensorFlow's graphs"
+)
+def test_training_leaves_no_graph_behind():
+    from tensorflow.python.framework.func_graph import FuncGraph
+
+    def graphs():
+        gc.collect()
+        return sum(issubclass(type(o), FuncGraph) for o in gc.get_objects())
+
+    both_stages(network(dropout=0.5))
+    before = graphs()
+    both_stages(network(dropout=0.5))
+    assert graphs() == before
+
+
+def test_training_leaves_no_image_source_behind():
+    source = Owned()
+    left = weakref.ref(source)
+    regularize(network(), X_L, source, epochs=1, **BATCHES, **QUIET)
+    del source
+    keras.utils.clear_session()
+    gc.collect()
+    assert left() is None
 
 
 # Numbers out of bounds
@@ -656,6 +841,25 @@ def test_bad_input_of_stage_1_is_refused(change, message):
         np.testing.assert_array_equal(mine, its)
 
 
+class DataSet:
+    """What a `tf.data.Dataset` looks like."""
+
+    element_spec = None
+
+    def __len__(self):
+        return 45
+
+    def take(self, count):
+        """Here a number, not indices."""
+
+
+class Endless:
+    shape, dtype = X_U.shape, X_U.dtype
+
+    def take(self, indices):
+        return X_U[indices]
+
+
 STAGE_2 = dict(x_labeled=X_L, x_unlabeled=X_U, epochs=1, **BATCHES)
 BAD_STAGE_2 = {
     "nan image": (dict(x_unlabeled=with_bad(X_U, np.nan)), "1 of its values"),
@@ -664,6 +868,11 @@ BAD_STAGE_2 = {
     "dtype": (dict(x_unlabeled=X_U.astype("float64")), "same shape and dtype"),
     "list": (dict(x_unlabeled=X_U.tolist()), "must be a NumPy array"),
     "guides from a source": (dict(x_labeled=Source()), "x.take"),
+    "data set": (dict(x_unlabeled=DataSet()), "Gather the images of a tf.data"),
+    "source without a length": (
+        dict(x_unlabeled=Endless()), "It has no __len__",
+    ),
+    "callback": (dict(callbacks=["stop"]), "Received: 'stop' of type str"),
     "empty": (dict(x_unlabeled=X_U[:0]), "at least one example"),
     "no guides": (dict(x_labeled=X_L[:0]), "at least one example"),
     "too many guides": (dict(labeled_per_batch=7), "7 different labelled"),

@@ -8,6 +8,7 @@ from keras import ops
 
 from gar_keras import backend
 from gar_keras.callbacks import BestWeights
+from gar_keras.callbacks import list_of
 from gar_keras.checks import check_count
 from gar_keras.checks import check_labels
 from gar_keras.models import check_linear
@@ -129,13 +130,14 @@ class Rival:
                 The model has to have the weights that were in training then:
                 not those that `keep_best` took, nor an average of them.
             seed: Seed of the order of the batches and of the method's noise.
-            callbacks: Keras callbacks.
+            callbacks: As for `gar_keras.regularize`.
             verbose: As in `fit`.
 
         Returns:
             A `keras.callbacks.History` with `loss`, `supervised`,
             `unsupervised` (the term), `weight` (its factor) and, with
-            `validation_data`, `val_error`. Its `model` is the `Learner`.
+            `validation_data`, `val_error` and `val_accuracy`. Its `model` is
+            the `Learner`.
 
         Raises:
             ValueError: if the data do not fit together or do not fit the
@@ -143,6 +145,7 @@ class Rival:
             FloatingPointError: if the loss becomes NaN or infinite.
         """
         check_epochs(epochs, initial_epoch)
+        callbacks = list_of(callbacks)
         check_count("labeled_per_batch", labeled_per_batch, least=1)
         plan = plan_stage_2(
             x_labeled,
