@@ -222,8 +222,12 @@ def log_loss(x, y):
 
 
 def siamese(towers):
-    sources = [keras.Input((FEATURES,)) for _ in range(2)]
-    return keras.Model(sources, [towers(source) for source in sources])
+    pairs = keras.Input((2, FEATURES))
+    return keras.Model(pairs, [towers(pairs[:, i]) for i in range(2)])
+
+
+def pairs(m):
+    return np.stack([inputs(m), 2 - inputs(m)], axis=1)
 
 
 def chain(stack):
@@ -235,9 +239,9 @@ def chain(stack):
     return call
 
 
-def expected_after_one_step_of_two(x_1, x_2):
+def expected_after_one_step_of_two(x):
     def loss(W):
-        return sum(oracle.loss(x @ W, **COEFFICIENTS) for x in (x_1, x_2))
+        return sum(oracle.loss(x[:, i] @ W, **COEFFICIENTS) for i in range(2))
 
     W = kernel()
     return loss(W), W - RATE * oracle.differences(loss, W)
@@ -248,21 +252,21 @@ def expected_after_one_step_of_two(x_1, x_2):
     "towers", [chain, sequential, Subclassed], ids=["layers", "model", "own"]
 )
 def test_each_call_of_a_siamese_network_counts(route, towers):
-    x = [inputs(7), 2 - inputs(7)]
+    x = pairs(7)
     model = siamese(towers(route()))
     model.compile(keras.optimizers.SGD(RATE), loss=None)
     history = model.fit(x, batch_size=7, verbose=0).history
     received = history["loss"][0], model.get_weights()[0]
-    assert_step(received, expected_after_one_step_of_two(*x), rtol=1e-4)
+    assert_step(received, expected_after_one_step_of_two(x), rtol=1e-4)
 
 
 def test_terms_of_a_siamese_network_are_means_over_its_calls():
-    x = [inputs(7), 2 - inputs(7)]
+    x = pairs(7)
     model = siamese(chain(layer_route()))
     model.compile(keras.optimizers.SGD(0.0), loss=None)
     model.predict(x, verbose=0)
     history = model.fit(x, batch_size=7, epochs=2, verbose=0).history
-    for name, value in means([term_values(part) for part in x]).items():
+    for name, value in means([term_values(x[:, i]) for i in range(2)]).items():
         assert history[name] == pytest.approx([value] * 2, rel=1e-5)
 
 
@@ -270,7 +274,7 @@ def test_function_of_the_regularizer_counts_each_call_or_is_refused():
     def twice(Z):
         return 2 * GraphActivityRegularizer(**COEFFICIENTS)(Z)
 
-    x = [inputs(7), 2 - inputs(7)]
+    x = pairs(7)
     model = siamese(dense(activity_regularizer=twice))
     model.compile(keras.optimizers.SGD(RATE), loss=None)
     if BACKEND == "jax":
@@ -278,7 +282,7 @@ def test_function_of_the_regularizer_counts_each_call_or_is_refused():
             model.fit(x, batch_size=7, verbose=0)
         return
     loss = model.fit(x, batch_size=7, verbose=0).history["loss"]
-    expected, _ = expected_after_one_step_of_two(*x)
+    expected, _ = expected_after_one_step_of_two(x)
     assert loss == pytest.approx([2 * expected], rel=1e-5)
 
 
