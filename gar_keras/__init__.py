@@ -3,11 +3,13 @@
 import importlib
 import sys
 
+from gar_keras._moved import OldNames
+
 # Loaded on first use, so that a script can choose Keras' backend before.
 _EXPORTS = {
-    "ExtendedGAR": "extended",
-    "GARClassifier": "estimator",
-    "GARWarning": "alerts",
+    "ExtendedGAR": "methods.gar",
+    "GARClassifier": "classification.estimator",
+    "GARWarning": "collapse",
     "GraphActivityRegularization": "layers",
     "GraphActivityRegularizer": "regularizers",
     "RandomAffine": "augmentation",
@@ -82,6 +84,9 @@ def _register():
         pass
 
 
+if OldNames not in sys.meta_path:
+    # The first: a folder of old bytecode would count as a package.
+    sys.meta_path.insert(0, OldNames)
 if "keras" in sys.modules:
     _register()
 else:

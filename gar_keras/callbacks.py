@@ -7,13 +7,13 @@ import time
 import keras
 import numpy as np
 
-from gar_keras import backend
-from gar_keras.alerts import warn
-from gar_keras.checks import check_array
-from gar_keras.checks import check_labels
+from gar_keras.collapse import warn
+from gar_keras.engine import backend
 from gar_keras.layers import GraphActivityRegularization
 from gar_keras.models import is_regularized
 from gar_keras.regularizers import expected_balance
+from gar_keras.utils.validation import check_array
+from gar_keras.utils.validation import check_labels
 
 
 def list_of(callbacks):

@@ -5,7 +5,7 @@ import re
 import keras
 from keras import ops
 
-from gar_keras import backend
+from gar_keras.engine import backend
 from gar_keras.regularizers import GraphActivityRegularizer
 from gar_keras.regularizers import check_coefficient
 from gar_keras.regularizers import check_one_tensor

@@ -3,8 +3,8 @@
 import keras
 from keras import ops
 
-from gar_keras import backend
-from gar_keras.checks import check_number
+from gar_keras.engine import backend
+from gar_keras.utils.validation import check_number
 
 
 @keras.saving.register_keras_serializable(package="gar_keras")

@@ -24,12 +24,12 @@ import keras
 from keras import ops
 import numpy as np
 
-from gar_keras import backend
-from gar_keras.alerts import warn
-from gar_keras.checks import check_choice
-from gar_keras.checks import check_class_prior
-from gar_keras.checks import check_count
-from gar_keras.checks import check_labels
+from gar_keras.collapse import warn
+from gar_keras.engine import backend
+from gar_keras.utils.validation import check_choice
+from gar_keras.utils.validation import check_class_prior
+from gar_keras.utils.validation import check_count
+from gar_keras.utils.validation import check_labels
 
 FROBENIUS_OF = ("B", "Z")
 

@@ -3,20 +3,14 @@
 import keras
 import numpy as np
 
-from gar_keras import backend
-from gar_keras.batches import BatchPlan
 from gar_keras.callbacks import BestWeights
 from gar_keras.callbacks import ErrorRate
 from gar_keras.callbacks import StopOnNaN
 from gar_keras.callbacks import WarnOnCollapse
 from gar_keras.callbacks import error_rate
 from gar_keras.callbacks import list_of
-from gar_keras.checks import check_array
-from gar_keras.checks import check_count
-from gar_keras.checks import check_images
-from gar_keras.checks import check_labels
-from gar_keras.checks import check_number
-from gar_keras.checks import is_source
+from gar_keras.engine import backend
+from gar_keras.engine.batches import BatchPlan
 from gar_keras.models import attach
 from gar_keras.models import check_linear
 from gar_keras.models import detach
@@ -26,6 +20,12 @@ from gar_keras.models import moved
 from gar_keras.models import without_dropout
 from gar_keras.optimizers import SGD
 from gar_keras.scaling import warn_if_unscaled
+from gar_keras.utils.validation import check_array
+from gar_keras.utils.validation import check_count
+from gar_keras.utils.validation import check_images
+from gar_keras.utils.validation import check_labels
+from gar_keras.utils.validation import check_number
+from gar_keras.utils.validation import is_source
 
 
 def sgd(learning_rate=0.01, momentum=0.95, decay=1e-6):

@@ -44,11 +44,11 @@ import networkx as nx
 import numpy as np
 
 import gar_keras
-from gar_keras import graphs
 from gar_keras.datasets import load_mnist
 from gar_keras.datasets import make_split
-from gar_keras.figures import PALETTE
-from gar_keras.figures import figure1
+from gar_keras.report.plots import PALETTE
+from gar_keras.report.plots import figure1
+from gar_keras.report.plots import graph_statistics
 
 plt.rcParams.update({"figure.dpi": 80, "figure.constrained_layout.use": True})
 # TensorFlow would warn of each compilation, and there are several here.
@@ -212,7 +212,7 @@ print("Tr(Z'LZ) =", np.trace(Z.T @ L @ Z))
 
 # %%
 print("eigenvalues of L:", np.linalg.eigvalsh(L).round(6) + 0.0)
-print("components:", graphs.components(B)[0])
+print("components:", graph_statistics.components(B)[0])
 
 # %% [markdown]
 # This is the idea of GAR. Nobody needs to build the $m \times m$ graph of the
@@ -613,7 +613,7 @@ plt.show()
 measures = {
     r"affinity $\alpha$": affinity,
     r"balance $\beta$": balance,
-    "distance from identity": graphs.identity_distance,
+    "distance from identity": graph_statistics.identity_distance,
     "error of the 250, %": lambda B: 100 * np.mean(B.argmax(axis=1) != labels),
 }
 fig, axes = plt.subplots(1, 4, figsize=(11, 2.6))
@@ -639,7 +639,7 @@ show_matrices(after, "after stage 2")
 mended = np.flatnonzero(
     (before.argmax(axis=1) != labels) & (after.argmax(axis=1) == labels)
 )
-share = graphs.edge_shares(before).max(axis=1)
+share = graph_statistics.edge_shares(before).max(axis=1)
 i = mended[share[mended].argmin()] if len(mended) else 0
 
 fig, axes = plt.subplots(1, 3, figsize=(8, 2.4), width_ratios=(1, 2, 2))
@@ -647,7 +647,7 @@ axes[0].imshow(images[i, :, :, 0], cmap="gray_r")
 axes[0].axis("off")
 axes[0].set_title(f"true class {labels[i]}")
 for ax, B, title in ((axes[1], before, "before"), (axes[2], after, "after")):
-    ax.bar(range(10), graphs.edge_shares(B)[i], color=PALETTE)
+    ax.bar(range(10), graph_statistics.edge_shares(B)[i], color=PALETTE)
     ax.set(xticks=range(10), ylim=(0, 1), title=f"its edges {title}")
 axes[1].set_ylabel("share of the weight")
 plt.show()
@@ -656,7 +656,7 @@ plt.show()
 # ## 7. The three graphs
 #
 # Figure 1 of the paper, for this network and every second of the 250 images.
-# `gar_keras.figures` draws it with networkx.
+# `gar_keras.report.plots` draws it with networkx.
 
 # %%
 figure1(
@@ -664,14 +664,14 @@ figure1(
 )
 
 # %% [markdown]
-# All numbers of `gar_keras.graphs`, before and after, beside their value in the
+# All numbers of the three graphs, before and after, beside their value in the
 # perfect case.
 
 # %%
-first = graphs.graph_numbers(before, labels)
-last = graphs.graph_numbers(after, labels)
+first = graph_statistics.graph_numbers(before, labels)
+last = graph_statistics.graph_numbers(after, labels)
 even = np.repeat(np.arange(10), 25)
-ideal = graphs.graph_numbers(np.eye(10)[even], even)
+ideal = graph_statistics.graph_numbers(np.eye(10)[even], even)
 print(f"{'':20} {'before':>9} {'after':>9} {'perfect':>9}")
 for name in (
     "strongest_share",

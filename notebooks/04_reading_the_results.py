@@ -34,8 +34,8 @@ import numpy as np
 
 from gar_keras import report
 from gar_keras.experiments import records
-from gar_keras.experiments.paper import TABLES
 from gar_keras.experiments.studies import STUDIES
+from gar_keras.report.published import TABLES
 
 plt.rcParams.update({"figure.dpi": 80, "figure.constrained_layout.use": True})
 

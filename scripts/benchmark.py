@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import sys
 from typing import Literal
 
-from gar_keras import cli
 from gar_keras.benchmarks import command
+from gar_keras.utils import cli
 
 TASKS = ("regularize", "pretrain", "evaluate")
 NETWORKS = ("cnn6", "cnn9")
@@ -38,9 +38,9 @@ class Options(command.Options):
 
 def prepare(options):
     """The cases, and the module that measures them."""
-    from gar_keras.backend import fast_precision
+    from gar_keras.benchmarks import cases as workloads
     from gar_keras.benchmarks import speed
-    from gar_keras.benchmarks import workloads
+    from gar_keras.engine.backend import fast_precision
 
     every = options.all
     fast = fast_precision()

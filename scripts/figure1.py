@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from dataclasses import field
 import sys
 
-from gar_keras import cli
-from gar_keras import figures
 from gar_keras.experiments import folders
 from gar_keras.experiments import records
-from gar_keras.graphs import graph_numbers
+from gar_keras.report import plots
+from gar_keras.report.plots.graph_statistics import graph_numbers
+from gar_keras.utils import cli
 
 
 @dataclass(frozen=True)
@@ -40,26 +40,26 @@ def numbers(run):
     rows = [
         {"epoch": epoch, **asdict(graph_numbers(B[:m], run.labels[:m]))}
         for epoch, B in run.snapshots.items()
-        for m in (figures.GRAPH_IMAGES, len(B))
+        for m in (plots.GRAPH_IMAGES, len(B))
     ]
     return {"run": run.title, "graphs": rows}
 
 
 def main(options):
     """Draws, writes and says what is written."""
-    path = options.record or figures.choose_run(
+    path = options.record or plots.choose_run(
         options.results, folders.reference()
     )
-    run = figures.load_run(path)
-    figure = figures.figure1(
+    run = plots.load_run(path)
+    figure = plots.figure1(
         run.snapshots[0],
         run.snapshots[run.last_epoch],
         run.labels,
         run.title,
-        drawn=figures.GRAPH_IMAGES,
+        drawn=plots.GRAPH_IMAGES,
     )
     output = options.output or options.results / "figure1.png"
-    figures.save(figure, output)
+    plots.save(figure, output)
     beside = output.with_suffix(".json")
     records.write(beside, {"record": path.name, **numbers(run)})
     print(f"{run.title}\nWritten: {output}\nWritten: {beside}")

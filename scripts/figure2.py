@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from dataclasses import field
 import sys
 
-from gar_keras import cli
-from gar_keras import figures
 from gar_keras.experiments import folders
+from gar_keras.report import plots
+from gar_keras.utils import cli
 
 
 @dataclass(frozen=True)
@@ -33,13 +33,12 @@ class Options:
 
 def main(options):
     """Draws, writes and says what is written."""
-    run = figures.load_run(
-        options.record
-        or figures.choose_run(options.results, folders.reference())
+    run = plots.load_run(
+        options.record or plots.choose_run(options.results, folders.reference())
     )
-    figure = figures.figure2(run.snapshots, run.labels, run.curve, run.title)
+    figure = plots.figure2(run.snapshots, run.labels, run.curve, run.title)
     output = options.output or options.results / "figure2.png"
-    figures.save(figure, output)
+    plots.save(figure, output)
     print(f"{run.title}\nWritten: {output}")
 
 

@@ -12,12 +12,12 @@ import time
 
 import numpy as np
 
-from gar_keras import cli
 from gar_keras.datasets.infimnist import NUM_TRAIN
 from gar_keras.datasets.infimnist import load_infimnist
 from gar_keras.datasets.mnist import load_mnist
-from gar_keras.drawing import new_figure
 from gar_keras.experiments import folders
+from gar_keras.report.plots.drawing import new_figure
+from gar_keras.utils import cli
 
 ROWS_PER_CLASS = 2
 DEFORMATIONS = 16

@@ -11,8 +11,8 @@ from dataclasses import replace
 import sys
 from typing import Literal
 
-from gar_keras import cli
 from gar_keras.benchmarks import command
+from gar_keras.utils import cli
 
 
 @dataclass(frozen=True)
@@ -35,8 +35,8 @@ SWEEPS = {
 
 def prepare(options):
     """The cases, and the module that measures them."""
-    from gar_keras import backend
     from gar_keras.benchmarks import overhead
+    from gar_keras.engine import backend
 
     auto = options.precision == "auto"
     case = overhead.Case(

@@ -10,12 +10,12 @@ import os
 import sys
 from typing import Literal
 
-from gar_keras import cli
 from gar_keras import report
 from gar_keras.experiments import folders
 from gar_keras.experiments import records
-from gar_keras.experiments.paper import TABLES
 from gar_keras.experiments.studies import STUDIES
+from gar_keras.report.published import TABLES
+from gar_keras.utils import cli
 
 
 @dataclass(frozen=True)

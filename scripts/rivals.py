@@ -6,17 +6,17 @@ import math
 import sys
 from typing import Literal
 
-from gar_keras import cli
 from gar_keras import report
 from gar_keras.experiments.settings import GRAPH_RIVALS
 from gar_keras.experiments.settings import NORB
 from gar_keras.experiments.settings import NORB_JPEG
-from gar_keras.experiments.settings import RIVALS
 from gar_keras.experiments.settings import SVHN
 from gar_keras.experiments.settings import SVHN_EXTRA
 from gar_keras.experiments.settings import SVHN_GREY
 from gar_keras.experiments.settings import TABLE_1
 from gar_keras.experiments.settings import TABLE_2
+from gar_keras.methods import METHODS
+from gar_keras.utils import cli
 
 DATA = {
     "mnist": TABLE_1,
@@ -27,9 +27,7 @@ DATA = {
     "svhn-extra": {1000: SVHN_EXTRA},
     "svhn-grey": {1000: SVHN_GREY},
 }
-METHODS = ("gar", *RIVALS)
-# These need all images of X_U in memory.
-IN_MEMORY = (*GRAPH_RIVALS, "embed-cnn")
+IN_MEMORY = tuple(name for name in METHODS if METHODS[name].in_memory)
 
 
 @dataclass(frozen=True)
@@ -92,7 +90,7 @@ class Options(cli.RunOptions):
 
     @property
     def methods(self):
-        return METHODS if "all" in self.method else self.method
+        return tuple(METHODS) if "all" in self.method else self.method
 
     @property
     def wanted_labels(self):

@@ -7,9 +7,9 @@ from functools import partial
 import sys
 from typing import Literal
 
-from gar_keras import cli
 from gar_keras import report
 from gar_keras.experiments.studies import STUDIES
+from gar_keras.utils import cli
 
 
 @dataclass(frozen=True)

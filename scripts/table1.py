@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from functools import partial
 import sys
 
-from gar_keras import cli
 from gar_keras import report
-from gar_keras.experiments.paper import TABLE_1
 from gar_keras.experiments.settings import TABLE_1 as EXPERIMENTS
+from gar_keras.report.published import TABLE_1
+from gar_keras.utils import cli
 
 
 @dataclass(frozen=True)

@@ -5,15 +5,15 @@ from functools import partial
 import sys
 from typing import Literal
 
-from gar_keras import cli
 from gar_keras import report
-from gar_keras.experiments.paper import SVHN_GREY as SVHN_GREY_TABLE
-from gar_keras.experiments.paper import TABLE_3
 from gar_keras.experiments.settings import NORB
 from gar_keras.experiments.settings import NORB_JPEG
 from gar_keras.experiments.settings import SVHN
 from gar_keras.experiments.settings import SVHN_EXTRA
 from gar_keras.experiments.settings import SVHN_GREY
+from gar_keras.report.published import SVHN_GREY as SVHN_GREY_TABLE
+from gar_keras.report.published import TABLE_3
+from gar_keras.utils import cli
 
 DATA = {
     "norb": NORB,

@@ -8,7 +8,7 @@ import pytest
 def pytest_configure(config):
     # Many tests train networks that know nothing yet, and lose classes.
     config.addinivalue_line(
-        "filterwarnings", "ignore::gar_keras.alerts.GARWarning"
+        "filterwarnings", "ignore::gar_keras.collapse.GARWarning"
     )
 
 

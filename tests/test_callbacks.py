@@ -18,8 +18,6 @@ from gar_keras import balance
 from gar_keras import callbacks
 from gar_keras import error_rate
 from gar_keras import regularize
-from gar_keras.alerts import shown_by
-from gar_keras.alerts import warn
 from gar_keras.callbacks import BestWeights
 from gar_keras.callbacks import CoefficientSchedule
 from gar_keras.callbacks import ErrorRate
@@ -27,6 +25,8 @@ from gar_keras.callbacks import LatestBestWeights
 from gar_keras.callbacks import StopOnNaN
 from gar_keras.callbacks import TimeLimit
 from gar_keras.callbacks import WarnOnCollapse
+from gar_keras.collapse import shown_by
+from gar_keras.collapse import warn
 
 
 def identity(n=3):

@@ -5,7 +5,7 @@ from keras import ops
 import numpy as np
 import pytest
 
-from gar_keras import backend
+from gar_keras.engine import backend
 from gar_keras.optimizers import SGD
 
 GRADIENTS = np.random.default_rng(0).normal(size=(5, 3, 4)).astype("float32")

@@ -14,8 +14,8 @@ import warnings
 import numpy as np
 import pytest
 
-from gar_keras import __main__ as command_line
 from gar_keras import report
+from gar_keras.classification import command as command_line
 from gar_keras.experiments import records
 from gar_keras.experiments.settings import TABLE_1
 from gar_keras.report.tables import run_rows
@@ -237,7 +237,7 @@ def test_python_blocks_are_found_and_run():
 
 def test_the_python_runs(text, monkeypatch):
     from gar_keras import GARWarning
-    from gar_keras.estimator import GARClassifier
+    from gar_keras.classification.estimator import GARClassifier
 
     usual = GARClassifier.__init__.__kwdefaults__
     monkeypatch.setitem(usual, "pretrain_epochs", 1)

@@ -13,9 +13,9 @@ import pytest
 
 from gar_keras import report
 from gar_keras.experiments import records
-from gar_keras.experiments.paper import TABLE_1 as TABLE
 from gar_keras.experiments.settings import TABLE_1
 from gar_keras.experiments.studies import STUDIES
+from gar_keras.report.published import TABLE_1 as TABLE
 
 ROOT = Path(__file__).parents[1]
 MNIST_100 = replace(TABLE_1[100], epochs=3)

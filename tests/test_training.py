@@ -22,8 +22,8 @@ from gar_keras import error_rate
 from gar_keras import pretrain
 from gar_keras import regularize
 from gar_keras import sgd
-from gar_keras.batches import BatchPlan
-from gar_keras.rivals.supervised import Supervised
+from gar_keras.engine.batches import BatchPlan
+from gar_keras.methods.supervised import Supervised
 
 CLASSES = 3
 BATCHES = dict(labeled_per_batch=2, unlabeled_per_batch=10)
@@ -494,7 +494,8 @@ def test_same_numbers_in_a_fresh_process():
         "import json, test_training as t;"
         "print(json.dumps(t.both_stages(t.network(dropout=0.5))))"
     )
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
+    support = str(Path(__file__).parent / "support")
+    environment = {**os.environ, "PYTHONPATH": support}
     result = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True,
         env={**environment, "KERAS_BACKEND": keras.backend.backend()},

@@ -7,11 +7,11 @@ import sys
 import time
 from typing import Literal
 
-from gar_keras import cli
-from gar_keras import terminal
 from gar_keras.experiments import folders
-from gar_keras.experiments import parallel
-from gar_keras.loading import load_keras
+from gar_keras.experiments.workers import processes
+from gar_keras.utils import cli
+from gar_keras.utils import terminal
+from gar_keras.utils.loading import load_keras
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def run(options, kind, prepare):
     try:
         cli.choose_backend(options.backend)
         # With the processes whose memory is measured.
-        parallel.share_gpu()
+        processes.share_gpu()
         load_keras()
         return _run(options, kind, prepare, deadline)
     except OSError as e:
@@ -77,12 +77,12 @@ def run(options, kind, prepare):
 
 
 def _run(options, kind, prepare, deadline):
-    from gar_keras.benchmarks import store
+    from gar_keras.benchmarks import records
 
     cases, module = prepare(options)
     options.results.mkdir(parents=True, exist_ok=True)
     console = terminal.console()
-    path, complete = store.fill(
+    path, complete = records.fill(
         options.results,
         kind,
         cases,

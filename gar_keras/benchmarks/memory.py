@@ -73,7 +73,7 @@ def _device_peak():
     """MiB, or `None` if no backend that uses a GPU is loaded."""
     if "keras" not in sys.modules:
         return None
-    from gar_keras import backend
+    from gar_keras.engine import backend
 
     if backend.device_kind() == "cpu":
         return None

@@ -6,18 +6,18 @@ import math
 import keras
 import numpy as np
 
-from gar_keras import backend
 from gar_keras import datasets
-from gar_keras.batches import BatchPlan
 from gar_keras.benchmarks import memory
 from gar_keras.benchmarks import timing
-from gar_keras.checks import check_choice
-from gar_keras.checks import check_count
+from gar_keras.engine import backend
+from gar_keras.engine.batches import BatchPlan
 from gar_keras.experiments.settings import PRECISIONS
 from gar_keras.layers import GraphActivityRegularization
 from gar_keras.models import POLICIES
 from gar_keras.models import cnn6
 from gar_keras.training import sgd
+from gar_keras.utils.validation import check_choice
+from gar_keras.utils.validation import check_count
 
 # Images of an epoch, however many there are to draw from, as in the paper.
 PER_EPOCH = 60_000
@@ -150,13 +150,13 @@ def describe(entry):
 
 def _on_device(model, case):
     """Whole epochs in one program, as GAR trains there: at least the steps."""
-    from gar_keras import compiled
+    from gar_keras.engine import jax_epochs
 
     data = _data(case)
     passes = -(-case.steps // data["plan"].steps)
     return timing.fit(
         model,
-        compiled.prepare(model, **data, passes=passes),
+        jax_epochs.prepare(model, **data, passes=passes),
         units=passes * data["plan"].steps,
         steps_per_epoch=1,
         shuffle=False,

@@ -3,11 +3,11 @@
 from dataclasses import asdict
 import math
 
-from gar_keras.benchmarks import floor
 from gar_keras.benchmarks import memory
-from gar_keras.benchmarks import paths
+from gar_keras.benchmarks import roofline
 from gar_keras.benchmarks import timing
-from gar_keras.benchmarks.workloads import Workload
+from gar_keras.benchmarks import variants
+from gar_keras.benchmarks.cases import Workload
 
 # Stage 2 takes this many epochs, and the time of stage 1 is given for this
 # many passes.
@@ -37,8 +37,8 @@ def measure(case, deadline=math.inf):
         ValueError: if the path does not exist on the backend in use.
         FloatingPointError: if the network diverges.
     """
-    reference = paths.stretch(case, paths.PLAIN)
-    path = paths.stretch(case, case.path)
+    reference = variants.stretch(case, variants.PLAIN)
+    path = variants.stretch(case, case.path)
     times = timing.interleave(reference, path, case.pairs, deadline)
     result = timing.compare(times)
     work = Workload(case)
@@ -54,8 +54,8 @@ def measure(case, deadline=math.inf):
         ),
         **_floor(work, ms),
         "peak": {
-            "reference": memory.peak(paths.run_once, case, paths.PLAIN),
-            "path": memory.peak(paths.run_once, case, case.path),
+            "reference": memory.peak(variants.run_once, case, variants.PLAIN),
+            "path": memory.peak(variants.run_once, case, case.path),
         },
     }
 
@@ -69,8 +69,8 @@ def _units(work):
 
 def _floor(work, ms):
     operations, units = work.operations()
-    ceilings = floor.measure_ceilings(floor.product_dtypes(operations))
-    least = floor.floor_ms(operations, ceilings) / units
+    ceilings = roofline.measure_ceilings(roofline.product_dtypes(operations))
+    least = roofline.floor_ms(operations, ceilings) / units
     return {
         "ceilings": asdict(ceilings),
         "floor_ms": least,

@@ -8,7 +8,7 @@ import time
 import keras
 import numpy as np
 
-from gar_keras.experiments.keepers import OutOfTime
+from gar_keras.experiments.recorder import OutOfTime
 
 
 def interleave(first, second, pairs, deadline=math.inf):

@@ -1,6 +1,5 @@
 """Data sets of the paper; the split into labelled and unlabelled images."""
 
-from gar_keras.checks import check_choice
 from gar_keras.datasets.base import DataError
 from gar_keras.datasets.base import Dataset
 from gar_keras.datasets.infimnist import InfiMNIST
@@ -15,6 +14,7 @@ from gar_keras.datasets.splits import make_split
 from gar_keras.datasets.svhn import load_svhn
 from gar_keras.datasets.svhn import load_svhn_extra
 from gar_keras.datasets.svhn import load_svhn_grey
+from gar_keras.utils.validation import check_choice
 
 __all__ = [
     "ConcatenatedImages",

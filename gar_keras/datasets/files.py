@@ -37,9 +37,9 @@ import filelock
 import h5py
 import numpy as np
 
-from gar_keras.checks import check_count
 from gar_keras.datasets.base import DataError
 from gar_keras.datasets.base import check_md5
+from gar_keras.utils.validation import check_count
 
 _BLOCK = 1 << 20
 

@@ -13,7 +13,6 @@ import zlib
 import h5py
 import numpy as np
 
-from gar_keras.checks import check_count
 from gar_keras.datasets.base import DataError
 from gar_keras.datasets.base import Dataset
 from gar_keras.datasets.files import Cached
@@ -22,6 +21,7 @@ from gar_keras.datasets.files import create_checked
 from gar_keras.datasets.files import data_folder
 from gar_keras.datasets.files import fingerprint
 from gar_keras.datasets.files import read_arrays
+from gar_keras.utils.validation import check_count
 
 HOME = "https://cs.nyu.edu/~ylclab/data/norb-v1.0-small/"
 COPY = "smallnorb_32.npz"

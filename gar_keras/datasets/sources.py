@@ -9,9 +9,9 @@ from pathlib import Path
 import h5py
 import numpy as np
 
-from gar_keras.checks import check_images
-from gar_keras.checks import is_source
 from gar_keras.datasets.base import DataError
+from gar_keras.utils.validation import check_images
+from gar_keras.utils.validation import is_source
 
 # Few images in a chunk: a batch drawn at random reads a chunk for each image.
 IMAGES_PER_CHUNK = 16

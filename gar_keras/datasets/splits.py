@@ -5,8 +5,8 @@ import hashlib
 
 import numpy as np
 
-from gar_keras.checks import check_count
-from gar_keras.checks import check_labels
+from gar_keras.utils.validation import check_count
+from gar_keras.utils.validation import check_labels
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ import zlib
 
 import numpy as np
 
-from gar_keras.checks import check_count
 from gar_keras.datasets.base import DataError
 from gar_keras.datasets.base import Dataset
 from gar_keras.datasets.files import Cached
@@ -19,6 +18,7 @@ from gar_keras.datasets.files import fingerprint
 from gar_keras.datasets.files import read_arrays
 from gar_keras.datasets.sources import IMAGES_PER_CHUNK
 from gar_keras.datasets.sources import HDF5Images
+from gar_keras.utils.validation import check_count
 
 HOME = "http://ufldl.stanford.edu/housenumbers/"
 GREY = "svhn_grey_32.npz"

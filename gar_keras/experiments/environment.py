@@ -9,8 +9,8 @@ import subprocess
 import keras
 import numpy as np
 
-from gar_keras import backend
-from gar_keras.experiments import parallel
+from gar_keras.engine import backend
+from gar_keras.experiments.workers import processes
 
 
 def describe():
@@ -28,7 +28,7 @@ def describe():
         "device": backend.device_name(),
         "processor": backend.processor()["model"],
         "cores": os.cpu_count(),
-        "threads": parallel.threads(backend.name()),
+        "threads": processes.threads(backend.name()),
     }
 
 

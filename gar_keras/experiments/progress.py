@@ -7,7 +7,7 @@ from rich.progress import Progress
 from rich.progress import TextColumn
 from rich.progress import TimeRemainingColumn
 
-from gar_keras import terminal
+from gar_keras.utils import terminal
 
 TERMS = ("loss", "affinity", "balance", "supervised", "unsupervised")
 ERRORS = ("val_error", "test_error")

@@ -11,32 +11,31 @@ import filelock
 import keras
 import numpy as np
 
-from gar_keras import backend
 from gar_keras import datasets
-from gar_keras import rivals
-from gar_keras.alerts import shown_by
+from gar_keras import methods
 from gar_keras.augmentation import random_moves
 from gar_keras.callbacks import CoefficientSchedule
 from gar_keras.callbacks import ErrorRate
 from gar_keras.callbacks import WarnOnCollapse
-from gar_keras.checks import check_class_prior
+from gar_keras.collapse import shown_by
+from gar_keras.engine import backend
+from gar_keras.experiments import continuation
 from gar_keras.experiments import environment
-from gar_keras.experiments import extending
 from gar_keras.experiments import records
 from gar_keras.experiments.checkpoint import Checkpoint
 from gar_keras.experiments.checkpoint import assign
-from gar_keras.experiments.keepers import Deadline
-from gar_keras.experiments.keepers import Keeper
-from gar_keras.experiments.keepers import OutOfTime
+from gar_keras.experiments.data import make_task
+from gar_keras.experiments.data import unlabeled_images
 from gar_keras.experiments.network import build_model
+from gar_keras.experiments.recorder import Deadline
+from gar_keras.experiments.recorder import Keeper
+from gar_keras.experiments.recorder import OutOfTime
 from gar_keras.experiments.records import Progress
 from gar_keras.experiments.settings import GRAPH_RIVALS
 from gar_keras.experiments.settings import PRIOR_OF_LABELS
 from gar_keras.experiments.snapshots import Snapshots
-from gar_keras.experiments.worlds import make_task
-from gar_keras.experiments.worlds import unlabeled_images
-from gar_keras.extended import ExtendedGAR
 from gar_keras.layers import GraphActivityRegularization
+from gar_keras.methods.gar import ExtendedGAR
 from gar_keras.models import uncompiled
 from gar_keras.optimizers import SGD
 from gar_keras.regularizers import class_prior_of
@@ -44,6 +43,7 @@ from gar_keras.training import plan_stage_2
 from gar_keras.training import pretrain
 from gar_keras.training import regularize
 from gar_keras.training import sgd
+from gar_keras.utils.validation import check_class_prior
 
 STAGES = ("pretraining", "regularization")
 # What a saved state must have in common with the run that takes it up.
@@ -122,7 +122,7 @@ def run(
             records.delete_leftovers(file)
         shared = _shared(experiment, seed, results) if share_stage_1 else None
         if keep_state:
-            extending.take_up(checkpoint, experiment, seed, results)
+            continuation.take_up(checkpoint, experiment, seed, results)
         job = _Run(experiment, seed, checkpoint, data_dir, reporter, shared)
         record = job.execute(deadline, callbacks)
         if save_models:
@@ -131,7 +131,7 @@ def run(
             job.write_snapshots(snapshots)
         records.write(path, record)
         if keep_state:
-            extending.keep_end(checkpoint, experiment, seed, results)
+            continuation.keep_end(checkpoint, experiment, seed, results)
         checkpoint.delete()
         return record
 
@@ -183,7 +183,7 @@ def finished(experiment, seed, results, *, keep_state=False):
         if checkpoint.path.exists():
             with checkpoint.lock().acquire(timeout=0):
                 if keep_state:
-                    extending.keep_end(checkpoint, experiment, seed, results)
+                    continuation.keep_end(checkpoint, experiment, seed, results)
                 checkpoint.delete()
     return record
 
@@ -203,7 +203,7 @@ def _method_settings(experiment):
     """The hyper-parameters of a rival, as JSON has them."""
     if experiment.method == "gar":
         return {}
-    settings = asdict(rivals.METHODS[experiment.method]())
+    settings = asdict(methods.METHODS[experiment.method]())
     return {
         name: list(value) if isinstance(value, tuple) else value
         for name, value in settings.items()
@@ -354,7 +354,7 @@ class _Run:
         """What replaces plain GAR in stage 2, if anything does."""
         e = self.experiment
         if e.method != "gar":
-            return rivals.METHODS[e.method]()
+            return methods.METHODS[e.method]()
         if not e.extensions.has_additions:
             return None
         return ExtendedGAR(self._layer(), **e.extensions.additions)

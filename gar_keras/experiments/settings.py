@@ -15,30 +15,22 @@ from pydantic import BeforeValidator
 from pydantic import Field
 from pydantic import TypeAdapter
 
-from gar_keras.checks import check_class_prior
 from gar_keras.experiments.checked import settings
 from gar_keras.experiments.variations import Extensions
 from gar_keras.experiments.variations import World
+from gar_keras.methods import METHODS
+from gar_keras.utils.validation import check_class_prior
 
 Precision = Literal["float32", "bfloat16"]
 Backend = Literal["tensorflow", "jax", "torch"]
 PRECISIONS = get_args(Precision)
 BACKENDS = get_args(Backend)
 
-# What stage 2 can do in GAR's place, by the names of `gar_keras.rivals`: with
-# the network of stage 1, and without any network.
-NETWORK_RIVALS = (
-    "supervised",
-    "entropy",
-    "pseudo-label",
-    "pi",
-    "vat",
-    "vat-entropy",
-    "mean-teacher",
-    "embed-cnn",
-)
-GRAPH_RIVALS = ("label-spreading", "hagr")
-RIVALS = (*NETWORK_RIVALS, *GRAPH_RIVALS)
+# What stage 2 can do in GAR's place: with the network of stage 1, and without
+# any network.
+RIVALS = tuple(name for name in METHODS if name != "gar")
+NETWORK_RIVALS = tuple(name for name in RIVALS if METHODS[name].network)
+GRAPH_RIVALS = tuple(name for name in RIVALS if not METHODS[name].network)
 
 # class_prior: the shares of the labelled images.
 PRIOR_OF_LABELS = "labels"

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from gar_keras import backend
+from gar_keras.classification.fit import probabilities
+from gar_keras.engine import backend
 from gar_keras.experiments import records
-from gar_keras.fitting import probabilities
 
 # Figure 2 of the paper shows 2,000 test images at these epochs of stage 2.
 EPOCHS = (0, 1, 10, 50, 100)

@@ -9,13 +9,13 @@ import math
 from pathlib import Path
 import time
 
-from gar_keras import terminal
 from gar_keras.experiments import runner
-from gar_keras.experiments.cluster import Cluster
-from gar_keras.experiments.keepers import OutOfTime
-from gar_keras.experiments.parallel import GOES_ON
-from gar_keras.experiments.parallel import Processes
 from gar_keras.experiments.progress import Reporter
+from gar_keras.experiments.recorder import OutOfTime
+from gar_keras.experiments.workers.cluster import Cluster
+from gar_keras.experiments.workers.processes import GOES_ON
+from gar_keras.experiments.workers.processes import Processes
+from gar_keras.utils import terminal
 
 
 def sweep(

@@ -6,9 +6,9 @@ from typing import Literal
 from pydantic import BeforeValidator
 from pydantic import Field
 
-from gar_keras.additions import Additions
-from gar_keras.checks import check_class_prior
 from gar_keras.experiments.checked import settings
+from gar_keras.methods.options import Additions
+from gar_keras.utils.validation import check_class_prior
 
 Prior = Annotated[tuple[float, ...], BeforeValidator(check_class_prior)]
 Share = Annotated[float, Field(ge=0, le=1)]

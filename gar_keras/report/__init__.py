@@ -3,21 +3,20 @@
 Everything is made from the records of a folder alone. Keras is not needed.
 """
 
+from gar_keras.report.comparison import Comparison
+from gar_keras.report.comparison import compare
+from gar_keras.report.comparison import plot_rivals
+from gar_keras.report.comparison import show_rivals
+from gar_keras.report.comparison import write_rivals
 from gar_keras.report.confusion import confusions
-from gar_keras.report.curves import plot_curves
 from gar_keras.report.estimates import Estimate
 from gar_keras.report.groups import Group
 from gar_keras.report.groups import group
 from gar_keras.report.lost import lost_class
 from gar_keras.report.lost import lost_text
 from gar_keras.report.pairs import paired
+from gar_keras.report.plots.curves import plot_curves
 from gar_keras.report.readme import update_readme
-from gar_keras.report.rivals import METHODS
-from gar_keras.report.rivals import Comparison
-from gar_keras.report.rivals import compare
-from gar_keras.report.rivals import plot_rivals
-from gar_keras.report.rivals import show_rivals
-from gar_keras.report.rivals import write_rivals
 from gar_keras.report.studies import show_study
 from gar_keras.report.studies import study_markdown
 from gar_keras.report.studies import study_notes
@@ -33,7 +32,6 @@ from gar_keras.report.tables import table_rows
 from gar_keras.report.tables import write
 
 __all__ = [
-    "METHODS",
     "OUR_ROWS",
     "Comparison",
     "Estimate",

@@ -2,7 +2,7 @@
 
 from rich.table import Table
 
-from gar_keras import markdown
+from gar_keras.report import markdown
 
 # In a cell without a figure.
 MISSING = "-"

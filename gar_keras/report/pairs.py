@@ -2,7 +2,7 @@
 
 import statistics
 
-from gar_keras import markdown
+from gar_keras.report import markdown
 from gar_keras.report.groups import but_for
 from gar_keras.report.groups import group
 from gar_keras.report.lost import lost_text

@@ -2,13 +2,13 @@
 
 from pathlib import Path
 
-from gar_keras.benchmarks import tables as benchmarks
 from gar_keras.experiments import records as record_files
-from gar_keras.experiments.paper import TABLES
 from gar_keras.experiments.studies import STUDIES
+from gar_keras.report import benchmarks as benchmarks
+from gar_keras.report.comparison import compare
 from gar_keras.report.confusion import confusions
 from gar_keras.report.pairs import paired
-from gar_keras.report.rivals import compare
+from gar_keras.report.published import TABLES
 from gar_keras.report.studies import study_markdown
 from gar_keras.report.tables import markdown
 

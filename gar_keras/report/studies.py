@@ -5,7 +5,6 @@ from pathlib import Path
 
 import numpy as np
 
-from gar_keras import terminal
 from gar_keras.experiments import folders
 from gar_keras.experiments import records as record_files
 from gar_keras.experiments.settings import differences
@@ -19,6 +18,7 @@ from gar_keras.report.layout import MISSING
 from gar_keras.report.lost import LOST_NOTE
 from gar_keras.report.lost import kept_file
 from gar_keras.report.lost import lost_text
+from gar_keras.utils import terminal
 
 STUDY_HEADING = (
     "",

@@ -2,21 +2,21 @@
 
 from pathlib import Path
 
-from gar_keras import terminal
 from gar_keras.experiments import folders
 from gar_keras.experiments import records as record_files
-from gar_keras.experiments.paper import BASELINE
-from gar_keras.experiments.paper import GAR
-from gar_keras.experiments.paper import published_error
 from gar_keras.experiments.settings import stands_for_paper
 from gar_keras.report import layout
 from gar_keras.report.beside import reference_beside
-from gar_keras.report.curves import plot_curves
 from gar_keras.report.groups import but_for
 from gar_keras.report.groups import group
 from gar_keras.report.groups import size
 from gar_keras.report.layout import MISSING
 from gar_keras.report.lost import lost_text
+from gar_keras.report.plots.curves import plot_curves
+from gar_keras.report.published import BASELINE
+from gar_keras.report.published import GAR
+from gar_keras.report.published import published_error
+from gar_keras.utils import terminal
 
 
 def run_rows(whose):

@@ -1,0 +1,267 @@
+"""The ways to train and to evaluate that the speed benchmark compares.
+
+`PATHS[task][name]` makes a function that does one stretch of a workload and
+returns the seconds that one unit of it took. To add a path, write such a maker
+below with `@_path(task, name, there)` above it, where `there()` says whether
+the path exists on the backend and device in use.
+
+`plain` is the reference: what a Keras user would write, with Keras' defaults
+and its own optimizer, on float32 arrays.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import keras
+import numpy as np
+
+from gar_keras.benchmarks import timing
+from gar_keras.benchmarks.cases import TASKS
+from gar_keras.benchmarks.cases import Workload
+from gar_keras.callbacks import ErrorRate
+from gar_keras.callbacks import StopOnNaN
+from gar_keras.engine import backend
+from gar_keras.models import attach
+from gar_keras.models import without_dropout
+from gar_keras.training import sgd
+from gar_keras.utils.validation import check_choice
+
+PLAIN = "plain"
+
+
+@dataclass(frozen=True)
+class Path:
+    """A way to do a task.
+
+    Attributes:
+        make: Function of a `Workload` that returns the function to time.
+        there: Whether the path exists here.
+    """
+
+    make: Callable
+    there: Callable
+
+
+PATHS = {task: {} for task in TASKS}
+
+
+def available(task):
+    """Names of the paths of a task that exist here, but for the plain one."""
+    return [
+        name
+        for name, path in PATHS[task].items()
+        if name != PLAIN and path.there()
+    ]
+
+
+def stretch(case, name):
+    """The function that does a stretch of a case by a path.
+
+    Args:
+        case: A `Case`.
+        name: `"plain"` or one of `available(case.task)`.
+
+    Returns:
+        A function without arguments that returns the seconds of a unit.
+
+    Raises:
+        ValueError: if there is no such path here.
+    """
+    check_choice("path", name, (PLAIN, *available(case.task)))
+    return PATHS[case.task][name].make(Workload(case))
+
+
+def run_once(case, name):
+    """Does one stretch: what a process does whose memory is measured."""
+    stretch(case, name)()
+
+
+def _path(task, name, there=lambda: True):
+    def register(make):
+        PATHS[task][name] = Path(make, there)
+        return make
+
+    return register
+
+
+@_path("regularize", PLAIN)
+def _plain_regularize(work):
+    model = attach(without_dropout(work.plain_network()))
+    model.compile(_plain_sgd(), loss=None)
+    epochs, steps = work.lengths()
+    return timing.fit(
+        model,
+        MixedBatches(work),
+        units=epochs * steps,
+        epochs=epochs,
+        steps_per_epoch=steps,
+    )
+
+
+@_path("regularize", "fit")
+def _fit_regularize(work):
+    model, options = _regularized(work)
+    epochs, steps = work.lengths(options.get("steps_per_execution", 1))
+    batches = backend.make_batches(
+        work.plan, work.images, guides=work.images[: work.num_labeled]
+    )
+    return timing.fit(
+        model,
+        batches,
+        units=epochs * steps,
+        callbacks=[StopOnNaN()],
+        epochs=epochs,
+        steps_per_epoch=steps,
+        shuffle=False,
+    )
+
+
+@_path("regularize", "compiled", backend.loops_on_device)
+def _compiled_regularize(work):
+    from gar_keras.engine import jax_epochs
+
+    model, _ = _regularized(work)
+    guides = work.images[: work.num_labeled]
+    batches = jax_epochs.prepare(model, work.plan, work.images, guides)
+    # Whole epochs, each one step of `fit`.
+    epochs = -(-work.case.stretch // work.plan.steps)
+    return timing.fit(
+        model,
+        batches,
+        units=epochs * work.plan.steps,
+        callbacks=[StopOnNaN()],
+        epochs=epochs,
+        steps_per_epoch=1,
+        shuffle=False,
+    )
+
+
+@_path("pretrain", PLAIN)
+def _plain_pretrain(work):
+    model = work.plain_network()
+    model.compile(_plain_sgd(), _log_loss())
+    return timing.fit(
+        model,
+        work.ready_images,
+        units=work.case.stretch,
+        y=work.labels,
+        batch_size=work.plan.batch,
+        epochs=work.case.stretch,
+    )
+
+
+@_path("pretrain", "fit")
+def _fit_pretrain(work):
+    model, steps = _pretrained(work)
+    batches = backend.make_batches(work.plan, work.images, labels=work.labels)
+    return timing.fit(
+        model,
+        batches,
+        units=work.case.stretch,
+        callbacks=[StopOnNaN()],
+        steps_per_epoch=steps,
+        shuffle=False,
+    )
+
+
+@_path("pretrain", "compiled", backend.loops_on_device)
+def _compiled_pretrain(work):
+    from gar_keras.engine import jax_epochs
+
+    model, _ = _pretrained(work)
+    passes = work.case.stretch
+    batches = jax_epochs.prepare(
+        model, work.plan, work.images, labels=work.labels, passes=passes
+    )
+    return timing.fit(
+        model,
+        batches,
+        units=passes,
+        callbacks=[StopOnNaN()],
+        steps_per_epoch=1,
+        shuffle=False,
+    )
+
+
+@_path("evaluate", PLAIN)
+def _plain_evaluate(work):
+    model = without_dropout(work.plain_network())
+    x, y = work.ready_images, work.labels
+
+    def measure():
+        for _ in range(work.case.stretch):
+            np.mean(np.argmax(model.predict(x, verbose=0), axis=-1) != y)
+
+    return timing.timed(measure, _thousands(work))
+
+
+@_path("evaluate", "error_rate")
+def _error_rate(work):
+    model = without_dropout(work.network())
+    errors = ErrorRate(test_error=(work.images, work.labels))
+
+    def measure():
+        for _ in range(work.case.stretch):
+            errors.measure(model)
+
+    return timing.timed(measure, _thousands(work))
+
+
+class MixedBatches(keras.utils.PyDataset):
+    """Batches of stage 2 as a Keras user would make them from arrays.
+
+    Each is b_U unlabelled images, in a new order in each epoch, with b_L
+    labelled ones behind them, drawn for the batch.
+    """
+
+    def __init__(self, work):
+        super().__init__()
+        self.work = work
+        self.x_labeled = work.ready_images[: work.num_labeled]
+        self.rng = np.random.default_rng(0)
+        self.on_epoch_end()
+
+    def __len__(self):
+        return self.work.plan.steps
+
+    def __getitem__(self, index):
+        plan = self.work.plan
+        rows = self.order[index * plan.batch : (index + 1) * plan.batch]
+        chosen = self.rng.choice(
+            len(self.x_labeled), plan.guides_per_batch, replace=False
+        )
+        return np.concatenate(
+            [self.work.ready_images[rows], self.x_labeled[chosen]]
+        )
+
+    def on_epoch_end(self):
+        self.order = self.rng.permutation(self.work.plan.size)
+
+
+def _thousands(work):
+    """Thousands of images that a stretch evaluates."""
+    return work.case.stretch * work.case.images / 1000
+
+
+def _plain_sgd():
+    return keras.optimizers.SGD(0.01, momentum=0.95, nesterov=True)
+
+
+def _log_loss():
+    return keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+
+
+def _regularized(work):
+    """The model as `regularize` compiles it, and its compile options."""
+    model = attach(without_dropout(work.network()))
+    options = backend.compile_options(work.plan.steps)
+    model.compile(sgd(), loss=None, **options)
+    return model, options
+
+
+def _pretrained(work):
+    """The model as `pretrain` compiles it, and the steps of a stretch."""
+    model = work.network()
+    steps = work.case.stretch * work.plan.steps
+    model.compile(sgd(), _log_loss(), **backend.compile_options(steps))
+    return model, steps

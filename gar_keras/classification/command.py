@@ -1,0 +1,467 @@
+"""GAR on your own images or features, from .npz files.
+
+Usage: python -m gar_keras {fit,predict} --help
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+import sys
+import tempfile
+from typing import Annotated
+from typing import Literal
+import zipfile
+import zlib
+
+import numpy as np
+import tyro
+
+from gar_keras.utils import cli
+from gar_keras.utils.loading import load_keras
+
+KEYS = "x and y, or x_labeled, y_labeled and x_unlabeled"
+
+FOUND = (
+    "number of classes: the largest label and one; state it with --num-classes "
+    "to be sure that none is missing"
+)
+
+File = Annotated[Path | None, cli.one_value(Path, "a file", "FILE")]
+
+
+def _prior(text):
+    """A prior from `uniform`, `labeled` or text such as `0.5,0.3,0.2`."""
+    if text in ("uniform", "labeled"):
+        return text
+    return tuple(float(share) for share in text.split(","))
+
+
+Prior = Annotated[
+    str | tuple,
+    cli.one_value(
+        _prior,
+        "uniform, labeled or the shares of the classes, e.g. 0.5,0.3,0.2",
+        "PRIOR",
+    ),
+]
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Train a network on few labels and on many examples without any.
+
+    The .npz file of --data holds either x and y, or x_labeled, y_labeled and
+    x_unlabeled. Examples are images (m, h, w) or (m, h, w, c), uint8 or of a
+    scale of your own, or features (m, f). Labels are class indices from 0, and
+    in y -1 for unlabelled examples.
+    """
+
+    data: File = None
+    """The .npz file. Needed."""
+    out: File = None
+    """The .keras file to write: plain Keras, from examples as they are in
+    --data to logits. Needed."""
+    num_classes: cli.Count = None
+    """n, the number of classes, each of which needs a label; by default the
+    largest label and one."""
+    pretrain_epochs: cli.Count = None
+    """Passes over the labelled examples in stage 1; by default as many as make
+    2,000 steps, at least 10."""
+    epochs: cli.Count = 100
+    """Passes over all examples in stage 2."""
+    labeled_per_batch: cli.Count = None
+    """b_L: labelled examples, without labels, in a batch of stage 2; by default
+    16, or all where there are fewer."""
+    unlabeled_per_batch: cli.Count = 112
+    """b_U: further examples in a batch."""
+    affinity: cli.Number = 3.0
+    """c_α, the coefficient of the affinity."""
+    balance: cli.Number = 1.0
+    """c_β, the coefficient of the balance."""
+    frobenius: cli.Number = 1e-6
+    """c_F, the coefficient of the Frobenius norm."""
+    class_prior: Prior = "uniform"
+    """Shares of the classes: uniform, as in the paper; labeled, those among the
+    labels; or numbers, e.g. 0.5,0.3,0.2."""
+    validation_fraction: cli.Number = 0.0
+    """Share of the labels kept back to measure the error before and after
+    stage 2, and to choose its best epoch."""
+    learning_rate: cli.Number = 0.01
+    """Learning rate of the first step of each stage."""
+    supervised: cli.Number = 0.0
+    """Factor of the log loss of the labelled examples in stage 2. This and the
+    next six are not in the paper."""
+    shift: cli.Count = 0
+    """Pixels by which images are moved at random, at most, in both stages."""
+    affine: cli.Number = 0.0
+    """Strength of random turns, scales and shears of the images, in both
+    stages."""
+    consistency: cli.Number = 0.0
+    """Factor of the consistency of two views of an image in stage 2."""
+    vat: cli.Number = 0.0
+    """Factor of the virtual adversarial loss in stage 2."""
+    vat_radius: cli.Number = 2.5
+    """How far the virtual adversarial loss moves an example, after the scaling
+    that the network begins with: pixels up to 1, features of standard deviation
+    1."""
+    average: cli.Number = 0.0
+    """Decay of a running average of the weights in stage 2, e.g. 0.999."""
+    seed: cli.Count = 0
+    """Seed of weights, batches and validation examples."""
+    precision: Literal["auto", "float32", "bfloat16"] = "auto"
+    """Precision between the layers. auto: bfloat16 for images where the
+    hardware computes in it."""
+    quiet: bool = False
+    """Only the summary, no line for each epoch."""
+    overwrite: bool = False
+    """Replace the file of --out if there is one."""
+
+    def __post_init__(self):
+        _check_input("--data", self.data, "an .npz file with " + KEYS)
+        _check_output(self.out, (".keras",), self.overwrite)
+        for name in ("pretrain_epochs", "labeled_per_batch"):
+            cli.check_at_least(_option(name), getattr(self, name), 1)
+        for name in ("epochs", "unlabeled_per_batch"):
+            cli.check_at_least(_option(name), getattr(self, name), 1)
+        cli.check_at_least("--num-classes", self.num_classes, 2)
+        cli.check_at_least("--seed", self.seed, 0)
+        if self.seed > cli.MAX_SEED:
+            raise ValueError(
+                f"--seed must be at most {cli.MAX_SEED}. Received: {self.seed}"
+            )
+
+    def run(self):
+        """Trains, saves the model and prints a summary."""
+        from gar_keras.classification import fit
+        from gar_keras.collapse import shown_by
+
+        settings = fit.FitSettings.of(self)
+        x, y = read_partly_labeled(self.data)
+        found = int(y.max(initial=-1)) + 1
+        num_classes = found if self.num_classes is None else self.num_classes
+        fit.check_every_class(y[y != fit.UNLABELED], num_classes)
+        _check_some_unlabeled(y)
+        warnings = []
+
+        def show(text):
+            warnings.append(text)
+            print(f"warning: {text}", file=sys.stderr, flush=True)
+
+        print(_counts(y, num_classes), flush=True)
+        if self.num_classes is None:
+            print(FOUND, flush=True)
+        with fit.seeded(self.seed):
+            model = fit.default_network(x, num_classes, self.precision)
+        with shown_by(show):
+            summary = fit.fit(
+                model,
+                x,
+                y,
+                settings,
+                seed=self.seed,
+                verbose=0 if self.quiet else 2,
+            )
+        _write(self.out, fit.for_prediction(model).save)
+        print("\n".join(_lines(summary, warnings)))
+        print(f"wrote {self.out}")
+
+
+@dataclass(frozen=True)
+class Predict:
+    """Classify examples with a model that fit has written.
+
+    The .npz file of --data holds x: examples of the same form, dtype and scale
+    as those that the model was fitted to.
+    """
+
+    model: File = None
+    """The .keras file that fit has written. Needed."""
+    data: File = None
+    """The .npz file with x. Needed."""
+    out: File = None
+    """The file to write. A .csv file has a line for each example, with its
+    index, its class and the probability of that; an .npz file has the arrays
+    y (m,) and probabilities (m, n). Needed."""
+    overwrite: bool = False
+    """Replace the file of --out if there is one."""
+
+    def __post_init__(self):
+        _check_input("--model", self.model, "a .keras file")
+        _check_input("--data", self.data, "an .npz file with x")
+        _check_output(self.out, (".csv", ".npz"), self.overwrite)
+
+    def run(self):
+        """Predicts and writes the file."""
+        from gar_keras.classification import fit
+
+        x = fit.as_input(read_arrays(self.data, [("x",)])["x"])
+        model = read_model(self.model)
+        (tensor,) = model.inputs
+        fit.check_same_kind(x, tensor.shape[1:], tensor.dtype)
+        logits = fit.predict_logits(model, x)
+        probabilities = fit.probabilities(logits)
+        classes = np.argmax(logits, axis=1)
+        if self.out.suffix == ".npz":
+            _write(
+                self.out,
+                lambda path: np.savez_compressed(
+                    path, y=classes, probabilities=probabilities
+                ),
+            )
+        else:
+            _write(
+                self.out,
+                lambda path: _write_csv(path, classes, probabilities),
+            )
+        counts = np.bincount(classes, minlength=logits.shape[1])
+        print(f"examples of each class: {', '.join(map(str, counts))}")
+        print(f"wrote {self.out}")
+
+
+COMMANDS = {"fit": Fit, "predict": Predict}
+
+
+def main():
+    """Runs the command that the command line names."""
+    name = sys.argv[1] if len(sys.argv) > 1 else ""
+    if name in ("-h", "--help"):
+        _help()
+    if name not in COMMANDS:
+        cli.fail(
+            "give a command: fit or predict, e.g. python -m gar_keras fit "
+            f"--help. Received: {name or 'none'}"
+        )
+    sys.argv = [f"python -m gar_keras {name}", *sys.argv[2:]]
+    try:
+        command = cli.parse(COMMANDS[name])
+        load_keras()
+        command.run()
+    except (ValueError, FloatingPointError, OSError, MemoryError) as e:
+        cli.fail(e)
+    except KeyboardInterrupt:
+        print("interrupted: nothing was written", file=sys.stderr)
+        return cli.EXIT_INTERRUPTED
+    return 0
+
+
+def read_partly_labeled(path):
+    """Examples and labels of an .npz file, in either of the two forms.
+
+    Returns:
+        `(x, y)`: examples as `fitting.as_input` gives them, and int64 class
+        indices `(m,)` with -1 for unlabelled examples.
+
+    Raises:
+        ValueError: if the file is not readable, or does not hold them.
+    """
+    from gar_keras.classification import fit
+    from gar_keras.utils.validation import check_images
+    from gar_keras.utils.validation import check_labels
+
+    forms = [("x", "y"), ("x_labeled", "y_labeled", "x_unlabeled")]
+    arrays = read_arrays(path, forms)
+    if "x" in arrays:
+        x = fit.as_input(arrays["x"])
+        # They begin at -1, the marker; as class indices they must not.
+        y = np.asarray(arrays["y"])
+        if y.dtype.kind != "i":
+            return x, check_labels("y", y, len(x))
+        if y.size and y.min() < fit.UNLABELED:
+            raise ValueError(
+                "y must be class indices from 0, or -1 for unlabelled "
+                f"examples. Received: least label={y.min()}"
+            )
+        y = y.astype("int64")
+        return x, check_labels("y", y + 1, len(x)) - 1
+    x_labeled = fit.as_input(arrays["x_labeled"], "x_labeled")
+    x_unlabeled = fit.as_input(arrays["x_unlabeled"], "x_unlabeled")
+    check_images("x_unlabeled", x_unlabeled, ("x_labeled", x_labeled))
+    y = check_labels("y_labeled", arrays["y_labeled"], len(x_labeled))
+    none = np.full(len(x_unlabeled), fit.UNLABELED)
+    return np.concatenate([x_labeled, x_unlabeled]), np.concatenate([y, none])
+
+
+def read_arrays(path, forms):
+    """The arrays of an .npz file that make up one of several forms.
+
+    Args:
+        path: The file.
+        forms: Tuples of names; the file must hold all of exactly one tuple.
+
+    Returns:
+        A dict of arrays by name.
+
+    Raises:
+        ValueError: if the file is not readable, or does not hold them.
+    """
+    try:
+        # Opened here: NumPy leaves what it cannot read open.
+        with (
+            open(path, "rb") as file,
+            np.load(file, allow_pickle=False) as archive,
+        ):
+            names = set(archive.files)
+            found = [form for form in forms if names.issuperset(form)]
+            if len(found) == 1:
+                return {name: archive[name] for name in found[0]}
+    except (
+        AttributeError,
+        EOFError,
+        OSError,
+        TypeError,
+        ValueError,
+        zipfile.BadZipFile,
+        zlib.error,
+    ) as e:
+        raise ValueError(
+            f"{path} is not readable as an .npz file of plain arrays. Write "
+            f"it with np.savez. ({e})"
+        ) from e
+    wanted = ", or ".join(" and ".join(form) for form in forms)
+    raise ValueError(
+        f"{path} must hold the arrays {wanted}"
+        f"{'' if not found else ', and not both'}. Received: "
+        f"{', '.join(sorted(names)) or 'none'}"
+    )
+
+
+def read_model(path):
+    """The model of a .keras file, which must give logits.
+
+    Raises:
+        ValueError: if the file holds no such model.
+    """
+    import keras
+
+    # What a saved model may hold has to be known by name.
+    import gar_keras.layers  # noqa: F401
+    from gar_keras.models import check_linear
+    from gar_keras.models import has_graph
+    from gar_keras.regularizers import check_logits_shape
+
+    try:
+        model = keras.saving.load_model(path, compile=False)
+    # Whatever is wrong in the file, Keras raises anything.
+    except Exception as e:
+        raise ValueError(
+            f"{path} is no Keras model that can be loaded: make it with "
+            f"python -m gar_keras fit. ({e})"
+        ) from e
+    if not has_graph(model) or len(model.inputs) != 1:
+        raise ValueError(
+            f"{path} must hold a model of one input whose layers Keras knows, "
+            "as python -m gar_keras fit makes it."
+        )
+    check_linear(model)
+    check_logits_shape(model.outputs[0].shape)
+    return model
+
+
+def _help():
+    commands = [
+        Annotated[command, tyro.conf.subcommand(name)]
+        for name, command in COMMANDS.items()
+    ]
+    tyro.cli(
+        commands[0] | commands[1],
+        prog="python -m gar_keras",
+        description=__doc__,
+        args=["--help"],
+    )
+
+
+def _option(name):
+    return f"--{name.replace('_', '-')}"
+
+
+def _check_input(option, path, what):
+    if path is None:
+        raise ValueError(f"{option} is needed: {what}")
+    if not path.is_file():
+        raise ValueError(f"{option} takes {what}. No such file: {path}")
+
+
+def _check_output(path, suffixes, overwrite):
+    allowed = " or ".join(suffixes)
+    if path is None:
+        raise ValueError(f"--out is needed: the {allowed} file to write")
+    cli.check_output("--out", path, suffixes)
+    if path.exists() and not overwrite:
+        raise ValueError(
+            f"--out names a file that is there already: {path}. Choose "
+            "another one, or replace it with --overwrite."
+        )
+    _check_writable(path.parent)
+
+
+def _check_writable(folder):
+    """Raises unless a file can be made in the folder."""
+    try:
+        with _temporary_folder(folder):
+            pass
+    except OSError as e:
+        raise ValueError(
+            "--out is in a folder in which nothing can be written. Received: "
+            f"{folder} ({e.strerror}). Choose another one."
+        ) from e
+
+
+def _check_some_unlabeled(y):
+    """Raises unless an example is unlabelled."""
+    if (y >= 0).all():
+        raise ValueError(
+            "No example is unlabelled, and GAR learns from those. Received: "
+            f"{len(y)} examples, each with a label. Mark unlabelled ones with "
+            "-1 in y, or give them as x_unlabeled."
+        )
+
+
+def _temporary_folder(folder):
+    return tempfile.TemporaryDirectory(dir=folder, prefix=".gar_keras_")
+
+
+def _write(path, save):
+    """Writes a file in a whole, whatever stops the program in between."""
+    with _temporary_folder(path.parent) as folder:
+        # The same name: the writers look at its ending.
+        temporary = Path(folder) / path.name
+        save(temporary)
+        temporary.replace(path)
+
+
+def _write_csv(path, classes, probabilities):
+    with open(path, "w", encoding="utf-8", newline="\n") as file:
+        file.write("index,class,probability\n")
+        for i, c in enumerate(classes):
+            file.write(f"{i},{c},{probabilities[i, c]:.6g}\n")
+
+
+def _counts(y, num_classes):
+    counts = np.bincount(y[y >= 0], minlength=num_classes)
+    return (
+        f"examples: {len(y)}, labelled: {counts.sum()} "
+        f"({', '.join(map(str, counts))} of the {num_classes} classes)"
+    )
+
+
+def _lines(summary, warnings):
+    """A summary of `fit` as lines of text."""
+    prior = summary.class_prior
+    shares = prior and ", ".join(f"{share:.3g}" for share in prior)
+    yield (
+        f"trained on: {summary.num_labeled} labelled, "
+        f"{summary.num_unlabeled} unlabelled; validation: "
+        f"{summary.num_validation}"
+    )
+    yield f"class prior: {shares or 'uniform'}"
+    for when, error in (
+        ("before", summary.error_before),
+        ("after", summary.error_after),
+    ):
+        if error is not None:
+            yield f"validation error {when} stage 2: {100 * error:.2f} %"
+    if not summary.num_validation:
+        yield (
+            "validation error: not measured; --validation-fraction 0.2 keeps "
+            "a fifth of the labels back for it"
+        )
+    yield f"warnings: {len(warnings)}{', shown above' if warnings else ''}"

@@ -1,0 +1,294 @@
+"""GAR as a scikit-learn classifier. Needs scikit-learn."""
+
+import keras
+import numpy as np
+
+from gar_keras import models
+from gar_keras.classification import fit as fitting
+
+try:
+    from sklearn.base import BaseEstimator
+    from sklearn.base import ClassifierMixin
+    from sklearn.metrics import accuracy_score
+    from sklearn.utils import check_random_state
+    from sklearn.utils.multiclass import check_classification_targets
+    from sklearn.utils.validation import check_consistent_length
+    from sklearn.utils.validation import check_is_fitted
+    from sklearn.utils.validation import column_or_1d
+    from sklearn.utils.validation import validate_data
+except ImportError as e:
+    raise ImportError(
+        "GARClassifier needs scikit-learn 1.6 or newer: "
+        "pip install 'gar_keras[sklearn]'"
+    ) from e
+
+
+class GARClassifier(ClassifierMixin, BaseEstimator):
+    """A semi-supervised classifier: pretraining, then GAR (Algorithm 1).
+
+    `fit` takes labelled and unlabelled rows together, as scikit-learn's
+    semi-supervised estimators do: -1 in `y` marks a row as unlabelled. Where
+    the labels are strings, `y` may be an object array with the number -1, or
+    an array of strings with `"-1"`, which is what NumPy makes of it. With no
+    row unlabelled it is plain supervised training, and warns of that.
+
+    One of scikit-learn's own checks is expected to fail, for that marker:
+    `check_classifiers_classes` ends with the classes -1 and 1, whose rows of
+    -1 count as unlabelled here, so that one class is left. scikit-learn
+    exempts its own semi-supervised estimators from it by name.
+
+    Args:
+        network: `"auto"` for `gar_keras.cnn6` on images (sides of 4 to 64
+            pixels) and a network of two hidden layers on features, each with
+            its scaling; a `keras.Model` from rows as they are to logits,
+            which is copied with its weights; or a function
+            `network(input_shape, num_classes)` that returns a new one.
+        pretrain_epochs: Passes over the labelled rows in stage 1. `None` for
+            as many as make 2,000 steps, at least 10.
+        epochs: Passes over all rows in stage 2.
+        labeled_per_batch: b_L: labelled rows, without their labels, in each
+            batch of stage 2. `None` for 16, or all where there are fewer.
+        unlabeled_per_batch: b_U: further rows in each batch, of any kind.
+        affinity: c_α.
+        balance: c_β.
+        frobenius: c_F.
+        class_prior: `"uniform"` for classes of equal size, as the paper
+            assumes; `"labeled"` for the shares among the labelled rows, if
+            these were drawn at random; or an array of the shares, in the order
+            of `classes_`. See `gar_keras.balance`.
+        validation_fraction: Share of the labelled rows of each class kept back
+            to measure the error. The model ends with the weights of the epoch
+            of stage 2 with the least such error, of several the last. 0 to
+            train on all labels to the last epoch.
+        learning_rate: Rate of the first step of each stage.
+        supervised: In stage 2, the factor of the log loss of the labelled rows
+            of a batch. This and what follows is not in the paper; see
+            `gar_keras.ExtendedGAR`.
+        shift: Pixels by which images are moved at random, at most, in both
+            stages.
+        affine: Strength of random affine maps of the images, in both stages.
+        consistency: Factor of the consistency of two views of an image.
+        vat: Factor of the virtual adversarial loss.
+        average: Decay of a running average of the weights.
+        vat_radius: How far the virtual adversarial loss moves a row, after
+            the scaling that the network begins with. To be chosen for each
+            data set: 2.5 is for images with pixels from 0 to 1.
+        precision: Precision between the layers of the network `"auto"`:
+            `"float32"`, `"bfloat16"`, or `"auto"` for bfloat16 where the
+            rows are images and the hardware computes in it. A network of your
+            own has its own, and this is left at `"auto"`.
+        random_state: Seed or `RandomState`, of weights, dropout, batches and
+            validation rows. `None` for another one in each `fit`.
+        verbose: As in Keras' `fit`.
+
+    Attributes:
+        classes_: The labels `(n,)`, sorted, without the marker.
+        model_: The fitted `keras.Model`, from rows to logits.
+        n_features_in_: `X.shape[1]` in `fit`.
+        summary_: A `gar_keras.classification.fit.Summary`: counts, errors on
+            the validation rows before and after stage 2, histories.
+
+    Example:
+
+    >>> rng = np.random.default_rng(0)
+    >>> y = np.arange(60) % 2
+    >>> X = rng.normal(size=(60, 3)) + 4 * y[:, None]
+    >>> few = np.where(np.arange(60) < 10, y, -1)
+    >>> model = GARClassifier(pretrain_epochs=20, epochs=2, random_state=0)
+    >>> bool(model.fit(X, few).score(X, y) > 0.9)
+    True
+    """
+
+    def __init__(
+        self,
+        network="auto",
+        *,
+        pretrain_epochs=None,
+        epochs=100,
+        labeled_per_batch=None,
+        unlabeled_per_batch=112,
+        affinity=3.0,
+        balance=1.0,
+        frobenius=1e-6,
+        class_prior="uniform",
+        validation_fraction=0.0,
+        learning_rate=0.01,
+        supervised=0.0,
+        shift=0,
+        affine=0.0,
+        consistency=0.0,
+        vat=0.0,
+        average=0.0,
+        vat_radius=2.5,
+        precision="auto",
+        random_state=None,
+        verbose=0,
+    ):
+        self.network = network
+        self.pretrain_epochs = pretrain_epochs
+        self.epochs = epochs
+        self.labeled_per_batch = labeled_per_batch
+        self.unlabeled_per_batch = unlabeled_per_batch
+        self.affinity = affinity
+        self.balance = balance
+        self.frobenius = frobenius
+        self.class_prior = class_prior
+        self.validation_fraction = validation_fraction
+        self.learning_rate = learning_rate
+        self.supervised = supervised
+        self.shift = shift
+        self.affine = affine
+        self.consistency = consistency
+        self.vat = vat
+        self.average = average
+        self.vat_radius = vat_radius
+        self.precision = precision
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X, y):
+        """Trains on labelled and unlabelled rows.
+
+        Args:
+            X: Features `(m, f)`, or images `(m, h, w)` or `(m, h, w, c)`.
+                Images of one channel get that axis, `(h, w, 1)`.
+            y: Labels `(m,)`; -1 for unlabelled rows.
+
+        Returns:
+            The estimator itself.
+
+        Raises:
+            ValueError: if the data or the settings are not valid: wrong
+                shapes, NaN, no label, one class only, an output of the
+                network without a label.
+            FloatingPointError: if the loss becomes NaN or infinite.
+        """
+        X, y = validate_data(self, X, y, allow_nd=True)
+        settings = fitting.FitSettings.of(self)
+        x = fitting.as_input(X, "X")
+        classes, targets = _encode(y)
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        # The training too: an average of the weights is kept in new layers.
+        with fitting.seeded(seed):
+            model = self._make_network(x.shape[1:], len(classes), x)
+            summary = fitting.fit(
+                model, x, targets, settings, seed=seed, verbose=self.verbose
+            )
+        self.classes_ = classes
+        self.model_ = fitting.for_prediction(model)
+        self.summary_ = summary
+        self._kind = x.shape[1:], x.dtype
+        return self
+
+    def predict(self, X):
+        """The most likely label of each row, `(m,)`."""
+        logits = self._logits(X)
+        return self.classes_[np.argmax(logits, axis=1)]
+
+    def predict_proba(self, X):
+        """Probabilities `(m, n)`, in the order of `classes_`.
+
+        They are the softmax of the logits. GAR makes these large: the
+        probabilities are firm, not calibrated.
+        """
+        return fitting.probabilities(self._logits(X))
+
+    def score(self, X, y, sample_weight=None):
+        """The accuracy on the labelled rows.
+
+        Unlabelled rows are left out, so that a search over partly labelled
+        data, e.g. scikit-learn's `GridSearchCV`, compares accuracies. What it
+        calls by name, `scoring="accuracy"`, counts each of them as an error.
+
+        Args:
+            X: Rows, as in `fit`.
+            y: Labels `(m,)`; -1 for unlabelled rows.
+            sample_weight: Weights of the rows `(m,)`, or `None`.
+
+        Returns:
+            The share of labelled rows whose label is predicted, from 0 to 1.
+
+        Raises:
+            ValueError: if no row is labelled.
+        """
+        predicted = self.predict(X)
+        y = column_or_1d(y)
+        check_consistent_length(predicted, y, sample_weight)
+        labeled = ~_is_unlabeled(y)
+        if not labeled.any():
+            raise ValueError(
+                "No row is labelled, so there is nothing to compare with. "
+                f"Received: {len(y)} rows. Give y the label of some."
+            )
+        if sample_weight is not None:
+            sample_weight = column_or_1d(sample_weight)[labeled]
+        return accuracy_score(
+            y[labeled], predicted[labeled], sample_weight=sample_weight
+        )
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.three_d_array = True
+        return tags
+
+    def _logits(self, X):
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, allow_nd=True)
+        x = fitting.as_input(X, "X")
+        fitting.check_same_kind(x, *self._kind, "X")
+        return fitting.predict_logits(self.model_, x)
+
+    def _make_network(self, input_shape, num_classes, x):
+        if isinstance(self.network, str) and self.network == "auto":
+            return fitting.default_network(x, num_classes, self.precision)
+        if self.precision != "auto":
+            raise ValueError(
+                "precision is for the network 'auto'. Received: "
+                f"precision={self.precision!r} beside a network of your own. "
+                "Leave it out, and give the layers of the network their dtype."
+            )
+        if isinstance(self.network, keras.Model):
+            return _copy(self.network)
+        if not callable(self.network):
+            raise ValueError(
+                "network must be 'auto', a keras.Model or a function of "
+                "(input_shape, num_classes) that returns one. Received: "
+                f"network={self.network!r}"
+            )
+        model = self.network(input_shape, num_classes)
+        if not isinstance(model, keras.Model):
+            raise ValueError(
+                "The function network must return a keras.Model. Received: "
+                f"{model!r}"
+            )
+        return model
+
+
+def _copy(model):
+    """A model of the same architecture and weights."""
+    # Of its graph alone: Keras cannot clone all that may be compiled in.
+    graph = models.uncompiled(model) if models.has_graph(model) else model
+    copy = keras.models.clone_model(graph)
+    copy.set_weights(model.get_weights())
+    return copy
+
+
+def _encode(y):
+    """The classes, and their indices in `y` with -1 for unlabelled rows."""
+    marker = _is_unlabeled(y)
+    labels = y[~marker]
+    fitting.check_some_label(labels)
+    check_classification_targets(labels)
+    classes, indices = np.unique(labels, return_inverse=True)
+    fitting.check_every_class(indices, len(classes))
+    targets = np.full(len(y), fitting.UNLABELED, "int64")
+    targets[~marker] = indices
+    return classes, targets
+
+
+def _is_unlabeled(y):
+    """Which rows are marked, `(m,)`."""
+    marker = y == fitting.UNLABELED
+    if y.dtype.kind in "OU":
+        marker = marker | (y == str(fitting.UNLABELED))
+    return marker

@@ -1,0 +1,550 @@
+"""Both stages on data whose labels are known in part.
+
+What `GARClassifier` and `python -m gar_keras` have in common: the arrays they
+take, the networks they choose, and one function that does Algorithm 1.
+"""
+
+import contextlib
+from dataclasses import dataclass
+from dataclasses import fields
+import math
+import random
+
+import keras
+from keras import layers
+import numpy as np
+
+from gar_keras import models
+from gar_keras.augmentation import random_moves
+from gar_keras.callbacks import LatestBestWeights
+from gar_keras.callbacks import error_rate
+from gar_keras.collapse import warn
+from gar_keras.engine import backend
+from gar_keras.engine.batches import BatchPlan
+from gar_keras.layers import GraphActivityRegularization
+from gar_keras.methods.gar import ExtendedGAR
+from gar_keras.methods.options import Additions
+from gar_keras.methods.vat import check_length
+from gar_keras.models import POLICIES
+from gar_keras.models import cnn6
+from gar_keras.regularizers import check_coefficient
+from gar_keras.regularizers import class_prior_of
+from gar_keras.training import num_classes
+from gar_keras.training import pretrain
+from gar_keras.training import regularize
+from gar_keras.training import sgd
+from gar_keras.utils.validation import check_choice
+from gar_keras.utils.validation import check_class_prior
+from gar_keras.utils.validation import check_count
+from gar_keras.utils.validation import set_field
+
+# What stands in for the class of an unlabelled example.
+UNLABELED = -1
+
+PRIORS = ("uniform", "labeled")
+
+PRECISIONS = ("auto", *POLICIES)
+
+# Sides of an image that the 6-layer CNN is made for: two poolings need 4
+# pixels, and its Dense layer outgrows the memory beyond 64.
+LEAST_SIDE, MOST_SIDE = 4, 64
+
+HIDDEN_UNITS = (128, 64)
+MLP_DROPOUT = 0.5
+
+# Steps of stage 1 by default: those of the paper's code, with 100 labels.
+PRETRAIN_STEPS = 2000
+LEAST_PASSES = 10
+
+DEFAULT_GUIDES = 16
+
+# Classes without a label that a message names.
+NAMED_CLASSES = 5
+
+
+@dataclass(frozen=True)
+class FitSettings(Additions):
+    """How to fit. The defaults are the paper's, unless it says otherwise.
+
+    Attributes:
+        pretrain_epochs: Passes over the labelled examples in stage 1. `None`
+            for as many as make 2,000 steps, which are the 2,000 passes of the
+            paper's code for 100 labels, and 10 at least.
+        epochs: Passes over all examples in stage 2.
+        labeled_per_batch: b_L. `None` for 16, or for all labelled examples
+            where there are fewer.
+        unlabeled_per_batch: b_U.
+        affinity: c_α.
+        balance: c_β.
+        frobenius: c_F.
+        class_prior: `"uniform"` for classes of equal size, as in the paper;
+            `"labeled"` for the shares among the labelled examples; or an array
+            of the shares `(n,)`.
+        validation_fraction: Share of the labelled examples of each class that
+            is kept back to measure the error, from 0 up to but not 1. The
+            model ends with the weights of the epoch of stage 2 with the least
+            such error, of several the last: do not keep back a handful, whose
+            error says little.
+        learning_rate: Rate of the first step of each stage.
+        vat_radius: ε of the virtual adversarial loss: how far an example is
+            moved, after the scaling that the network begins with.
+        precision: Precision between the layers of `default_network`:
+            `"float32"`, `"bfloat16"`, or `"auto"` for bfloat16 where the
+            examples are images and the hardware computes in it.
+
+    Those of `Additions` are settings too; `shift` and `affine` move the images
+    in both stages.
+
+    Raises:
+        ValueError: if a value is not valid.
+    """
+
+    pretrain_epochs: int | None = None
+    epochs: int = 100
+    labeled_per_batch: int | None = None
+    unlabeled_per_batch: int = 112
+    affinity: float = 3.0
+    balance: float = 1.0
+    frobenius: float = 1e-6
+    class_prior: str | tuple = "uniform"
+    validation_fraction: float = 0.0
+    learning_rate: float = 0.01
+    vat_radius: float = ExtendedGAR.vat_radius
+    precision: str = "auto"
+
+    def __post_init__(self):
+        super().__post_init__()
+        for name in ("pretrain_epochs", "labeled_per_batch"):
+            if getattr(self, name) is not None:
+                check_count(name, getattr(self, name), least=1)
+        for name in ("epochs", "unlabeled_per_batch"):
+            check_count(name, getattr(self, name), least=1)
+        for name in ("affinity", "balance", "frobenius"):
+            check_coefficient(name, getattr(self, name))
+        if isinstance(self.class_prior, str):
+            check_choice("class_prior", self.class_prior, PRIORS)
+        else:
+            prior = check_class_prior(self.class_prior)
+            set_field(self, "class_prior", prior)
+        fraction = check_coefficient(
+            "validation_fraction", self.validation_fraction
+        )
+        if fraction >= 1:
+            raise ValueError(
+                "validation_fraction must be below 1. Received: "
+                f"validation_fraction={fraction}"
+            )
+        if not check_coefficient("learning_rate", self.learning_rate):
+            raise ValueError(
+                "learning_rate must be above 0. Received: "
+                f"learning_rate={self.learning_rate!r}"
+            )
+        radius = check_length("vat_radius", self.vat_radius)
+        set_field(self, "vat_radius", radius)
+        check_choice("precision", self.precision, PRECISIONS)
+
+    @classmethod
+    def of(cls, holder):
+        """The settings that an object has under the same names."""
+        return cls(**{f.name: getattr(holder, f.name) for f in fields(cls)})
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What `fit` did.
+
+    Attributes:
+        num_labeled: Labelled examples trained on.
+        num_validation: Labelled examples kept back.
+        num_unlabeled: Examples without a label.
+        class_prior: The shares of the classes, or `None` for equal ones.
+        error_before: Error on the validation examples between the stages,
+            from 0 to 1; `None` without any.
+        error_after: The same at the end; `None` without stage 2 as well.
+        pretraining: History of stage 1: lists by name.
+        regularization: History of stage 2; empty without it.
+    """
+
+    num_labeled: int
+    num_validation: int
+    num_unlabeled: int
+    class_prior: tuple | None
+    error_before: float | None
+    error_after: float | None
+    pretraining: dict
+    regularization: dict
+
+
+def fit(model, x, y, settings, *, seed=0, verbose=0):
+    """Trains a model by Algorithm 1 of the paper, on partly labelled data.
+
+    Stage 2 sees all examples without their labels, as in the paper's code:
+    the labelled ones and those kept back for validation among them. With no
+    unlabelled example there is no stage 2.
+
+    Args:
+        model: A plain `keras.Model` from examples to logits `(batch, n)`.
+            Trained in place.
+        x: Examples, as `as_input` gives them.
+        y: Class indices `(m,)`, int64; -1 for unlabelled examples.
+        settings: `FitSettings`.
+        seed: Seed of the validation examples and of the batches.
+        verbose: As in Keras' `fit`.
+
+    Returns:
+        A `Summary`.
+
+    Raises:
+        ValueError: if no example is labelled, if a class has no label, if the
+            settings do not fit the data, or if the model holds the loss of
+            GAR.
+        FloatingPointError: if the loss becomes NaN or infinite.
+
+    Warns:
+        GARWarning: if no example is unlabelled, before stage 1; or if stage 2
+            goes wrong.
+    """
+    n = _num_outputs(model, x)
+    labeled = np.flatnonzero(y != UNLABELED)
+    check_every_class(y[labeled], n)
+    prior = _class_prior(settings.class_prior, y[labeled], n)
+    kept = _keep_back(y, labeled, settings.validation_fraction, seed)
+    labeled = np.setdiff1d(labeled, kept)
+    validation = (x[kept], y[kept]) if len(kept) else None
+    guides = settings.labeled_per_batch or min(DEFAULT_GUIDES, len(labeled))
+    # These refuse now what stage 2 would refuse after stage 1.
+    BatchPlan(len(x), settings.unlabeled_per_batch, len(labeled), guides)
+    stage_2 = _stage_2(model, settings, prior)
+    unlabeled = np.count_nonzero(y == UNLABELED)
+    if not unlabeled:
+        warn(
+            "No example is unlabelled: this is plain supervised training, "
+            f"without GAR. Mark unlabelled examples with {UNLABELED} in y."
+        )
+    first = pretrain(
+        model,
+        x[labeled],
+        y[labeled],
+        epochs=settings.pretrain_epochs or _passes(len(labeled)),
+        optimizer=sgd(settings.learning_rate),
+        validation_data=validation,
+        moves=random_moves(settings.shift, settings.affine, seed),
+        seed=seed,
+        verbose=verbose,
+    )
+    before = validation and first.history["val_error"][-1]
+    second, after = {}, None
+    if unlabeled:
+        second = stage_2(
+            model,
+            x[labeled],
+            y[labeled],
+            x,
+            epochs=settings.epochs,
+            labeled_per_batch=guides,
+            unlabeled_per_batch=settings.unlabeled_per_batch,
+            optimizer=sgd(settings.learning_rate),
+            validation_data=validation,
+            keep_best=False,
+            callbacks=[LatestBestWeights()] if validation else [],
+            seed=seed,
+            verbose=verbose,
+        ).history
+        after = validation and error_rate(model, *validation)
+    return Summary(
+        num_labeled=len(labeled),
+        num_validation=len(kept),
+        num_unlabeled=unlabeled,
+        class_prior=prior,
+        error_before=before,
+        error_after=after,
+        pretraining=first.history,
+        regularization=second,
+    )
+
+
+def as_input(x, name="x"):
+    """Examples as the networks take them.
+
+    Args:
+        x: Features `(m, f)`, or images `(m, h, w)` or `(m, h, w, c)`, of a
+            real dtype.
+        name: Name of the argument, for the message.
+
+    Returns:
+        Features as float32; images `(m, h, w, c)` as uint8 if they were that,
+        else as float32.
+
+    Example:
+
+    >>> as_input(np.zeros((5, 28, 28), "uint8")).shape
+    (5, 28, 28, 1)
+    """
+    if x.ndim not in (2, 3, 4) or not x.size:
+        raise ValueError(
+            f"{name} must be features (m, f), or images (m, h, w) or "
+            f"(m, h, w, c), none of these 0. Received: shape={x.shape}"
+        )
+    if x.dtype.kind not in "biuf":
+        raise ValueError(
+            f"{name} must be an array of real numbers. Received: "
+            f"dtype={x.dtype}"
+        )
+    if x.ndim == 2 or x.dtype != "uint8":
+        # What float32 cannot hold becomes infinite, and is seen below.
+        with np.errstate(over="ignore"):
+            x = x.astype("float32")
+        if not np.isfinite(x).all():
+            raise ValueError(
+                f"{name} must be finite in float32, but "
+                f"{np.count_nonzero(~np.isfinite(x))} of its values are NaN "
+                "or infinite. Remove or replace them."
+            )
+    return x[..., None] if x.ndim == 3 else x
+
+
+def check_same_kind(x, shape, dtype, name="x"):
+    """Raises unless the examples are like those that a model was fitted to.
+
+    Args:
+        x: Examples, as `as_input` gives them.
+        shape: Shape of an example in `fit`.
+        dtype: Dtype in `fit`.
+        name: Name of the argument, for the message.
+    """
+    if x.shape[1:] != tuple(shape) or x.dtype != dtype:
+        raise ValueError(
+            f"{name} must hold examples like those of fit, of shape "
+            f"{tuple(shape)} and dtype {dtype}. Received: shape "
+            f"{x.shape[1:]} and dtype {x.dtype}. Scale and convert them in "
+            "the same way."
+        )
+
+
+def check_some_label(labels):
+    """Raises unless there is a label."""
+    if not len(labels):
+        raise ValueError(
+            "No example is labelled. GAR starts from a network that is "
+            "trained on a few labels: give some of each class."
+        )
+
+
+def check_every_class(labels, num_classes):
+    """Raises unless there is a label of each of two or more classes.
+
+    Args:
+        labels: Class indices, those of unlabelled examples left out.
+        num_classes: `n`.
+
+    Example:
+
+    >>> check_every_class(np.array([0, 1, 1]), 2)
+    """
+    check_some_label(labels)
+    if num_classes < 2:
+        raise ValueError(
+            "The labels are of one class only, and a classifier needs two. "
+            f"Received: {len(labels)} labels. Label examples of the others."
+        )
+    found = np.unique(labels)
+    if found[-1] >= num_classes:
+        raise ValueError(
+            f"Labels must be class indices from 0 to {num_classes - 1}, for "
+            f"{num_classes} classes. Received: largest label={found[-1]}. "
+            "State how many classes there are, and give the network one "
+            "output for each."
+        )
+    missing = num_classes - len(found)
+    if missing:
+        # Among so many indices there are as many missing ones as are named.
+        first = np.arange(min(num_classes, len(found) + NAMED_CLASSES))
+        named = np.setdiff1d(first, found)[:NAMED_CLASSES]
+        others = missing - len(named)
+        raise ValueError(
+            f"Each of the {num_classes} classes needs a label. Received: none "
+            f"of class {', '.join(map(str, named))}"
+            f"{f' and {others} more' if others else ''}. Label an example of "
+            "each class, or number the classes without gaps and give the "
+            "network one output for each."
+        )
+
+
+def default_network(x, num_classes, precision="auto"):
+    """A network for the examples, with new weights.
+
+    For images the 6-layer CNN of the paper, `gar_keras.cnn6`, on pixels that
+    are divided by 255 if they are uint8, else by the largest in `x`. For
+    features two hidden layers of 128 and 64 ReLU units with dropout, on
+    features that are brought to mean 0 and standard deviation 1 over `x`.
+
+    Args:
+        x: Examples, as `as_input` gives them.
+        num_classes: `n`.
+        precision: Between the layers, one of `PRECISIONS`.
+
+    Returns:
+        A `keras.Model` from examples as they are to logits, in float32.
+
+    Raises:
+        ValueError: if the images are too small or too large for the CNN.
+
+    Example:
+
+    >>> default_network(np.zeros((5, 3), "float32"), 2).output_shape
+    (None, 2)
+    """
+    if x.ndim == 2:
+        # So small a network gains nothing by less precision.
+        policy = POLICIES["float32" if precision == "auto" else precision]
+        return _mlp(x, num_classes, policy)
+    sides = x.shape[1:3]
+    if min(sides) < LEAST_SIDE or max(sides) > MOST_SIDE:
+        raise ValueError(
+            "The network for images takes (m, height, width, channels), with "
+            f"sides from {LEAST_SIDE} to {MOST_SIDE} pixels. Received: "
+            f"shape={x.shape}, of sides {sides[0]} x {sides[1]}. Where the "
+            "channels come first, move them to the end with np.moveaxis(x, 1, "
+            "-1). Resize larger or smaller images, or give a network of your "
+            "own."
+        )
+    stored = "uint8" if x.dtype == "uint8" else "float32"
+    largest = 255 if stored == "uint8" else float(np.abs(x).max()) or 1.0
+    auto = precision == "auto"
+    return cnn6(
+        x.shape[1:],
+        num_classes,
+        preprocessing=layers.Rescaling(1 / largest, dtype="float32"),
+        input_dtype=stored,
+        dtype=POLICIES[backend.fast_precision() if auto else precision],
+    )
+
+
+def _stage_2(model, settings, prior):
+    """A function of `(model, x_labeled, y_labeled, x, **options)`."""
+    layer = GraphActivityRegularization(
+        settings.affinity,
+        settings.balance,
+        settings.frobenius,
+        class_prior=prior,
+        name="graph_activity_regularization",
+    )
+    if settings.has_additions:
+        method = ExtendedGAR(
+            layer=layer,
+            vat_radius=settings.vat_radius,
+            **settings.additions,
+        )
+        method.check_network(model)
+        return method.train
+    return lambda model, x_labeled, y_labeled, x, **options: regularize(
+        model, x_labeled, x, layer=layer, **options
+    )
+
+
+def _mlp(x, num_classes, dtype):
+    features = keras.Input(x.shape[1:], dtype="float32")
+    mean, variance = x.mean(0, dtype="float64"), x.var(0, dtype="float64")
+    # A constant feature becomes 0, whatever rounding leaves of its variance.
+    constant = np.ptp(x, axis=0) == 0
+    hidden = layers.Normalization(
+        mean=np.where(constant, x[0], mean).astype("float32"),
+        variance=np.where(constant, 1, variance).astype("float32"),
+        dtype="float32",
+    )(features)
+    for units in HIDDEN_UNITS:
+        hidden = layers.Dense(units, activation="relu", dtype=dtype)(hidden)
+        hidden = layers.Dropout(MLP_DROPOUT, dtype=dtype)(hidden)
+    logits = layers.Dense(num_classes, dtype="float32", name="logits")(hidden)
+    return keras.Model(features, logits, name="mlp")
+
+
+def for_prediction(model):
+    """A fitted model without what only training needs, to save or pickle.
+
+    It is plain Keras: no optimizer and no loss of GAR.
+    """
+    return models.uncompiled(model) if models.has_graph(model) else model
+
+
+def predict_logits(model, x):
+    """Logits of examples, float64 `(m, n)`."""
+    logits = backend.predict(model, x).astype("float64")
+    if not np.isfinite(logits).all():
+        raise FloatingPointError(
+            "The model gives logits that are NaN or infinite for these "
+            "examples. Check their scale."
+        )
+    return logits
+
+
+def probabilities(logits):
+    """The softmax of logits, float64 `(m, n)`.
+
+    Example:
+
+    >>> probabilities(np.log([[1.0, 3.0]])).round(6).tolist()
+    [[0.25, 0.75]]
+    """
+    # The largest becomes 1, so that nothing overflows.
+    odds = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return odds / odds.sum(axis=1, keepdims=True)
+
+
+@contextlib.contextmanager
+def seeded(seed):
+    """Within it, new Keras layers draw from `seed`, and nothing else does."""
+    # Keras takes the seed of a new layer from Python's generator.
+    state = random.getstate()
+    random.seed(seed)
+    try:
+        yield
+    finally:
+        random.setstate(state)
+
+
+def _num_outputs(model, x):
+    if models.is_regularized(model):
+        raise ValueError(
+            f"The network {model.name!r} holds the loss of GAR already. Give "
+            "it without: the coefficients are set beside it."
+        )
+    models.ensure_built(model, x)
+    return num_classes(model, "x", x)
+
+
+def _class_prior(class_prior, labels, n):
+    if isinstance(class_prior, tuple):
+        return check_class_prior(class_prior, n)
+    return class_prior_of(labels, n) if class_prior == "labeled" else None
+
+
+def _keep_back(y, labeled, fraction, seed):
+    """Indices of the validation examples: a share of each class."""
+    if not fraction:
+        return labeled[:0]
+    rng = np.random.default_rng([seed, len(y)])
+    kept = []
+    for c in np.unique(y[labeled]):
+        of_class = rng.permutation(np.flatnonzero(y == c))
+        # One at least is trained on.
+        share = min(round(fraction * len(of_class)), len(of_class) - 1)
+        kept.append(of_class[:share])
+    kept = np.sort(np.concatenate(kept))
+    if not len(kept):
+        raise ValueError(
+            f"There are too few labels to keep {fraction:g} of each class "
+            f"back. Received: {len(labeled)} labels, "
+            f"validation_fraction={fraction:g}. Label more examples, or set "
+            "validation_fraction to 0."
+        )
+    return kept
+
+
+def _passes(num_labeled):
+    """Passes of stage 1 that make about `PRETRAIN_STEPS` steps."""
+    passes = math.ceil(PRETRAIN_STEPS / math.ceil(num_labeled / 128))
+    if passes > 100:
+        # `pretrain` reports once in a divisor of it, and a prime has none.
+        passes = math.ceil(passes / 100) * 100
+    return max(passes, LEAST_PASSES)

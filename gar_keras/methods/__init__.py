@@ -1,0 +1,71 @@
+"""GAR and other semi-supervised methods on the same network and labels.
+
+`METHODS` is the one list of them, by the names of `Experiment.method` and of
+the command lines, in the order of the tables. Those that train a network go on
+where stage 1 ends, with the labels, batches, steps and optimizer of GAR. A
+method's class, and Keras with it, is loaded when the method is first made.
+
+>>> METHODS["entropy"](weight=0.5)
+EntropyMinimization(weight=0.5)
+>>> [name for name, method in METHODS.items() if not method.network]
+['label-spreading', 'hagr']
+"""
+
+from dataclasses import dataclass
+import importlib
+
+__all__ = ["METHODS", "Entry"]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A method of the list. Called, it makes one with the settings given.
+
+    Attributes:
+        title: Its name in tables and pictures.
+        path: Its module in this package and its class, `"module:Class"`.
+        marker: Its marker in pictures, as Matplotlib writes it.
+        network: Whether it trains the network of stage 1.
+        in_memory: Whether it needs all of X_U in memory.
+    """
+
+    title: str
+    path: str
+    marker: str
+    network: bool = True
+    in_memory: bool = False
+
+    def load(self):
+        """The class of the method."""
+        module, _, name = self.path.partition(":")
+        return getattr(importlib.import_module(f"{__name__}.{module}"), name)
+
+    def __call__(self, *args, **settings):
+        return self.load()(*args, **settings)
+
+
+METHODS = {
+    "gar": Entry("GAR", "gar:ExtendedGAR", "o"),
+    "supervised": Entry("Supervised only", "supervised:Supervised", "s"),
+    "entropy": Entry(
+        "Entropy minimization", "entropy_minimization:EntropyMinimization", "D"
+    ),
+    "pseudo-label": Entry("Pseudo-Label", "pseudo_label:PseudoLabel", "^"),
+    "pi": Entry("Π model", "pi_model:PiModel", "v"),
+    "vat": Entry("VAT", "vat:VirtualAdversarialTraining", "P"),
+    "vat-entropy": Entry(
+        "VAT + entropy minimization",
+        "vat:VirtualAdversarialTrainingEntropy",
+        "X",
+    ),
+    "mean-teacher": Entry("Mean Teacher", "mean_teacher:MeanTeacher", "p"),
+    "embed-cnn": Entry("EmbedCNN", "embed_cnn:EmbedCNN", "<", in_memory=True),
+    "label-spreading": Entry(
+        "Label spreading",
+        "label_spreading:LabelSpreading",
+        ">",
+        network=False,
+        in_memory=True,
+    ),
+    "hagr": Entry("HAGR", "hagr:HAGR", "h", network=False, in_memory=True),
+}

@@ -1,0 +1,136 @@
+"""EmbedCNN: embedding by a graph of nearest neighbours.
+
+J. Weston, F. Ratle, H. Mobahi and R. Collobert, *Deep learning via
+semi-supervised embedding*, in *Neural networks: tricks of the trade*, 2012
+(first at ICML 2008). The margin loss is that of R. Hadsell, S. Chopra and Y.
+LeCun, CVPR 2006, in the form of the GAR paper's section 2.
+
+The images are a graph: `A_ij = 1` if j is one of the k nearest neighbours of
+i. The predictions of neighbours are pulled together, those of others are
+pushed apart up to a margin:
+
+`U = ‖f_i - f_j‖^2 if A_ij = 1, max(0, γ - ‖f_i - f_j‖^2) if A_ij = 0`
+
+As in the paper's algorithm, each unlabelled image takes part in one pair of
+each kind in a step: with a neighbour at random and with another image at
+random, here the next one in the batch (neighbours are too rare to look out
+for). The term is on the output of the network ("output" mode).
+
+The neighbours are found once, among all unlabelled images, by the distance of
+their raw pixels, as in the paper. Neither the paper nor this file disturbs or
+augments the images.
+"""
+
+from dataclasses import dataclass
+
+from keras import ops
+import numpy as np
+
+from gar_keras.methods import losses
+from gar_keras.methods.base import Rival
+from gar_keras.methods.transductive import pixels
+from gar_keras.methods.transductive import scikit_learn
+from gar_keras.utils.validation import check_array
+from gar_keras.utils.validation import check_count
+from gar_keras.utils.validation import check_number
+
+
+@dataclass(frozen=True)
+class EmbedCNN(Rival):
+    """`log loss + λ * mean margin loss on pairs of the graph`.
+
+    Args:
+        weight: λ. The paper: 1.
+        margin: γ, between the softmax outputs, whose squared distance is at
+            most 2. The paper: 1.
+        neighbors: k. The paper: 10 for MNIST.
+
+    Raises:
+        ValueError: if a number is not above 0, or `neighbors` is no integer;
+            in training, if the unlabelled images are not in memory or fewer
+            than k + 1.
+        ImportError: in training, if scikit-learn is not installed.
+    """
+
+    weight: float = 1.0
+    margin: float = 1.0
+    neighbors: int = 10
+
+    def __post_init__(self):
+        check_number("weight", self.weight)
+        check_number("margin", self.margin)
+        check_count("neighbors", self.neighbors, least=1)
+
+    def check(self, network, x_unlabeled):
+        check_array("x_unlabeled", x_unlabeled)
+        _check_neighbors(x_unlabeled, self.neighbors)
+        scikit_learn("neighbors")
+
+    def data(self, plan, x_labeled, y_labeled, x_unlabeled):
+        pairs = _Pairs(plan, nearest_neighbors(x_unlabeled, self.neighbors))
+        return super().data(pairs, x_labeled, y_labeled, x_unlabeled)
+
+    def term(self, learner, x, y, logits):
+        f = losses.probabilities(logits)
+        images = (ops.shape(f)[0] - learner.labeled_per_batch) // 2
+        mine, theirs = f[:images], f[images : 2 * images]
+        others = ops.roll(mine, 1, axis=0)
+        near = ops.sum(ops.square(mine - theirs), axis=-1)
+        far = ops.sum(ops.square(mine - others), axis=-1)
+        apart = ops.maximum(self.margin - far, 0.0)
+        return self.weight, ops.mean(near) + ops.mean(apart)
+
+
+def nearest_neighbors(images, k):
+    """The k nearest neighbours of each image among the others.
+
+    Args:
+        images: Array `(m, ...)`.
+        k: Number of neighbours, below m.
+
+    Returns:
+        Indices `(m, k)`, the nearest first. An image is not its own
+        neighbour; a second copy of it is.
+
+    Example:
+
+    >>> nearest_neighbors(np.array([[0.0], [1.0], [3.0]]), 1).tolist()
+    [[1], [0], [1]]
+    """
+    _check_neighbors(images, k)
+    # float32 is enough to rank distances, at half the time.
+    search = scikit_learn("neighbors").NearestNeighbors(
+        n_neighbors=k, algorithm="brute"
+    )
+    # Without an argument, no point is a neighbour of itself.
+    return search.fit(pixels(images, "float32")).kneighbors(
+        return_distance=False
+    )
+
+
+def _check_neighbors(images, k):
+    check_count("neighbors", k, least=1, most=len(images) - 1)
+
+
+class _Pairs:
+    """A plan whose batches hold a neighbour of each of another plan's images.
+
+    First the images, then their neighbours in the same order.
+    """
+
+    def __init__(self, plan, neighbors):
+        self.plan = plan
+        self.neighbors = neighbors
+        self.steps = plan.steps
+        self.batch = 2 * plan.batch
+        self.per_epoch = 2 * plan.per_epoch
+        self.guides_per_batch = plan.guides_per_batch
+
+    def epoch(self, number):
+        order, guides = self.plan.epoch(number)
+        rng = np.random.default_rng([self.plan.seed, number, 1])
+        drawn = rng.integers(self.neighbors.shape[1], size=len(order))
+        near = self.neighbors[order, drawn]
+        cuts = range(self.plan.batch, len(order), self.plan.batch)
+        parts = zip(np.split(order, cuts), np.split(near, cuts), strict=True)
+        return np.concatenate([i for pair in parts for i in pair]), guides

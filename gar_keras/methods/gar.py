@@ -1,0 +1,184 @@
+"""GAR with more in its second stage than the paper has.
+
+The paper's stage 2 sees each image as it is, knows no label and has no other
+loss; it names augmentation and ensembles as ways to go on (section 6). Here
+each of them is a number that is 0 in the paper. They can be combined.
+"""
+
+from dataclasses import dataclass
+from dataclasses import replace
+
+import keras
+from keras import ops
+
+from gar_keras.augmentation import random_moves
+from gar_keras.layers import GraphActivityRegularization
+from gar_keras.methods import losses
+from gar_keras.methods.base import Rival
+from gar_keras.methods.mean_teacher import average
+from gar_keras.methods.mean_teacher import copy_of
+from gar_keras.methods.options import Additions
+from gar_keras.methods.vat import VirtualAdversarialTraining
+from gar_keras.methods.vat import check_length
+from gar_keras.methods.vat import split
+from gar_keras.models import attach
+from gar_keras.models import check_movable
+from gar_keras.models import ensure_built
+from gar_keras.models import has_graph
+from gar_keras.models import is_regularized
+from gar_keras.models import moved
+from gar_keras.models import uncompiled
+from gar_keras.training import with_alarm
+from gar_keras.utils.validation import check_array
+from gar_keras.utils.validation import set_field
+
+
+@dataclass(frozen=True)
+class ExtendedGAR(Additions, Rival):
+    """Stage 2 with GAR and more: `ExtendedGAR(...).train(model, ...)`.
+
+    `loss = U(B) + supervised * log loss of X_L
+          + consistency * mean (p - p')^2 + vat * mean LDS`
+
+    where `p` and `p'` are the predictions for two views of an image, and LDS
+    is the term of `gar_keras.methods.vat`. With all at 0 the loss is that of
+    `gar_keras.regularize`.
+
+    Args:
+        layer: A `GraphActivityRegularization`, for `U(B)`. By default the one
+            that the model ends with, and else one with the coefficients of
+            the paper.
+        supervised: Factor of the log loss of the labelled images of a batch.
+        shift: Pixels by which images are moved at random, at most; see
+            `gar_keras.RandomShift`.
+        affine: Strength of random affine maps of the images; see
+            `gar_keras.RandomAffine`.
+        consistency: Factor of the consistency of two views, each moved by
+            `shift` and `affine`, one of which it needs.
+        vat: Factor of the virtual adversarial loss.
+        vat_radius: ε of LDS: how far an image is moved, in the space of the
+            images that the network sees, e.g. of pixels from 0 to 1. To be
+            chosen for each data set; see `gar_keras.methods.vat`.
+        average: Decay of a running average of the weights over the steps,
+            which is what is evaluated and kept. 0 for none.
+
+    Raises:
+        ValueError: if a factor or `affine` is no finite number of at least 0,
+            `shift` no integer of at least 0, `average` not at least 0 and
+            below 1, `vat_radius` not above 0, or if `consistency` is wanted
+            of images that are not moved; in training, as
+            `gar_keras.regularize`, if what is to be moved are no images, or
+            if `layer` is given to train a model that holds one.
+
+    Warns:
+        GARWarning: as `gar_keras.regularize`.
+
+    Example:
+
+    >>> method = ExtendedGAR(supervised=1.0, shift=2, average=0.999)
+    """
+
+    layer: GraphActivityRegularization | None = None
+    vat_radius: float = VirtualAdversarialTraining.epsilon
+
+    def __post_init__(self):
+        super().__post_init__()
+        radius = check_length("vat_radius", self.vat_radius)
+        set_field(self, "vat_radius", radius)
+
+    def train(self, model, x_labeled, *args, **kwargs):
+        check_array("x_labeled", x_labeled)
+        ensure_built(model, x_labeled)
+        front, own = _split_at_end(model)
+        if own is None:
+            return super().train(model, x_labeled, *args, **kwargs)
+        if self.layer is not None:
+            raise ValueError(
+                f"The model {model.name!r} already holds a GAR layer. Give a "
+                "model without it, or leave layer out to train with the one "
+                f"it holds. Received: layer={self.layer.name!r}"
+            )
+        method = replace(self, layer=own)
+        return method.train(front, x_labeled, *args, **kwargs)
+
+    train.__doc__ = Rival.train.__doc__
+
+    def check(self, network, x_unlabeled):
+        self.check_network(network)
+
+    def check_network(self, network):
+        """Raises unless the network can be trained so."""
+        if not has_graph(network):
+            raise ValueError(
+                "ExtendedGAR puts layers around the model, but Keras does not "
+                "know the graph of a subclassed one. Received: "
+                f"model={network.name!r}. Give a Functional or Sequential "
+                "model, or use gar_keras.regularize."
+            )
+        if self.shift or self.affine:
+            check_movable(network)
+        if self.vat:
+            split(network)
+
+    def wrap(self, network, seed):
+        """The network, with moved images and the loss of GAR behind it."""
+        trained = moved(network, random_moves(self.shift, self.affine, seed))
+        return attach(trained, self.layer)
+
+    def with_alarm(self, callbacks, network, validation_data, plan):
+        return with_alarm(callbacks, network, validation_data, plan)
+
+    def prepare(self, learner, seed):
+        learner.views = random_moves(self.shift, self.affine, seed + 1)
+        for layer in learner.views:
+            layer.build(learner.network.inputs[0].shape)
+        if self.vat:
+            learner.adversary = VirtualAdversarialTraining(
+                weight=self.vat, epsilon=self.vat_radius
+            )
+            learner.adversary.prepare(learner, seed)
+        if self.average:
+            learner.teacher = copy_of(learner.network, seed)
+            learner.evaluated = learner.teacher
+
+    def term(self, learner, x, y, logits):
+        """Consistency and VAT, with their factors; GAR is in the layer."""
+        if self.average:
+            average(learner.teacher, learner.network, self.average)
+        total = ops.zeros((), "float32")
+        again = logits
+        if self.consistency or (self.vat and learner.views):
+            for layer in learner.views:
+                x = layer(x, training=True)
+            again = learner.network(x, training=True)
+        if self.consistency:
+            distance = ops.mean(losses.squared_distance(logits, again))
+            total = total + self.consistency * distance
+        if self.vat:
+            # On the images that the logits are of.
+            weight, lds = learner.adversary.term(learner, x, y, again)
+            total = total + weight * lds
+        return 1.0, total
+
+
+def _split_at_end(model):
+    """A model in front of the GAR layer that it ends with, and that layer.
+
+    The model itself and `None` if it holds nothing of GAR.
+    """
+    if not is_regularized(model):
+        return model, None
+    if has_graph(model):
+        layer, index, _ = model.outputs[0]._keras_history
+        logits = layer._inbound_nodes[index].input_tensors[0]
+        inputs = uncompiled(model).input
+        front = keras.Model(inputs, logits, name=model.name)
+        if isinstance(
+            layer, GraphActivityRegularization
+        ) and not is_regularized(front):
+            return front, layer
+    raise ValueError(
+        "ExtendedGAR puts the loss of GAR behind the output of the model, but "
+        f"this one has it elsewhere. Received: model={model.name!r}. Give a "
+        "model without it, and the layer as ExtendedGAR(layer=...)."
+    )

@@ -1,0 +1,125 @@
+"""Mean Teacher.
+
+A. Tarvainen and H. Valpola, *Mean teachers are better role models: weight-
+averaged consistency targets improve semi-supervised deep learning results*,
+NIPS 2017.
+
+The teacher is a copy of the network (the student) whose weights are a running
+average of the student's, `θ'_t = a θ'_{t-1} + (1 - a) θ_t`. The student's
+predictions are pulled to the teacher's, both under dropout:
+
+`log loss of the labelled images + w(t) * mean over images and classes of
+(student - teacher)^2`, with the ramp-up `w(t) = w_max exp(-5 (1 - t/T)^2)`.
+
+The teacher is what is evaluated and what is kept. It takes in the weights of a
+step at the beginning of the next one: the targets are those of the paper, and
+after an epoch the teacher is short of its last step.
+
+The paper also shifts and mirrors the images and adds Gaussian noise to them.
+Here no method augments or disturbs the images, GAR included: the noise is that
+of dropout alone. Adam and the schedule of its rate are left out as well.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import keras
+from keras import ops
+import numpy as np
+
+from gar_keras.methods import losses
+from gar_keras.methods.base import Rival
+from gar_keras.models import has_graph
+from gar_keras.utils.validation import check_number
+
+
+@dataclass(frozen=True)
+class MeanTeacher(Rival):
+    """`log loss + w(t) * mean squared difference of student and teacher`.
+
+    Args:
+        weight: w_max. The paper: 100.
+        ramp: T as a share of the training. The paper: 40,000 of 150,000 steps
+            (CIFAR-10).
+        decay_in_ramp: a up to T. The paper: 0.99.
+        decay: a after T. The paper: 0.999.
+
+    Raises:
+        ValueError: if a decay is not at least 0 and below 1, `ramp` is not
+            above 0 and at most 1, or the weight is no finite number of at
+            least 0; in training, if Keras cannot copy the model.
+    """
+
+    noise: ClassVar[bool] = True
+
+    weight: float = 100.0
+    ramp: float = 40 / 150
+    decay_in_ramp: float = 0.99
+    decay: float = 0.999
+
+    def __post_init__(self):
+        check_number("weight", self.weight)
+        losses.check_share("ramp", self.ramp)
+        for name in ("decay_in_ramp", "decay"):
+            value = getattr(self, name)
+            if not 0 <= value < 1:
+                raise ValueError(
+                    f"{name} must be at least 0 and below 1. Received: "
+                    f"{name}={value!r}"
+                )
+
+    def prepare(self, learner, seed):
+        learner.teacher = copy_of(learner.network, seed)
+        learner.evaluated = learner.teacher
+
+    def term(self, learner, x, y, logits):
+        in_ramp = learner.done() < self.ramp
+        a = ops.where(in_ramp, self.decay_in_ramp, self.decay)
+        average(learner.teacher, learner.network, a)
+        targets = ops.stop_gradient(learner.teacher(x, training=True))
+        w = self.weight * losses.gaussian_ramp(learner.done(), self.ramp)
+        return w, ops.mean(losses.squared_distance(logits, targets))
+
+
+def average(mean, network, decay):
+    """Takes the network's weights, as the last step left them, into a mean.
+
+    What is not trained, such as the statistics of a BatchNormalization, is
+    taken as it is.
+
+    Args:
+        mean: A model of the same graph, whose weights are the mean.
+        network: The model.
+        decay: a in `mean <- a * mean + (1 - a) * weights`.
+    """
+    for old, new in zip(mean.weights, network.weights, strict=True):
+        if new.trainable:
+            old.assign(decay * old + (1 - decay) * ops.stop_gradient(new))
+        else:
+            old.assign(new)
+
+
+def copy_of(network, seed):
+    """A model of the same graph and weights, with noise of its own.
+
+    Args:
+        network: A Functional or Sequential model.
+        seed: Seed of the noise, so that it is the same in every process.
+    """
+    if not has_graph(network):
+        raise ValueError(
+            "The teacher is a copy of the model, but Keras cannot take apart "
+            f"a subclassed one. Received: model={network.name!r}. Give a "
+            "Functional or Sequential model."
+        )
+    # A model without an optimizer, which Keras would copy as well.
+    bare = keras.Model(network.inputs[0], network.outputs[0], name="teacher")
+    copy = keras.models.clone_model(bare)
+    copy.set_weights(network.get_weights())
+    copy.trainable = False
+    rng = np.random.default_rng([seed, 1])
+    weights = {id(weight) for weight in copy.weights}
+    for noise in copy.variables:
+        if id(noise) not in weights:
+            noise.assign([rng.integers(1, 2**31), 0])
+    return copy

@@ -1,0 +1,67 @@
+"""The Π model.
+
+S. Laine and T. Aila, *Temporal ensembling for semi-supervised learning*,
+ICLR 2017.
+
+Every image goes through the network twice. Dropout makes the two predictions
+`z` and `z'` differ, and the loss pulls them together:
+
+`log loss of the labelled images + w(t) * mean over images and classes of
+(z - z')^2`, with the Gaussian ramp-up `w(t) = w_max exp(-5 (1 - t/T)^2)`.
+
+The paper also shifts the images by up to two pixels, mirrors them where that
+makes sense and adds Gaussian noise to the input. Here no method augments or
+disturbs the images, GAR included: the noise is that of dropout alone.
+
+The paper divides the log loss by all images of a batch and multiplies w_max by
+the share of the labelled ones, so the factor between the two means is w_max.
+Its ramp-down of the rate and its Adam are left out: the optimizer is GAR's.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from keras import ops
+
+from gar_keras.methods import losses
+from gar_keras.methods.base import Rival
+from gar_keras.utils.validation import check_number
+
+
+@dataclass(frozen=True)
+class PiModel(Rival):
+    """`log loss + w(t) * mean squared difference of two noisy predictions`.
+
+    Args:
+        weight: w_max. The paper: 100.
+        ramp: T as a share of the training. The paper: 80 of 300 epochs.
+
+    Raises:
+        ValueError: if `ramp` is not above 0 and at most 1, or the weight is
+            no finite number of at least 0; in training, if the network has no
+            noise, with which both predictions would always be the same.
+    """
+
+    noise: ClassVar[bool] = True
+
+    weight: float = 100.0
+    ramp: float = 80 / 300
+
+    def __post_init__(self):
+        check_number("weight", self.weight)
+        losses.check_share("ramp", self.ramp)
+
+    def prepare(self, learner, seed):
+        network = learner.network
+        # What variables has and weights lacks are the states of seeds.
+        if len(network.variables) == len(network.weights):
+            raise ValueError(
+                "The Π model compares two noisy passes, but the network has "
+                f"no noise. Received: model={network.name!r}. Give a model "
+                "with Dropout layers."
+            )
+
+    def term(self, learner, x, y, logits):
+        again = learner.network(x, training=True)
+        w = self.weight * losses.gaussian_ramp(learner.done(), self.ramp)
+        return w, ops.mean(losses.squared_distance(logits, again))

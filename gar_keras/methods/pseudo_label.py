@@ -1,0 +1,59 @@
+"""Pseudo-Label.
+
+D.-H. Lee, *Pseudo-Label: the simple and efficient semi-supervised learning
+method for deep neural networks*, ICML 2013 workshop on challenges in
+representation learning.
+
+Each unlabelled image gets the class of its largest logit for a label, anew in
+every step, and these labels count in the log loss with the factor
+
+`α(t) = 0 for t < T1; α_f (t - T1) / (T2 - T1) for T1 <= t < T2; α_f from T2`
+
+The method lives on dropout, as in the paper: the labels are those of the pass
+that is trained. The paper adds no noise to the images of its plain method and
+does not augment them; nor is it done here.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from keras import ops
+
+from gar_keras.methods import losses
+from gar_keras.methods.base import Rival
+from gar_keras.utils.validation import check_number
+
+
+@dataclass(frozen=True)
+class PseudoLabel(Rival):
+    """`log loss + α(t) * log loss with the network's own labels`.
+
+    The paper gives T1 = 100 and T2 = 600 in epochs and does not say of how
+    many; here they are shares of the training, as of 1,000 epochs.
+
+    Args:
+        weight: α_f.
+        start: T1 as a share of the training.
+        end: T2 as a share of the training.
+
+    Raises:
+        ValueError: if a share is not from 0 to 1, or `end` is not above
+            `start`, or the weight is no finite number of at least 0.
+    """
+
+    noise: ClassVar[bool] = True
+
+    weight: float = 3.0
+    start: float = 0.1
+    end: float = 0.6
+
+    def __post_init__(self):
+        check_number("weight", self.weight)
+        check_number("start", self.start)
+        losses.check_share("end", self.end, above=self.start)
+
+    def term(self, learner, x, y, logits):
+        labels = ops.argmax(ops.stop_gradient(logits), axis=-1)
+        each = losses.cross_entropy(labels, logits)
+        alpha = losses.linear_ramp(learner.done(), self.start, self.end)
+        return self.weight * alpha, losses.mean_over(y < 0, each)

@@ -1,0 +1,488 @@
+"""`python -m gar_keras`: fit and predict, from files to files."""
+
+import re
+import subprocess
+import sys
+
+import keras
+import numpy as np
+import pytest
+
+from gar_keras import collapse
+from gar_keras.classification import command as program
+from gar_keras.classification import fit as fitting
+
+
+def blobs(m, seed=0):
+    """Features around three corners, and their classes."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(m) % 3
+    corners = np.array([[0.0, 40.0], [40.0, 0.0], [-30.0, -30.0]])
+    return corners[y] + 8 * rng.normal(size=(m, 2)), y
+
+
+X, Y = blobs(90)
+FEW = np.where(np.arange(90) < 30, Y, -1)
+SHORT = "--pretrain-epochs 20 --epochs 2 --precision float32 --quiet".split()
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    """Runs a command line; returns its status, its output and its errors."""
+
+    def run(*words):
+        monkeypatch.setattr(sys, "argv", ["__main__.py", *map(str, words)])
+        try:
+            status = program.main()
+        except SystemExit as e:
+            status = e.code
+        return status, *capsys.readouterr()
+
+    return run
+
+
+def error_of(outcome):
+    """The message of a command that was refused, in one line."""
+    status, output, errors = outcome
+    assert status == 2
+    assert output == ""
+    (line,) = errors.splitlines()
+    assert line.startswith("error: ")
+    return line
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("main")
+    np.savez(folder / "data.npz", x=X, y=FEW)
+    np.savez(folder / "new.npz", x=blobs(30, seed=1)[0])
+    return folder
+
+
+@pytest.fixture(scope="module")
+def fitted(folder):
+    """What fit prints; the model is in the folder."""
+    words = [
+        sys.executable, "-m", "gar_keras", "fit", "--data", folder / "data.npz",
+        "--out", folder / "model.keras", "--validation-fraction", "0.2", *SHORT,
+    ]  # fmt: skip
+    return subprocess.run(words, capture_output=True, text=True)
+
+
+# What comes of it
+
+
+def test_fit_prints_a_summary(fitted, folder):
+    assert fitted.returncode == 0, fitted.stderr[-2000:]
+    lines = fitted.stdout.splitlines()
+    assert lines[:4] == [
+        "examples: 90, labelled: 30 (10, 10, 10 of the 3 classes)",
+        program.FOUND,
+        "trained on: 24 labelled, 60 unlabelled; validation: 6",
+        "class prior: uniform",
+    ]
+    assert lines[4].startswith("validation error before stage 2: ")
+    assert lines[5].startswith("validation error after stage 2: ")
+    assert lines[6:] == ["warnings: 0", f"wrote {folder / 'model.keras'}"]
+    assert not list(folder.glob(".gar_keras_*"))
+
+
+def test_fitted_model_is_plain_keras(fitted, folder):
+    done = subprocess.run(
+        [
+            sys.executable, "-c",
+            "import keras, sys; keras.saving.load_model(sys.argv[1]);"
+            "assert 'gar_keras' not in sys.modules",
+            folder / "model.keras",
+        ],
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-2000:]
+
+
+def test_predictions_as_csv_and_npz_agree(fitted, folder, run):
+    words = ["--model", folder / "model.keras", "--data", folder / "new.npz"]
+    counts = []
+    for name in ("p.csv", "p.npz"):
+        status, output, _ = run("predict", *words, "--out", folder / name)
+        assert status == 0
+        counts.append(output.splitlines()[0])
+    with np.load(folder / "p.npz") as archive:
+        y, probabilities = archive["y"], archive["probabilities"]
+    assert np.mean(y == blobs(30, seed=1)[1]) > 0.9
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1)
+    np.testing.assert_array_equal(probabilities.argmax(axis=1), y)
+    assert (
+        counts
+        == ["examples of each class: " + ", ".join(map(str, np.bincount(y)))]
+        * 2
+    )
+    header, *lines = (folder / "p.csv").read_text().splitlines()
+    assert header == "index,class,probability"
+    table = np.array([line.split(",") for line in lines], float)
+    np.testing.assert_array_equal(table[:, 0], np.arange(30))
+    np.testing.assert_array_equal(table[:, 1], y)
+    np.testing.assert_allclose(
+        table[:, 2], probabilities.max(axis=1), rtol=1e-5
+    )
+
+
+def test_both_forms_of_the_data_are_the_same(tmp_path):
+    np.savez(tmp_path / "a.npz", x=X, y=FEW, x_test=X)
+    np.savez(
+        tmp_path / "b.npz", x_labeled=X[:30], y_labeled=Y[:30].astype("uint8"),
+        x_unlabeled=X[30:],
+    )  # fmt: skip
+    forms = [
+        program.read_partly_labeled(tmp_path / name)
+        for name in ("a.npz", "b.npz")
+    ]
+    for ours, theirs in zip(*forms, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+        assert ours.dtype == theirs.dtype
+    assert forms[0][0].dtype == "float32"
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int64", "uint8"])
+def test_labels_of_any_integers(tmp_path, dtype):
+    y = np.full(90, 127)
+    y[:3] = [0, 1, 5]
+    np.savez(tmp_path / "a.npz", x=X, y=y.astype(dtype))
+    np.testing.assert_array_equal(
+        program.read_partly_labeled(tmp_path / "a.npz")[1], y
+    )
+
+
+def test_options_reach_the_fit(folder, run, monkeypatch, tmp_path):
+    calls = []
+
+    def fit(model, x, y, settings, *, seed, verbose):
+        calls.append((model, settings, seed, verbose))
+        raise ValueError("seen enough")
+
+    monkeypatch.setattr(fitting, "fit", fit)
+    status, output, errors = run(
+        "fit", "--data", folder / "data.npz", "--out", tmp_path / "m.keras",
+        *"--num-classes 3".split(),
+        *"--pretrain-epochs 7 --epochs 9 --labeled-per-batch 5".split(),
+        *"--unlabeled-per-batch 11 --affinity 2 --balance 0.5".split(),
+        *"--frobenius 0.25 --class-prior 0.5,0.25,0.25 --seed 3".split(),
+        *"--validation-fraction 0.5 --learning-rate 0.125".split(),
+        *"--supervised 1 --shift 2 --affine 0.25 --consistency 4".split(),
+        *"--vat 0.5 --vat-radius 1.5 --average 0.875".split(),
+        *"--precision bfloat16".split(),
+    )  # fmt: skip
+    # The classes are stated, not found.
+    assert output.endswith("(10, 10, 10 of the 3 classes)\n")
+    assert (status, errors) == (2, "error: seen enough\n")
+    ((model, settings, seed, verbose),) = calls
+    assert settings == fitting.FitSettings(
+        7, 9, 5, 11, 2.0, 0.5, 0.25, (0.5, 0.25, 0.25), 0.5, 0.125,
+        supervised=1.0, shift=2, affine=0.25, consistency=4.0, vat=0.5,
+        average=0.875, vat_radius=1.5, precision="bfloat16",
+    )  # fmt: skip
+    assert (seed, verbose) == (3, 2)
+    dtypes = {
+        layer.compute_dtype
+        for layer in model.layers
+        if isinstance(layer, keras.layers.Dense)
+    }
+    assert dtypes == {"bfloat16", "float32"}
+    assert not list(tmp_path.iterdir())
+
+
+def test_defaults_are_those_of_the_estimator(folder, tmp_path):
+    options = program.Fit(folder / "data.npz", tmp_path / "m.keras")
+    assert fitting.FitSettings.of(options) == fitting.FitSettings()
+
+
+def test_warnings_are_shown_and_counted(folder, run, monkeypatch, tmp_path):
+    def train(*_, **__):
+        collapse.warn("Classes are being lost.")
+        return keras.callbacks.History()
+
+    monkeypatch.setattr(fitting, "pretrain", train)
+    monkeypatch.setattr(
+        fitting, "regularize", lambda *_, **__: keras.callbacks.History()
+    )
+    status, output, errors = run(
+        "fit", "--data", folder / "data.npz", "--out", tmp_path / "m.keras"
+    )
+    assert status == 0
+    assert errors == "warning: Classes are being lost.\n"
+    assert "warnings: 1, shown above" in output.splitlines()
+    assert "--validation-fraction 0.2 keeps" in output
+
+
+def test_overwrite(fitted, folder, run, tmp_path):
+    out = tmp_path / "p.csv"
+    out.write_text("mine")
+    words = [
+        "predict", "--model", folder / "model.keras", "--data",
+        folder / "new.npz", "--out", out,
+    ]  # fmt: skip
+    assert "there already" in error_of(run(*words))
+    assert out.read_text() == "mine"
+    assert run(*words, "--overwrite")[0] == 0
+    assert out.read_text().startswith("index,class")
+
+
+def test_interrupted_fit_leaves_nothing(folder, run, monkeypatch, tmp_path):
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(fitting, "pretrain", interrupt)
+    status, _, errors = run(
+        "fit", "--data", folder / "data.npz", "--out", tmp_path / "m.keras"
+    )
+    assert (status, errors) == (130, "interrupted: nothing was written\n")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("command", ["fit", "predict"])
+def test_folder_without_permission_is_refused_at_once(
+    command, folder, run, monkeypatch, tmp_path
+):
+    def refuse(*_, **__):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(program.tempfile, "TemporaryDirectory", refuse)
+    names = {"fit": "m.keras", "predict": "p.csv"}
+    words = ["--data", folder / "data.npz", "--out", tmp_path / names[command]]
+    if command == "predict":
+        words += ["--model", folder / "data.npz"]
+    message = error_of(run(command, *words))
+    assert f"Received: {tmp_path} (Permission denied)" in message
+    assert "Choose another one" in message
+
+
+def test_path_that_may_not_be_looked_at_is_refused(run, monkeypatch):
+    def refuse(*_):
+        raise PermissionError(13, "Permission denied", "a.npz")
+
+    monkeypatch.setattr(program.Path, "is_file", refuse)
+    message = error_of(run("fit", "--data", "a.npz", "--out", "m.keras"))
+    assert message.endswith("Permission denied: 'a.npz'")
+
+
+# Help
+
+
+@pytest.mark.parametrize("option", ["--help", "-h"])
+def test_help(run, option):
+    status, output, errors = run(option)
+    assert (status, errors) == (0, "")
+    assert "usage: python -m gar_keras [-h] {fit,predict}" in output
+    assert "Train a network on few labels" in output
+
+
+@pytest.mark.parametrize(
+    "command, words",
+    [
+        ("fit", ["--class-prior", "x_labeled, y_labeled and", "--overwrite"]),
+        ("predict", ["--model", "probability", "--overwrite"]),
+    ],
+)
+def test_help_of_a_command(run, command, words):
+    status, output, errors = run(command, "--help")
+    assert (status, errors) == (0, "")
+    assert output.startswith(f"usage: python -m gar_keras {command} [-h]")
+    for word in words:
+        assert word in output
+
+
+# What is refused
+
+
+@pytest.mark.parametrize(
+    "words, message",
+    [
+        ([], "fit or predict.*Received: none"),
+        (["train"], "fit or predict.*Received: train"),
+        (["--data", "a.npz"], "fit or predict"),
+        (["fit"], "--data is needed: an .npz file with x and y, or x_label"),
+        (["predict"], "--model is needed"),
+        (["fit", "--data"], "--data needs a value"),
+        (["fit", "--labels", "3"], "unknown option --labels. Allowed: --data"),
+        (["fit", "--data", "gone.npz"], "No such file: gone.npz"),
+        (["predict", "--model", "gone.keras"], "No such file: gone.keras"),
+    ],
+)
+def test_bad_command_line_is_refused(run, words, message):
+    assert re.search(message, error_of(run(*words)))
+
+
+OPTIONS = {
+    "--epochs 0": "--epochs must be at least 1",
+    "--epochs half": "--epochs takes a whole number. Received: 'half'",
+    "--pretrain-epochs 0": "--pretrain-epochs must be at least 1",
+    "--labeled-per-batch 0": "--labeled-per-batch must be at least 1",
+    "--num-classes 1": "--num-classes must be at least 2",
+    "--num-classes 2": "from 0 to 1, for 2 classes. Received: largest label=2",
+    "--num-classes 4": "Received: none of class 3. Label an example",
+    "--vat-radius 0": "vat_radius is a length and must be above 0",
+    "--seed -1": "--seed must be at least 0",
+    "--seed 4294967296": "--seed must be at most",
+    "--affinity much": "--affinity takes a number. Received: 'much'",
+    "--affinity -1": "affinity must be a number of at least 0",
+    "--class-prior even": "--class-prior takes uniform, labeled or the shares",
+    "--class-prior 0.5,0.6": "class_prior must sum to 1",
+    "--class-prior 0.5,0.5": "2 shares for 3 outputs",
+    "--validation-fraction 1": "validation_fraction must be below 1",
+    "--average 1": "average must be at least 0 and below 1",
+    "--shift 1": "shift and affine move images",
+    "--consistency 1": "both views of an image are the same",
+    "--learning-rate 0": "learning_rate must be above 0",
+    "--precision half": "--precision takes auto, float32, bfloat16",
+    "--out model.h5": "--out takes the name of a .keras file",
+    "--out gone/model.keras": "a folder that is not there",
+}
+
+
+@pytest.mark.parametrize("words", OPTIONS)
+def test_bad_option_of_fit_is_refused(
+    words, folder, run, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(fitting, "pretrain", None)
+    status, _, errors = run(
+        "fit", "--data", folder / "data.npz", "--out", tmp_path / "m.keras",
+        *words.split(),
+    )  # fmt: skip
+    assert status == 2
+    assert errors.startswith("error: ") and OPTIONS[words] in errors
+    assert not list(tmp_path.iterdir())
+
+
+NAN = X.copy()
+NAN[3, 1] = np.nan
+FILES = {
+    "other keys": (dict(images=X, labels=Y), "x and y, or x_labeled and .*"
+                   "Received: images, labels"),
+    "half of the keys": (dict(x=X, y_labeled=Y), "Received: x, y_labeled"),
+    "both forms": (
+        dict(x=X, y=Y, x_labeled=X, y_labeled=Y, x_unlabeled=X), "not both",
+    ),
+    "nothing": ({}, "Received: none"),
+    "nan": (dict(x=NAN, y=FEW), "1 of its values are NaN"),
+    "objects": (dict(x=X.astype(object), y=FEW), "plain arrays"),
+    "strings": (dict(x=X.astype(str), y=FEW), "array of real numbers"),
+    "flat": (dict(x=X[:, 0], y=FEW), r"or images \(m, h, w\)"),
+    "labels of others": (dict(x=X, y=FEW[:9]), "each of the 90 images"),
+    "float labels": (dict(x=X, y=FEW / 1.0), "integer class indices"),
+    "one-hot": (dict(x=X, y=np.eye(3, dtype=int)[Y]), "argmax"),
+    "other marker": (dict(x=X, y=FEW - 1), "least label=-2"),
+    "no label": (dict(x=X, y=np.full(90, -1)), "No example is labelled"),
+    "class without a label": (
+        dict(x=X, y=np.where(FEW == 1, 3, FEW)), "none of class 1",
+    ),
+    "a huge label": (
+        dict(x=X, y=np.where(FEW == 2, 10**9, FEW)),
+        "1000000001 classes needs a label. Received: none of class "
+        "2, 3, 4, 5, 6 and 999999993 more. ",
+    ),
+    "every label": (
+        dict(x=X, y=Y), "No example is unlabelled.*90 examples.*Mark",
+    ),
+    "one class": (dict(x=X, y=np.minimum(FEW, 0)), "one class only"),
+    "marker in y_labeled": (
+        dict(x_labeled=X, y_labeled=FEW, x_unlabeled=X), "not be negative",
+    ),
+    "other shape": (
+        dict(x_labeled=X, y_labeled=Y, x_unlabeled=X[:, :1]), "same shape",
+    ),
+    "large images": (
+        dict(x=np.ones((90, 96, 96)), y=FEW), "96 x 96.*Resize",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("arrays, message", FILES.values(), ids=FILES)
+def test_bad_data_are_refused(arrays, message, run, tmp_path, monkeypatch):
+    monkeypatch.setattr(fitting, "pretrain", None)
+    np.savez(tmp_path / "data.npz", **arrays)
+    status, _, errors = run(
+        "fit", "--data", tmp_path / "data.npz", "--out", tmp_path / "m.keras"
+    )
+    assert status == 2
+    assert errors.startswith("error: ") and re.search(message, errors)
+    assert not (tmp_path / "m.keras").exists()
+
+
+def damaged(folder, kind):
+    """Bytes of a file that is no whole .npz file."""
+    whole = (folder / "data.npz").read_bytes()
+    if kind == "a byte changed":
+        middle = len(whole) // 2
+        changed = bytes([whole[middle] ^ 0xFF])
+        return whole[:middle] + changed + whole[middle + 1 :]
+    return {"empty": b"", "text": b"x,y\n1,2\n", "cut": whole[:200]}[kind]
+
+
+@pytest.mark.parametrize("kind", ["empty", "text", "cut", "a byte changed"])
+def test_damaged_data_are_refused(kind, folder, run, tmp_path):
+    path = tmp_path / "data.npz"
+    path.write_bytes(damaged(folder, kind))
+    words = ["fit", "--data", path, "--out", tmp_path / "m.keras"]
+    assert "not readable as an .npz file" in error_of(run(*words))
+
+
+def test_single_array_is_refused(run, tmp_path):
+    path = tmp_path / "x.npz"
+    with open(path, "wb") as file:
+        np.save(file, X)
+    words = ["fit", "--data", path, "--out", tmp_path / "m.keras"]
+    assert "not readable as an .npz file" in error_of(run(*words))
+
+
+def save_model(path, *layers):
+    inputs = keras.Input((2,))
+    outputs = inputs
+    for layer in layers:
+        outputs = layer(outputs)
+    keras.Model(inputs, outputs).save(path)
+
+
+@pytest.mark.parametrize(
+    "kind, message",
+    [
+        ("text", "no Keras model that can be loaded"),
+        ("npz", "no Keras model that can be loaded"),
+        ("softmax", "has one. Received: .*activation='softmax'"),
+        ("one output", "n of at least 2"),
+        ("other features", r"of shape \(3,\).*Received: shape \(2,\)"),
+    ],
+)
+def test_bad_model_is_refused(kind, message, folder, run, tmp_path):
+    path = tmp_path / "model.keras"
+    if kind == "text":
+        path.write_text("no model")
+    elif kind == "npz":
+        path.write_bytes((folder / "data.npz").read_bytes())
+    elif kind == "softmax":
+        save_model(path, keras.layers.Dense(3, activation="softmax"))
+    elif kind == "one output":
+        save_model(path, keras.layers.Dense(1))
+    else:
+        keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)]).save(path)
+    words = [
+        "predict", "--model", path, "--data", folder / "new.npz", "--out",
+        tmp_path / "p.csv",
+    ]  # fmt: skip
+    assert re.search(message, error_of(run(*words)))
+    assert not (tmp_path / "p.csv").exists()
+
+
+def test_pixels_of_another_dtype_are_refused_in_predict(run, tmp_path):
+    inputs = keras.Input((4, 4, 1), dtype="uint8")
+    x = keras.layers.Flatten()(keras.layers.Rescaling(1 / 255)(inputs))
+    path = tmp_path / "model.keras"
+    keras.Model(inputs, keras.layers.Dense(2)(x)).save(path)
+    # Keras would cut 0.5 off to 0.
+    np.savez(tmp_path / "x.npz", x=np.full((3, 4, 4), 0.5))
+    words = [
+        "predict", "--model", path, "--data", tmp_path / "x.npz", "--out",
+        tmp_path / "p.csv",
+    ]  # fmt: skip
+    assert "dtype uint8. Received: shape (4, 4, 1) and dtype float32" in (
+        error_of(run(*words))
+    )

@@ -1,0 +1,693 @@
+"""The scikit-learn classifier: scikit-learn's own checks, and ours."""
+
+import pickle
+import random
+import subprocess
+import sys
+
+import keras
+from keras import layers
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+from sklearn.utils.estimator_checks import estimator_checks_generator
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import gar_keras
+from gar_keras import GARClassifier
+from gar_keras import GARWarning
+from gar_keras.callbacks import LatestBestWeights
+from gar_keras.classification import fit
+from gar_keras.engine import backend
+
+# Enough steps for scikit-learn's blobs, in one call of `fit` each.
+QUICK = dict(pretrain_epochs=20, epochs=2, learning_rate=0.1)
+
+
+def tiny(input_shape, num_classes):
+    """A network that compiles fast."""
+    return keras.Sequential(
+        [keras.Input(input_shape), layers.Flatten(), layers.Dense(num_classes)]
+    )
+
+
+def quick(network="auto", **options):
+    """A classifier whose training is short and repeatable."""
+    return GARClassifier(network, **{**QUICK, "random_state": 0, **options})
+
+
+def least_squares(model, x, y, validation_data=None, **options):
+    """In place of `pretrain`, for the linear network `tiny`."""
+    A = np.c_[x.reshape(len(x), -1), np.ones(len(x))]
+    W = np.linalg.lstsq(A, np.eye(y.max() + 1)[y])[0]
+    model.set_weights([W[:-1], W[-1]])
+    return keras.callbacks.History()
+
+
+@pytest.fixture
+def stand_in(monkeypatch):
+    """Fits and predicts without training, where that is not in question."""
+    monkeypatch.setattr(fit, "pretrain", least_squares)
+    monkeypatch.setattr(
+        fit, "regularize", lambda *_, **__: keras.callbacks.History()
+    )
+    monkeypatch.setattr(
+        fit, "predict_logits", lambda model, x: np.array(model(x))
+    )
+
+
+# scikit-learn's checks
+
+EXPECTED_FAILURES = {
+    "check_classifiers_classes": (
+        "it ends with the classes -1 and 1; -1 marks an unlabelled row here, "
+        "as in sklearn.semi_supervised, whose estimators are exempt by name"
+    ),
+}
+
+
+@parametrize_with_checks(
+    [GARClassifier(tiny, **QUICK)],
+    expected_failed_checks=lambda estimator: EXPECTED_FAILURES,
+    xfail_strict=True,
+)
+def test_check_of_scikit_learn(estimator, check):
+    check(estimator)
+
+
+# Those about what training leaves, for the longer training by default.
+OF_THE_DEFAULTS = {
+    check.func.__name__: check
+    for _, check in estimator_checks_generator(GARClassifier())
+    if check.func.__name__
+    in (
+        "check_estimators_pickle",
+        "check_fit_idempotent",
+        "check_methods_subset_invariance",
+    )
+    and not check.keywords
+}
+
+
+@pytest.mark.parametrize("name", OF_THE_DEFAULTS)
+def test_check_of_scikit_learn_at_the_defaults(name):
+    OF_THE_DEFAULTS[name](GARClassifier())
+
+
+def blobs(m, seed=0):
+    """Features around three corners, on very different scales; a constant."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(m) % 3
+    corners = np.array([[0.0, 4.0], [4.0, 0.0], [-3.0, -3.0]])
+    X = corners[y] + rng.normal(size=(m, 2))
+    return np.c_[X * [1e-3, 1e3], np.full(m, 1e4 + 0.1)], y
+
+
+X, Y = blobs(90)
+# Every class has six labels.
+FEW = np.where(np.arange(90) < 18, Y, -1)
+NAMES = np.array(["cat", "dog", "eel"])
+
+
+def images(dtype="uint8", channels=(1,), side=6):
+    """Two classes of images: the upper or the lower half is bright."""
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 100, (40, side, side, *channels))
+    y = np.arange(40) % 2
+    x[y == 0, : side // 2] += 120
+    x[y == 1, side // 2 :] += 120
+    return x.astype(dtype), y
+
+
+# What comes of it
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return quick().fit(X, FEW)
+
+
+def test_learns_from_few_labels(fitted):
+    assert fitted.score(*blobs(90, seed=1)) > 0.95
+    assert fitted.n_features_in_ == 3
+    np.testing.assert_array_equal(fitted.classes_, [0, 1, 2])
+
+
+def test_summary_tells_what_was_done(fitted):
+    summary = fitted.summary_
+    assert (summary.num_labeled, summary.num_unlabeled) == (18, 72)
+    assert summary.num_validation == 0
+    assert summary.error_before is summary.error_after is None
+    assert summary.class_prior is None
+    assert len(summary.regularization["balance"]) == 2
+    assert set(summary.pretraining) == {"loss"}
+
+
+def test_probabilities_are_the_softmax_of_the_models_logits(fitted):
+    x = X.astype("float32")
+    Z = fitted.model_.predict(x, verbose=0).astype("float64")
+    expected = np.exp(Z) / np.exp(Z).sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(fitted.predict_proba(X), expected, rtol=1e-6)
+
+
+def noisy(input_shape, num_classes):
+    """The same with Dropout, whose seed Keras takes from Python's `random`."""
+    return keras.Sequential(
+        [
+            keras.Input(input_shape),
+            layers.Dropout(0.5),
+            layers.Dense(num_classes),
+        ]
+    )
+
+
+# Of 5, 5 and 6 labels.
+UNEVEN = np.r_[FEW[:15], -1, -1, 2, FEW[18:]]
+
+
+@pytest.fixture(scope="module")
+def validated():
+    model = quick(noisy, validation_fraction=0.34, class_prior="labeled")
+    return model.fit(X, UNEVEN)
+
+
+def test_validation_rows_are_a_share_of_each_class(validated):
+    summary = validated.summary_
+    # 2 of each class are kept back.
+    assert (summary.num_labeled, summary.num_validation) == (10, 6)
+    assert summary.class_prior == (5 / 16, 5 / 16, 6 / 16)
+    assert len(summary.regularization["val_error"]) == 2
+    assert summary.error_before == summary.pretraining["val_error"][-1]
+    assert summary.error_after == min(summary.regularization["val_error"])
+
+
+def test_both_stages_are_those_of_gar_keras(validated):
+    """The same two stages, called by hand, end with the same weights."""
+    seed = int(np.random.RandomState(0).randint(2**31 - 1))
+    state = random.getstate()
+    random.seed(seed)
+    network = noisy((3,), 3)
+    random.setstate(state)
+    rng = np.random.default_rng([seed, 90])
+    shuffled = [rng.permutation(np.flatnonzero(UNEVEN == c)) for c in range(3)]
+    kept = np.sort(np.concatenate([rows[:2] for rows in shuffled]))
+    labeled = np.sort(np.concatenate([rows[2:] for rows in shuffled]))
+    x = X.astype("float32")
+    alike = {
+        "validation_data": (x[kept], UNEVEN[kept]), "seed": seed, "verbose": 0,
+    }  # fmt: skip
+    gar_keras.pretrain(
+        network, x[labeled], UNEVEN[labeled], epochs=20,
+        optimizer=gar_keras.sgd(0.1), **alike,
+    )  # fmt: skip
+    gar_keras.regularize(
+        network, x[labeled], x, epochs=2, labeled_per_batch=10,
+        unlabeled_per_batch=112, optimizer=gar_keras.sgd(0.1),
+        layer=gar_keras.GraphActivityRegularization(
+            class_prior=[5 / 16, 5 / 16, 6 / 16]
+        ),
+        keep_best=False, callbacks=[LatestBestWeights()], **alike,
+    )  # fmt: skip
+    assert weights(validated) == [w.tolist() for w in network.get_weights()]
+
+
+def test_defaults_are_those_of_the_settings():
+    settings = fit.FitSettings.of(GARClassifier())
+    assert settings == fit.FitSettings()
+
+
+def test_settings_reach_both_stages(monkeypatch):
+    calls = {}
+
+    class Stop(Exception):
+        pass
+
+    def pretrain(model, x, y, **options):
+        calls["pretrain"] = (x, y, options)
+        return keras.callbacks.History()
+
+    def regularize(model, x, x_unlabeled, **options):
+        calls["regularize"] = (x, x_unlabeled, options)
+        raise Stop
+
+    monkeypatch.setattr(fit, "pretrain", pretrain)
+    monkeypatch.setattr(fit, "regularize", regularize)
+    model = GARClassifier(
+        tiny, pretrain_epochs=7, epochs=9, labeled_per_batch=5,
+        unlabeled_per_batch=11, affinity=2.0, balance=0.5, frobenius=0.25,
+        class_prior=[0.5, 0.25, 0.25], learning_rate=0.125, random_state=3,
+        verbose=2,
+    )  # fmt: skip
+    with pytest.raises(Stop):
+        model.fit(X, FEW)
+    x, y, first = calls["pretrain"]
+    np.testing.assert_array_equal(x, X[:18].astype("float32"))
+    np.testing.assert_array_equal(y, Y[:18])
+    guides, x_unlabeled, second = calls["regularize"]
+    np.testing.assert_array_equal(guides, x)
+    np.testing.assert_array_equal(x_unlabeled, X.astype("float32"))
+    assert (first["epochs"], second["epochs"]) == (7, 9)
+    assert second["labeled_per_batch"] == 5
+    assert second["unlabeled_per_batch"] == 11
+    assert first["verbose"] == second["verbose"] == 2
+    assert first["seed"] == second["seed"]
+    layer = second["layer"]
+    assert layer.coefficients == {
+        "affinity": 2.0, "balance": 0.5, "frobenius": 0.25,
+    }  # fmt: skip
+    assert layer.class_prior == (0.5, 0.25, 0.25)
+    for options in (first, second):
+        assert float(options["optimizer"].learning_rate) == 0.125
+
+
+@pytest.mark.parametrize(
+    "num_labeled, passes",
+    [(100, 2000), (128, 2000), (129, 1000), (3000, 84), (60_000, 10)],
+)
+def test_passes_of_stage_1_by_default(num_labeled, passes):
+    assert fit._passes(num_labeled) == passes
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        np.where(FEW < 0, -1, NAMES[FEW].astype(object)),
+        np.where(FEW < 0, "-1", NAMES[FEW]),
+    ],
+    ids=["object", "string"],
+)
+def test_string_labels_and_their_marker(labels, stand_in):
+    model = quick(tiny).fit(X, labels)
+    np.testing.assert_array_equal(model.classes_, NAMES)
+    assert model.score(X, NAMES[Y]) > 0.9
+
+
+def test_labels_with_gaps_are_the_classes(stand_in):
+    model = quick(tiny).fit(X, np.where(FEW < 0, -1, 10 * FEW - 7))
+    np.testing.assert_array_equal(model.classes_, [-7, 3, 13])
+    assert set(model.predict(X)) == {-7, 3, 13}
+
+
+def test_no_row_unlabelled_is_supervised_training_and_said(
+    stand_in, monkeypatch
+):
+    with pytest.warns(GARWarning, match="plain supervised training"):
+        model = quick(tiny).fit(X, Y)
+    assert model.summary_.regularization == {}
+    assert model.score(X, Y) > 0.9
+    # Before stage 1, not after it.
+    monkeypatch.setattr(fit, "pretrain", None)
+    with (
+        pytest.warns(GARWarning, match="plain supervised training"),
+        pytest.raises(TypeError, match="not callable"),
+    ):
+        quick(tiny).fit(X, Y)
+
+
+# The same numbers again
+
+
+def weights(model):
+    return [w.tolist() for w in model.model_.get_weights()]
+
+
+def test_random_state_decides_everything():
+    options = dict(pretrain_epochs=1, epochs=1, validation_fraction=0.2)
+    same = [quick(**options).fit(X, FEW) for _ in range(2)]
+    other = quick(**options, random_state=1).fit(X, FEW)
+    assert weights(same[0]) == weights(same[1]) != weights(other)
+
+
+@pytest.mark.parametrize("options", [{}, {"average": 0.9}], ids=str)
+def test_generators_of_the_program_are_left_alone(options):
+    random.seed(5)
+    np.random.seed(5)
+    expected = random.random(), np.random.random()
+    random.seed(5)
+    np.random.seed(5)
+    quick(noisy, pretrain_epochs=1, epochs=1, **options).fit(X, FEW)
+    assert (random.random(), np.random.random()) == expected
+
+
+# What it is kept in
+
+
+def test_pickle_in_another_process(fitted, tmp_path):
+    path = tmp_path / "model.pkl"
+    path.write_bytes(pickle.dumps(fitted))
+    np.save(tmp_path / "X.npy", X)
+    program = (
+        "import pickle, sys, numpy as np;"
+        "model = pickle.load(open(sys.argv[1], 'rb'));"
+        "print(model.predict(np.load(sys.argv[2])).tolist())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, path, tmp_path / "X.npy"],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    received = done.stdout.splitlines()[-1]
+    assert received == str(fitted.predict(X).tolist())
+
+
+def test_model_is_plain_keras(fitted):
+    assert not gar_keras.models.is_regularized(fitted.model_)
+    kinds = {type(layer) for layer in fitted.model_.layers}
+    assert all(kind.__module__.startswith("keras.") for kind in kinds)
+    assert not fitted.model_.compiled
+
+
+# Rows of 5 classes, which `tiny` is to predict; the last one has no label.
+SCORED = np.array([0, 1, 2, 2, -1])
+
+
+@pytest.fixture
+def known(stand_in):
+    """A classifier that predicts the first entry of each row."""
+    model = quick(tiny).fit(X, FEW)
+    weights = np.zeros((3, 3), "float32")
+    # The logit of class c is 2 c x - c^2, the largest for the c next to x.
+    weights[0] = [0, 2, 4]
+    model.model_.set_weights([weights, np.array([0, -1, -4], "float32")])
+    return model
+
+
+def rows(*first):
+    return np.c_[first, np.zeros((len(first), 2))]
+
+
+def test_score_leaves_unlabelled_rows_out(known):
+    X = rows(0, 1, 2, 0, 0)
+    np.testing.assert_array_equal(known.predict(X), [0, 1, 2, 0, 0])
+    assert known.score(X, SCORED) == 3 / 4
+    assert known.score(X, SCORED.tolist()) == 3 / 4
+    assert known.score(X, SCORED, sample_weight=[1, 1, 1, 5, 9]) == 3 / 8
+    known.classes_ = NAMES
+    names = np.where(SCORED < 0, "-1", NAMES[SCORED])
+    assert known.score(X, names) == 3 / 4
+    mixed = np.where(SCORED < 0, -1, NAMES[SCORED].astype(object))
+    assert known.score(X, mixed) == 3 / 4
+
+
+@pytest.mark.parametrize(
+    "y, message",
+    [(np.full(5, -1), "No row is labelled.*5 rows"), (SCORED[:4], "4")],
+    ids=["no label", "too few"],
+)
+def test_score_without_labels_is_refused(known, y, message):
+    with pytest.raises(ValueError, match=message):
+        known.score(rows(0, 1, 2, 0, 0), y)
+
+
+def test_grid_search(stand_in, monkeypatch):
+    def regularize(model, *_, layer, **__):
+        if layer.coefficients["affinity"] == 1.0:
+            # The first class for all.
+            model.set_weights([0 * w for w in model.get_weights()])
+        return keras.callbacks.History()
+
+    monkeypatch.setattr(fit, "regularize", regularize)
+    # Far enough apart for least squares.
+    far = X + np.eye(3)[Y] * [1e-1, 1e5, 0]
+    search = GridSearchCV(
+        quick(tiny),
+        {"affinity": [1.0, 3.0]},
+        cv=2,
+        error_score="raise",
+    )
+    search.fit(far, FEW)
+    # Of the labelled rows in each fold a third is of the first class.
+    np.testing.assert_allclose(
+        search.cv_results_["mean_test_score"], [1 / 3, 1]
+    )
+    assert search.best_params_ == {"affinity": 3.0}
+
+
+# Networks
+
+
+def test_network_of_ones_own_is_copied_with_its_weights():
+    keras.utils.set_random_seed(0)
+    network = tiny((3,), 3)
+    before = network.get_weights()
+    model = quick(network, pretrain_epochs=1, epochs=1, learning_rate=1e-20)
+    fitted = clone(model).fit(X, FEW)
+    # Compiled with what Keras cannot save, by name or otherwise.
+    network.compile("sgd", lambda y, z: 0.0)
+    model.fit(X, FEW)
+    for mine, its in zip(before, network.get_weights(), strict=True):
+        np.testing.assert_array_equal(mine, its)
+    for mine, its in zip(before, weights(fitted), strict=True):
+        np.testing.assert_allclose(mine, its, rtol=1e-6, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "x, shape",
+    [
+        (images(channels=()), (6, 6, 1)),
+        (images(channels=(3,)), (6, 6, 3)),
+        (images("float64"), (6, 6, 1)),
+        (images("int64"), (6, 6, 1)),
+    ],
+    ids=["(m, h, w)", "colour", "float64", "int64"],
+)
+def test_images_as_the_network_takes_them(x, shape, stand_in):
+    seen = []
+
+    def network(input_shape, num_classes):
+        seen.append((input_shape, num_classes))
+        return tiny(input_shape, num_classes)
+
+    x, y = x
+    y = np.where(np.arange(40) < 10, y, -1)
+    model = quick(network).fit(x, y)
+    assert seen == [(shape, 2)]
+    assert model.predict(x).shape == (40,)
+
+
+def test_default_network_of_images():
+    x = fit.as_input(images()[0])
+    model = fit.default_network(x, 5)
+    assert model.name == "cnn6"
+    assert model.output_shape == (None, 5)
+    scaled = model.layers[1](x[:1])
+    np.testing.assert_allclose(scaled, x[:1] / 255, rtol=1e-6)
+
+
+@pytest.mark.parametrize("factor", [1.0, 1 / 255, -7.0])
+def test_default_network_of_float_images_scales_them(factor):
+    x = fit.as_input(images("float64")[0] * factor)
+    model = fit.default_network(x, 5)
+    scaled = np.array(model.layers[1](x))
+    assert np.abs(scaled).max() == pytest.approx(1)
+    assert model.name == "cnn6"
+
+
+def test_default_network_of_black_images():
+    x = fit.as_input(np.zeros((3, 8, 8)))
+    assert np.isfinite(fit.default_network(x, 2)(x)).all()
+
+
+def test_default_network_of_features_standardizes_them():
+    x = fit.as_input(X)
+    model = fit.default_network(x, 3)
+    scaled = np.array(model.layers[1](x))
+    np.testing.assert_allclose(scaled.mean(axis=0), 0, atol=1e-5)
+    # The third feature is constant.
+    np.testing.assert_allclose(scaled.std(axis=0), [1, 1, 0], atol=1e-5)
+
+
+def test_missing_classes_are_found_without_counting_up_to_the_largest():
+    labels = np.array([0, 2, 10**15])
+    with pytest.raises(ValueError, match="of class 1, 3, 4, 5, 6 and 9999"):
+        fit.check_every_class(labels, 10**15 + 1)
+
+
+@pytest.mark.parametrize(
+    ("x", "auto"),
+    [(X, "float32"), (images()[0], "bfloat16")],
+    ids=["features", "images"],
+)
+def test_precision_of_the_default_network(x, auto, monkeypatch):
+    monkeypatch.setattr(backend, "fast_precision", lambda: "bfloat16")
+    x = fit.as_input(x)
+    for precision, dtype in (
+        ("float32", "float32"), ("bfloat16", "bfloat16"), ("auto", auto),
+    ):  # fmt: skip
+        model = fit.default_network(x, 3, precision)
+        hidden, logits = (
+            [layer for layer in model.layers if isinstance(layer, layers.Dense)]
+        )[-2:]
+        assert hidden.compute_dtype == dtype
+        assert logits.compute_dtype == "float32"
+    assert keras.config.dtype_policy().name == "float32"
+
+
+def test_precision_of_the_estimator_is_that_of_its_network(stand_in):
+    for precision in ("float32", "bfloat16"):
+        model = GARClassifier(precision=precision, random_state=0)
+        network = model._make_network((3,), 3, X.astype("float32"))
+        assert network.layers[2].compute_dtype == precision
+    assert keras.config.dtype_policy().name == "float32"
+
+
+def test_what_is_added_to_gar_reaches_stage_2(monkeypatch):
+    methods = []
+
+    class Stop(Exception):
+        pass
+
+    def train(method, model, x_labeled, y_labeled, x, **options):
+        methods.append((method, y_labeled, options))
+        raise Stop
+
+    def pretrain(model, x, y, *, moves, **options):
+        assert [layer.name for layer in moves] == [
+            "random_shift", "random_affine"
+        ]  # fmt: skip
+        assert (moves[0].pixels, moves[1].strength) == (1, 0.2)
+        return keras.callbacks.History()
+
+    monkeypatch.setattr(fit, "pretrain", pretrain)
+    monkeypatch.setattr(gar_keras.ExtendedGAR, "train", train)
+    x, y = images(side=4)
+    few = np.where(np.arange(40) < 20, y, -1)
+    added = {
+        "supervised": 1.0, "shift": 1, "affine": 0.2, "consistency": 3.0,
+        "vat": 0.5, "average": 0.9, "vat_radius": 1.5,
+    }  # fmt: skip
+    with pytest.raises(Stop):
+        quick(pretrain_epochs=1, epochs=3, affinity=2.0, **added).fit(x, few)
+    ((method, labels, options),) = methods
+    assert {name: getattr(method, name) for name in added} == added
+    assert method.layer.coefficients["affinity"] == 2.0
+    np.testing.assert_array_equal(labels, y[:20])
+    assert options["epochs"] == 3
+
+
+def test_stage_2_with_more_than_gar():
+    x, y = images(side=8)
+    few = np.where(np.arange(40) < 20, y, -1)
+    added = {"supervised": 1.0, "shift": 1, "consistency": 1.0}
+    model = quick(
+        pretrain_epochs=100, epochs=1, learning_rate=0.01,
+        validation_fraction=0.2, precision="float32", **added,
+    )  # fmt: skip
+    assert model.fit(x, few).score(x, y) > 0.9
+    history = model.summary_.regularization
+    assert {"affinity", "supervised", "unsupervised"} <= history.keys()
+    assert model.summary_.error_after == min(history["val_error"])
+
+
+def test_images_are_learned_by_the_default_network():
+    x, y = images(side=4)
+    few = np.where(np.arange(40) < 20, y, -1)
+    model = quick(pretrain_epochs=60, epochs=1, learning_rate=0.01)
+    assert model.fit(x, few).score(x, y) > 0.9
+
+
+# Bad input
+
+
+def with_bad(value):
+    bad = X.copy()
+    bad[1, 1] = value
+    return bad
+
+
+BAD = {
+    "no label": (X, np.full(90, -1), {}, "No example is labelled"),
+    "one class": (X, np.minimum(FEW, 0), {}, "one class only"),
+    "no class of an output": (
+        X, FEW, dict(network=lambda s, n: tiny(s, 4)), "none of class 3",
+    ),
+    "many outputs": (
+        X, FEW, dict(network=lambda s, n: tiny(s, 100)),
+        "none of class 3, 4, 5, 6, 7 and 92 more",
+    ),
+    "too few outputs": (
+        X, FEW, dict(network=lambda s, n: tiny(s, 2)), "from 0 to 1",
+    ),
+    "no logits": (
+        X, FEW,
+        dict(network=lambda s, n: keras.Sequential([keras.Input((3,)),
+             layers.Reshape((3, 1))])), "one row of logits",
+    ),
+    "nan": (with_bad(np.nan), FEW, {}, "contains NaN"),
+    "inf": (with_bad(np.inf), FEW, {}, "contains infinity"),
+    "beyond float32": (with_bad(1e300), FEW, {}, "1 of its values"),
+    "nan pixel": (np.full((90, 4, 4), np.nan), FEW, {}, "contains NaN"),
+    "five axes": (np.ones((90, 2, 2, 2, 2)), FEW, {}, r"or \(m, h, w, c\)"),
+    "no pixel": (np.ones((90, 5, 0, 1)), FEW, {}, "shape=|0 feature"),
+    "strings": (np.full((90, 2), "a"), FEW, {}, "numeric|convert"),
+    "too small": (np.ones((90, 3, 9)), FEW, dict(network="auto"), "3 x 9"),
+    "too large": (np.ones((90, 9, 65)), FEW, dict(network="auto"), "9 x 65"),
+    "network": (X, FEW, dict(network="cnn"), "network='cnn'"),
+    "function": (X, FEW, dict(network=lambda s, n: None), "return a keras.Mod"),
+    "network with GAR": (
+        X, FEW, dict(network=lambda s, n: gar_keras.attach(tiny(s, n))),
+        "holds the loss of GAR already",
+    ),
+    "prior of four": (
+        X, FEW, dict(class_prior=[0.25] * 4), "4 shares for 3 outputs",
+    ),
+    "prior": (X, FEW, dict(class_prior="labelled"), "uniform, labeled"),
+    "guides": (X, FEW, dict(labeled_per_batch=19), "19 different labelled"),
+    "no guides": (X, FEW, dict(labeled_per_batch=0), "labeled_per_batch=0"),
+    "no epochs": (X, FEW, dict(epochs=0), "epochs=0"),
+    "half an epoch": (X, FEW, dict(pretrain_epochs=0.5), "pretrain_epochs=0.5"),
+    "validation": (
+        X, FEW, dict(validation_fraction=1.0), "validation_fraction=1.0",
+    ),
+    "small validation": (
+        X, FEW, dict(validation_fraction=0.01), "too few labels",
+    ),
+    "rate": (X, FEW, dict(learning_rate=0), "above 0"),
+    "balance": (X, FEW, dict(balance=-1), "balance=-1"),
+    "average": (X, FEW, dict(average=1.0), "average=1.0"),
+    "radius": (X, FEW, dict(vat_radius=0.0), "vat_radius=0"),
+    "precision": (X, FEW, dict(precision="half"), "precision='half'"),
+    "precision of a network": (
+        X, FEW, dict(precision="bfloat16"), "network of your own",
+    ),
+    "channels first": (
+        np.ones((90, 3, 9, 9)), FEW, dict(network="auto"),
+        r"height, width, channels\).*\(90, 3, 9, 9\).*moveaxis",
+    ),
+    "shifted features": (X, FEW, dict(shift=1), "shift and affine move images"),
+    "one view": (X, FEW, dict(consistency=1.0), "both views"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("x, y, options, message", BAD.values(), ids=BAD)
+def test_bad_input_is_refused_before_training(
+    x, y, options, message, monkeypatch
+):
+    monkeypatch.setattr(fit, "pretrain", None)
+    with pytest.raises(ValueError, match=message):
+        quick(**{"network": tiny, **options}).fit(x, y)
+
+
+@pytest.mark.parametrize("other", ["float32", "shape"])
+def test_images_of_another_kind_are_refused_in_predict(other, stand_in):
+    x, y = images()
+    few = np.where(np.arange(40) < 10, y, -1)
+
+    model = quick(tiny).fit(x, few)
+    wrong = x.astype("float32") / 255 if other == "float32" else x[:, :, :5]
+    with pytest.raises(ValueError, match="like those of fit"):
+        model.predict(wrong)
+
+
+def test_without_scikit_learn_the_extra_is_named():
+    program = (
+        "import sys; sys.modules['sklearn'] = None\n"
+        "from gar_keras import *\n"
+        "from gar_keras import GARClassifier"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True
+    )
+    assert "pip install 'gar_keras[sklearn]'" in done.stderr.splitlines()[-1]

@@ -1,0 +1,332 @@
+"""The batches that `fit` gets on the backend in use, and its other sides."""
+
+import sys
+
+import keras
+from keras import layers
+from keras import ops
+import numpy as np
+import pytest
+
+from gar_keras import GraphActivityRegularization
+from gar_keras.engine import backend
+from gar_keras.engine.batches import BatchPlan
+
+BACKEND = keras.backend.backend()
+IMAGES = np.random.default_rng(0).integers(0, 256, (23, 4, 3, 1), "uint8")
+GUIDES = 255 - IMAGES[:9]
+LABELS = np.arange(23) % 5
+
+
+class Source:
+    """Images that are computed when they are asked for."""
+
+    shape, dtype = IMAGES.shape, IMAGES.dtype
+
+    def __len__(self):
+        return len(IMAGES)
+
+    def take(self, indices):
+        assert isinstance(indices, np.ndarray)
+        return IMAGES[indices].copy()
+
+
+def first(batches, count):
+    """The first batches, as tuples of NumPy arrays."""
+    if isinstance(batches, keras.utils.PyDataset):
+        taken = [batches[i] for i in range(count)]
+    else:
+        taken = batches.take(count)
+    return [
+        tuple(ops.convert_to_numpy(part) for part in parts)
+        for parts in (b if isinstance(b, tuple) else (b,) for b in taken)
+    ]
+
+
+def by_hand(plan, guides, labels, first_epoch, count):
+    """The same batches from the plan alone."""
+    batches = []
+    epoch = first_epoch
+    while len(batches) < count:
+        order, chosen = plan.epoch(epoch)
+        for step in range(plan.steps):
+            rows = order[step * plan.batch : (step + 1) * plan.batch]
+            x = IMAGES[rows]
+            if guides is not None:
+                x = np.concatenate([x, guides[chosen[step]]])
+            batches.append((x,) if labels is None else (x, labels[rows]))
+        epoch += 1
+    return batches[:count]
+
+
+def assert_same(received, expected):
+    assert len(received) == len(expected)
+    for mine, its in zip(received, expected, strict=True):
+        assert len(mine) == len(its)
+        for a, b in zip(mine, its, strict=True):
+            assert a.dtype == b.dtype
+            np.testing.assert_array_equal(a, b)
+
+
+PLANS = {
+    "short last batch": BatchPlan(23, 5, 9, 2, seed=3),
+    "full batches": BatchPlan(23, 5, 9, 2, per_epoch=10),
+    "less than a batch": BatchPlan(23, 50, 9, 9),
+    "more batches than a chunk": BatchPlan(
+        23, 1, 9, 1, per_epoch=backend.SOURCE_CHUNK // 2 + 1
+    ),
+    "wrapping windows": BatchPlan(23, 4, 9, 3, per_epoch=15),
+}
+any_plan = pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
+any_images = pytest.mark.parametrize(
+    "images", [IMAGES, Source()], ids=["array", "source"]
+)
+
+
+@any_images
+@any_plan
+@pytest.mark.parametrize("first_epoch", [1, 2, 7])
+def test_batches_of_stage_2(plan, images, first_epoch):
+    batches = backend.make_batches(
+        plan, images, guides=GUIDES, first_epoch=first_epoch
+    )
+    count = 2 * plan.steps + 1
+    assert_same(
+        first(batches, count), by_hand(plan, GUIDES, None, first_epoch, count)
+    )
+
+
+@any_images
+@pytest.mark.parametrize("first_epoch", [1, 4])
+def test_batches_of_stage_1(images, first_epoch):
+    plan = BatchPlan(23, 5, seed=2)
+    batches = backend.make_batches(
+        plan, images, labels=LABELS, first_epoch=first_epoch
+    )
+    count = 3 * plan.steps
+    assert_same(
+        first(batches, count), by_hand(plan, None, LABELS, first_epoch, count)
+    )
+
+
+@pytest.mark.parametrize("dtype", ["float32", "uint8", "float16"])
+def test_images_keep_their_dtype(dtype):
+    batches = backend.make_batches(BatchPlan(23, 5), IMAGES.astype(dtype))
+    assert first(batches, 1)[0][0].dtype == dtype
+
+
+class Described:
+    """Images of which only the shape is known."""
+
+    def __init__(self, shape, dtype):
+        self.shape, self.dtype = shape, dtype
+
+
+@pytest.mark.parametrize(
+    "image, dtype, steps",
+    [
+        # 128 * 784 bytes; 128 * 3,072 * 4 are 1.5 MiB.
+        ((28, 28, 1), "uint8", 40),
+        ((32, 32, 3), "float32", 40),
+        # 128 * 150,528 bytes are 18.4 MiB, in 128 MiB 6 times.
+        ((224, 224, 3), "uint8", 6),
+        ((224, 224, 3), "float32", 1),
+        ((2000, 2000, 3), "float32", 1),
+    ],
+)
+def test_batches_that_wait_by_hand(image, dtype, steps):
+    plan = BatchPlan(1000, 112, 100, 16)
+    images = Described((1000, *image), np.dtype(dtype))
+    assert backend.chunk_steps(plan, images) == steps
+
+
+@pytest.mark.skipif(BACKEND != "tensorflow", reason="TensorFlow's pipeline")
+@pytest.mark.parametrize("room, steps", [(10**6, 40), (1000, 5), (1, 1)])
+def test_source_is_asked_for_what_there_is_room_for(room, steps, monkeypatch):
+    # 7 images of 12 bytes in a batch: 84 * 2 * 5 is below 1,000.
+    monkeypatch.setattr(backend, "PREFETCH_BYTES", room)
+    asked = []
+
+    class Asked(Source):
+        def take(self, indices):
+            asked.append(len(indices))
+            return super().take(indices)
+
+    plan = BatchPlan(23, 5, 9, 2, per_epoch=20)
+    batches = backend.make_batches(plan, Asked(), guides=GUIDES)
+    assert_same(first(batches, 8), by_hand(plan, GUIDES, None, 1, 8))
+    assert asked[0] == 5 * min(steps, plan.steps)
+
+
+class Recorder(layers.Layer):
+    """Notes the inputs that it is called with in eager mode."""
+
+    def __init__(self):
+        super().__init__()
+        self.seen = []
+
+    def call(self, x):
+        self.seen.append(ops.convert_to_numpy(x))
+        return x
+
+    def compute_output_spec(self, x):
+        return keras.KerasTensor(x.shape, x.dtype)
+
+
+@pytest.mark.parametrize("passes", [1, 2])
+def test_fit_sees_the_epochs_in_turn(passes):
+    plan = BatchPlan(23, 5, 9, 2, seed=3)
+    recorder = Recorder()
+    model = keras.Sequential(
+        [keras.Input((4, 3, 1), dtype="uint8"), recorder, layers.Flatten(),
+         layers.Rescaling(1.0), layers.Dense(3), GraphActivityRegularization()]
+    )  # fmt: skip
+    model.compile(keras.optimizers.SGD(0.0), loss=None, run_eagerly=True)
+    model.fit(
+        backend.make_batches(plan, IMAGES, guides=GUIDES, first_epoch=2),
+        epochs=3,
+        steps_per_epoch=passes * plan.steps,
+        shuffle=False,
+        verbose=0,
+    )
+    count = 3 * passes * plan.steps
+    assert_same(
+        [(x,) for x in recorder.seen], by_hand(plan, GUIDES, None, 2, count)
+    )
+
+
+# Numbers
+
+
+@pytest.mark.parametrize(
+    "number, limit, expected",
+    [(536, 100, 67), (2000, 100, 100), (3, 100, 3), (7, 5, 1), (1, 1, 1)]
+    + [(12, 5, 4)],
+)
+def test_largest_divisor(number, limit, expected):
+    assert backend.largest_divisor(number, limit) == expected
+
+
+def test_steps_in_one_call_divide_the_epoch():
+    options = backend.compile_options(536)
+    if BACKEND == "tensorflow":
+        assert options["steps_per_execution"] == 67
+    else:
+        assert options == {}
+
+
+# StepMean
+
+
+def test_step_mean_is_the_mean_over_the_steps():
+    metric = backend.StepMean("x", dtype="float32")
+    for value in (1.0, 2.0, 6.0):
+        metric.record(ops.convert_to_tensor(value))
+    assert float(metric.result()) == 3
+    metric.reset_state()
+    assert float(metric.result()) == 0
+
+
+# The machine
+
+
+def test_names_of_backend_and_device():
+    assert backend.name() == BACKEND
+    assert backend.backend_version().count(".") >= 2
+    assert backend.device_kind() in ("cpu", "gpu")
+    assert backend.device_name()
+    assert backend.fast_precision() in ("float32", "bfloat16")
+
+
+class FakeTensorFlow:
+    class config:
+        list_physical_devices = staticmethod(lambda kind: [f"{kind}:0"])
+
+        class experimental:
+            get_device_details = staticmethod(
+                lambda gpu: {"device_name": f"Some {gpu}"}
+            )
+
+
+class FakeJax:
+    class devices(list):
+        def __init__(self):
+            self.append(type("Device", (), {"device_kind": "Some GPU:0"}))
+
+
+class FakeTorch:
+    class cuda:
+        get_device_name = staticmethod(lambda: "Some GPU:0")
+
+
+@pytest.mark.parametrize(
+    "name, package",
+    [("tensorflow", FakeTensorFlow), ("jax", FakeJax), ("torch", FakeTorch)],
+)
+def test_gpu_by_its_makers_name(name, package, monkeypatch):
+    monkeypatch.setitem(sys.modules, name, package)
+    monkeypatch.setattr(backend, "name", lambda: name)
+    monkeypatch.setattr(backend, "device_kind", lambda: "gpu")
+    assert backend.device_name() == "Some GPU:0"
+
+
+CPUINFO = """processor : 0
+model name : Some Processor
+flags : fpu {flags}
+
+processor : 1
+model name : Another
+"""
+
+
+@pytest.mark.parametrize(
+    "flags, on_tensorflow",
+    [
+        ("avx2", "float32"),
+        ("avx512_bf16", "bfloat16"),
+        ("amx_bf16", "bfloat16"),
+    ],
+)
+def test_precision_by_the_units_of_the_processor(
+    flags, on_tensorflow, monkeypatch, tmp_path
+):
+    (tmp_path / "cpuinfo").write_text(CPUINFO.format(flags=flags))
+    monkeypatch.setattr(backend, "Path", lambda path: tmp_path / "cpuinfo")
+    monkeypatch.setattr(backend, "device_kind", lambda: "cpu")
+    backend.processor.cache_clear()
+    try:
+        assert backend.processor()["model"] == "Some Processor"
+        expected = on_tensorflow if BACKEND == "tensorflow" else "float32"
+        assert backend.fast_precision() == expected
+        assert backend.device_name() == "Some Processor"
+    finally:
+        backend.processor.cache_clear()
+
+
+def test_processor_of_an_unknown_system(monkeypatch, tmp_path):
+    monkeypatch.setattr(backend, "Path", lambda path: tmp_path / "missing")
+    backend.processor.cache_clear()
+    try:
+        assert backend.processor()["flags"] == ()
+        assert backend.processor()["model"]
+    finally:
+        backend.processor.cache_clear()
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float32", "float64"])
+def test_predictions_are_those_of_keras(dtype):
+    x = np.random.default_rng(0).integers(0, 256, (25, 6, 6, 1)).astype(dtype)
+    model = keras.Sequential(
+        [
+            keras.Input((6, 6, 1)),
+            keras.layers.Flatten(),
+            keras.layers.BatchNormalization(),
+            keras.layers.Dropout(0.5),
+            keras.layers.Dense(3),
+        ]
+    )
+    # The last batch has five images.
+    predicted = backend.predict(model, x, batch_size=10)
+    expected = model.predict(x, batch_size=10, verbose=0)
+    assert predicted.shape == (25, 3)
+    np.testing.assert_array_equal(predicted, expected)

@@ -1,0 +1,384 @@
+"""The compiled epochs against `fit`, on small networks."""
+
+from functools import partial
+import re
+import subprocess
+import sys
+
+import keras
+from keras import layers
+import numpy as np
+import pytest
+
+from gar_keras import ExtendedGAR
+from gar_keras import attach
+from gar_keras import pretrain
+from gar_keras import regularize
+from gar_keras import sgd
+from gar_keras.engine import backend
+from gar_keras.engine.batches import BatchPlan
+from gar_keras.methods import METHODS
+
+if backend.name() != "jax":
+    pytest.skip("the fast path is JAX's", allow_module_level=True)
+
+import jax  # noqa: E402
+
+from gar_keras.engine import jax_epochs  # noqa: E402
+
+rng = np.random.default_rng(0)
+X_U = rng.integers(0, 256, (103, 6, 6, 1), "uint8")
+X_L = rng.integers(0, 256, (20, 6, 6, 1), "uint8")
+Y_L = np.arange(20) % 3
+QUIET = {"verbose": 0}
+
+
+class Source:
+    """Images that are computed when they are asked for."""
+
+    shape, dtype = X_U.shape, X_U.dtype
+
+    def __len__(self):
+        return len(X_U)
+
+    def take(self, indices):
+        return X_U[indices]
+
+
+any_images = pytest.mark.parametrize(
+    "images", [X_U, Source()], ids=["array", "source"]
+)
+
+
+def network(dropout=0.0):
+    keras.utils.set_random_seed(1)
+    return keras.Sequential(
+        [
+            keras.Input((6, 6, 1), dtype="uint8"),
+            layers.Rescaling(1 / 255),
+            layers.Conv2D(4, 3, activation="relu"),
+            layers.Flatten(),
+            layers.Dropout(dropout),
+            layers.Dense(3),
+        ]
+    )
+
+
+@pytest.fixture(params=["fit", "compiled"])
+def path(request, monkeypatch):
+    monkeypatch.setattr(
+        backend, "loops_on_device", lambda: request.param == "compiled"
+    )
+    return request.param
+
+
+def both_paths(monkeypatch, train):
+    """Weights and history of `train` by way of either path."""
+    results = []
+    for compiles in (False, True):
+        monkeypatch.setattr(backend, "loops_on_device", lambda c=compiles: c)
+        model, history = train()
+        results.append((model.get_weights(), history.history))
+    return results
+
+
+def assert_close(received, expected):
+    for a, b in zip(received[0], expected[0], strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
+    assert received[1].keys() == expected[1].keys()
+    for name, values in expected[1].items():
+        assert received[1][name] == pytest.approx(values, rel=1e-4, abs=1e-6)
+
+
+def test_20_steps_of_stage_2(monkeypatch):
+    # One step an epoch: each step's loss is in the history.
+    def train():
+        model = network()
+        history = regularize(
+            model, X_L, X_U, epochs=20, labeled_per_batch=4,
+            unlabeled_per_batch=16, images_per_epoch=16, **QUIET,
+        )  # fmt: skip
+        return model, history
+
+    expected, received = both_paths(monkeypatch, train)
+    assert len(received[1]["loss"]) == 20
+    assert received[1]["loss"][-1] < received[1]["loss"][0]
+    assert_close(received, expected)
+
+
+def test_20_steps_of_stage_1_with_dropout(monkeypatch):
+    def train():
+        model = network(dropout=0.5)
+        history = pretrain(
+            model, X_L, Y_L, epochs=20, report_every=1, batch_size=20, **QUIET
+        )
+        return model, history
+
+    expected, received = both_paths(monkeypatch, train)
+    assert len(received[1]["loss"]) == 20
+    assert_close(received, expected)
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        *(
+            METHODS[n]
+            for n in ("supervised", "mean-teacher", "vat", "embed-cnn")
+        ),
+        partial(ExtendedGAR, supervised=1.0, shift=1, consistency=1.0),
+    ],
+)
+def test_other_methods_take_either_path(method, monkeypatch):
+    def train():
+        model = network()
+        history = method().train(
+            model, X_L, Y_L, X_U, epochs=3, labeled_per_batch=4,
+            unlabeled_per_batch=20, **QUIET,
+        )  # fmt: skip
+        return model, history
+
+    expected, received = both_paths(monkeypatch, train)
+    assert_close(received, expected)
+
+
+@any_images
+@pytest.mark.parametrize("unlabeled", [103, 50, 200])
+def test_epochs_with_a_shorter_last_batch(monkeypatch, images, unlabeled):
+    def train():
+        model = network()
+        history = regularize(
+            model, X_L, images, epochs=3, labeled_per_batch=4,
+            unlabeled_per_batch=unlabeled, **QUIET,
+        )  # fmt: skip
+        return model, history
+
+    assert_close(*both_paths(monkeypatch, train)[::-1])
+
+
+# An image has 36 bytes, X_U 103 of them: 3,708 bytes; 40 images 1,440.
+def in_windows(images):
+    model = network()
+    history = regularize(
+        model, X_L, images, epochs=5, labeled_per_batch=4,
+        unlabeled_per_batch=16, images_per_epoch=40, **QUIET,
+    )  # fmt: skip
+    return model, history
+
+
+@any_images
+def test_images_too_large_to_stay(images, monkeypatch):
+    monkeypatch.setattr(jax_epochs, "RESIDENT_BYTES", 2000)
+    plan = BatchPlan(103, 16, seed=3, per_epoch=40)
+    indices = jax_epochs._Indices(plan, images, 1, 2)
+    assert indices.resident is None
+    ((drawn,),) = [indices[1]]
+    for i, epoch in enumerate((3, 4)):
+        order, _ = plan.epoch(epoch)
+        np.testing.assert_array_equal(drawn["images"][i], X_U[order])
+        np.testing.assert_array_equal(drawn["order"][i], np.arange(40))
+    expected, received = both_paths(monkeypatch, lambda: in_windows(images))
+    assert_close(received, expected)
+
+
+@any_images
+def test_images_too_large_for_an_epoch_come_in_batches(images, monkeypatch):
+    monkeypatch.setattr(jax_epochs, "RESIDENT_BYTES", 1000)
+    expected, received = both_paths(monkeypatch, lambda: in_windows(images))
+    assert received[1] == expected[1]
+    for a, b in zip(received[0], expected[0], strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize(
+    "room, passes, fits",
+    [(3708, 1, True), (3708, 9, True), (3707, 1, True), (1440, 1, True)]
+    + [(3707, 2, True), (3707, 3, False), (2879, 2, False), (1439, 1, False)],
+)
+@any_images
+def test_room_by_hand(images, room, passes, fits, monkeypatch):
+    monkeypatch.setattr(jax_epochs, "RESIDENT_BYTES", room)
+    plan = BatchPlan(103, 16, per_epoch=40)
+    assert jax_epochs.fits(plan, images, passes) == fits
+
+
+def test_model_trains_by_itself_afterwards(path):
+    model = network()
+    pretrain(model, X_L, Y_L, epochs=2, **QUIET)
+    before = model.get_weights()[0]
+    history = model.fit(X_L, Y_L, batch_size=5, epochs=2, **QUIET)
+    assert np.isfinite(history.history["loss"]).all()
+    assert (model.get_weights()[0] != before).any()
+
+
+def test_model_trains_by_itself_after_an_error(monkeypatch):
+    monkeypatch.setattr(backend, "loops_on_device", lambda: True)
+
+    class Stop(keras.callbacks.Callback):
+        def on_epoch_end(self, epoch, logs=None):
+            raise KeyboardInterrupt
+
+    model = network()
+    with pytest.raises(KeyboardInterrupt):
+        pretrain(model, X_L, Y_L, epochs=2, callbacks=[Stop()], **QUIET)
+    # What it would hold the images by.
+    assert model.train_function is None
+
+
+def test_passes_that_make_up_an_epoch(monkeypatch):
+    def train():
+        model = network(dropout=0.2)
+        history = pretrain(
+            model, X_L, Y_L, epochs=12, report_every=4, batch_size=8, **QUIET
+        )
+        return model, history
+
+    assert_close(*both_paths(monkeypatch, train)[::-1])
+
+
+def test_goes_on_where_it_stopped(path):
+    def train(model, optimizer, first, last):
+        regularize(
+            model, X_L, X_U, epochs=last, initial_epoch=first,
+            labeled_per_batch=4, unlabeled_per_batch=30, optimizer=optimizer,
+            **QUIET,
+        )  # fmt: skip
+
+    whole = network()
+    train(whole, sgd(), 0, 4)
+    model, optimizer = network(), sgd()
+    train(model, optimizer, 0, 2)
+    train(model, optimizer, 2, 4)
+    for a, b in zip(whole.get_weights(), model.get_weights(), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_same_numbers_twice(path):
+    def train():
+        model = network()
+        regularize(
+            model, X_L, X_U, epochs=2, labeled_per_batch=4,
+            unlabeled_per_batch=30, **QUIET,
+        )  # fmt: skip
+        return model.get_weights()
+
+    for a, b in zip(train(), train(), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_stops_on_nan(monkeypatch):
+    monkeypatch.setattr(backend, "loops_on_device", lambda: True)
+    with pytest.raises(FloatingPointError, match="Lower the learning rate"):
+        pretrain(
+            network(), X_L, Y_L, epochs=9, report_every=1,
+            optimizer=sgd(1e30), **QUIET,
+        )  # fmt: skip
+
+
+def test_images_are_no_constant_of_the_program():
+    # Compiled in, they would make the program grow with their number.
+    def program(images):
+        model = attach(network())
+        model.compile(sgd(), loss=None)
+        plan = BatchPlan(len(images), 16, len(X_L), 4, per_epoch=40)
+        ((drawn,),) = [jax_epochs.prepare(model, plan, images, guides=X_L)[0]]
+        state = model._get_jax_state(
+            trainable_variables=True,
+            non_trainable_variables=True,
+            optimizer_variables=True,
+            metrics_variables=True,
+        )
+        labels = dict.fromkeys(("labels", "guide_labels"))
+        resident = {"images": images, "guides": X_L, **labels}
+        run = jax.jit(jax_epochs.epochs(model.train_step, plan))
+        return run.lower(state, drawn, resident).as_text()
+
+    few, many = program(X_U[:50]), program(np.repeat(X_U, 10, axis=0))
+    assert abs(len(many) - len(few)) < 1000
+
+
+def test_not_on_a_cpu():
+    # Convolutions in a loop are many times slower there.
+    assert backend.device_kind() == "gpu" or not backend.loops_on_device()
+
+
+SHARES = """
+import os
+os.environ["KERAS_BACKEND"] = "jax"
+os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=4"
+import sys
+import jax, keras, numpy as np
+from gar_keras import GraphActivityRegularization, attach, regularize, sgd
+devices = keras.distribution.list_devices("cpu")[:int(sys.argv[1])]
+assert len(devices) == int(sys.argv[1])
+keras.distribution.set_distribution(keras.distribution.DataParallel(devices=devices))
+rng = np.random.default_rng(0)
+X_U, X_L = rng.normal(size=(64, 5)), rng.normal(size=(8, 5))
+keras.utils.set_random_seed(1)
+model = keras.Sequential(
+    [keras.Input((5,)), keras.layers.Dense(7, "relu"), keras.layers.Dense(3)]
+)
+start = model.get_weights()
+history = regularize(
+    model, X_L.astype("float32"), X_U.astype("float32"), epochs=1,
+    labeled_per_batch=4, unlabeled_per_batch=28, images_per_epoch=28,
+    optimizer=keras.optimizers.SGD(1.0), verbose=0,
+)
+used = {len(v.value.sharding.device_set) for v in model.trainable_variables}
+assert used == {len(devices)}, used
+# One step at rate 1: the gradient is what the weights lost.
+lost = [a - b for a, b in zip(start, model.get_weights())]
+logs = [history.history[k][0] for k in ("loss", "affinity", "balance")]
+np.savez(sys.argv[2], *lost, logs=logs)
+"""
+
+
+def on_devices(count, folder):
+    path = folder / f"{count}.npz"
+    done = subprocess.run(
+        [sys.executable, "-c", SHARES, str(count), str(path)],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    with np.load(path) as archive:
+        return dict(archive)
+
+
+def test_devices_share_one_graph(tmp_path):
+    """Loss and gradient on 1, 2 and 4 devices: N is the whole batch's."""
+    alone = on_devices(1, tmp_path)
+    assert max(np.abs(v).max() for k, v in alone.items() if k != "logs") > 1e-3
+    for count in (2, 4):
+        shared = on_devices(count, tmp_path)
+        for name, value in alone.items():
+            np.testing.assert_allclose(
+                shared[name], value, rtol=1e-5, atol=1e-6, err_msg=name
+            )
+
+
+EXCHANGE = """
+import os
+os.environ["KERAS_BACKEND"] = "jax"
+os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=4"
+import jax, numpy as np
+from gar_keras import GraphActivityRegularizer
+mesh = jax.make_mesh((4,), ("batch",))
+rows = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("batch"))
+logits = jax.device_put(np.ones((64, 10), "float32"), rows)
+loss = jax.jit(jax.value_and_grad(GraphActivityRegularizer()))
+print(loss.lower(logits).compile().as_text())
+"""
+
+
+def test_devices_exchange_few_numbers():
+    """Loss and gradient: two exchanges, n + 5 numbers, whatever the batch."""
+    done = subprocess.run(
+        [sys.executable, "-c", EXCHANGE], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    reduced = re.findall(r"= (.*) all-reduce\(", done.stdout)
+    assert len(reduced) == 2
+    shapes = re.findall(r"f32\[(\d*)\]", " ".join(reduced))
+    assert sum(int(size or 1) for size in shapes) == 10 + 5
+    assert not re.search(r"all-gather|all-to-all|permute\(", done.stdout)

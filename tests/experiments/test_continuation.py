@@ -1,0 +1,137 @@
+"""A run that goes on beyond its last epoch ends as one made at once."""
+
+from dataclasses import replace
+import sys
+
+import pytest
+import test_runner
+from test_runner import TINY
+
+from gar_keras import datasets
+from gar_keras.experiments import continuation
+from gar_keras.experiments import runner
+from gar_keras.experiments.records import RecordError
+from gar_keras.experiments.variations import Extensions
+from gar_keras.utils import cli
+
+
+@pytest.fixture(autouse=True)
+def tiny(monkeypatch):
+    monkeypatch.setitem(datasets.LOADERS, "tiny", test_runner.tiny_data)
+    monkeypatch.setattr(runner, "build_model", test_runner.tiny_model)
+
+
+def run(folder, experiment=TINY, **options):
+    return runner.run(experiment, 0, folder, **options)
+
+
+def ends(folder):
+    """The epochs of the ends that are kept."""
+    files = (folder / ".checkpoints").glob("end_*.npz")
+    return sorted(int(file.stem.rpartition("_")[2]) for file in files)
+
+
+def test_a_longer_run_goes_on_from_a_shorter_one(tmp_path):
+    apart = tmp_path / "apart"
+    at_once = run(apart)
+    # Its last epoch, 2, is none that a run of 3 epochs shows.
+    run(tmp_path, replace(TINY, epochs=2), keep_state=True)
+    assert ends(tmp_path) == [2]
+    witness = test_runner.Witness()
+    record = run(tmp_path, keep_state=True, reporter=witness)
+    assert witness.lines[0] == "goes on after epoch 2 of regularization"
+    test_runner.assert_same_run(tmp_path, record, (apart, at_once))
+    assert ends(tmp_path) == [3]
+    left = {file.suffix for file in (tmp_path / ".checkpoints").iterdir()}
+    assert left == {".npz", ".lock"}
+
+
+def test_a_shorter_run_leaves_the_longer_ones_end(tmp_path):
+    run(tmp_path, keep_state=True)
+    record = run(tmp_path, replace(TINY, epochs=1), keep_state=True)
+    assert record["result"]["last_epoch"] == 1
+    assert ends(tmp_path) == [1, 3]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"affinity": 2.0}, {"pretrain_epochs": 51}, {"frobenius_of": "Z"}],
+    ids=lambda change: next(iter(change)),
+)
+def test_another_experiments_end_is_not_taken(change, tmp_path):
+    short = replace(TINY, epochs=1)
+    run(tmp_path, replace(short, **change), keep_state=True)
+    assert continuation.shorter_run(TINY, 0, tmp_path) is None
+    changed = replace(TINY, **change)
+    assert continuation.shorter_run(changed, 0, tmp_path) is not None
+    assert continuation.shorter_run(changed, 1, tmp_path) is None
+
+
+def test_a_damaged_end_counts_as_none(tmp_path):
+    short = replace(TINY, epochs=1)
+    run(tmp_path, short, keep_state=True)
+    (end,) = (tmp_path / ".checkpoints").glob("end_*.npz")
+    end.write_bytes(end.read_bytes()[:1000])
+    witness = test_runner.Witness()
+    record = run(tmp_path, keep_state=True, reporter=witness)
+    assert not any("goes on" in line for line in witness.lines)
+    assert record["result"]["last_epoch"] == 3
+
+
+def test_an_end_that_vanishes_counts_as_none(tmp_path, monkeypatch):
+    run(tmp_path, replace(TINY, epochs=1), keep_state=True)
+    shorter = continuation.shorter_run(TINY, 0, tmp_path)
+    # Another process keeps its own end in between.
+    shorter.path.unlink()
+    monkeypatch.setattr(continuation, "shorter_run", lambda *_: shorter)
+    checkpoint = runner.Checkpoint.of_run(TINY, 0, tmp_path)
+    continuation.take_up(checkpoint, TINY, 0, tmp_path)
+    assert not checkpoint.path.exists()
+
+
+def test_another_run_s_end_is_refused(tmp_path):
+    other = replace(TINY, epochs=1, affinity=2.0)
+    run(tmp_path, other, keep_state=True)
+    end = continuation.shorter_run(
+        replace(TINY, affinity=2.0), 0, tmp_path
+    ).path
+    renamed = continuation._path(replace(TINY, epochs=1), 0, tmp_path)
+    end.rename(renamed)
+    with pytest.raises(RecordError, match="another run") as error:
+        run(tmp_path, keep_state=True)
+    assert str(renamed) in str(error.value)
+
+
+def test_without_being_asked_no_end_is_kept_or_taken(tmp_path):
+    short = replace(TINY, epochs=1)
+    run(tmp_path, short, keep_state=True)
+    witness = test_runner.Witness()
+    run(tmp_path, reporter=witness)
+    assert not any("goes on" in line for line in witness.lines)
+    assert ends(tmp_path) == [1]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"method": "pi"}, {"extensions": Extensions(rate="cosine")}],
+    ids=lambda change: next(iter(change)),
+)
+def test_a_run_that_cannot_be_extended_is_refused(change, tmp_path):
+    experiment = replace(TINY, **change)
+    assert not experiment.can_be_extended
+    with pytest.raises(ValueError, match="Leave keep_state out"):
+        run(tmp_path, experiment, keep_state=True)
+    assert not [*tmp_path.iterdir()]
+
+
+def test_the_command_line_refuses_it_before_any_run(
+    tmp_path, monkeypatch, capsys
+):
+    arguments = ["--keep-state", "--results", str(tmp_path / "results")]
+    monkeypatch.setattr(sys, "argv", ["some.py", *arguments])
+    options = cli.parse(cli.RunOptions, "Some runs.")
+    with pytest.raises(SystemExit) as ended:
+        cli.run_table(options, [TINY, replace(TINY, method="vat")], print)
+    assert ended.value.code == 2
+    assert "--keep-state is for GAR" in capsys.readouterr().err
+    assert not [*tmp_path.iterdir()]

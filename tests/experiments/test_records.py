@@ -1,0 +1,447 @@
+"""Records: whole or absent, under a name that tells experiments apart."""
+
+import copy
+from dataclasses import fields
+from dataclasses import replace
+import errno
+import json
+import os
+from pathlib import Path
+
+from hypothesis import example
+from hypothesis import given
+from hypothesis import settings
+from hypothesis import strategies as st
+from made_records import make_record
+from made_records import write_record
+import numpy as np
+import pytest
+
+from gar_keras.experiments import checked
+from gar_keras.experiments import records
+from gar_keras.experiments.records import RecordError
+from gar_keras.experiments.settings import FREE
+from gar_keras.experiments.settings import PAPER
+from gar_keras.experiments.settings import TABLE_1
+from gar_keras.experiments.settings import Experiment
+from gar_keras.experiments.settings import stands_for_paper
+from gar_keras.experiments.variations import Extensions
+from gar_keras.experiments.variations import World
+
+MNIST_100 = TABLE_1[100]
+
+
+def test_a_record_comes_back(tmp_path):
+    record = make_record(MNIST_100, seed=3)
+    path = tmp_path / "deep" / "er" / MNIST_100.file_name(3)
+    records.write(path, record)
+    assert records.read(path) == record
+
+
+def test_a_record_can_be_read_by_all(tmp_path):
+    path = write_record(tmp_path, MNIST_100)
+    assert path.stat().st_mode & 0o777 == 0o644
+
+
+def test_a_curve_is_one_line_of_the_file(tmp_path):
+    path = write_record(tmp_path, MNIST_100)
+    assert '"labeled": [3, 1, 2]' in path.read_text()
+
+
+json_values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=20,
+)
+
+
+@settings(max_examples=30, deadline=None)
+@given(json_values)
+@example(["two  spaces", "a [bracket]", "\n\t"])
+def test_the_form_of_the_file_changes_no_value(tmp_path_factory, value):
+    path = tmp_path_factory.getbasetemp() / "value.json"
+    records.write(path, {"value": value})
+    assert json.loads(path.read_text()) == {"value": value}
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_no_nan_is_written(value, tmp_path):
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        records.write(tmp_path / "a.json", {"curve": [0.1, float(value)]})
+    assert not list(tmp_path.iterdir())
+
+
+def half(error):
+    """Writes half of a file, then fails."""
+
+    def write_to(file):
+        file.write("half of i")
+        raise error
+
+    return write_to
+
+
+@pytest.mark.parametrize("error", [OSError("full"), KeyboardInterrupt()])
+def test_a_failure_leaves_nothing(error, tmp_path):
+    with pytest.raises(type(error)):
+        records.write_atomically(tmp_path / "a.json", half(error))
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_failure_leaves_the_file_before_it(tmp_path):
+    path = tmp_path / "a.json"
+    records.write_atomically(path, lambda file: file.write("before"))
+    with pytest.raises(OSError, match="full"):
+        records.write_atomically(path, half(OSError("full")))
+    assert path.read_text() == "before"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_full_disk_leaves_nothing(monkeypatch, tmp_path):
+    def fsync(descriptor):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(records.os, "fsync", fsync)
+    with pytest.raises(OSError, match="No space left"):
+        write_record(tmp_path, MNIST_100)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_reader_sees_the_old_file_until_the_new_one_is_whole(tmp_path):
+    path = tmp_path / "a.json"
+    records.write_atomically(path, lambda file: file.write("old"))
+
+    def write_to(file):
+        file.write("new")
+        file.flush()
+        assert path.read_text() == "old"
+
+    records.write_atomically(path, write_to)
+    assert path.read_text() == "new"
+
+
+def test_text_is_utf_8_in_any_locale(tmp_path):
+    path = tmp_path / "a.md"
+    records.write_atomically(path, lambda file: file.write("± Π α"))
+    assert path.read_bytes() == "± Π α".encode()
+
+
+def test_what_a_kill_left_is_deleted(tmp_path):
+    path = write_record(tmp_path, MNIST_100)
+    other = tmp_path / ".mnist-100_seed1.json.abcd"
+    other.touch()
+    (tmp_path / f".{path.name}.abcd1234").write_text("half of i")
+    records.delete_leftovers(path)
+    assert sorted(tmp_path.iterdir()) == sorted([path, other])
+
+
+def broken(**changes):
+    """The text of a record with some values changed, or left out if None."""
+    record = {**make_record(MNIST_100), **changes}
+    return json.dumps({k: v for k, v in record.items() if v is not None})
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "not readable JSON"),
+        ("{", "not readable JSON"),
+        (broken()[:-20], "not readable JSON"),
+        ("\0\xff", "not readable JSON"),
+        ("[]", "not a run record of format 1"),
+        ("3", "not a run record of format 1"),
+        ("{}", "not a run record of format 1"),
+        (broken(format=2), "not a run record of format 1"),
+        (broken(result=None), "result missing"),
+        (broken(labeled=None, seed=None), "seed, labeled missing"),
+        (broken(seed=1), "belongs in mnist-100_seed1_694a14ec.json"),
+        ("[" * 100_000, "not readable JSON"),
+    ],
+)
+def test_what_is_no_record_is_refused(text, message, tmp_path):
+    path = tmp_path / MNIST_100.file_name(0)
+    path.write_text(text, encoding="latin-1")
+    with pytest.raises(RecordError, match=message) as error:
+        records.read(path)
+    assert str(path) in str(error.value)
+
+
+NAN = float("nan")
+CURVE = ("regularization", "curve")
+
+
+def altered(keys, value):
+    """A record with one value replaced, or left out if it is `...`."""
+    record = copy.deepcopy(make_record(replace(MNIST_100, epochs=3)))
+    inner = record
+    for key in keys[:-1]:
+        inner = inner[key]
+    if value is ...:
+        del inner[keys[-1]]
+    else:
+        inner[keys[-1]] = value
+    return record
+
+
+@pytest.mark.parametrize(
+    ("keys", "value"),
+    [
+        *(((key,), None) for key in ("result", "experiment", "pretraining")),
+        *(((key,), {}) for key in ("result", "regularization", "data")),
+        *(((key,), []) for key in ("experiment", "environment", "data")),
+        *(((key,), "text") for key in ("result", "regularization", "labeled")),
+        *((("result", "chosen_error"), v) for v in (NAN, "0.1", None, 2.0)),
+        (("result", "last_error"), float("inf")),
+        (("result", "baseline_error"), None),
+        (("result", "chosen_epoch"), 2),
+        (("result", "last_error"), ...),
+        (("seed",), "0"),
+        (("seed",), True),
+        (("seed",), -1),
+        (("cell",), "mnist-600"),
+        (("fingerprint",), "0"),
+        (("nosuch",), 1),
+        (("experiment", "nosuch"), 1),
+        (("experiment", "world", "nosuch"), 1),
+        (("experiment", "epochs"), 2),
+        (("experiment", "affinity"), 2.0),
+        (("experiment", "affinity"), NAN),
+        (("experiment", "dataset"), ...),
+        (("experiment", "network"), "cnn7"),
+        (("environment", "device"), ...),
+        (("environment", "device"), 3),
+        (("pretraining", "seconds"), -1.0),
+        (("method_settings",), None),
+        ((*CURVE, "epoch"), [0, 1, 2]),
+        ((*CURVE, "epoch"), [0, 1, 2, 4]),
+        ((*CURVE, "epoch"), ...),
+        ((*CURVE, "affinity"), ...),
+        ((*CURVE, "affinity"), [None, 0.1, None, 0.1]),
+        ((*CURVE, "val_error"), [0.1, 0.1, NAN, 0.1]),
+        ((*CURVE, "test_error"), [0.1, 0.1, "0.1", 0.1]),
+        ((*CURVE, "test_error"), 0.1),
+        (CURVE, []),
+    ],
+)
+def test_an_altered_record_is_refused_in_one_line(keys, value, tmp_path):
+    path = tmp_path / replace(MNIST_100, epochs=3).file_name(0)
+    path.write_text(json.dumps(altered(keys, value)))
+    with pytest.raises(RecordError, match="Delete it to run") as error:
+        records.read(path)
+    message = str(error.value)
+    assert message.startswith(str(path)) and "\n" not in message
+    # A sound value of another run is found by the fingerprint.
+    assert keys[-1] in message or "fingerprint must be" in message
+
+
+def test_the_altered_record_itself_is_sound(tmp_path):
+    experiment = replace(MNIST_100, epochs=3)
+    path = write_record(tmp_path, experiment)
+    assert json.loads(json.dumps(altered(("seed",), 0))) == records.read(path)
+
+
+def test_settings_added_later_have_their_defaults(tmp_path):
+    record = make_record(MNIST_100)
+    del record["experiment"]["restart"]
+    del record["experiment"]["extensions"]["vat"]
+    path = tmp_path / MNIST_100.file_name(0)
+    records.write(path, record)
+    assert records.read(path) == json.loads(json.dumps(make_record(MNIST_100)))
+
+
+def test_seeds_of_one_row_have_the_same_hyper_parameters(tmp_path):
+    experiment = replace(MNIST_100, method="entropy")
+    for seed, weight in enumerate((1.0, 1.0, 2.0)):
+        record = make_record(experiment, seed)
+        record["method_settings"] = {"weight": weight}
+        path = tmp_path / experiment.file_name(seed)
+        records.write(path, record)
+    with pytest.raises(RecordError, match="than mnist-100-entropy_seed0") as e:
+        records.read_all(tmp_path)
+    assert str(e.value).startswith(str(path))
+    path.unlink()
+    assert len(records.read_all(tmp_path)) == 2
+
+
+RESULTS = Path(__file__).parents[2] / "results"
+
+
+def test_the_published_records_keep_their_fingerprints():
+    # Each is recomputed from the settings, and compared with the file's name.
+    assert len(records.read_all(RESULTS)) >= 138
+
+
+def test_a_folder_is_no_record(tmp_path):
+    (tmp_path / MNIST_100.file_name(0)).mkdir()
+    with pytest.raises(RecordError, match="not readable"):
+        records.read_all(tmp_path)
+
+
+def test_a_copy_does_not_count_twice(tmp_path):
+    path = write_record(tmp_path, MNIST_100)
+    copy = path.with_name(f"{path.stem} (copy).json")
+    copy.write_text(path.read_text())
+    with pytest.raises(RecordError, match="renamed or copied"):
+        records.read_all(tmp_path)
+
+
+def test_read_all_takes_the_records_alone(tmp_path):
+    for seed in (2, 0, 1):
+        write_record(tmp_path, MNIST_100, seed)
+    (tmp_path / "overhead.json").write_text("{}")
+    (tmp_path / "table1.md").write_text("")
+    (tmp_path / ".mnist-100_seed3_694a14ec.json.x1").write_text("{")
+    found = records.read_all(tmp_path)
+    assert [record["seed"] for record in found] == [0, 1, 2]
+
+
+def test_no_folder_holds_no_records(tmp_path):
+    assert records.read_all(tmp_path / "none") == []
+
+
+OTHER_VALUES = {
+    "dataset": "norb",
+    "num_labeled": 110,
+    "preprocessing": "none",
+    "labeled_per_batch": 15,
+    "unlabeled_per_batch": 111,
+    "unlabeled": "infimnist",
+    "images_per_epoch": 1000,
+    "num_validation": 999,
+    "batch_size": 127,
+    "pretrain_epochs": 1999,
+    "epochs": 201,
+    "affinity": 3.5,
+    "balance": 0.0,
+    "frobenius": 0.0,
+    "frobenius_of": "Z",
+    "learning_rate": 0.02,
+    "momentum": 0.9,
+    "decay": 0.0,
+    "precision": "bfloat16",
+    "backend": "jax",
+    "method": "vat",
+    "class_prior": "labels",
+    "world": World(wrong_labels=0.1),
+    "extensions": Extensions(shift=1),
+    "restart": 1,
+    "pretrain_shift": 1,
+    "pretrain_affine": 0.1,
+    "stage_2_rate": 0.1,
+}
+
+
+def test_the_fingerprint_changes_with_every_setting():
+    changed = [
+        replace(MNIST_100, **{name: value})
+        for name, value in OTHER_VALUES.items()
+    ]
+    cnn9 = replace(MNIST_100, network="cnn9", filters=32)
+    wider = replace(cnn9, filters=64)
+    everything = [MNIST_100, *changed, cnn9, wider]
+    assert {*OTHER_VALUES, "network", "filters"} == {
+        field.name for field in fields(Experiment)
+    }
+    assert len({e.fingerprint() for e in everything}) == len(everything)
+
+
+def test_more_epochs_are_another_run():
+    short = replace(MNIST_100, epochs=2)
+    assert short.file_name(0) != replace(short, epochs=3).file_name(0)
+
+
+def test_a_setting_added_later_orphans_no_record():
+    @checked.settings
+    class Later(Experiment):
+        augmentation: str = "none"
+
+    same = Later(**vars(MNIST_100))
+    other = replace(same, augmentation="shifts")
+    assert same.fingerprint() == MNIST_100.fingerprint()
+    assert other.fingerprint() != MNIST_100.fingerprint()
+
+
+def test_the_file_names_of_the_paper_s_cells_stay():
+    # A change here would make all records that were published runs to repeat.
+    assert MNIST_100.file_name(0) == "mnist-100_seed0_694a14ec.json"
+    assert TABLE_1[3000].file_name(9) == "mnist-3000_seed9_67d9f51c.json"
+
+
+def test_equal_numbers_are_equal_settings():
+    one = replace(MNIST_100, affinity=2, num_labeled=np.int64(600))
+    two = replace(MNIST_100, affinity=2.0, num_labeled=600)
+    assert one == two
+    assert one.fingerprint() == two.fingerprint()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"network": "cnn7"},
+        {"network": "cnn9"},
+        {"filters": 32},
+        {"preprocessing": "center"},
+        {"unlabeled": "extra"},
+        {"frobenius_of": "b"},
+        {"precision": "float16"},
+        {"backend": "numpy"},
+        {"method": "ladder"},
+        {"num_labeled": 0},
+        {"labeled_per_batch": 101},
+        {"labeled_per_batch": 0},
+        {"unlabeled_per_batch": 0},
+        {"num_validation": 0},
+        {"batch_size": 1.5},
+        {"images_per_epoch": 0},
+        {"pretrain_epochs": True},
+        {"epochs": -1},
+        {"affinity": -1.0},
+        {"balance": float("nan")},
+        {"frobenius": float("inf")},
+        {"learning_rate": "0.1"},
+        {"momentum": None},
+        {"decay": -1e-6},
+    ],
+)
+def test_an_impossible_setting_is_refused_at_once(change):
+    with pytest.raises(ValueError, match="Received: .*="):
+        replace(MNIST_100, **change)
+
+
+def settings_of(**changes):
+    return {**make_record(MNIST_100)["experiment"], **changes}
+
+
+def test_the_paper_s_settings_stand_for_the_paper():
+    assert stands_for_paper(settings_of(), "mnist-100")
+
+
+@pytest.mark.parametrize("name", FREE)
+def test_how_long_and_on_what_is_free(name):
+    changed = settings_of(**{name: OTHER_VALUES[name]})
+    assert stands_for_paper(changed, "mnist-100")
+
+
+@pytest.mark.parametrize("name", sorted(OTHER_VALUES.keys() - set(FREE)))
+def test_other_settings_do_not_stand_for_the_paper(name):
+    changed = settings_of(**{name: OTHER_VALUES[name]})
+    assert not stands_for_paper(changed, "mnist-100")
+
+
+def test_a_cell_of_no_table_stands_for_none():
+    assert not stands_for_paper(settings_of(), "mnist-200")
+
+
+def test_an_old_record_ran_at_the_defaults_of_what_was_added_later():
+    old = settings_of()
+    del old["frobenius_of"], old["images_per_epoch"]
+    assert stands_for_paper(old, "mnist-100")
+
+
+def test_each_cell_has_a_name_of_its_own():
+    assert all(e.cell == cell for cell, e in PAPER.items())
+    assert len({e.fingerprint() for e in PAPER.values()}) == len(PAPER)

@@ -1,0 +1,1032 @@
+"""Runs from data to record: repeatable, resumable, and never run twice.
+
+The runs are of a tiny network on made-up images. Where a process of its own
+is needed, it imports this file and calls `run_tiny`.
+"""
+
+import copy
+from dataclasses import asdict
+from dataclasses import replace
+import io
+import json
+import math
+import os
+from pathlib import Path
+import signal
+import subprocess
+import sys
+import time
+from types import SimpleNamespace
+
+import keras
+import numpy as np
+import pytest
+from rich.console import Console
+from rich.text import Text
+
+from gar_keras import callbacks
+from gar_keras import datasets
+from gar_keras.callbacks import error_rate
+from gar_keras.experiments import recorder
+from gar_keras.experiments import records
+from gar_keras.experiments import runner
+from gar_keras.experiments.progress import Reporter
+from gar_keras.experiments.settings import TABLE_1
+from gar_keras.experiments.settings import Experiment
+from gar_keras.experiments.sweep import sweep
+
+HERE = Path(__file__).parent
+build_real = runner.build_model
+BACKEND = keras.backend.backend()
+
+# Two epochs of `fit` in stage 1 and three in stage 2, where TensorFlow takes
+# the 106 steps of an epoch in two calls.
+TINY = Experiment(
+    dataset="tiny",
+    num_labeled=12,
+    network="cnn6",
+    filters=None,
+    preprocessing="rescale",
+    labeled_per_batch=6,
+    unlabeled_per_batch=3,
+    num_validation=60,
+    batch_size=5,
+    pretrain_epochs=102,
+    epochs=3,
+    backend=BACKEND,
+)
+TRAIN, TEST = 318, 90
+
+
+def tiny_data(data_dir=None):
+    """Three noisy classes of 6x6 images."""
+    rng = np.random.default_rng(0)
+    centres = rng.integers(64, 192, (3, 6, 6, 1))
+    y = np.arange(TRAIN + TEST) % 3
+    x = centres[y] + rng.normal(0, 60, (len(y), 6, 6, 1))
+    x = x.clip(0, 255).astype("uint8")
+    return datasets.Dataset(
+        name="tiny",
+        title="Tiny",
+        x_train=x[:TRAIN],
+        y_train=y[:TRAIN],
+        x_test=x[TRAIN:],
+        y_test=y[TRAIN:],
+        num_classes=3,
+        source="made for a test",
+    )
+
+
+def tiny_model(experiment, input_shape, num_classes):
+    """A network whose dropout makes its training random."""
+    images = keras.Input(input_shape, dtype="uint8")
+    x = keras.layers.Rescaling(1 / 255, dtype="float32")(images)
+    x = keras.layers.Flatten()(x)
+    x = keras.layers.Dense(8, activation="relu")(x)
+    x = keras.layers.Dropout(0.5)(x)
+    return keras.Model(images, keras.layers.Dense(num_classes)(x))
+
+
+def run_tiny(results, reporter=None, seed=0, **options):
+    """What a process of its own runs."""
+    datasets.LOADERS["tiny"] = tiny_data
+    runner.build_model = tiny_model
+    return runner.run(TINY, seed, results, reporter=reporter, **options)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def tiny():
+    """Puts the data set and the network where the runner finds them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(datasets.LOADERS, "tiny", tiny_data)
+        patch.setattr(runner, "build_model", tiny_model)
+        yield
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """Folder and record of an unbroken run."""
+    folder = tmp_path_factory.mktemp("finished")
+    return folder, run_tiny(folder, save_models=True)
+
+
+class Stop(Exception):
+    """What ends a run from within."""
+
+
+class Witness:
+    """Sees a run from within, and ends it at an event.
+
+    `("epoch", "regularization", 2)` is the end of that epoch, where the state
+    is saved; `("step", "regularization", 2)` is a step after that, before the
+    next epoch ends.
+    """
+
+    def __init__(self, event=None, action=None):
+        self.event = event
+        self.action = action or self.stop
+        self.lines = []
+
+    def stop(self):
+        raise Stop
+
+    def say(self, text):
+        self.lines.append(text)
+
+    def step(self, stage, done, total, logs, steps=1):
+        # One epoch of `fit` in stage 1 is 51 passes.
+        epochs, rest = divmod(done, {"pretraining": 51}.get(stage, 1))
+        if rest and self.event == ("step", stage, epochs):
+            self.action()
+
+    def epoch(self, stage, row, total):
+        if self.event == ("epoch", stage, row["epoch"]):
+            self.action()
+
+
+def numbers(record):
+    """A record without its wall times and without where it was made."""
+    kept = copy.deepcopy(record)
+    for name in ("environment", "resumed_in", "evaluation_seconds"):
+        del kept[name]
+    for stage in runner.STAGES:
+        del kept[stage]["seconds"], kept[stage]["curve"]["seconds"]
+    return kept
+
+
+def snapshots(folder):
+    with np.load(folder / f"{TINY.file_name(0)[:-5]}.npz") as archive:
+        return {key: archive[key] for key in archive.files}
+
+
+def saved_model(folder):
+    path = (folder / TINY.file_name(0)).with_suffix(".keras")
+    return keras.saving.load_model(path)
+
+
+def assert_same_run(folder, record, finished):
+    assert numbers(record) == numbers(finished[1])
+    ours, theirs = snapshots(folder), snapshots(finished[0])
+    assert ours.keys() == theirs.keys()
+    for key, array in ours.items():
+        np.testing.assert_array_equal(array, theirs[key])
+
+
+def state_of(folder, experiment=TINY):
+    """Path of the saved state of the run with seed 0."""
+    return folder / ".checkpoints" / f"{experiment.file_name(0)[:-5]}.npz"
+
+
+# What a record holds.
+
+
+def test_the_record_is_the_file(finished):
+    folder, record = finished
+    assert records.read(folder / TINY.file_name(0)) == record
+    assert records.read_all(folder) == [record]
+
+
+def test_a_record_tells_how_to_repeat_the_run(finished):
+    _, record = finished
+    assert record["experiment"] == asdict(TINY)
+    assert Experiment(**record["experiment"]) == TINY
+    assert record["seed"] == 0
+    assert record["cell"] == "tiny-12"
+    assert record["fingerprint"] == TINY.fingerprint()
+    split = datasets.make_split(tiny_data().y_train, 12, 0, 60)
+    assert record["labeled"] == split.labeled.tolist()
+    assert record["split_fingerprint"] == split.fingerprint()
+    assert record["data"] == {
+        "title": "Tiny",
+        "source": "made for a test",
+        "unlabeled": "all training images",
+    }
+
+
+def test_a_record_tells_what_it_ran_on(finished):
+    environment = finished[1]["environment"]
+    assert environment["backend"] == BACKEND
+    assert environment["keras"] == keras.__version__
+    assert environment["numpy"] == np.__version__
+    assert environment["python"] == sys.version.split()[0]
+    assert environment["device_kind"] in ("cpu", "gpu")
+    assert environment["cores"] == os.cpu_count()
+    assert environment["threads"] >= 1
+    for name in ("gar_keras", "backend_version", "device", "system"):
+        assert environment[name]
+    # None outside of a repository.
+    assert len(environment["git_revision"] or 40 * "0") >= 40
+    assert finished[1]["resumed_in"] == []
+
+
+def test_a_record_has_the_time_of_each_part(finished):
+    _, record = finished
+    for stage in runner.STAGES:
+        spent = record[stage]["curve"]["seconds"]
+        spent = sum(s for s in spent if s is not None)
+        assert record[stage]["seconds"] == pytest.approx(spent, abs=0.01)
+        assert record[stage]["seconds"] > 0
+    assert record["evaluation_seconds"] > 0
+
+
+def test_a_record_has_both_curves(finished):
+    _, record = finished
+    stage_1 = record["pretraining"]["curve"]
+    assert stage_1["epoch"] == [51, 102]
+    assert {"loss", "val_error", "test_error"} <= stage_1.keys()
+    stage_2 = record["regularization"]["curve"]
+    assert stage_2["epoch"] == [0, 1, 2, 3]
+    for name in ("loss", "affinity", "balance", "regularization"):
+        assert stage_2[name][0] is None
+        assert all(isinstance(v, float) for v in stage_2[name][1:])
+    for curve in (stage_1, stage_2):
+        assert len({len(values) for values in curve.values()}) == 1
+    for name in ("val_error", "test_error"):
+        assert stage_2[name][0] == stage_1[name][-1]
+
+
+def test_the_terms_make_up_the_loss(finished):
+    curve = finished[1]["regularization"]["curve"]
+    for i in (1, 2, 3):
+        terms = 3 * curve["affinity"][i] + 1 - curve["balance"][i]
+        # What is left is the Frobenius term.
+        assert 0 < curve["loss"][i] - terms < 0.01
+        assert curve["loss"][i] == pytest.approx(curve["regularization"][i])
+
+
+def test_the_results_are_those_of_the_curve(finished):
+    _, record = finished
+    curve, result = record["regularization"]["curve"], record["result"]
+    assert result["baseline_error"] == curve["test_error"][0]
+    assert result["last_error"] == curve["test_error"][-1]
+    assert result["last_epoch"] == 3
+    assert result["chosen_error"] == curve["test_error"][result["chosen_epoch"]]
+    assert all(
+        error * images == pytest.approx(round(error * images))
+        for name, images in (("val_error", 60), ("test_error", TEST))
+        for error in curve[name]
+    )
+
+
+def test_the_network_learns(finished):
+    # Guessing among three classes is wrong two times in three.
+    assert finished[1]["result"]["baseline_error"] < 0.4
+
+
+def new_run(folder, reporter=None):
+    checkpoint = runner.Checkpoint(folder / "state.npz", "", 0)
+    return runner._Run(TINY, 0, checkpoint, None, reporter)
+
+
+@pytest.mark.parametrize(
+    ("val_error", "chosen"),
+    [
+        # Epoch 0 is no epoch of stage 2; of equals, the first counts.
+        ([0.01, 0.3, 0.2, 0.2, 0.4], 2),
+        ([0.5, 0.3, 0.3, 0.3, 0.3], 1),
+        ([0.5, 0.4, 0.3, 0.2, 0.1], 4),
+    ],
+)
+def test_the_first_best_epoch_is_chosen(val_error, chosen, tmp_path):
+    job = new_run(tmp_path)
+    job.progress["regularization"]["curve"] = {
+        "epoch": [0, 1, 2, 3, 4],
+        "val_error": val_error,
+        "test_error": [0.9, 0.8, 0.7, 0.6, 0.5],
+    }
+    assert job._record()["result"] == {
+        "baseline_error": 0.9,
+        "chosen_epoch": chosen,
+        "chosen_error": [0.9, 0.8, 0.7, 0.6, 0.5][chosen],
+        "last_epoch": 4,
+        "last_error": 0.5,
+    }
+
+
+def test_the_saved_model_is_the_chosen_one(finished):
+    folder, record = finished
+    path = (folder / TINY.file_name(0)).with_suffix(".keras")
+    model = keras.saving.load_model(path)
+    data = tiny_data()
+    error = error_rate(model, data.x_test, data.y_test)
+    assert error == record["result"]["chosen_error"]
+
+
+def test_the_kept_weights_are_those_of_the_first_best_epoch(tmp_path):
+    job = new_run(tmp_path)
+    keeper = recorder.Keeper(job, "regularization", 1)
+    seen = []
+    for val_error in (0.3, 0.2, 0.2, 0.1, 0.4):
+        seen.append(val_error)
+        job.model.layers[-1].bias.assign([len(seen), 0.0, 0.0])
+        keeper._keep_best(seen)
+        kept = job.best_weights[-1][0]
+        assert kept == seen.index(min(seen)) + 1
+
+
+def test_the_snapshots_are_of_the_epochs_they_name(finished):
+    folder, record = finished
+    data, result = tiny_data(), record["result"]
+    content = snapshots(folder)
+    assert content.keys() == {
+        "indices", "labels", "epoch_0", "epoch_1", "epoch_3",
+        "chosen_probabilities", "test_labels",
+    }  # fmt: skip
+    assert record["snapshot_epochs"] == [0, 1, 3]
+    assert sorted(content["indices"]) == [*range(TEST)]
+    np.testing.assert_array_equal(
+        content["labels"], data.y_test[content["indices"]]
+    )
+    curve = record["regularization"]["curve"]["test_error"]
+    for epoch in (0, 1, 3):
+        logits = content[f"epoch_{epoch}"]
+        assert logits.shape == (TEST, 3) and logits.dtype == np.float32
+        error = np.mean(logits.argmax(1) != content["labels"])
+        assert error == pytest.approx(curve[epoch])
+    assert curve[-1] == result["last_error"]
+
+
+def test_a_finished_run_leaves_no_state(finished):
+    folder, _ = finished
+    left = {path.suffix for path in (folder / ".checkpoints").iterdir()}
+    assert left <= {".lock"}
+    assert {path.suffix for path in folder.iterdir() if path.is_file()} == {
+        ".json", ".npz", ".keras"
+    }  # fmt: skip
+
+
+# What decides the numbers.
+
+
+def test_a_finished_run_is_not_run_again(finished, monkeypatch):
+    folder, record = finished
+    monkeypatch.delattr(runner, "_Run")
+    assert run_tiny(folder) == record
+
+
+def test_a_damaged_state_starts_the_run_afresh(finished, tmp_path):
+    # And so this is the same seed run a second time, too.
+    state = state_of(tmp_path)
+    state.parent.mkdir()
+    state.write_bytes(b"PK\x03\x04 half of a state")
+    litter = state.with_name(f".{state.name}.abcd1234")
+    litter.write_bytes(b"killed while it wrote")
+    reporter = Witness()
+    record = run_tiny(tmp_path, reporter)
+    assert_same_run(tmp_path, record, finished)
+    assert reporter.lines == ["the saved state is damaged; starts afresh"]
+    assert not litter.exists() and not state.exists()
+
+
+def test_another_seed_gives_another_run(finished, tmp_path):
+    with pytest.raises(Stop):
+        run_tiny(tmp_path, Witness(("epoch", "pretraining", 51)), seed=1)
+    progress, _ = runner.Checkpoint.of_run(TINY, 1, tmp_path).load()
+    _, record = finished
+    assert progress["split_fingerprint"] != record["split_fingerprint"]
+    loss = progress["pretraining"]["curve"]["loss"][0]
+    assert loss != record["pretraining"]["curve"]["loss"][0]
+
+
+def arguments_of(function, monkeypatch, experiment, seed, folder):
+    """What a run calls one of the two stages with."""
+    calls = []
+
+    def stage(*args, **kwargs):
+        calls.append((args, kwargs))
+        raise Stop
+
+    monkeypatch.setattr(runner, function, stage)
+    checkpoint = runner.Checkpoint(folder / "state.npz", "", 0)
+    job = runner._Run(experiment, seed, checkpoint, None, None)
+    job.progress["regularization"]["curve"] = {
+        "epoch": [0], "val_error": [0.5]
+    }  # fmt: skip
+    with pytest.raises(Stop):
+        if function == "pretrain":
+            job._pretrain(None, math.inf)
+        else:
+            job._regularize(None, math.inf, [])
+    ((args, kwargs),) = calls
+    return job, args, kwargs
+
+
+def assert_settings_of_optimizer(optimizer, experiment, first):
+    assert float(optimizer.learning_rate) == first
+    assert optimizer.decay == experiment.decay
+    assert optimizer.momentum == experiment.momentum
+    assert optimizer.nesterov
+
+
+OTHER = replace(
+    TINY,
+    learning_rate=0.5,
+    momentum=0.25,
+    decay=0.125,
+    affinity=4.0,
+    balance=2.0,
+    frobenius=0.5,
+    frobenius_of="Z",
+    images_per_epoch=99,
+)
+
+
+def test_stage_1_gets_its_settings_and_the_seed(tmp_path, monkeypatch):
+    job, (model, x, y), options = arguments_of(
+        "pretrain", monkeypatch, OTHER, 7, tmp_path
+    )
+    data = tiny_data()
+    assert model is job.model
+    np.testing.assert_array_equal(x, data.x_train[job.split.labeled])
+    np.testing.assert_array_equal(y, data.y_train[job.split.labeled])
+    assert options["seed"] == 7
+    assert (options["epochs"], options["batch_size"]) == (102, 5)
+    assert_settings_of_optimizer(options["optimizer"], OTHER, 0.5)
+
+
+def test_stage_2_gets_its_settings_and_the_seed(tmp_path, monkeypatch):
+    job, (model, x, x_unlabeled), options = arguments_of(
+        "regularize", monkeypatch, OTHER, 7, tmp_path
+    )
+    data = tiny_data()
+    assert model is job.model
+    np.testing.assert_array_equal(x, data.x_train[job.split.labeled])
+    np.testing.assert_array_equal(x_unlabeled, data.x_train)
+    assert options["seed"] == 7
+    assert options["epochs"] == 3
+    assert options["labeled_per_batch"] == 6
+    assert options["unlabeled_per_batch"] == 3
+    assert options["images_per_epoch"] == 99
+    config = options["layer"].get_config()
+    assert {name: config[name] for name in ("affinity", "balance")} == {
+        "affinity": 4.0, "balance": 2.0
+    }  # fmt: skip
+    assert (config["frobenius"], config["frobenius_of"]) == (0.5, "Z")
+    assert_settings_of_optimizer(options["optimizer"], OTHER, 0.5)
+
+
+@pytest.mark.parametrize(("stage", "first"), [(1, 0.5), (2, 0.0625)])
+def test_stage_2_may_have_a_rate_of_its_own(
+    stage, first, tmp_path, monkeypatch
+):
+    experiment = replace(OTHER, stage_2_rate=0.0625)
+    function = ("pretrain", "regularize")[stage - 1]
+    *_, options = arguments_of(function, monkeypatch, experiment, 7, tmp_path)
+    assert_settings_of_optimizer(options["optimizer"], experiment, first)
+
+
+@pytest.mark.parametrize("rate", [0, -1, math.nan, math.inf, "0.1"])
+def test_a_wrong_rate_of_stage_2_is_refused(rate):
+    with pytest.raises(ValueError, match="stage_2_rate must be"):
+        replace(TINY, stage_2_rate=rate)
+
+
+@pytest.mark.parametrize(
+    ("event", "goes_on"),
+    [
+        (("step", "pretraining", 0), None),
+        (("step", "pretraining", 1), "after epoch 51 of pretraining"),
+        (("epoch", "pretraining", 102), "after epoch 102 of pretraining"),
+        (("step", "regularization", 2), "after epoch 2 of regularization"),
+    ],
+)
+def test_a_resumed_run_ends_as_an_unbroken_one(
+    event, goes_on, finished, tmp_path
+):
+    with pytest.raises(Stop):
+        run_tiny(tmp_path, Witness(event))
+    assert records.read_all(tmp_path) == []
+    reporter = Witness()
+    record = run_tiny(tmp_path, reporter)
+    assert_same_run(tmp_path, record, finished)
+    assert reporter.lines == ([f"goes on {goes_on}"] if goes_on else [])
+    assert record["resumed_in"] == []
+
+
+def test_a_record_names_every_machine_it_ran_on(
+    finished, tmp_path, monkeypatch
+):
+    # Ended when all was done but the record.
+    with pytest.raises(Stop):
+        run_tiny(tmp_path, Witness(("epoch", "regularization", 3)))
+    here = runner.environment.describe()
+    there = {**here, "device": "another one"}
+    monkeypatch.setattr(runner.environment, "describe", lambda: there)
+    record = run_tiny(tmp_path, save_models=True)
+    assert_same_run(tmp_path, record, finished)
+    assert record["environment"] == here
+    assert record["resumed_in"] == [there]
+    # The best weights are part of the state.
+    ours, theirs = map(saved_model, (tmp_path, finished[0]))
+    assert ours.compiled == theirs.compiled
+    ours, theirs = ours.get_weights(), theirs.get_weights()
+    for a, b in zip(ours, theirs, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize(
+    "other", [replace(TINY, affinity=2.0), replace(TINY, epochs=1)]
+)
+def test_the_state_of_another_experiment_is_refused(other, tmp_path):
+    with pytest.raises(Stop):
+        runner.run(
+            other, 0, tmp_path, reporter=Witness(("epoch", "pretraining", 51))
+        )
+    state_of(tmp_path, other).rename(state_of(tmp_path))
+    with pytest.raises(records.RecordError, match="another run") as error:
+        run_tiny(tmp_path)
+    assert str(state_of(tmp_path)) in str(error.value)
+    assert "\n" not in str(error.value)
+    assert not records.read_all(tmp_path)
+
+
+@pytest.mark.parametrize("change", [{"pretrain_epochs": 51}, {"restart": 1}])
+def test_stage_1_of_another_experiment_is_refused(change, tmp_path):
+    other = replace(TINY, epochs=1, **change)
+    runner.run(other, 0, tmp_path, share_stage_1=True)
+    mine = runner.stage_1_file(TINY, 0, tmp_path)
+    runner.stage_1_file(other, 0, tmp_path).rename(mine)
+    with pytest.raises(records.RecordError, match="another run") as error:
+        run_tiny(tmp_path, share_stage_1=True)
+    assert str(mine) in str(error.value)
+
+
+def test_a_damaged_stage_1_is_made_anew(tmp_path):
+    short = replace(TINY, epochs=1)
+    path = runner.stage_1_file(short, 0, tmp_path)
+    path.parent.mkdir()
+    path.write_bytes(b"PK\x03\x04 half of it")
+    runner.run(short, 0, tmp_path, share_stage_1=True)
+    witness = Witness()
+    run_tiny(tmp_path, witness, share_stage_1=True)
+    assert witness.lines[0] == "takes stage 1 from an earlier run"
+
+
+def alter(state, text=None, shape=None):
+    """Writes other content into a state, of another version's form."""
+    with np.load(state) as archive:
+        arrays = dict(archive)
+    if shape is not None:
+        arrays["model/0"] = np.zeros(shape, "float32")
+    if text is not None:
+        content = json.loads(str(arrays["state"]))
+        arrays["state"] = np.array(text(content))
+    np.savez(state, **arrays)
+
+
+def changed_progress(**changes):
+    def text(content):
+        return json.dumps(
+            {**content, "progress": {**content["progress"], **changes}}
+        )
+
+    return text
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"shape": (3, 4)},
+        {"text": lambda content: "[]"},
+        {"text": lambda content: '"text"'},
+        {"text": lambda content: "{}"},
+        {"text": lambda content: "no JSON"},
+        {"text": lambda content: json.dumps({**content, "progress": None})},
+        {"text": changed_progress(pretraining=None)},
+        {"text": changed_progress(pretraining={"curve": {"loss": [1.0]}})},
+        {"text": changed_progress(regularization="none")},
+        {"text": changed_progress(environment=None, resumed_in=None)},
+        {"text": changed_progress(snapshot_epochs=[0, 1])},
+    ],
+)
+def test_a_state_of_another_form_is_refused(change, tmp_path):
+    with pytest.raises(Stop):
+        run_tiny(tmp_path, Witness(("epoch", "pretraining", 51)))
+    state = state_of(tmp_path)
+    alter(state, **change)
+    with pytest.raises(records.RecordError, match="start afresh") as error:
+        run_tiny(tmp_path)
+    assert str(state) in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_state_that_is_a_folder_is_refused(tmp_path):
+    state_of(tmp_path).mkdir(parents=True)
+    with pytest.raises(records.RecordError, match="cannot be read") as error:
+        run_tiny(tmp_path)
+    assert str(state_of(tmp_path)) in str(error.value)
+
+
+@pytest.fixture
+def left_over(finished, tmp_path):
+    """A folder whose process was killed after it wrote the record."""
+    with pytest.raises(Stop):
+        run_tiny(tmp_path, Witness(("epoch", "regularization", 3)))
+    name = TINY.file_name(0)
+    (tmp_path / name).write_bytes((finished[0] / name).read_bytes())
+    return tmp_path
+
+
+def test_the_state_of_a_finished_run_is_removed(left_over):
+    _, complete = quiet_sweep(left_over)
+    assert complete
+    assert not [*(left_over / ".checkpoints").glob("*.npz")]
+
+
+def test_the_state_of_a_finished_run_is_kept_as_its_end(left_over):
+    _, complete = quiet_sweep(left_over, keep_state=True)
+    assert complete
+    assert not state_of(left_over).exists()
+    witness = Witness()
+    longer = replace(TINY, epochs=4)
+    runner.run(longer, 0, left_over, reporter=witness, keep_state=True)
+    assert witness.lines[0] == "goes on after epoch 3 of regularization"
+
+
+def test_an_earlier_state_is_not_kept_as_the_end(finished, tmp_path):
+    with pytest.raises(Stop):
+        run_tiny(tmp_path, Witness(("epoch", "regularization", 2)))
+    name = TINY.file_name(0)
+    (tmp_path / name).write_bytes((finished[0] / name).read_bytes())
+    quiet_sweep(tmp_path, keep_state=True)
+    assert not [*(tmp_path / ".checkpoints").glob("*.npz")]
+
+
+def test_the_state_of_a_process_at_work_stays(left_over):
+    with runner.Checkpoint.of_run(TINY, 0, left_over).lock():
+        quiet_sweep(left_over)
+    assert state_of(left_over).exists()
+
+
+@pytest.mark.parametrize(("name", "what"), runner.MUST_AGREE.items())
+def test_a_state_of_another_run_is_not_taken_up(name, what, tmp_path):
+    earlier = new_run(tmp_path)
+    earlier.progress[name] = {
+        "split_fingerprint": "other",
+        "data": {**earlier.progress["data"], "title": "other"},
+        "method_settings": {"weight": 2.0},
+    }[name]
+    earlier.progress["pretraining"]["curve"] = {"epoch": [51]}
+    earlier.checkpoint.save(
+        earlier.progress, model=earlier.model.variables, optimizer=[]
+    )
+    reporter = Witness()
+    job = new_run(tmp_path, reporter)
+    assert job._restore() is None
+    assert job.progress["pretraining"]["curve"] == {}
+    (line,) = reporter.lines
+    assert line == f"the saved state is of other {what}; starts afresh"
+
+
+# Processes.
+
+
+def start(code, *arguments):
+    """A Python process that has this file as the module `test_runner`."""
+    return subprocess.Popen(
+        [sys.executable, "-c", code, *map(str, arguments)],
+        cwd=HERE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+RUN_SLOWLY = """
+import sys, time
+import test_runner
+
+class Slow(test_runner.Witness):
+    def step(self, stage, done, total, logs, steps=1):
+        if stage == "regularization" and done > 1:
+            time.sleep(60)
+
+    def epoch(self, stage, row, total):
+        if (stage, row["epoch"]) == ("regularization", 1):
+            print("reached", flush=True)
+
+test_runner.run_tiny(sys.argv[1], Slow())
+"""
+
+# First the run that was killed goes on, then the same run is made unbroken.
+RUN_BOTH = """
+import sys
+import test_runner
+
+for folder in sys.argv[1:]:
+    assert test_runner.run_tiny(folder) is not None
+"""
+
+
+def test_a_run_killed_with_sigkill_ends_as_an_unbroken_one(tmp_path):
+    killed, whole = tmp_path / "killed", tmp_path / "whole"
+    process = start(RUN_SLOWLY, killed)
+    assert process.stdout.readline() == "reached\n"
+    process.kill()
+    assert process.wait() == -signal.SIGKILL
+    process.communicate()
+    assert records.read_all(killed) == []
+    assert state_of(killed).exists()
+    process = start(RUN_BOTH, killed, whole)
+    _, errors = process.communicate()
+    assert process.returncode == 0, errors
+    (resumed,), (unbroken,) = map(records.read_all, (killed, whole))
+    assert_same_run(killed, resumed, (whole, unbroken))
+
+
+HOLD = """
+import sys, time
+import filelock
+
+with filelock.FileLock(sys.argv[1]):
+    print("held", flush=True)
+    time.sleep(600)
+"""
+
+
+def test_a_run_of_another_process_is_skipped_until_that_dies(tmp_path):
+    lock = state_of(tmp_path).with_suffix(".lock")
+    lock.parent.mkdir()
+    process = start(HOLD, lock)
+    try:
+        assert process.stdout.readline() == "held\n"
+        assert run_tiny(tmp_path) is None
+        found, complete = quiet_sweep(tmp_path)
+        assert (found, complete) == ([], False)
+    finally:
+        process.kill()
+        process.communicate()
+    # Now the run is free: it begins, to find its time over.
+    with pytest.raises(runner.OutOfTime):
+        run_tiny(tmp_path, deadline=time.monotonic())
+
+
+def test_a_run_that_another_process_finished_meanwhile_is_read(
+    finished, tmp_path, monkeypatch
+):
+    path = tmp_path / TINY.file_name(0)
+
+    class FileLock(runner.filelock.FileLock):
+        def acquire(self, *args, **kwargs):
+            path.write_bytes((finished[0] / path.name).read_bytes())
+            return super().acquire(*args, **kwargs)
+
+    monkeypatch.setattr(runner.filelock, "FileLock", FileLock)
+    monkeypatch.delattr(runner, "_Run")
+    assert run_tiny(tmp_path) == finished[1]
+
+
+# Time limits.
+
+
+class Clock:
+    """The time as the runner and its callbacks see it, moved by hand."""
+
+    def __init__(self, monkeypatch):
+        self.now = 100.0
+        for module in (runner, recorder, callbacks):
+            monkeypatch.setattr(
+                module,
+                "time",
+                SimpleNamespace(
+                    monotonic=lambda: self.now, perf_counter=time.perf_counter
+                ),
+            )
+
+    def pass_by(self, seconds):
+        self.now += seconds
+
+
+def test_no_time_ends_a_run_before_it_begins(tmp_path, monkeypatch):
+    Clock(monkeypatch)
+    with pytest.raises(runner.OutOfTime):
+        run_tiny(tmp_path, deadline=100.0)
+    assert not state_of(tmp_path).exists()
+
+
+@pytest.mark.parametrize(
+    ("event", "epoch"),
+    [
+        # The epoch whose end finds that the next one would be too long.
+        (("epoch", "regularization", 2), 2),
+        # An epoch that is broken off.
+        (("step", "regularization", 1), 1),
+    ],
+)
+def test_a_run_out_of_time_can_go_on(event, epoch, tmp_path, monkeypatch):
+    clock = Clock(monkeypatch)
+    reporter = Witness(event, lambda: clock.pass_by(60))
+    with pytest.raises(runner.OutOfTime):
+        run_tiny(tmp_path, reporter, deadline=150.0)
+    progress, _ = runner.Checkpoint.of_run(TINY, 0, tmp_path).load()
+    assert progress["regularization"]["curve"]["epoch"][-1] == epoch
+
+
+def test_an_epoch_that_would_not_end_in_time_is_not_begun(monkeypatch):
+    clock = Clock(monkeypatch)
+    limit = recorder.Deadline(deadline=200.0)
+    limit.set_model(SimpleNamespace(stop_training=False))
+    for _ in range(2):
+        limit.on_epoch_begin(0)
+        clock.pass_by(40)
+        limit.on_epoch_end(0)
+    # At 180, with epochs of 40.
+    assert limit.model.stop_training and limit.reached
+
+
+def test_a_step_that_would_not_end_in_time_is_not_taken(monkeypatch):
+    clock = Clock(monkeypatch)
+    limit = recorder.Deadline(deadline=150.0)
+    limit.on_train_begin()
+    clock.pass_by(20)
+    limit.on_train_batch_end(0)
+    clock.pass_by(20)
+    with pytest.raises(runner.OutOfTime):
+        limit.on_train_batch_end(1)
+
+
+# Sweeps.
+
+
+def quiet_sweep(folder, seeds=(0,), **options):
+    console = Console(file=io.StringIO())
+    return sweep([TINY], seeds, folder, console=console, **options)
+
+
+def swept(monkeypatch, seeds, outcome, experiments=(TINY,), **options):
+    """The seeds run by a sweep whose runs are made up, and what it said."""
+    runs = []
+
+    def run(experiment, seed, *_, **__):
+        runs.append((experiment, seed))
+        return outcome(seed)
+
+    monkeypatch.setattr(runner, "run", run)
+    text = io.StringIO()
+    answer = sweep(
+        experiments,
+        seeds,
+        "nowhere",
+        console=Console(file=text, width=200),
+        **options,
+    )
+    return runs, answer, text.getvalue()
+
+
+def test_a_sweep_takes_each_run_once_and_seeds_first(monkeypatch):
+    more = replace(TINY, epochs=4)
+    runs, (found, complete), _ = swept(
+        monkeypatch, [0, 1, 0], lambda seed: {"seed": seed}, [TINY, more]
+    )
+    assert runs == [(TINY, 0), (more, 0), (TINY, 1), (more, 1)]
+    assert [record["seed"] for record in found] == [0, 0, 1, 1]
+    assert complete
+
+
+def out_of_time_at(last):
+    def outcome(seed):
+        if seed == last:
+            raise runner.OutOfTime
+        return {"seed": seed}
+
+    return outcome
+
+
+def test_a_sweep_out_of_time_keeps_what_is_finished(monkeypatch):
+    runs, (found, complete), text = swept(
+        monkeypatch, [0, 1, 2], out_of_time_at(1), time_limit=5.0
+    )
+    assert [seed for _, seed in runs] == [0, 1]
+    assert found == [{"seed": 0}]
+    assert not complete
+    assert "Time limit of 5 s reached in tiny-12 seed 1" in text
+
+
+def test_a_sweep_goes_on_after_a_run_of_another_process(monkeypatch):
+    _, (found, complete), text = swept(
+        monkeypatch, [0, 1], lambda seed: {"seed": 1} if seed else None
+    )
+    assert found == [{"seed": 1}]
+    assert not complete
+    assert "tiny-12 seed 0 is being run by another process" in text
+
+
+def test_a_sweep_says_what_is_finished_and_has_no_model(finished):
+    folder, record = finished
+    text = io.StringIO()
+    console = Console(file=text, width=500)
+    model = (folder / TINY.file_name(0)).with_suffix(".keras")
+    hidden = model.rename(model.with_suffix(".hidden"))
+    try:
+        answer = sweep([TINY], [0], folder, console=console, save_models=True)
+    finally:
+        hidden.rename(model)
+    assert answer == ([record], True)
+    assert "tiny-12 seed 0 is finished" in text.getvalue()
+    assert "ran without saving its model" in text.getvalue()
+
+
+def test_in_a_file_progress_is_plain_lines(tmp_path):
+    text = io.StringIO()
+    console = Console(file=text, width=1000)
+    _, complete = sweep(
+        [replace(TINY, epochs=1)], [0], tmp_path, console=console
+    )
+    lines = text.getvalue().splitlines()
+    # One epoch of a tiny network may well make it worse.
+    lines = [line for line in lines if " warning: " not in line]
+    assert complete
+    assert [line.split("  ")[0] for line in lines] == [
+        "tiny-12 seed 0 pretraining 51/102",
+        "tiny-12 seed 0 pretraining 102/102",
+        "tiny-12 seed 0 regularization 1/1",
+    ]
+    for term in ("loss", "affinity", "balance", "val_error", "test_error"):
+        assert f"  {term} " in lines[-1]
+    assert not {"\r", "\x1b"} & set(text.getvalue())
+
+
+def test_in_a_terminal_progress_is_a_bar_with_the_time_that_remains():
+    text = io.StringIO()
+    console = Console(file=text, width=80, force_terminal=True)
+    logs = {"loss": 0.51251, "affinity": 0.025125, "balance": 0.98765}
+    with Reporter("svhn-extra-1000 seed 10", console) as reporter:
+        reporter.step("regularization", 0.5, 3, logs)
+    shown = Text.from_ansi(text.getvalue()).plain
+    assert "regularization ━" in shown
+    assert "loss 0.513  affinity 0.0251  balance 0.988 -:--:--" in shown
+
+
+# What is refused.
+
+
+def test_another_backend_than_the_one_in_use_is_refused(tmp_path):
+    other = "jax" if BACKEND != "jax" else "tensorflow"
+    with pytest.raises(ValueError, match=f"KERAS_BACKEND={other} before"):
+        runner.run(replace(TINY, backend=other), 0, tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_tensorboard_is_asked_for_before_the_run(tmp_path, monkeypatch):
+    monkeypatch.setattr(runner.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(ValueError, match="pip install tensorboard"):
+        run_tiny(tmp_path, tensorboard=tmp_path / "logs")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_file_in_the_place_of_the_record_is_refused(tmp_path):
+    (tmp_path / TINY.file_name(0)).write_text("{}")
+    with pytest.raises(records.RecordError, match="not a run record"):
+        run_tiny(tmp_path)
+
+
+def test_a_state_of_another_version_is_refused(tmp_path):
+    job = new_run(tmp_path)
+    job.progress["pretraining"]["curve"] = {"epoch": [51]}
+    job.checkpoint.save(job.progress, model=[np.zeros(3)], optimizer=[])
+    with pytest.raises(records.RecordError, match="another version") as error:
+        new_run(tmp_path)._restore()
+    assert str(job.checkpoint.path) in str(error.value)
+
+
+# The networks.
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_weights_and_logits_are_float32(precision):
+    experiment = replace(TABLE_1[100], precision=precision)
+    model = build_real(experiment, (28, 28, 1), 10)
+    convolutions = [
+        layer
+        for layer in model.layers
+        if isinstance(layer, keras.layers.Conv2D)
+    ]
+    assert {layer.compute_dtype for layer in convolutions} == {precision}
+    assert {v.dtype for v in model.trainable_variables} == {"float32"}
+    assert model.output.dtype == "float32"
+    assert model.input.dtype == "uint8"
+
+
+ROW = np.array([0, 51, 204, 255], "uint8")
+
+
+@pytest.mark.parametrize(
+    ("preprocessing", "expected"),
+    [
+        ("rescale", [0.0, 0.2, 0.8, 1.0]),
+        ("standardize", (ROW - ROW.mean()) / ROW.std()),
+    ],
+)
+def test_images_are_preprocessed_in_the_network(preprocessing, expected):
+    experiment = replace(TABLE_1[100], preprocessing=preprocessing)
+    layer = build_real(experiment, (4, 4, 1), 10).layers[1]
+    x = np.tile(ROW, 4).reshape(1, 4, 4, 1)
+    got = keras.ops.convert_to_numpy(layer(x))[0, 0, :, 0]
+    np.testing.assert_allclose(got, expected, rtol=1e-6)
+
+
+def test_a_record_is_small_enough_to_keep(finished):
+    folder, _ = finished
+    text = (folder / TINY.file_name(0)).read_text()
+    assert max(map(len, text.splitlines())) < 2000
+    assert json.loads(text)["format"] == records.FORMAT

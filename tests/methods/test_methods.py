@@ -1,0 +1,813 @@
+"""The rivals against values worked out in float64 NumPy, and their runs.
+
+On JAX: KERAS_BACKEND=jax python -m pytest tests/test_rivals.py
+"""
+
+from dataclasses import asdict
+from dataclasses import replace
+from functools import partial
+import time
+
+import keras
+from keras import layers
+from keras import ops
+from made_records import make_record
+from made_records import write_record
+from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
+import numpy as np
+import oracle
+import pytest
+from test_runner import TINY
+from test_runner import Stop
+from test_runner import Witness
+from test_runner import numbers
+from test_runner import tiny_data
+from test_runner import tiny_model
+
+from gar_keras import datasets
+from gar_keras import error_rate
+from gar_keras import pretrain
+from gar_keras import report
+from gar_keras.engine import backend
+from gar_keras.engine.batches import BatchPlan
+from gar_keras.experiments import recorder
+from gar_keras.experiments import records
+from gar_keras.experiments import runner
+from gar_keras.experiments import settings
+from gar_keras.experiments.settings import TABLE_1
+from gar_keras.experiments.sweep import sweep
+from gar_keras.methods import METHODS
+from gar_keras.methods import Entry
+from gar_keras.methods import embed_cnn
+from gar_keras.methods import hagr
+from gar_keras.methods import losses as terms
+from gar_keras.methods import supervised
+from gar_keras.methods import vat
+from gar_keras.methods.base import Learner
+from gar_keras.report import comparison as rivals
+from gar_keras.report import tables
+from gar_keras.report.published import BASELINE
+from gar_keras.report.published import TABLES
+
+W = np.array([[1.0, -0.5, 0.25], [0.5, 0.75, -1.0]])
+# Four images without a label and two with one.
+X = np.array(
+    [[1, 2], [-1, 0.5], [0.25, -2], [2, 1], [-0.5, -0.5], [1.5, 0]], "float32"
+)
+Y = np.array([-1, -1, -1, -1, 2, 0])
+U = Y < 0
+
+
+def linear(*more):
+    """A network `x W`, and what comes behind."""
+    network = keras.Sequential(
+        [keras.Input((2,)), layers.Dense(3, use_bias=False), *more]
+    )
+    network.set_weights([W, *network.get_weights()[1:]])
+    return network
+
+
+def learner_of(method, step=0, network=None, seed=0):
+    """A learner of 100 steps at one of them, with two labels in a batch."""
+    network = linear() if network is None else network
+    learner = Learner(method, network, 100, labeled_per_batch=2, seed=seed)
+    learner.step.assign(step)
+    return learner
+
+
+def term_of(learner):
+    """Weight and term of the batch above, as floats."""
+    logits = learner.network(X, training=True)
+    return tuple(map(float, learner.rival.term(learner, X, Y, logits)))
+
+
+def softmax(Z):
+    e = np.exp(Z)
+    return e / e.sum(-1, keepdims=True)
+
+
+P = softmax(X @ W)
+
+
+def kl(p, q):
+    return (p * np.log(p / q)).sum(-1)
+
+
+# The loss
+
+
+def test_the_loss_is_that_of_the_labels_and_the_weighted_term():
+    learner = learner_of(METHODS["entropy"](weight=0.25))
+    loss = learner.compute_loss(X, Y, learner.network(X), training=True)
+    log_loss = -np.log([P[4, 2], P[5, 0]]).mean()
+    entropy = -(P[U] * np.log(P[U])).sum(1).mean()
+    assert float(loss) == pytest.approx(log_loss + 0.25 * entropy, rel=1e-5)
+    logs = {m.name: float(m.result()) for m in learner.metrics}
+    assert logs == pytest.approx(
+        {"supervised": log_loss, "unsupervised": entropy, "weight": 0.25},
+        rel=1e-5,
+    )
+    assert int(learner.step) == 1
+
+
+def test_weight_decay_of_the_network_stays_in_the_loss():
+    network = keras.Sequential(
+        [
+            keras.Input((2,)),
+            layers.Dense(3, use_bias=False, kernel_regularizer="l2"),
+        ]
+    )
+    network.set_weights([W])
+    losses = [
+        float(learner.compute_loss(X, Y, learner.network(X), training=True))
+        for learner in (
+            learner_of(METHODS["supervised"](), network=network),
+            learner_of(METHODS["supervised"]()),
+        )
+    ]
+    assert losses[0] - losses[1] == pytest.approx(0.01 * (W**2).sum(), rel=1e-4)
+
+
+def test_evaluation_is_of_the_labels_alone_and_no_step():
+    learner = learner_of(METHODS["entropy"]())
+    loss = learner.compute_loss(X, Y, learner.network(X), training=False)
+    expected = -np.log([P[4, 2], P[5, 0]]).mean()
+    assert float(loss) == pytest.approx(expected, rel=1e-5)
+    assert int(learner.step) == 0
+
+
+def test_a_batch_without_labels_has_no_log_loss():
+    assert float(terms.log_loss(np.full(6, -1), X @ W)) == 0
+
+
+# Each method by hand
+
+
+def test_entropy():
+    weight, term = term_of(learner_of(METHODS["entropy"]()))
+    assert weight == 1
+    assert term == pytest.approx(-(P[U] * np.log(P[U])).sum(1).mean(), rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("step", "alpha"), [(0, 0), (10, 0), (35, 1.5), (60, 3), (99, 3)]
+)
+def test_pseudo_label(step, alpha):
+    # T1 = 10 and T2 = 60 of 100 steps; α_f = 3.
+    weight, term = term_of(learner_of(METHODS["pseudo-label"](), step))
+    assert weight == pytest.approx(alpha, abs=1e-5)
+    assert term == pytest.approx(-np.log(P[U].max(1)).mean(), rel=1e-5)
+
+
+class Noise(layers.Layer):
+    """Adds to the first logit how often it was called before."""
+
+    def __init__(self):
+        super().__init__()
+        self.generator = keras.random.SeedGenerator(0)
+        self.calls = self.add_weight(shape=(), trainable=False)
+        self.built = True
+
+    def call(self, x):
+        before = self.calls * 1.0
+        self.calls.assign(before + 1)
+        return x + before * np.array([1.0, 0.0, 0.0], "float32")
+
+
+@pytest.mark.parametrize(
+    ("step", "ramp"), [(0, np.exp(-5)), (20, np.exp(-1.25)), (40, 1), (80, 1)]
+)
+def test_pi_model(step, ramp):
+    learner = learner_of(METHODS["pi"](ramp=0.4), step, linear(Noise()))
+    learner.network.layers[-1].calls.assign(0)
+    weight, term = term_of(learner)
+    assert weight == pytest.approx(100 * ramp, rel=1e-5)
+    second = softmax(X @ W + [1, 0, 0])
+    assert term == pytest.approx(((P - second) ** 2).mean(), rel=1e-4)
+
+
+def test_the_pi_model_needs_noise():
+    for network in (linear(), linear(layers.Dropout(0.0))):
+        with pytest.raises(ValueError, match="Dropout layers"):
+            learner_of(METHODS["pi"](), network=network)
+
+
+def test_the_teacher_after_three_steps():
+    # The ramp ends with the first of the steps 19, 20, 21.
+    method = METHODS["mean-teacher"](ramp=0.2)
+    learner = learner_of(method, 19)
+    mean = W.copy()
+    for shift, a in ((0.5, 0.99), (-1.0, 0.999), (2.0, 0.999)):
+        learner.network.set_weights([W + shift])
+        logits = learner.network(X, training=True)
+        learner.compute_loss(X, Y, logits, training=True)
+        mean = a * mean + (1 - a) * (W + shift)
+    received = learner.teacher.get_weights()[0]
+    np.testing.assert_allclose(received, mean, rtol=1e-6)
+    assert not np.allclose(mean, W, rtol=1e-4)
+
+
+def test_mean_teacher():
+    learner = learner_of(METHODS["mean-teacher"](ramp=0.4), 20)
+    student = W + 0.5 * np.eye(2, 3)
+    learner.network.set_weights([student])
+    weight, term = term_of(learner)
+    mean = 0.99 * W + 0.01 * student
+    difference = softmax(X @ student) - softmax(X @ mean)
+    assert weight == pytest.approx(100 * np.exp(-1.25), rel=1e-5)
+    assert term == pytest.approx((difference**2).mean(), rel=1e-4)
+
+
+def test_the_teacher_is_what_is_evaluated():
+    learner = learner_of(METHODS["mean-teacher"]())
+    learner.network.set_weights([W + 1])
+    np.testing.assert_allclose(learner(X, training=False), X @ W, rtol=1e-5)
+    np.testing.assert_allclose(
+        learner(X, training=True), X @ (W + 1), rtol=1e-5
+    )
+    ids = {id(v) for v in learner.trainable_variables}
+    assert ids == {id(v) for v in learner.network.trainable_variables}
+
+
+def test_the_teachers_noise_is_not_the_students():
+    network = linear(layers.Dropout(0.5, seed=3))
+    learners = [
+        learner_of(METHODS["mean-teacher"](), network=network, seed=seed)
+        for seed in (0, 0, 1)
+    ]
+    x = np.ones((50, 2), "float32")
+    kept = [
+        ops.convert_to_numpy(learner.teacher(x, training=True)) == 0
+        for learner in learners
+    ]
+    student = ops.convert_to_numpy(network(x, training=True)) == 0
+    np.testing.assert_array_equal(kept[0], kept[1])
+    assert (kept[0] != kept[2]).any() and (kept[0] != student).any()
+
+
+def first_direction(seed):
+    """The random unit vectors that VAT starts from."""
+    d = keras.random.normal(X.shape, seed=keras.random.SeedGenerator(seed))
+    d = ops.convert_to_numpy(d).astype("float64")
+    return d / np.linalg.norm(d, axis=1, keepdims=True)
+
+
+def directions_by_differences(d, xi):
+    """One power iteration of VAT, with gradients by finite differences."""
+    x = X.astype("float64")
+    slope = oracle.differences(
+        lambda r: kl(P, softmax((x + r) @ W)).sum(), xi * d
+    )
+    return slope / np.linalg.norm(slope, axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize(("xi", "iterations"), [(1.0, 1), (0.5, 2)])
+def test_vat(xi, iterations):
+    method = METHODS["vat"](epsilon=0.5, xi=xi, iterations=iterations)
+    d = first_direction(seed=4)
+    for _ in range(iterations):
+        d = directions_by_differences(d, xi)
+    learner = learner_of(method, seed=4)
+    r = method.perturbation(learner, ops.convert_to_tensor(X), X @ W)
+    np.testing.assert_allclose(r, 0.5 * d, atol=1e-4)
+    weight, term = term_of(learner_of(method, seed=4))
+    assert weight == 1
+    lds = kl(P, softmax((X + 0.5 * d) @ W)).mean()
+    assert term == pytest.approx(lds, rel=1e-3)
+
+
+def test_vat_finds_where_the_prediction_changes_most():
+    method = METHODS["vat"](epsilon=1.0, xi=0.05, iterations=30)
+    learner = learner_of(method)
+    r = method.perturbation(learner, ops.convert_to_tensor(X), X @ W)
+    for row, p in zip(ops.convert_to_numpy(r), P, strict=True):
+        hessian = W @ (np.diag(p) - np.outer(p, p)) @ W.T
+        top = np.linalg.eigh(hessian)[1][:, -1]
+        assert abs(row @ top) == pytest.approx(1, abs=2e-3)
+
+
+def test_vat_with_entropy():
+    one, both = (
+        term_of(learner_of(METHODS[name]())) for name in ("vat", "vat-entropy")
+    )
+    entropy = -(P * np.log(P)).sum(1).mean()
+    assert both[1] - one[1] == pytest.approx(entropy, rel=1e-4)
+
+
+def test_vat_moves_the_images_that_the_network_sees():
+    x = np.random.default_rng(0).integers(0, 256, (5, 2), "uint8")
+    stored = keras.Sequential(
+        [
+            keras.Input((2,), dtype="uint8"),
+            layers.Rescaling(1 / 255),
+            layers.Dense(3, use_bias=False),
+        ]
+    )
+    stored.set_weights([W])
+    values = []
+    for network, images in ((stored, x), (linear(), (x / 255).astype("f4"))):
+        learner = learner_of(METHODS["vat"](), network=network)
+        logits = network(images, training=True)
+        values.append(learner.rival.term(learner, images, None, logits)[1])
+    assert float(values[0]) == pytest.approx(float(values[1]), rel=1e-4)
+    assert float(values[0]) > 0
+
+
+def test_vat_refuses_integers_that_are_no_images():
+    network = keras.Sequential(
+        [keras.Input((2,), dtype="int32"), layers.Embedding(9, 3)]
+    )
+    with pytest.raises(ValueError, match="Received: model="):
+        vat.split(network)
+
+
+def test_embed_cnn():
+    # Two images, their two neighbours, and two labelled images.
+    weight, term = term_of(learner_of(METHODS["embed-cnn"](margin=0.9)))
+    near = ((P[:2] - P[2:4]) ** 2).sum(1)
+    far = ((P[[0, 1]] - P[[1, 0]]) ** 2).sum(1)
+    expected = near.mean() + np.maximum(0.9 - far, 0).mean()
+    assert (weight, term) == (1, pytest.approx(expected, rel=1e-5))
+
+
+def test_embed_cnn_adds_neighbours_to_the_same_images():
+    plan = BatchPlan(7, 3, 4, 2, seed=5)
+    neighbors = np.arange(7)[:, None] * 10 + [1, 2, 3]
+    pairs = embed_cnn._Pairs(plan, neighbors)
+    order, guides = plan.epoch(2)
+    doubled, same_guides = pairs.epoch(2)
+    np.testing.assert_array_equal(guides, same_guides)
+    assert (pairs.steps, pairs.batch, pairs.per_epoch) == (3, 6, 14)
+    for step in range(3):
+        mine, theirs = np.split(doubled[6 * step : 6 * step + 6], 2)
+        np.testing.assert_array_equal(mine, order[3 * step : 3 * step + 3])
+        np.testing.assert_array_equal(theirs // 10, mine)
+    np.testing.assert_array_equal(doubled, pairs.epoch(2)[0])
+    assert len(set(doubled[doubled > 9] % 10)) > 1
+
+
+def test_embed_cnn_refuses_what_has_no_graph_before_training():
+    method = METHODS["embed-cnn"](neighbors=4)
+    with pytest.raises(ValueError, match="neighbors"):
+        method.check(linear(), X[:4])
+    with pytest.raises(ValueError, match="x_unlabeled"):
+        method.check(linear(), "images")
+
+
+def test_neighbours_are_the_nearest_others():
+    x = np.array([0, 1, 3, 7, 7], "uint8").reshape(5, 1, 1, 1)
+    received = embed_cnn.nearest_neighbors(x, 2)
+    assert received.tolist() == [[1, 2], [0, 2], [1, 0], [4, 2], [3, 2]]
+    with pytest.raises(ValueError, match="neighbors=5"):
+        embed_cnn.nearest_neighbors(x, 5)
+
+
+def test_supervised_has_no_term_and_sees_the_guides_alone():
+    assert term_of(learner_of(METHODS["supervised"]())) == (0, 0)
+    plan = BatchPlan(7, 3, 4, 2, seed=5)
+    alone = supervised._GuidesAlone(plan)
+    _, guides = plan.epoch(3)
+    order, none = alone.epoch(3)
+    assert (alone.steps, alone.batch, alone.per_epoch) == (3, 2, 6)
+    np.testing.assert_array_equal(order.reshape(3, 2), guides)
+    assert none.shape == (3, 0)
+
+
+# Methods without a network
+
+
+def points(*values):
+    return np.array(values, "float64").reshape(-1, 1, 1)
+
+
+def test_label_spreading_on_five_points():
+    # With itself and two neighbours, nobody takes anything from 4.6: the
+    # label of 0 goes along the chain, to points that are nearer to 4.6.
+    method = METHODS["label-spreading"](neighbors=3)
+    classes = method.fit_predict(
+        points(0, 4.6), np.array([0, 1]), points(1, 1.9, 2.7),
+        points(0.2, 2.9, 4.6),
+    )  # fmt: skip
+    # The neighbours of 4.6 itself are 4.6, 2.7 and 1.9: two to one.
+    assert classes.tolist() == [0, 0, 0]
+    assert classes.dtype == "int64"
+    # Two groups of points, each with a label.
+    classes = METHODS["label-spreading"](neighbors=2).fit_predict(
+        points(0, 20), np.array([1, 0]), points(1, 22, 23), points(2, 21, 30)
+    )
+    assert classes.tolist() == [1, 0, 0]
+
+
+def test_hagr_on_five_points():
+    # Two anchors, each point on one of them: a cluster has its label's class.
+    method = METHODS["hagr"](anchors=(2,), nearest=1)
+    classes = method.fit_predict(
+        points(0, 20), np.array([1, 0]), points(1, 22, 23), points(2, 14, 30)
+    )
+    assert classes.tolist() == [1, 0, 0]
+
+
+def test_soft_labels_have_the_least_cost():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(30, 4))
+    y = np.arange(6) % 3
+    finest, levels = METHODS["hagr"](anchors=(8, 4)).hierarchy(x)
+    assert finest.shape == (8, 4)
+    assert [level.shape for level in levels] == [(30, 8), (8, 4)]
+    A = hagr.soft_labels(levels, y, weight=0.1)
+    Z1, Z2 = (level.toarray() for level in levels)
+    for Z in (Z1, Z2):
+        np.testing.assert_allclose(Z.sum(1), 1)
+        assert ((Z > 0).sum(1) == 3).all()
+    L = np.eye(30) - Z1 @ np.diag(1 / Z1.sum(0)) @ Z1.T
+
+    def cost(A):
+        F = Z1 @ Z2 @ A
+        return ((F[:6] - np.eye(3)[y]) ** 2).sum() + 0.1 * np.trace(F.T @ L @ F)
+
+    np.testing.assert_allclose(oracle.differences(cost, A), 0, atol=1e-8)
+
+
+def test_graph_methods_need_images_in_memory_and_labels():
+    class Source:
+        shape, dtype, take = (3, 1, 1), np.dtype("float64"), None
+
+    for name in settings.GRAPH_RIVALS:
+        method = METHODS[name]()
+        with pytest.raises(ValueError, match="x_unlabeled must be a NumPy"):
+            method.fit_predict(points(0), np.array([0]), Source(), points(1))
+        with pytest.raises(ValueError, match="y_labeled must be integer"):
+            method.fit_predict(points(0), np.zeros(1), points(2), points(1))
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [
+        ("entropy", {"weight": -1.0}),
+        ("pseudo-label", {"end": 0.1}),
+        ("pseudo-label", {"end": 1.5}),
+        ("pi", {"ramp": 0.0}),
+        ("pi", {"weight": float("nan")}),
+        ("mean-teacher", {"decay": 1.0}),
+        ("vat", {"epsilon": 0.0}),
+        ("vat", {"iterations": 0}),
+        ("vat-entropy", {"weight": 0.0}),
+        ("embed-cnn", {"neighbors": 0}),
+        ("label-spreading", {"alpha": 1.0}),
+        ("hagr", {"anchors": ()}),
+        ("hagr", {"anchors": (5, 5)}),
+    ],
+)
+def test_impossible_settings_are_refused(name, wrong):
+    with pytest.raises(ValueError, match="Received: "):
+        METHODS[name](**wrong)
+
+
+# The backend's part
+
+
+def test_gradient_within_a_gradient():
+    x = ops.convert_to_tensor(np.array([1.0, -2.0], "float32"))
+
+    def outer(x):
+        inner = backend.gradient(lambda z: ops.sum(z**3), x)
+        return ops.sum(ops.stop_gradient(inner) * x + x**2)
+
+    np.testing.assert_allclose(
+        backend.gradient(outer, x), [3 * 1 + 2 * 1, 3 * 4 - 2 * 2]
+    )
+
+
+def test_gradient_of_what_does_not_depend_on_it_is_zero():
+    x = ops.ones((2,))
+    if keras.backend.backend() != "torch":
+        zero = backend.gradient(lambda z: ops.sum(ops.ones((3,))), x)
+        np.testing.assert_array_equal(zero, 0)
+
+
+def test_gradient_moves_the_state_of_noise_once():
+    layer = layers.Dropout(0.5, seed=7)
+    x = ops.ones((4, 8))
+    layer(x, training=True)
+    before = ops.convert_to_numpy(layer.seed_generator.state)
+    slope = backend.gradient(lambda z: ops.sum(layer(z, training=True)), x)
+    after = ops.convert_to_numpy(layer.seed_generator.state)
+    assert (after.astype("int64") - before).tolist() == [0, 1]
+    assert set(np.unique(slope)) == {0, 2}
+
+
+def test_batches_have_labels_behind_minus_ones():
+    plan = BatchPlan(7, 3, 4, 2, seed=5)
+    images = np.arange(7.0)[:, None]
+    guides = 10 + np.arange(4.0)[:, None]
+
+    class Source:
+        shape, dtype = images.shape, images.dtype
+
+        def __len__(self):
+            return len(images)
+
+        def take(self, indices):
+            return images[indices]
+
+    order, chosen = plan.epoch(1)
+    for source in (images, Source()):
+        batches = backend.make_batches(
+            plan, source, guides=guides, guide_labels=np.array([3, 2, 1, 0])
+        )
+        for step in range(3):
+            if isinstance(batches, keras.utils.PyDataset):
+                x, y = batches[step]
+            else:
+                x, y = next(iter(batches.skip(step)))
+            rows = order[3 * step : 3 * step + 3]
+            expected = [*images[rows, 0], *guides[chosen[step], 0]]
+            assert np.ravel(x).tolist() == expected
+            labels = (3 - chosen[step]).tolist()
+            assert np.ravel(y).tolist() == [-1] * len(rows) + labels
+
+
+# Training
+
+
+def blobs(m, seed):
+    """Images of two pixels around three corners, and their labels."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(m) % 3
+    corners = np.array([[0.0, 4.0], [4.0, 0.0], [-3.0, -3.0]])
+    x = corners[y] + 1.2 * rng.normal(size=(m, 2))
+    return x.astype("float32"), y
+
+
+X_L, Y_L = blobs(6, 0)
+X_U, _ = blobs(42, 1)
+X_V, Y_V = blobs(150, 2)
+
+
+@pytest.fixture(scope="module")
+def pretrained():
+    """A network after a short stage 1, by which it is often wrong."""
+    keras.utils.set_random_seed(3)
+    model = keras.Sequential(
+        [
+            keras.Input((2,)),
+            layers.Dense(8, activation="relu"),
+            layers.Dropout(0.2, seed=1),
+            layers.Dense(3),
+        ]
+    )
+    rng = np.random.default_rng(0)
+    # The same on every backend.
+    model.set_weights([0.5 * rng.normal(size=w.shape) for w in model.weights])
+    pretrain(model, X_L, Y_L, epochs=2, report_every=2, verbose=0)
+    return model, model.get_weights(), error_rate(model, X_V, Y_V)
+
+
+@pytest.mark.parametrize("name", settings.NETWORK_RIVALS)
+def test_every_method_learns(name, pretrained):
+    model, weights, error_before = pretrained
+    model.set_weights(weights)
+    # In 40 steps, not the 100,000 of the papers.
+    options = {
+        "pi": {"weight": 10.0},
+        "mean-teacher": {"weight": 10.0, "decay_in_ramp": 0.5, "decay": 0.5},
+    }.get(name, {})
+    history = METHODS[name](**options).train(
+        model, X_L, Y_L, X_U, epochs=8, labeled_per_batch=3,
+        unlabeled_per_batch=10, keep_best=False, validation_data=(X_V, Y_V),
+        verbose=0,
+    )  # fmt: skip
+    curve = history.history
+    assert set(curve) == {
+        "loss", "supervised", "unsupervised", "weight", "val_error",
+        "val_accuracy",
+    }  # fmt: skip
+    # The batches of an epoch are 5, the last of them of 2 images.
+    assert int(history.model.step) == 40
+    assert error_rate(model, X_V, Y_V) == curve["val_error"][-1]
+    assert error_before > 0.2
+    assert curve["val_error"][-1] < 0.5 * error_before
+    assert curve["supervised"][-1] < curve["supervised"][0]
+
+
+def test_labels_that_do_not_fit_are_refused(pretrained):
+    with pytest.raises(ValueError, match="one for each of the 6 images"):
+        METHODS["entropy"]().train(
+            pretrained[0], X_L, Y_L[:4], X_U, labeled_per_batch=3
+        )
+    with pytest.raises(ValueError, match="labeled_per_batch=0"):
+        METHODS["entropy"]().train(
+            pretrained[0], X_L, Y_L, X_U, labeled_per_batch=0
+        )
+
+
+def test_a_state_of_another_method_is_refused():
+    learner = learner_of(METHODS["mean-teacher"]())
+    state = learner_of(METHODS["entropy"]()).state
+    with pytest.raises(ValueError, match="has 2 variables. Received: .* 1 val"):
+        learner.restore(state)
+
+
+# Runs and records
+
+
+@pytest.fixture
+def tiny(monkeypatch):
+    """Puts the data set and the network where the runner finds them."""
+    monkeypatch.setitem(datasets.LOADERS, "tiny", tiny_data)
+    monkeypatch.setattr(runner, "build_model", tiny_model)
+
+
+def test_a_killed_mean_teacher_ends_as_an_unbroken_one(tiny, tmp_path):
+    experiment = replace(
+        TINY, method="mean-teacher", pretrain_epochs=1, images_per_epoch=30
+    )
+    with pytest.raises(Stop):
+        runner.run(
+            experiment, 0, tmp_path / "killed",
+            reporter=Witness(("epoch", "regularization", 2)),
+        )  # fmt: skip
+    resumed, whole = (
+        runner.run(experiment, 0, tmp_path / name) for name in ("killed", "new")
+    )
+    assert numbers(resumed) == numbers(whole)
+    assert whole["cell"] == "tiny-12-mean-teacher"
+    assert whole["method_settings"] == asdict(METHODS["mean-teacher"]())
+    name = experiment.file_name(0).replace("json", "npz")
+    with (
+        np.load(tmp_path / "killed" / name) as mine,
+        np.load(tmp_path / "new" / name) as its,
+    ):
+        for key in its.files:
+            np.testing.assert_array_equal(mine[key], its[key])
+        # The teacher's logits, whose error the curve has.
+        errors = np.mean(its["epoch_3"].argmax(1) != its["labels"])
+    assert errors == pytest.approx(whole["result"]["last_error"])
+
+
+def test_a_run_of_other_hyper_parameters_is_refused(
+    tiny, tmp_path, monkeypatch
+):
+    experiment = replace(TINY, method="hagr")
+    runner.run(experiment, 0, tmp_path)
+    other = partial(METHODS["hagr"], anchors=(7,))
+    monkeypatch.setitem(METHODS, "hagr", other)
+    with pytest.raises(records.RecordError, match="Move it out"):
+        runner.run(experiment, 0, tmp_path)
+    with pytest.raises(records.RecordError, match="Move it out"):
+        sweep([experiment], [0], tmp_path)
+
+
+def test_seconds_count_what_comes_before_the_first_epoch(
+    tiny, tmp_path, monkeypatch
+):
+    class Clock:
+        now = 0.0
+
+        def perf_counter(self):
+            return self.now
+
+        def __getattr__(self, name):
+            return getattr(time, name)
+
+    clock = Clock()
+    find = embed_cnn.nearest_neighbors
+
+    def slow(images, k):
+        clock.now += 1000
+        return find(images, k)
+
+    monkeypatch.setattr(recorder, "time", clock)
+    monkeypatch.setattr(embed_cnn, "nearest_neighbors", slow)
+    experiment = replace(
+        TINY, method="embed-cnn", pretrain_epochs=1, images_per_epoch=30
+    )
+    record = runner.run(experiment, 0, tmp_path)
+    assert record["regularization"]["seconds"] == 1000
+    assert record["regularization"]["curve"]["seconds"][1:] == [1000, 0, 0]
+
+
+@pytest.mark.parametrize("name", settings.GRAPH_RIVALS)
+def test_a_run_without_a_network(name, tiny, tmp_path):
+    experiment = replace(TINY, method=name)
+    record = runner.run(experiment, 0, tmp_path)
+    assert records.read_all(tmp_path) == [record]
+    curve, result = record["regularization"]["curve"], record["result"]
+    assert curve["epoch"] == [0, 1]
+    assert result["baseline_error"] is None
+    assert result["chosen_epoch"] == result["last_epoch"] == 1
+    assert result["last_error"] == curve["test_error"][1] < 0.4
+    assert record["pretraining"] == {"seconds": 0.0, "curve": {}}
+    assert not list(tmp_path.glob("*.npz"))
+    with pytest.raises(ValueError, match="trains no network. Received: save_"):
+        runner.run(experiment, 1, tmp_path, save_models=True)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_the_list_says_which_methods_train_a_network(name):
+    assert METHODS[name].network == hasattr(METHODS[name].load(), "train")
+
+
+MNIST_100 = replace(TABLE_1[100], epochs=3)
+
+
+def test_a_rival_never_stands_for_the_paper():
+    experiment = replace(MNIST_100, method="pi")
+    assert experiment.cell == "mnist-100-pi"
+    record = make_record(experiment)
+    for cell in ("mnist-100", "mnist-100-pi"):
+        assert not settings.stands_for_paper(record["experiment"], cell)
+    assert replace(experiment, method="gar").cell == "mnist-100"
+    assert tables._others(TABLES["table1"], [record]) == []
+
+
+def made(method, seed=0, **changes):
+    results = {
+        key: changes.pop(key)
+        for key in ("chosen_error", "last_error")
+        if key in changes
+    }
+    experiment = replace(MNIST_100, method=method, **changes)
+    return make_record(experiment, seed, **results)
+
+
+def test_methods_are_compared_at_the_same_settings():
+    old = made("gar", chosen_error=0.01)
+    everything = [
+        made("vat", 0, chosen_error=0.02, last_error=0.03),
+        made("vat", 1, chosen_error=0.04, last_error=0.05),
+        old,
+        made("gar", epochs=4),
+        made("hagr", epochs=5, chosen_error=0.11, last_error=0.11),
+    ]
+    (comparison,) = report.compare(everything)
+    assert [g.method for g in comparison.groups] == ["gar", "vat", "hagr"]
+    assert comparison.rows() == [
+        [BASELINE, "10.00 (n = 1)", "10.00 (n = 1)", "120"],
+        ["GAR", "1.00 (n = 1)", "3.00 (n = 1)", "120 + 600"],
+        ["VAT", "3.00 ± 1.41 (n = 2)", "4.00 ± 1.41 (n = 2)", "120 + 600"],
+        ["HAGR", "11.00 (n = 1)", "11.00 (n = 1)", "120 + 600"],
+    ]
+    slow = [made("gar", stage_2_rate=0.001), made("vat", stage_2_rate=0.001)]
+    _, slower = report.compare([*everything, *slow])
+    assert slower.title == (
+        "GAR and its rivals on MNIST, m_L = 100, rate of stage 2 0.001: test "
+        "error in percent"
+    )
+    assert [g.method for g in slower.groups] == ["gar", "vat", "hagr"]
+    assert report.compare([old, made("gar", epochs=4)]) == []
+    (alone,) = report.compare([made("hagr")])
+    assert [g.method for g in alone.groups] == ["hagr"]
+    (beside,) = report.compare([old, made("gar", epochs=4), made("hagr")])
+    assert [g.settings["epochs"] for g in beside.groups] == [4, 3]
+
+
+def test_pairs_of_runs_are_of_gar_alone():
+    both = [made("vat"), made("vat", precision="bfloat16")]
+    assert report.paired(both, "precision") == ""
+
+
+def test_no_two_methods_look_alike(tmp_path, monkeypatch):
+    # More of them than there are colours.
+    names = {
+        f"method {i}": Entry(f"Method {i}", "", f"${i}$") for i in range(12)
+    }
+    listed = {"gar": METHODS["gar"], **names}
+    monkeypatch.setattr(rivals, "METHODS", listed)
+    drawn = []
+    errorbar = Axes.errorbar
+
+    def noted(panel, *args, **style):
+        drawn.append((to_rgb(style["color"]), style["marker"]))
+        return errorbar(panel, *args, **style)
+
+    monkeypatch.setattr(Axes, "errorbar", noted)
+    found = [made("gar") for _ in range(13)]
+    for record, name in zip(found, ["gar", *names], strict=True):
+        record["experiment"]["method"] = record["fingerprint"] = name
+    report.plot_rivals(report.compare(found), tmp_path / "rivals.png")
+    assert len(drawn) == len(set(drawn)) == 13
+
+
+def test_the_comparison_goes_into_the_readme_and_the_folder(tmp_path, capsys):
+    for seed in (0, 1):
+        for method in ("gar", "supervised", "vat"):
+            write_record(tmp_path, replace(MNIST_100, method=method), seed)
+    report.show_rivals(records.read_all(tmp_path), tmp_path)
+    shown = capsys.readouterr().out
+    assert "GAR and its rivals on MNIST, m_L = 100" in shown
+    assert "rivals.png" in shown
+    text = (tmp_path / "rivals.md").read_text()
+    assert "| Supervised only | 2.00 ± 0.00 (n = 2) |" in text
+    assert text.endswith(
+        "- networks: 2000 + 3 epochs, float32, tensorflow\n"
+        "- seeds 0-1 on Some CPU (2 cores): GAR, Supervised only, VAT\n"
+    )
+    picture = (tmp_path / "rivals.png").read_bytes()
+    assert picture.startswith(b"\x89PNG")
+    readme = tmp_path / "README.md"
+    readme.write_text("<!-- rivals -->\n<!-- end rivals -->\n")
+    assert report.update_readme(readme, tmp_path) == (
+        f"<!-- rivals -->\n{text}<!-- end rivals -->\n"
+    )

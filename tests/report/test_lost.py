@@ -1,0 +1,138 @@
+"""Which runs lost a class, and which class is taken for which."""
+
+from dataclasses import replace
+
+from made_records import make_record
+from made_records import write_record
+import numpy as np
+import pytest
+
+from gar_keras import expected_balance
+from gar_keras import report
+from gar_keras.experiments import records
+from gar_keras.experiments.settings import NORB_JPEG
+from gar_keras.experiments.settings import TABLE_1
+from gar_keras.experiments.studies import STUDIES
+from gar_keras.experiments.variations import World
+from gar_keras.report import lost
+from gar_keras.report.published import TABLE_1 as PAPER_TABLE_1
+
+MNIST = replace(TABLE_1[100], epochs=4)
+LABELS = np.array([0, 0, 1, 1, 2])
+
+
+def keep(path, predictions, labels=LABELS, n=5, **more):
+    """Writes logits beside a record: one-hot, of the predictions by epoch."""
+    kept = {f"epoch_{k}": np.eye(n)[p] for k, p in predictions.items()}
+    np.savez(path.with_suffix(".npz"), labels=labels, **kept, **more)
+
+
+def with_balance(*balance, experiment=MNIST, **results):
+    record = make_record(experiment, **results)
+    record["regularization"]["curve"]["balance"] = [None, *balance]
+    return record
+
+
+@pytest.mark.parametrize(
+    ("predictions", "expected"),
+    [
+        ({0: [0, 0, 1, 1, 2], 4: [0, 0, 1, 1, 2]}, False),
+        ({0: [0, 0, 1, 1, 2], 4: [0, 0, 1, 1, 1]}, True),
+        # It came back.
+        ({0: [0, 0, 1, 1, 2], 1: [0, 0, 1, 1, 1], 4: [0, 2, 1, 1, 1]}, False),
+        # It was missing from stage 1 on: GAR has not lost it.
+        ({0: [0, 0, 1, 1, 1], 4: [0, 0, 1, 1, 1]}, False),
+        # Epochs in the order of their number, not of their names.
+        ({0: [0, 0, 1, 1, 2], 10: [0, 0, 1, 1, 1], 4: [0, 0, 1, 1, 2]}, True),
+    ],
+)
+def test_predictions_tell(tmp_path, predictions, expected):
+    path = write_record(tmp_path, MNIST)
+    keep(path, predictions)
+    record = records.read(path)
+    assert report.lost_class(record, tmp_path) is expected
+
+
+def test_the_balance_tells_where_no_predictions_were_kept(tmp_path):
+    limit = lost.balance_without_a_class(128, 10)
+    assert limit == pytest.approx(expected_balance(128, 9) * 8 / 9)
+    below = with_balance(0.7, 0.8, 0.8, limit - 0.01)
+    above = with_balance(0.7, 0.8, 0.8, limit + 0.01)
+    assert report.lost_class(below) is report.lost_class(below, tmp_path)
+    assert report.lost_class(below) is True
+    assert report.lost_class(above) is False
+    # Of five classes it would be lower.
+    five = replace(MNIST, world=World(known_classes=5))
+    assert report.lost_class(with_balance(*[0.8] * 4, experiment=five)) is False
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        # The mean of the first epoch is low in sound runs too.
+        with_balance(0.7, experiment=replace(MNIST, epochs=1)),
+        with_balance(
+            *[0.7] * 4,
+            experiment=replace(MNIST, world=World(shares=(0.19, *[0.09] * 9))),
+        ),
+        with_balance(
+            *[0.7] * 4, experiment=replace(MNIST, class_prior="labels")
+        ),
+        with_balance(
+            *[0.7] * 4, experiment=replace(MNIST, dataset="mnist-pairs")
+        ),
+        # Nothing was learnt in stage 1.
+        with_balance(*[0.0] * 4, baseline_error=0.9),
+    ],
+    ids=["short", "shares", "prior", "pairs", "chance"],
+)
+def test_what_cannot_tell_says_so(record):
+    assert report.lost_class(record) is None
+    assert lost.lost_text([record]) == "-"
+
+
+def test_runs_are_counted_of_those_that_can_tell():
+    found = [
+        with_balance(*[0.9] * 4),
+        with_balance(*[0.7] * 4),
+        with_balance(*[0.7] * 4, baseline_error=0.9),
+    ]
+    assert lost.lost_text(found) == "1 of 2"
+    note = report.notes(PAPER_TABLE_1, found)[0]
+    assert "runs that lost a class: 1 of 2" in note
+
+
+def test_a_vote_tells_how_many_of_its_runs_lost_a_class(tmp_path):
+    (voters,) = STUDIES["options"].votes.values()
+    for voter, last in zip(voters, (2, 1, 2), strict=True):
+        keep(
+            write_record(tmp_path, voter),
+            {0: LABELS, 4: [0, 0, 1, 1, last]},
+            chosen_probabilities=np.eye(5)[LABELS],
+            test_labels=LABELS,
+        )
+    found = records.read_all(tmp_path)
+    *_, row = report.study_rows(STUDIES["options"], found, tmp_path)
+    assert row[0].startswith("vote of three")
+    assert row[2] == "0.00 (n = 1)"
+    assert row[-3:] == ["1 of 3", "-", "-"]
+
+
+def test_the_largest_confusion_is_followed_back(tmp_path):
+    path = write_record(
+        tmp_path, replace(NORB_JPEG[300], epochs=4), title="NORB"
+    )
+    # Car 4, truck 3: both cars are taken for trucks in the end.
+    labels = np.array([0, 3, 4, 4])
+    predictions = {0: [1, 3, 3, 4], 1: [1, 4, 3, 4], 4: [0, 3, 3, 3]}
+    keep(path, predictions, labels)
+    write_record(tmp_path, MNIST)
+    text = report.confusions(records.read_all(tmp_path), tmp_path)
+    rows = [line.split(" | ") for line in text.strip().splitlines()[2:]]
+    assert [row[1:] for row in rows] == [
+        ["0", "2 of 4", "car taken for truck: 1 of 2", "1 |"],
+        ["1", "3 of 4", "car taken for truck: 1 of 2", "2 |"],
+        ["4", "2 of 4", "car taken for truck: 2 of 2", "0 |"],
+    ]
+    assert rows[0][0] == "| NORB, m_L = 300, seed 0"
+    assert report.confusions([], tmp_path) == ""
