@@ -12,6 +12,8 @@ import sys
 from typing import Literal
 
 from gar_keras.benchmarks import command
+from gar_keras.experiments.command import Precision
+from gar_keras.experiments.command import chosen_precision
 from gar_keras.utils import cli
 
 
@@ -21,9 +23,7 @@ class Options(command.Options):
 
     sweep: Literal["none", "batch", "classes", "images", "all"] = "none"
     """What else to vary: batch size, number of classes, number of images."""
-    precision: Literal["auto", "float32", "bfloat16"] = "auto"
-    """Precision between the layers. auto: bfloat16 where the hardware computes
-    in it."""
+    precision: Precision = "auto"
 
 
 SWEEPS = {
@@ -38,9 +38,8 @@ def prepare(options):
     from gar_keras.benchmarks import overhead
     from gar_keras.engine import backend
 
-    auto = options.precision == "auto"
     case = overhead.Case(
-        precision=backend.fast_precision() if auto else options.precision,
+        precision=chosen_precision(options.precision),
         pairs=options.pairs,
         steps=options.steps or overhead.STEPS[backend.device_kind()],
     )

@@ -7,40 +7,24 @@ import sys
 from typing import Literal
 
 from gar_keras import report
+from gar_keras.experiments import command
+from gar_keras.experiments.settings import EXPERIMENTS
 from gar_keras.experiments.settings import GRAPH_RIVALS
-from gar_keras.experiments.settings import NORB
-from gar_keras.experiments.settings import NORB_JPEG
-from gar_keras.experiments.settings import SVHN
-from gar_keras.experiments.settings import SVHN_EXTRA
-from gar_keras.experiments.settings import SVHN_GREY
-from gar_keras.experiments.settings import TABLE_1
-from gar_keras.experiments.settings import TABLE_2
 from gar_keras.methods import METHODS
 from gar_keras.utils import cli
 
-DATA = {
-    "mnist": TABLE_1,
-    "infimnist": TABLE_2,
-    "norb": NORB,
-    "norb-jpeg": NORB_JPEG,
-    "svhn": {1000: SVHN},
-    "svhn-extra": {1000: SVHN_EXTRA},
-    "svhn-grey": {1000: SVHN_GREY},
-}
 IN_MEMORY = tuple(name for name in METHODS if METHODS[name].in_memory)
 
 
 @dataclass(frozen=True)
-class Options(cli.RunOptions):
+class Options(command.DataOptions):
     """Options of this script."""
 
     method: tuple[Literal[("all", *METHODS)], ...] = ("all",)
     """Methods to run: all, or some of gar and its rivals."""
-    data: Literal[tuple(DATA)] = "mnist"
+    data: Literal[tuple(EXPERIMENTS)] = "mnist"
     """Data set. norb-jpeg is NORB after JPEG, svhn-grey a stand-in for SVHN."""
-    labels: cli.Labels = ()
-    """Numbers of labelled images: 100, 600, 1000, 3000 (MNIST), 300, 1000
-    (NORB), 1000 (SVHN). The least by default."""
+    labels: command.labels_of(EXPERIMENTS, "By default the least") = None
     rate: cli.Number = None
     """Learning rate of stage 2, for all methods that train a network. By
     default the paper's, 0.01."""
@@ -51,7 +35,6 @@ class Options(cli.RunOptions):
             raise ValueError(
                 f"--method takes all, {', '.join(METHODS)}. Received: none"
             )
-        cli.check_labels(self.wanted_labels, DATA[self.data])
         if self.rate is not None and not 0 < self.rate < math.inf:
             raise ValueError(
                 f"--rate must be a finite number above 0. Received: {self.rate}"
@@ -80,12 +63,12 @@ class Options(cli.RunOptions):
     def experiments(self):
         """The settings of each run, before the common options apply."""
         found = []
-        for m in self.wanted_labels:
+        for experiment in super().experiments:
             for method in self.methods:
-                experiment = replace(DATA[self.data][m], method=method)
-                if method not in GRAPH_RIVALS:
-                    experiment = replace(experiment, stage_2_rate=self.rate)
-                found.append(experiment)
+                rate = None if method in GRAPH_RIVALS else self.rate
+                found.append(
+                    replace(experiment, method=method, stage_2_rate=rate)
+                )
         return found
 
     @property
@@ -93,10 +76,9 @@ class Options(cli.RunOptions):
         return tuple(METHODS) if "all" in self.method else self.method
 
     @property
-    def wanted_labels(self):
-        return self.labels or tuple(DATA[self.data])[:1]
+    def default_labels(self):
+        return super().default_labels[:1]
 
 
 if __name__ == "__main__":
-    options = cli.parse(Options, __doc__)
-    sys.exit(cli.run_table(options, options.experiments, report.show_rivals))
+    sys.exit(command.main(Options, __doc__, report.show_rivals))

@@ -8,12 +8,13 @@ import sys
 from typing import Literal
 
 from gar_keras import report
+from gar_keras.experiments import command
 from gar_keras.experiments.studies import STUDIES
 from gar_keras.utils import cli
 
 
 @dataclass(frozen=True)
-class Options(cli.RunOptions):
+class Options(command.RunOptions):
     """Options of this script."""
 
     seeds: str = "0-2"
@@ -35,4 +36,4 @@ if __name__ == "__main__":
     # They are in the arms now, each of which has its own.
     options = replace(options, epochs=None, pretrain_epochs=None)
     show = partial(report.show_study, study)
-    sys.exit(cli.run_table(options, study.experiments, show))
+    sys.exit(command.run_table(options, study.experiments, show))

@@ -1,13 +1,11 @@
 """What the command lines of the benchmark scripts have in common."""
 
 from dataclasses import dataclass
-from dataclasses import field
 import math
 import sys
 import time
-from typing import Literal
 
-from gar_keras.experiments import folders
+from gar_keras.experiments import command
 from gar_keras.experiments.workers import processes
 from gar_keras.utils import cli
 from gar_keras.utils import terminal
@@ -15,30 +13,18 @@ from gar_keras.utils.loading import load_keras
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(command.Options):
     """Options of both scripts."""
 
     pairs: int = 10
     """Timed pairs of stretches."""
     steps: cli.Count = None
     """Steps in a stretch. By default what suits the device."""
-    backend: Literal["tensorflow", "jax", "torch"] = field(
-        default_factory=cli.default_backend
-    )
-    """Keras backend; what KERAS_BACKEND names, if it is set."""
-    results: cli.Folder = field(default_factory=folders.own)
-    """Folder of the records, one for each machine and backend."""
-    time_limit: cli.Seconds = None
-    """Stop cleanly after so many seconds. The same command goes on later."""
 
     def __post_init__(self):
+        super().__post_init__()
         cli.check_at_least("--pairs", self.pairs, 2)
         cli.check_at_least("--steps", self.steps, 1)
-        cli.check_folder("--results", self.results)
-        if self.time_limit is not None and not self.time_limit > 0:
-            raise ValueError(
-                f"--time-limit must be above 0. Received: {self.time_limit}"
-            )
 
 
 def run(options, kind, prepare):

@@ -8,6 +8,7 @@ import test_runner
 from test_runner import TINY
 
 from gar_keras import datasets
+from gar_keras.experiments import command
 from gar_keras.experiments import continuation
 from gar_keras.experiments import runner
 from gar_keras.experiments.records import RecordError
@@ -129,9 +130,9 @@ def test_the_command_line_refuses_it_before_any_run(
 ):
     arguments = ["--keep-state", "--results", str(tmp_path / "results")]
     monkeypatch.setattr(sys, "argv", ["some.py", *arguments])
-    options = cli.parse(cli.RunOptions, "Some runs.")
+    options = cli.parse(command.RunOptions, "Some runs.")
     with pytest.raises(SystemExit) as ended:
-        cli.run_table(options, [TINY, replace(TINY, method="vat")], print)
+        command.run_table(options, [TINY, replace(TINY, method="vat")], print)
     assert ended.value.code == 2
     assert "--keep-state is for GAR" in capsys.readouterr().err
     assert not [*tmp_path.iterdir()]

@@ -17,6 +17,7 @@ import pytest
 from gar_keras import report
 from gar_keras.benchmarks import command
 from gar_keras.datasets import DataError
+from gar_keras.experiments import command as runs
 from gar_keras.experiments import folders
 from gar_keras.experiments import sweep as sweep_module
 from gar_keras.experiments.records import RecordError
@@ -66,8 +67,8 @@ def only_line(capsys):
 def test_the_defaults_are_the_whole_table(parse, monkeypatch):
     monkeypatch.delenv("KERAS_BACKEND", raising=False)
     options = parse()
-    assert options.labels == (100, 600, 1000, 3000)
-    assert cli.parse_seeds(options.seeds) == [*range(10)]
+    assert options.wanted_labels == (100, 600, 1000, 3000)
+    assert runs.parse_seeds(options.seeds) == [*range(10)]
     assert options.epochs is options.pretrain_epochs is None
     assert options.backend == "tensorflow"
     assert options.precision == "auto"
@@ -85,7 +86,7 @@ def test_options_come_as_given(parse, tmp_path):
         *["--results", str(tmp_path), "--time-limit", "1.5"],
     )
     assert options.labels == (100, 600)
-    assert cli.parse_seeds(options.seeds) == [0, 2, 5, 6, 7]
+    assert runs.parse_seeds(options.seeds) == [0, 2, 5, 6, 7]
     assert (options.epochs, options.pretrain_epochs) == (3, 20)
     assert options.frobenius_of == "Z"
     assert options.precision == "bfloat16"
@@ -102,9 +103,10 @@ def test_keras_backend_is_heeded(parse, monkeypatch):
 
 
 OPTIONS = (
-    "--seeds, --epochs, --pretrain-epochs, --frobenius-of, --precision, "
-    "--backend, --results, --data-dir, --time-limit, --save-models, "
-    "--tensorboard, --share-stage-1, --keep-state, --jobs, --ray, --labels"
+    "--backend, --results, --time-limit, --seeds, --epochs, "
+    "--pretrain-epochs, --frobenius-of, --precision, --data-dir, "
+    "--save-models, --tensorboard, --share-stage-1, --keep-state, --jobs, "
+    "--ray, --labels"
 )
 SEEDS = (
     "--seeds takes numbers and ranges such as 0-9 or 0,2,5-7, up to "
@@ -351,19 +353,19 @@ def test_an_error_of_several_lines_becomes_one(capsys):
 
 @given(st.lists(st.integers(0, cli.MAX_SEED), min_size=1, max_size=20))
 def test_listed_seeds_are_read_back(seeds):
-    assert cli.parse_seeds(",".join(map(str, seeds))) == seeds
+    assert runs.parse_seeds(",".join(map(str, seeds))) == seeds
 
 
 @given(st.integers(0, cli.MAX_SEED - 100), st.integers(0, 100))
 def test_a_range_holds_both_ends(first, more):
-    seeds = cli.parse_seeds(f"{first}-{first + more}")
+    seeds = runs.parse_seeds(f"{first}-{first + more}")
     assert seeds == [*range(first, first + more + 1)]
 
 
 @given(st.text(max_size=8))
 def test_any_text_is_seeds_or_refused(text):
     try:
-        seeds = cli.parse_seeds(text)
+        seeds = runs.parse_seeds(text)
     except ValueError as error:
         assert "--seeds takes" in str(error)
     else:
@@ -425,8 +427,8 @@ def run(parse, monkeypatch):
 
         monkeypatch.setattr(sweep_module, "sweep", sweep)
         options = parse(*arguments)
-        experiments = [SETTINGS[m] for m in options.labels]
-        return cli.run_table(
+        experiments = options.experiments
+        return runs.run_table(
             options, experiments, partial(report.show, TABLE_1)
         ), calls
 
@@ -464,7 +466,7 @@ def test_the_sweep_gets_the_options(run, tmp_path):
 def test_runs_side_by_side_share_a_gpu(arguments, jobs, ray, run, monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", installed("ray"))
     shared = []
-    monkeypatch.setattr(cli.processes, "share_gpu", lambda: shared.append(1))
+    monkeypatch.setattr(runs.processes, "share_gpu", lambda: shared.append(1))
     status, ((_, options), _) = run(([{"seed": 0}], True), *arguments)
     assert status == 0
     assert (options["jobs"], options["ray"]) == (jobs, ray)
@@ -483,7 +485,7 @@ def test_a_backend_that_is_not_there_leaves_no_folder(
     results = tmp_path / "results"
     options = parse("--backend", "jax", "--results", str(results))
     with pytest.raises(SystemExit):
-        cli.run_table(options, [], None)
+        runs.run_table(options, [], None)
     assert not results.exists()
 
 
@@ -492,7 +494,7 @@ def test_a_benchmark_of_nothing_leaves_no_folder(tmp_path, monkeypatch, capsys):
         raise ValueError("There is no such path.")
 
     monkeypatch.setattr(cli, "choose_backend", lambda name: None)
-    monkeypatch.setattr(cli.processes, "share_gpu", lambda: None)
+    monkeypatch.setattr(runs.processes, "share_gpu", lambda: None)
     options = command.Options(results=tmp_path / "results")
     with pytest.raises(SystemExit) as end:
         command.run(options, "benchmark", prepare)
