@@ -10,7 +10,8 @@ from gar_keras.callbacks import WarnOnCollapse
 from gar_keras.callbacks import error_rate
 from gar_keras.callbacks import list_of
 from gar_keras.engine import backend
-from gar_keras.engine.batches import BatchPlan
+from gar_keras.engine.batches import BatchSampler
+from gar_keras.engine.batches import Feed
 from gar_keras.models import attach
 from gar_keras.models import check_linear
 from gar_keras.models import detach
@@ -130,7 +131,7 @@ def pretrain(
             f"initial_epoch must be a multiple of the {passes} passes that "
             f"one epoch of fit takes. Received: initial_epoch={initial_epoch}"
         )
-    plan = BatchPlan(len(x_labeled), batch_size, seed=seed)
+    plan = BatchSampler(len(x_labeled), batch_size, seed=seed)
     ensure_built(model, x_labeled)
     plain = detach(model)
     check_linear(plain)
@@ -145,9 +146,7 @@ def pretrain(
     )
     return backend.fit(
         trained,
-        plan,
-        x_labeled,
-        labels=y_labeled,
+        Feed(plan, x_labeled, labels=y_labeled),
         passes=passes,
         epochs=epochs // passes,
         initial_epoch=initial_epoch // passes,
@@ -262,9 +261,7 @@ def regularize(
     callbacks = with_alarm(callbacks, regularized, validation_data, plan)
     return backend.fit(
         regularized,
-        plan,
-        x_unlabeled,
-        guides=x_labeled,
+        Feed(plan, x_unlabeled, x_labeled),
         epochs=epochs,
         initial_epoch=initial_epoch,
         callbacks=[*watching, *callbacks],
@@ -286,10 +283,10 @@ def plan_stage_2(
     images_per_epoch,
     seed,
 ):
-    """The `BatchPlan` of X_L and X_U, of which both are checked."""
+    """The `BatchSampler` of X_L and X_U, of which both are checked."""
     check_array("x_labeled", x_labeled)
     check_images("x_unlabeled", x_unlabeled, like=("x_labeled", x_labeled))
-    return BatchPlan(
+    return BatchSampler(
         len(x_unlabeled),
         unlabeled_per_batch,
         len(x_labeled),

@@ -22,7 +22,7 @@ from gar_keras import error_rate
 from gar_keras import pretrain
 from gar_keras import regularize
 from gar_keras import sgd
-from gar_keras.engine.batches import BatchPlan
+from gar_keras.engine.batches import BatchSampler
 from gar_keras.methods.supervised import Supervised
 
 CLASSES = 3
@@ -107,9 +107,9 @@ def test_first_step_of_stage_2():
         model, X_L, X_U, epochs=1, labeled_per_batch=4, unlabeled_per_batch=45,
         seed=5, **QUIET,
     ).history  # fmt: skip
-    # One batch: all of X_U and the four guides that the plan draws.
-    _, guides = BatchPlan(45, 45, 6, 4, seed=5).epoch(1)
-    x = np.concatenate([X_U, X_L[guides[0]]])
+    # One batch: all of X_U and the four labelled images that are drawn.
+    _, chosen = BatchSampler(45, 45, 6, 4, seed=5).epoch(1)
+    x = np.concatenate([X_U, X_L[chosen[0]]])
     assert history["loss"] == pytest.approx([oracle.loss(x @ W)], rel=1e-5)
     gradient = oracle.differences(lambda W: oracle.loss(x @ W), W)
     np.testing.assert_allclose(
@@ -124,11 +124,11 @@ def test_terms_of_stage_2_are_means_over_the_plans_batches():
         model, X_L, X_U, epochs=2, seed=7, optimizer=keras.optimizers.SGD(0.0),
         **BATCHES, **QUIET,
     ).history  # fmt: skip
-    plan = BatchPlan(45, 10, 6, 2, seed=7)
+    plan = BatchSampler(45, 10, 6, 2, seed=7)
     for epoch in (1, 2):
-        order, guides = plan.epoch(epoch)
+        order, chosen = plan.epoch(epoch)
         batches = [
-            np.concatenate([X_U[order[10 * i : 10 * i + 10]], X_L[guides[i]]])
+            np.concatenate([X_U[order[10 * i : 10 * i + 10]], X_L[chosen[i]]])
             for i in range(plan.steps)
         ]
         B = [np.maximum(x @ W, 0) for x in batches]

@@ -10,7 +10,8 @@ import numpy as np
 from gar_keras import datasets
 from gar_keras.benchmarks import roofline
 from gar_keras.engine import backend
-from gar_keras.engine.batches import BatchPlan
+from gar_keras.engine.batches import BatchSampler
+from gar_keras.engine.batches import Feed
 from gar_keras.experiments.network import build_model
 from gar_keras.experiments.settings import NORB
 from gar_keras.experiments.settings import PRECISIONS
@@ -140,23 +141,32 @@ class Workload:
         )
 
     @functools.cached_property
-    def plan(self):
+    def sampler(self):
         """The batches of an epoch of the task, as the experiments have them."""
         e = self.experiment
         if self.case.task == "regularize":
-            return BatchPlan(
+            return BatchSampler(
                 self.case.images,
                 e.unlabeled_per_batch,
                 self.num_labeled,
                 e.labeled_per_batch,
             )
-        return BatchPlan(self.case.images, e.batch_size)
+        return BatchSampler(self.case.images, e.batch_size)
+
+    @property
+    def feed(self):
+        """The data of the task and their sampler, as the experiments have."""
+        if self.case.task == "regularize":
+            return Feed(
+                self.sampler, self.images, self.images[: self.num_labeled]
+            )
+        return Feed(self.sampler, self.images, labels=self.labels)
 
     @property
     def images_per_unit(self):
         """Images of a step, of a pass, or 1,000."""
         if self.case.task == "regularize":
-            return self.plan.batch + self.plan.guides_per_batch
+            return self.sampler.batch + self.sampler.labeled_per_batch
         return self.case.images if self.case.task == "pretrain" else 1000
 
     def operations(self):
@@ -171,7 +181,7 @@ class Workload:
             return roofline.step_operations(model, self.images_per_unit), 1
         model = self.network()
         if self.case.task == "pretrain":
-            sizes = _batch_sizes(self.case.images, self.plan.batch)
+            sizes = _batch_sizes(self.case.images, self.sampler.batch)
             each = [roofline.step_operations(model, size) for size in sizes]
             return [o for operations in each for o in operations], 1
         # The batch size of `ErrorRate`.
@@ -189,7 +199,7 @@ class Workload:
         Returns:
             `(epochs, steps)`: part of an epoch, or whole ones.
         """
-        steps = self.plan.steps
+        steps = self.sampler.steps
         if self.case.stretch >= steps:
             return -(-self.case.stretch // steps), steps
         return 1, at_once * -(-self.case.stretch // at_once)

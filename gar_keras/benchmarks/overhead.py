@@ -10,7 +10,8 @@ from gar_keras import datasets
 from gar_keras.benchmarks import memory
 from gar_keras.benchmarks import timing
 from gar_keras.engine import backend
-from gar_keras.engine.batches import BatchPlan
+from gar_keras.engine.batches import BatchSampler
+from gar_keras.engine.batches import Feed
 from gar_keras.experiments.settings import PRECISIONS
 from gar_keras.layers import GraphActivityRegularization
 from gar_keras.models import POLICIES
@@ -121,7 +122,7 @@ def stretch(case, gar):
         return _on_device(model, case)
     return timing.fit(
         model,
-        backend.make_batches(**_data(case)),
+        backend.make_batches(_feed(case)),
         units=case.steps,
         steps_per_epoch=case.steps,
         shuffle=False,
@@ -152,33 +153,29 @@ def _on_device(model, case):
     """Whole epochs in one program, as GAR trains there: at least the steps."""
     from gar_keras.engine import jax_epochs
 
-    data = _data(case)
-    passes = -(-case.steps // data["plan"].steps)
+    feed = _feed(case)
+    passes = -(-case.steps // feed.sampler.steps)
     return timing.fit(
         model,
-        jax_epochs.prepare(model, **data, passes=passes),
-        units=passes * data["plan"].steps,
+        jax_epochs.prepare(model, feed, passes),
+        units=passes * feed.sampler.steps,
         steps_per_epoch=1,
         shuffle=False,
     )
 
 
-def _data(case):
-    """What the batches are made of, as arguments by name."""
+def _feed(case):
     in_epoch = min(case.num_images, PER_EPOCH)
-    plan = BatchPlan(
+    sampler = BatchSampler(
         case.num_images,
         case.batch_size,
         # Without a last batch of another size.
-        per_epoch=in_epoch - in_epoch % case.batch_size,
+        images_per_epoch=in_epoch - in_epoch % case.batch_size,
     )
-    data = {
-        "plan": plan,
-        "labels": np.arange(case.num_images) % case.num_classes,
-    }
+    labels = np.arange(case.num_images) % case.num_classes
     if case.num_images <= PER_EPOCH:
-        mnist = datasets.load("mnist").x_train
-        return data | {"images": mnist[: case.num_images]}
+        images = datasets.load("mnist").x_train[: case.num_images]
+        return Feed(sampler, images, labels=labels)
     # Its first 60,000 images are MNIST's as they are: begin behind them.
     images = datasets.load_infimnist(length=case.num_images)
-    return data | {"images": images, "first_epoch": 2}
+    return Feed(sampler, images, labels=labels, first_epoch=2)

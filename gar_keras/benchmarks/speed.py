@@ -63,7 +63,7 @@ def measure(case, deadline=math.inf):
 def _units(work):
     """Units of the whole that `"seconds"` is given for, or `None`."""
     if work.case.task == "regularize":
-        return EPOCHS * work.plan.steps
+        return EPOCHS * work.sampler.steps
     return PASSES if work.case.task == "pretrain" else None
 
 

@@ -102,9 +102,7 @@ def _plain_regularize(work):
 def _fit_regularize(work):
     model, options = _regularized(work)
     epochs, steps = work.lengths(options.get("steps_per_execution", 1))
-    batches = backend.make_batches(
-        work.plan, work.images, guides=work.images[: work.num_labeled]
-    )
+    batches = backend.make_batches(work.feed)
     return timing.fit(
         model,
         batches,
@@ -121,14 +119,13 @@ def _compiled_regularize(work):
     from gar_keras.engine import jax_epochs
 
     model, _ = _regularized(work)
-    guides = work.images[: work.num_labeled]
-    batches = jax_epochs.prepare(model, work.plan, work.images, guides)
+    batches = jax_epochs.prepare(model, work.feed)
     # Whole epochs, each one step of `fit`.
-    epochs = -(-work.case.stretch // work.plan.steps)
+    epochs = -(-work.case.stretch // work.sampler.steps)
     return timing.fit(
         model,
         batches,
-        units=epochs * work.plan.steps,
+        units=epochs * work.sampler.steps,
         callbacks=[StopOnNaN()],
         epochs=epochs,
         steps_per_epoch=1,
@@ -145,7 +142,7 @@ def _plain_pretrain(work):
         work.ready_images,
         units=work.case.stretch,
         y=work.labels,
-        batch_size=work.plan.batch,
+        batch_size=work.sampler.batch,
         epochs=work.case.stretch,
     )
 
@@ -153,7 +150,7 @@ def _plain_pretrain(work):
 @_path("pretrain", "fit")
 def _fit_pretrain(work):
     model, steps = _pretrained(work)
-    batches = backend.make_batches(work.plan, work.images, labels=work.labels)
+    batches = backend.make_batches(work.feed)
     return timing.fit(
         model,
         batches,
@@ -170,9 +167,7 @@ def _compiled_pretrain(work):
 
     model, _ = _pretrained(work)
     passes = work.case.stretch
-    batches = jax_epochs.prepare(
-        model, work.plan, work.images, labels=work.labels, passes=passes
-    )
+    batches = jax_epochs.prepare(model, work.feed, passes)
     return timing.fit(
         model,
         batches,
@@ -222,20 +217,20 @@ class MixedBatches(keras.utils.PyDataset):
         self.on_epoch_end()
 
     def __len__(self):
-        return self.work.plan.steps
+        return self.work.sampler.steps
 
     def __getitem__(self, index):
-        plan = self.work.plan
-        rows = self.order[index * plan.batch : (index + 1) * plan.batch]
+        sampler = self.work.sampler
+        rows = self.order[index * sampler.batch : (index + 1) * sampler.batch]
         chosen = self.rng.choice(
-            len(self.x_labeled), plan.guides_per_batch, replace=False
+            len(self.x_labeled), sampler.labeled_per_batch, replace=False
         )
         return np.concatenate(
             [self.work.ready_images[rows], self.x_labeled[chosen]]
         )
 
     def on_epoch_end(self):
-        self.order = self.rng.permutation(self.work.plan.size)
+        self.order = self.rng.permutation(self.work.sampler.size)
 
 
 def _thousands(work):
@@ -254,7 +249,7 @@ def _log_loss():
 def _regularized(work):
     """The model as `regularize` compiles it, and its compile options."""
     model = attach(without_dropout(work.network()))
-    options = backend.compile_options(work.plan.steps)
+    options = backend.compile_options(work.sampler.steps)
     model.compile(sgd(), loss=None, **options)
     return model, options
 
@@ -262,6 +257,6 @@ def _regularized(work):
 def _pretrained(work):
     """The model as `pretrain` compiles it, and the steps of a stretch."""
     model = work.network()
-    steps = work.case.stretch * work.plan.steps
+    steps = work.case.stretch * work.sampler.steps
     model.compile(sgd(), _log_loss(), **backend.compile_options(steps))
     return model, steps

@@ -20,7 +20,7 @@ from gar_keras.callbacks import LatestBestWeights
 from gar_keras.callbacks import error_rate
 from gar_keras.collapse import warn
 from gar_keras.engine import backend
-from gar_keras.engine.batches import BatchPlan
+from gar_keras.engine.batches import BatchSampler
 from gar_keras.layers import GraphActivityRegularization
 from gar_keras.methods.gar import ExtendedGAR
 from gar_keras.methods.options import Additions
@@ -213,7 +213,7 @@ def fit(model, x, y, settings, *, seed=0, verbose=0):
     validation = (x[kept], y[kept]) if len(kept) else None
     guides = settings.labeled_per_batch or min(DEFAULT_GUIDES, len(labeled))
     # These refuse now what stage 2 would refuse after stage 1.
-    BatchPlan(len(x), settings.unlabeled_per_batch, len(labeled), guides)
+    BatchSampler(len(x), settings.unlabeled_per_batch, len(labeled), guides)
     stage_2 = _stage_2(model, settings, prior)
     unlabeled = np.count_nonzero(y == UNLABELED)
     if not unlabeled:

@@ -8,7 +8,6 @@ batches, bit for bit, from NumPy.
 
 import functools
 import inspect
-import math
 from pathlib import Path
 import platform
 import sys
@@ -19,8 +18,10 @@ from keras import ops
 import numpy as np
 
 from gar_keras.engine.batches import Start
+from gar_keras.engine.batches import behind_unlabeled
+from gar_keras.engine.batches import image_bytes
+from gar_keras.engine.batches import take
 from gar_keras.utils.validation import is_in_memory
-from gar_keras.utils.validation import is_source
 
 # Steps for which images are fetched at once from a source outside memory, at
 # most, and what the batches that wait for `fit` may take in memory.
@@ -33,55 +34,39 @@ def name():
     return keras.backend.backend()
 
 
-def fit(
-    model,
-    plan,
-    images,
-    *,
-    guides=None,
-    labels=None,
-    guide_labels=None,
-    passes=1,
-    initial_epoch=0,
-    **options,
-):
-    """Calls `fit` of a model, with a plan's batches, by the fastest path.
+def fit(model, feed, *, passes=1, initial_epoch=0, **options):
+    """Calls `fit` of a model, with the batches of a feed, by the fastest path.
 
     Args:
         model: A Keras model, compiled with `compile_options`.
-        plan: `BatchPlan` over `images` and `guides`.
-        images: Array `(m, ...)` or image source.
-        guides: Array of the images that are put behind the others in each
-            batch (X_L in stage 2), or `None`.
-        labels: Class indices `(m,)` of `images`, or `None`.
-        guide_labels: Class indices of `guides`, or `None`. With them, `y` is
-            -1 for the other images, and `labels` must be `None`.
-        passes: Epochs of the plan that make up one epoch of `fit`.
+        feed: A `batches.Feed`.
+        passes: Epochs of the sampler that make up one epoch of `fit`.
         initial_epoch: Epochs of `fit` that are done already.
         **options: Other arguments of `fit`, a list of `callbacks` among them.
 
     Returns:
         What `fit` returns.
     """
-    start = Start(1 + passes * initial_epoch)
+    start = Start(feed.first_epoch + passes * initial_epoch)
+    follow = _FollowFit(start, feed.first_epoch, passes)
     options |= {
         "initial_epoch": initial_epoch,
         "shuffle": False,
-        "callbacks": [_FollowFit(start, passes), *options["callbacks"]],
+        "callbacks": [follow, *options["callbacks"]],
     }
-    data = (start, plan, images, guides, labels, guide_labels)
     if loops_on_device():
         from gar_keras.engine import jax_epochs
 
-        if jax_epochs.fits(plan, images, passes):
-            batches = jax_epochs.prepare_from(model, *data, passes=passes)
+        if jax_epochs.fits(feed, passes):
+            batches = jax_epochs.prepare(model, feed, passes, start)
             try:
                 return model.fit(batches, steps_per_epoch=1, **options)
             finally:
                 # It holds the images, and takes no other batches than these.
                 model.train_function = None
-    batches = _batches_from(*data)
-    return model.fit(batches, steps_per_epoch=passes * plan.steps, **options)
+    steps = passes * feed.sampler.steps
+    batches = make_batches(feed, start)
+    return model.fit(batches, steps_per_epoch=steps, **options)
 
 
 class _FollowFit(keras.callbacks.Callback):
@@ -92,19 +77,22 @@ class _FollowFit(keras.callbacks.Callback):
 
     Args:
         start: The `Start` of the batches.
-        passes: Epochs of the plan that make up one epoch of `fit`.
+        first_epoch: Number of the epoch of the sampler that `fit` would start
+            with at its epoch 0.
+        passes: Epochs of the sampler that make up one epoch of `fit`.
     """
 
-    def __init__(self, start, passes):
+    def __init__(self, start, first_epoch, passes):
         super().__init__()
         self.start = start
+        self.first_epoch = first_epoch
         self.passes = passes
         self._has_begun = False
 
     def on_epoch_begin(self, epoch, logs=None):
         if not self._has_begun:
             self._has_begun = True
-            self.start.epoch = 1 + self.passes * epoch
+            self.start.epoch = self.first_epoch + self.passes * epoch
 
 
 def predict(model, x, batch_size=500):
@@ -143,33 +131,20 @@ def loops_on_device():
     return name() == "jax" and device_kind() == "gpu" and alone
 
 
-def make_batches(
-    plan, images, guides=None, labels=None, first_epoch=1, guide_labels=None
-):
+def make_batches(feed, start=None):
     """What `fit` draws its batches from, on the backend in use.
 
     Args:
-        plan: `BatchPlan` over `images` and `guides`.
-        images: Array `(m, ...)` or image source.
-        guides: Array of the images that are put behind the others in each
-            batch (X_L in stage 2), or `None`.
-        labels: Class indices `(m,)` of `images`, or `None`.
-        first_epoch: Number of the epoch of the plan to begin with, from 1.
-        guide_labels: Class indices of `guides`, or `None`. With them, `y` is
-            -1 for the other images, and `labels` must be `None`.
+        feed: A `batches.Feed`.
+        start: A `batches.Start` that may be set until `fit` begins. By default
+            that of the feed's first epoch.
 
     Returns:
         A `tf.data.Dataset` or a `keras.utils.PyDataset`, of batches `x` or
         `(x, y)`. It has no end: `fit` must be told `steps_per_epoch`.
     """
-    start = Start(first_epoch)
-    return _batches_from(start, plan, images, guides, labels, guide_labels)
-
-
-def _batches_from(*data):
-    """`make_batches` with a `Start` that may be set until `fit` begins."""
     make = _graph_batches if name() == "tensorflow" else _ArrayBatches
-    return make(*data)
+    return make(feed, start or Start(feed.first_epoch))
 
 
 def compile_options(steps):
@@ -540,11 +515,11 @@ def add_loss(layer, loss):
     layer.add_loss(loss)
 
 
-def chunk_steps(plan, images):
+def chunk_steps(sampler, images):
     """Steps whose batches are made at once; twice as many wait for `fit`.
 
     Args:
-        plan: `BatchPlan` over `images`.
+        sampler: `BatchSampler` over `images`.
         images: Array `(m, ...)` or image source.
 
     Returns:
@@ -553,43 +528,38 @@ def chunk_steps(plan, images):
 
     Example:
 
-    >>> from gar_keras.engine.batches import BatchPlan
-    >>> chunk_steps(BatchPlan(2000, 128), np.zeros((2000, 28, 28), "uint8"))
+    >>> from gar_keras.engine.batches import BatchSampler
+    >>> chunk_steps(BatchSampler(2000, 128), np.zeros((2000, 28, 28), "uint8"))
     40
     """
-    batch_bytes = (plan.batch + plan.guides_per_batch) * image_bytes(images)
+    batch_bytes = (sampler.batch + sampler.labeled_per_batch) * image_bytes(
+        images
+    )
     return max(1, min(SOURCE_CHUNK, PREFETCH_BYTES // (2 * batch_bytes)))
 
 
-def image_bytes(images):
-    """Bytes of one image of an array or image source."""
-    return math.prod(images.shape[1:]) * np.dtype(images.dtype).itemsize
-
-
-def take(images, rows):
-    """The images of these indices, of an array or image source."""
-    return images.take(rows) if is_source(images) else images[rows]
-
-
-def _graph_batches(start, plan, images, guides, labels, guide_labels):
+def _graph_batches(feed, start):
     import tensorflow as tf
 
-    full = plan.per_epoch // plan.batch
-    cut = full * plan.batch
-    chunk = chunk_steps(plan, images)
+    sampler, images = feed.sampler, feed.images
+    full = sampler.images_per_epoch // sampler.batch
+    cut = full * sampler.batch
+    chunk = chunk_steps(sampler, images)
 
-    draw = _Lent(lambda done: plan.epoch(start.epoch + done))
+    draw = _Lent(lambda done: sampler.epoch(start.epoch + done))
     fetch = _Lent(lambda rows: take(images, rows))
 
     def indices(done):
         order, chosen = tf.numpy_function(
             draw, [done], (tf.int64, tf.int64), stateful=False
         )
-        order = tf.ensure_shape(order, (plan.per_epoch,))
-        chosen = tf.ensure_shape(chosen, (plan.steps, plan.guides_per_batch))
-        rows = tf.reshape(order[:cut], (full, plan.batch))
+        order = tf.ensure_shape(order, (sampler.images_per_epoch,))
+        chosen = tf.ensure_shape(
+            chosen, (sampler.steps, sampler.labeled_per_batch)
+        )
+        rows = tf.reshape(order[:cut], (full, sampler.batch))
         batches = fetch_all(rows, chosen[:full])
-        if full == plan.steps:
+        if full == sampler.steps:
             return batches
         # One more, shorter batch with what is left.
         return batches.concatenate(fetch_all(order[None, cut:], chosen[full:]))
@@ -602,21 +572,21 @@ def _graph_batches(start, plan, images, guides, labels, guide_labels):
 
     # Captured tensors, not constants of the graph, which must stay below 2 GB.
     resident = tf.convert_to_tensor(images) if is_in_memory(images) else None
-    guide_images = None if guides is None else tf.convert_to_tensor(guides)
-    targets = None if labels is None else tf.convert_to_tensor(labels)
-    if guide_labels is not None:
-        guide_targets = tf.convert_to_tensor(guide_labels)
+    x_labeled, labels, y_labeled = (
+        None if array is None else tf.convert_to_tensor(array)
+        for array in (feed.x_labeled, feed.labels, feed.y_labeled)
+    )
 
     def with_labels(x, rows, chosen):
-        if guide_labels is not None:
-            y = tf.gather(guide_targets, chosen)
-            return x, tf.concat([-tf.ones_like(rows, y.dtype), y], axis=-1)
-        return x if labels is None else (x, tf.gather(targets, rows))
+        if y_labeled is not None:
+            y = tf.gather(y_labeled, chosen)
+            return x, behind_unlabeled(y, rows, ops)
+        return x if labels is None else (x, tf.gather(labels, rows))
 
     def gather(row, chosen):
         x = tf.gather(resident, row)
-        if guides is not None:
-            x = tf.concat([x, tf.gather(guide_images, chosen)], axis=0)
+        if x_labeled is not None:
+            x = tf.concat([x, tf.gather(x_labeled, chosen)], axis=0)
         return with_labels(x, row, chosen)
 
     def take_chunk(rows, chosen):
@@ -624,8 +594,8 @@ def _graph_batches(start, plan, images, guides, labels, guide_labels):
             fetch, [tf.reshape(rows, [-1])], images.dtype, stateful=False
         )
         x = tf.reshape(x, (-1, rows.shape[1], *images.shape[1:]))
-        if guides is not None:
-            x = tf.concat([x, tf.gather(guide_images, chosen)], axis=1)
+        if x_labeled is not None:
+            x = tf.concat([x, tf.gather(x_labeled, chosen)], axis=1)
         return with_labels(x, rows, chosen)
 
     # Not `counter`: TensorFlow never lets go of the graph of its scan.
@@ -675,25 +645,21 @@ class _ArrayBatches(keras.utils.PyDataset):
 
     num_batches = None
 
-    def __init__(self, start, plan, images, guides, labels, guide_labels):
+    def __init__(self, feed, start):
         super().__init__()
+        self.feed = feed
         self.start = start
-        self.plan = plan
-        self.images = images
-        self.guides = guides
-        self.labels = labels
-        self.guide_labels = guide_labels
         # One epoch's indices are kept, for the steps that come next.
-        self._epoch = functools.lru_cache(maxsize=1)(plan.epoch)
+        self._epoch = functools.lru_cache(maxsize=1)(feed.sampler.epoch)
 
     def __getitem__(self, index):
-        done, step = divmod(index, self.plan.steps)
+        feed, batch = self.feed, self.feed.sampler.batch
+        done, step = divmod(index, feed.sampler.steps)
         order, chosen = self._epoch(self.start.epoch + done)
-        row = order[step * self.plan.batch : (step + 1) * self.plan.batch]
-        x = take(self.images, row)
-        if self.guides is not None:
-            x = np.concatenate([x, self.guides[chosen[step]]])
-        if self.guide_labels is not None:
-            y = self.guide_labels[chosen[step]]
-            return x, np.concatenate([np.full(len(row), -1, y.dtype), y])
-        return x if self.labels is None else (x, self.labels[row])
+        rows = order[step * batch : (step + 1) * batch]
+        x = take(feed.images, rows)
+        if feed.x_labeled is not None:
+            x = np.concatenate([x, feed.x_labeled[chosen[step]]])
+        if feed.y_labeled is not None:
+            return x, behind_unlabeled(feed.y_labeled[chosen[step]], rows)
+        return x if feed.labels is None else (x, feed.labels[rows])

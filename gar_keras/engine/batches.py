@@ -1,81 +1,86 @@
-"""Which images make up the batches of an epoch: the loops of Algorithm 1."""
+"""Images and labels of the batches of an epoch: the loops of Algorithm 1."""
 
 from dataclasses import dataclass
+import math
 
 import numpy as np
 
 from gar_keras.utils.validation import check_count
+from gar_keras.utils.validation import is_source
 from gar_keras.utils.validation import set_field
 
 
 @dataclass(frozen=True)
-class BatchPlan:
+class BatchSampler:
     """The indices of every batch, a function of seed and epoch alone.
 
     An epoch is one pass over the images in random order, `batch` at a time;
-    the last batch holds what is left. With `guides_per_batch` above 0, each
-    batch also gets that many guides: labelled images, drawn without
-    replacement within a batch and afresh for every batch.
+    the last batch holds what is left. With `labeled_per_batch` above 0, each
+    batch also gets that many labelled images, drawn without replacement
+    within a batch and afresh for every batch.
 
-    Stage 1 is a plan over X_L with no guides; stage 2 is a plan over X_U with
-    `b_U` images and `b_L` guides from X_L in a batch (paper, Algorithm 1).
+    Stage 1 samples X_L alone; stage 2 samples X_U, `b_U` images in a batch,
+    and adds `b_L` of X_L (paper, Algorithm 1).
 
     Args:
         size: Number of images to draw from.
-        batch: Images in a batch, guides not counted.
-        guides: Number of guides to draw from.
-        guides_per_batch: Guides in a batch.
+        batch: Images in a batch, the labelled ones added to it not counted.
+        num_labeled: Number of labelled images to draw from.
+        labeled_per_batch: Labelled images added to a batch.
         seed: Non-negative integer.
-        per_epoch: Images seen in an epoch; `size` by default. If less, the
-            epochs take turns: epoch 1 sees the first `per_epoch` images,
-            epoch 2 the next, and round again at the end.
+        images_per_epoch: Images seen in an epoch; `size` by default. If less,
+            the epochs take turns: epoch 1 sees the first of the images, epoch
+            2 the next, and round again at the end.
 
     Raises:
-        ValueError: if a batch needs more images or guides than there are.
+        ValueError: if a batch needs more images than there are.
 
     Example:
 
-    >>> plan = BatchPlan(size=5, batch=2, guides=4, guides_per_batch=1)
-    >>> plan.steps
+    >>> sampler = BatchSampler(5, batch=2, num_labeled=4, labeled_per_batch=1)
+    >>> sampler.steps
     3
-    >>> order, guides = plan.epoch(1)
-    >>> sorted(order.tolist()), guides.shape
+    >>> order, chosen = sampler.epoch(1)
+    >>> sorted(order.tolist()), chosen.shape
     ([0, 1, 2, 3, 4], (3, 1))
     """
 
     size: int
     batch: int
-    guides: int = 0
-    guides_per_batch: int = 0
+    num_labeled: int = 0
+    labeled_per_batch: int = 0
     seed: int = 0
-    per_epoch: int | None = None
+    images_per_epoch: int | None = None
 
     def __post_init__(self):
         check_count("size", self.size, least=1)
         check_count("batch", self.batch, least=1)
-        check_count("guides", self.guides, least=0)
-        check_count("guides_per_batch", self.guides_per_batch, least=0)
+        check_count("num_labeled", self.num_labeled, least=0)
+        check_count("labeled_per_batch", self.labeled_per_batch, least=0)
         check_count("seed", self.seed, least=0)
-        if self.guides_per_batch > self.guides:
+        if self.labeled_per_batch > self.num_labeled:
             raise ValueError(
-                f"A batch cannot hold {self.guides_per_batch} different "
-                f"labelled images when there are {self.guides}. Received: "
-                f"guides_per_batch={self.guides_per_batch}, "
-                f"guides={self.guides}. Take fewer labelled images per batch."
+                f"A batch cannot hold {self.labeled_per_batch} different "
+                f"labelled images when there are {self.num_labeled}. Received: "
+                f"labeled_per_batch={self.labeled_per_batch}, "
+                f"num_labeled={self.num_labeled}. Take fewer labelled images "
+                "per batch."
             )
-        if self.per_epoch is None:
-            set_field(self, "per_epoch", self.size)
-        check_count("per_epoch", self.per_epoch, least=1, most=self.size)
+        if self.images_per_epoch is None:
+            set_field(self, "images_per_epoch", self.size)
+        check_count(
+            "images_per_epoch", self.images_per_epoch, least=1, most=self.size
+        )
 
     @property
     def steps(self):
         """Batches in an epoch."""
-        return -(-self.per_epoch // self.batch)
+        return -(-self.images_per_epoch // self.batch)
 
     @property
     def images_per_step(self):
-        """Images in a whole batch, the guides among them."""
-        return min(self.batch, self.per_epoch) + self.guides_per_batch
+        """Images in a whole batch, the labelled ones among them."""
+        return min(self.batch, self.images_per_epoch) + self.labeled_per_batch
 
     def epoch(self, number):
         """The indices of one epoch.
@@ -84,26 +89,76 @@ class BatchPlan:
             number: Number of the epoch, counted from 1.
 
         Returns:
-            `(order, guides)`: `order` is `(per_epoch,)`, the images in the
-            order in which the batches take them; `guides` is
-            `(steps, guides_per_batch)`. Both int64.
+            `(order, chosen)`: `order` is `(images_per_epoch,)`, the images in
+            the order in which the batches take them; `chosen` is `(steps,
+            labeled_per_batch)`, the labelled images of each batch. Both int64.
         """
         check_count("number", number, least=1)
         rng = np.random.default_rng([self.seed, number])
-        first = (number - 1) * self.per_epoch
-        order = (first + rng.permutation(self.per_epoch)) % self.size
-        return order, self._draw_guides(rng)
+        first = (number - 1) * self.images_per_epoch
+        order = (first + rng.permutation(self.images_per_epoch)) % self.size
+        return order, self._draw_labeled(rng)
 
-    def _draw_guides(self, rng):
-        shape = (self.steps, self.guides_per_batch)
-        if not self.guides_per_batch:
+    def _draw_labeled(self, rng):
+        shape = (self.steps, self.labeled_per_batch)
+        if not self.labeled_per_batch:
             return np.zeros(shape, "int64")
         # The smallest keys of each row: a draw without replacement.
-        keys = rng.random((self.steps, self.guides), dtype="float32")
-        if self.guides_per_batch == self.guides:
+        keys = rng.random((self.steps, self.num_labeled), dtype="float32")
+        if self.labeled_per_batch == self.num_labeled:
             return np.argsort(keys, axis=1)
-        last = self.guides_per_batch - 1
+        last = self.labeled_per_batch - 1
         return np.argpartition(keys, last, axis=1)[:, : last + 1]
+
+
+@dataclass(frozen=True, eq=False)
+class Feed:
+    """The data of a training, and the sampler that makes batches of it.
+
+    Args:
+        sampler: `BatchSampler` over `images` and `x_labeled`.
+        images: Array `(m, ...)` or image source.
+        x_labeled: Array of the images that are put behind the others in each
+            batch (X_L in stage 2), or `None`.
+        labels: Class indices `(m,)` of `images`, or `None`.
+        y_labeled: Class indices of `x_labeled`, or `None`. With them, `y` is
+            -1 for the other images, and `labels` must be `None`.
+        first_epoch: Number of the epoch of the sampler to begin with, from 1.
+    """
+
+    sampler: BatchSampler
+    images: object
+    x_labeled: object = None
+    labels: object = None
+    y_labeled: object = None
+    first_epoch: int = 1
+
+
+def behind_unlabeled(y, rows, xp=np):
+    """The labels of a batch: -1 for each unlabelled image, and `y` behind.
+
+    Args:
+        y: Class indices of the labelled images, in the last axis.
+        rows: Indices of the unlabelled images, likewise.
+        xp: NumPy, or `keras.ops` for tensors.
+
+    Example:
+
+    >>> behind_unlabeled(np.array([7, 2]), np.array([12, 5, 30])).tolist()
+    [-1, -1, -1, 7, 2]
+    """
+    unlabeled = xp.full_like(rows, -1, dtype=y.dtype)
+    return xp.concatenate([unlabeled, y], axis=-1)
+
+
+def take(images, rows):
+    """The images of these indices, of an array or image source."""
+    return images.take(rows) if is_source(images) else images[rows]
+
+
+def image_bytes(images):
+    """Bytes of one image of an array or image source."""
+    return math.prod(images.shape[1:]) * np.dtype(images.dtype).itemsize
 
 
 @dataclass
@@ -111,7 +166,7 @@ class Start:
     """Where training begins, which may be known only when it does.
 
     Attributes:
-        epoch: Number of the epoch of the plan to begin with, from 1.
+        epoch: Number of the epoch of the sampler to begin with, from 1.
     """
 
     epoch: int = 1

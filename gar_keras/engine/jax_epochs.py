@@ -17,9 +17,10 @@ import keras
 from keras import ops
 import numpy as np
 
-from gar_keras.engine.backend import image_bytes
-from gar_keras.engine.backend import take
 from gar_keras.engine.batches import Start
+from gar_keras.engine.batches import behind_unlabeled
+from gar_keras.engine.batches import image_bytes
+from gar_keras.engine.batches import take
 from gar_keras.utils.validation import is_source
 
 # What the images may take on the device: all of them, which stay there, or
@@ -27,15 +28,15 @@ from gar_keras.utils.validation import is_source
 RESIDENT_BYTES = 4 << 30
 
 
-def fits(plan, images, passes=1):
+def fits(feed, passes=1):
     """Whether the device has room for what one step of `fit` needs.
 
     Args:
-        plan: `BatchPlan` over `images`.
-        images: Array `(m, ...)` or image source.
-        passes: Epochs of the plan that make up one step of `fit`.
+        feed: A `batches.Feed`.
+        passes: Epochs of the sampler that make up one step of `fit`.
     """
-    seen = min(len(images), passes * plan.per_epoch)
+    images = feed.images
+    seen = min(len(images), passes * feed.sampler.images_per_epoch)
     return _have_room(seen, images)
 
 
@@ -43,57 +44,31 @@ def _have_room(count, images):
     return count * image_bytes(images) <= RESIDENT_BYTES
 
 
-def prepare(
-    model,
-    plan,
-    images,
-    guides=None,
-    labels=None,
-    first_epoch=1,
-    guide_labels=None,
-    passes=1,
-):
+def prepare(model, feed, passes=1, start=None):
     """Makes `fit` of a compiled model run whole epochs on the device.
 
     Args:
         model: A model after `compile`.
-        plan: `BatchPlan` over `images` and `guides`.
-        images: Array `(m, ...)` or image source.
-        guides: Images that are put behind the others in each batch, or
-            `None`.
-        labels: Class indices `(m,)` of `images`, or `None`.
-        first_epoch: Number of the epoch of the plan to begin with, from 1.
-        guide_labels: Class indices of `guides`, or `None`. With them, `y` is
-            -1 for the other images, and `labels` must be `None`.
-        passes: Epochs of the plan that make up one step of `fit`.
+        feed: A `batches.Feed`.
+        passes: Epochs of the sampler that make up one step of `fit`.
+        start: A `batches.Start` that may be set until `fit` begins. By default
+            that of the feed's first epoch.
 
     Returns:
         What to give to `fit`, with `steps_per_epoch=1`.
     """
-    start = Start(first_epoch)
-    return prepare_from(
-        model, start, plan, images, guides, labels, guide_labels, passes
-    )
-
-
-def prepare_from(
-    model, start, plan, images, guides, labels, guide_labels, passes
-):
-    """`prepare` with a `batches.Start`, set until `fit` begins."""
     _keep_programs()
-    _build(
-        model, images, labels if guide_labels is None else guide_labels, plan
-    )
-    indices = _Indices(start, plan, images, passes)
+    _build(model, feed)
+    indices = _Indices(feed, start or Start(feed.first_epoch), passes)
     resident = jax.device_put(
         {
             "images": indices.resident,
-            "guides": guides,
-            "labels": _array(labels),
-            "guide_labels": _array(guide_labels),
+            "x_labeled": feed.x_labeled,
+            "labels": _array(feed.labels),
+            "y_labeled": _array(feed.y_labeled),
         }
     )
-    run = jax.jit(epochs(model.train_step, plan), donate_argnums=0)
+    run = jax.jit(epochs(model.train_step, feed.sampler), donate_argnums=0)
 
     def train_function(state, iterator):
         # An argument, not a constant, which would be compiled in.
@@ -105,40 +80,39 @@ def prepare_from(
     return indices
 
 
-def epochs(train_step, plan):
+def epochs(train_step, sampler):
     """The function that runs every step of some epochs.
 
     Args:
         train_step: `train_step(state, batch) -> (logs, state)`, as a Keras
             model has it on JAX.
-        plan: `BatchPlan` of the epochs.
+        sampler: `BatchSampler` of the epochs.
 
     Returns:
         A function `(state, drawn, resident) -> (logs, state)` that `jax.jit`
-        takes. `drawn` has the arrays `"order"`, `(passes, per_epoch)`, and
-        `"guides"`, `(passes, steps, b_L)`, as the plan gives them. `resident`
-        has the arrays that they index, `"images"`, `"guides"`, `"labels"` and
-        `"guide_labels"`; `drawn["images"]`, `(passes, per_epoch, ...)`, takes
-        the place of the first where it is given. The logs are those of the
-        last step.
+        takes. `drawn` has the arrays `"order"`, `(passes, images_per_epoch)`,
+        and `"chosen"`, `(passes, steps, b_L)`, as the sampler gives them.
+        `resident` has the arrays that they index, `"images"`, `"x_labeled"`,
+        `"labels"` and `"y_labeled"`; `drawn["images"]`, `(passes,
+        images_per_epoch, ...)`, takes the place of the first where it is
+        given. The logs are those of the last step.
     """
-    full = plan.per_epoch // plan.batch
-    cut = full * plan.batch
+    full = sampler.images_per_epoch // sampler.batch
+    cut = full * sampler.batch
 
     def one_step(state, rows, chosen, pool, resident):
         x = pool[rows]
-        if resident["guides"] is not None:
-            x = ops.concatenate([x, resident["guides"][chosen]])
-        if resident["guide_labels"] is not None:
-            y = resident["guide_labels"][chosen]
-            y = ops.concatenate([ops.full(rows.shape, -1, y.dtype), y])
+        if resident["x_labeled"] is not None:
+            x = ops.concatenate([x, resident["x_labeled"][chosen]])
+        if resident["y_labeled"] is not None:
+            y = behind_unlabeled(resident["y_labeled"][chosen], rows, ops)
             return train_step(state, (x, y))
         if resident["labels"] is not None:
             return train_step(state, (x, resident["labels"][rows]))
         return train_step(state, (x,))
 
     def one_pass(state, drawn, resident):
-        order, chosen = drawn["order"], drawn["guides"]
+        order, chosen = drawn["order"], drawn["chosen"]
         pool = drawn.get("images", resident["images"])
         logs = None
 
@@ -147,10 +121,10 @@ def epochs(train_step, plan):
             return state, logs
 
         if full:
-            rows = order[:cut].reshape(full, plan.batch)
+            rows = order[:cut].reshape(full, sampler.batch)
             state, each = jax.lax.scan(loop, state, (rows, chosen[:full]))
             logs = jax.tree.map(lambda values: values[-1], each)
-        if full < plan.steps:
+        if full < sampler.steps:
             # The last batch is shorter: a step of its own.
             logs, state = one_step(
                 state, order[cut:], chosen[full], pool, resident
@@ -171,33 +145,32 @@ class _Indices(keras.utils.PyDataset):
 
     num_batches = None
 
-    def __init__(self, start, plan, images, passes):
+    def __init__(self, feed, start, passes):
         super().__init__()
+        self.sampler = feed.sampler
         self.start = start
-        self.plan = plan
         self.passes = passes
         self.resident = self.source = None
-        if not _have_room(len(images), images):
+        if not _have_room(len(feed.images), feed.images):
             # An epoch's images go to the device with its indices.
-            self.source = images
-        elif is_source(images):
-            self.resident = images.take(np.arange(len(images)))
+            self.source = feed.images
+        elif is_source(feed.images):
+            self.resident = feed.images.take(np.arange(len(feed.images)))
         else:
-            self.resident = images
+            self.resident = feed.images
 
     def __getitem__(self, index):
         first = self.start.epoch + index * self.passes
-        each = [self.plan.epoch(first + i) for i in range(self.passes)]
+        epochs = [self.sampler.epoch(first + i) for i in range(self.passes)]
+        orders, chosen = zip(*epochs, strict=True)
         drawn = {
-            "order": np.stack([order for order, _ in each]).astype("int32"),
-            "guides": np.stack([guides for _, guides in each]).astype("int32"),
+            "order": np.stack(orders).astype("int32"),
+            "chosen": np.stack(chosen).astype("int32"),
         }
         if self.source is not None:
-            drawn["images"] = np.stack(
-                [take(self.source, order) for order, _ in each]
-            )
+            drawn["images"] = np.stack([take(self.source, o) for o in orders])
             # They come in the order of the epoch.
-            drawn["order"][:] = np.arange(self.plan.per_epoch)
+            drawn["order"][:] = np.arange(self.sampler.images_per_epoch)
         return (drawn,)
 
 
@@ -205,10 +178,12 @@ def _array(labels):
     return None if labels is None else np.asarray(labels)
 
 
-def _build(model, images, labels, plan):
+def _build(model, feed):
     """Makes what `fit` would make from its first batch, which has no images."""
-    rows = np.zeros(min(plan.batch, plan.per_epoch), "int64")
-    x = ops.convert_to_tensor(take(images, rows[:1]))
+    sampler = feed.sampler
+    labels = feed.labels if feed.y_labeled is None else feed.y_labeled
+    rows = np.zeros(min(sampler.batch, sampler.images_per_epoch), "int64")
+    x = ops.convert_to_tensor(take(feed.images, rows[:1]))
     y = None if labels is None else ops.convert_to_tensor(labels[rows[:1]])
     outputs = model(x, training=False)
     model.compute_loss(x, y, outputs, training=False)

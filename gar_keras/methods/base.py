@@ -9,6 +9,7 @@ from keras import ops
 from gar_keras.callbacks import BestWeights
 from gar_keras.callbacks import list_of
 from gar_keras.engine import backend
+from gar_keras.engine.batches import Feed
 from gar_keras.methods import losses
 from gar_keras.models import check_linear
 from gar_keras.models import detach
@@ -75,17 +76,12 @@ class Rival:
         """The callbacks, with those that warn when the method goes wrong."""
         return callbacks
 
-    def data(self, plan, x_labeled, y_labeled, x_unlabeled):
-        """The data for `backend.fit`, by the names it has there.
+    def feed(self, sampler, x_labeled, y_labeled, x_unlabeled):
+        """The `Feed` of the training.
 
         By default batches of `x = [unlabelled; labelled]`, and `y`.
         """
-        return {
-            "plan": plan,
-            "images": x_unlabeled,
-            "guides": x_labeled,
-            "guide_labels": y_labeled,
-        }
+        return Feed(sampler, x_unlabeled, x_labeled, y_labeled=y_labeled)
 
     def train(
         self,
@@ -178,7 +174,7 @@ class Rival:
         callbacks = self.with_alarm(callbacks, network, validation_data, plan)
         history = backend.fit(
             learner,
-            **self.data(plan, x_labeled, y, x_unlabeled),
+            self.feed(plan, x_labeled, y, x_unlabeled),
             epochs=epochs,
             initial_epoch=initial_epoch,
             callbacks=[*watching, *callbacks],

@@ -66,9 +66,10 @@ class EmbedCNN(Rival):
         _check_neighbors(x_unlabeled, self.neighbors)
         scikit_learn("neighbors")
 
-    def data(self, plan, x_labeled, y_labeled, x_unlabeled):
-        pairs = _Pairs(plan, nearest_neighbors(x_unlabeled, self.neighbors))
-        return super().data(pairs, x_labeled, y_labeled, x_unlabeled)
+    def feed(self, sampler, x_labeled, y_labeled, x_unlabeled):
+        neighbors = nearest_neighbors(x_unlabeled, self.neighbors)
+        pairs = _Pairs(sampler, neighbors)
+        return super().feed(pairs, x_labeled, y_labeled, x_unlabeled)
 
     def term(self, learner, x, y, logits):
         f = losses.probabilities(logits)
@@ -113,24 +114,24 @@ def _check_neighbors(images, k):
 
 
 class _Pairs:
-    """A plan whose batches hold a neighbour of each of another plan's images.
+    """A sampler that adds a neighbour to each image of another's batches.
 
     First the images, then their neighbours in the same order.
     """
 
-    def __init__(self, plan, neighbors):
-        self.plan = plan
+    def __init__(self, sampler, neighbors):
+        self.sampler = sampler
         self.neighbors = neighbors
-        self.steps = plan.steps
-        self.batch = 2 * plan.batch
-        self.per_epoch = 2 * plan.per_epoch
-        self.guides_per_batch = plan.guides_per_batch
+        self.steps = sampler.steps
+        self.batch = 2 * sampler.batch
+        self.images_per_epoch = 2 * sampler.images_per_epoch
+        self.labeled_per_batch = sampler.labeled_per_batch
 
     def epoch(self, number):
-        order, guides = self.plan.epoch(number)
-        rng = np.random.default_rng([self.plan.seed, number, 1])
+        order, chosen = self.sampler.epoch(number)
+        rng = np.random.default_rng([self.sampler.seed, number, 1])
         drawn = rng.integers(self.neighbors.shape[1], size=len(order))
         near = self.neighbors[order, drawn]
-        cuts = range(self.plan.batch, len(order), self.plan.batch)
+        cuts = range(self.sampler.batch, len(order), self.sampler.batch)
         parts = zip(np.split(order, cuts), np.split(near, cuts), strict=True)
-        return np.concatenate([i for pair in parts for i in pair]), guides
+        return np.concatenate([i for pair in parts for i in pair]), chosen

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gar_keras.engine.batches import Feed
 from gar_keras.methods.base import Rival
 
 
@@ -22,25 +23,21 @@ class Supervised(Rival):
     def term(self, learner, x, y, logits):
         return 0.0, 0.0
 
-    def data(self, plan, x_labeled, y_labeled, x_unlabeled):
-        return {
-            "plan": _GuidesAlone(plan),
-            "images": x_labeled,
-            "labels": y_labeled,
-        }
+    def feed(self, sampler, x_labeled, y_labeled, x_unlabeled):
+        return Feed(_LabeledAlone(sampler), x_labeled, labels=y_labeled)
 
 
-class _GuidesAlone:
-    """A plan of the labelled images that another plan draws, step by step."""
+class _LabeledAlone:
+    """A sampler of the labelled images that another draws, step by step."""
 
-    guides_per_batch = 0
+    labeled_per_batch = 0
 
-    def __init__(self, plan):
-        self.plan = plan
-        self.steps = plan.steps
-        self.batch = plan.guides_per_batch
-        self.per_epoch = plan.steps * plan.guides_per_batch
+    def __init__(self, sampler):
+        self.sampler = sampler
+        self.steps = sampler.steps
+        self.batch = sampler.labeled_per_batch
+        self.images_per_epoch = sampler.steps * sampler.labeled_per_batch
 
     def epoch(self, number):
-        _, guides = self.plan.epoch(number)
-        return guides.reshape(-1), np.zeros((self.steps, 0), "int64")
+        _, chosen = self.sampler.epoch(number)
+        return chosen.reshape(-1), np.zeros((self.steps, 0), "int64")

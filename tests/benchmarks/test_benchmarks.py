@@ -502,7 +502,7 @@ def test_every_case_of_the_paper_s_sizes():
     assert sizes["pretrain", "cnn6"] == (100, 100)
     assert sizes["evaluate", "cnn9"] == (24_300, 1)
     # The paper's epochs: 60,000 / 112 and 24,300 / 96.
-    whole = {c.network: Workload(c).plan for c in found if c.images > 10_000}
+    whole = {c.network: Workload(c).sampler for c in found if c.images > 10_000}
     assert whole["cnn6"].steps == 536
 
 
@@ -510,7 +510,7 @@ def test_an_epoch_of_stage_2_has_the_paper_s_steps():
     cnn6, cnn9 = cases.cases(["regularize"], ["cnn6", "cnn9"], ["float32"])
     for case, steps, images in ((cnn6, 536, 128), (cnn9, 254, 128)):
         work = Workload(case)
-        assert work.plan.steps == steps
+        assert work.sampler.steps == steps
         assert work.images_per_unit == images
 
 
@@ -535,7 +535,7 @@ def test_a_stretch_is_part_of_an_epoch_or_whole_ones(
 def test_plain_batches_are_mixed_like_those_of_the_paper(tiny):
     work = Workload(TINY)
     batches = variants.MixedBatches(work)
-    assert len(batches) == work.plan.steps == 3
+    assert len(batches) == work.sampler.steps == 3
     x = [batches[i] for i in range(3)]
     assert {batch.shape for batch in x} == {(12, 28, 28, 1)}
     assert all(batch.dtype == np.float32 for batch in x)
@@ -678,13 +678,13 @@ def test_more_images_than_mnist_has_are_made(monkeypatch):
         datasets, "load_infimnist", lambda length: made.append(length)
     )
     case = overhead.Case(num_images=600_000, batch_size=512)
-    data = overhead._data(case)
+    feed = overhead._feed(case)
     assert made == [600_000]
     # An epoch of 60,000 images, in full batches, none of them MNIST's own.
-    assert data["plan"].per_epoch == 59_904
-    order, _ = data["plan"].epoch(data["first_epoch"])
+    assert feed.sampler.images_per_epoch == 59_904
+    order, _ = feed.sampler.epoch(feed.first_epoch)
     assert order.min() >= 59_904 and order.max() < 600_000
-    assert len(data["labels"]) == 600_000
+    assert len(feed.labels) == 600_000
 
 
 # What is shown.

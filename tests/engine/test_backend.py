@@ -10,11 +10,12 @@ import pytest
 
 from gar_keras import GraphActivityRegularization
 from gar_keras.engine import backend
-from gar_keras.engine.batches import BatchPlan
+from gar_keras.engine.batches import BatchSampler
+from gar_keras.engine.batches import Feed
 
 BACKEND = keras.backend.backend()
 IMAGES = np.random.default_rng(0).integers(0, 256, (23, 4, 3, 1), "uint8")
-GUIDES = 255 - IMAGES[:9]
+X_L = 255 - IMAGES[:9]
 LABELS = np.arange(23) % 5
 
 
@@ -43,17 +44,17 @@ def first(batches, count):
     ]
 
 
-def by_hand(plan, guides, labels, first_epoch, count):
-    """The same batches from the plan alone."""
+def by_hand(sampler, x_labeled, labels, first_epoch, count):
+    """The same batches from the sampler alone."""
     batches = []
     epoch = first_epoch
     while len(batches) < count:
-        order, chosen = plan.epoch(epoch)
-        for step in range(plan.steps):
-            rows = order[step * plan.batch : (step + 1) * plan.batch]
+        order, chosen = sampler.epoch(epoch)
+        for step in range(sampler.steps):
+            rows = order[step * sampler.batch : (step + 1) * sampler.batch]
             x = IMAGES[rows]
-            if guides is not None:
-                x = np.concatenate([x, guides[chosen[step]]])
+            if x_labeled is not None:
+                x = np.concatenate([x, x_labeled[chosen[step]]])
             batches.append((x,) if labels is None else (x, labels[rows]))
         epoch += 1
     return batches[:count]
@@ -68,50 +69,52 @@ def assert_same(received, expected):
             np.testing.assert_array_equal(a, b)
 
 
-PLANS = {
-    "short last batch": BatchPlan(23, 5, 9, 2, seed=3),
-    "full batches": BatchPlan(23, 5, 9, 2, per_epoch=10),
-    "less than a batch": BatchPlan(23, 50, 9, 9),
-    "more batches than a chunk": BatchPlan(
-        23, 1, 9, 1, per_epoch=backend.SOURCE_CHUNK // 2 + 1
+SAMPLERS = {
+    "short last batch": BatchSampler(23, 5, 9, 2, seed=3),
+    "full batches": BatchSampler(23, 5, 9, 2, images_per_epoch=10),
+    "less than a batch": BatchSampler(23, 50, 9, 9),
+    "more batches than a chunk": BatchSampler(
+        23, 1, 9, 1, images_per_epoch=backend.SOURCE_CHUNK // 2 + 1
     ),
-    "wrapping windows": BatchPlan(23, 4, 9, 3, per_epoch=15),
+    "wrapping windows": BatchSampler(23, 4, 9, 3, images_per_epoch=15),
 }
-any_plan = pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
+any_sampler = pytest.mark.parametrize(
+    "sampler", SAMPLERS.values(), ids=SAMPLERS
+)
 any_images = pytest.mark.parametrize(
     "images", [IMAGES, Source()], ids=["array", "source"]
 )
 
 
 @any_images
-@any_plan
+@any_sampler
 @pytest.mark.parametrize("first_epoch", [1, 2, 7])
-def test_batches_of_stage_2(plan, images, first_epoch):
-    batches = backend.make_batches(
-        plan, images, guides=GUIDES, first_epoch=first_epoch
-    )
-    count = 2 * plan.steps + 1
+def test_batches_of_stage_2(sampler, images, first_epoch):
+    feed = Feed(sampler, images, X_L, first_epoch=first_epoch)
+    batches = backend.make_batches(feed)
+    count = 2 * sampler.steps + 1
     assert_same(
-        first(batches, count), by_hand(plan, GUIDES, None, first_epoch, count)
+        first(batches, count), by_hand(sampler, X_L, None, first_epoch, count)
     )
 
 
 @any_images
 @pytest.mark.parametrize("first_epoch", [1, 4])
 def test_batches_of_stage_1(images, first_epoch):
-    plan = BatchPlan(23, 5, seed=2)
-    batches = backend.make_batches(
-        plan, images, labels=LABELS, first_epoch=first_epoch
-    )
-    count = 3 * plan.steps
+    sampler = BatchSampler(23, 5, seed=2)
+    feed = Feed(sampler, images, labels=LABELS, first_epoch=first_epoch)
+    batches = backend.make_batches(feed)
+    count = 3 * sampler.steps
     assert_same(
-        first(batches, count), by_hand(plan, None, LABELS, first_epoch, count)
+        first(batches, count),
+        by_hand(sampler, None, LABELS, first_epoch, count),
     )
 
 
 @pytest.mark.parametrize("dtype", ["float32", "uint8", "float16"])
 def test_images_keep_their_dtype(dtype):
-    batches = backend.make_batches(BatchPlan(23, 5), IMAGES.astype(dtype))
+    feed = Feed(BatchSampler(23, 5), IMAGES.astype(dtype))
+    batches = backend.make_batches(feed)
     assert first(batches, 1)[0][0].dtype == dtype
 
 
@@ -135,9 +138,9 @@ class Described:
     ],
 )
 def test_batches_that_wait_by_hand(image, dtype, steps):
-    plan = BatchPlan(1000, 112, 100, 16)
+    sampler = BatchSampler(1000, 112, 100, 16)
     images = Described((1000, *image), np.dtype(dtype))
-    assert backend.chunk_steps(plan, images) == steps
+    assert backend.chunk_steps(sampler, images) == steps
 
 
 @pytest.mark.skipif(BACKEND != "tensorflow", reason="TensorFlow's pipeline")
@@ -152,10 +155,10 @@ def test_source_is_asked_for_what_there_is_room_for(room, steps, monkeypatch):
             asked.append(len(indices))
             return super().take(indices)
 
-    plan = BatchPlan(23, 5, 9, 2, per_epoch=20)
-    batches = backend.make_batches(plan, Asked(), guides=GUIDES)
-    assert_same(first(batches, 8), by_hand(plan, GUIDES, None, 1, 8))
-    assert asked[0] == 5 * min(steps, plan.steps)
+    sampler = BatchSampler(23, 5, 9, 2, images_per_epoch=20)
+    batches = backend.make_batches(Feed(sampler, Asked(), X_L))
+    assert_same(first(batches, 8), by_hand(sampler, X_L, None, 1, 8))
+    assert asked[0] == 5 * min(steps, sampler.steps)
 
 
 class Recorder(layers.Layer):
@@ -175,7 +178,7 @@ class Recorder(layers.Layer):
 
 @pytest.mark.parametrize("passes", [1, 2])
 def test_fit_sees_the_epochs_in_turn(passes):
-    plan = BatchPlan(23, 5, 9, 2, seed=3)
+    sampler = BatchSampler(23, 5, 9, 2, seed=3)
     recorder = Recorder()
     model = keras.Sequential(
         [keras.Input((4, 3, 1), dtype="uint8"), recorder, layers.Flatten(),
@@ -183,15 +186,15 @@ def test_fit_sees_the_epochs_in_turn(passes):
     )  # fmt: skip
     model.compile(keras.optimizers.SGD(0.0), loss=None, run_eagerly=True)
     model.fit(
-        backend.make_batches(plan, IMAGES, guides=GUIDES, first_epoch=2),
+        backend.make_batches(Feed(sampler, IMAGES, X_L, first_epoch=2)),
         epochs=3,
-        steps_per_epoch=passes * plan.steps,
+        steps_per_epoch=passes * sampler.steps,
         shuffle=False,
         verbose=0,
     )
-    count = 3 * passes * plan.steps
+    count = 3 * passes * sampler.steps
     assert_same(
-        [(x,) for x in recorder.seen], by_hand(plan, GUIDES, None, 2, count)
+        [(x,) for x in recorder.seen], by_hand(sampler, X_L, None, 2, count)
     )
 
 

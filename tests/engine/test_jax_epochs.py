@@ -16,7 +16,9 @@ from gar_keras import pretrain
 from gar_keras import regularize
 from gar_keras import sgd
 from gar_keras.engine import backend
-from gar_keras.engine.batches import BatchPlan
+from gar_keras.engine.batches import BatchSampler
+from gar_keras.engine.batches import Feed
+from gar_keras.engine.batches import Start
 from gar_keras.methods import METHODS
 
 if backend.name() != "jax":
@@ -169,12 +171,12 @@ def in_windows(images):
 @any_images
 def test_images_too_large_to_stay(images, monkeypatch):
     monkeypatch.setattr(jax_epochs, "RESIDENT_BYTES", 2000)
-    plan = BatchPlan(103, 16, seed=3, per_epoch=40)
-    indices = jax_epochs._Indices(plan, images, 1, 2)
+    sampler = BatchSampler(103, 16, seed=3, images_per_epoch=40)
+    indices = jax_epochs._Indices(Feed(sampler, images), Start(), 2)
     assert indices.resident is None
     ((drawn,),) = [indices[1]]
     for i, epoch in enumerate((3, 4)):
-        order, _ = plan.epoch(epoch)
+        order, _ = sampler.epoch(epoch)
         np.testing.assert_array_equal(drawn["images"][i], X_U[order])
         np.testing.assert_array_equal(drawn["order"][i], np.arange(40))
     expected, received = both_paths(monkeypatch, lambda: in_windows(images))
@@ -198,8 +200,8 @@ def test_images_too_large_for_an_epoch_come_in_batches(images, monkeypatch):
 @any_images
 def test_room_by_hand(images, room, passes, fits, monkeypatch):
     monkeypatch.setattr(jax_epochs, "RESIDENT_BYTES", room)
-    plan = BatchPlan(103, 16, per_epoch=40)
-    assert jax_epochs.fits(plan, images, passes) == fits
+    sampler = BatchSampler(103, 16, images_per_epoch=40)
+    assert jax_epochs.fits(Feed(sampler, images), passes) == fits
 
 
 def test_model_trains_by_itself_afterwards(path):
@@ -280,17 +282,19 @@ def test_images_are_no_constant_of_the_program():
     def program(images):
         model = attach(network())
         model.compile(sgd(), loss=None)
-        plan = BatchPlan(len(images), 16, len(X_L), 4, per_epoch=40)
-        ((drawn,),) = [jax_epochs.prepare(model, plan, images, guides=X_L)[0]]
+        sampler = BatchSampler(
+            len(images), 16, len(X_L), 4, images_per_epoch=40
+        )
+        ((drawn,),) = [jax_epochs.prepare(model, Feed(sampler, images, X_L))[0]]
         state = model._get_jax_state(
             trainable_variables=True,
             non_trainable_variables=True,
             optimizer_variables=True,
             metrics_variables=True,
         )
-        labels = dict.fromkeys(("labels", "guide_labels"))
-        resident = {"images": images, "guides": X_L, **labels}
-        run = jax.jit(jax_epochs.epochs(model.train_step, plan))
+        labels = dict.fromkeys(("labels", "y_labeled"))
+        resident = {"images": images, "x_labeled": X_L, **labels}
+        run = jax.jit(jax_epochs.epochs(model.train_step, sampler))
         return run.lower(state, drawn, resident).as_text()
 
     few, many = program(X_U[:50]), program(np.repeat(X_U, 10, axis=0))

@@ -30,7 +30,8 @@ from gar_keras import error_rate
 from gar_keras import pretrain
 from gar_keras import report
 from gar_keras.engine import backend
-from gar_keras.engine.batches import BatchPlan
+from gar_keras.engine.batches import BatchSampler
+from gar_keras.engine.batches import Feed
 from gar_keras.experiments import recorder
 from gar_keras.experiments import records
 from gar_keras.experiments import runner
@@ -332,13 +333,13 @@ def test_embed_cnn():
 
 
 def test_embed_cnn_adds_neighbours_to_the_same_images():
-    plan = BatchPlan(7, 3, 4, 2, seed=5)
+    sampler = BatchSampler(7, 3, 4, 2, seed=5)
     neighbors = np.arange(7)[:, None] * 10 + [1, 2, 3]
-    pairs = embed_cnn._Pairs(plan, neighbors)
-    order, guides = plan.epoch(2)
-    doubled, same_guides = pairs.epoch(2)
-    np.testing.assert_array_equal(guides, same_guides)
-    assert (pairs.steps, pairs.batch, pairs.per_epoch) == (3, 6, 14)
+    pairs = embed_cnn._Pairs(sampler, neighbors)
+    order, chosen = sampler.epoch(2)
+    doubled, same_chosen = pairs.epoch(2)
+    np.testing.assert_array_equal(chosen, same_chosen)
+    assert (pairs.steps, pairs.batch, pairs.images_per_epoch) == (3, 6, 14)
     for step in range(3):
         mine, theirs = np.split(doubled[6 * step : 6 * step + 6], 2)
         np.testing.assert_array_equal(mine, order[3 * step : 3 * step + 3])
@@ -363,14 +364,14 @@ def test_neighbours_are_the_nearest_others():
         embed_cnn.nearest_neighbors(x, 5)
 
 
-def test_supervised_has_no_term_and_sees_the_guides_alone():
+def test_supervised_has_no_term_and_sees_the_labelled_images_alone():
     assert term_of(learner_of(METHODS["supervised"]())) == (0, 0)
-    plan = BatchPlan(7, 3, 4, 2, seed=5)
-    alone = supervised._GuidesAlone(plan)
-    _, guides = plan.epoch(3)
+    sampler = BatchSampler(7, 3, 4, 2, seed=5)
+    alone = supervised._LabeledAlone(sampler)
+    _, chosen = sampler.epoch(3)
     order, none = alone.epoch(3)
-    assert (alone.steps, alone.batch, alone.per_epoch) == (3, 2, 6)
-    np.testing.assert_array_equal(order.reshape(3, 2), guides)
+    assert (alone.steps, alone.batch, alone.images_per_epoch) == (3, 2, 6)
+    np.testing.assert_array_equal(order.reshape(3, 2), chosen)
     assert none.shape == (3, 0)
 
 
@@ -498,9 +499,9 @@ def test_gradient_moves_the_state_of_noise_once():
 
 
 def test_batches_have_labels_behind_minus_ones():
-    plan = BatchPlan(7, 3, 4, 2, seed=5)
+    sampler = BatchSampler(7, 3, 4, 2, seed=5)
     images = np.arange(7.0)[:, None]
-    guides = 10 + np.arange(4.0)[:, None]
+    x_labeled = 10 + np.arange(4.0)[:, None]
 
     class Source:
         shape, dtype = images.shape, images.dtype
@@ -511,10 +512,10 @@ def test_batches_have_labels_behind_minus_ones():
         def take(self, indices):
             return images[indices]
 
-    order, chosen = plan.epoch(1)
+    order, chosen = sampler.epoch(1)
     for source in (images, Source()):
         batches = backend.make_batches(
-            plan, source, guides=guides, guide_labels=np.array([3, 2, 1, 0])
+            Feed(sampler, source, x_labeled, y_labeled=np.array([3, 2, 1, 0]))
         )
         for step in range(3):
             if isinstance(batches, keras.utils.PyDataset):
@@ -522,7 +523,7 @@ def test_batches_have_labels_behind_minus_ones():
             else:
                 x, y = next(iter(batches.skip(step)))
             rows = order[3 * step : 3 * step + 3]
-            expected = [*images[rows, 0], *guides[chosen[step], 0]]
+            expected = [*images[rows, 0], *x_labeled[chosen[step], 0]]
             assert np.ravel(x).tolist() == expected
             labels = (3 - chosen[step]).tolist()
             assert np.ravel(y).tolist() == [-1] * len(rows) + labels
