@@ -17,7 +17,6 @@ the place of `v_i`, and balance is 1 where `v` is proportional to `p`.
 
 import functools
 import inspect
-import numbers
 import sys
 
 import keras
@@ -30,6 +29,7 @@ from gar_keras.utils.validation import check_choice
 from gar_keras.utils.validation import check_class_prior
 from gar_keras.utils.validation import check_count
 from gar_keras.utils.validation import check_labels
+from gar_keras.utils.validation import check_number
 
 FROBENIUS_OF = ("B", "Z")
 
@@ -379,13 +379,7 @@ class GraphActivityRegularizer(keras.regularizers.Regularizer):
 
 def check_coefficient(name, value):
     """Returns `value` as a float, or raises if it is no valid coefficient."""
-    is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    if not is_number or not 0 <= value <= LARGEST_COEFFICIENT:
-        raise ValueError(
-            f"{name} must be a number of at least 0, finite in float32. "
-            f"Received: {name}={value!r}"
-        )
-    return float(value)
+    return check_number(name, value, high=LARGEST_COEFFICIENT, closed="both")
 
 
 def check_logits_shape(shape):

@@ -10,6 +10,7 @@ import filelock
 
 from gar_keras.experiments import records
 from gar_keras.experiments.records import RecordError
+from gar_keras.utils import files
 
 FORMAT = 1
 # What every entry has; each kind of benchmark adds its own.
@@ -72,7 +73,7 @@ def fill(results, kind, cases, measure, *, deadline=math.inf, say=print):
             "that measure at once disturb each other."
         ) from None
     with lock:
-        records.delete_leftovers(path)
+        files.delete_leftovers(path)
         entries = read(path)["cases"] if path.exists() else []
         for case in cases:
             entry = _find(entries, case)

@@ -9,13 +9,13 @@ import sys
 import tempfile
 from typing import Annotated
 from typing import Literal
-import zipfile
-import zlib
 
 import numpy as np
 import tyro
 
 from gar_keras.utils import cli
+from gar_keras.utils.files import NPZ_DAMAGE
+from gar_keras.utils.files import replacing
 from gar_keras.utils.loading import load_keras
 
 KEYS = "x and y, or x_labeled, y_labeled and x_unlabeled"
@@ -303,15 +303,7 @@ def read_arrays(path, forms):
             found = [form for form in forms if names.issuperset(form)]
             if len(found) == 1:
                 return {name: archive[name] for name in found[0]}
-    except (
-        AttributeError,
-        EOFError,
-        OSError,
-        TypeError,
-        ValueError,
-        zipfile.BadZipFile,
-        zlib.error,
-    ) as e:
+    except NPZ_DAMAGE as e:
         raise ValueError(
             f"{path} is not readable as an .npz file of plain arrays. Write "
             f"it with np.savez. ({e})"
@@ -396,7 +388,7 @@ def _check_output(path, suffixes, overwrite):
 def _check_writable(folder):
     """Raises unless a file can be made in the folder."""
     try:
-        with _temporary_folder(folder):
+        with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as e:
         raise ValueError(
@@ -415,17 +407,10 @@ def _check_some_unlabeled(y):
         )
 
 
-def _temporary_folder(folder):
-    return tempfile.TemporaryDirectory(dir=folder, prefix=".gar_keras_")
-
-
 def _write(path, save):
-    """Writes a file in a whole, whatever stops the program in between."""
-    with _temporary_folder(path.parent) as folder:
-        # The same name: the writers look at its ending.
-        temporary = Path(folder) / path.name
+    """Writes a file in a whole; the writers look at the suffix."""
+    with replacing(path, path.suffix) as temporary:
         save(temporary)
-        temporary.replace(path)
 
 
 def _write_csv(path, classes, probabilities):

@@ -24,7 +24,6 @@ from gar_keras.engine.batches import BatchSampler
 from gar_keras.layers import GraphActivityRegularization
 from gar_keras.methods.gar import ExtendedGAR
 from gar_keras.methods.options import Additions
-from gar_keras.methods.vat import check_length
 from gar_keras.models import POLICIES
 from gar_keras.models import cnn6
 from gar_keras.regularizers import check_coefficient
@@ -36,6 +35,7 @@ from gar_keras.training import sgd
 from gar_keras.utils.validation import check_choice
 from gar_keras.utils.validation import check_class_prior
 from gar_keras.utils.validation import check_count
+from gar_keras.utils.validation import check_number
 from gar_keras.utils.validation import set_field
 
 # What stands in for the class of an unlabelled example.
@@ -126,20 +126,9 @@ class FitSettings(Additions):
         else:
             prior = check_class_prior(self.class_prior)
             set_field(self, "class_prior", prior)
-        fraction = check_coefficient(
-            "validation_fraction", self.validation_fraction
-        )
-        if fraction >= 1:
-            raise ValueError(
-                "validation_fraction must be below 1. Received: "
-                f"validation_fraction={fraction}"
-            )
-        if not check_coefficient("learning_rate", self.learning_rate):
-            raise ValueError(
-                "learning_rate must be above 0. Received: "
-                f"learning_rate={self.learning_rate!r}"
-            )
-        radius = check_length("vat_radius", self.vat_radius)
+        check_number("validation_fraction", self.validation_fraction, high=1)
+        check_number("learning_rate", self.learning_rate, closed="neither")
+        radius = check_number("vat_radius", self.vat_radius, closed="neither")
         set_field(self, "vat_radius", radius)
         check_choice("precision", self.precision, PRECISIONS)
 

@@ -18,6 +18,7 @@ from gar_keras.datasets.files import fingerprint
 from gar_keras.datasets.files import read_arrays
 from gar_keras.datasets.sources import IMAGES_PER_CHUNK
 from gar_keras.datasets.sources import HDF5Images
+from gar_keras.utils.optional import optional
 from gar_keras.utils.validation import check_count
 
 HOME = "http://ufldl.stanford.edu/housenumbers/"
@@ -257,11 +258,4 @@ def _read_mat(path, file):
 
 
 def _scipy_io():
-    try:
-        import scipy.io
-    except ImportError as error:
-        raise ImportError(
-            "SVHN's files are read with SciPy, which is not installed. Run "
-            "pip install gar_keras[data]."
-        ) from error
-    return scipy.io
+    return optional("scipy.io", "Reading SVHN", extra="experiments")

@@ -9,9 +9,6 @@ logs and metrics are those of the plain path.
 Not for a CPU: convolutions inside a loop are many times slower there.
 """
 
-import os
-from pathlib import Path
-
 import jax
 import keras
 from keras import ops
@@ -21,6 +18,7 @@ from gar_keras.engine.batches import Start
 from gar_keras.engine.batches import behind_unlabeled
 from gar_keras.engine.batches import image_bytes
 from gar_keras.engine.batches import take
+from gar_keras.utils.files import user_cache
 from gar_keras.utils.validation import is_source
 
 # What the images may take on the device: all of them, which stay there, or
@@ -196,7 +194,6 @@ def _keep_programs():
     """Has compiled programs kept on disc, for later seeds and later runs."""
     if jax.config.jax_compilation_cache_dir is not None:
         return
-    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    folder = Path(home) / "gar_keras" / "compiled"
+    folder = user_cache() / "compiled"
     jax.config.update("jax_compilation_cache_dir", str(folder))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)

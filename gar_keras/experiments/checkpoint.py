@@ -4,8 +4,6 @@ import contextlib
 import json
 from pathlib import Path
 import reprlib
-import zipfile
-import zlib
 
 import filelock
 import keras
@@ -14,19 +12,8 @@ from pydantic import ValidationError
 
 from gar_keras.experiments.checked import in_one_line
 from gar_keras.experiments.records import RecordError
-from gar_keras.experiments.records import write_atomically
-
-# What NumPy can raise for a damaged file.
-_DAMAGES = (
-    OSError,
-    ValueError,
-    TypeError,
-    KeyError,
-    EOFError,
-    RuntimeError,
-    zipfile.BadZipFile,
-    zlib.error,
-)
+from gar_keras.utils.files import NPZ_DAMAGE
+from gar_keras.utils.files import write_atomically
 
 # What a sound file of another version can raise where it is taken up.
 _MISFITS = (AttributeError, IndexError, KeyError, TypeError, ValueError)
@@ -129,7 +116,7 @@ class Checkpoint:
                 arrays = {key: archive[key] for key in archive.files}
         except MemoryError as e:
             raise self._unreadable(e) from e
-        except _DAMAGES:
+        except NPZ_DAMAGE:
             return None
         with self.taken_up():
             return json.loads(str(arrays.pop("state"))), arrays

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from dataclasses import field
 from dataclasses import replace
-import importlib.util
 import os
 import re
 import sys
@@ -21,6 +20,7 @@ from gar_keras.experiments.settings import PRECISIONS
 from gar_keras.experiments.workers import processes
 from gar_keras.utils import cli
 from gar_keras.utils.loading import load_keras
+from gar_keras.utils.optional import check_installed
 from gar_keras.utils.validation import check_choice
 
 MAX_SEEDS = 10_000
@@ -169,11 +169,8 @@ class RunOptions(Options):
         # On a cluster it is there on each machine, which may not be this one.
         if self.ray is None:
             cli.check_data_dir(self.data_dir)
-        if self.tensorboard and not importlib.util.find_spec("tensorboard"):
-            raise ValueError(
-                "--tensorboard needs the package tensorboard, which is not "
-                "installed: pip install tensorboard"
-            )
+        if self.tensorboard:
+            check_installed("tensorboard", "--tensorboard")
         cli.check_at_least("--jobs", self.jobs, 1)
         if self.ray is not None:
             self._check_ray()
@@ -195,11 +192,7 @@ class RunOptions(Options):
                 "--keep-state cannot be had with --ray: the states would stay "
                 "on the machines of the cluster. Leave one of them out."
             )
-        if not importlib.util.find_spec("ray"):
-            raise ValueError(
-                "--ray needs the package ray, which is not installed: pip "
-                "install gar_keras[ray]"
-            )
+        check_installed("ray", "--ray", extra="ray")
 
     def apply(self, experiment):
         """The experiment with these options in place of its settings."""

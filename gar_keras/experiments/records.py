@@ -1,11 +1,9 @@
 """Run records: one JSON file for each run, written whole or not at all."""
 
 import json
-import os
 from pathlib import Path
 import re
 import reprlib
-import tempfile
 from typing import Annotated
 from typing import Any
 from typing import Literal
@@ -22,6 +20,7 @@ from gar_keras.experiments.settings import GRAPH_RIVALS
 from gar_keras.experiments.settings import Experiment
 from gar_keras.experiments.settings import from_dict
 from gar_keras.experiments.settings import with_defaults
+from gar_keras.utils.files import write_atomically
 
 FORMAT = 1
 
@@ -183,34 +182,6 @@ def write(path, record):
     write_atomically(path, lambda file: file.write(_one_line_lists(text)))
 
 
-def write_atomically(path, write_to, mode="w"):
-    """Calls `write_to(file)` and gives the file its name when it is whole."""
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, temporary = tempfile.mkstemp(
-        dir=path.parent, prefix=_temporary_prefix(path)
-    )
-    encoding = None if "b" in mode else "utf-8"
-    try:
-        with os.fdopen(descriptor, mode, encoding=encoding) as file:
-            write_to(file)
-            file.flush()
-            os.fsync(file.fileno())
-        # mkstemp makes files that only their owner may read.
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
-
-
-def delete_leftovers(path):
-    """Deletes what a killed process left of writing this file."""
-    path = Path(path)
-    for leftover in path.parent.glob(f"{_temporary_prefix(path)}*"):
-        leftover.unlink(missing_ok=True)
-
-
 def read_json(path, purpose):
     """The content of a JSON file; a `RecordError` says what to delete it for.
 
@@ -286,10 +257,6 @@ def read_all(folder):
                 "of the results folder."
             )
     return [*found.values()]
-
-
-def _temporary_prefix(path):
-    return f".{path.name}."
 
 
 def _one_line_lists(text):

@@ -2,7 +2,6 @@
 
 import contextlib
 from dataclasses import asdict
-import importlib.util
 import math
 from pathlib import Path
 import time
@@ -43,6 +42,8 @@ from gar_keras.training import plan_stage_2
 from gar_keras.training import pretrain
 from gar_keras.training import regularize
 from gar_keras.training import sgd
+from gar_keras.utils import files
+from gar_keras.utils.optional import check_installed
 from gar_keras.utils.validation import check_class_prior
 
 STAGES = ("pretraining", "regularization")
@@ -119,7 +120,7 @@ def run(
             return record
         snapshots = path.with_suffix(".npz")
         for file in (path, snapshots, checkpoint.path):
-            records.delete_leftovers(file)
+            files.delete_leftovers(file)
         shared = _shared(experiment, seed, results) if share_stage_1 else None
         if keep_state:
             continuation.take_up(checkpoint, experiment, seed, results)
@@ -245,12 +246,7 @@ def _check_can_be_extended(experiment):
 def _tensorboard(folder, name):
     if folder is None:
         return []
-    if importlib.util.find_spec("tensorboard") is None:
-        raise ValueError(
-            "TensorBoard logs need the package tensorboard, which is not "
-            "installed: pip install tensorboard. Received: "
-            f"tensorboard={str(folder)!r}"
-        )
+    check_installed("tensorboard", f"tensorboard={str(folder)!r}")
     return [keras.callbacks.TensorBoard(str(Path(folder) / name))]
 
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from gar_keras.classification.fit import probabilities
 from gar_keras.engine import backend
-from gar_keras.experiments import records
+from gar_keras.utils import files
 
 # Figure 2 of the paper shows 2,000 test images at these epochs of stage 2.
 EPOCHS = (0, 1, 10, 50, 100)
@@ -70,7 +70,7 @@ class Snapshots:
         }
         for epoch, kept in zip(self.epochs, self.logits, strict=True):
             arrays[f"epoch_{epoch}"] = kept
-        records.write_atomically(
+        files.write_atomically(
             path,
             lambda file: np.savez_compressed(file, **arrays),
             mode="wb",

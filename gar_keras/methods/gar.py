@@ -19,7 +19,6 @@ from gar_keras.methods.mean_teacher import average
 from gar_keras.methods.mean_teacher import copy_of
 from gar_keras.methods.options import Additions
 from gar_keras.methods.vat import VirtualAdversarialTraining
-from gar_keras.methods.vat import check_length
 from gar_keras.methods.vat import split
 from gar_keras.models import attach
 from gar_keras.models import check_movable
@@ -30,6 +29,7 @@ from gar_keras.models import moved
 from gar_keras.models import uncompiled
 from gar_keras.training import with_alarm
 from gar_keras.utils.validation import check_array
+from gar_keras.utils.validation import check_number
 from gar_keras.utils.validation import set_field
 
 
@@ -83,7 +83,7 @@ class ExtendedGAR(Additions, Rival):
 
     def __post_init__(self):
         super().__post_init__()
-        radius = check_length("vat_radius", self.vat_radius)
+        radius = check_number("vat_radius", self.vat_radius, closed="neither")
         set_field(self, "vat_radius", radius)
 
     def train(self, model, x_labeled, *args, **kwargs):

@@ -21,6 +21,7 @@ from gar_keras.methods.transductive import check_task
 from gar_keras.methods.transductive import pixels
 from gar_keras.methods.transductive import scikit_learn
 from gar_keras.utils.validation import check_count
+from gar_keras.utils.validation import check_number
 
 
 @dataclass(frozen=True)
@@ -42,11 +43,7 @@ class LabelSpreading:
     iterations: int = 5000
 
     def __post_init__(self):
-        if not 0 < self.alpha < 1:
-            raise ValueError(
-                "alpha must be above 0 and below 1. Received: "
-                f"alpha={self.alpha!r}"
-            )
+        check_number("alpha", self.alpha, high=1, closed="neither")
         check_count("neighbors", self.neighbors, least=1)
         check_count("iterations", self.iterations, least=1)
 

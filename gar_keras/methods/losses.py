@@ -8,6 +8,8 @@ scalar from 0 to 1, and give a factor from 0 to 1.
 import keras
 from keras import ops
 
+from gar_keras.utils.validation import check_number
+
 
 def log_loss(y, logits):
     """The mean log loss of the labelled images.
@@ -109,8 +111,4 @@ def linear_ramp(done, start, end):
 
 def check_share(name, value, above=0.0):
     """Raises unless a share is above `above` and at most 1."""
-    if not above < value <= 1:
-        raise ValueError(
-            f"{name} must be above {above:g} and at most 1. Received: "
-            f"{name}={value!r}"
-        )
+    check_number(name, value, above, 1, closed="right")

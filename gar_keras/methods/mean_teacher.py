@@ -61,12 +61,7 @@ class MeanTeacher(Rival):
         check_number("weight", self.weight)
         losses.check_share("ramp", self.ramp)
         for name in ("decay_in_ramp", "decay"):
-            value = getattr(self, name)
-            if not 0 <= value < 1:
-                raise ValueError(
-                    f"{name} must be at least 0 and below 1. Received: "
-                    f"{name}={value!r}"
-                )
+            check_number(name, getattr(self, name), high=1)
 
     def prepare(self, learner, seed):
         learner.teacher = copy_of(learner.network, seed)

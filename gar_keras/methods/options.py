@@ -47,14 +47,11 @@ class Additions:
     average: float = 0.0
 
     def __post_init__(self):
-        for name in ("supervised", "affine", "consistency", "vat", "average"):
+        for name in ("supervised", "affine", "consistency", "vat"):
             set_field(self, name, check_number(name, getattr(self, name)))
+        average = check_number("average", self.average, high=1)
+        set_field(self, "average", average)
         set_field(self, "shift", check_count("shift", self.shift, least=0))
-        if self.average >= 1:
-            raise ValueError(
-                "average must be at least 0 and below 1. Received: "
-                f"average={self.average!r}"
-            )
         if self.consistency and not (self.shift or self.affine):
             raise ValueError(
                 "Without shift or affine both views of an image are the same. "

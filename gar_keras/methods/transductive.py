@@ -1,7 +1,6 @@
 """Images as rows of raw pixels, for the methods that work on a graph."""
 
-import importlib
-
+from gar_keras.utils.optional import optional
 from gar_keras.utils.validation import check_array
 from gar_keras.utils.validation import check_labels
 
@@ -28,10 +27,4 @@ def check_task(x_labeled, y_labeled, x_unlabeled, x_test):
 
 def scikit_learn(module):
     """A module of scikit-learn, such as `"neighbors"`."""
-    try:
-        return importlib.import_module(f"sklearn.{module}")
-    except ImportError as error:
-        raise ImportError(
-            "The graph methods need scikit-learn, which is not installed. Run "
-            "pip install gar_keras[sklearn]."
-        ) from error
+    return optional(f"sklearn.{module}", "A graph method", extra="experiments")

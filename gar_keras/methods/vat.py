@@ -82,7 +82,11 @@ class VirtualAdversarialTraining(Rival):
         for name in ("weight", "entropy"):
             check_number(name, getattr(self, name))
         for name in ("epsilon", "xi"):
-            set_field(self, name, check_length(name, getattr(self, name)))
+            set_field(
+                self,
+                name,
+                check_number(name, getattr(self, name), closed="neither"),
+            )
         check_count("iterations", self.iterations, least=1)
         if self.entropy and not self.weight:
             raise ValueError(
@@ -152,22 +156,6 @@ def kept_statistics(network):
     yield
     for variable, value in zip(statistics, before, strict=True):
         variable.assign(value)
-
-
-def check_length(name, value):
-    """Returns a finite number above 0 as a float, or raises.
-
-    Example:
-
-    >>> check_length("epsilon", 2)
-    2.0
-    """
-    length = check_number(name, value)
-    if not length:
-        raise ValueError(
-            f"{name} is a length and must be above 0. Received: {name}=0"
-        )
-    return length
 
 
 def unit(x):

@@ -2,7 +2,6 @@
 
 import contextlib
 from dataclasses import fields
-import importlib.util
 import io
 import os
 from pathlib import Path
@@ -12,6 +11,8 @@ import sys
 from typing import Annotated
 
 import tyro
+
+from gar_keras.utils.optional import check_installed
 
 EXIT_USAGE = 2
 # Unfinished for want of time, as `timeout` reports it.
@@ -72,11 +73,10 @@ def choose_backend(name):
     """Sets Keras' backend; to be called before keras is imported."""
     if "keras" in sys.modules:
         raise RuntimeError("The backend is chosen before keras is loaded.")
-    if importlib.util.find_spec(name) is None:
-        fail(
-            f"--backend {name} needs the package {name}, which is not "
-            f"installed: pip install {name}"
-        )
+    try:
+        check_installed(name, f"--backend {name}")
+    except ValueError as e:
+        fail(e)
     os.environ["KERAS_BACKEND"] = name
 
 

@@ -37,18 +37,38 @@ def check_count(name, value, *, least, most=None):
     return number
 
 
-def check_number(name, value):
-    """Returns a finite number of at least 0 as a float, or raises.
+def check_number(name, value, low=0, high=math.inf, closed="left"):
+    """Returns a finite number of an interval as a float, or raises.
+
+    Args:
+        name: Name of the argument, for the message.
+        value: The number.
+        low, high: Ends of the interval.
+        closed: Which ends belong to it: `"left"`, `"right"`, `"both"` or
+            `"neither"`.
 
     Example:
 
     >>> check_number("decay", 2)
     2.0
+    >>> check_number("alpha", 1, high=1, closed="neither")
+    ... # doctest: +NORMALIZE_WHITESPACE
+    Traceback (most recent call last):
+        ...
+    ValueError: alpha must be a finite number above 0 and below 1. Received:
+    alpha=1
     """
     is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    if not is_number or not math.isfinite(value) or value < 0:
+    above = operator.ge if closed in ("left", "both") else operator.gt
+    below = operator.le if closed in ("right", "both") else operator.lt
+    inside = is_number and above(value, low) and below(value, high)
+    if not inside or math.isinf(value):
+        limits = f"{'of at least' if above is operator.ge else 'above'} {low:g}"
+        if high < math.inf:
+            word = "at most" if below is operator.le else "below"
+            limits += f" and {word} {high:g}"
         raise ValueError(
-            f"{name} must be a finite number of at least 0. Received: "
+            f"{name} must be a finite number {limits}. Received: "
             f"{name}={value!r}"
         )
     return float(value)

@@ -84,7 +84,7 @@ def test_fit_prints_a_summary(fitted, folder):
     assert lines[4].startswith("validation error before stage 2: ")
     assert lines[5].startswith("validation error after stage 2: ")
     assert lines[6:] == ["warnings: 0", f"wrote {folder / 'model.keras'}"]
-    assert not list(folder.glob(".gar_keras_*"))
+    assert not list(folder.glob(".*"))
 
 
 def test_fitted_model_is_plain_keras(fitted, folder):
@@ -246,7 +246,7 @@ def test_folder_without_permission_is_refused_at_once(
     def refuse(*_, **__):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(program.tempfile, "TemporaryDirectory", refuse)
+    monkeypatch.setattr(program.tempfile, "TemporaryFile", refuse)
     names = {"fit": "m.keras", "predict": "p.csv"}
     words = ["--data", folder / "data.npz", "--out", tmp_path / names[command]]
     if command == "predict":
@@ -320,19 +320,19 @@ OPTIONS = {
     "--num-classes 1": "--num-classes must be at least 2",
     "--num-classes 2": "from 0 to 1, for 2 classes. Received: largest label=2",
     "--num-classes 4": "Received: none of class 3. Label an example",
-    "--vat-radius 0": "vat_radius is a length and must be above 0",
+    "--vat-radius 0": "vat_radius must be a finite number above 0",
     "--seed -1": "--seed must be at least 0",
     "--seed 4294967296": "--seed must be at most",
     "--affinity much": "--affinity takes a number. Received: 'much'",
-    "--affinity -1": "affinity must be a number of at least 0",
+    "--affinity -1": "affinity must be a finite number of at least 0",
     "--class-prior even": "--class-prior takes uniform, labeled or the shares",
     "--class-prior 0.5,0.6": "class_prior must sum to 1",
     "--class-prior 0.5,0.5": "2 shares for 3 outputs",
-    "--validation-fraction 1": "validation_fraction must be below 1",
-    "--average 1": "average must be at least 0 and below 1",
+    "--validation-fraction 1": "of at least 0 and below 1",
+    "--average 1": "average must be a finite number of at least 0 and below 1",
     "--shift 1": "shift and affine move images",
     "--consistency 1": "both views of an image are the same",
-    "--learning-rate 0": "learning_rate must be above 0",
+    "--learning-rate 0": "learning_rate must be a finite number above 0",
     "--precision half": "--precision takes auto, float32, bfloat16",
     "--out model.h5": "--out takes the name of a .keras file",
     "--out gone/model.keras": "a folder that is not there",

@@ -260,7 +260,7 @@ def test_the_folder_of_a_killed_worker_is_removed_by_the_next(tmp_path):
 
 def test_ray_that_is_not_installed_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(ImportError, match=r"pip install gar_keras\[ray\]"):
+    with pytest.raises(ImportError, match="needs the package ray"):
         cluster._connect("auto")
 
 

@@ -3,9 +3,7 @@
 import copy
 from dataclasses import fields
 from dataclasses import replace
-import errno
 import json
-import os
 from pathlib import Path
 
 from hypothesis import example
@@ -73,70 +71,6 @@ def test_no_nan_is_written(value, tmp_path):
     with pytest.raises(ValueError, match="not JSON compliant"):
         records.write(tmp_path / "a.json", {"curve": [0.1, float(value)]})
     assert not list(tmp_path.iterdir())
-
-
-def half(error):
-    """Writes half of a file, then fails."""
-
-    def write_to(file):
-        file.write("half of i")
-        raise error
-
-    return write_to
-
-
-@pytest.mark.parametrize("error", [OSError("full"), KeyboardInterrupt()])
-def test_a_failure_leaves_nothing(error, tmp_path):
-    with pytest.raises(type(error)):
-        records.write_atomically(tmp_path / "a.json", half(error))
-    assert not list(tmp_path.iterdir())
-
-
-def test_a_failure_leaves_the_file_before_it(tmp_path):
-    path = tmp_path / "a.json"
-    records.write_atomically(path, lambda file: file.write("before"))
-    with pytest.raises(OSError, match="full"):
-        records.write_atomically(path, half(OSError("full")))
-    assert path.read_text() == "before"
-    assert list(tmp_path.iterdir()) == [path]
-
-
-def test_a_full_disk_leaves_nothing(monkeypatch, tmp_path):
-    def fsync(descriptor):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr(records.os, "fsync", fsync)
-    with pytest.raises(OSError, match="No space left"):
-        write_record(tmp_path, MNIST_100)
-    assert not list(tmp_path.iterdir())
-
-
-def test_a_reader_sees_the_old_file_until_the_new_one_is_whole(tmp_path):
-    path = tmp_path / "a.json"
-    records.write_atomically(path, lambda file: file.write("old"))
-
-    def write_to(file):
-        file.write("new")
-        file.flush()
-        assert path.read_text() == "old"
-
-    records.write_atomically(path, write_to)
-    assert path.read_text() == "new"
-
-
-def test_text_is_utf_8_in_any_locale(tmp_path):
-    path = tmp_path / "a.md"
-    records.write_atomically(path, lambda file: file.write("± Π α"))
-    assert path.read_bytes() == "± Π α".encode()
-
-
-def test_what_a_kill_left_is_deleted(tmp_path):
-    path = write_record(tmp_path, MNIST_100)
-    other = tmp_path / ".mnist-100_seed1.json.abcd"
-    other.touch()
-    (tmp_path / f".{path.name}.abcd1234").write_text("half of i")
-    records.delete_leftovers(path)
-    assert sorted(tmp_path.iterdir()) == sorted([path, other])
 
 
 def broken(**changes):

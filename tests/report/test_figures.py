@@ -280,7 +280,7 @@ class TestFigure1:
     def test_without_networkx(self, monkeypatch):
         monkeypatch.setitem(sys.modules, "networkx", None)
         B = np.eye(N)[LABELS]
-        with pytest.raises(ImportError, match=r"gar_keras\[figures\]"):
+        with pytest.raises(ImportError, match=r"gar_keras\[experiments\]"):
             plots.figure1(B, B, LABELS)
 
 
@@ -345,9 +345,9 @@ class TestFigure2:
             plots.figure2(snapshots, LABELS, curve)
 
     def test_without_scikit_learn(self, monkeypatch):
-        monkeypatch.setitem(sys.modules, "sklearn", None)
+        monkeypatch.setitem(sys.modules, "sklearn.manifold", None)
         B = logits(1).clip(0)
-        with pytest.raises(ImportError, match=r"gar_keras\[figures\]"):
+        with pytest.raises(ImportError, match=r"gar_keras\[experiments\]"):
             plots.figure2({0: B}, LABELS, CURVE)
 
 

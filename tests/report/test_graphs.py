@@ -154,12 +154,14 @@ class TestComponents:
 
     @pytest.mark.parametrize("threshold", [0, 1, -0.5, math.nan, "0.5", None])
     def test_bad_threshold(self, threshold):
-        with pytest.raises(ValueError, match="threshold must be a number"):
+        with pytest.raises(
+            ValueError, match="threshold must be a finite number"
+        ):
             graph_statistics.components(np.eye(2), threshold)
 
     def test_without_scipy(self, monkeypatch):
         monkeypatch.setitem(sys.modules, "scipy.sparse", None)
-        with pytest.raises(ImportError, match=r"gar_keras\[figures\]"):
+        with pytest.raises(ImportError, match=r"gar_keras\[experiments\]"):
             graph_statistics.components(np.eye(2))
 
 

@@ -303,7 +303,7 @@ def test_ray_that_is_not_installed_is_named(parse, capsys, monkeypatch):
     assert end.value.code == 2
     assert only_line(capsys) == (
         "--ray needs the package ray, which is not installed: pip install "
-        "gar_keras[ray]"
+        "'gar_keras[ray]'"
     )
 
 

@@ -19,13 +19,14 @@ import uuid
 
 import filelock
 
-from gar_keras.experiments import records
 from gar_keras.experiments.workers.processes import GOES_ON
 from gar_keras.experiments.workers.processes import Relay
 from gar_keras.experiments.workers.processes import WorkerError
 from gar_keras.experiments.workers.processes import attempt
 from gar_keras.experiments.workers.processes import limit_threads
 from gar_keras.experiments.workers.processes import share_gpu
+from gar_keras.utils import files
+from gar_keras.utils.optional import optional
 
 # Seconds between two states that a run sends home, and so what a lost machine
 # costs at most, but for the epoch that it is in. A state is some 80 MB with the
@@ -189,7 +190,7 @@ class Cluster:
             self._over.append((run, record))
             return
         for file in (*_files(path), checkpoint.path):
-            records.delete_leftovers(file)
+            files.delete_leftovers(file)
         # Other machines know the time of day, but not our monotonic().
         until = time.time() + deadline - time.monotonic()
         self._submit(_Task(run, reporter, until, path, checkpoint, lock))
@@ -265,7 +266,7 @@ class Cluster:
             return self._lost(task, e)
         for path, content in zip(_files(task.path), files, strict=True):
             if content is not None:
-                records.write_atomically(
+                files.write_atomically(
                     path, lambda file, c=content: file.write(c), mode="wb"
                 )
         if state is not None:
@@ -389,13 +390,7 @@ def _connect(address):
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     # The coming default, of which Ray else warns with every task.
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-    try:
-        import ray
-    except ImportError:
-        raise ImportError(
-            "Runs on a cluster need the package ray, which is not installed: "
-            "pip install gar_keras[ray]"
-        ) from None
+    ray = optional("ray", "A cluster", extra="ray")
     if ray.is_initialized():
         return ray, False
     # Outcomes and epochs come by other ways than the log.

@@ -4,6 +4,7 @@ import numpy as np
 
 from gar_keras.report.plots import graph_statistics
 from gar_keras.report.plots import style
+from gar_keras.utils.optional import optional
 
 
 def figure2(snapshots, labels, curve, title=""):
@@ -179,7 +180,9 @@ def _tsne(B, start):
     start = start / (start.std() or 1.0)
     # Rows that start in one place would stay together for ever.
     start += rng.normal(scale=0.01, size=start.shape)
-    manifold, threadpool_limits = _sklearn()
+    manifold = optional("sklearn.manifold", "Figure 2", extra="experiments")
+    # scikit-learn depends on it.
+    threads = optional("threadpoolctl", "Figure 2", extra="experiments")
     tsne = manifold.TSNE(
         perplexity=min(30, (len(B) - 1) / 3),
         # As small as scikit-learn makes its own start.
@@ -189,19 +192,5 @@ def _tsne(B, start):
     )
     # Its threads meet many times in each of 1,000 short steps, and spin while
     # they wait: beside any other load, more of them take longer.
-    with threadpool_limits(1):
+    with threads.threadpool_limits(1):
         return tsne.fit_transform(B)
-
-
-def _sklearn():
-    try:
-        from sklearn import manifold
-
-        # scikit-learn depends on it.
-        from threadpoolctl import threadpool_limits
-    except ImportError as error:
-        raise ImportError(
-            "t-SNE is computed with scikit-learn, which is not installed. Run "
-            "pip install gar_keras[figures]."
-        ) from error
-    return manifold, threadpool_limits

@@ -4,6 +4,7 @@ import numpy as np
 
 from gar_keras.report.plots import graph_statistics
 from gar_keras.report.plots import style
+from gar_keras.utils.optional import optional
 
 # Images in Figure 1, as in the paper.
 GRAPH_IMAGES = 250
@@ -171,7 +172,9 @@ def _draw_bipartite(ax, B, labels):
 def _draw_examples(ax, B, labels):
     U = graph_statistics.unit_rows(B)
     W = np.triu(U @ U.T, 1)
-    graph = _networkx().from_numpy_array(np.where(W > _VISIBLE, W, 0))
+    graph = optional(
+        "networkx", "Figure 1", extra="experiments"
+    ).from_numpy_array(np.where(W > _VISIBLE, W, 0))
     positions = _layout(W, B)
     _draw_edges(
         ax,
@@ -192,7 +195,9 @@ def _draw_outputs(ax, B, labels):
     n = len(N)
     scale = np.trace(N) / n or 1.0
     sizes = 500 * N.diagonal() / scale
-    graph = _networkx().from_numpy_array(np.triu(N / scale, 1))
+    graph = optional(
+        "networkx", "Figure 1", extra="experiments"
+    ).from_numpy_array(np.triu(N / scale, 1))
     positions = _ring(n)
     _networkx().draw_networkx_edges(
         graph,
@@ -214,7 +219,9 @@ def _layout(W, B):
     # Starting between their output nodes, examples need not pass through one
     # another; those of the same place must not start from the same place.
     start = S @ _ring(n) + rng.normal(scale=0.05, size=(m, 2))
-    positions = _networkx().spring_layout(
+    positions = optional(
+        "networkx", "Figure 1", extra="experiments"
+    ).spring_layout(
         _networkx().from_numpy_array(np.triu(W + _GRAVITY, 1)),
         pos=dict(enumerate(start)),
         k=0.9,
@@ -278,11 +285,4 @@ def _draw_named_nodes(ax, positions, sizes):
 
 
 def _networkx():
-    try:
-        import networkx
-    except ImportError as error:
-        raise ImportError(
-            "Graphs are drawn with NetworkX, which is not installed. Run "
-            "pip install gar_keras[figures]."
-        ) from error
-    return networkx
+    return optional("networkx", "Figure 1", extra="experiments")

@@ -17,11 +17,12 @@ Everything is NumPy in float64: Keras is not needed to look at a finished run.
 
 from dataclasses import dataclass
 import math
-import numbers
 
 import numpy as np
 
+from gar_keras.utils.optional import optional
 from gar_keras.utils.validation import check_labels
+from gar_keras.utils.validation import check_number
 
 # Two output nodes are at a right angle. Beyond its half, cos 45° = 0.71, no
 # example can be tied to the pure examples of two output nodes at once.
@@ -233,16 +234,9 @@ def components(B, threshold=THRESHOLD):
     >>> count, member.tolist()
     (3, [0, 0, 1, 2])
     """
-    if (
-        not isinstance(threshold, numbers.Real)
-        or not math.isfinite(threshold)
-        or not 0 < threshold < 1
-    ):
-        raise ValueError(
-            "threshold must be a number above 0 and below 1. Received: "
-            f"threshold={threshold!r}"
-        )
-    sparse = _scipy_sparse()
+    check_number("threshold", threshold, high=1, closed="neither")
+    sparse = optional("scipy.sparse", "Figure 1", extra="experiments")
+    csgraph = optional("scipy.sparse.csgraph", "Figure 1", extra="experiments")
     U = unit_rows(B)
     count, member = len(U), np.arange(len(U))
     for start in range(0, len(U), _BLOCK):
@@ -252,9 +246,7 @@ def components(B, threshold=THRESHOLD):
             (np.ones(len(i), bool), (member[start + i], member[j])),
             shape=(count, count),
         )
-        count, joined = sparse.csgraph.connected_components(
-            graph, directed=False
-        )
+        count, joined = csgraph.connected_components(graph, directed=False)
         member = joined[member]
     return count, member
 
@@ -447,15 +439,3 @@ def _matrix(B):
             f"Received: least value={B.min()}"
         )
     return B
-
-
-def _scipy_sparse():
-    try:
-        import scipy.sparse
-        import scipy.sparse.csgraph
-    except ImportError as error:
-        raise ImportError(
-            "The components of a graph are found with SciPy, which is not "
-            "installed. Run pip install gar_keras[figures]."
-        ) from error
-    return scipy.sparse

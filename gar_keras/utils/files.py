@@ -1,0 +1,85 @@
+"""Files written whole or not at all, damaged archives, the user's cache."""
+
+import contextlib
+import os
+from pathlib import Path
+import secrets
+import tokenize
+import zipfile
+import zlib
+
+# What NumPy raises for a damaged .npz file, a directory or another file.
+NPZ_DAMAGE = (
+    AttributeError,
+    EOFError,
+    KeyError,
+    OSError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+    tokenize.TokenError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+
+
+@contextlib.contextmanager
+def replacing(path, suffix=""):
+    """A temporary path that becomes `path` once it is written.
+
+    It lies in the same folder, made if need be. If the block fails, it is
+    removed and `path` stays as it was.
+
+    Args:
+        path: Path of the file.
+        suffix: What its name must end in, where the writer looks at that.
+
+    Example:
+
+    >>> from tempfile import mkdtemp
+    >>> path = Path(mkdtemp()) / "a.txt"
+    >>> with replacing(path) as temporary:
+    ...     _ = temporary.write_text("whole")
+    >>> path.read_text()
+    'whole'
+    """
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    name = f"{_temporary_prefix(path)}{secrets.token_hex(8)}{suffix}"
+    temporary = path.with_name(name)
+    try:
+        yield temporary
+        with open(temporary, "rb+") as file:
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_atomically(path, write_to, mode="w"):
+    """Calls `write_to(file)` and gives the file its name when it is whole."""
+    encoding = None if "b" in mode else "utf-8"
+    with replacing(path) as temporary:
+        with open(temporary, mode, encoding=encoding) as file:
+            write_to(file)
+
+
+def delete_leftovers(path):
+    """Deletes what a killed process left of writing this file."""
+    path = Path(path)
+    for leftover in path.parent.glob(f"{_temporary_prefix(path)}*"):
+        leftover.unlink(missing_ok=True)
+
+
+def _temporary_prefix(path):
+    return f".{path.name}."
+
+
+def user_cache():
+    """The user's cache folder of this package; it need not exist.
+
+    `gar_keras` in the folder named by the environment variable
+    `XDG_CACHE_HOME`; without it, `~/.cache/gar_keras`.
+    """
+    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(home) / "gar_keras"
