@@ -1,19 +1,22 @@
 """Quiet backends for all tests, and names that the docstrings' examples use.
 
 The environment comes first: Keras, TensorFlow and Matplotlib read it on import.
+A test of what needs no Keras must not wait for it, so nothing is loaded here.
 """
 
 import os
+
+import pytest
 
 os.environ.setdefault("KERAS_BACKEND", "tensorflow")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("MPLBACKEND", "agg")
 
-import keras
-import numpy as np
-import pytest
 
+@pytest.fixture(scope="session")
+def doctest_namespace():
+    """The names, loaded once a doctest asks for them."""
+    import keras
+    import numpy as np
 
-@pytest.fixture(autouse=True, scope="session")
-def _names(doctest_namespace):
-    doctest_namespace.update(keras=keras, np=np)
+    return {"keras": keras, "np": np}

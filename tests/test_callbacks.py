@@ -592,10 +592,10 @@ def test_other_warnings_are_shown_as_ever():
 
 
 def test_runs_show_warnings_by_their_reporter(tmp_path, monkeypatch):
-    import test_runner
-    from test_runner import TINY
-    from test_runner import Stop
-    from test_runner import Witness
+    import tiny_runs
+    from tiny_runs import TINY
+    from tiny_runs import Stop
+    from tiny_runs import Witness
 
     from gar_keras.experiments import runner
 
@@ -608,8 +608,7 @@ def test_runs_show_warnings_by_their_reporter(tmp_path, monkeypatch):
         warn("Classes are lost.")
         raise Stop
 
-    monkeypatch.setitem(runner.datasets.LOADERS, "tiny", test_runner.tiny_data)
-    monkeypatch.setattr(runner, "build_model", test_runner.tiny_model)
+    tiny_runs.install(monkeypatch)
     monkeypatch.setattr(runner, "regularize", stage_2)
     witness = Witness()
     checkpoint = runner.Checkpoint(tmp_path / "state.npz", "", 0)

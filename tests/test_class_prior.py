@@ -12,6 +12,7 @@ from keras import ops
 import numpy as np
 import oracle
 import pytest
+from tracing import sizes_of_tensors
 
 from gar_keras import GraphActivityRegularization
 from gar_keras import GraphActivityRegularizer
@@ -206,8 +207,6 @@ def test_computed_in_float32_whatever_the_precision(dtype, policy):
 
 
 def test_nothing_is_larger_than_the_logits():
-    from test_regularizers import sizes_of_tensors
-
     Z = ops.convert_to_tensor(oracle.logits(16, 8))
     prior = np.arange(1, 9) / 36
     regularizer = GraphActivityRegularizer(class_prior=prior)

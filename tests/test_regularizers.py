@@ -7,6 +7,7 @@ import subprocess
 import sys
 import textwrap
 
+import fresh
 from hypothesis import given
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -16,6 +17,7 @@ from keras import ops
 import numpy as np
 import oracle
 import pytest
+from tracing import sizes_of_tensors
 
 from gar_keras import GraphActivityRegularizer
 from gar_keras import affinity
@@ -448,35 +450,6 @@ def test_entry_of_minus_infinity_counts_as_0(where):
 # Cost
 
 
-def sizes_of_tensors(function, x):
-    """The number of entries of every tensor in the traced function."""
-    if BACKEND == "jax":
-        import jax
-
-        return list(sizes_in_jaxpr(jax.make_jaxpr(function)(x).jaxpr))
-    import tensorflow as tf
-
-    graph = tf.function(function).get_concrete_function(x).graph
-    inner = graph._functions.values() if hasattr(graph, "_functions") else ()
-    graphs = [graph, *(f.graph for f in inner if hasattr(f, "graph"))]
-    return [
-        tensor.shape.num_elements()
-        for g in graphs
-        for operation in g.get_operations()
-        for tensor in operation.outputs
-    ]
-
-
-def sizes_in_jaxpr(jaxpr):
-    for equation in jaxpr.eqns:
-        for variable in equation.outvars:
-            yield variable.aval.size
-        for parameter in equation.params.values():
-            inner = getattr(parameter, "jaxpr", parameter)
-            if hasattr(inner, "eqns"):
-                yield from sizes_in_jaxpr(inner)
-
-
 def loss_and_gradient(x):
     regularizer = GraphActivityRegularizer(**EVERY_TERM)
     if BACKEND == "jax":
@@ -666,11 +639,9 @@ def test_own_training_loop_in_a_tf_function(jit_compile):
 
 def in_fresh_process(program, **environment):
     """What the program prints as JSON, run with TF_CPP_MIN_LOG_LEVEL etc."""
-    import os
-
     result = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(program)],
-        env={**os.environ, **environment},
+        env=fresh.environment(**environment),
         capture_output=True,
         text=True,
     )
@@ -751,15 +722,10 @@ def test_data_parallel_on_jax_has_the_loss_of_the_whole_batch():
             losses.append(history.history["loss"])
         print(json.dumps([devices, losses, oracle.loss(Z)]))
     """
-    from pathlib import Path
-
-    path = str(Path(oracle.__file__).parent)
     four = in_fresh_process(
-        program,
-        XLA_FLAGS="--xla_force_host_platform_device_count=4",
-        PYTHONPATH=path,
+        program, XLA_FLAGS="--xla_force_host_platform_device_count=4"
     )
-    one = in_fresh_process(program, PYTHONPATH=path)
+    one = in_fresh_process(program)
     assert (four[0], one[0]) == (4, 1)
     np.testing.assert_allclose(four[1], one[1], rtol=1e-5)
     np.testing.assert_allclose(

@@ -2,12 +2,12 @@
 
 import gc
 import json
-import os
 from pathlib import Path
 import subprocess
 import sys
 import weakref
 
+import fresh
 import keras
 from keras import layers
 from keras import ops
@@ -494,11 +494,11 @@ def test_same_numbers_in_a_fresh_process():
         "import json, test_training as t;"
         "print(json.dumps(t.both_stages(t.network(dropout=0.5))))"
     )
-    support = str(Path(__file__).parent / "support")
-    environment = {**os.environ, "PYTHONPATH": support}
+    here = Path(__file__).parent
+    environment = fresh.environment(here, KERAS_BACKEND=keras.backend.backend())
     result = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True,
-        env={**environment, "KERAS_BACKEND": keras.backend.backend()},
+        env=environment,
     )  # fmt: skip
     assert result.returncode == 0, result.stderr[-3000:]
     received = json.loads(result.stdout.splitlines()[-1])

@@ -9,29 +9,26 @@ import subprocess
 import sys
 import tempfile
 
+from consoles import Output
+from consoles import interrupt
+import fresh
 from hypothesis import given
 from hypothesis import strategies as st
 import pytest
 from rich.console import Console
-from test_processes import Output
-from test_processes import interrupt
-from test_runner import TINY
-from test_runner import Witness
-from test_runner import numbers
-from test_runner import run_tiny
-from test_runner import state_of
-from test_runner import tiny_data
-from test_runner import tiny_model
+import tiny_runs
+from tiny_runs import TINY
+from tiny_runs import Witness
+from tiny_runs import numbers
+from tiny_runs import run_tiny
+from tiny_runs import state_of
 from worker_runs import Tiny
 
-from gar_keras import datasets
 from gar_keras.datasets import DataError
 from gar_keras.experiments import runner
 from gar_keras.experiments.sweep import sweep
 from gar_keras.experiments.workers import cluster
 from gar_keras.experiments.workers.processes import WorkerError
-
-HERE = Path(__file__).parents[1] / "support"
 
 # Cores of machines.
 MACHINES = st.lists(st.integers(0, 9), max_size=5)
@@ -63,7 +60,8 @@ def ray(tmp_path_factory):
         # But the paths of Ray's sockets have to be short.
         patch.setenv("RAY_TMPDIR", tempfile.gettempdir())
         # Where its workers find this file.
-        patch.setenv("PYTHONPATH", str(HERE))
+        path = fresh.environment()["PYTHONPATH"]
+        patch.setenv("PYTHONPATH", path)
         _, is_ours = cluster._connect("local")
         assert is_ours
         yield ray
@@ -75,8 +73,7 @@ def whole(tmp_path_factory):
     """Folder and record of an undisturbed run without a cluster."""
     folder = tmp_path_factory.mktemp("whole")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(datasets.LOADERS, "tiny", tiny_data)
-        patch.setattr(runner, "build_model", tiny_model)
+        tiny_runs.install(patch)
         yield folder, run_tiny(folder, save_models=True)
 
 
@@ -174,8 +171,7 @@ def test_after_ctrl_c_a_run_goes_on_anywhere(ray, whole, tmp_path, monkeypatch):
     output = Output("regularization 1/3", interrupt)
     with pytest.raises(KeyboardInterrupt):
         on_cluster(folder, output, marker=marker)
-    monkeypatch.setitem(datasets.LOADERS, "tiny", tiny_data)
-    monkeypatch.setattr(runner, "build_model", tiny_model)
+    tiny_runs.install(monkeypatch)
     text = io.StringIO()
     console = Console(file=text, width=1000)
     (record,), _ = sweep([TINY], [0], folder, console=console, save_models=True)

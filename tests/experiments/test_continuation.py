@@ -4,10 +4,9 @@ from dataclasses import replace
 import sys
 
 import pytest
-import test_runner
-from test_runner import TINY
+import tiny_runs
+from tiny_runs import TINY
 
-from gar_keras import datasets
 from gar_keras.experiments import command
 from gar_keras.experiments import continuation
 from gar_keras.experiments import runner
@@ -18,8 +17,7 @@ from gar_keras.utils import cli
 
 @pytest.fixture(autouse=True)
 def tiny(monkeypatch):
-    monkeypatch.setitem(datasets.LOADERS, "tiny", test_runner.tiny_data)
-    monkeypatch.setattr(runner, "build_model", test_runner.tiny_model)
+    tiny_runs.install(monkeypatch)
 
 
 def run(folder, experiment=TINY, **options):
@@ -38,10 +36,10 @@ def test_a_longer_run_goes_on_from_a_shorter_one(tmp_path):
     # Its last epoch, 2, is none that a run of 3 epochs shows.
     run(tmp_path, replace(TINY, epochs=2), keep_state=True)
     assert ends(tmp_path) == [2]
-    witness = test_runner.Witness()
+    witness = tiny_runs.Witness()
     record = run(tmp_path, keep_state=True, reporter=witness)
     assert witness.lines[0] == "goes on after epoch 2 of regularization"
-    test_runner.assert_same_run(tmp_path, record, (apart, at_once))
+    tiny_runs.assert_same_run(tmp_path, record, (apart, at_once))
     assert ends(tmp_path) == [3]
     left = {file.suffix for file in (tmp_path / ".checkpoints").iterdir()}
     assert left == {".npz", ".lock"}
@@ -73,7 +71,7 @@ def test_a_damaged_end_counts_as_none(tmp_path):
     run(tmp_path, short, keep_state=True)
     (end,) = (tmp_path / ".checkpoints").glob("end_*.npz")
     end.write_bytes(end.read_bytes()[:1000])
-    witness = test_runner.Witness()
+    witness = tiny_runs.Witness()
     record = run(tmp_path, keep_state=True, reporter=witness)
     assert not any("goes on" in line for line in witness.lines)
     assert record["result"]["last_epoch"] == 3
@@ -106,7 +104,7 @@ def test_another_run_s_end_is_refused(tmp_path):
 def test_without_being_asked_no_end_is_kept_or_taken(tmp_path):
     short = replace(TINY, epochs=1)
     run(tmp_path, short, keep_state=True)
-    witness = test_runner.Witness()
+    witness = tiny_runs.Witness()
     run(tmp_path, reporter=witness)
     assert not any("goes on" in line for line in witness.lines)
     assert ends(tmp_path) == [1]

@@ -10,43 +10,23 @@ import sys
 import time
 from types import SimpleNamespace
 
+from consoles import Output
+from consoles import interrupt
+import fresh
 import pytest
 from rich.console import Console
-from test_runner import TINY
-from test_runner import numbers
-from test_runner import tiny_data
-from test_runner import tiny_model
+import tiny_runs
+from tiny_runs import TINY
+from tiny_runs import numbers
 from worker_runs import Acts
 from worker_runs import Tiny
 
-from gar_keras import datasets
 from gar_keras.datasets import DataError
-from gar_keras.experiments import runner
 from gar_keras.experiments.sweep import sweep
 from gar_keras.experiments.workers import processes
 from gar_keras.experiments.workers.processes import WorkerError
 
-HERE = Path(__file__).parents[1] / "support"
 SHORT = replace(TINY, epochs=1)
-
-
-class Output(io.StringIO):
-    """What the console shows; calls back when it shows a certain text."""
-
-    def __init__(self, text=None, action=None):
-        super().__init__()
-        self.text = text
-        self.action = action
-
-    def write(self, text):
-        super().write(text)
-        if self.text is not None and self.text in text:
-            self.text = None
-            self.action()
-
-
-def interrupt():
-    raise KeyboardInterrupt
 
 
 def act(folder, *acts, output=None, jobs=2, **options):
@@ -96,8 +76,7 @@ def test_side_by_side_is_as_one_after_another(tmp_path, monkeypatch):
         save_models=True,
     )
     assert complete
-    monkeypatch.setitem(datasets.LOADERS, "tiny", tiny_data)
-    monkeypatch.setattr(runner, "build_model", tiny_model)
+    tiny_runs.install(monkeypatch)
     expected, _ = sweep(
         [SHORT],
         [0, 1],
@@ -238,7 +217,7 @@ def test_no_worker_outlives_the_sweep(end, tmp_path):
     script.write_text(HANG)
     process = subprocess.Popen(
         [sys.executable, script, tmp_path],
-        env={**os.environ, "PYTHONPATH": str(HERE)},
+        env=fresh.environment(),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -1,28 +1,38 @@
 """Runs from data to record: repeatable, resumable, and never run twice.
 
-The runs are of a tiny network on made-up images. Where a process of its own
-is needed, it imports this file and calls `run_tiny`.
+The runs are those of `tiny_runs`. Where a process of its own is needed, it
+imports that module and calls `run_tiny`.
 """
 
-import copy
 from dataclasses import asdict
 from dataclasses import replace
 import io
 import json
 import math
 import os
-from pathlib import Path
 import signal
 import subprocess
 import sys
 import time
 from types import SimpleNamespace
 
+import fresh
 import keras
 import numpy as np
 import pytest
 from rich.console import Console
 from rich.text import Text
+import tiny_runs
+from tiny_runs import BACKEND
+from tiny_runs import TEST
+from tiny_runs import TINY
+from tiny_runs import Stop
+from tiny_runs import Witness
+from tiny_runs import assert_same_run
+from tiny_runs import run_tiny
+from tiny_runs import snapshots
+from tiny_runs import state_of
+from tiny_runs import tiny_data
 
 from gar_keras import callbacks
 from gar_keras import datasets
@@ -35,71 +45,14 @@ from gar_keras.experiments.settings import TABLE_1
 from gar_keras.experiments.settings import Experiment
 from gar_keras.experiments.sweep import sweep
 
-HERE = Path(__file__).parent
 build_real = runner.build_model
-BACKEND = keras.backend.backend()
-
-# Two epochs of `fit` in stage 1 and three in stage 2, where TensorFlow takes
-# the 106 steps of an epoch in two calls.
-TINY = Experiment(
-    dataset="tiny",
-    num_labeled=12,
-    network="cnn6",
-    filters=None,
-    preprocessing="rescale",
-    labeled_per_batch=6,
-    unlabeled_per_batch=3,
-    num_validation=60,
-    batch_size=5,
-    pretrain_epochs=102,
-    epochs=3,
-    backend=BACKEND,
-)
-TRAIN, TEST = 318, 90
-
-
-def tiny_data(data_dir=None):
-    """Three noisy classes of 6x6 images."""
-    rng = np.random.default_rng(0)
-    centres = rng.integers(64, 192, (3, 6, 6, 1))
-    y = np.arange(TRAIN + TEST) % 3
-    x = centres[y] + rng.normal(0, 60, (len(y), 6, 6, 1))
-    x = x.clip(0, 255).astype("uint8")
-    return datasets.Dataset(
-        name="tiny",
-        title="Tiny",
-        x_train=x[:TRAIN],
-        y_train=y[:TRAIN],
-        x_test=x[TRAIN:],
-        y_test=y[TRAIN:],
-        num_classes=3,
-        source="made for a test",
-    )
-
-
-def tiny_model(experiment, input_shape, num_classes):
-    """A network whose dropout makes its training random."""
-    images = keras.Input(input_shape, dtype="uint8")
-    x = keras.layers.Rescaling(1 / 255, dtype="float32")(images)
-    x = keras.layers.Flatten()(x)
-    x = keras.layers.Dense(8, activation="relu")(x)
-    x = keras.layers.Dropout(0.5)(x)
-    return keras.Model(images, keras.layers.Dense(num_classes)(x))
-
-
-def run_tiny(results, reporter=None, seed=0, **options):
-    """What a process of its own runs."""
-    datasets.LOADERS["tiny"] = tiny_data
-    runner.build_model = tiny_model
-    return runner.run(TINY, seed, results, reporter=reporter, **options)
 
 
 @pytest.fixture(scope="module", autouse=True)
 def tiny():
     """Puts the data set and the network where the runner finds them."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(datasets.LOADERS, "tiny", tiny_data)
-        patch.setattr(runner, "build_model", tiny_model)
+        tiny_runs.install(patch)
         yield
 
 
@@ -110,71 +63,9 @@ def finished(tmp_path_factory):
     return folder, run_tiny(folder, save_models=True)
 
 
-class Stop(Exception):
-    """What ends a run from within."""
-
-
-class Witness:
-    """Sees a run from within, and ends it at an event.
-
-    `("epoch", "regularization", 2)` is the end of that epoch, where the state
-    is saved; `("step", "regularization", 2)` is a step after that, before the
-    next epoch ends.
-    """
-
-    def __init__(self, event=None, action=None):
-        self.event = event
-        self.action = action or self.stop
-        self.lines = []
-
-    def stop(self):
-        raise Stop
-
-    def say(self, text):
-        self.lines.append(text)
-
-    def step(self, stage, done, total, logs, steps=1):
-        # One epoch of `fit` in stage 1 is 51 passes.
-        epochs, rest = divmod(done, {"pretraining": 51}.get(stage, 1))
-        if rest and self.event == ("step", stage, epochs):
-            self.action()
-
-    def epoch(self, stage, row, total):
-        if self.event == ("epoch", stage, row["epoch"]):
-            self.action()
-
-
-def numbers(record):
-    """A record without its wall times and without where it was made."""
-    kept = copy.deepcopy(record)
-    for name in ("environment", "resumed_in", "evaluation_seconds"):
-        del kept[name]
-    for stage in runner.STAGES:
-        del kept[stage]["seconds"], kept[stage]["curve"]["seconds"]
-    return kept
-
-
-def snapshots(folder):
-    with np.load(folder / f"{TINY.file_name(0)[:-5]}.npz") as archive:
-        return {key: archive[key] for key in archive.files}
-
-
 def saved_model(folder):
     path = (folder / TINY.file_name(0)).with_suffix(".keras")
     return keras.saving.load_model(path)
-
-
-def assert_same_run(folder, record, finished):
-    assert numbers(record) == numbers(finished[1])
-    ours, theirs = snapshots(folder), snapshots(finished[0])
-    assert ours.keys() == theirs.keys()
-    for key, array in ours.items():
-        np.testing.assert_array_equal(array, theirs[key])
-
-
-def state_of(folder, experiment=TINY):
-    """Path of the saved state of the run with seed 0."""
-    return folder / ".checkpoints" / f"{experiment.file_name(0)[:-5]}.npz"
 
 
 # What a record holds.
@@ -682,10 +573,10 @@ def test_a_state_of_another_run_is_not_taken_up(name, what, tmp_path):
 
 
 def start(code, *arguments):
-    """A Python process that has this file as the module `test_runner`."""
+    """A Python process that can import `tiny_runs`."""
     return subprocess.Popen(
         [sys.executable, "-c", code, *map(str, arguments)],
-        cwd=HERE,
+        env=fresh.environment(),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -694,9 +585,9 @@ def start(code, *arguments):
 
 RUN_SLOWLY = """
 import sys, time
-import test_runner
+import tiny_runs
 
-class Slow(test_runner.Witness):
+class Slow(tiny_runs.Witness):
     def step(self, stage, done, total, logs, steps=1):
         if stage == "regularization" and done > 1:
             time.sleep(60)
@@ -705,16 +596,16 @@ class Slow(test_runner.Witness):
         if (stage, row["epoch"]) == ("regularization", 1):
             print("reached", flush=True)
 
-test_runner.run_tiny(sys.argv[1], Slow())
+tiny_runs.run_tiny(sys.argv[1], Slow())
 """
 
 # First the run that was killed goes on, then the same run is made unbroken.
 RUN_BOTH = """
 import sys
-import test_runner
+import tiny_runs
 
 for folder in sys.argv[1:]:
-    assert test_runner.run_tiny(folder) is not None
+    assert tiny_runs.run_tiny(folder) is not None
 """
 
 

@@ -11,7 +11,7 @@ import made_records
 import numpy as np
 import pytest
 from scipy import ndimage
-import test_runner
+import tiny_runs
 
 from gar_keras import ExtendedGAR
 from gar_keras import GARWarning
@@ -34,14 +34,13 @@ from gar_keras.experiments.variations import Extensions
 from gar_keras.experiments.variations import World
 from gar_keras.methods.base import Learner
 
-TINY = test_runner.TINY
+TINY = tiny_runs.TINY
 
 
 @pytest.fixture(scope="module", autouse=True)
 def tiny():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(datasets.LOADERS, "tiny", test_runner.tiny_data)
-        patch.setattr(runner, "build_model", test_runner.tiny_model)
+        tiny_runs.install(patch)
         yield
 
 
@@ -51,7 +50,7 @@ def run(folder, experiment, seed=0, **options):
 
 def unchanged(record):
     """What two runs with the same numbers share."""
-    numbers = test_runner.numbers(record)
+    numbers = tiny_runs.numbers(record)
     numbers["pretraining"].pop("environment", None)
     return numbers
 
@@ -82,7 +81,7 @@ def test_wrong_labels_are_others():
 
 
 def test_strangers_are_a_share_of_all_unlabelled_images():
-    data = test_runner.tiny_data()
+    data = tiny_runs.tiny_data()
     world = World(known_classes=2, strangers=0.2)
     task = worlds.make_task(world, data, 12, 60, seed=0)
     known = len(task.data.x_train)
@@ -98,13 +97,13 @@ def test_strangers_are_a_share_of_all_unlabelled_images():
 def test_more_strangers_than_there_are_are_refused():
     world = World(known_classes=2, strangers=0.9)
     with pytest.raises(ValueError, match="at most 0.333"):
-        worlds.make_task(world, test_runner.tiny_data(), 12, 60, seed=0)
+        worlds.make_task(world, tiny_runs.tiny_data(), 12, 60, seed=0)
 
 
 def test_known_classes_are_fewer_than_all():
     with pytest.raises(ValueError, match="known_classes=3 of 3"):
         worlds.make_task(
-            World(known_classes=3), test_runner.tiny_data(), 12, 60, 0
+            World(known_classes=3), tiny_runs.tiny_data(), 12, 60, 0
         )
 
 
@@ -119,7 +118,7 @@ def test_labels_drawn_at_random_have_no_even_number_in_each_class():
 
 
 def test_the_paper_s_world_leaves_the_data_as_they_are():
-    data = test_runner.tiny_data()
+    data = tiny_runs.tiny_data()
     task = worlds.make_task(World(), data, 12, 60, seed=0)
     assert task.data is data
     expected = datasets.make_split(data.y_train, 12, 0, 60)
@@ -333,13 +332,13 @@ def test_an_affine_layer_is_saved(tmp_path):
 
 
 def task():
-    data = test_runner.tiny_data()
+    data = tiny_runs.tiny_data()
     return data.x_train[:12], data.y_train[:12], data.x_train
 
 
 def network(seed=0):
     keras.utils.set_random_seed(seed)
-    return test_runner.tiny_model(TINY, (6, 6, 1), 3)
+    return tiny_runs.tiny_model(TINY, (6, 6, 1), 3)
 
 
 OPTIONS = {
@@ -580,8 +579,8 @@ EXTENSIONS = Extensions(
 def test_a_killed_run_with_all_extensions_ends_as_an_unbroken_one(tmp_path):
     experiment = replace(TINY, extensions=EXTENSIONS)
     whole = run(tmp_path / "whole", experiment)
-    witness = test_runner.Witness(("epoch", "regularization", 2))
-    with pytest.raises(test_runner.Stop):
+    witness = tiny_runs.Witness(("epoch", "regularization", 2))
+    with pytest.raises(tiny_runs.Stop):
         run(tmp_path / "broken", experiment, reporter=witness)
     record = run(tmp_path / "broken", experiment)
     assert unchanged(record) == unchanged(whole)
@@ -603,10 +602,8 @@ def test_a_killed_run_with_moved_images_ends_as_an_unbroken_one(
 ):
     experiment = replace(TINY, **MOVED)
     whole = run(tmp_path / "whole", experiment)
-    with pytest.raises(test_runner.Stop):
-        run(
-            tmp_path / "broken", experiment, reporter=test_runner.Witness(event)
-        )
+    with pytest.raises(tiny_runs.Stop):
+        run(tmp_path / "broken", experiment, reporter=tiny_runs.Witness(event))
     record = run(tmp_path / "broken", experiment)
     assert unchanged(record) == unchanged(whole)
     plain = run(tmp_path / "plain", TINY)
@@ -653,7 +650,7 @@ def test_stage_1_can_be_shared(tmp_path):
     other = replace(TINY, affinity=1.0)
     alone = run(tmp_path / "alone", other)
     first = run(tmp_path / "shared", TINY, share_stage_1=True)
-    lines = test_runner.Witness()
+    lines = tiny_runs.Witness()
     second = run(tmp_path / "shared", other, share_stage_1=True, reporter=lines)
     assert "takes stage 1 from an earlier run" in lines.lines
     assert unchanged(second) == unchanged(alone)
@@ -670,7 +667,7 @@ def test_the_prior_of_the_labels_reaches_the_layer(tmp_path):
     world = World(shares=(0.6, 0.3, 0.1), labels_drawn="random")
     experiment = replace(TINY, world=world, class_prior="labels")
     record = run(tmp_path, experiment)
-    y = test_runner.tiny_data().y_train[record["labeled"]]
+    y = tiny_runs.tiny_data().y_train[record["labeled"]]
     counts = np.bincount(y, minlength=3) + 1
     assert record["class_prior"] == pytest.approx(counts / counts.sum())
     uniform = run(tmp_path, replace(experiment, class_prior=None))
@@ -685,7 +682,7 @@ def test_the_prior_of_the_labels_reaches_the_layer(tmp_path):
 def test_a_prior_of_another_number_of_classes_is_refused(tmp_path):
     experiment = replace(TINY, class_prior=(0.5, 0.5))
     with pytest.raises(ValueError, match="2 shares for 3 outputs"):
-        run(tmp_path, experiment, reporter=test_runner.Witness())
+        run(tmp_path, experiment, reporter=tiny_runs.Witness())
 
 
 def test_a_restart_has_the_same_labels_and_other_weights(tmp_path):
@@ -713,7 +710,7 @@ def test_votes_can_be_taken_from_the_file_beside_the_record(tmp_path):
     with np.load(tmp_path / TINY.file_name(0).replace("json", "npz")) as file:
         probabilities = file["chosen_probabilities"]
         y = file["test_labels"]
-    assert (y == test_runner.tiny_data().y_test).all()
+    assert (y == tiny_runs.tiny_data().y_test).all()
     error = np.mean(probabilities.argmax(axis=1) != y)
     assert error == pytest.approx(record["result"]["chosen_error"])
 

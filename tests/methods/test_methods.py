@@ -1,6 +1,6 @@
 """The rivals against values worked out in float64 NumPy, and their runs.
 
-On JAX: KERAS_BACKEND=jax python -m pytest tests/test_rivals.py
+On JAX: KERAS_BACKEND=jax python -m pytest tests/methods
 """
 
 from dataclasses import asdict
@@ -18,14 +18,12 @@ from matplotlib.colors import to_rgb
 import numpy as np
 import oracle
 import pytest
-from test_runner import TINY
-from test_runner import Stop
-from test_runner import Witness
-from test_runner import numbers
-from test_runner import tiny_data
-from test_runner import tiny_model
+import tiny_runs
+from tiny_runs import TINY
+from tiny_runs import Stop
+from tiny_runs import Witness
+from tiny_runs import numbers
 
-from gar_keras import datasets
 from gar_keras import error_rate
 from gar_keras import pretrain
 from gar_keras import report
@@ -616,8 +614,7 @@ def test_a_state_of_another_method_is_refused():
 @pytest.fixture
 def tiny(monkeypatch):
     """Puts the data set and the network where the runner finds them."""
-    monkeypatch.setitem(datasets.LOADERS, "tiny", tiny_data)
-    monkeypatch.setattr(runner, "build_model", tiny_model)
+    tiny_runs.install(monkeypatch)
 
 
 def test_a_killed_mean_teacher_ends_as_an_unbroken_one(tiny, tmp_path):

@@ -4,7 +4,6 @@ A worker is a process that knows nothing of the test. But it unpickles the
 options of its runs, and for these classes to unpickle is to set up the worker.
 """
 
-import importlib
 import os
 from pathlib import Path
 import signal
@@ -85,7 +84,7 @@ def _act(act, seed, results):
 
 
 class Tiny:
-    """Has a worker know the tiny runs of `test_runner`.
+    """Has a worker know the tiny runs of `tiny_runs`.
 
     Args:
         marker: Path of a file that does not exist yet, or `None`. The first
@@ -101,14 +100,18 @@ class Tiny:
 
 
 def _set_up_tiny(marker):
-    test_runner = importlib.import_module("test_runner")
-    test_runner.datasets.LOADERS["tiny"] = test_runner.tiny_data
-    test_runner.datasets.LOADERS["broken"] = _no_data
-    test_runner.runner.build_model = test_runner.tiny_model
+    # Keras is loaded here and not before: workers of `Acts` need none.
+    import tiny_runs
+
+    from gar_keras.experiments import recorder
+
+    tiny_runs.datasets.LOADERS["tiny"] = tiny_runs.tiny_data
+    tiny_runs.datasets.LOADERS["broken"] = _no_data
+    tiny_runs.runner.build_model = tiny_runs.tiny_model
     if marker is None or Path(marker).exists():
         return
     Path(marker).write_text(str(os.getpid()))
-    keeper = test_runner.recorder.Keeper
+    keeper = recorder.Keeper
     begin = keeper.on_epoch_begin
 
     def hang(self, epoch, logs=None):
