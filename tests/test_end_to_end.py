@@ -8,9 +8,12 @@ Test error in percent after stage 1 and after stage 2, measured with the seeds
 import keras
 from keras import layers
 import numpy as np
+import pytest
 
 import gar_keras
 from gar_keras import datasets
+
+pytestmark = pytest.mark.slow
 
 SEED = 0
 UNLABELED = 10000

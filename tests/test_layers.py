@@ -132,6 +132,7 @@ def dtype_policy():
 # Both routes
 
 
+@pytest.mark.slow
 @both_routes
 @pytest.mark.parametrize("m", [1, 7, 128])
 @pytest.mark.parametrize(
@@ -868,6 +869,7 @@ IMPORTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("keras_first", [True, False])
 @pytest.mark.parametrize("line", IMPORTS)
 def test_models_load_in_a_program_that_imports_the_package(

@@ -159,6 +159,7 @@ def test_execution_is_of_full_size(tmp_path, monkeypatch):
     assert cell.outputs[0].text == "['GAR_KERAS_OTHER']\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [n for n in NAMES if n != RESULTS])
 def test_source_runs(name):
     done = subprocess.run(

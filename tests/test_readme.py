@@ -30,6 +30,7 @@ def text():
     return README.read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_the_tables_are_those_of_the_records(text):
     # If not: python scripts/report.py --readme README.md
     assert report.update_readme(README, RESULTS) == text
@@ -235,6 +236,7 @@ def test_python_blocks_are_found_and_run():
         run_blocks([*blocks, "nowhere"], {"x": 1})
 
 
+@pytest.mark.slow
 def test_the_python_runs(text, monkeypatch):
     from gar_keras import GARWarning
     from gar_keras.classification.estimator import GARClassifier

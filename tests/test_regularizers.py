@@ -649,6 +649,7 @@ def in_fresh_process(program, **environment):
     return json.loads(result.stdout.splitlines()[-1])
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(BACKEND != "tensorflow", reason="tf.distribute")
 def test_replicas_of_tf_distribute_are_refused():
     errors = in_fresh_process(
@@ -695,6 +696,7 @@ def test_replicas_of_tf_distribute_are_refused():
         assert "keras.distribution.DataParallel" in message
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(BACKEND != "jax", reason="devices of JAX")
 def test_data_parallel_on_jax_has_the_loss_of_the_whole_batch():
     program = """

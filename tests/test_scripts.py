@@ -20,23 +20,31 @@ from gar_keras.report.published import TABLE_1 as TABLE
 ROOT = Path(__file__).parents[1]
 MNIST_100 = replace(TABLE_1[100], epochs=3)
 
-# Tells on standard error whether keras was loaded.
-WATCH = """
-import runpy, sys
-sys.argv = sys.argv[1:]
-try:
-    runpy.run_path(sys.argv[0], run_name="__main__")
-finally:
-    heavy = {"keras", "tensorflow", "jax", "matplotlib"} & set(sys.modules)
-    print("loaded:", *sorted(heavy), file=sys.stderr)
+# Scripts one after another in one process: what each says, how it ends, and
+# which of the heavy modules are loaded by then.
+ONE_BY_ONE = """
+import contextlib, io, json, runpy, sys
+
+def end(command):
+    sys.argv = command
+    out, err = io.StringIO(), io.StringIO()
+    code = 0
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            runpy.run_path(command[0], run_name="__main__")
+        except SystemExit as e:
+            code = e.code or 0
+    loaded = {"keras", "tensorflow", "jax", "matplotlib"} & set(sys.modules)
+    return code, out.getvalue(), err.getvalue(), sorted(loaded)
+
+print(json.dumps([end(command) for command in json.loads(sys.argv[1])]))
 """
 
 
-def run(script, *arguments, watch=False, **environment):
+def run(script, *arguments, **environment):
     """Runs a script of the repository and returns what came of it."""
-    command = [*(["-c", WATCH] if watch else []), ROOT / "scripts" / script]
     return subprocess.run(
-        [sys.executable, *map(str, [*command, *arguments])],
+        [sys.executable, ROOT / "scripts" / script, *map(str, arguments)],
         capture_output=True,
         text=True,
         env={**os.environ, **environment},
@@ -53,53 +61,64 @@ def test_these_are_all_the_scripts():
     assert {path.name for path in (ROOT / "scripts").glob("*.py")} == {*SCRIPTS}
 
 
-@pytest.mark.parametrize("script", SCRIPTS)
-def test_help_needs_no_keras(script):
-    done = run(script, "--help", watch=True)
-    assert done.returncode == 0
-    assert " DIR " in done.stdout
-    assert done.stderr == "loaded:\n"
+WRONG_RATES = [f"--rate={rate}" for rate in ("0", "-0.1", "nan", "inf", "fast")]
+# For each wrong command line, how the error begins.
+REFUSED = {
+    **{(s, "--foo"): "unknown option --foo. Allowed: --" for s in SCRIPTS},
+    **{("rivals.py", rate): "--rate " for rate in WRONG_RATES},
+    ("rivals.py", "--seeds", "1", "2"): (
+        "unexpected value 2. Several seeds are written without a space, such "
+        "as --seeds 0,2 or --seeds 0-9\n"
+    ),
+    ("rivals.py", "--method", "label-spreading", "--rate", "0.1"): (
+        "--rate is for the methods that train"
+    ),
+    ("figure1.py", "--output", "x.json"): "--output takes the name of a",
+    ("figure2.py", "--output", "gone/x.png"): "--output is in a folder",
+    ("infimnist_sheet.py", "--out", "/dev/null/x.png"): "--out is in",
+    ("infimnist_sheet.py", "--data-dir", "gone"): "--data-dir takes a",
+}
 
 
-@pytest.mark.parametrize("script", SCRIPTS)
-def test_a_wrong_option_is_told_before_keras_is_loaded(script):
-    done = run(script, "--foo", watch=True)
-    assert done.returncode == 2
-    error, loaded = done.stderr.splitlines()
-    assert error.startswith("error: unknown option --foo. Allowed: --")
-    assert loaded == "loaded:"
-    assert done.stdout == ""
-
-
-def test_seeds_with_a_space_between_are_told_in_one_line():
-    done = run("rivals.py", "--seeds", "1", "2")
-    assert done.returncode == 2
-    (error,) = done.stderr.splitlines()
-    assert error == (
-        "error: unexpected value 2. Several seeds are written without a "
-        "space, such as --seeds 0,2 or --seeds 0-9"
+@pytest.fixture(scope="module")
+def ends():
+    """How command lines end that need no run, all from one process."""
+    commands = [*((script, "--help") for script in SCRIPTS), *REFUSED]
+    paths = [[str(ROOT / "scripts" / s), *words] for s, *words in commands]
+    done = subprocess.run(
+        [sys.executable, "-c", ONE_BY_ONE, json.dumps(paths)],
+        capture_output=True,
+        text=True,
     )
-    assert done.stdout == ""
+    assert done.returncode == 0, done.stderr
+    return dict(zip(commands, json.loads(done.stdout), strict=True))
 
 
-@pytest.mark.parametrize("rate", ["0", "-0.1", "nan", "inf", "fast"])
-def test_a_wrong_rate_is_told_in_one_line(rate):
-    done = run("rivals.py", f"--rate={rate}")
-    assert done.returncode == 2
-    (error,) = done.stderr.splitlines()
-    assert error.startswith("error: --rate ")
-    assert done.stdout == ""
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_help_needs_no_keras(script, ends):
+    code, output, errors, loaded = ends[script, "--help"]
+    assert code == 0
+    assert " DIR " in output
+    assert errors == ""
+    assert loaded == []
 
 
-def test_a_rate_for_methods_without_a_network_is_refused():
-    done = run("rivals.py", "--method", "label-spreading", "--rate", "0.1")
-    assert done.returncode == 2
-    (error,) = done.stderr.splitlines()
-    assert error.startswith("error: --rate is for the methods that train")
-    assert "label-spreading train none" in error
-    assert done.stdout == ""
+@pytest.mark.parametrize("command", REFUSED, ids=" ".join)
+def test_an_error_is_told_in_one_line_before_keras_is_loaded(command, ends):
+    code, output, errors, loaded = ends[command]
+    assert code == 2
+    assert errors.startswith(f"error: {REFUSED[command]}")
+    assert errors.count("\n") == 1
+    assert loaded == []
+    assert output == ""
 
 
+def test_methods_without_a_network_are_named(ends):
+    command = ("rivals.py", "--method", "label-spreading", "--rate", "0.1")
+    assert "label-spreading train none" in ends[command][2]
+
+
+@pytest.mark.slow
 def test_a_run_out_of_time_ends_with_124_and_can_go_on(tmp_path):
     done = run(
         "table1.py",
@@ -119,6 +138,7 @@ def test_a_run_out_of_time_ends_with_124_and_can_go_on(tmp_path):
     assert [path.suffix for path in folder.iterdir()] == [".lock"]
 
 
+@pytest.mark.slow
 def test_a_folder_that_cannot_be_made_is_told_in_one_line():
     done = run(
         "table1.py", "--labels", "100", "--results", "/proc/none/results"
@@ -130,6 +150,7 @@ def test_a_folder_that_cannot_be_made_is_told_in_one_line():
     assert done.stdout == ""
 
 
+@pytest.mark.slow
 def test_a_benchmark_out_of_time_ends_with_124(tmp_path):
     done = run(
         "benchmark.py",
@@ -144,24 +165,6 @@ def test_a_benchmark_out_of_time_ends_with_124(tmp_path):
     assert not [*tmp_path.glob("*.json")]
 
 
-@pytest.mark.parametrize(
-    ("script", "arguments", "error"),
-    [
-        ("figure1.py", ["--output", "x.json"], "--output takes the name of a"),
-        ("figure2.py", ["--output", "gone/x.png"], "--output is in a folder"),
-        ("infimnist_sheet.py", ["--out", "/dev/null/x.png"], "--out is in"),
-        ("infimnist_sheet.py", ["--data-dir", "gone"], "--data-dir takes a"),
-    ],
-)
-def test_a_drawing_that_cannot_be_is_told_first(script, arguments, error):
-    done = run(script, *arguments, watch=True)
-    assert done.returncode == 2
-    line, loaded = done.stderr.splitlines()
-    assert line.startswith(f"error: {error}")
-    assert loaded == "loaded:"
-    assert done.stdout == ""
-
-
 @pytest.fixture
 def results(tmp_path):
     """A folder of records, with a name that `rich` would alter."""
@@ -174,6 +177,7 @@ def results(tmp_path):
     return folder
 
 
+@pytest.mark.slow
 def test_finished_runs_end_with_the_table(results):
     # Without --precision auto, which is another run on other hardware.
     done = run(
@@ -191,6 +195,7 @@ def test_finished_runs_end_with_the_table(results):
     assert not {"\r", "\x1b"} & set(done.stdout)
 
 
+@pytest.mark.slow
 def test_a_study_of_finished_runs_shows_each_row(tmp_path):
     study = STUDIES["skew"].with_settings(epochs=3, frobenius_of="Z")
     for experiment in study.experiments:
@@ -209,6 +214,7 @@ def test_a_study_of_finished_runs_shows_each_row(tmp_path):
     assert "not run" not in done.stdout
 
 
+@pytest.mark.slow
 def test_the_report_makes_tables_curves_and_the_readme(results):
     readme = results / "README.md"
     readme.write_text("<!-- table1 -->\n<!-- end table1 -->\n")
@@ -227,12 +233,14 @@ def test_the_report_makes_tables_curves_and_the_readme(results):
     assert not (results / "table2.md").exists()
 
 
+@pytest.mark.slow
 def test_a_report_needs_records(tmp_path):
     done = run("report.py", "--results", tmp_path)
     assert done.returncode == 2
     assert done.stderr.startswith(f"error: no run records in {tmp_path}. A fi")
 
 
+@pytest.mark.slow
 def test_a_report_refuses_what_is_no_record(results):
     path = results / MNIST_100.file_name(7)
     record = {**make_record(MNIST_100, 7), "result": None}
@@ -243,6 +251,7 @@ def test_a_report_refuses_what_is_no_record(results):
     assert line.startswith(f"error: {path} is not a whole run record")
 
 
+@pytest.mark.slow
 def test_a_report_names_the_missing_readme(results):
     missing = results / "none.md"
     done = run("report.py", "--results", results, "--readme", missing)
@@ -252,6 +261,7 @@ def test_a_report_names_the_missing_readme(results):
     assert not [*results.glob("*.md")]
 
 
+@pytest.mark.slow
 def test_the_readme_is_a_file():
     help_text = run("report.py", "--help").stdout
     assert "--readme FILE" in help_text
@@ -259,6 +269,7 @@ def test_the_readme_is_a_file():
     assert done.stderr == "error: --readme takes a file. Received: ''\n"
 
 
+@pytest.mark.slow
 def test_a_report_names_the_tables_there_are(tmp_path):
     done = run("report.py", "--tables", "table9")
     assert done.returncode == 2

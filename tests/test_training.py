@@ -372,6 +372,7 @@ def built(dropout=0.5):
     return model
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "uint8"])
 def test_unbuilt_model_trains_like_a_built_one(dtype):
     x_labeled, x_unlabeled = (abs(x).astype(dtype) for x in (X_L, X_U))
@@ -453,6 +454,7 @@ def pixels(dtype):
     return rng.integers(0, 256, (12, 2), "uint8").astype(dtype)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["uint8", "int64", "float32", "float64"])
 def test_dtype_of_the_images_is_no_matter(dtype):
     def model():
@@ -477,6 +479,7 @@ def test_dtype_of_the_images_is_no_matter(dtype):
 # The same numbers again
 
 
+@pytest.mark.slow
 def test_same_seed_same_numbers():
     first = both_stages(network(dropout=0.5))
     assert both_stages(network(dropout=0.5)) == first
@@ -489,6 +492,7 @@ def test_other_seed_other_numbers(other):
     assert both_stages(model, **other) != first
 
 
+@pytest.mark.slow
 def test_same_numbers_in_a_fresh_process():
     program = (
         "import json, test_training as t;"
@@ -656,6 +660,7 @@ class Owned(Source):
     """An image source of which weak references can be made."""
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     keras.backend.backend() != "tensorflow", reason="TensorFlow's graphs"
 )

@@ -72,6 +72,7 @@ def fitted(folder):
 # What comes of it
 
 
+@pytest.mark.slow
 def test_fit_prints_a_summary(fitted, folder):
     assert fitted.returncode == 0, fitted.stderr[-2000:]
     lines = fitted.stdout.splitlines()
@@ -87,6 +88,7 @@ def test_fit_prints_a_summary(fitted, folder):
     assert not list(folder.glob(".*"))
 
 
+@pytest.mark.slow
 def test_fitted_model_is_plain_keras(fitted, folder):
     done = subprocess.run(
         [
@@ -100,6 +102,7 @@ def test_fitted_model_is_plain_keras(fitted, folder):
     assert done.returncode == 0, done.stderr[-2000:]
 
 
+@pytest.mark.slow
 def test_predictions_as_csv_and_npz_agree(fitted, folder, run):
     words = ["--model", folder / "model.keras", "--data", folder / "new.npz"]
     counts = []
@@ -214,6 +217,7 @@ def test_warnings_are_shown_and_counted(folder, run, monkeypatch, tmp_path):
     assert "--validation-fraction 0.2 keeps" in output
 
 
+@pytest.mark.slow
 def test_overwrite(fitted, folder, run, tmp_path):
     out = tmp_path / "p.csv"
     out.write_text("mine")

@@ -77,6 +77,7 @@ class Tiny:
         return "tiny"
 
 
+@pytest.mark.slow
 @parametrize_with_checks(
     [GARClassifier(Tiny(), **QUICK)],
     expected_failed_checks=lambda estimator: EXPECTED_FAILURES,
@@ -100,6 +101,7 @@ OF_THE_DEFAULTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", OF_THE_DEFAULTS)
 def test_check_of_scikit_learn_at_the_defaults(name):
     OF_THE_DEFAULTS[name](GARClassifier())
@@ -343,6 +345,7 @@ def test_generators_of_the_program_are_left_alone(options):
 # What it is kept in
 
 
+@pytest.mark.slow
 def test_pickle_in_another_process(fitted, tmp_path):
     path = tmp_path / "model.pkl"
     path.write_bytes(pickle.dumps(fitted))
@@ -691,6 +694,7 @@ def test_images_of_another_kind_are_refused_in_predict(other, stand_in):
         model.predict(wrong)
 
 
+@pytest.mark.slow
 def test_without_scikit_learn_the_extra_is_named():
     program = (
         "import sys; sys.modules['sklearn'] = None\n"

@@ -62,6 +62,7 @@ def test_mnist_is_mnist(mnist):
     assert "exact" in mnist.source
 
 
+@pytest.mark.slow
 def test_a_sound_file_of_ones_own_loads(mnist, packed):
     own = load_mnist(packed.parent)
     np.testing.assert_array_equal(own.x_train, mnist.x_train)

@@ -176,6 +176,7 @@ class Recorder(layers.Layer):
         return keras.KerasTensor(x.shape, x.dtype)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("passes", [1, 2])
 def test_fit_sees_the_epochs_in_turn(passes):
     sampler = BatchSampler(23, 5, 9, 2, seed=3)

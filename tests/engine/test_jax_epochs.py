@@ -349,6 +349,7 @@ def on_devices(count, folder):
         return dict(archive)
 
 
+@pytest.mark.slow
 def test_devices_share_one_graph(tmp_path):
     """Loss and gradient on 1, 2 and 4 devices: N is the whole batch's."""
     alone = on_devices(1, tmp_path)
@@ -375,6 +376,7 @@ print(loss.lower(logits).compile().as_text())
 """
 
 
+@pytest.mark.slow
 def test_devices_exchange_few_numbers():
     """Loss and gradient: two exchanges, n + 5 numbers, whatever the batch."""
     done = subprocess.run(

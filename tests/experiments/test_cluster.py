@@ -103,10 +103,11 @@ def assert_same_files(folder, whole):
     assert ours.read_bytes() == snapshots.read_bytes()
 
 
-pytestmark = pytest.mark.filterwarnings(
+pytestmark = [
+    pytest.mark.slow,
     # Ray leaves its sockets and files to the garbage collector.
-    "ignore::ResourceWarning"
-)
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+]
 
 
 def test_a_run_whose_worker_is_killed_ends_as_an_undisturbed_one(

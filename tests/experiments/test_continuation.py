@@ -14,6 +14,8 @@ from gar_keras.experiments.records import RecordError
 from gar_keras.experiments.variations import Extensions
 from gar_keras.utils import cli
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(autouse=True)
 def tiny(monkeypatch):

@@ -26,6 +26,8 @@ from gar_keras.experiments.sweep import sweep
 from gar_keras.experiments.workers import processes
 from gar_keras.experiments.workers.processes import WorkerError
 
+pytestmark = pytest.mark.slow
+
 SHORT = replace(TINY, epochs=1)
 
 

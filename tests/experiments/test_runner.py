@@ -255,6 +255,7 @@ def test_a_finished_run_is_not_run_again(finished, monkeypatch):
     assert run_tiny(folder) == record
 
 
+@pytest.mark.slow
 def test_a_damaged_state_starts_the_run_afresh(finished, tmp_path):
     # And so this is the same seed run a second time, too.
     state = state_of(tmp_path)
@@ -372,6 +373,7 @@ def test_a_wrong_rate_of_stage_2_is_refused(rate):
         replace(TINY, stage_2_rate=rate)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("event", "goes_on"),
     [
@@ -394,6 +396,7 @@ def test_a_resumed_run_ends_as_an_unbroken_one(
     assert record["resumed_in"] == []
 
 
+@pytest.mark.slow
 def test_a_record_names_every_machine_it_ran_on(
     finished, tmp_path, monkeypatch
 ):
@@ -431,6 +434,7 @@ def test_the_state_of_another_experiment_is_refused(other, tmp_path):
     assert not records.read_all(tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", [{"pretrain_epochs": 51}, {"restart": 1}])
 def test_stage_1_of_another_experiment_is_refused(change, tmp_path):
     other = replace(TINY, epochs=1, **change)
@@ -442,6 +446,7 @@ def test_stage_1_of_another_experiment_is_refused(change, tmp_path):
     assert str(mine) in str(error.value)
 
 
+@pytest.mark.slow
 def test_a_damaged_stage_1_is_made_anew(tmp_path):
     short = replace(TINY, epochs=1)
     path = runner.stage_1_file(short, 0, tmp_path)
@@ -474,6 +479,7 @@ def changed_progress(**changes):
     return text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "change",
     [
@@ -518,12 +524,14 @@ def left_over(finished, tmp_path):
     return tmp_path
 
 
+@pytest.mark.slow
 def test_the_state_of_a_finished_run_is_removed(left_over):
     _, complete = quiet_sweep(left_over)
     assert complete
     assert not [*(left_over / ".checkpoints").glob("*.npz")]
 
 
+@pytest.mark.slow
 def test_the_state_of_a_finished_run_is_kept_as_its_end(left_over):
     _, complete = quiet_sweep(left_over, keep_state=True)
     assert complete
@@ -534,6 +542,7 @@ def test_the_state_of_a_finished_run_is_kept_as_its_end(left_over):
     assert witness.lines[0] == "goes on after epoch 3 of regularization"
 
 
+@pytest.mark.slow
 def test_an_earlier_state_is_not_kept_as_the_end(finished, tmp_path):
     with pytest.raises(Stop):
         run_tiny(tmp_path, Witness(("epoch", "regularization", 2)))
@@ -543,6 +552,7 @@ def test_an_earlier_state_is_not_kept_as_the_end(finished, tmp_path):
     assert not [*(tmp_path / ".checkpoints").glob("*.npz")]
 
 
+@pytest.mark.slow
 def test_the_state_of_a_process_at_work_stays(left_over):
     with runner.Checkpoint.of_run(TINY, 0, left_over).lock():
         quiet_sweep(left_over)
@@ -609,6 +619,7 @@ for folder in sys.argv[1:]:
 """
 
 
+@pytest.mark.slow
 def test_a_run_killed_with_sigkill_ends_as_an_unbroken_one(tmp_path):
     killed, whole = tmp_path / "killed", tmp_path / "whole"
     process = start(RUN_SLOWLY, killed)
@@ -695,6 +706,7 @@ def test_no_time_ends_a_run_before_it_begins(tmp_path, monkeypatch):
     assert not state_of(tmp_path).exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("event", "epoch"),
     [

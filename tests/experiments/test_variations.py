@@ -576,6 +576,7 @@ EXTENSIONS = Extensions(
 )
 
 
+@pytest.mark.slow
 def test_a_killed_run_with_all_extensions_ends_as_an_unbroken_one(tmp_path):
     experiment = replace(TINY, extensions=EXTENSIONS)
     whole = run(tmp_path / "whole", experiment)
@@ -592,6 +593,7 @@ def test_a_killed_run_with_all_extensions_ends_as_an_unbroken_one(tmp_path):
 MOVED = {"pretrain_shift": 1, "pretrain_affine": 0.2}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "event",
     [("step", "pretraining", 1), ("epoch", "regularization", 1)],
@@ -646,6 +648,7 @@ def test_impossible_moves_of_stage_1_are_refused(change, message):
         replace(TINY, **change)
 
 
+@pytest.mark.slow
 def test_stage_1_can_be_shared(tmp_path):
     other = replace(TINY, affinity=1.0)
     alone = run(tmp_path / "alone", other)
@@ -658,11 +661,13 @@ def test_stage_1_can_be_shared(tmp_path):
     assert second["pretraining"]["environment"] == first["environment"]
 
 
+@pytest.mark.slow
 def test_without_being_asked_no_stage_1_is_kept(tmp_path):
     run(tmp_path, TINY)
     assert not [*(tmp_path / ".checkpoints").glob("stage1*")]
 
 
+@pytest.mark.slow
 def test_the_prior_of_the_labels_reaches_the_layer(tmp_path):
     world = World(shares=(0.6, 0.3, 0.1), labels_drawn="random")
     experiment = replace(TINY, world=world, class_prior="labels")
@@ -685,6 +690,7 @@ def test_a_prior_of_another_number_of_classes_is_refused(tmp_path):
         run(tmp_path, experiment, reporter=tiny_runs.Witness())
 
 
+@pytest.mark.slow
 def test_a_restart_has_the_same_labels_and_other_weights(tmp_path):
     first = run(tmp_path, TINY)
     second = run(tmp_path, replace(TINY, restart=1))
@@ -693,6 +699,7 @@ def test_a_restart_has_the_same_labels_and_other_weights(tmp_path):
     assert curves[0] != curves[1]
 
 
+@pytest.mark.slow
 def test_warnings_are_in_the_record(tmp_path):
     # Hardly a balance term and a strong affinity: classes are lost.
     experiment = replace(TINY, balance=0.01, affinity=30.0, epochs=6)
@@ -705,6 +712,7 @@ def test_warnings_are_in_the_record(tmp_path):
     assert sound["warnings"] == []
 
 
+@pytest.mark.slow
 def test_votes_can_be_taken_from_the_file_beside_the_record(tmp_path):
     record = run(tmp_path, TINY)
     with np.load(tmp_path / TINY.file_name(0).replace("json", "npz")) as file:

@@ -617,6 +617,7 @@ def tiny(monkeypatch):
     tiny_runs.install(monkeypatch)
 
 
+@pytest.mark.slow
 def test_a_killed_mean_teacher_ends_as_an_unbroken_one(tiny, tmp_path):
     experiment = replace(
         TINY, method="mean-teacher", pretrain_epochs=1, images_per_epoch=30
@@ -657,6 +658,7 @@ def test_a_run_of_other_hyper_parameters_is_refused(
         sweep([experiment], [0], tmp_path)
 
 
+@pytest.mark.slow
 def test_seconds_count_what_comes_before_the_first_epoch(
     tiny, tmp_path, monkeypatch
 ):
@@ -766,6 +768,7 @@ def test_pairs_of_runs_are_of_gar_alone():
     assert report.paired(both, "precision") == ""
 
 
+@pytest.mark.slow
 def test_no_two_methods_look_alike(tmp_path, monkeypatch):
     # More of them than there are colours.
     names = {
@@ -788,6 +791,7 @@ def test_no_two_methods_look_alike(tmp_path, monkeypatch):
     assert len(drawn) == len(set(drawn)) == 13
 
 
+@pytest.mark.slow
 def test_the_comparison_goes_into_the_readme_and_the_folder(tmp_path, capsys):
     for seed in (0, 1):
         for method in ("gar", "supervised", "vat"):

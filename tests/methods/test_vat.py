@@ -58,6 +58,7 @@ def statistics_after(**options):
     return np.array([normalization.moving_mean, normalization.moving_variance])
 
 
+@pytest.mark.slow
 def test_adversarial_images_do_not_count_in_the_statistics():
     with_vat = statistics_after(vat=1.0, vat_radius=50.0)
     np.testing.assert_allclose(with_vat, statistics_after(), rtol=1e-6)

@@ -250,6 +250,7 @@ class TestFigure1:
         plots.save(figure, tmp_path / "figure.png")
         assert image.imread(tmp_path / "figure.png").shape[2] == 4
 
+    @pytest.mark.slow
     def test_same_picture_each_time(self, tmp_path):
         for name in ("a", "b"):
             figure = plots.figure1(
