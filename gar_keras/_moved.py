@@ -19,6 +19,7 @@ MOVED = {
     "cli": "utils.cli",
     "compiled": "engine.jax_epochs",
     "estimator": "classification.estimator",
+    "experiments.checked": "utils.checked",
     "experiments.cluster": "experiments.workers.cluster",
     "experiments.extending": "experiments.continuation",
     "experiments.keepers": "experiments.recorder",

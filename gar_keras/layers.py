@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 from gar_keras.engine import backend
+from gar_keras.paper import Coefficients
 from gar_keras.regularizers import GraphActivityRegularizer
 from gar_keras.regularizers import check_coefficient
 from gar_keras.regularizers import check_one_tensor
@@ -89,9 +90,9 @@ class GraphActivityRegularization(keras.layers.Layer):
 
     def __init__(
         self,
-        affinity=3.0,
-        balance=1.0,
-        frobenius=1e-6,
+        affinity=Coefficients.affinity,
+        balance=Coefficients.balance,
+        frobenius=Coefficients.frobenius,
         frobenius_of="B",
         training_only=True,
         class_prior=None,

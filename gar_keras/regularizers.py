@@ -25,6 +25,9 @@ import numpy as np
 
 from gar_keras.collapse import warn
 from gar_keras.engine import backend
+from gar_keras.paper import COEFFICIENTS
+from gar_keras.paper import LARGEST_COEFFICIENT
+from gar_keras.paper import Coefficients
 from gar_keras.utils.validation import check_choice
 from gar_keras.utils.validation import check_class_prior
 from gar_keras.utils.validation import check_count
@@ -41,9 +44,6 @@ PROBABILITIES = (
     "sigmoid",
     "hard_sigmoid",
 )
-
-# The largest coefficient that a float32 weight can hold.
-LARGEST_COEFFICIENT = float(np.finfo("float32").max)
 
 
 def affinity(B):
@@ -281,9 +281,9 @@ class GraphActivityRegularizer(keras.regularizers.Regularizer):
 
     def __init__(
         self,
-        affinity=3.0,
-        balance=1.0,
-        frobenius=1e-6,
+        affinity=Coefficients.affinity,
+        balance=Coefficients.balance,
+        frobenius=Coefficients.frobenius,
         frobenius_of="B",
         class_prior=None,
     ):
@@ -319,11 +319,7 @@ class GraphActivityRegularizer(keras.regularizers.Regularizer):
 
     def coefficients(self):
         """`c_α`, `c_β` and `c_F` by the name of their term."""
-        return {
-            "affinity": self.affinity,
-            "balance": self.balance,
-            "frobenius": self.frobenius,
-        }
+        return {name: getattr(self, name) for name in COEFFICIENTS}
 
     def terms(self, x):
         """The terms whose coefficient is not 0, unweighted.

@@ -20,6 +20,11 @@ from gar_keras.models import has_graph
 from gar_keras.models import moved
 from gar_keras.models import without_dropout
 from gar_keras.optimizers import SGD
+from gar_keras.paper import DECAY
+from gar_keras.paper import LABELED_PER_BATCH
+from gar_keras.paper import LEARNING_RATE
+from gar_keras.paper import MOMENTUM
+from gar_keras.paper import UNLABELED_PER_BATCH
 from gar_keras.scaling import warn_if_unscaled
 from gar_keras.utils.validation import check_array
 from gar_keras.utils.validation import check_count
@@ -29,7 +34,7 @@ from gar_keras.utils.validation import check_number
 from gar_keras.utils.validation import is_source
 
 
-def sgd(learning_rate=0.01, momentum=0.95, decay=1e-6):
+def sgd(learning_rate=LEARNING_RATE, momentum=MOMENTUM, decay=DECAY):
     """The optimizer of the paper's experiments, for both stages.
 
     SGD with Nesterov momentum and the rate `learning_rate / (1 + decay * t)`
@@ -163,8 +168,8 @@ def regularize(
     layer=None,
     logits=None,
     epochs=100,
-    labeled_per_batch=16,
-    unlabeled_per_batch=112,
+    labeled_per_batch=LABELED_PER_BATCH,
+    unlabeled_per_batch=UNLABELED_PER_BATCH,
     images_per_epoch=None,
     optimizer=None,
     validation_data=None,

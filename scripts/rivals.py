@@ -11,7 +11,6 @@ from gar_keras.experiments import command
 from gar_keras.experiments.settings import EXPERIMENTS
 from gar_keras.experiments.settings import GRAPH_RIVALS
 from gar_keras.methods import METHODS
-from gar_keras.utils import cli
 
 IN_MEMORY = tuple(name for name in METHODS if METHODS[name].in_memory)
 
@@ -25,7 +24,7 @@ class Options(command.DataOptions):
     data: Literal[tuple(EXPERIMENTS)] = "mnist"
     """Data set. norb-jpeg is NORB after JPEG, svhn-grey a stand-in for SVHN."""
     labels: command.labels_of(EXPERIMENTS, "By default the least") = None
-    rate: cli.Number = None
+    rate: float | None = None
     """Learning rate of stage 2, for all methods that train a network. By
     default the paper's, 0.01."""
 

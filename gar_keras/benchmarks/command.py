@@ -18,7 +18,7 @@ class Options(command.Options):
 
     pairs: int = 10
     """Timed pairs of stretches."""
-    steps: cli.Count = None
+    steps: int | None = None
     """Steps in a stretch. By default what suits the device."""
 
     def __post_init__(self):

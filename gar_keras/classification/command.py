@@ -8,12 +8,17 @@ from pathlib import Path
 import sys
 import tempfile
 from typing import Annotated
-from typing import Literal
 
 import numpy as np
+from pydantic import Field
 import tyro
 
+from gar_keras.classification.settings import PRIORS
+from gar_keras.classification.settings import FitSettings
 from gar_keras.utils import cli
+from gar_keras.utils.checked import descriptions
+from gar_keras.utils.checked import prior_or
+from gar_keras.utils.checked import settings
 from gar_keras.utils.files import NPZ_DAMAGE
 from gar_keras.utils.files import replacing
 from gar_keras.utils.loading import load_keras
@@ -30,23 +35,35 @@ File = Annotated[Path | None, cli.one_value(Path, "a file", "FILE")]
 
 def _prior(text):
     """A prior from `uniform`, `labeled` or text such as `0.5,0.3,0.2`."""
-    if text in ("uniform", "labeled"):
+    if text in PRIORS:
         return text
     return tuple(float(share) for share in text.split(","))
 
 
 Prior = Annotated[
-    str | tuple,
+    prior_or(*PRIORS),
     cli.one_value(
         _prior,
         "uniform, labeled or the shares of the classes, e.g. 0.5,0.3,0.2",
         "PRIOR",
     ),
+    tyro.conf.arg(help=descriptions(FitSettings)["class_prior"]),
 ]
 
 
-@dataclass(frozen=True)
-class Fit:
+@settings
+class _Files:
+    """What fit reads and writes; a base, for `--help` begins with it."""
+
+    data: File = None
+    """The .npz file. Needed."""
+    out: File = None
+    """The .keras file to write: plain Keras, from examples as they are in
+    --data to logits. Needed."""
+
+
+@settings
+class Fit(FitSettings, _Files):
     """Train a network on few labels and on many examples without any.
 
     The .npz file of --data holds either x and y, or x_labeled, y_labeled and
@@ -55,86 +72,27 @@ class Fit:
     in y -1 for unlabelled examples.
     """
 
-    data: File = None
-    """The .npz file. Needed."""
-    out: File = None
-    """The .keras file to write: plain Keras, from examples as they are in
-    --data to logits. Needed."""
-    num_classes: cli.Count = None
+    num_classes: Annotated[int, Field(ge=2)] | None = None
     """n, the number of classes, each of which needs a label; by default the
     largest label and one."""
-    pretrain_epochs: cli.Count = None
-    """Passes over the labelled examples in stage 1; by default as many as make
-    2,000 steps, at least 10."""
-    epochs: cli.Count = 100
-    """Passes over all examples in stage 2."""
-    labeled_per_batch: cli.Count = None
-    """b_L: labelled examples, without labels, in a batch of stage 2; by default
-    16, or all where there are fewer."""
-    unlabeled_per_batch: cli.Count = 112
-    """b_U: further examples in a batch."""
-    affinity: cli.Number = 3.0
-    """c_α, the coefficient of the affinity."""
-    balance: cli.Number = 1.0
-    """c_β, the coefficient of the balance."""
-    frobenius: cli.Number = 1e-6
-    """c_F, the coefficient of the Frobenius norm."""
-    class_prior: Prior = "uniform"
-    """Shares of the classes: uniform, as in the paper; labeled, those among the
-    labels; or numbers, e.g. 0.5,0.3,0.2."""
-    validation_fraction: cli.Number = 0.0
-    """Share of the labels kept back to measure the error before and after
-    stage 2, and to choose its best epoch."""
-    learning_rate: cli.Number = 0.01
-    """Learning rate of the first step of each stage."""
-    supervised: cli.Number = 0.0
-    """Factor of the log loss of the labelled examples in stage 2. This and the
-    next six are not in the paper."""
-    shift: cli.Count = 0
-    """Pixels by which images are moved at random, at most, in both stages."""
-    affine: cli.Number = 0.0
-    """Strength of random turns, scales and shears of the images, in both
-    stages."""
-    consistency: cli.Number = 0.0
-    """Factor of the consistency of two views of an image in stage 2."""
-    vat: cli.Number = 0.0
-    """Factor of the virtual adversarial loss in stage 2."""
-    vat_radius: cli.Number = 2.5
-    """How far the virtual adversarial loss moves an example, after the scaling
-    that the network begins with: pixels up to 1, features of standard deviation
-    1."""
-    average: cli.Number = 0.0
-    """Decay of a running average of the weights in stage 2, e.g. 0.999."""
-    seed: cli.Count = 0
+    class_prior: Prior = FitSettings.class_prior
+    seed: Annotated[int, Field(ge=0, le=cli.MAX_SEED)] = 0
     """Seed of weights, batches and validation examples."""
-    precision: Literal["auto", "float32", "bfloat16"] = "auto"
-    """Precision between the layers. auto: bfloat16 for images where the
-    hardware computes in it."""
     quiet: bool = False
     """Only the summary, no line for each epoch."""
     overwrite: bool = False
     """Replace the file of --out if there is one."""
 
     def __post_init__(self):
+        super().__post_init__()
         _check_input("--data", self.data, "an .npz file with " + KEYS)
         _check_output(self.out, (".keras",), self.overwrite)
-        for name in ("pretrain_epochs", "labeled_per_batch"):
-            cli.check_at_least(_option(name), getattr(self, name), 1)
-        for name in ("epochs", "unlabeled_per_batch"):
-            cli.check_at_least(_option(name), getattr(self, name), 1)
-        cli.check_at_least("--num-classes", self.num_classes, 2)
-        cli.check_at_least("--seed", self.seed, 0)
-        if self.seed > cli.MAX_SEED:
-            raise ValueError(
-                f"--seed must be at most {cli.MAX_SEED}. Received: {self.seed}"
-            )
 
     def run(self):
         """Trains, saves the model and prints a summary."""
         from gar_keras.classification import fit
         from gar_keras.collapse import shown_by
 
-        settings = fit.FitSettings.of(self)
         x, y = read_partly_labeled(self.data)
         found = int(y.max(initial=-1)) + 1
         num_classes = found if self.num_classes is None else self.num_classes
@@ -156,7 +114,7 @@ class Fit:
                 model,
                 x,
                 y,
-                settings,
+                FitSettings.of(self),
                 seed=self.seed,
                 verbose=0 if self.quiet else 2,
             )
@@ -359,10 +317,6 @@ def _help():
         description=__doc__,
         args=["--help"],
     )
-
-
-def _option(name):
-    return f"--{name.replace('_', '-')}"
 
 
 def _check_input(option, path, what):

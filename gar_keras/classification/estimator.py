@@ -5,6 +5,8 @@ import numpy as np
 
 from gar_keras import models
 from gar_keras.classification import fit as fitting
+from gar_keras.classification.settings import FitSettings
+from gar_keras.utils.checked import documented
 
 try:
     from sklearn.base import BaseEstimator
@@ -23,6 +25,7 @@ except ImportError as e:
     ) from e
 
 
+@documented(FitSettings)
 class GARClassifier(ClassifierMixin, BaseEstimator):
     """A semi-supervised classifier: pretraining, then GAR (Algorithm 1).
 
@@ -43,40 +46,7 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
             its scaling; a `keras.Model` from rows as they are to logits,
             which is copied with its weights; or a function
             `network(input_shape, num_classes)` that returns a new one.
-        pretrain_epochs: Passes over the labelled rows in stage 1. `None` for
-            as many as make 2,000 steps, at least 10.
-        epochs: Passes over all rows in stage 2.
-        labeled_per_batch: b_L: labelled rows, without their labels, in each
-            batch of stage 2. `None` for 16, or all where there are fewer.
-        unlabeled_per_batch: b_U: further rows in each batch, of any kind.
-        affinity: c_α.
-        balance: c_β.
-        frobenius: c_F.
-        class_prior: `"uniform"` for classes of equal size, as the paper
-            assumes; `"labeled"` for the shares among the labelled rows, if
-            these were drawn at random; or an array of the shares, in the order
-            of `classes_`. See `gar_keras.balance`.
-        validation_fraction: Share of the labelled rows of each class kept back
-            to measure the error. The model ends with the weights of the epoch
-            of stage 2 with the least such error, of several the last. 0 to
-            train on all labels to the last epoch.
-        learning_rate: Rate of the first step of each stage.
-        supervised: In stage 2, the factor of the log loss of the labelled rows
-            of a batch. This and what follows is not in the paper; see
-            `gar_keras.ExtendedGAR`.
-        shift: Pixels by which images are moved at random, at most, in both
-            stages.
-        affine: Strength of random affine maps of the images, in both stages.
-        consistency: Factor of the consistency of two views of an image.
-        vat: Factor of the virtual adversarial loss.
-        average: Decay of a running average of the weights.
-        vat_radius: How far the virtual adversarial loss moves a row, after
-            the scaling that the network begins with. To be chosen for each
-            data set: 2.5 is for images with pixels from 0 to 1.
-        precision: Precision between the layers of the network `"auto"`:
-            `"float32"`, `"bfloat16"`, or `"auto"` for bfloat16 where the
-            rows are images and the hardware computes in it. A network of your
-            own has its own, and this is left at `"auto"`.
+        {settings}
         random_state: Seed or `RandomState`, of weights, dropout, batches and
             validation rows. `None` for another one in each `fit`.
         verbose: As in Keras' `fit`.
@@ -103,24 +73,24 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
         self,
         network="auto",
         *,
-        pretrain_epochs=None,
-        epochs=100,
-        labeled_per_batch=None,
-        unlabeled_per_batch=112,
-        affinity=3.0,
-        balance=1.0,
-        frobenius=1e-6,
-        class_prior="uniform",
-        validation_fraction=0.0,
-        learning_rate=0.01,
-        supervised=0.0,
-        shift=0,
-        affine=0.0,
-        consistency=0.0,
-        vat=0.0,
-        average=0.0,
-        vat_radius=2.5,
-        precision="auto",
+        pretrain_epochs=FitSettings.pretrain_epochs,
+        epochs=FitSettings.epochs,
+        labeled_per_batch=FitSettings.labeled_per_batch,
+        unlabeled_per_batch=FitSettings.unlabeled_per_batch,
+        affinity=FitSettings.affinity,
+        balance=FitSettings.balance,
+        frobenius=FitSettings.frobenius,
+        class_prior=FitSettings.class_prior,
+        validation_fraction=FitSettings.validation_fraction,
+        learning_rate=FitSettings.learning_rate,
+        supervised=FitSettings.supervised,
+        shift=FitSettings.shift,
+        affine=FitSettings.affine,
+        consistency=FitSettings.consistency,
+        vat=FitSettings.vat,
+        average=FitSettings.average,
+        vat_radius=FitSettings.vat_radius,
+        precision=FitSettings.precision,
         random_state=None,
         verbose=0,
     ):
@@ -164,7 +134,7 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
             FloatingPointError: if the loss becomes NaN or infinite.
         """
         X, y = validate_data(self, X, y, allow_nd=True)
-        settings = fitting.FitSettings.of(self)
+        settings = FitSettings.of(self)
         x = fitting.as_input(X, "X")
         classes, targets = _encode(y)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))

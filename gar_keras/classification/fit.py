@@ -6,7 +6,6 @@ take, the networks they choose, and one function that does Algorithm 1.
 
 import contextlib
 from dataclasses import dataclass
-from dataclasses import fields
 import math
 import random
 
@@ -15,35 +14,27 @@ from keras import layers
 import numpy as np
 
 from gar_keras import models
+from gar_keras import paper
 from gar_keras.augmentation import random_moves
 from gar_keras.callbacks import LatestBestWeights
 from gar_keras.callbacks import error_rate
+from gar_keras.classification.settings import FitSettings  # noqa: F401
 from gar_keras.collapse import warn
 from gar_keras.engine import backend
 from gar_keras.engine.batches import BatchSampler
 from gar_keras.layers import GraphActivityRegularization
 from gar_keras.methods.gar import ExtendedGAR
-from gar_keras.methods.options import Additions
 from gar_keras.models import POLICIES
 from gar_keras.models import cnn6
-from gar_keras.regularizers import check_coefficient
 from gar_keras.regularizers import class_prior_of
 from gar_keras.training import num_classes
 from gar_keras.training import pretrain
 from gar_keras.training import regularize
 from gar_keras.training import sgd
-from gar_keras.utils.validation import check_choice
 from gar_keras.utils.validation import check_class_prior
-from gar_keras.utils.validation import check_count
-from gar_keras.utils.validation import check_number
-from gar_keras.utils.validation import set_field
 
 # What stands in for the class of an unlabelled example.
 UNLABELED = -1
-
-PRIORS = ("uniform", "labeled")
-
-PRECISIONS = ("auto", *POLICIES)
 
 # Sides of an image that the 6-layer CNN is made for: two poolings need 4
 # pixels, and its Dense layer outgrows the memory beyond 64.
@@ -56,86 +47,8 @@ MLP_DROPOUT = 0.5
 PRETRAIN_STEPS = 2000
 LEAST_PASSES = 10
 
-DEFAULT_GUIDES = 16
-
 # Classes without a label that a message names.
 NAMED_CLASSES = 5
-
-
-@dataclass(frozen=True)
-class FitSettings(Additions):
-    """How to fit. The defaults are the paper's, unless it says otherwise.
-
-    Attributes:
-        pretrain_epochs: Passes over the labelled examples in stage 1. `None`
-            for as many as make 2,000 steps, which are the 2,000 passes of the
-            paper's code for 100 labels, and 10 at least.
-        epochs: Passes over all examples in stage 2.
-        labeled_per_batch: b_L. `None` for 16, or for all labelled examples
-            where there are fewer.
-        unlabeled_per_batch: b_U.
-        affinity: c_α.
-        balance: c_β.
-        frobenius: c_F.
-        class_prior: `"uniform"` for classes of equal size, as in the paper;
-            `"labeled"` for the shares among the labelled examples; or an array
-            of the shares `(n,)`.
-        validation_fraction: Share of the labelled examples of each class that
-            is kept back to measure the error, from 0 up to but not 1. The
-            model ends with the weights of the epoch of stage 2 with the least
-            such error, of several the last: do not keep back a handful, whose
-            error says little.
-        learning_rate: Rate of the first step of each stage.
-        vat_radius: ε of the virtual adversarial loss: how far an example is
-            moved, after the scaling that the network begins with.
-        precision: Precision between the layers of `default_network`:
-            `"float32"`, `"bfloat16"`, or `"auto"` for bfloat16 where the
-            examples are images and the hardware computes in it.
-
-    Those of `Additions` are settings too; `shift` and `affine` move the images
-    in both stages.
-
-    Raises:
-        ValueError: if a value is not valid.
-    """
-
-    pretrain_epochs: int | None = None
-    epochs: int = 100
-    labeled_per_batch: int | None = None
-    unlabeled_per_batch: int = 112
-    affinity: float = 3.0
-    balance: float = 1.0
-    frobenius: float = 1e-6
-    class_prior: str | tuple = "uniform"
-    validation_fraction: float = 0.0
-    learning_rate: float = 0.01
-    vat_radius: float = ExtendedGAR.vat_radius
-    precision: str = "auto"
-
-    def __post_init__(self):
-        super().__post_init__()
-        for name in ("pretrain_epochs", "labeled_per_batch"):
-            if getattr(self, name) is not None:
-                check_count(name, getattr(self, name), least=1)
-        for name in ("epochs", "unlabeled_per_batch"):
-            check_count(name, getattr(self, name), least=1)
-        for name in ("affinity", "balance", "frobenius"):
-            check_coefficient(name, getattr(self, name))
-        if isinstance(self.class_prior, str):
-            check_choice("class_prior", self.class_prior, PRIORS)
-        else:
-            prior = check_class_prior(self.class_prior)
-            set_field(self, "class_prior", prior)
-        check_number("validation_fraction", self.validation_fraction, high=1)
-        check_number("learning_rate", self.learning_rate, closed="neither")
-        radius = check_number("vat_radius", self.vat_radius, closed="neither")
-        set_field(self, "vat_radius", radius)
-        check_choice("precision", self.precision, PRECISIONS)
-
-    @classmethod
-    def of(cls, holder):
-        """The settings that an object has under the same names."""
-        return cls(**{f.name: getattr(holder, f.name) for f in fields(cls)})
 
 
 @dataclass(frozen=True)
@@ -200,7 +113,9 @@ def fit(model, x, y, settings, *, seed=0, verbose=0):
     kept = _keep_back(y, labeled, settings.validation_fraction, seed)
     labeled = np.setdiff1d(labeled, kept)
     validation = (x[kept], y[kept]) if len(kept) else None
-    guides = settings.labeled_per_batch or min(DEFAULT_GUIDES, len(labeled))
+    guides = settings.labeled_per_batch or min(
+        paper.LABELED_PER_BATCH, len(labeled)
+    )
     # These refuse now what stage 2 would refuse after stage 1.
     BatchSampler(len(x), settings.unlabeled_per_batch, len(labeled), guides)
     stage_2 = _stage_2(model, settings, prior)
@@ -370,7 +285,7 @@ def default_network(x, num_classes, precision="auto"):
     Args:
         x: Examples, as `as_input` gives them.
         num_classes: `n`.
-        precision: Between the layers, one of `PRECISIONS`.
+        precision: Between the layers, `"auto"`, `"float32"` or `"bfloat16"`.
 
     Returns:
         A `keras.Model` from examples as they are to logits, in float32.
@@ -412,9 +327,7 @@ def default_network(x, num_classes, precision="auto"):
 def _stage_2(model, settings, prior):
     """A function of `(model, x_labeled, y_labeled, x, **options)`."""
     layer = GraphActivityRegularization(
-        settings.affinity,
-        settings.balance,
-        settings.frobenius,
+        **settings.coefficients,
         class_prior=prior,
         name="graph_activity_regularization",
     )

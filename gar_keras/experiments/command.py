@@ -126,9 +126,9 @@ class RunOptions(Options):
 
     seeds: str = "0-9"
     """Seeds to run, e.g. 0-9 or 0,2,5-7."""
-    epochs: cli.Count = None
+    epochs: int | None = None
     """Epochs of stage 2. The authors' code ran 200 (SVHN: 100)."""
-    pretrain_epochs: cli.Count = None
+    pretrain_epochs: int | None = None
     """Epochs of stage 1. The authors' code ran 2,000."""
     frobenius_of: Literal["B", "Z"] = "B"
     """Matrix of the Frobenius term: the rectified logits B, as in the paper,
@@ -148,7 +148,7 @@ class RunOptions(Options):
     """Keep the state at the end of each run in the folder .checkpoints of the
     results, and go on from it in a run of more epochs. Not for a rival, nor
     for a rate that is laid over all epochs."""
-    jobs: cli.Count = 1
+    jobs: int = 1
     """Runs to make at once, in processes of their own, each with an equal
     share of the cores. On a CPU a run repeats bit for bit only with as many
     threads: TensorFlow adds in another order with another number of them,

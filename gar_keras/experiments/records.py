@@ -14,12 +14,12 @@ from pydantic import Field
 from pydantic import ValidationError
 from pydantic import model_validator
 
-from gar_keras.experiments.checked import STRICT
-from gar_keras.experiments.checked import in_one_line
 from gar_keras.experiments.settings import GRAPH_RIVALS
 from gar_keras.experiments.settings import Experiment
 from gar_keras.experiments.settings import from_dict
 from gar_keras.experiments.settings import with_defaults
+from gar_keras.utils.checked import STRICT
+from gar_keras.utils.checked import in_one_line
 from gar_keras.utils.files import write_atomically
 
 FORMAT = 1

@@ -358,10 +358,8 @@ class _Run:
     def _layer(self):
         e = self.experiment
         return GraphActivityRegularization(
-            e.affinity,
-            e.balance,
-            e.frobenius,
-            e.frobenius_of,
+            **e.coefficients,
+            frobenius_of=e.frobenius_of,
             class_prior=self.class_prior,
         )
 

@@ -15,15 +15,21 @@ from pydantic import BeforeValidator
 from pydantic import Field
 from pydantic import TypeAdapter
 
-from gar_keras.experiments.checked import settings
+from gar_keras import paper
 from gar_keras.experiments.variations import Extensions
 from gar_keras.experiments.variations import World
 from gar_keras.methods import METHODS
-from gar_keras.utils.validation import check_class_prior
+from gar_keras.paper import COEFFICIENTS
+from gar_keras.paper import Coefficients
+from gar_keras.utils.checked import PRECISIONS  # noqa: F401
+from gar_keras.utils.checked import Count
+from gar_keras.utils.checked import Number
+from gar_keras.utils.checked import Precision
+from gar_keras.utils.checked import Whole
+from gar_keras.utils.checked import prior_or
+from gar_keras.utils.checked import settings
 
-Precision = Literal["float32", "bfloat16"]
 Backend = Literal["tensorflow", "jax", "torch"]
-PRECISIONS = get_args(Precision)
 BACKENDS = get_args(Backend)
 
 # What stage 2 can do in GAR's place: with the network of stage 1, and without
@@ -43,25 +49,12 @@ STAGE_2 = (
     "images_per_epoch",
     "epochs",
     "stage_2_rate",
-    "affinity",
-    "balance",
-    "frobenius",
+    *COEFFICIENTS,
     "frobenius_of",
     "method",
     "class_prior",
     "extensions",
 )
-
-Count = Annotated[int, Field(ge=1)]
-Whole = Annotated[int, Field(ge=0)]
-Number = Annotated[float, Field(ge=0)]
-
-
-def _prior_or_labels(value):
-    # Compared as text: an array would be compared number by number.
-    if isinstance(value, str) and value == PRIOR_OF_LABELS:
-        return value
-    return check_class_prior(value)
 
 
 def from_dict(kind):
@@ -71,13 +64,8 @@ def from_dict(kind):
     )
 
 
-PriorOrLabels = Annotated[
-    tuple[float, ...] | Literal["labels"], BeforeValidator(_prior_or_labels)
-]
-
-
 @settings
-class Experiment:
+class Experiment(Coefficients):
     """All that decides the numbers of a run, except for its seed.
 
     Attributes:
@@ -101,9 +89,6 @@ class Experiment:
             random, at most. 0 in the paper, as the next.
         pretrain_affine: Strength of random affine maps of these images.
         epochs: Epochs of stage 2.
-        affinity: c_α.
-        balance: c_β.
-        frobenius: c_F.
         frobenius_of: `"B"` or `"Z"`.
         learning_rate: Rate of the first step of each stage.
         stage_2_rate: That of stage 2, where it is another one. `None` in the
@@ -136,17 +121,14 @@ class Experiment:
     batch_size: Count = 128
     pretrain_epochs: Count = 2000
     epochs: Count = 200
-    affinity: Number = 3.0
-    balance: Number = 1.0
-    frobenius: Number = 1e-6
     frobenius_of: Literal["B", "Z"] = "B"
-    learning_rate: Number = 0.01
-    momentum: Number = 0.95
-    decay: Number = 1e-6
+    learning_rate: Number = paper.LEARNING_RATE
+    momentum: Number = paper.MOMENTUM
+    decay: Number = paper.DECAY
     precision: Precision = "float32"
     backend: Backend = "tensorflow"
     method: Literal["gar", *RIVALS] = "gar"
-    class_prior: PriorOrLabels | None = None
+    class_prior: prior_or(PRIOR_OF_LABELS) | None = None
     world: Annotated[World, from_dict(World)] = World()
     extensions: Annotated[Extensions, from_dict(Extensions)] = Extensions()
     restart: Whole = 0
@@ -253,8 +235,8 @@ _MNIST = Experiment(
     network="cnn6",
     filters=None,
     preprocessing="rescale",
-    labeled_per_batch=16,
-    unlabeled_per_batch=112,
+    labeled_per_batch=paper.LABELED_PER_BATCH,
+    unlabeled_per_batch=paper.UNLABELED_PER_BATCH,
 )
 
 TABLE_1 = {m: replace(_MNIST, num_labeled=m) for m in (100, 600, 1000, 3000)}

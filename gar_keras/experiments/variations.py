@@ -6,8 +6,9 @@ from typing import Literal
 from pydantic import BeforeValidator
 from pydantic import Field
 
-from gar_keras.experiments.checked import settings
 from gar_keras.methods.options import Additions
+from gar_keras.utils.checked import Whole
+from gar_keras.utils.checked import settings
 from gar_keras.utils.validation import check_class_prior
 
 Prior = Annotated[tuple[float, ...], BeforeValidator(check_class_prior)]
@@ -62,4 +63,4 @@ class Extensions(Additions):
     """
 
     rate: Literal["inverse-time", "cosine"] = "inverse-time"
-    affinity_warmup: Annotated[int, Field(ge=0)] = 0
+    affinity_warmup: Whole = 0

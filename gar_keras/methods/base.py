@@ -15,6 +15,8 @@ from gar_keras.models import check_linear
 from gar_keras.models import detach
 from gar_keras.models import ensure_built
 from gar_keras.models import without_dropout
+from gar_keras.paper import LABELED_PER_BATCH
+from gar_keras.paper import UNLABELED_PER_BATCH
 from gar_keras.training import check_epochs
 from gar_keras.training import num_classes
 from gar_keras.training import plan_stage_2
@@ -91,8 +93,8 @@ class Rival:
         x_unlabeled,
         *,
         epochs=100,
-        labeled_per_batch=16,
-        unlabeled_per_batch=112,
+        labeled_per_batch=LABELED_PER_BATCH,
+        unlabeled_per_batch=UNLABELED_PER_BATCH,
         images_per_epoch=None,
         optimizer=None,
         validation_data=None,

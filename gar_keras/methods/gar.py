@@ -5,8 +5,9 @@ loss; it names augmentation and ensembles as ways to go on (section 6). Here
 each of them is a number that is 0 in the paper. They can be combined.
 """
 
-from dataclasses import dataclass
+from dataclasses import field
 from dataclasses import replace
+from typing import Any
 
 import keras
 from keras import ops
@@ -17,7 +18,7 @@ from gar_keras.methods import losses
 from gar_keras.methods.base import Rival
 from gar_keras.methods.mean_teacher import average
 from gar_keras.methods.mean_teacher import copy_of
-from gar_keras.methods.options import Additions
+from gar_keras.methods.options import GAROptions
 from gar_keras.methods.vat import VirtualAdversarialTraining
 from gar_keras.methods.vat import split
 from gar_keras.models import attach
@@ -28,13 +29,14 @@ from gar_keras.models import is_regularized
 from gar_keras.models import moved
 from gar_keras.models import uncompiled
 from gar_keras.training import with_alarm
+from gar_keras.utils.checked import documented
+from gar_keras.utils.checked import settings
 from gar_keras.utils.validation import check_array
-from gar_keras.utils.validation import check_number
-from gar_keras.utils.validation import set_field
 
 
-@dataclass(frozen=True)
-class ExtendedGAR(Additions, Rival):
+@documented(GAROptions)
+@settings
+class ExtendedGAR(GAROptions, Rival):
     """Stage 2 with GAR and more: `ExtendedGAR(...).train(model, ...)`.
 
     `loss = U(B) + supervised * log loss of X_L
@@ -48,25 +50,11 @@ class ExtendedGAR(Additions, Rival):
         layer: A `GraphActivityRegularization`, for `U(B)`. By default the one
             that the model ends with, and else one with the coefficients of
             the paper.
-        supervised: Factor of the log loss of the labelled images of a batch.
-        shift: Pixels by which images are moved at random, at most; see
-            `gar_keras.RandomShift`.
-        affine: Strength of random affine maps of the images; see
-            `gar_keras.RandomAffine`.
-        consistency: Factor of the consistency of two views, each moved by
-            `shift` and `affine`, one of which it needs.
-        vat: Factor of the virtual adversarial loss.
-        vat_radius: ε of LDS: how far an image is moved, in the space of the
-            images that the network sees, e.g. of pixels from 0 to 1. To be
-            chosen for each data set; see `gar_keras.methods.vat`.
-        average: Decay of a running average of the weights over the steps,
-            which is what is evaluated and kept. 0 for none.
+        {settings}
 
     Raises:
-        ValueError: if a factor or `affine` is no finite number of at least 0,
-            `shift` no integer of at least 0, `average` not at least 0 and
-            below 1, `vat_radius` not above 0, or if `consistency` is wanted
-            of images that are not moved; in training, as
+        ValueError: if a value is not valid, or if `consistency` is wanted of
+            images that are not moved; in training, as
             `gar_keras.regularize`, if what is to be moved are no images, or
             if `layer` is given to train a model that holds one.
 
@@ -78,13 +66,7 @@ class ExtendedGAR(Additions, Rival):
     >>> method = ExtendedGAR(supervised=1.0, shift=2, average=0.999)
     """
 
-    layer: GraphActivityRegularization | None = None
-    vat_radius: float = VirtualAdversarialTraining.epsilon
-
-    def __post_init__(self):
-        super().__post_init__()
-        radius = check_number("vat_radius", self.vat_radius, closed="neither")
-        set_field(self, "vat_radius", radius)
+    layer: Any = field(default=None, kw_only=False)
 
     def train(self, model, x_labeled, *args, **kwargs):
         check_array("x_labeled", x_labeled)

@@ -1,37 +1,24 @@
-"""What stage 2 can add to GAR, as settings."""
+"""Options of stage 2 beyond the paper, as settings."""
 
-from dataclasses import dataclass
-from dataclasses import fields
+from typing import Annotated
 
-from gar_keras.utils.validation import check_count
-from gar_keras.utils.validation import check_number
-from gar_keras.utils.validation import set_field
+from pydantic import Field
+
+from gar_keras.utils.checked import Number
+from gar_keras.utils.checked import Whole
+from gar_keras.utils.checked import settings
+
+# ε of the virtual adversarial loss: see `gar_keras.methods.vat`.
+VAT_RADIUS = 2.5
 
 
-@dataclass(frozen=True, kw_only=True)
+@settings
 class Additions:
     """More than the paper's stage 2 has; all are 0 in the paper.
 
-    A base for settings: they are checked, and become plain numbers, when an
-    object is made.
-
-    Attributes:
-        supervised: Factor of the log loss of the labelled images of a batch.
-        shift: Pixels by which images are moved at random, at most; see
-            `gar_keras.RandomShift`.
-        affine: Strength of random affine maps of the images; see
-            `gar_keras.RandomAffine`.
-        consistency: Factor of the consistency of two views, each moved by
-            `shift` and `affine`, one of which it needs.
-        vat: Factor of the virtual adversarial loss.
-        average: Decay of a running average of the weights over the steps,
-            which is what is evaluated and kept. 0 for none.
-
     Raises:
-        ValueError: if a factor or `affine` is no finite number of at least 0,
-            `shift` no integer of at least 0, `average` not at least 0 and
-            below 1, or if `consistency` is wanted of images that are not
-            moved.
+        ValueError: if a value is not valid, or if `consistency` is wanted of
+            images that are not moved.
 
     Example:
 
@@ -39,19 +26,25 @@ class Additions:
     1.0
     """
 
-    supervised: float = 0.0
-    shift: int = 0
-    affine: float = 0.0
-    consistency: float = 0.0
-    vat: float = 0.0
-    average: float = 0.0
+    supervised: Number = 0.0
+    """Factor of the cross-entropy of the labelled examples of a batch in
+    stage 2. Not in the paper, as the next five."""
+    shift: Whole = 0
+    """Pixels by which images are shifted at random, at most; see
+    `gar_keras.RandomShift`."""
+    affine: Number = 0.0
+    """Strength of random affine maps (turns, scales, shears) of the images;
+    see `gar_keras.RandomAffine`."""
+    consistency: Number = 0.0
+    """Factor of the consistency of two views of an image in stage 2, each moved
+    by `shift` and `affine`, one of which it needs."""
+    vat: Number = 0.0
+    """Factor of the virtual adversarial loss in stage 2."""
+    average: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    """Decay of the running average of the weights over the steps of stage 2,
+    e.g. 0.999, which is what is evaluated and kept. 0 for none."""
 
     def __post_init__(self):
-        for name in ("supervised", "affine", "consistency", "vat"):
-            set_field(self, name, check_number(name, getattr(self, name)))
-        average = check_number("average", self.average, high=1)
-        set_field(self, "average", average)
-        set_field(self, "shift", check_count("shift", self.shift, least=0))
         if self.consistency and not (self.shift or self.affine):
             raise ValueError(
                 "Without shift or affine both views of an image are the same. "
@@ -62,9 +55,20 @@ class Additions:
     @property
     def additions(self):
         """These settings alone, as a dict."""
-        return {f.name: getattr(self, f.name) for f in fields(Additions)}
+        names = Additions.__dataclass_fields__
+        return {name: getattr(self, name) for name in names}
 
     @property
     def has_additions(self):
         """Whether anything is added."""
         return any(self.additions.values())
+
+
+@settings
+class GAROptions(Additions):
+    """What stage 2 can add, with the sizes that go with it."""
+
+    vat_radius: Annotated[float, Field(gt=0)] = VAT_RADIUS
+    """ε of the virtual adversarial loss: how far an example is moved, after the
+    scaling that the network begins with. To be chosen for each data set: 2.5
+    is for images with pixels from 0 to 1."""

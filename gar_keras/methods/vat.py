@@ -30,6 +30,7 @@ from gar_keras.engine import backend
 from gar_keras.layers import PerImageStandardization
 from gar_keras.methods import losses
 from gar_keras.methods.base import Rival
+from gar_keras.methods.options import VAT_RADIUS
 from gar_keras.models import has_graph
 from gar_keras.utils.validation import check_count
 from gar_keras.utils.validation import check_number
@@ -73,7 +74,7 @@ class VirtualAdversarialTraining(Rival):
     """
 
     weight: float = 1.0
-    epsilon: float = 2.5
+    epsilon: float = VAT_RADIUS
     xi: float = 1.0
     iterations: int = 1
     entropy: float = 0.0

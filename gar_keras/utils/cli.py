@@ -8,7 +8,9 @@ from pathlib import Path
 import re
 import stat
 import sys
+from types import NoneType
 from typing import Annotated
+from typing import get_args
 
 import tyro
 
@@ -46,7 +48,7 @@ def parse(options, description=None):
         with contextlib.redirect_stderr(io.StringIO()):
             return _read(options, description)
     except ValueError as e:
-        fail(e)
+        fail(_with_option(e, options))
     except SystemExit as e:
         if e.code in (0, None):
             raise
@@ -161,13 +163,38 @@ def _path(word):
     return Path(word)
 
 
-Count = Annotated[int | None, one_value(int, "a whole number", "N")]
 Seconds = Annotated[
     float | None, one_value(float, "a number of seconds", "SECONDS")
 ]
-Number = Annotated[float | None, one_value(float, "a number", "NUMBER")]
 Folder = Annotated[Path | None, one_value(_path, "a folder", "DIR")]
 File = Annotated[Path | None, one_value(_path, "a file", "FILE")]
+
+
+_registry = tyro.constructors.ConstructorRegistry()
+
+
+@_registry.primitive_rule
+def _number(info):
+    """The rule for an option that is a number, or may be left out."""
+    kinds = {_bare(kind) for kind in get_args(info.type) or (info.type,)}
+    if kinds - {NoneType} == {int}:
+        return one_value(int, "a whole number", "N")
+    if kinds - {NoneType} == {float}:
+        return one_value(float, "a number", "NUMBER")
+    return None
+
+
+def _bare(kind):
+    """A type without what annotates it."""
+    return get_args(kind)[0] if hasattr(kind, "__metadata__") else kind
+
+
+def _with_option(error, options):
+    """What is wrong, with the name of an option for that of its field."""
+    name, space, text = str(error).partition(" ")
+    if name in {f.name for f in fields(options)}:
+        name = f"--{name.replace('_', '-')}"
+    return f"{name}{space}{text}"
 
 
 def _complaint(options):
@@ -192,6 +219,7 @@ def _read(options, description=None):
         options,
         description=description,
         config=(tyro.conf.FlagCreatePairsOff,),
+        registry=_registry,
     )
 
 
@@ -219,4 +247,4 @@ def _sentence(box, options):
         return f"{match[2]} takes {allowed}. Received: {match[1]}"
     if match := re.match(r"Error parsing (--\S+): (.*)", message):
         return f"{match[1]} takes {match[2]}"
-    return re.sub(r"^Error parsing \S+: ", "", message)
+    return _with_option(re.sub(r"^Error parsing \S+: ", "", message), options)

@@ -11,6 +11,7 @@ import pytest
 from gar_keras import collapse
 from gar_keras.classification import command as program
 from gar_keras.classification import fit as fitting
+from gar_keras.utils.checked import descriptions
 
 
 def blobs(m, seed=0):
@@ -180,7 +181,10 @@ def test_options_reach_the_fit(folder, run, monkeypatch, tmp_path):
     assert (status, errors) == (2, "error: seen enough\n")
     ((model, settings, seed, verbose),) = calls
     assert settings == fitting.FitSettings(
-        7, 9, 5, 11, 2.0, 0.5, 0.25, (0.5, 0.25, 0.25), 0.5, 0.125,
+        pretrain_epochs=7, epochs=9, labeled_per_batch=5,
+        unlabeled_per_batch=11, affinity=2.0, balance=0.5, frobenius=0.25,
+        class_prior=(0.5, 0.25, 0.25), validation_fraction=0.5,
+        learning_rate=0.125,
         supervised=1.0, shift=2, affine=0.25, consistency=4.0, vat=0.5,
         average=0.875, vat_radius=1.5, precision="bfloat16",
     )  # fmt: skip
@@ -194,9 +198,15 @@ def test_options_reach_the_fit(folder, run, monkeypatch, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_defaults_are_those_of_the_estimator(folder, tmp_path):
-    options = program.Fit(folder / "data.npz", tmp_path / "m.keras")
-    assert fitting.FitSettings.of(options) == fitting.FitSettings()
+def test_help_tells_the_defaults_and_texts_of_the_settings(run):
+    status, output, _ = run("fit", "--help")
+    assert status == 0
+    text = " ".join(output.replace("│", " ").split())
+    settings = fitting.FitSettings()
+    for name, words in descriptions(fitting.FitSettings).items():
+        assert f"--{name.replace('_', '-')} " in text
+        default = getattr(settings, name)
+        assert f"{words} (default: {default})" in text
 
 
 def test_warnings_are_shown_and_counted(folder, run, monkeypatch, tmp_path):
@@ -324,19 +334,19 @@ OPTIONS = {
     "--num-classes 1": "--num-classes must be at least 2",
     "--num-classes 2": "from 0 to 1, for 2 classes. Received: largest label=2",
     "--num-classes 4": "Received: none of class 3. Label an example",
-    "--vat-radius 0": "vat_radius must be a finite number above 0",
+    "--vat-radius 0": "--vat-radius must be above 0",
     "--seed -1": "--seed must be at least 0",
     "--seed 4294967296": "--seed must be at most",
     "--affinity much": "--affinity takes a number. Received: 'much'",
-    "--affinity -1": "affinity must be a finite number of at least 0",
+    "--affinity -1": "--affinity must be at least 0",
     "--class-prior even": "--class-prior takes uniform, labeled or the shares",
-    "--class-prior 0.5,0.6": "class_prior must sum to 1",
+    "--class-prior 0.5,0.6": "--class-prior must sum to 1",
     "--class-prior 0.5,0.5": "2 shares for 3 outputs",
-    "--validation-fraction 1": "of at least 0 and below 1",
-    "--average 1": "average must be a finite number of at least 0 and below 1",
+    "--validation-fraction 1": "--validation-fraction must be below 1",
+    "--average 1": "--average must be below 1",
     "--shift 1": "shift and affine move images",
     "--consistency 1": "both views of an image are the same",
-    "--learning-rate 0": "learning_rate must be a finite number above 0",
+    "--learning-rate 0": "--learning-rate must be above 0",
     "--precision half": "--precision takes auto, float32, bfloat16",
     "--out model.h5": "--out takes the name of a .keras file",
     "--out gone/model.keras": "a folder that is not there",

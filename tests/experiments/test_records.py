@@ -15,7 +15,6 @@ from made_records import write_record
 import numpy as np
 import pytest
 
-from gar_keras.experiments import checked
 from gar_keras.experiments import records
 from gar_keras.experiments.records import RecordError
 from gar_keras.experiments.settings import FREE
@@ -25,6 +24,7 @@ from gar_keras.experiments.settings import Experiment
 from gar_keras.experiments.settings import stands_for_paper
 from gar_keras.experiments.variations import Extensions
 from gar_keras.experiments.variations import World
+from gar_keras.utils import checked
 
 MNIST_100 = TABLE_1[100]
 

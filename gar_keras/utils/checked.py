@@ -2,15 +2,36 @@
 
 import functools
 import reprlib
+import textwrap
+from typing import Annotated
+from typing import Literal
+from typing import get_args
 
 import numpy as np
+from pydantic import BeforeValidator
 from pydantic import ConfigDict
+from pydantic import Field
 from pydantic import ValidationError
 from pydantic import field_validator
 from pydantic.dataclasses import dataclass
 
+from gar_keras.utils.validation import check_choice
+from gar_keras.utils.validation import check_class_prior
+
 # No number is taken for another one: neither True for 1 nor "2" for 2.
-STRICT = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+STRICT = ConfigDict(
+    extra="forbid",
+    strict=True,
+    allow_inf_nan=False,
+    use_attribute_docstrings=True,
+)
+
+Count = Annotated[int, Field(ge=1)]
+Whole = Annotated[int, Field(ge=0)]
+Number = Annotated[float, Field(ge=0)]
+
+Precision = Literal["float32", "bfloat16"]
+PRECISIONS = get_args(Precision)
 
 # Pydantic's words, and those of the other messages of this package.
 _WORDS = {
@@ -20,6 +41,7 @@ _WORDS = {
     "greater than or equal to": "at least",
     "less than or equal to": "at most",
     "greater than": "above",
+    "less than": "below",
 }
 
 
@@ -39,7 +61,7 @@ def settings(cls):
     ValueError: x must be an integer. Received: x='1'
     """
     cls._plain = field_validator("*", mode="before")(staticmethod(_plain))
-    cls = dataclass(frozen=True, config=STRICT)(cls)
+    cls = dataclass(frozen=True, kw_only=True, config=STRICT)(cls)
     checked = cls.__init__
 
     @functools.wraps(checked)
@@ -51,6 +73,55 @@ def settings(cls):
 
     cls.__init__ = init
     return cls
+
+
+def prior_or(*names):
+    """The type of a class prior, or of one of some names in its place."""
+
+    def check(value):
+        if isinstance(value, str):
+            check_choice("class_prior", value, names)
+            return value
+        return check_class_prior(value)
+
+    return Annotated[tuple[float, ...] | Literal[names], BeforeValidator(check)]
+
+
+def documented(kind, names=None):
+    """Puts the texts of settings where a docstring says `{settings}`.
+
+    Args:
+        kind: A class of settings, with a docstring below each field.
+        names: The fields to tell of, in this order; all by default.
+    """
+
+    def decorate(cls):
+        if cls.__doc__:
+            texts = descriptions(kind)
+            lines = (
+                textwrap.fill(
+                    f"{name}: {texts[name]}",
+                    width=80,
+                    initial_indent=" " * 8,
+                    subsequent_indent=" " * 12,
+                )
+                for name in names or texts
+            )
+            text = "\n".join(lines).lstrip()
+            cls.__doc__ = cls.__doc__.replace("{settings}", text)
+        return cls
+
+    return decorate
+
+
+def descriptions(kind):
+    """The texts below the fields of a class of settings, by name."""
+    found = {}
+    for base in reversed(kind.__mro__):
+        for name, field in vars(base).get("__pydantic_fields__", {}).items():
+            if field.description:
+                found[name] = " ".join(field.description.split())
+    return found
 
 
 def _plain(value):
