@@ -30,6 +30,8 @@ MOVED = {
     "figures": "report.plots",
     "fitting": "classification.fit",
     "graphs": "report.plots.graph_statistics",
+    "report.markdown": "report.layout",
+    "report.plots.drawing": "report.plots.style",
     "report.rivals": "report.comparison",
     "rivals": "methods",
     "rivals.entropy": "methods.entropy_minimization",

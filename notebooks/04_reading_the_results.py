@@ -111,7 +111,7 @@ if found:
 # %%
 for table in TABLES.values():
     if any(report.representative(found, column) for column in table.columns):
-        display(Markdown(report.markdown(table, found, RESULTS)))
+        display(Markdown(report.table_markdown(table, found, RESULTS)))
 
 # %% [markdown]
 # Beyond the paper: other methods, and the studies of what it leaves open.

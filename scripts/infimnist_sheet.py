@@ -16,7 +16,7 @@ from gar_keras.datasets.infimnist import NUM_TRAIN
 from gar_keras.datasets.infimnist import load_infimnist
 from gar_keras.datasets.mnist import load_mnist
 from gar_keras.experiments import folders
-from gar_keras.report.plots.drawing import new_figure
+from gar_keras.report.plots.style import new_figure
 from gar_keras.utils import cli
 
 ROWS_PER_CLASS = 2

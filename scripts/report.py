@@ -13,18 +13,16 @@ from typing import Literal
 from gar_keras import report
 from gar_keras.experiments import folders
 from gar_keras.experiments import records
-from gar_keras.experiments.studies import STUDIES
 from gar_keras.report.published import TABLES
 from gar_keras.utils import cli
+from gar_keras.utils import files
 
 
 @dataclass(frozen=True)
 class Options:
     """Options of this script."""
 
-    tables: tuple[Literal["table1", "table2", "table3", "svhn_grey"], ...] = (
-        tuple(TABLES)
-    )
+    tables: tuple[Literal[tuple(TABLES)], ...] = tuple(TABLES)
     """Tables to show. svhn_grey is a stand-in, not a table of the paper."""
     results: cli.Folder = field(
         default_factory=lambda: folders.reference() or folders.own()
@@ -53,15 +51,10 @@ def main(options):
             f"no run records in {options.results}. A first one: "
             "python scripts/table1.py --labels 100 --seeds 0"
         )
-    for name in options.tables:
-        report.show(TABLES[name], found, options.results)
-    report.show_rivals(found, options.results)
-    for study in STUDIES.values():
-        if report.study_markdown(study, found, options.results):
-            report.show_study(study, found, options.results)
+    report.show_report(found, options.results, options.tables)
     if options.readme is not None:
         text = report.update_readme(options.readme, options.results)
-        records.write_atomically(options.readme, lambda file: file.write(text))
+        files.write_atomically(options.readme, lambda file: file.write(text))
 
 
 if __name__ == "__main__":

@@ -17,4 +17,6 @@ class Options(command.DataOptions):
 
 
 if __name__ == "__main__":
-    sys.exit(command.main(Options, __doc__, partial(report.show, TABLE_1)))
+    sys.exit(
+        command.main(Options, __doc__, partial(report.show_table, TABLE_1))
+    )

@@ -27,5 +27,5 @@ class Options(command.DataOptions):
 if __name__ == "__main__":
     options = cli.parse(Options, __doc__)
     table = SVHN_GREY if options.data == "svhn-grey" else TABLE_3
-    show = partial(report.show, table)
+    show = partial(report.show_table, table)
     sys.exit(command.run_table(options, options.experiments, show))

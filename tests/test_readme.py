@@ -18,6 +18,7 @@ from gar_keras import report
 from gar_keras.classification import command as command_line
 from gar_keras.experiments import records
 from gar_keras.experiments.settings import TABLE_1
+from gar_keras.report.parts import PARTS
 from gar_keras.report.tables import run_rows
 
 ROOT = Path(__file__).parents[1]
@@ -34,6 +35,10 @@ def text():
 def test_the_tables_are_those_of_the_records(text):
     # If not: python scripts/report.py --readme README.md
     assert report.update_readme(README, RESULTS) == text
+
+
+def test_the_readme_has_a_place_for_each_part_of_the_report(text):
+    assert not [p.name for p in PARTS if f"<!-- {p.name} -->" not in text]
 
 
 def test_table_1_is_shown_with_a_figure_of_ours(text):

@@ -222,7 +222,7 @@ def test_the_report_makes_tables_curves_and_the_readme(results):
     assert done.returncode == 0, done.stderr
     assert "2.00 ± 0.00" in done.stdout and "(n = 3)" in done.stdout
     assert "Some [/GPU]" in done.stdout
-    text = report.markdown(TABLE, records.read_all(results))
+    text = report.table_markdown(TABLE, records.read_all(results))
     assert readme.read_text(encoding="utf-8") == (
         f"<!-- table1 -->\n{text}<!-- end table1 -->\n"
     )

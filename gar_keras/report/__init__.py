@@ -1,54 +1,53 @@
 """Tables and curves from run records, beside the paper's figures.
 
+A new table or comparison is a file with a function of the records and their
+folder, and a line in `parts.PARTS`.
+
 Everything is made from the records of a folder alone. Keras is not needed.
 """
 
-from gar_keras.report.comparison import Comparison
+import warnings
+
 from gar_keras.report.comparison import compare
 from gar_keras.report.comparison import plot_rivals
 from gar_keras.report.comparison import show_rivals
-from gar_keras.report.comparison import write_rivals
 from gar_keras.report.confusion import confusions
 from gar_keras.report.estimates import Estimate
-from gar_keras.report.groups import Group
 from gar_keras.report.groups import group
 from gar_keras.report.lost import lost_class
 from gar_keras.report.lost import lost_text
 from gar_keras.report.pairs import paired
-from gar_keras.report.plots.curves import plot_curves
+from gar_keras.report.parts import show_report
 from gar_keras.report.readme import update_readme
 from gar_keras.report.studies import show_study
 from gar_keras.report.studies import study_markdown
 from gar_keras.report.studies import study_notes
 from gar_keras.report.studies import study_rows
 from gar_keras.report.studies import vote
-from gar_keras.report.studies import write_studies
 from gar_keras.report.tables import OUR_ROWS
-from gar_keras.report.tables import markdown
-from gar_keras.report.tables import notes
 from gar_keras.report.tables import representative
-from gar_keras.report.tables import show
+from gar_keras.report.tables import show_table
+from gar_keras.report.tables import table_markdown
+from gar_keras.report.tables import table_notes
 from gar_keras.report.tables import table_rows
-from gar_keras.report.tables import write
+from gar_keras.report.tables import write_table
 
 __all__ = [
     "OUR_ROWS",
-    "Comparison",
     "Estimate",
-    "Group",
     "compare",
     "confusions",
     "group",
     "lost_class",
     "lost_text",
-    "markdown",
-    "notes",
+    "table_markdown",
+    "table_notes",
     "paired",
-    "plot_curves",
     "plot_rivals",
     "representative",
-    "show",
+    "show_table",
     "show_rivals",
+    "show_report",
     "show_study",
     "study_markdown",
     "study_notes",
@@ -56,7 +55,24 @@ __all__ = [
     "table_rows",
     "update_readme",
     "vote",
-    "write",
-    "write_rivals",
-    "write_studies",
+    "write_table",
 ]
+
+_RENAMED = {
+    "markdown": table_markdown,
+    "notes": table_notes,
+    "show": show_table,
+    "write": write_table,
+}
+
+
+def __getattr__(name):
+    if name not in _RENAMED:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = _RENAMED[name]
+    warnings.warn(
+        f"{__name__}.{name} has become {found.__name__}.",
+        DeprecationWarning,
+        stacklevel=2,
+    )
+    return found

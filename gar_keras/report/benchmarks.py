@@ -1,7 +1,7 @@
 """The benchmark records as Markdown tables, beside the project's aims."""
 
-from gar_keras.benchmarks import records
-from gar_keras.report import markdown
+from gar_keras.benchmarks.records import read_all
+from gar_keras.report import layout
 
 # 100 epochs of stage 2 of cnn6 on one data-centre GPU.
 AIM_SECONDS = 15
@@ -49,11 +49,12 @@ OVERHEAD_HEADING = (
 )
 
 
-def speed(results):
+def speed_markdown(records, results):
     """The table of the speed benchmark.
 
     Args:
-        results: Folder of the records.
+        records: Run records, which have no part in it.
+        results: Folder of the benchmark records.
 
     Returns:
         Markdown: the aims with what was measured of them, a row for each case,
@@ -63,13 +64,13 @@ def speed(results):
     Raises:
         RecordError: if a file of that name is no record.
     """
-    entries = _sorted(records.read_all(results, "benchmark"))
+    entries = _sorted(read_all(results, "benchmark"))
     rows = [_speed_row(e) for e in entries]
     return "\n".join(
         [
-            *markdown.table(("aim", "measured"), _aims(entries)),
+            *layout.markdown_table(("aim", "measured"), _aims(entries)),
             "",
-            *markdown.table(
+            *layout.markdown_table(
                 SPEED_HEADING, rows + _absent(entries, SPEED_HEADING)
             ),
             "",
@@ -79,24 +80,25 @@ def speed(results):
     )
 
 
-def overhead(results):
+def overhead_markdown(records, results):
     """The table of what the regularizer costs.
 
     Args:
-        results: Folder of the records.
+        records: Run records, which have no part in it.
+        results: Folder of the benchmark records.
 
     Returns:
-        Markdown, as `speed`.
+        Markdown, as `speed_markdown`.
 
     Raises:
         RecordError: if a file of that name is no record.
     """
-    entries = _sorted(records.read_all(results, "overhead"))
+    entries = _sorted(read_all(results, "overhead"))
     rows = [_overhead_row(e) for e in entries]
     absent = _absent(entries, OVERHEAD_HEADING)
     return "\n".join(
         [
-            *markdown.table(OVERHEAD_HEADING, rows + absent),
+            *layout.markdown_table(OVERHEAD_HEADING, rows + absent),
             "",
             f"- Aim: under {100 * AIM_OVERHEAD:g} %. Medians of pairs, with "
             "quartiles. The paper: 830 s without and 882 s with GAR, 6.3 % "

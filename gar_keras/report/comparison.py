@@ -16,9 +16,10 @@ from gar_keras.report.beside import reference_beside
 from gar_keras.report.groups import but_for
 from gar_keras.report.groups import group
 from gar_keras.report.groups import size
-from gar_keras.report.plots.drawing import new_figure
-from gar_keras.report.plots.drawing import save
+from gar_keras.report.plots.style import new_figure
+from gar_keras.report.plots.style import save
 from gar_keras.report.published import BASELINE
+from gar_keras.utils import files
 from gar_keras.utils import terminal
 
 # All settings of training at their defaults.
@@ -71,7 +72,7 @@ class Comparison:
         return rows
 
     def notes(self):
-        """What all share, and who was run with which seeds on what."""
+        """Notes below the table: epochs, seeds and devices of the methods."""
         lines = []
         trained = [g for g in self.groups if g.method not in GRAPH_RIVALS]
         if trained:
@@ -149,18 +150,24 @@ def _print(console, comparison, title):
         console.print(f"- {note}")
 
 
+def rivals_markdown(records, results=None):
+    """The comparisons as Markdown; empty if there is nothing to compare."""
+    return "\n".join(c.markdown() for c in compare(records))
+
+
 def write_rivals(results):
     """Writes the comparisons of a folder as Markdown and as a picture.
 
     Returns:
         The paths written; none if there is nothing to compare.
     """
-    comparisons = compare(record_files.read_all(results))
+    everything = record_files.read_all(results)
+    comparisons = compare(everything)
     if not comparisons:
         return []
     text = Path(results) / "rivals.md"
-    content = "\n".join(c.markdown() for c in comparisons)
-    record_files.write_atomically(text, lambda file: file.write(content))
+    content = rivals_markdown(everything)
+    files.write_atomically(text, lambda file: file.write(content))
     picture = Path(results) / "rivals.png"
     plot_rivals(comparisons, picture)
     return [text, picture]

@@ -1,17 +1,39 @@
-"""How tables look, as Markdown and in a terminal."""
+"""Layout of tables, as Markdown and in a terminal."""
 
 from rich.table import Table
-
-from gar_keras.report import markdown
 
 # In a cell without a figure.
 MISSING = "-"
 
 
+def markdown_table(heading, rows, rules=None):
+    """Lines of a table in Markdown.
+
+    Args:
+        heading: Texts above the columns.
+        rows: Lists of texts, one for each column.
+        rules: What stands below the headings, e.g. `"---:"` for a column
+            whose cells go to the right. `"---"` for all by default.
+
+    Returns:
+        A list of strings.
+
+    Example:
+
+    >>> print(*markdown_table(["", "error"], [["GAR", "1.56"]]), sep="\\n")
+    |  | error |
+    | --- | --- |
+    | GAR | 1.56 |
+    """
+    rules = rules or ["---"] * len(heading)
+    lines = [heading, rules, *rows]
+    return [f"| {' | '.join(cells)} |" for cells in lines]
+
+
 def numbers(heading, rows):
     """The lines of a Markdown table with names first and figures behind."""
     rules = ["---", *("---:" for _ in heading[1:])]
-    return markdown.table(heading, rows, rules)
+    return markdown_table(heading, rows, rules)
 
 
 def terminal_table(title, heading, rows, **first):

@@ -2,18 +2,18 @@
 
 import statistics
 
-from gar_keras.report import markdown
+from gar_keras.report import layout
 from gar_keras.report.groups import but_for
 from gar_keras.report.groups import group
 from gar_keras.report.lost import lost_text
 
 
-def paired(records, setting, results=None):
-    """Compares experiments that differ in one setting, seed by seed.
+def pairs_markdown(setting, records, results=None):
+    """Comparison of experiments that differ in one setting, seed by seed.
 
     Args:
-        records: Run records.
         setting: Name of the setting, e.g. `"precision"`.
+        records: Run records.
         results: Folder of the records, with what lies beside them, if at hand.
 
     Returns:
@@ -45,7 +45,12 @@ def paired(records, setting, results=None):
         "mean difference",
     ]
     rules = ["---", "---", "---", "---", "---:"]
-    return "\n".join([*markdown.table(heading, rows, rules), ""])
+    return "\n".join([*layout.markdown_table(heading, rows, rules), ""])
+
+
+def paired(records, setting, results=None):
+    """`pairs_markdown` with its arguments in another order."""
+    return pairs_markdown(setting, records, results)
 
 
 def _differ_in(first, second):

@@ -1,26 +1,17 @@
-"""The tables in the README."""
+"""Tables in the README, between their markers."""
 
 from pathlib import Path
 
 from gar_keras.experiments import records as record_files
-from gar_keras.experiments.studies import STUDIES
-from gar_keras.report import benchmarks as benchmarks
-from gar_keras.report.comparison import compare
-from gar_keras.report.confusion import confusions
-from gar_keras.report.pairs import paired
-from gar_keras.report.published import TABLES
-from gar_keras.report.studies import study_markdown
-from gar_keras.report.tables import markdown
+from gar_keras.report.parts import PARTS
 
 
 def update_readme(readme, results):
-    """Puts the tables between their markers in the README.
+    """README with the parts of the report between their markers.
 
-    A table goes between `<!-- table1 -->` and `<!-- end table1 -->`, the
-    comparison of `paired` between markers of the setting's name, the largest
-    confusions between markers of `confusions`, the comparison of the methods
-    between `<!-- rivals -->` and `<!-- end rivals -->`, those of the benchmarks
-    between markers of `benchmark` and `overhead`.
+    Each of `PARTS` goes between markers of its name, such as
+    `<!-- table1 -->` and `<!-- end table1 -->`; one without markers is left
+    out.
 
     Args:
         readme: Path of the README.
@@ -34,24 +25,8 @@ def update_readme(readme, results):
     """
     everything = record_files.read_all(results)
     text = Path(readme).read_text(encoding="utf-8")
-    parts = {t.name: markdown(t, everything, results) for t in TABLES.values()}
-    for setting in ("precision", "frobenius_of"):
-        parts[setting] = (
-            paired(everything, setting, results) or "Not run yet.\n"
-        )
-    parts["confusions"] = confusions(everything, results) or "Not run yet.\n"
-    for study in STUDIES.values():
-        content = study_markdown(study, everything, results)
-        parts[f"study {study.name}"] = content or (
-            f"{study.title}: not run yet.\n"
-        )
-    parts["rivals"] = "\n".join(c.markdown() for c in compare(everything)) or (
-        "Not run yet.\n"
-    )
-    parts["benchmark"] = benchmarks.speed(results)
-    parts["overhead"] = benchmarks.overhead(results)
-    for name, content in parts.items():
-        begin, end = f"<!-- {name} -->", f"<!-- end {name} -->"
+    for part in PARTS:
+        begin, end = f"<!-- {part.name} -->", f"<!-- end {part.name} -->"
         if begin not in text and end not in text:
             continue
         head, _, rest = text.partition(begin)
@@ -61,5 +36,6 @@ def update_readme(readme, results):
                 f"{readme} must hold {begin} and, below it, {end}, once each. "
                 "Put the missing one in, or take the other one out."
             )
+        content = part.markdown(everything, results) or part.absent
         text = f"{head}{begin}\n{content}{end}{tail}"
     return text

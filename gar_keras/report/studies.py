@@ -8,7 +8,6 @@ import numpy as np
 from gar_keras.experiments import folders
 from gar_keras.experiments import records as record_files
 from gar_keras.experiments.settings import differences
-from gar_keras.experiments.studies import STUDIES
 from gar_keras.report import layout
 from gar_keras.report.beside import reference_beside
 from gar_keras.report.estimates import Estimate
@@ -18,6 +17,7 @@ from gar_keras.report.layout import MISSING
 from gar_keras.report.lost import LOST_NOTE
 from gar_keras.report.lost import kept_file
 from gar_keras.report.lost import lost_text
+from gar_keras.utils import files
 from gar_keras.utils import terminal
 
 STUDY_HEADING = (
@@ -49,14 +49,14 @@ STUDY_SHORT = (
 
 
 def show_study(study, records, results):
-    """Prints a study and writes the studies of the folder.
+    """Prints a study and writes its Markdown.
 
     Below that of a user's folder, the reference's.
 
     Args:
         study: A `gar_keras.experiments.studies.Study`.
         records: The records to print.
-        results: Folder of the records, where `study_*.md` go.
+        results: Folder of the records, where `study_*.md` goes.
     """
     console = terminal.console()
     rows = study_rows(study, records, results)
@@ -65,7 +65,8 @@ def show_study(study, records, results):
     if any(arm_group(arm, reference) for arm in study.arms.values()):
         rows = study_rows(study, reference, folders.reference())
         _print(console, f"Reference: {study.title}", rows)
-    for path in write_studies(results):
+    path = write_study(study, results)
+    if path is not None:
         console.print(f"Written: {path}")
 
 
@@ -77,23 +78,18 @@ def _print(console, title, rows):
     )
 
 
-def write_studies(results):
-    """Writes each study of which the folder has a record, as Markdown.
+def write_study(study, results):
+    """Writes a study as Markdown from all records of a folder.
 
     Returns:
-        The paths written.
+        The path written, or `None` if the folder has no record of it.
     """
-    everything = record_files.read_all(results)
-    written = []
-    for study in STUDIES.values():
-        content = study_markdown(study, everything, results)
-        if content:
-            path = Path(results) / f"study_{study.name}.md"
-            record_files.write_atomically(
-                path, lambda file, text=content: file.write(text)
-            )
-            written.append(path)
-    return written
+    content = study_markdown(study, record_files.read_all(results), results)
+    if not content:
+        return None
+    path = Path(results) / f"study_{study.name}.md"
+    files.write_atomically(path, lambda file: file.write(content))
+    return path
 
 
 def study_markdown(study, records, results):
@@ -154,7 +150,7 @@ def study_rows(study, records, results):
 
 
 def study_notes(study, records):
-    """What a reader of a study has to know, a line each."""
+    """Notes below a study: seeds, epochs and devices of its rows."""
     found = {name: arm_group(arm, records) for name, arm in study.arms.items()}
     found = {name: g for name, g in found.items() if g is not None}
     alike = {}

@@ -16,6 +16,7 @@ from gar_keras.report.plots.curves import plot_curves
 from gar_keras.report.published import BASELINE
 from gar_keras.report.published import GAR
 from gar_keras.report.published import published_error
+from gar_keras.utils import files
 from gar_keras.utils import terminal
 
 
@@ -125,7 +126,7 @@ def _is_of_runs(place, table):
     return place >= len(table.rows)
 
 
-def markdown(table, records, results=None, reference=()):
+def table_markdown(table, records, results=None, reference=()):
     """A table as Markdown, with a line below for each of our cells.
 
     Args:
@@ -141,12 +142,14 @@ def markdown(table, records, results=None, reference=()):
     ]
     lines = [f"**{table.title}**", ""]
     lines += [*layout.numbers(heading, rows), ""]
-    lines += [f"- {line}" for line in notes(table, records, results, reference)]
+    lines += [
+        f"- {line}" for line in table_notes(table, records, results, reference)
+    ]
     return "\n".join(lines) + "\n"
 
 
-def notes(table, records, results=None, reference=()):
-    """A line for each column: what our figure was made with, if any."""
+def table_notes(table, records, results=None, reference=()):
+    """Notes below a table: a line for each column on the runs behind it."""
     if not reference:
         return _notes(table, records, results)
     lines = []
@@ -196,7 +199,7 @@ def _surer(found, groups):
     return max(more, key=size, default=None)
 
 
-def show(table, records, results):
+def show_table(table, records, results):
     """Prints a table and writes the Markdown and the curves of the folder.
 
     The table in the terminal is made from `records` and has the columns that
@@ -218,11 +221,11 @@ def show(table, records, results):
         console.print(f"- beside the table: {g.describe()}")
         for name, key in OUR_ROWS.items():
             console.print(f"    {name}: {g.error(key)}")
-    for path in write(table, results):
+    for path in write_table(table, results):
         console.print(f"Written: {path}")
 
 
-def write(table, results):
+def write_table(table, results):
     """Writes a table's Markdown and PNG from all records of a folder.
 
     Returns:
@@ -233,8 +236,9 @@ def write(table, results):
     if not groups:
         return []
     text = Path(results) / f"{table.name}.md"
-    content = markdown(table, everything, results, reference_beside(results))
-    record_files.write_atomically(text, lambda file: file.write(content))
+    reference = reference_beside(results)
+    content = table_markdown(table, everything, results, reference)
+    files.write_atomically(text, lambda file: file.write(content))
     picture = Path(results) / f"{table.name}.png"
     plot_curves(groups, table.title, picture)
     return [text, picture]
@@ -247,7 +251,7 @@ def _print_table(console, table, records, results):
     for i, line in enumerate(printed.rows):
         line.style = "bold" if _is_of_runs(i, table) else None
     console.print(printed)
-    for line in notes(table, records, results, reference):
+    for line in table_notes(table, records, results, reference):
         console.print(f"- {line}")
 
 

@@ -610,7 +610,7 @@ def test_a_case_from_end_to_end(
     text = speed.describe(entry)
     assert text.startswith("regularize, cnn6, fit, float32: ")
     assert "100 epochs in" in text and "peak 1,234 MiB" in text
-    assert "| fit | float32 |" in benchmarks.speed(tmp_path)
+    assert "| fit | float32 |" in benchmarks.speed_markdown([], tmp_path)
 
 
 @pytest.mark.slow
@@ -656,7 +656,9 @@ def test_the_overhead_from_end_to_end(no_processes, here, tmp_path):
     (entry,) = store.read(path)["cases"]
     assert len(entry["ratio"]["all"]) == 2 and entry["ratio"]["median"] > 0
     assert overhead.describe(entry).startswith("batch 4, n = 10, m = 10, float")
-    assert "| 4 | 10 | 10 | float32 |" in benchmarks.overhead(tmp_path)
+    assert "| 4 | 10 | 10 | float32 |" in benchmarks.overhead_markdown(
+        [], tmp_path
+    )
 
 
 @pytest.mark.slow
@@ -724,12 +726,12 @@ def lines(text, start):
 
 
 def test_without_records_nothing_is_claimed(tmp_path):
-    text = benchmarks.speed(tmp_path)
+    text = benchmarks.speed_markdown([], tmp_path)
     assert lines(text, "| one data-centre GPU: not measured: no such device")
     assert lines(text, "| a CPU: not measured |")
     assert not lines(text, "- ")
     assert "reached" not in text
-    assert "6.3 %" in benchmarks.overhead(tmp_path)
+    assert "6.3 %" in benchmarks.overhead_markdown([], tmp_path)
     rows = [row.count("|") for row in lines(text, "| ") if "aim" not in row]
     # The aims have two columns, the cases as many as their heading.
     assert set(rows) == {3, 1 + len(benchmarks.SPEED_HEADING)}
@@ -737,7 +739,7 @@ def test_without_records_nothing_is_claimed(tmp_path):
 
 def test_a_case_is_a_row(tmp_path):
     write(tmp_path, "benchmark", speed_entry(HERE))
-    text = benchmarks.speed(tmp_path)
+    text = benchmarks.speed_markdown([], tmp_path)
     assert lines(text, "| AMD EPYC (2 cores), tensorflow |") == [
         "| AMD EPYC (2 cores), tensorflow | stage 2, a step | cnn6 | fit | "
         "float32 | 250 (250 to 250) | 100 (100 to 100) | 2.50 (2.50 to 2.50) "
@@ -757,7 +759,7 @@ def test_a_gpu_is_no_longer_absent_once_it_is_measured(tmp_path):
     gpu = speed_entry(GPU, path="compiled")
     gpu["peak"]["path"] = PEAK | {"device_mib": 777.0}
     write(tmp_path, "benchmark", gpu)
-    text = benchmarks.speed(tmp_path)
+    text = benchmarks.speed_markdown([], tmp_path)
     assert "not measured" not in text
     (row,) = lines(text, "| NVIDIA H100, jax |")
     assert "| 777 (2,000) |" in row
@@ -777,7 +779,7 @@ def test_a_gpu_is_no_longer_absent_once_it_is_measured(tmp_path):
 )
 def test_an_aim_is_reached_or_not(environment, change, expected, tmp_path):
     write(tmp_path, "benchmark", speed_entry(environment, **change))
-    assert expected in benchmarks.speed(tmp_path)
+    assert expected in benchmarks.speed_markdown([], tmp_path)
 
 
 def test_the_best_way_stands_for_the_aim(tmp_path):
@@ -795,8 +797,12 @@ def test_an_evaluation_has_no_epochs(tmp_path):
     entry = speed_entry(HERE, task="evaluate", path="error_rate", seconds=0.0)
     entry |= {"seconds": None, "reference_seconds": None}
     write(tmp_path, "benchmark", entry)
-    assert "| test error of 1,000 images | cnn6 |" in benchmarks.speed(tmp_path)
-    assert "(2.50 to 2.50) | - | 1,280 |" in benchmarks.speed(tmp_path)
+    assert "| test error of 1,000 images | cnn6 |" in benchmarks.speed_markdown(
+        [], tmp_path
+    )
+    assert "(2.50 to 2.50) | - | 1,280 |" in benchmarks.speed_markdown(
+        [], tmp_path
+    )
     assert " 1,000: " not in speed.describe(entry)
     assert speed.describe(entry).endswith("plain 2,000 MiB")
 
@@ -809,7 +815,7 @@ def test_the_overhead_is_a_row(tmp_path):
         "peak": {"without": PEAK, "with": PEAK | {"host_mib": 1300.0}},
     }
     write(tmp_path, "overhead", entry)
-    text = benchmarks.overhead(tmp_path)
+    text = benchmarks.overhead_markdown([], tmp_path)
     assert lines(text, "| AMD EPYC (2 cores), tensorflow |") == [
         "| AMD EPYC (2 cores), tensorflow | 128 | 10 | 600,000 | float32 | "
         "100 | 100 | +0.5 (+0.5 to +0.5) | +0.5 (+0.5 to +0.5) | 1,300 "

@@ -98,7 +98,7 @@ def test_runs_are_counted_of_those_that_can_tell():
         with_balance(*[0.7] * 4, baseline_error=0.9),
     ]
     assert lost.lost_text(found) == "1 of 2"
-    note = report.notes(PAPER_TABLE_1, found)[0]
+    note = report.table_notes(PAPER_TABLE_1, found)[0]
     assert "runs that lost a class: 1 of 2" in note
 
 

@@ -174,7 +174,7 @@ def test_our_rows_show_the_mean_over_seeds():
 def test_what_was_not_run_is_no_figure():
     for name in report.OUR_ROWS:
         assert row(TABLE_1, [], name) == ["-"] * 4
-    assert report.notes(TABLE_1, []) == [
+    assert report.table_notes(TABLE_1, []) == [
         "m_L = 100: not run",
         "m_L = 600: not run",
         "m_L = 1000: not run",
@@ -205,14 +205,14 @@ def test_shorter_runs_with_more_seeds_are_told_below():
         *made(replace(MNIST_100, epochs=3), range(1)),
         *made(replace(MNIST_100, epochs=5), range(2), chosen_error=0.01),
     ]
-    first, surer, *_ = report.notes(TABLE_1, found)
+    first, surer, *_ = report.table_notes(TABLE_1, found)
     assert first.startswith("MNIST, m_L = 100: n = 2 (seeds 0-1), 2000 + 5 ")
     assert surer.startswith(
         "with more seeds: MNIST, m_L = 100: n = 3 (seeds 0-2), 2000 + 4 "
     )
     assert "epoch 2.00 ± 0.00 (n = 3), in the last 3.00 ± 0.00" in surer
     assert surer.endswith("to 2.00, the paper's 1.56 is outside")
-    assert len(report.notes(TABLE_1, found[:-2])) == 4
+    assert len(report.table_notes(TABLE_1, found[:-2])) == 4
 
 
 def test_of_as_many_epochs_most_seeds_stand_for_the_cell():
@@ -271,8 +271,10 @@ def test_a_stand_in_is_named_in_its_cell():
         *["-"] * 3,
         f"2.00 ± 0.00 (n = 2) on {title}",
     ]
-    assert report.notes(TABLE_3, found)[3].startswith(f"{title}, m_L = 1000: ")
-    assert report.markdown(TABLE_3, found).count(title) == 4
+    assert report.table_notes(TABLE_3, found)[3].startswith(
+        f"{title}, m_L = 1000: "
+    )
+    assert report.table_markdown(TABLE_3, found).count(title) == 4
 
 
 def test_the_data_themselves_come_before_their_stand_in():
@@ -292,7 +294,7 @@ def test_svhn_grey_is_in_none_of_the_paper_s_tables():
 
 
 def test_a_note_tells_how_the_figure_was_made():
-    text = report.notes(TABLE_1, made(seeds=[0, 1]))[0]
+    text = report.table_notes(TABLE_1, made(seeds=[0, 1]))[0]
     assert text == (
         "MNIST, m_L = 100: n = 2 (seeds 0-1), 2000 + 4 epochs, float32, "
         "tensorflow, Some CPU (2 cores), 12 min a run; runs that lost a class: "
@@ -314,11 +316,11 @@ def test_from_three_seeds_on_there_is_an_interval(errors, text):
         for seed, error in enumerate(errors)
         for record in made(seeds=[seed], chosen_error=error)
     ]
-    note = report.notes(TABLE_1, found)[0]
+    note = report.table_notes(TABLE_1, found)[0]
     assert note.endswith(
         f"; 95 % interval of the mean at the chosen epoch: {text}"
     )
-    assert "interval" not in report.notes(TABLE_1, found[:2])[0]
+    assert "interval" not in report.table_notes(TABLE_1, found[:2])[0]
 
 
 @pytest.mark.parametrize(
@@ -417,7 +419,7 @@ def test_markdown_has_the_same_columns_in_every_row(table):
         *made(NORB_JPEG[1000], title="small NORB (JPEG copy)"),
         *made(SVHN_GREY, title="SVHN-grey"),
     ]
-    title, gap, *lines = report.markdown(table, found).splitlines()
+    title, gap, *lines = report.table_markdown(table, found).splitlines()
     rows = [line for line in lines if line.startswith("|")]
     assert title == f"**{table.title}**" and not gap
     assert rows == lines[: len(rows)]
@@ -430,7 +432,7 @@ def test_every_figure_of_ours_shows_n():
     found = made(seeds=range(3))
     ours = [
         line
-        for line in report.markdown(TABLE_1, found).splitlines()
+        for line in report.table_markdown(TABLE_1, found).splitlines()
         if "ours" in line
     ]
     assert len(ours) == 3
@@ -460,19 +462,19 @@ def results(tmp_path):
 
 
 def test_the_files_of_a_table(results):
-    paths = report.write(TABLE_1, results)
+    paths = report.write_table(TABLE_1, results)
     assert paths == [results / "table1.md", results / "table1.png"]
     text = paths[0].read_text(encoding="utf-8")
-    assert text == report.markdown(TABLE_1, records.read_all(results))
+    assert text == report.table_markdown(TABLE_1, records.read_all(results))
 
 
 def test_a_table_without_a_figure_of_ours_has_no_files(results):
-    assert report.write(TABLE_2, results) == []
+    assert report.write_table(TABLE_2, results) == []
     assert not list(results.glob("table2*"))
 
 
 def test_the_picture_shows_all_columns_that_were_run(results):
-    _, picture = report.write(TABLE_1, results)
+    _, picture = report.write_table(TABLE_1, results)
     image = matplotlib.image.imread(picture)
     height, width, _ = image.shape
     assert width > height > 1000
@@ -548,7 +550,7 @@ def test_a_lone_epoch_is_seen():
 
 
 def test_the_printed_table_has_the_columns_that_were_run(results, capsys):
-    report.show(TABLE_1, records.read_all(results), results)
+    report.show_table(TABLE_1, records.read_all(results), results)
     text = capsys.readouterr().out
     assert "m_L = 100" in text and "m_L = 600" in text
     assert "m_L = 1000" not in text
@@ -563,7 +565,7 @@ def test_the_printed_table_fits_a_terminal(
     monkeypatch.setenv("COLUMNS", "80")
     run = [*SETTINGS.values()][:columns]
     found = [r for e in run for r in made(e, range(10))]
-    report.show(TABLE_1, found, tmp_path)
+    report.show_table(TABLE_1, found, tmp_path)
     table = capsys.readouterr().out.partition("\n- ")[0]
     assert max(map(len, table.splitlines())) <= 80
     # No figure is cut, nor broken in two.
@@ -574,7 +576,7 @@ def test_the_printed_table_fits_a_terminal(
 
 def test_other_settings_are_printed_beside_the_table(tmp_path, capsys):
     other = replace(MNIST_100, frobenius_of="Z")
-    report.show(TABLE_1, made(other, chosen_error=0.017), tmp_path)
+    report.show_table(TABLE_1, made(other, chosen_error=0.017), tmp_path)
     text = capsys.readouterr().out
     assert "beside the table: MNIST, m_L = 100: n = 1" in text
     assert "Frobenius term of Z" in text
@@ -638,7 +640,7 @@ def test_a_cell_that_the_reference_lacks_is_empty():
 
 def test_the_files_of_your_folder_show_the_reference(results, reference):
     write_record(reference, SHORT, chosen_error=0.033)
-    text = report.write(TABLE_1, results)[0].read_text(encoding="utf-8")
+    text = report.write_table(TABLE_1, results)[0].read_text(encoding="utf-8")
     assert "| **Pretraining + GAR, reference, last epoch** |" in text
     assert "| **Pretraining + GAR, yours, last epoch** |" in text
     assert "\n- reference: MNIST, m_L = 100: n = 1 (seed 0), 300 + 2" in text
@@ -648,16 +650,16 @@ def test_the_files_of_your_folder_show_the_reference(results, reference):
 def test_the_reference_itself_has_no_other_beside(reference, capsys):
     write_record(reference, SHORT)
     found = records.read_all(reference)
-    report.show(TABLE_1, found, reference)
+    report.show_table(TABLE_1, found, reference)
     said = capsys.readouterr().out
     assert "ours" in said and "yours" not in said
     text = (reference / "table1.md").read_text(encoding="utf-8")
-    assert text == report.markdown(TABLE_1, found)
+    assert text == report.table_markdown(TABLE_1, found)
 
 
 def test_the_reference_is_printed_beside_yours(results, reference, capsys):
     write_record(reference, MNIST_100, chosen_error=0.0123)
-    report.show(TABLE_1, records.read_all(results), results)
+    report.show_table(TABLE_1, records.read_all(results), results)
     text = capsys.readouterr().out
     assert "1.23" in text
     assert "- yours: MNIST, m_L = 100: n = 10" in text
@@ -717,10 +719,10 @@ def test_the_readme_gets_the_tables_between_its_markers(results):
     text = report.update_readme(readme(results, README), results)
     assert text == (
         "# Title\n"
-        f"<!-- table1 -->\n{report.markdown(TABLE_1, found)}"
+        f"<!-- table1 -->\n{report.table_markdown(TABLE_1, found)}"
         "<!-- end table1 -->\n"
         "between\n"
-        f"<!-- table3 -->\n{report.markdown(TABLE_3, found)}"
+        f"<!-- table3 -->\n{report.table_markdown(TABLE_3, found)}"
         "<!-- end table3 -->\n"
         "after\n"
     )
@@ -731,7 +733,10 @@ def test_the_readme_gets_the_benchmarks_between_their_markers(results):
     kinds = ("benchmark", "overhead")
     path = readme(results, "".join(map(markers.format, kinds)))
     text = report.update_readme(path, results)
-    shown = [benchmarks.speed(results), benchmarks.overhead(results)]
+    shown = [
+        benchmarks.speed_markdown([], results),
+        benchmarks.overhead_markdown([], results),
+    ]
     assert text == (
         f"<!-- benchmark -->\n{shown[0]}<!-- end benchmark -->\n"
         f"<!-- overhead -->\n{shown[1]}<!-- end overhead -->\n"
@@ -741,7 +746,8 @@ def test_the_readme_gets_the_benchmarks_between_their_markers(results):
 
 def test_a_broken_benchmark_record_is_not_passed_over(results):
     (results / "benchmark_cpu_jax.json").write_text("{")
-    path = readme(results, README)
+    markers = "<!-- benchmark -->\n<!-- end benchmark -->\n"
+    path = readme(results, markers)
     with pytest.raises(records.RecordError, match="benchmark_cpu_jax.json"):
         report.update_readme(path, results)
 
@@ -770,6 +776,27 @@ def test_markers_that_are_no_pair_are_refused(text, results):
     path = readme(results, text)
     with pytest.raises(ValueError, match="once each"):
         report.update_readme(path, results)
+
+
+def test_report_shows_the_tables_asked_for_and_what_has_records(
+    results, capsys
+):
+    found = records.read_all(results)
+    report.show_report(found, results, ["table2"])
+    assert "table1.md" not in capsys.readouterr().out
+    report.show_report(found, results)
+    shown = capsys.readouterr().out
+    assert f"Written: {results / 'table1.md'}" in shown
+    assert "study_" not in shown and "rivals.md" not in shown
+
+
+@pytest.mark.parametrize("name", ["markdown", "notes", "show", "write"])
+def test_former_names_of_the_tables_functions_warn(name):
+    with pytest.warns(DeprecationWarning, match=f"report.{name} has become"):
+        former = getattr(report, name)
+    assert former is getattr(report, f"table_{name}", None) or (
+        former is getattr(report, f"{name}_table")
+    )
 
 
 def test_pairs_differ_in_the_one_setting_alone():

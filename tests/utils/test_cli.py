@@ -429,7 +429,7 @@ def run(parse, monkeypatch):
         options = parse(*arguments)
         experiments = options.experiments
         return runs.run_table(
-            options, experiments, partial(report.show, TABLE_1)
+            options, experiments, partial(report.show_table, TABLE_1)
         ), calls
 
     return run

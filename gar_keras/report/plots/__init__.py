@@ -5,7 +5,6 @@ of stage 2. Figure 1 shows the three graphs of `graph_statistics` before and
 after stage 2, Figure 2 the embedding `B` on its way. Keras is not needed.
 """
 
-from gar_keras.report.plots.drawing import save
 from gar_keras.report.plots.embedding import align
 from gar_keras.report.plots.embedding import figure2
 from gar_keras.report.plots.graph_panels import GRAPH_IMAGES
@@ -15,6 +14,7 @@ from gar_keras.report.plots.runs import Run
 from gar_keras.report.plots.runs import choose_run
 from gar_keras.report.plots.runs import load_run
 from gar_keras.report.plots.style import PALETTE
+from gar_keras.report.plots.style import save
 
 __all__ = [
     "CELL",

@@ -3,8 +3,8 @@
 import statistics
 import textwrap
 
-from gar_keras.report.plots.drawing import new_figure
-from gar_keras.report.plots.drawing import save
+from gar_keras.report.plots.style import new_figure
+from gar_keras.report.plots.style import save
 from gar_keras.report.published import published_error
 
 

@@ -1,8 +1,8 @@
-"""What the two figures have in common."""
+"""Style of the figures: colours, labels, empty canvases and PNG files."""
 
 import numpy as np
 
-from gar_keras.report.plots.drawing import new_figure
+from gar_keras.utils import files
 from gar_keras.utils.validation import check_labels
 
 # Ten colours chosen to be told apart with any colour vision (Petroff, 2021).
@@ -21,6 +21,37 @@ PALETTE = (
 
 # All that is random here starts from it.
 SEED = 0
+
+
+def new_figure(width, height):
+    """An empty figure that lays itself out, drawn by Agg.
+
+    Args:
+        width, height: Size in inches.
+
+    Returns:
+        A Matplotlib `Figure`, which no window belongs to.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def save(figure, path):
+    """Writes a figure as PNG, whole or not at all.
+
+    Args:
+        figure: A Matplotlib `Figure`.
+        path: Path of the PNG. Its folder is made if need be.
+    """
+    files.write_atomically(
+        path,
+        lambda file: figure.savefig(file, dpi=150, format="png"),
+        mode="wb",
+    )
 
 
 def drawable(labels, m, n):

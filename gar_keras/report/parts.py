@@ -1,0 +1,80 @@
+"""The parts of the report, in the order in which they are shown."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from gar_keras.experiments.studies import STUDIES
+from gar_keras.report import benchmarks
+from gar_keras.report import comparison
+from gar_keras.report import confusion
+from gar_keras.report import pairs
+from gar_keras.report import studies
+from gar_keras.report import tables
+from gar_keras.report.published import TABLES
+
+
+@dataclass(frozen=True)
+class Part:
+    """A table or a comparison, made from the records of a folder.
+
+    Attributes:
+        name: Its name, which its markers in the README bear.
+        markdown: Function of the records and their folder that returns the
+            text for the README; empty if there is nothing to show.
+        show: Function of the same that prints it and writes its files, or
+            `None` if it is in the README alone.
+        absent: What the README says where `markdown` is empty.
+    """
+
+    name: str
+    markdown: Callable
+    show: Callable | None = None
+    absent: str = "Not run yet.\n"
+
+
+def _table(table):
+    return Part(
+        table.name,
+        partial(tables.table_markdown, table),
+        partial(tables.show_table, table),
+    )
+
+
+def _study(study):
+    return Part(
+        f"study {study.name}",
+        partial(studies.study_markdown, study),
+        partial(studies.show_study, study),
+        f"{study.title}: not run yet.\n",
+    )
+
+
+def _pairs(setting):
+    return Part(setting, partial(pairs.pairs_markdown, setting))
+
+
+PARTS = (
+    *map(_table, TABLES.values()),
+    _pairs("precision"),
+    _pairs("frobenius_of"),
+    Part("confusions", confusion.confusions),
+    Part("rivals", comparison.rivals_markdown, comparison.show_rivals),
+    *map(_study, STUDIES.values()),
+    Part("benchmark", benchmarks.speed_markdown),
+    Part("overhead", benchmarks.overhead_markdown),
+)
+
+
+def show_report(records, results, tables=tuple(TABLES)):
+    """Prints the parts of which there are records, and writes their files.
+
+    Args:
+        records: The records to print.
+        results: Folder of the records, where the files go.
+        tables: Names of the paper's tables to show.
+    """
+    for part in PARTS:
+        left_out = part.name in TABLES and part.name not in tables
+        if part.show and not left_out and part.markdown(records, results):
+            part.show(records, results)
