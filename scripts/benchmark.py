@@ -38,15 +38,15 @@ class Options(command.Options):
 
 def prepare(options):
     """The cases, and the module that measures them."""
-    from gar_keras.benchmarks import cases as workloads
     from gar_keras.benchmarks import speed
+    from gar_keras.benchmarks import variants
     from gar_keras.engine.backend import fast_precision
 
     every = options.all
     fast = fast_precision()
     # A device without units for bfloat16 only loses by it.
     precisions = tuple(dict.fromkeys(["float32", fast])) if every else (fast,)
-    cases = workloads.cases(
+    cases = variants.cases(
         options.tasks or (TASKS if every else TASKS[:1]),
         options.networks or (NETWORKS if every else NETWORKS[:1]),
         options.precisions or precisions,

@@ -1,1 +1,1 @@
-"""What training costs: the regularizer's share, and how near to the floor."""
+"""Benchmarks: the regularizer's overhead, and speed beside the floor."""

@@ -1,4 +1,4 @@
-"""What the speed benchmark runs: networks, images and batches by name."""
+"""Cases of the speed benchmark: networks, images and batches by name."""
 
 from dataclasses import dataclass
 from dataclasses import replace
@@ -9,7 +9,6 @@ import numpy as np
 
 from gar_keras import datasets
 from gar_keras.benchmarks import roofline
-from gar_keras.engine import backend
 from gar_keras.engine.batches import BatchSampler
 from gar_keras.engine.batches import Feed
 from gar_keras.experiments.network import build_model
@@ -46,12 +45,12 @@ STRETCH = {
 
 @dataclass(frozen=True)
 class Case:
-    """What is timed against the plain path.
+    """A case that is timed against the plain path.
 
     Attributes:
         task: `"regularize"` (stage 2), `"pretrain"` (stage 1) or `"evaluate"`.
         network: `"cnn6"` or `"cnn9"` (f = 32).
-        path: How it is done; one of `paths.available(task)`.
+        path: How it is done; one of `variants.available(task)`.
         precision: `"float32"` or `"bfloat16"`. The plain path has float32.
         images: Images of the task: X_U, X_L or those evaluated.
         stretch: Steps, passes or evaluations to time in one go, at least.
@@ -190,7 +189,7 @@ class Workload:
         return roofline.forward_operations(model, size), size / 1000
 
     def lengths(self, at_once=1):
-        """How `fit` runs a stretch of stage 2.
+        """Epochs and steps in which `fit` runs a stretch of stage 2.
 
         Args:
             at_once: Steps that `fit` runs in one call: a divisor of those of
@@ -209,41 +208,3 @@ def _batch_sizes(images, batch):
     """Sizes of the batches of a pass; the last holds what is left."""
     rest = images % batch
     return [batch] * (images // batch) + ([rest] if rest else [])
-
-
-def cases(tasks, networks, precisions, path_names=None, pairs=10, steps=None):
-    """The cases of some tasks, networks, precisions and paths.
-
-    Args:
-        tasks: Of `TASKS`.
-        networks: `"cnn6"`, `"cnn9"`.
-        precisions: `"float32"`, `"bfloat16"`.
-        path_names: Paths. All that there are for the task on this backend and
-            device by default.
-        pairs: Timed pairs.
-        steps: Steps of stage 2 in a stretch. By default what suits the device.
-
-    Returns:
-        A list of `Case`, with the paper's numbers of images.
-
-    Raises:
-        ValueError: if a path is not there for any of the tasks.
-    """
-    from gar_keras.benchmarks import variants
-
-    stretch = dict(STRETCH[backend.device_kind()])
-    if steps is not None:
-        stretch["regularize"] = steps
-    there = {task: variants.available(task) for task in tasks}
-    known = {name for names in there.values() for name in names}
-    for name in path_names or ():
-        check_choice("path", name, sorted(known))
-    return [
-        Case(task, network, path, precision, IMAGES[task][network],
-             stretch[task], pairs)
-        for task in tasks
-        for network in networks
-        for precision in precisions
-        for path in there[task]
-        if not path_names or path in path_names
-    ]  # fmt: skip

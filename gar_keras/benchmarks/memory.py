@@ -39,7 +39,7 @@ def peak(function, *arguments):
 
 
 def text(measured):
-    """What `peak` returned, in words: of the GPU if there is one.
+    """Peak memory in words: of the GPU if there is one.
 
     Example:
 

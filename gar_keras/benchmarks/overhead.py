@@ -1,4 +1,4 @@
-"""What the regularizer costs, as paired ratios from one process."""
+"""Overhead of the regularizer, as paired ratios from one process."""
 
 from dataclasses import dataclass
 import math
@@ -28,7 +28,7 @@ STEPS = {"cpu": 40, "gpu": 400}
 
 @dataclass(frozen=True)
 class Case:
-    """What is timed: cnn6 on MNIST images, with and without the regularizer.
+    """A case that is timed: cnn6 on MNIST, with and without GAR.
 
     Attributes:
         batch_size: Images in a batch.

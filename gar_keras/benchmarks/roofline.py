@@ -80,7 +80,7 @@ class Operation:
 
 @dataclass(frozen=True)
 class Ceilings:
-    """How fast a machine is at most.
+    """Peak rates of a machine.
 
     Attributes:
         flops: Flops a second of a matrix product, by dtype.

@@ -1,4 +1,4 @@
-"""How fast a path is beside plain Keras, and beside the machine's floor."""
+"""Speed of a path beside plain Keras, and beside the machine's floor."""
 
 from dataclasses import asdict
 import math
@@ -19,7 +19,7 @@ def measure(case, deadline=math.inf):
     """Times a case in turns with the plain path.
 
     Args:
-        case: A `workloads.Case`.
+        case: A `cases.Case`.
         deadline: `time.monotonic()` at which to have stopped.
 
     Returns:

@@ -1,9 +1,10 @@
-"""The ways to train and to evaluate that the speed benchmark compares.
+"""Variants of training and evaluation that the speed benchmark compares.
 
-`PATHS[task][name]` makes a function that does one stretch of a workload and
-returns the seconds that one unit of it took. To add a path, write such a maker
-below with `@_path(task, name, there)` above it, where `there()` says whether
-the path exists on the backend and device in use.
+`VARIANTS[task][name]` makes a function that does one stretch of a workload and
+returns the seconds that one unit of it took. To add a variant, write such a
+maker below with `@_variant(task, name, there)` above it, where `there()` says
+whether the variant exists on the backend and device in use. Records call it
+the path of a case.
 
 `plain` is the reference: what a Keras user would write, with Keras' defaults
 and its own optimizer, on float32 arrays.
@@ -16,7 +17,10 @@ import keras
 import numpy as np
 
 from gar_keras.benchmarks import timing
+from gar_keras.benchmarks.cases import IMAGES
+from gar_keras.benchmarks.cases import STRETCH
 from gar_keras.benchmarks.cases import TASKS
+from gar_keras.benchmarks.cases import Case
 from gar_keras.benchmarks.cases import Workload
 from gar_keras.callbacks import ErrorRate
 from gar_keras.callbacks import StopOnNaN
@@ -30,32 +34,68 @@ PLAIN = "plain"
 
 
 @dataclass(frozen=True)
-class Path:
+class Variant:
     """A way to do a task.
 
     Attributes:
         make: Function of a `Workload` that returns the function to time.
-        there: Whether the path exists here.
+        there: Whether the variant exists here.
     """
 
     make: Callable
     there: Callable
 
 
-PATHS = {task: {} for task in TASKS}
+VARIANTS = {task: {} for task in TASKS}
 
 
 def available(task):
-    """Names of the paths of a task that exist here, but for the plain one."""
+    """Names of the variants of a task that exist here, without plain."""
     return [
         name
-        for name, path in PATHS[task].items()
-        if name != PLAIN and path.there()
+        for name, variant in VARIANTS[task].items()
+        if name != PLAIN and variant.there()
     ]
 
 
+def cases(tasks, networks, precisions, path_names=None, pairs=10, steps=None):
+    """The cases of some tasks, networks, precisions and paths.
+
+    Args:
+        tasks: Of `TASKS`.
+        networks: `"cnn6"`, `"cnn9"`.
+        precisions: `"float32"`, `"bfloat16"`.
+        path_names: Paths. All that there are for the task on this backend and
+            device by default.
+        pairs: Timed pairs.
+        steps: Steps of stage 2 in a stretch. By default what suits the device.
+
+    Returns:
+        A list of `Case`, with the paper's numbers of images.
+
+    Raises:
+        ValueError: if a path is not there for any of the tasks.
+    """
+    stretch = dict(STRETCH[backend.device_kind()])
+    if steps is not None:
+        stretch["regularize"] = steps
+    there = {task: available(task) for task in tasks}
+    known = {name for names in there.values() for name in names}
+    for name in path_names or ():
+        check_choice("path", name, sorted(known))
+    return [
+        Case(task, network, path, precision, IMAGES[task][network],
+             stretch[task], pairs)
+        for task in tasks
+        for network in networks
+        for precision in precisions
+        for path in there[task]
+        if not path_names or path in path_names
+    ]  # fmt: skip
+
+
 def stretch(case, name):
-    """The function that does a stretch of a case by a path.
+    """The function that does a stretch of a case by a variant.
 
     Args:
         case: A `Case`.
@@ -65,10 +105,10 @@ def stretch(case, name):
         A function without arguments that returns the seconds of a unit.
 
     Raises:
-        ValueError: if there is no such path here.
+        ValueError: if there is no such variant here.
     """
     check_choice("path", name, (PLAIN, *available(case.task)))
-    return PATHS[case.task][name].make(Workload(case))
+    return VARIANTS[case.task][name].make(Workload(case))
 
 
 def run_once(case, name):
@@ -76,15 +116,15 @@ def run_once(case, name):
     stretch(case, name)()
 
 
-def _path(task, name, there=lambda: True):
+def _variant(task, name, there=lambda: True):
     def register(make):
-        PATHS[task][name] = Path(make, there)
+        VARIANTS[task][name] = Variant(make, there)
         return make
 
     return register
 
 
-@_path("regularize", PLAIN)
+@_variant("regularize", PLAIN)
 def _plain_regularize(work):
     model = attach(without_dropout(work.plain_network()))
     model.compile(_plain_sgd(), loss=None)
@@ -98,7 +138,7 @@ def _plain_regularize(work):
     )
 
 
-@_path("regularize", "fit")
+@_variant("regularize", "fit")
 def _fit_regularize(work):
     model, options = _regularized(work)
     epochs, steps = work.lengths(options.get("steps_per_execution", 1))
@@ -114,7 +154,7 @@ def _fit_regularize(work):
     )
 
 
-@_path("regularize", "compiled", backend.loops_on_device)
+@_variant("regularize", "compiled", backend.loops_on_device)
 def _compiled_regularize(work):
     from gar_keras.engine import jax_epochs
 
@@ -133,7 +173,7 @@ def _compiled_regularize(work):
     )
 
 
-@_path("pretrain", PLAIN)
+@_variant("pretrain", PLAIN)
 def _plain_pretrain(work):
     model = work.plain_network()
     model.compile(_plain_sgd(), _log_loss())
@@ -147,7 +187,7 @@ def _plain_pretrain(work):
     )
 
 
-@_path("pretrain", "fit")
+@_variant("pretrain", "fit")
 def _fit_pretrain(work):
     model, steps = _pretrained(work)
     batches = backend.make_batches(work.feed)
@@ -161,7 +201,7 @@ def _fit_pretrain(work):
     )
 
 
-@_path("pretrain", "compiled", backend.loops_on_device)
+@_variant("pretrain", "compiled", backend.loops_on_device)
 def _compiled_pretrain(work):
     from gar_keras.engine import jax_epochs
 
@@ -178,7 +218,7 @@ def _compiled_pretrain(work):
     )
 
 
-@_path("evaluate", PLAIN)
+@_variant("evaluate", PLAIN)
 def _plain_evaluate(work):
     model = without_dropout(work.plain_network())
     x, y = work.ready_images, work.labels
@@ -190,7 +230,7 @@ def _plain_evaluate(work):
     return timing.timed(measure, _thousands(work))
 
 
-@_path("evaluate", "error_rate")
+@_variant("evaluate", "error_rate")
 def _error_rate(work):
     model = without_dropout(work.network())
     errors = ErrorRate(test_error=(work.images, work.labels))

@@ -1,4 +1,4 @@
-"""What a loaded data set is, and the errors that loading can raise."""
+"""Loaded data sets, and the errors that loading can raise."""
 
 from dataclasses import dataclass
 import hashlib

@@ -147,7 +147,7 @@ class InfiMNIST:
         return f"<InfiMNIST: {len(self):,} images, {self.source}>"
 
     def origin(self, indices):
-        """Which training image each image derives from.
+        """Training image that each image derives from.
 
         Args:
             indices: Integers in `[0, length)`, `(k,)`.

@@ -98,7 +98,7 @@ TESTING = NorbPart("smallnorb-5x01235x9x18x6x2x96x96-testing", (0, 1, 2, 3, 5))
 
 @dataclass(frozen=True)
 class NorbPreprocessing:
-    """What is done to the 32x32 images before training.
+    """Settings of the preprocessing of the 32x32 images.
 
     Args:
         seed: Seed of the noise.
@@ -125,7 +125,7 @@ class NorbPreprocessing:
 
 @dataclass(frozen=True)
 class _Source:
-    """What was found in the folder, and how to read it."""
+    """Files found in the folder, and the way to read them."""
 
     name: str
     title: str
@@ -425,7 +425,7 @@ def _header(path, stream, count):
 
 
 def _elements(path, stream, dtype, shape):
-    """What is behind the header, if it is neither more nor less."""
+    """Elements behind the header, if neither more nor fewer."""
     begin, size = stream.tell(), dtype.itemsize * math.prod(shape)
     content = bytearray()
     # In blocks, and one byte more: the size is only what the header claims.

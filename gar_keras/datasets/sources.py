@@ -130,7 +130,7 @@ class HDF5Images:
 
 
 def _other_files(file, images):
-    """What is wrong if the images lie elsewhere: any file could be read so."""
+    """Fault of images that lie elsewhere: any file could be read so."""
     linked = images.file.filename != file.filename
     if linked or images.external or images.is_virtual:
         return "has its images in other files, which are not read"
@@ -138,7 +138,7 @@ def _other_files(file, images):
 
 
 def _claim(images):
-    """What is wrong if there are more images than can be stored."""
+    """Fault of a data set that claims more images than can be stored."""
     size, stored = images.nbytes, images.id.get_storage_size()
     if size > _MAX_PACKING * stored:
         return (

@@ -1,4 +1,4 @@
-"""Which training images keep their labels (X_L), and which validate."""
+"""Splits into labelled images (X_L), validation images and the rest."""
 
 from dataclasses import dataclass
 import hashlib

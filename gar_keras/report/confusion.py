@@ -1,4 +1,4 @@
-"""Which class the networks take for which, from the predictions kept."""
+"""Confusions of classes, from the predictions that the runs kept."""
 
 import numpy as np
 

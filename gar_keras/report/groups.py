@@ -90,7 +90,7 @@ class Group:
 
     @property
     def changes(self):
-        """What differs from the paper's settings, as `{name: value}`.
+        """Settings that differ from the paper's, as `{name: value}`.
 
         The data, the number of labels, epochs, precision and backend are no
         part of it.
@@ -100,7 +100,7 @@ class Group:
         return {k: v for k, v in changes.items() if k not in FREE}
 
     def changes_text(self):
-        """What differs from the paper's settings, in words."""
+        """Settings that differ from the paper's, in words."""
         words = {"frobenius_of": "Frobenius term of {}"}
         return "".join(
             ", "
@@ -111,7 +111,7 @@ class Group:
         )
 
     def device_text(self):
-        """What the runs were made on, in words."""
+        """Devices that the runs were made on, in words."""
         where = [r["environment"] for r in self.records]
         devices = sorted({e["device"] for e in where})
         cores = sorted({str(e["cores"]) for e in where})
@@ -148,7 +148,7 @@ def group(records):
 
 
 def size(g):
-    """What the largest of several groups has the most of."""
+    """Sort key of groups: epochs, number of records, epochs of stage 1."""
     s = g.settings
     return s["epochs"], len(g.records), s["pretrain_epochs"]
 

@@ -71,7 +71,7 @@ def lost_class(record, results=None):
 
 
 def lost_text(records, results=None):
-    """How many runs lost a class, of those that can tell, e.g. `1 of 9`."""
+    """Number of runs that lost a class, of those that can tell: `1 of 9`."""
     found = [lost_class(r, results) for r in records]
     known = [lost for lost in found if lost is not None]
     return f"{sum(known)} of {len(known)}" if known else MISSING

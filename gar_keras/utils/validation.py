@@ -182,7 +182,7 @@ def is_source(x):
 
 
 def _advice(x):
-    """How to make an array or an image source of what is neither."""
+    """Advice to make an array or an image source of what is neither."""
     if hasattr(x, "element_spec"):
         return (
             "Gather the images of a tf.data.Dataset in an array: "

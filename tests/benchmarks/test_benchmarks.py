@@ -479,13 +479,13 @@ def test_a_path_that_is_not_here_is_refused():
     with pytest.raises(ValueError, match="Received: path='compiled'"):
         variants.stretch(replace(TINY, path="compiled"), "compiled")
     with pytest.raises(ValueError, match="Received: path='compiled'"):
-        cases.cases(
+        variants.cases(
             ["regularize"], ["cnn6"], ["float32"], path_names=["compiled"]
         )
 
 
 def test_the_compiled_path_is_there_with_jax_on_a_gpu(monkeypatch):
-    there = variants.PATHS["regularize"]["compiled"].there
+    there = variants.VARIANTS["regularize"]["compiled"].there
     assert not there()
     monkeypatch.setattr("gar_keras.engine.backend.name", lambda: "jax")
     monkeypatch.setattr("gar_keras.engine.backend.device_kind", lambda: "gpu")
@@ -493,7 +493,7 @@ def test_the_compiled_path_is_there_with_jax_on_a_gpu(monkeypatch):
 
 
 def test_every_case_of_the_paper_s_sizes():
-    found = cases.cases(
+    found = variants.cases(
         cases.TASKS, ["cnn6", "cnn9"], ["float32", "bfloat16"], steps=9
     )
     assert len(found) == len(set(found)) == 3 * 2 * 2
@@ -507,7 +507,7 @@ def test_every_case_of_the_paper_s_sizes():
 
 
 def test_an_epoch_of_stage_2_has_the_paper_s_steps():
-    cnn6, cnn9 = cases.cases(["regularize"], ["cnn6", "cnn9"], ["float32"])
+    cnn6, cnn9 = variants.cases(["regularize"], ["cnn6", "cnn9"], ["float32"])
     for case, steps, images in ((cnn6, 536, 128), (cnn9, 254, 128)):
         work = Workload(case)
         assert work.sampler.steps == steps

@@ -1,4 +1,4 @@
-"""What the scripts of the figures have in common."""
+"""Command-line options of the scripts of the figures."""
 
 from dataclasses import dataclass
 from dataclasses import field

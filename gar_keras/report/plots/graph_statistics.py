@@ -34,7 +34,7 @@ _BLOCK = 250
 
 @dataclass(frozen=True)
 class GraphNumbers:
-    """What Figure 1 shows, in numbers; `graph_numbers` makes one.
+    """Numbers that Figure 1 shows; `graph_numbers` makes them.
 
     Attributes:
         examples: m.

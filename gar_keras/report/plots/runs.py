@@ -1,4 +1,4 @@
-"""What a finished run kept for the figures."""
+"""Finished runs with the logits that they kept for the figures."""
 
 from dataclasses import dataclass
 import io
@@ -19,7 +19,7 @@ CELL = "mnist-100"
 
 @dataclass(frozen=True)
 class Run:
-    """What a finished run kept for the figures; `load_run` reads one.
+    """A finished run with what it kept for the figures; see `load_run`.
 
     Attributes:
         record: The run's record, a dict.
