@@ -787,7 +787,7 @@ def test_report_shows_the_tables_asked_for_and_what_has_records(
     report.show_report(found, results)
     shown = capsys.readouterr().out
     assert f"Written: {results / 'table1.md'}" in shown
-    assert "rivals.md" not in shown and "study_limits.md" not in shown
+    assert "rivals.md" not in shown and "study_skew.md" not in shown
 
 
 @pytest.mark.parametrize("name", ["markdown", "notes", "show", "write"])
