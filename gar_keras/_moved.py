@@ -18,6 +18,7 @@ MOVED = {
     "checks": "utils.validation",
     "cli": "utils.cli",
     "compiled": "engine.jax_epochs",
+    "datasets.files": "datasets.cache",
     "estimator": "classification.estimator",
     "experiments.checked": "utils.checked",
     "experiments.cluster": "experiments.workers.cluster",

@@ -50,7 +50,7 @@ def load(name, data_dir=None):
     Args:
         name: One of the keys of `LOADERS`, e.g. `"mnist"`.
         data_dir: Folder that holds the files; see
-            `gar_keras.datasets.files.data_folder`. MNIST ships with the
+            `gar_keras.datasets.download.data_folder`. MNIST ships with the
             package and needs none.
 
     Returns:

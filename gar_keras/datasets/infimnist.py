@@ -30,7 +30,7 @@ import math
 import numpy as np
 
 from gar_keras.datasets.base import DataError
-from gar_keras.datasets.files import data_folder
+from gar_keras.datasets.download import data_folder
 from gar_keras.datasets.mnist import load_mnist
 from gar_keras.datasets.sources import check_indices
 from gar_keras.utils.validation import check_count

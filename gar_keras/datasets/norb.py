@@ -15,12 +15,12 @@ import numpy as np
 
 from gar_keras.datasets.base import DataError
 from gar_keras.datasets.base import Dataset
-from gar_keras.datasets.files import Cached
-from gar_keras.datasets.files import Form
-from gar_keras.datasets.files import create_checked
-from gar_keras.datasets.files import data_folder
-from gar_keras.datasets.files import fingerprint
-from gar_keras.datasets.files import read_arrays
+from gar_keras.datasets.cache import Cached
+from gar_keras.datasets.cache import create_checked
+from gar_keras.datasets.cache import fingerprint
+from gar_keras.datasets.download import data_folder
+from gar_keras.datasets.npz import Form
+from gar_keras.datasets.npz import read_arrays
 from gar_keras.utils.validation import check_count
 
 HOME = "https://cs.nyu.edu/~ylclab/data/norb-v1.0-small/"
@@ -28,13 +28,10 @@ COPY = "smallnorb_32.npz"
 CLASSES = ("animal", "human", "airplane", "truck", "car")
 IMAGE_SHAPE = (32, 32, 2)
 
-# Element types of the binary matrix format; numbers are little-endian.
+# Element types of NORB's files in the binary matrix format, little-endian.
 DTYPES = {
-    0x1E3D4C51: np.dtype("<f4"),
-    0x1E3D4C53: np.dtype("<f8"),
     0x1E3D4C54: np.dtype("<i4"),
     0x1E3D4C55: np.dtype("u1"),
-    0x1E3D4C56: np.dtype("<i2"),
 }
 _MAX_NDIM = 8
 
@@ -142,7 +139,7 @@ def load_norb(data_dir=None, preprocessing=DEFAULT, parts=(TRAINING, TESTING)):
 
     Reads the six official files, `.mat` or `.mat.gz`, or else
     `smallnorb_32.npz`, a copy of the images at 32x32 that was decoded from
-    JPEG. The result is kept as HDF5 (400 MB; see `gar_keras.datasets.files`
+    JPEG. The result is kept as HDF5 (400 MB; see `gar_keras.datasets.cache`
     for where), so that only the first call works it out.
 
     For pixels `p` in 0..255 and noise `u` from U(0, 1), the preprocessing is

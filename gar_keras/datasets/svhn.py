@@ -8,18 +8,17 @@ import numpy as np
 
 from gar_keras.datasets.base import DataError
 from gar_keras.datasets.base import Dataset
-from gar_keras.datasets.files import Cached
-from gar_keras.datasets.files import Form
-from gar_keras.datasets.files import RemoteFile
-from gar_keras.datasets.files import create_checked
-from gar_keras.datasets.files import data_folder
-from gar_keras.datasets.files import fetch
-from gar_keras.datasets.files import fingerprint
-from gar_keras.datasets.files import read_arrays
+from gar_keras.datasets.cache import Cached
+from gar_keras.datasets.cache import create_checked
+from gar_keras.datasets.cache import fingerprint
+from gar_keras.datasets.download import RemoteFile
+from gar_keras.datasets.download import data_folder
+from gar_keras.datasets.download import fetch
+from gar_keras.datasets.npz import Form
+from gar_keras.datasets.npz import read_arrays
 from gar_keras.datasets.sources import IMAGES_PER_CHUNK
 from gar_keras.datasets.sources import HDF5Images
 from gar_keras.utils.optional import optional
-from gar_keras.utils.validation import check_count
 
 HOME = "http://ufldl.stanford.edu/housenumbers/"
 GREY = "svhn_grey_32.npz"
@@ -47,10 +46,6 @@ class SvhnFile(RemoteFile):
     """
 
     images: int
-
-    def __post_init__(self):
-        super().__post_init__()
-        check_count("images", self.images, least=1)
 
 
 TRAIN = SvhnFile(
@@ -132,7 +127,7 @@ def load_svhn_extra(data_dir=None, extra=EXTRA):
 
     They would fill 6.5 GB as float32. The first call downloads the file (1.3
     GB) if it is not there, checks its MD5, and converts it to uint8 HDF5 (1.6
-    GB; see `gar_keras.datasets.files` for where), for which it needs 2 GB of
+    GB; see `gar_keras.datasets.cache` for where), for which it needs 2 GB of
     memory. Later calls open the HDF5 file only. The labels are left out: the
     paper uses these images without them (section 4.2).
 
