@@ -9,7 +9,7 @@ from gar_keras._moved import OldNames
 _EXPORTS = {
     "ExtendedGAR": "methods.gar",
     "GARClassifier": "classification.estimator",
-    "GARWarning": "collapse",
+    "GARWarning": "utils.warnings",
     "GraphActivityRegularization": "layers",
     "GraphActivityRegularizer": "regularizers",
     "RandomAffine": "augmentation",

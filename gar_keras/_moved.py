@@ -6,7 +6,7 @@ import sys
 import warnings
 
 MOVED = {
-    "alerts": "collapse",
+    "alerts": "utils.warnings",
     "additions": "methods.options",
     "backend": "engine.backend",
     "batches": "engine.batches",

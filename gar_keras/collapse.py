@@ -1,43 +1,223 @@
-"""Warnings of GAR: a category of their own, shown where the caller wants."""
+"""Signs that GAR goes wrong in training: lost classes, and a rising error."""
 
-import contextlib
-import warnings
+import functools
 
+import keras
+import numpy as np
 
-class GARWarning(Warning):
-    """What is no error, but is likely to make a result of GAR worthless."""
-
-
-def warn(message):
-    """Issues a `GARWarning`."""
-    # The call of Keras that led here would tell the reader nothing.
-    warnings.warn(message, GARWarning, stacklevel=2)
+from gar_keras.layers import regularization_layers
+from gar_keras.regularizers import expected_balance
+from gar_keras.utils.warnings import warn
 
 
-@contextlib.contextmanager
-def shown_by(show):
-    """Within it, each `GARWarning` is given to a function at once.
+class WarnOnCollapse(keras.callbacks.Callback):
+    """Warns when stage 2 goes wrong, once for each of three signs.
 
-    Other warnings are treated as they are outside of it.
+    It looks at what a `GraphActivityRegularization` and an `ErrorRate` put
+    into the logs of an epoch; it costs no time.
+
+    *The outputs collapse.* Let k of the n outputs be used equally (`v_i` equal
+    for them) and the others not at all. Of V, `k²` entries are 1 then, k of
+    them on the diagonal, so that balance is
+
+        `β = (k² - k) / ((n - 1) * k) = (k - 1) / (n - 1)`
+
+    (paper, equation for Balance). Solved for k it gives, for any `v`, the
+    number of outputs in use, `k = 1 + (n - 1) * β = (Σ v_i)² / Σ v_i²`. With
+    a `class_prior`, outputs are used equally where `v_i / p_i` are equal. A
+    warning comes at the end of the first epoch in which
+
+    - the balance is below half of what right predictions would have: of
+      batches of `batch_size` images, drawn with the shares of the classes and
+      all classified right, the mean balance. For classes of equal size it is
+      about `gar_keras.expected_balance`, which is 0.93 for 128 images of 10
+      classes. Without a `batch_size` it counts as 1, and half of that is a k
+      of `(n + 1) / 2`, half way between one output and all of them; or
+    - k is lower by one whole output than it was in an earlier epoch.
+
+    *The batches are too small.* With few images to a class, many classes are
+    missing from a batch, and the balance term gives their outputs images of
+    others. A warning comes where `gar_keras.expected_balance` is below 3/4
+    (for classes of equal size, less than about three images to a class), and
+    the balance at the end of an epoch is above it by more than a quarter of
+    what is left to 1. It advises `10 * mean(1 / p)` images, which are ten to a
+    class for classes of equal size.
+
+    *The validation error rises.* A warning comes when it was above
+    `error_before` in each of the last five epochs, or in all of them where
+    training ends sooner. One bad epoch at the start need not mean harm, but it
+    can be that of a class that was lost for good: compare how many examples
+    each class gets before and after.
+
+    Warnings are `gar_keras.GARWarning`s; `gar_keras.regularize` always issues
+    them. Turn them into errors with
+    `warnings.simplefilter("error", gar_keras.GARWarning)`.
 
     Args:
-        show: A function of one string, the message.
+        error_before: Validation error that stage 2 starts from, from 0 to 1,
+            for a model whose logs have `val_error`. `None` to look at the
+            balance alone.
+        earlier: Logs of the epochs that are done already, a dict each, when
+            training goes on. What was warned of then is warned of again.
+        batch_size: Images in a batch, the labelled ones among them. `None`
+            where that is not known: batches count as large, and none are
+            found too small.
 
     Example:
 
-    >>> with shown_by(print):
-    ...     warn("Classes are being lost.")
-    Classes are being lost.
+    >>> from gar_keras import GraphActivityRegularization
+    >>> inputs = keras.Input((4,))
+    >>> outputs = GraphActivityRegularization()(keras.layers.Dense(3)(inputs))
+    >>> model = keras.Model(inputs, outputs)
+    >>> model.compile("sgd", loss=None)
+    >>> history = model.fit(
+    ...     np.eye(4), verbose=0, callbacks=[WarnOnCollapse()]
+    ... )
     """
-    with warnings.catch_warnings():
-        warnings.simplefilter("always", GARWarning)
-        otherwise = warnings.showwarning
 
-        def showwarning(message, category, *where, **options):
-            if issubclass(category, GARWarning):
-                show(str(message))
-            else:
-                otherwise(message, category, *where, **options)
+    # Of the balance of right predictions.
+    LEAST_BALANCE = 0.5
+    LEAST_EXPECTED_BALANCE = 0.75
+    PATIENCE = 5
 
-        warnings.showwarning = showwarning
-        yield
+    def __init__(self, error_before=None, earlier=(), batch_size=None):
+        super().__init__()
+        self.error_before = error_before
+        self.earlier = earlier
+        self.batch_size = batch_size
+
+    def on_train_begin(self, logs=None):
+        self._most_in_use = {}
+        self._collapsed = False
+        self._spread = False
+        self._errors = []
+        self._grown_worse = False
+        for epoch, logs in enumerate(self.earlier):
+            self.on_epoch_end(epoch, logs)
+
+    def on_epoch_end(self, epoch, logs=None):
+        self._check_balance(epoch + 1, logs or {})
+        self._check_error((logs or {}).get("val_error"))
+
+    def on_train_end(self, logs=None):
+        if len(self._errors) < self.PATIENCE:
+            self._warn_if_above(self._errors)
+
+    def _check_balance(self, epoch, logs):
+        for layer in regularization_layers(self.model):
+            name = layer.metric_name("balance")
+            if name not in logs:
+                continue
+            n, balance = layer.num_classes, logs[name]
+            self._check_batches(epoch, name, balance, layer)
+            in_use = 1 + (n - 1) * balance
+            most = max(in_use, self._most_in_use.get(name, in_use))
+            self._most_in_use[name] = most
+            least = self.LEAST_BALANCE * self._right_balance(layer)
+            lost = balance < least or in_use <= most - 1
+            if lost and not self._collapsed:
+                self._collapsed = True
+                warn(
+                    f"Stage 2 loses classes: after epoch {epoch} the {name} is "
+                    f"{balance:.3f}, as if only {in_use:.1f} of the {n} "
+                    "outputs were in use. Pretrain longer or on more labels: "
+                    "GAR sharpens what the network knows, and teaches it "
+                    f"nothing new. {_prior_advice([layer])}"
+                    f"{self._batch_advice(layer)}Or lower the learning rate."
+                )
+
+    def _right_balance(self, layer):
+        """The mean balance that right predictions would have."""
+        if self.batch_size is None:
+            return 1.0
+        return _mean_balance(
+            self.batch_size, layer.num_classes, layer.class_prior
+        )
+
+    def _batch_advice(self, layer):
+        enough = _enough_images(layer)
+        if self.batch_size is not None and self.batch_size >= enough:
+            return ""
+        return (
+            f"Take batches that show all classes, of {enough} images or more. "
+        )
+
+    def _check_batches(self, epoch, name, balance, layer):
+        m, n = self.batch_size, layer.num_classes
+        if m is None or self._spread:
+            return
+        expected = expected_balance(m, n, layer.class_prior)
+        above = balance > expected + (1 - expected) / 4
+        if expected < self.LEAST_EXPECTED_BALANCE and above:
+            self._spread = True
+            warn(
+                f"The batches are too small: after epoch {epoch} the {name} "
+                f"is {balance:.3f}, but {m} rightly classified images of {n} "
+                f"classes have about {expected:.3f}. Images are being spread "
+                "over classes that their batch does not have. Take batches of "
+                f"{_enough_images(layer)} images or more."
+            )
+
+    def _check_error(self, error):
+        if error is None or self.error_before is None:
+            return
+        self._errors.append(error)
+        if len(self._errors) >= self.PATIENCE:
+            self._warn_if_above(self._errors[-self.PATIENCE :])
+
+    def _warn_if_above(self, errors):
+        if self._grown_worse or not errors or min(errors) <= self.error_before:
+            return
+        self._grown_worse = True
+        warn(
+            "Stage 2 makes the model worse: the validation error was "
+            f"{100 * self.error_before:.2f} % before, and is "
+            f"{100 * errors[-1]:.2f} % now (epochs above in a row: "
+            f"{len(errors)}). Check that the unlabelled examples are of the "
+            "same classes and are scaled in the same way as the labelled ones. "
+            "Pretrain longer or on more labels. "
+            f"{_prior_advice(regularization_layers(self.model))}"
+            "Or lower the learning rate, or stay with the pretrained model."
+        )
+
+
+def _prior_advice(layers):
+    """A sentence for those whose GAR layers know no prior, or nothing."""
+    if any(layer.class_prior is not None for layer in layers):
+        return ""
+    return (
+        "If classes are of unequal size, give their shares as class_prior to "
+        "the GAR layer. "
+    )
+
+
+def _enough_images(layer):
+    """Images of a batch that shows all classes about ten times."""
+    p = _shares(layer.num_classes, layer.class_prior)
+    return round(10 * np.mean(1 / p))
+
+
+@functools.cache
+def _mean_balance(batch_size, num_classes, class_prior):
+    """Mean balance of random batches whose images are all classified right.
+
+    Not `expected_balance`, a ratio of means: where a class has less than about
+    one image in a batch, most batches are far below it.
+    """
+    p = _shares(num_classes, class_prior)
+    rng = np.random.default_rng(0)
+    # Half of the mean is the limit: more draws would not move it by much.
+    draws = (rng.multinomial(batch_size, p) / p for _ in range(500))
+    return float(np.mean([_balance_of(u) for u in draws]))
+
+
+def _balance_of(u):
+    """The balance of `u_i = v_i / p_i`."""
+    trace = np.sum(u * u)
+    return (np.sum(u) ** 2 - trace) / ((len(u) - 1) * trace)
+
+
+def _shares(num_classes, class_prior):
+    """The shares of the classes, an array of sum 1."""
+    p = np.ones(num_classes) if class_prior is None else np.array(class_prior)
+    return p / p.sum()

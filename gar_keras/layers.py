@@ -5,7 +5,10 @@ import re
 import keras
 from keras import ops
 
-from gar_keras.engine import backend
+from gar_keras.engine import autodiff
+from gar_keras.engine.keras_internals import flatten_layers
+from gar_keras.engine.keras_internals import is_taken
+from gar_keras.engine.keras_internals import operation_behind
 from gar_keras.paper import Coefficients
 from gar_keras.regularizers import GraphActivityRegularizer
 from gar_keras.regularizers import check_coefficient
@@ -101,7 +104,7 @@ class GraphActivityRegularization(keras.layers.Layer):
         # The logits pass as they are, whatever the dtype policy computes in.
         kwargs["autocast"] = False
         super().__init__(**kwargs)
-        self._regularizer = GraphActivityRegularizer(
+        self._formula = GraphActivityRegularizer(
             affinity, balance, frobenius, frobenius_of, class_prior
         )
         self.training_only = bool(training_only)
@@ -116,14 +119,14 @@ class GraphActivityRegularization(keras.layers.Layer):
                 trainable=False,
                 autocast=False,
             )
-            for name, value in self._regularizer.coefficients().items()
+            for name, value in self._formula.coefficients().items()
             if value
         }
         trackers = [
             n for n in ("affinity", "balance") if n in self._coefficients
         ]
         self._trackers = {
-            name: backend.StepMean(self.metric_name(name), dtype="float32")
+            name: autodiff.StepMean(self.metric_name(name), dtype="float32")
             for name in [*trackers, "regularization"]
         }
         self.built = True
@@ -137,10 +140,10 @@ class GraphActivityRegularization(keras.layers.Layer):
 
     def call(self, inputs, training=None):
         check_one_tensor(inputs)
-        backend.check_not_rematerialized()
+        autodiff.check_not_rematerialized()
         self.num_classes = inputs.shape[-1]
-        terms = self._regularizer.terms(inputs)
-        loss = self._regularizer.combine(terms, self._coefficients)
+        terms = self._formula.terms(inputs)
+        loss = self._formula.combine(terms, self._coefficients)
         for name, tracker in self._trackers.items():
             tracker.record(terms.get(name, loss))
         # Not known in a model that does not pass `training` on: better a loss
@@ -148,7 +151,7 @@ class GraphActivityRegularization(keras.layers.Layer):
         evaluating = training is not None and not training
         # A loss of 0 lets a model without any other loss be evaluated.
         silent = evaluating and self.training_only
-        backend.add_loss(self, ops.zeros_like(loss) if silent else loss)
+        autodiff.add_loss(self, ops.zeros_like(loss) if silent else loss)
         return inputs
 
     def rematerialized_call(self, fn, *args, **kwargs):
@@ -173,7 +176,7 @@ class GraphActivityRegularization(keras.layers.Layer):
     @property
     def class_prior(self):
         """The shares of the classes, a tuple of floats, or `None`."""
-        return self._regularizer.class_prior
+        return self._formula.class_prior
 
     @property
     def coefficients(self):
@@ -218,7 +221,7 @@ class GraphActivityRegularization(keras.layers.Layer):
                     "layer with a coefficient above 0 to have the term."
                 )
             values[name] = check_coefficient(name, value)
-            if backend.is_taken(self._coefficients[name]):
+            if is_taken(self._coefficients[name]):
                 raise RuntimeError(
                     "Within an epoch on JAX, fit has the weights of the "
                     f"layer. Received: {name}={value!r}. Change coefficients "
@@ -233,7 +236,7 @@ class GraphActivityRegularization(keras.layers.Layer):
 
     def compute_output_spec(self, inputs, training=None):
         check_one_tensor(inputs)
-        self._regularizer.check_shape(inputs.shape)
+        self._formula.check_shape(inputs.shape)
         _warn_behind_probabilities(inputs)
         self.num_classes = inputs.shape[-1]
         return keras.KerasTensor(inputs.shape, inputs.dtype)
@@ -242,21 +245,29 @@ class GraphActivityRegularization(keras.layers.Layer):
         config = super().get_config()
         return {
             **config,
-            **self._regularizer.get_config(),
+            **self._formula.get_config(),
             "training_only": self.training_only,
         }
 
 
+def regularization_layers(model):
+    """The `GraphActivityRegularization` layers of a model, at any depth."""
+    return [
+        layer
+        for layer in flatten_layers(model)
+        if isinstance(layer, GraphActivityRegularization)
+    ]
+
+
 def _warn_behind_probabilities(tensor):
     """Warns if Keras knows that a symbolic tensor holds probabilities."""
-    history = getattr(tensor, "_keras_history", None)
-    while history is not None:
-        operation = history.operation
+    operation = operation_behind(tensor)
+    while operation is not None:
         # A model called like a layer: its last layer counts.
         outputs = getattr(operation, "outputs", None) or [None]
-        history = getattr(outputs[0], "_keras_history", None)
-        if history is None:
-            warn_of_probabilities(operation)
+        last, operation = operation, operation_behind(outputs[0])
+        if operation is None:
+            warn_of_probabilities(last)
 
 
 @keras.saving.register_keras_serializable(package="gar_keras")

@@ -3,6 +3,8 @@
 import keras
 from keras import layers
 
+from gar_keras.engine.keras_internals import calls
+from gar_keras.engine.keras_internals import flatten_layers
 from gar_keras.layers import GraphActivityRegularization
 from gar_keras.regularizers import PROBABILITIES
 from gar_keras.regularizers import GraphActivityRegularizer
@@ -332,7 +334,7 @@ def is_regularized(model):
     return any(
         isinstance(layer, GraphActivityRegularization)
         or isinstance(layer.activity_regularizer, GraphActivityRegularizer)
-        for layer in model._flatten_layers()
+        for layer in flatten_layers(model)
     )
 
 
@@ -411,19 +413,14 @@ def _cut_at(model, name):
             f"It has: {', '.join(names)}"
         )
     # Not `layer.output`: that is of the first model that the layer is part of.
-    levels = uncompiled(model)._nodes_by_depth.values()
-    calls = [
-        node
-        for nodes in levels
-        for node in nodes
-        if node.operation.name == name
-    ]
-    if len(calls) > 1:
+    nodes = calls(uncompiled(model))
+    found = [node for node in nodes if node.operation.name == name]
+    if len(found) > 1:
         raise ValueError(
-            f"The layer is called {len(calls)} times in the model, so that it "
+            f"The layer is called {len(found)} times in the model, so that it "
             f"gives no single output. Received: logits={name!r}."
         )
-    output = calls[0].output_tensors[0]
+    output = found[0].output_tensors[0]
     return keras.Model(_inputs(model), output, name=model.name)
 
 

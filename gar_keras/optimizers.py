@@ -4,11 +4,14 @@ import keras
 from keras import ops
 
 from gar_keras.engine import backend
+from gar_keras.engine.keras_internals import SumsOfOneReplica
+from gar_keras.engine.keras_internals import momentum_of
+from gar_keras.engine.keras_internals import step_counter
 from gar_keras.utils.validation import check_number
 
 
 @keras.saving.register_keras_serializable(package="gar_keras")
-class SGD(keras.optimizers.SGD):
+class SGD(SumsOfOneReplica, keras.optimizers.SGD):
     """Keras' SGD, with each weight's update in one kernel where there is one.
 
     Keras writes the update as five operations, which read and write the
@@ -58,7 +61,7 @@ class SGD(keras.optimizers.SGD):
             return
         backend.apply_momentum(
             variable,
-            self.momentums[self._get_variable_index(variable)],
+            momentum_of(self, variable),
             gradient,
             learning_rate,
             self.momentum,
@@ -70,16 +73,9 @@ class SGD(keras.optimizers.SGD):
             return learning_rate
         # The operations of `InverseTimeDecay`, for the same rounding.
         rate = ops.convert_to_tensor(learning_rate)
-        step = ops.cast(self._iterations, rate.dtype)
+        step = ops.cast(step_counter(self), rate.dtype)
         decay = ops.cast(self.decay, rate.dtype)
         return rate / (ops.ones((), rate.dtype) + decay * step)
-
-    def _all_reduce_sum_gradients(self, grads_and_vars):
-        # TensorFlow never lets go of a graph that went through its all-reduce,
-        # and with one replica there is nothing to sum.
-        if backend.num_replicas() == 1:
-            return grads_and_vars
-        return super()._all_reduce_sum_gradients(grads_and_vars)
 
     def get_config(self):
         return {**super().get_config(), "decay": self.decay}

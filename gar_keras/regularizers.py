@@ -16,15 +16,14 @@ the place of `v_i`, and balance is 1 where `v` is proportional to `p`.
 """
 
 import functools
-import inspect
-import sys
 
 import keras
 from keras import ops
 import numpy as np
 
-from gar_keras.collapse import warn
+from gar_keras.engine import autodiff
 from gar_keras.engine import backend
+from gar_keras.engine.keras_internals import layer_waiting_for_regularizer
 from gar_keras.paper import COEFFICIENTS
 from gar_keras.paper import LARGEST_COEFFICIENT
 from gar_keras.paper import Coefficients
@@ -33,6 +32,7 @@ from gar_keras.utils.validation import check_class_prior
 from gar_keras.utils.validation import check_count
 from gar_keras.utils.validation import check_labels
 from gar_keras.utils.validation import check_number
+from gar_keras.utils.warnings import warn
 
 FROBENIUS_OF = ("B", "Z")
 
@@ -298,14 +298,14 @@ class GraphActivityRegularizer(keras.regularizers.Regularizer):
 
     def __call__(self, x):
         loss = self.combine(self.terms(x), self.coefficients())
-        layer = _waiting_layer(sys._getframe())
+        layer = layer_waiting_for_regularizer()
         if layer is None:
             return loss
-        backend.check_not_rematerialized()
+        autodiff.check_not_rematerialized()
         warn_of_probabilities(layer)
-        if backend.pass_memory(layer) is not None:
+        if autodiff.pass_memory(layer) is not None:
             if self._is_all_of(layer.activity_regularizer):
-                backend.add_loss(layer, loss)
+                autodiff.add_loss(layer, loss)
                 return ops.zeros_like(loss)
             check_called_once(layer, x)
         if keras_divides_by_batch_size():
@@ -407,7 +407,7 @@ def check_one_tensor(x):
 
 def check_called_once(layer, x):
     """Raises if Keras would drop the loss of an earlier call of the layer."""
-    seen = backend.pass_memory(layer)
+    seen = autodiff.pass_memory(layer)
     if seen and seen[0] is not x:
         raise ValueError(
             "In one step on JAX, Keras counts only one call of a layer that "
@@ -486,36 +486,6 @@ def _ratio(numerator, denominator):
     positive = ops.not_equal(denominator, 0)
     safe = ops.where(positive, denominator, ops.ones_like(denominator))
     return ops.where(positive, numerator / safe, ops.zeros_like(numerator))
-
-
-# The code that Keras calls a layer with, and its activity regularizer from.
-_LAYER_CALL = inspect.unwrap(keras.Layer.__call__).__code__
-
-
-def _waiting_layer(frame):
-    """The layer for whose activity regularizer this call works, or `None`.
-
-    Keras tells a regularizer neither who calls it nor for what: the callers
-    are the only trace of it. The nearest layer may have called its activity
-    regularizer, or its own `call`, which leads here as well.
-    """
-    callee = None
-    while frame is not None and frame.f_code is not _LAYER_CALL:
-        callee, frame = frame, frame.f_back
-    if frame is None:
-        return None
-    layer = frame.f_locals["self"]
-    waits = callee.f_code is _code_of(layer.activity_regularizer)
-    return layer if waits else None
-
-
-def _code_of(function):
-    """The Python code that a call of the function runs first, or None."""
-    while isinstance(function, functools.partial):
-        function = function.func
-    if not hasattr(function, "__code__"):
-        function = type(function).__call__
-    return getattr(function, "__code__", None)
 
 
 @functools.cache

@@ -4,10 +4,10 @@ import keras
 from keras import layers
 import numpy as np
 
-from gar_keras.collapse import warn
 from gar_keras.models import has_graph
 from gar_keras.models import uncompiled
 from gar_keras.utils.validation import is_source
+from gar_keras.utils.warnings import warn
 
 # Initial weights are made for inputs of a mean square of about 1.
 LARGEST_ROOT_MEAN_SQUARE = 10.0

@@ -6,12 +6,14 @@ import numpy as np
 from gar_keras.callbacks import BestWeights
 from gar_keras.callbacks import ErrorRate
 from gar_keras.callbacks import StopOnNaN
-from gar_keras.callbacks import WarnOnCollapse
 from gar_keras.callbacks import error_rate
 from gar_keras.callbacks import list_of
-from gar_keras.engine import backend
+from gar_keras.collapse import WarnOnCollapse
 from gar_keras.engine.batches import BatchSampler
 from gar_keras.engine.batches import Feed
+from gar_keras.engine.fit import compile_options
+from gar_keras.engine.fit import fit
+from gar_keras.engine.fit import largest_divisor
 from gar_keras.models import attach
 from gar_keras.models import check_linear
 from gar_keras.models import detach
@@ -128,7 +130,7 @@ def pretrain(
     check_images("x_labeled", x_labeled)
     check_epochs(epochs, initial_epoch)
     callbacks = list_of(callbacks)
-    passes = backend.largest_divisor(
+    passes = largest_divisor(
         epochs, check_count("report_every", report_every, least=1)
     )
     if initial_epoch % passes:
@@ -147,9 +149,9 @@ def pretrain(
     trained.compile(
         optimizer or sgd(),
         keras.losses.SparseCategoricalCrossentropy(from_logits=True),
-        **backend.compile_options(passes * plan.steps),
+        **compile_options(passes * plan.steps),
     )
-    return backend.fit(
+    return fit(
         trained,
         Feed(plan, x_labeled, labels=y_labeled),
         passes=passes,
@@ -229,7 +231,7 @@ def regularize(
             as pixels from 0 to 255, as they are; or if the outputs collapse,
             the batches are too small for the number of classes or the
             validation error rises; see
-            `gar_keras.callbacks.WarnOnCollapse`, of which `callbacks` may
+            `gar_keras.collapse.WarnOnCollapse`, of which `callbacks` may
             hold one of your own instead.
 
     Example:
@@ -261,10 +263,10 @@ def regularize(
     if validation_data is not None and keep_best:
         watching.append(BestWeights())
     regularized.compile(
-        optimizer or sgd(), loss=None, **backend.compile_options(plan.steps)
+        optimizer or sgd(), loss=None, **compile_options(plan.steps)
     )
     callbacks = with_alarm(callbacks, regularized, validation_data, plan)
-    return backend.fit(
+    return fit(
         regularized,
         Feed(plan, x_unlabeled, x_labeled),
         epochs=epochs,

@@ -40,7 +40,7 @@ def prepare(options):
     """The cases, and the module that measures them."""
     from gar_keras.benchmarks import speed
     from gar_keras.benchmarks import variants
-    from gar_keras.engine.backend import fast_precision
+    from gar_keras.engine.hardware import fast_precision
 
     every = options.all
     fast = fast_precision()

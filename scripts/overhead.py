@@ -36,12 +36,12 @@ SWEEPS = {
 def prepare(options):
     """The cases, and the module that measures them."""
     from gar_keras.benchmarks import overhead
-    from gar_keras.engine import backend
+    from gar_keras.engine import hardware
 
     case = overhead.Case(
         precision=chosen_precision(options.precision),
         pairs=options.pairs,
-        steps=options.steps or overhead.STEPS[backend.device_kind()],
+        steps=options.steps or overhead.STEPS[hardware.device_kind()],
     )
     names = SWEEPS if options.sweep == "all" else [options.sweep]
     changes = [c for name in names for c in SWEEPS.get(name, [])]

@@ -1,18 +1,15 @@
 """What the tests leave out of the warnings that are errors; memory in use."""
 
-import sys
 import tracemalloc
 
 import pytest
 
 
-def pytest_collection_finish(session):
-    # Many tests train networks that know nothing yet, and lose classes. pytest
-    # loads the class to filter by it, and Keras with it, which some need not.
-    if "keras" in sys.modules:
-        session.config.addinivalue_line(
-            "filterwarnings", "ignore::gar_keras.collapse.GARWarning"
-        )
+def pytest_configure(config):
+    # Many tests train networks that know nothing yet, and lose classes.
+    config.addinivalue_line(
+        "filterwarnings", "ignore::gar_keras.utils.warnings.GARWarning"
+    )
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ from gar_keras import GraphActivityRegularizer
 from gar_keras import attach
 from gar_keras import balance
 from gar_keras import callbacks
+from gar_keras import collapse
 from gar_keras import error_rate
 from gar_keras import regularize
 from gar_keras.callbacks import BestWeights
@@ -24,9 +25,9 @@ from gar_keras.callbacks import ErrorRate
 from gar_keras.callbacks import LatestBestWeights
 from gar_keras.callbacks import StopOnNaN
 from gar_keras.callbacks import TimeLimit
-from gar_keras.callbacks import WarnOnCollapse
-from gar_keras.collapse import shown_by
-from gar_keras.collapse import warn
+from gar_keras.collapse import WarnOnCollapse
+from gar_keras.utils.warnings import shown_by
+from gar_keras.utils.warnings import warn
 
 
 def identity(n=3):
@@ -40,6 +41,13 @@ X = np.array(
     [[1, 0, 0], [0, 5, 1], [0, -1, -2], [-3, -2, -1]], "float32"
 )  # argmax: 0, 1, 0, 2
 Y = np.array([0, 1, 2, 2])
+
+
+def test_former_place_of_warn_on_collapse():
+    with pytest.warns(DeprecationWarning, match="gar_keras.collapse"):
+        assert callbacks.WarnOnCollapse is WarnOnCollapse
+    with pytest.raises(AttributeError, match="nothing"):
+        callbacks.nothing  # noqa: B018
 
 
 # error_rate
@@ -335,10 +343,10 @@ def test_mean_balance_of_right_predictions(m, p):
     by_hand = {(1, 0.5): 0, (2, 0.5): 1 / 2, (2, 0.8): 0.1506}
     expected = enumerated_balance(m, np.array(p))
     assert by_hand.get((m, p[0]), expected) == pytest.approx(expected, abs=1e-4)
-    received = callbacks._mean_balance(m, len(p), tuple(p))
+    received = collapse._mean_balance(m, len(p), tuple(p))
     assert received == pytest.approx(expected, abs=0.05)
     if np.ptp(p) == 0:
-        assert callbacks._mean_balance(m, len(p), None) == received
+        assert collapse._mean_balance(m, len(p), None) == received
 
 
 # Right predictions have 0.927 with 128 images of ten equal classes. Of two
@@ -665,7 +673,7 @@ def test_empty_schedule_is_refused():
 @pytest.mark.parametrize("bad", [-1.0, math.nan, True, None, "1"])
 def test_bad_value_of_a_schedule_is_refused(bad):
     schedule = CoefficientSchedule(affinity=lambda epoch: bad)
-    with pytest.raises(ValueError, match="affinity must be a number"):
+    with pytest.raises(ValueError, match="affinity must be a finite number"):
         fit(attach(identity()), callbacks=[schedule])
 
 

@@ -5,8 +5,8 @@ import math
 import sys
 import time
 
+from gar_keras.engine import resources
 from gar_keras.experiments import command
-from gar_keras.experiments.workers import processes
 from gar_keras.utils import cli
 from gar_keras.utils import terminal
 from gar_keras.utils.loading import load_keras
@@ -45,7 +45,7 @@ def run(options, kind, prepare):
     try:
         cli.choose_backend(options.backend)
         # With the processes whose memory is measured.
-        processes.share_gpu()
+        resources.share_gpu()
         load_keras()
         return _run(options, kind, prepare, deadline)
     except OSError as e:

@@ -74,8 +74,9 @@ def _device_peak():
     if "keras" not in sys.modules:
         return None
     from gar_keras.engine import backend
+    from gar_keras.engine import hardware
 
-    if backend.device_kind() == "cpu":
+    if hardware.device_kind() == "cpu":
         return None
     if backend.name() == "tensorflow":
         import tensorflow as tf

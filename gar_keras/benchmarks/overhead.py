@@ -9,9 +9,11 @@ import numpy as np
 from gar_keras import datasets
 from gar_keras.benchmarks import memory
 from gar_keras.benchmarks import timing
-from gar_keras.engine import backend
+from gar_keras.engine import hardware
+from gar_keras.engine import pipeline
 from gar_keras.engine.batches import BatchSampler
 from gar_keras.engine.batches import Feed
+from gar_keras.engine.fit import compile_options
 from gar_keras.experiments.settings import PRECISIONS
 from gar_keras.layers import GraphActivityRegularization
 from gar_keras.models import POLICIES
@@ -116,13 +118,13 @@ def stretch(case, gar):
     model.compile(
         sgd(),
         keras.losses.SparseCategoricalCrossentropy(from_logits=True),
-        **backend.compile_options(case.steps),
+        **compile_options(case.steps),
     )
-    if backend.loops_on_device():
+    if hardware.loops_on_device():
         return _on_device(model, case)
     return timing.fit(
         model,
-        backend.make_batches(_feed(case)),
+        pipeline.make_batches(_feed(case)),
         units=case.steps,
         steps_per_epoch=case.steps,
         shuffle=False,

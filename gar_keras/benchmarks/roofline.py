@@ -37,7 +37,8 @@ from keras import layers
 from keras import ops
 import numpy as np
 
-from gar_keras.engine import backend
+from gar_keras.engine import hardware
+from gar_keras.engine.keras_internals import calls
 from gar_keras.layers import GraphActivityRegularization
 from gar_keras.layers import PerImageStandardization
 from gar_keras.models import has_graph
@@ -215,7 +216,7 @@ def measure_ceilings(dtypes, sides=None, mebibytes=None, repeats=5):
     Returns:
         `Ceilings`.
     """
-    gpu = backend.device_kind() == "gpu"
+    gpu = hardware.device_kind() == "gpu"
     sides = sides or ((4096, 8192) if gpu else (1024, 2048))
     mebibytes = mebibytes or ((256, 1024) if gpu else (16, 64, 256))
     # As many in a row as make the start of the first one small.
@@ -306,9 +307,7 @@ def _nodes(model):
             f"Received: model={model!r}"
         )
     # Sequential models hold their graph inside.
-    graph = keras.Model(model.inputs, model.outputs)._nodes_by_depth
-    return [node for depth in sorted(graph, reverse=True)
-            for node in graph[depth]]  # fmt: skip
+    return calls(keras.Model(model.inputs, model.outputs))
 
 
 def _update(layer, moments):

@@ -24,7 +24,9 @@ from gar_keras.benchmarks.cases import Case
 from gar_keras.benchmarks.cases import Workload
 from gar_keras.callbacks import ErrorRate
 from gar_keras.callbacks import StopOnNaN
-from gar_keras.engine import backend
+from gar_keras.engine import hardware
+from gar_keras.engine import pipeline
+from gar_keras.engine.fit import compile_options
 from gar_keras.models import attach
 from gar_keras.models import without_dropout
 from gar_keras.training import sgd
@@ -76,7 +78,7 @@ def cases(tasks, networks, precisions, path_names=None, pairs=10, steps=None):
     Raises:
         ValueError: if a path is not there for any of the tasks.
     """
-    stretch = dict(STRETCH[backend.device_kind()])
+    stretch = dict(STRETCH[hardware.device_kind()])
     if steps is not None:
         stretch["regularize"] = steps
     there = {task: available(task) for task in tasks}
@@ -142,7 +144,7 @@ def _plain_regularize(work):
 def _fit_regularize(work):
     model, options = _regularized(work)
     epochs, steps = work.lengths(options.get("steps_per_execution", 1))
-    batches = backend.make_batches(work.feed)
+    batches = pipeline.make_batches(work.feed)
     return timing.fit(
         model,
         batches,
@@ -154,7 +156,7 @@ def _fit_regularize(work):
     )
 
 
-@_variant("regularize", "compiled", backend.loops_on_device)
+@_variant("regularize", "compiled", hardware.loops_on_device)
 def _compiled_regularize(work):
     from gar_keras.engine import jax_epochs
 
@@ -190,7 +192,7 @@ def _plain_pretrain(work):
 @_variant("pretrain", "fit")
 def _fit_pretrain(work):
     model, steps = _pretrained(work)
-    batches = backend.make_batches(work.feed)
+    batches = pipeline.make_batches(work.feed)
     return timing.fit(
         model,
         batches,
@@ -201,7 +203,7 @@ def _fit_pretrain(work):
     )
 
 
-@_variant("pretrain", "compiled", backend.loops_on_device)
+@_variant("pretrain", "compiled", hardware.loops_on_device)
 def _compiled_pretrain(work):
     from gar_keras.engine import jax_epochs
 
@@ -289,7 +291,7 @@ def _log_loss():
 def _regularized(work):
     """The model as `regularize` compiles it, and its compile options."""
     model = attach(without_dropout(work.network()))
-    options = backend.compile_options(work.sampler.steps)
+    options = compile_options(work.sampler.steps)
     model.compile(sgd(), loss=None, **options)
     return model, options
 
@@ -298,5 +300,5 @@ def _pretrained(work):
     """The model as `pretrain` compiles it, and the steps of a stretch."""
     model = work.network()
     steps = work.case.stretch * work.sampler.steps
-    model.compile(sgd(), _log_loss(), **backend.compile_options(steps))
+    model.compile(sgd(), _log_loss(), **compile_options(steps))
     return model, steps

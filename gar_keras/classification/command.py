@@ -91,7 +91,7 @@ class Fit(FitSettings, _Files):
     def run(self):
         """Trains, saves the model and prints a summary."""
         from gar_keras.classification import fit
-        from gar_keras.collapse import shown_by
+        from gar_keras.utils.warnings import shown_by
 
         x, y = read_partly_labeled(self.data)
         found = int(y.max(initial=-1)) + 1

@@ -19,9 +19,9 @@ from gar_keras.augmentation import random_moves
 from gar_keras.callbacks import LatestBestWeights
 from gar_keras.callbacks import error_rate
 from gar_keras.classification.settings import FitSettings  # noqa: F401
-from gar_keras.collapse import warn
-from gar_keras.engine import backend
+from gar_keras.engine import hardware
 from gar_keras.engine.batches import BatchSampler
+from gar_keras.engine.fit import predict
 from gar_keras.layers import GraphActivityRegularization
 from gar_keras.methods.gar import ExtendedGAR
 from gar_keras.models import POLICIES
@@ -32,6 +32,7 @@ from gar_keras.training import pretrain
 from gar_keras.training import regularize
 from gar_keras.training import sgd
 from gar_keras.utils.validation import check_class_prior
+from gar_keras.utils.warnings import warn
 
 # What stands in for the class of an unlabelled example.
 UNLABELED = -1
@@ -320,7 +321,7 @@ def default_network(x, num_classes, precision="auto"):
         num_classes,
         preprocessing=layers.Rescaling(1 / largest, dtype="float32"),
         input_dtype=stored,
-        dtype=POLICIES[backend.fast_precision() if auto else precision],
+        dtype=POLICIES[hardware.fast_precision() if auto else precision],
     )
 
 
@@ -371,7 +372,7 @@ def for_prediction(model):
 
 def predict_logits(model, x):
     """Logits of examples, float64 `(m, n)`."""
-    logits = backend.predict(model, x).astype("float64")
+    logits = predict(model, x).astype("float64")
     if not np.isfinite(logits).all():
         raise FloatingPointError(
             "The model gives logits that are NaN or infinite for these "

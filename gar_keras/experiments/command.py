@@ -12,6 +12,7 @@ from typing import Literal
 
 import tyro
 
+from gar_keras.engine import resources
 from gar_keras.experiments import folders
 from gar_keras.experiments.settings import BACKENDS
 from gar_keras.experiments.settings import EXPERIMENTS
@@ -96,7 +97,7 @@ Precision = Annotated[
 
 def chosen_precision(name):
     """The precision of that name; of `"auto"`, that of the hardware."""
-    from gar_keras.engine.backend import fast_precision
+    from gar_keras.engine.hardware import fast_precision
 
     return fast_precision() if name == "auto" else name
 
@@ -289,7 +290,7 @@ def run_table(options, experiments, show):
         # Before anything that takes long.
         options.results.mkdir(parents=True, exist_ok=True)
         if options.jobs > 1 or options.ray is not None:
-            processes.share_gpu()
+            resources.share_gpu()
         load_keras()
         return _table(options, experiments, show)
     except OSError as e:

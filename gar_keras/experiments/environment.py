@@ -10,7 +10,8 @@ import keras
 import numpy as np
 
 from gar_keras.engine import backend
-from gar_keras.experiments.workers import processes
+from gar_keras.engine import hardware
+from gar_keras.engine import resources
 
 
 def describe():
@@ -24,11 +25,11 @@ def describe():
         "backend_version": backend.backend_version(),
         "numpy": np.__version__,
         "system": f"{platform.system()} {platform.machine()}",
-        "device_kind": backend.device_kind(),
-        "device": backend.device_name(),
-        "processor": backend.processor()["model"],
+        "device_kind": hardware.device_kind(),
+        "device": hardware.device_name(),
+        "processor": hardware.processor()["model"],
         "cores": os.cpu_count(),
-        "threads": processes.threads(backend.name()),
+        "threads": resources.threads(backend.name()),
     }
 
 

@@ -15,9 +15,9 @@ from gar_keras import methods
 from gar_keras.augmentation import random_moves
 from gar_keras.callbacks import CoefficientSchedule
 from gar_keras.callbacks import ErrorRate
-from gar_keras.callbacks import WarnOnCollapse
-from gar_keras.collapse import shown_by
+from gar_keras.collapse import WarnOnCollapse
 from gar_keras.engine import backend
+from gar_keras.engine.fit import largest_divisor
 from gar_keras.experiments import continuation
 from gar_keras.experiments import environment
 from gar_keras.experiments import records
@@ -45,6 +45,7 @@ from gar_keras.training import sgd
 from gar_keras.utils import files
 from gar_keras.utils.optional import check_installed
 from gar_keras.utils.validation import check_class_prior
+from gar_keras.utils.warnings import shown_by
 
 STAGES = ("pretraining", "regularization")
 # What a saved state must have in common with the run that takes it up.
@@ -616,7 +617,7 @@ class _Run:
         return optimizer
 
     def _passes(self):
-        return backend.largest_divisor(self.experiment.pretrain_epochs, 100)
+        return largest_divisor(self.experiment.pretrain_epochs, 100)
 
     def _x_labeled(self):
         return self.data.x_train[self.split.labeled]

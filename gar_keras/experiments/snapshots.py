@@ -3,7 +3,7 @@
 import numpy as np
 
 from gar_keras.classification.fit import probabilities
-from gar_keras.engine import backend
+from gar_keras.engine.fit import predict
 from gar_keras.utils import files
 
 # Figure 2 of the paper shows 2,000 test images at these epochs of stage 2.
@@ -46,7 +46,7 @@ class Snapshots:
         """Keeps the logits, if the epoch is to be shown."""
         if epoch in self.wanted:
             images = self.data.x_test[self.indices]
-            self.logits.append(backend.predict(model, images))
+            self.logits.append(predict(model, images))
             self.epochs.append(epoch)
 
     def write(self, path, model):
@@ -59,7 +59,7 @@ class Snapshots:
             path: Of the `.npz` file.
             model: With the weights of the validation-chosen epoch.
         """
-        logits = backend.predict(model, self.data.x_test)
+        logits = predict(model, self.data.x_test)
         chosen = probabilities(logits.astype(float))
         arrays = {
             "indices": self.indices,

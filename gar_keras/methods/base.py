@@ -8,8 +8,9 @@ from keras import ops
 
 from gar_keras.callbacks import BestWeights
 from gar_keras.callbacks import list_of
-from gar_keras.engine import backend
 from gar_keras.engine.batches import Feed
+from gar_keras.engine.fit import compile_options
+from gar_keras.engine.fit import fit
 from gar_keras.methods import losses
 from gar_keras.models import check_linear
 from gar_keras.models import detach
@@ -171,10 +172,10 @@ class Rival:
         if state is not None:
             learner.restore(state)
         learner.compile(
-            optimizer or sgd(), loss=None, **backend.compile_options(plan.steps)
+            optimizer or sgd(), loss=None, **compile_options(plan.steps)
         )
         callbacks = self.with_alarm(callbacks, network, validation_data, plan)
-        history = backend.fit(
+        history = fit(
             learner,
             self.feed(plan, x_labeled, y, x_unlabeled),
             epochs=epochs,

@@ -13,6 +13,8 @@ import keras
 from keras import ops
 
 from gar_keras.augmentation import random_moves
+from gar_keras.engine.keras_internals import inputs_behind
+from gar_keras.engine.keras_internals import operation_behind
 from gar_keras.layers import GraphActivityRegularization
 from gar_keras.methods import losses
 from gar_keras.methods.base import Rival
@@ -151,8 +153,8 @@ def _split_at_end(model):
     if not is_regularized(model):
         return model, None
     if has_graph(model):
-        layer, index, _ = model.outputs[0]._keras_history
-        logits = layer._inbound_nodes[index].input_tensors[0]
+        layer = operation_behind(model.outputs[0])
+        logits = inputs_behind(model.outputs[0])[0]
         inputs = uncompiled(model).input
         front = keras.Model(inputs, logits, name=model.name)
         if isinstance(

@@ -26,7 +26,7 @@ import keras
 from keras import layers
 from keras import ops
 
-from gar_keras.engine import backend
+from gar_keras.engine import autodiff
 from gar_keras.layers import PerImageStandardization
 from gar_keras.methods import losses
 from gar_keras.methods.base import Rival
@@ -131,7 +131,7 @@ class VirtualAdversarialTraining(Rival):
 
         direction = unit(start)
         for _ in range(self.iterations):
-            slope = backend.gradient(change, self.xi * direction)
+            slope = autodiff.gradient(change, self.xi * direction)
             direction = unit(ops.stop_gradient(slope))
         return self.epsilon * direction
 

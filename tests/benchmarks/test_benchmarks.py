@@ -488,7 +488,7 @@ def test_the_compiled_path_is_there_with_jax_on_a_gpu(monkeypatch):
     there = variants.VARIANTS["regularize"]["compiled"].there
     assert not there()
     monkeypatch.setattr("gar_keras.engine.backend.name", lambda: "jax")
-    monkeypatch.setattr("gar_keras.engine.backend.device_kind", lambda: "gpu")
+    monkeypatch.setattr("gar_keras.engine.hardware.device_kind", lambda: "gpu")
     assert there()
 
 

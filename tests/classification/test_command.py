@@ -8,10 +8,10 @@ import keras
 import numpy as np
 import pytest
 
-from gar_keras import collapse
 from gar_keras.classification import command as program
 from gar_keras.classification import fit as fitting
 from gar_keras.utils.checked import descriptions
+from gar_keras.utils.warnings import warn
 
 
 def blobs(m, seed=0):
@@ -211,7 +211,7 @@ def test_help_tells_the_defaults_and_texts_of_the_settings(run):
 
 def test_warnings_are_shown_and_counted(folder, run, monkeypatch, tmp_path):
     def train(*_, **__):
-        collapse.warn("Classes are being lost.")
+        warn("Classes are being lost.")
         return keras.callbacks.History()
 
     monkeypatch.setattr(fitting, "pretrain", train)

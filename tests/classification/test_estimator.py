@@ -19,7 +19,7 @@ from gar_keras import GARClassifier
 from gar_keras import GARWarning
 from gar_keras.callbacks import LatestBestWeights
 from gar_keras.classification import fit
-from gar_keras.engine import backend
+from gar_keras.engine import hardware
 
 # Enough steps for scikit-learn's blobs, in one call of `fit` each.
 QUICK = dict(pretrain_epochs=20, epochs=2, learning_rate=0.1)
@@ -524,7 +524,7 @@ def test_missing_classes_are_found_without_counting_up_to_the_largest():
     ids=["features", "images"],
 )
 def test_precision_of_the_default_network(x, auto, monkeypatch):
-    monkeypatch.setattr(backend, "fast_precision", lambda: "bfloat16")
+    monkeypatch.setattr(hardware, "fast_precision", lambda: "bfloat16")
     x = fit.as_input(x)
     for precision, dtype in (
         ("float32", "float32"), ("bfloat16", "bfloat16"), ("auto", auto),

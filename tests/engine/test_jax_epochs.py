@@ -16,6 +16,7 @@ from gar_keras import pretrain
 from gar_keras import regularize
 from gar_keras import sgd
 from gar_keras.engine import backend
+from gar_keras.engine import hardware
 from gar_keras.engine.batches import BatchSampler
 from gar_keras.engine.batches import Feed
 from gar_keras.engine.batches import Start
@@ -69,7 +70,7 @@ def network(dropout=0.0):
 @pytest.fixture(params=["fit", "compiled"])
 def path(request, monkeypatch):
     monkeypatch.setattr(
-        backend, "loops_on_device", lambda: request.param == "compiled"
+        hardware, "loops_on_device", lambda: request.param == "compiled"
     )
     return request.param
 
@@ -78,7 +79,7 @@ def both_paths(monkeypatch, train):
     """Weights and history of `train` by way of either path."""
     results = []
     for compiles in (False, True):
-        monkeypatch.setattr(backend, "loops_on_device", lambda c=compiles: c)
+        monkeypatch.setattr(hardware, "loops_on_device", lambda c=compiles: c)
         model, history = train()
         results.append((model.get_weights(), history.history))
     return results
@@ -214,7 +215,7 @@ def test_model_trains_by_itself_afterwards(path):
 
 
 def test_model_trains_by_itself_after_an_error(monkeypatch):
-    monkeypatch.setattr(backend, "loops_on_device", lambda: True)
+    monkeypatch.setattr(hardware, "loops_on_device", lambda: True)
 
     class Stop(keras.callbacks.Callback):
         def on_epoch_end(self, epoch, logs=None):
@@ -269,7 +270,7 @@ def test_same_numbers_twice(path):
 
 
 def test_stops_on_nan(monkeypatch):
-    monkeypatch.setattr(backend, "loops_on_device", lambda: True)
+    monkeypatch.setattr(hardware, "loops_on_device", lambda: True)
     with pytest.raises(FloatingPointError, match="Lower the learning rate"):
         pretrain(
             network(), X_L, Y_L, epochs=9, report_every=1,
@@ -303,7 +304,7 @@ def test_images_are_no_constant_of_the_program():
 
 def test_not_on_a_cpu():
     # Convolutions in a loop are many times slower there.
-    assert backend.device_kind() == "gpu" or not backend.loops_on_device()
+    assert hardware.device_kind() == "gpu" or not hardware.loops_on_device()
 
 
 SHARES = """

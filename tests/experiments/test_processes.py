@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-from types import SimpleNamespace
 
 from consoles import Output
 from consoles import interrupt
@@ -238,53 +237,6 @@ def test_no_worker_outlives_the_sweep(end, tmp_path):
             break
         time.sleep(0.05)
     assert not is_alive(worker)
-
-
-# The environment of a worker.
-
-
-@pytest.fixture
-def environ(monkeypatch):
-    values = {}
-    monkeypatch.setattr(processes, "os", SimpleNamespace(environ=values))
-    return values
-
-
-def test_threads_are_limited_unless_the_user_did(environ):
-    environ["OMP_NUM_THREADS"] = "7"
-    processes.limit_threads(3)
-    assert environ == {
-        "TF_NUM_INTRAOP_THREADS": "3",
-        "PJRT_NPROC": "3",
-        "OMP_NUM_THREADS": "7",
-    }
-    names = ("tensorflow", "jax", "torch")
-    assert [processes.threads(name) for name in names] == [3, 3, 7]
-
-
-def test_a_gpu_is_shared_unless_the_user_said_how(environ):
-    processes.share_gpu()
-    assert environ == {
-        "TF_FORCE_GPU_ALLOW_GROWTH": "true",
-        "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
-    }
-    own = {
-        "TF_FORCE_GPU_ALLOW_GROWTH": "false",
-        "XLA_PYTHON_CLIENT_MEM_FRACTION": ".1",
-    }
-    environ.clear()
-    environ.update(own)
-    processes.share_gpu()
-    assert environ == own
-
-
-def test_the_cores_are_those_this_process_may_use(monkeypatch):
-    monkeypatch.setattr(
-        processes.os, "sched_getaffinity", lambda pid: {1, 3, 5}, raising=False
-    )
-    assert processes.cores() == 3
-    monkeypatch.delattr(processes.os, "sched_getaffinity")
-    assert processes.cores() == os.cpu_count()
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,8 @@ from tiny_runs import numbers
 from gar_keras import error_rate
 from gar_keras import pretrain
 from gar_keras import report
-from gar_keras.engine import backend
+from gar_keras.engine import autodiff
+from gar_keras.engine import pipeline
 from gar_keras.engine.batches import BatchSampler
 from gar_keras.engine.batches import Feed
 from gar_keras.experiments import recorder
@@ -470,18 +471,18 @@ def test_gradient_within_a_gradient():
     x = ops.convert_to_tensor(np.array([1.0, -2.0], "float32"))
 
     def outer(x):
-        inner = backend.gradient(lambda z: ops.sum(z**3), x)
+        inner = autodiff.gradient(lambda z: ops.sum(z**3), x)
         return ops.sum(ops.stop_gradient(inner) * x + x**2)
 
     np.testing.assert_allclose(
-        backend.gradient(outer, x), [3 * 1 + 2 * 1, 3 * 4 - 2 * 2]
+        autodiff.gradient(outer, x), [3 * 1 + 2 * 1, 3 * 4 - 2 * 2]
     )
 
 
 def test_gradient_of_what_does_not_depend_on_it_is_zero():
     x = ops.ones((2,))
     if keras.backend.backend() != "torch":
-        zero = backend.gradient(lambda z: ops.sum(ops.ones((3,))), x)
+        zero = autodiff.gradient(lambda z: ops.sum(ops.ones((3,))), x)
         np.testing.assert_array_equal(zero, 0)
 
 
@@ -490,7 +491,7 @@ def test_gradient_moves_the_state_of_noise_once():
     x = ops.ones((4, 8))
     layer(x, training=True)
     before = ops.convert_to_numpy(layer.seed_generator.state)
-    slope = backend.gradient(lambda z: ops.sum(layer(z, training=True)), x)
+    slope = autodiff.gradient(lambda z: ops.sum(layer(z, training=True)), x)
     after = ops.convert_to_numpy(layer.seed_generator.state)
     assert (after.astype("int64") - before).tolist() == [0, 1]
     assert set(np.unique(slope)) == {0, 2}
@@ -512,7 +513,7 @@ def test_batches_have_labels_behind_minus_ones():
 
     order, chosen = sampler.epoch(1)
     for source in (images, Source()):
-        batches = backend.make_batches(
+        batches = pipeline.make_batches(
             Feed(sampler, source, x_labeled, y_labeled=np.array([3, 2, 1, 0]))
         )
         for step in range(3):

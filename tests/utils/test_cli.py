@@ -404,7 +404,9 @@ def test_without_options_the_settings_are_the_paper_s(parse):
 def test_the_precision_is_what_the_hardware_is_made_for(
     fast, parse, monkeypatch
 ):
-    monkeypatch.setattr("gar_keras.engine.backend.fast_precision", lambda: fast)
+    monkeypatch.setattr(
+        "gar_keras.engine.hardware.fast_precision", lambda: fast
+    )
     assert parse().apply(SETTINGS[100]).precision == fast
 
 
@@ -466,7 +468,7 @@ def test_the_sweep_gets_the_options(run, tmp_path):
 def test_runs_side_by_side_share_a_gpu(arguments, jobs, ray, run, monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", installed("ray"))
     shared = []
-    monkeypatch.setattr(runs.processes, "share_gpu", lambda: shared.append(1))
+    monkeypatch.setattr(runs.resources, "share_gpu", lambda: shared.append(1))
     status, ((_, options), _) = run(([{"seed": 0}], True), *arguments)
     assert status == 0
     assert (options["jobs"], options["ray"]) == (jobs, ray)
@@ -494,7 +496,7 @@ def test_a_benchmark_of_nothing_leaves_no_folder(tmp_path, monkeypatch, capsys):
         raise ValueError("There is no such path.")
 
     monkeypatch.setattr(cli, "choose_backend", lambda name: None)
-    monkeypatch.setattr(runs.processes, "share_gpu", lambda: None)
+    monkeypatch.setattr(runs.resources, "share_gpu", lambda: None)
     options = command.Options(results=tmp_path / "results")
     with pytest.raises(SystemExit) as end:
         command.run(options, "benchmark", prepare)

@@ -19,12 +19,12 @@ import uuid
 
 import filelock
 
+from gar_keras.engine.resources import limit_threads
+from gar_keras.engine.resources import share_gpu
 from gar_keras.experiments.workers.processes import GOES_ON
 from gar_keras.experiments.workers.processes import Relay
 from gar_keras.experiments.workers.processes import WorkerError
 from gar_keras.experiments.workers.processes import attempt
-from gar_keras.experiments.workers.processes import limit_threads
-from gar_keras.experiments.workers.processes import share_gpu
 from gar_keras.utils import files
 from gar_keras.utils.optional import optional
 

@@ -1,6 +1,4 @@
-"""The batches that `fit` gets on the backend in use, and its other sides."""
-
-import sys
+"""The batches that `fit` gets on the backend in use."""
 
 import keras
 from keras import layers
@@ -9,7 +7,7 @@ import numpy as np
 import pytest
 
 from gar_keras import GraphActivityRegularization
-from gar_keras.engine import backend
+from gar_keras.engine import pipeline
 from gar_keras.engine.batches import BatchSampler
 from gar_keras.engine.batches import Feed
 
@@ -74,7 +72,7 @@ SAMPLERS = {
     "full batches": BatchSampler(23, 5, 9, 2, images_per_epoch=10),
     "less than a batch": BatchSampler(23, 50, 9, 9),
     "more batches than a chunk": BatchSampler(
-        23, 1, 9, 1, images_per_epoch=backend.SOURCE_CHUNK // 2 + 1
+        23, 1, 9, 1, images_per_epoch=pipeline.SOURCE_CHUNK // 2 + 1
     ),
     "wrapping windows": BatchSampler(23, 4, 9, 3, images_per_epoch=15),
 }
@@ -91,7 +89,7 @@ any_images = pytest.mark.parametrize(
 @pytest.mark.parametrize("first_epoch", [1, 2, 7])
 def test_batches_of_stage_2(sampler, images, first_epoch):
     feed = Feed(sampler, images, X_L, first_epoch=first_epoch)
-    batches = backend.make_batches(feed)
+    batches = pipeline.make_batches(feed)
     count = 2 * sampler.steps + 1
     assert_same(
         first(batches, count), by_hand(sampler, X_L, None, first_epoch, count)
@@ -103,7 +101,7 @@ def test_batches_of_stage_2(sampler, images, first_epoch):
 def test_batches_of_stage_1(images, first_epoch):
     sampler = BatchSampler(23, 5, seed=2)
     feed = Feed(sampler, images, labels=LABELS, first_epoch=first_epoch)
-    batches = backend.make_batches(feed)
+    batches = pipeline.make_batches(feed)
     count = 3 * sampler.steps
     assert_same(
         first(batches, count),
@@ -114,7 +112,7 @@ def test_batches_of_stage_1(images, first_epoch):
 @pytest.mark.parametrize("dtype", ["float32", "uint8", "float16"])
 def test_images_keep_their_dtype(dtype):
     feed = Feed(BatchSampler(23, 5), IMAGES.astype(dtype))
-    batches = backend.make_batches(feed)
+    batches = pipeline.make_batches(feed)
     assert first(batches, 1)[0][0].dtype == dtype
 
 
@@ -140,14 +138,14 @@ class Described:
 def test_batches_that_wait_by_hand(image, dtype, steps):
     sampler = BatchSampler(1000, 112, 100, 16)
     images = Described((1000, *image), np.dtype(dtype))
-    assert backend.chunk_steps(sampler, images) == steps
+    assert pipeline.chunk_steps(sampler, images) == steps
 
 
 @pytest.mark.skipif(BACKEND != "tensorflow", reason="TensorFlow's pipeline")
 @pytest.mark.parametrize("room, steps", [(10**6, 40), (1000, 5), (1, 1)])
 def test_source_is_asked_for_what_there_is_room_for(room, steps, monkeypatch):
     # 7 images of 12 bytes in a batch: 84 * 2 * 5 is below 1,000.
-    monkeypatch.setattr(backend, "PREFETCH_BYTES", room)
+    monkeypatch.setattr(pipeline, "PREFETCH_BYTES", room)
     asked = []
 
     class Asked(Source):
@@ -156,7 +154,7 @@ def test_source_is_asked_for_what_there_is_room_for(room, steps, monkeypatch):
             return super().take(indices)
 
     sampler = BatchSampler(23, 5, 9, 2, images_per_epoch=20)
-    batches = backend.make_batches(Feed(sampler, Asked(), X_L))
+    batches = pipeline.make_batches(Feed(sampler, Asked(), X_L))
     assert_same(first(batches, 8), by_hand(sampler, X_L, None, 1, 8))
     assert asked[0] == 5 * min(steps, sampler.steps)
 
@@ -187,7 +185,7 @@ def test_fit_sees_the_epochs_in_turn(passes):
     )  # fmt: skip
     model.compile(keras.optimizers.SGD(0.0), loss=None, run_eagerly=True)
     model.fit(
-        backend.make_batches(Feed(sampler, IMAGES, X_L, first_epoch=2)),
+        pipeline.make_batches(Feed(sampler, IMAGES, X_L, first_epoch=2)),
         epochs=3,
         steps_per_epoch=passes * sampler.steps,
         shuffle=False,
@@ -197,140 +195,3 @@ def test_fit_sees_the_epochs_in_turn(passes):
     assert_same(
         [(x,) for x in recorder.seen], by_hand(sampler, X_L, None, 2, count)
     )
-
-
-# Numbers
-
-
-@pytest.mark.parametrize(
-    "number, limit, expected",
-    [(536, 100, 67), (2000, 100, 100), (3, 100, 3), (7, 5, 1), (1, 1, 1)]
-    + [(12, 5, 4)],
-)
-def test_largest_divisor(number, limit, expected):
-    assert backend.largest_divisor(number, limit) == expected
-
-
-def test_steps_in_one_call_divide_the_epoch():
-    options = backend.compile_options(536)
-    if BACKEND == "tensorflow":
-        assert options["steps_per_execution"] == 67
-    else:
-        assert options == {}
-
-
-# StepMean
-
-
-def test_step_mean_is_the_mean_over_the_steps():
-    metric = backend.StepMean("x", dtype="float32")
-    for value in (1.0, 2.0, 6.0):
-        metric.record(ops.convert_to_tensor(value))
-    assert float(metric.result()) == 3
-    metric.reset_state()
-    assert float(metric.result()) == 0
-
-
-# The machine
-
-
-def test_names_of_backend_and_device():
-    assert backend.name() == BACKEND
-    assert backend.backend_version().count(".") >= 2
-    assert backend.device_kind() in ("cpu", "gpu")
-    assert backend.device_name()
-    assert backend.fast_precision() in ("float32", "bfloat16")
-
-
-class FakeTensorFlow:
-    class config:
-        list_physical_devices = staticmethod(lambda kind: [f"{kind}:0"])
-
-        class experimental:
-            get_device_details = staticmethod(
-                lambda gpu: {"device_name": f"Some {gpu}"}
-            )
-
-
-class FakeJax:
-    class devices(list):
-        def __init__(self):
-            self.append(type("Device", (), {"device_kind": "Some GPU:0"}))
-
-
-class FakeTorch:
-    class cuda:
-        get_device_name = staticmethod(lambda: "Some GPU:0")
-
-
-@pytest.mark.parametrize(
-    "name, package",
-    [("tensorflow", FakeTensorFlow), ("jax", FakeJax), ("torch", FakeTorch)],
-)
-def test_gpu_by_its_makers_name(name, package, monkeypatch):
-    monkeypatch.setitem(sys.modules, name, package)
-    monkeypatch.setattr(backend, "name", lambda: name)
-    monkeypatch.setattr(backend, "device_kind", lambda: "gpu")
-    assert backend.device_name() == "Some GPU:0"
-
-
-CPUINFO = """processor : 0
-model name : Some Processor
-flags : fpu {flags}
-
-processor : 1
-model name : Another
-"""
-
-
-@pytest.mark.parametrize(
-    "flags, on_tensorflow",
-    [
-        ("avx2", "float32"),
-        ("avx512_bf16", "bfloat16"),
-        ("amx_bf16", "bfloat16"),
-    ],
-)
-def test_precision_by_the_units_of_the_processor(
-    flags, on_tensorflow, monkeypatch, tmp_path
-):
-    (tmp_path / "cpuinfo").write_text(CPUINFO.format(flags=flags))
-    monkeypatch.setattr(backend, "Path", lambda path: tmp_path / "cpuinfo")
-    monkeypatch.setattr(backend, "device_kind", lambda: "cpu")
-    backend.processor.cache_clear()
-    try:
-        assert backend.processor()["model"] == "Some Processor"
-        expected = on_tensorflow if BACKEND == "tensorflow" else "float32"
-        assert backend.fast_precision() == expected
-        assert backend.device_name() == "Some Processor"
-    finally:
-        backend.processor.cache_clear()
-
-
-def test_processor_of_an_unknown_system(monkeypatch, tmp_path):
-    monkeypatch.setattr(backend, "Path", lambda path: tmp_path / "missing")
-    backend.processor.cache_clear()
-    try:
-        assert backend.processor()["flags"] == ()
-        assert backend.processor()["model"]
-    finally:
-        backend.processor.cache_clear()
-
-
-@pytest.mark.parametrize("dtype", ["uint8", "float32", "float64"])
-def test_predictions_are_those_of_keras(dtype):
-    x = np.random.default_rng(0).integers(0, 256, (25, 6, 6, 1)).astype(dtype)
-    model = keras.Sequential(
-        [
-            keras.Input((6, 6, 1)),
-            keras.layers.Flatten(),
-            keras.layers.BatchNormalization(),
-            keras.layers.Dropout(0.5),
-            keras.layers.Dense(3),
-        ]
-    )
-    # The last batch has five images.
-    predicted = backend.predict(model, x, batch_size=10)
-    expected = model.predict(x, batch_size=10, verbose=0)
-    assert predicted.shape == (25, 3)
-    np.testing.assert_array_equal(predicted, expected)

@@ -1,0 +1,151 @@
+"""Gradients, losses and metrics of layers, within a step and on any backend."""
+
+import weakref
+
+import keras
+from keras import ops
+
+from gar_keras.engine import backend
+from gar_keras.engine.keras_internals import AssignmentScope
+from gar_keras.engine.keras_internals import is_rematerialized
+from gar_keras.engine.keras_internals import stateless_scope
+
+
+def gradient(function, x):
+    """The gradient of a scalar function of a tensor, also within a step.
+
+    What the function assigns to Keras variables, such as the state of a
+    dropout's seed, is assigned once, as if the function were called alone.
+
+    Args:
+        function: From a tensor like `x` to a scalar tensor.
+        x: A float tensor.
+
+    Returns:
+        A tensor like `x`. It is no constant to a gradient taken around this
+        function: put `keras.ops.stop_gradient` around it if it is to be one.
+
+    Example:
+
+    >>> x = keras.ops.convert_to_tensor([1.0, 2.0])
+    >>> np.array(gradient(lambda x: keras.ops.sum(x * x), x)).tolist()
+    [2.0, 4.0]
+    """
+    if backend.name() == "tensorflow":
+        import tensorflow as tf
+
+        with tf.GradientTape(watch_accessed_variables=False) as tape:
+            tape.watch(x)
+            y = function(x)
+        return tape.gradient(y, x, unconnected_gradients="zero")
+    if backend.name() == "jax":
+        return _jax_gradient(function, x)
+    import torch
+
+    with torch.enable_grad():
+        if not x.requires_grad:
+            x = x.detach().requires_grad_(True)
+        y = function(x)
+        (slope,) = torch.autograd.grad(y, x, create_graph=True)
+    return slope
+
+
+def _jax_gradient(function, x):
+    """The gradient on JAX, where no tracer may be left in a variable."""
+    import jax
+
+    assigned = []
+    around = stateless_scope()
+
+    def pure(x):
+        scope = AssignmentScope(around)
+        with scope:
+            y = function(x)
+        assigned[:] = scope.assigned
+        return y, [scope.get_current_value(v) for v in assigned]
+
+    slope, values = jax.grad(pure, has_aux=True)(x)
+    for variable, value in zip(assigned, values, strict=True):
+        variable.assign(value)
+    return slope
+
+
+class StepMean(keras.metrics.Mean):
+    """Mean, over the steps, of a scalar that a layer computes in `call`.
+
+    Keras' other metrics are updated outside of `call`. On TensorFlow that
+    makes no difference. On JAX a layer cannot touch the variables of a metric
+    while the loss is differentiated: the value has to wait until the metrics
+    of the step are gathered, which is when Keras asks for `result`.
+    """
+
+    def record(self, value):
+        """Takes one step's value. Called in the layer's `call`."""
+        scope = stateless_scope()
+        if backend.name() != "jax" or scope is None:
+            self.update_state(ops.stop_gradient(value))
+            return
+        seen_in = getattr(self, "_seen_in", None)
+        if seen_in is None or seen_in() is not scope:
+            self._seen_in = weakref.ref(scope)
+            self._waiting = []
+        self._waiting.append(ops.stop_gradient(value))
+
+    def result(self):
+        if stateless_scope() is not None:
+            for value in getattr(self, "_waiting", ()):
+                self.update_state(value)
+            self._waiting = []
+        return super().result()
+
+
+# For each pass that collects losses, and each layer, a list.
+_passes = weakref.WeakKeyDictionary()
+
+
+def pass_memory(layer):
+    """A list that belongs to a layer for the rest of a pass, or `None`.
+
+    It is `None` outside of `stateless_call`, with which `fit` of JAX calls a
+    model. There each call of a layer makes Keras drop the losses that the
+    layer added before, as if it were the call of another pass.
+    """
+    scope = stateless_scope()
+    if scope is None or not scope.collect_losses:
+        return None
+    layers = _passes.setdefault(scope, weakref.WeakKeyDictionary())
+    return layers.setdefault(layer, [])
+
+
+def add_loss(layer, loss):
+    """Adds a loss to a layer that may be called several times in a pass.
+
+    What Keras has dropped of its earlier calls is added again: see
+    `pass_memory`.
+
+    Args:
+        layer: The layer whose `call` is running.
+        loss: A scalar tensor.
+    """
+    added = pass_memory(layer)
+    if added is not None:
+        left = {id(x) for x in layer.losses}
+        dropped = [x for x in added if id(x) not in left]
+        loss = sum(dropped, loss)
+        added[:] = [x for x in added if id(x) in left] + [loss]
+    layer.add_loss(loss)
+
+
+def check_not_rematerialized():
+    """Raises in a function that is computed again for the gradient.
+
+    `keras.remat` makes such functions. A loss added there is lost on JAX, and
+    has no gradient on TensorFlow. (A function that calls `stateless_call`
+    itself, and returns the losses, may well be computed again.)
+    """
+    if is_rematerialized():
+        raise ValueError(
+            "The loss of GAR cannot be added under rematerialization: it "
+            "would have no gradient. Leave the layer that adds it, and the "
+            "model that it is in, out of keras.remat and keras.RematScope."
+        )

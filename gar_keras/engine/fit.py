@@ -1,0 +1,136 @@
+"""`fit` and `predict` of a model, by the fastest path of backend and device.
+
+On TensorFlow the batches of an epoch are made by a `tf.data` graph, and `fit`
+runs many steps in one call of a compiled function. With JAX on a GPU the whole
+epoch is one compiled program: see `jax_epochs`. Elsewhere `fit` gets the same
+batches, bit for bit, from NumPy.
+"""
+
+import keras
+import numpy as np
+
+from gar_keras.engine import backend
+from gar_keras.engine import hardware
+from gar_keras.engine.batches import Start
+from gar_keras.engine.pipeline import make_batches
+from gar_keras.engine.pipeline import pipeline_options
+
+
+def fit(model, feed, *, passes=1, initial_epoch=0, **options):
+    """Calls `fit` of a model, with the batches of a feed, by the fastest path.
+
+    Args:
+        model: A Keras model, compiled with `compile_options`.
+        feed: A `batches.Feed`.
+        passes: Epochs of the sampler that make up one epoch of `fit`.
+        initial_epoch: Epochs of `fit` that are done already.
+        **options: Other arguments of `fit`, a list of `callbacks` among them.
+
+    Returns:
+        What `fit` returns.
+    """
+    start = Start(feed.first_epoch + passes * initial_epoch)
+    follow = _FollowFit(start, feed.first_epoch, passes)
+    options |= {
+        "initial_epoch": initial_epoch,
+        "shuffle": False,
+        "callbacks": [follow, *options["callbacks"]],
+    }
+    if hardware.loops_on_device():
+        from gar_keras.engine import jax_epochs
+
+        if jax_epochs.fits(feed, passes):
+            batches = jax_epochs.prepare(model, feed, passes, start)
+            try:
+                return model.fit(batches, steps_per_epoch=1, **options)
+            finally:
+                # It holds the images, and takes no other batches than these.
+                model.train_function = None
+    steps = passes * feed.sampler.steps
+    batches = make_batches(feed, start)
+    return model.fit(batches, steps_per_epoch=steps, **options)
+
+
+class _FollowFit(keras.callbacks.Callback):
+    """Has the batches start with the epoch that `fit` starts with.
+
+    That is a later one than `fit` was told, where a callback such as
+    `keras.callbacks.BackupAndRestore` restores what an earlier call has done.
+
+    Args:
+        start: The `Start` of the batches.
+        first_epoch: Number of the epoch of the sampler that `fit` would start
+            with at its epoch 0.
+        passes: Epochs of the sampler that make up one epoch of `fit`.
+    """
+
+    def __init__(self, start, first_epoch, passes):
+        super().__init__()
+        self.start = start
+        self.first_epoch = first_epoch
+        self.passes = passes
+        self._has_begun = False
+
+    def on_epoch_begin(self, epoch, logs=None):
+        if not self._has_begun:
+            self._has_begun = True
+            self.start.epoch = self.first_epoch + self.passes * epoch
+
+
+def predict(model, x, batch_size=500):
+    """What `predict` gives for an array, by the fastest path.
+
+    Args:
+        model: A Keras model.
+        x: Array `(m, ...)`.
+        batch_size: Images in a batch.
+
+    Returns:
+        A NumPy array, or what the model's structure of outputs is.
+
+    Example:
+
+    >>> model = keras.Sequential([keras.Input((2,)), keras.layers.ReLU()])
+    >>> predict(model, np.array([[-1., 2.], [3., -4.]])).tolist()
+    [[0.0, 2.0], [3.0, 0.0]]
+    """
+    if backend.name() != "tensorflow":
+        return model.predict(x, batch_size=batch_size, verbose=0)
+    import tensorflow as tf
+
+    if x.dtype == np.float64:
+        # As Keras does with arrays.
+        x = x.astype(keras.config.floatx())
+    images = tf.convert_to_tensor(x)
+    starts = tf.data.Dataset.range(0, len(x), batch_size)
+    batches = starts.map(lambda i: images[i : i + batch_size]).prefetch(2)
+    return model.predict(batches.with_options(pipeline_options()), verbose=0)
+
+
+def compile_options(steps):
+    """Arguments of `compile` that make `fit` fast on this backend and device.
+
+    Args:
+        steps: Steps of one `fit` epoch. Many run in one call where the
+            backend can loop by itself.
+    """
+    if backend.name() != "tensorflow":
+        return {}
+    # XLA makes the convolutions several times slower on a CPU.
+    jit_compile = "auto" if hardware.device_kind() == "gpu" else False
+    # A divisor: the pipeline has no end that would stop the last call.
+    return {
+        "jit_compile": jit_compile,
+        "steps_per_execution": largest_divisor(steps, 100),
+    }
+
+
+def largest_divisor(number, limit):
+    """The largest divisor of `number` that is at most `limit`.
+
+    Example:
+
+    >>> largest_divisor(536, 100)
+    67
+    """
+    return next(d for d in range(limit, 0, -1) if number % d == 0)

@@ -1,0 +1,207 @@
+"""Every use of what Keras keeps to itself: private names, modules and calls.
+
+Keras may change these in any release. Each function tells what it uses and
+what breaks without it; the tests of this module run on the oldest Keras that
+is allowed, on one that does not divide regularizers by the batch size, and on
+the newest.
+"""
+
+import functools
+import inspect
+import sys
+
+import keras
+from keras.src.backend.common.stateless_scope import get_stateless_scope
+
+from gar_keras.engine.backend import name
+from gar_keras.engine.backend import num_replicas
+
+
+def flatten_layers(model):
+    """The layers of a model at any depth, the model itself among them.
+
+    Uses `Layer._flatten_layers`, since Keras 3.0. Without it, GAR is not found
+    in a model that holds it: it would be attached twice, and no callback would
+    find its coefficients.
+    """
+    return list(model._flatten_layers())
+
+
+def calls(model):
+    """The calls of the layers of a graph, each after those that it needs.
+
+    Uses `Function._nodes_by_depth`, since Keras 3.0. Without it, `attach`
+    cannot cut a model at a layer that is named, and no roofline is counted.
+
+    Args:
+        model: A Functional model.
+
+    Returns:
+        A list of nodes with the attributes `operation`, `input_tensors` and
+        `output_tensors`, of which Keras' documentation does not speak either.
+    """
+    levels = model._nodes_by_depth
+    return [node for depth in sorted(levels, reverse=True)
+            for node in levels[depth]]  # fmt: skip
+
+
+def operation_behind(tensor):
+    """The operation that gave a symbolic tensor, or `None` if not known.
+
+    Uses `KerasTensor._keras_history`, since Keras 3.0. Without it, nobody is
+    warned of a softmax in front of GAR.
+    """
+    history = getattr(tensor, "_keras_history", None)
+    return None if history is None else history.operation
+
+
+def inputs_behind(tensor):
+    """The tensors from which the operation behind a symbolic tensor made it.
+
+    Uses `KerasTensor._keras_history` and `Operation._inbound_nodes`, since
+    Keras 3.0. Without them, `ExtendedGAR` refuses models that end with GAR.
+    """
+    operation, index, _ = tensor._keras_history
+    return operation._inbound_nodes[index].input_tensors
+
+
+def stateless_scope():
+    """The `keras.StatelessScope` that is open, or `None`.
+
+    Uses `get_stateless_scope` of `keras.src`, since Keras 3.0. Without it, no
+    layer on JAX can tell whether `fit` has its variables: the metrics of GAR
+    would be lost, and its loss in layers that are called twice.
+    """
+    return get_stateless_scope()
+
+
+class AssignmentScope(keras.StatelessScope):
+    """A stateless scope that knows which variables were assigned in it.
+
+    Uses `StatelessScope.state_mapping` and `add_update`, since Keras 3.0.
+    Without them, VAT leaves tracers in the seeds of Dropout on JAX.
+
+    Args:
+        around: A scope whose values hold in this one, or `None`.
+
+    Attributes:
+        assigned: The variables, once for each time.
+    """
+
+    def __init__(self, around=None):
+        super().__init__()
+        self.assigned = []
+        if around is not None:
+            self.state_mapping.update(around.state_mapping)
+
+    def add_update(self, update):
+        super().add_update(update)
+        self.assigned.append(update[0])
+
+
+def is_taken(variable):
+    """Whether `fit` has the value of a variable, to give it back later.
+
+    So it is on JAX from the first step of an epoch to its end, where an
+    assignment would be lost.
+
+    Uses `Variable._value`, which `fit` on JAX sets to `None`, since Keras 3.0.
+    Without it, `set_coefficients` within an epoch would do nothing.
+    """
+    return name() == "jax" and variable._value is None
+
+
+def momentum_of(optimizer, variable):
+    """The momentum that an SGD keeps of a weight.
+
+    Uses `Optimizer._get_variable_index`, since Keras 3.0. Without it,
+    `gar_keras.optimizers.SGD` has no faster update.
+    """
+    return optimizer.momentums[optimizer._get_variable_index(variable)]
+
+
+def step_counter(optimizer):
+    """The variable that counts the steps of an optimizer.
+
+    Uses `Optimizer._iterations`, since Keras 3.0, of which the public
+    `iterations` is a part only where gradients are accumulated. Without it,
+    the rate of `gar_keras.optimizers.SGD` would not decay.
+    """
+    return optimizer._iterations
+
+
+class SumsOfOneReplica:
+    """For optimizers: no all-reduce on TensorFlow where there is no replica.
+
+    TensorFlow never lets go of a graph that went through its all-reduce, and
+    with one replica there is nothing to sum.
+
+    Overrides `_all_reduce_sum_gradients` of Keras' optimizers on TensorFlow,
+    since Keras 3.0. Without it, each training stays in memory.
+    """
+
+    def _all_reduce_sum_gradients(self, grads_and_vars):
+        if num_replicas() == 1:
+            return grads_and_vars
+        return super()._all_reduce_sum_gradients(grads_and_vars)
+
+
+# The code that Keras calls a layer with, and its activity regularizer from.
+_LAYER_CALL = inspect.unwrap(keras.Layer.__call__).__code__
+
+
+def layer_waiting_for_regularizer():
+    """The layer for whose activity regularizer the caller works, or `None`.
+
+    Keras tells a regularizer neither who calls it nor for what: the callers
+    are the only trace of it. The nearest layer may have called its activity
+    regularizer, or its own `call`, which leads here as well.
+
+    Uses the frame of `Layer.__call__` and its `self`, since Keras 3.0. Without
+    it, Keras 3.14 and later divide the loss of GAR by the batch size.
+    """
+    callee, frame = None, sys._getframe(1)
+    while frame is not None and frame.f_code is not _LAYER_CALL:
+        callee, frame = frame, frame.f_back
+    if frame is None:
+        return None
+    layer = frame.f_locals["self"]
+    waits = callee.f_code is _code_of(layer.activity_regularizer)
+    return layer if waits else None
+
+
+def _code_of(function):
+    """The Python code that a call of the function runs first, or None."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    if not hasattr(function, "__code__"):
+        function = type(function).__call__
+    return getattr(function, "__code__", None)
+
+
+# The module and function, for each backend, that run what is to be computed
+# again for the gradient. PyTorch's keeps the losses of the first time.
+_REMATERIALIZED_BY = {
+    "jax": ("jax._src.ad_checkpoint", "checkpoint."),
+    "tensorflow": ("tensorflow.python.ops.custom_gradient", "recompute_grad."),
+}
+
+
+def is_rematerialized():
+    """Whether the caller is in a function of `keras.remat`.
+
+    Uses the frames of the functions that `keras.remat` (since Keras 3.9) calls
+    on JAX and TensorFlow, and that of `Layer.stateless_call`. Without them,
+    the loss of GAR would have no gradient under rematerialization, in silence.
+    """
+    if name() not in _REMATERIALIZED_BY:
+        return False
+    module, function = _REMATERIALIZED_BY[name()]
+    stateless_call = inspect.unwrap(keras.Layer.stateless_call).__code__
+    frame = sys._getframe(1)
+    while frame is not None and frame.f_code is not stateless_call:
+        inside = frame.f_globals.get("__name__") == module
+        if inside and frame.f_code.co_qualname.startswith(function):
+            return True
+        frame = frame.f_back
+    return False

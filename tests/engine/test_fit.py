@@ -1,0 +1,47 @@
+"""How `fit` and `predict` are called on the backend in use."""
+
+import keras
+import numpy as np
+import pytest
+
+from gar_keras.engine.fit import compile_options
+from gar_keras.engine.fit import largest_divisor
+from gar_keras.engine.fit import predict
+
+BACKEND = keras.backend.backend()
+
+
+@pytest.mark.parametrize(
+    "number, limit, expected",
+    [(536, 100, 67), (2000, 100, 100), (3, 100, 3), (7, 5, 1), (1, 1, 1)]
+    + [(12, 5, 4)],
+)
+def test_largest_divisor(number, limit, expected):
+    assert largest_divisor(number, limit) == expected
+
+
+def test_steps_in_one_call_divide_the_epoch():
+    options = compile_options(536)
+    if BACKEND == "tensorflow":
+        assert options["steps_per_execution"] == 67
+    else:
+        assert options == {}
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float32", "float64"])
+def test_predictions_are_those_of_keras(dtype):
+    x = np.random.default_rng(0).integers(0, 256, (25, 6, 6, 1)).astype(dtype)
+    model = keras.Sequential(
+        [
+            keras.Input((6, 6, 1)),
+            keras.layers.Flatten(),
+            keras.layers.BatchNormalization(),
+            keras.layers.Dropout(0.5),
+            keras.layers.Dense(3),
+        ]
+    )
+    # The last batch has five images.
+    predicted = predict(model, x, batch_size=10)
+    expected = model.predict(x, batch_size=10, verbose=0)
+    assert predicted.shape == (25, 3)
+    np.testing.assert_array_equal(predicted, expected)

@@ -1,0 +1,216 @@
+"""What is used of Keras' internals, and that it is used in one module alone."""
+
+import ast
+from pathlib import Path
+import re
+
+import keras
+from keras import layers
+from keras import ops
+import numpy as np
+import pytest
+
+import gar_keras
+from gar_keras.engine import backend
+from gar_keras.engine import keras_internals
+from gar_keras.optimizers import SGD
+
+PACKAGE = Path(gar_keras.__file__).parent
+
+
+def functional():
+    inputs = keras.Input((4,))
+    hidden = layers.Dense(3, name="hidden")(inputs)
+    return keras.Model(inputs, layers.Dense(2, name="logits")(hidden))
+
+
+def compiled(optimizer=None):
+    model = functional()
+    model.compile(optimizer or SGD(0.1, momentum=0.5), "mse")
+    return model
+
+
+def fitted(model, **options):
+    model.fit(
+        np.ones((4, 4)), np.ones((4, 2)), batch_size=2, verbose=0, **options
+    )
+    return model
+
+
+def test_layers_at_any_depth():
+    inner = functional()
+    model = keras.Sequential([keras.Input((4,)), inner])
+    found = keras_internals.flatten_layers(model)
+    assert {model, inner, *inner.layers} <= set(found)
+
+
+def test_calls_come_after_those_that_they_need():
+    model = functional()
+    calls = keras_internals.calls(model)
+    names = [call.operation.name for call in calls]
+    assert names[1:] == ["hidden", "logits"]
+    assert calls[2].input_tensors[0] is calls[1].output_tensors[0]
+
+
+def test_what_is_behind_a_tensor():
+    model = functional()
+    (logits,) = model.outputs
+    assert keras_internals.operation_behind(logits) is model.layers[-1]
+    (hidden,) = keras_internals.inputs_behind(logits)
+    assert keras_internals.operation_behind(hidden).name == "hidden"
+    unknown = keras.KerasTensor((None, 2))
+    assert keras_internals.operation_behind(unknown) is None
+
+
+def test_stateless_scope():
+    assert keras_internals.stateless_scope() is None
+    with keras.StatelessScope() as scope:
+        assert keras_internals.stateless_scope() is scope
+
+
+def test_assignments_of_a_scope():
+    first, second = keras.Variable(1.0), keras.Variable(2.0)
+    with keras.StatelessScope([(second, ops.convert_to_tensor(5.0))]) as around:
+        scope = keras_internals.AssignmentScope(around)
+    with scope:
+        first.assign(second + 1)
+    assert scope.assigned == [first]
+    assert float(scope.get_current_value(first)) == 6
+    assert (float(first.value), float(second.value)) == (1, 2)
+
+
+def test_variables_are_taken_within_an_epoch_on_jax():
+    model = compiled()
+    taken = []
+
+    class Ask(keras.callbacks.Callback):
+        def on_train_batch_end(self, batch, logs=None):
+            taken.append(keras_internals.is_taken(model.weights[0]))
+
+    fitted(model, callbacks=[Ask()])
+    assert set(taken) == {backend.name() == "jax"}
+    assert not keras_internals.is_taken(model.weights[0])
+
+
+def test_momentum_of_a_weight():
+    model = fitted(compiled())
+    optimizer = model.optimizer
+    for weight in model.trainable_variables:
+        moment = keras_internals.momentum_of(optimizer, weight)
+        assert moment.shape == weight.shape
+        assert np.abs(ops.convert_to_numpy(moment)).max() > 0
+
+
+def test_every_step_is_counted():
+    optimizer = fitted(compiled()).optimizer
+    assert int(keras_internals.step_counter(optimizer).numpy()) == 2
+
+
+@pytest.mark.skipif(backend.name() != "tensorflow", reason="its all-reduce")
+@pytest.mark.parametrize("replicas, reduced", [(1, 0), (2, 1)])
+def test_gradients_of_one_replica_are_not_reduced(
+    replicas, reduced, monkeypatch
+):
+    monkeypatch.setattr(keras_internals, "num_replicas", lambda: replicas)
+    calls = []
+
+    class Base(keras.optimizers.SGD):
+        def _all_reduce_sum_gradients(self, grads_and_vars):
+            calls.append(1)
+            return grads_and_vars
+
+    class Optimizer(keras_internals.SumsOfOneReplica, Base):
+        pass
+
+    # Within `fit`: Keras calls what is overridden.
+    fitted(compiled(Optimizer(0.1)), epochs=1, steps_per_epoch=1)
+    assert bool(calls) == bool(reduced)
+
+
+def test_layer_that_waits_for_its_regularizer():
+    waiting = []
+
+    def regularizer(x):
+        waiting.append(keras_internals.layer_waiting_for_regularizer())
+        return ops.sum(x)
+
+    layer = layers.Dense(2, activity_regularizer=regularizer)
+    layer(np.ones((3, 4)))
+    assert waiting and set(waiting) == {layer}
+    waiting.clear()
+    # Within the call of a layer, but not for the regularizer of that layer.
+    layers.Lambda(regularizer)(np.ones((3, 4)))
+    regularizer(np.ones((3, 4)))
+    assert waiting and set(waiting) == {None}
+
+
+@pytest.mark.skipif(not hasattr(keras, "remat"), reason="Keras before 3.9")
+@pytest.mark.skipif(backend.name() == "torch", reason="it keeps the losses")
+def test_rematerialized():
+    seen = []
+
+    def function(x):
+        seen.append(keras_internals.is_rematerialized())
+        return ops.sum(x * x)
+
+    function(ops.ones((2,)))
+    assert seen == [False]
+    seen.clear()
+    keras.remat(function)(ops.ones((2,)))
+    assert seen and all(seen)
+
+
+# Nobody else
+
+
+def private_names_of_keras():
+    """Names with an underscore of the objects of Keras that are used here."""
+    model = compiled(keras.optimizers.SGD(0.1, momentum=0.5))
+    objects = [
+        model,
+        model.layers[-1],
+        model.optimizer,
+        model.weights[0],
+        model.outputs[0],
+        keras_internals.calls(model)[-1],
+        keras.Sequential([keras.Input((2,))]),
+        keras.StatelessScope(),
+        keras.callbacks.Callback(),
+        keras.metrics.Mean(),
+        keras.utils.PyDataset(),
+    ]
+    names = {name for thing in objects for name in dir(thing)}
+    return {n for n in names if re.match(r"_(?!_)", n)}
+
+
+def uses(path, private):
+    """Private names and modules of Keras that a file uses."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Attribute) and node.attr in private:
+            yield node.attr
+        elif isinstance(node, ast.ClassDef):
+            for part in node.body:
+                if getattr(part, "name", None) in private:
+                    yield part.name
+        elif isinstance(node, ast.ImportFrom):
+            if (node.module or "").startswith(("keras.src", "keras._")):
+                yield node.module
+        elif isinstance(node, ast.Import):
+            for alias in node.names:
+                if alias.name.startswith(("keras.src", "keras._")):
+                    yield alias.name
+        elif isinstance(node, ast.Constant) and node.value in private:
+            yield node.value
+
+
+def test_nothing_private_is_used_elsewhere():
+    private = private_names_of_keras()
+    assert {"_keras_history", "_inbound_nodes", "_nodes_by_depth"} <= private
+    found = {
+        f"{path.relative_to(PACKAGE)}: {name}"
+        for path in PACKAGE.rglob("*.py")
+        for name in uses(path, private)
+    }
+    here = "engine/keras_internals.py: "
+    assert {name for name in found if not name.startswith(here)} == set()
+    assert f"{here}keras.src.backend.common.stateless_scope" in found
