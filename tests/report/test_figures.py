@@ -104,6 +104,13 @@ class TestLoadRun:
         with pytest.raises(RecordError, match="not readable"):
             plots.load_run(path)
 
+    def test_one_array_instead_of_an_archive(self, tmp_path):
+        path = write_run(tmp_path)
+        with open(path.with_suffix(".npz"), "wb") as file:
+            np.save(file, logits(1))
+        with pytest.raises(RecordError, match="not readable"):
+            plots.load_run(path)
+
     def test_altered_logits(self, tmp_path):
         path = write_run(tmp_path)
         npz = path.with_suffix(".npz")

@@ -3,14 +3,13 @@
 from dataclasses import dataclass
 import io
 from pathlib import Path
-import zipfile
-import zlib
 
 import numpy as np
 
 from gar_keras.experiments import records
 from gar_keras.experiments.settings import file_name
 from gar_keras.experiments.settings import stands_for_paper
+from gar_keras.utils.files import NPZ_DAMAGE
 from gar_keras.utils.validation import check_labels
 
 # The cell of the paper's tables that the figures are about.
@@ -88,9 +87,7 @@ def load_run(path):
             f"{logits} is missing, which holds the logits that the run kept. "
             f"Delete {path.name} to run it again."
         ) from None
-    except (
-        OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error
-    ) as e:  # fmt: skip
+    except NPZ_DAMAGE as e:
         raise records.RecordError(
             f"{logits} is not readable ({e}). Delete it and {path.name} to "
             "run it again."
