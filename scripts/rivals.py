@@ -21,8 +21,7 @@ class Options(command.DataOptions):
 
     method: tuple[Literal[("all", *METHODS)], ...] = ("all",)
     """Methods to run: all, or some of gar and its rivals."""
-    data: Literal[tuple(EXPERIMENTS)] = "mnist"
-    """Data set. norb-jpeg is NORB after JPEG, svhn-grey a stand-in for SVHN."""
+    data: command.data_of(EXPERIMENTS) = "mnist"
     labels: command.labels_of(EXPERIMENTS, "By default the least") = None
     rate: float | None = None
     """Learning rate of stage 2, for all methods that train a network. By
@@ -44,9 +43,9 @@ class Options(command.DataOptions):
                 f"{', '.join(self.methods)} train none. Leave it out, or name "
                 "another --method as well"
             )
-        sources = {"infimnist", "svhn-extra"} & {self.data}
+        streamed = any(e.unlabeled != "train" for e in super().experiments)
         for what, wrong in (
-            (f"--data {self.data}", sources and {*IN_MEMORY}),
+            (f"--data {self.data}", streamed and {*IN_MEMORY}),
             ("--save-models", self.save_models and {*GRAPH_RIVALS}),
             ("--tensorboard", self.tensorboard and {*GRAPH_RIVALS}),
         ):

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from functools import partial
 import sys
-from typing import Literal
 
 from gar_keras import report
 from gar_keras.experiments import command
@@ -19,8 +18,7 @@ DATA = tuple(name for name in EXPERIMENTS if name.startswith(("norb", "svhn")))
 class Options(command.DataOptions):
     """Options of this script."""
 
-    data: Literal[DATA] = "norb"
-    """Data set. norb-jpeg is NORB after JPEG, svhn-grey a stand-in for SVHN."""
+    data: command.data_of(DATA) = "norb"
     labels: command.labels_of(DATA, "By default 1000") = (1000,)
 
 

@@ -7,6 +7,8 @@ from gar_keras.datasets.infimnist import load_infimnist
 from gar_keras.datasets.mnist import load_mnist
 from gar_keras.datasets.mnist import load_mnist_pairs
 from gar_keras.datasets.norb import load_norb
+from gar_keras.datasets.registry import DATASETS
+from gar_keras.datasets.registry import UNLABELED
 from gar_keras.datasets.sources import ConcatenatedImages
 from gar_keras.datasets.sources import HDF5Images
 from gar_keras.datasets.splits import Split
@@ -17,6 +19,8 @@ from gar_keras.datasets.svhn import load_svhn_grey
 from gar_keras.utils.validation import check_choice
 
 __all__ = [
+    "DATASETS",
+    "UNLABELED",
     "ConcatenatedImages",
     "DataError",
     "Dataset",
@@ -34,21 +38,15 @@ __all__ = [
     "make_split",
 ]
 
-LOADERS = {
-    "mnist": load_mnist,
-    "mnist-pairs": load_mnist_pairs,
-    "norb": load_norb,
-    "norb-jpeg": load_norb,
-    "svhn": load_svhn,
-    "svhn-grey": load_svhn_grey,
-}
+# Under their former name.
+LOADERS = DATASETS
 
 
 def load(name, data_dir=None):
     """Loads a data set by name.
 
     Args:
-        name: One of the keys of `LOADERS`, e.g. `"mnist"`.
+        name: One of the keys of `DATASETS`, e.g. `"mnist"`.
         data_dir: Folder that holds the files; see
             `gar_keras.datasets.download.data_folder`. MNIST ships with the
             package and needs none.
@@ -61,8 +59,8 @@ def load(name, data_dir=None):
         DataError: if a file is missing, truncated or altered, or if the files
             are those of a data set of another name.
     """
-    check_choice("name", name, sorted(LOADERS))
-    dataset = LOADERS[name](data_dir)
+    check_choice("name", name, sorted(DATASETS))
+    dataset = DATASETS[name](data_dir)
     if dataset.name != name:
         raise DataError(
             f"The files are {dataset.title}, which goes by the name "

@@ -12,6 +12,7 @@ from typing import Literal
 
 import tyro
 
+from gar_keras.datasets.registry import DATASETS
 from gar_keras.engine import resources
 from gar_keras.experiments import folders
 from gar_keras.experiments.settings import BACKENDS
@@ -211,6 +212,21 @@ class RunOptions(Options):
             }
             changes |= {k: v for k, v in epochs.items() if v is not None}
         return replace(experiment, **changes)
+
+
+def data_of(names):
+    """The type of an option of a data set, with its help text.
+
+    Args:
+        names: Keys of `EXPERIMENTS`.
+    """
+    notes = [
+        f"{name}: {DATASETS[name].title}, {DATASETS[name].note}"
+        for name in names
+        if name in DATASETS
+    ]
+    help_text = tyro.conf.arg(help=f"Data set. {'; '.join(notes)}.")
+    return Annotated[Literal[tuple(names)], help_text]
 
 
 def labels_of(names, default):

@@ -71,14 +71,14 @@ def unlabeled_images(name, task, data_dir=None):
     Returns:
         `(images, source)`: an array or an image source, and a string.
     """
-    if name == "infimnist":
-        images = datasets.load_infimnist(data_dir)
-        return images, images.source
+    origin = datasets.UNLABELED[name]
     images, source = task.data.x_train, "all training images"
-    if name == "svhn-extra":
-        extra = datasets.load_svhn_extra(data_dir)
-        images = datasets.ConcatenatedImages(images, extra)
-        source += " and SVHN's extra set"
+    if origin.path is not None:
+        others = origin(data_dir)
+        if origin.beside is None:
+            return others, others.source
+        images = datasets.ConcatenatedImages(images, others)
+        source += f" and {origin.beside}"
     elif len(task.strangers):
         images = np.concatenate([images, task.strangers])
         source += f" and {len(task.strangers)} of other classes"

@@ -16,6 +16,7 @@ from pydantic import Field
 from pydantic import TypeAdapter
 
 from gar_keras import paper
+from gar_keras.datasets.registry import UNLABELED
 from gar_keras.experiments.variations import Extensions
 from gar_keras.experiments.variations import World
 from gar_keras.methods import METHODS
@@ -115,7 +116,7 @@ class Experiment(Coefficients):
     preprocessing: Literal["rescale", "standardize", "none"]
     labeled_per_batch: Count
     unlabeled_per_batch: Count
-    unlabeled: Literal["train", "infimnist", "svhn-extra"] = "train"
+    unlabeled: Literal[tuple(UNLABELED)] = "train"
     images_per_epoch: Count | None = None
     num_validation: Count = 1000
     batch_size: Count = 128
@@ -277,6 +278,17 @@ NORB = {m: replace(_NORB, num_labeled=m) for m in (300, 1000)}
 # The same on a copy of NORB that went through JPEG.
 NORB_JPEG = {m: replace(e, dataset="norb-jpeg") for m, e in NORB.items()}
 
+# A quick try, on scikit-learn's digits.
+DIGITS = {
+    100: replace(
+        _MNIST,
+        dataset="digits",
+        num_validation=200,
+        pretrain_epochs=400,
+        epochs=20,
+    )
+}
+
 # What can be run on each data set, by the number of labels.
 EXPERIMENTS = {
     "mnist": TABLE_1,
@@ -286,6 +298,7 @@ EXPERIMENTS = {
     "svhn": {1000: SVHN},
     "svhn-extra": {1000: SVHN_EXTRA},
     "svhn-grey": {1000: SVHN_GREY},
+    "digits": DIGITS,
 }
 
 # The settings of each cell of the tables.

@@ -5,19 +5,13 @@ from dataclasses import replace
 import json
 import statistics
 
+from gar_keras.datasets.registry import UNLABELED
 from gar_keras.experiments.settings import FREE
 from gar_keras.experiments.settings import PAPER
 from gar_keras.experiments.settings import TABLE_1
 from gar_keras.experiments.settings import differences
 from gar_keras.report.estimates import Estimate
 from gar_keras.report.layout import MISSING
-
-# Behind the name of the data, where X_U is not of the training images.
-UNLABELED_TEXT = {
-    "train": "",
-    "infimnist": ", X_U from InfiMNIST",
-    "svhn-extra": " with the extra set",
-}
 
 
 @dataclass(frozen=True)
@@ -38,7 +32,7 @@ class Group:
     def data(self):
         title = self.records[0]["data"]["title"]
         unlabeled = self.settings["unlabeled"]
-        return f"{title}{UNLABELED_TEXT[unlabeled]}"
+        return f"{title}{UNLABELED[unlabeled].suffix}"
 
     @property
     def seeds(self):

@@ -16,6 +16,8 @@ from gar_keras.datasets import load_mnist
 from gar_keras.datasets import make_split
 from gar_keras.datasets.base import check_md5
 from gar_keras.datasets.mnist import FORMS
+from gar_keras.datasets.registry import load_path
+from gar_keras.experiments.settings import EXPERIMENTS
 
 # Images of each digit, as counted on the original label files.
 TRAIN_COUNTS = [5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949]
@@ -343,3 +345,21 @@ def test_numpy_integers_count_as_integers():
     plain = make_split(LABELS, 20, 3, 10)
     split = make_split(LABELS, np.int32(20), np.uint8(3), np.int64(10))
     assert split.fingerprint() == plain.fingerprint()
+
+
+def test_every_data_set_of_the_experiments_is_in_the_registry():
+    for by_labels in EXPERIMENTS.values():
+        for m, experiment in by_labels.items():
+            assert experiment.num_labeled == m
+            assert experiment.dataset in datasets.DATASETS
+
+
+def test_every_loader_is_there():
+    entries = [*datasets.DATASETS.values(), *datasets.UNLABELED.values()]
+    paths = [e.path for e in entries if e.path is not None]
+    assert all(callable(load_path(path)) for path in paths)
+
+
+def test_the_registry_tells_the_titles_of_the_data():
+    for name in ("mnist", "mnist-pairs", "digits"):
+        assert datasets.load(name).title == datasets.DATASETS[name].title

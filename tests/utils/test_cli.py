@@ -418,7 +418,7 @@ def run(parse, monkeypatch):
     """
     calls = []
     monkeypatch.setattr(cli, "choose_backend", lambda name: None)
-    monkeypatch.setattr(report, "show", lambda *args: calls.append(args))
+    monkeypatch.setattr(report, "show_table", lambda *args: calls.append(args))
 
     def run(answer, *arguments):
         def sweep(*args, **options):
