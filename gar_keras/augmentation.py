@@ -36,7 +36,7 @@ class RandomShift(keras.layers.Layer):
     (3, 28, 28, 1)
     """
 
-    def __init__(self, pixels, seed=None, **kwargs):
+    def __init__(self, pixels: int, seed: int | None = None, **kwargs):
         kwargs["autocast"] = False
         super().__init__(**kwargs)
         self.pixels = check_count("pixels", pixels, least=0)
@@ -105,7 +105,7 @@ class RandomAffine(keras.layers.Layer):
     (3, 28, 28, 1)
     """
 
-    def __init__(self, strength, seed=None, **kwargs):
+    def __init__(self, strength: float, seed: int | None = None, **kwargs):
         kwargs["autocast"] = False
         super().__init__(**kwargs)
         self.strength = check_number("strength", strength)
@@ -159,7 +159,9 @@ class RandomAffine(keras.layers.Layer):
         }
 
 
-def random_moves(shift, affine, seed=None):
+def random_moves(
+    shift: int, affine: float, seed: int | None = None
+) -> list[keras.layers.Layer]:
     """Layers that move images at random in training, none for 0.
 
     Args:

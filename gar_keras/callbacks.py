@@ -11,6 +11,7 @@ from gar_keras import collapse
 from gar_keras.engine.fit import predict
 from gar_keras.layers import regularization_layers
 from gar_keras.models import is_regularized
+from gar_keras.utils.types import Tensor
 from gar_keras.utils.validation import check_array
 from gar_keras.utils.validation import check_labels
 
@@ -92,7 +93,9 @@ def _accuracies(errors):
     }
 
 
-def error_rate(model, x, y, batch_size=500):
+def error_rate(
+    model: keras.Model, x: Tensor, y: Tensor, batch_size: int = 500
+) -> float:
     """Share of images whose largest logit is not that of their label.
 
     Args:

@@ -1,6 +1,7 @@
 """Layers: GAR behind a logit layer, and image standardization."""
 
 import re
+from typing import Literal
 
 import keras
 from keras import ops
@@ -14,6 +15,7 @@ from gar_keras.regularizers import GraphActivityRegularizer
 from gar_keras.regularizers import check_coefficient
 from gar_keras.regularizers import check_one_tensor
 from gar_keras.regularizers import warn_of_probabilities
+from gar_keras.utils.types import ClassPrior
 
 
 @keras.saving.register_keras_serializable(package="gar_keras")
@@ -93,12 +95,12 @@ class GraphActivityRegularization(keras.layers.Layer):
 
     def __init__(
         self,
-        affinity=Coefficients.affinity,
-        balance=Coefficients.balance,
-        frobenius=Coefficients.frobenius,
-        frobenius_of="B",
-        training_only=True,
-        class_prior=None,
+        affinity: float = Coefficients.affinity,
+        balance: float = Coefficients.balance,
+        frobenius: float = Coefficients.frobenius,
+        frobenius_of: Literal["B", "Z"] = "B",
+        training_only: bool = True,
+        class_prior: ClassPrior = None,
         **kwargs,
     ):
         # The logits pass as they are, whatever the dtype policy computes in.
@@ -186,7 +188,7 @@ class GraphActivityRegularization(keras.layers.Layer):
             for name, value in self._coefficients.items()
         }
 
-    def set_coefficients(self, **coefficients):
+    def set_coefficients(self, **coefficients: float) -> None:
         """Changes coefficients, from the next step on, without retracing.
 
         A callback's hooks of a batch may come once in many steps: see

@@ -1,5 +1,7 @@
 """Metrics for labels that some examples lack."""
 
+from typing import Any
+
 import keras
 from keras import ops
 
@@ -41,7 +43,12 @@ class SparseCategoricalAccuracy(keras.metrics.SparseCategoricalAccuracy):
     ... )
     """
 
-    def __init__(self, ignore_class=-1, name="accuracy", dtype=None):
+    def __init__(
+        self,
+        ignore_class: int | None = -1,
+        name: str = "accuracy",
+        dtype: Any = None,
+    ):
         super().__init__(name=name, dtype=dtype)
         self.ignore_class = ignore_class
 

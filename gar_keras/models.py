@@ -1,5 +1,7 @@
 """The networks of the paper's experiments, and stage 2's view of a model."""
 
+from typing import Any
+
 import keras
 from keras import layers
 
@@ -28,14 +30,14 @@ DROPOUT_LAYERS = (
 
 
 def cnn6(
-    input_shape=(28, 28, 1),
-    num_classes=10,
+    input_shape: tuple[int, ...] = (28, 28, 1),
+    num_classes: int = 10,
     *,
-    preprocessing=None,
-    input_dtype=None,
-    dropout=True,
-    dtype=None,
-):
+    preprocessing: keras.layers.Layer | None = None,
+    input_dtype: str | None = None,
+    dropout: bool = True,
+    dtype: Any = None,
+) -> keras.Model:
     """The 6-layer CNN of the MNIST experiments (paper, section 4).
 
     conv 32-32, pool, conv 64-64, pool, Dense 2048, Dense n: 3x3 kernels,
@@ -70,15 +72,15 @@ def cnn6(
 
 
 def cnn9(
-    input_shape=(32, 32, 3),
-    num_classes=10,
-    filters=64,
+    input_shape: tuple[int, ...] = (32, 32, 3),
+    num_classes: int = 10,
+    filters: int = 64,
     *,
-    preprocessing=None,
-    input_dtype=None,
-    dropout=True,
-    dtype=None,
-):
+    preprocessing: keras.layers.Layer | None = None,
+    input_dtype: str | None = None,
+    dropout: bool = True,
+    dtype: Any = None,
+) -> keras.Model:
     """The 9-layer CNN of the SVHN and NORB experiments (paper, section 4).
 
     conv f-f, pool, conv 2f-2f, pool, conv 4f-4f-4f, pool, Dense 2048, Dense n:
@@ -133,7 +135,7 @@ def _cnn(name, blocks, inputs, num_classes, preprocessing, dropout, dtype):
     return keras.Model(inputs, logits, name=name)
 
 
-def without_dropout(model):
+def without_dropout(model: keras.Model) -> keras.Model:
     """The same model, with the same weights, without its Dropout layers.
 
     The layers are shared: training the one trains the other. Stage 2 of the
@@ -157,7 +159,7 @@ def without_dropout(model):
     return _without(model, DROPOUT_LAYERS)
 
 
-def detach(model):
+def detach(model: keras.Model) -> keras.Model:
     """The same model, with the same weights, without the loss of GAR.
 
     The opposite of `attach`, for stage 1. The layers are shared.
@@ -271,7 +273,11 @@ def _is_functional(model):
     return has_graph(model) and not isinstance(model, keras.Sequential)
 
 
-def attach(model, layer=None, logits=None):
+def attach(
+    model: keras.Model,
+    layer: GraphActivityRegularization | None = None,
+    logits: str | None = None,
+) -> keras.Model:
     """Puts the regularization behind the logits of any Keras model.
 
     The layers and their weights are shared with `model`.

@@ -16,10 +16,12 @@ the place of `v_i`, and balance is 1 where `v` is proportional to `p`.
 """
 
 import functools
+from typing import Literal
 
 import keras
 from keras import ops
 import numpy as np
+from numpy.typing import ArrayLike
 
 from gar_keras.engine import autodiff
 from gar_keras.engine import backend
@@ -27,6 +29,8 @@ from gar_keras.engine.keras_internals import layer_waiting_for_regularizer
 from gar_keras.paper import COEFFICIENTS
 from gar_keras.paper import LARGEST_COEFFICIENT
 from gar_keras.paper import Coefficients
+from gar_keras.utils.types import ClassPrior
+from gar_keras.utils.types import Tensor
 from gar_keras.utils.validation import check_choice
 from gar_keras.utils.validation import check_class_prior
 from gar_keras.utils.validation import check_count
@@ -46,7 +50,7 @@ PROBABILITIES = (
 )
 
 
-def affinity(B):
+def affinity(B: Tensor) -> Tensor:
     """How much examples share output nodes (paper, equation for Affinity).
 
     `affinity(B) = sum_{i≠j} N_ij / ((n - 1) * sum_i N_ii)` with `N = BᵀB`.
@@ -79,7 +83,7 @@ def affinity(B):
     return _ratio(off_diagonal_N, (n - 1) * trace_N)
 
 
-def balance(B, class_prior=None):
+def balance(B: Tensor, class_prior: ClassPrior = None) -> Tensor:
     """How evenly the output nodes are used (paper, equation for Balance).
 
     `balance(B) = sum_{i≠j} V_ij / ((n - 1) * sum_i V_ii)` with `V = vᵀv` and
@@ -127,7 +131,9 @@ def balance(B, class_prior=None):
     return _ratio(ops.sum(v * rest), (n - 1) * ops.sum(ops.square(v)))
 
 
-def expected_balance(batch_size, num_classes, class_prior=None):
+def expected_balance(
+    batch_size: int, num_classes: int, class_prior: ClassPrior = None
+) -> float:
     """The balance of a batch whose images are all classified right and firmly.
 
     Of m images drawn at random, `v_i` counts those of class i. The mean of
@@ -169,7 +175,9 @@ def expected_balance(batch_size, num_classes, class_prior=None):
     return float(even / (even + np.sum(1 / p)))
 
 
-def class_prior_of(labels, num_classes, smoothing=0.0):
+def class_prior_of(
+    labels: ArrayLike, num_classes: int, smoothing: float = 0.0
+) -> tuple[float, ...]:
     """Estimates the shares of the classes from labels.
 
     `p_i = (m_i + smoothing) / (m + smoothing * n)` where `m_i` of the `m`
@@ -213,7 +221,7 @@ def class_prior_of(labels, num_classes, smoothing=0.0):
     return tuple((counts / counts.sum()).tolist())
 
 
-def rectify(Z):
+def rectify(Z: Tensor) -> Tensor:
     """B of the paper: `B = max(0, Z)` in float32.
 
     Args:
@@ -281,11 +289,11 @@ class GraphActivityRegularizer(keras.regularizers.Regularizer):
 
     def __init__(
         self,
-        affinity=Coefficients.affinity,
-        balance=Coefficients.balance,
-        frobenius=Coefficients.frobenius,
-        frobenius_of="B",
-        class_prior=None,
+        affinity: float = Coefficients.affinity,
+        balance: float = Coefficients.balance,
+        frobenius: float = Coefficients.frobenius,
+        frobenius_of: Literal["B", "Z"] = "B",
+        class_prior: ClassPrior = None,
     ):
         self.affinity = check_coefficient("affinity", affinity)
         self.balance = check_coefficient("balance", balance)
