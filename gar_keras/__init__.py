@@ -4,6 +4,7 @@ import importlib
 import sys
 
 from gar_keras._moved import OldNames
+from gar_keras.utils.deprecation import warn_renamed
 
 # Loaded on first use, so that a script can choose Keras' backend before.
 _EXPORTS = {
@@ -25,12 +26,15 @@ _EXPORTS = {
     "detach": "models",
     "error_rate": "callbacks",
     "pretrain": "training",
-    "random_moves": "augmentation",
+    "random_augmentation": "augmentation",
     "rectify": "regularizers",
     "regularize": "training",
-    "sgd": "training",
+    "sgd": "optimizers",
     "without_dropout": "models",
 }
+
+# Names that have become others of these.
+_FORMER = {"random_moves": "random_augmentation"}
 
 # What a saved model may hold is in these.
 _SERIALIZABLE = (
@@ -94,6 +98,9 @@ else:
 
 
 def __getattr__(name):
+    if name in _FORMER:
+        warn_renamed(f"gar_keras.{name}", _FORMER[name])
+        name = _FORMER[name]
     if name in _EXPORTS:
         module = importlib.import_module(f"gar_keras.{_EXPORTS[name]}")
         if "keras" in sys.modules:

@@ -1,8 +1,9 @@
-"""Layers that move images at random, in training alone."""
+"""Augmentation: layers that move images at random, in training alone."""
 
 import keras
 from keras import ops
 
+from gar_keras.utils.deprecation import former_names
 from gar_keras.utils.validation import check_count
 from gar_keras.utils.validation import check_number
 
@@ -159,10 +160,10 @@ class RandomAffine(keras.layers.Layer):
         }
 
 
-def random_moves(
+def random_augmentation(
     shift: int, affine: float, seed: int | None = None
 ) -> list[keras.layers.Layer]:
-    """Layers that move images at random in training, none for 0.
+    """Layers that shift and distort images at random in training; none for 0.
 
     Args:
         shift: `pixels` of a `RandomShift`.
@@ -174,7 +175,7 @@ def random_moves(
 
     Example:
 
-    >>> [layer.name for layer in random_moves(2, 0.0)]
+    >>> [layer.name for layer in random_augmentation(2, 0.0)]
     ['random_shift']
     """
     layers = []
@@ -183,3 +184,6 @@ def random_moves(
     if affine:
         layers.append(RandomAffine(affine, seed, name="random_affine"))
     return layers
+
+
+__getattr__ = former_names(__name__, random_moves="random_augmentation")

@@ -208,12 +208,13 @@ def _without(model, kinds):
     return keras.models.clone_model(uncompiled(model), clone_function=clone)
 
 
-def moved(model, moves):
-    """The model, with layers in front that move its images in training.
+def with_augmentation(model, augmentation):
+    """The model, with layers in front that augment its images in training.
 
     Args:
         model: A Functional or Sequential `keras.Model` of images.
-        moves: List of layers, e.g. `gar_keras.random_moves(2, 0.1)`.
+        augmentation: List of layers, e.g.
+            `gar_keras.random_augmentation(2, 0.1)`.
 
     Returns:
         A `keras.Model` that shares the weights; the model itself if there is
@@ -223,18 +224,18 @@ def moved(model, moves):
         ValueError: if the model takes no images `(h, w, c)`, or Keras does not
             know its graph.
     """
-    if not moves:
+    if not augmentation:
         return model
-    check_movable(model)
+    check_can_be_augmented(model)
     shape, dtype = model.inputs[0].shape, model.inputs[0].dtype
     inputs = images = keras.Input(batch_shape=shape, dtype=dtype)
-    for layer in moves:
+    for layer in augmentation:
         images = layer(images)
     return keras.Model(inputs, model(images), name=model.name)
 
 
-def check_movable(model):
-    """Raises unless `moved` can move the images of a model."""
+def check_can_be_augmented(model):
+    """Raises unless `with_augmentation` can take a model."""
     if not has_graph(model):
         raise ValueError(
             "Layers in front of a model need a Functional or Sequential one. "

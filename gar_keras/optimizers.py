@@ -1,4 +1,4 @@
-"""Optimizers of Keras with a faster update."""
+"""The optimizer of the paper, with a faster update than that of Keras."""
 
 import keras
 from keras import ops
@@ -7,6 +7,9 @@ from gar_keras.engine import backend
 from gar_keras.engine.keras_internals import SumsOfOneReplica
 from gar_keras.engine.keras_internals import momentum_of
 from gar_keras.engine.keras_internals import step_counter
+from gar_keras.paper import DECAY
+from gar_keras.paper import LEARNING_RATE
+from gar_keras.paper import MOMENTUM
 from gar_keras.utils.validation import check_number
 
 
@@ -79,3 +82,30 @@ class SGD(SumsOfOneReplica, keras.optimizers.SGD):
 
     def get_config(self):
         return {**super().get_config(), "decay": self.decay}
+
+
+def sgd(learning_rate=LEARNING_RATE, momentum=MOMENTUM, decay=DECAY):
+    """The optimizer of the paper's experiments, for both stages.
+
+    SGD with Nesterov momentum and the rate `learning_rate / (1 + decay * t)`
+    at step `t`.
+
+    Args:
+        learning_rate: Rate of the first step. Callbacks can set it.
+        momentum: Nesterov momentum.
+        decay: Decay of the rate per step.
+
+    Returns:
+        A new `gar_keras.optimizers.SGD`.
+
+    Raises:
+        ValueError: if a number is not valid.
+
+    Example:
+
+    >>> optimizer = sgd()
+    >>> round(optimizer.momentum, 2), optimizer.nesterov
+    (0.95, True)
+    """
+    rate = check_number("learning_rate", learning_rate)
+    return SGD(rate, momentum=momentum, nesterov=True, decay=decay)

@@ -606,6 +606,7 @@ def test_runs_show_warnings_by_their_reporter(tmp_path, monkeypatch):
     from tiny_runs import Witness
 
     from gar_keras.experiments import runner
+    from gar_keras.methods.gar import GAR
 
     def stage_2(*arguments, callbacks, **options):
         (watch,) = (c for c in callbacks if isinstance(c, WarnOnCollapse))
@@ -617,11 +618,11 @@ def test_runs_show_warnings_by_their_reporter(tmp_path, monkeypatch):
         raise Stop
 
     tiny_runs.install(monkeypatch)
-    monkeypatch.setattr(runner, "regularize", stage_2)
+    monkeypatch.setattr(GAR, "train", stage_2)
     witness = Witness()
     checkpoint = runner.Checkpoint(tmp_path / "state.npz", "", 0)
     job = runner._Run(TINY, 0, checkpoint, None, witness)
-    job.progress["regularization"]["curve"] = {
+    job.state.progress["regularization"]["curve"] = {
         "epoch": [0], "val_error": [0.25],
     }  # fmt: skip
     with pytest.raises(Stop):

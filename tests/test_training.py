@@ -807,7 +807,7 @@ BAD_STAGE_1 = {
     "begins late": (dict(epochs=2, initial_epoch=3), "initial_epoch=3"),
     "begins early": (dict(initial_epoch=-1), "initial_epoch=-1"),
     "begins in between": (
-        dict(epochs=4, initial_epoch=2), "multiple of the 4 passes",
+        dict(epochs=4, initial_epoch=2), "multiple of the 4 epochs",
     ),
     "seed": (dict(seed=-1), "seed=-1"),
     "no pair": (dict(validation_data=X_V), r"pair \(x, y\)"),

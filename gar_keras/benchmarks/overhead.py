@@ -18,7 +18,7 @@ from gar_keras.experiments.settings import PRECISIONS
 from gar_keras.layers import GraphActivityRegularization
 from gar_keras.models import POLICIES
 from gar_keras.models import cnn6
-from gar_keras.training import sgd
+from gar_keras.optimizers import sgd
 from gar_keras.utils.validation import check_choice
 from gar_keras.utils.validation import check_count
 

@@ -29,7 +29,7 @@ from gar_keras.engine import pipeline
 from gar_keras.engine.fit import compile_options
 from gar_keras.models import attach
 from gar_keras.models import without_dropout
-from gar_keras.training import sgd
+from gar_keras.optimizers import sgd
 from gar_keras.utils.validation import check_choice
 
 PLAIN = "plain"

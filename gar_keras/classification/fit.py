@@ -15,7 +15,7 @@ import numpy as np
 
 from gar_keras import models
 from gar_keras import paper
-from gar_keras.augmentation import random_moves
+from gar_keras.augmentation import random_augmentation
 from gar_keras.callbacks import LatestBestWeights
 from gar_keras.callbacks import error_rate
 from gar_keras.classification.settings import FitSettings  # noqa: F401
@@ -26,11 +26,11 @@ from gar_keras.layers import GraphActivityRegularization
 from gar_keras.methods.gar import ExtendedGAR
 from gar_keras.models import POLICIES
 from gar_keras.models import cnn6
+from gar_keras.optimizers import sgd
+from gar_keras.preparation import num_classes
 from gar_keras.regularizers import class_prior_of
-from gar_keras.training import num_classes
 from gar_keras.training import pretrain
 from gar_keras.training import regularize
-from gar_keras.training import sgd
 from gar_keras.utils.validation import check_class_prior
 from gar_keras.utils.warnings import warn
 
@@ -133,7 +133,7 @@ def fit(model, x, y, settings, *, seed=0, verbose=0):
         epochs=settings.pretrain_epochs or _passes(len(labeled)),
         optimizer=sgd(settings.learning_rate),
         validation_data=validation,
-        moves=random_moves(settings.shift, settings.affine, seed),
+        augmentation=random_augmentation(settings.shift, settings.affine, seed),
         seed=seed,
         verbose=verbose,
     )

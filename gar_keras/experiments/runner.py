@@ -8,52 +8,22 @@ import time
 
 import filelock
 import keras
-import numpy as np
 
-from gar_keras import datasets
-from gar_keras import methods
-from gar_keras.augmentation import random_moves
-from gar_keras.callbacks import CoefficientSchedule
-from gar_keras.callbacks import ErrorRate
-from gar_keras.collapse import WarnOnCollapse
 from gar_keras.engine import backend
-from gar_keras.engine.fit import largest_divisor
 from gar_keras.experiments import continuation
 from gar_keras.experiments import environment
 from gar_keras.experiments import records
+from gar_keras.experiments import stage_1
+from gar_keras.experiments import stage_2
 from gar_keras.experiments.checkpoint import Checkpoint
-from gar_keras.experiments.checkpoint import assign
-from gar_keras.experiments.data import make_task
-from gar_keras.experiments.data import unlabeled_images
-from gar_keras.experiments.network import build_model
-from gar_keras.experiments.recorder import Deadline
-from gar_keras.experiments.recorder import Keeper
 from gar_keras.experiments.recorder import OutOfTime
-from gar_keras.experiments.records import Progress
-from gar_keras.experiments.settings import GRAPH_RIVALS
-from gar_keras.experiments.settings import PRIOR_OF_LABELS
+from gar_keras.experiments.setup import set_up
 from gar_keras.experiments.snapshots import Snapshots
-from gar_keras.layers import GraphActivityRegularization
-from gar_keras.methods.gar import ExtendedGAR
+from gar_keras.experiments.state import RunState
+from gar_keras.methods import METHODS
 from gar_keras.models import uncompiled
-from gar_keras.optimizers import SGD
-from gar_keras.regularizers import class_prior_of
-from gar_keras.training import plan_stage_2
-from gar_keras.training import pretrain
-from gar_keras.training import regularize
-from gar_keras.training import sgd
 from gar_keras.utils import files
 from gar_keras.utils.optional import check_installed
-from gar_keras.utils.validation import check_class_prior
-from gar_keras.utils.warnings import shown_by
-
-STAGES = ("pretraining", "regularization")
-# What a saved state must have in common with the run that takes it up.
-MUST_AGREE = {
-    "split_fingerprint": "data",
-    "data": "data",
-    "method_settings": "hyper-parameters",
-}
 
 
 def run(
@@ -90,7 +60,7 @@ def run(
             `stage_1_file`.
         keep_state: Whether to go on from the kept end of the same run with
             fewer epochs, and to keep the end for longer ones; see
-            `experiments.extending`.
+            `experiments.continuation`.
 
     Returns:
         The record, or `None` if another process is running this run.
@@ -129,8 +99,7 @@ def run(
         record = job.execute(deadline, callbacks)
         if save_models:
             job.save_best(path.with_suffix(".keras"))
-        if job.snapshots.logits:
-            job.write_snapshots(snapshots)
+        job.write_snapshots(snapshots)
         records.write(path, record)
         if keep_state:
             continuation.keep_end(checkpoint, experiment, seed, results)
@@ -192,24 +161,13 @@ def finished(experiment, seed, results, *, keep_state=False):
 
 def _check_method_settings(path, record, experiment):
     made_with = record.get("method_settings", {})
-    settings = _method_settings(experiment)
+    settings = METHODS[experiment.method].settings()
     if made_with != settings:
         raise records.RecordError(
             f"{path} was made with other hyper-parameters of the method "
             f"{experiment.method!r}: {made_with}, where this version has "
             f"{settings}. Move it out of the results folder to run it again."
         )
-
-
-def _method_settings(experiment):
-    """The hyper-parameters of a rival, as JSON has them."""
-    if experiment.method == "gar":
-        return {}
-    settings = asdict(methods.METHODS[experiment.method]())
-    return {
-        name: list(value) if isinstance(value, tuple) else value
-        for name, value in settings.items()
-    }
 
 
 def _check_backend(experiment):
@@ -224,7 +182,7 @@ def _check_backend(experiment):
 
 
 def _check_network(experiment, save_models, tensorboard):
-    if experiment.method not in GRAPH_RIVALS:
+    if METHODS[experiment.method].network:
         return
     wanted = {"save_models": save_models, "tensorboard": tensorboard}
     for name, value in wanted.items():
@@ -252,219 +210,51 @@ def _tensorboard(folder, name):
 
 
 class _Run:
-    """The state of one run, on its way from epoch to epoch."""
+    """One run, from its setup to its record."""
 
     def __init__(
         self, experiment, seed, checkpoint, data_dir, reporter, shared=None
     ):
-        self.experiment = experiment
-        self.seed = seed
-        self.checkpoint = checkpoint
-        self.shared = shared
+        self.setup = set_up(experiment, seed, data_dir)
         self.reporter = reporter
-        self.task = make_task(
-            experiment.world,
-            datasets.load(experiment.dataset, data_dir),
-            experiment.num_labeled,
-            experiment.num_validation,
-            seed,
-        )
-        self.data = self.task.data
-        self.split = self.task.split
-        self.unlabeled, unlabeled_source = unlabeled_images(
-            experiment.unlabeled, self.task, data_dir
-        )
-        self.class_prior = self._class_prior()
-        self.training_seed = _restart_seed(seed, experiment.restart)
-        keras.utils.set_random_seed(self.training_seed)
-        self.model = build_model(
-            experiment, self.data.x_train.shape[1:], self.data.num_classes
-        )
-        self.errors = self._measured_errors()
-        self.method = self._choose_method()
-        self._check_stage_2()
-        self.moves = random_moves(
-            experiment.pretrain_shift,
-            experiment.pretrain_affine,
-            self.training_seed,
-        )
-        self.best_weights = []
-        self.snapshots = Snapshots(self.data, seed, experiment.epochs)
-        self.method_state = None
-        self.progress = self._no_progress(unlabeled_source)
-
-    def _no_progress(self, unlabeled_source):
-        """What the record will hold of the training, before it begins."""
-        return {
-            **{stage: {"seconds": 0.0, "curve": {}} for stage in STAGES},
-            "snapshot_epochs": self.snapshots.epochs,
-            # Taken now: the source may be edited while the run goes on.
-            "environment": environment.describe(),
-            "resumed_in": [],
-            "data": {
-                "title": self.data.title,
-                "source": self.data.source,
-                "unlabeled": unlabeled_source,
-            },
-            "split_fingerprint": self.split.fingerprint(),
-            "class_prior": self.class_prior,
-            "method_settings": _method_settings(self.experiment),
-            "evaluation_seconds": 0.0,
-            "warnings": [],
-        }
-
-    def _check_stage_2(self):
-        """Refuses now what stage 2 would refuse after stage 1."""
-        e = self.experiment
-        if e.method in GRAPH_RIVALS:
-            return
-        plan_stage_2(
-            self._x_labeled(),
-            self.unlabeled,
-            e.labeled_per_batch,
-            e.unlabeled_per_batch,
-            e.images_per_epoch,
-            self.training_seed,
-        )
-        if self.method is not None:
-            self.method.check(self.model, self.unlabeled)
-
-    def _measured_errors(self):
-        x, y = self.data.x_train, self.data.y_train
-        held_out = self.split.validation
-        return ErrorRate(
-            val_error=(x[held_out], y[held_out]),
-            test_error=(self.data.x_test, self.data.y_test),
-        )
-
-    def _class_prior(self):
-        prior, n = self.experiment.class_prior, self.data.num_classes
-        if prior is None:
-            return None
-        if prior == PRIOR_OF_LABELS:
-            # A class without a label would have no share at all.
-            prior = class_prior_of(self.task.y_labeled, n, smoothing=1)
-        # Before stage 1, not after it.
-        return list(check_class_prior(prior, n))
-
-    def _choose_method(self):
-        """What replaces plain GAR in stage 2, if anything does."""
-        e = self.experiment
-        if e.method != "gar":
-            return methods.METHODS[e.method]()
-        if not e.extensions.has_additions:
-            return None
-        return ExtendedGAR(self._layer(), **e.extensions.additions)
-
-    def _layer(self):
-        e = self.experiment
-        return GraphActivityRegularization(
-            **e.coefficients,
-            frobenius_of=e.frobenius_of,
-            class_prior=self.class_prior,
+        self.state = RunState(
+            self.setup.model,
+            self.setup.augmentation,
+            Snapshots(self.setup.data, seed, experiment.epochs),
+            _described(self.setup),
+            checkpoint,
+            shared,
+            reporter.say if reporter else _say_nothing,
         )
 
     def execute(self, deadline, callbacks):
         """Runs what is not done yet and returns the record."""
         if time.monotonic() >= deadline:
             raise OutOfTime
-        if self.experiment.method in GRAPH_RIVALS:
-            self._propagate()
-            return self._record()
-        moments = self._restore()
-        if not self.progress["regularization"]["curve"]:
-            self._pretrain(moments, deadline)
-            moments = None
-        with self._warnings_shown():
-            self._regularize(moments, deadline, callbacks)
-        return self._record()
+        setup, state = self.setup, self.state
+        if not METHODS[setup.experiment.method].network:
+            stage_2.propagate(setup, state)
+            return self.record()
+        state.restore()
+        if not state.curve("regularization"):
+            stage_1.run(setup, state, deadline, self.reporter)
+        with state.warnings_shown():
+            stage_2.run(setup, state, deadline, self.reporter, callbacks)
+        return self.record()
 
-    def _restore(self):
-        """Takes up the saved state; returns the optimizer's variables."""
-        saved = self.checkpoint.load()
-        if saved is None and self._take_stage_1():
-            return None
-        if saved is None:
-            if self.checkpoint.path.exists():
-                self._say("the saved state is damaged; starts afresh")
-            return None
-        with self.checkpoint.taken_up():
-            return self._go_on(*saved)
-
-    def _go_on(self, progress, variables):
-        Progress.model_validate(progress)
-        progress = {**self.progress, **progress}
-        for name, what in MUST_AGREE.items():
-            if progress[name] != self.progress[name]:
-                self._say(f"the saved state is of other {what}; starts afresh")
-                return None
-        so_far = [progress["environment"], *progress["resumed_in"]]
-        if so_far[-1] != self.progress["environment"]:
-            progress["resumed_in"].append(self.progress["environment"])
-        self.progress = progress
-        stage = STAGES[bool(progress["regularization"]["curve"])]
-        done = _last(progress[stage]["curve"]["epoch"])
-        self._say(f"goes on after epoch {done} of {stage}")
-        assign(self.model.variables, variables["model"])
-        self.best_weights = self._best_of(progress, variables)
-        kept = variables.get("snapshots", [])
-        self.snapshots.restore(progress["snapshot_epochs"], kept)
-        progress["snapshot_epochs"] = self.snapshots.epochs
-        if progress["regularization"]["curve"]:
-            self.method_state = variables.get("method", [])
-        else:
-            assign(self.moves_state(), variables.get("method", []))
-        return variables["optimizer"]
-
-    def _best_of(self, progress, variables):
-        """The weights of the epoch chosen so far, if there is one."""
-        best = variables.get("best", [])
-        if len(progress["regularization"]["curve"].get("epoch", ())) > 1:
-            shapes = [np.shape(weights) for weights in best]
-            expected = [w.shape for w in self.model.get_weights()]
-            if shapes != expected:
-                raise ValueError("its best weights are not the network's")
-        return best
-
-    def _take_stage_1(self):
-        """Takes up the end of another run's stage 1, if there is one."""
-        saved = self.shared and self.shared.load()
-        if not saved:
-            return False
-        with self.shared.taken_up():
-            return self._begin_with(*saved)
-
-    def _begin_with(self, progress, variables):
-        Progress.model_validate(progress)
-        name = "split_fingerprint"
-        if progress[name] != self.progress[name]:
-            return False
-        made_in = progress["environment"]
-        self.progress["pretraining"] = {
-            **progress["pretraining"], "environment": made_in
-        }  # fmt: skip
-        assign(self.model.variables, variables["model"])
-        self._say("takes stage 1 from an earlier run")
-        return True
-
-    def _keep_stage_1(self):
-        if self.shared is not None and self.shared.load() is None:
-            self.shared.save(self.progress, model=self.model.variables)
-
-    def _warnings_shown(self):
-        def show(text):
-            self.progress["warnings"].append(text)
-            self._say(f"warning: {text}")
-
-        return shown_by(show)
-
-    def _say(self, text):
-        if self.reporter is not None:
-            self.reporter.say(text)
-
-    def moves_state(self):
-        """The variables that the moves of stage 1 are drawn with."""
-        return [v for layer in self.moves for v in layer.variables]
+    def record(self):
+        """The record of the run, so far."""
+        e, task = self.setup.experiment, self.setup.task
+        return {
+            "format": records.FORMAT,
+            "experiment": asdict(e),
+            "cell": e.cell,
+            "fingerprint": e.fingerprint(),
+            "seed": self.setup.seed,
+            "labeled": task.kept[task.split.labeled].tolist(),
+            **self.state.progress,
+            "result": records.result_of(self.state.curve("regularization")),
+        }
 
     def save_best(self, path):
         """Saves the model with the weights of the validation-chosen epoch.
@@ -472,191 +262,33 @@ class _Run:
         Not with an optimizer: it would be that of stage 1, where it was this
         process that made stage 1.
         """
-        self.model.set_weights(self.best_weights)
-        uncompiled(self.model).save(path)
+        uncompiled(self._best_model()).save(path)
 
     def write_snapshots(self, path):
         """Writes the logits kept, and the validation-chosen predictions."""
-        self.model.set_weights(self.best_weights)
-        self.snapshots.write(path, self.model)
+        if self.state.snapshots.logits:
+            self.state.snapshots.write(path, self._best_model())
 
-    def _pretrain(self, moments, deadline):
-        e = self.experiment
-        done = _last(self.progress["pretraining"]["curve"].get("epoch"))
-        if done < e.pretrain_epochs:
-            optimizer = self._optimizer(
-                sgd(e.learning_rate, e.momentum, e.decay), moments
-            )
-            passes = self._passes()
-            pretrain(
-                self.model,
-                self._x_labeled(),
-                self._y_labeled(),
-                epochs=e.pretrain_epochs,
-                report_every=passes,
-                batch_size=e.batch_size,
-                optimizer=optimizer,
-                initial_epoch=done,
-                moves=self.moves,
-                seed=self.training_seed,
-                callbacks=self._keepers("pretraining", passes, deadline),
-                verbose=0,
-            )
-            self._stop_if_unfinished("pretraining", e.pretrain_epochs)
-        self._keep_stage_1()
-        # Epoch 0 of stage 2 is the end of stage 1.
-        curve = self.progress["pretraining"]["curve"]
-        self.progress["regularization"]["curve"] = {
-            "epoch": [0],
-            "val_error": curve["val_error"][-1:],
-            "test_error": curve["test_error"][-1:],
-        }
-        self.snapshots.take(0, self.model)
-
-    def _regularize(self, moments, deadline, callbacks):
-        e = self.experiment
-        curve = self.progress["regularization"]["curve"]
-        done = _last(curve["epoch"])
-        if done == e.epochs:
-            return
-        # Those of the epochs that are done come again.
-        self.progress["warnings"] = []
-        options = {
-            "epochs": e.epochs,
-            "labeled_per_batch": e.labeled_per_batch,
-            "unlabeled_per_batch": e.unlabeled_per_batch,
-            "images_per_epoch": e.images_per_epoch,
-            "optimizer": self._optimizer(self._stage_2_sgd(), moments),
-            "initial_epoch": done,
-            "seed": self.training_seed,
-            "verbose": 0,
-        }
-        keepers = self._keepers("regularization", 1, deadline)
-        keepers += self._warm_up()
-        if e.method == "gar":
-            before, *earlier = _rows(curve)
-            batch_size = e.labeled_per_batch + e.unlabeled_per_batch
-            alarm = WarnOnCollapse(before["val_error"], earlier, batch_size)
-            keepers.append(alarm)
-        if self.method is None:
-            regularize(
-                self.model,
-                self._x_labeled(),
-                self.unlabeled,
-                layer=self._layer(),
-                callbacks=[*keepers, *callbacks],
-                **options,
-            )
-        else:
-            self.method.train(
-                self.model,
-                self._x_labeled(),
-                self._y_labeled(),
-                self.unlabeled,
-                state=self.method_state,
-                callbacks=[*keepers, *callbacks],
-                **options,
-            )
-        self._stop_if_unfinished("regularization", e.epochs)
-
-    def _propagate(self):
-        """Runs a method without a network: its curve has one epoch."""
-        x, y = zip(*self.errors.sets.values(), strict=True)
-        start = time.perf_counter()
-        predicted = self.method.fit_predict(
-            self._x_labeled(),
-            self._y_labeled(),
-            self.unlabeled,
-            np.concatenate(x),
-            seed=self.seed,
-        )
-        seconds = time.perf_counter() - start
-        wrong = np.split(predicted != np.concatenate(y), [len(y[0])])
-        errors = {
-            name: [None, float(part.mean())]
-            for name, part in zip(self.errors.sets, wrong, strict=True)
-        }
-        times = {"seconds": [None, round(seconds, 3)]}
-        self.progress["regularization"] = {
-            "seconds": seconds,
-            "curve": {"epoch": [0, 1], **errors, **times},
-        }
-
-    def _keepers(self, stage, passes, deadline):
-        return [Keeper(self, stage, passes), Deadline(deadline)]
-
-    def _warm_up(self):
-        e = self.experiment
-        epochs = e.extensions.affinity_warmup
-        if not epochs:
-            return []
-        return [
-            CoefficientSchedule(
-                affinity=lambda i: e.affinity * min(1.0, (i + 1) / epochs)
-            )
-        ]
-
-    def _stage_2_sgd(self):
-        e = self.experiment
-        first = e.stage_2_rate or e.learning_rate
-        if e.extensions.rate != "cosine":
-            return sgd(first, e.momentum, e.decay)
-        in_epoch = e.images_per_epoch or len(self.unlabeled)
-        steps = -(-in_epoch // e.unlabeled_per_batch)
-        rate = keras.optimizers.schedules.CosineDecay(
-            first, decay_steps=e.epochs * steps
-        )
-        return SGD(rate, momentum=e.momentum, nesterov=True)
-
-    def _optimizer(self, optimizer, moments):
-        """The optimizer, with the moments that it had when it was saved."""
-        optimizer.build(self.model.trainable_variables)
-        if moments is not None:
-            with self.checkpoint.taken_up():
-                assign(optimizer.variables, moments)
-        return optimizer
-
-    def _passes(self):
-        return largest_divisor(self.experiment.pretrain_epochs, 100)
-
-    def _x_labeled(self):
-        return self.data.x_train[self.split.labeled]
-
-    def _y_labeled(self):
-        return self.task.y_labeled
-
-    def _stop_if_unfinished(self, stage, epochs):
-        if _last(self.progress[stage]["curve"].get("epoch")) < epochs:
-            raise OutOfTime
-
-    def _record(self):
-        curve = self.progress["regularization"]["curve"]
-        return {
-            "format": records.FORMAT,
-            "experiment": asdict(self.experiment),
-            "cell": self.experiment.cell,
-            "fingerprint": self.experiment.fingerprint(),
-            "seed": self.seed,
-            "labeled": self.task.kept[self.split.labeled].tolist(),
-            **self.progress,
-            "result": records.result_of(curve),
-        }
+    def _best_model(self):
+        self.setup.model.set_weights(self.state.best_weights)
+        return self.setup.model
 
 
-def _restart_seed(seed, restart):
-    """Seed of weights and batches; the seed itself in the first run."""
-    if not restart:
-        return seed
-    return int(np.random.default_rng([seed, restart]).integers(2**31))
+def _described(setup):
+    """What a record says of a run beside its experiment and its curves."""
+    return {
+        # Taken now: the source may be edited while the run goes on.
+        "environment": environment.describe(),
+        "data": {
+            "title": setup.data.title,
+            "source": setup.data.source,
+            "unlabeled": setup.unlabeled_source,
+        },
+        "split_fingerprint": setup.split.fingerprint(),
+        "class_prior": setup.class_prior,
+        "method_settings": METHODS[setup.experiment.method].settings(),
+    }
 
 
-def _rows(curve):
-    """The epochs of a curve, each as a dict."""
-    return [
-        dict(zip(curve, row, strict=True))
-        for row in zip(*curve.values(), strict=True)
-    ]
-
-
-def _last(values):
-    return values[-1] if values else 0
+def _say_nothing(text):
+    pass

@@ -187,7 +187,8 @@ class Experiment(Coefficients):
     @property
     def can_be_extended(self):
         """Whether a run of more epochs begins with the same epochs."""
-        return self.method == "gar" and self.extensions.rate != "cosine"
+        entry = METHODS[self.method]
+        return entry.can_be_extended and self.extensions.rate != "cosine"
 
     def fingerprint(self):
         """Eight hexadecimal digits that differ when any setting does.

@@ -11,6 +11,7 @@ EntropyMinimization(weight=0.5)
 ['label-spreading', 'hagr']
 """
 
+from dataclasses import asdict
 from dataclasses import dataclass
 import importlib
 
@@ -27,6 +28,10 @@ class Entry:
         marker: Its marker in pictures, as Matplotlib writes it.
         network: Whether it trains the network of stage 1.
         in_memory: Whether it needs all of X_U in memory.
+        set_by_experiment: Whether an experiment has its hyper-parameters,
+            rather than the method's own defaults being those of every run.
+        can_be_extended: Whether a run of more epochs begins with the same
+            epochs.
     """
 
     title: str
@@ -34,18 +39,39 @@ class Entry:
     marker: str
     network: bool = True
     in_memory: bool = False
+    set_by_experiment: bool = False
+    can_be_extended: bool = False
 
     def load(self):
         """The class of the method."""
         module, _, name = self.path.partition(":")
         return getattr(importlib.import_module(f"{__name__}.{module}"), name)
 
+    def settings(self):
+        """The hyper-parameters of its own, as JSON has them.
+
+        >>> METHODS["hagr"].settings()["anchors"]
+        [5000, 500]
+        """
+        if self.set_by_experiment:
+            return {}
+        return {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in asdict(self()).items()
+        }
+
     def __call__(self, *args, **settings):
         return self.load()(*args, **settings)
 
 
 METHODS = {
-    "gar": Entry("GAR", "gar:ExtendedGAR", "o"),
+    "gar": Entry(
+        "GAR",
+        "gar:GAR",
+        "o",
+        set_by_experiment=True,
+        can_be_extended=True,
+    ),
     "supervised": Entry("Supervised only", "supervised:Supervised", "s"),
     "entropy": Entry(
         "Entropy minimization", "entropy_minimization:EntropyMinimization", "D"

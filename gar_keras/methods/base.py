@@ -1,4 +1,4 @@
-"""What the rivals have in common that train the network of stage 1."""
+"""What all methods share that train the network of stage 1."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -7,7 +7,9 @@ import keras
 from keras import ops
 
 from gar_keras.callbacks import BestWeights
+from gar_keras.callbacks import error_rate
 from gar_keras.callbacks import list_of
+from gar_keras.collapse import WarnOnCollapse
 from gar_keras.engine.batches import Feed
 from gar_keras.engine.fit import compile_options
 from gar_keras.engine.fit import fit
@@ -16,20 +18,21 @@ from gar_keras.models import check_linear
 from gar_keras.models import detach
 from gar_keras.models import ensure_built
 from gar_keras.models import without_dropout
+from gar_keras.optimizers import sgd
 from gar_keras.paper import LABELED_PER_BATCH
 from gar_keras.paper import UNLABELED_PER_BATCH
-from gar_keras.training import check_epochs
-from gar_keras.training import num_classes
-from gar_keras.training import plan_stage_2
-from gar_keras.training import sgd
-from gar_keras.training import watch
+from gar_keras.preparation import check_epochs
+from gar_keras.preparation import num_classes
+from gar_keras.preparation import stage_2_sampler
+from gar_keras.preparation import standard_callbacks
+from gar_keras.utils.deprecation import former_names
 from gar_keras.utils.validation import check_count
 from gar_keras.utils.validation import check_labels
 
 
 @dataclass(frozen=True)
-class Rival:
-    """A method that goes on after stage 1 with labels and a loss of its own.
+class Method:
+    """A way to go on after stage 1, by default with the labels and a term.
 
     `loss = mean log loss of the labelled images + weight(t) * term`
 
@@ -39,12 +42,22 @@ class Rival:
 
     Attributes:
         noise: Whether the Dropout layers of stage 1 stay in.
+        uses_labels: Whether the labels have a part in the loss.
+        warns_of_collapse: Whether a `WarnOnCollapse` watches the training.
         supervised: Factor of the log loss.
     """
 
     noise: ClassVar[bool] = False
+    uses_labels: ClassVar[bool] = True
+    warns_of_collapse: ClassVar[bool] = False
     # Without a type: a subclass may make a field of it, in its own order.
     supervised = 1.0
+
+    def network(self, model):
+        """What of a model is trained, from images to logits."""
+        plain = detach(model)
+        check_linear(plain)
+        return plain if self.noise else without_dropout(plain)
 
     def check(self, network, x_unlabeled):
         """Raises unless the method can train this network on these images.
@@ -54,8 +67,19 @@ class Rival:
             x_unlabeled: X_U, an array or an image source.
         """
 
+    def trainer(self, network, steps, labeled_per_batch, seed):
+        """The model that `fit` is called of, with the method's loss in it.
+
+        Args:
+            network: That of `network`.
+            steps: Steps of the whole training.
+            labeled_per_batch: Labelled images at the end of each batch.
+            seed: Seed of the method's own noise.
+        """
+        return Learner(self, network, steps, labeled_per_batch, seed)
+
     def wrap(self, network, seed):
-        """What is called in training: a model with the network in it."""
+        """What a `Learner` calls in training: a model with the network."""
         return network
 
     def prepare(self, learner, seed):
@@ -75,16 +99,14 @@ class Rival:
         """
         raise NotImplementedError
 
-    def with_alarm(self, callbacks, network, validation_data, plan):
-        """The callbacks, with those that warn when the method goes wrong."""
-        return callbacks
-
     def feed(self, sampler, x_labeled, y_labeled, x_unlabeled):
         """The `Feed` of the training.
 
-        By default batches of `x = [unlabelled; labelled]`, and `y`.
+        By default batches of `x = [unlabelled; labelled]`, and `y` for a
+        method that uses labels.
         """
-        return Feed(sampler, x_unlabeled, x_labeled, y_labeled=y_labeled)
+        y = y_labeled if self.uses_labels else None
+        return Feed(sampler, x_unlabeled, x_labeled, y_labeled=y)
 
     def train(
         self,
@@ -112,10 +134,11 @@ class Rival:
             model: A pretrained `keras.Model` from images to logits
                 `(batch, n)`, trained in place.
             x_labeled: X_L, `(m_L, ...)`.
-            y_labeled: Class indices `(m_L,)`.
+            y_labeled: Class indices `(m_L,)`. GAR without additions ignores
+                them.
             x_unlabeled: X_U, `(m_U, ...)`, or an image source.
             epochs: Passes over X_U. Schedules are laid over all of them.
-            labeled_per_batch: b_L, at least 1.
+            labeled_per_batch: b_L, at least 1 where labels have a part.
             unlabeled_per_batch: b_U.
             images_per_epoch: Images of X_U in an epoch, if not all of them.
             optimizer: A Keras optimizer. A new `sgd()` by default.
@@ -133,10 +156,11 @@ class Rival:
             verbose: As in `fit`.
 
         Returns:
-            A `keras.callbacks.History` with `loss`, `supervised`,
-            `unsupervised` (the term), `weight` (its factor) and, with
-            `validation_data`, `val_error` and `val_accuracy`. Its `model` is
-            the `Learner`.
+            A `keras.callbacks.History` with `loss` and, with
+            `validation_data`, `val_error` and `val_accuracy`. GAR adds those
+            of `gar_keras.regularize`, methods with labels `supervised`,
+            `unsupervised` (the term) and `weight` (its factor). Its `model`
+            is what `trainer` made.
 
         Raises:
             ValueError: if the data do not fit together or do not fit the
@@ -145,8 +169,9 @@ class Rival:
         """
         check_epochs(epochs, initial_epoch)
         callbacks = list_of(callbacks)
-        check_count("labeled_per_batch", labeled_per_batch, least=1)
-        plan = plan_stage_2(
+        if self.uses_labels:
+            check_count("labeled_per_batch", labeled_per_batch, least=1)
+        sampler = stage_2_sampler(
             x_labeled,
             x_unlabeled,
             labeled_per_batch,
@@ -155,47 +180,98 @@ class Rival:
             seed,
         )
         ensure_built(model, x_labeled)
-        plain = detach(model)
-        check_linear(plain)
-        classes = num_classes(plain, "x_labeled", x_labeled)
-        y = check_labels("y_labeled", y_labeled, len(x_labeled), classes)
-        watching = watch(
-            validation_data, classes, like=("x_labeled", x_labeled)
-        )
+        network = self.network(model)
+        like = ("x_labeled", x_labeled)
+        classes = num_classes(network, *like)
+        if self.uses_labels:
+            y_labeled = check_labels(
+                "y_labeled", y_labeled, len(x_labeled), classes
+            )
+        watching = standard_callbacks(validation_data, classes, like)
         if validation_data is not None and keep_best:
             watching.append(BestWeights())
-        network = plain if self.noise else without_dropout(plain)
         self.check(network, x_unlabeled)
-        learner = Learner(
-            self, network, epochs * plan.steps, labeled_per_batch, seed
+        trained = self.trainer(
+            network, epochs * sampler.steps, labeled_per_batch, seed
         )
         if state is not None:
-            learner.restore(state)
-        learner.compile(
-            optimizer or sgd(), loss=None, **compile_options(plan.steps)
+            restore_state(trained, state)
+        trained.compile(
+            optimizer or sgd(),
+            loss=None,
+            **compile_options(sampler.steps),
         )
-        callbacks = self.with_alarm(callbacks, network, validation_data, plan)
+        if self.warns_of_collapse:
+            callbacks = with_collapse_warning(
+                callbacks, network, validation_data, sampler
+            )
         history = fit(
-            learner,
-            self.feed(plan, x_labeled, y, x_unlabeled),
+            trained,
+            self.feed(sampler, x_labeled, y_labeled, x_unlabeled),
             epochs=epochs,
             initial_epoch=initial_epoch,
             callbacks=[*watching, *callbacks],
             verbose=verbose,
         )
-        if learner.evaluated is not network:
-            network.set_weights(learner.evaluated.get_weights())
+        evaluated = evaluated_by(trained, network)
+        if evaluated is not network:
+            network.set_weights(evaluated.get_weights())
         return history
 
 
+def with_collapse_warning(callbacks, network, validation_data, sampler):
+    """The callbacks, with a `WarnOnCollapse` behind them if they have none."""
+    if any(isinstance(c, WarnOnCollapse) for c in callbacks):
+        return callbacks
+    before = validation_data and error_rate(network, *validation_data)
+    # The last, so that it sees the errors that others put in the logs.
+    warning = WarnOnCollapse(before, batch_size=sampler.images_per_step)
+    return [*callbacks, warning]
+
+
+def evaluated_by(trained, network):
+    """The model whose predictions count while another one is in training.
+
+    Args:
+        trained: What `Method.trainer` made.
+        network: The network in it.
+    """
+    return trained.evaluated if isinstance(trained, Learner) else network
+
+
+def state_of(trained):
+    """What there is of a model in training beside weights and optimizer.
+
+    Args:
+        trained: What `Method.trainer` made.
+
+    Returns:
+        A list of variables.
+    """
+    return trained.state if isinstance(trained, Learner) else []
+
+
+def restore_state(trained, values):
+    """Gives the variables of `state_of` their values from before."""
+    variables = state_of(trained)
+    if len(values) != len(variables):
+        raise ValueError(
+            f"The state of this method has {len(variables)} variables. "
+            f"Received: state of {len(values)} values. Give the values of "
+            "history.model.state of the same method and model."
+        )
+    for variable, value in zip(variables, values, strict=True):
+        variable.assign(value)
+
+
 class Learner(keras.Model):
-    """A network with a rival's loss on it, for `fit` on any backend.
+    """A network with a method's loss on it, for `fit` on any backend.
 
     Schedules and averages are steps of the graph, on variables of this model:
     they hold for many steps in one call, and a saved state has them.
 
     Args:
-        rival: A `Rival`.
+        method: A `Method`.
         network: A `keras.Model` from images to logits, trained in place.
         steps: Steps of the whole training, for the schedules.
         labeled_per_batch: Labelled images at the end of each batch.
@@ -207,11 +283,11 @@ class Learner(keras.Model):
             method puts in its place.
     """
 
-    def __init__(self, rival, network, steps, labeled_per_batch, seed=0):
+    def __init__(self, method, network, steps, labeled_per_batch, seed=0):
         super().__init__(name=network.name)
-        self.rival = rival
+        self.method = method
         self.network = network
-        self.trained = rival.wrap(network, seed)
+        self.trained = method.wrap(network, seed)
         self.steps = steps
         self.labeled_per_batch = labeled_per_batch
         self.evaluated = network
@@ -225,7 +301,7 @@ class Learner(keras.Model):
         self.supervised = keras.metrics.Mean("supervised")
         self.unsupervised = keras.metrics.Mean("unsupervised")
         self.weight = keras.metrics.Mean("weight")
-        rival.prepare(self, seed)
+        method.prepare(self, seed)
         self.built = True
 
     def call(self, inputs, training=None):
@@ -245,10 +321,10 @@ class Learner(keras.Model):
         loss = sum(self.losses)
         supervised = losses.log_loss(y, y_pred)
         self.supervised.update_state(supervised)
-        loss = loss + self.rival.supervised * supervised
+        loss = loss + self.method.supervised * supervised
         if not training:
             return loss
-        weight, term = self.rival.term(self, x, y, y_pred)
+        weight, term = self.method.term(self, x, y, y_pred)
         self.step.assign(self.step + 1)
         self.unsupervised.update_state(term)
         self.weight.update_state(weight)
@@ -264,14 +340,5 @@ class Learner(keras.Model):
         its = {id(variable) for variable in self.network.variables}
         return [v for v in self.variables if id(v) not in its]
 
-    def restore(self, values):
-        """Gives the variables of `state` their values from before."""
-        variables = self.state
-        if len(values) != len(variables):
-            raise ValueError(
-                f"The state of this method has {len(variables)} variables. "
-                f"Received: state of {len(values)} values. Give the values of "
-                "history.model.state of the same method and model."
-            )
-        for variable, value in zip(variables, values, strict=True):
-            variable.assign(value)
+
+__getattr__ = former_names(__name__, Rival="Method")

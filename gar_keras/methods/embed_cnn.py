@@ -27,7 +27,7 @@ from keras import ops
 import numpy as np
 
 from gar_keras.methods import losses
-from gar_keras.methods.base import Rival
+from gar_keras.methods.base import Method
 from gar_keras.methods.transductive import pixels
 from gar_keras.methods.transductive import scikit_learn
 from gar_keras.utils.validation import check_array
@@ -36,7 +36,7 @@ from gar_keras.utils.validation import check_number
 
 
 @dataclass(frozen=True)
-class EmbedCNN(Rival):
+class EmbedCNN(Method):
     """`log loss + λ * mean margin loss on pairs of the graph`.
 
     Args:

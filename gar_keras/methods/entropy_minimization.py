@@ -15,12 +15,12 @@ does not depend on how many images of each kind a batch holds.
 from dataclasses import dataclass
 
 from gar_keras.methods import losses
-from gar_keras.methods.base import Rival
+from gar_keras.methods.base import Method
 from gar_keras.utils.validation import check_number
 
 
 @dataclass(frozen=True)
-class EntropyMinimization(Rival):
+class EntropyMinimization(Method):
     """`log loss + λ * mean entropy of the unlabelled images`.
 
     Args:

@@ -1,44 +1,80 @@
-"""GAR with more in its second stage than the paper has.
+"""GAR, as in the paper and with additions.
 
 The paper's stage 2 sees each image as it is, knows no label and has no other
 loss; it names augmentation and ensembles as ways to go on (section 6). Here
 each of them is a number that is 0 in the paper. They can be combined.
 """
 
+from dataclasses import dataclass
 from dataclasses import field
 from dataclasses import replace
 from typing import Any
+from typing import ClassVar
 
 import keras
 from keras import ops
 
-from gar_keras.augmentation import random_moves
+from gar_keras.augmentation import random_augmentation
 from gar_keras.engine.keras_internals import inputs_behind
 from gar_keras.engine.keras_internals import operation_behind
 from gar_keras.layers import GraphActivityRegularization
 from gar_keras.methods import losses
-from gar_keras.methods.base import Rival
+from gar_keras.methods.base import Method
 from gar_keras.methods.mean_teacher import average
 from gar_keras.methods.mean_teacher import copy_of
 from gar_keras.methods.options import GAROptions
 from gar_keras.methods.vat import VirtualAdversarialTraining
 from gar_keras.methods.vat import split
 from gar_keras.models import attach
-from gar_keras.models import check_movable
+from gar_keras.models import check_can_be_augmented
 from gar_keras.models import ensure_built
 from gar_keras.models import has_graph
 from gar_keras.models import is_regularized
-from gar_keras.models import moved
 from gar_keras.models import uncompiled
-from gar_keras.training import with_alarm
+from gar_keras.models import with_augmentation
+from gar_keras.models import without_dropout
 from gar_keras.utils.checked import documented
 from gar_keras.utils.checked import settings
 from gar_keras.utils.validation import check_array
 
 
+@dataclass(frozen=True)
+class GAR(Method):
+    """Graph-based activity regularization: stage 2 as in the paper.
+
+    `loss = U(B)`, with `B` the logits of a batch of X_U and X_L, rectified
+    (Algorithm 1, second loop).
+
+    Args:
+        layer: A `GraphActivityRegularization`, for `U(B)`. By default the one
+            that the model holds, and else one with the coefficients of the
+            paper.
+        logits: Name of the layer that gives the logits, if it is not the last.
+
+    Raises:
+        ValueError: in training, as `gar_keras.regularize`.
+
+    Warns:
+        GARWarning: as `gar_keras.regularize`.
+    """
+
+    uses_labels: ClassVar[bool] = False
+    warns_of_collapse: ClassVar[bool] = True
+
+    layer: GraphActivityRegularization | None = None
+    logits: str | None = None
+
+    def network(self, model):
+        return attach(without_dropout(model), self.layer, self.logits)
+
+    def trainer(self, network, steps, labeled_per_batch, seed):
+        """The network itself: its layer has the loss."""
+        return network
+
+
 @documented(GAROptions)
 @settings
-class ExtendedGAR(GAROptions, Rival):
+class ExtendedGAR(GAROptions, Method):
     """Stage 2 with GAR and more: `ExtendedGAR(...).train(model, ...)`.
 
     `loss = U(B) + supervised * log loss of X_L
@@ -68,6 +104,8 @@ class ExtendedGAR(GAROptions, Rival):
     >>> method = ExtendedGAR(supervised=1.0, shift=2, average=0.999)
     """
 
+    warns_of_collapse: ClassVar[bool] = True
+
     layer: Any = field(default=None, kw_only=False)
 
     def train(self, model, x_labeled, *args, **kwargs):
@@ -85,8 +123,6 @@ class ExtendedGAR(GAROptions, Rival):
         method = replace(self, layer=own)
         return method.train(front, x_labeled, *args, **kwargs)
 
-    train.__doc__ = Rival.train.__doc__
-
     def check(self, network, x_unlabeled):
         self.check_network(network)
 
@@ -100,20 +136,17 @@ class ExtendedGAR(GAROptions, Rival):
                 "model, or use gar_keras.regularize."
             )
         if self.shift or self.affine:
-            check_movable(network)
+            check_can_be_augmented(network)
         if self.vat:
             split(network)
 
     def wrap(self, network, seed):
-        """The network, with moved images and the loss of GAR behind it."""
-        trained = moved(network, random_moves(self.shift, self.affine, seed))
-        return attach(trained, self.layer)
-
-    def with_alarm(self, callbacks, network, validation_data, plan):
-        return with_alarm(callbacks, network, validation_data, plan)
+        """The network, with augmented images and the loss of GAR behind it."""
+        augmentation = random_augmentation(self.shift, self.affine, seed)
+        return attach(with_augmentation(network, augmentation), self.layer)
 
     def prepare(self, learner, seed):
-        learner.views = random_moves(self.shift, self.affine, seed + 1)
+        learner.views = random_augmentation(self.shift, self.affine, seed + 1)
         for layer in learner.views:
             layer.build(learner.network.inputs[0].shape)
         if self.vat:
@@ -143,6 +176,24 @@ class ExtendedGAR(GAROptions, Rival):
             weight, lds = learner.adversary.term(learner, x, y, again)
             total = total + weight * lds
         return 1.0, total
+
+
+def with_additions(layer=None, **additions):
+    """GAR with what is added to it: plain `GAR` if nothing is.
+
+    Args:
+        layer: A `GraphActivityRegularization`, for `U(B)`.
+        **additions: Further settings of `ExtendedGAR`.
+
+    Example:
+
+    >>> with_additions(shift=0)
+    GAR(layer=None, logits=None)
+    >>> type(with_additions(shift=2)).__name__
+    'ExtendedGAR'
+    """
+    extended = ExtendedGAR(layer, **additions)
+    return extended if extended.has_additions else GAR(layer)
 
 
 def _split_at_end(model):

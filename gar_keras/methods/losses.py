@@ -1,4 +1,4 @@
-"""The terms that the rivals' losses are made of, and their schedules.
+"""The terms that the methods' losses are made of, and their schedules.
 
 Terms take logits `(m, n)` of any float dtype and give float32, a number for
 each image. Schedules take the share of the training that is done, a float32

@@ -28,13 +28,13 @@ from keras import ops
 import numpy as np
 
 from gar_keras.methods import losses
-from gar_keras.methods.base import Rival
+from gar_keras.methods.base import Method
 from gar_keras.models import has_graph
 from gar_keras.utils.validation import check_number
 
 
 @dataclass(frozen=True)
-class MeanTeacher(Rival):
+class MeanTeacher(Method):
     """`log loss + w(t) * mean squared difference of student and teacher`.
 
     Args:

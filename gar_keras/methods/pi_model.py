@@ -24,12 +24,12 @@ from typing import ClassVar
 from keras import ops
 
 from gar_keras.methods import losses
-from gar_keras.methods.base import Rival
+from gar_keras.methods.base import Method
 from gar_keras.utils.validation import check_number
 
 
 @dataclass(frozen=True)
-class PiModel(Rival):
+class PiModel(Method):
     """`log loss + w(t) * mean squared difference of two noisy predictions`.
 
     Args:

@@ -20,12 +20,12 @@ from typing import ClassVar
 from keras import ops
 
 from gar_keras.methods import losses
-from gar_keras.methods.base import Rival
+from gar_keras.methods.base import Method
 from gar_keras.utils.validation import check_number
 
 
 @dataclass(frozen=True)
-class PseudoLabel(Rival):
+class PseudoLabel(Method):
     """`log loss + α(t) * log loss with the network's own labels`.
 
     The paper gives T1 = 100 and T2 = 600 in epochs and does not say of how

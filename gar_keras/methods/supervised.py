@@ -13,11 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from gar_keras.engine.batches import Feed
-from gar_keras.methods.base import Rival
+from gar_keras.methods.base import Method
 
 
 @dataclass(frozen=True)
-class Supervised(Rival):
+class Supervised(Method):
     """Goes on with the labels alone. There is nothing to choose."""
 
     def term(self, learner, x, y, logits):

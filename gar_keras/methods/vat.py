@@ -29,7 +29,7 @@ from keras import ops
 from gar_keras.engine import autodiff
 from gar_keras.layers import PerImageStandardization
 from gar_keras.methods import losses
-from gar_keras.methods.base import Rival
+from gar_keras.methods.base import Method
 from gar_keras.methods.options import VAT_RADIUS
 from gar_keras.models import has_graph
 from gar_keras.utils.validation import check_count
@@ -45,7 +45,7 @@ PREPROCESSING = (
 
 
 @dataclass(frozen=True)
-class VirtualAdversarialTraining(Rival):
+class VirtualAdversarialTraining(Method):
     """`log loss + α * mean LDS + entropy * mean entropy`.
 
     ε and ξ are lengths in the space of the images that the network sees, after

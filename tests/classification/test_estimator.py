@@ -556,11 +556,11 @@ def test_what_is_added_to_gar_reaches_stage_2(monkeypatch):
         methods.append((method, y_labeled, options))
         raise Stop
 
-    def pretrain(model, x, y, *, moves, **options):
-        assert [layer.name for layer in moves] == [
+    def pretrain(model, x, y, *, augmentation, **options):
+        assert [layer.name for layer in augmentation] == [
             "random_shift", "random_affine"
         ]  # fmt: skip
-        assert (moves[0].pixels, moves[1].strength) == (1, 0.2)
+        assert (augmentation[0].pixels, augmentation[1].strength) == (1, 0.2)
         return keras.callbacks.History()
 
     monkeypatch.setattr(fit, "pretrain", pretrain)

@@ -6,6 +6,7 @@ imports that module and calls `run_tiny`.
 
 from dataclasses import asdict
 from dataclasses import replace
+import importlib.util
 import io
 import json
 import math
@@ -40,12 +41,18 @@ from gar_keras.callbacks import error_rate
 from gar_keras.experiments import recorder
 from gar_keras.experiments import records
 from gar_keras.experiments import runner
+from gar_keras.experiments import setup
+from gar_keras.experiments import stage_1
+from gar_keras.experiments import stage_2
 from gar_keras.experiments.progress import Reporter
 from gar_keras.experiments.settings import TABLE_1
 from gar_keras.experiments.settings import Experiment
+from gar_keras.experiments.state import MUST_AGREE
+from gar_keras.experiments.state import STAGES
 from gar_keras.experiments.sweep import sweep
+from gar_keras.methods.gar import GAR
 
-build_real = runner.build_model
+build_real = setup.build_model
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -112,7 +119,7 @@ def test_a_record_tells_what_it_ran_on(finished):
 
 def test_a_record_has_the_time_of_each_part(finished):
     _, record = finished
-    for stage in runner.STAGES:
+    for stage in STAGES:
         spent = record[stage]["curve"]["seconds"]
         spent = sum(s for s in spent if s is not None)
         assert record[stage]["seconds"] == pytest.approx(spent, abs=0.01)
@@ -164,6 +171,10 @@ def test_the_network_learns(finished):
     assert finished[1]["result"]["baseline_error"] < 0.4
 
 
+def test_the_settings_of_gar_are_those_of_the_experiment(finished):
+    assert finished[1]["method_settings"] == {}
+
+
 def new_run(folder, reporter=None):
     checkpoint = runner.Checkpoint(folder / "state.npz", "", 0)
     return runner._Run(TINY, 0, checkpoint, None, reporter)
@@ -180,12 +191,12 @@ def new_run(folder, reporter=None):
 )
 def test_the_first_best_epoch_is_chosen(val_error, chosen, tmp_path):
     job = new_run(tmp_path)
-    job.progress["regularization"]["curve"] = {
+    job.state.progress["regularization"]["curve"] = {
         "epoch": [0, 1, 2, 3, 4],
         "val_error": val_error,
         "test_error": [0.9, 0.8, 0.7, 0.6, 0.5],
     }
-    assert job._record()["result"] == {
+    assert job.record()["result"] == {
         "baseline_error": 0.9,
         "chosen_epoch": chosen,
         "chosen_error": [0.9, 0.8, 0.7, 0.6, 0.5][chosen],
@@ -205,13 +216,16 @@ def test_the_saved_model_is_the_chosen_one(finished):
 
 def test_the_kept_weights_are_those_of_the_first_best_epoch(tmp_path):
     job = new_run(tmp_path)
-    keeper = recorder.Keeper(job, "regularization", 1)
+    state, model = job.state, job.setup.model
     seen = []
     for val_error in (0.3, 0.2, 0.2, 0.1, 0.4):
         seen.append(val_error)
-        job.model.layers[-1].bias.assign([len(seen), 0.0, 0.0])
-        keeper._keep_best(seen)
-        kept = job.best_weights[-1][0]
+        state.progress["regularization"]["curve"] = {
+            "epoch": [*range(len(seen) + 1)], "val_error": [0.0, *seen]
+        }  # fmt: skip
+        model.layers[-1].bias.assign([len(seen), 0.0, 0.0])
+        state.keep_chosen(model)
+        kept = state.best_weights[-1][0]
         assert kept == seen.index(min(seen)) + 1
 
 
@@ -288,19 +302,20 @@ def arguments_of(function, monkeypatch, experiment, seed, folder):
         calls.append((args, kwargs))
         raise Stop
 
-    monkeypatch.setattr(runner, function, stage)
+    monkeypatch.setattr(stage_1, "pretrain", stage)
+    monkeypatch.setattr(GAR, "train", stage)
     checkpoint = runner.Checkpoint(folder / "state.npz", "", 0)
     job = runner._Run(experiment, seed, checkpoint, None, None)
-    job.progress["regularization"]["curve"] = {
+    job.state.progress["regularization"]["curve"] = {
         "epoch": [0], "val_error": [0.5]
     }  # fmt: skip
     with pytest.raises(Stop):
         if function == "pretrain":
-            job._pretrain(None, math.inf)
+            stage_1.run(job.setup, job.state, math.inf)
         else:
-            job._regularize(None, math.inf, [])
+            stage_2.run(job.setup, job.state, math.inf)
     ((args, kwargs),) = calls
-    return job, args, kwargs
+    return job.setup, args, kwargs
 
 
 def assert_settings_of_optimizer(optimizer, experiment, first):
@@ -324,32 +339,32 @@ OTHER = replace(
 
 
 def test_stage_1_gets_its_settings_and_the_seed(tmp_path, monkeypatch):
-    job, (model, x, y), options = arguments_of(
+    setup, (model, x, y), options = arguments_of(
         "pretrain", monkeypatch, OTHER, 7, tmp_path
     )
     data = tiny_data()
-    assert model is job.model
-    np.testing.assert_array_equal(x, data.x_train[job.split.labeled])
-    np.testing.assert_array_equal(y, data.y_train[job.split.labeled])
+    assert model is setup.model
+    np.testing.assert_array_equal(x, data.x_train[setup.split.labeled])
+    np.testing.assert_array_equal(y, data.y_train[setup.split.labeled])
     assert options["seed"] == 7
     assert (options["epochs"], options["batch_size"]) == (102, 5)
     assert_settings_of_optimizer(options["optimizer"], OTHER, 0.5)
 
 
 def test_stage_2_gets_its_settings_and_the_seed(tmp_path, monkeypatch):
-    job, (model, x, x_unlabeled), options = arguments_of(
+    setup, (method, model, x, _, x_unlabeled), options = arguments_of(
         "regularize", monkeypatch, OTHER, 7, tmp_path
     )
     data = tiny_data()
-    assert model is job.model
-    np.testing.assert_array_equal(x, data.x_train[job.split.labeled])
+    assert model is setup.model
+    np.testing.assert_array_equal(x, data.x_train[setup.split.labeled])
     np.testing.assert_array_equal(x_unlabeled, data.x_train)
     assert options["seed"] == 7
     assert options["epochs"] == 3
     assert options["labeled_per_batch"] == 6
     assert options["unlabeled_per_batch"] == 3
     assert options["images_per_epoch"] == 99
-    config = options["layer"].get_config()
+    config = method.layer.get_config()
     assert {name: config[name] for name in ("affinity", "balance")} == {
         "affinity": 4.0, "balance": 2.0
     }  # fmt: skip
@@ -559,9 +574,9 @@ def test_the_state_of_a_process_at_work_stays(left_over):
     assert state_of(left_over).exists()
 
 
-@pytest.mark.parametrize(("name", "what"), runner.MUST_AGREE.items())
+@pytest.mark.parametrize(("name", "what"), MUST_AGREE.items())
 def test_a_state_of_another_run_is_not_taken_up(name, what, tmp_path):
-    earlier = new_run(tmp_path)
+    earlier = new_run(tmp_path).state
     earlier.progress[name] = {
         "split_fingerprint": "other",
         "data": {**earlier.progress["data"], "title": "other"},
@@ -572,9 +587,9 @@ def test_a_state_of_another_run_is_not_taken_up(name, what, tmp_path):
         earlier.progress, model=earlier.model.variables, optimizer=[]
     )
     reporter = Witness()
-    job = new_run(tmp_path, reporter)
-    assert job._restore() is None
-    assert job.progress["pretraining"]["curve"] == {}
+    state = new_run(tmp_path, reporter).state
+    state.restore()
+    assert state.progress["pretraining"]["curve"] == {}
     (line,) = reporter.lines
     assert line == f"the saved state is of other {what}; starts afresh"
 
@@ -871,7 +886,7 @@ def test_another_backend_than_the_one_in_use_is_refused(tmp_path):
 
 
 def test_tensorboard_is_asked_for_before_the_run(tmp_path, monkeypatch):
-    monkeypatch.setattr(runner.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(ValueError, match="pip install tensorboard"):
         run_tiny(tmp_path, tensorboard=tmp_path / "logs")
     assert not list(tmp_path.iterdir())
@@ -884,12 +899,12 @@ def test_a_file_in_the_place_of_the_record_is_refused(tmp_path):
 
 
 def test_a_state_of_another_version_is_refused(tmp_path):
-    job = new_run(tmp_path)
-    job.progress["pretraining"]["curve"] = {"epoch": [51]}
-    job.checkpoint.save(job.progress, model=[np.zeros(3)], optimizer=[])
+    state = new_run(tmp_path).state
+    state.progress["pretraining"]["curve"] = {"epoch": [51]}
+    state.checkpoint.save(state.progress, model=[np.zeros(3)], optimizer=[])
     with pytest.raises(records.RecordError, match="another version") as error:
-        new_run(tmp_path)._restore()
-    assert str(job.checkpoint.path) in str(error.value)
+        new_run(tmp_path).state.restore()
+    assert str(state.checkpoint.path) in str(error.value)
 
 
 # The networks.

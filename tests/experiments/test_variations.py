@@ -21,7 +21,7 @@ from gar_keras import RandomShift
 from gar_keras import attach
 from gar_keras import datasets
 from gar_keras import pretrain
-from gar_keras import random_moves
+from gar_keras import random_augmentation
 from gar_keras import regularize
 from gar_keras import report
 from gar_keras import without_dropout
@@ -395,7 +395,7 @@ def test_consistency_is_of_two_views(moves):
     views = []
     for seed in (0, 1):
         view = x
-        for layer in random_moves(
+        for layer in random_augmentation(
             moves.get("shift", 0), moves.get("affine", 0.0), seed
         ):
             view = layer(view, training=True)
@@ -550,7 +550,14 @@ def test_features_are_not_moved():
     with pytest.raises(ValueError, match="move images"):
         ExtendedGAR(shift=1).train(model, x, y, x, **OPTIONS)
     with pytest.raises(ValueError, match="move images"):
-        pretrain(model, x, y, epochs=1, moves=random_moves(1, 0), verbose=0)
+        pretrain(
+            model,
+            x,
+            y,
+            epochs=1,
+            augmentation=random_augmentation(1, 0),
+            verbose=0,
+        )
 
 
 def test_a_collapse_is_warned_of():
@@ -625,7 +632,7 @@ def test_stage_1_moves_the_images_and_trains_the_model():
     model = network()
     before = model.get_weights()
     options = {"epochs": 2, "batch_size": 6, "verbose": 0}
-    pretrain(model, x, y, moves=[Watch()], **options)
+    pretrain(model, x, y, augmentation=[Watch()], **options)
     assert True in seen
     moved = model.get_weights()
     assert any((a != b).any() for a, b in zip(before, moved, strict=True))

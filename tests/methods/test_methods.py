@@ -45,6 +45,7 @@ from gar_keras.methods import losses as terms
 from gar_keras.methods import supervised
 from gar_keras.methods import vat
 from gar_keras.methods.base import Learner
+from gar_keras.methods.base import restore_state
 from gar_keras.report import comparison as rivals
 from gar_keras.report import tables
 from gar_keras.report.published import BASELINE
@@ -79,7 +80,7 @@ def learner_of(method, step=0, network=None, seed=0):
 def term_of(learner):
     """Weight and term of the batch above, as floats."""
     logits = learner.network(X, training=True)
-    return tuple(map(float, learner.rival.term(learner, X, Y, logits)))
+    return tuple(map(float, learner.method.term(learner, X, Y, logits)))
 
 
 def softmax(Z):
@@ -309,7 +310,7 @@ def test_vat_moves_the_images_that_the_network_sees():
     for network, images in ((stored, x), (linear(), (x / 255).astype("f4"))):
         learner = learner_of(METHODS["vat"](), network=network)
         logits = network(images, training=True)
-        values.append(learner.rival.term(learner, images, None, logits)[1])
+        values.append(learner.method.term(learner, images, None, logits)[1])
     assert float(values[0]) == pytest.approx(float(values[1]), rel=1e-4)
     assert float(values[0]) > 0
 
@@ -606,7 +607,28 @@ def test_a_state_of_another_method_is_refused():
     learner = learner_of(METHODS["mean-teacher"]())
     state = learner_of(METHODS["entropy"]()).state
     with pytest.raises(ValueError, match="has 2 variables. Received: .* 1 val"):
-        learner.restore(state)
+        restore_state(learner, state)
+
+
+def test_gar_has_no_state_to_go_on_from(pretrained):
+    state = learner_of(METHODS["entropy"]()).state
+    with pytest.raises(ValueError, match="has 0 variables. Received: .* 1 val"):
+        METHODS["gar"]().train(
+            pretrained[0], X_L, Y_L, X_U, labeled_per_batch=3, state=state
+        )
+
+
+def test_gar_takes_no_labels(pretrained):
+    weights = []
+    for y in (Y_L, None):
+        model = keras.models.clone_model(pretrained[0])
+        model.set_weights(pretrained[0].get_weights())
+        METHODS["gar"]().train(
+            model, X_L, y, X_U, epochs=1, labeled_per_batch=3, verbose=0
+        )
+        weights.append(model.get_weights())
+    for a, b in zip(*weights, strict=True):
+        np.testing.assert_array_equal(a, b)
 
 
 # Runs and records
@@ -651,8 +673,8 @@ def test_a_run_of_other_hyper_parameters_is_refused(
 ):
     experiment = replace(TINY, method="hagr")
     runner.run(experiment, 0, tmp_path)
-    other = partial(METHODS["hagr"], anchors=(7,))
-    monkeypatch.setitem(METHODS, "hagr", other)
+    other = partial(hagr.HAGR, anchors=(7,))
+    monkeypatch.setattr(hagr, "HAGR", other)
     with pytest.raises(records.RecordError, match="Move it out"):
         runner.run(experiment, 0, tmp_path)
     with pytest.raises(records.RecordError, match="Move it out"):

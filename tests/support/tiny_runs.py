@@ -10,7 +10,9 @@ import numpy as np
 
 from gar_keras import datasets
 from gar_keras.experiments import runner
+from gar_keras.experiments import setup
 from gar_keras.experiments.settings import Experiment
+from gar_keras.experiments.state import STAGES
 
 BACKEND = keras.backend.backend()
 
@@ -65,14 +67,14 @@ def tiny_model(experiment, input_shape, num_classes):
 def run_tiny(results, reporter=None, seed=0, **options):
     """What a process of its own runs."""
     datasets.LOADERS["tiny"] = tiny_data
-    runner.build_model = tiny_model
+    setup.build_model = tiny_model
     return runner.run(TINY, seed, results, reporter=reporter, **options)
 
 
 def install(patch):
     """Puts the data set and the network where the runner finds them."""
     patch.setitem(datasets.LOADERS, "tiny", tiny_data)
-    patch.setattr(runner, "build_model", tiny_model)
+    patch.setattr(setup, "build_model", tiny_model)
 
 
 class Stop(Exception):
@@ -114,7 +116,7 @@ def numbers(record):
     kept = copy.deepcopy(record)
     for name in ("environment", "resumed_in", "evaluation_seconds"):
         del kept[name]
-    for stage in runner.STAGES:
+    for stage in STAGES:
         del kept[stage]["seconds"], kept[stage]["curve"]["seconds"]
     return kept
 

@@ -107,22 +107,22 @@ def _set_up_tiny(marker):
 
     tiny_runs.datasets.LOADERS["tiny"] = tiny_runs.tiny_data
     tiny_runs.datasets.LOADERS["broken"] = _no_data
-    tiny_runs.runner.build_model = tiny_runs.tiny_model
+    tiny_runs.setup.build_model = tiny_runs.tiny_model
     if marker is None or Path(marker).exists():
         return
     Path(marker).write_text(str(os.getpid()))
-    keeper = recorder.Keeper
-    begin = keeper.on_epoch_begin
+    run_recorder = recorder.RunRecorder
+    begin = run_recorder.on_epoch_begin
 
     def hang(self, epoch, logs=None):
         if self.stage == "regularization" and epoch == 1:
-            keeper.on_epoch_begin = begin
+            run_recorder.on_epoch_begin = begin
             # In short naps: Ray cannot interrupt a long one.
             for _ in range(12000):
                 time.sleep(0.05)
         begin(self, epoch, logs)
 
-    keeper.on_epoch_begin = hang
+    run_recorder.on_epoch_begin = hang
 
 
 def _no_data(data_dir):
