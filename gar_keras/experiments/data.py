@@ -1,4 +1,4 @@
-"""The data set of a run, changed as a `World` says."""
+"""The data set of a run, changed as its `DataConditions` say."""
 
 from dataclasses import dataclass
 from dataclasses import replace
@@ -12,7 +12,7 @@ from gar_keras.datasets import make_split
 from gar_keras.datasets.splits import draw_split
 
 # Each choice has random numbers of its own: one does not change another.
-SHARES, WRONG, STRANGERS = 1, 2, 3
+IMBALANCE, LABEL_NOISE, OUT_OF_CLASS = 1, 2, 3
 
 
 @dataclass(frozen=True)
@@ -25,21 +25,21 @@ class Task:
         kept: Indices of these training images in the data set as loaded.
         split: The `Split` of the training images.
         y_labeled: Labels of X_L as the network is told them.
-        strangers: Images of other classes, to be added to X_U.
+        out_of_class: Images of other classes, to be added to X_U.
     """
 
     data: Dataset
     kept: np.ndarray
     split: Split
     y_labeled: np.ndarray
-    strangers: np.ndarray
+    out_of_class: np.ndarray
 
 
 def make_task(world, data, num_labeled, num_validation, seed):
     """Draws what a run learns from; all of it depends on the seed alone.
 
     Args:
-        world: A `World`.
+        world: A `DataConditions`.
         data: A `Dataset`.
         num_labeled: m_L.
         num_validation: Validation images.
@@ -56,7 +56,7 @@ def make_task(world, data, num_labeled, num_validation, seed):
     draw = {"even": make_split, "random": draw_split}[world.labels_drawn]
     split = draw(data.y_train, num_labeled, seed, num_validation)
     y = data.y_train[split.labeled]
-    y = mislabel(y, world.wrong_labels, data.num_classes, seed)
+    y = with_label_noise(y, world.wrong_labels, data.num_classes, seed)
     return Task(data, kept, split, y, strangers)
 
 
@@ -79,13 +79,13 @@ def unlabeled_images(name, task, data_dir=None):
             return others, others.source
         images = datasets.ConcatenatedImages(images, others)
         source += f" and {origin.beside}"
-    elif len(task.strangers):
-        images = np.concatenate([images, task.strangers])
-        source += f" and {len(task.strangers)} of other classes"
+    elif len(task.out_of_class):
+        images = np.concatenate([images, task.out_of_class])
+        source += f" and {len(task.out_of_class)} of other classes"
     return images, source
 
 
-def with_shares(y, shares, seed):
+def with_imbalance(y, shares, seed):
     """Indices of images of which the classes have the shares wanted.
 
     Of class i, `round(k * p_i)` images are drawn at random, with the largest k
@@ -104,7 +104,7 @@ def with_shares(y, shares, seed):
 
     Example:
 
-    >>> with_shares(np.array([0, 0, 0, 1, 1, 1]), (0.75, 0.25), 0)
+    >>> with_imbalance(np.array([0, 0, 0, 1, 1, 1]), (0.75, 0.25), 0)
     array([0, 1, 2, ...
     """
     sizes = np.bincount(y)
@@ -116,7 +116,7 @@ def with_shares(y, shares, seed):
         )
     total = np.min(sizes / p)
     counts = np.minimum(np.round(total * p).astype(int), sizes)
-    rng = np.random.default_rng([seed, SHARES])
+    rng = np.random.default_rng([seed, IMBALANCE])
     drawn = [
         rng.choice(np.flatnonzero(y == c), count, replace=False)
         for c, count in enumerate(counts)
@@ -124,7 +124,7 @@ def with_shares(y, shares, seed):
     return np.sort(np.concatenate(drawn))
 
 
-def mislabel(y, share, num_classes, seed):
+def with_label_noise(y, share, num_classes, seed):
     """Labels of which a share is another class's, drawn evenly.
 
     Args:
@@ -136,10 +136,10 @@ def mislabel(y, share, num_classes, seed):
     Example:
 
     >>> y = np.zeros(10, int)
-    >>> int(np.sum(mislabel(y, 0.2, num_classes=3, seed=0) != y))
+    >>> int(np.sum(with_label_noise(y, 0.2, num_classes=3, seed=0) != y))
     2
     """
-    rng = np.random.default_rng([seed, WRONG])
+    rng = np.random.default_rng([seed, LABEL_NOISE])
     wrong = rng.permutation(len(y))[: round(share * len(y))]
     y = y.copy()
     y[wrong] = (y[wrong] + rng.integers(1, num_classes, len(wrong))) % (
@@ -149,11 +149,11 @@ def mislabel(y, share, num_classes, seed):
 
 
 def _images(world, data, seed):
-    """The indices of the training images, and the images of strangers."""
+    """The indices of the training images, and the out-of-class images."""
     y = data.y_train
     none = data.x_train[:0]
     if world.shares is not None:
-        return with_shares(y, world.shares, seed), none
+        return with_imbalance(y, world.shares, seed), none
     if world.known_classes is None:
         return np.arange(len(y)), none
     if world.known_classes >= data.num_classes:
@@ -174,7 +174,7 @@ def _images(world, data, seed):
             f"other classes can be at most {most:.3f} of X_U beside the "
             f"{len(kept)} known ones. Received: strangers={world.strangers}"
         )
-    rng = np.random.default_rng([seed, STRANGERS])
+    rng = np.random.default_rng([seed, OUT_OF_CLASS])
     drawn = rng.permutation(others)[: round(wanted)]
     return kept, data.x_train[np.sort(drawn)]
 

@@ -17,8 +17,8 @@ from pydantic import TypeAdapter
 
 from gar_keras import paper
 from gar_keras.datasets.registry import UNLABELED
+from gar_keras.experiments.variations import DataConditions
 from gar_keras.experiments.variations import Extensions
-from gar_keras.experiments.variations import World
 from gar_keras.methods import METHODS
 from gar_keras.paper import COEFFICIENTS
 from gar_keras.paper import Coefficients
@@ -130,7 +130,9 @@ class Experiment(Coefficients):
     backend: Backend = "tensorflow"
     method: Literal["gar", *RIVALS] = "gar"
     class_prior: prior_or(PRIOR_OF_LABELS) | None = None
-    world: Annotated[World, from_dict(World)] = World()
+    world: Annotated[DataConditions, from_dict(DataConditions)] = (
+        DataConditions()
+    )
     extensions: Annotated[Extensions, from_dict(Extensions)] = Extensions()
     restart: Whole = 0
     pretrain_shift: Whole = 0
@@ -154,11 +156,11 @@ class Experiment(Coefficients):
         self._check_variations()
 
     def _check_variations(self):
-        if self.unlabeled != "train" and self.world != World():
+        if self.unlabeled != "train" and self.world != DataConditions():
             raise ValueError(
-                "A world changes the images of the training set, of which X_U "
-                f"must be made. Received: unlabeled={self.unlabeled!r}, "
-                f"world={self.world}"
+                "Data conditions change the images of the training set, of "
+                "which X_U must be made. Received: "
+                f"unlabeled={self.unlabeled!r}, world={self.world}"
             )
         if self.extensions.affinity_warmup and not self.affinity:
             raise ValueError(

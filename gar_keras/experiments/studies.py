@@ -13,8 +13,8 @@ from gar_keras.experiments.settings import PRIOR_OF_LABELS
 from gar_keras.experiments.settings import TABLE_1
 from gar_keras.experiments.settings import TABLE_2
 from gar_keras.experiments.settings import Experiment
+from gar_keras.experiments.variations import DataConditions
 from gar_keras.experiments.variations import Extensions
-from gar_keras.experiments.variations import World
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ def _geometric(n, ratio):
 
 
 _SHARES = _geometric(10, 20)
-_SKEWED = World(shares=_SHARES, labels_drawn="random")
+_SKEWED = DataConditions(shares=_SHARES, labels_drawn="random")
 
 SKEW = Study(
     "skew",
@@ -194,7 +194,7 @@ BEST = Study(
 
 
 def _world(**options):
-    return _mnist(epochs=4, world=World(**options))
+    return _mnist(epochs=4, world=DataConditions(**options))
 
 
 LIMITS = Study(

@@ -16,20 +16,23 @@ Share = Annotated[float, Field(ge=0, le=1)]
 
 
 @settings
-class World:
-    """How the images and labels differ from those of the data set.
+class DataConditions:
+    """Label noise, class imbalance and out-of-class images in the data.
+
+    The fields bear the names that they have in records.
 
     Attributes:
-        shares: Share of each class among the training images, positive, of
-            sum 1: as many images are kept as the rarest one allows. `None`
-            for all images.
+        shares: Class imbalance: share of each class among the training
+            images, positive, of sum 1: as many images are kept as the
+            rarest one allows. `None` for all images.
         labels_drawn: `"even"` for as many labels in each class, as in the
             paper, `"random"` for a draw without regard to the class.
-        wrong_labels: Share of the labels that are another class's, from 0 to
-            1, drawn at random.
+        wrong_labels: Label noise: share of the labels that are another
+            class's, from 0 to 1, drawn at random.
         known_classes: Number of classes of the task, the first ones. `None`
             for all. The labelled, validation and test images are of these.
-        strangers: Share of X_U that is of the other classes, from 0 to 1.
+        strangers: Out-of-class images: share of X_U that is of the other
+            classes, from 0 to 1.
     """
 
     shares: Prior | None = None

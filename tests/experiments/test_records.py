@@ -22,8 +22,8 @@ from gar_keras.experiments.settings import PAPER
 from gar_keras.experiments.settings import TABLE_1
 from gar_keras.experiments.settings import Experiment
 from gar_keras.experiments.settings import stands_for_paper
+from gar_keras.experiments.variations import DataConditions
 from gar_keras.experiments.variations import Extensions
-from gar_keras.experiments.variations import World
 from gar_keras.utils import checked
 
 MNIST_100 = TABLE_1[100]
@@ -260,7 +260,7 @@ OTHER_VALUES = {
     "backend": "jax",
     "method": "vat",
     "class_prior": "labels",
-    "world": World(wrong_labels=0.1),
+    "world": DataConditions(wrong_labels=0.1),
     "extensions": Extensions(shift=1),
     "restart": 1,
     "pretrain_shift": 1,

@@ -30,8 +30,8 @@ from gar_keras.experiments import records
 from gar_keras.experiments import runner
 from gar_keras.experiments import settings
 from gar_keras.experiments import studies
+from gar_keras.experiments.variations import DataConditions
 from gar_keras.experiments.variations import Extensions
-from gar_keras.experiments.variations import World
 from gar_keras.methods.base import Learner
 
 TINY = tiny_runs.TINY
@@ -55,12 +55,12 @@ def unchanged(record):
     return numbers
 
 
-# World
+# DataConditions
 
 
 def test_shares_by_hand():
     y = np.repeat([0, 1, 2], [60, 60, 60])
-    kept = worlds.with_shares(y, (0.6, 0.3, 0.1), seed=0)
+    kept = worlds.with_imbalance(y, (0.6, 0.3, 0.1), seed=0)
     # 100 images: the most of which 60 are of class 0.
     assert np.bincount(y[kept]).tolist() == [60, 30, 10]
     assert (np.diff(kept) > 0).all()
@@ -68,34 +68,34 @@ def test_shares_by_hand():
 
 def test_shares_of_another_number_of_classes_are_refused():
     with pytest.raises(ValueError, match="2 shares for 3 classes"):
-        worlds.with_shares(np.arange(3), (0.5, 0.5), seed=0)
+        worlds.with_imbalance(np.arange(3), (0.5, 0.5), seed=0)
 
 
 def test_wrong_labels_are_others():
     y = np.arange(1000) % 10
-    told = worlds.mislabel(y, 0.2, 10, seed=3)
+    told = worlds.with_label_noise(y, 0.2, 10, seed=3)
     wrong = told != y
     assert wrong.sum() == 200
     assert set(told[wrong]) == set(range(10))
-    assert (worlds.mislabel(y, 0.0, 10, seed=3) == y).all()
+    assert (worlds.with_label_noise(y, 0.0, 10, seed=3) == y).all()
 
 
 def test_strangers_are_a_share_of_all_unlabelled_images():
     data = tiny_runs.tiny_data()
-    world = World(known_classes=2, strangers=0.2)
+    world = DataConditions(known_classes=2, strangers=0.2)
     task = worlds.make_task(world, data, 12, 60, seed=0)
     known = len(task.data.x_train)
     assert known == 212
     assert task.data.num_classes == 2
     assert set(task.data.y_test) == {0, 1}
-    assert len(task.strangers) == round(known * 0.25)
+    assert len(task.out_of_class) == round(known * 0.25)
     others = data.x_train[data.y_train == 2]
-    stranger = task.strangers[0]
+    stranger = task.out_of_class[0]
     assert (others == stranger).all(axis=(1, 2, 3)).any()
 
 
 def test_more_strangers_than_there_are_are_refused():
-    world = World(known_classes=2, strangers=0.9)
+    world = DataConditions(known_classes=2, strangers=0.9)
     with pytest.raises(ValueError, match="at most 0.333"):
         worlds.make_task(world, tiny_runs.tiny_data(), 12, 60, seed=0)
 
@@ -103,7 +103,7 @@ def test_more_strangers_than_there_are_are_refused():
 def test_known_classes_are_fewer_than_all():
     with pytest.raises(ValueError, match="known_classes=3 of 3"):
         worlds.make_task(
-            World(known_classes=3), tiny_runs.tiny_data(), 12, 60, 0
+            DataConditions(known_classes=3), tiny_runs.tiny_data(), 12, 60, 0
         )
 
 
@@ -119,7 +119,7 @@ def test_labels_drawn_at_random_have_no_even_number_in_each_class():
 
 def test_the_paper_s_world_leaves_the_data_as_they_are():
     data = tiny_runs.tiny_data()
-    task = worlds.make_task(World(), data, 12, 60, seed=0)
+    task = worlds.make_task(DataConditions(), data, 12, 60, seed=0)
     assert task.data is data
     expected = datasets.make_split(data.y_train, 12, 0, 60)
     assert (task.split.labeled == expected.labeled).all()
@@ -138,7 +138,7 @@ def test_the_paper_s_world_leaves_the_data_as_they_are():
 )
 def test_impossible_worlds_are_refused(options, message):
     with pytest.raises(ValueError, match=message):
-        World(**options)
+        DataConditions(**options)
 
 
 @pytest.mark.parametrize(
@@ -172,8 +172,8 @@ def test_a_variation_changes_the_fingerprint():
         replace(TINY, **change).fingerprint()
         for change in (
             {},
-            {"world": World(wrong_labels=0.1)},
-            {"world": World(wrong_labels=0.2)},
+            {"world": DataConditions(wrong_labels=0.1)},
+            {"world": DataConditions(wrong_labels=0.2)},
             {"extensions": Extensions(shift=1)},
             {"class_prior": (0.5, 0.25, 0.25)},
             {"class_prior": "labels"},
@@ -187,7 +187,7 @@ def test_settings_survive_json():
     experiment = replace(
         TINY,
         class_prior=(0.5, 0.25, 0.25),
-        world=World(shares=(0.5, 0.25, 0.25)),
+        world=DataConditions(shares=(0.5, 0.25, 0.25)),
         extensions=Extensions(shift=2, consistency=1.0),
     )
     text = json.dumps(asdict(experiment))
@@ -207,10 +207,13 @@ def test_settings_survive_json():
     [
         ({"class_prior": (0.5, 0.6)}, "sum to 1"),
         ({"world": {"strangers": 2}}, "at most 1"),
-        ({"world": 3}, "must be an instance of World"),
+        ({"world": 3}, "must be an instance of DataConditions"),
         ({"method": "vat", "extensions": Extensions(shift=1)}, "are of GAR"),
         (
-            {"unlabeled": "infimnist", "world": World(wrong_labels=0.1)},
+            {
+                "unlabeled": "infimnist",
+                "world": DataConditions(wrong_labels=0.1),
+            },
             "of which X_U",
         ),
         ({"restart": -1}, "at least 0"),
@@ -240,7 +243,7 @@ def test_what_stage_1_depends_on():
         {"num_labeled": 15},
         {"pretrain_epochs": 7},
         {"precision": "bfloat16"},
-        {"world": World(wrong_labels=0.1)},
+        {"world": DataConditions(wrong_labels=0.1)},
         {"restart": 1},
         {"pretrain_shift": 1},
         {"pretrain_affine": 0.1},
@@ -676,7 +679,7 @@ def test_without_being_asked_no_stage_1_is_kept(tmp_path):
 
 @pytest.mark.slow
 def test_the_prior_of_the_labels_reaches_the_layer(tmp_path):
-    world = World(shares=(0.6, 0.3, 0.1), labels_drawn="random")
+    world = DataConditions(shares=(0.6, 0.3, 0.1), labels_drawn="random")
     experiment = replace(TINY, world=world, class_prior="labels")
     record = run(tmp_path, experiment)
     y = tiny_runs.tiny_data().y_train[record["labeled"]]

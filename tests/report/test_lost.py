@@ -13,7 +13,7 @@ from gar_keras.experiments import records
 from gar_keras.experiments.settings import NORB_JPEG
 from gar_keras.experiments.settings import TABLE_1
 from gar_keras.experiments.studies import STUDIES
-from gar_keras.experiments.variations import World
+from gar_keras.experiments.variations import DataConditions
 from gar_keras.report import lost
 from gar_keras.report.published import TABLE_1 as PAPER_TABLE_1
 
@@ -62,7 +62,7 @@ def test_the_balance_tells_where_no_predictions_were_kept(tmp_path):
     assert report.lost_class(below) is True
     assert report.lost_class(above) is False
     # Of five classes it would be lower.
-    five = replace(MNIST, world=World(known_classes=5))
+    five = replace(MNIST, world=DataConditions(known_classes=5))
     assert report.lost_class(with_balance(*[0.8] * 4, experiment=five)) is False
 
 
@@ -73,7 +73,9 @@ def test_the_balance_tells_where_no_predictions_were_kept(tmp_path):
         with_balance(0.7, experiment=replace(MNIST, epochs=1)),
         with_balance(
             *[0.7] * 4,
-            experiment=replace(MNIST, world=World(shares=(0.19, *[0.09] * 9))),
+            experiment=replace(
+                MNIST, world=DataConditions(shares=(0.19, *[0.09] * 9))
+            ),
         ),
         with_balance(
             *[0.7] * 4, experiment=replace(MNIST, class_prior="labels")
