@@ -151,7 +151,7 @@ class RunOptions(Options):
     results, and go on from it in a run of more epochs. Not for a rival, nor
     for a rate that is laid over all epochs."""
     jobs: int = 1
-    """Runs to make at once, in processes of their own, each with an equal
+    """Runs to make at once, in processes of their own, each bound to an equal
     share of the cores. On a CPU a run repeats bit for bit only with as many
     threads: TensorFlow adds in another order with another number of them,
     which TF_NUM_INTRAOP_THREADS sets. On a GPU the runs share its memory; for

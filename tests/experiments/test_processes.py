@@ -21,6 +21,8 @@ from worker_runs import Acts
 from worker_runs import Tiny
 
 from gar_keras.datasets import DataError
+from gar_keras.engine.resources import cores
+from gar_keras.engine.resources import shares_of_cores
 from gar_keras.experiments.sweep import sweep
 from gar_keras.experiments.workers import processes
 from gar_keras.experiments.workers.processes import WorkerError
@@ -124,6 +126,13 @@ def test_a_worker_has_its_share_of_the_machine(tmp_path, monkeypatch):
     ((record,), _) = act(tmp_path, "record")
     assert record["TF_NUM_INTRAOP_THREADS"] == "3"
     assert record["XLA_PYTHON_CLIENT_PREALLOCATE"] == "false"
+
+
+@pytest.mark.skipif(cores() < 2, reason="one core cannot be shared out")
+def test_a_worker_keeps_to_its_cores(tmp_path):
+    # The first run waits for the second one: two workers.
+    found, _ = act(tmp_path, "wait for 1", "record")
+    assert [record["cores"] for record in found] == shares_of_cores(2)
 
 
 # What fails.

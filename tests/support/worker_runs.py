@@ -56,14 +56,20 @@ def _set_up_acts(acts):
     sys.modules[fake.__name__] = fake
 
 
+def _cores():
+    # macOS and Windows have no such thing.
+    return sorted(getattr(os, "sched_getaffinity", lambda pid: ())(0))
+
+
 def _act(act, seed, results):
     if act == "record":
         values = {name: os.environ.get(name) for name in SETTINGS}
-        return {"seed": seed, "pid": os.getpid(), **values}
+        cores = _cores()
+        return {"seed": seed, "pid": os.getpid(), "cores": cores, **values}
     if act == "wait for 1":
         while not Path(results, "begun-1").exists():
             time.sleep(0.01)
-        return {"seed": seed}
+        return {"seed": seed, "cores": _cores()}
     if act == "skip":
         return None
     if act == "die":

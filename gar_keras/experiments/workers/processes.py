@@ -16,8 +16,10 @@ import time
 import traceback
 
 from gar_keras.engine.resources import cores
+from gar_keras.engine.resources import keep_to
 from gar_keras.engine.resources import limit_threads
 from gar_keras.engine.resources import share_gpu
+from gar_keras.engine.resources import shares_of_cores
 from gar_keras.utils.loading import load_keras
 
 # Seconds for a worker to die of SIGTERM before it gets SIGKILL.
@@ -98,7 +100,7 @@ class Processes:
     """Workers in processes of their own. A context: they end with it.
 
     Args:
-        count: Number of workers. Each gets an equal share of the cores.
+        count: Number of workers. Each is bound to an equal share of the cores.
         results: Folder of the records.
         options: Further arguments of `runner.run`.
 
@@ -108,7 +110,9 @@ class Processes:
 
     def __init__(self, count, results, options):
         self.places = count
-        self._arguments = (max(1, cores() // count), results, options)
+        self._shares = shares_of_cores(count)
+        self._threads = max(1, cores() // count)
+        self._arguments = (results, options)
         self._idle = []
         self._busy = {}
 
@@ -130,11 +134,14 @@ class Processes:
             reporter: The `Reporter` of the run.
             deadline: `time.monotonic()` at which the run must have stopped.
         """
-        worker = self._idle.pop() if self._idle else _Worker(self._arguments)
+        worker = self._idle.pop() if self._idle else self._new_worker()
         self._busy[worker.pipe] = worker, run, reporter
         # If it is dead, `wait` will find out.
         with contextlib.suppress(OSError):
             worker.pipe.send((run, deadline - time.monotonic()))
+
+    def _new_worker(self):
+        return _Worker(self._shares.pop(0), self._threads, *self._arguments)
 
     def wait(self):
         """Waits until a worker has something to tell.
@@ -151,6 +158,7 @@ class Processes:
             except (EOFError, OSError):
                 del self._busy[pipe]
                 over.append((run, WorkerError(worker.bury())))
+                self._shares.append(worker.share)
                 continue
             if kind == "over":
                 del self._busy[pipe]
@@ -164,11 +172,12 @@ class Processes:
 class _Worker:
     """A process that makes the runs it is sent, and the pipe to it."""
 
-    def __init__(self, arguments):
+    def __init__(self, share, *arguments):
+        self.share = share
         context = get_context("spawn")
         self.pipe, theirs = context.Pipe()
         self.process = context.Process(
-            target=_serve, args=(theirs, *arguments), daemon=True
+            target=_serve, args=(theirs, share, *arguments), daemon=True
         )
         with _interrupts_ignored():
             self.process.start()
@@ -209,10 +218,11 @@ def _interrupts_ignored():
         signal.signal(signal.SIGINT, before)
 
 
-def _serve(pipe, threads, results, options):
+def _serve(pipe, share, threads, results, options):
     """What a worker does, until it is ended."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
+    keep_to(share)
     limit_threads(threads)
     share_gpu()
     relay = Relay(lambda *message: pipe.send(message))
