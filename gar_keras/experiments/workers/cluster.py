@@ -255,7 +255,7 @@ class Cluster:
         from ray.exceptions import RayTaskError
 
         try:
-            outcome, files, state = self._ray.get(ref)
+            outcome, contents, state = self._ray.get(ref)
         except RayTaskError as e:
             return WorkerError(
                 "It could not be made on the cluster "
@@ -264,7 +264,7 @@ class Cluster:
             )
         except RayError as e:
             return self._lost(task, e)
-        for path, content in zip(_files(task.path), files, strict=True):
+        for path, content in zip(_files(task.path), contents, strict=True):
             if content is not None:
                 files.write_atomically(
                     path, lambda file, c=content: file.write(c), mode="wb"
@@ -319,7 +319,7 @@ def _make(run, state, until, threads, interval, options, mail):
     """Makes a run on a machine of the cluster.
 
     Returns:
-        `(outcome, files, state)`: what `attempt` returns, the contents of the
+        `(outcome, contents, state)`: what `attempt` returns, those of the
         run's files, and that of its state if it is not finished.
     """
     share_gpu()
@@ -341,8 +341,10 @@ def _make(run, state, until, threads, interval, options, mail):
             # So Ray cancels a task.
             courier.send_state()
             raise
-        files = [f.read_bytes() if f.exists() else None for f in _files(path)]
-        return outcome, files, checkpoint.read_bytes()
+        contents = [
+            f.read_bytes() if f.exists() else None for f in _files(path)
+        ]
+        return outcome, contents, checkpoint.read_bytes()
 
 
 @contextlib.contextmanager
