@@ -33,8 +33,7 @@ def cores():
 def shares_of_cores(count):
     """Cores for each of several processes, as many and none twice.
 
-    A process that keeps to its own cores takes more steps an hour than one
-    whose threads wander over those of the others.
+    Bound to them, the processes do not take each other's cores.
 
     Args:
         count: Number of processes.
