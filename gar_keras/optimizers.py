@@ -10,6 +10,7 @@ from gar_keras.engine.keras_internals import step_counter
 from gar_keras.paper import DECAY
 from gar_keras.paper import LEARNING_RATE
 from gar_keras.paper import MOMENTUM
+from gar_keras.utils.validation import check_count
 from gar_keras.utils.validation import check_number
 
 
@@ -34,10 +35,13 @@ class SGD(SumsOfOneReplica, keras.optimizers.SGD):
         nesterov: As in `keras.optimizers.SGD`.
         decay: Decay of the rate per step, a finite number of at least 0. A
             `weight_decay` does not decay with it.
+        warmup_steps: Steps over which the rate rises to what it is without:
+            that of step `t` is `(t + 1) / warmup_steps` of it.
         **kwargs: Other arguments of `keras.optimizers.SGD`.
 
     Raises:
-        ValueError: if `decay` is no finite number of at least 0.
+        ValueError: if `decay` is no finite number of at least 0, or
+            `warmup_steps` no such integer.
 
     Example:
 
@@ -52,13 +56,15 @@ class SGD(SumsOfOneReplica, keras.optimizers.SGD):
         momentum=0.0,
         nesterov=False,
         decay=0.0,
+        warmup_steps=0,
         **kwargs,
     ):
         super().__init__(learning_rate, momentum, nesterov, **kwargs)
         self.decay = check_number("decay", decay)
+        self.warmup_steps = check_count("warmup_steps", warmup_steps, least=0)
 
     def update_step(self, gradient, variable, learning_rate):
-        learning_rate = self._decayed(learning_rate)
+        learning_rate = self._warmed_up(self._decayed(learning_rate))
         if not self.momentum or not backend.updates_in_place(gradient):
             super().update_step(gradient, variable, learning_rate)
             return
@@ -80,11 +86,22 @@ class SGD(SumsOfOneReplica, keras.optimizers.SGD):
         decay = ops.cast(self.decay, rate.dtype)
         return rate / (ops.ones((), rate.dtype) + decay * step)
 
+    def _warmed_up(self, learning_rate):
+        if not self.warmup_steps:
+            return learning_rate
+        rate = ops.convert_to_tensor(learning_rate)
+        step = ops.cast(step_counter(self), rate.dtype)
+        return rate * ops.minimum((step + 1) / self.warmup_steps, 1)
+
     def get_config(self):
-        return {**super().get_config(), "decay": self.decay}
+        return {
+            **super().get_config(),
+            "decay": self.decay,
+            "warmup_steps": self.warmup_steps,
+        }
 
 
-def sgd(learning_rate=LEARNING_RATE, momentum=MOMENTUM, decay=DECAY):
+def sgd(learning_rate=LEARNING_RATE, momentum=MOMENTUM, decay=DECAY, **kwargs):
     """The optimizer of the paper's experiments, for both stages.
 
     SGD with Nesterov momentum and the rate `learning_rate / (1 + decay * t)`
@@ -94,6 +111,7 @@ def sgd(learning_rate=LEARNING_RATE, momentum=MOMENTUM, decay=DECAY):
         learning_rate: Rate of the first step. Callbacks can set it.
         momentum: Nesterov momentum.
         decay: Decay of the rate per step.
+        **kwargs: Other arguments of `gar_keras.optimizers.SGD`.
 
     Returns:
         A new `gar_keras.optimizers.SGD`.
@@ -108,4 +126,46 @@ def sgd(learning_rate=LEARNING_RATE, momentum=MOMENTUM, decay=DECAY):
     (0.95, True)
     """
     rate = check_number("learning_rate", learning_rate)
-    return SGD(rate, momentum=momentum, nesterov=True, decay=decay)
+    return SGD(rate, momentum=momentum, nesterov=True, decay=decay, **kwargs)
+
+
+def stage_2_optimizer(
+    options,
+    steps,
+    learning_rate=LEARNING_RATE,
+    momentum=MOMENTUM,
+    decay=DECAY,
+    kind=SGD,
+):
+    """The optimizer of stage 2 with these options.
+
+    That of `sgd` by default, but for `global_clipnorm`.
+
+    Args:
+        options: `gar_keras.methods.options.GAROptions`.
+        steps: Steps of the whole of stage 2.
+        learning_rate: As in `sgd`.
+        momentum: As in `sgd`.
+        decay: As in `sgd`; it has no part in the rate `"cosine"`.
+        kind: `SGD`, or a class like it.
+
+    Returns:
+        A new `gar_keras.optimizers.SGD`.
+
+    Example:
+
+    >>> from gar_keras.methods.options import GAROptions
+    >>> stage_2_optimizer(GAROptions(), steps=100).global_clipnorm
+    1.0
+    """
+    rate = learning_rate
+    if options.rate == "cosine":
+        rate, decay = keras.optimizers.schedules.CosineDecay(rate, steps), 0.0
+    return kind(
+        learning_rate=rate,
+        momentum=momentum,
+        nesterov=True,
+        decay=decay,
+        warmup_steps=options.warmup_steps,
+        global_clipnorm=options.global_clipnorm or None,
+    )

@@ -144,6 +144,7 @@ def regularize(
     keep_best=True,
     initial_epoch=0,
     seed=0,
+    steps_per_execution=None,
     callbacks=(),
     verbose="auto",
 ):
@@ -167,7 +168,9 @@ def regularize(
         labeled_per_batch: b_L. The paper takes about a tenth of m_L.
         unlabeled_per_batch: b_U. The paper fills the batch up to 128.
         images_per_epoch: Images of X_U in an epoch, if not all of them.
-        optimizer: A Keras optimizer. A new `sgd()` by default.
+        optimizer: A Keras optimizer. By default the paper's with the gradient
+            of each step clipped, `sgd(global_clipnorm=1.0)`: without that,
+            the first steps can lose a class for good. `sgd()` is the paper's.
         validation_data: `(x, y)` whose error is measured, or `None`.
         keep_best: Whether the model ends with the weights of the epoch with
             the least validation error (the first of them), of the epochs of
@@ -176,10 +179,12 @@ def regularize(
         initial_epoch: Epochs that are done already, when training goes on
             with the optimizer of an earlier call.
         seed: Seed of the order of the batches.
+        steps_per_execution: Steps that run in one call, a divisor of those of
+            an epoch. By default the fastest: up to 100 on TensorFlow, and the
+            whole epoch with JAX on a GPU. The hooks of a batch of `callbacks`
+            come once in so many steps.
         callbacks: Keras callbacks, as in `fit`. One that monitors `val_error`
-            needs `mode="min"`, and for `val_accuracy` `mode="max"`. Their
-            hooks of a batch come once in up to 100 steps on TensorFlow, which
-            runs as many in one call, and once an epoch with JAX on a GPU.
+            needs `mode="min"`, and for `val_accuracy` `mode="max"`.
         verbose: As in `fit`.
 
     Returns:
@@ -226,6 +231,7 @@ def regularize(
         keep_best=keep_best,
         initial_epoch=initial_epoch,
         seed=seed,
+        steps_per_execution=steps_per_execution,
         callbacks=callbacks,
         verbose=verbose,
     )

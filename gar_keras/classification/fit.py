@@ -23,14 +23,14 @@ from gar_keras.engine import hardware
 from gar_keras.engine.batches import BatchSampler
 from gar_keras.engine.fit import predict
 from gar_keras.layers import GraphActivityRegularization
-from gar_keras.methods.gar import ExtendedGAR
+from gar_keras.methods.gar import with_options
 from gar_keras.models import POLICIES
 from gar_keras.models import cnn6
 from gar_keras.optimizers import sgd
+from gar_keras.optimizers import stage_2_optimizer
 from gar_keras.preparation import num_classes
 from gar_keras.regularizers import class_prior_of
 from gar_keras.training import pretrain
-from gar_keras.training import regularize
 from gar_keras.utils.validation import check_class_prior
 from gar_keras.utils.warnings import warn
 
@@ -118,8 +118,10 @@ def fit(model, x, y, settings, *, seed=0, verbose=0):
         paper.LABELED_PER_BATCH, len(labeled)
     )
     # These refuse now what stage 2 would refuse after stage 1.
-    BatchSampler(len(x), settings.unlabeled_per_batch, len(labeled), guides)
-    stage_2 = _stage_2(model, settings, prior)
+    sampler = BatchSampler(
+        len(x), settings.unlabeled_per_batch, len(labeled), guides
+    )
+    method = _stage_2(model, settings, prior)
     unlabeled = np.count_nonzero(y == UNLABELED)
     if not unlabeled:
         warn(
@@ -140,7 +142,7 @@ def fit(model, x, y, settings, *, seed=0, verbose=0):
     before = validation and first.history["val_error"][-1]
     second, after = {}, None
     if unlabeled:
-        second = stage_2(
+        second = method.train(
             model,
             x[labeled],
             y[labeled],
@@ -148,7 +150,11 @@ def fit(model, x, y, settings, *, seed=0, verbose=0):
             epochs=settings.epochs,
             labeled_per_batch=guides,
             unlabeled_per_batch=settings.unlabeled_per_batch,
-            optimizer=sgd(settings.learning_rate),
+            optimizer=stage_2_optimizer(
+                settings,
+                settings.epochs * sampler.steps,
+                settings.learning_rate,
+            ),
             validation_data=validation,
             keep_best=False,
             callbacks=[LatestBestWeights()] if validation else [],
@@ -326,23 +332,15 @@ def default_network(x, num_classes, precision="auto"):
 
 
 def _stage_2(model, settings, prior):
-    """A function of `(model, x_labeled, y_labeled, x, **options)`."""
+    """The method of stage 2; refuses models that it cannot train."""
     layer = GraphActivityRegularization(
         **settings.coefficients,
         class_prior=prior,
         name="graph_activity_regularization",
     )
-    if settings.has_additions:
-        method = ExtendedGAR(
-            layer=layer,
-            vat_radius=settings.vat_radius,
-            **settings.additions,
-        )
-        method.check_network(model)
-        return method.train
-    return lambda model, x_labeled, y_labeled, x, **options: regularize(
-        model, x_labeled, x, layer=layer, **options
-    )
+    method = with_options(settings, layer)
+    method.check(model, None)
+    return method
 
 
 def _mlp(x, num_classes, dtype):

@@ -16,7 +16,7 @@ from gar_keras.engine.pipeline import make_batches
 from gar_keras.engine.pipeline import pipeline_options
 
 
-def fit(model, feed, *, passes=1, initial_epoch=0, **options):
+def fit(model, feed, *, passes=1, initial_epoch=0, by_step=False, **options):
     """Calls `fit` of a model, with the batches of a feed, by the fastest path.
 
     Args:
@@ -24,6 +24,8 @@ def fit(model, feed, *, passes=1, initial_epoch=0, **options):
         feed: A `batches.Feed`.
         passes: Epochs of the sampler that make up one epoch of `fit`.
         initial_epoch: Epochs of `fit` that are done already.
+        by_step: Whether the hooks of a batch are to come in the epoch, also
+            where the device could run all of it in one call.
         **options: Other arguments of `fit`, a list of `callbacks` among them.
 
     Returns:
@@ -36,7 +38,7 @@ def fit(model, feed, *, passes=1, initial_epoch=0, **options):
         "shuffle": False,
         "callbacks": [follow, *options["callbacks"]],
     }
-    if hardware.loops_on_device():
+    if hardware.loops_on_device() and not by_step:
         from gar_keras.engine import jax_epochs
 
         if jax_epochs.fits(feed, passes):
@@ -107,21 +109,29 @@ def predict(model, x, batch_size=500):
     return model.predict(batches.with_options(pipeline_options()), verbose=0)
 
 
-def compile_options(steps):
+def compile_options(steps, steps_per_execution=None):
     """Arguments of `compile` that make `fit` fast on this backend and device.
 
     Args:
         steps: Steps of one `fit` epoch. Many run in one call where the
             backend can loop by itself.
+        steps_per_execution: Steps in one call, a divisor of `steps`; `None`
+            for the fastest.
     """
+    if steps_per_execution is not None and steps % steps_per_execution:
+        raise ValueError(
+            f"steps_per_execution must be a divisor of the {steps} steps of "
+            f"an epoch. Received: steps_per_execution={steps_per_execution}"
+        )
     if backend.name() != "tensorflow":
-        return {}
+        return {"steps_per_execution": steps_per_execution or 1}
     # XLA makes the convolutions several times slower on a CPU.
     jit_compile = "auto" if hardware.device_kind() == "gpu" else False
     # A divisor: the pipeline has no end that would stop the last call.
     return {
         "jit_compile": jit_compile,
-        "steps_per_execution": largest_divisor(steps, 100),
+        "steps_per_execution": steps_per_execution
+        or largest_divisor(steps, 100),
     }
 
 

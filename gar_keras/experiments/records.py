@@ -73,6 +73,19 @@ class Stage(_Part):
         return self
 
 
+class FirstEpoch(_Part):
+    """The first epoch of stage 2 by step; see `first_epoch`."""
+
+    step: list[int]
+    v: list[list[float]]
+    affinity: list[float]
+    balance: list[float]
+    top_logit: list[float]
+    gradient_norm: list[float]
+    error_step: list[int]
+    test_error: list[_Share]
+
+
 class Result(_Part):
     """The test errors that the tables show."""
 
@@ -97,6 +110,7 @@ class Progress(_Part):
     method_settings: dict[str, Any] = {}
     evaluation_seconds: _Seconds = 0.0
     warnings: list[str] = []
+    first_epoch: FirstEpoch | None = None
 
 
 class Record(Progress):

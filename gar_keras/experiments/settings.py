@@ -192,6 +192,22 @@ class Experiment(Coefficients):
         entry = METHODS[self.method]
         return entry.can_be_extended and self.extensions.rate != "cosine"
 
+    @property
+    def is_traced(self):
+        """Whether each step is recorded: in runs of GAR of a single epoch."""
+        return self.method == "gar" and self.epochs == 1
+
+    def steps_per_epoch(self, num_unlabeled):
+        """Steps of an epoch of stage 2.
+
+        Args:
+            num_unlabeled: m_U.
+        """
+        return -(
+            -(self.images_per_epoch or num_unlabeled)
+            // self.unlabeled_per_batch
+        )
+
     def fingerprint(self):
         """Eight hexadecimal digits that differ when any setting does.
 

@@ -1,6 +1,7 @@
 """What a run is made of: data, network and method."""
 
 from dataclasses import dataclass
+from functools import partial
 
 import keras
 import numpy as np
@@ -11,12 +12,13 @@ from gar_keras.callbacks import ErrorRate
 from gar_keras.experiments.data import Task
 from gar_keras.experiments.data import make_task
 from gar_keras.experiments.data import unlabeled_images
+from gar_keras.experiments.first_epoch import TracedRegularization
 from gar_keras.experiments.network import build_model
 from gar_keras.experiments.settings import PRIOR_OF_LABELS
 from gar_keras.experiments.settings import Experiment
 from gar_keras.layers import GraphActivityRegularization
 from gar_keras.methods import METHODS
-from gar_keras.methods.gar import with_additions
+from gar_keras.methods.gar import with_options
 from gar_keras.preparation import stage_2_sampler
 from gar_keras.regularizers import class_prior_of
 from gar_keras.utils.validation import check_class_prior
@@ -104,7 +106,7 @@ def set_up(experiment, seed, data_dir=None):
         unlabeled_source=source,
         class_prior=class_prior,
         model=build_model(e, data.x_train.shape[1:], data.num_classes),
-        method=_method(e, class_prior),
+        method=_method(e, class_prior, data.num_classes, len(unlabeled)),
         augmentation=random_augmentation(
             e.pretrain_shift, e.pretrain_affine, training_seed
         ),
@@ -131,16 +133,21 @@ def _restart_seed(seed, restart):
     return int(np.random.default_rng([seed, restart]).integers(2**31))
 
 
-def _method(e, class_prior):
+def _method(e, class_prior, n, num_unlabeled):
     entry = METHODS[e.method]
     if not entry.set_by_experiment:
         return entry()
-    layer = GraphActivityRegularization(
+    kind = GraphActivityRegularization
+    if e.is_traced:
+        kind = partial(
+            TracedRegularization, e.steps_per_epoch(num_unlabeled), n
+        )
+    layer = kind(
         **e.coefficients,
         frobenius_of=e.frobenius_of,
         class_prior=class_prior,
     )
-    return with_additions(layer, **e.extensions.additions)
+    return with_options(e.extensions, layer)
 
 
 def _errors(task):

@@ -1,17 +1,19 @@
 """Stage 2 of a run: its method, with the network of stage 1 or without one."""
 
+from functools import partial
 import time
 
-import keras
 import numpy as np
 
 from gar_keras.callbacks import CoefficientSchedule
 from gar_keras.collapse import WarnOnCollapse
+from gar_keras.experiments.first_epoch import FirstEpoch
+from gar_keras.experiments.first_epoch import TracedSGD
 from gar_keras.experiments.recorder import Deadline
 from gar_keras.experiments.recorder import OutOfTime
 from gar_keras.experiments.recorder import RunRecorder
 from gar_keras.optimizers import SGD
-from gar_keras.optimizers import sgd
+from gar_keras.optimizers import stage_2_optimizer
 
 
 def run(setup, state, deadline, reporter=None, callbacks=()):
@@ -36,6 +38,7 @@ def run(setup, state, deadline, reporter=None, callbacks=()):
     recorder = RunRecorder(
         state, setup.errors, "regularization", reporter=reporter
     )
+    traced = _trace(setup, state)
     setup.method.train(
         setup.model,
         setup.x_labeled,
@@ -50,6 +53,7 @@ def run(setup, state, deadline, reporter=None, callbacks=()):
         state=state.method_state,
         seed=setup.training_seed,
         callbacks=[
+            *traced.pop("callbacks"),
             recorder,
             Deadline(deadline),
             *_warm_up(e),
@@ -57,6 +61,7 @@ def run(setup, state, deadline, reporter=None, callbacks=()):
             *callbacks,
         ],
         verbose=0,
+        **traced,
     )
     if state.done("regularization") < e.epochs:
         raise OutOfTime
@@ -93,15 +98,30 @@ def propagate(setup, state):
 
 
 def _optimizer(e, num_unlabeled):
-    first = e.stage_2_rate or e.learning_rate
-    if e.extensions.rate != "cosine":
-        return sgd(first, e.momentum, e.decay)
-    in_epoch = e.images_per_epoch or num_unlabeled
-    steps = -(-in_epoch // e.unlabeled_per_batch)
-    rate = keras.optimizers.schedules.CosineDecay(
-        first, decay_steps=e.epochs * steps
+    steps = e.steps_per_epoch(num_unlabeled)
+    return stage_2_optimizer(
+        e.extensions,
+        e.epochs * steps,
+        e.stage_2_rate or e.learning_rate,
+        e.momentum,
+        e.decay,
+        kind=partial(TracedSGD, steps) if e.is_traced else SGD,
     )
-    return SGD(rate, momentum=e.momentum, nesterov=True)
+
+
+def _trace(setup, state):
+    """What records the first epoch by step."""
+    if not setup.experiment.is_traced:
+        return {"callbacks": []}
+
+    def keep(first_epoch):
+        state.progress["first_epoch"] = first_epoch
+
+    data = setup.data
+    trace = FirstEpoch(
+        setup.method.layer, setup.model, data.x_test, data.y_test, keep
+    )
+    return {"callbacks": [trace], "steps_per_execution": 1}
 
 
 def _warm_up(e):

@@ -28,6 +28,8 @@ class Study:
         arms: Experiments by the text of their row.
         votes: By the text of their row, experiments with the same labels
             whose predictions are averaged.
+        restarts: Runs of each arm and seed, with other initial weights and
+            batches.
     """
 
     name: str
@@ -35,12 +37,18 @@ class Study:
     notes: tuple
     arms: dict
     votes: dict = field(default_factory=dict)
+    restarts: int = 1
 
     @property
     def experiments(self):
         """All experiments, each once."""
         voters = (e for some in self.votes.values() for e in some)
-        return [*dict.fromkeys([*self.arms.values(), *voters])]
+        restarted = (
+            replace(arm, restart=number)
+            for number in range(self.restarts)
+            for arm in self.arms.values()
+        )
+        return [*dict.fromkeys([*restarted, *voters])]
 
     def with_settings(self, **settings):
         """The study with other settings in each arm, where one is given.
@@ -233,4 +241,44 @@ LIMITS = Study(
     },
 )
 
-STUDIES = {study.name: study for study in (SKEW, OPTIONS, BEST, LIMITS)}
+
+def _starts(pretrain_epochs):
+    """Arms of one epoch, from the same starts."""
+
+    def arm(learning_rate=None, balance=1.0, **options):
+        return _mnist(
+            epochs=1,
+            pretrain_epochs=pretrain_epochs,
+            stage_2_rate=learning_rate,
+            balance=balance,
+            extensions=Extensions(**options),
+        )
+
+    arms = {
+        "the paper's stage 2": arm(),
+        "gradient clipped to a norm of 1": arm(global_clipnorm=1.0),
+        "learning rate rises over 200 steps": arm(warmup_steps=200),
+        "cross-entropy of the labels": arm(supervised=1.0),
+        "learning rate of 0.003": arm(learning_rate=0.003),
+        "c_β = 3": arm(balance=3.0),
+    }
+    return {
+        f"{text}, after {pretrain_epochs} epochs of stage 1": experiment
+        for text, experiment in arms.items()
+    }
+
+
+FIRST_EPOCH = Study(
+    "first-epoch",
+    "One epoch of stage 2 from many starts: MNIST, m_L = 100",
+    (
+        "A start is a seed and a restart: labels, initial weights and batches. "
+        "All rows of the same stage 1 are of the same starts.",
+    ),
+    {**_starts(2000), **_starts(200)},
+    restarts=3,
+)
+
+STUDIES = {
+    study.name: study for study in (SKEW, OPTIONS, BEST, LIMITS, FIRST_EPOCH)
+}

@@ -6,7 +6,8 @@ from typing import Literal
 from pydantic import BeforeValidator
 from pydantic import Field
 
-from gar_keras.methods.options import Additions
+from gar_keras.methods.options import GAROptions
+from gar_keras.utils.checked import Number
 from gar_keras.utils.checked import Whole
 from gar_keras.utils.checked import settings
 from gar_keras.utils.validation import check_class_prior
@@ -56,14 +57,13 @@ class DataConditions:
 
 
 @settings
-class Extensions(Additions):
+class Extensions(GAROptions):
     """What stage 2 adds to GAR. At the defaults it is the paper's.
 
     Attributes:
-        rate: `"inverse-time"` for the paper's rate, `"cosine"` for one that
-            falls to 0 over the epochs of stage 2.
         affinity_warmup: Epochs over which c_α rises from 0.
     """
 
-    rate: Literal["inverse-time", "cosine"] = "inverse-time"
     affinity_warmup: Whole = 0
+    # That of a user's own training is the cure of what the paper's does.
+    global_clipnorm: Number = 0.0

@@ -67,6 +67,10 @@ class Method:
             x_unlabeled: X_U, an array or an image source.
         """
 
+    def optimizer(self, steps):
+        """A new optimizer for so many steps, where none is given."""
+        return sgd()
+
     def trainer(self, network, steps, labeled_per_batch, seed):
         """The model that `fit` is called of, with the method's loss in it.
 
@@ -125,6 +129,7 @@ class Method:
         initial_epoch=0,
         state=None,
         seed=0,
+        steps_per_execution=None,
         callbacks=(),
         verbose="auto",
     ):
@@ -141,7 +146,8 @@ class Method:
             labeled_per_batch: b_L, at least 1 where labels have a part.
             unlabeled_per_batch: b_U.
             images_per_epoch: Images of X_U in an epoch, if not all of them.
-            optimizer: A Keras optimizer. A new `sgd()` by default.
+            optimizer: A Keras optimizer. A new one of `optimizer` by default:
+                `gar_keras.sgd()`, for GAR with the gradient clipped.
             validation_data: `(x, y)` whose error is measured, or `None`.
             keep_best: Whether the model ends with the weights of the epoch
                 with the least validation error (the first of them).
@@ -152,6 +158,7 @@ class Method:
                 The model has to have the weights that were in training then:
                 not those that `keep_best` took, nor an average of them.
             seed: Seed of the order of the batches and of the method's noise.
+            steps_per_execution: As for `gar_keras.regularize`.
             callbacks: As for `gar_keras.regularize`.
             verbose: As in `fit`.
 
@@ -191,15 +198,14 @@ class Method:
         if validation_data is not None and keep_best:
             watching.append(BestWeights())
         self.check(network, x_unlabeled)
-        trained = self.trainer(
-            network, epochs * sampler.steps, labeled_per_batch, seed
-        )
+        steps = epochs * sampler.steps
+        trained = self.trainer(network, steps, labeled_per_batch, seed)
         if state is not None:
             restore_state(trained, state)
         trained.compile(
-            optimizer or sgd(),
+            optimizer or self.optimizer(steps),
             loss=None,
-            **compile_options(sampler.steps),
+            **compile_options(sampler.steps, steps_per_execution),
         )
         if self.warns_of_collapse:
             callbacks = with_collapse_warning(
@@ -210,6 +216,7 @@ class Method:
             self.feed(sampler, x_labeled, y_labeled, x_unlabeled),
             epochs=epochs,
             initial_epoch=initial_epoch,
+            by_step=steps_per_execution is not None,
             callbacks=[*watching, *callbacks],
             verbose=verbose,
         )

@@ -33,6 +33,7 @@ from gar_keras.models import is_regularized
 from gar_keras.models import uncompiled
 from gar_keras.models import with_augmentation
 from gar_keras.models import without_dropout
+from gar_keras.optimizers import stage_2_optimizer
 from gar_keras.utils.checked import documented
 from gar_keras.utils.checked import settings
 from gar_keras.utils.validation import check_array
@@ -66,6 +67,9 @@ class GAR(Method):
 
     def network(self, model):
         return attach(without_dropout(model), self.layer, self.logits)
+
+    def optimizer(self, steps):
+        return stage_2_optimizer(GAROptions(), steps)
 
     def trainer(self, network, steps, labeled_per_batch, seed):
         """The network itself: its layer has the loss."""
@@ -123,6 +127,9 @@ class ExtendedGAR(GAROptions, Method):
         method = replace(self, layer=own)
         return method.train(front, x_labeled, *args, **kwargs)
 
+    def optimizer(self, steps):
+        return stage_2_optimizer(self, steps)
+
     def check(self, network, x_unlabeled):
         self.check_network(network)
 
@@ -178,22 +185,24 @@ class ExtendedGAR(GAROptions, Method):
         return 1.0, total
 
 
-def with_additions(layer=None, **additions):
-    """GAR with what is added to it: plain `GAR` if nothing is.
+def with_options(options, layer=None):
+    """GAR with what the options add to it: plain `GAR` if that is nothing.
 
     Args:
+        options: `GAROptions`.
         layer: A `GraphActivityRegularization`, for `U(B)`.
-        **additions: Further settings of `ExtendedGAR`.
 
     Example:
 
-    >>> with_additions(shift=0)
+    >>> with_options(GAROptions())
     GAR(layer=None, logits=None)
-    >>> type(with_additions(shift=2)).__name__
+    >>> type(with_options(GAROptions(shift=2))).__name__
     'ExtendedGAR'
     """
-    extended = ExtendedGAR(layer, **additions)
-    return extended if extended.has_additions else GAR(layer)
+    if not options.has_additions:
+        return GAR(layer)
+    names = GAROptions.__dataclass_fields__
+    return ExtendedGAR(layer, **{n: getattr(options, n) for n in names})
 
 
 def _split_at_end(model):

@@ -1,6 +1,7 @@
 """Options of stage 2 beyond the paper, as settings."""
 
 from typing import Annotated
+from typing import Literal
 
 from pydantic import Field
 
@@ -11,10 +12,24 @@ from gar_keras.utils.checked import settings
 # ε of the virtual adversarial loss: see `gar_keras.methods.vat`.
 VAT_RADIUS = 2.5
 
+# The first steps of the paper's stage 2 have gradients of norm 2 to 4, which
+# can empty the output of a class; later ones are below 1.
+GLOBAL_CLIPNORM = 1.0
+
+# The options that change the loss or the weights that are kept.
+ADDITIONS = (
+    "supervised",
+    "shift",
+    "affine",
+    "consistency",
+    "vat",
+    "average",
+)
+
 
 @settings
-class Additions:
-    """More than the paper's stage 2 has; all are 0 in the paper.
+class GAROptions:
+    """What stage 2 can add to the loss of GAR, and how it steps.
 
     Raises:
         ValueError: if a value is not valid, or if `consistency` is wanted of
@@ -22,8 +37,8 @@ class Additions:
 
     Example:
 
-    >>> Additions(supervised=1).additions["supervised"]
-    1.0
+    >>> GAROptions(supervised=1).has_additions
+    True
     """
 
     supervised: Number = 0.0
@@ -44,6 +59,21 @@ class Additions:
     """Decay of the running average of the weights over the steps of stage 2,
     e.g. 0.999, which is what is evaluated and kept. 0 for none."""
 
+    vat_radius: Annotated[float, Field(gt=0)] = VAT_RADIUS
+    """ε of the virtual adversarial loss: how far an example is moved, after the
+    scaling that the network begins with. To be chosen for each data set: 2.5
+    is for images with pixels from 0 to 1."""
+    rate: Literal["inverse-time", "cosine"] = "inverse-time"
+    """Learning rate of stage 2: `inverse-time` for the paper's, which all but
+    stays as it is, `cosine` for one that falls to 0 over the epochs."""
+    warmup_steps: Whole = 0
+    """Steps over which the learning rate of stage 2 rises from 0. None in the
+    paper."""
+    global_clipnorm: Number = GLOBAL_CLIPNORM
+    """Largest norm of the gradient of a step of stage 2, over all weights
+    together; longer ones are scaled down. 0 for any, as in the paper, whose
+    first steps can lose a class for good."""
+
     def __post_init__(self):
         if self.consistency and not (self.shift or self.affine):
             raise ValueError(
@@ -53,22 +83,6 @@ class Additions:
             )
 
     @property
-    def additions(self):
-        """These settings alone, as a dict."""
-        names = Additions.__dataclass_fields__
-        return {name: getattr(self, name) for name in names}
-
-    @property
     def has_additions(self):
-        """Whether anything is added."""
-        return any(self.additions.values())
-
-
-@settings
-class GAROptions(Additions):
-    """What stage 2 can add, with the sizes that go with it."""
-
-    vat_radius: Annotated[float, Field(gt=0)] = VAT_RADIUS
-    """ε of the virtual adversarial loss: how far an example is moved, after the
-    scaling that the network begins with. To be chosen for each data set: 2.5
-    is for images with pixels from 0 to 1."""
+        """Whether anything is added to the loss or the weights."""
+        return any(getattr(self, name) for name in ADDITIONS)
