@@ -10,9 +10,46 @@ from gar_keras.models import has_graph
 from gar_keras.scaling import warn_if_unscaled
 from gar_keras.utils.validation import check_array
 from gar_keras.utils.validation import check_count
+from gar_keras.utils.validation import check_count_or_auto
 from gar_keras.utils.validation import check_images
 from gar_keras.utils.validation import check_labels
 from gar_keras.utils.validation import is_source
+
+# With `epochs="auto"`: at most those of the authors' code, and no more than
+# these after the one with the least validation error.
+MOST_EPOCHS = 200
+PATIENCE = 10
+
+
+def early_stopping(epochs, validation_data):
+    """The epochs of stage 2, at most, and the callbacks that end it sooner.
+
+    Args:
+        epochs: Number of epochs, or `"auto"`.
+        validation_data: What decides with `"auto"`, or `None`.
+
+    Returns:
+        `(epochs, callbacks)`, with a number of epochs.
+
+    Raises:
+        ValueError: if `epochs` is neither, or nothing could decide.
+
+    Example:
+
+    >>> early_stopping(50, None)
+    (50, [])
+    """
+    if check_count_or_auto("epochs", epochs) != "auto":
+        return epochs, []
+    if validation_data is None:
+        raise ValueError(
+            "epochs='auto' ends training by the validation error. Received: "
+            "validation_data=None. Give validation_data, or a number of epochs."
+        )
+    stop = keras.callbacks.EarlyStopping(
+        "val_error", patience=PATIENCE, mode="min"
+    )
+    return MOST_EPOCHS, [stop]
 
 
 def check_epochs(epochs, initial_epoch):

@@ -252,6 +252,32 @@ def test_weights_of_the_best_epoch_are_kept(keep_best):
         np.testing.assert_array_equal(mine, its)
 
 
+def test_epochs_auto_end_after_ten_without_a_lower_validation_error():
+    epochs = {
+        rate: regularize(
+            network(), X_L, X_U, epochs="auto", validation_data=(X_V, Y_V),
+            optimizer=keras.optimizers.SGD(rate), **BATCHES, **QUIET,
+        ).history["val_error"]
+        for rate in (0.0, 0.01)
+    }  # fmt: skip
+    assert len(epochs[0.0]) == 1 + 10
+    errors = epochs[0.01]
+    assert 11 < len(errors) == errors.index(min(errors)) + 1 + 10
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"epochs": "auto"}, "Received: validation_data=None"),
+        ({"epochs": "many"}, "of at least 1, or 'auto'. Received: epochs='m"),
+    ],
+    ids=["no validation", "no number"],
+)
+def test_epochs_that_nothing_ends_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        regularize(network(), X_L, X_U, **options, **BATCHES, **QUIET)
+
+
 def test_dropout_is_left_out_of_stage_2():
     with_dropout, without = network(dropout=0.5), network()
     losses = [

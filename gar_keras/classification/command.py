@@ -3,6 +3,7 @@
 Usage: python -m gar_keras {fit,predict} --help
 """
 
+import csv
 from dataclasses import dataclass
 from pathlib import Path
 import sys
@@ -16,6 +17,7 @@ import tyro
 from gar_keras.classification.settings import PRIORS
 from gar_keras.classification.settings import FitSettings
 from gar_keras.utils import cli
+from gar_keras.utils.checked import CountOrAuto
 from gar_keras.utils.checked import descriptions
 from gar_keras.utils.checked import prior_or
 from gar_keras.utils.checked import settings
@@ -39,6 +41,17 @@ def _prior(text):
         return text
     return tuple(float(share) for share in text.split(","))
 
+
+def _epochs(text):
+    """A number of epochs, or `auto`."""
+    return text if text == "auto" else int(text)
+
+
+Epochs = Annotated[
+    CountOrAuto,
+    cli.one_value(_epochs, "a whole number or auto", "N|auto"),
+    tyro.conf.arg(help=descriptions(FitSettings)["epochs"]),
+]
 
 Prior = Annotated[
     prior_or(*PRIORS),
@@ -69,12 +82,14 @@ class Fit(FitSettings, _Files):
     The .npz file of --data holds either x and y, or x_labeled, y_labeled and
     x_unlabeled. Examples are images (m, h, w) or (m, h, w, c), uint8 or of a
     scale of your own, or features (m, f). Labels are class indices from 0, and
-    in y -1 for unlabelled examples.
+    in y -1 for unlabelled examples; or strings, the names of the classes, and
+    in y "" or "-1". The names are kept in the file of --out.
     """
 
     num_classes: Annotated[int, Field(ge=2)] | None = None
     """n, the number of classes, each of which needs a label; by default the
     largest label and one."""
+    epochs: Epochs = FitSettings.epochs
     class_prior: Prior = FitSettings.class_prior
     seed: Annotated[int, Field(ge=0, le=cli.MAX_SEED)] = 0
     """Seed of weights, batches and validation examples."""
@@ -91,9 +106,11 @@ class Fit(FitSettings, _Files):
     def run(self):
         """Trains, saves the model and prints a summary."""
         from gar_keras.classification import fit
+        from gar_keras.classification import saved
         from gar_keras.utils.warnings import shown_by
 
-        x, y = read_partly_labeled(self.data)
+        x, labels = read_partly_labeled(self.data)
+        names, y = _names(labels)
         found = int(y.max(initial=-1)) + 1
         num_classes = found if self.num_classes is None else self.num_classes
         fit.check_every_class(y[y != fit.UNLABELED], num_classes)
@@ -104,8 +121,8 @@ class Fit(FitSettings, _Files):
             warnings.append(text)
             print(f"warning: {text}", file=sys.stderr, flush=True)
 
-        print(_counts(y, num_classes), flush=True)
-        if self.num_classes is None:
+        print(_counts(y, num_classes, names), flush=True)
+        if self.num_classes is None and names is None:
             print(FOUND, flush=True)
         with fit.seeded(self.seed):
             model = fit.default_network(x, num_classes, self.precision)
@@ -115,10 +132,11 @@ class Fit(FitSettings, _Files):
                 x,
                 y,
                 FitSettings.of(self),
+                class_names=names,
                 seed=self.seed,
                 verbose=0 if self.quiet else 2,
             )
-        _write(self.out, fit.for_prediction(model).save)
+        saved.save(fit.for_prediction(model), self.out, names)
         print("\n".join(_lines(summary, warnings)))
         print(f"wrote {self.out}")
 
@@ -138,7 +156,8 @@ class Predict:
     out: File = None
     """The file to write. A .csv file has a line for each example, with its
     index, its class and the probability of that; an .npz file has the arrays
-    y (m,) and probabilities (m, n). Needed."""
+    y (m,) and probabilities (m, n), and classes (n,) where the model has names
+    of them, which y has then. Needed."""
     overwrite: bool = False
     """Replace the file of --out if there is one."""
 
@@ -150,6 +169,7 @@ class Predict:
     def run(self):
         """Predicts and writes the file."""
         from gar_keras.classification import fit
+        from gar_keras.classification import saved
 
         x = fit.as_input(read_arrays(self.data, [("x",)])["x"])
         model = read_model(self.model)
@@ -158,20 +178,19 @@ class Predict:
         logits = fit.predict_logits(model, x)
         probabilities = fit.probabilities(logits)
         classes = np.argmax(logits, axis=1)
+        names = saved.class_names(self.model)
         if self.out.suffix == ".npz":
-            _write(
-                self.out,
-                lambda path: np.savez_compressed(
-                    path, y=classes, probabilities=probabilities
-                ),
-            )
+            arrays = {"y": classes, "probabilities": probabilities}
+            if names is not None:
+                arrays |= {"y": np.array(names)[classes], "classes": names}
+            _write(self.out, lambda path: np.savez_compressed(path, **arrays))
         else:
             _write(
                 self.out,
-                lambda path: _write_csv(path, classes, probabilities),
+                lambda path: _write_csv(path, classes, probabilities, names),
             )
         counts = np.bincount(classes, minlength=logits.shape[1])
-        print(f"examples of each class: {', '.join(map(str, counts))}")
+        print(f"examples of each class: {_by_class(counts, names)}")
         print(f"wrote {self.out}")
 
 
@@ -205,8 +224,9 @@ def read_partly_labeled(path):
     """Examples and labels of an .npz file, in either of the two forms.
 
     Returns:
-        `(x, y)`: examples as `fitting.as_input` gives them, and int64 class
-        indices `(m,)` with -1 for unlabelled examples.
+        `(x, y)`: examples as `fitting.as_input` gives them, and labels `(m,)`:
+        int64 class indices with -1 for unlabelled examples, or strings with
+        `"-1"` or `""` for them.
 
     Raises:
         ValueError: if the file is not readable, or does not hold them.
@@ -221,6 +241,8 @@ def read_partly_labeled(path):
         x = fit.as_input(arrays["x"])
         # They begin at -1, the marker; as class indices they must not.
         y = np.asarray(arrays["y"])
+        if y.dtype.kind == "U":
+            return x, _check_names("y", y, len(x))
         if y.dtype.kind != "i":
             return x, check_labels("y", y, len(x))
         if y.size and y.min() < fit.UNLABELED:
@@ -233,9 +255,35 @@ def read_partly_labeled(path):
     x_labeled = fit.as_input(arrays["x_labeled"], "x_labeled")
     x_unlabeled = fit.as_input(arrays["x_unlabeled"], "x_unlabeled")
     check_images("x_unlabeled", x_unlabeled, ("x_labeled", x_labeled))
-    y = check_labels("y_labeled", arrays["y_labeled"], len(x_labeled))
-    none = np.full(len(x_unlabeled), fit.UNLABELED)
+    y = arrays["y_labeled"]
+    marker = fit.UNLABELED
+    if y.dtype.kind == "U":
+        y = _check_names("y_labeled", y, len(x_labeled))
+        marker = str(marker)
+    else:
+        y = check_labels("y_labeled", y, len(x_labeled))
+    none = np.full(len(x_unlabeled), marker)
     return np.concatenate([x_labeled, x_unlabeled]), np.concatenate([y, none])
+
+
+def _check_names(name, y, num_examples):
+    """Returns names of classes `(num_examples,)`, or raises."""
+    if y.shape != (num_examples,):
+        raise ValueError(
+            f"{name} must be names of classes, one for each of the "
+            f"{num_examples} examples. Received: shape={y.shape}"
+        )
+    return y
+
+
+def _names(labels):
+    """The names of the classes or `None`, and their indices in `labels`."""
+    from gar_keras.classification import fit
+
+    if labels.dtype.kind != "U":
+        return None, labels
+    names, y = fit.encode(labels)
+    return names.tolist(), y
 
 
 def read_arrays(path, forms):
@@ -367,19 +415,28 @@ def _write(path, save):
         save(temporary)
 
 
-def _write_csv(path, classes, probabilities):
-    with open(path, "w", encoding="utf-8", newline="\n") as file:
-        file.write("index,class,probability\n")
+def _write_csv(path, classes, probabilities, names):
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        lines = csv.writer(file, lineterminator="\n")
+        lines.writerow(["index", "class", "probability"])
         for i, c in enumerate(classes):
-            file.write(f"{i},{c},{probabilities[i, c]:.6g}\n")
+            label = c if names is None else names[c]
+            lines.writerow([i, label, f"{probabilities[i, c]:.6g}"])
 
 
-def _counts(y, num_classes):
+def _counts(y, num_classes, names):
     counts = np.bincount(y[y >= 0], minlength=num_classes)
     return (
         f"examples: {len(y)}, labelled: {counts.sum()} "
-        f"({', '.join(map(str, counts))} of the {num_classes} classes)"
+        f"({_by_class(counts, names)} of the {num_classes} classes)"
     )
+
+
+def _by_class(counts, names):
+    """Counts as text, each with the name of its class if there are names."""
+    if names is None:
+        return ", ".join(map(str, counts))
+    return ", ".join(f"{n} {c}" for n, c in zip(names, counts, strict=True))
 
 
 def _lines(summary, warnings):
@@ -392,15 +449,10 @@ def _lines(summary, warnings):
         f"{summary.num_validation}"
     )
     yield f"class prior: {shares or 'uniform'}"
-    for when, error in (
-        ("before", summary.error_before),
-        ("after", summary.error_after),
-    ):
-        if error is not None:
-            yield f"validation error {when} stage 2: {100 * error:.2f} %"
+    yield str(summary)
     if not summary.num_validation:
         yield (
-            "validation error: not measured; --validation-fraction 0.2 keeps "
-            "a fifth of the labels back for it"
+            "--validation-fraction 0.2 keeps a fifth of the labels back, to "
+            "measure the error on"
         )
     yield f"warnings: {len(warnings)}{', shown above' if warnings else ''}"

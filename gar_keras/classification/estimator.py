@@ -5,6 +5,7 @@ import numpy as np
 
 from gar_keras import models
 from gar_keras.classification import fit as fitting
+from gar_keras.classification import saved
 from gar_keras.classification.settings import FitSettings
 from gar_keras.utils.checked import documented
 
@@ -32,8 +33,9 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
     `fit` takes labelled and unlabelled rows together, as scikit-learn's
     semi-supervised estimators do: -1 in `y` marks a row as unlabelled. Where
     the labels are strings, `y` may be an object array with the number -1, or
-    an array of strings with `"-1"`, which is what NumPy makes of it. With no
-    row unlabelled it is plain supervised training, and warns of that.
+    an array of strings with `"-1"`, which is what NumPy makes of it, or with
+    the empty string. With no row unlabelled it is plain supervised training,
+    and warns of that.
 
     One of scikit-learn's own checks is expected to fail, for that marker:
     `check_classifiers_classes` ends with the classes -1 and 1, whose rows of
@@ -56,7 +58,8 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
         model_: The fitted `keras.Model`, from rows to logits.
         n_features_in_: `X.shape[1]` in `fit`.
         summary_: A `gar_keras.classification.fit.Summary`: counts, errors on
-            the validation rows before and after stage 2, histories.
+            the validation rows before and after stage 2, histories, classes
+            lost. `print` shows it in one line, as `fit` does if `verbose`.
 
     Example:
 
@@ -90,6 +93,9 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
         vat=FitSettings.vat,
         average=FitSettings.average,
         vat_radius=FitSettings.vat_radius,
+        rate=FitSettings.rate,
+        warmup_steps=FitSettings.warmup_steps,
+        global_clipnorm=FitSettings.global_clipnorm,
         precision=FitSettings.precision,
         random_state=None,
         verbose=0,
@@ -112,6 +118,9 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
         self.vat = vat
         self.average = average
         self.vat_radius = vat_radius
+        self.rate = rate
+        self.warmup_steps = warmup_steps
+        self.global_clipnorm = global_clipnorm
         self.precision = precision
         self.random_state = random_state
         self.verbose = verbose
@@ -136,19 +145,46 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
         X, y = validate_data(self, X, y, allow_nd=True)
         settings = FitSettings.of(self)
         x = fitting.as_input(X, "X")
-        classes, targets = _encode(y)
+        labels = y[~fitting.is_unlabeled(y)]
+        fitting.check_some_label(labels)
+        check_classification_targets(labels)
+        classes, targets = fitting.encode(y)
+        fitting.check_every_class(
+            targets[targets != fitting.UNLABELED], len(classes)
+        )
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         # The training too: an average of the weights is kept in new layers.
         with fitting.seeded(seed):
             model = self._make_network(x.shape[1:], len(classes), x)
             summary = fitting.fit(
-                model, x, targets, settings, seed=seed, verbose=self.verbose
+                model,
+                x,
+                targets,
+                settings,
+                class_names=classes.tolist(),
+                seed=seed,
+                verbose=self.verbose,
             )
+        if self.verbose:
+            print(summary)
         self.classes_ = classes
         self.model_ = fitting.for_prediction(model)
         self.summary_ = summary
         self._kind = x.shape[1:], x.dtype
         return self
+
+    def save(self, path):
+        """Writes the model as plain Keras, with the names of the classes.
+
+        Keras loads the file without this package. `python -m gar_keras
+        predict` and `gar_keras.classification.saved.class_names` find the
+        names in it.
+
+        Args:
+            path: Path of the .keras file.
+        """
+        check_is_fitted(self)
+        saved.save(self.model_, path, self.classes_.tolist())
 
     def predict(self, X):
         """The most likely label of each row, `(m,)`."""
@@ -184,7 +220,7 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
         predicted = self.predict(X)
         y = column_or_1d(y)
         check_consistent_length(predicted, y, sample_weight)
-        labeled = ~_is_unlabeled(y)
+        labeled = ~fitting.is_unlabeled(y)
         if not labeled.any():
             raise ValueError(
                 "No row is labelled, so there is nothing to compare with. "
@@ -241,24 +277,3 @@ def _copy(model):
     copy = keras.models.clone_model(graph)
     copy.set_weights(model.get_weights())
     return copy
-
-
-def _encode(y):
-    """The classes, and their indices in `y` with -1 for unlabelled rows."""
-    marker = _is_unlabeled(y)
-    labels = y[~marker]
-    fitting.check_some_label(labels)
-    check_classification_targets(labels)
-    classes, indices = np.unique(labels, return_inverse=True)
-    fitting.check_every_class(indices, len(classes))
-    targets = np.full(len(y), fitting.UNLABELED, "int64")
-    targets[~marker] = indices
-    return classes, targets
-
-
-def _is_unlabeled(y):
-    """Which rows are marked, `(m,)`."""
-    marker = y == fitting.UNLABELED
-    if y.dtype.kind in "OU":
-        marker = marker | (y == str(fitting.UNLABELED))
-    return marker

@@ -28,6 +28,7 @@ from gar_keras.models import POLICIES
 from gar_keras.models import cnn6
 from gar_keras.optimizers import sgd
 from gar_keras.optimizers import stage_2_optimizer
+from gar_keras.preparation import early_stopping
 from gar_keras.preparation import num_classes
 from gar_keras.regularizers import class_prior_of
 from gar_keras.training import pretrain
@@ -48,13 +49,16 @@ MLP_DROPOUT = 0.5
 PRETRAIN_STEPS = 2000
 LEAST_PASSES = 10
 
+# Examples that tell whether a class was lost, as many as the reports look at.
+LOOKED_AT = 2000
+
 # Classes without a label that a message names.
 NAMED_CLASSES = 5
 
 
 @dataclass(frozen=True)
 class Summary:
-    """What `fit` did.
+    """What `fit` did. As text, in one line: what stage 2 gained, and lost.
 
     Attributes:
         num_labeled: Labelled examples trained on.
@@ -66,6 +70,8 @@ class Summary:
         error_after: The same at the end; `None` without stage 2 as well.
         pretraining: History of stage 1: lists by name.
         regularization: History of stage 2; empty without it.
+        lost: The classes that were given to some of up to 2,000 examples after
+            stage 1, and to none of them at the end.
     """
 
     num_labeled: int
@@ -76,9 +82,25 @@ class Summary:
     error_after: float | None
     pretraining: dict
     regularization: dict
+    lost: tuple = ()
+
+    def __str__(self):
+        if not self.num_unlabeled:
+            return f"{self._error()}; no stage 2"
+        epochs = len(self.regularization.get("loss", ()))
+        lost = ", ".join(map(str, self.lost)) or "none"
+        return (
+            f"{self._error()}; epochs of stage 2: {epochs}; classes lost: "
+            f"{lost}"
+        )
+
+    def _error(self):
+        errors = [self.error_before, self.error_after]
+        known = [f"{100 * e:.2f} %" for e in errors if e is not None]
+        return f"validation error: {' -> '.join(known) or 'not measured'}"
 
 
-def fit(model, x, y, settings, *, seed=0, verbose=0):
+def fit(model, x, y, settings, *, class_names=None, seed=0, verbose=0):
     """Trains a model by Algorithm 1 of the paper, on partly labelled data.
 
     Stage 2 sees all examples without their labels, as in the paper's code:
@@ -91,6 +113,8 @@ def fit(model, x, y, settings, *, seed=0, verbose=0):
         x: Examples, as `as_input` gives them.
         y: Class indices `(m,)`, int64; -1 for unlabelled examples.
         settings: `FitSettings`.
+        class_names: The names of the classes, for the summary, if they are
+            not their indices.
         seed: Seed of the validation examples and of the batches.
         verbose: As in Keras' `fit`.
 
@@ -140,28 +164,32 @@ def fit(model, x, y, settings, *, seed=0, verbose=0):
         verbose=verbose,
     )
     before = validation and first.history["val_error"][-1]
-    second, after = {}, None
+    second, after, lost = {}, None, ()
     if unlabeled:
+        some = _some(x)
+        found = _classes_given(model, some)
+        epochs, stopping = early_stopping(settings.epochs, validation)
         second = method.train(
             model,
             x[labeled],
             y[labeled],
             x,
-            epochs=settings.epochs,
+            epochs=epochs,
             labeled_per_batch=guides,
             unlabeled_per_batch=settings.unlabeled_per_batch,
             optimizer=stage_2_optimizer(
                 settings,
-                settings.epochs * sampler.steps,
+                epochs * sampler.steps,
                 settings.learning_rate,
             ),
             validation_data=validation,
             keep_best=False,
-            callbacks=[LatestBestWeights()] if validation else [],
+            callbacks=[*stopping, LatestBestWeights()] if validation else [],
             seed=seed,
             verbose=verbose,
         ).history
         after = validation and error_rate(model, *validation)
+        lost = np.setdiff1d(found, _classes_given(model, some)).tolist()
     return Summary(
         num_labeled=len(labeled),
         num_validation=len(kept),
@@ -171,7 +199,39 @@ def fit(model, x, y, settings, *, seed=0, verbose=0):
         error_after=after,
         pretraining=first.history,
         regularization=second,
+        lost=tuple(class_names[i] if class_names else i for i in lost),
     )
+
+
+def encode(y):
+    """The classes, and their indices in `y` with -1 for unlabelled examples.
+
+    Args:
+        y: Labels `(m,)` of any kind. Unlabelled are -1, `"-1"` and `""`.
+
+    Returns:
+        `(classes, targets)`: the labels `(n,)`, sorted, and int64 indices
+        `(m,)`.
+
+    Example:
+
+    >>> classes, targets = encode(np.array(["cat", "dog", "", "cat"]))
+    >>> classes.tolist(), targets.tolist()
+    (['cat', 'dog'], [0, 1, -1, 0])
+    """
+    marked = is_unlabeled(y)
+    classes, indices = np.unique(y[~marked], return_inverse=True)
+    targets = np.full(len(y), UNLABELED, "int64")
+    targets[~marked] = indices
+    return classes, targets
+
+
+def is_unlabeled(y):
+    """Which labels mark an example as unlabelled, `(m,)`."""
+    marked = y == UNLABELED
+    if y.dtype.kind in "OU":
+        marked = marked | (y == str(UNLABELED)) | (y == "")
+    return marked
 
 
 def as_input(x, name="x"):
@@ -440,6 +500,22 @@ def _keep_back(y, labeled, fraction, seed):
             "validation_fraction to 0."
         )
     return kept
+
+
+def _some(x):
+    """Examples at equal distances, at most `LOOKED_AT` of them."""
+    count = min(len(x), LOOKED_AT)
+    return x[np.linspace(0, len(x) - 1, count).astype(int)]
+
+
+def _classes_given(model, x):
+    """The classes that a model gives to examples."""
+    # Without `predict`, which would compile a function for so few.
+    logits = [
+        keras.ops.convert_to_numpy(model(x[i : i + 250], training=False))
+        for i in range(0, len(x), 250)
+    ]
+    return np.unique(np.concatenate(logits).argmax(axis=1))
 
 
 def _passes(num_labeled):

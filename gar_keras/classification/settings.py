@@ -12,6 +12,7 @@ from pydantic import Field
 from gar_keras import paper
 from gar_keras.methods.options import GAROptions
 from gar_keras.utils.checked import Count
+from gar_keras.utils.checked import CountOrAuto
 from gar_keras.utils.checked import Precision
 from gar_keras.utils.checked import prior_or
 from gar_keras.utils.checked import settings
@@ -37,8 +38,10 @@ class FitSettings(GAROptions, paper.Coefficients):
     pretrain_epochs: Count | None = None
     """Passes over the labelled examples in stage 1; by default as many as make
     2,000 steps, at least 10."""
-    epochs: Count = 100
-    """Passes over all examples in stage 2."""
+    epochs: CountOrAuto = 100
+    """Passes over all examples in stage 2. `auto`: up to 200, until the
+    validation error has not fallen for 10; that needs a
+    `validation_fraction`. A rate of `cosine` falls over all 200."""
     labeled_per_batch: Count | None = None
     """b_L: labelled examples, without their labels, in a batch of stage 2; by
     default 16, or all where there are fewer."""
@@ -60,6 +63,15 @@ class FitSettings(GAROptions, paper.Coefficients):
     precision: Literal["auto", Precision] = "auto"
     """Precision between the layers of the network that is made here. `auto`:
     bfloat16 where the examples are images and the hardware computes in it."""
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.epochs == "auto" and not self.validation_fraction:
+            raise ValueError(
+                "epochs must be a number where no labels are kept back, whose "
+                "error could end stage 2. Received: epochs='auto', "
+                "validation_fraction=0. Set validation_fraction, e.g. to 0.2."
+            )
 
     @classmethod
     def of(cls, holder):

@@ -22,6 +22,7 @@ from gar_keras.optimizers import sgd
 from gar_keras.paper import LABELED_PER_BATCH
 from gar_keras.paper import UNLABELED_PER_BATCH
 from gar_keras.preparation import check_epochs
+from gar_keras.preparation import early_stopping
 from gar_keras.preparation import num_classes
 from gar_keras.preparation import stage_2_sampler
 from gar_keras.preparation import standard_callbacks
@@ -143,6 +144,7 @@ class Method:
                 them.
             x_unlabeled: X_U, `(m_U, ...)`, or an image source.
             epochs: Passes over X_U. Schedules are laid over all of them.
+                `"auto"` as in `gar_keras.regularize`.
             labeled_per_batch: b_L, at least 1 where labels have a part.
             unlabeled_per_batch: b_U.
             images_per_epoch: Images of X_U in an epoch, if not all of them.
@@ -174,8 +176,9 @@ class Method:
                 model, or if the model gives no logits.
             FloatingPointError: if the loss becomes NaN or infinite.
         """
+        epochs, stopping = early_stopping(epochs, validation_data)
         check_epochs(epochs, initial_epoch)
-        callbacks = list_of(callbacks)
+        callbacks = [*stopping, *list_of(callbacks)]
         if self.uses_labels:
             check_count("labeled_per_batch", labeled_per_batch, least=1)
         sampler = stage_2_sampler(

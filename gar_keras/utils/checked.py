@@ -17,6 +17,7 @@ from pydantic.dataclasses import dataclass
 
 from gar_keras.utils.validation import check_choice
 from gar_keras.utils.validation import check_class_prior
+from gar_keras.utils.validation import check_count_or_auto
 
 # No number is taken for another one: neither True for 1 nor "2" for 2.
 STRICT = ConfigDict(
@@ -29,6 +30,11 @@ STRICT = ConfigDict(
 Count = Annotated[int, Field(ge=1)]
 Whole = Annotated[int, Field(ge=0)]
 Number = Annotated[float, Field(ge=0)]
+
+CountOrAuto = Annotated[
+    int | Literal["auto"],
+    BeforeValidator(lambda v, info: check_count_or_auto(info.field_name, v)),
+]
 
 Precision = Literal["float32", "bfloat16"]
 PRECISIONS = get_args(Precision)

@@ -37,6 +37,25 @@ def check_count(name, value, *, least, most=None):
     return number
 
 
+def check_count_or_auto(name, value):
+    """Returns `value` as an int of at least 1, or `"auto"`, or raises.
+
+    Example:
+
+    >>> check_count_or_auto("epochs", "auto")
+    'auto'
+    """
+    if isinstance(value, str) and value == "auto":
+        return value
+    try:
+        return check_count(name, value, least=1)
+    except ValueError:
+        raise ValueError(
+            f"{name} must be an integer of at least 1, or 'auto'. Received: "
+            f"{name}={value!r}"
+        ) from None
+
+
 def check_number(name, value, low=0, high=math.inf, closed="left"):
     """Returns a finite number of an interval as a float, or raises.
 

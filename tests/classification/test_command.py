@@ -1,5 +1,6 @@
 """`python -m gar_keras`: fit and predict, from files to files."""
 
+import csv
 import re
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import pytest
 
 from gar_keras.classification import command as program
 from gar_keras.classification import fit as fitting
+from gar_keras.methods.base import Method
 from gar_keras.utils.checked import descriptions
 from gar_keras.utils.warnings import warn
 
@@ -83,9 +85,12 @@ def test_fit_prints_a_summary(fitted, folder):
         "trained on: 24 labelled, 60 unlabelled; validation: 6",
         "class prior: uniform",
     ]
-    assert lines[4].startswith("validation error before stage 2: ")
-    assert lines[5].startswith("validation error after stage 2: ")
-    assert lines[6:] == ["warnings: 0", f"wrote {folder / 'model.keras'}"]
+    assert re.fullmatch(
+        r"validation error: \d+\.\d\d % -> \d+\.\d\d %; epochs of stage 2: 2; "
+        "classes lost: none",
+        lines[4],
+    )
+    assert lines[5:] == ["warnings: 0", f"wrote {folder / 'model.keras'}"]
     assert not list(folder.glob(".*"))
 
 
@@ -157,10 +162,59 @@ def test_labels_of_any_integers(tmp_path, dtype):
     )
 
 
+NAMES = np.array(["cat", "dog", "sea, otter"])
+
+
+def as_names(folder):
+    """A file in each of the two forms, with names of the classes."""
+    np.savez(folder / "a.npz", x=X, y=np.where(FEW < 0, "", NAMES[FEW]))
+    np.savez(
+        folder / "b.npz", x_labeled=X[:30], y_labeled=NAMES[Y[:30]],
+        x_unlabeled=X[30:],
+    )  # fmt: skip
+    return folder / "a.npz", folder / "b.npz"
+
+
+def test_names_of_classes_in_both_forms(tmp_path):
+    for path in as_names(tmp_path):
+        names, y = program._names(program.read_partly_labeled(path)[1])
+        assert names == NAMES.tolist()
+        np.testing.assert_array_equal(y, FEW)
+
+
+def test_names_of_classes_go_from_fit_to_predict(
+    folder, run, monkeypatch, tmp_path
+):
+    for owner, stage in ((fitting, "pretrain"), (Method, "train")):
+        monkeypatch.setattr(
+            owner, stage, lambda *_, **__: keras.callbacks.History()
+        )
+    model, new = tmp_path / "m.keras", folder / "new.npz"
+    status, output, _ = run(
+        "fit", "--data", as_names(tmp_path)[0], "--out", model
+    )
+    assert status == 0
+    assert output.startswith(
+        "examples: 90, labelled: 30 (cat 10, dog 10, sea, otter 10 of the 3 "
+        "classes)\ntrained on"
+    )
+    for out in ("p.csv", "p.npz"):
+        words = ["--data", new, "--out", tmp_path / out]
+        assert run("predict", "--model", model, *words)[0] == 0
+    with np.load(tmp_path / "p.npz") as archive:
+        np.testing.assert_array_equal(archive["classes"], NAMES)
+        expected = NAMES[archive["probabilities"].argmax(axis=1)]
+        np.testing.assert_array_equal(archive["y"], expected)
+    with open(tmp_path / "p.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["class"] for row in rows] == expected.tolist()
+
+
 def test_options_reach_the_fit(folder, run, monkeypatch, tmp_path):
     calls = []
 
-    def fit(model, x, y, settings, *, seed, verbose):
+    def fit(model, x, y, settings, *, class_names, seed, verbose):
+        assert class_names is None
         calls.append((model, settings, seed, verbose))
         raise ValueError("seen enough")
 
@@ -174,7 +228,8 @@ def test_options_reach_the_fit(folder, run, monkeypatch, tmp_path):
         *"--validation-fraction 0.5 --learning-rate 0.125".split(),
         *"--supervised 1 --shift 2 --affine 0.25 --consistency 4".split(),
         *"--vat 0.5 --vat-radius 1.5 --average 0.875".split(),
-        *"--precision bfloat16".split(),
+        *"--precision bfloat16 --rate cosine --warmup-steps 6".split(),
+        *"--global-clipnorm 0.5".split(),
     )  # fmt: skip
     # The classes are stated, not found.
     assert output.endswith("(10, 10, 10 of the 3 classes)\n")
@@ -187,6 +242,7 @@ def test_options_reach_the_fit(folder, run, monkeypatch, tmp_path):
         learning_rate=0.125,
         supervised=1.0, shift=2, affine=0.25, consistency=4.0, vat=0.5,
         average=0.875, vat_radius=1.5, precision="bfloat16",
+        rate="cosine", warmup_steps=6, global_clipnorm=0.5,
     )  # fmt: skip
     assert (seed, verbose) == (3, 2)
     dtypes = {
@@ -216,7 +272,7 @@ def test_warnings_are_shown_and_counted(folder, run, monkeypatch, tmp_path):
 
     monkeypatch.setattr(fitting, "pretrain", train)
     monkeypatch.setattr(
-        fitting, "regularize", lambda *_, **__: keras.callbacks.History()
+        Method, "train", lambda *_, **__: keras.callbacks.History()
     )
     status, output, errors = run(
         "fit", "--data", folder / "data.npz", "--out", tmp_path / "m.keras"
@@ -327,8 +383,9 @@ def test_bad_command_line_is_refused(run, words, message):
 
 
 OPTIONS = {
-    "--epochs 0": "--epochs must be at least 1",
-    "--epochs half": "--epochs takes a whole number. Received: 'half'",
+    "--epochs 0": "--epochs must be an integer of at least 1, or 'auto'",
+    "--epochs half": "--epochs takes a whole number or auto. Received: 'half'",
+    "--epochs auto": "--epochs must be a number where no labels are kept back",
     "--pretrain-epochs 0": "--pretrain-epochs must be at least 1",
     "--labeled-per-batch 0": "--labeled-per-batch must be at least 1",
     "--num-classes 1": "--num-classes must be at least 2",
@@ -382,6 +439,9 @@ FILES = {
     "strings": (dict(x=X.astype(str), y=FEW), "array of real numbers"),
     "flat": (dict(x=X[:, 0], y=FEW), r"or images \(m, h, w\)"),
     "labels of others": (dict(x=X, y=FEW[:9]), "each of the 90 images"),
+    "names of others": (
+        dict(x=X, y=NAMES), r"each of the 90 examples. Received: shape=\(3,\)",
+    ),
     "float labels": (dict(x=X, y=FEW / 1.0), "integer class indices"),
     "one-hot": (dict(x=X, y=np.eye(3, dtype=int)[Y]), "argmax"),
     "other marker": (dict(x=X, y=FEW - 1), "least label=-2"),

@@ -1,5 +1,6 @@
 """The scikit-learn classifier: scikit-learn's own checks, and ours."""
 
+from dataclasses import replace
 import pickle
 import random
 import subprocess
@@ -19,7 +20,9 @@ from gar_keras import GARClassifier
 from gar_keras import GARWarning
 from gar_keras.callbacks import LatestBestWeights
 from gar_keras.classification import fit
+from gar_keras.classification import saved
 from gar_keras.engine import hardware
+from gar_keras.methods.base import Method
 
 # Enough steps for scikit-learn's blobs, in one call of `fit` each.
 QUICK = dict(pretrain_epochs=20, epochs=2, learning_rate=0.1)
@@ -50,7 +53,7 @@ def stand_in(monkeypatch):
     """Fits and predicts without training, where that is not in question."""
     monkeypatch.setattr(fit, "pretrain", least_squares)
     monkeypatch.setattr(
-        fit, "regularize", lambda *_, **__: keras.callbacks.History()
+        Method, "train", lambda *_, **__: keras.callbacks.History()
     )
     monkeypatch.setattr(
         fit, "predict_logits", lambda model, x: np.array(model(x))
@@ -215,7 +218,8 @@ def test_both_stages_are_those_of_gar_keras(validated):
     )  # fmt: skip
     gar_keras.regularize(
         network, x[labeled], x, epochs=2, labeled_per_batch=10,
-        unlabeled_per_batch=112, optimizer=gar_keras.sgd(0.1),
+        unlabeled_per_batch=112,
+        optimizer=gar_keras.sgd(0.1, global_clipnorm=1.0),
         layer=gar_keras.GraphActivityRegularization(
             class_prior=[5 / 16, 5 / 16, 6 / 16]
         ),
@@ -239,24 +243,24 @@ def test_settings_reach_both_stages(monkeypatch):
         calls["pretrain"] = (x, y, options)
         return keras.callbacks.History()
 
-    def regularize(model, x, x_unlabeled, **options):
-        calls["regularize"] = (x, x_unlabeled, options)
+    def train(method, model, x, y, x_unlabeled, **options):
+        calls["train"] = (method, x, x_unlabeled, options)
         raise Stop
 
     monkeypatch.setattr(fit, "pretrain", pretrain)
-    monkeypatch.setattr(fit, "regularize", regularize)
+    monkeypatch.setattr(Method, "train", train)
     model = GARClassifier(
         tiny, pretrain_epochs=7, epochs=9, labeled_per_batch=5,
         unlabeled_per_batch=11, affinity=2.0, balance=0.5, frobenius=0.25,
         class_prior=[0.5, 0.25, 0.25], learning_rate=0.125, random_state=3,
-        verbose=2,
+        verbose=2, warmup_steps=4, global_clipnorm=0.5,
     )  # fmt: skip
     with pytest.raises(Stop):
         model.fit(X, FEW)
     x, y, first = calls["pretrain"]
     np.testing.assert_array_equal(x, X[:18].astype("float32"))
     np.testing.assert_array_equal(y, Y[:18])
-    guides, x_unlabeled, second = calls["regularize"]
+    method, guides, x_unlabeled, second = calls["train"]
     np.testing.assert_array_equal(guides, x)
     np.testing.assert_array_equal(x_unlabeled, X.astype("float32"))
     assert (first["epochs"], second["epochs"]) == (7, 9)
@@ -264,13 +268,15 @@ def test_settings_reach_both_stages(monkeypatch):
     assert second["unlabeled_per_batch"] == 11
     assert first["verbose"] == second["verbose"] == 2
     assert first["seed"] == second["seed"]
-    layer = second["layer"]
+    layer = method.layer
     assert layer.coefficients == {
         "affinity": 2.0, "balance": 0.5, "frobenius": 0.25,
     }  # fmt: skip
     assert layer.class_prior == (0.5, 0.25, 0.25)
     for options in (first, second):
         assert float(options["optimizer"].learning_rate) == 0.125
+    optimizer = second["optimizer"]
+    assert (optimizer.warmup_steps, optimizer.global_clipnorm) == (4, 0.5)
 
 
 @pytest.mark.parametrize(
@@ -293,6 +299,77 @@ def test_string_labels_and_their_marker(labels, stand_in):
     model = quick(tiny).fit(X, labels)
     np.testing.assert_array_equal(model.classes_, NAMES)
     assert model.score(X, NAMES[Y]) > 0.9
+
+
+def test_names_are_kept_in_the_saved_model(stand_in, tmp_path):
+    labels = np.where(FEW < 0, "", NAMES[FEW])
+    model = quick(tiny).fit(X, labels)
+    np.testing.assert_array_equal(model.classes_, NAMES)
+    path = tmp_path / "model.keras"
+    model.save(path)
+    assert saved.class_names(path) == NAMES.tolist()
+    logits = keras.saving.load_model(path)(X.astype("float32"))
+    predicted = NAMES[np.argmax(logits, axis=1)]
+    np.testing.assert_array_equal(predicted, model.predict(X))
+
+
+def all_to_one(method, model, *_, **__):
+    """In place of `Method.train`: every row is of the second class."""
+    kernel, bias = model.get_weights()
+    model.set_weights([0 * kernel, 0 * bias + [0, 1, 0]])
+    return keras.callbacks.History()
+
+
+def test_summary_names_the_classes_that_were_lost(
+    stand_in, monkeypatch, capsys
+):
+    monkeypatch.setattr(Method, "train", all_to_one)
+    labels = np.where(FEW < 0, "", NAMES[FEW])
+    model = quick(tiny, verbose=2).fit(X, labels)
+    assert model.summary_.lost == ("cat", "eel")
+    assert (
+        capsys.readouterr()
+        .out.splitlines()[-1]
+        .endswith("classes lost: cat, eel")
+    )
+    monkeypatch.setattr(
+        Method, "train", lambda *_, **__: keras.callbacks.History()
+    )
+    assert quick(tiny).fit(X, labels).summary_.lost == ()
+
+
+@pytest.mark.parametrize(
+    "changes, expected",
+    [
+        (
+            {},
+            "validation error: 12.50 % -> 5.00 %; epochs of stage 2: 3; "
+            "classes lost: none",
+        ),
+        (
+            {"error_before": None, "error_after": None, "lost": (0, 4)},
+            "validation error: not measured; epochs of stage 2: 3; classes "
+            "lost: 0, 4",
+        ),
+        (
+            {"num_unlabeled": 0, "error_after": None, "regularization": {}},
+            "validation error: 12.50 %; no stage 2",
+        ),
+    ],
+    ids=["gained", "lost", "no stage 2"],
+)
+def test_summary_in_one_line(changes, expected):
+    summary = fit.Summary(
+        num_labeled=10,
+        num_validation=8,
+        num_unlabeled=50,
+        class_prior=None,
+        error_before=0.125,
+        error_after=0.05,
+        pretraining={},
+        regularization={"loss": [3.0, 2.0, 1.0]},
+    )
+    assert str(replace(summary, **changes)) == expected
 
 
 def test_labels_with_gaps_are_the_classes(stand_in):
@@ -415,13 +492,13 @@ def test_score_without_labels_is_refused(known, y, message):
 
 
 def test_grid_search(stand_in, monkeypatch):
-    def regularize(model, *_, layer, **__):
-        if layer.coefficients["affinity"] == 1.0:
+    def train(method, model, *_, **__):
+        if method.layer.coefficients["affinity"] == 1.0:
             # The first class for all.
             model.set_weights([0 * w for w in model.get_weights()])
         return keras.callbacks.History()
 
-    monkeypatch.setattr(fit, "regularize", regularize)
+    monkeypatch.setattr(Method, "train", train)
     # Far enough apart for least squares.
     far = X + np.eye(3)[Y] * [1e-1, 1e5, 0]
     search = GridSearchCV(
@@ -650,6 +727,9 @@ BAD = {
     "guides": (X, FEW, dict(labeled_per_batch=19), "19 different labelled"),
     "no guides": (X, FEW, dict(labeled_per_batch=0), "labeled_per_batch=0"),
     "no epochs": (X, FEW, dict(epochs=0), "epochs=0"),
+    "auto without validation": (
+        X, FEW, dict(epochs="auto"), "where no labels are kept back",
+    ),
     "half an epoch": (X, FEW, dict(pretrain_epochs=0.5), "pretrain_epochs=0.5"),
     "validation": (
         X, FEW, dict(validation_fraction=1.0), "validation_fraction=1.0",
