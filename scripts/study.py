@@ -1,5 +1,5 @@
-"""Questions that the paper leaves open: classes of unequal size, additions to
-GAR, and where it breaks."""
+"""Questions that the paper leaves open: class imbalance, additions to GAR, and
+where it breaks."""
 
 from dataclasses import dataclass
 from dataclasses import replace
@@ -20,8 +20,8 @@ class Options(command.RunOptions):
     seeds: str = "0-2"
     """Seeds to run, e.g. 0-9 or 0,2,5-7."""
     study: Literal[tuple(STUDIES)] = "skew"
-    """skew: classes of unequal size; options: what can be added to GAR; best:
-    the best of that, for longer; limits: few or wrong labels, other classes,
+    """skew: class imbalance; options: what can be added to GAR; best: the best
+    of that, for longer; limits: few labels, label noise, out-of-class images,
     many classes."""
 
 

@@ -11,7 +11,13 @@ from gar_keras.report.published import SVHN_GREY
 from gar_keras.report.published import TABLE_3
 from gar_keras.utils import cli
 
-DATA = tuple(name for name in EXPERIMENTS if name.startswith(("norb", "svhn")))
+# The table of each data set.
+DATA = {
+    name: table
+    for table in (TABLE_3, SVHN_GREY)
+    for name, by_labels in EXPERIMENTS.items()
+    if table.cells & {e.cell for e in by_labels.values()}
+}
 
 
 @dataclass(frozen=True)
@@ -24,6 +30,5 @@ class Options(command.DataOptions):
 
 if __name__ == "__main__":
     options = cli.parse(Options, __doc__)
-    table = SVHN_GREY if options.data == "svhn-grey" else TABLE_3
-    show = partial(report.show_table, table)
+    show = partial(report.show_table, DATA[options.data])
     sys.exit(command.run_table(options, options.experiments, show))

@@ -15,11 +15,13 @@ import tyro
 from gar_keras.datasets.registry import DATASETS
 from gar_keras.engine import resources
 from gar_keras.experiments import folders
+from gar_keras.experiments.options import RunnerOptions
 from gar_keras.experiments.settings import BACKENDS
 from gar_keras.experiments.settings import EXPERIMENTS
 from gar_keras.experiments.settings import GRAPH_RIVALS
 from gar_keras.experiments.settings import PRECISIONS
 from gar_keras.experiments.workers import processes
+from gar_keras.methods import METHODS
 from gar_keras.utils import cli
 from gar_keras.utils.loading import load_keras
 from gar_keras.utils.optional import check_installed
@@ -123,7 +125,7 @@ class Options:
 
 
 @dataclass(frozen=True)
-class RunOptions(Options):
+class RunOptions(RunnerOptions, Options):
     """Options of every script that trains."""
 
     seeds: str = "0-9"
@@ -136,20 +138,6 @@ class RunOptions(Options):
     """Matrix of the Frobenius term: the rectified logits B, as in the paper,
     or the unrectified ones Z, as in the authors' code."""
     precision: Precision = "auto"
-    data_dir: cli.Folder = None
-    """Folder of the data files, for data that are not in the package."""
-    save_models: bool = False
-    """Save the model of the validation-chosen epoch beside its record."""
-    tensorboard: cli.Folder = None
-    """Folder for TensorBoard logs of stage 2 (needs tensorboard)."""
-    share_stage_1: bool = False
-    """Keep the end of stage 1 in the folder .checkpoints of the results, and
-    take it up in runs that have the same stage 1, such as GAR and its
-    rivals."""
-    keep_state: bool = False
-    """Keep the state at the end of each run in the folder .checkpoints of the
-    results, and go on from it in a run of more epochs. Not for a rival, nor
-    for a rate that is laid over all epochs."""
     jobs: int = 1
     """Runs to make at once, in processes of their own, each bound to an equal
     share of the cores. On a CPU a run repeats bit for bit only with as many
@@ -203,7 +191,7 @@ class RunOptions(Options):
             "backend": self.backend,
         }
         # What a method has no part in stays as it is: its runs are the same.
-        if experiment.method == "gar":
+        if METHODS[experiment.method].set_by_experiment:
             changes["frobenius_of"] = self.frobenius_of
         if experiment.method not in GRAPH_RIVALS:
             epochs = {
@@ -345,12 +333,8 @@ def _table(options, experiments, show):
             experiments,
             parse_seeds(options.seeds),
             options.results,
+            RunnerOptions.of(options),
             time_limit=options.time_limit,
-            data_dir=options.data_dir,
-            save_models=options.save_models,
-            tensorboard=options.tensorboard,
-            share_stage_1=options.share_stage_1,
-            keep_state=options.keep_state,
             jobs=options.jobs,
             ray=options.ray,
         )

@@ -170,9 +170,9 @@ def _images(world, data, seed):
     if wanted > len(others):
         most = len(others) / (len(others) + len(kept))
         raise ValueError(
-            f"There are not so many strangers: the {len(others)} images of "
-            f"other classes can be at most {most:.3f} of X_U beside the "
-            f"{len(kept)} known ones. Received: strangers={world.strangers}"
+            f"There are too few out-of-class images: {len(others)} can be at "
+            f"most {most:.3f} of X_U beside the {len(kept)} of known classes. "
+            f"Received: strangers={world.strangers}"
         )
     rng = np.random.default_rng([seed, OUT_OF_CLASS])
     drawn = rng.permutation(others)[: round(wanted)]

@@ -18,6 +18,7 @@ from gar_keras.experiments.settings import GRAPH_RIVALS
 from gar_keras.experiments.settings import Experiment
 from gar_keras.experiments.settings import from_dict
 from gar_keras.experiments.settings import with_defaults
+from gar_keras.methods import METHODS
 from gar_keras.utils.checked import STRICT
 from gar_keras.utils.checked import in_one_line
 from gar_keras.utils.files import write_atomically
@@ -138,8 +139,7 @@ class Record(Progress):
         epochs = [*range(last + 1)]
         _check_same("regularization.curve.epoch", curve.get("epoch"), epochs)
         wanted = {"val_error", "test_error"}
-        if e.method == "gar":
-            wanted |= {n for n in ("affinity", "balance") if getattr(e, n)}
+        wanted |= {n for n in METHODS[e.method].terms if getattr(e, n)}
         lost = sorted(wanted - curve.keys())
         if lost:
             raise ValueError(f"regularization.curve.{lost[0]} is missing")

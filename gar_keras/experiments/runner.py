@@ -16,6 +16,7 @@ from gar_keras.experiments import records
 from gar_keras.experiments import stage_1
 from gar_keras.experiments import stage_2
 from gar_keras.experiments.checkpoint import Checkpoint
+from gar_keras.experiments.options import RunnerOptions
 from gar_keras.experiments.recorder import OutOfTime
 from gar_keras.experiments.setup import set_up
 from gar_keras.experiments.snapshots import Snapshots
@@ -30,14 +31,10 @@ def run(
     experiment,
     seed,
     results,
+    options=RunnerOptions(),  # noqa: B008
     *,
     deadline=math.inf,
     reporter=None,
-    data_dir=None,
-    save_models=False,
-    tensorboard=None,
-    share_stage_1=False,
-    keep_state=False,
 ):
     """Runs an experiment with one seed and writes its record.
 
@@ -49,18 +46,11 @@ def run(
         experiment: An `Experiment`.
         seed: Decides the split, the initial weights, dropout and the batches.
         results: Folder of the records.
+        options: `RunnerOptions`. A model is saved as a `.keras` file; what
+            is kept of stage 1 in `stage_1_file`; for the state at the end see
+            `experiments.continuation`.
         deadline: `time.monotonic()` at which the run must have stopped.
         reporter: A `progress.Reporter`, or `None`.
-        data_dir: Folder of the data files.
-        save_models: Whether to save the model of the validation-chosen epoch
-            beside the record, as a `.keras` file.
-        tensorboard: Folder for TensorBoard logs of stage 2, or `None`.
-        share_stage_1: Whether to take up the end of stage 1 from an earlier
-            run that had the same stage 1, and to keep it for later ones, in
-            `stage_1_file`.
-        keep_state: Whether to go on from the kept end of the same run with
-            fewer epochs, and to keep the end for longer ones; see
-            `experiments.continuation`.
 
     Returns:
         The record, or `None` if another process is running this run.
@@ -72,13 +62,13 @@ def run(
             logs are wanted of a method that trains no network, or if the state
             is to be kept of a run that cannot be extended.
     """
-    record = finished(experiment, seed, results, keep_state=keep_state)
+    record = finished(experiment, seed, results, options.keep_state)
     if record is not None:
         return record
     path = Path(results) / experiment.file_name(seed)
     _check_backend(experiment)
-    _check_network(experiment, save_models, tensorboard)
-    callbacks = _tensorboard(tensorboard, path.stem)
+    _check_network(experiment, options)
+    callbacks = _tensorboard(options.tensorboard, path.stem)
     checkpoint = Checkpoint.of_run(experiment, seed, results)
     try:
         held = checkpoint.lock().acquire(timeout=0)
@@ -92,16 +82,20 @@ def run(
         snapshots = path.with_suffix(".npz")
         for file in (path, snapshots, checkpoint.path):
             files.delete_leftovers(file)
-        shared = _shared(experiment, seed, results) if share_stage_1 else None
-        if keep_state:
+        shared = None
+        if options.share_stage_1:
+            shared = _shared(experiment, seed, results)
+        if options.keep_state:
             continuation.take_up(checkpoint, experiment, seed, results)
-        job = _Run(experiment, seed, checkpoint, data_dir, reporter, shared)
+        job = _Run(
+            experiment, seed, checkpoint, options.data_dir, reporter, shared
+        )
         record = job.execute(deadline, callbacks)
-        if save_models:
+        if options.save_models:
             job.save_best(path.with_suffix(".keras"))
         job.write_snapshots(snapshots)
         records.write(path, record)
-        if keep_state:
+        if options.keep_state:
             continuation.keep_end(checkpoint, experiment, seed, results)
         checkpoint.delete()
         return record
@@ -119,7 +113,7 @@ def _shared(experiment, seed, results):
     return Checkpoint(Path(results) / ".checkpoints" / name, fingerprint, seed)
 
 
-def finished(experiment, seed, results, *, keep_state=False):
+def finished(experiment, seed, results, keep_state=False):
     """The record of a run, if the run is finished.
 
     Whatever takes a finished run for made asks here. What a killed process
@@ -181,11 +175,11 @@ def _check_backend(experiment):
         )
 
 
-def _check_network(experiment, save_models, tensorboard):
+def _check_network(experiment, options):
     if METHODS[experiment.method].network:
         return
-    wanted = {"save_models": save_models, "tensorboard": tensorboard}
-    for name, value in wanted.items():
+    for name in ("save_models", "tensorboard"):
+        value = getattr(options, name)
         if value:
             raise ValueError(
                 f"The method {experiment.method!r} trains no network. "

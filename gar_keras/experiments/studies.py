@@ -107,7 +107,7 @@ _SKEWED = DataConditions(shares=_SHARES, labels_drawn="random")
 
 SKEW = Study(
     "skew",
-    "Classes of unequal size: MNIST, m_L = 100",
+    "Class imbalance: MNIST, m_L = 100",
     (
         "Digit 0 is 20 times as frequent as digit 9 among the labelled, the "
         "validation and the unlabelled images; the labelled ones are drawn "
@@ -210,7 +210,7 @@ LIMITS = Study(
     "Where GAR breaks: MNIST",
     (
         "With known classes, the task is the digits 0 to 4 and the test "
-        "images are of these.",
+        "images are of these. Out-of-class images are the other digits.",
         "The validation images keep their right labels.",
         "Batches are of 128 images where nothing else is said. With so few of "
         "100 classes the right labels themselves have a balance of 0.56.",
@@ -220,13 +220,13 @@ LIMITS = Study(
         "m_L = 50": _mnist(50, epochs=4),
         "m_L = 20": _mnist(20, epochs=4),
         "m_L = 10": _mnist(10, epochs=4),
-        "10 % of the labels wrong": _world(wrong_labels=0.1),
-        "20 % of the labels wrong": _world(wrong_labels=0.2),
+        "label noise of 10 %": _world(wrong_labels=0.1),
+        "label noise of 20 %": _world(wrong_labels=0.2),
         "digits 0 to 4": _world(known_classes=5),
-        "digits 0 to 4, 20 % of X_U other digits": _world(
+        "digits 0 to 4, 20 % of X_U out of class": _world(
             known_classes=5, strangers=0.2
         ),
-        "digits 0 to 4, 45 % of X_U other digits": _world(
+        "digits 0 to 4, 45 % of X_U out of class": _world(
             known_classes=5, strangers=0.45
         ),
         "20 epochs of stage 1": _mnist(epochs=4, pretrain_epochs=20),

@@ -10,6 +10,7 @@ from pathlib import Path
 import time
 
 from gar_keras.experiments import runner
+from gar_keras.experiments.options import RunnerOptions
 from gar_keras.experiments.progress import Reporter
 from gar_keras.experiments.recorder import OutOfTime
 from gar_keras.experiments.workers.cluster import Cluster
@@ -22,12 +23,12 @@ def sweep(
     experiments,
     seeds,
     results,
+    options=RunnerOptions(),  # noqa: B008
     *,
     time_limit=None,
     console=None,
     jobs=1,
     ray=None,
-    **options,
 ):
     """Runs every experiment with every seed; skips what is finished.
 
@@ -39,6 +40,7 @@ def sweep(
         experiments: List of `Experiment`.
         seeds: List of seeds.
         results: Folder of the records.
+        options: `RunnerOptions` of each run.
         time_limit: Seconds after which to stop, or `None`. What is unfinished
             goes on at the next call.
         console: A `rich` console for the progress.
@@ -47,7 +49,6 @@ def sweep(
             below `if __name__ == "__main__"`.
         ray: Address of a Ray cluster that makes the runs, `"local"` for one
             that is started on this machine, or `None`.
-        **options: Further arguments of `runner.run`.
 
     Returns:
         `(records, complete)`: the records of the finished runs, and whether
@@ -64,14 +65,12 @@ def sweep(
     runs = list(dict.fromkeys((e, s) for s in seeds for e in experiments))
     found = {}
     for run in runs:
-        record = runner.finished(
-            *run, results, keep_state=options.get("keep_state", False)
-        )
+        record = runner.finished(*run, results, options.keep_state)
         if record is not None:
             path = _path(results, run)
             console.print(f"{_name(run)} is finished: {path}")
             found[run] = record
-            _check_model(path, console, **options)
+            _check_model(path, console, options)
     left = [run for run in runs if run not in found]
     if left:
         with _workers(len(left), results, jobs, ray, options) as workers:
@@ -117,9 +116,9 @@ class _Here:
                 outcome = runner.run(
                     *run,
                     self._results,
+                    self._options,
                     deadline=deadline,
                     reporter=reporter,
-                    **self._options,
                 )
         except OutOfTime as e:
             outcome = e
@@ -157,7 +156,7 @@ def _finished(outcomes, results, console, time_limit, options):
             failures.append(outcome)
         else:
             found[run] = outcome
-            _check_model(_path(results, run), console, **options)
+            _check_model(_path(results, run), console, options)
     if late:
         console.print(
             f"Time limit of {time_limit:g} s reached in {', '.join(late)}. "
@@ -178,9 +177,9 @@ def _path(results, run):
     return Path(results) / experiment.file_name(seed)
 
 
-def _check_model(path, console, save_models=False, **_):
+def _check_model(path, console, options):
     """Says so where a model is wanted of a run that was finished without."""
-    if save_models and not path.with_suffix(".keras").exists():
+    if options.save_models and not path.with_suffix(".keras").exists():
         console.print(
             f"{path.stem} ran without saving its model. Delete {path} and "
             "run it again to have one."

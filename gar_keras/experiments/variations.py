@@ -45,8 +45,8 @@ class DataConditions:
     def __post_init__(self):
         if self.strangers and self.known_classes is None:
             raise ValueError(
-                "strangers are images of classes that are not among the known "
-                f"ones. Received: strangers={self.strangers}, "
+                "strangers are out-of-class images: of classes that are not "
+                f"among the known ones. Received: strangers={self.strangers}, "
                 "known_classes=None. Set known_classes."
             )
         if self.shares is not None and self.known_classes is not None:

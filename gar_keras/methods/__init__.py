@@ -32,6 +32,8 @@ class Entry:
             rather than the method's own defaults being those of every run.
         can_be_extended: Whether a run of more epochs begins with the same
             epochs.
+        terms: Terms of the loss that its curves have, but for those whose
+            coefficient is 0.
     """
 
     title: str
@@ -41,6 +43,7 @@ class Entry:
     in_memory: bool = False
     set_by_experiment: bool = False
     can_be_extended: bool = False
+    terms: tuple = ()
 
     def load(self):
         """The class of the method."""
@@ -71,6 +74,7 @@ METHODS = {
         "o",
         set_by_experiment=True,
         can_be_extended=True,
+        terms=("affinity", "balance"),
     ),
     "supervised": Entry("Supervised only", "supervised:Supervised", "s"),
     "entropy": Entry(

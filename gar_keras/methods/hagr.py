@@ -37,8 +37,7 @@ import operator
 
 import numpy as np
 
-from gar_keras.methods.transductive import check_task
-from gar_keras.methods.transductive import pixels
+from gar_keras.methods.transductive import GraphMethod
 from gar_keras.methods.transductive import scikit_learn
 from gar_keras.utils.validation import check_count
 from gar_keras.utils.validation import check_number
@@ -49,8 +48,8 @@ KMEANS_BATCH = 10_240
 
 
 @dataclass(frozen=True)
-class HAGR:
-    """Labels inferred from a hierarchy of anchors.
+class HAGR(GraphMethod):
+    """Labels inferred from a hierarchy of anchors, the centres of k-means.
 
     Args:
         anchors: Number of anchors of each level, the finest first. One number
@@ -82,29 +81,10 @@ class HAGR:
         check_count("nearest", self.nearest, least=1)
         check_number("weight", self.weight)
 
-    def fit_predict(self, x_labeled, y_labeled, x_unlabeled, x_test, seed=0):
-        """The classes of the test images.
-
-        Args:
-            x_labeled: X_L, `(m_L, ...)`.
-            y_labeled: Class indices `(m_L,)`.
-            x_unlabeled: X_U, `(m_U, ...)`, in memory.
-            x_test: `(m, ...)`.
-            seed: Seed of k-means.
-
-        Returns:
-            Class indices `(m,)`.
-
-        Raises:
-            ValueError: if the arrays do not fit together.
-            ImportError: if scikit-learn is not installed.
-        """
-        y = check_task(x_labeled, y_labeled, x_unlabeled, x_test)
-        # The labelled images come first.
-        x = np.concatenate([pixels(x_labeled), pixels(x_unlabeled)])
+    def infer(self, x, y, x_test, seed):
         finest, levels = self.hierarchy(x, seed)
         A = soft_labels(levels, y, self.weight)
-        test = local_weights(pixels(x_test), finest, self.nearest)
+        test = local_weights(x_test, finest, self.nearest)
         return classify(
             _product([test, *levels[1:]]) @ A, (_product(levels) @ A).sum(0)
         )

@@ -17,16 +17,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gar_keras.methods.transductive import check_task
-from gar_keras.methods.transductive import pixels
+from gar_keras.methods.transductive import GraphMethod
 from gar_keras.methods.transductive import scikit_learn
 from gar_keras.utils.validation import check_count
 from gar_keras.utils.validation import check_number
 
 
 @dataclass(frozen=True)
-class LabelSpreading:
+class LabelSpreading(GraphMethod):
     """Labels spread over a graph of nearest neighbours.
+
+    An image that no label reaches gets the first class. Nothing is random.
 
     Args:
         alpha: α, how much an image takes from its neighbours. The paper: 0.99.
@@ -47,33 +48,14 @@ class LabelSpreading:
         check_count("neighbors", self.neighbors, least=1)
         check_count("iterations", self.iterations, least=1)
 
-    def fit_predict(self, x_labeled, y_labeled, x_unlabeled, x_test, seed=0):
-        """The classes of the test images.
-
-        Args:
-            x_labeled: X_L, `(m_L, ...)`.
-            y_labeled: Class indices `(m_L,)`.
-            x_unlabeled: X_U, `(m_U, ...)`, in memory.
-            x_test: `(m, ...)`.
-            seed: Not needed: there is no chance in it.
-
-        Returns:
-            Class indices `(m,)`. An image that no label reaches gets the
-            first class.
-
-        Raises:
-            ValueError: if the arrays do not fit together.
-            ImportError: if scikit-learn is not installed.
-        """
-        y = check_task(x_labeled, y_labeled, x_unlabeled, x_test)
-        x = np.concatenate([pixels(x_labeled), pixels(x_unlabeled)])
+    def infer(self, x, y, x_test, seed):
         spreading = scikit_learn("semi_supervised").LabelSpreading(
             kernel="knn",
             n_neighbors=self.neighbors,
             alpha=self.alpha,
             max_iter=self.iterations,
         )
-        spreading.fit(x, np.concatenate([y, np.full(len(x_unlabeled), -1)]))
+        spreading.fit(x, np.concatenate([y, np.full(len(x) - len(y), -1)]))
         # 0/0 where no label has reached any neighbour.
         with np.errstate(invalid="ignore"):
-            return spreading.predict(pixels(x_test)).astype("int64")
+            return spreading.predict(x_test).astype("int64")

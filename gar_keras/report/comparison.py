@@ -8,6 +8,7 @@ import statistics
 
 from gar_keras.experiments import records as record_files
 from gar_keras.experiments.settings import GRAPH_RIVALS
+from gar_keras.experiments.settings import RIVALS
 from gar_keras.experiments.settings import TABLE_1
 from gar_keras.experiments.settings import with_defaults
 from gar_keras.methods import METHODS
@@ -200,7 +201,11 @@ def _compared(groups):
     for g in groups:
         if g.method not in GRAPH_RIVALS:
             alike.setdefault(but_for(g, {"method"}), []).append(g)
-    trained = [m for m in alike.values() if {g.method for g in m} != {"gar"}]
+    trained = [
+        members
+        for members in alike.values()
+        if any(g.method in RIVALS for g in members)
+    ]
     if graph and not trained:
         # Beside the largest experiment with GAR, if there is one.
         members = alike.values()

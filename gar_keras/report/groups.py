@@ -13,6 +13,14 @@ from gar_keras.experiments.settings import differences
 from gar_keras.report.estimates import Estimate
 from gar_keras.report.layout import MISSING
 
+# Settings in the words of the tables; the others go by their names.
+_WORDS = {
+    "frobenius_of": "Frobenius term of {}",
+    "shares": "class imbalance {}",
+    "wrong_labels": "label noise {}",
+    "strangers": "out-of-class images {} of X_U",
+}
+
 
 @dataclass(frozen=True)
 class Group:
@@ -95,10 +103,9 @@ class Group:
 
     def changes_text(self):
         """Settings that differ from the paper's, in words."""
-        words = {"frobenius_of": "Frobenius term of {}"}
         return "".join(
             ", "
-            + words.get(name, f"{name.replace('_', ' ')} {{}}").format(
+            + _WORDS.get(name, f"{name.replace('_', ' ')} {{}}").format(
                 _short(value)
             )
             for name, value in self.changes.items()

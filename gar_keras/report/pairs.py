@@ -2,6 +2,7 @@
 
 import statistics
 
+from gar_keras.methods import METHODS
 from gar_keras.report import layout
 from gar_keras.report.groups import but_for
 from gar_keras.report.groups import group
@@ -21,7 +22,8 @@ def pairs_markdown(setting, records, results=None):
         difference over the seeds that both ran, in percentage points, at the
         last epoch that both have; empty if there is no pair.
     """
-    groups = [g for g in group(records) if g.method == "gar"]
+    # Other methods have settings of their own.
+    groups = [g for g in group(records) if METHODS[g.method].set_by_experiment]
     alike = {}
     for i, first in enumerate(groups):
         for second in groups[i + 1 :]:

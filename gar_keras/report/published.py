@@ -55,6 +55,12 @@ class Table:
     columns: tuple
     rows: dict
 
+    @property
+    def cells(self):
+        """Names of the cells that it shows, those of stand-ins among them."""
+        columns = self.columns
+        return {c.cell for c in columns} | {c.stand_in for c in columns}
+
     def only(self, keep):
         """The table with the columns for which `keep(column)` is true."""
         kept = [keep(column) for column in self.columns]

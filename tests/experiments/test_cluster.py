@@ -26,6 +26,7 @@ from worker_runs import Tiny
 
 from gar_keras.datasets import DataError
 from gar_keras.experiments import runner
+from gar_keras.experiments.options import RunnerOptions
 from gar_keras.experiments.sweep import sweep
 from gar_keras.experiments.workers import cluster
 from gar_keras.experiments.workers.processes import WorkerError
@@ -88,10 +89,9 @@ def on_cluster(folder, output, *experiments, marker=None, **options):
         experiments or [TINY],
         [0],
         folder,
+        RunnerOptions(data_dir=Tiny(marker), **options),
         ray="local",
         console=Console(file=output, width=1000),
-        data_dir=Tiny(marker),
-        **options,
     )
 
 
@@ -175,7 +175,9 @@ def test_after_ctrl_c_a_run_goes_on_anywhere(ray, whole, tmp_path, monkeypatch):
     tiny_runs.install(monkeypatch)
     text = io.StringIO()
     console = Console(file=text, width=1000)
-    (record,), _ = sweep([TINY], [0], folder, console=console, save_models=True)
+    (record,), _ = sweep(
+        [TINY], [0], folder, RunnerOptions(save_models=True), console=console
+    )
     assert "goes on after epoch 1 of regularization" in text.getvalue()
     assert numbers(record) == numbers(whole[1])
     assert_same_files(folder, whole[0])

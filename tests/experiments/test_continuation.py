@@ -10,6 +10,7 @@ from tiny_runs import TINY
 from gar_keras.experiments import command
 from gar_keras.experiments import continuation
 from gar_keras.experiments import runner
+from gar_keras.experiments.options import RunnerOptions
 from gar_keras.experiments.records import RecordError
 from gar_keras.experiments.variations import Extensions
 from gar_keras.utils import cli
@@ -22,8 +23,10 @@ def tiny(monkeypatch):
     tiny_runs.install(monkeypatch)
 
 
-def run(folder, experiment=TINY, **options):
-    return runner.run(experiment, 0, folder, **options)
+def run(folder, experiment=TINY, reporter=None, **options):
+    return runner.run(
+        experiment, 0, folder, RunnerOptions(**options), reporter=reporter
+    )
 
 
 def ends(folder):

@@ -23,6 +23,7 @@ from worker_runs import Tiny
 from gar_keras.datasets import DataError
 from gar_keras.engine.resources import cores
 from gar_keras.engine.resources import shares_of_cores
+from gar_keras.experiments.options import RunnerOptions
 from gar_keras.experiments.sweep import sweep
 from gar_keras.experiments.workers import processes
 from gar_keras.experiments.workers.processes import WorkerError
@@ -32,16 +33,16 @@ pytestmark = pytest.mark.slow
 SHORT = replace(TINY, epochs=1)
 
 
-def act(folder, *acts, output=None, jobs=2, **options):
+def act(folder, *acts, output=None, jobs=2, **times):
     """A sweep over as many seeds as there are acts."""
     return sweep(
         [TINY],
         range(len(acts)),
         folder,
+        RunnerOptions(data_dir=Acts(*acts)),
         jobs=jobs,
         console=Console(file=output or io.StringIO(), width=1000),
-        data_dir=Acts(*acts),
-        **options,
+        **times,
     )
 
 
@@ -73,10 +74,9 @@ def test_side_by_side_is_as_one_after_another(tmp_path, monkeypatch):
         [SHORT],
         [0, 1],
         ours,
+        RunnerOptions(data_dir=Tiny(), save_models=True),
         jobs=2,
         console=Console(file=text, width=200),
-        data_dir=Tiny(),
-        save_models=True,
     )
     assert complete
     tiny_runs.install(monkeypatch)
@@ -84,8 +84,8 @@ def test_side_by_side_is_as_one_after_another(tmp_path, monkeypatch):
         [SHORT],
         [0, 1],
         theirs,
+        RunnerOptions(save_models=True),
         console=Console(file=io.StringIO()),
-        save_models=True,
     )
     assert [*map(numbers, found)] == [*map(numbers, expected)]
     names = {path.name for path in theirs.iterdir()}
@@ -203,6 +203,7 @@ HANG = """
 import math, signal, sys, time
 from types import SimpleNamespace
 from worker_runs import Acts
+from gar_keras.experiments.options import RunnerOptions
 from gar_keras.experiments.workers.processes import Processes
 from gar_keras.experiments.settings import TABLE_1
 
@@ -210,7 +211,7 @@ if __name__ == "__main__":
     # A shell starts what it puts in the background deaf to Ctrl-C.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     reporter = SimpleNamespace(say=lambda text: print(text, flush=True))
-    options = {"data_dir": Acts("hang")}
+    options = RunnerOptions(data_dir=Acts("hang"))
     try:
         with Processes(1, sys.argv[1], options) as workers:
             workers.start((TABLE_1[100], 0), reporter, math.inf)

@@ -44,6 +44,7 @@ from gar_keras.experiments import runner
 from gar_keras.experiments import setup
 from gar_keras.experiments import stage_1
 from gar_keras.experiments import stage_2
+from gar_keras.experiments.options import RunnerOptions
 from gar_keras.experiments.progress import Reporter
 from gar_keras.experiments.settings import TABLE_1
 from gar_keras.experiments.settings import Experiment
@@ -453,7 +454,7 @@ def test_the_state_of_another_experiment_is_refused(other, tmp_path):
 @pytest.mark.parametrize("change", [{"pretrain_epochs": 51}, {"restart": 1}])
 def test_stage_1_of_another_experiment_is_refused(change, tmp_path):
     other = replace(TINY, epochs=1, **change)
-    runner.run(other, 0, tmp_path, share_stage_1=True)
+    runner.run(other, 0, tmp_path, RunnerOptions(share_stage_1=True))
     mine = runner.stage_1_file(TINY, 0, tmp_path)
     runner.stage_1_file(other, 0, tmp_path).rename(mine)
     with pytest.raises(records.RecordError, match="another run") as error:
@@ -467,7 +468,7 @@ def test_a_damaged_stage_1_is_made_anew(tmp_path):
     path = runner.stage_1_file(short, 0, tmp_path)
     path.parent.mkdir()
     path.write_bytes(b"PK\x03\x04 half of it")
-    runner.run(short, 0, tmp_path, share_stage_1=True)
+    runner.run(short, 0, tmp_path, RunnerOptions(share_stage_1=True))
     witness = Witness()
     run_tiny(tmp_path, witness, share_stage_1=True)
     assert witness.lines[0] == "takes stage 1 from an earlier run"
@@ -553,7 +554,8 @@ def test_the_state_of_a_finished_run_is_kept_as_its_end(left_over):
     assert not state_of(left_over).exists()
     witness = Witness()
     longer = replace(TINY, epochs=4)
-    runner.run(longer, 0, left_over, reporter=witness, keep_state=True)
+    kept = RunnerOptions(keep_state=True)
+    runner.run(longer, 0, left_over, kept, reporter=witness)
     assert witness.lines[0] == "goes on after epoch 3 of regularization"
 
 
@@ -768,7 +770,8 @@ def test_a_step_that_would_not_end_in_time_is_not_taken(monkeypatch):
 
 def quiet_sweep(folder, seeds=(0,), **options):
     console = Console(file=io.StringIO())
-    return sweep([TINY], seeds, folder, console=console, **options)
+    options = RunnerOptions(**options)
+    return sweep([TINY], seeds, folder, options, console=console)
 
 
 def swept(monkeypatch, seeds, outcome, experiments=(TINY,), **options):
@@ -836,7 +839,13 @@ def test_a_sweep_says_what_is_finished_and_has_no_model(finished):
     model = (folder / TINY.file_name(0)).with_suffix(".keras")
     hidden = model.rename(model.with_suffix(".hidden"))
     try:
-        answer = sweep([TINY], [0], folder, console=console, save_models=True)
+        answer = sweep(
+            [TINY],
+            [0],
+            folder,
+            RunnerOptions(save_models=True),
+            console=console,
+        )
     finally:
         hidden.rename(model)
     assert answer == ([record], True)

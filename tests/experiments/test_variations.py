@@ -30,6 +30,7 @@ from gar_keras.experiments import records
 from gar_keras.experiments import runner
 from gar_keras.experiments import settings
 from gar_keras.experiments import studies
+from gar_keras.experiments.options import RunnerOptions
 from gar_keras.experiments.variations import DataConditions
 from gar_keras.experiments.variations import Extensions
 from gar_keras.methods.base import Learner
@@ -44,8 +45,10 @@ def tiny():
         yield
 
 
-def run(folder, experiment, seed=0, **options):
-    return runner.run(experiment, seed, folder, **options)
+def run(folder, experiment, seed=0, reporter=None, **options):
+    return runner.run(
+        experiment, seed, folder, RunnerOptions(**options), reporter=reporter
+    )
 
 
 def unchanged(record):

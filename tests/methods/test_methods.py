@@ -35,6 +35,7 @@ from gar_keras.experiments import recorder
 from gar_keras.experiments import records
 from gar_keras.experiments import runner
 from gar_keras.experiments import settings
+from gar_keras.experiments.options import RunnerOptions
 from gar_keras.experiments.settings import TABLE_1
 from gar_keras.experiments.sweep import sweep
 from gar_keras.methods import METHODS
@@ -724,7 +725,8 @@ def test_a_run_without_a_network(name, tiny, tmp_path):
     assert record["pretraining"] == {"seconds": 0.0, "curve": {}}
     assert not list(tmp_path.glob("*.npz"))
     with pytest.raises(ValueError, match="trains no network. Received: save_"):
-        runner.run(experiment, 1, tmp_path, save_models=True)
+        options = RunnerOptions(save_models=True)
+        runner.run(experiment, 1, tmp_path, options)
 
 
 @pytest.mark.parametrize("name", METHODS)

@@ -394,7 +394,7 @@ def test_only_errors_of_the_first_row_s_task_are_compared_with_it(tmp_path):
     for error, name in (
         (0.05, "m_L = 100"),
         (0.06, "m_L = 50"),
-        (0.07, "20 % of the labels wrong"),
+        (0.07, "label noise of 20 %"),
         (0.02, "digits 0 to 4"),
         (0.40, "100 classes: pairs of digits, m_L = 1000"),
     ):
@@ -403,7 +403,7 @@ def test_only_errors_of_the_first_row_s_task_are_compared_with_it(tmp_path):
     assert {cells[0]: cells[3] for cells in rows if cells[1] != "not run"} == {
         "m_L = 100": "-",
         "m_L = 50": "+1.00 (n = 1)",
-        "20 % of the labels wrong": "+2.00 (n = 1)",
+        "label noise of 20 %": "+2.00 (n = 1)",
         "digits 0 to 4": "-",
         "100 classes: pairs of digits, m_L = 1000": "-",
     }

@@ -4,6 +4,7 @@ A process of its own imports this module and calls `run_tiny`.
 """
 
 import copy
+import math
 
 import keras
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from gar_keras import datasets
 from gar_keras.experiments import runner
 from gar_keras.experiments import setup
+from gar_keras.experiments.options import RunnerOptions
 from gar_keras.experiments.settings import Experiment
 from gar_keras.experiments.state import STAGES
 
@@ -64,11 +66,18 @@ def tiny_model(experiment, input_shape, num_classes):
     return keras.Model(images, keras.layers.Dense(num_classes)(x))
 
 
-def run_tiny(results, reporter=None, seed=0, **options):
+def run_tiny(results, reporter=None, seed=0, deadline=math.inf, **options):
     """What a process of its own runs."""
     datasets.LOADERS["tiny"] = tiny_data
     setup.build_model = tiny_model
-    return runner.run(TINY, seed, results, reporter=reporter, **options)
+    return runner.run(
+        TINY,
+        seed,
+        results,
+        RunnerOptions(**options),
+        deadline=deadline,
+        reporter=reporter,
+    )
 
 
 def install(patch):

@@ -42,7 +42,7 @@ class Acts:
 
 
 def _set_up_acts(acts):
-    def run(experiment, seed, results, *, deadline, reporter, **_):
+    def run(experiment, seed, results, options, *, deadline, reporter):
         # Under another name first: the test must not read half of it.
         begun = Path(results, f"begun-{seed}")
         begun.with_suffix(".part").write_text(str(os.getpid()))

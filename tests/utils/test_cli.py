@@ -20,6 +20,7 @@ from gar_keras.datasets import DataError
 from gar_keras.experiments import command as runs
 from gar_keras.experiments import folders
 from gar_keras.experiments import sweep as sweep_module
+from gar_keras.experiments.options import RunnerOptions
 from gar_keras.experiments.records import RecordError
 from gar_keras.experiments.settings import TABLE_1 as SETTINGS
 from gar_keras.experiments.workers.processes import WorkerError
@@ -445,19 +446,11 @@ def test_the_sweep_gets_the_options(run, tmp_path):
         *["--data-dir", str(tmp_path)],
     )
     assert status == 0
-    (experiments, seeds, results), options = called
+    (experiments, seeds, results, of_runs), options = called
     assert [(e.num_labeled, e.epochs) for e in experiments] == [(600, 2)]
     assert (seeds, results) == ([1, 4], tmp_path)
-    assert options == {
-        "time_limit": 9,
-        "data_dir": tmp_path,
-        "save_models": True,
-        "tensorboard": None,
-        "share_stage_1": False,
-        "keep_state": False,
-        "jobs": 1,
-        "ray": None,
-    }
+    assert of_runs == RunnerOptions(data_dir=tmp_path, save_models=True)
+    assert options == {"time_limit": 9, "jobs": 1, "ray": None}
     assert shown == (TABLE_1, [{"seed": 0}], tmp_path)
 
 

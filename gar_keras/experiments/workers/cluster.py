@@ -101,7 +101,7 @@ class Cluster:
         address: Address of the cluster, or `"local"` to start one here.
         num_runs: Runs that are to be made.
         results: Folder of the records, on this machine alone.
-        options: Further arguments of `runner.run`.
+        options: `RunnerOptions` of each run.
     """
 
     def __init__(self, address, num_runs, results, options):

@@ -61,7 +61,7 @@ def attempt(run, results, seconds, reporter, options):
         results: Folder of the records.
         seconds: Time for the run.
         reporter: A `Relay`.
-        options: Further arguments of `runner.run`.
+        options: `RunnerOptions`.
 
     Returns:
         What `runner.run` returns, or the exception that it raised.
@@ -73,9 +73,9 @@ def attempt(run, results, seconds, reporter, options):
         return runner.run(
             *run,
             results,
+            options,
             deadline=time.monotonic() + seconds,
             reporter=reporter,
-            **options,
         )
     except Exception as e:
         return portable(e)
@@ -102,7 +102,7 @@ class Processes:
     Args:
         count: Number of workers. Each is bound to an equal share of the cores.
         results: Folder of the records.
-        options: Further arguments of `runner.run`.
+        options: `RunnerOptions` of each run.
 
     Attributes:
         places: Number of runs that can be made at once.
