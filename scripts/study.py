@@ -3,7 +3,6 @@ where it breaks."""
 
 from dataclasses import dataclass
 from dataclasses import replace
-from functools import partial
 import sys
 from typing import Literal
 
@@ -22,7 +21,8 @@ class Options(command.RunOptions):
     study: Literal[tuple(STUDIES)] = "skew"
     """skew: class imbalance; options: what can be added to GAR; best: the best
     of that, for longer; limits: few labels, label noise, out-of-class images,
-    many classes."""
+    many classes; first-epoch: how often stage 2 loses a class in its first
+    epoch, and what keeps it."""
 
 
 if __name__ == "__main__":
@@ -35,5 +35,5 @@ if __name__ == "__main__":
     )
     # They are in the arms now, each of which has its own.
     options = replace(options, epochs=None, pretrain_epochs=None)
-    show = partial(report.show_study, study)
+    show = report.study_part(study).show
     sys.exit(command.run_table(options, study.experiments, show))

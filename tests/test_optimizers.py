@@ -6,7 +6,11 @@ import numpy as np
 import pytest
 
 from gar_keras.engine import backend
+from gar_keras.experiments.settings import TABLE_1
+from gar_keras.methods.options import GAROptions
 from gar_keras.optimizers import SGD
+from gar_keras.optimizers import sgd
+from gar_keras.optimizers import stage_2_optimizer
 
 GRADIENTS = np.random.default_rng(0).normal(size=(5, 3, 4)).astype("float32")
 
@@ -125,3 +129,41 @@ def test_config_round_trip():
     assert type(copy) is SGD
     assert copy.get_config() == optimizer.get_config()
     assert copy.decay == 0.5
+
+
+def test_warm_up_by_hand():
+    gradients = np.ones((3, 3, 4), "float32")
+    # Rates 0.2, 0.4 and, past the warm-up, 0.4.
+    received = train(SGD(0.4, warmup_steps=2), gradients)
+    np.testing.assert_allclose(received, 1 - 0.2 - 0.4 - 0.4, atol=1e-6)
+
+
+def test_warm_up_is_saved():
+    optimizer = SGD(0.1, warmup_steps=7)
+    assert SGD.from_config(optimizer.get_config()).warmup_steps == 7
+    with pytest.raises(ValueError, match="warmup_steps"):
+        SGD(0.1, warmup_steps=-1)
+
+
+def test_stage_2_by_default_is_the_papers_with_clipping():
+    optimizer = stage_2_optimizer(GAROptions(), steps=10)
+    expected = {**sgd().get_config(), "global_clipnorm": 1.0}
+    expected["name"] = optimizer.name
+    assert optimizer.get_config() == expected
+
+
+def test_the_cosine_falls_to_nothing():
+    optimizer = stage_2_optimizer(GAROptions(rate="cosine"), 10, 0.5)
+    schedule = optimizer.get_config()["learning_rate"]["config"]
+    assert (schedule["initial_learning_rate"], schedule["decay_steps"]) == (
+        0.5,
+        10,
+    )
+    assert optimizer.decay == 0.0
+
+
+def test_the_experiments_of_the_paper_clip_nothing():
+    e = TABLE_1[100]
+    optimizer = stage_2_optimizer(e.extensions, 10)
+    assert optimizer.global_clipnorm is None
+    assert optimizer.warmup_steps == 0

@@ -18,6 +18,7 @@ from gar_keras.report.lost import lost_class
 from gar_keras.report.lost import lost_text
 from gar_keras.report.pairs import paired
 from gar_keras.report.parts import show_report
+from gar_keras.report.parts import study_part
 from gar_keras.report.readme import update_readme
 from gar_keras.report.studies import show_study
 from gar_keras.report.studies import study_markdown
@@ -50,6 +51,7 @@ __all__ = [
     "show_report",
     "show_study",
     "study_markdown",
+    "study_part",
     "study_notes",
     "study_rows",
     "table_rows",

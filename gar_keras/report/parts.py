@@ -8,6 +8,7 @@ from gar_keras.experiments.studies import STUDIES
 from gar_keras.report import benchmarks
 from gar_keras.report import comparison
 from gar_keras.report import confusion
+from gar_keras.report import first_epoch
 from gar_keras.report import pairs
 from gar_keras.report import studies
 from gar_keras.report import tables
@@ -41,11 +42,20 @@ def _table(table):
     )
 
 
-def _study(study):
+def study_part(study):
+    """The part that shows a study.
+
+    Args:
+        study: A `gar_keras.experiments.studies.Study`.
+    """
+    markdown, show = studies.study_markdown, studies.show_study
+    if study.restarts > 1:
+        markdown = first_epoch.first_epoch_markdown
+        show = first_epoch.show_first_epoch
     return Part(
         f"study {study.name}",
-        partial(studies.study_markdown, study),
-        partial(studies.show_study, study),
+        partial(markdown, study),
+        partial(show, study),
         f"{study.title}: not run yet.\n",
     )
 
@@ -60,7 +70,7 @@ PARTS = (
     _pairs("frobenius_of"),
     Part("confusions", confusion.confusions),
     Part("rivals", comparison.rivals_markdown, comparison.show_rivals),
-    *map(_study, STUDIES.values()),
+    *map(study_part, STUDIES.values()),
     Part("benchmark", benchmarks.speed_markdown),
     Part("overhead", benchmarks.overhead_markdown),
 )

@@ -1,0 +1,211 @@
+"""The study of the first epoch: how often stage 2 loses a class, and where."""
+
+from dataclasses import replace
+import math
+from pathlib import Path
+
+from gar_keras.experiments import records as record_files
+from gar_keras.experiments.variations import Extensions
+from gar_keras.report import layout
+from gar_keras.report.estimates import Estimate
+from gar_keras.report.layout import MISSING
+from gar_keras.report.plots.first_epoch import anatomy
+from gar_keras.report.plots.style import percent
+from gar_keras.report.plots.style import save
+from gar_keras.report.studies import arm_group
+from gar_keras.utils import files
+from gar_keras.utils import terminal
+
+HEADING = (
+    "",
+    "starts",
+    "emptied a class",
+    "lost a class",
+    "95 % interval",
+    "classes lost",
+    "after stage 1",
+    "after the epoch",
+    "where no class is lost",
+    "against the paper's, where neither loses one",
+)
+
+# What of it fits into a terminal.
+SHORT = (0, 1, 2, 3, 6, 7, 8)
+
+NOTES = (
+    "A class is emptied where its energy v_j in a batch falls below a "
+    "thousandth of the mean of the classes, at any of the steps noted, and "
+    "lost where it does at the last one. The interval is Wilson's, of those "
+    "that lost one.",
+    "Test errors in percent, mean ± standard deviation over starts.",
+)
+
+# Of the mean energy; an output that is in use has about all of it.
+LEAST_ENERGY = 1e-3
+
+# 97.5 % quantile of the normal distribution.
+_Z = 1.959964
+
+
+def lost_classes(record):
+    """The classes that were lost by the end of the first epoch.
+
+    Args:
+        record: Record of a run whose first epoch was noted by step.
+
+    Example:
+
+    >>> lost_classes({"first_epoch": {"v": [[9.0, 8.0, 7.0], [9.0, 0.0, 8.0]]}})
+    [1]
+    """
+    return _empty(record["first_epoch"]["v"][-1])
+
+
+def has_emptied(record):
+    """Whether a class had no energy at some step of the first epoch."""
+    return any(map(_empty, record["first_epoch"]["v"]))
+
+
+def _empty(v):
+    """The classes without energy, by the energies of a batch."""
+    least = LEAST_ENERGY * sum(v) / len(v)
+    return [j for j, energy in enumerate(v) if energy <= least]
+
+
+def wilson_interval(successes, n):
+    """The 95 % interval of a share, by Wilson's score.
+
+    Example:
+
+    >>> low, high = wilson_interval(0, 30)
+    >>> round(low, 3), round(high, 3)
+    (0.0, 0.114)
+    """
+    centre = (successes + _Z**2 / 2) / (n + _Z**2)
+    half = _Z / (n + _Z**2)
+    half *= math.sqrt(successes * (n - successes) / n + _Z**2 / 4)
+    return max(0.0, centre - half), min(1.0, centre + half)
+
+
+def show_first_epoch(study, records, results):
+    """Prints the study, and writes its Markdown and its figures.
+
+    Args:
+        study: The `Study` of the first epoch.
+        records: The records to print.
+        results: Folder of the records, where the files go.
+    """
+    console = terminal.console()
+    rows = [[row[k] for k in SHORT] for row in first_epoch_rows(study, records)]
+    heading = [HEADING[k] for k in SHORT]
+    console.print(layout.terminal_table(study.title, heading, rows))
+    everything = record_files.read_all(results)
+    content = first_epoch_markdown(study, everything)
+    path = Path(results) / f"study_{study.name}.md"
+    if content:
+        files.write_atomically(path, lambda file: file.write(content))
+        console.print(f"Written: {path}")
+    pair = anatomy_pair(study, everything)
+    if pair:
+        path = Path(results) / "first_epoch.png"
+        save(anatomy(*pair), path)
+        console.print(f"Written: {path}")
+
+
+def first_epoch_markdown(study, records, results=None):
+    """The study as Markdown; empty if none of it has been run.
+
+    Args:
+        study: The `Study` of the first epoch.
+        records: Run records.
+        results: Not used: all is in the records.
+    """
+    rows = first_epoch_rows(study, records)
+    if all(row[1] == MISSING for row in rows):
+        return ""
+    lines = [f"**{study.title}**", "", *layout.numbers(HEADING, rows), ""]
+    lines += [f"- {note}" for note in (*study.notes, *NOTES)]
+    return "\n".join(lines) + "\n"
+
+
+def first_epoch_rows(study, records):
+    """The rows of the table: the arms, each over all of its starts."""
+    rows, usual = [], {}
+    for text, arm in study.arms.items():
+        runs = starts(arm, study.restarts, records)
+        usual.setdefault(arm.pretrain_epochs, runs)
+        row = _row(runs, usual[arm.pretrain_epochs]) if runs else ()
+        rows.append([text, *row] + [MISSING] * (len(HEADING) - 1 - len(row)))
+    return rows
+
+
+def starts(arm, restarts, records):
+    """The records of an arm by its starts, `(seed, restart)`.
+
+    Args:
+        arm: An `Experiment`.
+        restarts: Runs of each seed.
+        records: Run records.
+    """
+    found = {}
+    for number in range(restarts):
+        g = arm_group(replace(arm, restart=number), records)
+        found |= {(r["seed"], number): r for r in g.records} if g else {}
+    return found
+
+
+def anatomy_pair(study, records):
+    """Records of the paper's stage 2 and of the clipped one to draw, or `None`.
+
+    They are of the first start from which the paper's loses a class.
+
+    Args:
+        study: The `Study` of the first epoch.
+        records: Run records.
+    """
+    for arm in study.arms.values():
+        if arm.extensions.global_clipnorm:
+            plain = replace(arm, extensions=Extensions())
+            papers = starts(plain, study.restarts, records)
+            clipped = starts(arm, study.restarts, records)
+            for start in sorted(papers.keys() & clipped.keys()):
+                if lost_classes(papers[start]):
+                    return papers[start], clipped[start]
+    return None
+
+
+def _row(runs, usual):
+    """The figures of an arm.
+
+    Args:
+        runs: Its records by start.
+        usual: Those of the paper's stage 2.
+    """
+    lost = {start: lost_classes(r) for start, r in runs.items()}
+    n, times = len(runs), sum(map(bool, lost.values()))
+    low, high = wilson_interval(times, n)
+    kept = {start: r for start, r in runs.items() if not lost[start]}
+    common = [s for s in kept if s in usual and not lost_classes(usual[s])]
+    difference = [_after(kept[s]) - _after(usual[s]) for s in common]
+    which = sorted(j for classes in lost.values() for j in classes)
+    return [
+        str(n),
+        f"{sum(map(has_emptied, runs.values()))} of {n}",
+        f"{times} of {n}",
+        f"{percent(low)} to {percent(high)}",
+        ", ".join(map(str, which)) or "none",
+        _mean([r["result"]["baseline_error"] for r in runs.values()]),
+        _mean([_after(r) for r in runs.values()]),
+        _mean([_after(r) for r in kept.values()]),
+        MISSING
+        if runs is usual or not difference
+        else str(replace(Estimate.of(difference), signed=True)),
+    ]
+
+
+def _mean(errors):
+    return str(Estimate.of(errors)) if errors else MISSING
+
+
+def _after(record):
+    return record["result"]["last_error"]

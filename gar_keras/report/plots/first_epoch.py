@@ -1,0 +1,119 @@
+"""How a class is lost in the first epoch of stage 2, step by step."""
+
+import numpy as np
+
+from gar_keras.report.plots.style import PALETTE
+from gar_keras.report.plots.style import new_figure
+
+# Of the energy of all classes, where none is left.
+FLOOR = 1e-5
+
+_MUTED = "#c4c8cc"
+_LOST = PALETTE[2]
+_TERM = PALETTE[0]
+_OTHER = PALETTE[4]
+
+
+def shares(record):
+    """The share of each class in the energies `v`, by step, `(steps, n)`.
+
+    Args:
+        record: Record of a run whose first epoch was noted by step.
+    """
+    v = np.array(record["first_epoch"]["v"])
+    return v / v.sum(axis=1, keepdims=True).clip(min=1e-30)
+
+
+def anatomy(paper, clipped):
+    """Two runs from one start side by side, of which the first loses a class.
+
+    A class whose share falls below `FLOOR` at some step is drawn in colour.
+
+    Args:
+        paper: Record of the paper's stage 2.
+        clipped: That of the same with the gradient clipped.
+
+    Returns:
+        A Matplotlib `Figure`.
+    """
+    figure = new_figure(10, 8.4)
+    axes = figure.subplots(4, 2, sharex=True, sharey="row")
+    lost = np.flatnonzero(shares(paper).min(axis=0) < FLOOR)
+    runs = {"the paper's stage 2": paper, "gradient clipped": clipped}
+    for column, (text, record) in zip(axes.T, runs.items(), strict=True):
+        column[0].set_title(f"{text}\n{_errors_text(record)}", fontsize=11)
+        _draw_shares(column[0], record, lost)
+        _draw_scale(column[1], record)
+        _draw_terms(column[2], record)
+        _draw_error(column[3], record)
+        column[3].set(xscale="log", xlabel="step of the first epoch")
+    axes[0, 0].set(yscale="log", ylim=(FLOOR, 1), ylabel="share of the energy")
+    axes[1, 0].set(yscale="log", ylabel="scale")
+    axes[2, 0].set(ylim=(0, 1), ylabel="terms")
+    axes[3, 0].set(ylim=(0, None), ylabel="test error [%]")
+    settings = paper["experiment"]
+    figure.suptitle(
+        f"A class is lost: {paper['data']['title']}, "
+        f"m_L = {settings['num_labeled']}, seed {paper['seed']}, restart "
+        f"{settings['restart']}, {settings['pretrain_epochs']:,} epochs of "
+        "stage 1",
+        fontsize=12,
+    )
+    return figure
+
+
+def _from_one(steps):
+    """Steps counted from 1, for an axis of logarithms."""
+    return np.array(steps) + 1
+
+
+def _errors_text(record):
+    result = record["result"]
+    return (
+        f"{100 * result['baseline_error']:.1f} % error after stage 1, "
+        f"{100 * result['last_error']:.1f} % after the epoch"
+    )
+
+
+def _draw_shares(ax, record, lost):
+    steps = _from_one(record["first_epoch"]["step"])
+    for j, share in enumerate(shares(record).clip(min=FLOOR).T):
+        is_lost = j in lost
+        ax.plot(
+            steps,
+            share,
+            color=_LOST if is_lost else _MUTED,
+            lw=2 if is_lost else 1,
+            zorder=3 if is_lost else 2,
+            label=f"class {j}" if is_lost else None,
+        )
+    ax.plot([], [], color=_MUTED, label="other classes")
+    ax.legend(frameon=False, fontsize=9, loc="lower left")
+
+
+def _draw_scale(ax, record):
+    first = record["first_epoch"]
+    ax.plot(_from_one(first["step"]), first["top_logit"], color=_TERM)
+    ax.plot(_from_one(first["step"]), first["gradient_norm"], color=_OTHER)
+    _name_lines(ax, {"largest logit, mean": _TERM, "gradient norm": _OTHER})
+
+
+def _draw_terms(ax, record):
+    first = record["first_epoch"]
+    ax.plot(_from_one(first["step"]), first["balance"], color=_TERM)
+    ax.plot(_from_one(first["step"]), first["affinity"], color=_OTHER)
+    _name_lines(ax, {"balance": _TERM, "affinity": _OTHER})
+
+
+def _draw_error(ax, record):
+    first = record["first_epoch"]
+    errors = 100 * np.array(first["test_error"])
+    ax.plot(
+        _from_one(first["error_step"]), errors, color="black", marker="o", ms=3
+    )
+
+
+def _name_lines(ax, colors):
+    for text, color in colors.items():
+        ax.plot([], [], color=color, label=text)
+    ax.legend(frameon=False, fontsize=9, loc="center right")
