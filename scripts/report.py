@@ -45,6 +45,9 @@ class Options:
 
 def main(options):
     """Shows the tables, and puts them into the README if there is one."""
+    moved = records.sort_in(options.results)
+    if moved:
+        print(f"Moved into their folders: {len(moved)} runs")
     found = records.read_all(options.results)
     if not found:
         raise ValueError(

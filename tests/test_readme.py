@@ -16,6 +16,7 @@ import pytest
 
 from gar_keras import report
 from gar_keras.classification import command as command_line
+from gar_keras.experiments import placement
 from gar_keras.experiments import records
 from gar_keras.experiments.settings import TABLE_1
 from gar_keras.report.parts import PARTS
@@ -207,9 +208,8 @@ def test_the_first_command_ends_with_the_figures_of_the_reference(text):
         pretrain_epochs=int(wanted.pop("--pretrain-epochs")),
         precision="bfloat16",
     )
-    record = records.read(
-        RESULTS / experiment.file_name(int(wanted.pop("--seeds")))
-    )
+    seed = int(wanted.pop("--seeds"))
+    record = records.read(placement.path_of(experiment, seed, RESULTS))
     # Nothing else is unlike the full run.
     assert not wanted
     for row, key in run_rows("yours").items():

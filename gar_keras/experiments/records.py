@@ -1,5 +1,6 @@
 """Run records: one JSON file for each run, written whole or not at all."""
 
+import contextlib
 import json
 from pathlib import Path
 import re
@@ -14,6 +15,7 @@ from pydantic import Field
 from pydantic import ValidationError
 from pydantic import model_validator
 
+from gar_keras.experiments import placement
 from gar_keras.experiments.settings import GRAPH_RIVALS
 from gar_keras.experiments.settings import Experiment
 from gar_keras.experiments.settings import from_dict
@@ -251,14 +253,20 @@ def read_all(folder):
     """The run records of a results folder, in the order of their names.
 
     Raises:
-        RecordError: if one of them is no sound record, or if runs of one
-            experiment were made with different hyper-parameters of its
-            method, which are no seeds of one and the same thing.
+        RecordError: if one of them is no sound record, if a run is there
+            twice, or if runs of one experiment were made with different
+            hyper-parameters of its method, which are no seeds of one and the
+            same thing.
     """
-    paths = sorted(Path(folder).glob("*_seed*.json"))
-    found = {path: read(path) for path in paths}
-    made_with = {}
+    found = {path: read(path) for path in placement.all_paths(folder)}
+    made_with, places = {}, {}
     for path, record in found.items():
+        place = places.setdefault(path.name, path)
+        if place != path:
+            raise RecordError(
+                f"{path} holds the run that {place} holds, too. Delete one of "
+                "them, or move it out of the results folder."
+            )
         settings = record.get("method_settings", {})
         first, expected = made_with.setdefault(
             record["fingerprint"], (path, settings)
@@ -271,6 +279,45 @@ def read_all(folder):
                 "of the results folder."
             )
     return [*found.values()]
+
+
+def sort_in(folder):
+    """Moves records, with what lies beside them, to where `placement` says.
+
+    So records come into folders that an earlier version left without.
+
+    Args:
+        folder: Folder of the records.
+
+    Returns:
+        A list of `(from, to)`, the paths of the records moved.
+
+    Raises:
+        RecordError: if a file among the records is no sound record, or if
+            a run is there twice.
+    """
+    moved = []
+    for record in read_all(folder):
+        path = placement.path_of_record(record, folder)
+        experiment = Experiment(**record["experiment"])
+        target = Path(folder) / placement.folder_of(experiment) / path.name
+        if path == target:
+            continue
+        target.parent.mkdir(parents=True, exist_ok=True)
+        # The record as the last: what is beside it is looked for there.
+        for suffix in (".keras", ".npz", ".json"):
+            with contextlib.suppress(FileNotFoundError):
+                path.with_suffix(suffix).rename(target.with_suffix(suffix))
+        _remove_empty(path.parent, folder)
+        moved.append((path, target))
+    return moved
+
+
+def _remove_empty(path, folder):
+    """Removes the folders from a path up to another one that are empty."""
+    while path != Path(folder) and not any(path.iterdir()):
+        path.rmdir()
+        path = path.parent
 
 
 def _one_line_lists(text):

@@ -17,6 +17,7 @@ from gar_keras.experiments import stage_1
 from gar_keras.experiments import stage_2
 from gar_keras.experiments.checkpoint import Checkpoint
 from gar_keras.experiments.options import RunnerOptions
+from gar_keras.experiments.placement import path_of
 from gar_keras.experiments.recorder import OutOfTime
 from gar_keras.experiments.setup import set_up
 from gar_keras.experiments.snapshots import Snapshots
@@ -65,7 +66,7 @@ def run(
     record = finished(experiment, seed, results, options.keep_state)
     if record is not None:
         return record
-    path = Path(results) / experiment.file_name(seed)
+    path = path_of(experiment, seed, results)
     _check_backend(experiment)
     _check_network(experiment, options)
     callbacks = _tensorboard(options.tensorboard, path.stem)
@@ -137,7 +138,7 @@ def finished(experiment, seed, results, keep_state=False):
     """
     if keep_state:
         _check_can_be_extended(experiment)
-    path = Path(results) / experiment.file_name(seed)
+    path = path_of(experiment, seed, results)
     if not path.exists():
         return None
     record = records.read(path)
@@ -256,6 +257,7 @@ class _Run:
         Not with an optimizer: it would be that of stage 1, where it was this
         process that made stage 1.
         """
+        path.parent.mkdir(parents=True, exist_ok=True)
         uncompiled(self._best_model()).save(path)
 
     def write_snapshots(self, path):

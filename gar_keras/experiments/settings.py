@@ -375,3 +375,42 @@ def differences(settings, standard):
         elif value != expected[name]:
             found[name] = value
     return found
+
+
+def standard_of(settings):
+    """The paper's experiment on the same data, with as many labels.
+
+    Data that the paper does not have are set against its MNIST.
+
+    Args:
+        settings: Dict of an experiment, as in a record.
+    """
+    own = {name: settings[name] for name in ("dataset", "unlabeled")}
+    m_L = settings["num_labeled"]
+    alike = [e for e in PAPER.values() if own.items() <= vars(e).items()]
+    for experiment in alike:
+        if experiment.num_labeled == m_L:
+            return experiment
+    usual = alike[0] if alike else TABLE_1[100]
+    # Fewer labels than the paper's fill less of a batch.
+    b_L = min(usual.labeled_per_batch, m_L)
+    batch = usual.labeled_per_batch + usual.unlabeled_per_batch
+    return replace(
+        usual,
+        **own,
+        num_labeled=m_L,
+        labeled_per_batch=b_L,
+        unlabeled_per_batch=batch - b_L,
+    )
+
+
+def changes(settings):
+    """What a record's settings change in the paper's, as `{name: value}`.
+
+    The data, the number of labels, and what is in `FREE` are no part of it.
+
+    Args:
+        settings: Dict of an experiment, as in a record.
+    """
+    changed = differences(settings, standard_of(settings))
+    return {k: v for k, v in changed.items() if k not in FREE}

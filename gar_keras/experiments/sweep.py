@@ -6,11 +6,11 @@ in `cluster`. Which runs there are, and what becomes of them, is here.
 
 from collections import deque
 import math
-from pathlib import Path
 import time
 
 from gar_keras.experiments import runner
 from gar_keras.experiments.options import RunnerOptions
+from gar_keras.experiments.placement import path_of
 from gar_keras.experiments.progress import Reporter
 from gar_keras.experiments.recorder import OutOfTime
 from gar_keras.experiments.workers.cluster import Cluster
@@ -67,7 +67,7 @@ def sweep(
     for run in runs:
         record = runner.finished(*run, results, options.keep_state)
         if record is not None:
-            path = _path(results, run)
+            path = path_of(*run, results)
             console.print(f"{_name(run)} is finished: {path}")
             found[run] = record
             _check_model(path, console, options)
@@ -156,7 +156,7 @@ def _finished(outcomes, results, console, time_limit, options):
             failures.append(outcome)
         else:
             found[run] = outcome
-            _check_model(_path(results, run), console, options)
+            _check_model(path_of(*run, results), console, options)
     if late:
         console.print(
             f"Time limit of {time_limit:g} s reached in {', '.join(late)}. "
@@ -170,11 +170,6 @@ def _finished(outcomes, results, console, time_limit, options):
 def _name(run):
     experiment, seed = run
     return f"{experiment.cell} seed {seed}"
-
-
-def _path(results, run):
-    experiment, seed = run
-    return Path(results) / experiment.file_name(seed)
 
 
 def _check_model(path, console, options):

@@ -1,15 +1,11 @@
 """Run records by experiment, each with its seeds."""
 
 from dataclasses import dataclass
-from dataclasses import replace
 import json
 import statistics
 
 from gar_keras.datasets.registry import UNLABELED
-from gar_keras.experiments.settings import FREE
-from gar_keras.experiments.settings import PAPER
-from gar_keras.experiments.settings import TABLE_1
-from gar_keras.experiments.settings import differences
+from gar_keras.experiments.settings import changes
 from gar_keras.report.estimates import Estimate
 from gar_keras.report.layout import MISSING
 
@@ -97,9 +93,7 @@ class Group:
         The data, the number of labels, epochs, precision and backend are no
         part of it.
         """
-        standard = _standard(self.settings)
-        changes = differences(self.settings, standard)
-        return {k: v for k, v in changes.items() if k not in FREE}
+        return changes(self.settings)
 
     def changes_text(self):
         """Settings that differ from the paper's, in words."""
@@ -159,30 +153,6 @@ def but_for(g, names):
     settings = g.settings
     rest = {k: v for k, v in settings.items() if k not in names}
     return json.dumps(rest, sort_keys=True)
-
-
-def _standard(settings):
-    """The paper's experiment on the same data, with as many labels.
-
-    Data that the paper does not have are set against its MNIST.
-    """
-    own = {name: settings[name] for name in ("dataset", "unlabeled")}
-    m_L = settings["num_labeled"]
-    alike = [e for e in PAPER.values() if own.items() <= vars(e).items()]
-    for experiment in alike:
-        if experiment.num_labeled == m_L:
-            return experiment
-    usual = alike[0] if alike else TABLE_1[100]
-    # Fewer labels than the paper's fill less of a batch.
-    b_L = min(usual.labeled_per_batch, m_L)
-    batch = usual.labeled_per_batch + usual.unlabeled_per_batch
-    return replace(
-        usual,
-        **own,
-        num_labeled=m_L,
-        labeled_per_batch=b_L,
-        unlabeled_per_batch=batch - b_L,
-    )
 
 
 def _short(value):

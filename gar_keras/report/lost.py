@@ -1,10 +1,8 @@
 """Runs in which stage 2 lost a class."""
 
-from pathlib import Path
-
 import numpy as np
 
-from gar_keras.experiments.settings import file_name
+from gar_keras.experiments.placement import path_of_record
 from gar_keras.report.layout import MISSING
 
 # What a reader of a count has to know.
@@ -22,8 +20,7 @@ _DIGITS = ("mnist", "svhn", "svhn-grey")
 
 def kept_file(record, results):
     """Path of what a run may have kept for the figures beside its record."""
-    name = file_name(record["cell"], record["seed"], record["fingerprint"])
-    return (Path(results) / name).with_suffix(".npz")
+    return path_of_record(record, results).with_suffix(".npz")
 
 
 def kept_predictions(record, results):

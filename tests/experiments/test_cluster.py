@@ -27,6 +27,7 @@ from worker_runs import Tiny
 from gar_keras.datasets import DataError
 from gar_keras.experiments import runner
 from gar_keras.experiments.options import RunnerOptions
+from gar_keras.experiments.placement import path_of
 from gar_keras.experiments.sweep import sweep
 from gar_keras.experiments.workers import cluster
 from gar_keras.experiments.workers.processes import WorkerError
@@ -96,10 +97,13 @@ def on_cluster(folder, output, *experiments, marker=None, **options):
 
 
 def assert_same_files(folder, whole):
-    names = {path.name for path in whole.iterdir()}
-    assert {path.name for path in folder.iterdir()} == names
-    (snapshots,) = whole.glob("*.npz")
-    ours = folder / snapshots.name
+    ours, theirs = (
+        {path.relative_to(f) for path in f.glob("*/*/*/*")}
+        for f in (folder, whole)
+    )
+    assert ours == theirs
+    snapshots = path_of(TINY, 0, whole).with_suffix(".npz")
+    ours = folder / snapshots.relative_to(whole)
     assert ours.read_bytes() == snapshots.read_bytes()
 
 

@@ -45,6 +45,7 @@ from gar_keras.experiments import setup
 from gar_keras.experiments import stage_1
 from gar_keras.experiments import stage_2
 from gar_keras.experiments.options import RunnerOptions
+from gar_keras.experiments.placement import path_of
 from gar_keras.experiments.progress import Reporter
 from gar_keras.experiments.settings import TABLE_1
 from gar_keras.experiments.settings import Experiment
@@ -72,7 +73,7 @@ def finished(tmp_path_factory):
 
 
 def saved_model(folder):
-    path = (folder / TINY.file_name(0)).with_suffix(".keras")
+    path = path_of(TINY, 0, folder).with_suffix(".keras")
     return keras.saving.load_model(path)
 
 
@@ -81,7 +82,7 @@ def saved_model(folder):
 
 def test_the_record_is_the_file(finished):
     folder, record = finished
-    assert records.read(folder / TINY.file_name(0)) == record
+    assert records.read(path_of(TINY, 0, folder)) == record
     assert records.read_all(folder) == [record]
 
 
@@ -208,7 +209,7 @@ def test_the_first_best_epoch_is_chosen(val_error, chosen, tmp_path):
 
 def test_the_saved_model_is_the_chosen_one(finished):
     folder, record = finished
-    path = (folder / TINY.file_name(0)).with_suffix(".keras")
+    path = path_of(TINY, 0, folder).with_suffix(".keras")
     model = keras.saving.load_model(path)
     data = tiny_data()
     error = error_rate(model, data.x_test, data.y_test)
@@ -256,9 +257,8 @@ def test_a_finished_run_leaves_no_state(finished):
     folder, _ = finished
     left = {path.suffix for path in (folder / ".checkpoints").iterdir()}
     assert left <= {".lock"}
-    assert {path.suffix for path in folder.iterdir() if path.is_file()} == {
-        ".json", ".npz", ".keras"
-    }  # fmt: skip
+    beside = path_of(TINY, 0, folder).parent.iterdir()
+    assert {path.suffix for path in beside} == {".json", ".npz", ".keras"}
 
 
 # What decides the numbers.
@@ -535,8 +535,8 @@ def left_over(finished, tmp_path):
     """A folder whose process was killed after it wrote the record."""
     with pytest.raises(Stop):
         run_tiny(tmp_path, Witness(("epoch", "regularization", 3)))
-    name = TINY.file_name(0)
-    (tmp_path / name).write_bytes((finished[0] / name).read_bytes())
+    record = path_of(TINY, 0, finished[0])
+    (tmp_path / record.name).write_bytes(record.read_bytes())
     return tmp_path
 
 
@@ -563,8 +563,8 @@ def test_the_state_of_a_finished_run_is_kept_as_its_end(left_over):
 def test_an_earlier_state_is_not_kept_as_the_end(finished, tmp_path):
     with pytest.raises(Stop):
         run_tiny(tmp_path, Witness(("epoch", "regularization", 2)))
-    name = TINY.file_name(0)
-    (tmp_path / name).write_bytes((finished[0] / name).read_bytes())
+    record = path_of(TINY, 0, finished[0])
+    (tmp_path / record.name).write_bytes(record.read_bytes())
     quiet_sweep(tmp_path, keep_state=True)
     assert not [*(tmp_path / ".checkpoints").glob("*.npz")]
 
@@ -687,7 +687,8 @@ def test_a_run_that_another_process_finished_meanwhile_is_read(
 
     class FileLock(runner.filelock.FileLock):
         def acquire(self, *args, **kwargs):
-            path.write_bytes((finished[0] / path.name).read_bytes())
+            record = path_of(TINY, 0, finished[0])
+            path.write_bytes(record.read_bytes())
             return super().acquire(*args, **kwargs)
 
     monkeypatch.setattr(runner.filelock, "FileLock", FileLock)
@@ -836,7 +837,7 @@ def test_a_sweep_says_what_is_finished_and_has_no_model(finished):
     folder, record = finished
     text = io.StringIO()
     console = Console(file=text, width=500)
-    model = (folder / TINY.file_name(0)).with_suffix(".keras")
+    model = path_of(TINY, 0, folder).with_suffix(".keras")
     hidden = model.rename(model.with_suffix(".hidden"))
     try:
         answer = sweep(
@@ -954,6 +955,6 @@ def test_images_are_preprocessed_in_the_network(preprocessing, expected):
 
 def test_a_record_is_small_enough_to_keep(finished):
     folder, _ = finished
-    text = (folder / TINY.file_name(0)).read_text()
+    text = path_of(TINY, 0, folder).read_text()
     assert max(map(len, text.splitlines())) < 2000
     assert json.loads(text)["format"] == records.FORMAT

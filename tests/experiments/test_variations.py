@@ -31,6 +31,7 @@ from gar_keras.experiments import runner
 from gar_keras.experiments import settings
 from gar_keras.experiments import studies
 from gar_keras.experiments.options import RunnerOptions
+from gar_keras.experiments.placement import path_of
 from gar_keras.experiments.variations import DataConditions
 from gar_keras.experiments.variations import Extensions
 from gar_keras.methods.base import Learner
@@ -728,7 +729,7 @@ def test_warnings_are_in_the_record(tmp_path):
 @pytest.mark.slow
 def test_votes_can_be_taken_from_the_file_beside_the_record(tmp_path):
     record = run(tmp_path, TINY)
-    with np.load(tmp_path / TINY.file_name(0).replace("json", "npz")) as file:
+    with np.load(path_of(TINY, 0, tmp_path).with_suffix(".npz")) as file:
         probabilities = file["chosen_probabilities"]
         y = file["test_labels"]
     assert (y == tiny_runs.tiny_data().y_test).all()

@@ -36,6 +36,7 @@ from gar_keras.experiments import records
 from gar_keras.experiments import runner
 from gar_keras.experiments import settings
 from gar_keras.experiments.options import RunnerOptions
+from gar_keras.experiments.placement import path_of
 from gar_keras.experiments.settings import TABLE_1
 from gar_keras.experiments.sweep import sweep
 from gar_keras.methods import METHODS
@@ -657,11 +658,11 @@ def test_a_killed_mean_teacher_ends_as_an_unbroken_one(tiny, tmp_path):
     assert numbers(resumed) == numbers(whole)
     assert whole["cell"] == "tiny-12-mean-teacher"
     assert whole["method_settings"] == asdict(METHODS["mean-teacher"]())
-    name = experiment.file_name(0).replace("json", "npz")
-    with (
-        np.load(tmp_path / "killed" / name) as mine,
-        np.load(tmp_path / "new" / name) as its,
-    ):
+    mine, its = (
+        path_of(experiment, 0, tmp_path / name).with_suffix(".npz")
+        for name in ("killed", "new")
+    )
+    with np.load(mine) as mine, np.load(its) as its:
         for key in its.files:
             np.testing.assert_array_equal(mine[key], its[key])
         # The teacher's logits, whose error the curve has.

@@ -13,6 +13,7 @@ from gar_keras import datasets
 from gar_keras.experiments import runner
 from gar_keras.experiments import setup
 from gar_keras.experiments.options import RunnerOptions
+from gar_keras.experiments.placement import path_of
 from gar_keras.experiments.settings import Experiment
 from gar_keras.experiments.state import STAGES
 
@@ -131,7 +132,7 @@ def numbers(record):
 
 
 def snapshots(folder):
-    with np.load(folder / f"{TINY.file_name(0)[:-5]}.npz") as archive:
+    with np.load(path_of(TINY, 0, folder).with_suffix(".npz")) as archive:
         return {key: archive[key] for key in archive.files}
 
 

@@ -174,9 +174,10 @@ class Cluster:
         # Not above: a machine of the cluster must not load keras so early.
         from gar_keras.experiments import runner
         from gar_keras.experiments.checkpoint import Checkpoint
+        from gar_keras.experiments.placement import path_of
 
         experiment, seed = run
-        path = self._results / experiment.file_name(seed)
+        path = path_of(experiment, seed, self._results)
         checkpoint = Checkpoint.of_run(experiment, seed, self._results)
         lock = checkpoint.lock()
         try:
@@ -326,10 +327,11 @@ def _make(run, state, until, threads, interval, options, mail):
     if threads is not None:
         limit_threads(threads)
     from gar_keras.experiments.checkpoint import Checkpoint
+    from gar_keras.experiments.placement import path_of
 
     experiment, seed = run
     with work_folder(tempfile.gettempdir()) as folder:
-        path = Path(folder) / experiment.file_name(seed)
+        path = path_of(experiment, seed, folder)
         checkpoint = Checkpoint.of_run(experiment, seed, folder)
         if state is not None:
             checkpoint.write_bytes(state)

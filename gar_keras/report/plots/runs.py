@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from gar_keras.experiments import records
-from gar_keras.experiments.settings import file_name
+from gar_keras.experiments.placement import path_of_record
 from gar_keras.experiments.settings import stands_for_paper
 from gar_keras.utils.files import NPZ_DAMAGE
 from gar_keras.utils.validation import check_labels
@@ -70,7 +70,7 @@ def load_run(path):
 
     Example:
 
-    >>> run = load_run("results/mnist-100_seed0_1a2b3c4d.json")
+    >>> run = load_run("runs/table1/.../mnist-100_seed0_1a2b3c4d.json")
     ... # doctest: +SKIP
     >>> list(run.snapshots)  # doctest: +SKIP
     [0, 1, 10, 50, 100, 200]
@@ -127,7 +127,7 @@ def choose_run(*folders):
             and stands_for_paper(record["experiment"], CELL)
         ]
         if found:
-            return Path(folder) / _longest(found)
+            return path_of_record(_longest(found), folder)
     raise records.RecordError(
         f"no finished run of {CELL} in {folders[0]}. This makes one: python "
         "scripts/table1.py --labels 100 --seeds 0"
@@ -135,14 +135,13 @@ def choose_run(*folders):
 
 
 def _longest(found):
-    """File name of the record of the longest run, of the lowest seed."""
-    chosen = min(
+    """The record of the longest run, of the lowest seed."""
+    return min(
         found,
         key=lambda r: (
             -r["experiment"]["epochs"], r["seed"], r["fingerprint"]
         ),
     )  # fmt: skip
-    return file_name(CELL, chosen["seed"], chosen["fingerprint"])
 
 
 def _unpack(arrays, record):
