@@ -144,3 +144,11 @@ def test_records_are_sorted_in(tmp_path):
         "rivals", "table1", "table1.md", "table3"
     }  # fmt: skip
     assert records.sort_in(tmp_path) == []
+
+
+def test_the_reference_lies_in_its_folders():
+    # If not: python scripts/report.py
+    for record in records.read_all(RESULTS):
+        path = placement.path_of_record(record, RESULTS)
+        experiment = records.Experiment(**record["experiment"])
+        assert path.parent == RESULTS / placement.folder_of(experiment)
