@@ -39,6 +39,9 @@ RIVALS = tuple(name for name in METHODS if name != "gar")
 NETWORK_RIVALS = tuple(name for name in RIVALS if METHODS[name].network)
 GRAPH_RIVALS = tuple(name for name in RIVALS if not METHODS[name].network)
 
+# What an ablation changes in the loss of GAR; see `gar_keras.methods.ablation`.
+ABLATIONS = ("unrectified", "softmax", "unnormalized", "fixed-adjacency")
+
 # class_prior: the shares of the labelled images.
 PRIOR_OF_LABELS = "labels"
 
@@ -55,6 +58,7 @@ STAGE_2 = (
     "method",
     "class_prior",
     "extensions",
+    "ablation",
 )
 
 
@@ -77,7 +81,8 @@ class Experiment(Coefficients):
         preprocessing: What the network does to the images as stored:
             `"rescale"` (divide by 255), `"standardize"` (each image to mean 0
             and standard deviation 1) or `"none"`.
-        labeled_per_batch: b_L.
+        labeled_per_batch: b_L; 0 for batches of X_U alone, where labels have
+            no part.
         unlabeled_per_batch: b_U.
         unlabeled: Where X_U comes from: `"train"` for all training images,
             `"infimnist"` for deformed ones without end, `"svhn-extra"` for
@@ -105,6 +110,8 @@ class Experiment(Coefficients):
             or `None` for classes of equal size, as in the paper.
         world: How images and labels differ from those of the data set.
         extensions: What stage 2 adds to GAR.
+        ablation: What is changed in the loss of GAR, one of `ABLATIONS`, or
+            `None` for the paper's.
         restart: Number of the run among those of one seed, with the same
             labels and other initial weights and batches.
     """
@@ -114,7 +121,7 @@ class Experiment(Coefficients):
     network: Literal["cnn6", "cnn9"]
     filters: Count | None
     preprocessing: Literal["rescale", "standardize", "none"]
-    labeled_per_batch: Count
+    labeled_per_batch: Whole
     unlabeled_per_batch: Count
     unlabeled: Literal[tuple(UNLABELED)] = "train"
     images_per_epoch: Count | None = None
@@ -138,6 +145,7 @@ class Experiment(Coefficients):
     pretrain_shift: Whole = 0
     pretrain_affine: Number = 0.0
     stage_2_rate: Annotated[float, Field(gt=0)] | None = None
+    ablation: Literal[ABLATIONS] | None = None
 
     def __post_init__(self):
         """Refuses now what would else end a run hours later."""
@@ -175,6 +183,14 @@ class Experiment(Coefficients):
                 "class_prior and extensions are of GAR. Received: "
                 f"method={self.method!r}"
             )
+        if self.ablation is not None and (self.method != "gar" or not plain):
+            raise ValueError(
+                "An ablation changes one thing in the paper's GAR. Received: "
+                f"ablation={self.ablation!r}, method={self.method!r}, "
+                f"class_prior={self.class_prior!r}, "
+                f"extensions={self.extensions}. Leave the others at their "
+                "defaults."
+            )
 
     @property
     def cell(self):
@@ -195,7 +211,8 @@ class Experiment(Coefficients):
     @property
     def is_traced(self):
         """Whether each step is recorded: in runs of GAR of a single epoch."""
-        return self.method == "gar" and self.epochs == 1
+        plain = self.method == "gar" and self.ablation is None
+        return plain and self.epochs == 1
 
     def steps_per_epoch(self, num_unlabeled):
         """Steps of an epoch of stage 2.

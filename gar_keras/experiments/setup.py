@@ -18,6 +18,7 @@ from gar_keras.experiments.settings import PRIOR_OF_LABELS
 from gar_keras.experiments.settings import Experiment
 from gar_keras.layers import GraphActivityRegularization
 from gar_keras.methods import METHODS
+from gar_keras.methods.ablation import ablated
 from gar_keras.methods.gar import with_options
 from gar_keras.preparation import stage_2_sampler
 from gar_keras.regularizers import class_prior_of
@@ -137,17 +138,19 @@ def _method(e, class_prior, n, num_unlabeled):
     entry = METHODS[e.method]
     if not entry.set_by_experiment:
         return entry()
+    options = {
+        **e.coefficients,
+        "frobenius_of": e.frobenius_of,
+        "class_prior": class_prior,
+    }
+    if e.ablation is not None:
+        return ablated(e.ablation, **options)
     kind = GraphActivityRegularization
     if e.is_traced:
         kind = partial(
             TracedRegularization, e.steps_per_epoch(num_unlabeled), n
         )
-    layer = kind(
-        **e.coefficients,
-        frobenius_of=e.frobenius_of,
-        class_prior=class_prior,
-    )
-    return with_options(e.extensions, layer)
+    return with_options(e.extensions, kind(**options))
 
 
 def _errors(task):
@@ -164,6 +167,7 @@ def _check_stage_2(setup):
     e = setup.experiment
     if not METHODS[e.method].network:
         return
+    setup.method.check_batches(e.labeled_per_batch)
     stage_2_sampler(
         setup.x_labeled,
         setup.unlabeled,

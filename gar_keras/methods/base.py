@@ -72,6 +72,15 @@ class Method:
         """A new optimizer for so many steps, where none is given."""
         return sgd()
 
+    def check_batches(self, labeled_per_batch):
+        """Raises unless the method can train on batches with so many labels.
+
+        Args:
+            labeled_per_batch: b_L.
+        """
+        if self.uses_labels:
+            check_count("labeled_per_batch", labeled_per_batch, least=1)
+
     def trainer(self, network, steps, labeled_per_batch, seed):
         """The model that `fit` is called of, with the method's loss in it.
 
@@ -179,8 +188,7 @@ class Method:
         epochs, stopping = early_stopping(epochs, validation_data)
         check_epochs(epochs, initial_epoch)
         callbacks = [*stopping, *list_of(callbacks)]
-        if self.uses_labels:
-            check_count("labeled_per_batch", labeled_per_batch, least=1)
+        self.check_batches(labeled_per_batch)
         sampler = stage_2_sampler(
             x_labeled,
             x_unlabeled,

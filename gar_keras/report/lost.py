@@ -96,7 +96,10 @@ def _lost_by_balance(record):
     # The mean over the first epoch is also that of the way there.
     enough = len(balance) > 2
     even = world["shares"] is None and settings["class_prior"] is None
-    if not (enough and even and settings["dataset"] in _DIGITS):
+    # Of unrectified logits, outputs that get no image count as well.
+    rectified = settings["ablation"] != "unrectified"
+    known = settings["dataset"] in _DIGITS and rectified
+    if not (enough and even and known):
         return None
     n = world["known_classes"] or 10
     if record["result"]["baseline_error"] >= 1 - 1 / n:

@@ -1,0 +1,235 @@
+"""Ablations of GAR: its loss with one thing changed (paper, sections 3.2, 3.3).
+
+Each puts a claim of the paper to the test, in experiments alone: none is an
+option of the layer. `B0` are the rectified logits of the network of stage 1.
+
+| name | what takes the paper's place |
+| --- | --- |
+| `unrectified` | `B = Z` for `B = max(0, Z)` |
+| `softmax` | `B = softmax(Z)`, probabilities for linear activations |
+| `unnormalized` | `sum_{i≠j} N_ij`, affinity without its denominator |
+| `fixed-adjacency` | distances on the graph `B0 B0ᵀ` for the affinity of `B` |
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import keras
+from keras import ops
+
+from gar_keras.layers import GraphActivityRegularization
+from gar_keras.methods import losses
+from gar_keras.methods.base import Method
+from gar_keras.methods.gar import GAR
+from gar_keras.methods.mean_teacher import copy_of
+from gar_keras.models import attach
+from gar_keras.regularizers import GraphActivityRegularizer
+from gar_keras.regularizers import affinity
+from gar_keras.regularizers import rectify
+
+# Of the largest diagonal entry: keeps `BᵀDB` invertible where a class is lost.
+RIDGE = 1e-6
+
+
+def ablated(name, **options):
+    """GAR with one thing changed.
+
+    Args:
+        name: One of `gar_keras.experiments.settings.ABLATIONS`.
+        **options: Arguments of `GraphActivityRegularization`.
+
+    Returns:
+        A `Method`.
+
+    Example:
+
+    >>> type(ablated("fixed-adjacency", affinity=2.0)).__name__
+    'FixedAdjacency'
+    """
+    # By this name the layer's terms bear no name in front in the logs.
+    options["name"] = "graph_activity_regularization"
+    if name in LAYERS:
+        return GAR(LAYERS[name](**options))
+    layer = GraphActivityRegularization(**options)
+    weight = layer.coefficients.get("affinity", 0.0)
+    if weight:
+        # Its affinity is measured all the same.
+        layer.set_coefficients(affinity=0.0)
+    return FixedAdjacency(layer, weight)
+
+
+class UnrectifiedRegularizer(GraphActivityRegularizer):
+    """The loss of `B = Z`: negative logits stay.
+
+    Two negative logits of an image have a positive product in N, a "false
+    adjacency". Affinity can be negative, down to `-1 / (n - 1)`.
+
+    Example:
+
+    >>> regularizer = UnrectifiedRegularizer(balance=0.0, frobenius=0.0)
+    >>> round(float(regularizer(np.array([[-1., -1.], [0., 2.]]))), 6)
+    1.0
+    """
+
+    def terms(self, x):
+        Z = ops.cast(x, "float32")
+        unrectified = {
+            "affinity": affinity(Z),
+            "balance": self._balance(Z),
+            "frobenius": ops.sum(ops.square(Z)),
+        }
+        return {name: unrectified[name] for name in super().terms(x)}
+
+
+class SoftmaxRegularizer(GraphActivityRegularizer):
+    """The loss of `B = softmax(Z)`: probabilities for linear activations."""
+
+    def terms(self, x):
+        return super().terms(losses.probabilities(x))
+
+
+class UnnormalizedRegularizer(GraphActivityRegularizer):
+    """The loss with the sum of off-diagonal N for its affinity.
+
+    Example:
+
+    >>> regularizer = UnnormalizedRegularizer(balance=0.0, frobenius=0.0)
+    >>> Z = np.array([[1., 1.], [-3., 2.]])      # N = [[1, 1], [1, 5]]
+    >>> round(float(regularizer(Z)), 5)          # 3 * 2
+    6.0
+    """
+
+    def terms(self, x):
+        terms = super().terms(x)
+        if "affinity" in terms:
+            B = rectify(x)
+            trace_N = ops.sum(ops.square(B))
+            terms["affinity"] *= (B.shape[-1] - 1) * trace_N
+        return terms
+
+
+class AblatedRegularization(GraphActivityRegularization):
+    """A `GraphActivityRegularization` of another formula.
+
+    Attributes:
+        formula: Subclass of `GraphActivityRegularizer`.
+    """
+
+    formula: ClassVar[type] = GraphActivityRegularizer
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self._formula = self.formula(**self._formula.get_config())
+
+
+@keras.saving.register_keras_serializable(package="gar_keras")
+class UnrectifiedRegularization(AblatedRegularization):
+    """The layer with `UnrectifiedRegularizer`."""
+
+    formula = UnrectifiedRegularizer
+
+
+@keras.saving.register_keras_serializable(package="gar_keras")
+class SoftmaxRegularization(AblatedRegularization):
+    """The layer with `SoftmaxRegularizer`."""
+
+    formula = SoftmaxRegularizer
+
+
+@keras.saving.register_keras_serializable(package="gar_keras")
+class UnnormalizedRegularization(AblatedRegularization):
+    """The layer with `UnnormalizedRegularizer`."""
+
+    formula = UnnormalizedRegularizer
+
+
+LAYERS = {
+    "unrectified": UnrectifiedRegularization,
+    "softmax": SoftmaxRegularization,
+    "unnormalized": UnnormalizedRegularization,
+}
+
+
+def distances_on_graph(B, B0):
+    """Distances of an embedding on a fixed graph (paper, equation 2).
+
+    The Laplacian eigenmap of section 3.1: of the images of a batch, with the
+    adjacency `M = B0 B0ᵀ`, its degrees D and its Laplacian `L = D - M`,
+
+    `tr(ZᵀLZ) / n` subject to the balancing constraint `ZᵀDZ = I`
+
+    The constraint is kept exactly by `Z = B (BᵀDB)^{-1/2}`, the columns of B
+    made orthonormal, which gives
+
+    `tr((BᵀDB)^{-1} BᵀLB) / n = 1 - tr((BᵀDB)^{-1} (B0ᵀB)ᵀ(B0ᵀB)) / n`
+
+    It is from 0 to 1, as affinity is, and like it does not change with the
+    scale of B. Nothing is `m x m`.
+
+    M has rank n: its eigenmap is `Z = D^{-1} B0` up to a mixture of columns.
+    There each image has the class that it had in stage 1.
+
+    Args:
+        B: Rectified logits `(m, n)`.
+        B0: Those of the network of stage 1.
+
+    Returns:
+        A float32 scalar.
+
+    Example:
+
+    >>> B0 = np.array([[1., 0.], [2., 0.], [0., 1.], [0., 1.]], "float32")
+    >>> round(float(distances_on_graph(B0, B0)), 5)      # d = 3, 6, 2, 2
+    0.03704
+    >>> pure = (B0 > 0).astype("float32")                # D^{-1} B0, mixed
+    >>> round(abs(float(distances_on_graph(pure, B0))), 5)
+    0.0
+    """
+    B, B0 = _unit_scale(B), _unit_scale(B0)
+    n = B.shape[-1]
+    degrees = ops.matmul(B0, ops.sum(B0, axis=0)[:, None])
+    BtDB = ops.matmul(ops.transpose(B), degrees * B)
+    linked = ops.matmul(ops.transpose(B0), B)
+    BtMB = ops.matmul(ops.transpose(linked), linked)
+    largest = ops.stop_gradient(ops.max(ops.diagonal(BtDB)))
+    ridge = RIDGE * ops.where(largest > 0, largest, 1.0)
+    inverse_times = ops.solve(BtDB + ridge * ops.eye(n), BtMB)
+    return 1.0 - ops.trace(inverse_times) / n
+
+
+def _unit_scale(B):
+    """`B` over its largest entry, which changes nothing above."""
+    largest = ops.stop_gradient(ops.max(B, initial=0.0))
+    return B / ops.where(largest > 0, largest, ops.ones_like(largest))
+
+
+@dataclass(frozen=True)
+class FixedAdjacency(Method):
+    """GAR with distances on the graph of stage 1 in place of its affinity.
+
+    `loss = weight * distances + c_β (1 - β(B)) + c_F ‖B‖²_F`, with the
+    distances of `distances_on_graph`. Classical graph regularization: the
+    adjacency of the images is what the network of stage 1 makes it, and stays.
+
+    Args:
+        layer: A `GraphActivityRegularization` for the other two terms, whose
+            affinity has the coefficient 0.
+        weight: Factor of the distances, in place of c_α.
+    """
+
+    warns_of_collapse: ClassVar[bool] = True
+    supervised: ClassVar[float] = 0.0
+
+    layer: GraphActivityRegularization
+    weight: float
+
+    def wrap(self, network, seed):
+        return attach(network, self.layer)
+
+    def prepare(self, learner, seed):
+        # Part of the saved state: a run that goes on has the same graph.
+        learner.first = copy_of(learner.network, seed)
+
+    def term(self, learner, x, y, logits):
+        first = ops.stop_gradient(learner.first(x, training=False))
+        return self.weight, distances_on_graph(rectify(logits), rectify(first))
