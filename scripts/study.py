@@ -22,7 +22,28 @@ class Options(command.RunOptions):
     """skew: class imbalance; options: what can be added to GAR; best: the best
     of that, for longer; limits: few labels, label noise, out-of-class images,
     many classes; first-epoch: how often stage 2 loses a class in its first
-    epoch, and what keeps it."""
+    epoch, and what keeps it; ablation: what the paper claims, one thing
+    changed at a time."""
+    rows: str | None = None
+    """Rows of the study to run, counted from 1, e.g. 1-4,7. All by default."""
+
+    def __post_init__(self):
+        super().__post_init__()
+        self.experiments_of(STUDIES[self.study])
+
+    def experiments_of(self, study):
+        """The experiments to run of a study."""
+        if self.rows is None:
+            return study.experiments
+        numbers = command.parse_seeds(self.rows, "--rows")
+        names = [*study.arms]
+        if not all(1 <= number <= len(names) for number in numbers):
+            raise ValueError(
+                f"--rows takes numbers from 1 to {len(names)}, the rows of "
+                f"the study {study.name}. Received: {self.rows!r}"
+            )
+        arms = {i: study.arms[i] for i in (names[k - 1] for k in numbers)}
+        return replace(study, arms=arms, votes={}).experiments
 
 
 if __name__ == "__main__":
@@ -36,4 +57,4 @@ if __name__ == "__main__":
     # They are in the arms now, each of which has its own.
     options = replace(options, epochs=None, pretrain_epochs=None)
     show = report.study_part(study).show
-    sys.exit(command.run_table(options, study.experiments, show))
+    sys.exit(command.run_table(options, options.experiments_of(study), show))

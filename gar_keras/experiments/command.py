@@ -45,8 +45,12 @@ Labels = Annotated[
 ]
 
 
-def parse_seeds(text):
+def parse_seeds(text, option="--seeds"):
     """Seeds from text such as `0-9` or `0,2,5-7`.
+
+    Args:
+        text: The text.
+        option: Name of the option that it was given to.
 
     Example:
 
@@ -56,7 +60,7 @@ def parse_seeds(text):
     ranges = [_seed_range(part) for part in text.split(",")]
     if not all(ranges) or sum(map(len, ranges)) > MAX_SEEDS:
         raise ValueError(
-            "--seeds takes numbers and ranges such as 0-9 or 0,2,5-7, up to "
+            f"{option} takes numbers and ranges such as 0-9 or 0,2,5-7, up to "
             f"{cli.MAX_SEED}, at most {MAX_SEEDS} of them. Received: {text!r}"
         )
     return [seed for part in ranges for seed in part]

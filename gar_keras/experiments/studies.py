@@ -8,6 +8,7 @@ paper's: arms are to be compared with each other.
 from dataclasses import dataclass
 from dataclasses import field
 from dataclasses import replace
+from typing import Literal
 
 from gar_keras.experiments.settings import PRIOR_OF_LABELS
 from gar_keras.experiments.settings import TABLE_1
@@ -15,6 +16,25 @@ from gar_keras.experiments.settings import TABLE_2
 from gar_keras.experiments.settings import Experiment
 from gar_keras.experiments.variations import DataConditions
 from gar_keras.experiments.variations import Extensions
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What the paper says that an arm of a study puts to the test.
+
+    Attributes:
+        text: The claim, in short.
+        section: Section of the paper.
+        expected: What follows for the error of the arm, beside that of the
+            paper's loss: `"higher"`, `"lower"`, or `None` where the paper says
+            nothing of it.
+        against: The text of the row to compare with.
+    """
+
+    text: str
+    section: str
+    expected: Literal["higher", "lower"] | None
+    against: str
 
 
 @dataclass(frozen=True)
@@ -30,6 +50,7 @@ class Study:
             whose predictions are averaged.
         restarts: Runs of each arm and seed, with other initial weights and
             batches.
+        claims: A `Claim` by the text of the row that tests it.
     """
 
     name: str
@@ -38,6 +59,7 @@ class Study:
     arms: dict
     votes: dict = field(default_factory=dict)
     restarts: int = 1
+    claims: dict = field(default_factory=dict)
 
     @property
     def experiments(self):
@@ -279,6 +301,145 @@ FIRST_EPOCH = Study(
     restarts=3,
 )
 
+
+def _ablated(epochs=10, **changes):
+    return _mnist(epochs=epochs, **changes)
+
+
+def _batches(b_L, b_U, num_labeled=100, **changes):
+    arm = replace(_ablated(**changes), num_labeled=num_labeled)
+    return replace(arm, labeled_per_batch=b_L, unlabeled_per_batch=b_U)
+
+
+_PAPER = "the paper's stage 2"
+_PAPER_1000 = "m_L = 1000, the paper's stage 2"
+_TENTH = "b_L is about a tenth of m_L"
+_SAME_RANGE = "normalization brings both terms within the same range"
+
+# At the end of stage 1 the denominator of the affinity is 1.7 to 1.8 million
+# (100 labels, batches of 128): with this c_α the term begins as large.
+_UNNORMALIZED_AFFINITY = 1.7e-6
+
+# By the text of its row: a claim of the paper, its section, what follows for
+# the error of the row, and the experiment.
+_ABLATIONS = {
+    "c_β = 0": (
+        "a balancing constraint is required to prevent collapsing",
+        "3.2",
+        "higher",
+        _ablated(balance=0.0),
+    ),
+    "c_α = 0": (
+        "affinity is what assigns an image to one class",
+        "3.2",
+        "higher",
+        _ablated(affinity=0.0),
+    ),
+    "adjacency of stage 1, fixed": (
+        "an adaptive adjacency improves the accuracy",
+        "3.1, 5",
+        "higher",
+        _ablated(ablation="fixed-adjacency"),
+    ),
+    "unrectified logits": (
+        "two negative activations would make a false adjacency",
+        "3.3",
+        "higher",
+        _ablated(ablation="unrectified"),
+    ),
+    "softmax of the logits": (
+        "linear activations are easier to optimize than probabilities",
+        "3.3",
+        "higher",
+        _ablated(ablation="softmax"),
+    ),
+    "c_F = 0": (
+        "without an L2 norm growing activations diminish both terms",
+        "3.3",
+        "higher",
+        _ablated(frobenius=0.0),
+    ),
+    "affinity without its denominator, c_α = 1.7e-6": (
+        _SAME_RANGE,
+        "3.3",
+        "higher",
+        _ablated(affinity=_UNNORMALIZED_AFFINITY, ablation="unnormalized"),
+    ),
+    "b_L = 0, b_U = 128": (
+        "labelled images in the batches make it more stable",
+        "3.4",
+        "higher",
+        _batches(0, 128),
+    ),
+    "b_L = 64, b_U = 64": (
+        _TENTH,
+        "4",
+        "higher",
+        _batches(64, 64, epochs=6),
+    ),
+    "b_L = 96, b_U = 32": (
+        _TENTH,
+        "4",
+        "higher",
+        _batches(96, 32, epochs=3),
+    ),
+    "m_L = 1000, b_L = 96, b_U = 32": (
+        _TENTH,
+        "4",
+        "lower",
+        _batches(96, 32, 1000, epochs=3, pretrain_epochs=300),
+    ),
+    "batches of 32, b_L = 4": (
+        "a batch of 128 images",
+        "4",
+        None,
+        _batches(4, 28),
+    ),
+    "batches of 512, b_L = 64": (
+        "a batch of 128 images",
+        "4",
+        None,
+        _batches(64, 448),
+    ),
+    "affinity without its denominator, c_α = 3": (
+        _SAME_RANGE,
+        "3.3",
+        "higher",
+        _ablated(epochs=2, ablation="unnormalized"),
+    ),
+}
+
+ABLATION = Study(
+    "ablation",
+    "What the paper claims, one thing changed at a time: MNIST, m_L = 100",
+    (
+        "An epoch is one pass over X_U: with b_U = 32 it has 3.5 times the "
+        "steps that it has with b_U = 112, with 64 it has 1.75 times as many. "
+        "These rows have fewer epochs, to come to about as many steps.",
+        "Fixed adjacency: in place of the affinity, with its coefficient, the "
+        "Laplacian eigenmap of equation (2) on the graph B0 B0ᵀ of the images "
+        "of a batch, B0 the rectified logits of the network of stage 1, under "
+        "ZᵀDZ = I.",
+        "Without its denominator, affinity begins as large with c_α = 1.7e-6 "
+        "as it does in the paper's loss.",
+    ),
+    {
+        _PAPER: _ablated(),
+        _PAPER_1000: _mnist(1000, epochs=10, pretrain_epochs=300),
+        **{text: arm for text, (*_, arm) in _ABLATIONS.items()},
+    },
+    claims={
+        text: Claim(
+            claim,
+            section,
+            expected,
+            _PAPER if arm.num_labeled == 100 else _PAPER_1000,
+        )
+        for text, (claim, section, expected, arm) in _ABLATIONS.items()
+    },
+)
+
 STUDIES = {
-    study.name: study for study in (SKEW, OPTIONS, BEST, LIMITS, FIRST_EPOCH)
+    study.name: study
+    for study in (SKEW, OPTIONS, BEST, LIMITS, FIRST_EPOCH, ABLATION)
 }

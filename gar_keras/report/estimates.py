@@ -1,6 +1,7 @@
 """Means, deviations and intervals of errors over seeds."""
 
 from dataclasses import dataclass
+from dataclasses import replace
 import math
 import statistics
 
@@ -41,6 +42,22 @@ class Estimate:
         deviation = statistics.stdev(percent) if len(percent) > 1 else None
         return cls(statistics.mean(percent), deviation, len(percent))
 
+    @classmethod
+    def of_differences(cls, first, errors):
+        """Of the differences from the first errors; `None` without a seed.
+
+        Args:
+            first: Errors as shares from 0 to 1, by seed.
+            errors: Likewise.
+
+        Example:
+
+        >>> str(Estimate.of_differences({0: 0.05, 1: 0.06}, {1: 0.04, 2: 0.03}))
+        '-2.00 (n = 1)'
+        """
+        found = differences(first, errors)
+        return replace(cls.of(found), signed=True) if found else None
+
     def interval(self):
         """The 95 % interval of the mean by Student's t, or `None` if n < 3.
 
@@ -61,3 +78,14 @@ class Estimate:
         spread = "" if self.deviation is None else f" ± {self.deviation:.2f}"
         mean = f"{self.mean:{'+' if self.signed else ''}.2f}"
         return f"{mean}{spread} (n = {self.n})"
+
+
+def differences(first, errors):
+    """How far errors are above the first ones, of the seeds that both have.
+
+    Example:
+
+    >>> differences({0: 1, 1: 2}, {1: 4, 2: 3})
+    [2]
+    """
+    return [errors[seed] - first[seed] for seed in first if seed in errors]

@@ -1,6 +1,5 @@
 """The studies beyond the paper, an arm a row."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +9,9 @@ from gar_keras.experiments import records as record_files
 from gar_keras.experiments.settings import differences
 from gar_keras.report import layout
 from gar_keras.report.beside import reference_beside
+from gar_keras.report.claims import VERDICT_NOTE
+from gar_keras.report.claims import claim_rows
+from gar_keras.report.claims import claims_table
 from gar_keras.report.estimates import Estimate
 from gar_keras.report.groups import group
 from gar_keras.report.groups import size
@@ -100,10 +102,15 @@ def study_markdown(study, records, results):
         records: Run records.
         results: Folder of the records, with what lies beside them.
     """
-    if not any(arm_group(arm, records) for arm in study.arms.values()):
+    groups = arm_groups(study, records)
+    if not groups:
         return ""
     lines = [f"**{study.title}**", ""]
-    lines += layout.numbers(STUDY_HEADING, study_rows(study, records, results))
+    if study.claims:
+        lines += claims_table(claim_rows(study, groups, results))
+    else:
+        rows = study_rows(study, records, results)
+        lines += layout.numbers(STUDY_HEADING, rows)
     lines += ["", *(f"- {note}" for note in study_notes(study, records))]
     return "\n".join(lines) + "\n"
 
@@ -151,8 +158,7 @@ def study_rows(study, records, results):
 
 def study_notes(study, records):
     """Notes below a study: seeds, epochs and devices of its rows."""
-    found = {name: arm_group(arm, records) for name, arm in study.arms.items()}
-    found = {name: g for name, g in found.items() if g is not None}
+    found = arm_groups(study, records)
     alike = {}
     for name, g in found.items():
         s = g.settings
@@ -171,6 +177,8 @@ def study_notes(study, records):
         for name, text in changes.items()
         if text
     ]
+    if study.claims:
+        lines.append(VERDICT_NOTE)
     return [*lines, LOST_NOTE]
 
 
@@ -205,6 +213,12 @@ def vote(voters, records, results):
     return errors
 
 
+def arm_groups(study, records):
+    """The groups of the arms that were run, by the text of their row."""
+    found = {name: arm_group(arm, records) for name, arm in study.arms.items()}
+    return {name: g for name, g in found.items() if g is not None}
+
+
 def arm_group(arm, records):
     """The group of records of an arm of a study, or `None`.
 
@@ -236,8 +250,5 @@ def _against(first, errors):
     >>> _against({0: 0.05, 1: 0.06}, {1: 0.04, 2: 0.03})
     '-2.00 (n = 1)'
     """
-    common = first.keys() & errors.keys()
-    if not common:
-        return MISSING
-    found = Estimate.of([errors[seed] - first[seed] for seed in common])
-    return str(replace(found, signed=True))
+    found = Estimate.of_differences(first, errors)
+    return MISSING if found is None else str(found)

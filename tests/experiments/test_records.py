@@ -266,6 +266,7 @@ OTHER_VALUES = {
     "pretrain_shift": 1,
     "pretrain_affine": 0.1,
     "stage_2_rate": 0.1,
+    "ablation": "softmax",
 }
 
 
@@ -326,7 +327,8 @@ def test_equal_numbers_are_equal_settings():
         {"method": "ladder"},
         {"num_labeled": 0},
         {"labeled_per_batch": 101},
-        {"labeled_per_batch": 0},
+        {"labeled_per_batch": -1},
+        {"ablation": "affinity"},
         {"unlabeled_per_batch": 0},
         {"num_validation": 0},
         {"batch_size": 1.5},

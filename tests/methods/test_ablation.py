@@ -1,0 +1,240 @@
+"""Ablations of GAR against values worked out in float64 NumPy.
+
+On JAX: KERAS_BACKEND=jax python -m pytest tests/methods/test_ablation.py
+"""
+
+from dataclasses import replace
+
+import keras
+from keras import layers
+import numpy as np
+import oracle
+import pytest
+from scipy import linalg
+import tiny_runs
+from tiny_runs import TINY
+
+from gar_keras.experiments import runner
+from gar_keras.experiments import settings
+from gar_keras.methods.ablation import LAYERS
+from gar_keras.methods.ablation import ablated
+from gar_keras.methods.ablation import distances_on_graph
+from gar_keras.methods.base import Learner
+
+Z = oracle.logits(12, 4, scale=3.0)
+B0 = np.maximum(oracle.logits(12, 4, seed=1), 0)
+COEFFICIENTS = {"affinity": 2.0, "balance": 0.5, "frobenius": 0.01}
+
+
+@pytest.fixture
+def tiny(monkeypatch):
+    tiny_runs.install(monkeypatch)
+
+
+# Their losses
+
+
+def softmax(Z):
+    e = np.exp(Z)
+    return e / e.sum(-1, keepdims=True)
+
+
+def loss_of(B, normalized=True):
+    """`U(B)` of any B, affinity with or without its denominator."""
+    N = B.T @ B
+    trace = np.trace(N)
+    alpha = N.sum() - trace
+    if normalized:
+        alpha /= (len(N) - 1) * trace
+    penalties = alpha, 1 - oracle.balance(B), trace
+    return np.dot([*COEFFICIENTS.values()], penalties)
+
+
+LOSSES = {
+    "unrectified": loss_of,
+    "softmax": lambda Z: loss_of(softmax(Z)),
+    "unnormalized": lambda Z: loss_of(np.maximum(Z, 0), normalized=False),
+}
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_loss_and_gradient(name):
+    formula = LAYERS[name].formula(**COEFFICIENTS)
+    expected = LOSSES[name](Z.astype(float))
+    assert float(formula(Z)) == pytest.approx(expected, rel=1e-5)
+    np.testing.assert_allclose(
+        oracle.gradient(formula, Z),
+        oracle.differences(LOSSES[name], Z),
+        rtol=1e-3,
+        atol=1e-5 * abs(expected),
+    )
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_the_layer_adds_its_loss_and_measures_its_terms(name):
+    method = ablated(name, **COEFFICIENTS)
+    model = method.network(keras.Sequential([keras.Input((4,)), Linear()]))
+    model(Z, training=True)
+    expected = LOSSES[name](Z.astype(float))
+    assert float(sum(model.losses)) == pytest.approx(expected, rel=1e-5)
+    assert {m.name for m in model.metrics} == {
+        "affinity",
+        "balance",
+        "regularization",
+    }
+    layer = type(method.layer).from_config(method.layer.get_config())
+    assert type(layer._formula) is LAYERS[name].formula
+    assert layer.coefficients == pytest.approx(COEFFICIENTS)
+
+
+class Linear(layers.Layer):
+    """Gives what it gets."""
+
+    def call(self, x):
+        return x
+
+
+@pytest.mark.parametrize("name", settings.ABLATIONS)
+def test_a_term_of_coefficient_0_is_left_out(name):
+    method = ablated(name, **{**COEFFICIENTS, "affinity": 0.0})
+    assert set(method.layer._formula.terms(Z)) == {"balance", "frobenius"}
+
+
+# Distances on a fixed graph
+
+
+def laplacian(B0):
+    M = B0 @ B0.T
+    D = np.diag(M.sum(1))
+    return D - M, D
+
+
+def distances(B, B0):
+    """`tr(ZᵀLZ) / n` with the columns of B made orthonormal to `ZᵀDZ = I`."""
+    L, D = laplacian(B0)
+    Z = B @ np.linalg.inv(linalg.sqrtm(B.T @ D @ B).real)
+    assert Z.T @ D @ Z == pytest.approx(np.eye(B.shape[1]), abs=1e-8)
+    return np.trace(Z.T @ L @ Z) / B.shape[1]
+
+
+def test_distances_and_their_gradient():
+    B = np.maximum(Z, 0)
+    expected = distances(B.astype(float), B0.astype(float))
+    assert float(distances_on_graph(B, B0)) == pytest.approx(expected, rel=1e-4)
+    np.testing.assert_allclose(
+        oracle.gradient(lambda B: distances_on_graph(B, B0), B),
+        oracle.differences(lambda B: distances(B, B0.astype(float)), B),
+        rtol=2e-3,
+        atol=1e-5,
+    )
+
+
+def test_distances_are_those_of_the_pairs_that_the_graph_links():
+    B = np.maximum(Z, 0).astype(float)
+    _, D = laplacian(B0)
+    embedded = B @ np.linalg.inv(linalg.sqrtm(B.T @ D @ B).real)
+    apart = ((embedded[:, None] - embedded[None]) ** 2).sum(-1)
+    # Each pair counts twice in equation 2 of the paper, and once in the trace.
+    pairs = (B0 @ B0.T * apart).sum() / 2
+    assert distances(B, B0) == pytest.approx(pairs / 4)
+
+
+def test_the_eigenmap_of_a_fixed_graph_has_the_classes_of_stage_1():
+    L, D = laplacian(B0.astype(float))
+    linked = np.diag(D) > 0
+    least = linalg.eigh(
+        L[linked][:, linked],
+        D[linked][:, linked],
+        eigvals_only=True,
+        subset_by_index=(0, 3),
+    ).mean()
+    eigenmap = np.zeros_like(B0)
+    eigenmap[linked] = B0[linked] / np.diag(D)[linked, None]
+    assert float(distances_on_graph(eigenmap, B0)) == pytest.approx(
+        least, abs=1e-5
+    )
+    slope = oracle.gradient(lambda B: distances_on_graph(B, B0), eigenmap)
+    assert np.abs(slope).max() * np.abs(eigenmap).max() < 1e-4
+    assert (eigenmap[linked].argmax(1) == B0[linked].argmax(1)).all()
+
+
+@pytest.mark.parametrize("empty", [[2], [0, 1, 2, 3]])
+def test_distances_are_finite_where_classes_are_lost(empty):
+    B = np.maximum(Z, 0)
+    B[:, empty] = 0
+    value = float(distances_on_graph(B, B0))
+    assert 0 <= value <= 1
+    slope = oracle.gradient(lambda B: distances_on_graph(B, B0), B)
+    assert np.isfinite(slope).all()
+
+
+def test_the_graph_stays_that_of_stage_1():
+    network = keras.Sequential(
+        [keras.Input((2,)), layers.Dense(3, use_bias=False)]
+    )
+    rng = np.random.default_rng(0)
+    first, now = rng.normal(size=(2, 2, 3))
+    x = rng.normal(size=(8, 2)).astype("float32")
+    network.set_weights([first])
+    method = ablated("fixed-adjacency", **COEFFICIENTS)
+    learner = Learner(method, network, 10, labeled_per_batch=1)
+    network.set_weights([now])
+    y = np.array([-1] * 7 + [1])
+    loss = learner.compute_loss(x, y, learner(x, training=True))
+    B = np.maximum(x @ now, 0)
+    expected = (
+        2.0 * distances(B, np.maximum(x @ first, 0))
+        + 0.5 * (1 - oracle.balance(B))
+        + 0.01 * (B**2).sum()
+    )
+    assert float(loss) == pytest.approx(expected, rel=1e-4)
+    # The affinity of B is measured, and adds nothing.
+    logs = {m.name: float(m.result()) for m in learner.metrics}
+    assert logs["affinity"] == pytest.approx(oracle.affinity(B), rel=1e-5)
+    assert not {id(v) for v in learner.first.variables} & {
+        id(v) for v in learner.trainable_variables
+    }
+
+
+# As experiments
+
+
+@pytest.mark.parametrize(
+    "change", [{"ablation": "softmax"}, {"labeled_per_batch": 0}]
+)
+def test_stage_1_is_the_same(change):
+    assert replace(TINY, **change).stage_1() == TINY.stage_1()
+
+
+@pytest.mark.parametrize(
+    "other", [{"method": "vat"}, {"class_prior": (0.5, 0.25, 0.25)}]
+)
+def test_an_ablation_changes_one_thing(other):
+    with pytest.raises(ValueError, match="changes one thing.*'softmax'"):
+        replace(TINY, ablation="softmax", **other)
+
+
+def test_batches_without_labels_are_refused_before_stage_1(tiny, tmp_path):
+    experiment = replace(TINY, method="entropy", labeled_per_batch=0)
+    with pytest.raises(ValueError, match="labeled_per_batch=0"):
+        runner.run(experiment, 0, tmp_path)
+    assert not [*tmp_path.glob("*.json")]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "change",
+    [{"ablation": "fixed-adjacency"}, {"labeled_per_batch": 0}],
+    ids=["fixed-adjacency", "no X_L"],
+)
+def test_a_run_goes_on_as_if_unbroken(tiny, tmp_path, change):
+    experiment = replace(TINY, pretrain_epochs=2, epochs=2, **change)
+    unbroken = runner.run(experiment, 0, tmp_path / "unbroken")
+    stop = tiny_runs.Witness(("epoch", "regularization", 1))
+    with pytest.raises(tiny_runs.Stop):
+        runner.run(experiment, 0, tmp_path / "broken", reporter=stop)
+    record = runner.run(experiment, 0, tmp_path / "broken")
+    assert tiny_runs.numbers(record) == tiny_runs.numbers(unbroken)
+    assert record["experiment"]["ablation"] == change.get("ablation")
+    curve = record["regularization"]["curve"]
+    assert {"affinity", "balance"} <= curve.keys()
