@@ -9,6 +9,7 @@ from gar_keras.utils.deprecation import warn_renamed
 # Loaded on first use, so that a script can choose Keras' backend before.
 _EXPORTS = {
     "ExtendedGAR": "methods.gar",
+    "GARAfter": "callbacks",
     "GARClassifier": "classification.estimator",
     "GARWarning": "utils.warnings",
     "GraphActivityRegularization": "layers",
@@ -16,6 +17,7 @@ _EXPORTS = {
     "RandomAffine": "augmentation",
     "RandomShift": "augmentation",
     "SparseCategoricalAccuracy": "metrics",
+    "SparseCategoricalCrossentropy": "metrics",
     "affinity": "regularizers",
     "attach": "models",
     "balance": "regularizers",

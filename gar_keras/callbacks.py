@@ -13,6 +13,7 @@ from gar_keras.layers import regularization_layers
 from gar_keras.models import is_regularized
 from gar_keras.utils.types import Tensor
 from gar_keras.utils.validation import check_array
+from gar_keras.utils.validation import check_count
 from gar_keras.utils.validation import check_labels
 
 
@@ -49,8 +50,10 @@ class ErrorRate(keras.callbacks.Callback):
 
     The error is the share of images whose largest logit is not that of their
     label. It appears in the logs under the name given, for the callbacks that
-    follow and in the history. The accuracy, `1 - error`, follows each name
-    that ends in `_error`: `val_accuracy` with `val_error`.
+    follow and in the history. With each name that ends in `_error` come the
+    accuracy, `1 - error`, and the mean cross-entropy of the labels, by the
+    names that Keras has for them: `val_accuracy` and `val_loss` with
+    `val_error`.
 
     Args:
         **sets: Images and class indices by name, e.g.
@@ -69,28 +72,42 @@ class ErrorRate(keras.callbacks.Callback):
         self.seconds = 0.0
 
     def on_epoch_end(self, epoch, logs=None):
-        errors = self.measure(self.model)
+        found = self._logits(self.model)
         if logs is not None:
-            logs.update(errors)
-            logs.update(_accuracies(errors))
+            for name, (logits, y) in found.items():
+                error = logs[name] = _error(logits, y)
+                if name.endswith("_error"):
+                    of = name.removesuffix("_error")
+                    logs[f"{of}_accuracy"] = 1 - error
+                    logs[f"{of}_loss"] = _log_loss(logits, y)
 
     def measure(self, model):
         """The errors of a model by name, each a float from 0 to 1."""
+        found = self._logits(model)
+        return {name: _error(*logits) for name, logits in found.items()}
+
+    def _logits(self, model):
+        """Logits and labels by name."""
         start = time.perf_counter()
-        errors = {
-            name: error_rate(model, x, y, self.batch_size)
+        found = {
+            name: _checked_logits(model, x, y, self.batch_size)
             for name, (x, y) in self.sets.items()
         }
         self.seconds += time.perf_counter() - start
-        return errors
+        return found
 
 
-def _accuracies(errors):
-    return {
-        f"{name.removesuffix('_error')}_accuracy": 1 - error
-        for name, error in errors.items()
-        if name.endswith("_error")
-    }
+def _error(logits, y):
+    return float(np.mean(np.argmax(logits, axis=-1) != y))
+
+
+def _log_loss(logits, y):
+    """The mean of `-log softmax(logits)[y]`."""
+    logits = logits.astype("float64")
+    # The largest becomes 0, so that nothing overflows.
+    logits -= logits.max(axis=1, keepdims=True)
+    sums = np.log(np.exp(logits).sum(axis=1))
+    return float(np.mean(sums - logits[np.arange(len(y)), y]))
 
 
 def error_rate(
@@ -119,6 +136,11 @@ def error_rate(
     >>> error_rate(model, x, [0, 1, 1, 1])
     0.25
     """
+    return _error(*_checked_logits(model, x, y, batch_size))
+
+
+def _checked_logits(model, x, y, batch_size):
+    """The finite logits of images, and their labels."""
     check_array("x", x)
     logits = predict(model, x, batch_size)
     shape = getattr(logits, "shape", None)
@@ -133,7 +155,7 @@ def error_rate(
             "The model gives logits that are NaN or infinite. Lower the "
             "learning rate, or check the images."
         )
-    return float(np.mean(np.argmax(logits, axis=-1) != y))
+    return logits, y
 
 
 class BestWeights(keras.callbacks.Callback):
@@ -275,18 +297,79 @@ class CoefficientSchedule(keras.callbacks.Callback):
         self.schedules = schedules
 
     def on_epoch_begin(self, epoch, logs=None):
-        layers = regularization_layers(self.model)
-        if not layers:
-            raise ValueError(
-                "The model has no GraphActivityRegularization layer whose "
-                "coefficients could change. Received: "
-                f"model={self.model.name!r}. Put one behind its logits, e.g. "
-                "with gar_keras.attach."
-            )
-        for layer in layers:
+        for layer in _layers_to_set(self.model):
             layer.set_coefficients(
                 **{k: f(epoch) for k, f in self.schedules.items()}
             )
+
+
+class GARAfter(keras.callbacks.Callback):
+    """Trains without GAR in the first epochs, and with it from then on.
+
+    For one `fit` on labelled and unlabelled examples: in the first epochs the
+    loss is that of the labels alone, as in stage 1. The coefficients of the
+    GAR layers are 0 until then, afterwards those that the layers were made
+    with. The history has the affinity and the balance of all epochs.
+
+    Args:
+        epochs: Epochs without GAR, counted from epoch 0 of `fit`, whatever
+            its `initial_epoch`.
+
+    Raises:
+        ValueError: if `epochs` is no integer of at least 0; in training, if
+            the model has no `GraphActivityRegularization`.
+
+    Example:
+
+    >>> from gar_keras import SparseCategoricalAccuracy, attach
+    >>> x = np.array([[1., 0.], [0., 1.], [2., 0.], [0., 2.]])
+    >>> y = np.array([0, 1, -1, -1])
+    >>> model = attach(keras.Sequential([keras.Input((2,)),
+    ...                                  keras.layers.Dense(2)]))
+    >>> model.compile(
+    ...     "sgd",
+    ...     keras.losses.SparseCategoricalCrossentropy(
+    ...         from_logits=True, ignore_class=-1
+    ...     ),
+    ...     metrics=[SparseCategoricalAccuracy()],
+    ... )
+    >>> history = model.fit(
+    ...     x, y, epochs=3, verbose=0, callbacks=[GARAfter(epochs=2)]
+    ... )
+    >>> [u > 0 for u in history.history["regularization"]]
+    [False, False, True]
+    """
+
+    def __init__(self, epochs):
+        super().__init__()
+        self.epochs = check_count("epochs", epochs, least=0)
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self._set(epoch >= self.epochs)
+
+    def on_train_end(self, logs=None):
+        # A fit that ended before leaves no layer behind that does nothing.
+        self._set(True)
+
+    def _set(self, on):
+        for layer in _layers_to_set(self.model):
+            made_with = layer.get_config()
+            layer.set_coefficients(
+                **{k: made_with[k] if on else 0.0 for k in layer.coefficients}
+            )
+
+
+def _layers_to_set(model):
+    """The GAR layers of a model, whose coefficients a callback sets."""
+    layers = regularization_layers(model)
+    if not layers:
+        raise ValueError(
+            "The model has no GraphActivityRegularization layer whose "
+            "coefficients could change. Received: "
+            f"model={model.name!r}. Put one behind its logits, e.g. "
+            "with gar_keras.attach."
+        )
+    return layers
 
 
 class TimeLimit(keras.callbacks.Callback):

@@ -14,7 +14,8 @@ class WarnOnCollapse(keras.callbacks.Callback):
     """Warns when stage 2 goes wrong, once for each of three signs.
 
     It looks at what a `GraphActivityRegularization` and an `ErrorRate` put
-    into the logs of an epoch; it costs no time.
+    into the logs of an epoch; it costs no time. Layers whose coefficients are
+    all 0 are left out.
 
     *The outputs collapse.* Let k of the n outputs be used equally (`v_i` equal
     for them) and the others not at all. Of V, `k²` entries are 1 then, k of
@@ -106,7 +107,8 @@ class WarnOnCollapse(keras.callbacks.Callback):
     def _check_balance(self, epoch, logs):
         for layer in regularization_layers(self.model):
             name = layer.metric_name("balance")
-            if name not in logs:
+            # Before GAR is switched on there is nothing for it to lose.
+            if name not in logs or not any(layer.coefficients.values()):
                 continue
             n, balance = layer.num_classes, logs[name]
             self._check_batches(epoch, name, balance, layer)

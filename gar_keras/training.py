@@ -71,7 +71,8 @@ def pretrain(
 
     Returns:
         A `keras.callbacks.History`. With `validation_data` it has `val_error`,
-        from 0 to 1, and `val_accuracy`, which is `1 - val_error`.
+        from 0 to 1, `val_accuracy`, which is `1 - val_error`, and `val_loss`,
+        the mean cross-entropy of the labels.
 
     Raises:
         ValueError: if the data do not fit together or do not fit the model,
@@ -191,7 +192,9 @@ def regularize(
     Returns:
         A `keras.callbacks.History` with `loss`, `affinity`, `balance`,
         `regularization` and, with `validation_data`, `val_error`, from 0 to 1,
-        and `val_accuracy`, which is `1 - val_error`.
+        `val_accuracy`, which is `1 - val_error`, and `val_loss`, the mean
+        cross-entropy of the labels: stage 2 trains without it, and the
+        predictions that GAR makes firm let it rise where a few are wrong.
 
     Raises:
         ValueError: if the data do not fit together, if a batch asks for more

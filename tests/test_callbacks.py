@@ -139,6 +139,32 @@ def test_errors_are_in_the_history():
     assert errors.seconds > 0
 
 
+def test_accuracy_and_loss_have_the_names_of_keras():
+    errors = ErrorRate(val_error=(X, Y), other=(X, Y))
+    model = identity()
+    history = fit(attach(model), callbacks=[errors])
+    assert history["val_accuracy"] == [3 / 4]
+    Z = X.astype("float64")
+    odds = np.exp(Z[np.arange(4), Y]) / np.exp(Z).sum(axis=1)
+    assert history["val_loss"] == pytest.approx([-np.mean(np.log(odds))])
+    assert history["other"] == [1 / 4]
+    assert not {"other_accuracy", "other_loss"} & history.keys()
+    # As by Keras' own `evaluate`.
+    model.compile(
+        loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    )
+    loss = model.evaluate(X, Y, verbose=0)
+    assert history["val_loss"] == pytest.approx([loss], rel=1e-6)
+
+
+def test_loss_of_large_logits():
+    model = identity()
+    model.set_weights([np.eye(3) * 1e4, np.zeros(3)])
+    history = fit(model=attach(model), callbacks=[ErrorRate(val_error=(X, Y))])
+    # The third row is taken for class 0, whose logit is ahead by 2e4.
+    assert history["val_loss"] == pytest.approx([2e4 / 4])
+
+
 # BestWeights
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from gar_keras.metrics import SparseCategoricalAccuracy
+from gar_keras.metrics import SparseCategoricalCrossentropy
 
 LOGITS = np.array([[2, 1, 0], [0, 2, 1], [1, 0, 2], [5, 4, 3]], "float32")
 
@@ -76,10 +77,38 @@ def test_fit_and_evaluate_count_over_all_batches(eager):
     assert history.history["val_accuracy"] == pytest.approx([2 / 3])
 
 
-def test_config_round_trip():
-    metric = SparseCategoricalAccuracy(ignore_class=7, name="mine")
+def crossentropy(y, logits=LOGITS, weights=None):
+    metric = SparseCategoricalCrossentropy()
+    for part in np.array_split(np.arange(len(y)), 2):
+        metric.update_state(
+            np.array(y)[part],
+            logits[part],
+            sample_weight=None if weights is None else weights[part],
+        )
+    return float(metric.result())
+
+
+def test_crossentropy_is_the_mean_over_what_has_a_label():
+    # Of logits 2, 1, 0 and 5, 4, 3 the softmax is the same.
+    errors = np.log(1 + np.exp(-1) + np.exp(-2)) + np.arange(3)
+    assert crossentropy([0, -1, -1, 2]) == pytest.approx(
+        (errors[0] + errors[2]) / 2
+    )
+    assert crossentropy([-1, -1, -1, 1]) == pytest.approx(errors[1])
+    weights = np.array([3.0, 9.0, 9.0, 1.0])
+    assert crossentropy([0, -1, -1, 2], weights=weights) == pytest.approx(
+        (3 * errors[0] + errors[2]) / 4
+    )
+    assert crossentropy([-1] * 4) == 0
+
+
+@pytest.mark.parametrize(
+    "kind", [SparseCategoricalAccuracy, SparseCategoricalCrossentropy]
+)
+def test_config_round_trip(kind):
+    metric = kind(ignore_class=7, name="mine")
     config = keras.metrics.serialize(metric)
     again = keras.metrics.deserialize(config)
-    assert type(again) is SparseCategoricalAccuracy
+    assert type(again) is kind
     assert again.get_config() == metric.get_config()
     assert (again.ignore_class, again.name) == (7, "mine")

@@ -189,7 +189,9 @@ def test_history_of_stage_1():
         validation_data=(X_V, Y_V), **QUIET,
     )  # fmt: skip
     # 4 is the largest divisor of 12 up to 5: 3 reports.
-    assert set(history.history) == {"loss", "val_error", "val_accuracy"}
+    assert set(history.history) == {
+        "loss", "val_error", "val_accuracy", "val_loss",
+    }  # fmt: skip
     assert len(history.history["loss"]) == 3
 
 
@@ -200,7 +202,7 @@ def test_history_of_stage_2():
     )  # fmt: skip
     assert set(history.history) == {
         "affinity", "balance", "loss", "regularization", "val_accuracy",
-        "val_error",
+        "val_error", "val_loss",
     }  # fmt: skip
     assert {len(values) for values in history.history.values()} == {2}
 

@@ -175,7 +175,7 @@ class Method:
 
         Returns:
             A `keras.callbacks.History` with `loss` and, with
-            `validation_data`, `val_error` and `val_accuracy`. GAR adds those
+            `validation_data`, those of `gar_keras.pretrain`. GAR adds those
             of `gar_keras.regularize`, methods with labels `supervised`,
             `unsupervised` (the term) and `weight` (its factor). Its `model`
             is what `trainer` made.

@@ -584,7 +584,7 @@ def test_every_method_learns(name, pretrained):
     curve = history.history
     assert set(curve) == {
         "loss", "supervised", "unsupervised", "weight", "val_error",
-        "val_accuracy",
+        "val_accuracy", "val_loss",
     }  # fmt: skip
     # The batches of an epoch are 5, the last of them of 2 images.
     assert int(history.model.step) == 40

@@ -1,0 +1,62 @@
+"""One fit beside the two stages: table and picture of `scripts/one_fit.py`."""
+
+from gar_keras.report.estimates import Estimate
+from gar_keras.report.layout import numbers
+from gar_keras.report.plots.style import new_figure
+from gar_keras.report.plots.style import save
+
+NAME = "one_fit"
+COLORS = ("tab:blue", "tab:orange", "tab:gray")
+
+
+def markdown(record):
+    """The test errors of each way, as a table in Markdown."""
+    rows = []
+    for way in _ways(record):
+        runs = _runs(record, way)
+        ends = (_at_switch, lambda run: run["test_error"][-1])
+        errors = [str(Estimate.of([end(r) for r in runs])) for end in ends]
+        rows.append([way, *errors])
+    heading = ["test error, %", "after the labels alone", "at the end"]
+    return "".join(f"{line}\n" for line in numbers(heading, rows))
+
+
+def draw(record, path):
+    """Draws the test errors over the steps: seeds thin, their mean thick."""
+    figure = new_figure(7, 4.2)
+    panel = figure.subplots()
+    for way, color in zip(_ways(record), COLORS, strict=True):
+        runs = _runs(record, way)
+        steps = runs[0]["step"]
+        errors = [[100 * e for e in run["test_error"]] for run in runs]
+        for one in errors:
+            panel.plot(steps, one, lw=0.5, alpha=0.4, color=color)
+        mean = [sum(e) / len(e) for e in zip(*errors, strict=True)]
+        panel.plot(steps, mean, lw=1.8, color=color, label=way)
+    panel.axvline(_runs(record, _ways(record)[0])[0]["switch"], color="0.4",
+                  ls=":", lw=1)  # fmt: skip
+    panel.set(xlabel="steps", ylabel="test error, %", yscale="log")
+    panel.yaxis.set_major_formatter("{x:g}")
+    panel.yaxis.set_minor_formatter("{x:g}")
+    panel.grid(alpha=0.3, which="both")
+    panel.legend(fontsize=9)
+    settings = record["settings"]
+    panel.set_title(
+        f"{settings['data']}, m_L = {settings['num_labeled']} "
+        f"(n = {len(settings['seeds'])}); dotted: GAR begins",
+        fontsize=10,
+    )
+    save(figure, path)
+
+
+def _ways(record):
+    return list(dict.fromkeys(run["way"] for run in record["runs"]))
+
+
+def _runs(record, way):
+    return [run for run in record["runs"] if run["way"] == way]
+
+
+def _at_switch(run):
+    """The test error at the last step before GAR begins."""
+    return run["test_error"][run["step"].index(run["switch"])]

@@ -1,0 +1,202 @@
+"""One `fit` on labelled and unlabelled examples, by Keras' own means.
+
+What Keras does with `ignore_class` is tested here too: docs/one-fit.md builds
+on it.
+"""
+
+import keras
+from keras import layers
+import numpy as np
+import oracle
+import pytest
+
+from gar_keras import GARAfter
+from gar_keras import GraphActivityRegularization
+from gar_keras import SparseCategoricalAccuracy
+from gar_keras import SparseCategoricalCrossentropy
+from gar_keras.collapse import WarnOnCollapse
+from gar_keras.utils.warnings import shown_by
+
+COEFFICIENTS = {"affinity": 2.0, "balance": 0.5, "frobenius": 1e-3}
+RATE = 0.5
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(12, 4)).astype("float32")
+W = RNG.normal(size=(4, 3)).astype("float32")
+# Of the three batches of 4 one has two labels, one has three and one has none.
+Y = np.array([0, -1, 2, -1] + [1, 1, -1, 0] + [-1] * 4)
+BATCHES = [slice(0, 4), slice(4, 8), slice(8, 12)]
+
+
+def network(gar=True):
+    """A model of the weights `W`."""
+    inputs = keras.Input((4,))
+    logits = layers.Dense(3, use_bias=False)(inputs)
+    if gar:
+        logits = GraphActivityRegularization(**COEFFICIENTS)(logits)
+    model = keras.Model(inputs, logits)
+    model.set_weights([W])
+    return model
+
+
+def linear(gar=True, rate=RATE, **options):
+    """The model compiled for one `fit`."""
+    model = network(gar)
+    model.compile(
+        keras.optimizers.SGD(rate),
+        keras.losses.SparseCategoricalCrossentropy(
+            from_logits=True, ignore_class=-1
+        ),
+        metrics=[SparseCategoricalAccuracy(), SparseCategoricalCrossentropy()],
+        **options,
+    )
+    return model
+
+
+def fit(model, x=X, y=Y, epochs=1, callbacks=(), **options):
+    return model.fit(
+        x, y, batch_size=4, epochs=epochs, shuffle=False, verbose=0,
+        callbacks=list(callbacks), **options,
+    ).history  # fmt: skip
+
+
+def log_losses(weights, x, y):
+    """The cross-entropy of each labelled example, and `p - y` of them."""
+    x, y = x[y >= 0].astype("float64"), y[y >= 0]
+    Z = x @ weights
+    p = np.exp(Z - Z.max(axis=1, keepdims=True))
+    p /= p.sum(axis=1, keepdims=True)
+    return -np.log(p[np.arange(len(y)), y]), p - np.eye(3)[y], x
+
+
+def after_steps_on_labels():
+    """The weights after SGD on the mean over the labelled of each batch."""
+    weights = W.astype("float64")
+    for batch in BATCHES:
+        errors, slope, x = log_losses(weights, X[batch], Y[batch])
+        if len(errors):
+            weights = weights - RATE * x.T @ slope / len(errors)
+    return weights
+
+
+@pytest.mark.parametrize("eager", [False, True])
+def test_step_is_on_the_mean_over_the_labelled_alone(eager):
+    model = linear(gar=False, run_eagerly=eager)
+    fit(model)
+    np.testing.assert_allclose(
+        model.get_weights()[0], after_steps_on_labels(), rtol=1e-5, atol=1e-6
+    )
+
+
+def test_gar_waits_for_the_labelled_epochs():
+    waiting, plain = linear(), linear(gar=False)
+    history = fit(waiting, epochs=3, callbacks=[GARAfter(epochs=3)])
+    expected = fit(plain, epochs=3)
+    for name in expected:
+        assert history[name] == pytest.approx(expected[name], rel=1e-5)
+    assert history["regularization"] == [0, 0, 0]
+    np.testing.assert_allclose(
+        waiting.get_weights()[0], plain.get_weights()[0], rtol=1e-5
+    )
+
+
+def test_history_from_the_switch_on_is_that_of_both_losses():
+    model = linear(rate=0.0)
+    history = fit(model, epochs=3, callbacks=[GARAfter(epochs=2)])
+    U = [oracle.loss(X[batch] @ W, **COEFFICIENTS) for batch in BATCHES]
+    means = [
+        np.sum(log_losses(W, X[batch], Y[batch])[0])
+        / max(np.sum(Y[batch] >= 0), 1)
+        for batch in BATCHES
+    ]
+    assert history["regularization"] == pytest.approx(
+        [0, 0, np.mean(U)], rel=1e-5
+    )
+    # A batch without any label counts with 0 in what Keras reports.
+    labels = np.mean(means)
+    assert history["loss"] == pytest.approx(
+        [labels, labels, labels + np.mean(U)], rel=1e-5
+    )
+    errors = log_losses(W, X, Y)[0]
+    assert len(errors) == 5
+    assert history["crossentropy"] == pytest.approx(
+        [np.mean(errors)] * 3, rel=1e-5
+    )
+
+
+def test_batches_without_any_label_are_trained_on_by_gar_alone():
+    x, y = X[8:], Y[8:]
+    model, alone = linear(), network()
+    alone.compile(keras.optimizers.SGD(RATE), loss=None)
+    history = fit(model, x, y, epochs=2)
+    fit(alone, x, None, epochs=2)
+    assert np.isfinite(history["loss"]).all()
+    assert history["loss"] == pytest.approx(history["regularization"])
+    trained = model.get_weights()[0]
+    np.testing.assert_allclose(trained, alone.get_weights()[0], rtol=1e-5)
+    assert np.abs(trained - W).max() > 1e-3
+
+
+def test_validation_has_the_log_loss_and_the_accuracy():
+    model = linear(rate=0.0)
+    history = fit(model, validation_data=(X, Y))
+    errors = log_losses(W, X, Y)[0]
+    assert history["val_crossentropy"] == pytest.approx(
+        [np.mean(errors)], rel=1e-5
+    )
+    right = np.argmax(X @ W, axis=1)[Y >= 0] == Y[Y >= 0]
+    assert history["val_accuracy"] == pytest.approx([np.mean(right)])
+
+
+@pytest.mark.parametrize("initial_epoch", [0, 1, 2])
+def test_epochs_without_gar_count_from_the_first(initial_epoch):
+    history = fit(
+        linear(), epochs=3, initial_epoch=initial_epoch,
+        callbacks=[GARAfter(epochs=1)],
+    )  # fmt: skip
+    on = [value > 0 for value in history["regularization"]]
+    assert on == [False, True, True][initial_epoch:]
+
+
+def test_coefficients_are_those_that_the_layer_was_made_with():
+    model = linear()
+    layer = model.layers[-1]
+    layer.set_coefficients(affinity=7.0)
+    fit(model, callbacks=[GARAfter(epochs=5)])
+    assert layer.coefficients == pytest.approx(COEFFICIENTS)
+
+
+def test_term_that_was_left_out_stays_out():
+    model = linear()
+    layer = GraphActivityRegularization(affinity=1.0, balance=0, frobenius=0)
+    model = keras.Model(model.inputs, layer(model.layers[-2].output))
+    model.compile("sgd", loss=None)
+    fit(model, y=None, callbacks=[GARAfter(epochs=0)])
+    assert layer.coefficients == {"affinity": 1.0}
+
+
+@pytest.mark.parametrize("epochs", [-1, 1.5, None])
+def test_bad_number_of_epochs_is_refused(epochs):
+    with pytest.raises(ValueError, match=f"Received: epochs={epochs}"):
+        GARAfter(epochs)
+
+
+def test_model_without_the_layer_is_refused():
+    with pytest.raises(ValueError, match="no GraphActivityRegularization lay"):
+        fit(linear(gar=False), callbacks=[GARAfter(epochs=1)])
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_no_warning_of_lost_classes_before_gar_is_on(waits):
+    # All rows to one output, from the start.
+    model = linear(rate=0.0)
+    model.set_weights([np.ones((4, 1)) * [3.0, -1.0, -1.0]])
+    shown = []
+    with shown_by(shown.append):
+        fit(
+            model, np.abs(X), epochs=2,
+            callbacks=[GARAfter(epochs=2 if waits else 0), WarnOnCollapse()],
+        )  # fmt: skip
+    assert ["loses classes" in text for text in shown] == (
+        [] if waits else [True]
+    )
