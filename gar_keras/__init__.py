@@ -2,9 +2,46 @@
 
 import importlib
 import sys
+from typing import TYPE_CHECKING
 
 from gar_keras._moved import OldNames
 from gar_keras.utils.deprecation import warn_renamed
+
+# For type checkers and editors, which cannot follow `__getattr__`.
+if TYPE_CHECKING:
+    from gar_keras.augmentation import RandomAffine as RandomAffine
+    from gar_keras.augmentation import RandomShift as RandomShift
+    from gar_keras.augmentation import (
+        random_augmentation as random_augmentation,
+    )
+    from gar_keras.callbacks import error_rate as error_rate
+    from gar_keras.classification.estimator import (
+        GARClassifier as GARClassifier,
+    )
+    from gar_keras.layers import (
+        GraphActivityRegularization as GraphActivityRegularization,
+    )
+    from gar_keras.methods.gar import ExtendedGAR as ExtendedGAR
+    from gar_keras.metrics import (
+        SparseCategoricalAccuracy as SparseCategoricalAccuracy,
+    )
+    from gar_keras.models import attach as attach
+    from gar_keras.models import cnn6 as cnn6
+    from gar_keras.models import cnn9 as cnn9
+    from gar_keras.models import detach as detach
+    from gar_keras.models import without_dropout as without_dropout
+    from gar_keras.optimizers import sgd as sgd
+    from gar_keras.regularizers import (
+        GraphActivityRegularizer as GraphActivityRegularizer,
+    )
+    from gar_keras.regularizers import affinity as affinity
+    from gar_keras.regularizers import balance as balance
+    from gar_keras.regularizers import class_prior_of as class_prior_of
+    from gar_keras.regularizers import expected_balance as expected_balance
+    from gar_keras.regularizers import rectify as rectify
+    from gar_keras.training import pretrain as pretrain
+    from gar_keras.training import regularize as regularize
+    from gar_keras.utils.warnings import GARWarning as GARWarning
 
 # Loaded on first use, so that a script can choose Keras' backend before.
 _EXPORTS = {
@@ -99,7 +136,7 @@ else:
     sys.meta_path.insert(0, _KerasImport)
 
 
-def __getattr__(name):
+def _load(name):
     if name in _FORMER:
         warn_renamed(f"gar_keras.{name}", _FORMER[name])
         name = _FORMER[name]
@@ -109,6 +146,11 @@ def __getattr__(name):
             _register()
         return getattr(module, name)
     raise AttributeError(f"module 'gar_keras' has no attribute {name!r}")
+
+
+if not TYPE_CHECKING:
+    # A type checker that saw it would take every name for one of ours.
+    __getattr__ = _load
 
 
 def __dir__():

@@ -1,5 +1,7 @@
 """The optimizer of the paper, with a faster update than that of Keras."""
 
+from typing import Any
+
 import keras
 from keras import ops
 
@@ -101,7 +103,12 @@ class SGD(SumsOfOneReplica, keras.optimizers.SGD):
         }
 
 
-def sgd(learning_rate=LEARNING_RATE, momentum=MOMENTUM, decay=DECAY, **kwargs):
+def sgd(
+    learning_rate: float = LEARNING_RATE,
+    momentum: float = MOMENTUM,
+    decay: float = DECAY,
+    **kwargs: Any,
+) -> SGD:
     """The optimizer of the paper's experiments, for both stages.
 
     SGD with Nesterov momentum and the rate `learning_rate / (1 + decay * t)`

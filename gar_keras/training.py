@@ -1,6 +1,9 @@
 """Algorithm 1 of the paper: supervised pretraining, then GAR."""
 
+from collections.abc import Sequence
+
 import keras
+from numpy.typing import ArrayLike
 
 from gar_keras.callbacks import list_of
 from gar_keras.engine.batches import BatchSampler
@@ -8,6 +11,7 @@ from gar_keras.engine.batches import Feed
 from gar_keras.engine.fit import compile_options
 from gar_keras.engine.fit import fit
 from gar_keras.engine.fit import largest_divisor
+from gar_keras.layers import GraphActivityRegularization
 from gar_keras.methods.gar import GAR
 from gar_keras.models import check_linear
 from gar_keras.models import detach
@@ -20,6 +24,10 @@ from gar_keras.preparation import check_epochs
 from gar_keras.preparation import num_classes
 from gar_keras.preparation import standard_callbacks
 from gar_keras.utils.deprecation import former_arguments
+from gar_keras.utils.types import Callbacks
+from gar_keras.utils.types import Images
+from gar_keras.utils.types import Pair
+from gar_keras.utils.types import Verbosity
 from gar_keras.utils.validation import check_count
 from gar_keras.utils.validation import check_images
 from gar_keras.utils.validation import check_labels
@@ -27,21 +35,21 @@ from gar_keras.utils.validation import check_labels
 
 @former_arguments(moves="augmentation")
 def pretrain(
-    model,
-    x_labeled,
-    y_labeled,
+    model: keras.Model,
+    x_labeled: Images,
+    y_labeled: ArrayLike,
     *,
-    epochs=2000,
-    batch_size=128,
-    optimizer=None,
-    validation_data=None,
-    report_every=100,
-    initial_epoch=0,
-    augmentation=(),
-    seed=0,
-    callbacks=(),
-    verbose="auto",
-):
+    epochs: int = 2000,
+    batch_size: int = 128,
+    optimizer: keras.optimizers.Optimizer | None = None,
+    validation_data: Pair | None = None,
+    report_every: int = 100,
+    initial_epoch: int = 0,
+    augmentation: Sequence[keras.layers.Layer] = (),
+    seed: int = 0,
+    callbacks: Callbacks = (),
+    verbose: Verbosity = "auto",
+) -> keras.callbacks.History:
     """Stage 1: trains on the labelled images alone (Algorithm 1, first loop).
 
     Args:
@@ -130,25 +138,25 @@ def pretrain(
 
 
 def regularize(
-    model,
-    x_labeled,
-    x_unlabeled,
+    model: keras.Model,
+    x_labeled: Images,
+    x_unlabeled: Images,
     *,
-    layer=None,
-    logits=None,
-    epochs=100,
-    labeled_per_batch=LABELED_PER_BATCH,
-    unlabeled_per_batch=UNLABELED_PER_BATCH,
-    images_per_epoch=None,
-    optimizer=None,
-    validation_data=None,
-    keep_best=True,
-    initial_epoch=0,
-    seed=0,
-    steps_per_execution=None,
-    callbacks=(),
-    verbose="auto",
-):
+    layer: GraphActivityRegularization | None = None,
+    logits: str | None = None,
+    epochs: int = 100,
+    labeled_per_batch: int = LABELED_PER_BATCH,
+    unlabeled_per_batch: int = UNLABELED_PER_BATCH,
+    images_per_epoch: int | None = None,
+    optimizer: keras.optimizers.Optimizer | None = None,
+    validation_data: Pair | None = None,
+    keep_best: bool = True,
+    initial_epoch: int = 0,
+    seed: int = 0,
+    steps_per_execution: int | None = None,
+    callbacks: Callbacks = (),
+    verbose: Verbosity = "auto",
+) -> keras.callbacks.History:
     """Stage 2: trains with the loss of GAR alone (Algorithm 1, second loop).
 
     Labels play no part. Dropout layers are left out, as in the paper's

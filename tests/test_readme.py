@@ -79,6 +79,7 @@ def test_paths_are_found_in_a_text():
     [
         ("README.md", "scripts/table1.py"),
         ("CONTRIBUTING.md", "gar_keras/methods/__init__.py"),
+        ("docs/gpu-day.md", "scripts/reproduce.py"),
     ],
 )
 def test_every_path_named_is_there(name, path):

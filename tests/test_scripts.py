@@ -54,7 +54,7 @@ def run(script, *arguments, **environment):
 TABLES = ["table1.py", "table2.py", "table3.py", "rivals.py", "study.py"]
 BENCHMARKS = ["benchmark.py", "overhead.py"]
 DRAWINGS = ["figure1.py", "figure2.py", "infimnist_sheet.py", "one_fit.py"]
-SCRIPTS = [*TABLES, *BENCHMARKS, *DRAWINGS, "report.py"]
+SCRIPTS = [*TABLES, *BENCHMARKS, *DRAWINGS, "report.py", "reproduce.py"]
 
 
 def test_these_are_all_the_scripts():

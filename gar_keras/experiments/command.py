@@ -104,9 +104,11 @@ Precision = Annotated[
 
 def chosen_precision(name):
     """The precision of that name; of `"auto"`, that of the hardware."""
+    if name != "auto":
+        return name
     from gar_keras.engine.hardware import fast_precision
 
-    return fast_precision() if name == "auto" else name
+    return fast_precision()
 
 
 @dataclass(frozen=True)
@@ -138,6 +140,8 @@ class RunOptions(RunnerOptions, Options):
     """Epochs of stage 2. The authors' code ran 200 (SVHN: 100)."""
     pretrain_epochs: int | None = None
     """Epochs of stage 1. The authors' code ran 2,000."""
+    images_per_epoch: int | None = None
+    """Images of X_U in an epoch of stage 2; all by default. For a quick try."""
     frobenius_of: Literal["B", "Z"] = "B"
     """Matrix of the Frobenius term: the rectified logits B, as in the paper,
     or the unrectified ones Z, as in the authors' code."""
@@ -160,6 +164,7 @@ class RunOptions(RunnerOptions, Options):
         parse_seeds(self.seeds)
         cli.check_at_least("--epochs", self.epochs, 1)
         cli.check_at_least("--pretrain-epochs", self.pretrain_epochs, 1)
+        cli.check_at_least("--images-per-epoch", self.images_per_epoch, 1)
         # On a cluster it is there on each machine, which may not be this one.
         if self.ray is None:
             cli.check_data_dir(self.data_dir)
@@ -198,11 +203,9 @@ class RunOptions(RunnerOptions, Options):
         if METHODS[experiment.method].set_by_experiment:
             changes["frobenius_of"] = self.frobenius_of
         if experiment.method not in GRAPH_RIVALS:
-            epochs = {
-                "epochs": self.epochs,
-                "pretrain_epochs": self.pretrain_epochs,
-            }
-            changes |= {k: v for k, v in epochs.items() if v is not None}
+            names = ("epochs", "pretrain_epochs", "images_per_epoch")
+            given = {name: getattr(self, name) for name in names}
+            changes |= {k: v for k, v in given.items() if v is not None}
         return replace(experiment, **changes)
 
 

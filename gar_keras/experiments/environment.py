@@ -1,6 +1,5 @@
 """What a run ran on, for its record."""
 
-from importlib import metadata
 import os
 from pathlib import Path
 import platform
@@ -9,6 +8,7 @@ import subprocess
 import keras
 import numpy as np
 
+import gar_keras
 from gar_keras.engine import backend
 from gar_keras.engine import hardware
 from gar_keras.engine import resources
@@ -17,7 +17,7 @@ from gar_keras.engine import resources
 def describe():
     """Versions, device and git revision, as a dict for a record."""
     return {
-        "gar_keras": metadata.version("gar_keras"),
+        "gar_keras": gar_keras.__version__,
         "git_revision": _git_revision(),
         "python": platform.python_version(),
         "keras": keras.__version__,

@@ -104,10 +104,10 @@ def test_keras_backend_is_heeded(parse, monkeypatch):
 
 
 OPTIONS = (
-    "--backend, --results, --time-limit, --seeds, --epochs, "
-    "--pretrain-epochs, --frobenius-of, --precision, --data-dir, "
-    "--save-models, --tensorboard, --share-stage-1, --keep-state, --jobs, "
-    "--ray, --labels"
+    "--backend, --results, --time-limit, --data-dir, --save-models, "
+    "--tensorboard, --share-stage-1, --keep-state, --seeds, --epochs, "
+    "--pretrain-epochs, --images-per-epoch, --frobenius-of, --precision, "
+    "--jobs, --ray, --labels"
 )
 SEEDS = (
     "--seeds takes numbers and ranges such as 0-9 or 0,2,5-7, up to "

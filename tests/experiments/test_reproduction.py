@@ -1,0 +1,111 @@
+"""The plan for a device that is there for a while."""
+
+from dataclasses import replace
+import runpy
+import sys
+
+from made_records import write_record
+import pytest
+
+from gar_keras.experiments import reproduction
+from gar_keras.experiments.reproduction import Step
+from gar_keras.experiments.settings import TABLE_1
+from gar_keras.experiments.studies import STUDIES
+from gar_keras.utils import cli
+
+STEPS = reproduction.plan(reproduction.TABLE_3_DATA)
+
+
+@pytest.fixture
+def options(tmp_path):
+    script = runpy.run_path(str(reproduction.SCRIPTS / "reproduce.py"))
+    return script["Options"](backend="jax", results=tmp_path)
+
+
+def parsed(words, monkeypatch):
+    """What the script of a command makes of it."""
+    monkeypatch.setattr(sys, "argv", words)
+    return cli.parse(runpy.run_path(words[0])["Options"])
+
+
+def experiments_of(options):
+    if hasattr(options, "study"):
+        return STUDIES[options.study].experiments
+    return options.experiments
+
+
+@pytest.mark.parametrize("step", STEPS, ids=[step.name for step in STEPS])
+def test_a_step_counts_what_its_command_runs(step, options, monkeypatch):
+    found = parsed(reproduction.arguments(step, options, 60), monkeypatch)
+    assert (found.backend, found.time_limit) == ("jax", 60)
+    assert found.results == options.results
+    if step.seeds:
+        assert found.seeds == step.seeds
+        assert {*step.experiments()} == {*experiments_of(found)}
+
+
+def test_tiny_runs_are_what_the_tiny_commands_run(options, monkeypatch):
+    tiny = replace(options, tiny=True)
+    step = next(step for step in STEPS if step.name == "table1")
+    found = parsed(reproduction.arguments(step, tiny), monkeypatch)
+    found = replace(found, precision="float32", backend="tensorflow")
+    assert found.seeds == "0"
+    expected = [found.apply(e) for e in found.experiments]
+    assert step.experiments(**reproduction.TINY) == expected
+    assert {e.images_per_epoch for e in expected} == {256}
+
+
+def steps(*weights):
+    return [
+        Step(f"step {i}", "benchmark.py", weight=weight)
+        for i, weight in enumerate(weights)
+    ]
+
+
+def test_time_is_shared_by_weight_and_none_is_lost(options, monkeypatch):
+    now, limits = [0.0], []
+    monkeypatch.setattr(reproduction.time, "monotonic", lambda: now[0])
+
+    def call(words):
+        limits.append(words[words.index("--time-limit") + 1])
+        now[0] += 10
+        return 0
+
+    options = replace(options, time_limit=100.0)
+    assert reproduction.run(steps(1, 2, 1), options, call) == 0
+    assert limits == ["25", "60", "80"]
+    now[0], limits[:] = 0.0, []
+    options = replace(options, time_limit=15.0)
+    assert reproduction.run(steps(1, 2, 1), options, call) == cli.EXIT_TIME
+    assert len(limits) == 2
+
+
+@pytest.mark.parametrize(
+    ("statuses", "answer"),
+    [([0, 124, 0], 124), ([0, 2, 124], 1), ([130], 130)],
+)
+def test_a_step_that_fails_does_not_stop_the_next(statuses, answer, options):
+    left = [*statuses]
+    call = lambda words: left.pop(0)  # noqa: E731
+    assert reproduction.run(steps(1, 1, 1), options, call) == answer
+    assert not left
+
+
+def test_what_is_finished_is_skipped(options, capsys):
+    made = replace(TABLE_1[100], backend="jax", precision="bfloat16", epochs=2)
+    step = Step(
+        "one",
+        "table1.py",
+        seeds="0-1",
+        experiments=lambda: [replace(made, precision="float32")],
+    )
+    write_record(options.results, made, seed=0)
+    calls = []
+    assert reproduction.run([step], replace(options, dry_run=True)) == 0
+    assert "one, 1 of 2 runs finished: python " in capsys.readouterr().out
+    # The same runs on another backend are others.
+    write_record(options.results, replace(made, backend="tensorflow"), seed=1)
+    assert reproduction.progress(step, options) == (1, 2)
+    write_record(options.results, made, seed=1)
+    assert reproduction.run([step], options, calls.append) == 0
+    assert not calls
