@@ -1,10 +1,12 @@
 """Settings and records that are checked when they are made, by pydantic."""
 
+from dataclasses import field
 import functools
 import reprlib
 import textwrap
 from typing import Annotated
 from typing import Literal
+from typing import dataclass_transform
 from typing import get_args
 
 import numpy as np
@@ -51,6 +53,9 @@ _WORDS = {
 }
 
 
+@dataclass_transform(
+    kw_only_default=True, frozen_default=True, field_specifiers=(field,)
+)
 def settings(cls):
     """Makes a class of annotated fields a frozen, checked dataclass.
 
@@ -124,9 +129,9 @@ def descriptions(kind):
     """The texts below the fields of a class of settings, by name."""
     found = {}
     for base in reversed(kind.__mro__):
-        for name, field in vars(base).get("__pydantic_fields__", {}).items():
-            if field.description:
-                found[name] = " ".join(field.description.split())
+        for name, info in vars(base).get("__pydantic_fields__", {}).items():
+            if info.description:
+                found[name] = " ".join(info.description.split())
     return found
 
 

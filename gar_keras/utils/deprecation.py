@@ -1,7 +1,10 @@
 """Names that have changed: the former ones keep working, with a warning."""
 
+from collections.abc import Callable
 import functools
 import sys
+from typing import Any
+from typing import TypeVar
 import warnings
 
 
@@ -22,7 +25,10 @@ def former_names(module, **names):
     return former
 
 
-def former_arguments(**names):
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def former_arguments(**names: str) -> Callable[[Function], Function]:
     """A decorator: the function also takes arguments by their former names.
 
     Args:

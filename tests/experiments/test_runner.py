@@ -6,6 +6,7 @@ imports that module and calls `run_tiny`.
 
 from dataclasses import asdict
 from dataclasses import replace
+import importlib.metadata
 import importlib.util
 import io
 import json
@@ -35,9 +36,11 @@ from tiny_runs import snapshots
 from tiny_runs import state_of
 from tiny_runs import tiny_data
 
+import gar_keras
 from gar_keras import callbacks
 from gar_keras import datasets
 from gar_keras.callbacks import error_rate
+from gar_keras.experiments import environment
 from gar_keras.experiments import recorder
 from gar_keras.experiments import records
 from gar_keras.experiments import runner
@@ -117,6 +120,14 @@ def test_a_record_tells_what_it_ran_on(finished):
     # None outside of a repository.
     assert len(environment["git_revision"] or 40 * "0") >= 40
     assert finished[1]["resumed_in"] == []
+
+
+def test_a_copy_that_is_not_installed_can_run(monkeypatch):
+    def version(name):
+        raise importlib.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(importlib.metadata, "version", version)
+    assert environment.describe()["gar_keras"] == gar_keras.__version__
 
 
 def test_a_record_has_the_time_of_each_part(finished):
