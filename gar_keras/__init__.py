@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from gar_keras.augmentation import (
         random_augmentation as random_augmentation,
     )
+    from gar_keras.callbacks import GARAfter as GARAfter
     from gar_keras.callbacks import error_rate as error_rate
     from gar_keras.classification.estimator import (
         GARClassifier as GARClassifier,
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from gar_keras.methods.gar import ExtendedGAR as ExtendedGAR
     from gar_keras.metrics import (
         SparseCategoricalAccuracy as SparseCategoricalAccuracy,
+    )
+    from gar_keras.metrics import (
+        SparseCategoricalCrossentropy as SparseCategoricalCrossentropy,
     )
     from gar_keras.models import attach as attach
     from gar_keras.models import cnn6 as cnn6

@@ -218,7 +218,7 @@ class FixedAdjacency(Method):
     """
 
     warns_of_collapse: ClassVar[bool] = True
-    supervised: ClassVar[float] = 0.0
+    supervised = 0.0
 
     layer: GraphActivityRegularization
     weight: float
