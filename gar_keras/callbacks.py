@@ -340,7 +340,7 @@ class GARAfter(keras.callbacks.Callback):
     [False, False, True]
     """
 
-    def __init__(self, epochs):
+    def __init__(self, epochs: int):
         super().__init__()
         self.epochs = check_count("epochs", epochs, least=0)
 

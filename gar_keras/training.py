@@ -1,6 +1,7 @@
 """Algorithm 1 of the paper: supervised pretraining, then GAR."""
 
 from collections.abc import Sequence
+from typing import Literal
 
 import keras
 from numpy.typing import ArrayLike
@@ -144,7 +145,7 @@ def regularize(
     *,
     layer: GraphActivityRegularization | None = None,
     logits: str | None = None,
-    epochs: int = 100,
+    epochs: int | Literal["auto"] = 100,
     labeled_per_batch: int = LABELED_PER_BATCH,
     unlabeled_per_batch: int = UNLABELED_PER_BATCH,
     images_per_epoch: int | None = None,

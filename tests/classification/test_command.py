@@ -254,6 +254,19 @@ def test_options_reach_the_fit(folder, run, monkeypatch, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+def test_epochs_auto_reach_the_fit(folder, run, monkeypatch, tmp_path):
+    def fit(model, x, y, settings, **options):
+        raise ValueError(f"epochs are {settings.epochs}")
+
+    monkeypatch.setattr(fitting, "fit", fit)
+    words = ["--epochs", "auto", "--validation-fraction", "0.2"]
+    *_, errors = run(
+        "fit", "--data", folder / "data.npz", "--out", tmp_path / "m.keras",
+        *words,
+    )  # fmt: skip
+    assert errors == "error: epochs are auto\n"
+
+
 def test_help_tells_the_defaults_and_texts_of_the_settings(run):
     status, output, _ = run("fit", "--help")
     assert status == 0

@@ -279,6 +279,32 @@ def test_settings_reach_both_stages(monkeypatch):
     assert (optimizer.warmup_steps, optimizer.global_clipnorm) == (4, 0.5)
 
 
+def test_epochs_auto_stop_stage_2_by_the_validation_error(
+    stand_in, monkeypatch
+):
+    seen = {}
+
+    def train(method, *_, **options):
+        seen.update(options)
+        return keras.callbacks.History()
+
+    monkeypatch.setattr(Method, "train", train)
+    monkeypatch.setattr(fit, "pretrain", validated_by_least_squares)
+    quick(tiny, epochs="auto", validation_fraction=0.34).fit(X, FEW)
+    stop, best = seen["callbacks"]
+    assert (stop.monitor, stop.patience) == ("val_error", 10)
+    assert isinstance(best, LatestBestWeights)
+    assert seen["epochs"] == 200
+    assert seen["validation_data"][0].shape == (6, 3)
+
+
+def validated_by_least_squares(*arguments, **options):
+    """`least_squares` with the history that validation makes."""
+    history = least_squares(*arguments, **options)
+    history.history = {"val_error": [0.5]}
+    return history
+
+
 @pytest.mark.parametrize(
     "num_labeled, passes",
     [(100, 2000), (128, 2000), (129, 1000), (3000, 84), (60_000, 10)],
