@@ -11,6 +11,7 @@ from gar_keras.report import confusion
 from gar_keras.report import first_epoch
 from gar_keras.report import pairs
 from gar_keras.report import studies
+from gar_keras.report import summary
 from gar_keras.report import tables
 from gar_keras.report.published import TABLES
 
@@ -20,12 +21,12 @@ class Part:
     """A table or a comparison, made from the records of a folder.
 
     Attributes:
-        name: Its name, which its markers in the README bear.
+        name: Its name, which its markers in a page bear.
         markdown: Function of the records and their folder that returns the
-            text for the README; empty if there is nothing to show.
+            text for a page; empty if there is nothing to show.
         show: Function of the same that prints it and writes its files, or
-            `None` if it is in the README alone.
-        absent: What the README says where `markdown` is empty.
+            `None` if it is in pages alone.
+        absent: What the page says where `markdown` is empty.
     """
 
     name: str
@@ -65,6 +66,9 @@ def _pairs(setting):
 
 
 PARTS = (
+    Part("headline", summary.headline_markdown),
+    Part("summary", summary.summary_markdown),
+    Part("methods", summary.methods_markdown),
     *map(_table, TABLES.values()),
     _pairs("precision"),
     _pairs("frobenius_of"),

@@ -1,0 +1,159 @@
+"""What the README shows of the records: the headline and two short tables."""
+
+from gar_keras.methods import METHODS
+from gar_keras.report import layout
+from gar_keras.report.comparison import compare
+from gar_keras.report.layout import MISSING
+from gar_keras.report.published import BASELINE
+from gar_keras.report.published import GAR
+from gar_keras.report.published import TABLES
+from gar_keras.report.tables import representative
+
+CELLS_HEADING = (
+    "",
+    "pretraining, paper",
+    "ours",
+    "with GAR, paper",
+    "ours",
+    "difference",
+    "seeds",
+    "epochs",
+)
+
+METHODS_HEADING = (
+    "",
+    "test error",
+    "at the last epoch",
+    "seeds",
+    "seconds of stage 2",
+)
+
+# Seeds of each figure of the paper.
+PAPER_SEEDS = 10
+
+# The cell of the headline.
+_HEADLINE = "mnist-100"
+
+
+def headline_markdown(records, results=None):
+    """One sentence on MNIST with 100 labels, beside the paper's figures.
+
+    Args:
+        records: Run records.
+        results: Not used: all is in the records.
+    """
+    found = [(c, b, p) for c, b, p in _cells() if c.cell == _HEADLINE]
+    for column, baseline, published in found:
+        g = representative(records, column)
+        if g is None:
+            return ""
+        before, after = (
+            g.error(key).mean for key in ("baseline_error", "chosen_error")
+        )
+        return (
+            f"MNIST with {g.settings['num_labeled']} labels, without "
+            f"augmentation: test error {before:.1f} → **{after:.1f} %** "
+            f"({_seeds(len(g.records))}, {g.settings['epochs']} epochs of "
+            f"GAR). The paper: {baseline.error:.1f} → {published.error:.1f} % "
+            f"({PAPER_SEEDS} seeds).\n"
+        )
+    return ""
+
+
+def summary_markdown(records, results=None):
+    """Each cell of the paper's tables: paper, ours, difference, seeds, epochs.
+
+    Args:
+        records: Run records.
+        results: Folder of the records, to which our figures are linked.
+    """
+    rows = [_cell_row(records, *cell) for cell in _cells()]
+    if all(row[-1] == MISSING for row in rows):
+        return ""
+    return "\n".join(layout.numbers(CELLS_HEADING, rows)) + "\n"
+
+
+def methods_markdown(records, results=None):
+    """The methods on MNIST with 100 labels, the best first.
+
+    Args:
+        records: Run records.
+        results: Folder of the records, to which the names are linked.
+    """
+    found = [c for c in compare(records) if _is_standard(c.groups[0])]
+    if not found:
+        return ""
+    groups = max((c.groups for c in found), key=len)
+    rows = [
+        _method_row(g)
+        for g in sorted(groups, key=lambda g: g.error("chosen_error").mean)
+    ]
+    trained = next(g for g in groups if METHODS[g.method].network)
+    lines = layout.numbers(METHODS_HEADING, rows)
+    lines += [
+        "",
+        f"{trained.epochs_text()} epochs with the network, labels, batches and "
+        f"optimizer of GAR, on {trained.device_text()}; before stage 2 the "
+        f"error is {trained.error('baseline_error').mean:.2f} %.",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _cells():
+    """The cells of the tables that have a figure of GAR in the paper.
+
+    Yields:
+        `(column, baseline, published)`, the figures of stage 1, which may be
+        `None`, and of GAR.
+    """
+    for table in TABLES.values():
+        if GAR in table.rows:
+            none = [None] * len(table.columns)
+            baselines = table.rows.get(BASELINE, none)
+            published = table.rows[GAR]
+            yield from zip(table.columns, baselines, published, strict=True)
+
+
+def _cell_row(records, column, baseline, published):
+    g = representative(records, column)
+    paper = [str(baseline) if baseline else MISSING, str(published)]
+    if g is None:
+        before, after = paper
+        name = column.heading
+        return [name, before, MISSING, after, MISSING, *[MISSING] * 3]
+    before, after = g.error("baseline_error"), g.error("chosen_error")
+    return [
+        f"{g.data}, m_L = {g.settings['num_labeled']}",
+        paper[0],
+        _figure(before),
+        paper[1],
+        _figure(after),
+        f"{after.mean - published.error:+.2f}",
+        str(after.n),
+        g.epochs_text(),
+    ]
+
+
+def _method_row(g):
+    chosen = g.error("chosen_error")
+    return [
+        METHODS[g.method].title,
+        _figure(chosen),
+        _figure(g.error("last_error")),
+        str(chosen.n),
+        f"{g.seconds('regularization'):.0f}",
+    ]
+
+
+def _is_standard(g):
+    s = g.settings
+    return g.records[0]["cell"].startswith(_HEADLINE) and not s["stage_2_rate"]
+
+
+def _figure(estimate):
+    """An estimate without its number of seeds, which has a column."""
+    return str(estimate).partition(" (n =")[0]
+
+
+def _seeds(n):
+    return "1 seed" if n == 1 else f"{n} seeds"
