@@ -29,7 +29,8 @@ class Options:
     )
     """Folder of the run records."""
     readme: cli.File = None
-    """README whose tables are to be brought up to date."""
+    """README whose tables are to be brought up to date, with those of the
+    pages in docs beside it."""
 
     def __post_init__(self):
         if not self.tables:
@@ -55,9 +56,9 @@ def main(options):
             "python scripts/table1.py --labels 100 --seeds 0"
         )
     report.show_report(found, options.results, options.tables)
-    if options.readme is not None:
-        text = report.update_readme(options.readme, options.results)
-        files.write_atomically(options.readme, lambda file: file.write(text))
+    for page in report.pages(options.readme) if options.readme else ():
+        text = report.update_readme(page, options.results)
+        files.write_atomically(page, lambda file, text=text: file.write(text))
 
 
 if __name__ == "__main__":

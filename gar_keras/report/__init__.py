@@ -19,6 +19,7 @@ from gar_keras.report.lost import lost_text
 from gar_keras.report.pairs import paired
 from gar_keras.report.parts import show_report
 from gar_keras.report.parts import study_part
+from gar_keras.report.readme import pages
 from gar_keras.report.readme import update_readme
 from gar_keras.report.studies import show_study
 from gar_keras.report.studies import study_markdown
@@ -43,6 +44,7 @@ __all__ = [
     "lost_text",
     "table_markdown",
     "table_notes",
+    "pages",
     "paired",
     "plot_rivals",
     "representative",

@@ -1,4 +1,4 @@
-"""Tables in the README, between their markers."""
+"""Tables in the README and the pages of docs, between their markers."""
 
 from pathlib import Path
 
@@ -6,19 +6,32 @@ from gar_keras.experiments import records as record_files
 from gar_keras.report.parts import PARTS
 
 
+def pages(readme):
+    """A README, and the pages of the folder `docs` beside it.
+
+    Args:
+        readme: Path of the README.
+
+    Returns:
+        A list of paths.
+    """
+    readme = Path(readme)
+    return [readme, *sorted((readme.parent / "docs").glob("*.md"))]
+
+
 def update_readme(readme, results):
-    """README with the parts of the report between their markers.
+    """README, or another page, with the parts of the report in their places.
 
     Each of `PARTS` goes between markers of its name, such as
     `<!-- table1 -->` and `<!-- end table1 -->`; one without markers is left
     out.
 
     Args:
-        readme: Path of the README.
+        readme: Path of the page.
         results: Folder of the records.
 
     Returns:
-        The new text of the README.
+        The new text of the page.
 
     Raises:
         ValueError: if a table's markers are not one pair.

@@ -1,0 +1,27 @@
+"""The Python in Markdown pages, run as a reader would."""
+
+import re
+
+
+def python_blocks(text):
+    """The Python of a page, a text for each block, with one epoch each."""
+    blocks = re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.M)
+    return [re.sub(r"epochs=\d+", "epochs=1", block) for block in blocks]
+
+
+def run_blocks(blocks, arrays):
+    """Runs blocks in order, in one namespace that begins with some arrays.
+
+    Args:
+        blocks: Texts.
+        arrays: What the namespace holds before each of them, by name.
+
+    Returns:
+        The namespace at the end.
+    """
+    namespace = {}
+    for number, block in enumerate(blocks, start=1):
+        # A block may call other things by these names.
+        namespace |= arrays
+        exec(compile(block, f"block {number}", "exec"), namespace)
+    return namespace
