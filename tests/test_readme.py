@@ -145,8 +145,11 @@ def test_every_path_and_link_leads_somewhere(name):
             )
 
 
-# Of other programs.
-OF_OTHERS = {"--strict"}
+# Of pip and mkdocs.
+OF_OTHERS = {
+    "--dest", "--no-deps", "--no-index", "--only-binary", "--platform",
+    "--python-version", "--strict", "--target",
+}  # fmt: skip
 OPTION = r"(?<!\S)`?(--[a-z][a-z0-9-]*)"
 COMMAND = r"(?:scripts/(\w+)\.py|-m gar_keras (\w+))(.*)"
 
