@@ -131,6 +131,7 @@ def fit(model, epochs=1, **options):
     return model.fit(X, epochs=epochs, **options).history
 
 
+@pytest.mark.slow
 def test_errors_are_in_the_history():
     errors = ErrorRate(val_error=(X, Y), test_error=(X, 0 * Y))
     history = fit(attach(identity()), epochs=2, callbacks=[errors])
@@ -180,6 +181,7 @@ class Logs(keras.callbacks.Callback):
         logs["val_error"] = self.errors[epoch]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "errors, best",
     [([0.3, 0.1, 0.2], 2), ([0.1, 0.1, 0.1], 1), ([0.3, 0.2, 0.1], 3)]
@@ -194,6 +196,7 @@ def test_first_of_the_best_epochs_is_kept(errors, best):
     np.testing.assert_array_equal(model.layers[1].bias.numpy(), [best] * 3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "errors, best",
     [([0.3, 0.1, 0.2], 2), ([0.1, 0.1, 0.1], 3), ([0.1, 0.3, 0.1], 3)],
@@ -206,6 +209,7 @@ def test_last_of_the_best_epochs_is_kept(errors, best):
     np.testing.assert_array_equal(model.layers[1].bias.numpy(), [best] * 3)
 
 
+@pytest.mark.slow
 def test_second_training_forgets_the_first():
     model = attach(identity())
     keeper = BestWeights()
@@ -659,6 +663,7 @@ def test_runs_show_warnings_by_their_reporter(tmp_path, monkeypatch):
 # CoefficientSchedule
 
 
+@pytest.mark.slow
 def test_schedule_sets_the_coefficients_of_each_epoch():
     layer = GraphActivityRegularization(frobenius=0)
     history = fit(
@@ -678,6 +683,7 @@ def test_schedule_sets_the_coefficients_of_each_epoch():
     assert layer.coefficients == {"affinity": 2.0, "balance": 1.0}
 
 
+@pytest.mark.slow
 def test_schedule_reaches_every_layer():
     inner = attach(identity(), GraphActivityRegularization(name="inner"))
     outer = GraphActivityRegularization(name="outer")
@@ -736,6 +742,7 @@ class Clock:
         self.now += self.seconds[epoch]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "seconds, deadline, epochs",
     [

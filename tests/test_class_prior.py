@@ -206,6 +206,7 @@ def test_computed_in_float32_whatever_the_precision(dtype, policy):
     assert float(loss) == pytest.approx(expected, rel=1e-5)
 
 
+@pytest.mark.slow
 def test_nothing_is_larger_than_the_logits():
     Z = ops.convert_to_tensor(oracle.logits(16, 8))
     prior = np.arange(1, 9) / 36

@@ -134,11 +134,16 @@ def dtype_policy():
 
 @pytest.mark.slow
 @both_routes
-@pytest.mark.parametrize("m", [1, 7, 128])
 @pytest.mark.parametrize(
-    "options",
-    [{}, {"run_eagerly": True}, {"jit_compile": True}],
-    ids=["plain", "run_eagerly", "jit_compile"],
+    ("m", "options"),
+    [
+        (1, {}),
+        (7, {}),
+        (128, {}),
+        (7, {"run_eagerly": True}),
+        (7, {"jit_compile": True}),
+    ],
+    ids=str,
 )
 def test_step_in_fit_is_the_papers(route, m, options):
     x = inputs(m)
@@ -146,6 +151,7 @@ def test_step_in_fit_is_the_papers(route, m, options):
     assert_step(received, expected_after_one_step(x), rtol=1e-4)
 
 
+@pytest.mark.slow
 @both_routes
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 def test_step_of_any_kind_of_model(route, kind):
@@ -155,17 +161,17 @@ def test_step_of_any_kind_of_model(route, kind):
 
 
 @both_routes
-@pytest.mark.parametrize("m", [7, 128])
 @pytest.mark.parametrize("policy", ["mixed_float16", "mixed_bfloat16"])
-def test_step_in_mixed_precision(route, m, policy, dtype_policy):
+def test_step_in_mixed_precision(route, policy, dtype_policy):
     dtype_policy(policy)
-    x = inputs(m)
+    x = inputs(128)
     received = after_one_step(sequential(route()), x)
     # The Dense layer computes in half precision: only that is inexact.
     rtol = {"mixed_float16": 1e-2, "mixed_bfloat16": 8e-2}[policy]
     assert_step(received, expected_after_one_step(x), rtol=rtol)
 
 
+@pytest.mark.slow
 @both_routes
 def test_step_of_a_model_made_from_its_config(route):
     x = inputs(7)
@@ -175,6 +181,7 @@ def test_step_of_a_model_made_from_its_config(route):
     assert_step(received, expected_after_one_step(x), rtol=1e-4)
 
 
+@pytest.mark.slow
 @both_routes
 def test_step_of_a_loaded_model(route, tmp_path):
     x = inputs(7)
@@ -184,6 +191,7 @@ def test_step_of_a_loaded_model(route, tmp_path):
     assert_step(received, expected_after_one_step(x), rtol=1e-4)
 
 
+@pytest.mark.slow
 @both_routes
 def test_batches_of_several_sizes_in_one_epoch(route):
     x = inputs(17)
@@ -199,6 +207,7 @@ def test_batches_of_several_sizes_in_one_epoch(route):
     assert history.history["loss"] == pytest.approx([expected / 17], rel=1e-5)
 
 
+@pytest.mark.slow
 @both_routes
 def test_adds_to_a_supervised_loss(route):
     x, y = inputs(8), np.arange(8) % CLASSES
@@ -248,6 +257,7 @@ def expected_after_one_step_of_two(x):
     return loss(W), W - RATE * oracle.differences(loss, W)
 
 
+@pytest.mark.slow
 @both_routes
 @pytest.mark.parametrize(
     "towers", [chain, sequential, Subclassed], ids=["layers", "model", "own"]
@@ -261,6 +271,7 @@ def test_each_call_of_a_siamese_network_counts(route, towers):
     assert_step(received, expected_after_one_step_of_two(x), rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_terms_of_a_siamese_network_are_means_over_its_calls():
     x = pairs(7)
     model = siamese(chain(layer_route()))
@@ -271,6 +282,7 @@ def test_terms_of_a_siamese_network_are_means_over_its_calls():
         assert history[name] == pytest.approx([value] * 2, rel=1e-5)
 
 
+@pytest.mark.slow
 def test_function_of_the_regularizer_counts_each_call_or_is_refused():
     def twice(Z):
         return 2 * GraphActivityRegularizer(**COEFFICIENTS)(Z)
@@ -306,6 +318,7 @@ needs_remat = pytest.mark.skipif(
 )
 
 
+@pytest.mark.slow
 @needs_remat
 @both_routes
 @pytest.mark.parametrize("m", [1, 7])
@@ -316,6 +329,7 @@ def test_loss_that_remat_would_lose_is_refused(route, m):
         model.fit(inputs(m), batch_size=m, verbose=0)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(BACKEND != "jax", reason="a loop of JAX")
 @both_routes
 def test_whole_step_may_be_computed_again(route):
@@ -338,6 +352,7 @@ def test_whole_step_may_be_computed_again(route):
     assert_step(received, expected_after_one_step(x), rtol=1e-4)
 
 
+@pytest.mark.slow
 @needs_remat
 def test_layer_made_in_a_remat_scope_adds_its_loss():
     x = inputs(7)
@@ -535,6 +550,7 @@ def test_history_has_the_mean_of_each_term_over_the_steps():
         assert values == pytest.approx([expected[name]] * 2, rel=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("training_only", [True, False])
 @pytest.mark.parametrize("kind", [sequential, Subclassed])
 def test_evaluate_reports_the_classification_loss(training_only, kind):
@@ -549,6 +565,7 @@ def test_evaluate_reports_the_classification_loss(training_only, kind):
     )
 
 
+@pytest.mark.slow
 def test_validation_in_fit_has_the_terms_of_the_validation_images():
     x, y = inputs(24), np.arange(24) % CLASSES
     model = sequential(layer_route())
@@ -563,6 +580,7 @@ def test_validation_in_fit_has_the_terms_of_the_validation_images():
         assert history[name] == pytest.approx([term_values(x[:8])[name]])
 
 
+@pytest.mark.slow
 def test_model_without_other_losses_can_be_evaluated():
     model = sequential(layer_route())
     model.compile(loss=None)
@@ -575,6 +593,7 @@ def test_predict_gives_the_logits():
     np.testing.assert_allclose(logits, x @ kernel(), rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_prediction_between_epochs_leaves_the_terms_alone():
     x = inputs(8)
     model = sequential(layer_route())
@@ -636,6 +655,7 @@ def test_no_metric_for_a_term_left_out():
     assert metric_names(layer) == ["balance", "regularization"]
 
 
+@pytest.mark.slow
 def test_two_layers_in_one_model():
     x = inputs(8)
     stack = [
@@ -705,6 +725,7 @@ class Traces(layers.Layer):
         return x
 
 
+@pytest.mark.slow
 def test_set_coefficients_does_not_retrace():
     x = inputs(8)
     traces = Traces()
@@ -750,6 +771,7 @@ def fit_with_coefficients_between_steps(sync):
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_coefficients_change_between_steps():
     history = fit_with_coefficients_between_steps(sync=BACKEND == "jax")
     parts = np.split(inputs(24) @ kernel(), 3)
@@ -786,6 +808,7 @@ def test_config_round_trip():
     assert again.get_config().items() >= OPTIONS.items()
 
 
+@pytest.mark.slow
 def test_changed_coefficients_are_saved(tmp_path):
     model = sequential(layer_route())
     model.layers[-1].set_coefficients(affinity=0.25)
@@ -809,6 +832,7 @@ def assert_same_weights(one, other):
         np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("by_file", [True, False])
 @pytest.mark.parametrize("to_the_layer", [True, False])
 @pytest.mark.parametrize("kind", [sequential, functional])
@@ -841,6 +865,7 @@ def test_weights_file_keeps_the_coefficients(tmp_path):
 SAVED = Path(__file__).parent / "saved"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".keras", ".h5"])
 def test_model_saved_when_coefficients_were_weights_is_loaded(suffix):
     # Made with Keras 3.6, with an affinity that was changed to 0.75.
@@ -852,6 +877,7 @@ def test_model_saved_when_coefficients_were_weights_is_loaded(suffix):
         np.testing.assert_allclose(received, expected, rtol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".keras", ".h5"])
 def test_changed_coefficients_are_saved_in_each_format(suffix, tmp_path):
     model = sequential(layer_route())
@@ -862,34 +888,31 @@ def test_changed_coefficients_are_saved_in_each_format(suffix, tmp_path):
     assert loaded.layers[-1].coefficients["affinity"] == 0.25
 
 
-IMPORTS = {
-    "from gar_keras import GraphActivityRegularization": layer_route,
-    "from gar_keras import GraphActivityRegularizer": regularizer_route,
-    "import gar_keras": layer_route,
-}
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("keras_first", [True, False])
-@pytest.mark.parametrize("line", IMPORTS)
-def test_models_load_in_a_program_that_imports_the_package(
-    line, keras_first, tmp_path
-):
-    route = IMPORTS[line]
-    path = tmp_path / "model.keras"
-    sequential(route()).save(path)
-    lines = ["import keras", line]
-    first, second = lines if keras_first else reversed(lines)
+@pytest.mark.parametrize(
+    "imports",
+    [
+        "import keras, gar_keras",
+        "import gar_keras, keras",
+        "from gar_keras import rectify; import keras",
+    ],
+)
+def test_models_load_in_a_program_that_imports_the_package(imports, tmp_path):
+    paths = [str(tmp_path / f"{i}.keras") for i in range(2)]
+    models = [sequential(route()) for route in (layer_route, regularizer_route)]
+    for model, path in zip(models, paths, strict=True):
+        model.save(path)
     program = f"""
-{first}
-{second}
-print(keras.saving.load_model({str(path)!r}).count_params())
+{imports}
+for path in {paths}:
+    print(keras.saving.load_model(path).count_params())
 """
     result = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True,
         env=os.environ,
     )  # fmt: skip
-    assert result.stdout.split() == [str(sequential(route()).count_params())]
+    expected = [str(model.count_params()) for model in models]
+    assert result.stdout.split() == expected
 
 
 def test_every_serializable_class_is_known_after_the_import():
@@ -902,6 +925,7 @@ def test_every_serializable_class_is_known_after_the_import():
     assert modules == set(gar_keras._SERIALIZABLE)
 
 
+@pytest.mark.slow
 def test_import_of_the_package_alone_loads_no_keras():
     program = "import sys, gar_keras; print('keras' in sys.modules)"
     result = subprocess.run(

@@ -49,6 +49,7 @@ def test_parameters_of_cnn6():
     assert cnn6().count_params() == parameters_of_cnn6() == 6_510_058
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "f, channels, classes, expected",
     [(32, 2, 5, 4_640_901), (64, 3, 10, 10_146_634)],
@@ -301,6 +302,7 @@ def test_without_dropout_is_the_same_function(kind):
     np.testing.assert_array_equal(in_training, expected)
 
 
+@pytest.mark.slow
 @any_graph
 def test_without_dropout_shares_its_weights(kind):
     model = kind(layers.Dense(5), layers.Dropout(0.5), layers.Dense(3))
@@ -393,6 +395,7 @@ def expected_loss(model, x):
     return oracle.loss(outputs(model, x))
 
 
+@pytest.mark.slow
 @any_kind
 def test_attached_model_trains_on_the_loss(kind):
     model = kind(layers.Dense(5, activation="relu"), layers.Dense(3))
@@ -409,6 +412,7 @@ def test_attached_model_trains_on_the_loss(kind):
     assert not np.array_equal(model.get_weights()[0], before[0])
 
 
+@pytest.mark.slow
 @any_kind
 def test_attached_model_evaluates_without_the_loss(kind):
     model = attach(kind(layers.Dense(3)))
@@ -423,6 +427,7 @@ def test_attached_layer_is_the_one_given():
     assert attach(sequential(layers.Dense(3)), layer).layers[-1] is layer
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [functional, Subclassed])
 def test_attached_model_is_saved_and_loaded(kind, tmp_path):
     x = images()

@@ -81,6 +81,14 @@ REFUSED = {
     ("figure2.py", "--output", "gone/x.png"): "--output is in a folder",
     ("infimnist_sheet.py", "--out", "/dev/null/x.png"): "--out is in",
     ("infimnist_sheet.py", "--data-dir", "gone"): "--data-dir takes a",
+    ("report.py", "--results", "gone"): "no run records in gone. A first one: ",
+    ("report.py", "--readme", "gone.md"): (
+        "--readme takes a file that is there. Received: 'gone.md'\n"
+    ),
+    ("report.py", "--readme", ""): "--readme takes a file. Received: ''\n",
+    ("report.py", "--tables", "table9"): (
+        "--tables takes table1, table2, table3, svhn_grey. Received: 'table9'\n"
+    ),
 }
 
 
@@ -239,13 +247,6 @@ def test_the_report_makes_tables_curves_and_the_readme(results):
 
 
 @pytest.mark.slow
-def test_a_report_needs_records(tmp_path):
-    done = run("report.py", "--results", tmp_path)
-    assert done.returncode == 2
-    assert done.stderr.startswith(f"error: no run records in {tmp_path}. A fi")
-
-
-@pytest.mark.slow
 def test_a_report_refuses_what_is_no_record(results):
     path = results / MNIST_100.file_name(7)
     record = {**make_record(MNIST_100, 7), "result": None}
@@ -254,31 +255,3 @@ def test_a_report_refuses_what_is_no_record(results):
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()
     assert line.startswith(f"error: {path} is not a whole run record")
-
-
-@pytest.mark.slow
-def test_a_report_names_the_missing_readme(results):
-    missing = results / "none.md"
-    done = run("report.py", "--results", results, "--readme", missing)
-    assert done.returncode == 2
-    (line,) = done.stderr.splitlines()
-    assert str(missing) in line
-    assert not [*results.glob("*.md")]
-
-
-@pytest.mark.slow
-def test_the_readme_is_a_file():
-    help_text = run("report.py", "--help").stdout
-    assert "--readme FILE" in help_text
-    done = run("report.py", "--readme", "")
-    assert done.stderr == "error: --readme takes a file. Received: ''\n"
-
-
-@pytest.mark.slow
-def test_a_report_names_the_tables_there_are(tmp_path):
-    done = run("report.py", "--tables", "table9")
-    assert done.returncode == 2
-    assert done.stderr == (
-        "error: --tables takes table1, table2, table3, svhn_grey. Received: "
-        "'table9'\n"
-    )

@@ -117,6 +117,7 @@ def test_first_step_of_stage_2():
     )
 
 
+@pytest.mark.slow
 def test_terms_of_stage_2_are_means_over_the_plans_batches():
     model = linear()
     W = model.get_weights()[0].astype("float64")
@@ -138,6 +139,7 @@ def test_terms_of_stage_2_are_means_over_the_plans_batches():
             assert received == pytest.approx(expected, rel=1e-5)
 
 
+@pytest.mark.slow
 def test_layer_of_ones_own():
     model = linear()
     W = model.get_weights()[0].astype("float64")
@@ -183,6 +185,7 @@ def test_both_stages_learn():
     assert error_rate(model, X_V, Y_V) <= baseline <= 0.1
 
 
+@pytest.mark.slow
 def test_history_of_stage_1():
     history = pretrain(
         network(), X_L, Y_L, epochs=12, report_every=5,
@@ -207,6 +210,7 @@ def test_history_of_stage_2():
     assert {len(values) for values in history.history.values()} == {2}
 
 
+@pytest.mark.slow
 def test_no_validation_error_without_validation_images():
     history = pretrain(network(), X_L, Y_L, epochs=1, **QUIET)
     assert set(history.history) == {"loss"}
@@ -214,6 +218,7 @@ def test_no_validation_error_without_validation_images():
     assert "val_error" not in history.history
 
 
+@pytest.mark.slow
 def test_last_validation_error_is_that_of_the_model():
     model = network()
     history = regularize(
@@ -234,6 +239,7 @@ class Weights(keras.callbacks.Callback):
         self.epochs.append(self.model.get_weights())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("keep_best", [True, False])
 def test_weights_of_the_best_epoch_are_kept(keep_best):
     # Trained to the optimum of U from random weights, it gets worse and better.
@@ -254,6 +260,7 @@ def test_weights_of_the_best_epoch_are_kept(keep_best):
         np.testing.assert_array_equal(mine, its)
 
 
+@pytest.mark.slow
 def test_epochs_auto_end_after_ten_without_a_lower_validation_error():
     epochs = {
         rate: regularize(
@@ -280,6 +287,7 @@ def test_epochs_that_nothing_ends_are_refused(options, message):
         regularize(network(), X_L, X_U, **options, **BATCHES, **QUIET)
 
 
+@pytest.mark.slow
 def test_dropout_is_left_out_of_stage_2():
     with_dropout, without = network(dropout=0.5), network()
     losses = [
@@ -289,6 +297,7 @@ def test_dropout_is_left_out_of_stage_2():
     assert losses[0] == losses[1]
 
 
+@pytest.mark.slow
 def test_dropout_plays_its_part_in_stage_1():
     losses = [
         pretrain(network(d), X_L, Y_L, epochs=1, **QUIET).history["loss"]
@@ -297,6 +306,7 @@ def test_dropout_plays_its_part_in_stage_1():
     assert losses[0] != losses[1]
 
 
+@pytest.mark.slow
 def test_labels_play_no_part_in_stage_2():
     weights = []
     for labels in (Y_V, (Y_V + 1) % CLASSES):
@@ -310,6 +320,7 @@ def test_labels_play_no_part_in_stage_2():
         np.testing.assert_array_equal(mine, its)
 
 
+@pytest.mark.slow
 def test_part_of_the_images_in_an_epoch():
     seen = []
 
@@ -327,6 +338,7 @@ def test_part_of_the_images_in_an_epoch():
 # Kinds of models and images
 
 
+@pytest.mark.slow
 def test_stage_1_leaves_the_loss_of_gar_out():
     plain = network()
     model = attach(network())
@@ -335,6 +347,7 @@ def test_stage_1_leaves_the_loss_of_gar_out():
     assert received == expected
 
 
+@pytest.mark.slow
 def test_both_routes_train_alike():
     def with_regularizer():
         model = linear()
@@ -349,6 +362,7 @@ def test_both_routes_train_alike():
         np.testing.assert_allclose(mine, its, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_classifier_with_softmax_by_the_name_of_its_logits():
     inner = network(dropout=0.5)
     model = keras.Model(inner.inputs[0], layers.Softmax()(inner.outputs[0]))
@@ -370,6 +384,7 @@ class Subclassed(keras.Model):
         return self.logits(self.hidden(x))
 
 
+@pytest.mark.slow
 def test_subclassed_model():
     keras.utils.set_random_seed(0)
     model = Subclassed()
@@ -379,6 +394,7 @@ def test_subclassed_model():
     assert history["affinity"][-1] < 0.5 * history["affinity"][0]
 
 
+@pytest.mark.slow
 def test_model_compiled_with_what_keras_cannot_save():
     model = network(dropout=0.5)
     model.compile("sgd", lambda y, z: ops.mean(z))
@@ -415,6 +431,7 @@ def test_unbuilt_model_trains_like_a_built_one(dtype):
     assert histories[0] == histories[1]
 
 
+@pytest.mark.slow
 def test_dropout_of_an_unbuilt_model_is_left_out_of_stage_2():
     model = unbuilt()
     received = regularize(model, X_L, X_U, epochs=2, **BATCHES, **QUIET)
@@ -435,6 +452,7 @@ class Source:
         return X_U[indices]
 
 
+@pytest.mark.slow
 def test_image_source_trains_like_the_array():
     histories = [
         regularize(network(), X_L, x, epochs=2, **BATCHES, **QUIET).history
@@ -443,6 +461,7 @@ def test_image_source_trains_like_the_array():
     assert histories[0] == histories[1]
 
 
+@pytest.mark.slow
 def test_stage_1_on_an_image_source():
     histories = [
         pretrain(network(), x, Y_U, epochs=2, batch_size=9, **QUIET).history
@@ -466,6 +485,7 @@ class FromFile(np.memmap):
         raise AssertionError(f"the whole file went through {ufunc}")
 
 
+@pytest.mark.slow
 def test_memmap_is_read_batch_by_batch(tmp_path):
     np.save(tmp_path / "x.npy", X_U)
     stored = np.load(tmp_path / "x.npy", mmap_mode="r")
@@ -513,6 +533,7 @@ def test_same_seed_same_numbers():
     assert both_stages(network(dropout=0.5)) == first
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("other", [dict(seed=1), dict(model_seed=1)])
 def test_other_seed_other_numbers(other):
     first = both_stages(network(dropout=0.5))
@@ -551,6 +572,7 @@ def stage_2(model, optimizer, epochs, initial_epoch=0):
     ).history["loss"]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stage", [stage_1, stage_2])
 def test_training_goes_on_where_it_ended(stage):
     whole = network()
@@ -592,6 +614,7 @@ def restorable_2(model, callbacks):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("train", [restorable_1, restorable_2])
 def test_interrupted_training_is_restored_with_its_batches(train, tmp_path):
     whole, model = network(), network()
@@ -633,6 +656,7 @@ def seen_by(form):
     return seen
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "form, times",
     [
@@ -657,6 +681,7 @@ RATE_SETTERS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("setter", RATE_SETTERS.values(), ids=RATE_SETTERS)
 def test_callbacks_set_the_rate(setter):
     history = regularize(
@@ -668,6 +693,7 @@ def test_callbacks_set_the_rate(setter):
     assert max(rates) == pytest.approx(0.01)
 
 
+@pytest.mark.slow
 def test_training_stops_early_by_the_validation_error():
     monitor = keras.callbacks.EarlyStopping(
         "val_error", patience=1, min_delta=1.0, mode="min"
@@ -705,6 +731,7 @@ def test_training_leaves_no_graph_behind():
     assert graphs() == before
 
 
+@pytest.mark.slow
 def test_training_leaves_no_image_source_behind():
     source = Owned()
     left = weakref.ref(source)
@@ -738,11 +765,13 @@ def test_nan_weights_are_refused(bad):
 TOO_FAST = 3e38
 
 
+@pytest.mark.slow
 def test_divergence_stops_stage_1():
     with pytest.raises(FloatingPointError, match="the supervised loss"):
         pretrain(linear(), X_L, Y_L, epochs=9, optimizer=sgd(TOO_FAST), **QUIET)
 
 
+@pytest.mark.slow
 def test_divergence_stops_stage_2():
     with pytest.raises(FloatingPointError, match="affinity and balance"):
         regularize(
@@ -759,6 +788,7 @@ class PoisonLogits(keras.callbacks.Callback):
         weight.assign(np.full(weight.shape, np.nan))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", [linear, network])
 def test_nan_logits_stop_stage_2(model):
     # In the loss itself: no ReLU may turn them into B = 0.
@@ -776,6 +806,7 @@ class PoisonHidden(keras.callbacks.Callback):
         self.model.trainable_weights[0].assign(np.full((2, 8), np.nan))
 
 
+@pytest.mark.slow
 def test_nan_of_a_hidden_layer_stops_training():
     with pytest.raises(FloatingPointError, match="kernel is NaN|the logits"):
         regularize(
@@ -784,6 +815,7 @@ def test_nan_of_a_hidden_layer_stops_training():
         )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_too_large_weights_stop_stage_2():
     model = linear()
     model.set_weights([np.full((2, 3), 1e25, "float32"), np.zeros(3)])
@@ -791,6 +823,7 @@ def test_too_large_weights_stop_stage_2():
         regularize(model, X_L, X_U, epochs=1, **BATCHES, **QUIET)
 
 
+@pytest.mark.slow
 def test_divergence_in_a_layer_of_ones_own_name():
     layer = GraphActivityRegularization(name="digits")
     with pytest.raises(FloatingPointError, match="digits_affinity and digits"):

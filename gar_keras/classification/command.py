@@ -24,6 +24,7 @@ from gar_keras.utils.checked import settings
 from gar_keras.utils.files import NPZ_DAMAGE
 from gar_keras.utils.files import replacing
 from gar_keras.utils.loading import load_keras
+from gar_keras.utils.softmax import softmax
 
 KEYS = "x and y, or x_labeled, y_labeled and x_unlabeled"
 
@@ -176,7 +177,7 @@ class Predict:
         (tensor,) = model.inputs
         fit.check_same_kind(x, tensor.shape[1:], tensor.dtype)
         logits = fit.predict_logits(model, x)
-        probabilities = fit.probabilities(logits)
+        probabilities = softmax(logits)
         classes = np.argmax(logits, axis=1)
         names = saved.class_names(self.model)
         if self.out.suffix == ".npz":

@@ -8,6 +8,7 @@ from gar_keras.classification import fit as fitting
 from gar_keras.classification import saved
 from gar_keras.classification.settings import FitSettings
 from gar_keras.utils.checked import documented
+from gar_keras.utils.softmax import softmax
 
 try:
     from sklearn.base import BaseEstimator
@@ -197,7 +198,7 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
         They are the softmax of the logits. GAR makes these large: the
         probabilities are firm, not calibrated.
         """
-        return fitting.probabilities(self._logits(X))
+        return softmax(self._logits(X))
 
     def score(self, X, y, sample_weight=None):
         """The accuracy on the labelled rows.

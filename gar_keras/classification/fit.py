@@ -32,6 +32,8 @@ from gar_keras.preparation import early_stopping
 from gar_keras.preparation import num_classes
 from gar_keras.regularizers import class_prior_of
 from gar_keras.training import pretrain
+from gar_keras.utils.deprecation import former_names
+from gar_keras.utils.softmax import softmax  # noqa: F401
 from gar_keras.utils.validation import check_class_prior
 from gar_keras.utils.warnings import warn
 
@@ -439,19 +441,6 @@ def predict_logits(model, x):
     return logits
 
 
-def probabilities(logits):
-    """The softmax of logits, float64 `(m, n)`.
-
-    Example:
-
-    >>> probabilities(np.log([[1.0, 3.0]])).round(6).tolist()
-    [[0.25, 0.75]]
-    """
-    # The largest becomes 1, so that nothing overflows.
-    odds = np.exp(logits - logits.max(axis=1, keepdims=True))
-    return odds / odds.sum(axis=1, keepdims=True)
-
-
 @contextlib.contextmanager
 def seeded(seed):
     """Within it, new Keras layers draw from `seed`, and nothing else does."""
@@ -525,3 +514,6 @@ def _passes(num_labeled):
         # `pretrain` reports once in a divisor of it, and a prime has none.
         passes = math.ceil(passes / 100) * 100
     return max(passes, LEAST_PASSES)
+
+
+__getattr__ = former_names(__name__, probabilities="softmax")

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from gar_keras.classification.fit import probabilities
 from gar_keras.engine.fit import predict
 from gar_keras.utils import files
+from gar_keras.utils.softmax import softmax
 
 # Figure 2 of the paper shows 2,000 test images at these epochs of stage 2.
 EPOCHS = (0, 1, 10, 50, 100)
@@ -60,7 +60,7 @@ class Snapshots:
             model: With the weights of the validation-chosen epoch.
         """
         logits = predict(model, self.data.x_test)
-        chosen = probabilities(logits.astype(float))
+        chosen = softmax(logits.astype(float))
         arrays = {
             "indices": self.indices,
             "labels": self.data.y_test[self.indices],

@@ -388,6 +388,7 @@ def original(tmp_path_factory):
     return folder, fields, tangents
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("named_by", ["argument", "environment"])
 def test_original_files(original, x_train, monkeypatch, named_by):
     folder, fields, tangents = original
@@ -420,6 +421,7 @@ class _Sparse:
         return self._tangents[a][which, row, column]
 
 
+@pytest.mark.slow
 def test_folder_without_original_files(tmp_path, source):
     images = load_infimnist(tmp_path / "not made yet")
     assert "generated" in images.source

@@ -296,6 +296,7 @@ def test_a_damaged_state_starts_the_run_afresh(finished, tmp_path):
     assert not litter.exists() and not state.exists()
 
 
+@pytest.mark.slow
 def test_another_seed_gives_another_run(finished, tmp_path):
     with pytest.raises(Stop):
         run_tiny(tmp_path, Witness(("epoch", "pretraining", 51)), seed=1)
@@ -445,6 +446,7 @@ def test_a_record_names_every_machine_it_ran_on(
         np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "other", [replace(TINY, affinity=2.0), replace(TINY, epochs=1)]
 )
@@ -674,6 +676,7 @@ with filelock.FileLock(sys.argv[1]):
 """
 
 
+@pytest.mark.slow
 def test_a_run_of_another_process_is_skipped_until_that_dies(tmp_path):
     lock = state_of(tmp_path).with_suffix(".lock")
     lock.parent.mkdir()
@@ -865,6 +868,7 @@ def test_a_sweep_says_what_is_finished_and_has_no_model(finished):
     assert "ran without saving its model" in text.getvalue()
 
 
+@pytest.mark.slow
 def test_in_a_file_progress_is_plain_lines(tmp_path):
     text = io.StringIO()
     console = Console(file=text, width=1000)
@@ -931,6 +935,7 @@ def test_a_state_of_another_version_is_refused(tmp_path):
 # The networks.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 def test_weights_and_logits_are_float32(precision):
     experiment = replace(TABLE_1[100], precision=precision)

@@ -356,6 +356,7 @@ OPTIONS = {
 }
 
 
+@pytest.mark.slow
 def test_without_extensions_it_is_gar():
     x, y, x_unlabeled = task()
     plain, extended = network(), network()
@@ -415,6 +416,7 @@ def test_consistency_is_of_two_views(moves):
     assert loss_of(method, flat, y)[0] == pytest.approx(0, abs=1e-12)
 
 
+@pytest.mark.slow
 def test_the_model_s_own_layer_is_kept():
     x, y, x_unlabeled = task()
     layer = GraphActivityRegularization(5.0, class_prior=[0.5, 0.3, 0.2])
@@ -436,6 +438,7 @@ def test_the_model_s_own_layer_is_kept():
         ExtendedGAR(theirs).train(own, x, y, x_unlabeled, **OPTIONS)
 
 
+@pytest.mark.slow
 def test_an_unbuilt_model_is_built_for_any_batch():
     x, y, x_unlabeled = task()
     model = keras.Sequential([keras.layers.Flatten(), keras.layers.Dense(3)])
@@ -462,6 +465,7 @@ def test_integers_that_are_no_images_are_refused_before_training():
         ExtendedGAR(vat=1.0).check(model, np.zeros((4, 5), "int32"))
 
 
+@pytest.mark.slow
 def test_the_average_takes_the_statistics_of_batch_normalization():
     x, y, x_unlabeled = task()
     keras.utils.set_random_seed(0)
@@ -480,6 +484,7 @@ def test_the_average_takes_the_statistics_of_batch_normalization():
     np.testing.assert_allclose(statistics, x_unlabeled.mean(0).ravel(), atol=25)
 
 
+@pytest.mark.slow
 def test_the_average_after_two_steps():
     x, y, _ = task()
     learner = Learner(ExtendedGAR(average=0.9), network(), 10, 0)
@@ -495,6 +500,7 @@ def test_the_average_after_two_steps():
     np.testing.assert_allclose(received, mean, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_the_average_lags_behind_the_network():
     x, y, x_unlabeled = task()
     start = [w.copy() for w in network().get_weights()]
@@ -513,6 +519,7 @@ def test_the_average_lags_behind_the_network():
         assert (a == b).all()
 
 
+@pytest.mark.slow
 def test_vat_is_added():
     x, y, _ = task()
     nothing = GraphActivityRegularization(0.0, 0.0, 0.0)
@@ -550,6 +557,7 @@ def test_a_model_without_a_graph_is_refused():
         ExtendedGAR().train(Own(), x, y, x_unlabeled, **OPTIONS)
 
 
+@pytest.mark.slow
 def test_features_are_not_moved():
     inputs = keras.Input((5,))
     model = keras.Model(inputs, keras.layers.Dense(3)(inputs))
@@ -567,6 +575,7 @@ def test_features_are_not_moved():
         )
 
 
+@pytest.mark.slow
 def test_a_collapse_is_warned_of():
     x, y, x_unlabeled = task()
     model = network()
@@ -627,6 +636,7 @@ def test_a_killed_run_with_moved_images_ends_as_an_unbroken_one(
     assert losses[0] != losses[1]
 
 
+@pytest.mark.slow
 def test_stage_1_moves_the_images_and_trains_the_model():
     x, y, _ = task()
     seen = []

@@ -500,6 +500,7 @@ def test_gradient_moves_the_state_of_noise_once():
     assert set(np.unique(slope)) == {0, 2}
 
 
+@pytest.mark.slow
 def test_batches_have_labels_behind_minus_ones():
     sampler = BatchSampler(7, 3, 4, 2, seed=5)
     images = np.arange(7.0)[:, None]
@@ -567,6 +568,7 @@ def pretrained():
     return model, model.get_weights(), error_rate(model, X_V, Y_V)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", settings.NETWORK_RIVALS)
 def test_every_method_learns(name, pretrained):
     model, weights, error_before = pretrained
@@ -620,6 +622,7 @@ def test_gar_has_no_state_to_go_on_from(pretrained):
         )
 
 
+@pytest.mark.slow
 def test_gar_takes_no_labels(pretrained):
     weights = []
     for y in (Y_L, None):
@@ -670,6 +673,7 @@ def test_a_killed_mean_teacher_ends_as_an_unbroken_one(tiny, tmp_path):
     assert errors == pytest.approx(whole["result"]["last_error"])
 
 
+@pytest.mark.slow
 def test_a_run_of_other_hyper_parameters_is_refused(
     tiny, tmp_path, monkeypatch
 ):
@@ -713,6 +717,7 @@ def test_seconds_count_what_comes_before_the_first_epoch(
     assert record["regularization"]["curve"]["seconds"][1:] == [1000, 0, 0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", settings.GRAPH_RIVALS)
 def test_a_run_without_a_network(name, tiny, tmp_path):
     experiment = replace(TINY, method=name)

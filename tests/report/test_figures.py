@@ -296,6 +296,7 @@ CURVE = {"epoch": [0, 1, 2], "test_error": [0.5, 0.25, 0.125]}
 
 
 class TestFigure2:
+    @pytest.mark.slow
     def test_frames_and_curve(self):
         snapshots = {2: logits(0.1).clip(0), 0: logits(1).clip(0)}
         figure = plots.figure2(snapshots, LABELS, CURVE, "a run")
@@ -325,6 +326,7 @@ class TestFigure2:
         assert place.rowspan.start == rows - 1
         assert len(place.colspan) == 3 * rows - count
 
+    @pytest.mark.slow
     def test_collapsed_run(self, tmp_path):
         B = logits(1).clip(0)
         some = B.copy()
@@ -418,6 +420,7 @@ class TestScripts:
         spec.loader.exec_module(script)
         return script
 
+    @pytest.mark.slow
     def test_figure1(self, tmp_path, capsys):
         path = write_run(tmp_path)
         script = self.load("figure1")
@@ -436,6 +439,7 @@ class TestScripts:
         assert numbers["graphs"][2:] == [expected, expected]
         assert str(tmp_path / "figure1.png") in capsys.readouterr().out
 
+    @pytest.mark.slow
     def test_figure2_of_a_named_record(self, tmp_path):
         write_run(tmp_path, 0, epochs=5)
         named = write_run(tmp_path, 1, num_labeled=600)
@@ -445,6 +449,7 @@ class TestScripts:
         assert image.imread(output).shape[1] == 1875
         assert not (tmp_path / "figure2.png").exists()
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("name", ["figure1", "figure2"])
     def test_without_a_run_of_ones_own_the_reference_is_drawn(
         self, name, tmp_path, capsys, monkeypatch
@@ -459,6 +464,7 @@ class TestScripts:
         assert (own / f"{name}.png").exists()
         assert not (reference / f"{name}.png").exists()
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("name", ["figure1", "figure2"])
     def test_no_run(self, tmp_path, name):
         # Exits before it draws; a failed import of keras would show here too.

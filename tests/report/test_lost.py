@@ -7,7 +7,6 @@ from made_records import write_record
 import numpy as np
 import pytest
 
-from gar_keras import expected_balance
 from gar_keras import report
 from gar_keras.experiments import records
 from gar_keras.experiments.settings import NORB_JPEG
@@ -54,6 +53,8 @@ def test_predictions_tell(tmp_path, predictions, expected):
 
 
 def test_the_balance_tells_where_no_predictions_were_kept(tmp_path):
+    from gar_keras import expected_balance
+
     limit = lost.balance_without_a_class(128, 10)
     assert limit == pytest.approx(expected_balance(128, 9) * 8 / 9)
     below = with_balance(0.7, 0.8, 0.8, limit - 0.01)

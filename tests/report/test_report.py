@@ -473,6 +473,7 @@ def test_a_table_without_a_figure_of_ours_has_no_files(results):
     assert not list(results.glob("table2*"))
 
 
+@pytest.mark.slow
 def test_the_picture_shows_all_columns_that_were_run(results):
     _, picture = report.write_table(TABLE_1, results)
     image = matplotlib.image.imread(picture)
