@@ -1,5 +1,11 @@
 """GAR as a scikit-learn classifier. Needs scikit-learn."""
 
+from collections.abc import Callable
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+from typing import Literal
+
 import keras
 import numpy as np
 
@@ -25,6 +31,8 @@ except ImportError as e:
         "GARClassifier needs scikit-learn 1.6 or newer: "
         "pip install 'gar_keras[sklearn]'"
     ) from e
+
+Network = Literal["auto"] | keras.Model | Callable[..., keras.Model]
 
 
 @documented(FitSettings)
@@ -75,32 +83,32 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
 
     def __init__(
         self,
-        network="auto",
+        network: Network = "auto",
         *,
-        pretrain_epochs=FitSettings.pretrain_epochs,
-        epochs=FitSettings.epochs,
-        labeled_per_batch=FitSettings.labeled_per_batch,
-        unlabeled_per_batch=FitSettings.unlabeled_per_batch,
-        affinity=FitSettings.affinity,
-        balance=FitSettings.balance,
-        frobenius=FitSettings.frobenius,
-        class_prior=FitSettings.class_prior,
-        validation_fraction=FitSettings.validation_fraction,
-        learning_rate=FitSettings.learning_rate,
-        supervised=FitSettings.supervised,
-        shift=FitSettings.shift,
-        affine=FitSettings.affine,
-        consistency=FitSettings.consistency,
-        vat=FitSettings.vat,
-        average=FitSettings.average,
-        vat_radius=FitSettings.vat_radius,
-        rate=FitSettings.rate,
-        warmup_steps=FitSettings.warmup_steps,
-        global_clipnorm=FitSettings.global_clipnorm,
-        precision=FitSettings.precision,
-        random_state=None,
-        verbose=0,
-    ):
+        pretrain_epochs: int | None = FitSettings.pretrain_epochs,
+        epochs: int | Literal["auto"] = FitSettings.epochs,
+        labeled_per_batch: int | None = FitSettings.labeled_per_batch,
+        unlabeled_per_batch: int = FitSettings.unlabeled_per_batch,
+        affinity: float = FitSettings.affinity,
+        balance: float = FitSettings.balance,
+        frobenius: float = FitSettings.frobenius,
+        class_prior: str | Sequence[float] = FitSettings.class_prior,
+        validation_fraction: float = FitSettings.validation_fraction,
+        learning_rate: float = FitSettings.learning_rate,
+        supervised: float = FitSettings.supervised,
+        shift: int = FitSettings.shift,
+        affine: float = FitSettings.affine,
+        consistency: float = FitSettings.consistency,
+        vat: float = FitSettings.vat,
+        average: float = FitSettings.average,
+        vat_radius: float = FitSettings.vat_radius,
+        rate: str = FitSettings.rate,
+        warmup_steps: int = FitSettings.warmup_steps,
+        global_clipnorm: float = FitSettings.global_clipnorm,
+        precision: str = FitSettings.precision,
+        random_state: Any = None,
+        verbose: int | str = 0,
+    ) -> None:
         self.network = network
         self.pretrain_epochs = pretrain_epochs
         self.epochs = epochs
@@ -174,7 +182,7 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
         self._kind = x.shape[1:], x.dtype
         return self
 
-    def save(self, path):
+    def save(self, path: str | Path) -> None:
         """Writes the model as plain Keras, with the names of the classes.
 
         Keras loads the file without this package. `python -m gar_keras

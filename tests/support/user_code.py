@@ -31,4 +31,6 @@ def what_is_wrong(model: keras.Model, x: np.ndarray, y: np.ndarray) -> None:
     gar_keras.pretrain(model, x, y, epoch=1)  # type: ignore[call-arg]
     gar_keras.regularize(model, x)  # type: ignore[call-arg]
     gar_keras.sgd("fast")  # type: ignore[arg-type]
+    gar_keras.GARClassifier(epochs="many")  # type: ignore[arg-type]
+    gar_keras.ExtendedGAR(shifts=2)  # type: ignore[call-arg]
     gar_keras.pretrian(model)  # type: ignore[attr-defined]
