@@ -8,9 +8,11 @@ import keras
 import numpy as np
 
 from gar_keras import collapse
+from gar_keras.data_adapters import as_labeled
 from gar_keras.engine.fit import predict
 from gar_keras.layers import regularization_layers
 from gar_keras.models import is_regularized
+from gar_keras.utils.parts import num_examples
 from gar_keras.utils.types import Tensor
 from gar_keras.utils.validation import check_array
 from gar_keras.utils.validation import check_count
@@ -111,14 +113,15 @@ def _log_loss(logits, y):
 
 
 def error_rate(
-    model: keras.Model, x: Tensor, y: Tensor, batch_size: int = 500
+    model: keras.Model, x: Tensor, y: Tensor = None, batch_size: int = 500
 ) -> float:
     """Share of images whose largest logit is not that of their label.
 
     Args:
         model: A model from images to logits.
-        x: Images `(m, ...)`.
-        y: Class indices `(m,)`.
+        x: Images `(m, ...)`, or a data set of pairs `(x, y)`, which is taken
+            into memory.
+        y: Class indices `(m,)`, or one-hot rows.
         batch_size: Images evaluated at a time.
 
     Returns:
@@ -141,6 +144,7 @@ def error_rate(
 
 def _checked_logits(model, x, y, batch_size):
     """The finite logits of images, and their labels."""
+    x, y = as_labeled(x, y, names=("x", "y"))
     check_array("x", x)
     logits = predict(model, x, batch_size)
     shape = getattr(logits, "shape", None)
@@ -149,7 +153,7 @@ def _checked_logits(model, x, y, batch_size):
             "The model must give one row of logits (n of at least 2) for each "
             f"image. Received: outputs of shape {shape}"
         )
-    y = check_labels("y", y, len(x), num_classes=shape[-1])
+    y = check_labels("y", y, num_examples(x), num_classes=shape[-1])
     if not np.isfinite(logits).all():
         raise FloatingPointError(
             "The model gives logits that are NaN or infinite. Lower the "

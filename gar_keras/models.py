@@ -11,6 +11,8 @@ from gar_keras.layers import GraphActivityRegularization
 from gar_keras.regularizers import PROBABILITIES
 from gar_keras.regularizers import GraphActivityRegularizer
 from gar_keras.regularizers import activation_of
+from gar_keras.utils.parts import has_parts
+from gar_keras.utils.parts import parts
 
 # The dtype policy between the layers, for each precision.
 POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
@@ -242,10 +244,11 @@ def check_can_be_augmented(model):
             f"Received: model={model.name!r}, which is subclassed."
         )
     shape = tuple(model.inputs[0].shape[1:])
-    if len(shape) != 3:
+    if len(shape) != 3 or len(model.inputs) > 1:
         raise ValueError(
-            "shift and affine move images (h, w, c). Received: a model of "
-            f"examples {shape}. Leave them at 0."
+            "shift and affine move images (h, w, c), the one input of a "
+            f"model. Received: a model of {len(model.inputs)} inputs, the "
+            f"first {shape}. Leave them at 0."
         )
 
 
@@ -262,10 +265,10 @@ def uncompiled(model):
         A `keras.Model` of the same layers.
     """
     outputs = model.output if _is_functional(model) else model.outputs[0]
-    return keras.Model(_inputs(model), outputs, name=model.name)
+    return keras.Model(inputs_of(model), outputs, name=model.name)
 
 
-def _inputs(model):
+def inputs_of(model):
     """The inputs in the form that the model takes them in when it is called."""
     return model.input if _is_functional(model) else model.inputs[0]
 
@@ -329,7 +332,7 @@ def attach(
     if not has_graph(model):
         return Regularized(model, layer, name=model.name)
     logits = layer(model.outputs[0])
-    return keras.Model(_inputs(model), logits, name=model.name)
+    return keras.Model(inputs_of(model), logits, name=model.name)
 
 
 def is_regularized(model):
@@ -364,6 +367,11 @@ def ensure_built(model, x):
     (None, 2)
     """
     if isinstance(model, keras.Sequential) and not model.built:
+        if has_parts(x):
+            raise ValueError(
+                "A Sequential model has one input. Received: "
+                f"{len(parts(x))} inputs. Give a Functional model."
+            )
         model.build((None, *x.shape[1:]))
 
 
@@ -428,7 +436,7 @@ def _cut_at(model, name):
             f"gives no single output. Received: logits={name!r}."
         )
     output = found[0].output_tensors[0]
-    return keras.Model(_inputs(model), output, name=model.name)
+    return keras.Model(inputs_of(model), output, name=model.name)
 
 
 def check_linear(model):

@@ -5,15 +5,18 @@ import numpy as np
 
 from gar_keras.callbacks import ErrorRate
 from gar_keras.callbacks import StopOnNaN
+from gar_keras.data_adapters import Stream
 from gar_keras.engine.batches import BatchSampler
+from gar_keras.engine.batches import take
 from gar_keras.models import has_graph
 from gar_keras.scaling import warn_if_unscaled
+from gar_keras.utils.parts import num_examples
+from gar_keras.utils.parts import parts
 from gar_keras.utils.validation import check_array
 from gar_keras.utils.validation import check_count
 from gar_keras.utils.validation import check_count_or_auto
 from gar_keras.utils.validation import check_images
 from gar_keras.utils.validation import check_labels
-from gar_keras.utils.validation import is_source
 
 # With `epochs="auto"`: at most those of the authors' code, and no more than
 # these after the one with the least validation error.
@@ -68,29 +71,46 @@ def stage_2_sampler(
 ):
     """The `BatchSampler` of X_L and X_U, of which both are checked."""
     check_array("x_labeled", x_labeled)
-    check_images("x_unlabeled", x_unlabeled, like=("x_labeled", x_labeled))
+    like = ("x_labeled", x_labeled)
+    if isinstance(x_unlabeled, Stream):
+        check_images("x_unlabeled", x_unlabeled.first, like)
+        size = images_per_epoch = _epoch_of(x_unlabeled, images_per_epoch)
+    else:
+        check_images("x_unlabeled", x_unlabeled, like)
+        size = num_examples(x_unlabeled)
     return BatchSampler(
-        len(x_unlabeled),
+        size,
         unlabeled_per_batch,
-        len(x_labeled),
+        num_examples(x_labeled),
         labeled_per_batch,
         seed,
         images_per_epoch,
     )
 
 
+def _epoch_of(stream, images_per_epoch):
+    """Images of a stream in an epoch."""
+    if images_per_epoch is not None:
+        return check_count("images_per_epoch", images_per_epoch, least=1)
+    if stream.per_pass is None:
+        raise ValueError(
+            "x_unlabeled does not say how many batches it has: say how many "
+            "images make an epoch. Received: images_per_epoch=None"
+        )
+    return stream.per_pass
+
+
 def num_classes(model, name, x):
     """n of the logits `(batch, n)` that the model gives for such images."""
-    for tensor in model.inputs if has_graph(model) else ():
+    for tensor, part in _inputs(model, name, x) if has_graph(model) else ():
         dtype = keras.backend.standardize_dtype(tensor.dtype)
-        if "int" in dtype and not np.can_cast(x.dtype, dtype):
+        if "int" in dtype and not np.can_cast(part.dtype, dtype):
             raise ValueError(
                 f"The model takes images of dtype {dtype}, and Keras would "
                 f"cut off what does not fit. Received: {name} of dtype "
-                f"{x.dtype}. Give the images as they are stored."
+                f"{part.dtype}. Give the images as they are stored."
             )
-    image = x.take([0]) if is_source(x) else x[:1]
-    shape = getattr(model(image), "shape", None)
+    shape = getattr(model(take(x, np.arange(1))), "shape", None)
     if shape is None or len(shape) != 2 or shape[-1] < 2:
         raise ValueError(
             "The model must give one row of logits (n of at least 2) for each "
@@ -101,18 +121,33 @@ def num_classes(model, name, x):
     return shape[-1]
 
 
+def _inputs(model, name, x):
+    """The inputs of a model, each with what it gets of the examples."""
+    inputs = model.inputs
+    if isinstance(x, dict) and all(t.name in x for t in inputs):
+        found = [x[tensor.name] for tensor in inputs]
+    else:
+        found = parts(x)
+    if len(inputs) != len(parts(x)):
+        raise ValueError(
+            f"The model has {len(inputs)} inputs, and {len(parts(x))} are "
+            f"given. Received: model={model.name!r}. Give {name} as a dict or "
+            "tuple with one array for each input."
+        )
+    return zip(inputs, found, strict=True)
+
+
 def standard_callbacks(validation_data, num_classes, like):
-    """The callbacks that every training runs with."""
+    """The callbacks that every training runs with.
+
+    Args:
+        validation_data: As `data_adapters.as_validation` gives it.
+        num_classes: n.
+        like: `(name, x)` of the labelled images.
+    """
     if validation_data is None:
         return [StopOnNaN()]
-    if not isinstance(validation_data, tuple | list) or (
-        len(validation_data) != 2
-    ):
-        raise ValueError(
-            "validation_data must be a pair (x, y) of images and class "
-            f"indices. Received: {type(validation_data).__name__}"
-        )
     x, y = validation_data
     check_array("validation_data[0]", x, like)
-    y = check_labels("validation_data[1]", y, len(x), num_classes)
+    y = check_labels("validation_data[1]", y, num_examples(x), num_classes)
     return [StopOnNaN(), ErrorRate(val_error=(x, y))]

@@ -6,6 +6,7 @@ import numpy as np
 
 from gar_keras.models import has_graph
 from gar_keras.models import uncompiled
+from gar_keras.utils.parts import has_parts
 from gar_keras.utils.validation import is_source
 from gar_keras.utils.warnings import warn
 
@@ -61,7 +62,8 @@ def warn_if_unscaled(model, x):
     >>> model = keras.Sequential([keras.Input((2,)), layers.Dense(2)])
     >>> warn_if_unscaled(model, x)
     """
-    if np.dtype(x.dtype).kind not in "iu":
+    # Which of several inputs the layer gets is not looked into.
+    if has_parts(x) or np.dtype(x.dtype).kind not in "iu":
         return
     layer = _first_weighing(model)
     if layer is None:

@@ -7,6 +7,8 @@ import keras
 from numpy.typing import ArrayLike
 
 from gar_keras.callbacks import list_of
+from gar_keras.data_adapters import as_labeled
+from gar_keras.data_adapters import as_validation
 from gar_keras.engine.batches import BatchSampler
 from gar_keras.engine.batches import Feed
 from gar_keras.engine.fit import compile_options
@@ -25,9 +27,10 @@ from gar_keras.preparation import check_epochs
 from gar_keras.preparation import num_classes
 from gar_keras.preparation import standard_callbacks
 from gar_keras.utils.deprecation import former_arguments
+from gar_keras.utils.parts import num_examples
 from gar_keras.utils.types import Callbacks
 from gar_keras.utils.types import Images
-from gar_keras.utils.types import Pair
+from gar_keras.utils.types import Pairs
 from gar_keras.utils.types import Verbosity
 from gar_keras.utils.validation import check_count
 from gar_keras.utils.validation import check_images
@@ -38,12 +41,12 @@ from gar_keras.utils.validation import check_labels
 def pretrain(
     model: keras.Model,
     x_labeled: Images,
-    y_labeled: ArrayLike,
+    y_labeled: ArrayLike | None = None,
     *,
     epochs: int = 2000,
     batch_size: int = 128,
     optimizer: keras.optimizers.Optimizer | None = None,
-    validation_data: Pair | None = None,
+    validation_data: Pairs | None = None,
     report_every: int = 100,
     initial_epoch: int = 0,
     augmentation: Sequence[keras.layers.Layer] = (),
@@ -59,13 +62,17 @@ def pretrain(
             GAR layer in it is left out: it belongs to stage 2. Without such a
             layer and without `augmentation` the model itself is compiled
             anew: its optimizer, loss and metrics are replaced.
-        x_labeled: X_L, `(m_L, ...)`.
-        y_labeled: Class indices `(m_L,)`.
+        x_labeled: X_L, `(m_L, ...)`, in any form that `fit` takes; see
+            `gar_keras.data_adapters`. It is taken into memory.
+        y_labeled: Class indices `(m_L,)`, or one-hot rows. Left out where
+            `x_labeled` is a `tf.data.Dataset` or a `keras.utils.PyDataset` of
+            pairs `(x, y)`.
         epochs: Passes over X_L. The paper trains until a stopping criterion,
             its code for 2,000 epochs.
         batch_size: Images in a batch.
         optimizer: A Keras optimizer. `sgd()` by default.
-        validation_data: `(x, y)` whose error is measured, or `None`.
+        validation_data: `(x, y)` whose error is measured, or a data set of
+            such pairs, which is taken into memory, or `None`.
         report_every: Epochs that make up one epoch of `fit`, at most; the
             number used is the largest divisor of `epochs` up to it. Logs,
             validation and callbacks come once in so many epochs.
@@ -101,6 +108,8 @@ def pretrain(
     >>> error_rate(model, x, y)
     0.0
     """
+    x_labeled, y_labeled = as_labeled(x_labeled, y_labeled)
+    validation_data = as_validation(validation_data, x_labeled)
     check_images("x_labeled", x_labeled)
     check_epochs(epochs, initial_epoch)
     callbacks = list_of(callbacks)
@@ -112,12 +121,12 @@ def pretrain(
             f"initial_epoch must be a multiple of the {per_report} epochs that "
             f"one epoch of fit takes. Received: initial_epoch={initial_epoch}"
         )
-    sampler = BatchSampler(len(x_labeled), batch_size, seed=seed)
+    sampler = BatchSampler(num_examples(x_labeled), batch_size, seed=seed)
     ensure_built(model, x_labeled)
     plain = detach(model)
     check_linear(plain)
     classes = num_classes(plain, "x_labeled", x_labeled)
-    y_labeled = check_labels("y_labeled", y_labeled, len(x_labeled), classes)
+    y_labeled = check_labels("y_labeled", y_labeled, sampler.size, classes)
     watching = standard_callbacks(
         validation_data, classes, like=("x_labeled", x_labeled)
     )
@@ -150,7 +159,7 @@ def regularize(
     unlabeled_per_batch: int = UNLABELED_PER_BATCH,
     images_per_epoch: int | None = None,
     optimizer: keras.optimizers.Optimizer | None = None,
-    validation_data: Pair | None = None,
+    validation_data: Pairs | None = None,
     keep_best: bool = True,
     initial_epoch: int = 0,
     seed: int = 0,
@@ -167,10 +176,15 @@ def regularize(
     Args:
         model: A pretrained `keras.Model` whose output, or one of whose layers,
             is the logits `(batch, n)`.
-        x_labeled: X_L, `(m_L, ...)`. Only the images: they guide each batch.
-        x_unlabeled: X_U, `(m_U, ...)`, or an image source. The paper's code
-            takes all training images, the labelled ones among them. A
-            `numpy.memmap` is read batch by batch, and not searched for NaN.
+        x_labeled: X_L, `(m_L, ...)`, in any form that `fit` takes; see
+            `gar_keras.data_adapters`. Only the images: they guide each batch.
+        x_unlabeled: X_U, `(m_U, ...)`, in any form that `fit` takes, or an
+            image source. The paper's code takes all training images, the
+            labelled ones among them. A `numpy.memmap` and an `h5py.Dataset`
+            are read batch by batch, and not searched for NaN. So is a
+            `tf.data.Dataset` or a `keras.utils.PyDataset`, whose images are
+            put into batches of b_U in the order in which they come: it should
+            be shuffled.
         layer: A `GraphActivityRegularization`. One with the paper's
             coefficients by default.
         logits: Name of the layer that gives the logits, if it is not the last.
@@ -178,11 +192,13 @@ def regularize(
             `validation_data` has not fallen for 10 epochs.
         labeled_per_batch: b_L. The paper takes about a tenth of m_L.
         unlabeled_per_batch: b_U. The paper fills the batch up to 128.
-        images_per_epoch: Images of X_U in an epoch, if not all of them.
+        images_per_epoch: Images of X_U in an epoch, if not all of them. Of a
+            data set, by default, as many as its batches would hold if all were
+            as large as the first; one that does not know its length needs it.
         optimizer: A Keras optimizer. By default the paper's with the gradient
             of each step clipped, `sgd(global_clipnorm=1.0)`: without that,
             the first steps can lose a class for good. `sgd()` is the paper's.
-        validation_data: `(x, y)` whose error is measured, or `None`.
+        validation_data: As for `pretrain`.
         keep_best: Whether the model ends with the weights of the epoch with
             the least validation error (the first of them), of the epochs of
             this call: those before `initial_epoch` do not count. Without

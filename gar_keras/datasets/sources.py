@@ -10,11 +10,10 @@ import h5py
 import numpy as np
 
 from gar_keras.datasets.base import DataError
+from gar_keras.utils.hdf5 import read_rows
 from gar_keras.utils.validation import check_images
 from gar_keras.utils.validation import is_source
 
-# Few images in a chunk: a batch drawn at random reads a chunk for each image.
-IMAGES_PER_CHUNK = 16
 # Bytes that one stored byte can stand for at most: the limit of deflate.
 _MAX_PACKING = 1032
 
@@ -74,8 +73,6 @@ class HDF5Images:
         ):
             self.close()
             raise DataError(self._damaged(f"{key!r} {wrong}"))
-        # A contiguous data set has no chunks: any number serves.
-        self._chunk = (self._images.chunks or (IMAGES_PER_CHUNK,))[0]
 
     def __len__(self):
         return self.shape[0]
@@ -106,21 +103,10 @@ class HDF5Images:
             DataError: if the file was damaged or closed.
         """
         indices = check_indices(indices, len(self))
-        unique, position = np.unique(indices, return_inverse=True)
-        images = np.empty((len(unique), *self.shape[1:]), self.dtype)
-        # One plain slice for each chunk. A list of indices, which h5py takes
-        # too, is over ten times slower.
-        begins = np.flatnonzero(np.diff(unique // self._chunk, prepend=-1))
-        ends = [*begins[1:], len(unique)]
         try:
-            for begin, end in zip(begins, ends, strict=False):
-                wanted = unique[begin:end]
-                first = wanted[0]
-                block = self._images[first : wanted[-1] + 1]
-                images[begin:end] = block[wanted - first]
+            return read_rows(self._images, indices)
         except (OSError, RuntimeError, ValueError) as error:
             raise DataError(self._damaged(error)) from error
-        return images[position]
 
     def _damaged(self, reason):
         return (

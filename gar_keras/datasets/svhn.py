@@ -16,8 +16,8 @@ from gar_keras.datasets.download import data_folder
 from gar_keras.datasets.download import fetch
 from gar_keras.datasets.npz import Form
 from gar_keras.datasets.npz import read_arrays
-from gar_keras.datasets.sources import IMAGES_PER_CHUNK
 from gar_keras.datasets.sources import HDF5Images
+from gar_keras.utils.hdf5 import IMAGES_PER_CHUNK
 from gar_keras.utils.optional import optional
 
 HOME = "http://ufldl.stanford.edu/housenumbers/"

@@ -5,6 +5,8 @@ import math
 
 import numpy as np
 
+from gar_keras.utils.parts import map_parts
+from gar_keras.utils.parts import parts
 from gar_keras.utils.validation import check_count
 from gar_keras.utils.validation import is_source
 from gar_keras.utils.validation import set_field
@@ -117,9 +119,10 @@ class Feed:
 
     Args:
         sampler: `BatchSampler` over `images` and `x_labeled`.
-        images: Array `(m, ...)` or image source.
+        images: Array `(m, ...)` or image source, a dict or tuple of them
+            where there are several inputs, or a `streams.Stream`.
         x_labeled: Array of the images that are put behind the others in each
-            batch (X_L in stage 2), or `None`.
+            batch (X_L in stage 2), a dict or tuple of them, or `None`.
         labels: Class indices `(m,)` of `images`, or `None`.
         y_labeled: Class indices of `x_labeled`, or `None`. With them, `y` is
             -1 for the other images, and `labels` must be `None`.
@@ -152,13 +155,18 @@ def behind_unlabeled(y, rows, xp=np):
 
 
 def take(images, rows):
-    """The images of these indices, of an array or image source."""
-    return images.take(rows) if is_source(images) else images[rows]
+    """The images of these indices, of arrays or image sources."""
+    return map_parts(
+        lambda part: part.take(rows) if is_source(part) else part[rows], images
+    )
 
 
 def image_bytes(images):
-    """Bytes of one image of an array or image source."""
-    return math.prod(images.shape[1:]) * np.dtype(images.dtype).itemsize
+    """Bytes of one image of arrays or image sources."""
+    return sum(
+        math.prod(part.shape[1:]) * np.dtype(part.dtype).itemsize
+        for part in parts(images)
+    )
 
 
 @dataclass

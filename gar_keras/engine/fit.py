@@ -12,8 +12,15 @@ import numpy as np
 from gar_keras.engine import backend
 from gar_keras.engine import hardware
 from gar_keras.engine.batches import Start
+from gar_keras.engine.batches import take
 from gar_keras.engine.pipeline import make_batches
 from gar_keras.engine.pipeline import pipeline_options
+from gar_keras.engine.streams import Stream
+from gar_keras.engine.streams import as_element
+from gar_keras.utils.parts import map_parts
+from gar_keras.utils.parts import num_examples
+from gar_keras.utils.parts import parts
+from gar_keras.utils.validation import is_in_memory
 
 
 def fit(model, feed, *, passes=1, initial_epoch=0, by_step=False, **options):
@@ -80,12 +87,13 @@ class _FollowFit(keras.callbacks.Callback):
 
 
 def predict(model, x, batch_size=500):
-    """What `predict` gives for an array, by the fastest path.
+    """What `predict` gives for examples, by the fastest path.
 
     Args:
         model: A Keras model.
-        x: Array `(m, ...)`.
-        batch_size: Images in a batch.
+        x: Array `(m, ...)` or image source, a dict or tuple of them, or a
+            `streams.Stream`, of which one pass is taken.
+        batch_size: Images in a batch; that of a stream is its own.
 
     Returns:
         A NumPy array, or what the model's structure of outputs is.
@@ -96,17 +104,45 @@ def predict(model, x, batch_size=500):
     >>> predict(model, np.array([[-1., 2.], [3., -4.]])).tolist()
     [[0.0, 2.0], [3.0, 0.0]]
     """
+    if isinstance(x, Stream):
+        return model.predict(x.batches, verbose=0)
+    if not all(map(is_in_memory, parts(x))):
+        return model.predict(_InOrder(x, batch_size), verbose=0)
     if backend.name() != "tensorflow":
         return model.predict(x, batch_size=batch_size, verbose=0)
     import tensorflow as tf
 
-    if x.dtype == np.float64:
-        # As Keras does with arrays.
-        x = x.astype(keras.config.floatx())
-    images = tf.convert_to_tensor(x)
-    starts = tf.data.Dataset.range(0, len(x), batch_size)
-    batches = starts.map(lambda i: images[i : i + batch_size]).prefetch(2)
+    images = map_parts(lambda part: tf.convert_to_tensor(_plain(part)), x)
+    starts = tf.data.Dataset.range(0, num_examples(x), batch_size)
+    batches = starts.map(
+        lambda i: as_element(take(images, slice(i, i + batch_size)))
+    ).prefetch(2)
     return model.predict(batches.with_options(pipeline_options()), verbose=0)
+
+
+class _InOrder(keras.utils.PyDataset):
+    """Batches of examples that are not in memory, in their order."""
+
+    def __init__(self, x, batch_size):
+        super().__init__()
+        self.x = x
+        self.batch_size = batch_size
+
+    def __len__(self):
+        return -(-num_examples(self.x) // self.batch_size)
+
+    def __getitem__(self, index):
+        first = index * self.batch_size
+        end = min(first + self.batch_size, num_examples(self.x))
+        return as_element(
+            map_parts(_plain, take(self.x, np.arange(first, end)))
+        )
+
+
+def _plain(array):
+    # As Keras does with arrays.
+    doubles = array.dtype == np.float64
+    return array.astype(keras.config.floatx()) if doubles else array
 
 
 def compile_options(steps, steps_per_execution=None):

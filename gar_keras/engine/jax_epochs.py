@@ -18,7 +18,11 @@ from gar_keras.engine.batches import Start
 from gar_keras.engine.batches import behind_unlabeled
 from gar_keras.engine.batches import image_bytes
 from gar_keras.engine.batches import take
+from gar_keras.engine.streams import Stream
 from gar_keras.utils.files import user_cache
+from gar_keras.utils.parts import map_parts
+from gar_keras.utils.parts import num_examples
+from gar_keras.utils.parts import parts
 from gar_keras.utils.validation import is_source
 
 # What the images may take on the device: all of them, which stay there, or
@@ -34,7 +38,9 @@ def fits(feed, passes=1):
         passes: Epochs of the sampler that make up one step of `fit`.
     """
     images = feed.images
-    seen = min(len(images), passes * feed.sampler.images_per_epoch)
+    if isinstance(images, Stream):
+        return False
+    seen = min(num_examples(images), passes * feed.sampler.images_per_epoch)
     return _have_room(seen, images)
 
 
@@ -99,9 +105,13 @@ def epochs(train_step, sampler):
     cut = full * sampler.batch
 
     def one_step(state, rows, chosen, pool, resident):
-        x = pool[rows]
+        x = take(pool, rows)
         if resident["x_labeled"] is not None:
-            x = ops.concatenate([x, resident["x_labeled"][chosen]])
+            x = map_parts(
+                lambda part, labeled: ops.concatenate([part, labeled]),
+                x,
+                take(resident["x_labeled"], chosen),
+            )
         if resident["y_labeled"] is not None:
             y = behind_unlabeled(resident["y_labeled"][chosen], rows, ops)
             return train_step(state, (x, y))
@@ -149,11 +159,12 @@ class _Indices(keras.utils.PyDataset):
         self.start = start
         self.passes = passes
         self.resident = self.source = None
-        if not _have_room(len(feed.images), feed.images):
+        size = num_examples(feed.images)
+        if not _have_room(size, feed.images):
             # An epoch's images go to the device with its indices.
             self.source = feed.images
-        elif is_source(feed.images):
-            self.resident = feed.images.take(np.arange(len(feed.images)))
+        elif any(map(is_source, parts(feed.images))):
+            self.resident = take(feed.images, np.arange(size))
         else:
             self.resident = feed.images
 
@@ -166,7 +177,10 @@ class _Indices(keras.utils.PyDataset):
             "chosen": np.stack(chosen).astype("int32"),
         }
         if self.source is not None:
-            drawn["images"] = np.stack([take(self.source, o) for o in orders])
+            drawn["images"] = map_parts(
+                lambda *each: np.stack(each),
+                *(take(self.source, order) for order in orders),
+            )
             # They come in the order of the epoch.
             drawn["order"][:] = np.arange(self.sampler.images_per_epoch)
         return (drawn,)
@@ -181,7 +195,7 @@ def _build(model, feed):
     sampler = feed.sampler
     labels = feed.labels if feed.y_labeled is None else feed.y_labeled
     rows = np.zeros(min(sampler.batch, sampler.images_per_epoch), "int64")
-    x = ops.convert_to_tensor(take(feed.images, rows[:1]))
+    x = map_parts(ops.convert_to_tensor, take(feed.images, rows[:1]))
     y = None if labels is None else ops.convert_to_tensor(labels[rows[:1]])
     outputs = model(x, training=False)
     model.compute_loss(x, y, outputs, training=False)

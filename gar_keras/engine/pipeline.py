@@ -12,6 +12,13 @@ from gar_keras.engine.batches import Start
 from gar_keras.engine.batches import behind_unlabeled
 from gar_keras.engine.batches import image_bytes
 from gar_keras.engine.batches import take
+from gar_keras.engine.streams import Stream
+from gar_keras.engine.streams import as_element
+from gar_keras.engine.streams import batches_of
+from gar_keras.utils.parts import concatenated
+from gar_keras.utils.parts import map_parts
+from gar_keras.utils.parts import parts
+from gar_keras.utils.parts import with_parts
 from gar_keras.utils.validation import is_in_memory
 
 # Steps for which images are fetched at once from a source outside memory, at
@@ -32,7 +39,11 @@ def make_batches(feed, start=None):
         A `tf.data.Dataset` or a `keras.utils.PyDataset`, of batches `x` or
         `(x, y)`. It has no end: `fit` must be told `steps_per_epoch`.
     """
-    make = _graph_batches if backend.name() == "tensorflow" else _ArrayBatches
+    is_stream = isinstance(feed.images, Stream)
+    if backend.name() == "tensorflow":
+        make = _graph_batches_of_stream if is_stream else _graph_batches
+    else:
+        make = _ArrayBatchesOfStream if is_stream else _ArrayBatches
     return make(feed, start or Start(feed.first_epoch))
 
 
@@ -41,7 +52,7 @@ def chunk_steps(sampler, images):
 
     Args:
         sampler: `BatchSampler` over `images`.
-        images: Array `(m, ...)` or image source.
+        images: Arrays `(m, ...)` or image sources.
 
     Returns:
         `SOURCE_CHUNK`, or less where so many batches would be larger than
@@ -66,18 +77,13 @@ def _graph_batches(feed, start):
     full = sampler.images_per_epoch // sampler.batch
     cut = full * sampler.batch
     chunk = chunk_steps(sampler, images)
+    in_memory = all(map(is_in_memory, parts(images)))
 
     draw = _Lent(lambda done: sampler.epoch(start.epoch + done))
-    fetch = _Lent(lambda rows: take(images, rows))
+    fetch = _Lent(lambda rows: parts(take(images, rows)))
 
     def indices(done):
-        order, chosen = tf.numpy_function(
-            draw, [done], (tf.int64, tf.int64), stateful=False
-        )
-        order = tf.ensure_shape(order, (sampler.images_per_epoch,))
-        chosen = tf.ensure_shape(
-            chosen, (sampler.steps, sampler.labeled_per_batch)
-        )
+        order, chosen = _drawn(draw, sampler, done)
         rows = tf.reshape(order[:cut], (full, sampler.batch))
         batches = fetch_all(rows, chosen[:full])
         if full == sampler.steps:
@@ -87,36 +93,36 @@ def _graph_batches(feed, start):
 
     def fetch_all(rows, chosen):
         data = tf.data.Dataset.from_tensor_slices((rows, chosen))
-        if is_in_memory(images):
+        if in_memory:
             return data.map(gather)
         return data.batch(chunk).map(take_chunk).unbatch()
 
     # Captured tensors, not constants of the graph, which must stay below 2 GB.
-    resident = tf.convert_to_tensor(images) if is_in_memory(images) else None
-    x_labeled, labels, y_labeled = (
-        None if array is None else tf.convert_to_tensor(array)
-        for array in (feed.x_labeled, feed.labels, feed.y_labeled)
-    )
+    resident = map_parts(tf.convert_to_tensor, images) if in_memory else None
+    labels = None if feed.labels is None else tf.convert_to_tensor(feed.labels)
+    labeled = _LabeledPart(feed)
 
     def with_labels(x, rows, chosen):
-        if y_labeled is not None:
-            y = tf.gather(y_labeled, chosen)
-            return x, behind_unlabeled(y, rows, ops)
-        return x if labels is None else (x, tf.gather(labels, rows))
+        if labels is not None:
+            return x, tf.gather(labels, rows)
+        return labeled.behind(x, rows, chosen)
 
     def gather(row, chosen):
-        x = tf.gather(resident, row)
-        if x_labeled is not None:
-            x = tf.concat([x, tf.gather(x_labeled, chosen)], axis=0)
+        x = map_parts(lambda part: tf.gather(part, row), resident)
         return with_labels(x, row, chosen)
 
     def take_chunk(rows, chosen):
-        x = tf.numpy_function(
-            fetch, [tf.reshape(rows, [-1])], images.dtype, stateful=False
+        fetched = tf.numpy_function(
+            fetch,
+            [tf.reshape(rows, [-1])],
+            [part.dtype for part in parts(images)],
+            stateful=False,
         )
-        x = tf.reshape(x, (-1, rows.shape[1], *images.shape[1:]))
-        if x_labeled is not None:
-            x = tf.concat([x, tf.gather(x_labeled, chosen)], axis=1)
+        x = map_parts(
+            lambda x, part: tf.reshape(x, (-1, rows.shape[1], *part.shape[1:])),
+            with_parts(images, fetched),
+            images,
+        )
         return with_labels(x, rows, chosen)
 
     # Not `counter`: TensorFlow never lets go of the graph of its scan.
@@ -126,6 +132,84 @@ def _graph_batches(feed, start):
     for lent in (draw, fetch):
         weakref.finalize(batches, lent.take_back)
     return batches
+
+
+def _graph_batches_of_stream(feed, start):
+    import tensorflow as tf
+
+    sampler, stream = feed.sampler, feed.images
+    draw = _Lent(lambda done: sampler.epoch(start.epoch + done))
+    labeled = _LabeledPart(feed)
+
+    def chosen(done):
+        return tf.data.Dataset.from_tensor_slices(
+            _drawn(draw, sampler, done)[1]
+        )
+
+    def join(x, chosen):
+        count = tf.shape(parts(x)[0])[:1]
+        return labeled.behind(x, tf.zeros(count, tf.int64), chosen)
+
+    examples = stream.dataset(sampler.seed).rebatch(_sizes(sampler))
+    epochs = tf.data.Dataset.range(np.iinfo("int64").max)
+    batches = tf.data.Dataset.zip(examples, epochs.flat_map(chosen)).map(join)
+    batches = batches.prefetch(2 * chunk_steps(sampler, stream.first))
+    weakref.finalize(batches, draw.take_back)
+    return batches
+
+
+def _sizes(sampler):
+    """Images in each batch of an epoch, the labelled ones not counted."""
+    full, rest = divmod(sampler.images_per_epoch, sampler.batch)
+    return [sampler.batch] * full + [rest] * bool(rest)
+
+
+def _drawn(draw, sampler, done):
+    """What the sampler draws for an epoch, as tensors."""
+    import tensorflow as tf
+
+    order, chosen = tf.numpy_function(
+        draw, [done], (tf.int64, tf.int64), stateful=False
+    )
+    order = tf.ensure_shape(order, (sampler.images_per_epoch,))
+    shape = sampler.steps, sampler.labeled_per_batch
+    return order, tf.ensure_shape(chosen, shape)
+
+
+class _LabeledPart:
+    """The labelled images of a feed and their labels, as tensors."""
+
+    def __init__(self, feed):
+        import tensorflow as tf
+
+        self.x = self.y = None
+        if feed.x_labeled is not None:
+            self.x = map_parts(tf.convert_to_tensor, feed.x_labeled)
+        if feed.y_labeled is not None:
+            self.y = tf.convert_to_tensor(feed.y_labeled)
+
+    def behind(self, x, rows, chosen):
+        """Batches with those chosen behind the others, and with labels.
+
+        Args:
+            x: Images of one batch, or of several.
+            rows: Their indices.
+            chosen: Indices of the labelled images of each batch.
+        """
+        import tensorflow as tf
+
+        if self.x is not None:
+            x = map_parts(
+                lambda part, labeled: tf.concat(
+                    [part, tf.gather(labeled, chosen)], axis=len(rows.shape) - 1
+                ),
+                x,
+                self.x,
+            )
+        if self.y is None:
+            return as_element(x)
+        y = tf.gather(self.y, chosen)
+        return x, behind_unlabeled(y, rows, ops)
 
 
 class _Lent:
@@ -179,9 +263,28 @@ class _ArrayBatches(keras.utils.PyDataset):
         done, step = divmod(index, feed.sampler.steps)
         order, chosen = self._epoch(self.start.epoch + done)
         rows = order[step * batch : (step + 1) * batch]
-        x = take(feed.images, rows)
+        x = self._images(index, rows)
         if feed.x_labeled is not None:
-            x = np.concatenate([x, feed.x_labeled[chosen[step]]])
+            x = concatenated(x, take(feed.x_labeled, chosen[step]))
         if feed.y_labeled is not None:
             return x, behind_unlabeled(feed.y_labeled[chosen[step]], rows)
-        return x if feed.labels is None else (x, feed.labels[rows])
+        return as_element(x) if feed.labels is None else (x, feed.labels[rows])
+
+    def _images(self, index, rows):
+        return take(self.feed.images, rows)
+
+
+class _ArrayBatchesOfStream(_ArrayBatches):
+    """Batches of which only the labelled images are taken by index."""
+
+    def __init__(self, feed, start):
+        super().__init__(feed, start)
+        sampler = feed.sampler
+        self._next = batches_of(feed.images, _sizes(sampler), sampler.seed)
+        self._index = None
+
+    def _images(self, index, rows):
+        # `fit` looks at a batch before it begins, and asks for it again.
+        if index != self._index:
+            self._index, self._held = index, next(self._next)
+        return self._held

@@ -10,6 +10,10 @@ from gar_keras.callbacks import BestWeights
 from gar_keras.callbacks import error_rate
 from gar_keras.callbacks import list_of
 from gar_keras.collapse import WarnOnCollapse
+from gar_keras.data_adapters import as_labeled
+from gar_keras.data_adapters import as_unlabeled
+from gar_keras.data_adapters import as_validation
+from gar_keras.data_adapters import in_floats_of
 from gar_keras.engine.batches import Feed
 from gar_keras.engine.fit import compile_options
 from gar_keras.engine.fit import fit
@@ -149,9 +153,9 @@ class Method:
             model: A pretrained `keras.Model` from images to logits
                 `(batch, n)`, trained in place.
             x_labeled: X_L, `(m_L, ...)`.
-            y_labeled: Class indices `(m_L,)`. GAR without additions ignores
-                them.
-            x_unlabeled: X_U, `(m_U, ...)`, or an image source.
+            y_labeled: Class indices `(m_L,)`, or `None` where `x_labeled` is a
+                data set of pairs. GAR without additions ignores them.
+            x_unlabeled: X_U, `(m_U, ...)`.
             epochs: Passes over X_U. Schedules are laid over all of them.
                 `"auto"` as in `gar_keras.regularize`.
             labeled_per_batch: b_L, at least 1 where labels have a part.
@@ -188,6 +192,10 @@ class Method:
         epochs, stopping = early_stopping(epochs, validation_data)
         check_epochs(epochs, initial_epoch)
         callbacks = [*stopping, *list_of(callbacks)]
+        x_labeled, y_labeled = as_labeled(x_labeled, y_labeled)
+        x_unlabeled = as_unlabeled(x_unlabeled)
+        x_labeled = in_floats_of(x_unlabeled, x_labeled)
+        validation_data = as_validation(validation_data, x_labeled)
         self.check_batches(labeled_per_batch)
         sampler = stage_2_sampler(
             x_labeled,
@@ -203,7 +211,7 @@ class Method:
         classes = num_classes(network, *like)
         if self.uses_labels:
             y_labeled = check_labels(
-                "y_labeled", y_labeled, len(x_labeled), classes
+                "y_labeled", y_labeled, sampler.num_labeled, classes
             )
         watching = standard_callbacks(validation_data, classes, like)
         if validation_data is not None and keep_best:

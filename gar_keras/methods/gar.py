@@ -15,6 +15,7 @@ import keras
 from keras import ops
 
 from gar_keras.augmentation import random_augmentation
+from gar_keras.data_adapters import as_labeled
 from gar_keras.engine.keras_internals import inputs_behind
 from gar_keras.engine.keras_internals import operation_behind
 from gar_keras.layers import GraphActivityRegularization
@@ -112,12 +113,13 @@ class ExtendedGAR(GAROptions, Method):
 
     layer: Any = field(default=None, kw_only=False)
 
-    def train(self, model, x_labeled, *args, **kwargs):
+    def train(self, model, x_labeled, y_labeled, *args, **kwargs):
+        x_labeled, y_labeled = as_labeled(x_labeled, y_labeled)
         check_array("x_labeled", x_labeled)
         ensure_built(model, x_labeled)
         front, own = _split_at_end(model)
         if own is None:
-            return super().train(model, x_labeled, *args, **kwargs)
+            return super().train(model, x_labeled, y_labeled, *args, **kwargs)
         if self.layer is not None:
             raise ValueError(
                 f"The model {model.name!r} already holds a GAR layer. Give a "
@@ -125,7 +127,7 @@ class ExtendedGAR(GAROptions, Method):
                 f"it holds. Received: layer={self.layer.name!r}"
             )
         method = replace(self, layer=own)
-        return method.train(front, x_labeled, *args, **kwargs)
+        return method.train(front, x_labeled, y_labeled, *args, **kwargs)
 
     def optimizer(self, steps):
         return stage_2_optimizer(self, steps)

@@ -30,6 +30,7 @@ import numpy as np
 from gar_keras.methods import losses
 from gar_keras.methods.base import Method
 from gar_keras.models import has_graph
+from gar_keras.models import inputs_of
 from gar_keras.utils.validation import check_number
 
 
@@ -108,7 +109,8 @@ def copy_of(network, seed):
             "Functional or Sequential model."
         )
     # A model without an optimizer, which Keras would copy as well.
-    bare = keras.Model(network.inputs[0], network.outputs[0], name="teacher")
+    inputs = inputs_of(network)
+    bare = keras.Model(inputs, network.outputs[0], name="teacher")
     copy = keras.models.clone_model(bare)
     copy.set_weights(network.get_weights())
     copy.trainable = False

@@ -189,6 +189,12 @@ def split(network):
     """
     if not has_graph(network):
         return [], network
+    if len(network.inputs) > 1:
+        raise ValueError(
+            "Virtual adversarial training moves the one input of a model. "
+            f"Received: model={network.name!r} of {len(network.inputs)} "
+            "inputs. Leave it out, or take gar_keras.regularize."
+        )
     front = []
     for layer in network.layers:
         if isinstance(layer, PREPROCESSING):

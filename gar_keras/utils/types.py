@@ -6,10 +6,10 @@ from typing import Literal
 
 # A tensor of any backend, or an array that becomes one.
 Tensor = Any
-# An array or an image source.
+# Examples in any form of `gar_keras.data_adapters`.
 Images = Any
-# Images and class indices.
-Pair = tuple[Images, Any]
+# Examples and labels, or a data set of pairs of them.
+Pairs = Any
 ClassPrior = Sequence[float] | None
 # A Keras callback, several, or a `CallbackList`.
 Callbacks = Any

@@ -7,6 +7,13 @@ import operator
 
 import numpy as np
 
+from gar_keras.utils.parts import has_parts
+from gar_keras.utils.parts import have_same_parts
+from gar_keras.utils.parts import keys_of_parts
+from gar_keras.utils.parts import names_of_parts
+from gar_keras.utils.parts import num_examples
+from gar_keras.utils.parts import parts
+
 # With less, `v_i / p_i` could leave the range of float32.
 LEAST_SHARE = 1e-30
 # What rounding may take from the sum of a prior, in float32 as well.
@@ -108,27 +115,48 @@ def check_images(name, x, like=None):
     Args:
         name: Name of the argument, for the message.
         x: Array `(m, ...)`, or an image source with `shape`, `dtype` and
-            `take(indices)`.
+            `take(indices)`; a dict or tuple of them for several inputs.
         like: `(name, x)` of another argument, whose images must be of the
             same shape and dtype.
     """
+    if like is not None and not have_same_parts(x, like[1]):
+        raise ValueError(
+            f"{name} and {like[0]} must have the same inputs. Received: "
+            f"{keys_of_parts(x)} and {keys_of_parts(like[1])}"
+        )
+    if not has_parts(x):
+        _check_input(name, x, like, least_dimensions=2)
+        return
+    if not parts(x):
+        raise ValueError(f"{name} must have an input. Received: {name}={x!r}")
+    for key in keys_of_parts(x):
+        its_name = f"{name}[{key!r}]"
+        other = like and (f"{like[0]}[{key!r}]", like[1][key])
+        _check_input(its_name, x[key], other, least_dimensions=1)
+        if len(x[key]) != num_examples(x):
+            raise ValueError(
+                f"{name} must have as many examples in each input. Received: "
+                f"{', '.join(str(len(part)) for part in parts(x))}"
+            )
+
+
+def _check_input(name, x, like, least_dimensions):
     if not (is_source(x) or isinstance(x, np.ndarray)):
         raise ValueError(
             f"{name} must be a NumPy array, or an image source with shape, "
             "dtype, take(indices) and a length. Received: "
             f"{name} of type {type(x).__name__}. {_advice(x)}"
         )
-    if len(x.shape) < 2 or not len(x):
+    if len(x.shape) < least_dimensions or not len(x):
         raise ValueError(
             f"{name} must hold at least one example, (m, ...). Received: "
             f"shape={tuple(x.shape)}"
         )
-    if isinstance(x, np.ndarray):
-        if not (np.issubdtype(x.dtype, np.number)) or x.dtype.kind == "c":
-            raise ValueError(
-                f"{name} must be an array of real numbers. Received: "
-                f"dtype={x.dtype}"
-            )
+    dtype = np.dtype(x.dtype)
+    if not np.issubdtype(dtype, np.number) or dtype.kind == "c":
+        raise ValueError(
+            f"{name} must be an array of real numbers. Received: dtype={dtype}"
+        )
     if is_in_memory(x):
         _check_finite(name, x)
     if like is None:
@@ -144,15 +172,16 @@ def check_images(name, x, like=None):
 
 def check_array(name, x, like=None):
     """Raises unless `x` can be batches of a network's input, all in memory."""
-    if is_source(x):
+    if any(map(is_source, parts(x))):
         raise ValueError(
             f"{name} must be a NumPy array. Received: {name} of type "
             f"{type(x).__name__}. Take its images into memory: "
             "x.take(np.arange(len(x)))."
         )
     check_images(name, x, like)
-    if not is_in_memory(x):
-        _check_finite(name, x)
+    for its_name, part in zip(names_of_parts(name, x), parts(x), strict=True):
+        if not is_in_memory(part):
+            _check_finite(its_name, part)
 
 
 def _check_finite(name, x):
@@ -166,6 +195,11 @@ def _check_finite(name, x):
 
 def check_labels(name, y, num_images, num_classes=None):
     """Returns `y` as int64 class indices `(num_images,)`, or raises."""
+    if y is None:
+        raise ValueError(
+            f"{name} is missing. Give class indices, or a data set of pairs "
+            "(x, y)."
+        )
     y = np.asarray(y)
     if y.ndim == 2 and y.shape[1] == 1:
         y = y[:, 0]
@@ -202,10 +236,10 @@ def is_source(x):
 
 def _advice(x):
     """Advice to make an array or an image source of what is neither."""
-    if hasattr(x, "element_spec"):
+    if hasattr(x, "__next__"):
         return (
-            "Gather the images of a tf.data.Dataset in an array: "
-            "np.stack(list(dataset.unbatch().as_numpy_iterator()))."
+            "A generator runs only once: make a tf.data.Dataset of it with "
+            "from_generator, or write a keras.utils.PyDataset."
         )
     missing = [name for name in _SOURCE if not hasattr(x, name)]
     if hasattr(x, "take") and not hasattr(x, "__array__"):

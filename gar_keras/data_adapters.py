@@ -1,0 +1,275 @@
+"""Data in the forms that `fit` takes, as what the engine draws batches from.
+
+| form | labelled examples | unlabelled examples |
+| --- | --- | --- |
+| array, list, tensor, DataFrame | an array | an array |
+| `numpy.memmap` | an array | read by index |
+| `h5py.Dataset`, SciPy sparse matrix, image source | an array | read by index |
+| `tf.data.Dataset`, `keras.utils.PyDataset` | read to the end | a `Stream` |
+| dict or tuple: several inputs | each by itself | each by itself |
+
+Labelled examples are few, and are taken into memory. Of unlabelled ones no
+more is in memory than a few batches, unless it was before.
+"""
+
+import h5py
+import keras
+import numpy as np
+
+from gar_keras.engine.streams import Stream
+from gar_keras.engine.streams import is_stream
+from gar_keras.utils.hdf5 import read_rows
+from gar_keras.utils.parts import concatenated
+from gar_keras.utils.parts import have_same_parts
+from gar_keras.utils.parts import map_parts
+from gar_keras.utils.parts import names_of_parts
+from gar_keras.utils.parts import parts
+from gar_keras.utils.parts import with_parts
+from gar_keras.utils.validation import is_source
+
+
+def as_labeled(x, y=None, names=("x_labeled", "y_labeled")):
+    """Labelled examples in memory.
+
+    Args:
+        x: Examples, in any form of the table above; a data set gives pairs
+            `(x, y)`.
+        y: Their labels: class indices, as integers, whole floats or booleans,
+            or one-hot rows. `None` where `x` gives them, or has none.
+        names: What messages call the two.
+
+    Returns:
+        `(x, y)`: arrays, or a dict or tuple of them, and labels as an array or
+        `None`.
+
+    Raises:
+        ValueError: if it is none of these.
+
+    Example:
+
+    >>> x, y = as_labeled([[1.0, 2.0], [3.0, 4.0]], [[0, 1], [1, 0]])
+    >>> x.dtype, y.tolist()
+    (dtype('float32'), [1, 0])
+    """
+    if is_stream(x):
+        if y is not None:
+            raise ValueError(
+                f"{names[1]} must be left out where {names[0]} is a data set "
+                f"of pairs (x, y). Received: {names[0]} of type "
+                f"{type(x).__name__}, and {names[1]}"
+            )
+        x, y = _read(names[0], x)
+    else:
+        x = _each_input(_in_memory, names[0], x)
+    return x, None if y is None else _indices(names[1], y)
+
+
+def as_unlabeled(x, name="x_unlabeled"):
+    """Unlabelled examples: by index, or as a `Stream`.
+
+    Args:
+        x: Examples, in any form of the table above. A data set may give labels
+            as well, which play no part.
+        name: What messages call them.
+
+    Returns:
+        An array or image source, a dict or tuple of them, or a `Stream`.
+
+    Raises:
+        ValueError: if it is none of these.
+    """
+    if isinstance(x, Stream):
+        return x
+    if is_stream(x):
+        return Stream(name, x)
+    return _each_input(_by_index, name, x)
+
+
+def as_validation(data, like):
+    """`validation_data` of any form in memory, or `None`.
+
+    Args:
+        data: A pair `(x, y)`, a data set of such pairs, or `None`.
+        like: The labelled examples of the training.
+
+    Returns:
+        `(x, y)`, with `x` in the floats of these; or `None`.
+
+    Raises:
+        ValueError: if it is none of these.
+    """
+    names = ("validation_data[0]", "validation_data[1]")
+    if data is None:
+        return None
+    if is_stream(data):
+        x, y = as_labeled(data, names=("validation_data", names[1]))
+        return in_floats_of(like, x), y
+    if not isinstance(data, tuple | list) or len(data) != 2:
+        raise ValueError(
+            "validation_data must be a pair (x, y) of images and class "
+            "indices, or a data set of such pairs. Received: "
+            f"{type(data).__name__}"
+        )
+    x, y = as_labeled(*data, names=names)
+    return in_floats_of(like, x), y
+
+
+def in_floats_of(like, x):
+    """Examples in memory, their floats in the precision of others.
+
+    Args:
+        like: Examples of any kind, or a `Stream`.
+        x: Arrays of examples.
+
+    Returns:
+        `x` itself, wherever one of the two is not of floats.
+    """
+    like = like.first if isinstance(like, Stream) else like
+    return map_parts(_cast, x, like) if have_same_parts(x, like) else x
+
+
+def _cast(x, like):
+    theirs = np.dtype(getattr(like, "dtype", "object"))
+    floats = isinstance(x, np.ndarray) and x.dtype.kind == theirs.kind == "f"
+    return x.astype(theirs, copy=False) if floats else x
+
+
+def _each_input(convert, name, x):
+    names = names_of_parts(name, x)
+    new = [
+        convert(its_name, part)
+        for its_name, part in zip(names, parts(x), strict=True)
+    ]
+    return with_parts(x, new)
+
+
+def _in_memory(name, x):
+    """An array of anything that is like one."""
+    if isinstance(x, np.ndarray):
+        return x.astype("uint8") if x.dtype == bool else x
+    if isinstance(x, h5py.Dataset):
+        return _in_memory(name, x[()])
+    if hasattr(x, "toarray"):
+        return _in_memory(name, x.toarray())
+    if hasattr(x, "columns"):
+        return _in_memory(name, _table(name, x))
+    if isinstance(x, list):
+        return _in_memory(name, _stacked(name, x))
+    if hasattr(x, "__array__"):
+        return _in_memory(name, keras.ops.convert_to_numpy(x))
+    # An image source, or what no form is known for: checked later.
+    return x
+
+
+def _by_index(name, x):
+    if isinstance(x, h5py.Dataset):
+        return HDF5Rows(x)
+    if hasattr(x, "tocsr"):
+        return SparseRows(x)
+    # A memmap stays what it is.
+    is_boolean = isinstance(x, np.ndarray) and x.dtype == bool
+    if is_source(x) or isinstance(x, np.ndarray) and not is_boolean:
+        return x
+    return _in_memory(name, x)
+
+
+def _stacked(name, rows):
+    try:
+        array = np.asarray(rows)
+    except ValueError as error:
+        raise ValueError(
+            f"{name} must be a list of examples of one shape. Received: "
+            f"{len(rows)} of several. Give several inputs as a dict or tuple. "
+            f"({error})"
+        ) from error
+    # Python's numbers have no precision of their own.
+    plain = array.dtype == np.float64
+    return array.astype(keras.config.floatx()) if plain else array
+
+
+def _table(name, frame):
+    """The columns of a DataFrame as one array."""
+    columns = {column: frame[column].to_numpy() for column in frame.columns}
+    wrong = [str(c) for c, x in columns.items() if x.dtype.kind not in "biuf"]
+    if wrong:
+        raise ValueError(
+            f"{name} must have columns of numbers. Received: "
+            f"{', '.join(wrong[:5])} of another type. Leave them out, or make "
+            "numbers of them."
+        )
+    return np.column_stack(list(columns.values()))
+
+
+def _read(name, batches):
+    """Examples and labels of all batches of a data set."""
+    stream = Stream(name, batches)
+    if stream.is_endless:
+        raise ValueError(
+            f"{name} must have an end: it is read as a whole. Received: a "
+            f"{type(batches).__name__} without one"
+        )
+    xs, ys, weights = zip(*stream.read(), strict=True)
+    if weights[0] is not None:
+        raise ValueError(
+            f"{name} must hold pairs (x, y). Received: a third part, and "
+            "weights of examples play no part here"
+        )
+    y = None if ys[0] is None else np.concatenate([np.asarray(y) for y in ys])
+    return concatenated(*xs), y
+
+
+def _indices(name, y):
+    """Labels as class indices, where they can be read as such."""
+    y = np.asarray(y)
+    if y.ndim == 2 and y.shape[1] > 1:
+        if np.isin(y, (0, 1)).all() and (y.sum(axis=1) == 1).all():
+            return y.argmax(axis=1)
+        raise ValueError(
+            f"{name} must be class indices or one-hot rows. Received: "
+            f"shape={y.shape}, of which not every row is a single 1 among 0"
+        )
+    if y.dtype == bool:
+        return y.astype("int64")
+    if y.dtype.kind == "f" and np.array_equal(y, np.floor(y)):
+        return y.astype("int64")
+    return y
+
+
+class HDF5Rows:
+    """Rows of an open `h5py.Dataset`, read when they are asked for.
+
+    Args:
+        dataset: An `h5py.Dataset` `(m, ...)`. Chunks of few rows suit draws
+            at random.
+    """
+
+    def __init__(self, dataset):
+        self._dataset = dataset
+        self.shape = dataset.shape
+        self.dtype = dataset.dtype.newbyteorder("=")
+
+    def __len__(self):
+        return self.shape[0]
+
+    def take(self, indices):
+        """The rows at these indices, a new array."""
+        return read_rows(self._dataset, np.asarray(indices))
+
+
+class SparseRows:
+    """Rows of a SciPy sparse matrix, made dense when they are asked for.
+
+    Args:
+        matrix: A SciPy sparse matrix or array `(m, features)`.
+    """
+
+    def __init__(self, matrix):
+        self._rows = matrix.tocsr()
+        self.shape, self.dtype = matrix.shape, matrix.dtype
+
+    def __len__(self):
+        return self.shape[0]
+
+    def take(self, indices):
+        """The rows at these indices, a new array."""
+        return self._rows[np.asarray(indices)].toarray()
