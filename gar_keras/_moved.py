@@ -26,6 +26,7 @@ MOVED = {
     "experiments.keepers": "experiments.recorder",
     "experiments.paper": "report.published",
     "experiments.parallel": "experiments.workers.processes",
+    "experiments.progress": "utils.progress",
     "experiments.worlds": "experiments.data",
     "extended": "methods.gar",
     "figures": "report.plots",

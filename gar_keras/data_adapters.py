@@ -85,6 +85,11 @@ def as_unlabeled(x, name="x_unlabeled"):
     return _each_input(_by_index, name, x)
 
 
+def is_read_in_batches(x):
+    """Whether examples have a form of which memory need not hold all."""
+    return is_stream(x) or is_source(x) or isinstance(x, h5py.Dataset)
+
+
 def as_validation(data, like):
     """`validation_data` of any form in memory, or `None`.
 

@@ -94,8 +94,10 @@ def _epoch_of(stream, images_per_epoch):
         return check_count("images_per_epoch", images_per_epoch, least=1)
     if stream.per_pass is None:
         raise ValueError(
-            "x_unlabeled does not say how many batches it has: say how many "
-            "images make an epoch. Received: images_per_epoch=None"
+            "x_unlabeled does not say how many batches it has. Received: "
+            "images_per_epoch=None. Say how many images make an epoch, or "
+            "give a tf.data.Dataset its length with "
+            "tf.data.experimental.assert_cardinality."
         )
     return stream.per_pass
 

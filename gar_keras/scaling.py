@@ -45,9 +45,11 @@ _WEIGHING = (
 def warn_if_unscaled(model, x):
     """Warns if the first weights of a model get large integers as they are.
 
-    Nothing is said of a model that cannot be known to do so: one whose graph
-    Keras does not know, or where any other layer comes before the first dense
-    or convolutional one, e.g. an `Embedding` or a layer of one's own.
+    So too with pixels in floats, as `keras.utils.image_dataset_from_directory`
+    gives them. Nothing is said of a model that cannot be known to do so: one
+    whose graph Keras does not know, or where any other layer comes before the
+    first dense or convolutional one, e.g. an `Embedding` or a layer of one's
+    own.
 
     Args:
         model: A `keras.Model`.
@@ -63,7 +65,10 @@ def warn_if_unscaled(model, x):
     >>> warn_if_unscaled(model, x)
     """
     # Which of several inputs the layer gets is not looked into.
-    if has_parts(x) or np.dtype(x.dtype).kind not in "iu":
+    if has_parts(x):
+        return
+    # Features in floats may be of any scale; images (m, h, w, c) are not.
+    if np.dtype(x.dtype).kind not in ("iuf" if len(x.shape) == 4 else "iu"):
         return
     layer = _first_weighing(model)
     if layer is None:
@@ -74,7 +79,7 @@ def warn_if_unscaled(model, x):
         return
     warn(
         f"The weights of the layer {layer.name!r} get the images as they are "
-        f"stored, integers up to {values.max():g}, with which training seldom "
+        f"stored, numbers up to {values.max():g}, with which training seldom "
         "succeeds. Put keras.layers.Rescaling(1 / 255) in front of it, or "
         "scale the images as those that the model was trained on."
     )

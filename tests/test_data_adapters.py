@@ -282,6 +282,29 @@ def test_several_inputs_from_data_sets_and_files(file):
     np.testing.assert_array_equal(taken["two"], X[[3, 1]])
 
 
+@pytest.mark.parametrize("make", [dataset, Batches])
+def test_a_tuple_of_inputs_stays_apart_from_labels(make):
+    if make is dataset:
+        data = tf.data.Dataset.from_tensor_slices(((X[:, :1], X[:, 1:]), Y))
+        data = data.batch(8)
+    else:
+
+        class Pairs(Batches):
+            def __getitem__(self, index):
+                x, y = super().__getitem__(index)
+                return (x[:, :1], x[:, 1:]), y
+
+        data = Pairs(X, Y)
+    labeled = X[:9, :1], X[:9, 1:]
+    stream = as_unlabeled(data)
+    feed = Feed(BatchSampler(45, 10, 9, 4), stream, labeled)
+    batches = pipeline.make_batches(feed)
+    first = batches[0] if hasattr(batches, "feed") else next(iter(batches))
+    x, y, _ = keras.utils.unpack_x_y_sample_weight(first)
+    assert [tuple(part.shape) for part in x] == [(14, 1), (14, 2)]
+    assert y is None
+
+
 # What is refused
 
 

@@ -76,6 +76,13 @@ def test_models_that_may_rescale_are_not_warned_of(make):
     assert_silent(make(), X)
 
 
+def test_pixels_in_floats_are_warned_of():
+    with pytest.warns(GARWarning, match="logits.*up to 255"):
+        warn_if_unscaled(stack(), X.astype("float32"))
+    model = keras.Sequential([keras.Input((64,)), layers.Dense(3)])
+    assert_silent(model, X.reshape(12, 64).astype("float32"))
+
+
 @pytest.mark.parametrize(
     "x", [X / np.float32(255), X % 2], ids=["from 0 to 1", "0 and 1"]
 )

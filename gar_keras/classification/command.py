@@ -1,8 +1,9 @@
-"""GAR on your own images or features, from .npz files.
+"""GAR on your own images or features, from files or a folder of images.
 
 Usage: python -m gar_keras {fit,predict} --help
 """
 
+import contextlib
 import csv
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ import numpy as np
 from pydantic import Field
 import tyro
 
+from gar_keras.classification import files
 from gar_keras.classification.settings import PRIORS
 from gar_keras.classification.settings import FitSettings
 from gar_keras.utils import cli
@@ -28,12 +30,31 @@ from gar_keras.utils.softmax import softmax
 
 KEYS = "x and y, or x_labeled, y_labeled and x_unlabeled"
 
+DATA = "an .npy or .csv file, or a folder of images"
+
 FOUND = (
     "number of classes: the largest label and one; state it with --num-classes "
     "to be sure that none is missing"
 )
 
 File = Annotated[Path | None, cli.one_value(Path, "a file", "FILE")]
+Data = Annotated[
+    Path | None, cli.one_value(Path, "a file or folder", "FILE|DIR")
+]
+
+
+def _size(text):
+    """Height and width from text such as `32` or `28x32`."""
+    sides = [int(side) for side in text.split("x")]
+    if len(sides) > 2 or min(sides) < 1:
+        raise ValueError
+    return sides[0], sides[-1]
+
+
+Size = Annotated[
+    tuple[int, int] | None,
+    cli.one_value(_size, "a size, e.g. 32 or 28x32", "HEIGHTxWIDTH"),
+]
 
 
 def _prior(text):
@@ -69,8 +90,8 @@ Prior = Annotated[
 class _Files:
     """What fit reads and writes; a base, for `--help` begins with it."""
 
-    data: File = None
-    """The .npz file. Needed."""
+    data: Data = None
+    """The file, or the folder of images. Needed."""
     out: File = None
     """The .keras file to write: plain Keras, from examples as they are in
     --data to logits. Needed."""
@@ -80,12 +101,26 @@ class _Files:
 class Fit(FitSettings, _Files):
     """Train a network on few labels and on many examples without any.
 
-    The .npz file of --data holds either x and y, or x_labeled, y_labeled and
-    x_unlabeled. Examples are images (m, h, w) or (m, h, w, c), uint8 or of a
-    scale of your own, or features (m, f). Labels are class indices from 0, and
-    in y -1 for unlabelled examples; or strings, the names of the classes, and
-    in y "" or "-1". The names are kept in the file of --out.
+    --data is one of these. An .npz file with either x and y, or x_labeled,
+    y_labeled and x_unlabeled. An .npy file of x, with --labels an .npy file of
+    y. A .csv file with a header, a column label and else columns of numbers,
+    the features. A folder of images, also in folders below, with labels.csv in
+    it, whose columns are file and label.
+
+    Examples are images (m, h, w) or (m, h, w, c), uint8 or of a scale of your
+    own, or features (m, f). Labels are class indices from 0, and in y -1 for
+    unlabelled examples; or strings, the names of the classes, and in y "" or
+    "-1". In a .csv file they are names, empty or -1 for unlabelled examples;
+    images that labels.csv does not have are unlabelled. The names are kept in
+    the file of --out.
     """
+
+    labels: File = None
+    """The labels: an .npy file for an .npy file, a .csv file for a folder; by
+    default labels.csv in the folder."""
+    image_size: Size = None
+    """Size that the images of a folder are brought to, if they are not all of
+    one size."""
 
     num_classes: Annotated[int, Field(ge=2)] | None = None
     """n, the number of classes, each of which needs a label; by default the
@@ -95,22 +130,25 @@ class Fit(FitSettings, _Files):
     seed: Annotated[int, Field(ge=0, le=cli.MAX_SEED)] = 0
     """Seed of weights, batches and validation examples."""
     quiet: bool = False
-    """Only the summary, no line for each epoch."""
+    """Only the summary, no progress."""
     overwrite: bool = False
     """Replace the file of --out if there is one."""
 
     def __post_init__(self):
         super().__post_init__()
-        _check_input("--data", self.data, "an .npz file with " + KEYS)
+        _check_data(self.data, f"an .npz file with {KEYS}, {DATA}")
+        if self.labels is not None:
+            _check_input("--labels", self.labels, "an .npy or .csv file")
         _check_output(self.out, (".keras",), self.overwrite)
 
     def run(self):
         """Trains, saves the model and prints a summary."""
         from gar_keras.classification import fit
         from gar_keras.classification import saved
+        from gar_keras.utils.progress import Reporter
         from gar_keras.utils.warnings import shown_by
 
-        x, labels = read_partly_labeled(self.data)
+        x, labels = read_partly_labeled(self.data, self.labels, self.image_size)
         names, y = _names(labels)
         found = int(y.max(initial=-1)) + 1
         num_classes = found if self.num_classes is None else self.num_classes
@@ -127,7 +165,10 @@ class Fit(FitSettings, _Files):
             print(FOUND, flush=True)
         with fit.seeded(self.seed):
             model = fit.default_network(x, num_classes, self.precision)
-        with shown_by(show):
+        with shown_by(show), contextlib.ExitStack() as stack:
+            reporter = None
+            if not self.quiet:
+                reporter = stack.enter_context(Reporter(self.out.name))
             summary = fit.fit(
                 model,
                 x,
@@ -135,7 +176,7 @@ class Fit(FitSettings, _Files):
                 FitSettings.of(self),
                 class_names=names,
                 seed=self.seed,
-                verbose=0 if self.quiet else 2,
+                reporter=reporter,
             )
         saved.save(fit.for_prediction(model), self.out, names)
         print("\n".join(_lines(summary, warnings)))
@@ -146,25 +187,30 @@ class Fit(FitSettings, _Files):
 class Predict:
     """Classify examples with a model that fit has written.
 
-    The .npz file of --data holds x: examples of the same form, dtype and scale
-    as those that the model was fitted to.
+    --data has examples of the same form, dtype and scale as those that the
+    model was fitted to: an .npz file with x, an .npy or .csv file, or a folder
+    of images, which are brought to the size of those. A column label of a .csv
+    file plays no part.
     """
 
     model: File = None
     """The .keras file that fit has written. Needed."""
-    data: File = None
-    """The .npz file with x. Needed."""
+    data: Data = None
+    """The file with the examples, or the folder of images. Needed."""
     out: File = None
     """The file to write. A .csv file has a line for each example, with its
-    index, its class and the probability of that; an .npz file has the arrays
+    index (or the file of an image), its class and the probability of that, and
+    with --probabilities that of each class; an .npz file has the arrays
     y (m,) and probabilities (m, n), and classes (n,) where the model has names
     of them, which y has then. Needed."""
+    probabilities: bool = False
+    """Write the probability of each class into a .csv file."""
     overwrite: bool = False
     """Replace the file of --out if there is one."""
 
     def __post_init__(self):
         _check_input("--model", self.model, "a .keras file")
-        _check_input("--data", self.data, "an .npz file with x")
+        _check_data(self.data, f"an .npz file with x, {DATA}")
         _check_output(self.out, (".csv", ".npz"), self.overwrite)
 
     def run(self):
@@ -172,9 +218,9 @@ class Predict:
         from gar_keras.classification import fit
         from gar_keras.classification import saved
 
-        x = fit.as_input(read_arrays(self.data, [("x",)])["x"])
         model = read_model(self.model)
         (tensor,) = model.inputs
+        x, ids = read_examples(self.data, tensor.shape[1:])
         fit.check_same_kind(x, tensor.shape[1:], tensor.dtype)
         logits = fit.predict_logits(model, x)
         probabilities = softmax(logits)
@@ -188,7 +234,14 @@ class Predict:
         else:
             _write(
                 self.out,
-                lambda path: _write_csv(path, classes, probabilities, names),
+                lambda path: _write_csv(
+                    path,
+                    classes,
+                    probabilities,
+                    names,
+                    ids,
+                    self.probabilities,
+                ),
             )
         counts = np.bincount(classes, minlength=logits.shape[1])
         print(f"examples of each class: {_by_class(counts, names)}")
@@ -221,8 +274,13 @@ def main():
     return 0
 
 
-def read_partly_labeled(path):
-    """Examples and labels of an .npz file, in either of the two forms.
+def read_partly_labeled(path, labels=None, image_size=None):
+    """Examples and labels of a file or folder, of which some have none.
+
+    Args:
+        path: What `--data` names.
+        labels: The file of labels, if it is another one.
+        image_size: `(height, width)` that images of a folder are brought to.
 
     Returns:
         `(x, y)`: examples as `fitting.as_input` gives them, and labels `(m,)`:
@@ -230,8 +288,94 @@ def read_partly_labeled(path):
         `"-1"` or `""` for them.
 
     Raises:
-        ValueError: if the file is not readable, or does not hold them.
+        ValueError: if a file is not readable, or does not hold them.
     """
+    from gar_keras.classification import fit
+
+    if labels is not None and not (path.is_dir() or path.suffix == ".npy"):
+        raise ValueError(
+            "--labels is for a folder of images or an .npy file in --data. "
+            f"Received: --data {path}, which has its labels itself"
+        )
+    if image_size is not None and not path.is_dir():
+        raise ValueError(
+            "--image-size is for a folder of images in --data. Received: "
+            f"--data {path}"
+        )
+    if path.is_dir():
+        labels = labels or path / files.LABELS
+        _check_input("--labels", labels, "a .csv file")
+        x, names = files.read_images(path, image_size)
+        return x, files.read_image_labels(labels, names)
+    if path.suffix == ".csv":
+        x, y = files.read_table(path)
+        if y is None:
+            raise ValueError(f"{path} must have a column {files.LABEL}")
+        return fit.as_input(x), y
+    if path.suffix == ".npy":
+        if labels is None:
+            raise ValueError(
+                "--labels is needed beside an .npy file in --data: the .npy "
+                "file of its labels"
+            )
+        x = fit.as_input(files.read_npy(path))
+        return x, _checked_labels(np.array(files.read_npy(labels)), len(x))
+    return _read_npz(path)
+
+
+def read_examples(path, shape):
+    """Examples of a file or folder, and what tells one from another.
+
+    Args:
+        path: What `--data` names.
+        shape: The shape of the examples that a model takes.
+
+    Returns:
+        `(x, ids)`: examples as `fitting.as_input` gives them or an image
+        source, and the files of images, or `None` for others.
+
+    Raises:
+        ValueError: if a file is not readable, or does not hold them.
+    """
+    from gar_keras.classification import fit
+
+    if path.is_dir():
+        if len(shape) != 3:
+            raise ValueError(
+                "--data must have examples like those of fit, of shape "
+                f"{tuple(shape)}. Received: {path}, a folder of images"
+            )
+        return files.read_images(path, shape[:2], shape[2])
+    if path.suffix == ".csv":
+        x = files.read_table(path)[0]
+    elif path.suffix == ".npy":
+        x = files.read_npy(path)
+    else:
+        x = read_arrays(path, [("x",)])["x"]
+    return fit.as_input(x), None
+
+
+def _checked_labels(y, num_examples):
+    """Returns labels of which some mark unlabelled examples, or raises."""
+    from gar_keras.classification import fit
+    from gar_keras.utils.validation import check_labels
+
+    if y.dtype.kind == "U":
+        return _check_names("y", y, num_examples)
+    if y.dtype.kind != "i":
+        return check_labels("y", y, num_examples)
+    # They begin at -1, the marker; as class indices they must not.
+    if y.size and y.min() < fit.UNLABELED:
+        raise ValueError(
+            "y must be class indices from 0, or -1 for unlabelled "
+            f"examples. Received: least label={y.min()}"
+        )
+    y = y.astype("int64")
+    return check_labels("y", y + 1, num_examples) - 1
+
+
+def _read_npz(path):
+    """The same of an .npz file, in either of its two forms."""
     from gar_keras.classification import fit
     from gar_keras.utils.validation import check_images
     from gar_keras.utils.validation import check_labels
@@ -240,19 +384,7 @@ def read_partly_labeled(path):
     arrays = read_arrays(path, forms)
     if "x" in arrays:
         x = fit.as_input(arrays["x"])
-        # They begin at -1, the marker; as class indices they must not.
-        y = np.asarray(arrays["y"])
-        if y.dtype.kind == "U":
-            return x, _check_names("y", y, len(x))
-        if y.dtype.kind != "i":
-            return x, check_labels("y", y, len(x))
-        if y.size and y.min() < fit.UNLABELED:
-            raise ValueError(
-                "y must be class indices from 0, or -1 for unlabelled "
-                f"examples. Received: least label={y.min()}"
-            )
-        y = y.astype("int64")
-        return x, check_labels("y", y + 1, len(x)) - 1
+        return x, _checked_labels(arrays["y"], len(x))
     x_labeled = fit.as_input(arrays["x_labeled"], "x_labeled")
     x_unlabeled = fit.as_input(arrays["x_unlabeled"], "x_unlabeled")
     check_images("x_unlabeled", x_unlabeled, ("x_labeled", x_labeled))
@@ -375,6 +507,15 @@ def _check_input(option, path, what):
         raise ValueError(f"{option} takes {what}. No such file: {path}")
 
 
+def _check_data(path, what):
+    """Raises unless `--data` is a folder, or a file with a known ending."""
+    if path is not None and path.is_dir():
+        return
+    _check_input("--data", path, what)
+    if path.suffix not in files.SUFFIXES:
+        raise ValueError(f"--data takes {what}. Received: {path}")
+
+
 def _check_output(path, suffixes, overwrite):
     allowed = " or ".join(suffixes)
     if path is None:
@@ -416,13 +557,33 @@ def _write(path, save):
         save(temporary)
 
 
-def _write_csv(path, classes, probabilities, names):
+def _write_csv(path, classes, probabilities, names, ids, with_each):
+    """A line for each example.
+
+    Args:
+        path: Path of the file.
+        classes: Index of the class of each example.
+        probabilities: Those of every class.
+        names: The names of the classes, or `None`.
+        ids: The files of the examples, or `None`.
+        with_each: Whether to write the probability of every class.
+    """
+    names = range(probabilities.shape[1]) if names is None else names
     with open(path, "w", encoding="utf-8", newline="") as file:
         lines = csv.writer(file, lineterminator="\n")
-        lines.writerow(["index", "class", "probability"])
+        header = [
+            "index" if ids is None else files.FILE,
+            "class",
+            "probability",
+        ]
+        each = [f"p({name})" for name in names] if with_each else []
+        lines.writerow([*header, *each])
         for i, c in enumerate(classes):
-            label = c if names is None else names[c]
-            lines.writerow([i, label, f"{probabilities[i, c]:.6g}"])
+            row = [f"{p:.6g}" for p in probabilities[i]]
+            lines.writerow(
+                [i if ids is None else ids[i], names[c], row[c]]
+                + (row if with_each else [])
+            )
 
 
 def _counts(y, num_classes, names):

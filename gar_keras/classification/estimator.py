@@ -13,6 +13,10 @@ from gar_keras import models
 from gar_keras.classification import fit as fitting
 from gar_keras.classification import saved
 from gar_keras.classification.settings import FitSettings
+from gar_keras.data_adapters import as_labeled
+from gar_keras.data_adapters import as_unlabeled
+from gar_keras.data_adapters import is_read_in_batches
+from gar_keras.engine.streams import is_stream
 from gar_keras.utils.checked import documented
 from gar_keras.utils.softmax import softmax
 
@@ -134,13 +138,19 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X, y):
+    def fit(self, X, y=None, X_unlabeled=None):
         """Trains on labelled and unlabelled rows.
 
         Args:
             X: Features `(m, f)`, or images `(m, h, w)` or `(m, h, w, c)`.
-                Images of one channel get that axis, `(h, w, 1)`.
-            y: Labels `(m,)`; -1 for unlabelled rows.
+                Images of one channel get that axis, `(h, w, 1)`. Or a
+                `tf.data.Dataset` or `keras.utils.PyDataset` of pairs, which
+                is taken into memory.
+            y: Labels `(m,)`; -1 for unlabelled rows. `None` where `X` is a
+                data set of pairs.
+            X_unlabeled: Unlabelled rows by themselves, if none are in `X`, in
+                any form that `gar_keras.regularize` takes, e.g. a data set
+                larger than memory. Stage 2 sees these rows then.
 
         Returns:
             The estimator itself.
@@ -151,9 +161,15 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
                 network without a label.
             FloatingPointError: if the loss becomes NaN or infinite.
         """
+        if is_stream(X):
+            X, y = as_labeled(X, y, names=("X", "y"))
         X, y = validate_data(self, X, y, allow_nd=True)
         settings = FitSettings.of(self)
         x = fitting.as_input(X, "X")
+        apart = None
+        if X_unlabeled is not None:
+            apart = fitting.unlabeled_input(X_unlabeled, x, "X_unlabeled")
+            _check_all_labeled(y)
         labels = y[~fitting.is_unlabeled(y)]
         fitting.check_some_label(labels)
         check_classification_targets(labels)
@@ -170,6 +186,7 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
                 x,
                 targets,
                 settings,
+                x_unlabeled=apart,
                 class_names=classes.tolist(),
                 seed=seed,
                 verbose=self.verbose,
@@ -196,7 +213,12 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
         saved.save(self.model_, path, self.classes_.tolist())
 
     def predict(self, X):
-        """The most likely label of each row, `(m,)`."""
+        """The most likely label of each row, `(m,)`.
+
+        Args:
+            X: Rows, as in `fit`; also a data set, an `h5py.Dataset` or an
+                image source, which are read batch by batch.
+        """
         logits = self._logits(X)
         return self.classes_[np.argmax(logits, axis=1)]
 
@@ -208,7 +230,7 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
         """
         return softmax(self._logits(X))
 
-    def score(self, X, y, sample_weight=None):
+    def score(self, X, y=None, sample_weight=None):
         """The accuracy on the labelled rows.
 
         Unlabelled rows are left out, so that a search over partly labelled
@@ -216,8 +238,8 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
         calls by name, `scoring="accuracy"`, counts each of them as an error.
 
         Args:
-            X: Rows, as in `fit`.
-            y: Labels `(m,)`; -1 for unlabelled rows.
+            X: Rows, as in `fit`, or a data set of pairs.
+            y: Labels `(m,)`; -1 for unlabelled rows. `None` for a data set.
             sample_weight: Weights of the rows `(m,)`, or `None`.
 
         Returns:
@@ -226,6 +248,8 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
         Raises:
             ValueError: if no row is labelled.
         """
+        if is_stream(X):
+            X, y = as_labeled(X, y, names=("X", "y"))
         predicted = self.predict(X)
         y = column_or_1d(y)
         check_consistent_length(predicted, y, sample_weight)
@@ -248,8 +272,11 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
 
     def _logits(self, X):
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, allow_nd=True)
-        x = fitting.as_input(X, "X")
+        if is_read_in_batches(X):
+            x = as_unlabeled(X, "X")
+        else:
+            X = validate_data(self, X, reset=False, allow_nd=True)
+            x = fitting.as_input(X, "X")
         fitting.check_same_kind(x, *self._kind, "X")
         return fitting.predict_logits(self.model_, x)
 
@@ -277,6 +304,17 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
                 f"{model!r}"
             )
         return model
+
+
+def _check_all_labeled(y):
+    """Raises if a row is unlabelled."""
+    marked = np.count_nonzero(fitting.is_unlabeled(y))
+    if marked:
+        raise ValueError(
+            "y must have no row without a label beside X_unlabeled. Received: "
+            f"{marked} of {len(y)} rows without one. Put them into "
+            "X_unlabeled, or leave that out."
+        )
 
 
 def _copy(model):

@@ -17,11 +17,15 @@ from gar_keras import models
 from gar_keras import paper
 from gar_keras.augmentation import random_augmentation
 from gar_keras.callbacks import LatestBestWeights
+from gar_keras.callbacks import ReportProgress
 from gar_keras.callbacks import error_rate
 from gar_keras.classification.settings import FitSettings  # noqa: F401
+from gar_keras.data_adapters import as_unlabeled
 from gar_keras.engine import hardware
-from gar_keras.engine.batches import BatchSampler
+from gar_keras.engine.batches import take
+from gar_keras.engine.fit import largest_divisor
 from gar_keras.engine.fit import predict
+from gar_keras.engine.streams import Stream
 from gar_keras.layers import GraphActivityRegularization
 from gar_keras.methods.gar import with_options
 from gar_keras.models import POLICIES
@@ -30,6 +34,7 @@ from gar_keras.optimizers import sgd
 from gar_keras.optimizers import stage_2_optimizer
 from gar_keras.preparation import early_stopping
 from gar_keras.preparation import num_classes
+from gar_keras.preparation import stage_2_sampler
 from gar_keras.regularizers import class_prior_of
 from gar_keras.training import pretrain
 from gar_keras.utils.deprecation import former_names
@@ -50,6 +55,8 @@ MLP_DROPOUT = 0.5
 # Steps of stage 1 by default: those of the paper's code, with 100 labels.
 PRETRAIN_STEPS = 2000
 LEAST_PASSES = 10
+# Passes of stage 1 of which one line tells, at most.
+REPORT_EVERY = 100
 
 # Examples that tell whether a class was lost, as many as the reports look at.
 LOOKED_AT = 2000
@@ -102,7 +109,18 @@ class Summary:
         return f"validation error: {' -> '.join(known) or 'not measured'}"
 
 
-def fit(model, x, y, settings, *, class_names=None, seed=0, verbose=0):
+def fit(
+    model,
+    x,
+    y,
+    settings,
+    *,
+    x_unlabeled=None,
+    class_names=None,
+    seed=0,
+    verbose=0,
+    reporter=None,
+):
     """Trains a model by Algorithm 1 of the paper, on partly labelled data.
 
     Stage 2 sees all examples without their labels, as in the paper's code:
@@ -112,13 +130,16 @@ def fit(model, x, y, settings, *, class_names=None, seed=0, verbose=0):
     Args:
         model: A plain `keras.Model` from examples to logits `(batch, n)`.
             Trained in place.
-        x: Examples, as `as_input` gives them.
+        x: Examples, as `as_input` gives them, or an image source.
         y: Class indices `(m,)`, int64; -1 for unlabelled examples.
         settings: `FitSettings`.
+        x_unlabeled: What stage 2 sees instead of `x`, as
+            `data_adapters.as_unlabeled` gives it, or `None`.
         class_names: The names of the classes, for the summary, if they are
             not their indices.
         seed: Seed of the validation examples and of the batches.
         verbose: As in Keras' `fit`.
+        reporter: A `gar_keras.utils.progress.Reporter`, or `None`.
 
     Returns:
         A `Summary`.
@@ -139,43 +160,52 @@ def fit(model, x, y, settings, *, class_names=None, seed=0, verbose=0):
     prior = _class_prior(settings.class_prior, y[labeled], n)
     kept = _keep_back(y, labeled, settings.validation_fraction, seed)
     labeled = np.setdiff1d(labeled, kept)
-    validation = (x[kept], y[kept]) if len(kept) else None
+    x_labeled, y_labeled = take(x, labeled), y[labeled]
+    validation = (take(x, kept), y[kept]) if len(kept) else None
+    seen = x if x_unlabeled is None else x_unlabeled
     guides = settings.labeled_per_batch or min(
         paper.LABELED_PER_BATCH, len(labeled)
     )
     # These refuse now what stage 2 would refuse after stage 1.
-    sampler = BatchSampler(
-        len(x), settings.unlabeled_per_batch, len(labeled), guides
+    sampler = stage_2_sampler(
+        x_labeled, seen, guides, settings.unlabeled_per_batch, None, seed
     )
     method = _stage_2(model, settings, prior)
     unlabeled = np.count_nonzero(y == UNLABELED)
+    if x_unlabeled is not None:
+        unlabeled += sampler.size
     if not unlabeled:
         warn(
             "No example is unlabelled: this is plain supervised training, "
             f"without GAR. Mark unlabelled examples with {UNLABELED} in y."
         )
+    passes = settings.pretrain_epochs or _passes(len(labeled))
     first = pretrain(
         model,
-        x[labeled],
-        y[labeled],
-        epochs=settings.pretrain_epochs or _passes(len(labeled)),
+        x_labeled,
+        y_labeled,
+        epochs=passes,
         optimizer=sgd(settings.learning_rate),
         validation_data=validation,
         augmentation=random_augmentation(settings.shift, settings.affine, seed),
         seed=seed,
+        callbacks=ReportProgress(
+            reporter, "pretraining", largest_divisor(passes, REPORT_EVERY)
+        ),
+        report_every=REPORT_EVERY,
         verbose=verbose,
     )
     before = validation and first.history["val_error"][-1]
     second, after, lost = {}, None, ()
     if unlabeled:
-        some = _some(x)
+        some = _some(seen)
         found = _classes_given(model, some)
         epochs, stopping = early_stopping(settings.epochs, validation)
         second = method.train(
             model,
-            x[labeled],
-            y[labeled],
-            x,
+            x_labeled,
+            y_labeled,
+            seen,
             epochs=epochs,
             labeled_per_batch=guides,
             unlabeled_per_batch=settings.unlabeled_per_batch,
@@ -186,7 +216,11 @@ def fit(model, x, y, settings, *, class_names=None, seed=0, verbose=0):
             ),
             validation_data=validation,
             keep_best=False,
-            callbacks=[*stopping, LatestBestWeights()] if validation else [],
+            callbacks=[
+                ReportProgress(reporter, "regularization"),
+                *stopping,
+                *([LatestBestWeights()] if validation else []),
+            ],
             seed=seed,
             verbose=verbose,
         ).history
@@ -276,15 +310,37 @@ def as_input(x, name="x"):
     return x[..., None] if x.ndim == 3 else x
 
 
+def unlabeled_input(x, like, name):
+    """Unlabelled examples of any form, like those that have labels.
+
+    Args:
+        x: Examples, in any form that `gar_keras.regularize` takes.
+        like: The labelled examples, as `as_input` gives them.
+        name: Name of the argument, for the message.
+
+    Returns:
+        An array, image source or `Stream`.
+
+    Raises:
+        ValueError: if they are no such examples, or others than those.
+    """
+    found = as_unlabeled(x, name)
+    if isinstance(found, np.ndarray):
+        found = as_input(found, name)
+    check_same_kind(found, like.shape[1:], like.dtype, name)
+    return found
+
+
 def check_same_kind(x, shape, dtype, name="x"):
     """Raises unless the examples are like those that a model was fitted to.
 
     Args:
-        x: Examples, as `as_input` gives them.
+        x: Examples, as `as_input` gives them, an image source or a `Stream`.
         shape: Shape of an example in `fit`.
         dtype: Dtype in `fit`.
         name: Name of the argument, for the message.
     """
+    x = x.first if isinstance(x, Stream) else x
     if x.shape[1:] != tuple(shape) or x.dtype != dtype:
         raise ValueError(
             f"{name} must hold examples like those of fit, of shape "
@@ -367,7 +423,7 @@ def default_network(x, num_classes, precision="auto"):
     >>> default_network(np.zeros((5, 3), "float32"), 2).output_shape
     (None, 2)
     """
-    if x.ndim == 2:
+    if len(x.shape) == 2:
         # So small a network gains nothing by less precision.
         policy = POLICIES["float32" if precision == "auto" else precision]
         return _mlp(x, num_classes, policy)
@@ -493,8 +549,10 @@ def _keep_back(y, labeled, fraction, seed):
 
 def _some(x):
     """Examples at equal distances, at most `LOOKED_AT` of them."""
+    if isinstance(x, Stream):
+        return x.first[:LOOKED_AT]
     count = min(len(x), LOOKED_AT)
-    return x[np.linspace(0, len(x) - 1, count).astype(int)]
+    return take(x, np.linspace(0, len(x) - 1, count).astype(int))
 
 
 def _classes_given(model, x):

@@ -160,7 +160,7 @@ def as_element(x):
 
 
 def _examples(batch):
-    return as_element(keras.utils.unpack_x_y_sample_weight(batch)[0])
+    return keras.utils.unpack_x_y_sample_weight(batch)[0]
 
 
 def _arrays(x):

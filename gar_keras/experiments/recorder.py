@@ -2,8 +2,7 @@
 
 import time
 
-import keras
-
+from gar_keras.callbacks import ReportProgress
 from gar_keras.callbacks import TimeLimit
 
 
@@ -11,7 +10,7 @@ class OutOfTime(Exception):
     """The time limit came before the end of a run, which can be resumed."""
 
 
-class RunRecorder(keras.callbacks.Callback):
+class RunRecorder(ReportProgress):
     """Measures, notes, saves and reports each epoch of a stage.
 
     What comes before the first epoch, such as a method's graph of neighbours,
@@ -28,27 +27,15 @@ class RunRecorder(keras.callbacks.Callback):
     def __init__(
         self, state, errors, stage, epochs_per_report=1, reporter=None
     ):
-        super().__init__()
+        super().__init__(reporter, stage, epochs_per_report)
         self.state = state
         self.errors = errors
-        self.stage = stage
-        self.epochs_per_report = epochs_per_report
-        self.reporter = reporter
         self.start = time.perf_counter()
 
     def on_epoch_begin(self, epoch, logs=None):
         self.epoch = epoch
         if self.start is None:
             self.start = time.perf_counter()
-
-    def on_train_batch_end(self, batch, logs=None):
-        if self.reporter is not None:
-            steps = self.params["steps"]
-            done = (self.epoch + (batch + 1) / steps) * self.epochs_per_report
-            steps_per_epoch = steps // self.epochs_per_report
-            self.reporter.step(
-                self.stage, done, self._total(), logs, steps_per_epoch
-            )
 
     def on_epoch_end(self, epoch, logs=None):
         seconds = time.perf_counter() - self.start
@@ -67,13 +54,8 @@ class RunRecorder(keras.callbacks.Callback):
         if self.stage == "regularization":
             self.state.keep_chosen(self.model)
         self.state.save(self.stage, self.model)
-        if self.reporter is not None:
-            curve = self.state.curve(self.stage)
-            latest = {name: values[-1] for name, values in curve.items()}
-            self.reporter.epoch(self.stage, latest, self._total())
-
-    def _total(self):
-        return self.params["epochs"] * self.epochs_per_report
+        curve = self.state.curve(self.stage)
+        self.report({name: values[-1] for name, values in curve.items()})
 
 
 class Deadline(TimeLimit):

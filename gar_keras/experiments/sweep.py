@@ -11,12 +11,12 @@ import time
 from gar_keras.experiments import runner
 from gar_keras.experiments.options import RunnerOptions
 from gar_keras.experiments.placement import path_of
-from gar_keras.experiments.progress import Reporter
 from gar_keras.experiments.recorder import OutOfTime
 from gar_keras.experiments.workers.cluster import Cluster
 from gar_keras.experiments.workers.processes import GOES_ON
 from gar_keras.experiments.workers.processes import Processes
 from gar_keras.utils import terminal
+from gar_keras.utils.progress import Reporter
 
 
 def sweep(

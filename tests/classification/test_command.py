@@ -13,6 +13,7 @@ from gar_keras.classification import command as program
 from gar_keras.classification import fit as fitting
 from gar_keras.methods.base import Method
 from gar_keras.utils.checked import descriptions
+from gar_keras.utils.validation import is_in_memory
 from gar_keras.utils.warnings import warn
 
 
@@ -210,12 +211,116 @@ def test_names_of_classes_go_from_fit_to_predict(
     assert [row["class"] for row in rows] == expected.tolist()
 
 
+# Other files, and folders of images
+
+
+def tiny(x, num_classes, precision):
+    """A network that is made and trained at once."""
+    source = keras.Input(x.shape[1:], dtype=str(x.dtype))
+    x = keras.layers.Rescaling(1 / 255)(source)
+    x = keras.layers.Dense(num_classes)(keras.layers.Flatten()(x))
+    return keras.Model(source, x)
+
+
+def test_a_folder_of_images_from_fit_to_predictions(run, monkeypatch, tmp_path):
+    tf = pytest.importorskip("tensorflow")
+    monkeypatch.setattr(fitting, "default_network", tiny)
+    for i in range(12):
+        image = np.full((4, 4, 1), 255 * (i % 2), "uint8")
+        path = str(tmp_path / f"{i:02}.png")
+        tf.io.write_file(path, tf.io.encode_png(image))
+    (tmp_path / "labels.csv").write_text(
+        "file,label\n00.png,black\n01.png,white\n02.png,black\n03.png,white\n"
+    )
+    status, output, errors = run(
+        "fit", "--data", tmp_path, "--out", tmp_path / "m.keras",
+        *"--pretrain-epochs 200 --epochs 1".split(),
+    )  # fmt: skip
+    assert (status, errors) == (0, "")
+    assert "examples: 12, labelled: 4 (black 2, white 2 of the 2" in output
+    assert re.search(r"m.keras pretraining 200/200  loss .*\d s$", output, re.M)
+    assert re.search(r"m.keras regularization 1/1 ", output)
+    status, output, errors = run(
+        "predict", "--model", tmp_path / "m.keras", "--data", tmp_path,
+        "--out", tmp_path / "p.csv", "--probabilities",
+    )  # fmt: skip
+    assert (status, errors) == (0, "")
+    header, *lines = (tmp_path / "p.csv").read_text().splitlines()
+    assert header == "file,class,probability,p(black),p(white)"
+    assert len(lines) == 12
+    for i, line in enumerate(lines):
+        file, name, largest, black, white = line.split(",")
+        assert file == f"{i:02}.png"
+        assert name == ("white" if i % 2 else "black")
+        assert largest == (white if i % 2 else black)
+        assert abs(float(black) + float(white) - 1) < 1e-5
+
+
+def test_npy_and_csv_files_are_as_an_npz_file(tmp_path):
+    x = X.astype("float32")
+    np.save(tmp_path / "x.npy", x)
+    np.save(tmp_path / "y.npy", FEW)
+    lines = ["a,label,b"]
+    lines += [
+        f"{a!r},{'' if y < 0 else y},{b!r}"
+        for (a, b), y in zip(x.tolist(), FEW, strict=True)
+    ]
+    (tmp_path / "t.csv").write_text("\n".join(lines))
+    table, names = program.read_partly_labeled(tmp_path / "t.csv")
+    array, y = program.read_partly_labeled(
+        tmp_path / "x.npy", tmp_path / "y.npy"
+    )
+    np.testing.assert_array_equal(table, x)
+    np.testing.assert_array_equal(array, x)
+    np.testing.assert_array_equal(y, FEW)
+    np.testing.assert_array_equal(fitting.encode(names)[1], FEW)
+    for name in ("x.npy", "t.csv"):
+        examples, ids = program.read_examples(tmp_path / name, (2,))
+        np.testing.assert_array_equal(examples, x)
+        assert ids is None
+
+
+def test_images_of_an_npy_file_are_not_read_at_once(tmp_path):
+    np.save(tmp_path / "x.npy", np.zeros((90, 5, 5), "uint8"))
+    np.save(tmp_path / "y.npy", FEW)
+    x, _ = program.read_partly_labeled(tmp_path / "x.npy", tmp_path / "y.npy")
+    assert x.shape == (90, 5, 5, 1)
+    assert not is_in_memory(x)
+
+
+@pytest.mark.parametrize(
+    "name, words, message",
+    [
+        ("x.npy", [], "--labels is needed beside an .npy"),
+        ("data.npz", ["--labels", "x.npy"], "--labels is for a folder"),
+        ("data.npz", ["--image-size", "8"], "--image-size is for a folder"),
+        ("data.npz", ["--image-size", "8x"], "takes a size, e.g. 32 or 28x32"),
+        ("", [], "--labels takes a .csv file. No such file: .*labels.csv"),
+        ("t.csv", [], "must have a column label"),
+        ("t.txt", [], "--data takes an .npz file .* Received: .*t.txt"),
+    ],
+)
+def test_files_that_do_not_fit_together_are_refused(
+    name, words, message, run, tmp_path
+):
+    np.save(tmp_path / "x.npy", X)
+    np.savez(tmp_path / "data.npz", x=X, y=FEW)
+    (tmp_path / "t.csv").write_text("a,b\n1,2\n")
+    (tmp_path / "t.txt").write_text("")
+    if words[:1] == ["--labels"]:
+        words = ["--labels", tmp_path / words[1]]
+    outcome = run(
+        "fit", "--data", tmp_path / name, "--out", tmp_path / "m.keras", *words
+    )
+    assert re.search(message, error_of(outcome))
+
+
 def test_options_reach_the_fit(folder, run, monkeypatch, tmp_path):
     calls = []
 
-    def fit(model, x, y, settings, *, class_names, seed, verbose):
+    def fit(model, x, y, settings, *, class_names, seed, reporter):
         assert class_names is None
-        calls.append((model, settings, seed, verbose))
+        calls.append((model, settings, seed, reporter.name))
         raise ValueError("seen enough")
 
     monkeypatch.setattr(fitting, "fit", fit)
@@ -234,7 +339,7 @@ def test_options_reach_the_fit(folder, run, monkeypatch, tmp_path):
     # The classes are stated, not found.
     assert output.endswith("(10, 10, 10 of the 3 classes)\n")
     assert (status, errors) == (2, "error: seen enough\n")
-    ((model, settings, seed, verbose),) = calls
+    ((model, settings, seed, name),) = calls
     assert settings == fitting.FitSettings(
         pretrain_epochs=7, epochs=9, labeled_per_batch=5,
         unlabeled_per_batch=11, affinity=2.0, balance=0.5, frobenius=0.25,
@@ -244,7 +349,7 @@ def test_options_reach_the_fit(folder, run, monkeypatch, tmp_path):
         average=0.875, vat_radius=1.5, precision="bfloat16",
         rate="cosine", warmup_steps=6, global_clipnorm=0.5,
     )  # fmt: skip
-    assert (seed, verbose) == (3, 2)
+    assert (seed, name) == (3, "m.keras")
     dtypes = {
         layer.compute_dtype
         for layer in model.layers
@@ -386,7 +491,8 @@ def test_help_of_a_command(run, command, words):
         (["fit"], "--data is needed: an .npz file with x and y, or x_label"),
         (["predict"], "--model is needed"),
         (["fit", "--data"], "--data needs a value"),
-        (["fit", "--labels", "3"], "unknown option --labels. Allowed: --data"),
+        (["fit", "--label", "3"], "unknown option --label. Allowed: --data"),
+        (["fit", "--data", "data.txt"], "No such file: data.txt"),
         (["fit", "--data", "gone.npz"], "No such file: gone.npz"),
         (["predict", "--model", "gone.keras"], "No such file: gone.keras"),
     ],

@@ -6,6 +6,7 @@ import random
 import subprocess
 import sys
 
+import h5py
 import keras
 from keras import layers
 import numpy as np
@@ -814,3 +815,45 @@ def test_without_scikit_learn_the_extra_is_named(monkeypatch):
     with pytest.raises(ImportError, match=r"install 'gar_keras\[sklearn\]'"):
         _ = gar_keras.GARClassifier
     assert "GARClassifier" not in gar_keras.__all__
+
+
+# Data sets and files
+
+
+class Pairs(keras.utils.PyDataset):
+    """Arrays in batches, as users write it."""
+
+    def __init__(self, *arrays):
+        super().__init__()
+        self.arrays = arrays
+
+    def __len__(self):
+        return -(-len(self.arrays[0]) // 10)
+
+    def __getitem__(self, index):
+        rows = slice(10 * index, 10 * (index + 1))
+        return tuple(array[rows] for array in self.arrays)
+
+
+def test_unlabeled_rows_of_their_own(tmp_path):
+    x = (X / [1e-3, 1e3, 1e4]).astype("float32")
+    labeled = FEW >= 0
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file["x"] = x
+        for many in (x.tolist(), file["x"], Pairs(x)):
+            pairs = Pairs(x[labeled], FEW[labeled])
+            model = quick(tiny, pretrain_epochs=100)
+            model.fit(pairs, X_unlabeled=many)
+            # 10 rows in each batch of the data set, all as large as the first.
+            assert model.summary_.num_unlabeled == len(x)
+        expected = model.predict(x)
+        np.testing.assert_array_equal(model.predict(file["x"]), expected)
+    np.testing.assert_array_equal(model.predict(Pairs(x)), expected)
+    assert model.score(Pairs(x, Y)) == model.score(x, Y) > 0.9
+
+
+def test_unlabeled_rows_in_both_places_are_refused():
+    with pytest.raises(ValueError, match="rows without one. Put them into"):
+        GARClassifier().fit(X, FEW, X_unlabeled=X)
+    with pytest.raises(ValueError, match="X_unlabeled must hold examples like"):
+        GARClassifier().fit(X, Y, X_unlabeled=Pairs(X[:, :1]))

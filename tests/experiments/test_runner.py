@@ -49,13 +49,13 @@ from gar_keras.experiments import stage_1
 from gar_keras.experiments import stage_2
 from gar_keras.experiments.options import RunnerOptions
 from gar_keras.experiments.placement import path_of
-from gar_keras.experiments.progress import Reporter
 from gar_keras.experiments.settings import TABLE_1
 from gar_keras.experiments.settings import Experiment
 from gar_keras.experiments.state import MUST_AGREE
 from gar_keras.experiments.state import STAGES
 from gar_keras.experiments.sweep import sweep
 from gar_keras.methods.gar import GAR
+from gar_keras.utils.progress import Reporter
 
 build_real = setup.build_model
 

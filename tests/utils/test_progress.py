@@ -5,7 +5,7 @@ import io
 import pytest
 from rich.console import Console
 
-from gar_keras.experiments.progress import Reporter
+from gar_keras.utils.progress import Reporter
 
 
 class Clock:

@@ -1,0 +1,229 @@
+"""Examples and labels from files: arrays, tables and folders of images.
+
+| `--data` | examples | labels |
+| --- | --- | --- |
+| .npz | `x`, or `x_labeled` and `x_unlabeled` | `y`, or `y_labeled` |
+| .npy | the array, of which images in uint8 are read by index | a .npy file |
+| .csv | the columns of numbers, with a header | the column `label` |
+| folder | its images, in the order of their names | `labels.csv` in it |
+"""
+
+import csv
+from pathlib import Path
+
+import numpy as np
+
+from gar_keras.utils.files import NPZ_DAMAGE
+
+SUFFIXES = (".npz", ".npy", ".csv")
+IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif")
+
+# The column of labels in a table, and that of files in a folder's.
+LABEL, FILE = "label", "file"
+LABELS = "labels.csv"
+
+# Images that take less are all kept in memory.
+MEMORY_BYTES = 1 << 30
+
+
+def read_npy(path):
+    """The array of an .npy file, which is read when it is needed.
+
+    Raises:
+        ValueError: if the file is not readable.
+    """
+    try:
+        return np.load(path, mmap_mode="r", allow_pickle=False)
+    except NPZ_DAMAGE as e:
+        raise ValueError(
+            f"{path} is not readable as an .npy file of a plain array. Write "
+            f"it with np.save. ({e})"
+        ) from e
+
+
+def read_table(path):
+    """Features and labels of a table with a header.
+
+    Returns:
+        `(x, labels)`: float32 `(m, f)`, and labels as text `(m,)`, empty for
+        unlabelled rows; `None` without a column of labels.
+
+    Raises:
+        ValueError: if the file is no such table.
+    """
+    header, rows = _read_csv(path)
+    names = [name for name in header if name != LABEL]
+    if not names or not rows:
+        raise ValueError(
+            f"{path} must have a header, a column of numbers and a row below. "
+            f"Received: columns {', '.join(header) or 'none'}, {len(rows)} rows"
+        )
+    labels = None
+    if LABEL in header:
+        labels = np.array([row[LABEL].strip() for row in rows])
+    x = np.empty((len(rows), len(names)), "float32")
+    for i, row in enumerate(rows):
+        for j, name in enumerate(names):
+            try:
+                x[i, j] = row[name]
+            except ValueError:
+                raise ValueError(
+                    f"{path} must hold numbers in all columns but {LABEL!r}. "
+                    f"Received: {row[name]!r} in column {name!r}, line {i + 2}."
+                    " Leave that column out, or make numbers of it."
+                ) from None
+    return x, labels
+
+
+def read_image_labels(path, names):
+    """The labels of images, from a table of files and labels.
+
+    Args:
+        path: A .csv file with the columns `file` and `label`.
+        names: The files of the images, relative to their folder.
+
+    Returns:
+        Labels as text `(m,)`, empty for images of which the table has none.
+
+    Raises:
+        ValueError: if the file is no such table, or names another image, or
+            one twice.
+    """
+    header, rows = _read_csv(path)
+    if not {FILE, LABEL} <= set(header):
+        raise ValueError(
+            f"{path} must have the columns {FILE} and {LABEL}. Received: "
+            f"{', '.join(header) or 'none'}"
+        )
+    found = {}
+    known = set(names)
+    for row in rows:
+        name = Path(row[FILE].strip()).as_posix()
+        if name not in known or name in found:
+            fault = "twice" if name in found else "which is no image there"
+            raise ValueError(
+                f"{path} must name each image of its folder once at most. "
+                f"Received: {name!r}, {fault}"
+            )
+        found[name] = row[LABEL].strip()
+    return np.array([found.get(name, "") for name in names])
+
+
+def _read_csv(path):
+    """Names of columns, and rows as dicts."""
+    try:
+        with open(path, encoding="utf-8-sig", newline="") as file:
+            lines = [line for line in csv.reader(file) if line]
+    except (UnicodeDecodeError, csv.Error) as e:
+        raise ValueError(f"{path} is not readable as a .csv file. ({e})") from e
+    header = [name.strip() for name in lines[0]] if lines else []
+    if len(set(header)) < len(header):
+        raise ValueError(
+            f"{path} must name each column once. Received: {', '.join(header)}"
+        )
+    for number, line in enumerate(lines[1:], start=2):
+        if len(line) != len(header):
+            raise ValueError(
+                f"{path} must have {len(header)} cells in each line. Received: "
+                f"{len(line)} in line {number}"
+            )
+    return header, [dict(zip(header, line, strict=True)) for line in lines[1:]]
+
+
+def read_images(folder, size=None, channels=None):
+    """The images of a folder and of the folders in it.
+
+    Args:
+        folder: Its path.
+        size: `(height, width)` to bring the images to; by default that of the
+            first, which all must have.
+        channels: 1 for grey, 3 for colour; by default as the first image.
+
+    Returns:
+        `(images, names)`: uint8 `(m, h, w, c)`, an array if it takes less than
+        1 GiB and else an image source; and the files, relative to the folder.
+
+    Raises:
+        ValueError: if there is no image, or one that is not readable or of
+            another size.
+    """
+    folder = Path(folder)
+    names = sorted(
+        path.relative_to(folder).as_posix()
+        for path in folder.rglob("*")
+        if path.suffix.lower() in IMAGE_SUFFIXES
+    )
+    if not names:
+        raise ValueError(
+            f"{folder} must hold images ({', '.join(IMAGE_SUFFIXES)}). "
+            "Received: none"
+        )
+    images = ImageFiles(folder, names, size, channels)
+    if np.prod(images.shape) <= MEMORY_BYTES:
+        return images.take(np.arange(len(images))), names
+    return images, names
+
+
+class ImageFiles:
+    """Image source of files, each decoded when it is asked for.
+
+    Args:
+        folder: Path of the folder.
+        names: The files in it.
+        size: As for `read_images`.
+        channels: As for `read_images`.
+    """
+
+    dtype = np.dtype("uint8")
+
+    def __init__(self, folder, names, size=None, channels=None):
+        self.folder = folder
+        self.names = names
+        self.resizes = size is not None
+        first = self._decode(names[0], channels or 0)
+        if channels is None:
+            # An alpha channel is left out.
+            channels = 1 if first.shape[-1] < 3 else 3
+        height, width = size or first.shape[:2]
+        self.shape = (len(names), height, width, channels)
+
+    def __len__(self):
+        return len(self.names)
+
+    def take(self, indices):
+        """The images at these indices, a new array."""
+        images = np.empty((len(indices), *self.shape[1:]), self.dtype)
+        for image, i in zip(images, indices, strict=True):
+            image[:] = self._read(self.names[i])
+        return images
+
+    def _read(self, name):
+        image = self._decode(name, self.shape[-1])
+        size = self.shape[1:3]
+        if image.shape[:2] == size:
+            return image
+        if not self.resizes:
+            raise ValueError(
+                f"The images of {self.folder} must be of one size. Received: "
+                f"{name} of {image.shape[0]} x {image.shape[1]} pixels, and "
+                f"{self.names[0]} of {size[0]} x {size[1]}. Give the size that "
+                "all are brought to."
+            )
+        import tensorflow as tf
+
+        resized = tf.image.resize(image, size, antialias=True).numpy()
+        return np.clip(np.rint(resized), 0, 255).astype("uint8")
+
+    def _decode(self, name, channels):
+        import tensorflow as tf
+
+        try:
+            data = tf.io.read_file(str(self.folder / name))
+            return tf.io.decode_image(
+                data, channels, expand_animations=False
+            ).numpy()
+        except tf.errors.OpError as e:
+            raise ValueError(
+                f"{self.folder / name} is not readable as an image. "
+                f"({e.message})"
+            ) from e
