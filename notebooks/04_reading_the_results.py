@@ -120,7 +120,7 @@ for table in TABLES.values():
 for comparison in report.compare(found):
     display(Markdown(comparison.markdown()))
 for study in STUDIES.values():
-    display(Markdown(report.study_markdown(study, found, RESULTS)))
+    display(Markdown(report.study_part(study).markdown(found, RESULTS)))
 
 # %% [markdown]
 # ## The curves

@@ -1,79 +1,216 @@
 """What the paper claims, and what the records of a study say to it."""
 
+from pathlib import Path
 import statistics
 
+from gar_keras.experiments import folders
+from gar_keras.experiments import records as record_files
+from gar_keras.experiments import settings as experiments
 from gar_keras.report import layout
+from gar_keras.report.beside import reference_beside
 from gar_keras.report.estimates import Estimate
 from gar_keras.report.estimates import differences
+from gar_keras.report.groups import group
+from gar_keras.report.groups import size
 from gar_keras.report.layout import MISSING
+from gar_keras.report.lost import LOST_NOTE
 from gar_keras.report.lost import lost_text
+from gar_keras.report.studies import group_notes
+from gar_keras.utils import files
+from gar_keras.utils import terminal
 
-CLAIMS_HEADING = (
+# What may be any in a run of a row, and what is then the same in the paper's.
+HARDWARE = ("precision", "backend")
+ANY = {*HARDWARE, "epochs"}
+
+HEADING = (
     "what was changed",
     "claim of the paper (section)",
+    "epochs",
     "epoch chosen by validation",
     "last epoch",
-    "against the paper's stage 2, last epoch",
+    "the paper's stage 2 by then",
+    "difference",
     "runs that lost a class",
     "verdict",
 )
 
+# What of it fits into a terminal.
+SHORT = (0, 2, 4, 5, 6, 8)
+
 # Seeds that a verdict needs.
 LEAST_SEEDS = 3
 
-VERDICT_NOTE = (
+NOTES = (
+    "The paper's stage 2 is taken after as many steps (at the end of its last "
+    "epoch with no more of them), or after as many epochs where the batches "
+    "are of another size: of runs of any length with the same seeds, precision "
+    "and backend.",
     "A verdict is on the error at the last epoch, seed by seed, of "
-    f"{LEAST_SEEDS} seeds or more. That is higher (or lower) than with the "
-    "paper's stage 2 if it is so on each seed, and in the mean by more than "
-    "the standard deviation of the latter over the seeds; else there is no "
-    "difference. A claim holds if the error goes where it follows from the "
-    "claim that it must, and is contradicted if it goes the other way. Where "
-    "nothing follows, the verdict is the difference itself."
+    f"{LEAST_SEEDS} seeds or more. The error is higher (or lower) than the "
+    "paper's if it is so on each seed, and in the mean by more than the "
+    "standard deviation of the paper's over these seeds; else there is no "
+    "difference. A claim holds if the error goes where it must by the claim, "
+    "and is contradicted if it goes the other way. Where nothing follows from "
+    "the claim, the verdict is the difference itself.",
 )
 
 
-def claim_rows(study, groups, results):
-    """The rows of a table of claims: their tests, and the verdicts.
+def show_claims(study, records, results):
+    """Prints a study of claims and writes its Markdown.
 
-    First the rows that the others are compared with.
+    Below that of a user's folder, the reference's.
 
     Args:
-        study: A `Study` with `claims`.
-        groups: A `Group` of records by the text of each row that was run.
+        study: A `gar_keras.experiments.studies.Study` with claims.
+        records: The records to print.
+        results: Folder of the records, where `study_*.md` goes.
+    """
+    console = terminal.console()
+    _print(console, study.title, study, records, results)
+    beside = reference_beside(results)
+    if claim_groups(study, beside):
+        title = f"Reference: {study.title}"
+        _print(console, title, study, beside, folders.reference())
+    content = claims_markdown(study, record_files.read_all(results), results)
+    if content:
+        path = Path(results) / f"study_{study.name}.md"
+        files.write_atomically(path, lambda file: file.write(content))
+        console.print(f"Written: {path}")
+
+
+def _print(console, title, study, records, results):
+    rows = claim_rows(study, records, results)
+    console.print(
+        layout.terminal_table(
+            title,
+            [HEADING[k] for k in SHORT],
+            [[row[k] for k in SHORT] for row in rows],
+        )
+    )
+
+
+def claims_markdown(study, records, results):
+    """A study of claims as Markdown; empty if none of it has been run.
+
+    Args:
+        study: A `Study` with claims.
+        records: Run records.
         results: Folder of the records, with what lies beside them.
     """
-    bases = dict.fromkeys(claim.against for claim in study.claims.values())
+    groups = claim_groups(study, records)
+    if not groups:
+        return ""
+    rules = ["---", "---", *["---:"] * 6, "---"]
+    rows = claim_rows(study, records, results)
+    lines = [f"**{study.title}**", ""]
+    lines += layout.markdown_table(HEADING, rows, rules)
+    notes = *study.notes, *NOTES, *group_notes(groups), LOST_NOTE
+    lines += ["", *(f"- {note}" for note in notes)]
+    return "\n".join(lines) + "\n"
+
+
+def claim_rows(study, records, results):
+    """The rows of the table: a claim each, with its test and its verdict."""
+    groups = claim_groups(study, records)
     rows = []
-    for name in bases:
-        chosen, last, lost = _measured(groups.get(name), results)
-        rows.append([name, MISSING, chosen, last, MISSING, lost, MISSING])
     for name, claim in study.claims.items():
-        errors = _last_errors(groups.get(name))
-        base = _last_errors(groups.get(claim.against))
-        chosen, last, lost = _measured(groups.get(name), results)
+        row = [name, f"{claim.text} ({claim.section})", *[MISSING] * 6]
+        if name not in groups:
+            rows.append([*row, "not run"])
+            continue
+        g = groups[name]
+        epoch, base = papers_errors(g, study.arms[claim.against], records)
+        row[2:5] = [
+            str(g.settings["epochs"]),
+            *(str(g.error(key)) for key in ("chosen_error", "last_error")),
+        ]
+        if base:
+            row[5] = f"{Estimate.of(base.values())}, epoch {epoch}"
+        errors = g.by_seed("last_error")
         difference = Estimate.of_differences(base, errors)
-        rows.append(
-            [
-                name,
-                f"{claim.text} ({claim.section})",
-                chosen,
-                last,
-                MISSING if difference is None else str(difference),
-                lost,
-                verdict(claim.expected, base, errors),
-            ]
-        )
+        row[6] = MISSING if difference is None else str(difference)
+        row[7] = lost_text(g.records, results)
+        rows.append([*row, verdict(claim.expected, base, errors)])
     return rows
 
 
-def claims_table(rows):
-    """The lines of the table in Markdown."""
-    rules = ["---", "---", *["---:"] * 4, "---"]
-    return layout.markdown_table(CLAIMS_HEADING, rows, rules)
+def claim_groups(study, records):
+    """The groups of the rows that were run, by the text of the row.
+
+    Epochs of stage 2, precision and backend may be any. Of several groups it
+    is the first with enough seeds for a verdict, or most of them, and of
+    these the one with the most epochs.
+    """
+    found = {}
+    for name in study.claims:
+        groups = [
+            g
+            for g in group(records)
+            if experiments.differences(g.settings, study.arms[name]).keys()
+            <= ANY
+        ]
+        if groups:
+            found[name] = max(
+                groups, key=lambda g: (min(len(g.seeds), LEAST_SEEDS), size(g))
+            )
+    return found
+
+
+def papers_errors(g, arm, records):
+    """The test errors of the paper's stage 2 when it was as far as a group.
+
+    Args:
+        g: A `Group`.
+        arm: The `Experiment` of the paper's stage 2.
+        records: Run records.
+
+    Returns:
+        `(epoch, errors)`: the epoch of the paper's stage 2, and its errors by
+        seed, of the seeds of the group.
+    """
+    epoch = papers_epoch(g.settings, arm)
+    runs = [
+        r
+        for base in group(records)
+        if experiments.differences(base.settings, arm).keys() <= ANY
+        and all(base.settings[k] == g.settings[k] for k in HARDWARE)
+        and base.settings["epochs"] >= epoch
+        for r in base.records
+        if r["seed"] in g.seeds
+    ]
+    # Of several runs of a seed, that of the fewest epochs is made alike.
+    runs.sort(key=lambda r: -r["experiment"]["epochs"])
+    curves = {r["seed"]: r["regularization"]["curve"] for r in runs}
+    errors = {s: curves[s]["test_error"][epoch] for s in sorted(curves)}
+    return epoch, errors
+
+
+def papers_epoch(settings, arm):
+    """The epoch of the paper's stage 2 that is as far as a run; see `NOTES`.
+
+    Args:
+        settings: Dict of the experiment of the run.
+        arm: The `Experiment` of the paper's stage 2.
+
+    Example:
+
+    >>> from gar_keras.experiments.settings import TABLE_1
+    >>> run = {"epochs": 3, "labeled_per_batch": 96, "unlabeled_per_batch": 32}
+    >>> papers_epoch(run, TABLE_1[100])     # 3 * 112 / 32
+    10
+    """
+    epochs, b_L, b_U = (
+        settings[name]
+        for name in ("epochs", "labeled_per_batch", "unlabeled_per_batch")
+    )
+    if b_L + b_U != arm.labeled_per_batch + arm.unlabeled_per_batch:
+        return epochs
+    return epochs * arm.unlabeled_per_batch // b_U
 
 
 def verdict(expected, base, errors):
-    """What errors say to a claim; see `VERDICT_NOTE`.
+    """What errors say to a claim; see `NOTES`.
 
     Args:
         expected: Where the errors go by the claim: `"higher"`, `"lower"` or
@@ -89,12 +226,11 @@ def verdict(expected, base, errors):
     >>> verdict("higher", base, {0: 0.04, 1: 0.06, 2: 0.07})
     'no difference'
     """
-    if not base or not errors:
-        return "not run"
     found = differences(base, errors)
     if len(found) < LEAST_SEEDS:
         return f"undecided (n = {len(found)})"
-    direction = _direction(found, statistics.stdev(base.values()))
+    papers = [base[seed] for seed in base if seed in errors]
+    direction = _direction(found, statistics.stdev(papers))
     if direction is None:
         return "no difference"
     if expected is None:
@@ -109,15 +245,3 @@ def _direction(differences, least):
         if all(sign * d > 0 for d in differences) and sign * mean > least:
             return name
     return None
-
-
-def _last_errors(g):
-    return {} if g is None else g.by_seed("last_error")
-
-
-def _measured(g, results):
-    """Errors of a group and how many of its runs lost a class, as texts."""
-    if g is None:
-        return MISSING, MISSING, MISSING
-    errors = (g.error(key) for key in ("chosen_error", "last_error"))
-    return *map(str, errors), lost_text(g.records, results)

@@ -6,6 +6,7 @@ from functools import partial
 
 from gar_keras.experiments.studies import STUDIES
 from gar_keras.report import benchmarks
+from gar_keras.report import claims
 from gar_keras.report import comparison
 from gar_keras.report import confusion
 from gar_keras.report import first_epoch
@@ -53,6 +54,8 @@ def study_part(study):
     if study.restarts > 1:
         markdown = first_epoch.first_epoch_markdown
         show = first_epoch.show_first_epoch
+    if study.claims:
+        markdown, show = claims.claims_markdown, claims.show_claims
     return Part(
         f"study {study.name}",
         partial(markdown, study),

@@ -9,9 +9,6 @@ from gar_keras.experiments import records as record_files
 from gar_keras.experiments.settings import differences
 from gar_keras.report import layout
 from gar_keras.report.beside import reference_beside
-from gar_keras.report.claims import VERDICT_NOTE
-from gar_keras.report.claims import claim_rows
-from gar_keras.report.claims import claims_table
 from gar_keras.report.estimates import Estimate
 from gar_keras.report.groups import group
 from gar_keras.report.groups import size
@@ -102,15 +99,10 @@ def study_markdown(study, records, results):
         records: Run records.
         results: Folder of the records, with what lies beside them.
     """
-    groups = arm_groups(study, records)
-    if not groups:
+    if not any(arm_group(arm, records) for arm in study.arms.values()):
         return ""
     lines = [f"**{study.title}**", ""]
-    if study.claims:
-        lines += claims_table(claim_rows(study, groups, results))
-    else:
-        rows = study_rows(study, records, results)
-        lines += layout.numbers(STUDY_HEADING, rows)
+    lines += layout.numbers(STUDY_HEADING, study_rows(study, records, results))
     lines += ["", *(f"- {note}" for note in study_notes(study, records))]
     return "\n".join(lines) + "\n"
 
@@ -158,28 +150,32 @@ def study_rows(study, records, results):
 
 def study_notes(study, records):
     """Notes below a study: seeds, epochs and devices of its rows."""
-    found = arm_groups(study, records)
+    found = {name: arm_group(arm, records) for name, arm in study.arms.items()}
+    groups = {name: g for name, g in found.items() if g is not None}
+    return [*study.notes, *group_notes(groups), LOST_NOTE]
+
+
+def group_notes(groups):
+    """Notes on groups by name: seeds, epochs, devices and settings."""
     alike = {}
-    for name, g in found.items():
+    for name, g in groups.items():
         s = g.settings
         where = (
             f"{g.seed_text()}, {s['pretrain_epochs']} + {s['epochs']} epochs, "
             f"{s['precision']}, {s['backend']}, {g.device_text()}"
         )
         alike.setdefault(where, []).append(name)
-    lines = [*study.notes]
+    lines = []
     for where, names in alike.items():
         who = "all rows" if len(alike) == 1 else "; ".join(names)
         lines.append(f"{where}: {who}")
-    changes = {name: g.changes_text() for name, g in found.items()}
+    changes = {name: g.changes_text() for name, g in groups.items()}
     lines += [
         f"{name}: {text.removeprefix(', ')}"
         for name, text in changes.items()
         if text
     ]
-    if study.claims:
-        lines.append(VERDICT_NOTE)
-    return [*lines, LOST_NOTE]
+    return lines
 
 
 def vote(voters, records, results):
@@ -211,12 +207,6 @@ def vote(voters, records, results):
                 labels = file["test_labels"]
         errors[seed] = float(np.mean(total.argmax(axis=1) != labels))
     return errors
-
-
-def arm_groups(study, records):
-    """The groups of the arms that were run, by the text of their row."""
-    found = {name: arm_group(arm, records) for name, arm in study.arms.items()}
-    return {name: g for name, g in found.items() if g is not None}
 
 
 def arm_group(arm, records):

@@ -10,6 +10,7 @@ from gar_keras.experiments import records
 from gar_keras.experiments.studies import ABLATION
 from gar_keras.report.claims import verdict
 
+PAPER, PAPER_1000 = dict.fromkeys(c.against for c in ABLATION.claims.values())
 BASE = {0: 0.04, 1: 0.05, 2: 0.06}
 
 
@@ -30,61 +31,96 @@ def moved(*points):
         (moved(0.5, 0.5, 0.5), "higher", "no difference"),
         (moved(5, 5), "higher", "undecided (n = 2)"),
         ({3: 0.9}, "higher", "undecided (n = 0)"),
-        ({}, "higher", "not run"),
     ],
 )
 def test_a_verdict_by_hand(errors, expected, found):
     assert verdict(expected, BASE, errors) == found
 
 
-def test_no_verdict_without_the_papers_stage_2():
-    assert verdict("higher", {}, BASE) == "not run"
-
-
-def cells(folder):
-    text = report.study_markdown(ABLATION, records.read_all(folder), folder)
+def table(folder):
+    """The rows by what was changed, and the text below them."""
+    part = report.study_part(ABLATION)
+    text = part.markdown(records.read_all(folder), folder)
     rows = [line[2:-2].split(" | ") for line in text.splitlines()]
-    return {row[0]: row for row in rows if len(row) == 7}, text
+    return {row[0]: row[1:] for row in rows if len(row) == 9}, text
+
+
+def write(folder, name, errors, epochs=None, precision="bfloat16"):
+    """Records of a row: errors at the last epoch by seed, 50 % before."""
+    arm = replace(ABLATION.arms[name], precision=precision)
+    arm = replace(arm, epochs=epochs or arm.epochs)
+    return [
+        write_record(folder, arm, seed, chosen_error=0.5, last_error=error)
+        for seed, error in errors.items()
+    ]
 
 
 def test_each_claim_has_its_row(tmp_path):
-    paper, no_balance = (
-        replace(ABLATION.arms[name], precision="bfloat16")
-        for name in ("the paper's stage 2", "c_β = 0")
-    )
-    for seed, error in BASE.items():
-        write_record(tmp_path, paper, seed, last_error=error)
-        write_record(
-            tmp_path,
-            no_balance,
-            seed,
-            chosen_error=0.5,
-            last_error=error + 0.4,
-        )
-    rows, text = cells(tmp_path)
+    write(tmp_path, PAPER, BASE)
+    write(tmp_path, "c_β = 0", moved(40, 40, 40))
+    rows, text = table(tmp_path)
     assert rows["c_β = 0"] == [
-        "c_β = 0",
         "a balancing constraint is required to prevent collapsing (3.2)",
+        "10",
         "50.00 ± 0.00 (n = 3)",
         "45.00 ± 1.00 (n = 3)",
+        "5.00 ± 1.00 (n = 3), epoch 10",
         "+40.00 ± 0.00 (n = 3)",
         "0 of 3",
         "holds",
     ]
-    assert rows["the paper's stage 2"][3] == "5.00 ± 1.00 (n = 3)"
     others = ABLATION.claims.keys() - {"c_β = 0"}
-    assert {rows[name][-1] for name in others} == {"not run"}
-    assert "A verdict is on the error at the last epoch" in text
+    assert {tuple(rows[name][1:]) for name in others} == {
+        (*"------", "not run")
+    }
+    assert "seeds 0-2, 2000 + 10 epochs, bfloat16" in text
 
 
-def test_nothing_is_shown_without_records(tmp_path):
-    assert report.study_markdown(ABLATION, [], tmp_path) == ""
+def test_the_papers_stage_2_is_taken_after_as_many_steps(tmp_path):
+    # Its run is longer, and at 50 % until its last epoch.
+    write(tmp_path, PAPER, {0: 0.02}, epochs=11)
+    write(tmp_path, "b_L = 96, b_U = 32", {0: 0.04})
+    write(tmp_path, "b_L = 64, b_U = 64", {0: 0.04}, epochs=7)
+    write(tmp_path, "batches of 32, b_L = 4", {0: 0.04}, epochs=11)
+    rows, _ = table(tmp_path)
+    last = slice(3, 6)
+    assert rows["b_L = 96, b_U = 32"][last] == [
+        "4.00 (n = 1)",
+        "50.00 (n = 1), epoch 10",
+        "-46.00 (n = 1)",
+    ]
+    # After 12.25 epochs there is none, and the size of a batch decides.
+    assert rows["b_L = 64, b_U = 64"][last][1:] == ["-", "-"]
+    assert rows["batches of 32, b_L = 4"][last][1] == "2.00 (n = 1), epoch 11"
 
 
-def test_more_labels_are_compared_with_the_same_number():
-    few, many = (
-        ABLATION.claims["c_F = 0"],
-        ABLATION.claims["m_L = 1000, b_L = 96, b_U = 32"],
-    )
-    labels = [ABLATION.arms[c.against].num_labeled for c in (few, many)]
-    assert labels == [100, 1000]
+def test_the_papers_stage_2_is_of_the_same_labels_and_precision(tmp_path):
+    write(tmp_path, PAPER, BASE, precision="float32")
+    write(tmp_path, PAPER_1000, {0: 0.02}, epochs=30)
+    write(tmp_path, "c_F = 0", BASE)
+    write(tmp_path, "m_L = 1000, b_L = 96, b_U = 32", {0: 0.01, 1: 0.01})
+    rows, _ = table(tmp_path)
+    assert rows["c_F = 0"][-1] == "undecided (n = 0)"
+    assert rows["m_L = 1000, b_L = 96, b_U = 32"][-4:] == [
+        "50.00 (n = 1), epoch 10",
+        "-49.00 (n = 1)",
+        "0 of 2",
+        "undecided (n = 1)",
+    ]
+
+
+def test_seeds_for_a_verdict_count_more_than_epochs(tmp_path):
+    write(tmp_path, "c_α = 0", BASE, epochs=3)
+    write(tmp_path, "c_α = 0", {0: 0.3, 1: 0.3}, epochs=20)
+    rows, _ = table(tmp_path)
+    assert rows["c_α = 0"][1] == "3"
+
+
+def test_claims_are_printed_and_written(tmp_path, capsys):
+    paths = write(tmp_path, "c_α = 0", BASE)
+    part = report.study_part(ABLATION)
+    part.show([records.read(path) for path in paths], tmp_path)
+    assert "5.00 ± 1.00" in capsys.readouterr().out
+    text = (tmp_path / "study_ablation.md").read_text("utf-8")
+    assert text == table(tmp_path)[1]
+    assert part.markdown([], tmp_path) == ""
