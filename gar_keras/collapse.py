@@ -5,17 +5,27 @@ import functools
 import keras
 import numpy as np
 
+from gar_keras.engine import backend
 from gar_keras.layers import regularization_layers
 from gar_keras.regularizers import expected_balance
 from gar_keras.utils.warnings import warn
 
 
 class WarnOnCollapse(keras.callbacks.Callback):
-    """Warns when stage 2 goes wrong, once for each of three signs.
+    """Warns when stage 2 loses classes or otherwise goes wrong.
 
     It looks at what a `GraphActivityRegularization` and an `ErrorRate` put
-    into the logs of an epoch; it costs no time. Layers whose coefficients are
-    all 0 are left out.
+    into the logs; it costs no time, and needs no label. Of each sign it warns
+    once. Layers whose coefficients are all 0 are left out.
+
+    *Classes are lost.* A warning names the classes that are not in use at the
+    end of an epoch, from the first epoch on: those that got less than 1 % of
+    the latest examples that should be theirs (with a `class_prior`, according
+    to their shares; see `gar_keras.metrics.ClassesInUse`). A class that got as
+    few when training began is named in a warning of its own: that is no fault
+    of stage 2. Each class is named once. All examples of a batch count, the
+    labelled ones too; no class is named before 50 examples should have been
+    its own in an epoch. An `activity_regularizer` is not watched.
 
     *The outputs collapse.* Let k of the n outputs be used equally (`v_i` equal
     for them) and the others not at all. Of V, `k²` entries are 1 then, k of
@@ -46,9 +56,8 @@ class WarnOnCollapse(keras.callbacks.Callback):
 
     *The validation error rises.* A warning comes when it was above
     `error_before` in each of the last five epochs, or in all of them where
-    training ends sooner. One bad epoch at the start need not mean harm, but it
-    can be that of a class that was lost for good: compare how many examples
-    each class gets before and after.
+    training ends sooner. One bad epoch at the start need not mean harm, unless
+    it is that in which a class was lost.
 
     Warnings are `gar_keras.GARWarning`s; `gar_keras.regularize` always issues
     them. Turn them into errors with
@@ -93,16 +102,102 @@ class WarnOnCollapse(keras.callbacks.Callback):
         self._spread = False
         self._errors = []
         self._grown_worse = False
+        self._layers = regularization_layers(self.model)
+        self._first_epoch = None
+        # Classes by the name of the layer's metric.
+        self._unused = {}
+        self._unused_at_first = {}
+        self._named = {}
+        self._missed_earlier = {}
         for epoch, logs in enumerate(self.earlier):
+            self._note_missed(logs)
             self.on_epoch_end(epoch, logs)
 
+    def on_epoch_begin(self, epoch, logs=None):
+        self._epoch = epoch + 1
+        if self._first_epoch is None:
+            self._first_epoch = self._epoch
+        self._unused = {}
+
+    def on_train_batch_end(self, batch, logs=None):
+        for layer in self._layers:
+            in_use = (logs or {}).get(layer.usage.name)
+            if in_use is not None:
+                self._look_at(layer, in_use < layer.num_classes)
+        # Now, as other callbacks save what has been warned of at the end.
+        if batch + 1 == (self.params or {}).get("steps"):
+            self._name_classes()
+
     def on_epoch_end(self, epoch, logs=None):
+        self._name_classes()
         self._check_balance(epoch + 1, logs or {})
         self._check_error((logs or {}).get("val_error"))
 
     def on_train_end(self, logs=None):
         if len(self._errors) < self.PATIENCE:
             self._warn_if_above(self._errors)
+
+    def _note_missed(self, logs):
+        """Notes how many classes were missed, and named, in an earlier epoch.
+
+        Which ones is not known any more.
+        """
+        for layer in self._layers:
+            name = layer.usage.name
+            if name in logs:
+                missed = layer.num_classes - logs[name]
+                before = self._missed_earlier.get(name, 0)
+                self._missed_earlier[name] = max(before, missed)
+
+    def _look_at(self, layer, misses):
+        """Notes which classes a layer misses, if it misses any."""
+        name = layer.usage.name
+        self._unused[name] = []
+        if not misses:
+            return
+        backend.return_state(self.model)
+        self._unused[name] = layer.usage.unused()
+        if self._epoch == self._first_epoch:
+            self._unused_at_first[name] = layer.usage.unused_at_first()
+
+    def _name_classes(self):
+        """Warns of the classes that are missed and were not named yet."""
+        for layer in self._layers:
+            name = layer.usage.name
+            unused = self._unused.get(name, [])
+            if len(unused) <= self._missed_earlier.get(name, 0):
+                continue
+            named = self._named.setdefault(name, set())
+            at_first = self._unused_at_first.get(name, [])
+            new = [i for i in unused if i not in named]
+            named.update(new)
+            self._warn_of_lost(layer, [i for i in new if i not in at_first])
+            self._warn_of_missing(layer, [i for i in new if i in at_first])
+
+    def _warn_of_lost(self, layer, classes):
+        if not classes:
+            return
+        self._collapsed = True
+        warn(
+            f"Stage 2 has lost {_in_words(classes)}{_place(layer)}: at the end "
+            f"of epoch {self._epoch} hardly any example is classified so. A "
+            "lost class rarely comes back: start again from the pretrained "
+            "model, with the gradient clipped (global_clipnorm=1.0, as by "
+            "default), a lower learning rate, or the loss of the labels beside "
+            f"GAR (supervised=1.0). {_prior_advice([layer])}"
+            "Check how many examples each class gets before and after."
+        )
+
+    def _warn_of_missing(self, layer, classes):
+        if not classes:
+            return
+        warn(
+            f"When training began, hardly any example was classified as "
+            f"{_in_words(classes)}{_place(layer)}, nor is it at the end of "
+            f"epoch {self._epoch}. GAR sharpens what the network knows, and "
+            "teaches it nothing new. Pretrain longer, or on more labels of "
+            f"what is missing. {_prior_advice([layer])}".rstrip()
+        )
 
     def _check_balance(self, epoch, logs):
         for layer in regularization_layers(self.model):
@@ -191,6 +286,23 @@ def _prior_advice(layers):
         "If classes are of unequal size, give their shares as class_prior to "
         "the GAR layer. "
     )
+
+
+def _place(layer):
+    """Where classes are missing, for layers with a name of their own."""
+    plain = layer.metric_name("balance") == "balance"
+    return "" if plain else f" of the layer {layer.name!r}"
+
+
+def _in_words(classes, most=10):
+    """Class indices in words.
+
+    >>> _in_words([2]), _in_words([2, 4, 7]), _in_words([2, 4, 7], most=1)
+    ('class 2', 'classes 2, 4, 7', 'classes 2 and 2 more')
+    """
+    listed = ", ".join(map(str, classes[:most]))
+    more = f" and {len(classes) - most} more" if classes[most:] else ""
+    return f"class{'es' if len(classes) > 1 else ''} {listed}{more}"
 
 
 def _enough_images(layer):

@@ -10,6 +10,7 @@ from gar_keras.engine import autodiff
 from gar_keras.engine.keras_internals import flatten_layers
 from gar_keras.engine.keras_internals import is_taken
 from gar_keras.engine.keras_internals import operation_behind
+from gar_keras.metrics import ClassesInUse
 from gar_keras.paper import Coefficients
 from gar_keras.regularizers import GraphActivityRegularizer
 from gar_keras.regularizers import check_coefficient
@@ -28,11 +29,14 @@ class GraphActivityRegularization(keras.layers.Layer):
     `U(B) = affinity * α(B) + balance * (1 - β(B)) + frobenius * ‖B‖²_F`
 
     to the loss of the model. `fit`'s progress bar and history show the terms
-    as `affinity` (α), `balance` (β) and `regularization` (U). They are
-    measured in `evaluate` too, but add to the loss there only if
-    `training_only` is `False`. In a layer with a name of its own they carry
-    that name in front, as in `digits_affinity`: name the layers of a model
-    that has several, or their terms share one entry of the history.
+    as `affinity` (α), `balance` (β) and `regularization` (U), and as
+    `classes_in_use` how many classes the latest examples are given to, of n:
+    see `gar_keras.metrics.ClassesInUse`. They are measured in `evaluate` too,
+    but add to the loss there only if `training_only` is `False`. In a layer
+    with a name of its own they carry that name in front, as in
+    `digits_affinity`: name the layers of a model that has several, or their
+    terms share one entry of the history. `gar_keras.collapse.WarnOnCollapse`
+    is the callback that names the classes which training loses.
 
     The coefficients are variables of the layer that are not trained:
     `set_coefficients` changes them between steps or epochs, and no function is
@@ -64,6 +68,9 @@ class GraphActivityRegularization(keras.layers.Layer):
 
     Attributes:
         num_classes: `n` of the logits; `None` before the layer has seen any.
+        usage: The `gar_keras.metrics.ClassesInUse`, whose `unused()` are the
+            classes that it misses. (Within an epoch on JAX, call
+            `jax_state_sync()` of the model first.)
 
     A saved model with this layer loads in a program with `import gar_keras`.
 
@@ -90,7 +97,7 @@ class GraphActivityRegularization(keras.layers.Layer):
     >>> model.compile("sgd", loss=None)
     >>> history = model.fit(np.ones((8, 4)), verbose=0)
     >>> sorted(history.history)
-    ['affinity', 'balance', 'loss', 'regularization']
+    ['affinity', 'balance', 'classes_in_use', 'loss', 'regularization']
     """
 
     def __init__(
@@ -131,6 +138,9 @@ class GraphActivityRegularization(keras.layers.Layer):
             name: autodiff.StepMean(self.metric_name(name), dtype="float32")
             for name in [*trackers, "regularization"]
         }
+        self.usage = ClassesInUse(
+            self.metric_name("classes_in_use"), self.class_prior, "float32"
+        )
         self.built = True
 
     def metric_name(self, term):
@@ -148,6 +158,7 @@ class GraphActivityRegularization(keras.layers.Layer):
         loss = self._formula.combine(terms, self._coefficients)
         for name, tracker in self._trackers.items():
             tracker.record(terms.get(name, loss))
+        self.usage.record(inputs)
         # Not known in a model that does not pass `training` on: better a loss
         # too many in its evaluation than none in its training.
         evaluating = training is not None and not training
@@ -241,6 +252,7 @@ class GraphActivityRegularization(keras.layers.Layer):
         self._formula.check_shape(inputs.shape)
         _warn_behind_probabilities(inputs)
         self.num_classes = inputs.shape[-1]
+        self.usage.build(self.num_classes)
         return keras.KerasTensor(inputs.shape, inputs.dtype)
 
     def get_config(self):

@@ -1,9 +1,13 @@
-"""Metrics for labels that some examples lack."""
+"""Metrics: accuracy where some labels are missing, classes in use."""
 
 from typing import Any
 
 import keras
 from keras import ops
+import numpy as np
+
+from gar_keras.engine.autodiff import StepMetric
+from gar_keras.utils.types import ClassPrior
 
 
 class _OverLabelled:
@@ -132,3 +136,111 @@ class SparseCategoricalCrossentropy(
         # The last one, as of all logits here.
         config.pop("axis", None)
         return config
+
+
+class ClassesInUse(StepMetric):
+    """Number of classes that the latest examples are given to.
+
+    An example is given to the class of its largest logit. A class counts as in
+    use unless it gets less than `LEAST_SHARE` of the examples that should be
+    its own, `p_j` of all with the shares `p` of the classes. Judged are the
+    latest examples, for each class by itself: those of which `WINDOW` to
+    `2 * WINDOW` should be its own (`ENOUGH` at first; with fewer the class
+    counts as in use). So a batch may well be without a class, and a rare class
+    only takes longer to be missed: with 128 examples in a batch, ten equal
+    classes are judged by the last 8 to 16 batches, a hundred by 78 to 157.
+
+    A class of which all shares are right, and that is recognized at all, does
+    not get so few by chance: with 50 examples of its own the probability of
+    none is `exp(-50)`, and `exp(-7)` if only one in seven is recognized.
+
+    Args:
+        name: Name of the metric.
+        class_prior: p, as in `gar_keras.balance`. `None` for classes of equal
+            size.
+        dtype: Dtype of the metric's state, as in Keras.
+
+    Example:
+
+    >>> metric = ClassesInUse()
+    >>> metric.record(np.eye(4)[[0, 1, 3] * 100])
+    >>> float(metric.result()), metric.unused()
+    (3.0, [2])
+    """
+
+    WINDOW = 100
+    ENOUGH = 50
+    LEAST_SHARE = 0.01
+
+    def __init__(
+        self,
+        name: str = "classes_in_use",
+        class_prior: ClassPrior = None,
+        dtype: Any = None,
+    ):
+        super().__init__(name=name, dtype=dtype)
+        self.class_prior = class_prior
+        self._num_classes = None
+        # By the number of classes: a layer may be used behind any logits.
+        self._windows = {}
+
+    def build(self, num_classes):
+        """Makes the state for logits of so many classes."""
+        self._num_classes = num_classes
+        if num_classes not in self._windows:
+            # (current, previous, first), (examples given to each class, those
+            # that should be its own), classes.
+            self._windows[num_classes] = self.add_variable(
+                (3, 2, num_classes), "zeros", name=f"windows_{num_classes}"
+            )
+
+    def record(self, Z):
+        """Takes the logits `(m, n)` of a step."""
+        Z = ops.convert_to_tensor(Z)
+        self.build(Z.shape[-1])
+        n = self._num_classes
+        given = ops.sum(ops.one_hot(ops.argmax(Z, axis=-1), n), axis=0)
+        given = ops.cast(given, self.dtype)
+        p = np.ones(n) / n if self.class_prior is None else self.class_prior
+        own = ops.sum(given) * ops.cast(np.array(p), self.dtype)
+        super().record(ops.stack([given, own]))
+
+    def update_state(self, step):
+        """Takes, of a step, what each class was given and what is its own."""
+        state = self._windows[self._num_classes]
+        windows = ops.convert_to_tensor(state)
+        current, previous, first = windows[0], windows[1], windows[2]
+        full = current[1] >= self.WINDOW
+        previous = ops.where(full, current, previous)
+        current = ops.where(full, step, current + step)
+        first = ops.where(first[1] >= self.ENOUGH, first, first + step)
+        state.assign(ops.stack([current, previous, first]))
+
+    def result(self):
+        self.take_waiting()
+        if self._num_classes is None:
+            return ops.zeros((), self.dtype)
+        windows = ops.convert_to_tensor(self._windows[self._num_classes])
+        used = ops.logical_not(self._too_few(windows[0] + windows[1]))
+        return ops.sum(ops.cast(used, self.dtype))
+
+    def unused(self):
+        """The classes not in use, a list of ints."""
+        return self._classes_of(lambda windows: windows[0] + windows[1])
+
+    def unused_at_first(self):
+        """The classes that were not in use after the first examples."""
+        return self._classes_of(lambda windows: windows[2])
+
+    def _classes_of(self, window):
+        if self._num_classes is None:
+            return []
+        windows = ops.convert_to_numpy(self._windows[self._num_classes])
+        return np.flatnonzero(self._too_few(window(windows))).tolist()
+
+    def _too_few(self, window):
+        given, own = window[0], window[1]
+        return (own >= self.ENOUGH) & (given < self.LEAST_SHARE * own)
+
+    def get_config(self):
+        return {**super().get_config(), "class_prior": self.class_prior}

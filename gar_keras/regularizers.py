@@ -258,6 +258,10 @@ class GraphActivityRegularizer(keras.regularizers.Regularizer):
     one multiplies by it when, and only when, such a Keras waits for the value
     of a layer's activity regularizer: this one, or one that calls it.
 
+    Keras has no metrics for an activity regularizer: neither the terms nor the
+    classes in use are shown in training, and
+    `gar_keras.collapse.WarnOnCollapse` cannot watch it. The layer shows them.
+
     Args:
         affinity: `c_α`, a float, finite and not negative. Defaults to `3.0`.
         balance: `c_β`, likewise. Defaults to `1.0`.

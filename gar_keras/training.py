@@ -216,10 +216,11 @@ def regularize(
 
     Returns:
         A `keras.callbacks.History` with `loss`, `affinity`, `balance`,
-        `regularization` and, with `validation_data`, `val_error`, from 0 to 1,
-        `val_accuracy`, which is `1 - val_error`, and `val_loss`, the mean
-        cross-entropy of the labels: stage 2 trains without it, and the
-        predictions that GAR makes firm let it rise where a few are wrong.
+        `regularization`, `classes_in_use` and, with `validation_data`,
+        `val_error`, from 0 to 1, `val_accuracy`, which is `1 - val_error`, and
+        `val_loss`, the mean cross-entropy of the labels: stage 2 trains
+        without it, and the predictions that GAR makes firm let it rise where a
+        few are wrong.
 
     Raises:
         ValueError: if the data do not fit together, if a batch asks for more
@@ -228,9 +229,9 @@ def regularize(
 
     Warns:
         GARWarning: if the first weights of the model get large integers, such
-            as pixels from 0 to 255, as they are; or if the outputs collapse,
-            the batches are too small for the number of classes or the
-            validation error rises; see
+            as pixels from 0 to 255, as they are; or if classes are lost,
+            which it names, the outputs collapse, the batches are too small
+            for the number of classes or the validation error rises; see
             `gar_keras.collapse.WarnOnCollapse`, of which `callbacks` may
             hold one of your own instead.
 

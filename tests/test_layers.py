@@ -529,6 +529,8 @@ def term_values(x):
         "affinity": oracle.affinity(B),
         "balance": oracle.balance(B),
         "regularization": oracle.loss(Z, **COEFFICIENTS),
+        # Too few examples to miss a class.
+        "classes_in_use": CLASSES,
     }
 
 
@@ -622,6 +624,7 @@ def test_terms_of_a_direct_call():
             "affinity": oracle.affinity(B),
             "balance": oracle.balance(B),
             "regularization": oracle.loss(Z, **COEFFICIENTS),
+            "classes_in_use": 3,
         },
         rel=1e-5,
     )
@@ -638,7 +641,9 @@ def test_metrics_of_a_layer_with_a_default_name_are_plain():
     made = [GraphActivityRegularization() for _ in range(3)]
     assert len({layer.name for layer in made}) == 3
     for layer in made:
-        assert metric_names(layer) == ["affinity", "balance", "regularization"]
+        assert metric_names(layer) == [
+            "affinity", "balance", "regularization", "classes_in_use",
+        ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -647,12 +652,15 @@ def test_metrics_of_a_layer_with_a_default_name_are_plain():
 def test_metrics_of_a_named_layer_carry_its_name(name):
     assert metric_names(GraphActivityRegularization(name=name)) == [
         f"{name}_affinity", f"{name}_balance", f"{name}_regularization",
+        f"{name}_classes_in_use",
     ]  # fmt: skip
 
 
 def test_no_metric_for_a_term_left_out():
     layer = GraphActivityRegularization(affinity=0)
-    assert metric_names(layer) == ["balance", "regularization"]
+    assert metric_names(layer) == [
+        "balance", "regularization", "classes_in_use"
+    ]  # fmt: skip
 
 
 @pytest.mark.slow

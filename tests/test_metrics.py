@@ -1,10 +1,11 @@
-"""The accuracy over the examples that have a label."""
+"""The accuracy over the examples with a label, and the classes in use."""
 
 import keras
 from keras import layers
 import numpy as np
 import pytest
 
+from gar_keras.metrics import ClassesInUse
 from gar_keras.metrics import SparseCategoricalAccuracy
 from gar_keras.metrics import SparseCategoricalCrossentropy
 
@@ -112,3 +113,104 @@ def test_config_round_trip(kind):
     assert type(again) is kind
     assert again.get_config() == metric.get_config()
     assert (again.ignore_class, again.name) == (7, "mine")
+
+
+# ClassesInUse
+
+
+def in_use(steps, **options):
+    """What the metric says after each step, and the classes not in use.
+
+    Args:
+        steps: For each step, how many examples each class is given.
+        **options: Those of the metric.
+    """
+    metric = ClassesInUse(**options)
+    counts = []
+    for given in steps:
+        # The largest logit decides, and it may well be negative.
+        metric.record(
+            np.eye(len(given))[np.repeat(np.arange(len(given)), given)] - 9
+        )
+        counts.append(int(metric.result()))
+    return counts, metric.unused()
+
+
+def test_a_class_that_gets_nothing_is_missed_once_50_examples_were_its_own():
+    # 10 of 40 a step.
+    steps = [[20, 20, 0, 0]] * 6
+    assert in_use(steps) == ([4, 4, 4, 4, 2, 2], [2, 3])
+
+
+def test_a_class_is_missed_when_its_window_has_gone_by():
+    # The window of 100 is full after step 10: from then on it is the one
+    # before that counts, with the steps since.
+    steps = [[10, 10, 10, 10]] * 5 + [[20, 20, 0, 0]] * 17
+    counts, unused = in_use(steps)
+    assert counts == [4] * 20 + [2] * 2
+    assert unused == [2, 3]
+    # It comes back at once.
+    assert in_use([*steps, [10, 10, 10, 10]]) == ([*counts, 4], [])
+
+
+@pytest.mark.parametrize("few, missed", [(2, False), (1, True)])
+def test_less_than_one_in_a_hundred_is_none(few, missed):
+    # 200 of 400 are its own.
+    _, unused = in_use([[400 - few, few]])
+    assert unused == ([1] if missed else [])
+
+
+def test_each_class_has_the_window_of_its_share():
+    prior = [0.5, 0.49, 0.01]
+    # 4,900 examples, of which 2,401 and 49 are those of the last two.
+    steps = [[700, 0, 0]] * 7
+    assert in_use(steps, class_prior=prior)[1] == [1]
+    # The third is missed from 5,000 on.
+    assert in_use([*steps, [100, 0, 0]], class_prior=prior)[1] == [1, 2]
+    # That is no reason to wait for the second, which was there at first.
+    steps = [[51, 49, 0]] * 10 + [[100, 0, 0]] * 6
+    assert in_use(steps, class_prior=prior)[1] == [1]
+
+
+def test_first_examples_are_remembered():
+    metric = ClassesInUse()
+    for given in ([0, 1, 2] * 50, [0, 1] * 600, [0, 2] * 600, [0, 2] * 600):
+        metric.record(np.eye(4)[given])
+    assert metric.unused_at_first() == [3]
+    assert metric.unused() == [1, 3]
+    metric.reset_state()
+    assert metric.unused() == metric.unused_at_first() == []
+
+
+def test_many_classes_that_are_all_in_use_are_not_missed():
+    # 1.28 examples of each class in a batch.
+    rng = np.random.default_rng(0)
+    metric = ClassesInUse()
+    for step in range(100):
+        metric.record(np.eye(100)[rng.integers(100, size=128)])
+        if step % 10 == 9:
+            assert metric.unused() == []
+    # The check is in force: 100 steps are enough for it.
+    assert metric.unused_at_first() == []
+    for _ in range(2):
+        metric.record(np.eye(100)[[0] * 10000])
+    assert len(metric.unused()) == 99
+
+
+def test_before_any_example_no_class_is_in_use():
+    metric = ClassesInUse()
+    assert (float(metric.result()), metric.unused()) == (0, [])
+
+
+def test_logits_of_another_number_of_classes():
+    metric = ClassesInUse()
+    metric.record(np.eye(2)[[0] * 100])
+    metric.record(np.eye(3)[[0] * 300])
+    assert (float(metric.result()), metric.unused()) == (1, [1, 2])
+
+
+def test_classes_in_use_from_its_config():
+    metric = ClassesInUse(name="digits", class_prior=(0.25, 0.75))
+    assert ClassesInUse.from_config(metric.get_config()).get_config() == {
+        "name": "digits", "dtype": "float32", "class_prior": (0.25, 0.75),
+    }  # fmt: skip

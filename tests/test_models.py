@@ -408,7 +408,9 @@ def test_attached_model_trains_on_the_loss(kind):
     regularized.compile(keras.optimizers.SGD(0.1), loss=None)
     history = regularized.fit(x, batch_size=len(x), verbose=0).history
     assert history["loss"] == pytest.approx([expected], rel=1e-5)
-    assert set(history) == {"affinity", "balance", "loss", "regularization"}
+    assert set(history) == {
+        "affinity", "balance", "classes_in_use", "loss", "regularization"
+    }  # fmt: skip
     assert not np.array_equal(model.get_weights()[0], before[0])
 
 

@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 import subprocess
 import sys
+import warnings
 import weakref
 
 import fresh
@@ -15,6 +16,7 @@ import numpy as np
 import oracle
 import pytest
 
+from gar_keras import GARWarning
 from gar_keras import GraphActivityRegularization
 from gar_keras import GraphActivityRegularizer
 from gar_keras import attach
@@ -22,6 +24,7 @@ from gar_keras import error_rate
 from gar_keras import pretrain
 from gar_keras import regularize
 from gar_keras import sgd
+from gar_keras.collapse import WarnOnCollapse
 from gar_keras.engine.batches import BatchSampler
 from gar_keras.methods.supervised import Supervised
 
@@ -204,8 +207,8 @@ def test_history_of_stage_2():
         **BATCHES, **QUIET,
     )  # fmt: skip
     assert set(history.history) == {
-        "affinity", "balance", "loss", "regularization", "val_accuracy",
-        "val_error", "val_loss",
+        "affinity", "balance", "classes_in_use", "loss", "regularization",
+        "val_accuracy", "val_error", "val_loss",
     }  # fmt: skip
     assert {len(values) for values in history.history.values()} == {2}
 
@@ -992,3 +995,113 @@ def test_images_that_keras_would_cut_off_are_refused(dtype):
     with pytest.raises(ValueError, match=message):
         regularize(model(), x, x, epochs=1, **BATCHES, **QUIET)
     pretrain(model(), pixels("uint8"), np.arange(12) % 3, epochs=1, **QUIET)
+
+
+# Classes that are lost
+
+
+class Fading(layers.Layer):
+    """Takes one class away after some steps of training."""
+
+    def __init__(self, fades, after):
+        super().__init__()
+        self.fades = fades
+        self.after = after
+        self.step = self.add_weight(
+            shape=(), initializer="zeros", dtype="int32", trainable=False
+        )
+
+    def call(self, Z, training=None):
+        if training:
+            self.step.assign(self.step + 1)
+        gone = ops.cast(self.step > self.after, "float32")
+        return Z - 9 * gone * np.eye(CLASSES, dtype="float32")[self.fades]
+
+
+EYE = np.tile(np.eye(CLASSES, dtype="float32"), (200, 1))
+
+
+def fading(fades=1, after=10):
+    """A model that is right about `EYE`, until it fades."""
+    eye = layers.Dense(CLASSES, kernel_initializer="identity")
+    return keras.Sequential(
+        [keras.Input((CLASSES,)), eye, Fading(fades, after)]
+    )
+
+
+def named(train):
+    """The warnings of a training, and the number of classes in use."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        history = train().history
+    found = [str(w.message) for w in caught if w.category is GARWarning]
+    return found, history["classes_in_use"]
+
+
+def stage_2(model, epochs=2):
+    # 30 steps of 22 examples, of which 660 a class is to have 220.
+    return lambda: regularize(
+        model, EYE[:3], EYE, epochs=epochs, labeled_per_batch=2,
+        unlabeled_per_batch=20, optimizer=keras.optimizers.SGD(0.0), **QUIET,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("after, in_use", [(10, [2, 2]), (40, [3, 2])])
+def test_a_class_lost_is_named_at_the_end_of_its_epoch(after, in_use):
+    found, counts = named(stage_2(fading(after=after)))
+    assert counts == in_use
+    (message,) = found
+    epoch = in_use.index(2) + 1
+    assert f"has lost class 1: at the end of epoch {epoch} " in message
+
+
+def test_a_class_missing_from_the_start_is_no_loss_of_stage_2():
+    found, counts = named(stage_2(fading(fades=2, after=-1), epochs=1))
+    assert counts == [2]
+    (message,) = found
+    assert message.startswith("When training began, hardly any example was")
+    assert "classified as class 2, nor is it at the end of epoch 1" in message
+
+
+def test_no_class_is_named_where_all_are_in_use():
+    assert named(stage_2(fading(after=1000))) == ([], [3, 3])
+
+
+def test_a_rare_class_is_none_that_is_lost():
+    # A share of 1 in 51: 12 of 612 examples.
+    x = EYE[np.r_[np.repeat([0, 1], 300), np.full(12, 2)]]
+    layer = GraphActivityRegularization(class_prior=[25 / 51, 25 / 51, 1 / 51])
+    train = lambda: regularize(  # noqa: E731
+        fading(after=1000), EYE[:3], x, layer=layer, epochs=1,
+        labeled_per_batch=0, unlabeled_per_batch=102,
+        optimizer=keras.optimizers.SGD(0.0), **QUIET,
+    )  # fmt: skip
+    assert named(train) == ([], [3])
+
+
+@pytest.mark.parametrize("steps_per_execution", [1, 3])
+def test_a_model_of_ones_own_is_watched_after_loading(
+    steps_per_execution, tmp_path
+):
+    eye = layers.Dense(CLASSES, kernel_initializer="identity")
+    layer = GraphActivityRegularization(name="digits")
+    model = keras.Sequential([keras.Input((CLASSES,)), eye, layer])
+    model.save(tmp_path / "model.keras")
+    model = keras.saving.load_model(tmp_path / "model.keras")
+    model.compile(
+        keras.optimizers.SGD(0.0), steps_per_execution=steps_per_execution
+    )
+    # None of class 0 in the last 20 of 30 steps.
+    late = np.tile(EYE[1:3], (200, 1))
+    x = np.concatenate([EYE[:201], late])
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        # Validation, which has all classes, comes before the end of the epoch.
+        history = model.fit(
+            x, batch_size=20, shuffle=False, validation_data=(EYE,),
+            callbacks=[WarnOnCollapse()], **QUIET,
+        ).history  # fmt: skip
+    (message,) = [w.message for w in caught if w.category is GARWarning]
+    assert "lost class 0 of the layer 'digits'" in str(message)
+    assert history["digits_classes_in_use"] == [2]
+    assert history["val_digits_classes_in_use"] == [3]

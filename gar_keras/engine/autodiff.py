@@ -70,13 +70,14 @@ def _jax_gradient(function, x):
     return slope
 
 
-class StepMean(keras.metrics.Mean):
-    """Mean, over the steps, of a scalar that a layer computes in `call`.
+class StepMetric(keras.metrics.Metric):
+    """Base of metrics that a layer updates in its `call`.
 
     Keras' other metrics are updated outside of `call`. On TensorFlow that
     makes no difference. On JAX a layer cannot touch the variables of a metric
-    while the loss is differentiated: the value has to wait until the metrics
-    of the step are gathered, which is when Keras asks for `result`.
+    while the loss is differentiated: the values have to wait until the metrics
+    of the step are gathered, which is when Keras asks for `result`. There
+    a subclass has to call `take_waiting` first.
     """
 
     def record(self, value):
@@ -91,11 +92,19 @@ class StepMean(keras.metrics.Mean):
             self._waiting = []
         self._waiting.append(ops.stop_gradient(value))
 
-    def result(self):
+    def take_waiting(self):
+        """Updates the state with the values that wait."""
         if stateless_scope() is not None:
             for value in getattr(self, "_waiting", ()):
                 self.update_state(value)
             self._waiting = []
+
+
+class StepMean(StepMetric, keras.metrics.Mean):
+    """Mean, over the steps, of a scalar that a layer computes in `call`."""
+
+    def result(self):
+        self.take_waiting()
         return super().result()
 
 

@@ -41,6 +41,19 @@ def check_one_replica():
         )
 
 
+def return_state(model):
+    """Has `fit` of a model on JAX give back the variables that it holds.
+
+    On JAX they have no value within an epoch. Training goes on with the ones
+    given back.
+
+    Args:
+        model: A Keras model.
+    """
+    if name() == "jax":
+        model.jax_state_sync()
+
+
 def is_sparse(x):
     """Whether `x` is a sparse tensor of the backend."""
     if name() == "tensorflow":

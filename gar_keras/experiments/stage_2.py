@@ -33,8 +33,6 @@ def run(setup, state, deadline, reporter=None, callbacks=()):
     done = state.done("regularization")
     if done == e.epochs:
         return
-    # Those of the epochs that are done come again.
-    state.progress["warnings"] = []
     recorder = RunRecorder(
         state, setup.errors, "regularization", reporter=reporter
     )

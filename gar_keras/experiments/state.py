@@ -113,6 +113,9 @@ class RunState:
         curve = self.curve(stage)
         missing = max(map(len, curve.values()), default=0)
         for name, value in row.items():
+            # An older version, which began the curve, did not measure this.
+            if name not in curve and missing > 1:
+                continue
             # Epoch 0 has errors alone.
             curve.setdefault(name, [None] * missing).append(value)
 
@@ -151,10 +154,11 @@ class RunState:
         self.snapshots.take(0, self.model)
 
     def warnings_shown(self):
-        """A context in which warnings of GAR are noted, and told."""
+        """A context in which warnings of GAR are noted, once, and told."""
 
         def show(text):
-            self.progress["warnings"].append(text)
+            if text not in self.progress["warnings"]:
+                self.progress["warnings"].append(text)
             self.say(f"warning: {text}")
 
         return shown_by(show)

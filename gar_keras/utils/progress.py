@@ -10,6 +10,8 @@ from rich.progress import TimeRemainingColumn
 from gar_keras.utils import terminal
 
 TERMS = ("loss", "affinity", "balance", "supervised", "unsupervised")
+# For lines, which are not cut off.
+MORE_TERMS = (*TERMS, "classes_in_use")
 ERRORS = ("val_error", "test_error")
 
 # Seconds without a word after which a file gets a line within an epoch.
@@ -73,7 +75,8 @@ class Reporter:
         if self.console.is_terminal:
             self._move_bar(stage, done, total, logs)
         elif self._clock() - self._last_line >= INTERVAL:
-            parts = [_place(done, total, steps), _text(logs or {}, TERMS), left]
+            terms = _text(logs or {}, MORE_TERMS)
+            parts = [_place(done, total, steps), terms, left]
             self._print(f"{self.name} {stage} {'  '.join(filter(None, parts))}")
 
     def _move_bar(self, stage, done, total, logs):
@@ -94,7 +97,7 @@ class Reporter:
         left = self._time_left(stage, row["epoch"], total)
         self._print(
             f"{self.name} {stage} {row['epoch']}/{total}  "
-            f"{_text(row, TERMS)}  {_percent(row, ERRORS)}  "
+            f"{_text(row, MORE_TERMS)}  {_percent(row, ERRORS)}  "
             f"{row['seconds']:.1f} s" + (f"  {left}" if left else "")
         )
 
