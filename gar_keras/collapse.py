@@ -44,7 +44,9 @@ class WarnOnCollapse(keras.callbacks.Callback):
       about `gar_keras.expected_balance`, which is 0.93 for 128 images of 10
       classes. Without a `batch_size` it counts as 1, and half of that is a k
       of `(n + 1) / 2`, half way between one output and all of them; or
-    - k is lower by one whole output than it was in an earlier epoch.
+    - k is lower by one whole output than it was in an earlier epoch,
+
+    unless classes have been named by then.
 
     *The batches are too small.* With few images to a class, many classes are
     missing from a batch, and the balance term gives their outputs images of
@@ -148,6 +150,7 @@ class WarnOnCollapse(keras.callbacks.Callback):
                 missed = layer.num_classes - logs[name]
                 before = self._missed_earlier.get(name, 0)
                 self._missed_earlier[name] = max(before, missed)
+                self._collapsed = self._collapsed or missed > 0
 
     def _look_at(self, layer, misses):
         """Notes which classes a layer misses, if it misses any."""
@@ -171,13 +174,14 @@ class WarnOnCollapse(keras.callbacks.Callback):
             at_first = self._unused_at_first.get(name, [])
             new = [i for i in unused if i not in named]
             named.update(new)
+            # The names say more than the balance does.
+            self._collapsed = self._collapsed or bool(new)
             self._warn_of_lost(layer, [i for i in new if i not in at_first])
             self._warn_of_missing(layer, [i for i in new if i in at_first])
 
     def _warn_of_lost(self, layer, classes):
         if not classes:
             return
-        self._collapsed = True
         warn(
             f"Stage 2 has lost {_in_words(classes)}{_place(layer)}: at the end "
             f"of epoch {self._epoch} hardly any example is classified so. A "

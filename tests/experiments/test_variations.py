@@ -729,11 +729,39 @@ def test_warnings_are_in_the_record(tmp_path):
     experiment = replace(TINY, balance=0.01, affinity=30.0, epochs=6)
     record = run(tmp_path, experiment)
     # Which of the signs come depends on the backend's rounding.
-    signs = ("Stage 2 ", "The batches are too small")
+    signs = ("Stage 2 ", "The batches are too small", "When training began")
     assert all(warning.startswith(signs) for warning in record["warnings"])
     assert record["warnings"]
     sound = run(tmp_path, TINY)
     assert sound["warnings"] == []
+
+
+@pytest.mark.slow
+def test_a_killed_run_names_a_lost_class_as_an_unbroken_one(tmp_path):
+    experiment = replace(TINY, balance=0.01, affinity=30.0)
+    whole = run(tmp_path / "whole", experiment)
+    assert any("has lost class" in text for text in whole["warnings"])
+    curve = whole["regularization"]["curve"]["classes_in_use"]
+    assert curve[0] is None and curve[1] < 3
+    # The state is saved before the epoch's other warnings come.
+    witness = tiny_runs.Witness(("epoch", "regularization", 1))
+    with pytest.raises(tiny_runs.Stop):
+        run(tmp_path / "broken", experiment, reporter=witness)
+    record = run(tmp_path / "broken", experiment)
+    assert unchanged(record) == unchanged(whole)
+
+
+def test_an_older_versions_state_goes_on_without_the_new_curve(tmp_path):
+    checkpoint = runner.Checkpoint(tmp_path / "state.npz", "", 0)
+    state = runner._Run(TINY, 0, checkpoint, None, None).state
+    state.progress["regularization"]["curve"] = {
+        "epoch": [0, 1], "loss": [None, 0.5],
+    }  # fmt: skip
+    row = {"epoch": 2, "loss": 0.25, "classes_in_use": 3.0}
+    state.note("regularization", row, 1.0, 0.0)
+    assert state.curve("regularization") == {
+        "epoch": [0, 1, 2], "loss": [None, 0.5, 0.25],
+    }  # fmt: skip
 
 
 @pytest.mark.slow

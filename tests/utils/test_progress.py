@@ -65,7 +65,8 @@ def test_an_epoch_of_one_step_is_told_without_its_step(reporter, clock, text):
 
 
 def test_the_line_of_an_epoch_tells_the_time_left(reporter, clock, text):
-    row = {"loss": 0.25, "test_error": 0.05, "seconds": 9.0}
+    row = {"loss": 0.25, "classes_in_use": 9.0, "test_error": 0.05}
+    row["seconds"] = 9.0
     advance(reporter, clock, "regularization", 4, {0: (0.25, 4), 9: (1.0, 4)})
     clock.now += 1
     # 10 s for three quarters of an epoch.
@@ -73,6 +74,7 @@ def test_the_line_of_an_epoch_tells_the_time_left(reporter, clock, text):
     reporter.epoch("regularization", {"epoch": 4, **row}, 4)
     first, last = text.getvalue().splitlines()
     assert first.endswith("test_error 5.00 %  9.0 s  40 s left")
+    assert "1/4  loss 0.25  classes_in_use 9  test_error" in first
     assert last.endswith("test_error 5.00 %  9.0 s")
 
 
