@@ -22,10 +22,10 @@ class WarnOnCollapse(keras.callbacks.Callback):
     end of an epoch, from the first epoch on: those that got less than 1 % of
     the latest examples that should be theirs (with a `class_prior`, according
     to their shares; see `gar_keras.metrics.ClassesInUse`). A class that got as
-    few when training began is named in a warning of its own: that is no fault
-    of stage 2. Each class is named once. All examples of a batch count, the
-    labelled ones too; no class is named before 50 examples should have been
-    its own in an epoch. An `activity_regularizer` is not watched.
+    few when training with GAR began is named in a warning of its own: that is
+    no fault of stage 2. Each class is named once. All examples of a batch
+    count, the labelled ones too; no class is named before 50 examples should
+    have been its own in an epoch. An `activity_regularizer` is not watched.
 
     *The outputs collapse.* Let k of the n outputs be used equally (`v_i` equal
     for them) and the others not at all. Of V, `k²` entries are 1 then, k of
@@ -105,8 +105,8 @@ class WarnOnCollapse(keras.callbacks.Callback):
         self._errors = []
         self._grown_worse = False
         self._layers = regularization_layers(self.model)
-        self._first_epoch = None
-        # Classes by the name of the layer's metric.
+        self._was_on = set()
+        # By the name of the layer's metric.
         self._unused = {}
         self._unused_at_first = {}
         self._named = {}
@@ -117,8 +117,6 @@ class WarnOnCollapse(keras.callbacks.Callback):
 
     def on_epoch_begin(self, epoch, logs=None):
         self._epoch = epoch + 1
-        if self._first_epoch is None:
-            self._first_epoch = self._epoch
         self._unused = {}
 
     def on_train_batch_end(self, batch, logs=None):
@@ -132,6 +130,9 @@ class WarnOnCollapse(keras.callbacks.Callback):
 
     def on_epoch_end(self, epoch, logs=None):
         self._name_classes()
+        self._was_on |= {
+            layer.usage.name for layer in self._layers if _is_on(layer)
+        }
         self._check_balance(epoch + 1, logs or {})
         self._check_error((logs or {}).get("val_error"))
 
@@ -159,8 +160,10 @@ class WarnOnCollapse(keras.callbacks.Callback):
         if not misses:
             return
         backend.return_state(self.model)
+        if not _is_on(layer):
+            return
         self._unused[name] = layer.usage.unused()
-        if self._epoch == self._first_epoch:
+        if name not in self._was_on:
             self._unused_at_first[name] = layer.usage.unused_at_first()
 
     def _name_classes(self):
@@ -196,8 +199,8 @@ class WarnOnCollapse(keras.callbacks.Callback):
         if not classes:
             return
         warn(
-            f"When training began, hardly any example was classified as "
-            f"{_in_words(classes)}{_place(layer)}, nor is it at the end of "
+            "When training with GAR began, hardly any example was classified "
+            f"as {_in_words(classes)}{_place(layer)}, nor is it at the end of "
             f"epoch {self._epoch}. GAR sharpens what the network knows, and "
             "teaches it nothing new. Pretrain longer, or on more labels of "
             f"what is missing. {_prior_advice([layer])}".rstrip()
@@ -206,8 +209,7 @@ class WarnOnCollapse(keras.callbacks.Callback):
     def _check_balance(self, epoch, logs):
         for layer in regularization_layers(self.model):
             name = layer.metric_name("balance")
-            # Before GAR is switched on there is nothing for it to lose.
-            if name not in logs or not any(layer.coefficients.values()):
+            if name not in logs or not _is_on(layer):
                 continue
             n, balance = layer.num_classes, logs[name]
             self._check_batches(epoch, name, balance, layer)
@@ -290,6 +292,11 @@ def _prior_advice(layers):
         "If classes are of unequal size, give their shares as class_prior to "
         "the GAR layer. "
     )
+
+
+def _is_on(layer):
+    """Whether GAR is switched on: before, there is nothing for it to lose."""
+    return any(layer.coefficients.values())
 
 
 def _place(layer):

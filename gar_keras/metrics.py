@@ -7,6 +7,7 @@ from keras import ops
 import numpy as np
 
 from gar_keras.engine.autodiff import StepMetric
+from gar_keras.engine.keras_internals import without_autocast
 from gar_keras.utils.types import ClassPrior
 
 
@@ -190,9 +191,10 @@ class ClassesInUse(StepMetric):
         if num_classes not in self._windows:
             # (current, previous, first), (examples given to each class, those
             # that should be its own), classes.
-            self._windows[num_classes] = self.add_variable(
+            windows = self.add_variable(
                 (3, 2, num_classes), "zeros", name=f"windows_{num_classes}"
             )
+            self._windows[num_classes] = without_autocast(windows)
 
     def record(self, Z):
         """Takes the logits `(m, n)` of a step."""

@@ -1059,8 +1059,12 @@ def test_a_class_missing_from_the_start_is_no_loss_of_stage_2():
     found, counts = named(stage_2(fading(fades=2, after=-1), epochs=1))
     assert counts == [2]
     (message,) = found
-    assert message.startswith("When training began, hardly any example was")
-    assert "classified as class 2, nor is it at the end of epoch 1" in message
+    assert message.startswith(
+        "When training with GAR began, hardly any example"
+    )
+    assert (
+        "was classified as class 2, nor is it at the end of epoch 1" in message
+    )
 
 
 def test_no_class_is_named_where_all_are_in_use():
@@ -1091,12 +1095,11 @@ def test_a_model_of_ones_own_is_watched_after_loading(
     model.compile(
         keras.optimizers.SGD(0.0), steps_per_execution=steps_per_execution
     )
-    # None of class 0 in the last 20 of 30 steps.
-    late = np.tile(EYE[1:3], (200, 1))
-    x = np.concatenate([EYE[:201], late])
+    # None of class 0 in the last 32 of 42 steps.
+    x = np.concatenate([EYE[:200], np.tile(EYE[1:3], (320, 1))])
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        # Validation, which has all classes, comes before the end of the epoch.
+        # Validation, which has all classes, comes before on_epoch_end.
         history = model.fit(
             x, batch_size=20, shuffle=False, validation_data=(EYE,),
             callbacks=[WarnOnCollapse()], **QUIET,

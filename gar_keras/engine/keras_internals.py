@@ -111,6 +111,16 @@ def is_taken(variable):
     return name() == "jax" and variable._value is None
 
 
+def without_autocast(variable):
+    """A variable that keeps its dtype within a layer of another dtype policy.
+
+    Uses `Variable._autocast`, since Keras 3.0, as Keras' metrics cannot ask
+    for it. Without it, a metric that a layer updates would count in float16.
+    """
+    variable._autocast = False
+    return variable
+
+
 def momentum_of(optimizer, variable):
     """The momentum that an SGD keeps of a weight.
 

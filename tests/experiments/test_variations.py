@@ -729,7 +729,7 @@ def test_warnings_are_in_the_record(tmp_path):
     experiment = replace(TINY, balance=0.01, affinity=30.0, epochs=6)
     record = run(tmp_path, experiment)
     # Which of the signs come depends on the backend's rounding.
-    signs = ("Stage 2 ", "The batches are too small", "When training began")
+    signs = ("Stage 2 ", "The batches are too small", "When training with GAR ")
     assert all(warning.startswith(signs) for warning in record["warnings"])
     assert record["warnings"]
     sound = run(tmp_path, TINY)
