@@ -104,7 +104,7 @@ class WarnOnCollapse(keras.callbacks.Callback):
         self._spread = False
         self._errors = []
         self._grown_worse = False
-        self._layers = regularization_layers(self.model)
+        self._watched = regularization_layers(self.model)
         self._was_on = set()
         # By the name of the layer's metric.
         self._unused = {}
@@ -120,7 +120,7 @@ class WarnOnCollapse(keras.callbacks.Callback):
         self._unused = {}
 
     def on_train_batch_end(self, batch, logs=None):
-        for layer in self._layers:
+        for layer in self._watched:
             in_use = (logs or {}).get(layer.usage.name)
             if in_use is not None:
                 self._look_at(layer, in_use < layer.num_classes)
@@ -131,7 +131,7 @@ class WarnOnCollapse(keras.callbacks.Callback):
     def on_epoch_end(self, epoch, logs=None):
         self._name_classes()
         self._was_on |= {
-            layer.usage.name for layer in self._layers if _is_on(layer)
+            layer.usage.name for layer in self._watched if _is_on(layer)
         }
         self._check_balance(epoch + 1, logs or {})
         self._check_error((logs or {}).get("val_error"))
@@ -145,7 +145,7 @@ class WarnOnCollapse(keras.callbacks.Callback):
 
         Which ones is not known any more.
         """
-        for layer in self._layers:
+        for layer in self._watched:
             name = layer.usage.name
             if name in logs:
                 missed = layer.num_classes - logs[name]
@@ -168,7 +168,7 @@ class WarnOnCollapse(keras.callbacks.Callback):
 
     def _name_classes(self):
         """Warns of the classes that are missed and were not named yet."""
-        for layer in self._layers:
+        for layer in self._watched:
             name = layer.usage.name
             unused = self._unused.get(name, [])
             if len(unused) <= self._missed_earlier.get(name, 0):
