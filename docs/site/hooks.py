@@ -1,0 +1,38 @@
+"""What mkdocs is told about the pages, which read well without it too."""
+
+from pathlib import Path
+import re
+
+from mkdocs.structure.files import File
+
+import gar_keras
+
+ROOT = Path(__file__).parents[2]
+LINK = re.compile(r"\]\(\.\./([^)#\s]+)")
+
+
+def on_files(files, config):
+    """Adds the files outside of docs that pages link to, such as pictures."""
+    linked = {
+        path
+        for page in files.documentation_pages()
+        for path in LINK.findall(page.content_string)
+        if path != "README.md" and (ROOT / path).is_file()
+    }
+    for path in sorted(linked):
+        files.append(
+            File(path, ROOT, config.site_dir, config.use_directory_urls)
+        )
+
+
+def on_page_markdown(markdown, page, **_):
+    """Links from the site's root; the docstrings below the list of names."""
+    markdown = markdown.replace("](../README.md", "](README.md")
+    markdown = LINK.sub(r"](\1", markdown)
+    if page.file.src_uri != "api.md":
+        return markdown
+    names = (
+        f"::: gar_keras.{module}.{name}\n    options:\n      heading: {name}"
+        for name, module in gar_keras._EXPORTS.items()
+    )
+    return "\n\n".join([markdown, *names])
