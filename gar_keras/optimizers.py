@@ -146,7 +146,7 @@ def stage_2_optimizer(
 ):
     """The optimizer of stage 2 with these options.
 
-    That of `sgd` by default, but for `global_clipnorm`.
+    By default that of `sgd`, with the gradient clipped and a warm-up.
 
     Args:
         options: `gar_keras.methods.options.GAROptions`.
@@ -162,8 +162,9 @@ def stage_2_optimizer(
     Example:
 
     >>> from gar_keras.methods.options import GAROptions
-    >>> stage_2_optimizer(GAROptions(), steps=100).global_clipnorm
-    1.0
+    >>> optimizer = stage_2_optimizer(GAROptions(), steps=10_000)
+    >>> optimizer.global_clipnorm, optimizer.warmup_steps
+    (1.0, 100)
     """
     rate = learning_rate
     if options.rate == "cosine":
@@ -173,6 +174,6 @@ def stage_2_optimizer(
         momentum=momentum,
         nesterov=True,
         decay=decay,
-        warmup_steps=options.warmup_steps,
+        warmup_steps=options.warmup_of(steps),
         global_clipnorm=options.global_clipnorm or None,
     )

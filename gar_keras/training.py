@@ -195,9 +195,11 @@ def regularize(
         images_per_epoch: Images of X_U in an epoch, if not all of them. Of a
             data set, by default, as many as its batches would hold if all were
             as large as the first; one that does not know its length needs it.
-        optimizer: A Keras optimizer. By default the paper's with the gradient
-            of each step clipped, `sgd(global_clipnorm=1.0)`: without that,
-            the first steps can lose a class for good. `sgd()` is the paper's.
+        optimizer: A Keras optimizer. By default that of the paper, `sgd()`,
+            with the gradient clipped to a norm of 1 and a rate that rises over
+            the first 100 steps (a fifth of all, if that is less): the paper's
+            own first steps can lose a class for good. `sgd()` gives them
+            exactly.
         validation_data: As for `pretrain`.
         keep_best: Whether the model ends with the weights of the epoch with
             the least validation error (the first of them), of the epochs of

@@ -145,9 +145,9 @@ def test_warm_up_is_saved():
         SGD(0.1, warmup_steps=-1)
 
 
-def test_stage_2_by_default_is_the_papers_with_clipping():
-    optimizer = stage_2_optimizer(GAROptions(), steps=10)
-    expected = {**sgd().get_config(), "global_clipnorm": 1.0}
+def test_stage_2_by_default_is_the_papers_with_clipping_and_warm_up():
+    optimizer = stage_2_optimizer(GAROptions(), steps=1000)
+    expected = sgd(global_clipnorm=1.0, warmup_steps=100).get_config()
     expected["name"] = optimizer.name
     assert optimizer.get_config() == expected
 

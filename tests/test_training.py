@@ -1108,3 +1108,42 @@ def test_a_model_of_ones_own_is_watched_after_loading(
     assert "lost class 0 of the layer 'digits'" in str(message)
     assert history["digits_classes_in_use"] == [2]
     assert history["val_digits_classes_in_use"] == [3]
+
+
+# The first steps, which can lose a class.
+
+
+def one_common_feature(m, seed):
+    """Features of three classes, most of which all examples have in common."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(m) % 3
+    own = np.eye(3)[y] + 0.3 * rng.normal(size=(m, 3))
+    return np.hstack([np.full((m, 1), 3.0), own]).astype("float32"), y
+
+
+def pretrained_on_common_feature():
+    """A linear network as notebook 02 has it; it classifies 9 of 10 right."""
+    W = np.full((4, 3), 1 / 12)
+    W[1:] = np.eye(3) + 0.15 * np.random.default_rng(0).normal(size=(3, 3))
+    logits = keras.layers.Dense(3, use_bias=False)
+    model = keras.Sequential([keras.Input((4,)), logits])
+    model.set_weights([W])
+    return model
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "classes"), [(sgd, 2), (lambda: None, 3)]
+)
+def test_the_default_keeps_the_class_that_the_papers_steps_lose(
+    optimizer, classes
+):
+    x, y = one_common_feature(24 * 100, seed=0)
+    model = pretrained_on_common_feature()
+    before = error_rate(model, x, y)
+    regularize(
+        model, x[:12], x, optimizer=optimizer(), epochs=2,
+        labeled_per_batch=4, unlabeled_per_batch=20, **QUIET,
+    )  # fmt: skip
+    predicted = keras.ops.convert_to_numpy(model(x)).argmax(axis=1)
+    assert len(np.unique(predicted)) == classes
+    assert (error_rate(model, x, y) <= before) == (classes == 3)

@@ -280,6 +280,9 @@ def _starts(pretrain_epochs):
         "the paper's stage 2": arm(),
         "gradient clipped to a norm of 1": arm(global_clipnorm=1.0),
         "learning rate rises over 200 steps": arm(warmup_steps=200),
+        "both, the rate over 100 steps": arm(
+            global_clipnorm=1.0, warmup_steps=100
+        ),
         "cross-entropy of the labels": arm(supervised=1.0),
         "learning rate of 0.003": arm(learning_rate=0.003),
         "c_β = 3": arm(balance=3.0),

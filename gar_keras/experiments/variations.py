@@ -65,5 +65,6 @@ class Extensions(GAROptions):
     """
 
     affinity_warmup: Whole = 0
-    # That of a user's own training is the cure of what the paper's does.
+    # In a user's own training these are the cure of what the paper's does.
+    warmup_steps: Whole | None = 0
     global_clipnorm: Number = 0.0

@@ -162,7 +162,7 @@ class Method:
             unlabeled_per_batch: b_U.
             images_per_epoch: Images of X_U in an epoch, if not all of them.
             optimizer: A Keras optimizer. A new one of `optimizer` by default:
-                `gar_keras.sgd()`, for GAR with the gradient clipped.
+                `gar_keras.sgd()`, for GAR that of `gar_keras.regularize`.
             validation_data: `(x, y)` whose error is measured, or `None`.
             keep_best: Whether the model ends with the weights of the epoch
                 with the least validation error (the first of them).

@@ -12,9 +12,12 @@ from gar_keras.utils.checked import settings
 # ε of the virtual adversarial loss: see `gar_keras.methods.vat`.
 VAT_RADIUS = 2.5
 
-# The first steps of the paper's stage 2 have gradients of norm 2 to 4, which
-# can empty the output of a class; later ones are below 1.
+# The loss of GAR does not change with the scale of the logits: while they
+# shrink, in the first steps, its gradient grows, and can empty the output of a
+# class. See notebooks/02 and the study first-epoch.
 GLOBAL_CLIPNORM = 1.0
+WARMUP_STEPS = 100
+LARGEST_WARMUP = 0.2
 
 # The options that change the loss or the weights that are kept.
 ADDITIONS = (
@@ -66,13 +69,13 @@ class GAROptions:
     rate: Literal["inverse-time", "cosine"] = "inverse-time"
     """Learning rate of stage 2: `inverse-time` for the paper's, which all but
     stays as it is, `cosine` for one that falls to 0 over the epochs."""
-    warmup_steps: Whole = 0
-    """Steps over which the learning rate of stage 2 rises from 0. None in the
-    paper."""
+    warmup_steps: Whole | None = None
+    """Steps over which the learning rate of stage 2 rises from 0; by default
+    100, or a fifth of all steps if that is less. 0 as in the paper, whose first
+    steps can lose a class for good."""
     global_clipnorm: Number = GLOBAL_CLIPNORM
     """Largest norm of the gradient of a step of stage 2, over all weights
-    together; longer ones are scaled down. 0 for any, as in the paper, whose
-    first steps can lose a class for good."""
+    together; longer ones are scaled down. 0 for any, as in the paper."""
 
     def __post_init__(self):
         if self.consistency and not (self.shift or self.affine):
@@ -81,6 +84,16 @@ class GAROptions:
                 f"Received: consistency={self.consistency}, shift=0, "
                 "affine=0. Set one of them, e.g. shift=2."
             )
+
+    def warmup_of(self, steps):
+        """Steps of the warm-up in a training of so many steps.
+
+        >>> GAROptions().warmup_of(10_000), GAROptions().warmup_of(50)
+        (100, 10)
+        """
+        if self.warmup_steps is not None:
+            return self.warmup_steps
+        return min(WARMUP_STEPS, int(LARGEST_WARMUP * steps))
 
     @property
     def has_additions(self):

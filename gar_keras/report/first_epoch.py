@@ -155,7 +155,7 @@ def starts(arm, restarts, records):
 
 
 def anatomy_pair(study, records):
-    """Records of the paper's stage 2 and of the clipped one to draw, or `None`.
+    """Records of the paper's stage 2 and of the cure to draw, or `None`.
 
     They are of the first start from which the paper's loses a class.
 
@@ -164,13 +164,14 @@ def anatomy_pair(study, records):
         records: Run records.
     """
     for arm in study.arms.values():
-        if arm.extensions.global_clipnorm:
+        cure = arm.extensions
+        if cure.global_clipnorm and cure.warmup_steps:
             plain = replace(arm, extensions=Extensions())
             papers = starts(plain, study.restarts, records)
-            clipped = starts(arm, study.restarts, records)
-            for start in sorted(papers.keys() & clipped.keys()):
+            cured = starts(arm, study.restarts, records)
+            for start in sorted(papers.keys() & cured.keys()):
                 if lost_classes(papers[start]):
-                    return papers[start], clipped[start]
+                    return papers[start], cured[start]
     return None
 
 

@@ -15,7 +15,7 @@ from gar_keras.report.first_epoch import lost_classes
 from gar_keras.report.first_epoch import wilson_interval
 from gar_keras.report.plots.first_epoch import anatomy
 
-PAPERS, CLIPPED = [*FIRST_EPOCH.arms.values()][:2]
+PAPERS, _, _, CURED = [*FIRST_EPOCH.arms.values()][:4]
 KEPT = [[5.0, 4.0, 6.0], [5.0, 4.0, 6.0]]
 LOST = [[5.0, 4.0, 6.0], [5.0, 1e-5, 6.0]]
 CAME_BACK = [[5.0, 0.0, 6.0], [5.0, 4.0, 6.0]]
@@ -66,22 +66,23 @@ def test_the_row_of_an_arm_by_hand():
         start(PAPERS, 0, LOST, error=0.3),
         start(PAPERS, 0, KEPT, error=0.1, restart=1),
         start(PAPERS, 1, CAME_BACK, error=0.2),
-        start(CLIPPED, 0, KEPT, error=0.1),
-        start(CLIPPED, 0, KEPT, error=0.12, restart=1),
+        start(CURED, 0, KEPT, error=0.1),
+        start(CURED, 0, KEPT, error=0.12, restart=1),
     ]
-    papers, clipped = (
+    rows = [
         dict(zip(HEADING, row, strict=True))
-        for row in first_epoch_rows(FIRST_EPOCH, found)[:2]
-    )
+        for row in first_epoch_rows(FIRST_EPOCH, found)
+    ]
+    papers, cured = rows[0], rows[3]
     assert papers["starts"] == "3"
     assert papers["emptied a class"] == "2 of 3"
     assert papers["lost a class"] == "1 of 3"
     assert papers["classes lost"] == "1"
     assert papers["after the epoch"] == "20.00 ± 10.00 (n = 3)"
     assert papers["where no class is lost"] == "15.00 ± 7.07 (n = 2)"
-    assert clipped["lost a class"] == "0 of 2"
+    assert cured["lost a class"] == "0 of 2"
     # Start (0, 0) is left out: the paper's loses a class there.
-    assert clipped[HEADING[-1]] == "+2.00 (n = 1)"
+    assert cured[HEADING[-1]] == "+2.00 (n = 1)"
 
 
 def test_nothing_run_is_no_table():
@@ -89,9 +90,9 @@ def test_nothing_run_is_no_table():
 
 
 def test_the_anatomy_is_of_a_start_that_loses_a_class():
-    kept = [start(PAPERS, 0, KEPT), start(CLIPPED, 0, KEPT)]
+    kept = [start(PAPERS, 0, KEPT), start(CURED, 0, KEPT)]
     assert anatomy_pair(FIRST_EPOCH, kept) is None
-    pair = start(PAPERS, 1, LOST), start(CLIPPED, 1, KEPT)
+    pair = start(PAPERS, 1, LOST), start(CURED, 1, KEPT)
     assert anatomy_pair(FIRST_EPOCH, [*kept, *pair]) == pair
     figure = anatomy(*pair)
     assert len(figure.axes) == 8

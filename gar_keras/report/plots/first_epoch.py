@@ -24,14 +24,14 @@ def shares(record):
     return v / v.sum(axis=1, keepdims=True).clip(min=1e-30)
 
 
-def anatomy(paper, clipped):
+def anatomy(paper, cured):
     """Two runs from one start side by side, of which the first loses a class.
 
     A class whose share falls below `FLOOR` at some step is drawn in colour.
 
     Args:
         paper: Record of the paper's stage 2.
-        clipped: That of the same with the gradient clipped.
+        cured: That of the same, clipped and with a warm-up.
 
     Returns:
         A Matplotlib `Figure`.
@@ -39,7 +39,7 @@ def anatomy(paper, clipped):
     figure = new_figure(10, 8.4)
     axes = figure.subplots(4, 2, sharex=True, sharey="row")
     lost = np.flatnonzero(shares(paper).min(axis=0) < FLOOR)
-    runs = {"the paper's stage 2": paper, "gradient clipped": clipped}
+    runs = {"the paper's stage 2": paper, "clipped, with a warm-up": cured}
     for column, (text, record) in zip(axes.T, runs.items(), strict=True):
         column[0].set_title(f"{text}\n{_errors_text(record)}", fontsize=11)
         _draw_shares(column[0], record, lost)
