@@ -79,6 +79,7 @@ def after_steps_on_labels():
     return weights
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("eager", [False, True])
 def test_step_is_on_the_mean_over_the_labelled_alone(eager):
     model = linear(gar=False, run_eagerly=eager)
@@ -88,6 +89,7 @@ def test_step_is_on_the_mean_over_the_labelled_alone(eager):
     )
 
 
+@pytest.mark.slow
 def test_gar_waits_for_the_labelled_epochs():
     waiting, plain = linear(), linear(gar=False)
     history = fit(waiting, epochs=3, callbacks=[GARAfter(epochs=3)])
@@ -100,6 +102,7 @@ def test_gar_waits_for_the_labelled_epochs():
     )
 
 
+@pytest.mark.slow
 def test_history_from_the_switch_on_is_that_of_both_losses():
     model = linear(rate=0.0)
     history = fit(model, epochs=3, callbacks=[GARAfter(epochs=2)])
@@ -124,6 +127,7 @@ def test_history_from_the_switch_on_is_that_of_both_losses():
     )
 
 
+@pytest.mark.slow
 def test_batches_without_any_label_are_trained_on_by_gar_alone():
     x, y = X[8:], Y[8:]
     model, alone = linear(), network()
@@ -137,6 +141,7 @@ def test_batches_without_any_label_are_trained_on_by_gar_alone():
     assert np.abs(trained - W).max() > 1e-3
 
 
+@pytest.mark.slow
 def test_validation_has_the_log_loss_and_the_accuracy():
     model = linear(rate=0.0)
     history = fit(model, validation_data=(X, Y))
@@ -148,6 +153,7 @@ def test_validation_has_the_log_loss_and_the_accuracy():
     assert history["val_accuracy"] == pytest.approx([np.mean(right)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("initial_epoch", [0, 1, 2])
 def test_epochs_without_gar_count_from_the_first(initial_epoch):
     history = fit(
@@ -158,6 +164,7 @@ def test_epochs_without_gar_count_from_the_first(initial_epoch):
     assert on == [False, True, True][initial_epoch:]
 
 
+@pytest.mark.slow
 def test_coefficients_are_those_that_the_layer_was_made_with():
     model = linear()
     layer = model.layers[-1]
@@ -166,6 +173,7 @@ def test_coefficients_are_those_that_the_layer_was_made_with():
     assert layer.coefficients == pytest.approx(COEFFICIENTS)
 
 
+@pytest.mark.slow
 def test_term_that_was_left_out_stays_out():
     model = linear()
     layer = GraphActivityRegularization(affinity=1.0, balance=0, frobenius=0)

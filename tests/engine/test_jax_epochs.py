@@ -93,6 +93,7 @@ def assert_close(received, expected):
         assert received[1][name] == pytest.approx(values, rel=1e-4, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_20_steps_of_stage_2(monkeypatch):
     # One step an epoch: each step's loss is in the history.
     def train():
@@ -109,6 +110,7 @@ def test_20_steps_of_stage_2(monkeypatch):
     assert_close(received, expected)
 
 
+@pytest.mark.slow
 def test_20_steps_of_stage_1_with_dropout(monkeypatch):
     def train():
         model = network(dropout=0.5)
@@ -122,6 +124,7 @@ def test_20_steps_of_stage_1_with_dropout(monkeypatch):
     assert_close(received, expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "method",
     [
@@ -145,6 +148,7 @@ def test_other_methods_take_either_path(method, monkeypatch):
     assert_close(received, expected)
 
 
+@pytest.mark.slow
 @any_images
 @pytest.mark.parametrize("unlabeled", [103, 50, 200])
 def test_epochs_with_a_shorter_last_batch(monkeypatch, images, unlabeled):
@@ -205,6 +209,7 @@ def test_room_by_hand(images, room, passes, fits, monkeypatch):
     assert jax_epochs.fits(Feed(sampler, images), passes) == fits
 
 
+@pytest.mark.slow
 def test_model_trains_by_itself_afterwards(path):
     model = network()
     pretrain(model, X_L, Y_L, epochs=2, **QUIET)
@@ -214,6 +219,7 @@ def test_model_trains_by_itself_afterwards(path):
     assert (model.get_weights()[0] != before).any()
 
 
+@pytest.mark.slow
 def test_model_trains_by_itself_after_an_error(monkeypatch):
     monkeypatch.setattr(hardware, "loops_on_device", lambda: True)
 
@@ -228,6 +234,7 @@ def test_model_trains_by_itself_after_an_error(monkeypatch):
     assert model.train_function is None
 
 
+@pytest.mark.slow
 def test_passes_that_make_up_an_epoch(monkeypatch):
     def train():
         model = network(dropout=0.2)
@@ -239,6 +246,7 @@ def test_passes_that_make_up_an_epoch(monkeypatch):
     assert_close(*both_paths(monkeypatch, train)[::-1])
 
 
+@pytest.mark.slow
 def test_goes_on_where_it_stopped(path):
     def train(model, optimizer, first, last):
         regularize(
@@ -256,6 +264,7 @@ def test_goes_on_where_it_stopped(path):
         np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.slow
 def test_same_numbers_twice(path):
     def train():
         model = network()
@@ -269,6 +278,7 @@ def test_same_numbers_twice(path):
         np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.slow
 def test_stops_on_nan(monkeypatch):
     monkeypatch.setattr(hardware, "loops_on_device", lambda: True)
     with pytest.raises(FloatingPointError, match="Lower the learning rate"):

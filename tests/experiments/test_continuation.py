@@ -1,6 +1,7 @@
 """A run that goes on beyond its last epoch ends as one made at once."""
 
 from dataclasses import replace
+import shutil
 import sys
 
 import pytest
@@ -18,9 +19,28 @@ from gar_keras.utils import cli
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture(autouse=True)
-def tiny(monkeypatch):
-    tiny_runs.install(monkeypatch)
+@pytest.fixture(scope="module", autouse=True)
+def tiny():
+    with pytest.MonkeyPatch.context() as patch:
+        tiny_runs.install(patch)
+        yield
+
+
+SHORT = replace(TINY, epochs=1)
+
+
+@pytest.fixture(scope="module")
+def made_once(tiny, tmp_path_factory):
+    """Folder of a run of one epoch whose end is kept, to be copied."""
+    folder = tmp_path_factory.mktemp("short")
+    run(folder, SHORT, keep_state=True)
+    return folder
+
+
+@pytest.fixture
+def short(made_once, tmp_path):
+    """Folder of a run of one epoch whose end is kept."""
+    return shutil.copytree(made_once, tmp_path, dirs_exist_ok=True)
 
 
 def run(folder, experiment=TINY, reporter=None, **options):
@@ -62,57 +82,46 @@ def test_a_shorter_run_leaves_the_longer_ones_end(tmp_path):
     [{"affinity": 2.0}, {"pretrain_epochs": 51}, {"frobenius_of": "Z"}],
     ids=lambda change: next(iter(change)),
 )
-def test_another_experiments_end_is_not_taken(change, tmp_path):
-    short = replace(TINY, epochs=1)
-    run(tmp_path, replace(short, **change), keep_state=True)
-    assert continuation.shorter_run(TINY, 0, tmp_path) is None
+def test_another_experiments_end_is_not_taken(change, short):
+    assert continuation.shorter_run(TINY, 0, short) is not None
+    assert continuation.shorter_run(TINY, 1, short) is None
     changed = replace(TINY, **change)
-    assert continuation.shorter_run(changed, 0, tmp_path) is not None
-    assert continuation.shorter_run(changed, 1, tmp_path) is None
+    assert continuation.shorter_run(changed, 0, short) is None
 
 
-def test_a_damaged_end_counts_as_none(tmp_path):
-    short = replace(TINY, epochs=1)
-    run(tmp_path, short, keep_state=True)
-    (end,) = (tmp_path / ".checkpoints").glob("end_*.npz")
+def test_a_damaged_end_counts_as_none(short):
+    (end,) = (short / ".checkpoints").glob("end_*.npz")
     end.write_bytes(end.read_bytes()[:1000])
     witness = tiny_runs.Witness()
-    record = run(tmp_path, keep_state=True, reporter=witness)
+    record = run(short, keep_state=True, reporter=witness)
     assert not any("goes on" in line for line in witness.lines)
     assert record["result"]["last_epoch"] == 3
 
 
-def test_an_end_that_vanishes_counts_as_none(tmp_path, monkeypatch):
-    run(tmp_path, replace(TINY, epochs=1), keep_state=True)
-    shorter = continuation.shorter_run(TINY, 0, tmp_path)
+def test_an_end_that_vanishes_counts_as_none(short, monkeypatch):
+    shorter = continuation.shorter_run(TINY, 0, short)
     # Another process keeps its own end in between.
     shorter.path.unlink()
     monkeypatch.setattr(continuation, "shorter_run", lambda *_: shorter)
-    checkpoint = runner.Checkpoint.of_run(TINY, 0, tmp_path)
-    continuation.take_up(checkpoint, TINY, 0, tmp_path)
+    checkpoint = runner.Checkpoint.of_run(TINY, 0, short)
+    continuation.take_up(checkpoint, TINY, 0, short)
     assert not checkpoint.path.exists()
 
 
-def test_another_run_s_end_is_refused(tmp_path):
-    other = replace(TINY, epochs=1, affinity=2.0)
-    run(tmp_path, other, keep_state=True)
-    end = continuation.shorter_run(
-        replace(TINY, affinity=2.0), 0, tmp_path
-    ).path
-    renamed = continuation._path(replace(TINY, epochs=1), 0, tmp_path)
+def test_another_run_s_end_is_refused(short):
+    end = continuation.shorter_run(TINY, 0, short).path
+    renamed = continuation._path(replace(SHORT, affinity=2.0), 0, short)
     end.rename(renamed)
     with pytest.raises(RecordError, match="another run") as error:
-        run(tmp_path, keep_state=True)
+        run(short, replace(TINY, affinity=2.0), keep_state=True)
     assert str(renamed) in str(error.value)
 
 
-def test_without_being_asked_no_end_is_kept_or_taken(tmp_path):
-    short = replace(TINY, epochs=1)
-    run(tmp_path, short, keep_state=True)
+def test_without_being_asked_no_end_is_kept_or_taken(short):
     witness = tiny_runs.Witness()
-    run(tmp_path, reporter=witness)
+    run(short, reporter=witness)
     assert not any("goes on" in line for line in witness.lines)
-    assert ends(tmp_path) == [1]
+    assert ends(short) == [1]
 
 
 @pytest.mark.parametrize(

@@ -81,6 +81,7 @@ def test_a_run_of_one_epoch_is_noted(traced):
     assert [first["test_error"][0], first["test_error"][-1]] == curve
 
 
+@pytest.mark.slow
 def test_noting_changes_no_number(traced, tmp_path, monkeypatch):
     monkeypatch.setattr(Experiment, "is_traced", False)
     plain = numbers(runner.run(ONE_EPOCH, 0, tmp_path))
@@ -89,6 +90,7 @@ def test_noting_changes_no_number(traced, tmp_path, monkeypatch):
     assert plain == expected
 
 
+@pytest.mark.slow
 def test_additions_are_noted_too(tmp_path):
     extended = replace(
         ONE_EPOCH,

@@ -12,6 +12,7 @@ import io
 import json
 import math
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -508,6 +509,15 @@ def changed_progress(**changes):
     return text
 
 
+@pytest.fixture(scope="module")
+def stopped(tmp_path_factory):
+    """Folder of a run that ended in the middle of stage 1, to be copied."""
+    folder = tmp_path_factory.mktemp("stopped")
+    with pytest.raises(Stop):
+        run_tiny(folder, Witness(("epoch", "pretraining", 51)))
+    return folder
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "change",
@@ -525,9 +535,8 @@ def changed_progress(**changes):
         {"text": changed_progress(snapshot_epochs=[0, 1])},
     ],
 )
-def test_a_state_of_another_form_is_refused(change, tmp_path):
-    with pytest.raises(Stop):
-        run_tiny(tmp_path, Witness(("epoch", "pretraining", 51)))
+def test_a_state_of_another_form_is_refused(change, stopped, tmp_path):
+    shutil.copytree(stopped, tmp_path, dirs_exist_ok=True)
     state = state_of(tmp_path)
     alter(state, **change)
     with pytest.raises(records.RecordError, match="start afresh") as error:
@@ -543,14 +552,20 @@ def test_a_state_that_is_a_folder_is_refused(tmp_path):
     assert str(state_of(tmp_path)) in str(error.value)
 
 
-@pytest.fixture
-def left_over(finished, tmp_path):
+@pytest.fixture(scope="module")
+def killed(finished, tmp_path_factory):
     """A folder whose process was killed after it wrote the record."""
+    folder = tmp_path_factory.mktemp("killed")
     with pytest.raises(Stop):
-        run_tiny(tmp_path, Witness(("epoch", "regularization", 3)))
-    record = path_of(TINY, 0, finished[0])
-    (tmp_path / record.name).write_bytes(record.read_bytes())
-    return tmp_path
+        run_tiny(folder, Witness(("epoch", "regularization", 3)))
+    shutil.copy(path_of(TINY, 0, finished[0]), folder)
+    return folder
+
+
+@pytest.fixture
+def left_over(killed, tmp_path):
+    """A copy of `killed`."""
+    return shutil.copytree(killed, tmp_path, dirs_exist_ok=True)
 
 
 @pytest.mark.slow
