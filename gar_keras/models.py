@@ -439,6 +439,17 @@ def _cut_at(model, name):
     return keras.Model(inputs_of(model), output, name=model.name)
 
 
+def plain_network(model):
+    """The model without the loss of GAR, from images to logits.
+
+    Raises:
+        ValueError: if that cannot be taken out, or as `check_linear`.
+    """
+    plain = detach(model)
+    check_linear(plain)
+    return plain
+
+
 def check_linear(model):
     """Raises if the model has several outputs or a known activation."""
     if has_graph(model) and len(model.outputs) > 1:

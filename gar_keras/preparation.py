@@ -8,6 +8,7 @@ from gar_keras.callbacks import StopOnNaN
 from gar_keras.data_adapters import Stream
 from gar_keras.engine.batches import BatchSampler
 from gar_keras.engine.batches import take
+from gar_keras.models import ensure_built
 from gar_keras.models import has_graph
 from gar_keras.scaling import warn_if_unscaled
 from gar_keras.utils.parts import num_examples
@@ -100,6 +101,26 @@ def _epoch_of(stream, images_per_epoch):
             "tf.data.experimental.assert_cardinality."
         )
     return stream.per_pass
+
+
+def prepared(model, network_of, x_labeled, validation_data):
+    """What is trained of a model, once it is seen to fit the data.
+
+    Args:
+        model: A `keras.Model`. It is built for X_L, if it is not yet.
+        network_of: Function that returns what is trained of a built model.
+        x_labeled: X_L.
+        validation_data: As `data_adapters.as_validation` gives it.
+
+    Returns:
+        `(network, num_classes, callbacks)`: the model from images to logits,
+        n, and the callbacks that every training runs with.
+    """
+    ensure_built(model, x_labeled)
+    network = network_of(model)
+    like = ("x_labeled", x_labeled)
+    n = num_classes(network, *like)
+    return network, n, standard_callbacks(validation_data, n, like)
 
 
 def num_classes(model, name, x):

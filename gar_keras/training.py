@@ -16,16 +16,13 @@ from gar_keras.engine.fit import fit
 from gar_keras.engine.fit import largest_divisor
 from gar_keras.layers import GraphActivityRegularization
 from gar_keras.methods.gar import GAR
-from gar_keras.models import check_linear
-from gar_keras.models import detach
-from gar_keras.models import ensure_built
+from gar_keras.models import plain_network
 from gar_keras.models import with_augmentation
 from gar_keras.optimizers import sgd
 from gar_keras.paper import LABELED_PER_BATCH
 from gar_keras.paper import UNLABELED_PER_BATCH
 from gar_keras.preparation import check_epochs
-from gar_keras.preparation import num_classes
-from gar_keras.preparation import standard_callbacks
+from gar_keras.preparation import prepared
 from gar_keras.utils.deprecation import former_arguments
 from gar_keras.utils.parts import num_examples
 from gar_keras.utils.types import Callbacks
@@ -122,14 +119,10 @@ def pretrain(
             f"one epoch of fit takes. Received: initial_epoch={initial_epoch}"
         )
     sampler = BatchSampler(num_examples(x_labeled), batch_size, seed=seed)
-    ensure_built(model, x_labeled)
-    plain = detach(model)
-    check_linear(plain)
-    classes = num_classes(plain, "x_labeled", x_labeled)
-    y_labeled = check_labels("y_labeled", y_labeled, sampler.size, classes)
-    watching = standard_callbacks(
-        validation_data, classes, like=("x_labeled", x_labeled)
+    plain, classes, watching = prepared(
+        model, plain_network, x_labeled, validation_data
     )
+    y_labeled = check_labels("y_labeled", y_labeled, sampler.size, classes)
     trained = with_augmentation(plain, augmentation)
     trained.compile(
         optimizer or sgd(),

@@ -5,9 +5,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from typing import Literal
+from typing import Self
 
 import keras
 import numpy as np
+from numpy.typing import ArrayLike
 
 from gar_keras import models
 from gar_keras.classification import fit as fitting
@@ -19,6 +21,8 @@ from gar_keras.data_adapters import is_read_in_batches
 from gar_keras.engine.streams import is_stream
 from gar_keras.utils.checked import documented
 from gar_keras.utils.softmax import softmax
+from gar_keras.utils.types import Images
+from gar_keras.utils.types import Tensor
 
 try:
     from sklearn.base import BaseEstimator
@@ -107,7 +111,7 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
         average: float = FitSettings.average,
         vat_radius: float = FitSettings.vat_radius,
         rate: str = FitSettings.rate,
-        warmup_steps: int = FitSettings.warmup_steps,
+        warmup_steps: int | None = FitSettings.warmup_steps,
         global_clipnorm: float = FitSettings.global_clipnorm,
         precision: str = FitSettings.precision,
         random_state: Any = None,
@@ -138,7 +142,12 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X, y=None, X_unlabeled=None):
+    def fit(
+        self,
+        X: Images,
+        y: Tensor | None = None,
+        X_unlabeled: Images | None = None,
+    ) -> Self:
         """Trains on labelled and unlabelled rows.
 
         Args:
@@ -212,7 +221,7 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         saved.save(self.model_, path, self.classes_.tolist())
 
-    def predict(self, X):
+    def predict(self, X: Images) -> np.ndarray:
         """The most likely label of each row, `(m,)`.
 
         Args:
@@ -222,7 +231,7 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
         logits = self._logits(X)
         return self.classes_[np.argmax(logits, axis=1)]
 
-    def predict_proba(self, X):
+    def predict_proba(self, X: Images) -> np.ndarray:
         """Probabilities `(m, n)`, in the order of `classes_`.
 
         They are the softmax of the logits. GAR makes these large: the
@@ -230,7 +239,12 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
         """
         return softmax(self._logits(X))
 
-    def score(self, X, y=None, sample_weight=None):
+    def score(
+        self,
+        X: Images,
+        y: Tensor | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> float:
         """The accuracy on the labelled rows.
 
         Unlabelled rows are left out, so that a search over partly labelled

@@ -163,12 +163,17 @@ def fit(
     x_labeled, y_labeled = take(x, labeled), y[labeled]
     validation = (take(x, kept), y[kept]) if len(kept) else None
     seen = x if x_unlabeled is None else x_unlabeled
-    guides = settings.labeled_per_batch or min(
+    labeled_per_batch = settings.labeled_per_batch or min(
         paper.LABELED_PER_BATCH, len(labeled)
     )
     # These refuse now what stage 2 would refuse after stage 1.
     sampler = stage_2_sampler(
-        x_labeled, seen, guides, settings.unlabeled_per_batch, None, seed
+        x_labeled,
+        seen,
+        labeled_per_batch,
+        settings.unlabeled_per_batch,
+        None,
+        seed,
     )
     method = _stage_2(model, settings, prior)
     unlabeled = np.count_nonzero(y == UNLABELED)
@@ -207,7 +212,7 @@ def fit(
             y_labeled,
             seen,
             epochs=epochs,
-            labeled_per_batch=guides,
+            labeled_per_batch=labeled_per_batch,
             unlabeled_per_batch=settings.unlabeled_per_batch,
             optimizer=stage_2_optimizer(
                 settings,

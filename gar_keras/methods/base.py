@@ -1,10 +1,13 @@
 """What all methods share that train the network of stage 1."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
+from typing import Literal
 
 import keras
 from keras import ops
+from numpy.typing import ArrayLike
 
 from gar_keras.callbacks import BestWeights
 from gar_keras.callbacks import error_rate
@@ -18,19 +21,20 @@ from gar_keras.engine.batches import Feed
 from gar_keras.engine.fit import compile_options
 from gar_keras.engine.fit import fit
 from gar_keras.methods import losses
-from gar_keras.models import check_linear
-from gar_keras.models import detach
-from gar_keras.models import ensure_built
+from gar_keras.models import plain_network
 from gar_keras.models import without_dropout
 from gar_keras.optimizers import sgd
 from gar_keras.paper import LABELED_PER_BATCH
 from gar_keras.paper import UNLABELED_PER_BATCH
 from gar_keras.preparation import check_epochs
 from gar_keras.preparation import early_stopping
-from gar_keras.preparation import num_classes
+from gar_keras.preparation import prepared
 from gar_keras.preparation import stage_2_sampler
-from gar_keras.preparation import standard_callbacks
 from gar_keras.utils.deprecation import former_names
+from gar_keras.utils.types import Callbacks
+from gar_keras.utils.types import Images
+from gar_keras.utils.types import Pairs
+from gar_keras.utils.types import Verbosity
 from gar_keras.utils.validation import check_count
 from gar_keras.utils.validation import check_labels
 
@@ -60,8 +64,7 @@ class Method:
 
     def network(self, model):
         """What of a model is trained, from images to logits."""
-        plain = detach(model)
-        check_linear(plain)
+        plain = plain_network(model)
         return plain if self.noise else without_dropout(plain)
 
     def check(self, network, x_unlabeled):
@@ -128,25 +131,25 @@ class Method:
 
     def train(
         self,
-        model,
-        x_labeled,
-        y_labeled,
-        x_unlabeled,
+        model: keras.Model,
+        x_labeled: Images,
+        y_labeled: ArrayLike | None,
+        x_unlabeled: Images,
         *,
-        epochs=100,
-        labeled_per_batch=LABELED_PER_BATCH,
-        unlabeled_per_batch=UNLABELED_PER_BATCH,
-        images_per_epoch=None,
-        optimizer=None,
-        validation_data=None,
-        keep_best=True,
-        initial_epoch=0,
-        state=None,
-        seed=0,
-        steps_per_execution=None,
-        callbacks=(),
-        verbose="auto",
-    ):
+        epochs: int | Literal["auto"] = 100,
+        labeled_per_batch: int = LABELED_PER_BATCH,
+        unlabeled_per_batch: int = UNLABELED_PER_BATCH,
+        images_per_epoch: int | None = None,
+        optimizer: keras.optimizers.Optimizer | None = None,
+        validation_data: Pairs | None = None,
+        keep_best: bool = True,
+        initial_epoch: int = 0,
+        state: Sequence[ArrayLike] | None = None,
+        seed: int = 0,
+        steps_per_execution: int | None = None,
+        callbacks: Callbacks = (),
+        verbose: Verbosity = "auto",
+    ) -> keras.callbacks.History:
         """Stage 2 by this method; see `gar_keras.regularize`.
 
         Args:
@@ -205,15 +208,13 @@ class Method:
             images_per_epoch,
             seed,
         )
-        ensure_built(model, x_labeled)
-        network = self.network(model)
-        like = ("x_labeled", x_labeled)
-        classes = num_classes(network, *like)
+        network, classes, watching = prepared(
+            model, self.network, x_labeled, validation_data
+        )
         if self.uses_labels:
             y_labeled = check_labels(
                 "y_labeled", y_labeled, sampler.num_labeled, classes
             )
-        watching = standard_callbacks(validation_data, classes, like)
         if validation_data is not None and keep_best:
             watching.append(BestWeights())
         self.check(network, x_unlabeled)

@@ -23,6 +23,9 @@ def both_stages(model: keras.Model, x: np.ndarray, y: np.ndarray) -> float:
     )
     gar_keras.ExtendedGAR(shift=2).train(model, x, y, x)
     assert_type(gar_keras.expected_balance(128, 10), float)
+    classifier = gar_keras.GARClassifier(shift=2).fit(x, y)
+    assert_type(classifier, gar_keras.GARClassifier)
+    assert_type(classifier.score(x, y), float)
     return gar_keras.error_rate(model, x, y)
 
 
