@@ -79,7 +79,8 @@ def pretrain(
             `gar_keras.random_augmentation(2, 0.1)`. None in the paper.
         seed: Seed of the order of the batches.
         callbacks: Keras callbacks, as in `fit`. One that monitors `val_error`
-            needs `mode="min"`, and for `val_accuracy` `mode="max"`.
+            needs `mode="min"`, for `val_accuracy` `mode="max"`, and for
+            `val_loss` neither.
         verbose: As in `fit`.
 
     Returns:
@@ -206,7 +207,8 @@ def regularize(
             whole epoch with JAX on a GPU. The hooks of a batch of `callbacks`
             come once in so many steps.
         callbacks: Keras callbacks, as in `fit`. One that monitors `val_error`
-            needs `mode="min"`, and for `val_accuracy` `mode="max"`.
+            needs `mode="min"`, for `val_accuracy` `mode="max"`, and for
+            `val_loss` neither.
         verbose: As in `fit`.
 
     Returns:

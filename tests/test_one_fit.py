@@ -177,7 +177,7 @@ def test_coefficients_are_those_that_the_layer_was_made_with():
 def test_term_that_was_left_out_stays_out():
     model = linear()
     layer = GraphActivityRegularization(affinity=1.0, balance=0, frobenius=0)
-    model = keras.Model(model.inputs, layer(model.layers[-2].output))
+    model = keras.Model(model.input, layer(model.layers[-2].output))
     model.compile("sgd", loss=None)
     fit(model, y=None, callbacks=[GARAfter(epochs=0)])
     assert layer.coefficients == {"affinity": 1.0}

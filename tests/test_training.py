@@ -697,10 +697,16 @@ def test_callbacks_set_the_rate(setter):
 
 
 @pytest.mark.slow
-def test_training_stops_early_by_the_validation_error():
-    monitor = keras.callbacks.EarlyStopping(
-        "val_error", patience=1, min_delta=1.0, mode="min"
-    )
+@pytest.mark.parametrize(
+    "monitor",
+    [
+        keras.callbacks.EarlyStopping("val_error", 1.0, 1, mode="min"),
+        # By `val_loss`, whose direction Keras knows.
+        keras.callbacks.EarlyStopping(min_delta=100.0, patience=1),
+    ],
+    ids=["error", "default"],
+)
+def test_training_stops_early_by_validation(monitor):
     history = regularize(
         network(), X_L, X_U, epochs=9, validation_data=(X_V, Y_V),
         callbacks=monitor, **BATCHES, **QUIET,

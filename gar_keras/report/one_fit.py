@@ -1,5 +1,8 @@
 """One fit beside the two stages: table and picture of `scripts/one_fit.py`."""
 
+from pathlib import Path
+
+from gar_keras.experiments.records import read_json
 from gar_keras.report.estimates import Estimate
 from gar_keras.report.layout import numbers
 from gar_keras.report.plots.style import new_figure
@@ -7,6 +10,12 @@ from gar_keras.report.plots.style import save
 
 NAME = "one_fit"
 COLORS = ("tab:blue", "tab:orange", "tab:gray")
+
+
+def on_page(records, results):
+    """The table for its page, or nothing without its record."""
+    path = Path(results) / f"{NAME}.json"
+    return markdown(read_json(path, "train again")) if path.exists() else ""
 
 
 def markdown(record):

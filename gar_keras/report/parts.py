@@ -10,6 +10,7 @@ from gar_keras.report import claims
 from gar_keras.report import comparison
 from gar_keras.report import confusion
 from gar_keras.report import first_epoch
+from gar_keras.report import one_fit
 from gar_keras.report import pairs
 from gar_keras.report import studies
 from gar_keras.report import summary
@@ -80,6 +81,7 @@ PARTS = (
     *map(study_part, STUDIES.values()),
     Part("benchmark", benchmarks.speed_markdown),
     Part("overhead", benchmarks.overhead_markdown),
+    Part(one_fit.NAME, one_fit.on_page),
 )
 
 
