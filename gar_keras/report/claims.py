@@ -80,13 +80,11 @@ def show_claims(study, records, results):
 
 
 def _print(console, title, study, records, results):
+    _, *heading = (HEADING[k] for k in SHORT)
     rows = claim_rows(study, records, results)
+    short = [[row[k] for k in SHORT] for row in rows]
     console.print(
-        layout.terminal_table(
-            title,
-            [HEADING[k] for k in SHORT],
-            [[row[k] for k in SHORT] for row in rows],
-        )
+        layout.terminal_table(title, ["", *heading], short, min_width=22)
     )
 
 
