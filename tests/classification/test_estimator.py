@@ -294,7 +294,7 @@ def test_epochs_auto_stop_stage_2_by_the_validation_error(
     monkeypatch.setattr(Method, "train", train)
     monkeypatch.setattr(fit, "pretrain", validated_by_least_squares)
     quick(tiny, epochs="auto", validation_fraction=0.34).fit(X, FEW)
-    stop, best = seen["callbacks"]
+    *_, stop, best = seen["callbacks"]
     assert (stop.monitor, stop.patience) == ("val_error", 10)
     assert isinstance(best, LatestBestWeights)
     assert seen["epochs"] == 200
