@@ -10,6 +10,7 @@ from gar_keras.report import layout
 from gar_keras.report.estimates import Estimate
 from gar_keras.report.layout import MISSING
 from gar_keras.report.plots.first_epoch import anatomy
+from gar_keras.report.plots.first_epoch import animate
 from gar_keras.report.plots.style import percent
 from gar_keras.report.plots.style import save
 from gar_keras.report.studies import arm_group
@@ -109,7 +110,8 @@ def show_first_epoch(study, records, results):
     if pair:
         path = Path(results) / "first_epoch.png"
         save(anatomy(*pair), path)
-        console.print(f"Written: {path}")
+        animate(*pair, path.with_suffix(".gif"))
+        console.print(f"Written: {path}, {path.with_suffix('.gif')}")
 
 
 def first_epoch_markdown(study, records, results=None):
@@ -121,7 +123,7 @@ def first_epoch_markdown(study, records, results=None):
         results: Not used: all is in the records.
     """
     rows = first_epoch_rows(study, records)
-    if all(row[1] == MISSING for row in rows):
+    if not rows:
         return ""
     lines = [f"**{study.title}**", "", *layout.numbers(HEADING, rows), ""]
     lines += [f"- {note}" for note in (*study.notes, *NOTES)]
@@ -129,13 +131,13 @@ def first_epoch_markdown(study, records, results=None):
 
 
 def first_epoch_rows(study, records):
-    """The rows of the table: the arms, each over all of its starts."""
+    """The rows of the table: the arms that were run, over all starts."""
     rows, usual = [], {}
     for text, arm in study.arms.items():
         runs = starts(arm, study.restarts, records)
         usual.setdefault(arm.pretrain_epochs, runs)
-        row = _row(runs, usual[arm.pretrain_epochs]) if runs else ()
-        rows.append([text, *row] + [MISSING] * (len(HEADING) - 1 - len(row)))
+        if runs:
+            rows.append([text, *_row(runs, usual[arm.pretrain_epochs])])
     return rows
 
 

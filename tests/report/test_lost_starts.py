@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from made_records import make_record
+from PIL import Image
 import pytest
 
 from gar_keras.experiments.studies import FIRST_EPOCH
@@ -14,6 +15,7 @@ from gar_keras.report.first_epoch import has_emptied
 from gar_keras.report.first_epoch import lost_classes
 from gar_keras.report.first_epoch import wilson_interval
 from gar_keras.report.plots.first_epoch import anatomy
+from gar_keras.report.plots.first_epoch import animate
 
 PAPERS, _, _, CURED = [*FIRST_EPOCH.arms.values()][:4]
 KEPT = [[5.0, 4.0, 6.0], [5.0, 4.0, 6.0]]
@@ -73,7 +75,7 @@ def test_the_row_of_an_arm_by_hand():
         dict(zip(HEADING, row, strict=True))
         for row in first_epoch_rows(FIRST_EPOCH, found)
     ]
-    papers, cured = rows[0], rows[3]
+    papers, cured = rows
     assert papers["starts"] == "3"
     assert papers["emptied a class"] == "2 of 3"
     assert papers["lost a class"] == "1 of 3"
@@ -99,3 +101,12 @@ def test_the_anatomy_is_of_a_start_that_loses_a_class():
     # The energy of the lost class and those of the others, by colour.
     lines = figure.axes[0].get_lines()[:3]
     assert len({line.get_color() for line in lines}) == 2
+
+
+def test_the_animation_has_a_frame_for_each_step(tmp_path):
+    path = tmp_path / "first.gif"
+    animate(start(PAPERS, 1, LOST), start(CURED, 1, KEPT), path)
+    with Image.open(path) as movie:
+        # Two steps; equal frames at the end are one in the file.
+        assert movie.n_frames >= 2
+        assert movie.info["duration"] > 0

@@ -1,12 +1,22 @@
 """How a class is lost in the first epoch of stage 2, step by step."""
 
+from pathlib import Path
+import tempfile
+
 import numpy as np
 
 from gar_keras.report.plots.style import PALETTE
 from gar_keras.report.plots.style import new_figure
+from gar_keras.report.plots.style import percent
+from gar_keras.report.plots.style import wide_figure
+from gar_keras.utils import files
 
 # Of the energy of all classes, where none is left.
 FLOOR = 1e-5
+
+FRAMES_PER_SECOND = 8
+# Frames for which the last one stays.
+PAUSE = 16
 
 _MUTED = "#c4c8cc"
 _LOST = PALETTE[2]
@@ -36,7 +46,7 @@ def anatomy(paper, cured):
     Returns:
         A Matplotlib `Figure`.
     """
-    figure = new_figure(10, 8.4)
+    figure = wide_figure(10, 9)
     axes = figure.subplots(4, 2, sharex=True, sharey="row")
     lost = np.flatnonzero(shares(paper).min(axis=0) < FLOOR)
     runs = {"the paper's stage 2": paper, "clipped, with a warm-up": cured}
@@ -60,6 +70,72 @@ def anatomy(paper, cured):
         fontsize=12,
     )
     return figure
+
+
+def animate(paper, cured, path):
+    """Writes an animation of the same: the energies of the classes by step.
+
+    Args:
+        paper: Record of the paper's stage 2.
+        cured: That of the same, clipped and with a warm-up.
+        path: Path of the GIF.
+    """
+    from matplotlib.animation import FuncAnimation
+    from matplotlib.animation import PillowWriter
+
+    runs = {"the paper's stage 2": paper, "clipped, with a warm-up": cured}
+    figure = new_figure(8, 3.2)
+    panels = [
+        _Bars(ax, text, record)
+        for ax, (text, record) in zip(
+            figure.subplots(1, 2, sharey=True), runs.items(), strict=True
+        )
+    ]
+    panels[0].ax.set_ylabel("share of the energy")
+    frames = len(paper["first_epoch"]["step"])
+    movie = FuncAnimation(
+        figure,
+        lambda k: [bars for panel in panels for bars in panel.show(k)],
+        frames=[*range(frames), *[frames - 1] * PAUSE],
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        made = Path(folder) / "first_epoch.gif"
+        movie.save(made, PillowWriter(fps=FRAMES_PER_SECOND), dpi=80)
+        content = made.read_bytes()
+    files.write_atomically(path, lambda f: f.write(content), mode="wb")
+
+
+class _Bars:
+    """A panel of the animation: a bar for each class."""
+
+    def __init__(self, ax, text, record):
+        self.ax = ax
+        self.text = text
+        self.first = record["first_epoch"]
+        self.shares = shares(record)
+        n = self.shares.shape[1]
+        lost = self.shares.min(axis=0) < FLOOR
+        self.bars = ax.bar(
+            range(n),
+            self.shares[0],
+            color=[_LOST if is_lost else _TERM for is_lost in lost],
+        )
+        ax.axhline(1 / n, color="0.6", lw=0.8, ls="--")
+        ax.set(xticks=range(n), xlabel="class", ylim=(0, 3 / n))
+
+    def show(self, k):
+        """Draws the k-th of the steps noted."""
+        for bar, share in zip(self.bars, self.shares[k], strict=True):
+            bar.set_height(share)
+        step = self.first["step"][k]
+        error = np.interp(
+            step, self.first["error_step"], self.first["test_error"]
+        )
+        self.ax.set_title(
+            f"{self.text}\nstep {step}: test error {percent(error)}",
+            fontsize=10,
+        )
+        return self.bars
 
 
 def _from_one(steps):
