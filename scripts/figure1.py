@@ -3,10 +3,12 @@
     python scripts/figure1.py
 
 draws a finished run, writes runs/figure1.png and, beside it, the numbers as
-runs/figure1.json. It takes seconds and does not load Keras.
+runs/figure1.json. It takes seconds and does not load Keras. --pair draws
+the examples alone, before and after, as in the README: runs/graph_pair.png.
 """
 
 from dataclasses import asdict
+from dataclasses import dataclass
 import sys
 
 from gar_keras.report import plots
@@ -15,9 +17,17 @@ from gar_keras.report.plots.graph_statistics import graph_numbers
 from gar_keras.utils import cli
 
 
-def figure(run):
-    """The graphs before and after stage 2."""
-    return plots.figure1(
+@dataclass(frozen=True)
+class Options(command.Options):
+    """Options of this script."""
+
+    pair: bool = False
+    """Draw the graph of the examples alone, before and after stage 2."""
+
+
+def drawn_by(draw):
+    """A function of a run that draws its graphs before and after stage 2."""
+    return lambda run: draw(
         run.snapshots[0],
         run.snapshots[run.last_epoch],
         run.labels,
@@ -36,8 +46,14 @@ def numbers(run, path):
     return {"record": path.name, "run": run.title, "graphs": rows}
 
 
-Options = command.Options
-main = command.draw("figure1.png", figure, numbers)
+figure = command.draw("figure1.png", drawn_by(plots.figure1), numbers)
+pair = command.draw("graph_pair.png", drawn_by(plots.graph_pair))
+
+
+def main(options):
+    """Draws the figure, or the pair of graphs."""
+    (pair if options.pair else figure)(options)
+
 
 if __name__ == "__main__":
     sys.exit(cli.run(main, cli.parse(Options, __doc__)))

@@ -225,6 +225,43 @@ class TestFigure1:
         pairs = N * size * (size - 1) // 2
         assert [edges(ax) for ax in figure.axes] == [M, pairs, 0] * 2
 
+    def test_wrong_classes_have_a_ring(self):
+        B = np.eye(N)[LABELS]
+        B[0] = 0
+        B[1] = np.roll(B[1], 1)
+        for figure in (
+            plots.figure1(B, B, LABELS),
+            plots.graph_pair(B, B, LABELS),
+        ):
+            panel = figure.axes[1]
+            *_, rings, nodes = panel.collections
+            # What has no output has no class either.
+            np.testing.assert_array_equal(
+                rings.get_offsets(), nodes.get_offsets()[[1]]
+            )
+
+    def test_the_pair_in_plain_words(self):
+        before, after = logits(1).clip(0), np.eye(N)[LABELS]
+        figure = plots.graph_pair(before, after, LABELS, "a run", drawn=N)
+        g = graph_statistics.graph_numbers(before, LABELS)
+        below = [ax.get_xlabel() for ax in figure.axes]
+        share = f"{100 * g.within_class_share:.1f} %"
+        assert [text.partition(" of ")[0] for text in below] == [
+            share, "100.0 %"
+        ]  # fmt: skip
+        assert "a run" in texts(figure)
+        assert edges(figure.axes[1]) == 0
+
+    def test_no_text_of_the_pair_is_too_small_to_read(self):
+        from matplotlib.text import Text
+
+        B = logits(1).clip(0)
+        figure = plots.graph_pair(B, B, LABELS, "a run")
+        # Pixels of the README's 838.
+        per_point = 838 / (72 * figure.get_figwidth())
+        sizes = [t.get_fontsize() for t in figure.findobj(Text) if t.get_text()]
+        assert min(sizes) * per_point >= 9
+
     def test_edges_where_all_are_tied(self):
         figure = plots.figure1(np.ones((M, N)), np.ones((M, N)), LABELS)
         pairs = M * (M - 1) // 2
@@ -438,6 +475,15 @@ class TestScripts:
         }
         assert numbers["graphs"][2:] == [expected, expected]
         assert str(tmp_path / "figure1.png") in capsys.readouterr().out
+
+    @pytest.mark.slow
+    def test_figure1_as_a_pair(self, tmp_path):
+        write_run(tmp_path)
+        script = self.load("figure1")
+        script.main(script.Options(results=tmp_path, pair=True))
+        picture = image.imread(tmp_path / "graph_pair.png")
+        assert picture.shape == (735, 1260, 4)
+        assert not (tmp_path / "figure1.png").exists()
 
     @pytest.mark.slow
     def test_figure2_of_a_named_record(self, tmp_path):

@@ -9,6 +9,7 @@ from gar_keras.report.plots.embedding import align
 from gar_keras.report.plots.embedding import figure2
 from gar_keras.report.plots.graph_panels import GRAPH_IMAGES
 from gar_keras.report.plots.graph_panels import figure1
+from gar_keras.report.plots.graph_panels import graph_pair
 from gar_keras.report.plots.runs import CELL
 from gar_keras.report.plots.runs import Run
 from gar_keras.report.plots.runs import choose_run
@@ -24,6 +25,7 @@ __all__ = [
     "align",
     "choose_run",
     "figure1",
+    "graph_pair",
     "figure2",
     "load_run",
     "save",

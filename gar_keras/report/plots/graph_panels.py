@@ -13,6 +13,9 @@ GRAPH_IMAGES = 250
 # all, its self-loop in G_M weighs 1.
 _VISIBLE = 0.02
 
+# What a ring around an example is.
+_WRONG = "given a wrong class"
+
 # Pull between any two examples, next to an edge of weight 1. It keeps parts
 # that no edge holds together from drifting out of the picture.
 _GRAVITY = 0.01
@@ -27,7 +30,8 @@ def figure1(before, after, labels, title="", drawn=None):
       from the output nodes in a ring. An edge is as opaque as the cosine
       between two rows of `B`, which is the entry of `M = BBᵀ` for rows of
       length 1: that of `M` itself grows with the strength of both. Edges
-      within a class have its colour, edges between classes are black.
+      within a class have its colour, edges between classes are black, and
+      examples that are given a wrong class have a ring.
     - G_N: edges are as wide as `N_ij`, nodes as large as `N_ii`, both next to
       the mean of the diagonal. Self-loops are left out, as in the paper.
 
@@ -101,7 +105,40 @@ def figure1(before, after, labels, title="", drawn=None):
         figure,
         labels,
         r"edge of $\mathcal{G}_\mathcal{M}$ between classes",
+        _WRONG,
     )
+    return figure
+
+
+def graph_pair(before, after, labels, title="", drawn=None):
+    """G_M of Figure 1 alone, before and after stage 2, in plain words.
+
+    Args:
+        before: As in `figure1`.
+        after: As in `figure1`.
+        labels: As in `figure1`.
+        title: As in `figure1`.
+        drawn: As in `figure1`.
+
+    Returns:
+        A Matplotlib `Figure`, for a page as wide as a README is shown.
+
+    Raises:
+        ValueError: as `figure1`.
+        ImportError: as `figure1`.
+    """
+    labels = style.drawable(labels, len(before), np.shape(before)[1])
+    figure = style.new_figure(8.4, 4.9)
+    figure.suptitle(title, fontsize=10)
+    names = ("after pretraining on the labels", "after GAR, without labels")
+    panels = figure.subplots(1, 2)
+    for ax, name, B in zip(panels, names, (before, after), strict=True):
+        measured = graph_statistics.graph_numbers(B, labels)
+        share = style.percent(measured.within_class_share)
+        ax.set_title(name, fontsize=12)
+        _draw_examples(ax, B[:drawn], labels[:drawn])
+        ax.set_xlabel(f"{share} of the edge weight within classes", fontsize=11)
+    style.legend(figure, labels, "edge between classes", _WRONG)
     return figure
 
 
@@ -172,20 +209,27 @@ def _draw_bipartite(ax, B, labels):
 def _draw_examples(ax, B, labels):
     U = graph_statistics.unit_rows(B)
     W = np.triu(U @ U.T, 1)
-    graph = optional(
-        "networkx", "Figure 1", extra="experiments"
-    ).from_numpy_array(np.where(W > _VISIBLE, W, 0))
     positions = _layout(W, B)
-    _draw_edges(
-        ax,
-        graph,
-        positions,
-        lambda i, j: (
-            style.PALETTE[labels[i]] if labels[i] == labels[j] else "black"
-        ),
-        width=0.35,
-        opacity=0.35,
-    )
+    # Those between classes below, where they hide no others.
+    between = labels[:, None] != labels
+    for edges in (between, ~between):
+        _draw_edges(
+            ax,
+            _networkx().from_numpy_array(
+                np.where(edges & (W > _VISIBLE), W, 0)
+            ),
+            positions,
+            lambda i, j: (
+                style.PALETTE[labels[i]] if labels[i] == labels[j] else "black"
+            ),
+            width=0.35,
+            opacity=0.35,
+        )
+    wrong = B.any(axis=1) & (B.argmax(axis=1) != labels)
+    ax.scatter(
+        *positions[wrong].T, s=52, facecolors="none", edgecolors="black",
+        linewidths=1.1, zorder=3,
+    )  # fmt: skip
     _draw_nodes(ax, positions, labels, 16)
     style.bare(ax, positions, 0.04)
 

@@ -88,8 +88,15 @@ def name(ax, x, y, text, size):
     )
 
 
-def legend(figure, labels, black=None):
-    """Puts the colours of the classes below a figure, and what is black."""
+def legend(figure, labels, black=None, ring=None):
+    """Puts the colours of the classes below a figure, and other signs.
+
+    Args:
+        figure: A Matplotlib `Figure`.
+        labels: The true classes that are shown.
+        black: What a black line is, if there is one.
+        ring: What a black ring is, if there is one.
+    """
     from matplotlib.lines import Line2D
 
     present = np.unique(labels)
@@ -99,11 +106,14 @@ def legend(figure, labels, black=None):
     ]
     if black is not None:
         handles.append(Line2D([], [], lw=1, color="black", label=black))
+    if ring is not None:
+        open_dot = {"ls": "", "marker": "o", "ms": 8, "mfc": "none"}
+        handles.append(Line2D([], [], color="black", label=ring, **open_dot))
     figure.legend(
         handles=handles,
         title="true class",
         loc="outside lower center",
-        ncols=len(handles),
+        ncols=min(len(handles), 12 if figure.get_figwidth() > 10 else 6),
         frameon=False,
         handletextpad=0.4,
         columnspacing=1.4,
