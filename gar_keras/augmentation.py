@@ -10,7 +10,7 @@ from gar_keras.utils.validation import check_number
 
 @keras.saving.register_keras_serializable(package="gar_keras")
 class RandomShift(keras.layers.Layer):
-    """Moves each image by whole pixels, at random, in training.
+    """Randomly shifts images by whole pixels during training.
 
     Up or down and left or right, each by a number from `-pixels` to `pixels`
     that is drawn for each image on its own; pixels at the edge are repeated.
@@ -27,7 +27,7 @@ class RandomShift(keras.layers.Layer):
         The same.
 
     Raises:
-        ValueError: if `pixels` is no integer of at least 0.
+        ValueError: if `pixels` is not an integer of at least 0.
 
     Example:
 
@@ -76,7 +76,7 @@ class RandomShift(keras.layers.Layer):
 
 @keras.saving.register_keras_serializable(package="gar_keras")
 class RandomAffine(keras.layers.Layer):
-    """Turns, scales and shears each image about its centre, in training.
+    """Randomly rotates, scales and shears images about their centre.
 
     The pixel at `x` is taken from `c + (I + E)(x - c)`, with `c` the centre
     and the four entries of `E` drawn for each image on its own, evenly from
@@ -96,7 +96,7 @@ class RandomAffine(keras.layers.Layer):
         The same.
 
     Raises:
-        ValueError: if `strength` is no finite number of at least 0.
+        ValueError: if `strength` is not a finite number of at least 0.
 
     Example:
 

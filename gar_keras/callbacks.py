@@ -27,7 +27,7 @@ def list_of(callbacks):
             them, or `None`.
 
     Raises:
-        ValueError: if something is no callback.
+        ValueError: if something is not a callback.
 
     Example:
 
@@ -366,7 +366,7 @@ class GARAfter(keras.callbacks.Callback):
             its `initial_epoch`.
 
     Raises:
-        ValueError: if `epochs` is no integer of at least 0; in training, if
+        ValueError: if `epochs` is not an integer of at least 0; in training, if
             the model has no `GraphActivityRegularization`.
 
     Example:

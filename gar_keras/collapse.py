@@ -43,7 +43,7 @@ class WarnOnCollapse(keras.callbacks.Callback):
       all classified right, the mean balance. For classes of equal size it is
       about `gar_keras.expected_balance`, which is 0.93 for 128 images of 10
       classes. Without a `batch_size` it counts as 1, and half of that is a k
-      of `(n + 1) / 2`, half way between one output and all of them; or
+      of `(n + 1) / 2`, halfway between one output and all of them; or
     - k is lower by one whole output than it was in an earlier epoch,
 
     unless classes have been named by then.

@@ -42,7 +42,7 @@ class SGD(SumsOfOneReplica, keras.optimizers.SGD):
         **kwargs: Other arguments of `keras.optimizers.SGD`.
 
     Raises:
-        ValueError: if `decay` is no finite number of at least 0, or
+        ValueError: if `decay` is not a finite number of at least 0, or
             `warmup_steps` no such integer.
 
     Example:
@@ -115,7 +115,7 @@ def sgd(
     at step `t`.
 
     Args:
-        learning_rate: Rate of the first step. Callbacks can set it.
+        learning_rate: Initial learning rate. Callbacks can set it.
         momentum: Nesterov momentum.
         decay: Decay of the rate per step.
         **kwargs: Other arguments of `gar_keras.optimizers.SGD`.

@@ -55,7 +55,7 @@ def pretrain(
 
     Args:
         model: A compiled or plain `keras.Model` from images to logits
-            `(batch, n)`, trained in place with the log loss. The loss of a
+            `(batch, n)`, trained in place with the cross-entropy. The loss of a
             GAR layer in it is left out: it belongs to stage 2. Without such a
             layer and without `augmentation` the model itself is compiled
             anew: its optimizer, loss and metrics are replaced.
@@ -64,7 +64,7 @@ def pretrain(
         y_labeled: Class indices `(m_L,)`, or one-hot rows. Left out where
             `x_labeled` is a `tf.data.Dataset` or a `keras.utils.PyDataset` of
             pairs `(x, y)`.
-        epochs: Passes over X_L. The paper trains until a stopping criterion,
+        epochs: Epochs over X_L. The paper trains until a stopping criterion,
             its code for 2,000 epochs.
         batch_size: Images in a batch.
         optimizer: A Keras optimizer. `sgd()` by default.
@@ -182,7 +182,7 @@ def regularize(
         layer: A `GraphActivityRegularization`. One with the paper's
             coefficients by default.
         logits: Name of the layer that gives the logits, if it is not the last.
-        epochs: Passes over X_U. `"auto"` for up to 200, until the error on
+        epochs: Epochs over X_U. `"auto"` for up to 200, until the error on
             `validation_data` has not fallen for 10 epochs.
         labeled_per_batch: b_L. The paper takes about a tenth of m_L.
         unlabeled_per_batch: b_U. The paper fills the batch up to 128.
@@ -216,8 +216,8 @@ def regularize(
         `regularization`, `classes_in_use` and, with `validation_data`,
         `val_error`, from 0 to 1, `val_accuracy`, which is `1 - val_error`, and
         `val_loss`, the mean cross-entropy of the labels: stage 2 trains
-        without it, and the predictions that GAR makes firm let it rise where a
-        few are wrong.
+        without it, and the predictions that GAR makes confident let it rise
+        where a few are wrong.
 
     Raises:
         ValueError: if the data do not fit together, if a batch asks for more

@@ -20,7 +20,7 @@ class Options(command.DataOptions):
     """Options of this script."""
 
     method: tuple[Literal[("all", *METHODS)], ...] = ("all",)
-    """Methods to run: all, or some of gar and its rivals."""
+    """Methods to run: all, or some of them."""
     data: command.data_of(EXPERIMENTS) = "mnist"
     labels: command.labels_of(EXPERIMENTS, "By default the least") = None
     rate: float | None = None

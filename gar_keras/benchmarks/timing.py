@@ -157,7 +157,7 @@ def fit(model, x, units, *, callbacks=(), **options):
 
     Raises:
         FloatingPointError: by the function returned, if the loss is NaN or
-            infinite: such a run is no measurement.
+            infinite: such a run is not a measurement.
     """
     clock = _Clock()
 

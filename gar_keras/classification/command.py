@@ -33,7 +33,7 @@ KEYS = "x and y, or x_labeled, y_labeled and x_unlabeled"
 DATA = "an .npy or .csv file, or a folder of images"
 
 FOUND = (
-    "number of classes: the largest label and one; state it with --num-classes "
+    "number of classes: the largest label plus 1; state it with --num-classes "
     "to be sure that none is missing"
 )
 
@@ -91,10 +91,10 @@ class _Files:
     """What fit reads and writes; a base, for `--help` begins with it."""
 
     data: Data = None
-    """The file, or the folder of images. Needed."""
+    """The file, or the folder of images. Required."""
     out: File = None
     """The .keras file to write: plain Keras, from examples as they are in
-    --data to logits. Needed."""
+    --data to logits. Required."""
 
 
 @settings
@@ -194,15 +194,15 @@ class Predict:
     """
 
     model: File = None
-    """The .keras file that fit has written. Needed."""
+    """The .keras file that fit has written. Required."""
     data: Data = None
-    """The file with the examples, or the folder of images. Needed."""
+    """The file with the examples, or the folder of images. Required."""
     out: File = None
     """The file to write. A .csv file has a line for each example, with its
     index (or the file of an image), its class and the probability of that, and
     with --probabilities that of each class; an .npz file has the arrays
     y (m,) and probabilities (m, n), and classes (n,) where the model has names
-    of them, which y has then. Needed."""
+    of them, which y has then. Required."""
     probabilities: bool = False
     """Write the probability of each class into a .csv file."""
     overwrite: bool = False

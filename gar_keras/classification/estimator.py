@@ -235,7 +235,7 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
         """Probabilities `(m, n)`, in the order of `classes_`.
 
         They are the softmax of the logits. GAR makes these large: the
-        probabilities are firm, not calibrated.
+        probabilities are confident, not calibrated.
         """
         return softmax(self._logits(X))
 

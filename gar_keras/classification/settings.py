@@ -36,10 +36,10 @@ class FitSettings(GAROptions, paper.Coefficients):
     """
 
     pretrain_epochs: Count | None = None
-    """Passes over the labelled examples in stage 1; by default as many as make
+    """Epochs over the labelled examples in stage 1; by default as many as make
     2,000 steps, at least 10."""
     epochs: CountOrAuto = 100
-    """Passes over all examples in stage 2. `auto`: up to 200, until the
+    """Epochs over all examples in stage 2. `auto`: up to 200, until the
     validation error has not fallen for 10; that needs a
     `validation_fraction`. A rate of `cosine` falls over all 200."""
     labeled_per_batch: Count | None = None
@@ -59,7 +59,7 @@ class FitSettings(GAROptions, paper.Coefficients):
     learning_rate: Annotated[
         float, Field(gt=0, le=paper.LARGEST_COEFFICIENT)
     ] = paper.LEARNING_RATE
-    """Learning rate of the first step of each stage."""
+    """Initial learning rate of each stage."""
     precision: Literal["auto", Precision] = "auto"
     """Precision between the layers of the network that is made here. `auto`:
     bfloat16 where the examples are images and the hardware computes in it."""

@@ -1,4 +1,4 @@
-"""InfiMNIST: digits without end, each a slight deformation of an MNIST digit.
+"""InfiMNIST: an endless stream of slightly deformed MNIST digits.
 
 The paper's Table 2 trains on 8 million of them, 60,000 new ones per epoch.
 Loosli, Canu and Bottou (2007) number the images: 0 to 9,999 are MNIST's test

@@ -32,7 +32,7 @@ _Seconds = Annotated[float, Field(ge=0)]
 
 
 class RecordError(ValueError):
-    """A file among the records that is no record."""
+    """A file among the records that is not a record."""
 
 
 class _Part(BaseModel):
@@ -253,7 +253,7 @@ def read_all(folder):
     """The run records of a results folder, in the order of their names.
 
     Raises:
-        RecordError: if one of them is no sound record, if a run is there
+        RecordError: if one of them is not a sound record, if a run is there
             twice, or if runs of one experiment were made with different
             hyper-parameters of its method, which are no seeds of one and the
             same thing.
@@ -293,7 +293,7 @@ def sort_in(folder):
         A list of `(from, to)`, the paths of the records moved.
 
     Raises:
-        RecordError: if a file among the records is no sound record, or if
+        RecordError: if a file among the records is not a sound record, or if
             a run is there twice.
     """
     moved = []

@@ -131,7 +131,7 @@ def finished(experiment, seed, results, keep_state=False):
         The record, or `None` without one.
 
     Raises:
-        RecordError: if the file is no sound record, or if it was made with
+        RecordError: if the file is not a sound record, or if it was made with
             other settings than the run would be.
         ValueError: if the state is to be kept of a run that cannot be
             extended.

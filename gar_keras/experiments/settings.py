@@ -85,8 +85,8 @@ class Experiment(Coefficients):
             no part.
         unlabeled_per_batch: b_U.
         unlabeled: Where X_U comes from: `"train"` for all training images,
-            `"infimnist"` for deformed ones without end, `"svhn-extra"` for
-            the training images and SVHN's extra set.
+            `"infimnist"` for an endless stream of deformed ones,
+            `"svhn-extra"` for the training images and SVHN's extra set.
         images_per_epoch: Images of X_U in an epoch; `None` for all.
         num_validation: Validation images.
         batch_size: Images in a batch of stage 1.
@@ -96,7 +96,7 @@ class Experiment(Coefficients):
         pretrain_affine: Strength of random affine maps of these images.
         epochs: Epochs of stage 2.
         frobenius_of: `"B"` or `"Z"`.
-        learning_rate: Rate of the first step of each stage.
+        learning_rate: Initial learning rate of each stage.
         stage_2_rate: That of stage 2, where it is another one. `None` in the
             paper.
         momentum: Nesterov momentum.

@@ -43,7 +43,7 @@ from gar_keras.utils.validation import check_labels
 class Method:
     """A way to go on after stage 1, by default with the labels and a term.
 
-    `loss = mean log loss of the labelled images + weight(t) * term`
+    `loss = mean cross-entropy of the labelled images + weight(t) * term`
 
     A method is a subclass whose fields are its hyper-parameters and whose
     `term` is its own part of the loss. The network, the labels, the batches,
@@ -53,7 +53,7 @@ class Method:
         noise: Whether the Dropout layers of stage 1 stay in.
         uses_labels: Whether the labels have a part in the loss.
         warns_of_collapse: Whether a `WarnOnCollapse` watches the training.
-        supervised: Factor of the log loss.
+        supervised: Factor of the cross-entropy.
     """
 
     noise: ClassVar[bool] = False
@@ -159,7 +159,7 @@ class Method:
             y_labeled: Class indices `(m_L,)`, or `None` where `x_labeled` is a
                 data set of pairs. GAR without additions ignores them.
             x_unlabeled: X_U, `(m_U, ...)`.
-            epochs: Passes over X_U. Schedules are laid over all of them.
+            epochs: Epochs over X_U. Schedules are laid over all of them.
                 `"auto"` as in `gar_keras.regularize`.
             labeled_per_batch: b_L, at least 1 where labels have a part.
             unlabeled_per_batch: b_U.

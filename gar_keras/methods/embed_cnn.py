@@ -37,7 +37,7 @@ from gar_keras.utils.validation import check_number
 
 @dataclass(frozen=True)
 class EmbedCNN(Method):
-    """`log loss + λ * mean margin loss on pairs of the graph`.
+    """`cross-entropy + λ * mean margin loss on pairs of the graph`.
 
     Args:
         weight: λ. The paper: 1.
@@ -46,9 +46,9 @@ class EmbedCNN(Method):
         neighbors: k. The paper: 10 for MNIST.
 
     Raises:
-        ValueError: if a number is not above 0, or `neighbors` is no integer;
-            in training, if the unlabelled images are not in memory or fewer
-            than k + 1.
+        ValueError: if a number is not above 0, or `neighbors` is not an
+            integer; in training, if the unlabelled images are not in memory or
+            fewer than k + 1.
         ImportError: in training, if scikit-learn is not installed.
     """
 

@@ -21,14 +21,14 @@ from gar_keras.utils.validation import check_number
 
 @dataclass(frozen=True)
 class EntropyMinimization(Method):
-    """`log loss + λ * mean entropy of the unlabelled images`.
+    """`cross-entropy + λ * mean entropy of the unlabelled images`.
 
     Args:
         weight: λ. The paper chooses it from 0 to 1 by cross-validation; here
             it is 1, as where Miyato et al. (2018) take up the term.
 
     Raises:
-        ValueError: if the weight is no finite number of at least 0.
+        ValueError: if the weight is not a finite number of at least 0.
     """
 
     weight: float = 1.0

@@ -82,7 +82,7 @@ class GAR(Method):
 class ExtendedGAR(GAROptions, Method):
     """Stage 2 with GAR and more: `ExtendedGAR(...).train(model, ...)`.
 
-    `loss = U(B) + supervised * log loss of X_L
+    `loss = U(B) + supervised * cross-entropy of X_L
           + consistency * mean (p - p')^2 + vat * mean LDS`
 
     where `p` and `p'` are the predictions for two views of an image, and LDS

@@ -35,8 +35,8 @@ class LabelSpreading(GraphMethod):
         iterations: Steps at most; α = 0.99 needs about 2,000.
 
     Raises:
-        ValueError: if α is not between 0 and 1, or a number is no integer of
-            at least 1.
+        ValueError: if α is not between 0 and 1, or a number is not an integer
+            of at least 1.
     """
 
     alpha: float = 0.99

@@ -12,7 +12,7 @@ from gar_keras.utils.validation import check_number
 
 
 def log_loss(y, logits):
-    """The mean log loss of the labelled images.
+    """The mean cross-entropy of the labelled images.
 
     Args:
         y: Class indices `(m,)`, -1 for the images without a label.

@@ -8,7 +8,7 @@ The teacher is a copy of the network (the student) whose weights are a running
 average of the student's, `θ'_t = a θ'_{t-1} + (1 - a) θ_t`. The student's
 predictions are pulled to the teacher's, both under dropout:
 
-`log loss of the labelled images + w(t) * mean over images and classes of
+`cross-entropy of the labelled images + w(t) * mean over images and classes of
 (student - teacher)^2`, with the ramp-up `w(t) = w_max exp(-5 (1 - t/T)^2)`.
 
 The teacher is what is evaluated and what is kept. It takes in the weights of a
@@ -36,7 +36,7 @@ from gar_keras.utils.validation import check_number
 
 @dataclass(frozen=True)
 class MeanTeacher(Method):
-    """`log loss + w(t) * mean squared difference of student and teacher`.
+    """`cross-entropy + w(t) * mean squared difference of student and teacher`.
 
     Args:
         weight: w_max. The paper: 100.
@@ -47,7 +47,7 @@ class MeanTeacher(Method):
 
     Raises:
         ValueError: if a decay is not at least 0 and below 1, `ramp` is not
-            above 0 and at most 1, or the weight is no finite number of at
+            above 0 and at most 1, or the weight is not a finite number of at
             least 0; in training, if Keras cannot copy the model.
     """
 

@@ -51,7 +51,7 @@ class GAROptions:
     """Pixels by which images are shifted at random, at most; see
     `gar_keras.RandomShift`."""
     affine: Number = 0.0
-    """Strength of random affine maps (turns, scales, shears) of the images;
+    """Strength of random affine maps (rotations, scales, shears) of the images;
     see `gar_keras.RandomAffine`."""
     consistency: Number = 0.0
     """Factor of the consistency of two views of an image in stage 2, each moved

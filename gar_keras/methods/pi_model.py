@@ -6,16 +6,17 @@ ICLR 2017.
 Every image goes through the network twice. Dropout makes the two predictions
 `z` and `z'` differ, and the loss pulls them together:
 
-`log loss of the labelled images + w(t) * mean over images and classes of
+`cross-entropy of the labelled images + w(t) * mean over images and classes of
 (z - z')^2`, with the Gaussian ramp-up `w(t) = w_max exp(-5 (1 - t/T)^2)`.
 
 The paper also shifts the images by up to two pixels, mirrors them where that
 makes sense and adds Gaussian noise to the input. Here no method augments or
 disturbs the images, GAR included: the noise is that of dropout alone.
 
-The paper divides the log loss by all images of a batch and multiplies w_max by
-the share of the labelled ones, so the factor between the two means is w_max.
-Its ramp-down of the rate and its Adam are left out: the optimizer is GAR's.
+The paper divides the cross-entropy by all images of a batch and multiplies
+w_max by the share of the labelled ones, so the factor between the two means is
+w_max. Its ramp-down of the rate and its Adam are left out: the optimizer is
+GAR's.
 """
 
 from dataclasses import dataclass
@@ -30,7 +31,7 @@ from gar_keras.utils.validation import check_number
 
 @dataclass(frozen=True)
 class PiModel(Method):
-    """`log loss + w(t) * mean squared difference of two noisy predictions`.
+    """`cross-entropy + w(t) * mean squared distance of two noisy predictions`.
 
     Args:
         weight: w_max. The paper: 100.

@@ -5,7 +5,7 @@ method for deep neural networks*, ICML 2013 workshop on challenges in
 representation learning.
 
 Each unlabelled image gets the class of its largest logit for a label, anew in
-every step, and these labels count in the log loss with the factor
+every step, and these labels count in the cross-entropy with the factor
 
 `α(t) = 0 for t < T1; α_f (t - T1) / (T2 - T1) for T1 <= t < T2; α_f from T2`
 
@@ -26,7 +26,7 @@ from gar_keras.utils.validation import check_number
 
 @dataclass(frozen=True)
 class PseudoLabel(Method):
-    """`log loss + α(t) * log loss with the network's own labels`.
+    """`cross-entropy + α(t) * cross-entropy with the network's own labels`.
 
     The paper gives T1 = 100 and T2 = 600 in epochs and does not say of how
     many; here they are shares of the training, as of 1,000 epochs.
@@ -38,7 +38,7 @@ class PseudoLabel(Method):
 
     Raises:
         ValueError: if a share is not from 0 to 1, or `end` is not above
-            `start`, or the weight is no finite number of at least 0.
+            `start`, or the weight is not a finite number of at least 0.
     """
 
     noise: ClassVar[bool] = True

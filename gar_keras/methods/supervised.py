@@ -1,6 +1,6 @@
 """Supervised only: what the labels give by themselves.
 
-The control of the comparison. Stage 1 goes on with the log loss of the
+The control of the comparison. Stage 1 goes on with the cross-entropy of the
 labelled images, for as many steps as GAR takes and with the labelled images
 that GAR's batches hold, without dropout, as in GAR's stage 2.
 

@@ -8,7 +8,7 @@ Each image is moved by `r` of length ε to where the prediction changes most,
 and the prediction there is pulled to the one before:
 
 `LDS(x) = KL(p(y|x, θ^) ‖ p(y|x + r, θ))`, and
-`loss = log loss of the labelled images + α * mean LDS of all images`,
+`loss = cross-entropy of the labelled images + α * mean LDS of all images`,
 
 where θ^ are the weights taken as constants. The direction of `r` is found by
 power iteration on the Hessian of the divergence: from a random unit vector
@@ -46,7 +46,7 @@ PREPROCESSING = (
 
 @dataclass(frozen=True)
 class VirtualAdversarialTraining(Method):
-    """`log loss + α * mean LDS + entropy * mean entropy`.
+    """`cross-entropy + α * mean LDS + entropy * mean entropy`.
 
     ε and ξ are lengths in the space of the images that the network sees, after
     a `Rescaling` or a standardization: pixels from 0 to 1 for MNIST.
@@ -62,8 +62,8 @@ class VirtualAdversarialTraining(Method):
         entropy: Factor of the mean entropy: 0 here, 1 in the second method.
 
     Raises:
-        ValueError: if a length is not above 0, `iterations` is no integer of
-            at least 1, a factor is no finite number of at least 0, or
+        ValueError: if a length is not above 0, `iterations` is not an integer
+            of at least 1, a factor is not a finite number of at least 0, or
             `weight` is 0 where `entropy` is not; in training, if the model
             takes integers that are no images.
 

@@ -5,7 +5,7 @@ import warnings
 
 
 class GARWarning(Warning):
-    """What is no error, but is likely to make a result of GAR worthless."""
+    """A likely sign that a result of GAR is worthless, though not an error."""
 
 
 def warn(message):

@@ -36,7 +36,7 @@ STATE_INTERVAL = 300.0
 # Times that a run may lose its worker without an epoch in between.
 MOST_LOSSES = 3
 
-# Seconds between two looks into the mail of the runs.
+# Seconds between two polls of the messages of the runs.
 _POLL = 0.5
 
 # Seconds for runs to end of their own accord before they are killed.
