@@ -17,7 +17,9 @@
 # Each run of an experiment leaves one *record*, a JSON file in the folder
 # `results`. A record holds the settings, the seed, the errors, and the curves
 # of both stages. All tables of this repository are made from records, and so is
-# all that you see here. This notebook trains nothing.
+# all that you see here. `results/README.md` shows all tables, and links each
+# figure to its records; `results/index.csv` has a line for each of them. This
+# notebook trains nothing.
 #
 # It shows whatever records there are. After new runs, run it again.
 
@@ -108,19 +110,25 @@ if found:
 # standard deviation, and the figure is one draw. The paper has $n = 10$. A dash
 # means that the paper gives no figure, or that we have no run.
 
+
 # %%
+def show(markdown):
+    """Shows a table; its links lead from here to the records."""
+    display(Markdown(report.with_links_from(markdown, RESULTS, ".")))
+
+
 for table in TABLES.values():
     if any(report.representative(found, column) for column in table.columns):
-        display(Markdown(report.table_markdown(table, found, RESULTS)))
+        show(report.table_markdown(table, found, RESULTS))
 
 # %% [markdown]
 # Beyond the paper: other methods, and the studies of what it leaves open.
 
 # %%
 for comparison in report.compare(found):
-    display(Markdown(comparison.markdown()))
+    show(comparison.markdown(RESULTS))
 for study in STUDIES.values():
-    display(Markdown(report.study_part(study).markdown(found, RESULTS)))
+    show(report.study_part(study).markdown(found, RESULTS))
 
 # %% [markdown]
 # ## The curves

@@ -31,6 +31,9 @@ class Options:
     readme: cli.File = None
     """README whose tables are to be brought up to date, with those of the
     pages in docs beside it."""
+    find: str | None = None
+    """Figure of a table, e.g. 4.98: print the rows that show it and the runs
+    behind them, and do nothing else."""
 
     def __post_init__(self):
         if not self.tables:
@@ -45,7 +48,10 @@ class Options:
 
 
 def main(options):
-    """Shows the tables, and puts them into the README if there is one."""
+    """Shows the tables, and puts them into the README if there is one.
+
+    Or else finds a figure in them.
+    """
     moved = records.sort_in(options.results)
     if moved:
         print(f"Moved into their folders: {len(moved)} runs")
@@ -55,10 +61,32 @@ def main(options):
             f"no run records in {options.results}. A first one: "
             "python scripts/table1.py --labels 100 --seeds 0"
         )
+    if options.find is not None:
+        return show_found(options.find, found, options.results)
     report.show_report(found, options.results, options.tables)
+    for path in report.write_overview(options.results):
+        print(f"Written: {path}")
     for page in report.pages(options.readme) if options.readme else ():
         text = report.update_readme(page, options.results)
         files.write_atomically(page, lambda file, text=text: file.write(text))
+
+
+def show_found(figure, found, results):
+    """Prints the rows of the tables that show a figure, with their runs."""
+    rows = report.find(figure, found, results)
+    if not rows:
+        raise ValueError(
+            f"no table of the records in {results} shows it. Received: "
+            f"--find {figure}. Give it as it is shown, e.g. 4.98"
+        )
+    index = report.index(found, results)
+    for row in rows:
+        print(f"{row.heading}: {' | '.join(row.row)}")
+        for line in row.lines(index):
+            print(
+                f"  {results / line.path}: {line.after_stage_1} after stage "
+                f"1, {line.chosen} at the chosen epoch, {line.last} in the last"
+            )
 
 
 if __name__ == "__main__":

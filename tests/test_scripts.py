@@ -12,6 +12,7 @@ from made_records import write_record
 import pytest
 
 from gar_keras import report
+from gar_keras.experiments import placement
 from gar_keras.experiments import records
 from gar_keras.experiments.settings import TABLE_1
 from gar_keras.experiments.studies import STUDIES
@@ -235,15 +236,29 @@ def test_the_report_makes_tables_curves_and_the_readme(results):
     assert done.returncode == 0, done.stderr
     assert "2.00 ± 0.00" in done.stdout and "(n = 3)" in done.stdout
     assert "Some [/GPU]" in done.stdout
-    text = report.table_markdown(TABLE, records.read_all(results))
+    text = report.table_markdown(TABLE, records.read_all(results), results)
     assert readme.read_text(encoding="utf-8") == (
         f"<!-- table1 -->\n{text}<!-- end table1 -->\n"
     )
+    assert not [*results.glob("*_seed*.json")]
     # In the folder, the project's own records stand beside.
     text = (results / "table1.md").read_text(encoding="utf-8")
     assert "reference, last epoch" in text and "yours, last epoch" in text
     assert (results / "table1.png").read_bytes().startswith(b"\x89PNG")
     assert not (results / "table2.md").exists()
+
+
+@pytest.mark.slow
+def test_a_figure_is_followed_to_its_records(results):
+    done = run("report.py", "--results", results, "--find", "2.00 ± 0.00")
+    assert done.returncode == 0, done.stderr
+    assert "Table 1: Pretraining + GAR, ours, epoch chosen by" in done.stdout
+    paths = [results / placement.folder_of(MNIST_100)]
+    paths = [paths[0] / MNIST_100.file_name(seed) for seed in (0, 1, 2)]
+    assert all(f"  {path}: " in done.stdout for path in paths)
+    done = run("report.py", "--results", results, "--find", "77.77")
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: no table of the records in")
 
 
 @pytest.mark.slow

@@ -16,11 +16,16 @@ from gar_keras.report.estimates import Estimate
 from gar_keras.report.groups import group
 from gar_keras.report.lost import lost_class
 from gar_keras.report.lost import lost_text
+from gar_keras.report.overview import find
+from gar_keras.report.overview import index
+from gar_keras.report.overview import overview_markdown
+from gar_keras.report.overview import write_overview
 from gar_keras.report.pairs import paired
 from gar_keras.report.parts import show_report
 from gar_keras.report.parts import study_part
 from gar_keras.report.readme import pages
 from gar_keras.report.readme import update_readme
+from gar_keras.report.sources import with_links_from
 from gar_keras.report.studies import show_study
 from gar_keras.report.studies import study_markdown
 from gar_keras.report.studies import study_notes
@@ -39,11 +44,14 @@ __all__ = [
     "Estimate",
     "compare",
     "confusions",
+    "find",
     "group",
+    "index",
     "lost_class",
     "lost_text",
     "table_markdown",
     "table_notes",
+    "overview_markdown",
     "pages",
     "paired",
     "plot_rivals",
@@ -59,6 +67,8 @@ __all__ = [
     "table_rows",
     "update_readme",
     "vote",
+    "with_links_from",
+    "write_overview",
     "write_table",
 ]
 

@@ -1,5 +1,6 @@
 """The benchmark records as Markdown tables, beside the project's aims."""
 
+from gar_keras.benchmarks.records import file_name
 from gar_keras.benchmarks.records import read_all
 from gar_keras.report import layout
 
@@ -130,7 +131,8 @@ def _fastest(entries):
         return NOT_AT_HAND
     best = min(found, key=lambda e: e["seconds"])
     verdict = "reached" if best["seconds"] <= AIM_SECONDS else "not reached"
-    return f"{verdict}: {best['seconds']:.1f} s, {_way(best)}"
+    text = f"{verdict}: {best['seconds']:.1f} s, {_way(best)}"
+    return _linked(text, "benchmark", best)
 
 
 def _most_speedup(entries):
@@ -140,9 +142,8 @@ def _most_speedup(entries):
     best = max(found, key=lambda e: e["speedup"]["median"])
     reached = best["speedup"]["median"] >= AIM_SPEEDUP
     verdict = "reached" if reached else "not reached"
-    return (
-        f"{verdict}: {_spread(best['speedup'], '{:.2f}'.format)}, {_way(best)}"
-    )
+    speedup = _spread(best["speedup"], "{:.2f}".format)
+    return _linked(f"{verdict}: {speedup}, {_way(best)}", "benchmark", best)
 
 
 def _stage2(entries, kind):
@@ -169,7 +170,7 @@ def _speed_row(entry):
     if entry["seconds"] is not None:
         whole = f"{entry['seconds']:,.1f} ({entry['reference_seconds']:,.1f})"
     return [
-        _device(entry),
+        _linked(_device(entry), "benchmark", entry),
         TITLES[c["task"]],
         c["network"],
         c["path"],
@@ -193,7 +194,7 @@ def _overhead_row(entry):
         "quartiles": [100 * (q - 1) for q in entry["ratio"]["quartiles"]],
     }
     return [
-        _device(entry),
+        _linked(_device(entry), "overhead", entry),
         str(c["batch_size"]),
         f"{c['num_classes']:,}",
         f"{c['num_images']:,}",
@@ -228,6 +229,11 @@ def _machines(entries):
             f"{pairs} pairs, with quartiles"
         ] = None
     return list(lines)
+
+
+def _linked(text, kind, entry):
+    """A text with a link to the record of the benchmark."""
+    return layout.Linked(text, [file_name(kind, entry["environment"])])
 
 
 def _device(entry):

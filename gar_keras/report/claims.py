@@ -15,7 +15,9 @@ from gar_keras.report.groups import size
 from gar_keras.report.layout import MISSING
 from gar_keras.report.lost import LOST_NOTE
 from gar_keras.report.lost import lost_text
+from gar_keras.report.sources import linked
 from gar_keras.report.studies import group_notes
+from gar_keras.report.studies import without_notes
 from gar_keras.utils import files
 from gar_keras.utils import terminal
 
@@ -103,7 +105,8 @@ def claims_markdown(study, records, results):
     rows = claim_rows(study, records, results)
     lines = [f"**{study.title}**", ""]
     lines += layout.markdown_table(HEADING, rows, rules)
-    notes = *study.notes, *NOTES, *group_notes(groups), LOST_NOTE
+    notes = [*study.notes, *NOTES, *group_notes(groups)]
+    notes += [*without_notes(groups, results), LOST_NOTE]
     lines += ["", *(f"- {note}" for note in notes)]
     return "\n".join(lines) + "\n"
 
@@ -118,6 +121,7 @@ def claim_rows(study, records, results):
             rows.append([*row, "not run"])
             continue
         g = groups[name]
+        row[0] = linked(name, g, results)
         epoch, base = papers_errors(g, study.arms[claim.against], records)
         row[2:5] = [
             str(g.settings["epochs"]),

@@ -20,6 +20,7 @@ from gar_keras.report.groups import size
 from gar_keras.report.plots.style import new_figure
 from gar_keras.report.plots.style import save
 from gar_keras.report.published import BASELINE
+from gar_keras.report.sources import linked
 from gar_keras.utils import files
 from gar_keras.utils import terminal
 
@@ -57,19 +58,25 @@ class Comparison:
             "error in percent"
         )
 
-    def rows(self):
-        """A row of strings for the baseline, if any, and for each method."""
+    def rows(self, results=None):
+        """A row of strings for the baseline, if any, and for each method.
+
+        Args:
+            results: Folder of the records, to which the names are linked.
+        """
         rows = []
         trained = [g for g in self.groups if g.method not in GRAPH_RIVALS]
         if trained:
             error = str(trained[0].error("baseline_error"))
             seconds = f"{trained[0].seconds('pretraining'):.0f}"
-            rows.append([BASELINE, error, error, seconds])
+            name = linked(BASELINE, trained[0], results)
+            rows.append([name, error, error, seconds])
         for g in self.groups:
             stages = [g.seconds(s) for s in ("pretraining", "regularization")]
             errors = [str(g.error(f"{e}_error")) for e in ("chosen", "last")]
             seconds = " + ".join(f"{s:.0f}" for s in stages)
-            rows.append([METHODS[g.method].title, *errors, seconds])
+            name = linked(METHODS[g.method].title, g, results)
+            rows.append([name, *errors, seconds])
         return rows
 
     def notes(self):
@@ -88,10 +95,14 @@ class Comparison:
             alike.setdefault(where, []).append(METHODS[g.method].title)
         return [*lines, *(f"{k}: {', '.join(v)}" for k, v in alike.items())]
 
-    def markdown(self):
-        """The table, with the notes below."""
+    def markdown(self, results=None):
+        """The table, with the notes below.
+
+        Args:
+            results: Folder of the records, to which the names are linked.
+        """
         lines = [f"**{self.title}**", ""]
-        lines += layout.numbers(self.HEADING, self.rows())
+        lines += layout.numbers(self.HEADING, self.rows(results))
         lines += ["", *(f"- {note}" for note in self.notes())]
         return "\n".join(lines) + "\n"
 
@@ -153,7 +164,7 @@ def _print(console, comparison, title):
 
 def rivals_markdown(records, results=None):
     """The comparisons as Markdown; empty if there is nothing to compare."""
-    return "\n".join(c.markdown() for c in compare(records))
+    return "\n".join(c.markdown(results) for c in compare(records))
 
 
 def write_rivals(results):
@@ -167,7 +178,7 @@ def write_rivals(results):
     if not comparisons:
         return []
     text = Path(results) / "rivals.md"
-    content = rivals_markdown(everything)
+    content = rivals_markdown(everything, results)
     files.write_atomically(text, lambda file: file.write(content))
     picture = Path(results) / "rivals.png"
     plot_rivals(comparisons, picture)

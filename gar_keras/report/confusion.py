@@ -6,6 +6,7 @@ from gar_keras.datasets.norb import CLASSES as NORB_CLASSES
 from gar_keras.report import layout
 from gar_keras.report.groups import group
 from gar_keras.report.lost import kept_predictions
+from gar_keras.report.sources import links
 
 # Names of the classes by data set, where they are not digits.
 CLASSES = {"norb": NORB_CLASSES, "norb-jpeg": NORB_CLASSES}
@@ -83,7 +84,10 @@ def _rows(g, record, results):
     }
     true, taken_for = largest_confusion(matrices[max(matrices)])
     names = CLASSES[g.settings["dataset"]]
-    run = f"{g.data}, m_L = {g.settings['num_labeled']}, seed {record['seed']}"
+    run = layout.Linked(
+        f"{g.data}, m_L = {g.settings['num_labeled']}, seed {record['seed']}",
+        links([record], results),
+    )
     rows = []
     for epoch, counts in matrices.items():
         wrong = counts.sum() - counts.trace()

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from dataclasses import replace
 import math
 import statistics
+from typing import NamedTuple
 
 # 97.5 % quantiles of Student's t, for 1 to 30 degrees of freedom.
 T_QUANTILES = (
@@ -11,6 +12,25 @@ T_QUANTILES = (
     2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086,
     2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
 )  # fmt: skip
+
+
+class Interval(NamedTuple):
+    """Two ends and what is between them.
+
+    Example:
+
+    >>> str(Interval(1.5, 2)), 2 in Interval(1.5, 2), 3 in Interval(1.5, 2)
+    ('1.50 to 2.00', True, False)
+    """
+
+    low: float
+    high: float
+
+    def __contains__(self, value):
+        return self.low <= value <= self.high
+
+    def __str__(self):
+        return f"{self.low:.2f} to {self.high:.2f}"
 
 
 @dataclass(frozen=True)
@@ -59,7 +79,7 @@ class Estimate:
         return replace(cls.of(found), signed=True) if found else None
 
     def interval(self):
-        """The 95 % interval of the mean by Student's t, or `None` if n < 3.
+        """The 95 % interval of the mean by Student's t, or `None` if n = 1.
 
         Example:
 
@@ -67,12 +87,12 @@ class Estimate:
         >>> round(low, 2), round(high, 2)           # 2 ± 4.303 * 1 / √3
         (-0.48, 4.48)
         """
-        if self.n < 3:
+        if self.deviation is None:
             return None
         # The table ends at 31 seeds; more would only make it narrower.
         t = T_QUANTILES[min(self.n - 1, len(T_QUANTILES)) - 1]
         half = t * self.deviation / math.sqrt(self.n)
-        return self.mean - half, self.mean + half
+        return Interval(self.mean - half, self.mean + half)
 
     def __str__(self):
         spread = "" if self.deviation is None else f" ± {self.deviation:.2f}"

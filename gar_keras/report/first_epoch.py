@@ -13,6 +13,7 @@ from gar_keras.report.plots.first_epoch import anatomy
 from gar_keras.report.plots.first_epoch import animate
 from gar_keras.report.plots.style import percent
 from gar_keras.report.plots.style import save
+from gar_keras.report.sources import links
 from gar_keras.report.studies import arm_group
 from gar_keras.utils import files
 from gar_keras.utils import terminal
@@ -101,7 +102,7 @@ def show_first_epoch(study, records, results):
     heading = [HEADING[k] for k in SHORT]
     console.print(layout.terminal_table(study.title, heading, rows))
     everything = record_files.read_all(results)
-    content = first_epoch_markdown(study, everything)
+    content = first_epoch_markdown(study, everything, results)
     path = Path(results) / f"study_{study.name}.md"
     if content:
         files.write_atomically(path, lambda file: file.write(content))
@@ -120,9 +121,9 @@ def first_epoch_markdown(study, records, results=None):
     Args:
         study: The `Study` of the first epoch.
         records: Run records.
-        results: Not used: all is in the records.
+        results: Folder of the records, to which the rows are linked.
     """
-    rows = first_epoch_rows(study, records)
+    rows = first_epoch_rows(study, records, results)
     if not rows:
         return ""
     lines = [f"**{study.title}**", "", *layout.numbers(HEADING, rows), ""]
@@ -130,14 +131,17 @@ def first_epoch_markdown(study, records, results=None):
     return "\n".join(lines) + "\n"
 
 
-def first_epoch_rows(study, records):
+def first_epoch_rows(study, records, results=None):
     """The rows of the table: the arms that were run, over all starts."""
     rows, usual = [], {}
     for text, arm in study.arms.items():
         runs = starts(arm, study.restarts, records)
         usual.setdefault(arm.pretrain_epochs, runs)
         if runs:
-            rows.append([text, *_row(runs, usual[arm.pretrain_epochs])])
+            name = text
+            if results is not None:
+                name = layout.Linked(text, links(runs.values(), results))
+            rows.append([name, *_row(runs, usual[arm.pretrain_epochs])])
     return rows
 
 

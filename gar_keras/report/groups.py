@@ -18,6 +18,10 @@ _WORDS = {
 }
 
 
+# Epochs of stage 2 whose mean error is told beside that of the last.
+LATE = 20
+
+
 @dataclass(frozen=True)
 class Group:
     """The records of one experiment, over its seeds."""
@@ -45,6 +49,19 @@ class Group:
     def error(self, key):
         """Estimate of one of the results, e.g. `"chosen_error"`."""
         return Estimate.of([r["result"][key] for r in self.records])
+
+    def late_error(self):
+        """Estimate of the mean error of the last epochs.
+
+        Returns:
+            `None` if there are fewer than `LATE` epochs.
+        """
+        if self.records[0]["result"]["last_epoch"] < LATE:
+            return None
+        curves = [r["regularization"]["curve"] for r in self.records]
+        return Estimate.of(
+            [statistics.mean(curve["test_error"][-LATE:]) for curve in curves]
+        )
 
     def by_seed(self, key):
         """One of the results of each seed, as a dict."""

@@ -6,6 +6,42 @@ from rich.table import Table
 MISSING = "-"
 
 
+class Linked(str):
+    """A text of a table, with links to what it was made from.
+
+    The links are in Markdown alone.
+
+    Args:
+        text: The text.
+        targets: Where the links lead.
+
+    Example:
+
+    >>> print(*markdown_table(["error"], [[Linked("1.56", ["a.json"])]])[2:])
+    | [1.56](a.json) |
+    >>> Linked("1.56", ["a.json"]) == "1.56"
+    True
+    """
+
+    def __new__(cls, text, targets=()):
+        self = super().__new__(cls, text)
+        self.targets = tuple(targets)
+        return self
+
+    @property
+    def markdown(self):
+        """The text as the link, or with links behind it if there are more."""
+        if len(self.targets) < 2:
+            return "".join(f"[{self}]({target})" for target in self.targets)
+        numbered = (f"[{i}]({t})" for i, t in enumerate(self.targets, start=1))
+        return f"{self} ({', '.join(numbered)})"
+
+
+def in_markdown(cell):
+    """A cell of a table as Markdown."""
+    return getattr(cell, "markdown", "") or cell
+
+
 def markdown_table(heading, rows, rules=None):
     """Lines of a table in Markdown.
 
@@ -27,7 +63,7 @@ def markdown_table(heading, rows, rules=None):
     """
     rules = rules or ["---"] * len(heading)
     lines = [heading, rules, *rows]
-    return [f"| {' | '.join(cells)} |" for cells in lines]
+    return [f"| {' | '.join(map(in_markdown, cells))} |" for cells in lines]
 
 
 def numbers(heading, rows):

@@ -1,5 +1,7 @@
 """Runs in which stage 2 lost a class."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from gar_keras.experiments.placement import path_of_record
@@ -72,6 +74,26 @@ def lost_text(records, results=None):
     found = [lost_class(r, results) for r in records]
     known = [lost for lost in found if lost is not None]
     return f"{sum(known)} of {len(known)}" if known else MISSING
+
+
+def seeds_lost(records, results=None):
+    """Seeds of the runs that lost a class."""
+    return [r["seed"] for r in records if lost_class(r, results)]
+
+
+def without_lost(g, results=None):
+    """A group without its runs that lost a class.
+
+    Args:
+        g: A `Group`.
+        results: Folder of its records, with what lies beside them, if at hand.
+
+    Returns:
+        A `Group`; `None` if no run lost one, or all did.
+    """
+    lost = seeds_lost(g.records, results)
+    kept = tuple(r for r in g.records if r["seed"] not in lost)
+    return replace(g, records=kept) if lost and kept else None
 
 
 def balance_without_a_class(batch_size, num_classes):

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from gar_keras.experiments.records import read_json
 from gar_keras.report.estimates import Estimate
+from gar_keras.report.layout import Linked
 from gar_keras.report.layout import numbers
 from gar_keras.report.plots.style import new_figure
 from gar_keras.report.plots.style import save
@@ -25,7 +26,7 @@ def markdown(record):
         runs = _runs(record, way)
         ends = (_at_switch, lambda run: run["test_error"][-1])
         errors = [str(Estimate.of([end(r) for r in runs])) for end in ends]
-        rows.append([way, *errors])
+        rows.append([Linked(way, [f"{NAME}.json"]), *errors])
     heading = ["test error, %", "after the labels alone", "at the end"]
     return "".join(f"{line}\n" for line in numbers(heading, rows))
 

@@ -7,6 +7,7 @@ from gar_keras.report import layout
 from gar_keras.report.groups import but_for
 from gar_keras.report.groups import group
 from gar_keras.report.lost import lost_text
+from gar_keras.report.sources import linked
 
 
 def pairs_markdown(setting, records, results=None):
@@ -93,7 +94,10 @@ def _paired_row(first, second, setting, results):
     if not seeds or not epoch:
         return []
     s = first.settings
-    names = [str(g.settings[setting]) for g in (first, second)]
+    names = [
+        layout.in_markdown(linked(str(g.settings[setting]), g, results))
+        for g in (first, second)
+    ]
     pairs = ", ".join(f"{errors[0][i]:.2f} / {errors[1][i]:.2f}" for i in seeds)
     lost = [
         lost_text([r for r in g.records if r["seed"] in seeds], results)

@@ -15,6 +15,7 @@ from gar_keras.report import pairs
 from gar_keras.report import studies
 from gar_keras.report import summary
 from gar_keras.report import tables
+from gar_keras.report.cells import cells_markdown
 from gar_keras.report.published import TABLES
 
 
@@ -24,6 +25,7 @@ class Part:
 
     Attributes:
         name: Its name, which its markers in a page bear.
+        heading: What stands above it among the results.
         markdown: Function of the records and their folder that returns the
             text for a page; empty if there is nothing to show.
         show: Function of the same that prints it and writes its files, or
@@ -32,6 +34,7 @@ class Part:
     """
 
     name: str
+    heading: str
     markdown: Callable
     show: Callable | None = None
     absent: str = "Not run yet.\n"
@@ -40,6 +43,7 @@ class Part:
 def _table(table):
     return Part(
         table.name,
+        table.title.partition(":")[0],
         partial(tables.table_markdown, table),
         partial(tables.show_table, table),
     )
@@ -59,29 +63,40 @@ def study_part(study):
         markdown, show = claims.claims_markdown, claims.show_claims
     return Part(
         f"study {study.name}",
+        f"Study {study.name}",
         partial(markdown, study),
         partial(show, study),
         f"{study.title}: not run yet.\n",
     )
 
 
-def _pairs(setting):
-    return Part(setting, partial(pairs.pairs_markdown, setting))
+def _pairs(setting, heading):
+    return Part(setting, heading, partial(pairs.pairs_markdown, setting))
 
 
 PARTS = (
-    Part("headline", summary.headline_markdown),
-    Part("summary", summary.summary_markdown),
-    Part("methods", summary.methods_markdown),
+    Part("headline", "In one sentence", summary.headline_markdown),
+    Part("summary", "All cells of the paper", summary.summary_markdown),
+    Part("methods", "The methods in order", summary.methods_markdown),
     *map(_table, TABLES.values()),
-    _pairs("precision"),
-    _pairs("frobenius_of"),
-    Part("confusions", confusion.confusions),
-    Part("rivals", comparison.rivals_markdown, comparison.show_rivals),
+    Part("cells", "The cells of the tables at full length", cells_markdown),
+    _pairs("precision", "bfloat16 against float32"),
+    _pairs("frobenius_of", "The Frobenius term of B against that of Z"),
+    Part("confusions", "The largest confusions", confusion.confusions),
+    Part(
+        "rivals",
+        "Other methods",
+        comparison.rivals_markdown,
+        comparison.show_rivals,
+    ),
     *map(study_part, STUDIES.values()),
-    Part("benchmark", benchmarks.speed_markdown),
-    Part("overhead", benchmarks.overhead_markdown),
-    Part(one_fit.NAME, one_fit.on_page),
+    Part("benchmark", "Speed", benchmarks.speed_markdown),
+    Part(
+        "overhead",
+        "What the regularizer costs",
+        benchmarks.overhead_markdown,
+    ),
+    Part(one_fit.NAME, "One fit beside the two stages", one_fit.on_page),
 )
 
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from gar_keras.experiments import records as record_files
 from gar_keras.report.parts import PARTS
+from gar_keras.report.sources import with_links_from
 
 
 def pages(readme):
@@ -50,5 +51,6 @@ def update_readme(readme, results):
                 "Put the missing one in, or take the other one out."
             )
         content = part.markdown(everything, results) or part.absent
+        content = with_links_from(content, results, Path(readme).parent)
         text = f"{head}{begin}\n{content}{end}{tail}"
     return text

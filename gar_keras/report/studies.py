@@ -6,7 +6,7 @@ import numpy as np
 
 from gar_keras.experiments import folders
 from gar_keras.experiments import records as record_files
-from gar_keras.experiments.settings import differences
+from gar_keras.experiments.settings import Experiment
 from gar_keras.report import layout
 from gar_keras.report.beside import reference_beside
 from gar_keras.report.estimates import Estimate
@@ -16,6 +16,9 @@ from gar_keras.report.layout import MISSING
 from gar_keras.report.lost import LOST_NOTE
 from gar_keras.report.lost import kept_file
 from gar_keras.report.lost import lost_text
+from gar_keras.report.lost import without_lost
+from gar_keras.report.sources import linked
+from gar_keras.report.sources import links
 from gar_keras.utils import files
 from gar_keras.utils import terminal
 
@@ -103,7 +106,8 @@ def study_markdown(study, records, results):
         return ""
     lines = [f"**{study.title}**", ""]
     lines += layout.numbers(STUDY_HEADING, study_rows(study, records, results))
-    lines += ["", *(f"- {note}" for note in study_notes(study, records))]
+    notes = study_notes(study, records, results)
+    lines += ["", *(f"- {note}" for note in notes)]
     return "\n".join(lines) + "\n"
 
 
@@ -122,7 +126,7 @@ def study_rows(study, records, results):
         minutes = g.seconds("pretraining", "regularization") / 60
         rows.append(
             [
-                name,
+                linked(name, g, results),
                 str(g.error("baseline_error")),
                 str(g.error("chosen_error")),
                 _against(first, chosen) if _comparable(g, usual) else MISSING,
@@ -144,15 +148,23 @@ def study_rows(study, records, results):
             groups = [arm_group(voter, records) for voter in voters]
             runs = [r for g in groups for r in g.records if r["seed"] in errors]
             cells[LOST - 1] = lost_text(runs, results)
+            name = layout.Linked(name, links(runs, results))
         rows.append([name, *cells])
     return rows
 
 
-def study_notes(study, records):
-    """Notes below a study: seeds, epochs and devices of its rows."""
+def study_notes(study, records, results=None):
+    """Notes below a study: seeds, epochs and devices of its rows.
+
+    Args:
+        study: A `Study`.
+        records: Run records.
+        results: Folder of the records, with what lies beside them, if at hand.
+    """
     found = {name: arm_group(arm, records) for name, arm in study.arms.items()}
     groups = {name: g for name, g in found.items() if g is not None}
-    return [*study.notes, *group_notes(groups), LOST_NOTE]
+    notes = [*study.notes, *group_notes(groups)]
+    return [*notes, *without_notes(groups, results), LOST_NOTE]
 
 
 def group_notes(groups):
@@ -176,6 +188,28 @@ def group_notes(groups):
         if text
     ]
     return lines
+
+
+def without_notes(groups, results=None):
+    """A note on groups by name: errors without the runs that lost a class.
+
+    Args:
+        groups: Groups by name.
+        results: Folder of the records, with what lies beside them, if at hand.
+
+    Returns:
+        A list of one note, or of none.
+    """
+    sound = {name: without_lost(g, results) for name, g in groups.items()}
+    texts = [
+        f"{name} {g.error('chosen_error')}" for name, g in sound.items() if g
+    ]
+    if not texts:
+        return []
+    return [
+        "epoch chosen by validation, without the runs that lost a class: "
+        + "; ".join(texts)
+    ]
 
 
 def vote(voters, records, results):
@@ -214,12 +248,17 @@ def arm_group(arm, records):
 
     Precision and backend may be any; of several groups it is the largest.
     """
-    groups = [
-        g
-        for g in group(records)
-        if differences(g.settings, arm).keys() <= {"precision", "backend"}
-    ]
+    groups = [g for g in group(records) if _is_of(arm, g)]
     return max(groups, key=size, default=None)
+
+
+def _is_of(arm, g):
+    experiment = Experiment(**g.settings)
+    return all(
+        value == getattr(experiment, name)
+        for name, value in vars(arm).items()
+        if name not in ("precision", "backend")
+    )
 
 
 def _comparable(g, usual):

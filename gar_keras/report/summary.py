@@ -9,6 +9,7 @@ from gar_keras.report.layout import MISSING
 from gar_keras.report.published import BASELINE
 from gar_keras.report.published import GAR
 from gar_keras.report.published import TABLES
+from gar_keras.report.sources import linked
 from gar_keras.report.tables import representative
 
 CELLS_HEADING = (
@@ -48,7 +49,7 @@ def headline_markdown(records, results=None):
 
     Args:
         records: Run records.
-        results: Not used: all is in the records.
+        results: Folder of the records, to which the runs are linked.
     """
     found = [(c, b, p) for c, b, p in _cells() if c.cell == _HEADLINE]
     for column, baseline, published in found:
@@ -58,12 +59,13 @@ def headline_markdown(records, results=None):
         before, after = (
             g.error(key).mean for key in ("baseline_error", "chosen_error")
         )
+        runs = f"{_seeds(len(g.records))}, {g.settings['epochs']} epochs of GAR"
+        runs = layout.in_markdown(linked(runs, g, results))
         return (
             f"MNIST with {g.settings['num_labeled']} labels, without "
             f"augmentation: test error {before:.1f} → **{after:.1f} %** "
-            f"({_seeds(len(g.records))}, {g.settings['epochs']} epochs of "
-            f"GAR). The paper: {baseline.error:.1f} → {published.error:.1f} % "
-            f"({PAPER_SEEDS} seeds).\n"
+            f"({runs}). The paper: {baseline.error:.1f} → "
+            f"{published.error:.1f} % ({PAPER_SEEDS} seeds).\n"
         )
     return ""
 
@@ -75,7 +77,7 @@ def summary_markdown(records, results=None):
         records: Run records.
         results: Folder of the records, to which our figures are linked.
     """
-    rows = [_cell_row(records, *cell) for cell in _cells()]
+    rows = [_cell_row(records, results, *cell) for cell in _cells()]
     if all(row[-1] == MISSING for row in rows):
         return ""
     return "\n".join(layout.numbers(CELLS_HEADING, rows)) + "\n"
@@ -96,7 +98,7 @@ def methods_markdown(records, results=None):
     trained = next(g for g in groups if METHODS[g.method].network)
     start = trained.error("baseline_error").mean
     rows = [
-        _method_row(g)
+        _method_row(g, results)
         for g in order
         if g.error("chosen_error").mean < start - _LEAST_GAIN
     ]
@@ -126,7 +128,7 @@ def _cells():
             yield from zip(table.columns, baselines, published, strict=True)
 
 
-def _cell_row(records, column, baseline, published):
+def _cell_row(records, results, column, baseline, published):
     g = representative(records, column)
     paper = [str(baseline) if baseline else MISSING, str(published)]
     if g is None:
@@ -137,19 +139,19 @@ def _cell_row(records, column, baseline, published):
     return [
         f"{g.data}, {g.settings['num_labeled']} labels",
         paper[0],
-        _figure(before),
+        linked(_figure(before), g, results),
         paper[1],
-        _figure(after),
+        linked(_figure(after), g, results),
         f"{after.mean - published.error:+.2f}",
         str(after.n),
         g.epochs_text(),
     ]
 
 
-def _method_row(g):
+def _method_row(g, results):
     chosen = g.error("chosen_error")
     return [
-        METHODS[g.method].title,
+        linked(METHODS[g.method].title, g, results),
         _figure(chosen),
         _figure(g.error("last_error")),
         str(chosen.n),

@@ -7,15 +7,19 @@ from gar_keras.experiments import records as record_files
 from gar_keras.experiments.settings import stands_for_paper
 from gar_keras.report import layout
 from gar_keras.report.beside import reference_beside
+from gar_keras.report.groups import LATE
 from gar_keras.report.groups import but_for
 from gar_keras.report.groups import group
 from gar_keras.report.groups import size
 from gar_keras.report.layout import MISSING
 from gar_keras.report.lost import lost_text
+from gar_keras.report.lost import seeds_lost
+from gar_keras.report.lost import without_lost
 from gar_keras.report.plots.curves import plot_curves
 from gar_keras.report.published import BASELINE
 from gar_keras.report.published import GAR
 from gar_keras.report.published import published_error
+from gar_keras.report.sources import linked
 from gar_keras.utils import files
 from gar_keras.utils import terminal
 
@@ -46,18 +50,22 @@ def representative(records, column):
 def _candidates(records, column):
     """The groups that could stand for a column, of the stand-in if need be."""
     for cell in (column.cell, column.stand_in):
-        groups = [
-            g
-            for g in group(records)
-            if g.records[0]["cell"] == cell
-            and stands_for_paper(g.settings, cell)
-        ]
+        groups = in_cell(group(records), cell)
         if groups:
             return groups
     return []
 
 
-def table_rows(table, records, reference=()):
+def in_cell(groups, cell):
+    """The groups with the paper's settings in a cell of its tables."""
+    return [
+        g
+        for g in groups
+        if g.records[0]["cell"] == cell and stands_for_paper(g.settings, cell)
+    ]
+
+
+def table_rows(table, records, reference=(), results=None):
     """The cells of a table as text: a heading row, then a row a method.
 
     Args:
@@ -65,6 +73,7 @@ def table_rows(table, records, reference=()):
         records: Run records.
         reference: Records to compare them with: the rows say whose they are,
             with the epochs of both stages.
+        results: Folder of the run records, to which figures are linked.
 
     Returns:
         A list of lists of strings. The paper's rows come first.
@@ -74,9 +83,11 @@ def table_rows(table, records, reference=()):
         name = f"{method}, paper" if method in (BASELINE, GAR) else method
         rows.append([name, *(str(f) if f else MISSING for f in figures)])
     if not reference:
-        return rows + _group_rows("ours", _shown(table, records), table)
+        shown = _shown(table, records)
+        return rows + _group_rows("ours", shown, table, results, results)
     for whose, groups in _compared(table, records, reference).items():
-        rows += _group_rows(whose, groups, table)
+        folder = results and _folder_of(whose, results)
+        rows += _group_rows(whose, groups, table, folder, results)
         epochs = [g.epochs_text() if g else MISSING for g in groups]
         rows.append([f"Epochs of both stages, {whose}", *epochs])
     return rows
@@ -108,17 +119,27 @@ def _alike(own, groups):
     return max(exact or alike, key=size, default=None)
 
 
-def _group_rows(whose, groups, table):
-    return [
-        [
-            name,
-            *(
-                _our_cell(g, key, column)
-                for g, column in zip(groups, table.columns, strict=True)
-            ),
+def _folder_of(whose, results):
+    """The folder of the groups of `_compared`."""
+    return results if whose == "yours" else folders.reference()
+
+
+def _group_rows(whose, groups, table, folder, seen_from):
+    def row(name, error):
+        cells = [
+            linked(_our_cell(g, error, column), g, folder, seen_from)
+            for g, column in zip(groups, table.columns, strict=True)
         ]
+        return [name, *cells]
+
+    rows = [
+        row(name, lambda g, key=key: g.error(key))
         for name, key in run_rows(whose).items()
     ]
+    late = f"{GAR}, {whose}, mean of the last {LATE} epochs"
+    if any(g and g.late_error() for g in groups):
+        rows.append(row(late, lambda g: g.late_error()))
+    return rows
 
 
 def _is_of_runs(place, table):
@@ -135,7 +156,7 @@ def table_markdown(table, records, results=None, reference=()):
         results: Folder of the records, with what lies beside them, if at hand.
         reference: Records to compare them with; see `table_rows`.
     """
-    heading, *rows = table_rows(table, records, reference)
+    heading, *rows = table_rows(table, records, reference, results)
     rows = [
         [f"**{name}**" if _is_of_runs(i, table) else name, *cells]
         for i, (name, *cells) in enumerate(rows)
@@ -154,15 +175,23 @@ def table_notes(table, records, results=None, reference=()):
         return _notes(table, records, results)
     lines = []
     for whose, groups in _compared(table, records, reference).items():
-        folder = results if whose == "yours" else folders.reference()
+        folder = _folder_of(whose, results)
         lines += [f"{whose}: {_described(g, folder)}" for g in groups if g]
     return lines
 
 
 def _described(found, results):
-    return (
+    text = (
         f"{found.describe()}; runs that lost a class: "
         f"{lost_text(found.records, results)}"
+    )
+    sound = without_lost(found, results)
+    if sound is None:
+        return text
+    lost = ", ".join(map(str, seeds_lost(found.records, results)))
+    return (
+        f"{text} (seed {lost}); without them {sound.error('chosen_error')} at "
+        f"the chosen epoch, {sound.error('last_error')} in the last"
     )
 
 
@@ -268,13 +297,14 @@ def _others(table, records):
     ]
 
 
-def _our_cell(found, key, column):
-    if found is None:
+def _our_cell(found, error, column):
+    """A figure of a group; `error` is a function of it."""
+    estimate = found and error(found)
+    if estimate is None:
         return MISSING
-    estimate = str(found.error(key))
     # A figure made with other data than the column's says so itself.
     if found.records[0]["cell"] == column.cell:
-        return estimate
+        return str(estimate)
     return f"{estimate} on {found.data}"
 
 
@@ -284,9 +314,8 @@ def _interval_text(found, cell):
     published = published_error(cell)
     if interval is None or published is None:
         return ""
-    low, high = interval
-    where = "inside" if low <= published.error <= high else "outside"
+    where = "inside" if published.error in interval else "outside"
     return (
-        f"; 95 % interval of the mean at the chosen epoch: {low:.2f} to "
-        f"{high:.2f}, the paper's {published.error:.2f} is {where}"
+        f"; 95 % interval of the mean at the chosen epoch: {interval}, the "
+        f"paper's {published.error:.2f} is {where}"
     )

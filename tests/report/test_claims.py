@@ -9,6 +9,7 @@ from gar_keras import report
 from gar_keras.experiments import records
 from gar_keras.experiments.studies import ABLATION
 from gar_keras.report.claims import verdict
+from gar_keras.report.overview import rows_of
 
 PAPER, PAPER_1000 = dict.fromkeys(c.against for c in ABLATION.claims.values())
 BASE = {0: 0.04, 1: 0.05, 2: 0.06}
@@ -41,7 +42,7 @@ def table(folder):
     """The rows by what was changed, and the text below them."""
     part = report.study_part(ABLATION)
     text = part.markdown(records.read_all(folder), folder)
-    rows = [line[2:-2].split(" | ") for line in text.splitlines()]
+    rows = [[*row.row] for row in rows_of(text)]
     return {row[0]: row[1:] for row in rows if len(row) == 9}, text
 
 

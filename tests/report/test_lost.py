@@ -137,5 +137,5 @@ def test_the_largest_confusion_is_followed_back(tmp_path):
         ["1", "3 of 4", "car taken for truck: 1 of 2", "2 |"],
         ["4", "2 of 4", "car taken for truck: 2 of 2", "0 |"],
     ]
-    assert rows[0][0] == "| NORB, m_L = 300, seed 0"
+    assert rows[0][0] == f"| [NORB, m_L = 300, seed 0]({path.name})"
     assert report.confusions([], tmp_path) == ""
