@@ -16,17 +16,19 @@ COLORS = ("tab:blue", "tab:orange", "tab:gray")
 def on_page(records, results):
     """The table for its page, or nothing without its record."""
     path = Path(results) / f"{NAME}.json"
-    return markdown(read_json(path, "train again")) if path.exists() else ""
+    if not path.exists():
+        return ""
+    return markdown(read_json(path, "train again"), [path.name])
 
 
-def markdown(record):
+def markdown(record, links=()):
     """The test errors of each way, as a table in Markdown."""
     rows = []
     for way in _ways(record):
         runs = _runs(record, way)
         ends = (_at_switch, lambda run: run["test_error"][-1])
         errors = [str(Estimate.of([end(r) for r in runs])) for end in ends]
-        rows.append([Linked(way, [f"{NAME}.json"]), *errors])
+        rows.append([Linked(way, links), *errors])
     heading = ["test error, %", "after the labels alone", "at the end"]
     return "".join(f"{line}\n" for line in numbers(heading, rows))
 
