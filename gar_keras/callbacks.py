@@ -9,7 +9,9 @@ import numpy as np
 
 from gar_keras import collapse
 from gar_keras.data_adapters import as_labeled
+from gar_keras.data_adapters import pieces
 from gar_keras.engine.fit import predict
+from gar_keras.engine.streams import is_stream
 from gar_keras.layers import regularization_layers
 from gar_keras.models import is_regularized
 from gar_keras.utils.parts import num_examples
@@ -165,8 +167,8 @@ def error_rate(
 
     Args:
         model: A model from images to logits.
-        x: Images `(m, ...)`, or a data set of pairs `(x, y)`, which is taken
-            into memory.
+        x: Images `(m, ...)`, or a data set of pairs `(x, y)`, which is read
+            batch by batch.
         y: Class indices `(m,)`, or one-hot rows.
         batch_size: Images evaluated at a time.
 
@@ -190,6 +192,11 @@ def error_rate(
 
 def _checked_logits(model, x, y, batch_size):
     """The finite logits of images, and their labels."""
+    if is_stream(x) and y is None:
+        found = [
+            _checked_logits(model, *pair, batch_size) for pair in pieces("x", x)
+        ]
+        return tuple(map(np.concatenate, zip(*found, strict=True)))
     x, y = as_labeled(x, y, names=("x", "y"))
     check_array("x", x)
     logits = predict(model, x, batch_size)

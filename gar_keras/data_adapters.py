@@ -12,6 +12,8 @@ Labelled examples are few, and are taken into memory. Of unlabelled ones no
 more is in memory than a few batches, unless it was before.
 """
 
+import math
+
 import h5py
 import keras
 import numpy as np
@@ -26,6 +28,9 @@ from gar_keras.utils.parts import names_of_parts
 from gar_keras.utils.parts import parts
 from gar_keras.utils.parts import with_parts
 from gar_keras.utils.validation import is_source
+
+# Examples of a data set that are evaluated at a time.
+PIECE_BYTES = 256 << 20
 
 
 def as_labeled(x, y=None, names=("x_labeled", "y_labeled")):
@@ -58,7 +63,7 @@ def as_labeled(x, y=None, names=("x_labeled", "y_labeled")):
                 f"of pairs (x, y). Received: {names[0]} of type "
                 f"{type(x).__name__}, and {names[1]}"
             )
-        x, y = _read(names[0], x)
+        ((x, y),) = pieces(names[0], x, math.inf)
     else:
         x = _each_input(_in_memory, names[0], x)
     return x, None if y is None else _indices(names[1], y)
@@ -205,22 +210,47 @@ def _table(name, frame):
     return np.column_stack(list(columns.values()))
 
 
-def _read(name, batches):
-    """Examples and labels of all batches of a data set."""
+def pieces(name, batches, most_bytes=None):
+    """The pairs of a data set, in pieces of many batches in memory.
+
+    Args:
+        name: What messages call the data set.
+        batches: A `tf.data.Dataset` or `keras.utils.PyDataset`.
+        most_bytes: Size of the examples in a piece, but for its last batch;
+            `PIECE_BYTES` by default.
+
+    Yields:
+        `(x, y)`, with `y` as the data set has it, or `None` if it has none.
+
+    Raises:
+        ValueError: if the data set has no end, or more than pairs.
+    """
     stream = Stream(name, batches)
     if stream.is_endless:
         raise ValueError(
             f"{name} must have an end: it is read as a whole. Received: a "
             f"{type(batches).__name__} without one"
         )
-    xs, ys, weights = zip(*stream.read(), strict=True)
-    if weights[0] is not None:
-        raise ValueError(
-            f"{name} must hold pairs (x, y). Received: a third part, and "
-            "weights of examples play no part here"
-        )
-    y = None if ys[0] is None else np.concatenate([np.asarray(y) for y in ys])
-    return concatenated(*xs), y
+    most_bytes = PIECE_BYTES if most_bytes is None else most_bytes
+    xs, ys, size = [], [], 0
+    for x, y, weights in stream.read():
+        if weights is not None:
+            raise ValueError(
+                f"{name} must hold pairs (x, y). Received: a third part, and "
+                "weights of examples play no part here"
+            )
+        xs.append(x)
+        ys.append(y)
+        size += sum(part.nbytes for part in parts(x))
+        if size >= most_bytes:
+            yield _joined(xs, ys)
+            xs, ys, size = [], [], 0
+    if xs:
+        yield _joined(xs, ys)
+
+
+def _joined(xs, ys):
+    return concatenated(*xs), None if ys[0] is None else np.concatenate(ys)
 
 
 def _indices(name, y):

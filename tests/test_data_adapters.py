@@ -10,6 +10,8 @@ from scipy import sparse
 import tensorflow as tf
 
 from gar_keras import ExtendedGAR
+from gar_keras import callbacks
+from gar_keras import data_adapters
 from gar_keras import error_rate
 from gar_keras import pretrain
 from gar_keras import regularize
@@ -206,6 +208,24 @@ def test_both_stages_on_data_sets(make):
     method = ExtendedGAR(supervised=1.0)
     history = method.train(model, labeled, None, make(X), epochs=1, **SMALL)
     assert history.history["supervised"][0] < 1
+
+
+@pytest.mark.parametrize("make", [dataset, Batches])
+def test_a_large_data_set_is_evaluated_in_pieces(make, monkeypatch):
+    model = network()
+    expected = error_rate(model, X, Y)
+    asked = []
+
+    def spy(model, x, batch_size):
+        asked.append(len(x))
+        return predict(model, x, batch_size)
+
+    monkeypatch.setattr(callbacks, "predict", spy)
+    assert error_rate(model, make(X, Y)) == expected
+    # 12 bytes an example: two batches of 8 reach 150.
+    monkeypatch.setattr(data_adapters, "PIECE_BYTES", 150)
+    assert error_rate(model, make(X, Y)) == expected
+    assert asked == [45, 16, 16, 13]
 
 
 def test_a_file_trains_as_the_array(file, memmap):

@@ -863,7 +863,8 @@ BAD_STAGE_1 = {
     "objects": (dict(x_labeled=X_L.astype(object)), "real numbers"),
     "two-hot": (dict(y_labeled=np.ones((6, 3), int)), "one-hot rows"),
     "float labels": (dict(y_labeled=Y_L / 2), "integer class indices"),
-    "text labels": (dict(y_labeled=Y_L.astype(str)), "integer class indices"),
+    "text labels": (dict(y_labeled=Y_L.astype(str)), "return_inverse=True"),
+    "set": (dict(x_labeled={1, 2}), "a keras.utils.PyDataset of your own"),
     "too few labels": (dict(y_labeled=Y_L[:5]), "each of the 6 images"),
     "negative label": (dict(y_labeled=Y_L - 1), "least label=-1"),
     "label too large": (

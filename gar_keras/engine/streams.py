@@ -69,9 +69,9 @@ class Stream:
         return self.num_batches is None
 
     def read(self):
-        """All batches of one pass, as tuples `(x, y, sample_weight)`."""
-        every = self._one_pass(range(self.num_batches or 0))
-        return [tuple(map(_arrays, batch)) for batch in every]
+        """The batches of one pass, as tuples `(x, y, sample_weight)`."""
+        for batch in self._one_pass(range(self.num_batches or 0)):
+            yield tuple(map(_arrays, batch))
 
     def forever(self, seed):
         """The examples of every batch, as NumPy arrays, without end.

@@ -208,7 +208,7 @@ def check_labels(name, y, num_images, num_classes=None):
         raise ValueError(
             f"{name} must be integer class indices, one for each of the "
             f"{num_images} images. Received: dtype={y.dtype}, "
-            f"shape={y.shape}. Turn one-hot rows into indices with argmax."
+            f"shape={y.shape}. {_advice_on_labels(y)}"
         )
     if y.size and y.min() < 0:
         raise ValueError(
@@ -221,6 +221,12 @@ def check_labels(name, y, num_images, num_classes=None):
             f"label={y.max()}"
         )
     return y.astype("int64")
+
+
+def _advice_on_labels(y):
+    if y.dtype.kind in "OSU":
+        return "Number the classes: np.unique(y, return_inverse=True)."
+    return "Turn one-hot rows into indices with argmax."
 
 
 # What an image source has.
@@ -241,6 +247,8 @@ def _advice(x):
             "A generator runs only once: make a tf.data.Dataset of it with "
             "from_generator, or write a keras.utils.PyDataset."
         )
+    if hasattr(x, "__iter__") and not hasattr(x, "__array__"):
+        return "Read its batches in a keras.utils.PyDataset of your own."
     missing = [name for name in _SOURCE if not hasattr(x, name)]
     if hasattr(x, "take") and not hasattr(x, "__array__"):
         return f"It has no {', '.join(missing)}: give it what is missing."
