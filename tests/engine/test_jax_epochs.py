@@ -163,6 +163,30 @@ def test_epochs_with_a_shorter_last_batch(monkeypatch, images, unlabeled):
     assert_close(*both_paths(monkeypatch, train)[::-1])
 
 
+@pytest.mark.parametrize("room", [jax_epochs.RESIDENT_BYTES, 1500])
+def test_several_inputs_take_either_path(monkeypatch, room):
+    monkeypatch.setattr(jax_epochs, "RESIDENT_BYTES", room)
+
+    def parted(x):
+        return {"upper": x[:, :3], "lower": x[:, 3:]}
+
+    def train():
+        model = network()
+        inputs = {
+            name: keras.Input((3, 6, 1), dtype="uint8", name=name)
+            for name in ("upper", "lower")
+        }
+        whole = layers.Concatenate(axis=1)([inputs["upper"], inputs["lower"]])
+        model = keras.Model(inputs, model(whole))
+        history = regularize(
+            model, parted(X_L), parted(X_U), epochs=2, labeled_per_batch=4,
+            unlabeled_per_batch=16, images_per_epoch=40, **QUIET,
+        )  # fmt: skip
+        return model, history
+
+    assert_close(*both_paths(monkeypatch, train)[::-1])
+
+
 # An image has 36 bytes, X_U 103 of them: 3,708 bytes; 40 images 1,440.
 def in_windows(images):
     model = network()
