@@ -183,6 +183,7 @@ def test_names_of_classes_in_both_forms(tmp_path):
         np.testing.assert_array_equal(y, FEW)
 
 
+@pytest.mark.slow
 def test_names_of_classes_go_from_fit_to_predict(
     folder, run, monkeypatch, tmp_path
 ):
@@ -222,6 +223,7 @@ def tiny(x, num_classes, precision):
     return keras.Model(source, x)
 
 
+@pytest.mark.slow
 def test_a_folder_of_images_from_fit_to_predictions(run, monkeypatch, tmp_path):
     tf = pytest.importorskip("tensorflow")
     monkeypatch.setattr(fitting, "default_network", tiny)

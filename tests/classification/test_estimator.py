@@ -150,6 +150,7 @@ def test_learns_from_few_labels(fitted):
     np.testing.assert_array_equal(fitted.classes_, [0, 1, 2])
 
 
+@pytest.mark.slow
 def test_summary_tells_what_was_done(fitted):
     summary = fitted.summary_
     assert (summary.num_labeled, summary.num_unlabeled) == (18, 72)
@@ -835,6 +836,7 @@ class Pairs(keras.utils.PyDataset):
         return tuple(array[rows] for array in self.arrays)
 
 
+@pytest.mark.slow
 def test_unlabeled_rows_of_their_own(tmp_path):
     x = (X / [1e-3, 1e3, 1e4]).astype("float32")
     labeled = FEW >= 0

@@ -66,6 +66,7 @@ def test_the_optimizer_notes_the_norm_before_clipping():
     )
 
 
+@pytest.mark.slow
 def test_a_run_of_one_epoch_is_noted(traced):
     first = traced["first_epoch"]
     kept = steps_kept(STEPS)
