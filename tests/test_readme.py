@@ -16,6 +16,7 @@ import pytest
 from snippets import python_blocks
 from snippets import run_blocks
 
+import gar_keras
 from gar_keras import report
 from gar_keras.classification import command as command_line
 from gar_keras.experiments import placement
@@ -74,6 +75,15 @@ def test_each_part_of_the_report_has_a_place_on_one_page(texts):
 
 def test_the_readme_is_short(text):
     assert len(text.splitlines()) <= 180
+
+
+def test_the_version_is_the_same_everywhere():
+    version = gar_keras.__version__
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"\nversion: {version}\n" in citation
+    changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    first = re.search(r"^## (\S+?),? ", changes, re.M)[1]
+    assert first in (version, "Unreleased")
 
 
 def test_figures_in_the_prose_of_the_readme_are_in_a_table(text, texts):
