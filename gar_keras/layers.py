@@ -42,6 +42,9 @@ class GraphActivityRegularization(keras.layers.Layer):
     `set_coefficients` changes them between steps or epochs, and no function is
     traced again. See `gar_keras.callbacks.CoefficientSchedule`.
 
+    On several devices, of `tf.distribute` or `keras.distribution`, the loss is
+    that of the whole batch.
+
     Args:
         affinity: `c_α`, a float, finite and not negative. Defaults to `3.0`.
         balance: `c_β`, likewise. Defaults to `1.0`.
@@ -78,8 +81,8 @@ class GraphActivityRegularization(keras.layers.Layer):
         ValueError: if a coefficient is negative, infinite in float32, NaN or
             no number, or if `class_prior` is no prior; when called, if the
             input is not one dense tensor `(batch, n)` with `n` of at least 2,
-            if `class_prior` is of another `n`, under a `tf.distribute`
-            strategy of several replicas, or within `keras.remat`.
+            if `class_prior` is of another `n`, within `keras.remat`, or on
+            several replicas of `tf.distribute` with a Keras before 3.8.
 
     Input shape:
         `(batch, n)`: unrectified logits of a float dtype.

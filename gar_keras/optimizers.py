@@ -6,7 +6,7 @@ import keras
 from keras import ops
 
 from gar_keras.engine import backend
-from gar_keras.engine.keras_internals import SumsOfOneReplica
+from gar_keras.engine.keras_internals import SumsOverReplicas
 from gar_keras.engine.keras_internals import momentum_of
 from gar_keras.engine.keras_internals import step_counter
 from gar_keras.paper import DECAY
@@ -17,7 +17,7 @@ from gar_keras.utils.validation import check_number
 
 
 @keras.saving.register_keras_serializable(package="gar_keras")
-class SGD(SumsOfOneReplica, keras.optimizers.SGD):
+class SGD(SumsOverReplicas, keras.optimizers.SGD):
     """Keras' SGD, with each weight's update in one kernel where there is one.
 
     Keras writes the update as five operations, which read and write the

@@ -8,7 +8,9 @@ with `r = B·1` the row sums and `v = diag N` the column sums of `B²`,
     sum of off-diagonal V = vᵀv    = sum(v)² - ‖v‖²
 
 so that one step costs `O(m·n)` operations and memory for `m` images and `n`
-classes.
+classes. All of them are made of sums over the rows of `B`: where replicas of
+`tf.distribute` have the rows, they exchange these sums, and each of them has
+the loss of the whole batch.
 
 The paper assumes classes of equal size: its balance is 1 where all entries of
 `v` are equal. Where the shares `p` of the classes are known, `v_i / p_i` takes
@@ -74,13 +76,9 @@ def affinity(B: Tensor) -> Tensor:
     >>> round(float(affinity(B)), 6)            # 2 / (1 * 6)
     0.333333
     """
-    B = _unit_scale(_matrix(_not_negative(B)))
-    n = B.shape[-1]
-    r = ops.sum(B, axis=-1, keepdims=True)
-    # Not ‖r‖² - sum(v): that would cancel where rows are nearly one-hot.
-    off_diagonal_N = ops.sum(B * (r - B))
-    trace_N = ops.sum(ops.square(B))
-    return _ratio(off_diagonal_N, (n - 1) * trace_N)
+    B = _matrix(_not_negative(B))
+    B = _divided_by(_largest(B), B)
+    return _affinity(*_sums_of_N(B), n=B.shape[-1])
 
 
 def balance(B: Tensor, class_prior: ClassPrior = None) -> Tensor:
@@ -118,17 +116,9 @@ def balance(B: Tensor, class_prior: ClassPrior = None) -> Tensor:
     >>> round(float(balance(B, [1 / 6, 5 / 6])), 6)     # u = [6, 6]
     1.0
     """
-    B = _unit_scale(_matrix(_not_negative(B)))
-    n = B.shape[-1]
-    v = ops.sum(ops.square(B), axis=0)
-    if class_prior is not None:
-        p = np.array(check_class_prior(class_prior, n))
-        # A common factor changes nothing: this one is exactly 1 for equal p.
-        v = v * ops.cast(p.max() / p, "float32")
-    # V does not change when v is scaled to sum to 1, and cannot overflow then.
-    v = _ratio(v, ops.sum(v))
-    rest = ops.sum(v) - v
-    return _ratio(ops.sum(v * rest), (n - 1) * ops.sum(ops.square(v)))
+    B = _matrix(_not_negative(B))
+    B = _divided_by(_largest(B), B)
+    return _balance(_v(B), class_prior)
 
 
 def expected_balance(
@@ -262,6 +252,9 @@ class GraphActivityRegularizer(keras.regularizers.Regularizer):
     classes in use are shown in training, and
     `gar_keras.collapse.WarnOnCollapse` cannot watch it. The layer shows them.
 
+    In a replica of `tf.distribute`, `Z` is a part of the batch, and the value
+    that of the batch as a whole.
+
     Args:
         affinity: `c_α`, a float, finite and not negative. Defaults to `3.0`.
         balance: `c_β`, likewise. Defaults to `1.0`.
@@ -279,8 +272,9 @@ class GraphActivityRegularizer(keras.regularizers.Regularizer):
         ValueError: if a coefficient is negative, infinite in float32, NaN or
             no number, or if `class_prior` is no prior; when called, if the
             input is not `(m, n)` with `n` of at least 2, if `class_prior` is
-            of another `n`, under a `tf.distribute` strategy of several
-            replicas, or for a layer within `keras.remat`.
+            of another `n`, for a layer within `keras.remat`, or, on several
+            replicas of `tf.distribute`, if a function of it is the
+            `activity_regularizer` or Keras is older than 3.8.
 
     Example:
 
@@ -315,10 +309,13 @@ class GraphActivityRegularizer(keras.regularizers.Regularizer):
             return loss
         autodiff.check_not_rematerialized()
         warn_of_probabilities(layer)
-        if autodiff.pass_memory(layer) is not None:
+        in_replica = backend.in_replica()
+        if in_replica or autodiff.pass_memory(layer) is not None:
             if self._is_all_of(layer.activity_regularizer):
                 autodiff.add_loss(layer, loss)
                 return ops.zeros_like(loss)
+            if in_replica:
+                raise _not_for_replicas(layer)
             check_called_once(layer, x)
         if keras_divides_by_batch_size():
             loss = loss * ops.cast(ops.shape(x)[0], "float32")
@@ -343,30 +340,38 @@ class GraphActivityRegularizer(keras.regularizers.Regularizer):
             A dict of float32 scalars: `"affinity"` is `α(B)`, `"balance"` is
             `β(B)`, `"frobenius"` is `‖B‖²_F` (or `‖Z‖²_F`).
         """
-        backend.check_one_replica()
         Z = _matrix(x)
         self.check_shape(Z.shape)
-        B = _positive_part(Z)
+        sums = autodiff.sum_over_replicas(self._sums(Z))
         terms = {}
         if self.affinity:
-            terms["affinity"] = affinity(B)
+            terms["affinity"] = _affinity(*sums["N"], n=Z.shape[-1])
         if self.balance:
-            terms["balance"] = self._balance(B)
+            terms["balance"] = _balance(sums["v"], self.class_prior)
+        if self.frobenius:
+            terms["frobenius"] = sums["frobenius"]
+        return terms
+
+    def _sums(self, Z):
+        """What the terms are made of: sums over the rows of a batch."""
+        B = _positive_part(Z)
+        if self.affinity or self.balance:
+            largest = autodiff.largest_over_replicas(_largest(B))
+        sums = {}
+        if self.affinity:
+            sums["N"] = _sums_of_N(_divided_by(largest, B))
+        if self.balance:
+            sums["v"] = _v(_divided_by(largest, B))
         if self.frobenius:
             F = B if self.frobenius_of == "B" else Z
-            terms["frobenius"] = ops.sum(ops.square(F))
-        return terms
+            sums["frobenius"] = ops.sum(ops.square(F))
+        return sums
 
     def check_shape(self, shape):
         """Raises unless logits of the shape fit: see `check_logits_shape`."""
         check_logits_shape(shape)
         if self.class_prior is not None:
             check_class_prior(self.class_prior, shape[-1])
-
-    def _balance(self, B):
-        if self.class_prior is None:
-            return balance(B)
-        return balance(B, self.class_prior)
 
     @staticmethod
     def combine(terms, coefficients):
@@ -431,6 +436,16 @@ def check_called_once(layer, x):
     seen[:] = [x]
 
 
+def _not_for_replicas(layer):
+    # Keras divides by the rows of the replica, of which there may be none.
+    return ValueError(
+        "On several replicas, the activity_regularizer must be a "
+        "GraphActivityRegularizer itself. Received: "
+        f"layer={layer.name!r}, with a function of one. Put a "
+        "GraphActivityRegularization behind the layer."
+    )
+
+
 def activation_of(operation):
     """Name of the activation that a layer or an operation applies, or None."""
     name = type(operation).__name__.lower()
@@ -483,14 +498,45 @@ def _not_negative(B):
     return B
 
 
-def _unit_scale(B):
-    """`B` divided by its largest entry, so that squares stay in range.
+def _largest(B):
+    """The largest entry of B, as a constant; 0 if B has no rows.
 
-    Affinity and balance do not change with the scale of B, so the divisor
-    takes no part in the gradient.
+    Affinity and balance are of B divided by it, so that squares stay in range.
+    They do not change with the scale of B, so the divisor takes no part in the
+    gradient.
     """
-    largest = ops.stop_gradient(ops.max(B, initial=0.0))
+    return ops.stop_gradient(ops.max(B, initial=0.0))
+
+
+def _divided_by(largest, B):
     return B / ops.where(largest > 0, largest, ops.ones_like(largest))
+
+
+def _sums_of_N(B):
+    """The sums of the off-diagonal and of the diagonal entries of N."""
+    r = ops.sum(B, axis=-1, keepdims=True)
+    # Not ‖r‖² - sum(v): that would cancel where rows are nearly one-hot.
+    return ops.sum(B * (r - B)), ops.sum(ops.square(B))
+
+
+def _v(B):
+    return ops.sum(ops.square(B), axis=0)
+
+
+def _affinity(off_diagonal_N, trace_N, n):
+    return _ratio(off_diagonal_N, (n - 1) * trace_N)
+
+
+def _balance(v, class_prior):
+    n = v.shape[0]
+    if class_prior is not None:
+        p = np.array(check_class_prior(class_prior, n))
+        # A common factor changes nothing: this one is exactly 1 for equal p.
+        v = v * ops.cast(p.max() / p, "float32")
+    # V does not change when v is scaled to sum to 1, and cannot overflow then.
+    v = _ratio(v, ops.sum(v))
+    rest = ops.sum(v) - v
+    return _ratio(ops.sum(v * rest), (n - 1) * ops.sum(ops.square(v)))
 
 
 def _ratio(numerator, denominator):

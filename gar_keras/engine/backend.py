@@ -1,5 +1,6 @@
 """The backend in use, and what TensorFlow alone does in its own way."""
 
+import contextlib
 import importlib
 
 import keras
@@ -24,20 +25,70 @@ def num_replicas():
     return tf.distribute.get_strategy().num_replicas_in_sync
 
 
-def check_one_replica():
-    """Raises if TensorFlow splits each batch over several replicas."""
+def in_replica():
+    """Whether the caller computes one of several replicas of TensorFlow."""
+    return num_replicas() > 1 and _replica() is not None
+
+
+def beside_replicas():
+    """Whether there are several replicas, and the caller is in none of them.
+
+    So it is where a model is called in the scope of a strategy.
+    """
+    return num_replicas() > 1 and _replica() is None
+
+
+def replica_index():
+    """The number of the replica that the caller computes, from 0."""
+    return _replica().replica_id_in_sync_group
+
+
+def all_reduce(x):
+    """The sum of a tensor over the replicas, to each of them.
+
+    The gradient of the sum is the sum of the gradients over the replicas.
+    """
+    import tensorflow as tf
+
+    return _replica().all_reduce(tf.distribute.ReduceOp.SUM, x)
+
+
+def _replica():
+    import tensorflow as tf
+
+    return tf.distribute.get_replica_context()
+
+
+def strategy_scope(model):
+    """A context in which TensorFlow trains a model as it was made.
+
+    That is the scope of the `tf.distribute` strategy of the model.
+    """
+    if name() != "tensorflow":
+        return contextlib.nullcontext()
+    import tensorflow as tf
+
+    strategy = model.distribute_strategy
+    if strategy is tf.distribute.get_strategy():
+        return contextlib.nullcontext()
+    return strategy.scope()
+
+
+def check_one_replica(what):
+    """Raises if TensorFlow splits each batch over several replicas.
+
+    Args:
+        what: Name of what is for one device alone.
+    """
     replicas = num_replicas()
     if replicas > 1:
         import tensorflow as tf
 
         strategy = tf.distribute.get_strategy()
         raise ValueError(
-            f"GAR cannot train on the {replicas} replicas of "
-            f"{type(strategy).__name__}. Each replica would compute N = BᵀB "
-            "of its own part of the batch, and the mean of their losses is "
-            "not the loss of the batch. Use one device, or the JAX backend "
-            "with keras.distribution.DataParallel, which computes N over the "
-            "whole batch."
+            f"{what} trains on one device, not on several replicas. Received: "
+            f"a {type(strategy).__name__} of {replicas}. Use "
+            "gar_keras.regularize, or the layer in a fit of your own."
         )
 
 

@@ -6,11 +6,13 @@ is allowed, on one that does not divide regularizers by the batch size, and on
 the newest.
 """
 
+import contextlib
 import functools
 import inspect
 import sys
 
 import keras
+from keras.src.backend.common.global_state import get_global_attribute
 from keras.src.backend.common.stateless_scope import get_stateless_scope
 
 from gar_keras.engine.backend import name
@@ -140,20 +142,62 @@ def step_counter(optimizer):
     return optimizer._iterations
 
 
-class SumsOfOneReplica:
-    """For optimizers: no all-reduce on TensorFlow where there is no replica.
+class SumsOverReplicas:
+    """For optimizers on TensorFlow: gradients are summed over replicas once.
 
-    TensorFlow never lets go of a graph that went through its all-reduce, and
-    with one replica there is nothing to sum.
+    Not where there is one replica: TensorFlow never lets go of a graph that
+    went through its all-reduce. And before they are clipped: Keras clips what
+    each replica has of a gradient, which is not to clip their sum.
 
-    Overrides `_all_reduce_sum_gradients` of Keras' optimizers on TensorFlow,
-    since Keras 3.0. Without it, each training stays in memory.
+    Overrides `_all_reduce_sum_gradients` of Keras' optimizers on TensorFlow and
+    `_clip_gradients`, since Keras 3.0. Without the one, each training stays in
+    memory; without the other, replicas clip otherwise than one device.
     """
 
+    def _clip_gradients(self, grads):
+        if num_replicas() > 1 and self._clips():
+            pairs = [(gradient, None) for gradient in grads]
+            grads = [g for g, _ in super()._all_reduce_sum_gradients(pairs)]
+        return super()._clip_gradients(grads)
+
     def _all_reduce_sum_gradients(self, grads_and_vars):
-        if num_replicas() == 1:
+        if num_replicas() == 1 or self._clips():
             return grads_and_vars
         return super()._all_reduce_sum_gradients(grads_and_vars)
+
+    def _clips(self):
+        return bool(self.clipnorm or self.global_clipnorm or self.clipvalue)
+
+
+@contextlib.contextmanager
+def own_losses():
+    """Keeps what layers have added to the loss while other replicas compute.
+
+    The replicas of TensorFlow share the layers, which hold the added losses.
+    Where one waits for the others, these go on, with losses of their own.
+
+    Uses `Layer._losses` and the `entry_layer` of the call context in the
+    global state, since Keras 3.0. Without them, replicas would count the
+    losses of others, and miss some of their own.
+    """
+    context = get_global_attribute("current_call_ctx")
+    called = [] if context is None else flatten_layers(context.entry_layer)
+    kept = [list(layer._losses) for layer in called]
+    yield
+    for layer, losses in zip(called, kept, strict=True):
+        layer._losses[:] = losses
+
+
+@functools.cache
+def shares_added_losses():
+    """Whether Keras divides added losses by the number of replicas.
+
+    Its optimizers sum gradients over the replicas.
+
+    Uses `Model._aggregate_additional_loss`, since Keras 3.8. Without it, GAR is
+    refused on several replicas.
+    """
+    return hasattr(keras.Model, "_aggregate_additional_loss")
 
 
 # The code that Keras calls a layer with, and its activity regularizer from.

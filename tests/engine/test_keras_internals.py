@@ -119,7 +119,7 @@ def test_gradients_of_one_replica_are_not_reduced(
             calls.append(1)
             return grads_and_vars
 
-    class Optimizer(keras_internals.SumsOfOneReplica, Base):
+    class Optimizer(keras_internals.SumsOverReplicas, Base):
         pass
 
     # Within `fit`: Keras calls what is overridden.
