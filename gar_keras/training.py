@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 from gar_keras.callbacks import list_of
 from gar_keras.data_adapters import as_labeled
 from gar_keras.data_adapters import as_validation
+from gar_keras.engine.backend import in_scope_of_model
 from gar_keras.engine.batches import BatchSampler
 from gar_keras.engine.batches import Feed
 from gar_keras.engine.fit import compile_options
@@ -35,6 +36,7 @@ from gar_keras.utils.validation import check_labels
 
 
 @former_arguments(moves="augmentation")
+@in_scope_of_model
 def pretrain(
     model: keras.Model,
     x_labeled: Images,

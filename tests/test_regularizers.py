@@ -650,53 +650,6 @@ def in_fresh_process(program, **environment):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(BACKEND != "tensorflow", reason="tf.distribute")
-def test_replicas_of_tf_distribute_are_refused():
-    errors = in_fresh_process(
-        """
-        import json
-        import keras
-        import numpy as np
-        import tensorflow as tf
-        from gar_keras import GraphActivityRegularization
-        from gar_keras import GraphActivityRegularizer
-
-        cpu = tf.config.list_physical_devices("CPU")[0]
-        tf.config.set_logical_device_configuration(
-            cpu, [tf.config.LogicalDeviceConfiguration()] * 2
-        )
-
-        def error(strategy, layers):
-            with strategy.scope():
-                model = keras.Sequential([keras.Input((3,)), *layers()])
-                model.compile("sgd", loss=None)
-            try:
-                model.fit(np.ones((8, 3)), batch_size=8, verbose=0)
-            except Exception as error:
-                return type(error).__name__, str(error)
-
-        routes = [
-            lambda: [keras.layers.Dense(3), GraphActivityRegularization()],
-            lambda: [
-                keras.layers.Dense(
-                    3, activity_regularizer=GraphActivityRegularizer()
-                )
-            ],
-        ]
-        two = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
-        one = tf.distribute.MirroredStrategy(["CPU:0"])
-        print(json.dumps([[error(s, r) for r in routes] for s in (two, one)]))
-        """
-    )
-    two, one = errors
-    assert one == [None, None]
-    for name, message in two:
-        assert name == "ValueError"
-        assert "2 replicas of MirroredStrategy" in message
-        assert "keras.distribution.DataParallel" in message
-
-
-@pytest.mark.slow
 @pytest.mark.skipif(BACKEND != "jax", reason="devices of JAX")
 def test_data_parallel_on_jax_has_the_loss_of_the_whole_batch():
     program = """

@@ -117,7 +117,9 @@ def largest_over_replicas(x):
     if not backend.in_replica():
         return x
     # TensorFlow has no exchange for it but sums.
-    mine = ops.equal(ops.arange(backend.num_replicas()), backend.replica_index())
+    mine = ops.equal(
+        ops.arange(backend.num_replicas()), backend.replica_index()
+    )
     each = ops.where(mine, x, ops.zeros_like(x))
     return ops.stop_gradient(ops.max(sum_over_replicas(each)))
 

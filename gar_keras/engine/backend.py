@@ -1,7 +1,9 @@
 """The backend in use, and what TensorFlow alone does in its own way."""
 
 import contextlib
+import functools
 import importlib
+import inspect
 
 import keras
 
@@ -59,19 +61,49 @@ def _replica():
     return tf.distribute.get_replica_context()
 
 
-def strategy_scope(model):
-    """A context in which TensorFlow trains a model as it was made.
+def in_scope_of_model(function):
+    """A decorator: the function runs in the strategy scope of its `model`.
 
-    That is the scope of the `tf.distribute` strategy of the model.
+    A model that is made of another has to be made in the same scope of
+    `tf.distribute` to be trained on its replicas.
     """
+    signature = inspect.signature(function)
+
+    @functools.wraps(function)
+    def scoped(*args, **kwargs):
+        model = signature.bind(*args, **kwargs).arguments["model"]
+        with _strategy_scope(model):
+            return function(*args, **kwargs)
+
+    return scoped
+
+
+def _strategy_scope(model):
     if name() != "tensorflow":
         return contextlib.nullcontext()
     import tensorflow as tf
 
-    strategy = model.distribute_strategy
-    if strategy is tf.distribute.get_strategy():
-        return contextlib.nullcontext()
-    return strategy.scope()
+    now = tf.distribute.get_strategy()
+    strategy = getattr(model, "distribute_strategy", now)
+    return contextlib.nullcontext() if strategy is now else strategy.scope()
+
+
+def check_one_worker():
+    """Raises if the replicas of TensorFlow are those of several workers."""
+    if num_replicas() == 1:
+        return
+    import tensorflow as tf
+
+    strategy = tf.distribute.get_strategy()
+    kind = tf.distribute.MultiWorkerMirroredStrategy
+    local = len(strategy.extended.worker_devices)
+    if isinstance(strategy, kind) and local < num_replicas():
+        raise ValueError(
+            "The fit of Keras 3 fails on several workers of tf.distribute. "
+            f"Received: a {kind.__name__} of {num_replicas()} replicas, "
+            f"{local} of them here. Put a GraphActivityRegularization behind "
+            "the logits, and train with a loop of your own."
+        )
 
 
 def check_one_replica(what):

@@ -38,6 +38,7 @@ def fit(model, feed, *, passes=1, initial_epoch=0, by_step=False, **options):
     Returns:
         What `fit` returns.
     """
+    backend.check_one_worker()
     start = Start(feed.first_epoch + passes * initial_epoch)
     follow = _FollowFit(start, feed.first_epoch, passes)
     options |= {
@@ -159,7 +160,8 @@ def compile_options(steps, steps_per_execution=None):
             f"steps_per_execution must be a divisor of the {steps} steps of "
             f"an epoch. Received: steps_per_execution={steps_per_execution}"
         )
-    if backend.name() != "tensorflow":
+    # A loop of TensorFlow fails on the exchanges between replicas.
+    if backend.name() != "tensorflow" or backend.num_replicas() > 1:
         return {"steps_per_execution": steps_per_execution or 1}
     # XLA makes the convolutions several times slower on a CPU.
     jit_compile = "auto" if hardware.device_kind() == "gpu" else False

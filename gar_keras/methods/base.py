@@ -17,6 +17,7 @@ from gar_keras.data_adapters import as_labeled
 from gar_keras.data_adapters import as_unlabeled
 from gar_keras.data_adapters import as_validation
 from gar_keras.data_adapters import in_floats_of
+from gar_keras.engine import backend
 from gar_keras.engine.batches import Feed
 from gar_keras.engine.fit import compile_options
 from gar_keras.engine.fit import fit
@@ -129,6 +130,7 @@ class Method:
         y = y_labeled if self.uses_labels else None
         return Feed(sampler, x_unlabeled, x_labeled, y_labeled=y)
 
+    @backend.in_scope_of_model
     def train(
         self,
         model: keras.Model,
@@ -189,7 +191,8 @@ class Method:
 
         Raises:
             ValueError: if the data do not fit together or do not fit the
-                model, or if the model gives no logits.
+                model, if the model gives no logits, or if any method but GAR
+                is to train on several replicas of `tf.distribute`.
             FloatingPointError: if the loss becomes NaN or infinite.
         """
         epochs, stopping = early_stopping(epochs, validation_data)
@@ -311,6 +314,7 @@ class Learner(keras.Model):
     """
 
     def __init__(self, method, network, steps, labeled_per_batch, seed=0):
+        backend.check_one_replica(type(method).__name__)
         super().__init__(name=network.name)
         self.method = method
         self.network = network

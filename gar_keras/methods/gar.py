@@ -16,6 +16,7 @@ from keras import ops
 
 from gar_keras.augmentation import random_augmentation
 from gar_keras.data_adapters import as_labeled
+from gar_keras.engine.backend import in_scope_of_model
 from gar_keras.engine.keras_internals import inputs_behind
 from gar_keras.engine.keras_internals import operation_behind
 from gar_keras.layers import GraphActivityRegularization
@@ -113,6 +114,7 @@ class ExtendedGAR(GAROptions, Method):
 
     layer: Any = field(default=None, kw_only=False)
 
+    @in_scope_of_model
     def train(self, model, x_labeled, y_labeled, *args, **kwargs):
         x_labeled, y_labeled = as_labeled(x_labeled, y_labeled)
         check_array("x_labeled", x_labeled)

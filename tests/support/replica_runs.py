@@ -1,0 +1,183 @@
+"""Trainings on replicas of `tf.distribute`, for a process of their own.
+
+Logical devices must be set before TensorFlow starts. Run as a script, this
+prints what came of each training as JSON, by its name and its replicas.
+"""
+
+import contextlib
+import json
+from pathlib import Path
+import sys
+
+import keras
+import numpy as np
+
+from gar_keras import ExtendedGAR
+from gar_keras import GraphActivityRegularization
+from gar_keras import GraphActivityRegularizer
+from gar_keras import pretrain
+from gar_keras import regularize
+from gar_keras import sgd
+from gar_keras.methods import METHODS
+
+RNG = np.random.default_rng(0)
+# Batches of 8, 8 and 5: on 4 replicas, the last one has 2, 2, 1 and 0 rows.
+X = RNG.normal(size=(21, 5)).astype("float32")
+Y = np.arange(21) % 3
+MIRRORED = 'MirroredStrategy(["CPU:0", "CPU:1"])'
+COEFFICIENTS = {"affinity": 2.0, "frobenius": 1e-3}
+
+
+def strategies():
+    """Strategies of 1, 2 and 4 replicas; with 1, there is none."""
+    import tensorflow as tf
+
+    (cpu,) = tf.config.list_physical_devices("CPU")
+    tf.config.set_logical_device_configuration(
+        cpu, [tf.config.LogicalDeviceConfiguration()] * 4
+    )
+    return {
+        1: None,
+        2: tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"]),
+        # Without collectives, which fail in a loop of many steps.
+        4: tf.distribute.MirroredStrategy(
+            [f"CPU:{i}" for i in range(4)],
+            cross_device_ops=tf.distribute.ReductionToOneDevice(),
+        ),
+    }
+
+
+def network(*behind, regularizer=None, dtype=None):
+    keras.utils.set_random_seed(1)
+    return keras.Sequential(
+        [
+            keras.Input((5,)),
+            keras.layers.Dense(7, "relu", dtype=dtype),
+            keras.layers.Dense(3, activity_regularizer=regularizer),
+            *behind,
+        ]
+    )
+
+
+def trained(model, optimizer, **options):
+    """What a training and an evaluation log, and the weights."""
+    model.compile(optimizer, loss=None, **options)
+    fit = {"batch_size": 8, "verbose": 0}
+    history = model.fit(X, epochs=2, shuffle=False, **fit).history
+    logs = model.evaluate(X, return_dict=True, **fit)
+    return {"logs": [history, logs], "weights": weights(model)}
+
+
+def weights(model):
+    return [np.asarray(w).tolist() for w in model.get_weights()]
+
+
+def layer(scope, replicas):
+    with scope():
+        model = network(GraphActivityRegularization(**COEFFICIENTS))
+        # Beside the replicas, where no metric can be updated.
+        model(X)
+        return trained(model, keras.optimizers.SGD(0.1))
+
+
+def regularizer(scope, replicas):
+    steps = 2 if replicas == 4 else 1
+    with scope():
+        model = network(regularizer=GraphActivityRegularizer(**COEFFICIENTS))
+        optimizer = keras.optimizers.SGD(0.1)
+        return trained(model, optimizer, steps_per_execution=steps)
+
+
+def several_losses(scope, replicas):
+    """In mixed precision, with clipped gradients; on 2 replicas, eagerly."""
+    with scope():
+        model = network(
+            GraphActivityRegularization(name="first"),
+            keras.layers.Dense(3, kernel_regularizer="l2"),
+            GraphActivityRegularization(**COEFFICIENTS),
+            regularizer=keras.regularizers.L2(0.01),
+            dtype="mixed_float16",
+        )
+        optimizer = sgd(0.1, momentum=0.5, global_clipnorm=0.2)
+        return trained(model, optimizer, run_eagerly=replicas == 2)
+
+
+def both_stages(scope, replicas):
+    with scope():
+        model = network()
+    pretrain(model, X[:8], Y[:8], epochs=2, batch_size=4, verbose=0)
+    history = regularize(
+        model,
+        X[:9],
+        X,
+        labeled_per_batch=2,
+        unlabeled_per_batch=6,
+        epochs=2,
+        validation_data=(X, Y),
+        keep_best=False,
+        verbose=0,
+    )
+    return {"logs": [history.history], "weights": weights(model)}
+
+
+def refusals(scope, replicas):
+    """The messages of what cannot be trained on replicas, by its name."""
+
+    def double(x):
+        return 2 * GraphActivityRegularizer()(x)
+
+    def extended():
+        ExtendedGAR(supervised=1.0).train(network(), X, Y, X, verbose=0)
+
+    def entropy():
+        METHODS["entropy"]().train(network(), X, Y, X, verbose=0)
+
+    def function():
+        trained(network(regularizer=double), "sgd")
+
+    messages = {}
+    for train in (extended, entropy, function):
+        try:
+            with scope():
+                train()
+        except ValueError as error:
+            messages[train.__name__] = str(error)
+    return messages
+
+
+def page(scope, replicas):
+    """The page's first example, on data of its own."""
+    text = Path(sys.argv[1]).read_text(encoding="utf-8")
+    example = text.partition("```python\n")[2].partition("```")[0]
+    example = example.replace("MirroredStrategy()", MIRRORED)
+    names = {"x_labeled": X, "y_labeled": Y, "x_unlabeled": np.tile(X, (6, 1))}
+    exec(example, names)
+    model = names["regularized"]
+    finite = all(np.isfinite(w).all() for w in model.get_weights())
+    count = model.distribute_strategy.num_replicas_in_sync
+    return {"replicas": count, "finite": finite}
+
+
+CASES = {
+    layer: (1, 2, 4),
+    regularizer: (1, 2, 4),
+    several_losses: (1, 2, 4),
+    both_stages: (1, 2),
+    refusals: (2,),
+    page: (2,),
+}
+
+
+def main():
+    made = strategies()
+    results = {case.__name__: {} for case in CASES}
+    for case, counts in CASES.items():
+        for replicas in counts:
+            strategy = made[replicas]
+            scope = strategy.scope if strategy else contextlib.nullcontext
+            results[case.__name__][replicas] = case(scope, replicas)
+    print(json.dumps(results))
+
+
+if __name__ == "__main__":
+    main()

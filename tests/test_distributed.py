@@ -1,0 +1,108 @@
+"""On several devices and processes, GAR is that of the whole batch."""
+
+import json
+from pathlib import Path
+import re
+import socket
+import subprocess
+import sys
+
+import fresh
+import keras
+import numpy as np
+import process_runs
+import pytest
+
+# Its processes have the backends that they are for.
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        keras.backend.backend() != "tensorflow", reason="once is enough"
+    ),
+]
+SUPPORT = Path(process_runs.__file__).parent
+PAGE = Path(__file__).parents[1] / "docs" / "distributed.md"
+# float16 rounds the parts of a batch, and their sum.
+TOLERANCES = {
+    "layer": 1e-5,
+    "regularizer": 1e-5,
+    "several_losses": 3e-3,
+    "both_stages": 1e-5,
+}
+
+
+def start(script, *arguments, backend="tensorflow"):
+    return subprocess.Popen(
+        [sys.executable, SUPPORT / script, *map(str, arguments)],
+        env=fresh.environment(KERAS_BACKEND=backend),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def printed(*processes):
+    """What each process prints as JSON in the end."""
+    results = [process.communicate() for process in processes]
+    for process, (_, errors) in zip(processes, results, strict=True):
+        assert process.returncode == 0, errors[-3000:]
+    return [json.loads(out.splitlines()[-1]) for out, _ in results]
+
+
+@pytest.fixture(scope="module")
+def replica_runs():
+    return printed(start("replica_runs.py", PAGE))[0]
+
+
+@pytest.mark.parametrize("case", TOLERANCES)
+def test_replicas_train_as_one_device(replica_runs, case):
+    one = replica_runs[case].pop("1")
+    assert len(replica_runs[case]) >= 1
+    for replicas, run in replica_runs[case].items():
+        keras.tree.map_structure(
+            lambda ours, theirs, replicas=replicas: np.testing.assert_allclose(
+                ours, theirs, 0, TOLERANCES[case], err_msg=replicas
+            ),
+            run,
+            one,
+        )
+
+
+def test_what_replicas_cannot_train_is_refused(replica_runs):
+    messages = replica_runs["refusals"]["2"]
+    for name, start_of_message in (
+        ("extended", "ExtendedGAR trains on one device"),
+        ("entropy", "EntropyMinimization trains on one device"),
+        ("function", "the activity_regularizer must be a"),
+    ):
+        assert start_of_message in messages[name]
+
+
+def test_the_page_trains_on_replicas(replica_runs):
+    assert replica_runs["page"]["2"] == {"replicas": 2, "finite": True}
+
+
+def free_ports(count):
+    sockets = [socket.create_server(("localhost", 0)) for _ in range(count)]
+    ports = [s.getsockname()[1] for s in sockets]
+    for s in sockets:
+        s.close()
+    return ports
+
+
+@pytest.mark.parametrize("backend", ["tensorflow", "jax"])
+def test_two_processes_train_as_one(backend):
+    ports = free_ports(process_runs.WORKERS)
+    results = printed(
+        *(
+            start("process_runs.py", index, *ports, backend=backend)
+            for index in range(process_runs.WORKERS)
+        )
+    )
+    losses, weights = process_runs.alone()
+    for their_losses, their_weights, *refused in results:
+        np.testing.assert_allclose(their_losses, losses, rtol=1e-5)
+        for ours, theirs in zip(weights, their_weights, strict=True):
+            np.testing.assert_allclose(theirs, ours, atol=1e-5)
+        if backend == "tensorflow":
+            assert re.search("fails on several workers", *refused)
