@@ -3,6 +3,7 @@
 import ast
 from pathlib import Path
 import re
+from threading import Thread
 
 import keras
 from keras import layers
@@ -24,9 +25,9 @@ def functional():
     return keras.Model(inputs, layers.Dense(2, name="logits")(hidden))
 
 
-def compiled(optimizer=None):
+def compiled(optimizer=None, **options):
     model = functional()
-    model.compile(optimizer or SGD(0.1, momentum=0.5), "mse")
+    model.compile(optimizer or SGD(0.1, momentum=0.5), "mse", **options)
     return model
 
 
@@ -108,8 +109,9 @@ def test_every_step_is_counted():
 
 @pytest.mark.skipif(backend.name() != "tensorflow", reason="its all-reduce")
 @pytest.mark.parametrize("replicas, reduced", [(1, 0), (2, 1)])
-def test_gradients_of_one_replica_are_not_reduced(
-    replicas, reduced, monkeypatch
+@pytest.mark.parametrize("clipped", [{}, {"global_clipnorm": 1.0}])
+def test_gradients_of_several_replicas_are_reduced_once(
+    replicas, reduced, clipped, monkeypatch
 ):
     monkeypatch.setattr(keras_internals, "num_replicas", lambda: replicas)
     calls = []
@@ -123,8 +125,37 @@ def test_gradients_of_one_replica_are_not_reduced(
         pass
 
     # Within `fit`: Keras calls what is overridden.
-    fitted(compiled(Optimizer(0.1)), epochs=1, steps_per_epoch=1)
-    assert bool(calls) == bool(reduced)
+    optimizer = Optimizer(0.1, **clipped)
+    fitted(compiled(optimizer, run_eagerly=True), epochs=1, steps_per_epoch=1)
+    assert len(calls) == reduced
+
+
+def test_losses_of_a_replica_are_its_own():
+    class Waits(keras.layers.Layer):
+        def call(self, x):
+            with keras_internals.own_losses():
+                if not replicas:
+                    # TensorFlow has a thread for each, and runs one at a time.
+                    replicas.append(Thread(target=model, args=(10 * x,)))
+                    replicas[0].start()
+                    replicas[0].join()
+            self.add_loss(ops.sum(x))
+            return x
+
+    replicas = []
+    model = keras.Sequential(
+        [layers.Dense(2, "relu", activity_regularizer=ops.sum), Waits()]
+    )
+    model.build((None, 2))
+    model.set_weights([np.eye(2), np.zeros(2)])
+    model(np.ones((1, 2)))
+    assert [float(loss) for loss in model.losses] == [2.0, 2.0]
+
+
+@pytest.mark.skipif(backend.name() != "tensorflow", reason="its replicas")
+def test_added_losses_are_shared_by_replicas():
+    version = tuple(map(int, keras.__version__.split(".")[:2]))
+    assert keras_internals.shares_added_losses() == (version >= (3, 8))
 
 
 def test_layer_that_waits_for_its_regularizer():

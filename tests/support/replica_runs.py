@@ -18,6 +18,7 @@ from gar_keras import GraphActivityRegularizer
 from gar_keras import pretrain
 from gar_keras import regularize
 from gar_keras import sgd
+from gar_keras.callbacks import CoefficientSchedule
 from gar_keras.methods import METHODS
 
 RNG = np.random.default_rng(0)
@@ -59,11 +60,13 @@ def network(*behind, regularizer=None, dtype=None):
     )
 
 
-def trained(model, optimizer, **options):
+def trained(model, optimizer, callbacks=(), **options):
     """What a training and an evaluation log, and the weights."""
     model.compile(optimizer, loss=None, **options)
     fit = {"batch_size": 8, "verbose": 0}
-    history = model.fit(X, epochs=2, shuffle=False, **fit).history
+    history = model.fit(
+        X, epochs=2, shuffle=False, callbacks=list(callbacks), **fit
+    ).history
     logs = model.evaluate(X, return_dict=True, **fit)
     return {"logs": [history, logs], "weights": weights(model)}
 
@@ -77,7 +80,8 @@ def layer(scope, replicas):
         model = network(GraphActivityRegularization(**COEFFICIENTS))
         # Beside the replicas, where no metric can be updated.
         model(X)
-        return trained(model, keras.optimizers.SGD(0.1))
+        schedule = CoefficientSchedule(affinity=lambda epoch: 2.0 - epoch)
+        return trained(model, keras.optimizers.SGD(0.1), [schedule])
 
 
 def regularizer(scope, replicas):
