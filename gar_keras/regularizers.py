@@ -78,7 +78,7 @@ def affinity(B: Tensor) -> Tensor:
     """
     B = _matrix(_not_negative(B))
     B = _divided_by(_largest(B), B)
-    return _affinity(*_sums_of_N(B), n=B.shape[-1])
+    return _affinity(_sums_of_N(B), B.shape[-1])
 
 
 def balance(B: Tensor, class_prior: ClassPrior = None) -> Tensor:
@@ -345,7 +345,7 @@ class GraphActivityRegularizer(keras.regularizers.Regularizer):
         sums = autodiff.sum_over_replicas(self._sums(Z))
         terms = {}
         if self.affinity:
-            terms["affinity"] = _affinity(*sums["N"], n=Z.shape[-1])
+            terms["affinity"] = _affinity(sums["N"], Z.shape[-1])
         if self.balance:
             terms["balance"] = _balance(sums["v"], self.class_prior)
         if self.frobenius:
@@ -523,7 +523,8 @@ def _v(B):
     return ops.sum(ops.square(B), axis=0)
 
 
-def _affinity(off_diagonal_N, trace_N, n):
+def _affinity(sums_of_N, n):
+    off_diagonal_N, trace_N = sums_of_N
     return _ratio(off_diagonal_N, (n - 1) * trace_N)
 
 

@@ -1,8 +1,8 @@
 """On several devices and processes, GAR is that of the whole batch."""
 
+from concurrent.futures import ThreadPoolExecutor
 import json
 from pathlib import Path
-import re
 import socket
 import subprocess
 import sys
@@ -43,7 +43,14 @@ def start(script, *arguments, backend="tensorflow"):
 
 def printed(*processes):
     """What each process prints as JSON in the end."""
-    results = [process.communicate() for process in processes]
+    try:
+        with ThreadPoolExecutor(len(processes)) as pool:
+            results = list(
+                pool.map(lambda p: p.communicate(timeout=900), processes)
+            )
+    finally:
+        for process in processes:
+            process.kill()
     for process, (_, errors) in zip(processes, results, strict=True):
         assert process.returncode == 0, errors[-3000:]
     return [json.loads(out.splitlines()[-1]) for out, _ in results]
@@ -56,9 +63,9 @@ def replica_runs():
 
 @pytest.mark.parametrize("case", TOLERANCES)
 def test_replicas_train_as_one_device(replica_runs, case):
-    one = replica_runs[case].pop("1")
-    assert len(replica_runs[case]) >= 1
-    for replicas, run in replica_runs[case].items():
+    (_, one), *others = replica_runs[case].items()
+    assert others
+    for replicas, run in others:
         keras.tree.map_structure(
             lambda ours, theirs, replicas=replicas: np.testing.assert_allclose(
                 ours, theirs, 0, TOLERANCES[case], err_msg=replicas
@@ -105,4 +112,4 @@ def test_two_processes_train_as_one(backend):
         for ours, theirs in zip(weights, their_weights, strict=True):
             np.testing.assert_allclose(theirs, ours, atol=1e-5)
         if backend == "tensorflow":
-            assert re.search("fails on several workers", *refused)
+            assert "fails on several workers" in refused[0]

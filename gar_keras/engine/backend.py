@@ -4,8 +4,11 @@ import contextlib
 import functools
 import importlib
 import inspect
+from typing import cast
 
 import keras
+
+from gar_keras.utils.types import Function
 
 
 def name():
@@ -61,7 +64,7 @@ def _replica():
     return tf.distribute.get_replica_context()
 
 
-def in_scope_of_model(function):
+def in_scope_of_model(function: Function) -> Function:
     """A decorator: the function runs in the strategy scope of its `model`.
 
     A model that is made of another has to be made in the same scope of
@@ -75,7 +78,7 @@ def in_scope_of_model(function):
         with _strategy_scope(model):
             return function(*args, **kwargs)
 
-    return scoped
+    return cast(Function, scoped)
 
 
 def _strategy_scope(model):

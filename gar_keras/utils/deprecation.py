@@ -3,9 +3,9 @@
 from collections.abc import Callable
 import functools
 import sys
-from typing import Any
-from typing import TypeVar
 import warnings
+
+from gar_keras.utils.types import Function
 
 
 def former_names(module, **names):
@@ -23,9 +23,6 @@ def former_names(module, **names):
         return getattr(sys.modules[module], names[name])
 
     return former
-
-
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def former_arguments(**names: str) -> Callable[[Function], Function]:

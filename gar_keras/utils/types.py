@@ -1,8 +1,10 @@
 """Types of the public functions' arguments."""
 
+from collections.abc import Callable
 from collections.abc import Sequence
 from typing import Any
 from typing import Literal
+from typing import TypeVar
 
 # A tensor of any backend, or an array that becomes one.
 Tensor = Any
@@ -14,3 +16,6 @@ ClassPrior = Sequence[float] | None
 # A Keras callback, several, or a `CallbackList`.
 Callbacks = Any
 Verbosity = int | Literal["auto"]
+
+# What a decorator takes and gives back.
+Function = TypeVar("Function", bound=Callable[..., Any])

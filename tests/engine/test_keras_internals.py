@@ -142,6 +142,9 @@ def test_losses_of_a_replica_are_its_own():
             self.add_loss(ops.sum(x))
             return x
 
+        def compute_output_spec(self, x):
+            return x
+
     replicas = []
     model = keras.Sequential(
         [layers.Dense(2, "relu", activity_regularizer=ops.sum), Waits()]
