@@ -171,7 +171,9 @@ def regularize(
 
     Args:
         model: A pretrained `keras.Model` whose output, or one of whose layers,
-            is the logits `(batch, n)`.
+            is the logits `(batch, n)`. One that was made in the scope of a
+            `tf.distribute.MirroredStrategy` is trained on its replicas, with
+            the loss of the whole batch.
         x_labeled: X_L, `(m_L, ...)`, in any form that `fit` takes; see
             `gar_keras.data_adapters`. Only the images: they guide each batch.
         x_unlabeled: X_U, `(m_U, ...)`, in any form that `fit` takes, or an

@@ -413,7 +413,7 @@ print(loss.lower(logits).compile().as_text())
 
 @pytest.mark.slow
 def test_devices_exchange_few_numbers():
-    """Loss and gradient: two exchanges, n + 5 numbers, whatever the batch."""
+    """Loss and gradient: two exchanges, n + 4 numbers, whatever the batch."""
     done = subprocess.run(
         [sys.executable, "-c", EXCHANGE], capture_output=True, text=True
     )
@@ -421,5 +421,5 @@ def test_devices_exchange_few_numbers():
     reduced = re.findall(r"= (.*) all-reduce\(", done.stdout)
     assert len(reduced) == 2
     shapes = re.findall(r"f32\[(\d*)\]", " ".join(reduced))
-    assert sum(int(size or 1) for size in shapes) == 10 + 5
+    assert sum(int(size or 1) for size in shapes) == 10 + 4
     assert not re.search(r"all-gather|all-to-all|permute\(", done.stdout)
