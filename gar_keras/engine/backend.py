@@ -91,21 +91,31 @@ def _strategy_scope(model):
     return contextlib.nullcontext() if strategy is now else strategy.scope()
 
 
-def check_one_worker():
-    """Raises if the replicas of TensorFlow are those of several workers."""
-    if num_replicas() == 1:
-        return
+def check_fit_on_replicas(rows):
+    """Raises where `fit` of Keras fails on the replicas of TensorFlow.
+
+    Args:
+        rows: Examples in the first batch.
+    """
     import tensorflow as tf
 
     strategy = tf.distribute.get_strategy()
-    kind = tf.distribute.MultiWorkerMirroredStrategy
+    name, replicas = type(strategy).__name__, num_replicas()
     local = len(strategy.extended.worker_devices)
-    if isinstance(strategy, kind) and local < num_replicas():
+    if isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy) and (
+        local < replicas
+    ):
         raise ValueError(
             "The fit of Keras 3 fails on several workers of tf.distribute. "
-            f"Received: a {kind.__name__} of {num_replicas()} replicas, "
-            f"{local} of them here. Put a GraphActivityRegularization behind "
-            "the logits, and train with a loop of your own."
+            f"Received: a {name} of {replicas} replicas, {local} of them here. "
+            "Put a GraphActivityRegularization behind the logits, and train "
+            "with a loop of your own."
+        )
+    if rows % replicas:
+        raise ValueError(
+            "The fit of Keras 3 needs a first batch that divides evenly over "
+            f"the replicas. Received: a batch of {rows}, and a {name} of "
+            f"{replicas}. Take batches of another size."
         )
 
 

@@ -38,7 +38,8 @@ def fit(model, feed, *, passes=1, initial_epoch=0, by_step=False, **options):
     Returns:
         What `fit` returns.
     """
-    backend.check_one_worker()
+    if backend.num_replicas() > 1:
+        backend.check_fit_on_replicas(feed.sampler.images_per_step)
     start = Start(feed.first_epoch + passes * initial_epoch)
     follow = _FollowFit(start, feed.first_epoch, passes)
     options |= {

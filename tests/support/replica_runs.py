@@ -11,6 +11,8 @@ import sys
 
 import keras
 import numpy as np
+from snippets import python_blocks
+from snippets import run_blocks
 
 from gar_keras import ExtendedGAR
 from gar_keras import GraphActivityRegularization
@@ -136,11 +138,14 @@ def refusals(scope, replicas):
     def entropy():
         METHODS["entropy"]().train(network(), X, Y, X, verbose=0)
 
+    def uneven():
+        pretrain(network(), X, Y, epochs=1, verbose=0)
+
     def function():
         trained(network(regularizer=double), "sgd")
 
     messages = {}
-    for train in (extended, entropy, function):
+    for train in (extended, entropy, uneven, function):
         try:
             with scope():
                 train()
@@ -151,12 +156,11 @@ def refusals(scope, replicas):
 
 def page(scope, replicas):
     """The page's first example, on data of its own."""
-    text = Path(sys.argv[1]).read_text(encoding="utf-8")
-    example = text.partition("```python\n")[2].partition("```")[0]
+    example, *_ = python_blocks(Path(sys.argv[1]).read_text(encoding="utf-8"))
     example = example.replace("MirroredStrategy()", MIRRORED)
-    names = {"x_labeled": X, "y_labeled": Y, "x_unlabeled": np.tile(X, (6, 1))}
-    exec(example, names)
-    model = names["regularized"]
+    arrays = {"x_labeled": X[:20], "y_labeled": Y[:20]}
+    arrays["x_unlabeled"] = np.tile(X, (6, 1))
+    model = run_blocks([example], arrays)["regularized"]
     finite = all(np.isfinite(w).all() for w in model.get_weights())
     count = model.distribute_strategy.num_replicas_in_sync
     return {"replicas": count, "finite": finite}
