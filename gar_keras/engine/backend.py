@@ -107,9 +107,9 @@ def check_fit_on_replicas(rows):
     ):
         raise ValueError(
             "The fit of Keras 3 fails on several workers of tf.distribute. "
-            f"Received: a {name} of {replicas} replicas, {local} of them here. "
-            "Put a GraphActivityRegularization behind the logits, and train "
-            "with a loop of your own."
+            f"Received: {replicas} replicas, {local} of them here. Put a "
+            "GraphActivityRegularization behind the logits, and train with a "
+            "loop of your own."
         )
     if rows % replicas:
         raise ValueError(

@@ -27,7 +27,10 @@ RNG = np.random.default_rng(0)
 # Batches of 8, 8 and 5: on 4 replicas, the last one has 2, 2, 1 and 0 rows.
 X = RNG.normal(size=(21, 5)).astype("float32")
 Y = np.arange(21) % 3
-MIRRORED = 'MirroredStrategy(["CPU:0", "CPU:1"])'
+# Two strategies with collectives would mix them up.
+MIRRORED = """MirroredStrategy(
+        ["CPU:0", "CPU:1"], tf.distribute.ReductionToOneDevice()
+    )"""
 COEFFICIENTS = {"affinity": 2.0, "frobenius": 1e-3}
 
 
