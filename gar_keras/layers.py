@@ -82,7 +82,7 @@ class GraphActivityRegularization(keras.layers.Layer):
             no number, or if `class_prior` is no prior; when called, if the
             input is not one dense tensor `(batch, n)` with `n` of at least 2,
             if `class_prior` is of another `n`, within `keras.remat`, or on
-            several replicas of `tf.distribute` with a Keras before 3.8.
+            several replicas of `tf.distribute` with a Keras before 3.10.
 
     Input shape:
         `(batch, n)`: unrectified logits of a float dtype.

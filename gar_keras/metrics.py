@@ -7,6 +7,7 @@ from keras import ops
 import numpy as np
 
 from gar_keras.engine.autodiff import StepMetric
+from gar_keras.engine.autodiff import sum_over_replicas
 from gar_keras.engine.keras_internals import without_autocast
 from gar_keras.utils.types import ClassPrior
 
@@ -191,8 +192,12 @@ class ClassesInUse(StepMetric):
         if num_classes not in self._windows:
             # (current, previous, first), (examples given to each class, those
             # that should be its own), classes.
+            # Each replica of `tf.distribute` has the same.
             windows = self.add_variable(
-                (3, 2, num_classes), "zeros", name=f"windows_{num_classes}"
+                (3, 2, num_classes),
+                "zeros",
+                aggregation="mean",
+                name=f"windows_{num_classes}",
             )
             self._windows[num_classes] = without_autocast(windows)
 
@@ -202,7 +207,7 @@ class ClassesInUse(StepMetric):
         self.build(Z.shape[-1])
         n = self._num_classes
         given = ops.sum(ops.one_hot(ops.argmax(Z, axis=-1), n), axis=0)
-        given = ops.cast(given, self.dtype)
+        given = sum_over_replicas(ops.cast(given, self.dtype))
         p = np.ones(n) / n if self.class_prior is None else self.class_prior
         own = ops.sum(given) * ops.cast(np.array(p), self.dtype)
         super().record(ops.stack([given, own]))

@@ -274,7 +274,7 @@ class GraphActivityRegularizer(keras.regularizers.Regularizer):
             input is not `(m, n)` with `n` of at least 2, if `class_prior` is
             of another `n`, for a layer within `keras.remat`, or, on several
             replicas of `tf.distribute`, if a function of it is the
-            `activity_regularizer` or Keras is older than 3.8.
+            `activity_regularizer` or Keras is older than 3.10.
 
     Example:
 

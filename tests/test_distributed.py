@@ -28,6 +28,7 @@ TOLERANCES = {
     "regularizer": 1e-5,
     "several_losses": 3e-3,
     "both_stages": 1e-5,
+    "classes_in_use": 1e-5,
 }
 
 

@@ -15,7 +15,7 @@ from gar_keras.engine import backend
 from gar_keras.engine.keras_internals import AssignmentScope
 from gar_keras.engine.keras_internals import is_rematerialized
 from gar_keras.engine.keras_internals import own_losses
-from gar_keras.engine.keras_internals import shares_added_losses
+from gar_keras.engine.keras_internals import can_train_on_replicas
 from gar_keras.engine.keras_internals import stateless_scope
 
 
@@ -92,12 +92,11 @@ def sum_over_replicas(tensors):
     flat = keras.tree.flatten(tensors)
     if not flat or not backend.in_replica():
         return tensors
-    if not shares_added_losses():
+    if not can_train_on_replicas():
         raise ValueError(
-            "With several replicas of tf.distribute, GAR needs Keras 3.8 or "
-            f"later. Received: Keras {keras.__version__}, which counts an "
-            "added loss once for each replica. Upgrade Keras, or use one "
-            "device."
+            "With several replicas of tf.distribute, GAR needs Keras 3.10 or "
+            f"later. Received: Keras {keras.__version__}. Upgrade it, or use "
+            "one device."
         )
     sizes = [math.prod(x.shape) for x in flat]
     ends = itertools.accumulate(sizes)

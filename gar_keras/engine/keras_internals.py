@@ -188,16 +188,17 @@ def own_losses():
         layer._losses[:] = losses
 
 
-@functools.cache
-def shares_added_losses():
-    """Whether Keras divides added losses by the number of replicas.
+def can_train_on_replicas():
+    """Whether Keras counts what is added on replicas of TensorFlow once.
 
-    Its optimizers sum gradients over the replicas.
+    Added losses are to be divided by the number of replicas, whose gradients
+    are summed: since Keras 3.8. And each replica is to have metrics of its own
+    until they are read, without waiting for the others: since Keras 3.10.
 
-    Uses `Model._aggregate_additional_loss`, since Keras 3.8. Without it, GAR is
+    Uses `Variable.synchronization`, since Keras 3.10. Without it, GAR is
     refused on several replicas.
     """
-    return hasattr(keras.Model, "_aggregate_additional_loss")
+    return hasattr(keras.Variable, "synchronization")
 
 
 # The code that Keras calls a layer with, and its activity regularizer from.

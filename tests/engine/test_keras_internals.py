@@ -156,9 +156,9 @@ def test_losses_of_a_replica_are_its_own():
 
 
 @pytest.mark.skipif(backend.name() != "tensorflow", reason="its replicas")
-def test_added_losses_are_shared_by_replicas():
+def test_versions_that_can_train_on_replicas():
     version = tuple(map(int, keras.__version__.split(".")[:2]))
-    assert keras_internals.shares_added_losses() == (version >= (3, 8))
+    assert keras_internals.can_train_on_replicas() == (version >= (3, 10))
 
 
 def test_layer_that_waits_for_its_regularizer():

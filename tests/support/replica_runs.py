@@ -129,6 +129,18 @@ def both_stages(scope, replicas):
     return {"logs": [history.history], "weights": weights(model)}
 
 
+def classes_in_use(scope, replicas):
+    """The second class is no row's. Batches of 100, 100, 100 and 1 row."""
+    Z = np.eye(3)[np.arange(301) % 2 * 2]
+    with scope():
+        behind = GraphActivityRegularization()
+        model = keras.Sequential([keras.Input((3,)), behind])
+        model.compile(loss=None)
+    logs = model.evaluate(Z, batch_size=100, return_dict=True, verbose=0)
+    windows = np.asarray(behind.usage.variables[0])
+    return {"logs": [logs], "weights": [windows.tolist()]}
+
+
 def refusals(scope, replicas):
     """The messages of what cannot be trained on replicas, by its name."""
 
@@ -174,6 +186,7 @@ CASES = {
     regularizer: (1, 2, 4),
     several_losses: (1, 2, 4),
     both_stages: (1, 2),
+    classes_in_use: (1, 2, 4),
     refusals: (2,),
     page: (2,),
 }
