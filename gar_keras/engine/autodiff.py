@@ -13,9 +13,9 @@ from keras import ops
 
 from gar_keras.engine import backend
 from gar_keras.engine.keras_internals import AssignmentScope
+from gar_keras.engine.keras_internals import can_train_on_replicas
 from gar_keras.engine.keras_internals import is_rematerialized
 from gar_keras.engine.keras_internals import own_losses
-from gar_keras.engine.keras_internals import can_train_on_replicas
 from gar_keras.engine.keras_internals import stateless_scope
 
 
