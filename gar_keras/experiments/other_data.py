@@ -1,0 +1,260 @@
+"""GAR and other methods on features: data sets that come with scikit-learn.
+
+Nothing is augmented and nothing is chosen by an error: the methods have their
+default hyper-parameters, and all go on from the same stage 1 for as many steps.
+"""
+
+from dataclasses import asdict
+from dataclasses import dataclass
+from pathlib import Path
+import time
+
+from gar_keras.classification.settings import FitSettings
+from gar_keras.experiments import records
+from gar_keras.methods import METHODS
+from gar_keras.paper import LABELED_PER_BATCH
+from gar_keras.paper import LEARNING_RATE
+from gar_keras.paper import UNLABELED_PER_BATCH
+
+FORMAT = 1
+FOLDER = "other_data"
+
+# Names of the data sets, by which scikit-learn's load_... are called.
+DATA = ("digits", "breast_cancer", "wine")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What is trained on a data set.
+
+    Attributes:
+        data: One of `DATA`.
+        methods: Names in `METHODS`.
+        labels_per_class: Labelled rows of each class.
+        test_share: Share of the rows that are kept for the test.
+        seeds: Each decides labels, test rows, weights and batches.
+        pretrain_epochs: Passes of stage 1, of one batch each.
+        epochs: Passes of stage 2 over all training rows.
+        learning_rate: Of all methods that train a network.
+        labeled_per_batch: b_L, or all labelled rows where there are fewer.
+        unlabeled_per_batch: b_U.
+    """
+
+    data: str
+    methods: tuple[str, ...] = (
+        "gar",
+        "supervised",
+        "entropy",
+        "pseudo-label",
+        "vat",
+        "label-spreading",
+    )
+    labels_per_class: int = 5
+    test_share: float = 1 / 3
+    seeds: tuple[int, ...] = (0, 1, 2, 3, 4)
+    pretrain_epochs: int = 2000
+    epochs: int = FitSettings.epochs
+    learning_rate: float = LEARNING_RATE
+    labeled_per_batch: int = LABELED_PER_BATCH
+    unlabeled_per_batch: int = UNLABELED_PER_BATCH
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows of a seed. `x` are all training rows, as stage 2 sees them."""
+
+    x: object
+    chosen: object
+    y_labeled: object
+    x_test: object
+    y_test: object
+
+
+def path_of(data, results):
+    """Path of the record of a data set."""
+    return Path(results) / FOLDER / f"{data}.json"
+
+
+def run(settings, results, say=print):
+    """Writes the record of a data set, unless it is there.
+
+    Args:
+        settings: `Settings`.
+        results: Folder of the records.
+        say: Function that is told of each error found.
+
+    Returns:
+        The record, a dict.
+
+    Raises:
+        ValueError: if the record that is there has other settings.
+    """
+    path = path_of(settings.data, results)
+    if path.exists():
+        record = records.read_json(path, "train again")
+        if record["settings"] != _as_json(settings):
+            raise ValueError(
+                f"{path} was made with other settings. Move it out of the "
+                "results folder to train again."
+            )
+        say(f"{settings.data} is finished: {path}")
+        return record
+    record = train(settings, say)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    records.write(path, record)
+    return record
+
+
+def train(settings, say=print):
+    """The record of all seeds and methods on a data set."""
+    # Keras is loaded when there is something to train.
+    from gar_keras.experiments import environment
+
+    x, y = load(settings.data)
+    runs = []
+    for seed in settings.seeds:
+        for run in _of_seed(settings, split(settings, x, y, seed), seed):
+            runs.append({"seed": seed, **run})
+            error = 100 * run["test_error"]
+            say(f"{settings.data}, seed {seed}, {run['method']}: {error:.2f} %")
+    return {
+        "format": FORMAT,
+        "settings": _as_json(settings),
+        "method_settings": {m: METHODS[m].settings() for m in settings.methods},
+        "rows": len(y),
+        "features": x.shape[1],
+        "classes": int(y.max()) + 1,
+        "largest_class": float(max((y == c).mean() for c in set(y.tolist()))),
+        "environment": environment.describe(),
+        "runs": runs,
+    }
+
+
+def load(data):
+    """The features `(m, f)`, float64, and the class indices of a data set."""
+    from gar_keras.utils.optional import optional
+
+    sklearn = optional("sklearn.datasets", "The data", extra="experiments")
+    return getattr(sklearn, f"load_{data}")(return_X_y=True)
+
+
+def split(settings, x, y, seed):
+    """`Rows` of a seed: features of mean 0 and deviation 1, without labels.
+
+    Mean and deviation are those of the training rows, the labelled rows are
+    drawn from these evenly over the classes.
+    """
+    import numpy as np
+
+    from gar_keras.datasets.splits import make_split
+
+    num_test = round(settings.test_share * len(y))
+    order = np.random.default_rng([seed, len(y)]).permutation(len(y))
+    test, train = order[:num_test], order[num_test:]
+    num_labeled = settings.labels_per_class * (int(y.max()) + 1)
+    chosen = make_split(y[train], num_labeled, seed, 0).labeled
+    mean, deviation = x[train].mean(axis=0), x[train].std(axis=0)
+    # A constant feature becomes 0.
+    scaled = (x - mean) / np.where(deviation > 0, deviation, 1)
+    scaled = scaled.astype("float32")
+    return Rows(
+        x=scaled[train],
+        chosen=chosen,
+        y_labeled=y[train][chosen],
+        x_test=scaled[test],
+        y_test=y[test],
+    )
+
+
+def _of_seed(settings, rows, seed):
+    """The runs of a seed: stage 1, and each method behind it."""
+    import keras
+
+    from gar_keras import pretrain
+    from gar_keras import sgd
+    from gar_keras.callbacks import error_rate
+    from gar_keras.classification.fit import default_network
+
+    x_labeled = rows.x[rows.chosen]
+    keras.utils.set_random_seed(seed)
+    network = default_network(rows.x, len(set(rows.y_labeled.tolist())))
+    start = time.perf_counter()
+    pretrain(
+        network,
+        x_labeled,
+        rows.y_labeled,
+        epochs=settings.pretrain_epochs,
+        optimizer=sgd(settings.learning_rate),
+        seed=seed,
+        verbose=0,
+    )
+    seconds = time.perf_counter() - start
+    error = error_rate(network, rows.x_test, rows.y_test)
+    yield _run("stage 1", error, seconds)
+    weights = network.get_weights()
+    for method in settings.methods:
+        network.set_weights(weights)
+        start = time.perf_counter()
+        find = _trained if METHODS[method].network else _inferred
+        error = find(settings, method, network, rows, seed)
+        yield _run(method, error, time.perf_counter() - start)
+    keras.backend.clear_session()
+
+
+def _trained(settings, name, network, rows, seed):
+    """The test error after stage 2 by a method that trains the network."""
+    from gar_keras import sgd
+    from gar_keras.callbacks import error_rate
+    from gar_keras.methods.options import GAROptions
+    from gar_keras.optimizers import stage_2_optimizer
+
+    per_epoch = -(-len(rows.x) // settings.unlabeled_per_batch)
+    steps = settings.epochs * per_epoch
+    rate = settings.learning_rate
+    optimizer = sgd(rate)
+    if name == "gar":
+        # That of `regularize`.
+        optimizer = stage_2_optimizer(GAROptions(), steps, rate)
+    METHODS[name]().train(
+        network,
+        rows.x[rows.chosen],
+        rows.y_labeled,
+        rows.x,
+        epochs=settings.epochs,
+        labeled_per_batch=min(settings.labeled_per_batch, len(rows.chosen)),
+        unlabeled_per_batch=settings.unlabeled_per_batch,
+        optimizer=optimizer,
+        seed=seed,
+        verbose=0,
+    )
+    return error_rate(network, rows.x_test, rows.y_test)
+
+
+def _inferred(settings, name, network, rows, seed):
+    """The test error of a method without a network."""
+    import numpy as np
+
+    found = METHODS[name]().fit_predict(
+        rows.x[rows.chosen],
+        rows.y_labeled,
+        # Each row is in the graph once.
+        np.delete(rows.x, rows.chosen, axis=0),
+        rows.x_test,
+        seed=seed,
+    )
+    return (found != rows.y_test).mean()
+
+
+def _run(method, error, seconds):
+    return {
+        "method": method,
+        "test_error": float(error),
+        "seconds": round(seconds, 2),
+    }
+
+
+def _as_json(settings):
+    return {
+        name: list(value) if isinstance(value, tuple) else value
+        for name, value in asdict(settings).items()
+    }

@@ -1,0 +1,39 @@
+"""GAR and other methods on features, without augmentation.
+
+    python scripts/other_data.py
+
+trains on data sets that come with scikit-learn and writes a record for each
+into other_data, in a few minutes where nothing else runs. Those that are there
+are skipped.
+"""
+
+from dataclasses import dataclass
+from dataclasses import field
+import sys
+from typing import Literal
+
+from gar_keras.experiments import folders
+from gar_keras.experiments import other_data
+from gar_keras.report import other_data as shown
+from gar_keras.utils import cli
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options of this script."""
+
+    data: tuple[Literal[other_data.DATA], ...] = other_data.DATA
+    """Data sets to train on."""
+    results: cli.Folder = field(default_factory=folders.own)
+    """Folder of the records."""
+
+
+def main(options):
+    """Trains on each data set without a record, and prints the table."""
+    for data in options.data:
+        other_data.run(other_data.Settings(data), options.results)
+    print(shown.on_page((), options.results), end="")
+
+
+if __name__ == "__main__":
+    sys.exit(cli.run(main, cli.parse(Options, __doc__)))
