@@ -133,13 +133,11 @@ class FirstEpoch(keras.callbacks.Callback):
 
     def on_train_batch_end(self, batch, logs=None):
         if batch + 1 in ERROR_STEPS:
-            if backend.name() == "jax":
-                self.model.jax_state_sync()
+            backend.return_state(self.model)
             self._measure(batch + 1)
 
     def on_epoch_end(self, epoch, logs=None):
-        if backend.name() == "jax":
-            self.model.jax_state_sync()
+        backend.return_state(self.model)
         rows = keras.ops.convert_to_numpy(self.layer.rows)
         norms = keras.ops.convert_to_numpy(self.model.optimizer.norms)
         self._measure(len(rows))
