@@ -189,9 +189,9 @@ class WarnOnCollapse(keras.callbacks.Callback):
             f"Stage 2 has lost {_in_words(classes)}{_place(layer)}: at the end "
             f"of epoch {self._epoch} hardly any example is classified so. A "
             "lost class rarely comes back: start again from the pretrained "
-            "model, with the gradient clipped (global_clipnorm=1.0, as by "
-            "default), a lower learning rate, or the loss of the labels beside "
-            f"GAR (supervised=1.0). {_prior_advice([layer])}"
+            "model, with the default optimizer of stage 2 (clipped gradients "
+            "and a warm-up), a lower learning rate, or a supervised term "
+            f"beside GAR (supervised=1.0). {_prior_advice([layer])}"
             "Check how many examples each class gets before and after."
         )
 
