@@ -167,29 +167,33 @@ OPTIONS = Study(
         "shifts by up to 2 pixels": _extended(shift=2),
         "affine maps (0.2)": _extended(affine=0.2),
         "deformed images (InfiMNIST)": replace(TABLE_2[100], epochs=4),
-        "average of the weights (0.999)": _extended(average=0.999),
-        "rate falls to 0 (cosine)": _extended(rate="cosine"),
+        "EMA of the weights (0.999)": _extended(average=0.999),
+        "cosine learning-rate decay": _extended(rate="cosine"),
         "affinity rises over 3 epochs": _extended(affinity_warmup=3),
         "VAT": _extended(vat=1.0),
         "consistency of two shifted views": _extended(
             shift=2, consistency=100.0
         ),
-        "log loss of the labelled images": _extended(supervised=1.0),
-        "log loss, shifts, average and cosine": _extended(
+        "cross-entropy of the labels": _extended(supervised=1.0),
+        "cross-entropy, shifts, EMA and cosine": _extended(
             shift=2, supervised=1.0, average=0.999, rate="cosine"
         ),
-        "log loss, shifts and affine maps": _extended(supervised=1.0, **_MOVES),
-        "log loss and VAT": _extended(supervised=1.0, vat=1.0),
-        "log loss, shifts, affine maps and consistency": _extended(**_TOGETHER),
+        "cross-entropy, shifts, affine maps": _extended(
+            supervised=1.0, **_MOVES
+        ),
+        "cross-entropy and VAT": _extended(supervised=1.0, vat=1.0),
+        "cross-entropy, shifts, affine maps and consistency": _extended(
+            **_TOGETHER
+        ),
         "the same, and cosine": _extended(rate="cosine", **_TOGETHER),
         "the same with cosine, without GAR": replace(
             _extended(rate="cosine", **_TOGETHER),
             **_NO_GAR,
         ),
-        "stage 1 on moved images": _mnist(epochs=4, **_MOVED_START),
+        "augmentation in stage 1": _mnist(epochs=4, **_MOVED_START),
     },
     {
-        "vote of three restarts of the paper's stage 2": tuple(
+        "ensemble of three runs of the paper's stage 2": tuple(
             _mnist(epochs=4, restart=number) for number in range(3)
         )
     },
@@ -205,10 +209,10 @@ BEST = Study(
     ),
     {
         "the paper's stage 2": _mnist(epochs=60),
-        "log loss, shifts, affine maps, consistency and cosine": _mnist(
+        "cross-entropy, shifts, affine maps, consistency and cosine": _mnist(
             epochs=15, extensions=Extensions(rate="cosine", **_TOGETHER)
         ),
-        "the same after a stage 1 on moved images": _mnist(
+        "the same after augmentation in stage 1": _mnist(
             epochs=15,
             extensions=Extensions(rate="cosine", **_TOGETHER),
             **_MOVED_START,

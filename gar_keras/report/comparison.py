@@ -52,10 +52,10 @@ class Comparison:
         first = self.groups[0]
         labels = first.settings["num_labeled"]
         rate = first.settings["stage_2_rate"]
-        rate = "" if rate is None else f", rate of stage 2 {rate:g}"
+        rate = "" if rate is None else f", learning rate of stage 2 {rate:g}"
         return (
-            f"GAR and its rivals on {first.data}, m_L = {labels}{rate}: test "
-            "error in percent"
+            f"GAR and other methods on {first.data}, m_L = {labels}{rate}: "
+            "test error in percent"
         )
 
     def rows(self, results=None):

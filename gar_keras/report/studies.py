@@ -26,15 +26,15 @@ STUDY_HEADING = (
     "",
     "after stage 1",
     "epoch chosen by validation",
-    "against the first row",
+    "difference from the first row",
     "last epoch",
     "validation, after stage 1",
     "validation, last epoch",
     "affinity",
     "balance",
     "runs that lost a class",
-    "runs warned of",
-    "minutes a run",
+    "runs with a warning",
+    "min per run",
 )
 
 LOST = STUDY_HEADING.index("runs that lost a class")
@@ -44,9 +44,9 @@ STUDY_SHORT = (
     "",
     "after stage 1",
     "epoch chosen by validation",
-    "against the first row",
+    "difference from the first row",
     "last epoch",
-    "runs warned of",
+    "runs with a warning",
 )
 
 

@@ -783,8 +783,8 @@ def test_methods_are_compared_at_the_same_settings():
     slow = [made("gar", stage_2_rate=0.001), made("vat", stage_2_rate=0.001)]
     _, slower = report.compare([*everything, *slow])
     assert slower.title == (
-        "GAR and its rivals on MNIST, m_L = 100, rate of stage 2 0.001: test "
-        "error in percent"
+        "GAR and other methods on MNIST, m_L = 100, learning rate of stage 2 "
+        "0.001: test error in percent"
     )
     assert [g.method for g in slower.groups] == ["gar", "vat", "hagr"]
     assert report.compare([old, made("gar", epochs=4)]) == []
@@ -829,7 +829,7 @@ def test_the_comparison_goes_into_the_readme_and_the_folder(tmp_path, capsys):
             write_record(tmp_path, replace(MNIST_100, method=method), seed)
     report.show_rivals(records.read_all(tmp_path), tmp_path)
     shown = capsys.readouterr().out
-    assert "GAR and its rivals on MNIST, m_L = 100" in shown
+    assert "GAR and other methods on MNIST, m_L = 100" in shown
     assert "rivals.png" in shown
     text = (tmp_path / "rivals.md").read_text()
     assert "| Supervised only | 2.00 ± 0.00 (n = 2) |" in text

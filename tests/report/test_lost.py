@@ -116,7 +116,7 @@ def test_a_vote_tells_how_many_of_its_runs_lost_a_class(tmp_path):
         )
     found = records.read_all(tmp_path)
     *_, row = report.study_rows(STUDIES["options"], found, tmp_path)
-    assert row[0].startswith("vote of three")
+    assert row[0].startswith("ensemble of three")
     assert row[2] == "0.00 (n = 1)"
     assert row[-3:] == ["1 of 3", "-", "-"]
 
