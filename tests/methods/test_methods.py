@@ -807,6 +807,7 @@ def test_no_two_methods_look_alike(tmp_path, monkeypatch):
     }
     listed = {"gar": METHODS["gar"], **names}
     monkeypatch.setattr(rivals, "METHODS", listed)
+    monkeypatch.setattr(rivals, "RIVALS", tuple(names))
     drawn = []
     errorbar = Axes.errorbar
 
@@ -832,7 +833,8 @@ def test_the_comparison_goes_into_the_readme_and_the_folder(tmp_path, capsys):
     assert "GAR and other methods on MNIST, m_L = 100" in shown
     assert "rivals.png" in shown
     text = (tmp_path / "rivals.md").read_text()
-    assert "| Supervised only | 2.00 ± 0.00 (n = 2) |" in text
+    assert "| Supervised only ([1](mnist-100-supervised_seed0" in text
+    assert ") | 2.00 ± 0.00 (n = 2) |" in text
     assert text.endswith(
         "- networks: 2000 + 3 epochs, float32, tensorflow\n"
         "- seeds 0-1 on Some CPU (2 cores): GAR, Supervised only, VAT\n"
