@@ -23,6 +23,7 @@ from gar_keras.engine.batches import Feed
 from gar_keras.engine.batches import take
 from gar_keras.engine.fit import predict
 from gar_keras.engine.streams import Stream
+from gar_keras.methods import METHODS
 from gar_keras.preparation import stage_2_sampler
 
 RNG = np.random.default_rng(0)
@@ -196,6 +197,7 @@ def network():
     return keras.Sequential([keras.Input((3,)), layers.Dense(3)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [dataset, Batches])
 def test_both_stages_on_data_sets(make):
     model, labeled, test = network(), make(X[:9], Y[:9]), make(X, Y)
@@ -228,6 +230,7 @@ def test_a_large_data_set_is_evaluated_in_pieces(make, monkeypatch):
     assert asked == [45, 16, 16, 13]
 
 
+@pytest.mark.slow
 def test_a_file_trains_as_the_array(file, memmap):
     weights = []
     for x in (X, memmap, file["x"], X.astype("float64")):
@@ -238,6 +241,7 @@ def test_a_file_trains_as_the_array(file, memmap):
         np.testing.assert_allclose(mine, weights[0], rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_folder_of_images(tmp_path):
     pytest.importorskip("PIL")
     for i in range(12):
@@ -274,6 +278,7 @@ def parted(x):
     return {"two": x[:, 1:], "one": x[:, :1]}
 
 
+@pytest.mark.slow
 def test_several_inputs_train_as_one():
     results = []
     for make, part in ((network, np.asarray), (two_inputs, parted)):
@@ -289,6 +294,7 @@ def test_several_inputs_train_as_one():
         np.testing.assert_allclose(mine, its, rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_several_inputs_from_data_sets_and_files(file):
     labeled = tf.data.Dataset.from_tensor_slices((parted(X[:9]), Y[:9]))
     data = tf.data.Dataset.from_tensor_slices(parted(X)).batch(8)
@@ -362,6 +368,12 @@ def test_what_makes_no_sense_is_refused():
                 two_inputs(), parted(X), Y, parted(X), **SMALL
             ),
             "the one input of a model",
+        ),
+        (
+            lambda: METHODS["embed-cnn"]().train(
+                network(), X, Y, dataset(X), **SMALL
+            ),
+            "one array of them",
         ),
     ]  # fmt: skip
     for call, message in cases:

@@ -26,10 +26,12 @@ from dataclasses import dataclass
 from keras import ops
 import numpy as np
 
+from gar_keras.engine.streams import Stream
 from gar_keras.methods import losses
 from gar_keras.methods.base import Method
 from gar_keras.methods.transductive import pixels
 from gar_keras.methods.transductive import scikit_learn
+from gar_keras.utils.parts import has_parts
 from gar_keras.utils.validation import check_array
 from gar_keras.utils.validation import check_count
 from gar_keras.utils.validation import check_number
@@ -62,6 +64,12 @@ class EmbedCNN(Method):
         check_count("neighbors", self.neighbors, least=1)
 
     def check(self, network, x_unlabeled):
+        if isinstance(x_unlabeled, Stream) or has_parts(x_unlabeled):
+            raise ValueError(
+                "EmbedCNN looks for the neighbours of each image, and needs "
+                "one array of them. Received: x_unlabeled, which is a data "
+                "set or has several inputs"
+            )
         check_array("x_unlabeled", x_unlabeled)
         _check_neighbors(x_unlabeled, self.neighbors)
         scikit_learn("neighbors")
