@@ -25,6 +25,7 @@ from gar_keras.methods.mean_teacher import copy_of
 from gar_keras.models import attach
 from gar_keras.regularizers import GraphActivityRegularizer
 from gar_keras.regularizers import affinity
+from gar_keras.regularizers import balance
 from gar_keras.regularizers import rectify
 
 # Of the largest diagonal entry: keeps `BᵀDB` invertible where a class is lost.
@@ -75,7 +76,7 @@ class UnrectifiedRegularizer(GraphActivityRegularizer):
         Z = ops.cast(x, "float32")
         unrectified = {
             "affinity": affinity(Z),
-            "balance": self._balance(Z),
+            "balance": balance(Z, self.class_prior),
             "frobenius": ops.sum(ops.square(Z)),
         }
         return {name: unrectified[name] for name in super().terms(x)}

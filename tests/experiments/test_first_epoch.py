@@ -16,6 +16,7 @@ from gar_keras.experiments import runner
 from gar_keras.experiments.first_epoch import TracedRegularization
 from gar_keras.experiments.first_epoch import TracedSGD
 from gar_keras.experiments.first_epoch import steps_kept
+from gar_keras.experiments.placement import path_of
 from gar_keras.experiments.settings import Experiment
 from gar_keras.experiments.variations import Extensions
 
@@ -34,7 +35,7 @@ def traced(tmp_path_factory):
         tiny_runs.install(patch)
         folder = tmp_path_factory.mktemp("traced")
         runner.run(ONE_EPOCH, 0, folder)
-        return records.read(folder / ONE_EPOCH.file_name(0))
+        return records.read(path_of(ONE_EPOCH, 0, folder))
 
 
 def test_the_layer_notes_what_the_paper_defines():

@@ -81,6 +81,7 @@ def test_the_layer_adds_its_loss_and_measures_its_terms(name):
     assert {m.name for m in model.metrics} == {
         "affinity",
         "balance",
+        "classes_in_use",
         "regularization",
     }
     layer = type(method.layer).from_config(method.layer.get_config())
