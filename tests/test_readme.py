@@ -86,6 +86,11 @@ def test_the_version_is_the_same_everywhere():
     assert first in (version, "Unreleased")
 
 
+def test_every_public_name_is_on_the_page_of_the_api(texts):
+    told = {*re.findall(r"`(\w+)`", texts["docs/api.md"])}
+    assert {*gar_keras._EXPORTS} - told == set()
+
+
 def test_figures_in_the_prose_of_the_readme_are_in_a_table(text, texts):
     tables = " ".join(
         t for page in texts.values() for t in generated(page).values()
