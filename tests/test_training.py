@@ -16,6 +16,7 @@ import numpy as np
 import oracle
 import pytest
 
+from gar_keras import GARAfter
 from gar_keras import GARWarning
 from gar_keras import GraphActivityRegularization
 from gar_keras import GraphActivityRegularizer
@@ -1091,6 +1092,21 @@ def test_a_rare_class_is_none_that_is_lost():
         optimizer=keras.optimizers.SGD(0.0), **QUIET,
     )  # fmt: skip
     assert named(train) == ([], [3])
+
+
+def test_before_gar_is_switched_on_no_class_is_named():
+    model = attach(fading(fades=2, after=-1))
+    model.compile(keras.optimizers.SGD(0.0))
+    found, counts = named(
+        lambda: model.fit(
+            EYE, batch_size=20, epochs=2, **QUIET,
+            callbacks=[WarnOnCollapse(), GARAfter(epochs=1)],
+        )
+    )  # fmt: skip
+    assert counts == [2, 2]
+    (message,) = found
+    assert message.startswith("When training with GAR began")
+    assert "class 2, nor is it at the end of epoch 2" in message
 
 
 @pytest.mark.parametrize("steps_per_execution", [1, 3])
