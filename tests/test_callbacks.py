@@ -596,6 +596,7 @@ class Worsen(keras.callbacks.Callback):
         self.model.layers[1].kernel.assign(np.roll(np.eye(3), 1, axis=1))
 
 
+@pytest.mark.slow
 def test_regularize_knows_the_error_that_it_starts_from():
     y = np.arange(24) % 3
     with pytest.warns(GARWarning, match="0.00 % before, and is 100.00 % now"):

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from dataclasses import dataclass
 from pathlib import Path
 import time
+from typing import Literal
 
 from gar_keras.classification.settings import FitSettings
 from gar_keras.experiments import records
@@ -53,7 +54,7 @@ class Settings:
     test_share: float = 1 / 3
     seeds: tuple[int, ...] = (0, 1, 2, 3, 4)
     pretrain_epochs: int = 2000
-    epochs: int = FitSettings.epochs
+    epochs: int | Literal["auto"] = FitSettings.epochs
     learning_rate: float = LEARNING_RATE
     labeled_per_batch: int = LABELED_PER_BATCH
     unlabeled_per_batch: int = UNLABELED_PER_BATCH
