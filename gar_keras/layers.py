@@ -79,7 +79,7 @@ class GraphActivityRegularization(keras.layers.Layer):
 
     Raises:
         ValueError: if a coefficient is negative, infinite in float32, NaN or
-            no number, or if `class_prior` is no prior; when called, if the
+            no number, or if `class_prior` is not a prior; when called, if the
             input is not one dense tensor `(batch, n)` with `n` of at least 2,
             if `class_prior` is of another `n`, within `keras.remat`, or on
             several replicas of `tf.distribute` with a Keras before 3.10.

@@ -106,7 +106,7 @@ def balance(B: Tensor, class_prior: ClassPrior = None) -> Tensor:
     Raises:
         ValueError: if `B` is not a matrix of at least two columns, or a NumPy
             array with a negative entry (tensors are not looked into); if
-            `class_prior` is no prior, or one of another number of classes.
+            `class_prior` is not a prior, or one of another number of classes.
 
     Example:
 
@@ -124,7 +124,7 @@ def balance(B: Tensor, class_prior: ClassPrior = None) -> Tensor:
 def expected_balance(
     batch_size: int, num_classes: int, class_prior: ClassPrior = None
 ) -> float:
-    """The balance of a batch whose images are all classified right and firmly.
+    """The balance of a batch whose images are all right, and confidently so.
 
     Of m images drawn at random, `v_i` counts those of class i. The mean of
     the numerator of `balance` over the mean of its denominator is
@@ -146,7 +146,7 @@ def expected_balance(
         A float from 0 to 1.
 
     Raises:
-        ValueError: if a number is too small, or if `class_prior` is no prior
+        ValueError: if a number is too small, or if `class_prior` is not a prior
             of n classes.
 
     Example:
@@ -185,7 +185,7 @@ def class_prior_of(
         A tuple of `n` positive floats of sum 1, for `class_prior`.
 
     Raises:
-        ValueError: if the labels are no class indices, or if a class has no
+        ValueError: if the labels are not class indices, or if a class has no
             label and `smoothing` is 0: its share would be estimated as 0,
             which is not possible for a class that there is.
 
@@ -270,7 +270,7 @@ class GraphActivityRegularizer(keras.regularizers.Regularizer):
 
     Raises:
         ValueError: if a coefficient is negative, infinite in float32, NaN or
-            no number, or if `class_prior` is no prior; when called, if the
+            no number, or if `class_prior` is not a prior; when called, if the
             input is not `(m, n)` with `n` of at least 2, if `class_prior` is
             of another `n`, for a layer within `keras.remat`, or, on several
             replicas of `tf.distribute`, if a function of it is the
@@ -391,7 +391,7 @@ class GraphActivityRegularizer(keras.regularizers.Regularizer):
 
 
 def check_coefficient(name, value):
-    """Returns `value` as a float, or raises if it is no valid coefficient."""
+    """`value` as a float; raises if it is not a valid coefficient."""
     return check_number(name, value, high=LARGEST_COEFFICIENT, closed="both")
 
 

@@ -98,9 +98,9 @@ class ExtendedGAR(GAROptions, Method):
 
     Raises:
         ValueError: if a value is not valid, or if `consistency` is wanted of
-            images that are not moved; in training, as
-            `gar_keras.regularize`, if what is to be moved are no images, or
-            if `layer` is given to train a model that holds one.
+            images that are not augmented; in training, as
+            `gar_keras.regularize`, if what is to be augmented are not images,
+            or if `layer` is given to train a model that holds one.
 
     Warns:
         GARWarning: as `gar_keras.regularize`.

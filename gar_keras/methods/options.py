@@ -36,7 +36,7 @@ class GAROptions:
 
     Raises:
         ValueError: if a value is not valid, or if `consistency` is wanted of
-            images that are not moved.
+            images that are not augmented.
 
     Example:
 
@@ -54,8 +54,8 @@ class GAROptions:
     """Strength of random affine maps (rotations, scales, shears) of the images;
     see `gar_keras.RandomAffine`."""
     consistency: Number = 0.0
-    """Factor of the consistency of two views of an image in stage 2, each moved
-    by `shift` and `affine`, one of which it needs."""
+    """Factor of the consistency of two views of an image in stage 2, each
+    augmented by `shift` and `affine`, one of which it needs."""
     vat: Number = 0.0
     """Factor of the virtual adversarial loss in stage 2."""
     average: Annotated[float, Field(ge=0, lt=1)] = 0.0

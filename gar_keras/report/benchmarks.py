@@ -63,7 +63,7 @@ def speed_markdown(records, results):
         as not measured.
 
     Raises:
-        RecordError: if a file of that name is no record.
+        RecordError: if a file of that name is not a record.
     """
     entries = _sorted(read_all(results, "benchmark"))
     rows = [_speed_row(e) for e in entries]
@@ -92,7 +92,7 @@ def overhead_markdown(records, results):
         Markdown, as `speed_markdown`.
 
     Raises:
-        RecordError: if a file of that name is no record.
+        RecordError: if a file of that name is not a record.
     """
     entries = _sorted(read_all(results, "overhead"))
     rows = [_overhead_row(e) for e in entries]
