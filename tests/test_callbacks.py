@@ -569,6 +569,7 @@ def even():
     return model
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("images, small", [(3, True), (24, False)])
 @pytest.mark.parametrize("extended", [False, True])
 def test_training_knows_the_size_of_its_batches(images, small, extended):

@@ -160,6 +160,7 @@ def test_step_of_any_kind_of_model(route, kind):
     assert_step(received, expected_after_one_step(x), rtol=1e-4)
 
 
+@pytest.mark.slow
 @both_routes
 @pytest.mark.parametrize("policy", ["mixed_float16", "mixed_bfloat16"])
 def test_step_in_mixed_precision(route, policy, dtype_policy):

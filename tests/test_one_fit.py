@@ -194,6 +194,7 @@ def test_model_without_the_layer_is_refused():
         fit(linear(gar=False), callbacks=[GARAfter(epochs=1)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("waits", [True, False])
 def test_no_warning_of_lost_classes_before_gar_is_on(waits):
     # All rows to one output, from the start.

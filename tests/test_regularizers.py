@@ -466,6 +466,7 @@ def loss_and_gradient(x):
     return y, tape.gradient(y, x)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("m, n", [(64, 32), (64, 8), (8, 64)])
 def test_nothing_is_larger_than_the_logits(m, n):
     Z = ops.convert_to_tensor(oracle.logits(m, n))

@@ -98,6 +98,7 @@ def test_indices_of_an_embedding_are_not_warned_of():
     assert_silent(model, X.reshape(-1, 4))
 
 
+@pytest.mark.slow
 def test_both_stages_warn():
     y = np.arange(12) % 3
     with pytest.warns(GARWarning, match="up to 255"):

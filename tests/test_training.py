@@ -202,6 +202,7 @@ def test_history_of_stage_1():
     assert len(history.history["loss"]) == 3
 
 
+@pytest.mark.slow
 def test_history_of_stage_2():
     history = regularize(
         network(), X_L, X_U, epochs=2, validation_data=(X_V, Y_V),
@@ -1057,6 +1058,7 @@ def stage_2(model, epochs=2):
     )  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("after, in_use", [(10, [2, 2]), (40, [3, 2])])
 def test_a_class_lost_is_named_at_the_end_of_its_epoch(after, in_use):
     found, counts = named(stage_2(fading(after=after)))
