@@ -36,6 +36,7 @@ WITH_OWN_DATA = {
     "docs/as-in-keras.md",
     "docs/distributed.md",
     "docs/first-hour.md",
+    "docs/leaving.md",
     "docs/one-fit.md",
     "docs/your-data.md",
 }
