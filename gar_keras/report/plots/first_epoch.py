@@ -171,14 +171,15 @@ def _draw_scale(ax, record):
     first = record["first_epoch"]
     ax.plot(_from_one(first["step"]), first["top_logit"], color=_TERM)
     ax.plot(_from_one(first["step"]), first["gradient_norm"], color=_OTHER)
-    _name_lines(ax, {"largest logit, mean": _TERM, "gradient norm": _OTHER})
+    names = {"largest logit, mean": _TERM, "gradient norm": _OTHER}
+    _name_lines(ax, names, "upper right")
 
 
 def _draw_terms(ax, record):
     first = record["first_epoch"]
     ax.plot(_from_one(first["step"]), first["balance"], color=_TERM)
     ax.plot(_from_one(first["step"]), first["affinity"], color=_OTHER)
-    _name_lines(ax, {"balance": _TERM, "affinity": _OTHER})
+    _name_lines(ax, {"balance": _TERM, "affinity": _OTHER}, "center left")
 
 
 def _draw_error(ax, record):
@@ -189,7 +190,7 @@ def _draw_error(ax, record):
     )
 
 
-def _name_lines(ax, colors):
+def _name_lines(ax, colors, loc):
     for text, color in colors.items():
         ax.plot([], [], color=color, label=text)
-    ax.legend(frameon=False, fontsize=9, loc="center right")
+    ax.legend(frameon=False, fontsize=9, loc=loc)
