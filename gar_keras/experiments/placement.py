@@ -103,14 +103,14 @@ def shown_in(experiment):
 
     What is in a study is so in another precision and on another backend, too,
     and, where no other study has it, with other epochs. An arm that is the
-    paper's own setting is in the paper's table.
+    paper's own setting is in the paper's table, but for runs of a single epoch.
     """
     e = experiment
     if e.method != "gar":
         return RIVALS_FOLDER
     data = e.dataset if e.unlabeled == "train" else e.unlabeled
     table = _TABLES.get(data, data)
-    if stands_for_paper(asdict(e), e.cell):
+    if stands_for_paper(asdict(e), e.cell) and not e.is_traced:
         return table
     for alike in (_without_hardware, _without_epochs):
         if alike(e) in _studied(alike):

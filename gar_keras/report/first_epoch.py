@@ -9,6 +9,8 @@ from gar_keras.experiments.variations import Extensions
 from gar_keras.report import layout
 from gar_keras.report.estimates import Estimate
 from gar_keras.report.layout import MISSING
+from gar_keras.report.lost import has_emptied
+from gar_keras.report.lost import lost_classes
 from gar_keras.report.plots.first_epoch import anatomy
 from gar_keras.report.plots.first_epoch import animate
 from gar_keras.report.plots.style import percent
@@ -42,36 +44,8 @@ NOTES = (
     "Test errors in percent, mean ± standard deviation over starts.",
 )
 
-# Of the mean energy; an output that is in use has about all of it.
-LEAST_ENERGY = 1e-3
-
 # 97.5 % quantile of the normal distribution.
 _Z = 1.959964
-
-
-def lost_classes(record):
-    """The classes that were lost by the end of the first epoch.
-
-    Args:
-        record: Record of a run whose first epoch was noted by step.
-
-    Example:
-
-    >>> lost_classes({"first_epoch": {"v": [[9.0, 8.0, 7.0], [9.0, 0.0, 8.0]]}})
-    [1]
-    """
-    return _empty(record["first_epoch"]["v"][-1])
-
-
-def has_emptied(record):
-    """Whether a class had no energy at some step of the first epoch."""
-    return any(map(_empty, record["first_epoch"]["v"]))
-
-
-def _empty(v):
-    """The classes without energy, by the energies of a batch."""
-    least = LEAST_ENERGY * sum(v) / len(v)
-    return [j for j, energy in enumerate(v) if energy <= least]
 
 
 def wilson_interval(successes, n):

@@ -16,6 +16,9 @@ LOST_NOTE = (
     "equally."
 )
 
+# Of the mean energy of the classes in a batch.
+LEAST_ENERGY = 1e-3
+
 # Data sets of ten classes.
 _DIGITS = ("mnist", "svhn", "svhn-grey")
 
@@ -50,6 +53,31 @@ def kept_predictions(record, results):
         return file["labels"], dict(sorted(predictions.items()))
 
 
+def lost_classes(record):
+    """The classes that were lost by the end of the first epoch.
+
+    Args:
+        record: Record of a run whose first epoch was noted by step.
+
+    Example:
+
+    >>> lost_classes({"first_epoch": {"v": [[9.0, 8.0, 7.0], [9.0, 0.0, 8.0]]}})
+    [1]
+    """
+    return _empty(record["first_epoch"]["v"][-1])
+
+
+def has_emptied(record):
+    """Whether a class had no energy at some step of the first epoch."""
+    return any(map(_empty, record["first_epoch"]["v"]))
+
+
+def _empty(v):
+    """The classes without energy, by the energies of a batch."""
+    least = LEAST_ENERGY * sum(v) / len(v)
+    return [j for j, energy in enumerate(v) if energy <= least]
+
+
 def lost_class(record, results=None):
     """Whether stage 2 lost a class; see `LOST_NOTE`.
 
@@ -61,6 +89,8 @@ def lost_class(record, results=None):
     Returns:
         A bool, or `None` if neither predictions nor balance can tell.
     """
+    if record.get("first_epoch"):
+        return bool(lost_classes(record))
     kept = results and kept_predictions(record, results)
     if not kept:
         return _lost_by_balance(record)

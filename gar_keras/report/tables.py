@@ -57,12 +57,16 @@ def _candidates(records, column):
 
 
 def in_cell(groups, cell):
-    """The groups with the paper's settings in a cell of its tables."""
-    return [
+    """The groups with the paper's settings in a cell of its tables.
+
+    Those of a single epoch are left out where there are longer ones.
+    """
+    found = [
         g
         for g in groups
         if g.records[0]["cell"] == cell and stands_for_paper(g.settings, cell)
     ]
+    return [g for g in found if g.settings["epochs"] > 1] or found
 
 
 def table_rows(table, records, reference=(), results=None):

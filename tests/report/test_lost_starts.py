@@ -11,9 +11,10 @@ from gar_keras.report.first_epoch import HEADING
 from gar_keras.report.first_epoch import anatomy_pair
 from gar_keras.report.first_epoch import first_epoch_markdown
 from gar_keras.report.first_epoch import first_epoch_rows
-from gar_keras.report.first_epoch import has_emptied
-from gar_keras.report.first_epoch import lost_classes
 from gar_keras.report.first_epoch import wilson_interval
+from gar_keras.report.lost import has_emptied
+from gar_keras.report.lost import lost_class
+from gar_keras.report.lost import lost_classes
 from gar_keras.report.plots.first_epoch import anatomy
 from gar_keras.report.plots.first_epoch import animate
 
@@ -43,6 +44,7 @@ def start(arm, seed, v, error=0.1, restart=0):
 def test_a_class_without_energy_at_the_end_is_lost():
     assert lost_classes(start(PAPERS, 0, KEPT)) == []
     assert lost_classes(start(PAPERS, 0, LOST)) == [1]
+    assert lost_class(start(PAPERS, 0, LOST))
     came_back = start(PAPERS, 0, CAME_BACK)
     assert lost_classes(came_back) == []
     assert has_emptied(came_back)
