@@ -510,7 +510,7 @@ def descend(seed, scale, clip=np.inf, warmup=1):
         gradient = X.T @ (loss_gradient(B) * (Z > 0))
         top.append(Z.max(axis=1).mean())
         norms.append(np.linalg.norm(gradient))
-        change = 0.01 * gradient * min(1, clip / norms[-1])
+        change = 0.01 * gradient * min(1, clip / max(norms[-1], 1e-9))
         change *= min(1, (step + 1) / warmup)
         velocity = 0.95 * velocity - change
         W = W + 0.95 * velocity - change
