@@ -6,6 +6,7 @@ from gar_keras.experiments.records import read_json
 from gar_keras.methods import METHODS
 from gar_keras.report.estimates import Estimate
 from gar_keras.report.layout import MISSING
+from gar_keras.report.layout import Linked
 from gar_keras.report.layout import numbers
 
 NAME = "other_data"
@@ -29,13 +30,14 @@ def markdown(found):
         found: Records of data sets, dicts.
     """
     heading = ["test error, %", *(r["settings"]["data"] for r in found)]
-    facts = [
-        ["rows, features, classes", *map(_size, found)],
-        [
-            "largest class",
-            *(f"{100 * r['largest_class']:.0f} %" for r in found),
-        ],
-        ["labelled rows", *(str(_num_labeled(r)) for r in found)],
+    facts = {
+        "rows, features, classes": _size,
+        "largest class": _largest_class,
+        "labelled rows": _num_labeled,
+    }
+    described = [
+        [name, *(_linked(fact(record), record) for record in found)]
+        for name, fact in facts.items()
     ]
     methods = dict.fromkeys(
         run["method"] for record in found for run in record["runs"]
@@ -44,12 +46,16 @@ def markdown(found):
         [_title(method), *(_estimate(record, method) for record in found)]
         for method in methods
     ]
-    lines = numbers(heading, [*facts, *errors])
+    lines = numbers(heading, [*described, *errors])
     return "".join(f"{line}\n" for line in lines)
 
 
 def _size(record):
     return f"{record['rows']}, {record['features']}, {record['classes']}"
+
+
+def _largest_class(record):
+    return f"{100 * record['largest_class']:.0f} %"
 
 
 def _num_labeled(record):
@@ -64,4 +70,10 @@ def _estimate(record, method):
     errors = [
         run["test_error"] for run in record["runs"] if run["method"] == method
     ]
-    return str(Estimate.of(errors)) if errors else MISSING
+    return _linked(Estimate.of(errors), record) if errors else MISSING
+
+
+def _linked(text, record):
+    """A text with a link to the record."""
+    path = path_of(record["settings"]["data"], "")
+    return Linked(text, [path.as_posix()])

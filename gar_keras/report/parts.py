@@ -11,6 +11,7 @@ from gar_keras.report import comparison
 from gar_keras.report import confusion
 from gar_keras.report import first_epoch
 from gar_keras.report import one_fit
+from gar_keras.report import other_data
 from gar_keras.report import pairs
 from gar_keras.report import studies
 from gar_keras.report import summary
@@ -97,6 +98,7 @@ PARTS = (
         benchmarks.overhead_markdown,
     ),
     Part(one_fit.NAME, "One fit beside the two stages", one_fit.on_page),
+    Part(other_data.NAME, "Features of other data", other_data.on_page),
 )
 
 
