@@ -23,7 +23,8 @@ class WarnOnCollapse(keras.callbacks.Callback):
     the latest examples that should be theirs (with a `class_prior`, according
     to their shares; see `gar_keras.metrics.ClassesInUse`). A class that got as
     few when training with GAR began is named in a warning of its own: that is
-    no fault of stage 2. Each class is named once. All examples of a batch
+    no fault of stage 2. Each class is named once, when more are missing than
+    in any epoch before. All examples of a batch
     count, the labelled ones too; no class is named before 50 examples should
     have been its own in an epoch. An `activity_regularizer` is not watched.
 
@@ -171,8 +172,11 @@ class WarnOnCollapse(keras.callbacks.Callback):
         for layer in self._watched:
             name = layer.usage.name
             unused = self._unused.get(name, [])
+            # By their number: which ones they were is not known of epochs
+            # before a restart.
             if len(unused) <= self._missed_earlier.get(name, 0):
                 continue
+            self._missed_earlier[name] = len(unused)
             named = self._named.setdefault(name, set())
             at_first = self._unused_at_first.get(name, [])
             new = [i for i in unused if i not in named]

@@ -26,7 +26,7 @@ def steps_kept(steps):
     Example:
 
     >>> len(steps_kept(536))
-    117
+    113
     """
     kept = [*range(64), *range(64, 160, 4), *range(160, steps, 16)]
     return [*(i for i in kept if i < steps - 1), steps - 1]

@@ -14,7 +14,6 @@ option of the layer. `B0` are the rectified logits of the network of stage 1.
 from dataclasses import dataclass
 from typing import ClassVar
 
-import keras
 from keras import ops
 
 from gar_keras.layers import GraphActivityRegularization
@@ -123,21 +122,18 @@ class AblatedRegularization(GraphActivityRegularization):
         self._formula = self.formula(**self._formula.get_config())
 
 
-@keras.saving.register_keras_serializable(package="gar_keras")
 class UnrectifiedRegularization(AblatedRegularization):
     """The layer with `UnrectifiedRegularizer`."""
 
     formula = UnrectifiedRegularizer
 
 
-@keras.saving.register_keras_serializable(package="gar_keras")
 class SoftmaxRegularization(AblatedRegularization):
     """The layer with `SoftmaxRegularizer`."""
 
     formula = SoftmaxRegularizer
 
 
-@keras.saving.register_keras_serializable(package="gar_keras")
 class UnnormalizedRegularization(AblatedRegularization):
     """The layer with `UnnormalizedRegularizer`."""
 

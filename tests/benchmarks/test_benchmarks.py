@@ -12,6 +12,7 @@ import filelock
 import keras
 from keras import layers
 import numpy as np
+from pages import without_links
 import pytest
 
 from gar_keras import attach
@@ -726,7 +727,7 @@ def lines(text, start):
 
 
 def test_without_records_nothing_is_claimed(tmp_path):
-    text = benchmarks.speed_markdown([], tmp_path)
+    text = without_links(benchmarks.speed_markdown([], tmp_path))
     assert lines(text, "| one data-centre GPU: not measured: no such device")
     assert lines(text, "| a CPU: not measured |")
     assert not lines(text, "- ")
@@ -739,7 +740,7 @@ def test_without_records_nothing_is_claimed(tmp_path):
 
 def test_a_case_is_a_row(tmp_path):
     write(tmp_path, "benchmark", speed_entry(HERE))
-    text = benchmarks.speed_markdown([], tmp_path)
+    text = without_links(benchmarks.speed_markdown([], tmp_path))
     assert lines(text, "| AMD EPYC (2 cores), tensorflow |") == [
         "| AMD EPYC (2 cores), tensorflow | stage 2, a step | cnn6 | fit | "
         "float32 | 250 (250 to 250) | 100 (100 to 100) | 2.50 (2.50 to 2.50) "
@@ -759,7 +760,7 @@ def test_a_gpu_is_no_longer_absent_once_it_is_measured(tmp_path):
     gpu = speed_entry(GPU, path="compiled")
     gpu["peak"]["path"] = PEAK | {"device_mib": 777.0}
     write(tmp_path, "benchmark", gpu)
-    text = benchmarks.speed_markdown([], tmp_path)
+    text = without_links(benchmarks.speed_markdown([], tmp_path))
     assert "not measured" not in text
     (row,) = lines(text, "| NVIDIA H100, jax |")
     assert "| 777 (2,000) |" in row
@@ -779,7 +780,8 @@ def test_a_gpu_is_no_longer_absent_once_it_is_measured(tmp_path):
 )
 def test_an_aim_is_reached_or_not(environment, change, expected, tmp_path):
     write(tmp_path, "benchmark", speed_entry(environment, **change))
-    assert expected in benchmarks.speed_markdown([], tmp_path)
+    text = without_links(benchmarks.speed_markdown([], tmp_path))
+    assert expected in text
 
 
 def test_the_best_way_stands_for_the_aim(tmp_path):
@@ -788,7 +790,7 @@ def test_the_best_way_stands_for_the_aim(tmp_path):
     other = speed_entry(HERE, speedup=9.0, network="cnn9", images=24_300)
     short = speed_entry(HERE, speedup=9.0, images=1000)
     write(tmp_path, "benchmark", slow, fast, other, short)
-    text = benchmarks.speed_markdown([], tmp_path)
+    text = without_links(benchmarks.speed_markdown([], tmp_path))
     assert "| reached: 3.00 (3.00 to 3.00), fit, bfloat16," in text
 
 
@@ -814,7 +816,7 @@ def test_the_overhead_is_a_row(tmp_path):
         "peak": {"without": PEAK, "with": PEAK | {"host_mib": 1300.0}},
     }
     write(tmp_path, "overhead", entry)
-    text = benchmarks.overhead_markdown([], tmp_path)
+    text = without_links(benchmarks.overhead_markdown([], tmp_path))
     assert lines(text, "| AMD EPYC (2 cores), tensorflow |") == [
         "| AMD EPYC (2 cores), tensorflow | 128 | 10 | 600,000 | float32 | "
         "100 | 100 | +0.5 (+0.5 to +0.5) | +0.5 (+0.5 to +0.5) | 1,300 "

@@ -85,12 +85,15 @@ def often(monkeypatch):
     monkeypatch.setattr(cluster, "STATE_INTERVAL", 0.0)
 
 
-def on_cluster(folder, output, *experiments, marker=None, **options):
+def on_cluster(
+    folder, output, *experiments, marker=None, time_limit=None, **options
+):
     return sweep(
         experiments or [TINY],
         [0],
         folder,
         RunnerOptions(data_dir=Tiny(marker), **options),
+        time_limit=time_limit,
         ray="local",
         console=Console(file=output, width=1000),
     )
