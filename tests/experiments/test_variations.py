@@ -739,7 +739,7 @@ def test_warnings_are_in_the_record(tmp_path):
 
 @pytest.mark.slow
 def test_a_killed_run_names_a_lost_class_as_an_unbroken_one(tmp_path):
-    experiment = replace(TINY, balance=0.01, affinity=30.0)
+    experiment = replace(TINY, balance=0.0, affinity=30.0, stage_2_rate=0.05)
     whole = run(tmp_path / "whole", experiment)
     assert any("has lost class" in text for text in whole["warnings"])
     curve = whole["regularization"]["curve"]["classes_in_use"]
