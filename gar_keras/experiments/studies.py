@@ -302,7 +302,7 @@ FIRST_EPOCH = Study(
     "One epoch of stage 2 from many starts: MNIST, m_L = 100",
     (
         "A start is a seed and a restart: labels, initial weights and batches. "
-        "All rows of the same stage 1 are of the same starts.",
+        "Rows of the same stage 1 begin with the same starts.",
     ),
     {**_starts(2000), **_starts(200)},
     restarts=3,
