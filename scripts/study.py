@@ -3,6 +3,7 @@ where it breaks."""
 
 from dataclasses import dataclass
 from dataclasses import replace
+from functools import partial
 import sys
 from typing import Literal
 
@@ -56,5 +57,5 @@ if __name__ == "__main__":
     )
     # They are in the arms now, each of which has its own.
     options = replace(options, epochs=None, pretrain_epochs=None)
-    show = report.study_part(study).show
+    show = partial(report.show_study, study)
     sys.exit(command.run_table(options, options.experiments_of(study), show))

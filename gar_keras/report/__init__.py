@@ -22,11 +22,11 @@ from gar_keras.report.overview import overview_markdown
 from gar_keras.report.overview import write_overview
 from gar_keras.report.pairs import paired
 from gar_keras.report.parts import show_report
+from gar_keras.report.parts import show_study
 from gar_keras.report.parts import study_part
 from gar_keras.report.readme import pages
 from gar_keras.report.readme import update_readme
 from gar_keras.report.sources import with_links_from
-from gar_keras.report.studies import show_study
 from gar_keras.report.studies import study_markdown
 from gar_keras.report.studies import study_notes
 from gar_keras.report.studies import study_rows

@@ -1,13 +1,9 @@
 """What the paper claims, and what the records of a study say to it."""
 
-from pathlib import Path
 import statistics
 
-from gar_keras.experiments import folders
-from gar_keras.experiments import records as record_files
 from gar_keras.experiments import settings as experiments
 from gar_keras.report import layout
-from gar_keras.report.beside import reference_beside
 from gar_keras.report.estimates import Estimate
 from gar_keras.report.estimates import differences
 from gar_keras.report.groups import group
@@ -18,8 +14,6 @@ from gar_keras.report.lost import lost_text
 from gar_keras.report.sources import linked
 from gar_keras.report.studies import group_notes
 from gar_keras.report.studies import without_notes
-from gar_keras.utils import files
-from gar_keras.utils import terminal
 
 # What may be any in a run of a row, and what is then the same in the paper's.
 HARDWARE = ("precision", "backend")
@@ -58,36 +52,12 @@ NOTES = (
 )
 
 
-def show_claims(study, records, results):
-    """Prints a study of claims and writes its Markdown.
-
-    Below that of a user's folder, the reference's.
-
-    Args:
-        study: A `gar_keras.experiments.studies.Study` with claims.
-        records: The records to print.
-        results: Folder of the records, where `study_*.md` goes.
-    """
-    console = terminal.console()
-    _print(console, study.title, study, records, results)
-    beside = reference_beside(results)
-    if claim_groups(study, beside):
-        title = f"Reference: {study.title}"
-        _print(console, title, study, beside, folders.reference())
-    content = claims_markdown(study, record_files.read_all(results), results)
-    if content:
-        path = Path(results) / f"study_{study.name}.md"
-        files.write_atomically(path, lambda file: file.write(content))
-        console.print(f"Written: {path}")
-
-
-def _print(console, title, study, records, results):
+def claims_table(title, study, records, results):
+    """A study of claims for the terminal."""
     _, *heading = (HEADING[k] for k in SHORT)
     rows = claim_rows(study, records, results)
     short = [[row[k] for k in SHORT] for row in rows]
-    console.print(
-        layout.terminal_table(title, ["", *heading], short, min_width=22)
-    )
+    return layout.terminal_table(title, ["", *heading], short, min_width=22)
 
 
 def claims_markdown(study, records, results):

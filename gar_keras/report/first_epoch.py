@@ -17,7 +17,6 @@ from gar_keras.report.plots.style import percent
 from gar_keras.report.plots.style import save
 from gar_keras.report.sources import links
 from gar_keras.report.studies import arm_group
-from gar_keras.utils import files
 from gar_keras.utils import terminal
 
 HEADING = (
@@ -63,30 +62,28 @@ def wilson_interval(successes, n):
     return max(0.0, centre - half), min(1.0, centre + half)
 
 
-def show_first_epoch(study, records, results):
-    """Prints the study, and writes its Markdown and its figures.
+def first_epoch_table(title, study, records, results=None):
+    """The study for the terminal."""
+    rows = [[row[k] for k in SHORT] for row in first_epoch_rows(study, records)]
+    heading = [HEADING[k] for k in SHORT]
+    return layout.terminal_table(title, heading, rows)
+
+
+def write_figures(study, results):
+    """Draws a start from which the paper's stage 2 loses a class.
 
     Args:
         study: The `Study` of the first epoch.
-        records: The records to print.
-        results: Folder of the records, where the files go.
+        results: Folder of the records, where the figures go. Nothing is
+            written if they have no such start.
     """
-    console = terminal.console()
-    rows = [[row[k] for k in SHORT] for row in first_epoch_rows(study, records)]
-    heading = [HEADING[k] for k in SHORT]
-    console.print(layout.terminal_table(study.title, heading, rows))
-    everything = record_files.read_all(results)
-    content = first_epoch_markdown(study, everything, results)
-    path = Path(results) / f"study_{study.name}.md"
-    if content:
-        files.write_atomically(path, lambda file: file.write(content))
-        console.print(f"Written: {path}")
-    pair = anatomy_pair(study, everything)
+    pair = anatomy_pair(study, record_files.read_all(results))
     if pair:
         path = Path(results) / "first_epoch.png"
         save(anatomy(*pair), path)
         animate(*pair, path.with_suffix(".gif"))
-        console.print(f"Written: {path}, {path.with_suffix('.gif')}")
+        written = f"Written: {path}, {path.with_suffix('.gif')}"
+        terminal.console().print(written)
 
 
 def first_epoch_markdown(study, records, results=None):

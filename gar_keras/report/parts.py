@@ -16,6 +16,7 @@ from gar_keras.report import pairs
 from gar_keras.report import studies
 from gar_keras.report import summary
 from gar_keras.report import tables
+from gar_keras.report.beside import show_beside_reference
 from gar_keras.report.cells import cells_markdown
 from gar_keras.report.published import TABLES
 
@@ -56,19 +57,36 @@ def study_part(study):
     Args:
         study: A `gar_keras.experiments.studies.Study`.
     """
-    markdown, show = studies.study_markdown, studies.show_study
+    table, markdown = studies.study_table, studies.study_markdown
     if study.restarts > 1:
+        table = first_epoch.first_epoch_table
         markdown = first_epoch.first_epoch_markdown
-        show = first_epoch.show_first_epoch
     if study.claims:
-        markdown, show = claims.claims_markdown, claims.show_claims
+        table, markdown = claims.claims_table, claims.claims_markdown
+
+    def show(records, results):
+        show_beside_reference(study, records, results, table, markdown)
+        if study.restarts > 1:
+            first_epoch.write_figures(study, results)
+
     return Part(
         f"study {study.name}",
         f"Study {study.name}",
         partial(markdown, study),
-        partial(show, study),
+        show,
         f"{study.title}: not run yet.\n",
     )
+
+
+def show_study(study, records, results):
+    """Prints a study and writes its files.
+
+    Args:
+        study: A `gar_keras.experiments.studies.Study`.
+        records: The records to print.
+        results: Folder of the records, where the files go.
+    """
+    study_part(study).show(records, results)
 
 
 def _pairs(setting, heading):

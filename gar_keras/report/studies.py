@@ -1,14 +1,9 @@
 """The studies beyond the paper, an arm a row."""
 
-from pathlib import Path
-
 import numpy as np
 
-from gar_keras.experiments import folders
-from gar_keras.experiments import records as record_files
 from gar_keras.experiments.settings import Experiment
 from gar_keras.report import layout
-from gar_keras.report.beside import reference_beside
 from gar_keras.report.estimates import Estimate
 from gar_keras.report.groups import group
 from gar_keras.report.groups import size
@@ -19,8 +14,6 @@ from gar_keras.report.lost import lost_text
 from gar_keras.report.lost import without_lost
 from gar_keras.report.sources import linked
 from gar_keras.report.sources import links
-from gar_keras.utils import files
-from gar_keras.utils import terminal
 
 STUDY_HEADING = (
     "",
@@ -50,48 +43,12 @@ STUDY_SHORT = (
 )
 
 
-def show_study(study, records, results):
-    """Prints a study and writes its Markdown.
-
-    Below that of a user's folder, the reference's.
-
-    Args:
-        study: A `gar_keras.experiments.studies.Study`.
-        records: The records to print.
-        results: Folder of the records, where `study_*.md` goes.
-    """
-    console = terminal.console()
-    rows = study_rows(study, records, results)
-    _print(console, study.title, rows)
-    reference = reference_beside(results)
-    if any(arm_group(arm, reference) for arm in study.arms.values()):
-        rows = study_rows(study, reference, folders.reference())
-        _print(console, f"Reference: {study.title}", rows)
-    path = write_study(study, results)
-    if path is not None:
-        console.print(f"Written: {path}")
-
-
-def _print(console, title, rows):
+def study_table(title, study, records, results):
+    """A study for the terminal."""
     columns = [STUDY_HEADING.index(name) for name in STUDY_SHORT]
+    rows = study_rows(study, records, results)
     short = [[row[k] for k in columns] for row in rows]
-    console.print(
-        layout.terminal_table(title, STUDY_SHORT, short, min_width=22)
-    )
-
-
-def write_study(study, results):
-    """Writes a study as Markdown from all records of a folder.
-
-    Returns:
-        The path written, or `None` if the folder has no record of it.
-    """
-    content = study_markdown(study, record_files.read_all(results), results)
-    if not content:
-        return None
-    path = Path(results) / f"study_{study.name}.md"
-    files.write_atomically(path, lambda file: file.write(content))
-    return path
+    return layout.terminal_table(title, STUDY_SHORT, short, min_width=22)
 
 
 def study_markdown(study, records, results):

@@ -6,6 +6,9 @@ from made_records import make_record
 from PIL import Image
 import pytest
 
+from gar_keras import report
+from gar_keras.experiments import folders
+from gar_keras.experiments import records
 from gar_keras.experiments.studies import FIRST_EPOCH
 from gar_keras.report.first_epoch import HEADING
 from gar_keras.report.first_epoch import anatomy_pair
@@ -112,3 +115,16 @@ def test_the_animation_has_a_frame_for_each_step(tmp_path):
         # Two steps; equal frames at the end are one in the file.
         assert movie.n_frames >= 2
         assert movie.info["duration"] > 0
+
+
+def test_the_study_is_printed_with_that_of_the_reference(
+    tmp_path, monkeypatch, capsys
+):
+    mine, reference = tmp_path / "mine", tmp_path / "reference"
+    monkeypatch.setattr(folders, "reference", lambda: reference)
+    theirs = start(PAPERS, 0, KEPT, error=0.0123)
+    records.write(reference / PAPERS.file_name(0), theirs)
+    report.show_study(FIRST_EPOCH, [start(PAPERS, 0, KEPT, error=0.0456)], mine)
+    above, _, below = capsys.readouterr().out.partition("Reference: ")
+    assert "4.56" in above and "1.23" not in above
+    assert "1.23" in below
