@@ -24,6 +24,8 @@ class Options:
 
     data: tuple[Literal[other_data.DATA], ...] = other_data.DATA
     """Data sets to train on."""
+    equal: Literal[other_data.EQUAL] = "steps"
+    """What all methods that train a network have as much of."""
     results: cli.Folder = field(default_factory=folders.own)
     """Folder of the records."""
 
@@ -31,7 +33,8 @@ class Options:
 def main(options):
     """Trains on each data set without a record, and prints the table."""
     for data in options.data:
-        other_data.run(other_data.Settings(data), options.results)
+        settings = other_data.Settings(data, equal=options.equal)
+        other_data.run(settings, options.results)
     print(shown.on_page((), options.results), end="")
 
 

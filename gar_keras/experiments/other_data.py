@@ -1,7 +1,8 @@
 """GAR and other methods on features: data sets that come with scikit-learn.
 
 Nothing is augmented and nothing is chosen by an error: the methods have their
-default hyper-parameters, and all go on from the same stage 1 for as many steps.
+default hyper-parameters, and all go on from the same stage 1 for as many steps,
+or for as long as GAR.
 """
 
 from dataclasses import asdict
@@ -20,6 +21,13 @@ from gar_keras.paper import UNLABELED_PER_BATCH
 FORMAT = 1
 FOLDER = "other_data"
 
+# By which the time of an epoch is measured, after one in which functions are
+# compiled.
+TIMED_EPOCHS = 30
+
+# What can be equal for all methods that train a network.
+EQUAL = ("steps", "time")
+
 # Names of the data sets, by which scikit-learn's load_... are called.
 DATA = ("digits", "breast_cancer", "wine")
 
@@ -36,6 +44,9 @@ class Settings:
         seeds: Each decides labels, test rows, weights and batches.
         pretrain_epochs: Passes of stage 1, of one batch each.
         epochs: Passes of stage 2 over all training rows.
+        equal: What is equal for all methods that train a network: `"steps"`,
+            or `"time"`: where an epoch takes another time than with the first
+            of the methods, the epochs are as many more or fewer.
         learning_rate: Of all methods that train a network.
         labeled_per_batch: b_L, or all labelled rows where there are fewer.
         unlabeled_per_batch: b_U.
@@ -55,6 +66,7 @@ class Settings:
     seeds: tuple[int, ...] = (0, 1, 2, 3, 4)
     pretrain_epochs: int = 2000
     epochs: int | Literal["auto"] = FitSettings.epochs
+    equal: Literal[EQUAL] = "steps"
     learning_rate: float = LEARNING_RATE
     labeled_per_batch: int = LABELED_PER_BATCH
     unlabeled_per_batch: int = UNLABELED_PER_BATCH
@@ -71,9 +83,10 @@ class Rows:
     y_test: object
 
 
-def path_of(data, results):
+def path_of(data, results, equal="steps"):
     """Path of the record of a data set."""
-    return Path(results) / FOLDER / f"{data}.json"
+    name = data if equal == "steps" else f"{data}_equal-{equal}"
+    return Path(results) / FOLDER / f"{name}.json"
 
 
 def run(settings, results, say=print):
@@ -90,7 +103,7 @@ def run(settings, results, say=print):
     Raises:
         ValueError: if the record that is there has other settings.
     """
-    path = path_of(settings.data, results)
+    path = path_of(settings.data, results, settings.equal)
     if path.exists():
         record = records.read_json(path, "train again")
         if record["settings"] != _as_json(settings):
@@ -98,7 +111,7 @@ def run(settings, results, say=print):
                 f"{path} was made with other settings. Move it out of the "
                 "results folder to train again."
             )
-        say(f"{settings.data} is finished: {path}")
+        say(f"{path.stem} is finished: {path}")
         return record
     record = train(settings, say)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -193,44 +206,77 @@ def _of_seed(settings, rows, seed):
     error = error_rate(network, rows.x_test, rows.y_test)
     yield _run("stage 1", error, seconds)
     weights = network.get_weights()
+    epochs = _epochs(settings, network, rows, seed)
     for method in settings.methods:
         network.set_weights(weights)
         start = time.perf_counter()
-        find = _trained if METHODS[method].network else _inferred
-        error = find(settings, method, network, rows, seed)
-        yield _run(method, error, time.perf_counter() - start)
+        if method in epochs:
+            _train(settings, method, network, rows, seed, epochs[method])
+            seconds = time.perf_counter() - start
+            error = error_rate(network, rows.x_test, rows.y_test)
+            yield _run(method, error, seconds) | {"epochs": epochs[method]}
+        else:
+            error = _inferred(method, network, rows, seed)
+            yield _run(method, error, time.perf_counter() - start)
     keras.backend.clear_session()
 
 
-def _trained(settings, name, network, rows, seed):
-    """The test error after stage 2 by a method that trains the network.
+def _epochs(settings, network, rows, seed):
+    """The epochs of the methods that train a network, by their names."""
+    trained = [m for m in settings.methods if METHODS[m].network]
+    if settings.equal == "steps":
+        return dict.fromkeys(trained, settings.epochs)
+    weights, seconds = network.get_weights(), {}
+    for method in trained:
+        network.set_weights(weights)
+        seconds[method] = _seconds_per_epoch(
+            settings, method, network, rows, seed
+        )
+    longest = settings.epochs * seconds[trained[0]]
+    return {m: max(1, round(longest / seconds[m])) for m in trained}
+
+
+def _seconds_per_epoch(settings, method, network, rows, seed):
+    from keras.callbacks import LambdaCallback
+
+    ends = []
+    clock = LambdaCallback(
+        on_epoch_end=lambda *_: ends.append(time.perf_counter())
+    )
+    epochs = 1 + TIMED_EPOCHS
+    _train(settings, method, network, rows, seed, epochs, callbacks=[clock])
+    return (ends[-1] - ends[0]) / TIMED_EPOCHS
+
+
+def _train(settings, name, network, rows, seed, epochs, callbacks=()):
+    """Stage 2 by a method that trains the network.
 
     All have the optimizer of `regularize`. With plain `sgd()`, the default of
     the methods beside GAR, Pseudo-Label diverged on digits.
     """
-    from gar_keras.callbacks import error_rate
     from gar_keras.methods.options import GAROptions
     from gar_keras.optimizers import stage_2_optimizer
 
     per_epoch = -(-len(rows.x) // settings.unlabeled_per_batch)
-    steps = settings.epochs * per_epoch
-    optimizer = stage_2_optimizer(GAROptions(), steps, settings.learning_rate)
+    optimizer = stage_2_optimizer(
+        GAROptions(), epochs * per_epoch, settings.learning_rate
+    )
     METHODS[name]().train(
         network,
         rows.x[rows.chosen],
         rows.y_labeled,
         rows.x,
-        epochs=settings.epochs,
+        epochs=epochs,
         labeled_per_batch=min(settings.labeled_per_batch, len(rows.chosen)),
         unlabeled_per_batch=settings.unlabeled_per_batch,
         optimizer=optimizer,
         seed=seed,
+        callbacks=callbacks,
         verbose=0,
     )
-    return error_rate(network, rows.x_test, rows.y_test)
 
 
-def _inferred(settings, name, network, rows, seed):
+def _inferred(name, network, rows, seed):
     """The test error of a method without a network."""
     import numpy as np
 
@@ -254,7 +300,9 @@ def _run(method, error, seconds):
 
 
 def _as_json(settings):
+    # Earlier records are of equal steps and do not say so.
     return {
         name: list(value) if isinstance(value, tuple) else value
         for name, value in asdict(settings).items()
+        if (name, value) != ("equal", "steps")
     }

@@ -1,6 +1,9 @@
 """Methods on features: the table of the records of `scripts/other_data.py`."""
 
+import statistics
+
 from gar_keras.experiments.other_data import DATA
+from gar_keras.experiments.other_data import EQUAL
 from gar_keras.experiments.other_data import path_of
 from gar_keras.experiments.records import read_json
 from gar_keras.methods import METHODS
@@ -14,22 +17,27 @@ FIRST = "stage 1"
 
 
 def on_page(records, results):
-    """The table for its page, or nothing without a record."""
-    found = [
-        read_json(path_of(data, results), "train again")
-        for data in DATA
-        if path_of(data, results).exists()
-    ]
-    return markdown(found) if found else ""
+    """The tables for the page, or nothing without a record."""
+    tables = []
+    for equal in EQUAL:
+        paths = (path_of(data, results, equal) for data in DATA)
+        found = [read_json(p, "train again") for p in paths if p.exists()]
+        if found:
+            tables.append(markdown(found))
+    return "\n".join(tables)
 
 
 def markdown(found):
     """The data sets, and below them the test errors, in Markdown.
 
     Args:
-        found: Records of data sets, dicts.
+        found: Records of data sets, dicts, with the same thing equal for all
+            methods.
     """
-    heading = ["test error, %", *(r["settings"]["data"] for r in found)]
+    heading = [
+        f"test error at equal {_equal(found[0])}, %",
+        *(r["settings"]["data"] for r in found),
+    ]
     facts = {
         "rows, features, classes": _size,
         "largest class": _largest_class,
@@ -67,13 +75,22 @@ def _title(method):
 
 
 def _estimate(record, method):
-    errors = [
-        run["test_error"] for run in record["runs"] if run["method"] == method
-    ]
-    return _linked(Estimate.of(errors), record) if errors else MISSING
+    runs = [run for run in record["runs"] if run["method"] == method]
+    if not runs:
+        return MISSING
+    text = str(Estimate.of([run["test_error"] for run in runs]))
+    if _equal(record) == "time" and "epochs" in runs[0]:
+        epochs = statistics.median(run["epochs"] for run in runs)
+        text += f", {epochs:.0f} epochs"
+    return _linked(text, record)
 
 
 def _linked(text, record):
     """A text with a link to the record."""
-    path = path_of(record["settings"]["data"], "")
+    path = path_of(record["settings"]["data"], "", _equal(record))
     return Linked(text, [path.as_posix()])
+
+
+def _equal(record):
+    # Not in records of before there was a choice.
+    return record["settings"].get("equal", "steps")

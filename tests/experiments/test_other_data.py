@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import keras
 import numpy as np
 import pytest
 
@@ -57,3 +58,35 @@ def test_a_run_is_recorded_shown_and_skipped(tmp_path):
     assert told[-1] == f"wine is finished: {path}"
     with pytest.raises(ValueError, match="made with other settings"):
         other_data.run(replace(QUICK, epochs=2), tmp_path)
+
+
+def test_at_equal_time_a_slow_method_has_fewer_epochs(monkeypatch):
+    taken = {"gar": 0.02, "entropy": 0.01, "vat": 0.05}
+    monkeypatch.setattr(
+        other_data,
+        "_seconds_per_epoch",
+        lambda settings, method, *_: taken[method],
+    )
+    settings = replace(QUICK, methods=(*taken, "label-spreading"), epochs=100)
+    network = keras.Sequential([keras.Input((2,)), keras.layers.Dense(3)])
+
+    def epochs(settings):
+        return other_data._epochs(settings, network, None, 0)
+
+    assert epochs(replace(settings, equal="time")) == {
+        "gar": 100,
+        "entropy": 200,
+        "vat": 40,
+    }
+    assert epochs(settings) == dict.fromkeys(taken, 100)
+
+
+@pytest.mark.slow
+def test_at_equal_time_each_run_tells_its_epochs(tmp_path):
+    settings = replace(QUICK, methods=("gar", "supervised"), equal="time")
+    record = other_data.run(settings, tmp_path, str)
+    assert (tmp_path / "other_data" / "wine_equal-time.json").exists()
+    _, first, other = record["runs"]
+    assert first["epochs"] == 1
+    assert other["epochs"] >= 1
+    assert "at equal time" in shown.on_page((), tmp_path)
