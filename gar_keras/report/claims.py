@@ -1,4 +1,4 @@
-"""What the paper claims, and what the records of a study say to it."""
+"""Claims, and what the records of a study say to them."""
 
 import statistics
 
@@ -21,7 +21,7 @@ ANY = {*HARDWARE, "epochs"}
 
 HEADING = (
     "what was changed",
-    "claim of the paper (section)",
+    "claim (section of the paper)",
     "epochs",
     "epoch chosen by validation",
     "last epoch",
@@ -86,7 +86,8 @@ def claim_rows(study, records, results):
     groups = claim_groups(study, records)
     rows = []
     for name, claim in study.claims.items():
-        row = [name, f"{claim.text} ({claim.section})", *[MISSING] * 6]
+        section = f" ({claim.section})" if claim.section else ""
+        row = [name, claim.text + section, *[MISSING] * 6]
         if name not in groups:
             rows.append([*row, "not run"])
             continue
