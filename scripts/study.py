@@ -24,7 +24,9 @@ class Options(command.RunOptions):
     of that, for longer; limits: few labels, label noise, out-of-class images,
     many classes; first-epoch: how often stage 2 loses a class in its first
     epoch, and what keeps it; ablation: what the paper claims, one thing
-    changed at a time; faster: what needs fewer epochs."""
+    changed at a time; faster: what needs fewer epochs; norb: NORB's images,
+    rate and batches, one thing changed at a time (needs the JPEG copy);
+    infimnist: how strongly the images are deformed."""
     rows: str | None = None
     """Rows of the study to run, counted from 1, e.g. 1-4,7. All by default."""
 

@@ -42,7 +42,7 @@ __all__ = [
 LOADERS = DATASETS
 
 
-def load(name, data_dir=None):
+def load(name, data_dir=None, **options):
     """Loads a data set by name.
 
     Args:
@@ -50,6 +50,8 @@ def load(name, data_dir=None):
         data_dir: Folder that holds the files; see
             `gar_keras.datasets.download.data_folder`. MNIST ships with the
             package and needs none.
+        **options: Further arguments of its loader, e.g. `preprocessing` of
+            `load_norb`.
 
     Returns:
         A `Dataset`.
@@ -60,7 +62,7 @@ def load(name, data_dir=None):
             are those of a data set of another name.
     """
     check_choice("name", name, sorted(DATASETS))
-    dataset = DATASETS[name](data_dir)
+    dataset = DATASETS[name](data_dir, **options)
     if dataset.name != name:
         raise DataError(
             f"The files are {dataset.title}, which goes by the name "

@@ -34,6 +34,7 @@ from gar_keras.datasets.download import data_folder
 from gar_keras.datasets.mnist import load_mnist
 from gar_keras.datasets.sources import check_indices
 from gar_keras.utils.validation import check_count
+from gar_keras.utils.validation import check_number
 
 SIDE = 28
 PIXELS = SIDE * SIDE
@@ -197,7 +198,7 @@ class InfiMNIST:
         return _shifted(np.clip(z, 0, 255, out=z), k1 % len(SHIFTS))
 
 
-def load_infimnist(data_dir=None, length=LENGTH):
+def load_infimnist(data_dir=None, length=LENGTH, field_strength=1.0):
     """InfiMNIST from the original files, or with generated ones.
 
     Reads `fields_float_1522x28x28.bin` (4,772,992 bytes) and
@@ -211,6 +212,8 @@ def load_infimnist(data_dir=None, length=LENGTH):
         data_dir: Folder that may hold the two original files; without one,
             as in `data_folder`.
         length: Number of images; 8 million in the paper.
+        field_strength: What the fields are multiplied by. At 0 no image is
+            deformed, only moved as a whole.
 
     Returns:
         An `InfiMNIST`.
@@ -218,7 +221,7 @@ def load_infimnist(data_dir=None, length=LENGTH):
     Raises:
         DataError: if only one of the two files is there, or if one is
             truncated or altered.
-        ValueError: if `length` is out of range.
+        ValueError: if `length` or `field_strength` is out of range.
 
     Example (paper, Table 2):
 
@@ -226,23 +229,20 @@ def load_infimnist(data_dir=None, length=LENGTH):
     >>> images.take([7_999_999, 0]).shape
     (2, 28, 28, 1)
     """
+    field_strength = check_number("field_strength", field_strength)
     paths = _original_files(data_folder(data_dir))
     x_train = load_mnist().x_train
-    if not paths:
-        return InfiMNIST(
-            x_train,
-            make_fields(),
-            make_tangents(x_train),
-            length,
-            "InfiMNIST with generated fields and tangents",
-        )
-    return InfiMNIST(
-        x_train,
-        _read(paths[0], (NUM_FIELDS, SIDE, SIDE)),
-        _read(paths[1], (NUM_TRAIN, 2, SIDE, SIDE)),
-        length,
-        "InfiMNIST with the fields and tangents of the original files",
-    )
+    if paths:
+        fields = _read(paths[0], (NUM_FIELDS, SIDE, SIDE))
+        tangents = _read(paths[1], (NUM_TRAIN, 2, SIDE, SIDE))
+        source = "InfiMNIST with the fields and tangents of the original files"
+    else:
+        fields, tangents = make_fields(), make_tangents(x_train)
+        source = "InfiMNIST with generated fields and tangents"
+    if field_strength != 1:
+        fields = fields * np.float32(field_strength)
+        source += f", the fields times {field_strength:g}"
+    return InfiMNIST(x_train, fields, tangents, length, source)
 
 
 def make_fields():

@@ -103,6 +103,10 @@ class NorbPreprocessing:
             `"training"`, that of the training images, or `"own"`, that of the
             test images. The paper's code did the latter, so that what it
             reports for one test image depended on all the others.
+        stretch: Whether the grey levels of each camera's image are stretched
+            to 0..255 by themselves first, as the paper's code did: over those
+            of the 96x96 image, or of the 32x32 one in the JPEG copy, which
+            has no other.
 
     Raises:
         ValueError: if a setting is none of these.
@@ -110,6 +114,7 @@ class NorbPreprocessing:
 
     seed: int = 0
     test_mean: str = "training"
+    stretch: bool = False
 
     def __post_init__(self):
         check_count("seed", self.seed, least=0)
@@ -117,6 +122,11 @@ class NorbPreprocessing:
             raise ValueError(
                 "test_mean must be 'training' or 'own'. Received: "
                 f"test_mean={self.test_mean!r}"
+            )
+        if not isinstance(self.stretch, bool):
+            raise ValueError(
+                "stretch must be True or False. Received: "
+                f"stretch={self.stretch!r}"
             )
 
 
@@ -150,7 +160,8 @@ def load_norb(data_dir=None, preprocessing=DEFAULT, parts=(TRAINING, TESTING)):
 
     The paper's code subtracts from the test images *their own* feature-wise
     mean; here both sets lose that of the training images unless
-    `preprocessing` says otherwise.
+    `preprocessing` says otherwise. It also stretched each camera's image to
+    0..255 before all else, which is an option here.
 
     Args:
         data_dir: Folder that holds the files; see `data_folder`.
@@ -179,6 +190,9 @@ def load_norb(data_dir=None, preprocessing=DEFAULT, parts=(TRAINING, TESTING)):
         "parts": [asdict(part) for part in parts],
         "preprocessing": asdict(preprocessing),
     }
+    if not preprocessing.stretch:
+        # Files made before this could be chosen stay good.
+        del settings["preprocessing"]["stretch"]
     cached = Cached(
         name=source.name,
         fingerprint=fingerprint(source.paths, settings),
@@ -197,6 +211,8 @@ def load_norb(data_dir=None, preprocessing=DEFAULT, parts=(TRAINING, TESTING)):
 
 def preprocess(x_train, x_test, preprocessing=DEFAULT):
     """The preprocessing of `load_norb`, from pixels to inputs.
+
+    All but the stretch, which needs the images before they are reduced.
 
     Args:
         x_train: Training images `(m, 32, 32, 2)`, uint8.
@@ -258,7 +274,33 @@ def read_matrix(path):
         return _elements(path, stream, *_form(path, stream))
 
 
-def read_official(folder, part):
+def stretched(pixels, low, high):
+    """Grey levels on 0..255, as `scipy.misc.bytescale` puts float images.
+
+        floor((p - low) * 255 / (high - low) + 1/2)
+
+    Args:
+        pixels: uint8 array.
+        low: The level that becomes 0; broadcast against `pixels`.
+        high: The level that becomes 255, likewise.
+
+    Returns:
+        A new uint8 array. Where `high` is `low`, all is 0.
+
+    Example:
+
+    >>> stretched(np.array([50, 99, 100, 150], "uint8"), 50, 150)
+    array([  0, 125, 128, 255], dtype=uint8)
+    """
+    low, high = (np.asarray(level, "float32") for level in (low, high))
+    # In float32, as there.
+    out = pixels - low
+    out *= 255 / np.maximum(high - low, 1)
+    out += 0.5
+    return out.astype("uint8")
+
+
+def read_official(folder, part, stretch=False):
     """Reads one half of small NORB from its official files, and reduces it.
 
     The 96x96 images are reduced to 32x32 by taking rows and columns 1, 4, 7
@@ -267,6 +309,7 @@ def read_official(folder, part):
     Args:
         folder: `Path` of the folder that holds the files.
         part: `NorbPart`.
+        stretch: As in `NorbPreprocessing`.
 
     Returns:
         `(images, labels)`: uint8 `(m, 32, 32, 2)` and int64 `(m,)`.
@@ -290,16 +333,24 @@ def read_official(folder, part):
             "They are damaged, or not of one set: put clean copies of both "
             f"there, from {HOME}"
         )
-    nearest = images[:, :, 1::3, 1::3].transpose(0, 2, 3, 1)
+    nearest = images[:, :, 1::3, 1::3]
+    if stretch:
+        low, high = (
+            level(axis=(2, 3), keepdims=True)
+            for level in (images.min, images.max)
+        )
+        nearest = stretched(nearest, low, high)
+    nearest = nearest.transpose(0, 2, 3, 1)
     return np.ascontiguousarray(nearest), labels.astype("int64")
 
 
-def read_copy(path, parts=(TRAINING, TESTING)):
+def read_copy(path, parts=(TRAINING, TESTING), stretch=False):
     """Reads `smallnorb_32.npz`, the copy at 32x32 decoded from JPEG.
 
     Args:
         path: `Path` of the file.
         parts: The training and the test `NorbPart` that it must hold.
+        stretch: As in `NorbPreprocessing`.
 
     Returns:
         A dict: `x_train`, uint8 `(m, 32, 32, 2)`, `y_train`, int64 `(m,)`,
@@ -329,6 +380,12 @@ def read_copy(path, parts=(TRAINING, TESTING)):
                 f"{part.instances} of {len(CLASSES)} classes equally often. "
                 "Put a clean copy in its place."
             )
+    for key in ("x_train", "x_test") if stretch else ():
+        x = arrays[key]
+        low, high = (
+            level(axis=(1, 2), keepdims=True) for level in (x.min, x.max)
+        )
+        arrays[key] = stretched(x, low, high)
     labels = {key: arrays[key].astype("int64") for key in ("y_train", "y_test")}
     return {key: labels.get(key, arrays[key]) for key in _PARTS}
 
@@ -376,8 +433,8 @@ def _packed_or_not(path):
     return packed if packed.exists() and not path.exists() else path
 
 
-def _read_both(folder, parts):
-    train, test = (read_official(folder, part) for part in parts)
+def _read_both(folder, parts, stretch):
+    train, test = (read_official(folder, part, stretch) for part in parts)
     return dict(zip(_PARTS, (*train, *test), strict=True))
 
 
@@ -474,7 +531,7 @@ def _standardized(x, mean):
 
 
 def _write(source, preprocessing, file):
-    arrays = source.read()
+    arrays = source.read(stretch=preprocessing.stretch)
     arrays["x_train"], arrays["x_test"] = preprocess(
         arrays["x_train"], arrays["x_test"], preprocessing
     )
@@ -491,7 +548,11 @@ def _describe(source, preprocessing):
     mean = "the training images' mean subtracted from both sets"
     if preprocessing.test_mean == "own":
         mean = "each set's own mean subtracted"
+    stretch = ""
+    if preprocessing.stretch:
+        stretch = "each camera's image stretched to 0..255 by itself, "
     return (
-        f"{source.quality}; U(0, 1) noise (seed {preprocessing.seed}), {mean} "
-        "feature by feature, each pair of images standardized"
+        f"{source.quality}; {stretch}U(0, 1) noise (seed "
+        f"{preprocessing.seed}), {mean} feature by feature, each pair of "
+        "images standardized"
     )

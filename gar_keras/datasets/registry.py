@@ -12,6 +12,8 @@ import importlib
 class Entry:
     """A data set. Called with the folder of the data files, it loads it.
 
+    Further arguments are those of its loader.
+
     Attributes:
         title: Its name for a reader.
         path: Its loader.
@@ -23,8 +25,8 @@ class Entry:
     path: str
     note: str = "in the package"
 
-    def __call__(self, data_dir=None):
-        return load_path(self.path)(data_dir)
+    def __call__(self, data_dir=None, **options):
+        return load_path(self.path)(data_dir, **options)
 
 
 @dataclass(frozen=True)
@@ -42,8 +44,8 @@ class Unlabeled:
     path: str | None = None
     beside: str | None = None
 
-    def __call__(self, data_dir=None):
-        return load_path(self.path)(data_dir)
+    def __call__(self, data_dir=None, **options):
+        return load_path(self.path)(data_dir, **options)
 
 
 def load_path(path):
@@ -59,13 +61,13 @@ def load_path(path):
     return getattr(importlib.import_module(f"{package}.{module}"), name)
 
 
+_NORB = "norb:load_norb"
+
 DATASETS = {
     "mnist": Entry("MNIST", "mnist:load_mnist"),
     "mnist-pairs": Entry("pairs of MNIST digits", "mnist:load_mnist_pairs"),
-    "norb": Entry("small NORB", "norb:load_norb", "official files"),
-    "norb-jpeg": Entry(
-        "small NORB (JPEG copy)", "norb:load_norb", "a stand-in for norb"
-    ),
+    "norb": Entry("small NORB", _NORB, "official files"),
+    "norb-jpeg": Entry("small NORB (JPEG copy)", _NORB, "a stand-in for norb"),
     "svhn": Entry("SVHN", "svhn:load_svhn", "downloaded"),
     "svhn-grey": Entry(
         "SVHN-grey", "svhn:load_svhn_grey", "a stand-in for svhn"
@@ -74,6 +76,9 @@ DATASETS = {
         "digits of 8 x 8 pixels", "digits:load_digits", "for a quick try"
     ),
 }
+
+# The names of small NORB.
+NORB = tuple(name for name, entry in DATASETS.items() if entry.path == _NORB)
 
 UNLABELED = {
     "train": Unlabeled(""),

@@ -9,6 +9,8 @@ from gar_keras import datasets
 from gar_keras.datasets import Dataset
 from gar_keras.datasets import Split
 from gar_keras.datasets import make_split
+from gar_keras.datasets.norb import NorbPreprocessing
+from gar_keras.datasets.registry import NORB
 from gar_keras.datasets.splits import draw_split
 
 # Each choice has random numbers of its own: one does not change another.
@@ -33,6 +35,53 @@ class Task:
     split: Split
     y_labeled: np.ndarray
     out_of_class: np.ndarray
+
+
+# The error on NORB's test images without their own mean, by its name in curves.
+OWN_MEAN = "test_error_own_mean"
+
+
+def load_data(experiment, data_dir=None):
+    """The data set of an experiment, with what it changes in the images.
+
+    Args:
+        experiment: An `Experiment`.
+        data_dir: Folder of the data files.
+
+    Returns:
+        A `Dataset`.
+    """
+    e = experiment
+    return datasets.load(e.dataset, data_dir, **_preprocessing(e))
+
+
+def versions_of_test(experiment, data_dir=None):
+    """Further versions of the test images, to measure the error on them too.
+
+    Those of NORB come as the authors' code made them: without their own
+    feature-wise mean, in place of the training images'.
+
+    Args:
+        experiment: An `Experiment`.
+        data_dir: Folder of the data files.
+
+    Returns:
+        A dict of images by the name of their error; empty for other data, and
+        where only some classes are known.
+    """
+    e = experiment
+    if e.dataset not in NORB or e.world.known_classes is not None:
+        return {}
+    options = _preprocessing(e, test_mean="own")
+    return {OWN_MEAN: datasets.load(e.dataset, data_dir, **options).x_test}
+
+
+def _preprocessing(e, **settings):
+    """The arguments for the loader of an experiment's data set."""
+    if e.dataset not in NORB:
+        return {}
+    settings["stretch"] = e.camera_stretch
+    return {"preprocessing": NorbPreprocessing(**settings)}
 
 
 def make_task(world, data, num_labeled, num_validation, seed):
@@ -60,13 +109,14 @@ def make_task(world, data, num_labeled, num_validation, seed):
     return Task(data, kept, split, y, strangers)
 
 
-def unlabeled_images(name, task, data_dir=None):
+def unlabeled_images(name, task, data_dir=None, **options):
     """X_U of a run, and a few words on what it was made from.
 
     Args:
         name: `Experiment.unlabeled`.
         task: A `Task`.
         data_dir: Folder of the data files.
+        **options: Further arguments of the loader of the images.
 
     Returns:
         `(images, source)`: an array or an image source, and a string.
@@ -74,7 +124,7 @@ def unlabeled_images(name, task, data_dir=None):
     origin = datasets.UNLABELED[name]
     images, source = task.data.x_train, "all training images"
     if origin.path is not None:
-        others = origin(data_dir)
+        others = origin(data_dir, **options)
         if origin.beside is None:
             return others, others.source
         images = datasets.ConcatenatedImages(images, others)

@@ -16,6 +16,7 @@ from pydantic import Field
 from pydantic import TypeAdapter
 
 from gar_keras import paper
+from gar_keras.datasets.registry import NORB as NORB_NAMES
 from gar_keras.datasets.registry import UNLABELED
 from gar_keras.experiments.variations import DataConditions
 from gar_keras.experiments.variations import Extensions
@@ -50,6 +51,7 @@ STAGE_2 = (
     "labeled_per_batch",
     "unlabeled_per_batch",
     "unlabeled",
+    "field_strength",
     "images_per_epoch",
     "epochs",
     "stage_2_rate",
@@ -112,6 +114,11 @@ class Experiment(Coefficients):
         extensions: What stage 2 adds to GAR.
         ablation: What is changed in the loss of GAR, one of `ABLATIONS`, or
             `None` for the paper's.
+        camera_stretch: Whether the grey levels of each camera's image of NORB
+            are stretched to 0..255 first; see
+            `gar_keras.datasets.norb.NorbPreprocessing`.
+        field_strength: What the deformation fields of InfiMNIST are
+            multiplied by; see `gar_keras.datasets.load_infimnist`.
         restart: Number of the run among those of one seed, with the same
             labels and other initial weights and batches.
     """
@@ -146,6 +153,8 @@ class Experiment(Coefficients):
     pretrain_affine: Number = 0.0
     stage_2_rate: Annotated[float, Field(gt=0)] | None = None
     ablation: Literal[ABLATIONS] | None = None
+    camera_stretch: bool = False
+    field_strength: Number = 1.0
 
     def __post_init__(self):
         """Refuses now what would else end a run hours later."""
@@ -164,6 +173,18 @@ class Experiment(Coefficients):
         self._check_variations()
 
     def _check_variations(self):
+        if self.camera_stretch and self.dataset not in NORB_NAMES:
+            raise ValueError(
+                "camera_stretch is of small NORB, which has two cameras. "
+                f"Received: camera_stretch={self.camera_stretch}, "
+                f"dataset={self.dataset!r}. Leave it out."
+            )
+        if self.field_strength != 1 and self.unlabeled != "infimnist":
+            raise ValueError(
+                "field_strength is of the deformed images of InfiMNIST. "
+                f"Received: field_strength={self.field_strength}, "
+                f"unlabeled={self.unlabeled!r}. Leave it out."
+            )
         if self.unlabeled != "train" and self.world != DataConditions():
             raise ValueError(
                 "Data conditions change the images of the training set, of "

@@ -6,12 +6,13 @@ from functools import partial
 import keras
 import numpy as np
 
-from gar_keras import datasets
 from gar_keras.augmentation import random_augmentation
 from gar_keras.callbacks import ErrorRate
 from gar_keras.experiments.data import Task
+from gar_keras.experiments.data import load_data
 from gar_keras.experiments.data import make_task
 from gar_keras.experiments.data import unlabeled_images
+from gar_keras.experiments.data import versions_of_test
 from gar_keras.experiments.first_epoch import TracedRegularization
 from gar_keras.experiments.network import build_model
 from gar_keras.experiments.settings import PRIOR_OF_LABELS
@@ -91,10 +92,12 @@ def set_up(experiment, seed, data_dir=None):
         ValueError: if stage 2 would refuse something after stage 1.
     """
     e = experiment
-    data = datasets.load(e.dataset, data_dir)
+    data = load_data(e, data_dir)
     task = make_task(e.world, data, e.num_labeled, e.num_validation, seed)
     data = task.data
-    unlabeled, source = unlabeled_images(e.unlabeled, task, data_dir)
+    unlabeled, source = unlabeled_images(
+        e.unlabeled, task, data_dir, **_deformation(e)
+    )
     class_prior = _class_prior(e.class_prior, task)
     training_seed = _restart_seed(seed, e.restart)
     keras.utils.set_random_seed(training_seed)
@@ -111,7 +114,7 @@ def set_up(experiment, seed, data_dir=None):
         augmentation=random_augmentation(
             e.pretrain_shift, e.pretrain_affine, training_seed
         ),
-        errors=_errors(task),
+        errors=_errors(task, versions_of_test(e, data_dir)),
     )
     _check_stage_2(setup)
     return setup
@@ -153,12 +156,19 @@ def _method(e, class_prior, n, num_unlabeled):
     return with_options(e.extensions, kind(**options))
 
 
-def _errors(task):
+def _deformation(e):
+    if e.unlabeled != "infimnist":
+        return {}
+    return {"field_strength": e.field_strength}
+
+
+def _errors(task, versions):
     x, y = task.data.x_train, task.data.y_train
     held_out = task.split.validation
+    tests = {"test_error": task.data.x_test, **versions}
     return ErrorRate(
         val_error=(x[held_out], y[held_out]),
-        test_error=(task.data.x_test, task.data.y_test),
+        **{name: (images, task.data.y_test) for name, images in tests.items()},
     )
 
 

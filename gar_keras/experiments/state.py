@@ -3,11 +3,13 @@
 import numpy as np
 
 from gar_keras.experiments.checkpoint import assign
+from gar_keras.experiments.data import OWN_MEAN
 from gar_keras.experiments.records import Progress
 from gar_keras.methods.base import evaluated_by
 from gar_keras.methods.base import state_of
 from gar_keras.utils.warnings import shown_by
 
+ERRORS = ("val_error", "test_error", OWN_MEAN)
 STAGES = ("pretraining", "regularization")
 # What a saved state must have in common with the run that takes it up.
 MUST_AGREE = {
@@ -145,12 +147,13 @@ class RunState:
         if self.shared is not None and self.shared.load() is None:
             self.shared.save(self.progress, model=self.model.variables)
         self._moments = None
-        curve = self.curve("pretraining")
-        self.progress["regularization"]["curve"] = {
-            "epoch": [0],
-            "val_error": curve["val_error"][-1:],
-            "test_error": curve["test_error"][-1:],
+        # A stage 1 of an older version may not have measured all of them.
+        errors = {
+            name: values[-1:]
+            for name, values in self.curve("pretraining").items()
+            if name in ERRORS
         }
+        self.progress["regularization"]["curve"] = {"epoch": [0], **errors}
         self.snapshots.take(0, self.model)
 
     def warnings_shown(self):

@@ -142,6 +142,22 @@ def papers_errors(g, arm, records):
         `(epoch, errors)`: the epoch of the paper's stage 2, and its errors by
         seed, of the seeds of the group.
     """
+    epoch, curves = papers_curves(g, arm, records)
+    return epoch, {s: curve["test_error"][epoch] for s, curve in curves.items()}
+
+
+def papers_curves(g, arm, records):
+    """The curves of the paper's stage 2 that went as far as a group.
+
+    Args:
+        g: A `Group`.
+        arm: The `Experiment` of the paper's stage 2.
+        records: Run records.
+
+    Returns:
+        `(epoch, curves)`: the epoch of the paper's stage 2 that is as far,
+        and its curves by seed, of the seeds of the group.
+    """
     epoch = papers_epoch(g.settings, arm)
     runs = [
         r
@@ -155,8 +171,7 @@ def papers_errors(g, arm, records):
     # Of several runs of a seed, that of the fewest epochs is made alike.
     runs.sort(key=lambda r: -r["experiment"]["epochs"])
     curves = {r["seed"]: r["regularization"]["curve"] for r in runs}
-    errors = {s: curves[s]["test_error"][epoch] for s in sorted(curves)}
-    return epoch, errors
+    return epoch, {seed: curves[seed] for seed in sorted(curves)}
 
 
 def papers_epoch(settings, arm):

@@ -3,13 +3,16 @@
 import numpy as np
 
 from gar_keras.datasets.norb import CLASSES as NORB_CLASSES
+from gar_keras.datasets.registry import NORB
 from gar_keras.report import layout
 from gar_keras.report.groups import group
+from gar_keras.report.layout import MISSING
+from gar_keras.report.lost import chosen_predictions
 from gar_keras.report.lost import kept_predictions
 from gar_keras.report.sources import links
 
 # Names of the classes by data set, where they are not digits.
-CLASSES = {"norb": NORB_CLASSES, "norb-jpeg": NORB_CLASSES}
+CLASSES = dict.fromkeys(NORB, NORB_CLASSES)
 
 HEADING = (
     "run",
@@ -20,15 +23,15 @@ HEADING = (
 )
 
 
-def confusion_matrix(labels, predictions):
+def confusion_matrix(labels, predictions, num_classes):
     """Counts of the images by true class (rows) and predicted one.
 
     Example:
 
-    >>> confusion_matrix([0, 0, 1], [0, 1, 1]).tolist()
+    >>> confusion_matrix([0, 0, 1], [0, 1, 1], 2).tolist()
     [[1, 1], [0, 1]]
     """
-    n = 1 + max(np.max(labels), np.max(predictions))
+    n = num_classes
     counts = np.zeros((n, n), int)
     np.add.at(counts, (labels, predictions), 1)
     return counts
@@ -61,35 +64,108 @@ def confusions(records, results):
         Markdown: a table with a row for each run and epoch; empty if there is
         none.
     """
-    rows = [
-        row
-        for g in group(records)
-        if g.settings["dataset"] in CLASSES
-        for r in g.records
-        for row in _rows(g, r, results)
-    ]
+    rows = _rows(_confused, records, results)
     if not rows:
         return ""
     return "\n".join([*layout.numbers(HEADING, rows), ""])
 
 
-def _rows(g, record, results):
+def matrices(records, results):
+    """The confusion matrix of each run.
+
+    It is of all test images at the epoch chosen by validation or, where a run
+    did not keep that, of those that it kept, at the last epoch.
+
+    Args:
+        records: Run records, of which some are left out as in `confusions`.
+        results: Folder of the records, with what lies beside them.
+
+    Returns:
+        Markdown: for each set of classes a table with a row for each run and
+        true class; empty if there is none.
+    """
+    lines = []
+    for names in dict.fromkeys(CLASSES.values()):
+        alike = [
+            r
+            for r in records
+            if CLASSES.get(r["experiment"]["dataset"]) == names
+        ]
+        rows = _rows(_matrix, alike, results)
+        if rows:
+            heading = ["run", "epoch of stage 2", "images of"]
+            heading += [f"as {name}" for name in names]
+            heading.append("error in percent")
+            lines += [*layout.numbers(heading, rows), ""]
+    return "\n".join(lines)
+
+
+def _rows(of_run, records, results):
+    """The rows of all runs with named classes.
+
+    Args:
+        of_run: Function of a run's name, the names of its classes, its record
+            and `results` that returns its rows.
+        records: Run records.
+        results: Folder of the records, with what lies beside them.
+    """
+    return [
+        row
+        for g in group(records)
+        if g.settings["dataset"] in CLASSES
+        for r in g.records
+        for row in of_run(
+            layout.Linked(_name(g, r), links([r], results)),
+            CLASSES[g.settings["dataset"]],
+            r,
+            results,
+        )
+    ]
+
+
+def _name(g, record):
+    s = g.settings
+    return (
+        f"{g.data}, m_L = {s['num_labeled']}, {g.epochs_text()} epochs"
+        f"{g.changes_text()}, seed {record['seed']}"
+    )
+
+
+def _matrix(run, names, record, results):
+    epoch = record["result"]["chosen_epoch"]
+    kept = chosen_predictions(record, results)
+    if kept is None:
+        some = kept_predictions(record, results)
+        if some is None:
+            return []
+        labels, by_epoch = some
+        epoch = max(by_epoch)
+        kept = labels, by_epoch[epoch]
+    counts = confusion_matrix(*kept, len(names))
+    return [
+        [
+            run,
+            str(epoch),
+            name,
+            *map(str, row),
+            f"{100 * (1 - row[i] / row.sum()):.2f}" if row.any() else MISSING,
+        ]
+        for i, (name, row) in enumerate(zip(names, counts, strict=True))
+    ]
+
+
+def _confused(run, names, record, results):
     kept = kept_predictions(record, results)
     if kept is None:
         return []
     labels, predictions = kept
-    matrices = {
-        epoch: confusion_matrix(labels, predicted)
+    by_epoch = {
+        epoch: confusion_matrix(labels, predicted, len(names))
         for epoch, predicted in predictions.items()
     }
-    true, taken_for = largest_confusion(matrices[max(matrices)])
-    names = CLASSES[g.settings["dataset"]]
-    run = layout.Linked(
-        f"{g.data}, m_L = {g.settings['num_labeled']}, seed {record['seed']}",
-        links([record], results),
-    )
+    true, taken_for = largest_confusion(by_epoch[max(by_epoch)])
     rows = []
-    for epoch, counts in matrices.items():
+    for epoch, counts in by_epoch.items():
         wrong = counts.sum() - counts.trace()
         confused = counts[true, taken_for]
         rows.append(

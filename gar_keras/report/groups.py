@@ -15,6 +15,8 @@ _WORDS = {
     "shares": "class imbalance {}",
     "wrong_labels": "label noise {}",
     "strangers": "out-of-class images {} of X_U",
+    "camera_stretch": "each camera's image stretched",
+    "field_strength": "deformation fields times {}",
 }
 
 

@@ -53,6 +53,26 @@ def kept_predictions(record, results):
         return file["labels"], dict(sorted(predictions.items()))
 
 
+def chosen_predictions(record, results):
+    """The classes that a run gave to all test images at its chosen epoch.
+
+    Args:
+        record: Run record.
+        results: Folder of the records.
+
+    Returns:
+        `(labels, predictions)`, the true classes and the predicted ones;
+        `None` if the run did not keep them.
+    """
+    path = kept_file(record, results)
+    if not path.exists():
+        return None
+    with np.load(path) as file:
+        if "chosen_probabilities" not in file.files:
+            return None
+        return file["test_labels"], file["chosen_probabilities"].argmax(axis=1)
+
+
 def lost_classes(record):
     """The classes that were lost by the end of the first epoch.
 

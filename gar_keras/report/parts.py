@@ -10,6 +10,7 @@ from gar_keras.report import claims
 from gar_keras.report import comparison
 from gar_keras.report import confusion
 from gar_keras.report import first_epoch
+from gar_keras.report import norb
 from gar_keras.report import one_fit
 from gar_keras.report import other_data
 from gar_keras.report import pairs
@@ -101,7 +102,9 @@ PARTS = (
     Part("cells", "The cells of the tables at full length", cells_markdown),
     _pairs("precision", "bfloat16 against float32"),
     _pairs("frobenius_of", "The Frobenius term of B against that of Z"),
+    Part(norb.NAME, "All runs on NORB", norb.norb_markdown),
     Part("confusions", "The largest confusions", confusion.confusions),
+    Part("matrices", "Confusion matrices", confusion.matrices),
     Part(
         "rivals",
         "Other methods",

@@ -214,6 +214,32 @@ def test_every_later_image_differs_from_its_original(source, x_train):
     assert changed.any(axis=(1, 2, 3)).all()
 
 
+@pytest.mark.parametrize("strength", [0.5, 0.0])
+def test_the_strength_of_the_fields(
+    strength, x_train, fields, tangents, monkeypatch
+):
+    monkeypatch.setattr(infimnist, "make_fields", lambda: fields)
+    monkeypatch.setattr(infimnist, "make_tangents", lambda x: tangents)
+    images = load_infimnist(field_strength=strength)
+    chosen = [0, *(index_of(way, 70_000 * (way + 1)) for way in range(9))]
+    expected = [
+        by_hand(index, x_train, strength * fields, tangents)
+        for index in chosen[1:]
+    ]
+    received = images.take(chosen)
+    np.testing.assert_array_equal(received[1:, ..., 0], expected)
+    assert images.source.endswith(f", the fields times {strength:g}")
+    if not strength:
+        # Of the nine ways, the last one moves nothing: an image of MNIST.
+        original = x_train[images.origin(chosen)]
+        np.testing.assert_array_equal(received[[0, -1]], original[[0, -1]])
+
+
+def test_a_strength_below_0_is_refused():
+    with pytest.raises(ValueError, match="Received: field_strength=-1"):
+        load_infimnist(field_strength=-1)
+
+
 def test_origin():
     received = constant().origin([0, 59999, 60000, 60007, LENGTH - 1])
     assert received.tolist() == [0, 59999, 0, 7, 19999]

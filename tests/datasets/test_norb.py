@@ -273,6 +273,24 @@ def test_read_official_takes_the_middle_of_every_three(tmp_path):
     assert images[0, :, 31, 1].tolist() == [194] * 32
 
 
+def test_read_official_stretches_each_camera_over_its_96x96_pixels(tmp_path):
+    part = replace(TRAIN, instances=(4,))
+    dat, labels, info = make_part(part, 0)
+    # Within 50..150 where it is read, and beyond that at one pixel.
+    dat[:] = 100
+    dat[:, :, 1, 1], dat[:, :, 1, 4] = 50, 150
+    dat[0, 1, 0, 0] = 254
+    arrays = (dat, labels, info)
+    for name, array in zip(part.files, arrays, strict=True):
+        (tmp_path / name).write_bytes(matrix_bytes(array))
+    images, _ = read_official(tmp_path, part, stretch=True)
+    left, right = np.moveaxis(images[0], 2, 0)
+    # 50 / 100 of 255 is 127.5, and 50, 0 and 100 of 204 are 62.5, 0 and 125.
+    assert (left[0, 0], left[0, 1], left[5, 5]) == (0, 255, 128)
+    assert (right[0, 0], right[0, 1], right[5, 5]) == (0, 125, 63)
+    assert (images[1, ..., 0] == images[1, ..., 1]).all()
+
+
 def rewrite(folder, part, kind, array):
     (folder / f"{part.prefix}-{kind}.mat").write_bytes(matrix_bytes(array))
 
@@ -365,6 +383,27 @@ def test_read_copy_refuses(jpeg, key, change, message):
     write_copy(jpeg, **{key: change(copy_arrays()[key])})
     with pytest.raises(DataError, match=message):
         read_copy(jpeg / "smallnorb_32.npz", PARTS)
+
+
+def test_read_copy_stretches_each_camera(tmp_path):
+    x = np.full_like(copy_arrays()["x_train"], 7)
+    x[3, 4, 5, 0], x[3, 4, 5, 1] = 9, 47
+    x[3, 0, 0, 1] = 27
+    write_copy(tmp_path, x_train=x)
+    path = tmp_path / "smallnorb_32.npz"
+    arrays = read_copy(path, PARTS, stretch=True)
+    assert (arrays["x_train"][3, 4, 5] == 255).all()
+    assert arrays["x_train"][3, 0, 0].tolist() == [0, 128]
+    # Nothing to stretch.
+    assert not arrays["x_train"][0].any()
+    plain = read_copy(path, PARTS)
+    assert plain["x_train"][0, 0, 0, 0] == 7
+    low, high = (
+        level(axis=(1, 2), keepdims=True)
+        for level in (plain["x_test"].min, plain["x_test"].max)
+    )
+    expected = (plain["x_test"].astype(float) - low) * 255 / (high - low)
+    assert abs(arrays["x_test"] - expected).max() <= 0.5001
 
 
 def test_read_copy_refuses_a_truncated_file(jpeg):
@@ -466,6 +505,7 @@ def test_preprocess_refuses_a_single_image():
         {"seed": True},
         {"test_mean": "test"},
         {"test_mean": None},
+        {"stretch": 1},
     ],
 )
 def test_preprocessing_refuses(changes):
@@ -590,10 +630,23 @@ def test_preprocessing_is_run_again_for_other_settings(official, runs):
         NorbPreprocessing(),
         NorbPreprocessing(seed=1),
         NorbPreprocessing(test_mean="own"),
+        NorbPreprocessing(stretch=True),
         NorbPreprocessing(),
     ):
-        load_norb(official, setting, PARTS)
-    assert len(runs) == 3
+        data = load_norb(official, setting, PARTS)
+        assert ("stretched" in data.source) == setting.stretch
+    assert len(runs) == 4
+
+
+def test_files_made_before_the_stretch_could_be_chosen_stay_good(
+    jpeg, monkeypatch
+):
+    received = []
+    monkeypatch.setattr(
+        norb, "fingerprint", lambda paths, s: received.append(s) or "0" * 64
+    )
+    load_norb(jpeg, parts=PARTS)
+    assert received[0]["preprocessing"] == {"seed": 0, "test_mean": "training"}
 
 
 def test_preprocessing_is_run_again_for_another_version(

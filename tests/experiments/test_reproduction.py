@@ -44,6 +44,13 @@ def test_a_step_counts_what_its_command_runs(step, options, monkeypatch):
         assert {*step.experiments()} == {*experiments_of(found)}
 
 
+def test_a_study_waits_for_its_data():
+    names = [step.name for step in reproduction.plan()]
+    assert "study-infimnist" in names and "study-norb" not in names
+    names = [step.name for step in reproduction.plan(["norb-jpeg"])]
+    assert "study-norb" in names
+
+
 def test_tiny_runs_are_what_the_tiny_commands_run(options, monkeypatch):
     tiny = replace(options, tiny=True)
     step = next(step for step in STEPS if step.name == "table1")

@@ -26,10 +26,13 @@ from gar_keras import random_augmentation
 from gar_keras import regularize
 from gar_keras import report
 from gar_keras import without_dropout
+from gar_keras.datasets import registry
+from gar_keras.datasets.norb import NorbPreprocessing
 from gar_keras.experiments import data as worlds
 from gar_keras.experiments import records
 from gar_keras.experiments import runner
 from gar_keras.experiments import settings
+from gar_keras.experiments import setup
 from gar_keras.experiments import studies
 from gar_keras.experiments.options import RunnerOptions
 from gar_keras.experiments.placement import path_of
@@ -222,6 +225,8 @@ def test_settings_survive_json():
             "of which X_U",
         ),
         ({"restart": -1}, "at least 0"),
+        ({"camera_stretch": True}, "Received: camera_stretch=True, dataset="),
+        ({"field_strength": 0.5}, "Received: field_strength=0.5, unlabeled="),
         (
             {"affinity": 0, "extensions": Extensions(affinity_warmup=2)},
             "affinity_warmup=2, affinity=0",
@@ -243,6 +248,7 @@ def test_what_stage_1_depends_on():
         {"extensions": Extensions(shift=1)},
         {"class_prior": "labels"},
         {"unlabeled": "infimnist"},
+        {"unlabeled": "infimnist", "field_strength": 0.5},
     )
     other = (
         {"num_labeled": 15},
@@ -257,6 +263,8 @@ def test_what_stage_1_depends_on():
         assert replace(TINY, **change).stage_1() == TINY.stage_1()
     for change in other:
         assert replace(TINY, **change).stage_1() != TINY.stage_1()
+    norb = settings.NORB[1000]
+    assert replace(norb, camera_stretch=True).stage_1() != norb.stage_1()
 
 
 # Layers and methods
@@ -763,6 +771,55 @@ def test_an_older_versions_state_goes_on_without_the_new_curve(tmp_path):
     assert state.curve("regularization") == {
         "epoch": [0, 1, 2], "loss": [None, 0.5, 0.25],
     }  # fmt: skip
+
+
+def test_a_run_on_norb_measures_the_test_images_without_their_own_mean(
+    tmp_path, monkeypatch
+):
+    asked = []
+
+    def load(data_dir, preprocessing):
+        asked.append(preprocessing)
+        data = replace(tiny_runs.tiny_data(), name="norb-jpeg")
+        own = preprocessing.test_mean == "own"
+        return replace(data, x_test=255 - data.x_test) if own else data
+
+    monkeypatch.setitem(datasets.DATASETS, "norb-jpeg", load)
+    experiment = replace(TINY, dataset="norb-jpeg", pretrain_epochs=2, epochs=2)
+    # A killed run goes on with both.
+    witness = tiny_runs.Witness(("epoch", "regularization", 1))
+    with pytest.raises(tiny_runs.Stop):
+        run(tmp_path, experiment, reporter=witness)
+    record = run(tmp_path, experiment)
+    curve = record["regularization"]["curve"]
+    own = curve["test_error_own_mean"]
+    assert len(own) == 3 and None not in own
+    assert own != curve["test_error"]
+    assert own[0] == record["pretraining"]["curve"]["test_error_own_mean"][-1]
+    assert {p.test_mean for p in asked} == {"training", "own"}
+    asked.clear()
+    known = DataConditions(known_classes=2)
+    stretched = replace(experiment, camera_stretch=True, world=known)
+    setup.set_up(stretched, 0)
+    assert asked == [NorbPreprocessing(stretch=True)]
+
+
+def test_the_strength_of_the_fields_reaches_infimnist(monkeypatch):
+    asked = []
+
+    class Images(list):
+        source = "made"
+
+    def load(data_dir, **options):
+        asked.append(options)
+        return Images()
+
+    monkeypatch.setattr(registry, "load_path", lambda path: load)
+    monkeypatch.setattr(setup, "_check_stage_2", lambda made: None)
+    for strength in (0.5, 1.0):
+        change = {"unlabeled": "infimnist", "field_strength": strength}
+        setup.set_up(replace(TINY, **change), 0)
+    assert asked == [{"field_strength": 0.5}, {"field_strength": 1.0}]
 
 
 @pytest.mark.slow

@@ -13,6 +13,7 @@ from gar_keras.experiments.settings import NORB_JPEG
 from gar_keras.experiments.settings import TABLE_1
 from gar_keras.experiments.studies import STUDIES
 from gar_keras.experiments.variations import DataConditions
+from gar_keras.report import confusion
 from gar_keras.report import lost
 from gar_keras.report.published import TABLE_1 as PAPER_TABLE_1
 
@@ -132,10 +133,32 @@ def test_the_largest_confusion_is_followed_back(tmp_path):
     write_record(tmp_path, MNIST)
     text = report.confusions(records.read_all(tmp_path), tmp_path)
     rows = [line.split(" | ") for line in text.strip().splitlines()[2:]]
+    run = f"[NORB, m_L = 300, 2000 + 4 epochs, seed 0]({path.name})"
+    assert rows[0][0] == f"| {run}"
     assert [row[1:] for row in rows] == [
         ["0", "2 of 4", "car taken for truck: 1 of 2", "1 |"],
         ["1", "3 of 4", "car taken for truck: 1 of 2", "2 |"],
         ["4", "2 of 4", "car taken for truck: 2 of 2", "0 |"],
     ]
-    assert rows[0][0] == f"| [NORB, m_L = 300, seed 0]({path.name})"
     assert report.confusions([], tmp_path) == ""
+    # All that is kept are these four images.
+    rows = confusion.matrices(records.read_all(tmp_path), tmp_path).splitlines()
+    assert rows[0].endswith("| as truck | as car | error in percent |")
+    assert rows[-2:] == [
+        f"| {run} | 4 | truck | 0 | 0 | 0 | 1 | 0 | 0.00 |",
+        f"| {run} | 4 | car | 0 | 0 | 0 | 2 | 0 | 100.00 |",
+    ]
+    assert " | human | 0 | 0 | 0 | 0 | 0 | - |" in rows[3]
+
+
+def test_a_confusion_matrix_is_of_the_chosen_epoch(tmp_path):
+    path = write_record(tmp_path, replace(NORB_JPEG[300], epochs=4))
+    kept = {
+        "test_labels": np.array([4, 4, 4, 4]),
+        "chosen_probabilities": np.eye(5)[[3, 4, 4, 4]],
+    }
+    keep(path, {0: [0], 4: [1]}, np.array([0]), **kept)
+    text = confusion.matrices(records.read_all(tmp_path), tmp_path)
+    assert text.splitlines()[-1].endswith(
+        "| 1 | car | 0 | 0 | 0 | 1 | 3 | 25.00 |"
+    )
