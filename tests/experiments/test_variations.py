@@ -773,6 +773,7 @@ def test_an_older_versions_state_goes_on_without_the_new_curve(tmp_path):
     }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_run_on_norb_measures_the_test_images_without_their_own_mean(
     tmp_path, monkeypatch
 ):
@@ -786,10 +787,6 @@ def test_a_run_on_norb_measures_the_test_images_without_their_own_mean(
 
     monkeypatch.setitem(datasets.DATASETS, "norb-jpeg", load)
     experiment = replace(TINY, dataset="norb-jpeg", pretrain_epochs=2, epochs=2)
-    # A killed run goes on with both.
-    witness = tiny_runs.Witness(("epoch", "regularization", 1))
-    with pytest.raises(tiny_runs.Stop):
-        run(tmp_path, experiment, reporter=witness)
     record = run(tmp_path, experiment)
     curve = record["regularization"]["curve"]
     own = curve["test_error_own_mean"]
