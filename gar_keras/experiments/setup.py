@@ -42,6 +42,8 @@ class Setup:
         method: What stage 2 trains with.
         augmentation: Layers that change the images of stage 1.
         errors: The `ErrorRate` of validation and test images.
+        versions: That of further versions of the test images, which is
+            measured from the end of stage 1 on.
     """
 
     experiment: Experiment
@@ -55,6 +57,7 @@ class Setup:
     method: object
     augmentation: list
     errors: ErrorRate
+    versions: ErrorRate
 
     @property
     def data(self):
@@ -114,7 +117,13 @@ def set_up(experiment, seed, data_dir=None):
         augmentation=random_augmentation(
             e.pretrain_shift, e.pretrain_affine, training_seed
         ),
-        errors=_errors(task, versions_of_test(e, data_dir)),
+        errors=_errors(task),
+        versions=ErrorRate(
+            **{
+                name: (images, data.y_test)
+                for name, images in versions_of_test(e, data_dir).items()
+            }
+        ),
     )
     _check_stage_2(setup)
     return setup
@@ -162,13 +171,12 @@ def _deformation(e):
     return {"field_strength": e.field_strength}
 
 
-def _errors(task, versions):
+def _errors(task):
     x, y = task.data.x_train, task.data.y_train
     held_out = task.split.validation
-    tests = {"test_error": task.data.x_test, **versions}
     return ErrorRate(
         val_error=(x[held_out], y[held_out]),
-        **{name: (images, task.data.y_test) for name, images in tests.items()},
+        test_error=(task.data.x_test, task.data.y_test),
     )
 
 

@@ -44,4 +44,4 @@ def run(setup, state, deadline, reporter=None):
         )
         if state.done("pretraining") < e.pretrain_epochs:
             raise OutOfTime
-    state.begin_stage_2()
+    state.begin_stage_2(setup.versions.measure(setup.model))

@@ -6,6 +6,7 @@ import time
 import numpy as np
 
 from gar_keras.callbacks import CoefficientSchedule
+from gar_keras.callbacks import ErrorRate
 from gar_keras.collapse import WarnOnCollapse
 from gar_keras.experiments.first_epoch import FirstEpoch
 from gar_keras.experiments.first_epoch import TracedSGD
@@ -33,9 +34,8 @@ def run(setup, state, deadline, reporter=None, callbacks=()):
     done = state.done("regularization")
     if done == e.epochs:
         return
-    recorder = RunRecorder(
-        state, setup.errors, "regularization", reporter=reporter
-    )
+    errors = ErrorRate(**setup.errors.sets, **setup.versions.sets)
+    recorder = RunRecorder(state, errors, "regularization", reporter=reporter)
     traced = _trace(setup, state)
     setup.method.train(
         setup.model,
@@ -72,9 +72,7 @@ def propagate(setup, state):
         setup: The `Setup` of the run.
         state: Its `RunState`.
     """
-    # Further versions of the test images would be in the graph as well.
-    measured = setup.errors.sets
-    sets = {name: measured[name] for name in ("val_error", "test_error")}
+    sets = setup.errors.sets
     x, y = zip(*sets.values(), strict=True)
     start = time.perf_counter()
     predicted = setup.method.fit_predict(

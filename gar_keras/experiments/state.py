@@ -3,13 +3,11 @@
 import numpy as np
 
 from gar_keras.experiments.checkpoint import assign
-from gar_keras.experiments.data import OWN_MEAN
 from gar_keras.experiments.records import Progress
 from gar_keras.methods.base import evaluated_by
 from gar_keras.methods.base import state_of
 from gar_keras.utils.warnings import shown_by
 
-ERRORS = ("val_error", "test_error", OWN_MEAN)
 STAGES = ("pretraining", "regularization")
 # What a saved state must have in common with the run that takes it up.
 MUST_AGREE = {
@@ -142,18 +140,22 @@ class RunState:
                 assign(optimizer.variables, self._moments)
         return optimizer
 
-    def begin_stage_2(self):
-        """Ends stage 1, whose last epoch is epoch 0 of stage 2."""
+    def begin_stage_2(self, errors):
+        """Ends stage 1, whose last epoch is epoch 0 of stage 2.
+
+        Args:
+            errors: Dict of errors that stage 1 has no curve of.
+        """
         if self.shared is not None and self.shared.load() is None:
             self.shared.save(self.progress, model=self.model.variables)
         self._moments = None
-        # A stage 1 of an older version may not have measured all of them.
-        errors = {
-            name: values[-1:]
-            for name, values in self.curve("pretraining").items()
-            if name in ERRORS
+        curve = self.curve("pretraining")
+        self.progress["regularization"]["curve"] = {
+            "epoch": [0],
+            "val_error": curve["val_error"][-1:],
+            "test_error": curve["test_error"][-1:],
+            **{name: [error] for name, error in errors.items()},
         }
-        self.progress["regularization"]["curve"] = {"epoch": [0], **errors}
         self.snapshots.take(0, self.model)
 
     def warnings_shown(self):
