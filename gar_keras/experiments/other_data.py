@@ -21,6 +21,9 @@ from gar_keras.paper import UNLABELED_PER_BATCH
 FORMAT = 1
 FOLDER = "other_data"
 
+# In place of a method, in the runs of a record.
+STAGE_1 = "stage 1"
+
 # By which the time of an epoch is measured, after one in which functions are
 # compiled.
 TIMED_EPOCHS = 30
@@ -92,6 +95,9 @@ def path_of(data, results, equal="steps"):
 def run(settings, results, say=print):
     """Writes the record of a data set, unless it is there.
 
+    The runs are kept as they end: where one fails, or the process is killed,
+    the next call makes those that are left.
+
     Args:
         settings: `Settings`.
         results: Folder of the records.
@@ -113,34 +119,65 @@ def run(settings, results, say=print):
             )
         say(f"{path.stem} is finished: {path}")
         return record
-    record = train(settings, say)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    kept = Path(results) / ".checkpoints" / f"{FOLDER}_{path.name}"
+    head = {
+        "format": FORMAT,
+        "settings": _as_json(settings),
+        "method_settings": {m: METHODS[m].settings() for m in settings.methods},
+    }
+    runs = _kept_runs(kept, head)
+    for folder in (kept.parent, path.parent):
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def keep(run):
+        runs.append(run)
+        records.write(kept, {**head, "runs": runs})
+        error = 100 * run["test_error"]
+        name = f"{settings.data}, seed {run['seed']}, {run['method']}"
+        say(f"{name}: {error:.2f} %")
+
+    record = {**head, **train(settings, runs, keep), "runs": runs}
     records.write(path, record)
+    kept.unlink()
     return record
 
 
-def train(settings, say=print):
-    """The record of all seeds and methods on a data set."""
+def _kept_runs(path, head):
+    """The runs of an earlier call that did not come to its end."""
+    if not path.exists():
+        return []
+    kept = records.read_json(path, "train again")
+    runs = kept.pop("runs", [])
+    return runs if kept == head else []
+
+
+def train(settings, runs, keep):
+    """Makes the runs of all seeds and methods on a data set.
+
+    Args:
+        settings: `Settings`.
+        runs: Runs that are made already, dicts.
+        keep: Function that is given each run as it ends.
+
+    Returns:
+        A dict of what the record says of the data and of the machine.
+    """
     # Keras is loaded when there is something to train.
     from gar_keras.experiments import environment
 
     x, y = load(settings.data)
-    runs = []
     for seed in settings.seeds:
-        for run in _of_seed(settings, split(settings, x, y, seed), seed):
-            runs.append({"seed": seed, **run})
-            error = 100 * run["test_error"]
-            say(f"{settings.data}, seed {seed}, {run['method']}: {error:.2f} %")
+        made = {run["method"] for run in runs if run["seed"] == seed}
+        if made < {STAGE_1, *settings.methods}:
+            rows = split(settings, x, y, seed)
+            for run in _of_seed(settings, rows, seed, made):
+                keep({"seed": seed, **run})
     return {
-        "format": FORMAT,
-        "settings": _as_json(settings),
-        "method_settings": {m: METHODS[m].settings() for m in settings.methods},
         "rows": len(y),
         "features": x.shape[1],
         "classes": int(y.max()) + 1,
         "largest_class": float(max((y == c).mean() for c in set(y.tolist()))),
         "environment": environment.describe(),
-        "runs": runs,
     }
 
 
@@ -180,8 +217,11 @@ def split(settings, x, y, seed):
     )
 
 
-def _of_seed(settings, rows, seed):
-    """The runs of a seed: stage 1, and each method behind it."""
+def _of_seed(settings, rows, seed, made):
+    """The runs of a seed: stage 1, and each method behind it.
+
+    Those that are made already are left out; stage 1 is trained all the same.
+    """
     import keras
 
     from gar_keras import pretrain
@@ -204,10 +244,13 @@ def _of_seed(settings, rows, seed):
     )
     seconds = time.perf_counter() - start
     error = error_rate(network, rows.x_test, rows.y_test)
-    yield _run("stage 1", error, seconds)
+    if STAGE_1 not in made:
+        yield _run(STAGE_1, error, seconds)
     weights = network.get_weights()
     epochs = _epochs(settings, network, rows, seed)
     for method in settings.methods:
+        if method in made:
+            continue
         network.set_weights(weights)
         start = time.perf_counter()
         if method in epochs:

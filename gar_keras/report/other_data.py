@@ -4,6 +4,7 @@ import statistics
 
 from gar_keras.experiments.other_data import DATA
 from gar_keras.experiments.other_data import EQUAL
+from gar_keras.experiments.other_data import STAGE_1
 from gar_keras.experiments.other_data import path_of
 from gar_keras.experiments.records import read_json
 from gar_keras.methods import METHODS
@@ -13,7 +14,6 @@ from gar_keras.report.layout import Linked
 from gar_keras.report.layout import numbers
 
 NAME = "other_data"
-FIRST = "stage 1"
 
 
 def on_page(records, results):
@@ -71,7 +71,7 @@ def _num_labeled(record):
 
 
 def _title(method):
-    return "after stage 1" if method == FIRST else METHODS[method].title
+    return "after stage 1" if method == STAGE_1 else METHODS[method].title
 
 
 def _estimate(record, method):

@@ -12,16 +12,7 @@ from gar_keras.datasets.cache import cache_folders
 from gar_keras.datasets.cache import create_checked
 from gar_keras.datasets.cache import fingerprint
 
-
-@pytest.fixture(autouse=True)
-def home(tmp_path, monkeypatch):
-    """A home of its own for each test, and no settings from outside."""
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    monkeypatch.delenv("GAR_KERAS_DATA", raising=False)
-    monkeypatch.delenv("GAR_KERAS_CACHE", raising=False)
-    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-    monkeypatch.setenv("no_proxy", "127.0.0.1")
-    return tmp_path / "home"
+pytestmark = pytest.mark.usefixtures("home")
 
 
 def test_cache_folders(home, tmp_path, monkeypatch):

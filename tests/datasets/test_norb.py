@@ -37,14 +37,7 @@ PARTS = (TRAIN, TEST)
 MAGIC = {"int32": 0x1E3D4C54, "uint8": 0x1E3D4C55}
 
 
-@pytest.fixture(autouse=True)
-def home(tmp_path, monkeypatch):
-    """A home of its own for each test, and no settings from outside."""
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-    monkeypatch.delenv("GAR_KERAS_DATA", raising=False)
-    monkeypatch.delenv("GAR_KERAS_CACHE", raising=False)
-    return tmp_path / "home"
+pytestmark = pytest.mark.usefixtures("home")
 
 
 def matrix_bytes(array):

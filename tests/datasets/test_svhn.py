@@ -20,16 +20,13 @@ from gar_keras.datasets.svhn import load_svhn_grey
 NOWHERE = "http://127.0.0.1:1/"
 
 
+pytestmark = pytest.mark.usefixtures("home")
+
+
 @pytest.fixture(autouse=True)
-def home(tmp_path, monkeypatch):
-    """A home of its own for each test, and no settings from outside."""
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-    monkeypatch.delenv("GAR_KERAS_DATA", raising=False)
-    monkeypatch.delenv("GAR_KERAS_CACHE", raising=False)
-    monkeypatch.setenv("no_proxy", "127.0.0.1")
+def no_waiting(monkeypatch):
+    """No time goes by between attempts."""
     monkeypatch.setattr(svhn.fetch.__globals__["time"], "sleep", lambda s: None)
-    return tmp_path / "home"
 
 
 def make(m, seed):

@@ -60,6 +60,29 @@ def test_a_run_is_recorded_shown_and_skipped(tmp_path):
         other_data.run(replace(QUICK, epochs=2), tmp_path)
 
 
+@pytest.mark.slow
+def test_a_run_that_diverges_does_not_lose_those_before_it(
+    tmp_path, monkeypatch
+):
+    def diverge(*_):
+        raise FloatingPointError
+
+    told = []
+    settings = replace(QUICK, methods=("label-spreading",))
+    with monkeypatch.context() as patch:
+        patch.setattr(other_data, "_inferred", diverge)
+        with pytest.raises(FloatingPointError):
+            other_data.run(settings, tmp_path, told.append)
+    record = other_data.run(settings, tmp_path, told.append)
+    names = ["stage 1", "label-spreading"]
+    # Each is told of once, when it is made.
+    assert [text.split(": ")[0] for text in told] == [
+        f"wine, seed 0, {name}" for name in names
+    ]
+    assert [run["method"] for run in record["runs"]] == names
+    assert not [*(tmp_path / ".checkpoints").iterdir()]
+
+
 def test_at_equal_time_a_slow_method_has_fewer_epochs(monkeypatch):
     taken = {"gar": 0.02, "entropy": 0.01, "vat": 0.05}
     monkeypatch.setattr(
