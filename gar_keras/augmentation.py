@@ -1,4 +1,4 @@
-"""Augmentation: layers that move images at random, in training alone."""
+"""Augmentation: layers that randomly change images, in training alone."""
 
 import keras
 from keras import ops
@@ -17,7 +17,7 @@ class RandomShift(keras.layers.Layer):
     Values and dtype stay as they are. With `training=False` nothing happens.
 
     Args:
-        pixels: The most that an image is moved by, an integer of at least 0.
+        pixels: The most that an image is shifted by, an integer of at least 0.
         seed: Integer seed, or `None` for another one each time.
 
     Input shape:

@@ -293,7 +293,7 @@ def _prior_advice(layers):
     if any(layer.class_prior is not None for layer in layers):
         return ""
     return (
-        "If classes are of unequal size, give their shares as class_prior to "
+        "If classes are imbalanced, give their shares as class_prior to "
         "the GAR layer. "
     )
 

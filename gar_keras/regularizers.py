@@ -42,7 +42,7 @@ from gar_keras.utils.warnings import warn
 
 FROBENIUS_OF = ("B", "Z")
 
-# Names of the activations behind which there are no logits left.
+# Names of the activations after which no logits are left.
 PROBABILITIES = (
     "softmax",
     "log_softmax",
@@ -458,7 +458,7 @@ def activation_of(operation):
 
 
 def warn_of_probabilities(operation):
-    """Warns if what is to be regularized are no logits but probabilities."""
+    """Warns if what is to be regularized are probabilities, not logits."""
     activation = activation_of(operation)
     if activation in PROBABILITIES:
         warn(

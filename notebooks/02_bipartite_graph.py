@@ -31,12 +31,18 @@
 # | $\alpha$, $\beta$, $\mathcal{U}$ | | affinity, balance, the loss |
 #
 # Sections 1 to 4 use small matrices made by hand. Sections 5 to 7 use the
-# predictions of a real network. The notebook takes about a minute on two cores.
+# predictions of a real network.
+#
+# In a clone of this repository:
+#
+# ```bash
+# pip install -e ".[notebooks]"
+# jupyter lab notebooks
+# ```
+#
+# It takes about a minute on two cores, without a GPU.
 
 # %%
-import logging
-import os
-
 import keras
 from matplotlib.colors import PowerNorm
 import matplotlib.pyplot as plt
@@ -51,18 +57,12 @@ from gar_keras.report.plots import figure1
 from gar_keras.report.plots import graph_statistics
 
 plt.rcParams.update({"figure.dpi": 80, "figure.constrained_layout.use": True})
-# TensorFlow would warn of each compilation, and there are several here.
-logging.getLogger("tensorflow").setLevel(logging.ERROR)
 np.set_printoptions(precision=3, suppress=True)
 
-# %% [markdown]
-# The tests of this repository run the notebook with the environment variable
-# `GAR_KERAS_QUICK=1`. Then it trains for a moment only. You need not set it.
-
-# %%
-QUICK = os.environ.get("GAR_KERAS_QUICK") == "1"
+# %% tags=["parameters"]
 SEED = 0
-keras.utils.set_random_seed(SEED)
+PRETRAIN_EPOCHS = 500
+EPOCHS = 15
 
 # %% [markdown]
 # ## 1. Predictions are a graph
@@ -93,9 +93,10 @@ print(A)
 # %% [markdown]
 # ## 2. Two steps on the graph
 #
-# $(A^{*2})_{kl}$ counts the walks of two edges from node $k$ to node $l$. From
-# an example, the first step leads to a class, the second back to an example.
-# So $A^{*2}$ falls apart into two graphs (equation 5):
+# $(A^{*2})_{kl}$ sums, over the walks of two edges from node $k$ to node $l$,
+# the products of their weights. With weights of 0 and 1 it counts the walks.
+# From an example, the first step leads to a class, the second back to an
+# example. So $A^{*2}$ falls apart into two graphs (equation 5):
 #
 # $$
 # A^{*2}
@@ -185,7 +186,7 @@ print("degrees of the classes: ", B.sum(axis=0))
 print(N)
 
 # %% [markdown]
-# **Third:** $B$ is the best embedding of $\mathcal{G}_\mathcal{M}$. A graph
+# **Third:** $B$ is a best embedding of $\mathcal{G}_\mathcal{M}$. A graph
 # method such as Laplacian eigenmaps looks for the $Z$ that minimizes
 #
 # $$
@@ -195,7 +196,8 @@ print(N)
 # $$
 #
 # with the degrees of the examples on the diagonal of $D_\mathcal{M}$. The trace
-# cannot be negative. $B$, scaled to meet the constraint, reaches 0.
+# cannot be negative. $B$, scaled to meet the constraint, reaches 0. (It is not
+# the only one: with $Q$ orthogonal, $BQ$ reaches 0 too.)
 
 # %%
 D = np.diag(M.sum(axis=1))
@@ -253,7 +255,7 @@ print("affinity of the perfect case:", affinity(B))
 print("balance of the perfect case: ", balance(B))
 
 # %% [markdown]
-# Now we spoil the perfect case in five ways and see what the two numbers say.
+# Now we break the perfect case in five ways and see what the two numbers say.
 
 # %%
 doubtful = B.copy()
@@ -282,7 +284,8 @@ for ax, (name, case) in zip(axes, cases.items(), strict=True):
 plt.show()
 
 # %% [markdown]
-# - A doubtful example raises the affinity.
+# - A doubtful example raises the affinity. It also lowers the balance a little:
+#   two halves are less than a whole in $v$, since $0.5^2 + 0.5^2 < 1$.
 # - Uneven classes lower the balance.
 # - A collapse into one class has the best affinity and the worst balance. So
 #   affinity alone would not do.
@@ -322,6 +325,37 @@ silent[1::2] = 0
 print(silent)
 print("N is a scaled identity:", np.allclose(silent.T @ silent, N))
 print(f"affinity {affinity(silent):.2f}, balance {balance(silent):.2f}")
+
+# %% [markdown]
+# ### Without the matrices
+#
+# Neither $N$ nor $V$ needs to be formed. With the row sums
+# $r_i = \sum_j B_{ij}$ and the energies $v_j = \sum_i B_{ij}^2$,
+#
+# $$
+# \sum_{i \ne j} N_{ij} = \sum_{ij} B_{ij}\, (r_i - B_{ij}),
+# \qquad \sum_{i=j} N_{ij} = \sum_j v_j,
+# \qquad \sum_{ij} V_{ij} = \Big(\sum_j v_j\Big)^2,
+# \qquad \sum_{i=j} V_{ij} = \sum_j v_j^2 .
+# $$
+#
+# So it takes $O(mn)$ operations, and $m + n$ numbers to keep. This is how the
+# package does it.
+
+
+# %%
+def affinity_and_balance(B):
+    """The same from the row sums r and the energies v."""
+    r, v = B.sum(axis=1, keepdims=True), np.sum(B**2, axis=0)
+    rest = B.shape[1] - 1
+    affinity = np.sum(B * (r - B)) / (rest * v.sum())
+    balance = (v.sum() ** 2 - np.sum(v**2)) / (rest * np.sum(v**2))
+    return affinity, balance
+
+
+wide = np.random.default_rng(SEED).random((128, 10))
+same = np.allclose(affinity_and_balance(wide), (affinity(wide), balance(wide)))
+print("the same:", same)
 
 # %% [markdown]
 # ### Why the logits are rectified
@@ -411,7 +445,7 @@ for name, formula, function in (
 #
 # So the strong edge wins and the weak ones fade, until the rectifier stops them
 # at 0. This is how a network that is *mostly* sure becomes sure. It is also how
-# a wrong first choice becomes a firm one.
+# a wrong first choice becomes a confident one.
 #
 # The balance works on whole classes. Those with a large $v_j$ shrink, those
 # with a small one grow, each entry in proportion to its size.
@@ -566,6 +600,7 @@ split = make_split(mnist.y_train, num_labeled=100, seed=SEED)
 x_labeled = mnist.x_train[split.labeled]
 y_labeled = mnist.y_train[split.labeled]
 
+keras.utils.set_random_seed(SEED)
 inputs = keras.Input((28, 28, 1))
 x = keras.layers.Rescaling(1 / 255)(inputs)
 for filters, rate in ((16, 0.2), (32, 0.3)):
@@ -581,7 +616,7 @@ gar_keras.pretrain(
     model,
     x_labeled,
     y_labeled,
-    epochs=100 if QUICK else 500,
+    epochs=PRETRAIN_EPOCHS,
     seed=SEED,
     verbose=0,
 )
@@ -661,7 +696,6 @@ print(f"loss:       {float(regularizer(before)):.6f}")
 # trained on them.
 
 # %%
-epochs = 1 if QUICK else 15
 snapshots = {0: before}
 
 
@@ -673,12 +707,12 @@ history = gar_keras.regularize(
     model,
     x_labeled,
     mnist.x_train[:10_000],
-    epochs=epochs,
+    epochs=EPOCHS,
     seed=SEED,
     callbacks=[keras.callbacks.LambdaCallback(on_epoch_end=keep)],
     verbose=0,
 ).history
-after = snapshots[epochs]
+after = snapshots[EPOCHS]
 error = gar_keras.error_rate(model, mnist.x_test, mnist.y_test)
 print(f"test error after stage 2: {100 * error:.2f} %")
 
@@ -687,7 +721,7 @@ print(f"test error after stage 2: {100 * error:.2f} %")
 # that a scaled identity becomes the identity.
 
 # %%
-shown = sorted({0, 1, min(3, epochs), epochs})
+shown = sorted({0, 1, min(3, EPOCHS), EPOCHS})
 fig, axes = plt.subplots(
     1, len(shown), figsize=(2.5 * len(shown) + 0.6, 2.9), squeeze=False
 )
@@ -737,11 +771,11 @@ show_matrices(after, "after stage 2")
 # that was least decided.
 
 # %%
-mended = np.flatnonzero(
+fixed = np.flatnonzero(
     (before.argmax(axis=1) != labels) & (after.argmax(axis=1) == labels)
 )
 share = graph_statistics.edge_shares(before).max(axis=1)
-i = mended[share[mended].argmin()] if len(mended) else 0
+i = fixed[share[fixed].argmin()] if len(fixed) else 0
 
 fig, axes = plt.subplots(1, 3, figsize=(8, 2.4), width_ratios=(1, 2, 2))
 axes[0].imshow(images[i, :, :, 0], cmap="gray_r")
@@ -765,27 +799,30 @@ figure1(
 )
 
 # %% [markdown]
-# All numbers of the three graphs, before and after, beside their value in the
-# perfect case.
+# The numbers of the three graphs, before and after, beside those of the true
+# labels of the same images. These are not 0 or 1 everywhere, since the draw has
+# more images of some classes than of others.
 
 # %%
-first = graph_statistics.graph_numbers(before, labels)
-last = graph_statistics.graph_numbers(after, labels)
-even = np.repeat(np.arange(10), 25)
-ideal = graph_statistics.graph_numbers(np.eye(10)[even], even)
-print(f"{'':20} {'before':>9} {'after':>9} {'perfect':>9}")
-for name in (
-    "strongest_share",
-    "degree_deviation",
-    "within_class_share",
-    "components",
-    "largest_component",
-    "identity_distance",
-    "affinity",
-    "balance",
-):
-    values = (getattr(g, name) for g in (first, last, ideal))
-    print(f"{name:20}", *(f"{value:9.4g}" for value in values))
+NUMBERS = {
+    "strongest_share": "share of an image's strongest edge, mean",
+    "degree_deviation": "degrees of the classes, deviation from m/n",
+    "within_class_share": "weight of M within the true classes",
+    "components": "components of G_M",
+    "largest_component": "share of the largest component",
+    "identity_distance": "distance of N from a scaled identity",
+    "affinity": "affinity",
+    "balance": "balance",
+}
+
+columns = [
+    graph_statistics.graph_numbers(B, labels)
+    for B in (before, after, np.eye(10)[labels])
+]
+print(f"{'':44} {'before':>9} {'after':>9} {'true':>9}")
+for key, gloss in NUMBERS.items():
+    values = (f"{getattr(column, key):9.4g}" for column in columns)
+    print(f"{gloss:44}", *values)
 
 # %% [markdown]
 # ## What to remember

@@ -12,359 +12,407 @@
 # ---
 
 # %% [markdown]
-# # Reading the results
+# # Reading the results: one figure, from the README to its runs
 #
-# Each run of an experiment leaves one *record*, a JSON file in the folder
-# `results`. A record holds the settings, the seed, the errors, and the curves
-# of both stages. All tables of this repository are made from records, and so is
-# all that you see here. `results/README.md` shows all tables, and links each
-# figure to its records; `results/index.csv` has a line for each of them. This
-# notebook trains nothing.
+# Each run of an experiment leaves a *record*, a JSON file in the folder
+# `results`. A record holds the settings, the seed, the errors and the curves of
+# both stages. All tables of this repository are made from records. This
+# notebook takes one figure of the README and follows it: to its records, their
+# settings and curves, and to how much it says.
 #
-# It shows whatever records there are. After new runs, run it again.
+# In a clone of this repository:
+#
+# ```bash
+# pip install -e ".[notebooks]"
+# jupyter lab notebooks
+# ```
+#
+# It trains nothing and takes a few seconds. It shows whatever records there
+# are: after new runs, run it again.
 
 # %%
 from pathlib import Path
-from textwrap import fill
+import tempfile
 
+from IPython.display import Image
 from IPython.display import Markdown
 from IPython.display import display
 import matplotlib.pyplot as plt
-from matplotlib.ticker import LogLocator
-from matplotlib.ticker import NullFormatter
 import numpy as np
 
 from gar_keras import report
 from gar_keras.experiments import records
-from gar_keras.experiments.studies import STUDIES
+from gar_keras.experiments.placement import path_of_record
+from gar_keras.report.groups import group
+from gar_keras.report.overview import RECORD
+from gar_keras.report.overview import rows_of
+from gar_keras.report.plots.curves import plot_curves
+from gar_keras.report.published import GAR
 from gar_keras.report.published import TABLES
+from gar_keras.report.summary import summary_markdown
 
-plt.rcParams.update({"figure.dpi": 80, "figure.constrained_layout.use": True})
-
-RESULTS = Path("../results")
+plt.rcParams.update({"figure.dpi": 90, "figure.constrained_layout.use": True})
 
 # %% [markdown]
-# ## The records
+# The figure: the error with GAR in a cell of the paper's tables, `mnist-100`
+# for MNIST with 100 labels. Choose another cell, and the notebook is about it.
+
+# %% tags=["parameters"]
+RESULTS = Path("../results")
+CELL = "mnist-100"
+
+# %% [markdown]
+# ## 1. The figure in the README
 #
-# Runs that differ in nothing but their seed belong together. They make a
-# *group*. The number of its runs is $n$. Most of this notebook is about GAR as
-# the paper has it. Only the data, the number of labels, the epochs, the
-# precision and the coefficients of the loss may be others. All else, such as
-# rivals, other rates and larger batches, has tables of its own.
+# The README has one line for each cell, with the paper's figures and ours. If
+# there are several experiments in a cell, it shows the one with the most epochs
+# of stage 2.
 
 # %%
 found = records.read_all(RESULTS)
-everything = report.group(found)
-COEFFICIENTS = {"affinity", "balance", "frobenius", "frobenius_of"}
+print(f"records: {len(found)}")
 
-
-def is_plain(group):
-    """Whether it is GAR as the paper has it, but for the coefficients."""
-    return group.changes.keys() <= COEFFICIENTS
-
-
-groups = [group for group in everything if is_plain(group)]
-
-print(f"records: {len(found)}, groups: {len(everything)}")
-print(f"groups of plain GAR: {len(groups)}")
-for group in groups:
-    print("-", group.describe())
-if not found:
-    print(
-        "To make a first one: python scripts/table1.py --labels 100 --seeds 0"
+table, place = next(
+    (table, place)
+    for table in TABLES.values()
+    for place, column in enumerate(table.columns)
+    if column.cell == CELL
+)
+runs = report.representative(found, table.columns[place])
+if runs is None:
+    raise SystemExit(
+        f"No record of {CELL}. A first one of mnist-100: python "
+        "scripts/table1.py --labels 100 --seeds 0"
     )
-
-# %% [markdown]
-# This is what a record holds. Long lists are shown by their length.
-
-
-# %%
-def outline(value, depth=0):
-    """Prints the keys of nested dicts, and what is behind them."""
-    for key, inner in value.items():
-        if isinstance(inner, dict):
-            print("  " * depth + f"{key}:")
-            outline(inner, depth + 1)
-        elif isinstance(inner, list):
-            print("  " * depth + f"{key}: a list of {len(inner)}")
-        else:
-            print("  " * depth + f"{key}: {inner}")
+chosen = runs.error("chosen_error")
+figure = f"{chosen.mean:.2f}"
 
 
-SHOWN = ("cell", "seed", "experiment", "data", "labeled", "result")
-if found:
-    outline({key: found[0][key] for key in SHOWN})
-
-# %% [markdown]
-# ## The tables
-#
-# Each table has the figures of the paper first, then ours. All errors are in
-# percent, on the test set.
-#
-# - "baseline": after pretraining, before stage 2.
-# - "epoch chosen by validation": the epoch of stage 2 with the least error on
-#   the validation images.
-# - "last epoch": what you get without validation images.
-#
-# Ours are mean ± standard deviation over $n$ seeds. With $n = 1$ there is no
-# standard deviation, and the figure is one draw. The paper has $n = 10$. A dash
-# means that the paper gives no figure, or that we have no run.
-
-
-# %%
 def show(markdown):
     """Shows a table; its links lead from here to the records."""
     display(Markdown(report.with_links_from(markdown, RESULTS, ".")))
 
 
-for table in TABLES.values():
-    if any(report.representative(found, column) for column in table.columns):
-        show(report.table_markdown(table, found, RESULTS))
+paths = [path_of_record(record, RESULTS) for record in runs.records]
+folder = paths[0].relative_to(RESULTS).parent.as_posix()
+head, rule, *lines = summary_markdown(found, RESULTS).splitlines()
+show("\n".join([head, rule, *(line for line in lines if folder in line)]))
+print(f"The figure: {chosen}, test error in percent")
 
 # %% [markdown]
-# Beyond the paper: other methods, and the studies of what it leaves open.
-
-# %%
-for comparison in report.compare(found):
-    show(comparison.markdown(RESULTS))
-for study in STUDIES.values():
-    show(report.study_part(study).markdown(found, RESULTS))
-
-# %% [markdown]
-# ## The curves
+# ## 2. Its records
 #
-# One column for each group. Epoch 0 is the end of pretraining. Thin lines are
-# seeds, the thick line is their mean. The affinity and the balance are means
-# over the batches of an epoch, so they begin at epoch 1.
-
+# `python scripts/report.py --find` prints the rows of all tables that show a
+# figure, and the runs behind them. This is the same in Python.
 
 # %%
-def curves_of(group, name):
-    """The epochs, and a curve for each seed (m, epochs)."""
-    curves = [r["regularization"]["curve"] for r in group.records]
-    epochs = curves[0]["epoch"]
-    # A term whose coefficient is 0 is not measured.
-    missing = [None] * len(epochs)
-    values = [curve.get(name, missing) for curve in curves]
-    return np.array(epochs), np.array(values, dtype=float)
-
-
-def measured(group, name):
-    """Whether there is anything above 0 to draw."""
-    return (curves_of(group, name)[1] > 0).any()
-
-
-def draw(ax, group, name, color, scale=1.0, label=None):
-    ax.grid(alpha=0.3)
-    if not measured(group, name):
-        ax.text(0.5, 0.5, "nothing to draw", transform=ax.transAxes)
-        return
-    epochs, values = curves_of(group, name)
-    # A lone epoch is a point, which a line does not show.
-    style = {"color": color, "marker": "." if len(epochs) < 10 else None}
-    ax.plot(epochs, scale * values.T, lw=0.5, alpha=0.6, **style)
-    ax.plot(epochs, scale * values.mean(axis=0), label=label, **style)
-
-
-def name_of(group):
-    """All that tells our groups apart, and n."""
-    s = group.settings
-    return (
-        f"{group.data}, m_L = {s['num_labeled']}, "
-        f"{s['pretrain_epochs']} + {s['epochs']} epochs, {s['precision']}, "
-        f"{s['backend']}{group.changes_text()}, n = {len(group.records)}"
-    )
-
-
-def log_scale(axis):
-    """Round numbers along an axis: 1, 1.5, 2, 3, 5, 7, 10, ..."""
-    if axis.axes.lines:
-        axis.axes.set(**{f"{axis.axis_name}scale": "log"})
-        low, high = axis.get_view_interval()
-        # Fewer where they would not have room.
-        subs = (1, 1.5, 2, 3, 5, 7) if high < 100 * low else (1, 3)
-        axis.set_major_locator(LogLocator(subs=subs))
-        axis.set_major_formatter("{x:g}")
-        axis.set_minor_formatter(NullFormatter())
-
-
-def draw_groups(groups):
-    fig, axes = plt.subplots(
-        3,
-        len(groups),
-        figsize=(3.6 * len(groups) + 0.8, 6.4),
-        squeeze=False,
-        sharex="col",
-        height_ratios=(2, 1, 1),
-    )
-    for (error, affinity, balance), group in zip(axes.T, groups, strict=True):
-        draw(error, group, "val_error", "tab:orange", 100, "validation")
-        draw(error, group, "test_error", "tab:blue", 100, "test")
-        draw(affinity, group, "affinity", "tab:blue")
-        draw(balance, group, "balance", "tab:blue")
-        error.set_title(fill(name_of(group), 32), fontsize=9)
-        log_scale(error.yaxis)
-        log_scale(affinity.yaxis)
-        balance.set_xlabel("epoch of stage 2")
-        balance.xaxis.get_major_locator().set_params(integer=True)
-    axes[0, 0].legend()
-    axes[0, 0].set_ylabel("error, %")
-    axes[1, 0].set_ylabel(r"affinity $\alpha$")
-    axes[2, 0].set_ylabel(r"balance $\beta$")
-    plt.show()
-
-
-for start in range(0, len(groups), 3):
-    draw_groups(groups[start : start + 3])
+for row in report.find(figure, found, RESULTS):
+    print(f"{row.heading}: {row.row[0]}")
+    for target in row.targets:
+        print(f"    {target}")
 
 # %% [markdown]
-# ## What stage 2 gained, seed by seed
-#
-# Each seed has its own labelled images, and some draws are luckier than others.
-# So we compare each seed with itself. A lower error is not always a success: a
-# run can be wrong more often than right at the end, or have lost a class on the
-# way, which is one that its network gives to no image any more.
+# The folders say what a run is: the study or table, the cell, then the epochs
+# of both stages and what differs from the paper. `results/index.csv` has a line
+# for each run. These are those of our figure:
 
 # %%
-for group in groups:
-    before = group.error("baseline_error")
-    gains = [
-        100 * (r["result"]["baseline_error"] - r["result"]["chosen_error"])
-        for r in group.records
-    ]
-    print(name_of(group))
-    print(f"  error after pretraining: {before}")
+index = {line.path: line for line in report.index(found, RESULTS)}
+for path in paths:
+    line = index[path.relative_to(RESULTS).as_posix()]
+    print(path.name)
     print(
-        f"  gain of stage 2, in percentage points: "
-        f"{np.mean(gains):.2f} on average, from {min(gains):.2f} to "
-        f"{max(gains):.2f}"
+        f"    seed {line.seed}, {line.pretrain_epochs} + {line.epochs} epochs, "
+        f"{line.precision}, {line.minutes} minutes on {line.device}"
     )
-    print(f"  better in {sum(g > 0 for g in gains)} of {len(gains)} runs")
-    wrong = sum(r["result"]["chosen_error"] > 0.5 for r in group.records)
-    if wrong:
-        print(f"  more often wrong than right all the same: {wrong}")
-    print(f"  lost a class: {report.lost_text(group.records, RESULTS)}")
-
-# %% [markdown]
-# ## How fast
-#
-# The number of epochs of stage 2 after which the mean test error had made half
-# of its way from the first value to the last.
-
-# %%
-for group in groups:
-    epochs, errors = curves_of(group, "test_error")
-    mean = errors.mean(axis=0)
-    half = (mean[0] + mean[-1]) / 2
-    name = name_of(group)
-    if mean[-1] < mean[0]:
-        first = epochs[np.argmax(mean <= half)]
-        print(f"{name}: epoch {first} of {epochs[-1]}")
-    else:
-        print(f"{name}: the last error is not below the first")
-
-# %% [markdown]
-# ## Where the curves go
-#
-# The authors' code ran 200 epochs of stage 2. Ours are fewer where time was
-# short. On a doubly logarithmic scale the curves are nearly straight from
-# epoch 10 on, which invites drawing them on. But look at what comes of it:
-#
-# - *At epoch 200*: the line through all epochs from 10 on, and the line through
-#   the second half alone.
-# - *Back-test*: the line through the epochs from 10 to two thirds, against what
-#   the last five epochs were.
-#
-# Where the line of the back-test is too low, the curve has flattened since, and
-# so will the lines to epoch 200 be too low. None of them is a result.
-
-
-# %%
-def line(epochs, errors, at):
-    """The mean of the log-log line through some epochs, at others."""
-    slope, start = np.polyfit(np.log(epochs), np.log(errors), 1)
-    return np.exp(start + slope * np.log(at)).mean()
-
-
-too_low = []
-for group in groups:
-    epochs, errors = curves_of(group, "test_error")
-    if epochs[-1] < 30:
-        continue
-    last = epochs[-1]
-    mean = 100 * errors.mean(axis=0)
-    late = slice(10, None)
-    half = slice(last // 2, None)
-    early = slice(10, 2 * last // 3 + 1)
-    end = slice(-5, None)
-    print(name_of(group))
     print(
-        f"  at epoch 200: {line(epochs[late], mean[late], 200):.2f} % from "
-        f"epoch 10, {line(epochs[half], mean[half], 200):.2f} % from epoch "
-        f"{last // 2}"
+        f"    error after stage 1 {line.after_stage_1:.2f}, chosen "
+        f"{line.chosen:.2f}, last {line.last:.2f}; lost a class: "
+        f"{line.lost_class}"
     )
-    expected = line(epochs[early], mean[early], epochs[end])
-    too_low.append(expected < mean[end].mean())
-    print(f"  back-test: {expected:.2f} %, but it was {mean[end].mean():.2f} %")
-print(f"back-tests that were too low: {sum(too_low)} of {len(too_low)}")
 
 # %% [markdown]
-# ## What the choice of the epoch costs
+# ## 3. A record and its settings
 #
-# The validation images choose the epoch that counts. They are few, so the
-# choice is not perfect. Below is the test error at three epochs: the chosen
-# one, the last one, and the best one. The best one is known only to those who
-# look at the test labels. It is no result. It shows what a perfect choice could
-# have gained.
+# This is what the first of them holds.
 
 # %%
-for group in groups:
-    _, errors = curves_of(group, "test_error")
-    best = report.Estimate.of(errors[:, 1:].min(axis=1))
-    print(name_of(group))
-    print(f"  chosen by validation: {group.error('chosen_error')}")
-    print(f"  last epoch:           {group.error('last_error')}")
-    print(f"  best on the test set: {best}")
+record = runs.records[0]
+for key in record:
+    print(f"{key:20} {RECORD.get(key, '')}")
+
+# %% [markdown]
+# All settings are in `experiment`. With them and the seed the run can be made
+# again. These are the ones that are not 0 or `None`.
+
+
+# %%
+def settings_of(experiment):
+    """Names and values, but for what is 0 or none."""
+    for name, value in experiment.items():
+        if isinstance(value, dict):
+            yield from settings_of(value)
+        elif value:
+            yield name, value
+
+
+for name, value in settings_of(record["experiment"]):
+    print(f"{name:20} {value}")
+
+# %% [markdown]
+# And what differs from the paper's settings. Epochs, precision and backend do
+# not count as such; the README names the epochs, since the authors' code has
+# 2,000 + 200.
+
+# %%
+print("different:", runs.changes_text().strip(", ") or "nothing")
+print("epochs:", runs.epochs_text(), "in", runs.settings["precision"])
+
+# %% [markdown]
+# ## 4. Its curve
+#
+# As `python scripts/report.py` draws it for the tables. Epoch 0 is the end of
+# stage 1. Thin lines are seeds, the thick line is their mean. The affinity and
+# the balance are means over the batches of an epoch, so they begin at epoch 1.
+
+# %%
+with tempfile.TemporaryDirectory() as folder:
+    picture = Path(folder) / "curves.png"
+    plot_curves([runs], f"{runs.data}, {runs.epochs_text()} epochs", picture)
+    display(Image(picture.read_bytes(), width=480))
+
+# %% [markdown]
+# ## 5. The chosen epoch, the last, and the best
+#
+# Which epoch is *the* result? Three can be told apart:
+#
+# - the **chosen** one: it has the least error on the validation images. This is
+#   what the paper reports, and what the README shows;
+# - the **last** one: what you get without validation images;
+# - the **best** one: it has the least error on the test images.
+#
+# The best one does not count. To find it takes the test labels, so its error is
+# no longer that of unseen images: among many epochs, some have a low error by
+# luck. It is at most that of the others, whatever the method, and falls with
+# the number of epochs that one may choose from.
+
+
+# %%
+def curve(record, name):
+    """Percent at each epoch of stage 2; the end of stage 1 comes first."""
+    return 100 * np.array(record["regularization"]["curve"][name])
+
+
+print("test error, %    chosen (epoch)    last    best (epoch)")
+for record in runs.records:
+    test = curve(record, "test_error")
+    at = record["result"]["chosen_epoch"]
+    best = 1 + test[1:].argmin()
+    print(
+        f"seed {record['seed']:2} {test[at]:14.2f} ({at:3}) {test[-1]:11.2f}"
+        f" {test[best]:7.2f} ({best:3})"
+    )
+print("mean, chosen:", chosen)
+print("mean, last:  ", runs.error("last_error"))
+
+# %%
+record = runs.records[0]
+test, validation = (curve(record, f"{s}_error") for s in ("test", "val"))
+epochs = np.arange(len(test))
+shown = epochs >= len(test) // 3
+
+fig, ax = plt.subplots(figsize=(6.5, 2.8))
+ax.plot(epochs[shown], validation[shown], ".-", color="0.7")
+ax.plot(epochs[shown], test[shown], ".-", color="tab:blue")
+for name, at, marker in (
+    ("chosen", record["result"]["chosen_epoch"], "o"),
+    ("last", len(test) - 1, "s"),
+    ("best", 1 + test[1:].argmin(), "*"),
+):
+    label = f"{name}: epoch {at}, {test[at]:.2f} %"
+    ax.plot(at, test[at], marker, ms=10, mfc="none", mec="black", label=label)
+ax.legend(fontsize=8)
+ax.set(
+    title=f"seed {record['seed']}: test error (blue), validation error (grey)",
+    xlabel="epoch of stage 2",
+    ylabel="error, %",
+)
+ax.grid(alpha=0.3)
+plt.show()
+
+# %% [markdown]
+# The validation error moves in steps, since its images are few. So the choice
+# is not perfect, and that is part of the method.
+#
+# ## 6. Its interval
+#
+# The seeds are a sample: other labelled images, other weights. "±" is the
+# standard deviation $s$, which says how much single runs differ. How well the
+# *mean* of $n$ runs is known is another matter. The interval that holds it with
+# 95 % confidence, if errors are about normal, is
+#
+# $$
+# \bar x \pm t_{n-1} \frac{s}{\sqrt n},
+# $$
+#
+# with $t_{n-1}$ from Student's distribution: 4.3 for three seeds, 2.3 for ten.
+
+# %%
+published = table.rows[GAR][place]
+interval = chosen.interval()
+print(f"ours:  {chosen}, interval {interval or 'none: one seed'}")
+print(f"paper: {published} (n = 10)")
+if interval:
+    inside = "inside" if published.error in interval else "outside"
+    print(f"the paper's mean is {inside} our interval")
+
+# %%
+errors = [100 * r["result"]["chosen_error"] for r in runs.records]
+fig, ax = plt.subplots(figsize=(6.5, 1.8))
+ax.plot(errors, np.zeros(len(errors)), "o", mfc="none", label="our seeds")
+ax.errorbar(
+    chosen.mean,
+    1,
+    xerr=interval and (interval.high - interval.low) / 2,
+    fmt="D",
+    color="tab:blue",
+    capsize=4,
+    label="our mean, 95 % interval",
+)
+ax.errorbar(
+    published.error,
+    2,
+    xerr=published.spread,
+    fmt="D",
+    color="black",
+    capsize=4,
+    label="the paper's mean ± s",
+)
+ax.set(xlabel="test error, %", yticks=[], ylim=(-0.7, 2.7))
+ax.set_xlim(left=0)
+fig.legend(fontsize=8, loc="outside right center")
+plt.show()
+
+# %% [markdown]
+# That a figure is inside says little where the interval is wide: then it would
+# hold many others as well. More seeds make it narrower. If the seeds went on to
+# differ as these do:
+
+# %%
+if interval:
+    for n in (3, 5, 10, 20):
+        low, high = report.Estimate(chosen.mean, chosen.deviation, n).interval()
+        print(f"n = {n:2}: {chosen.mean:.2f} ± {(high - low) / 2:.2f}")
+
+# %% [markdown]
+# ## 7. What $n = 1$ means
+#
+# One draw. It has no deviation and no interval, and can be as far off as any
+# single seed is. Had we run only one of our seeds, the README would show one of
+# these:
+
+# %%
+print(", ".join(f"{error:.2f}" for error in sorted(errors)))
+
+# %% [markdown]
+# So a difference between two figures with $n = 1$ means nothing unless it is
+# much larger than what seeds differ by. With the same seeds, and so the same
+# labelled images, compare seed by seed: what the draw of the labels does to
+# both is then left out. GAR against its own stage 1:
+
+# %%
+for record in runs.records:
+    before, after = (
+        100 * record["result"][f"{key}_error"] for key in ("baseline", "chosen")
+    )
+    print(
+        f"seed {record['seed']:2}: {before:6.2f} -> {after:5.2f}, "
+        f"gain {before - after:5.2f} points"
+    )
+
+# %% [markdown]
+# The figures of the README that are one draw:
+
+# %%
+single = [
+    row.row[0]
+    for row in rows_of(summary_markdown(found, RESULTS))
+    if row.row[-2] == "1"
+]
+print("\n".join(single) or "none")
 
 # %% [markdown]
 # ## Does the loss know the error?
 #
-# In real life there are no test labels. Can the affinity tell when the network
-# is good? Each dot is an epoch of a run. Within a run both tend to fall
-# together, since both change with time. That does not make the one a measure of
-# the other: a network that has collapsed has a low affinity too (see
-# `03_your_own_data`).
+# One thing that takes all records. In real life there are no test labels. Can
+# the affinity tell when the network is good? Each dot is an epoch of a run of
+# GAR without additions.
 
 # %%
-shown = [group for group in groups if measured(group, "affinity")]
-if shown:
-    fig, ax = plt.subplots(figsize=(9.5, 1 + 0.36 * max(7, len(shown))))
-    for number, group in enumerate(shown):
-        _, affinities = curves_of(group, "affinity")
-        _, errors = curves_of(group, "test_error")
-        ax.plot(
-            affinities[:, 1:].ravel(),
-            100 * errors[:, 1:].ravel(),
-            # There are ten colours.
-            ".x+1"[number // 10 % 4],
-            color=f"C{number % 10}",
-            alpha=0.6,
-            label=fill(name_of(group), 40),
+KINDS = {
+    "collapsed: balance below a half": "black",
+    "100 classes": "tab:red",
+    "small NORB": "tab:orange",
+    "X_U from InfiMNIST": "tab:cyan",
+    "MNIST": "tab:blue",
+}
+
+
+def kind_of(group):
+    """One of `KINDS`, or `None`."""
+    settings = group.settings
+    # The data, the labels, the epochs and so on may be any.
+    if group.changes or settings["dataset"].startswith("svhn"):
+        return None
+    if np.mean([c["balance"][-1] for c in curves_of(group)]) < 0.5:
+        return "collapsed: balance below a half"
+    if settings["dataset"] == "mnist-pairs":
+        return "100 classes"
+    if settings["dataset"].startswith("norb"):
+        return "small NORB"
+    infinite = settings["unlabeled"] == "infimnist"
+    return "X_U from InfiMNIST" if infinite else "MNIST"
+
+
+def curves_of(group):
+    return [record["regularization"]["curve"] for record in group.records]
+
+
+fig, ax = plt.subplots(figsize=(7.5, 4))
+for name, color in KINDS.items():
+    curves = [
+        curve
+        for g in group(found)
+        if kind_of(g) == name
+        for curve in curves_of(g)
+    ]
+    if curves:
+        affinity, error = (
+            np.concatenate([curve[key][1:] for curve in curves]).astype(float)
+            for key in ("affinity", "test_error")
         )
-    ax.set(
-        xlabel=r"affinity $\alpha$ of the epoch",
-        ylabel="test error, %",
-    )
-    log_scale(ax.xaxis)
-    log_scale(ax.yaxis)
-    ax.grid(alpha=0.3)
-    fig.legend(fontsize=8, loc="outside right upper")
-    plt.show()
+        ax.plot(affinity, 100 * error, ".", ms=4, color=color, label=name)
+ax.set(
+    xlabel=r"affinity $\alpha$ of the epoch",
+    ylabel="test error, %",
+    xscale="log",
+    yscale="log",
+)
+ax.yaxis.set_major_formatter("{x:g}")
+ax.legend(fontsize=8, markerscale=2, loc="lower right")
+ax.grid(alpha=0.3)
+plt.show()
 
 # %% [markdown]
+# Within a run both tend to fall together, since both change with time. That
+# does not make the one a measure of the other: at the same affinity the errors
+# of different data lie far apart, and a network that has collapsed has a low
+# affinity and a high error.
+#
 # ## Where to go from here
 #
+# - [`results/README.md`](../results/README.md) has all tables, with links from
+#   each figure to its records.
 # - `python scripts/table1.py` makes more records, and so do `table2.py` and
-#   `table3.py`. They can be stopped and go on where they were.
-# - `python scripts/report.py` writes the tables as Markdown and PNG.
-# - The README lists where these experiments differ from the paper's.
+#   `table3.py`. They can be stopped at any time and go on where they were.
+# - `python scripts/report.py --results runs` makes the tables of yours.

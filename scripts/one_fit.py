@@ -34,7 +34,7 @@ class Settings:
     labeled_epochs: int = 40
     all_epochs: int = 100
     global_clipnorm: float = 1.0
-    # Epochs between two looks at the test error.
+    # Test error every so many epochs.
     every: int = 5
 
 

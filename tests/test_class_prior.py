@@ -1,4 +1,4 @@
-"""The balance term with classes of unequal size, against v_i / p_i."""
+"""The balance term with imbalanced classes, against v_i / p_i."""
 
 import itertools
 import json

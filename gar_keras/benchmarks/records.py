@@ -57,7 +57,7 @@ def fill(results, kind, cases, measure, *, deadline=math.inf, say=print):
         cases.
 
     Raises:
-        RecordError: if the file in its place is no such record.
+        RecordError: if the file in its place is not such a record.
         ValueError: if another process is measuring into it.
     """
     from gar_keras.experiments import environment

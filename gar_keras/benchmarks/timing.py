@@ -183,5 +183,5 @@ class _Clock(keras.callbacks.Callback):
         if not math.isfinite(logs["loss"]):
             raise FloatingPointError(
                 f"The loss became {logs['loss']} while the time was taken. "
-                "The steps of a diverged network are no measure."
+                "The steps of a diverged network measure nothing."
             )

@@ -124,7 +124,7 @@ class Fit(FitSettings, _Files):
 
     num_classes: Annotated[int, Field(ge=2)] | None = None
     """n, the number of classes, each of which needs a label; by default the
-    largest label and one."""
+    largest label plus 1."""
     epochs: Epochs = FitSettings.epochs
     class_prior: Prior = FitSettings.class_prior
     seed: Annotated[int, Field(ge=0, le=cli.MAX_SEED)] = 0
@@ -474,7 +474,7 @@ def read_model(path):
     # Whatever is wrong in the file, Keras raises anything.
     except Exception as e:
         raise ValueError(
-            f"{path} is no Keras model that can be loaded: make it with "
+            f"{path} is not a Keras model that can be loaded: make it with "
             f"python -m gar_keras fit. ({e})"
         ) from e
     if not has_graph(model) or len(model.inputs) != 1:

@@ -49,7 +49,7 @@ def read_table(path):
         unlabelled rows; `None` without a column of labels.
 
     Raises:
-        ValueError: if the file is no such table.
+        ValueError: if the file is not such a table.
     """
     header, rows = _read_csv(path)
     names = [name for name in header if name != LABEL]
@@ -86,7 +86,7 @@ def read_image_labels(path, names):
         Labels as text `(m,)`, empty for images of which the table has none.
 
     Raises:
-        ValueError: if the file is no such table, or names another image, or
+        ValueError: if the file is not such a table, or names another image, or
             one twice.
     """
     header, rows = _read_csv(path)
@@ -100,7 +100,7 @@ def read_image_labels(path, names):
     for row in rows:
         name = Path(row[FILE].strip()).as_posix()
         if name not in known or name in found:
-            fault = "twice" if name in found else "which is no image there"
+            fault = "twice" if name in found else "which is not an image there"
             raise ValueError(
                 f"{path} must name each image of its folder once at most. "
                 f"Received: {name!r}, {fault}"

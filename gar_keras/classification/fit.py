@@ -327,7 +327,7 @@ def unlabeled_input(x, like, name):
         An array, image source or `Stream`.
 
     Raises:
-        ValueError: if they are no such examples, or others than those.
+        ValueError: if they are not examples, or not like those.
     """
     found = as_unlabeled(x, name)
     if isinstance(found, np.ndarray):

@@ -24,7 +24,7 @@ PRIORS = ("uniform", "labeled")
 class FitSettings(GAROptions, paper.Coefficients):
     """How to fit. The defaults are the paper's, unless it says otherwise.
 
-    `shift` and `affine` move the images in both stages.
+    `shift` and `affine` augment the images in both stages.
 
     Raises:
         ValueError: if a value is not valid.
@@ -36,8 +36,8 @@ class FitSettings(GAROptions, paper.Coefficients):
     """
 
     pretrain_epochs: Count | None = None
-    """Epochs over the labelled examples in stage 1; by default as many as make
-    2,000 steps, at least 10."""
+    """Epochs over the labelled examples in stage 1; by default those of
+    2,000 steps, and at least 10."""
     epochs: CountOrAuto = 100
     """Epochs over all examples in stage 2. `auto`: up to 200, until the
     validation error has not fallen for 10; that needs a

@@ -30,7 +30,7 @@ def gradient(function, x):
         x: A float tensor.
 
     Returns:
-        A tensor like `x`. It is no constant to a gradient taken around this
+        A tensor like `x`. It is not a constant to a gradient taken around this
         function: put `keras.ops.stop_gradient` around it if it is to be one.
 
     Example:

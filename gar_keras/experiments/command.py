@@ -30,7 +30,7 @@ from gar_keras.utils.validation import check_choice
 MAX_SEEDS = 10_000
 
 Address = Annotated[str | None, cli.one_value(str, "an address", "ADDRESS")]
-# What is no number is left to `check_labels`, which knows what is allowed.
+# What is not a number is left to `check_labels`, which knows what is allowed.
 Labels = Annotated[
     tuple[int, ...] | None,
     tyro.constructors.PrimitiveConstructorSpec(
@@ -120,7 +120,7 @@ class Options:
     results: cli.Folder = field(default_factory=folders.own)
     """Folder of the records."""
     time_limit: cli.Seconds = None
-    """Stop cleanly after so many seconds. The same command goes on later."""
+    """Seconds after which to stop cleanly. The same command goes on later."""
 
     def __post_init__(self):
         cli.check_folder("--results", self.results)

@@ -255,8 +255,8 @@ def read_all(folder):
     Raises:
         RecordError: if one of them is not a sound record, if a run is there
             twice, or if runs of one experiment were made with different
-            hyper-parameters of its method, which are no seeds of one and the
-            same thing.
+            hyper-parameters of its method, and so are not repetitions of one
+            run.
     """
     found = {path: read(path) for path in placement.all_paths(folder)}
     made_with, places = {}, {}

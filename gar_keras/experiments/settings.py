@@ -93,7 +93,7 @@ class Experiment(Coefficients):
         num_validation: Validation images.
         batch_size: Images in a batch of stage 1.
         pretrain_epochs: Epochs of stage 1.
-        pretrain_shift: Pixels by which the images of stage 1 are moved at
+        pretrain_shift: Pixels by which the images of stage 1 are shifted at
             random, at most. 0 in the paper, as the next.
         pretrain_affine: Strength of random affine maps of these images.
         epochs: Epochs of stage 2.

@@ -65,7 +65,7 @@ class VirtualAdversarialTraining(Method):
         ValueError: if a length is not above 0, `iterations` is not an integer
             of at least 1, a factor is not a finite number of at least 0, or
             `weight` is 0 where `entropy` is not; in training, if the model
-            takes integers that are no images.
+            takes integers that are not images.
 
     Example:
 
@@ -178,7 +178,7 @@ def unit(x):
 def split(network):
     """A network as its preprocessing layers and a model of floats.
 
-    A model that takes integers would round the moved images.
+    A model that takes integers would round the perturbed images.
 
     Args:
         network: A model from images to logits.

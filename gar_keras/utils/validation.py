@@ -256,7 +256,7 @@ def _advice(x):
 
 
 def is_in_memory(x):
-    """Whether `x` is an array that is no view of a file, as a memmap is.
+    """Whether `x` is an array in memory, not a view of a file as a memmap is.
 
     Example:
 

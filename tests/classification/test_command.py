@@ -604,7 +604,7 @@ def test_bad_data_are_refused(arrays, message, run, tmp_path, monkeypatch):
 
 
 def damaged(folder, kind):
-    """Bytes of a file that is no whole .npz file."""
+    """Bytes of a file that is not a whole .npz file."""
     whole = (folder / "data.npz").read_bytes()
     if kind == "a byte changed":
         middle = len(whole) // 2
@@ -640,8 +640,8 @@ def save_model(path, *layers):
 @pytest.mark.parametrize(
     "kind, message",
     [
-        ("text", "no Keras model that can be loaded"),
-        ("npz", "no Keras model that can be loaded"),
+        ("text", "not a Keras model that can be loaded"),
+        ("npz", "not a Keras model that can be loaded"),
         ("softmax", "has one. Received: .*activation='softmax'"),
         ("one output", "n of at least 2"),
         ("other features", r"of shape \(3,\).*Received: shape \(2,\)"),

@@ -113,7 +113,7 @@ def test_labels_of_images_by_hand(tmp_path):
     "text, message",
     [
         ("name,label\na.png,1\n", "columns file and label. Received: name"),
-        ("file,label\nz.png,1\n", "'z.png', which is no image there"),
+        ("file,label\nz.png,1\n", "'z.png', which is not an image there"),
         ("file,label\na.png,1\na.png,2\n", "'a.png', twice"),
     ],
 )

@@ -31,7 +31,7 @@ ONCE = replace(QUICK, attempts=1)
 class Server(ThreadingHTTPServer):
     """Serves CONTENT, and treats each request as the next plan says.
 
-    Plans: "whole" answers in full, ranges too; "cut" breaks off half way
+    Plans: "whole" answers in full, ranges too; "cut" breaks off halfway
     through; "no range" ignores ranges; "wrong range" sends another part;
     "endless" does not say how much comes; a number is an HTTP status.
     """

@@ -197,7 +197,7 @@ def new_run(folder, reporter=None):
 @pytest.mark.parametrize(
     ("val_error", "chosen"),
     [
-        # Epoch 0 is no epoch of stage 2; of equals, the first counts.
+        # Epoch 0 is not an epoch of stage 2; of equals, the first counts.
         ([0.01, 0.3, 0.2, 0.2, 0.4], 2),
         ([0.5, 0.3, 0.3, 0.3, 0.3], 1),
         ([0.5, 0.4, 0.3, 0.2, 0.1], 4),

@@ -394,7 +394,7 @@ def unit_scale(B):
         `B / max(B)`, float64 `(m, n)`; `B = 0` as it is.
 
     Raises:
-        ValueError: if `B` is no matrix of finite numbers that are not
+        ValueError: if `B` is not a matrix of finite numbers that are not
             negative, with n of at least 2.
 
     Example:

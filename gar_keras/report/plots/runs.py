@@ -117,7 +117,7 @@ def choose_run(*folders):
 
     Raises:
         RecordError: if there is no such run, or if there is a file among the
-            records that is none.
+            records that is not a record.
     """
     for folder in filter(None, folders):
         found = [
@@ -155,7 +155,7 @@ def _unpack(arrays, record):
         if key.startswith("epoch_"):
             if Z.dtype.kind != "f" or Z.ndim != 2 or not np.isfinite(Z).all():
                 raise ValueError(
-                    f"{key} is no matrix of finite numbers, but {Z.dtype} "
+                    f"{key} is not a matrix of finite numbers, but {Z.dtype} "
                     f"{Z.shape}"
                 )
             snapshots[int(key.removeprefix("epoch_"))] = np.maximum(Z, 0)
