@@ -153,6 +153,7 @@ def test_ordinary_output_is_not(text):
     assert foreign(text) == []
 
 
+@pytest.mark.slow
 def test_execution_shows_no_advice_on_compilation(tmp_path):
     source = tmp_path / "probe.py"
     source.write_text(
