@@ -11,8 +11,9 @@ from gar_keras.report.layout import MISSING
 LOST_NOTE = (
     "A run lost a class if its network gives it to some of the test images "
     "kept (2,000) after stage 1, and to none at the end. Where none were kept, "
-    "the balance at the end tells (for ten classes or fewer of equal size): it "
-    "is then at most that of one output fewer than there are classes, all used "
+    "the classes in use in the last batches tell (of digits); in records that "
+    "have not counted them it is the balance at the end (for classes of equal "
+    "size), at most that of one output fewer than there are classes, all used "
     "equally."
 )
 
@@ -104,16 +105,16 @@ def lost_class(record, results=None):
     Args:
         record: Run record.
         results: Folder of the records, with what lies beside them; `None` to
-            go by the balance alone.
+            go by the curves alone.
 
     Returns:
-        A bool, or `None` if neither predictions nor balance can tell.
+        A bool, or `None` if neither predictions nor curves can tell.
     """
     if record.get("first_epoch"):
         return bool(lost_classes(record))
     kept = results and kept_predictions(record, results)
     if not kept:
-        return _lost_by_balance(record)
+        return _lost_by_curve(record)
     _, predictions = kept
     first, *_, last = predictions.values()
     return bool(set(first) - set(last))
@@ -161,21 +162,28 @@ def balance_without_a_class(batch_size, num_classes):
     return (m - 1) / (m + n - 2) * (n - 2) / (n - 1)
 
 
-def _lost_by_balance(record):
+def _lost_by_curve(record):
     settings = record["experiment"]
-    world = settings["world"]
-    balance = record["regularization"]["curve"].get("balance", ())
-    # The mean over the first epoch is also that of the way there.
-    enough = len(balance) > 2
-    even = world["shares"] is None and settings["class_prior"] is None
-    # Of unrectified logits, outputs that get no image count as well.
-    rectified = settings["ablation"] != "unrectified"
-    known = settings["dataset"] in _DIGITS and rectified
-    if not (enough and even and known):
+    curve = record["regularization"]["curve"]
+    if settings["dataset"] not in _DIGITS:
         return None
-    n = world["known_classes"] or 10
+    n = settings["world"]["known_classes"] or 10
     if record["result"]["baseline_error"] >= 1 - 1 / n:
         # At chance after stage 1: there was nothing to lose.
+        return None
+    if curve.get("classes_in_use"):
+        return curve["classes_in_use"][-1] < n
+    return _lost_by_balance(settings, curve.get("balance", ()), n)
+
+
+def _lost_by_balance(settings, balance, n):
+    # The mean over the first epoch is also that of the way there.
+    enough = len(balance) > 2
+    even = settings["world"]["shares"] is None
+    even = even and settings["class_prior"] is None
+    # Of unrectified logits, outputs that get no image count as well.
+    rectified = settings["ablation"] != "unrectified"
+    if not (enough and even and rectified):
         return None
     m = settings["labeled_per_batch"] + settings["unlabeled_per_batch"]
     return balance[-1] <= balance_without_a_class(m, n)

@@ -68,6 +68,16 @@ def test_the_balance_tells_where_no_predictions_were_kept(tmp_path):
     assert report.lost_class(with_balance(*[0.8] * 4, experiment=five)) is False
 
 
+def test_classes_in_use_tell_more_than_the_balance():
+    record = with_balance(*[0.9] * 4)
+    curve = record["regularization"]["curve"]
+    curve["classes_in_use"] = [None, 10.0, 10.0, 9.0, 9.0]
+    assert report.lost_class(record) is True
+    curve["classes_in_use"][-1] = 10.0
+    curve["balance"][-1] = 0.7
+    assert report.lost_class(record) is False
+
+
 @pytest.mark.parametrize(
     "record",
     [
