@@ -120,8 +120,9 @@ def one_fit(settings, seed, data, chosen, y, gar=True):
     )
     switch = [GARAfter(epochs=settings.labeled_epochs)] if gar else []
     history = model.fit(
-        x, y, batch_size=settings.batch_size, epochs=settings.all_epochs,
+        shuffled(x, y, settings.batch_size), epochs=settings.all_epochs,
         callbacks=[*switch, *test_errors(data, settings.every)], verbose=0,
+        shuffle=False,
     ).history["test_error"]  # fmt: skip
     per_epoch = -(-len(x) // settings.batch_size)
     return {
@@ -131,6 +132,18 @@ def one_fit(settings, seed, data, chosen, y, gar=True):
         ],
         "test_error": history,
     }
+
+
+def shuffled(x, y, batch_size):
+    """Batches that are others in each epoch.
+
+    After `set_random_seed`, `fit` on TensorFlow puts an array into the same
+    order in each epoch.
+    """
+    import tensorflow as tf
+
+    rows = tf.data.Dataset.from_tensor_slices((x, y))
+    return rows.shuffle(len(x)).batch(batch_size)
 
 
 def labels_alone(*arguments):
