@@ -168,8 +168,9 @@ def _lost_by_curve(record):
     if settings["dataset"] not in _DIGITS:
         return None
     n = settings["world"]["known_classes"] or 10
-    if record["result"]["baseline_error"] >= 1 - 1 / n:
-        # At chance after stage 1: there was nothing to lose.
+    baseline = record["result"]["baseline_error"]
+    if baseline is None or baseline >= 1 - 1 / n:
+        # No stage 1, or at chance after it: there was nothing to lose.
         return None
     if curve.get("classes_in_use"):
         return curve["classes_in_use"][-1] < n

@@ -97,8 +97,12 @@ def test_classes_in_use_tell_more_than_the_balance():
         ),
         # Nothing was learnt in stage 1.
         with_balance(*[0.0] * 4, baseline_error=0.9),
+        # Graph methods have no stage 1.
+        make_record(
+            replace(MNIST, method="label-spreading"), baseline_error=None
+        ),
     ],
-    ids=["short", "shares", "prior", "pairs", "chance"],
+    ids=["short", "shares", "prior", "pairs", "chance", "no stage 1"],
 )
 def test_what_cannot_tell_says_so(record):
     assert report.lost_class(record) is None
