@@ -16,7 +16,7 @@ from gar_keras.datasets.infimnist import NUM_TRAIN
 from gar_keras.datasets.infimnist import load_infimnist
 from gar_keras.datasets.mnist import load_mnist
 from gar_keras.experiments import folders
-from gar_keras.report.plots.style import new_figure
+from gar_keras.report.plots import style
 from gar_keras.utils import cli
 
 ROWS_PER_CLASS = 2
@@ -50,24 +50,23 @@ def sheet_indices(y_train, length):
     return np.array(originals)[:, None] + NUM_TRAIN * rounds
 
 
-def draw(source, indices, path):
-    """Writes the contact sheet as a PNG."""
+def sheet(source, indices):
+    """The contact sheet, a Matplotlib `Figure`."""
     rows, columns = indices.shape
     tiles = source.take(indices.ravel())[..., 0]
     tiles = np.pad(tiles, ((0, 0), (1, 1), (1, 1)), constant_values=80)
     tiles = tiles.reshape(rows, columns, 30, 30).swapaxes(1, 2)
-    figure = new_figure(columns * 0.6, rows * 0.6 + 0.5)
+    figure = style.new_figure(columns * 0.6, rows * 0.6 + 0.5)
     axes = figure.subplots()
     mosaic = tiles.reshape(rows * 30, columns * 30)
     axes.imshow(mosaic, cmap="gray_r", interpolation="nearest")
-    axes.axvline(29.5, color="tab:red")
+    axes.axvline(29.5, color=style.BAD)
     axes.set_title(
         f"{source.source}\nleft of the line: MNIST training images; "
         "right of it: images derived from them"
     )
     axes.set_axis_off()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=100)
+    return figure
 
 
 def images_per_second(source, repeats=15, batches=100):
@@ -89,7 +88,7 @@ def main(options):
     out = options.out or folders.own() / "infimnist.png"
     source = load_infimnist(options.data_dir)
     indices = sheet_indices(load_mnist().y_train, len(source))
-    draw(source, indices, out)
+    style.save(sheet(source, indices), out)
     print(f"{out}: {source.source}")
     # NumPy's element-wise operations run on the calling thread alone.
     median, low, high = images_per_second(source)

@@ -25,7 +25,6 @@ class Entry:
     Attributes:
         title: Its name in tables and pictures.
         path: Its module in this package and its class, `"module:Class"`.
-        marker: Its marker in pictures, as Matplotlib writes it.
         network: Whether it trains the network of stage 1.
         in_memory: Whether it needs all of X_U in memory.
         set_by_experiment: Whether an experiment has its hyper-parameters,
@@ -38,7 +37,6 @@ class Entry:
 
     title: str
     path: str
-    marker: str
     network: bool = True
     in_memory: bool = False
     set_by_experiment: bool = False
@@ -71,31 +69,28 @@ METHODS = {
     "gar": Entry(
         "GAR",
         "gar:GAR",
-        "o",
         set_by_experiment=True,
         can_be_extended=True,
         terms=("affinity", "balance"),
     ),
-    "supervised": Entry("Supervised only", "supervised:Supervised", "s"),
+    "supervised": Entry("Supervised only", "supervised:Supervised"),
     "entropy": Entry(
-        "Entropy minimization", "entropy_minimization:EntropyMinimization", "D"
+        "Entropy minimization", "entropy_minimization:EntropyMinimization"
     ),
-    "pseudo-label": Entry("Pseudo-Label", "pseudo_label:PseudoLabel", "^"),
-    "pi": Entry("Π model", "pi_model:PiModel", "v"),
-    "vat": Entry("VAT", "vat:VirtualAdversarialTraining", "P"),
+    "pseudo-label": Entry("Pseudo-Label", "pseudo_label:PseudoLabel"),
+    "pi": Entry("Π model", "pi_model:PiModel"),
+    "vat": Entry("VAT", "vat:VirtualAdversarialTraining"),
     "vat-entropy": Entry(
         "VAT + entropy minimization",
         "vat:VirtualAdversarialTrainingEntropy",
-        "X",
     ),
-    "mean-teacher": Entry("Mean Teacher", "mean_teacher:MeanTeacher", "p"),
-    "embed-cnn": Entry("EmbedCNN", "embed_cnn:EmbedCNN", "<", in_memory=True),
+    "mean-teacher": Entry("Mean Teacher", "mean_teacher:MeanTeacher"),
+    "embed-cnn": Entry("EmbedCNN", "embed_cnn:EmbedCNN", in_memory=True),
     "label-spreading": Entry(
         "Label spreading",
         "label_spreading:LabelSpreading",
-        ">",
         network=False,
         in_memory=True,
     ),
-    "hagr": Entry("HAGR", "hagr:HAGR", "h", network=False, in_memory=True),
+    "hagr": Entry("HAGR", "hagr:HAGR", network=False, in_memory=True),
 }

@@ -4,7 +4,6 @@ from dataclasses import asdict
 from dataclasses import dataclass
 import json
 from pathlib import Path
-import statistics
 
 from gar_keras.experiments import records as record_files
 from gar_keras.experiments.settings import GRAPH_RIVALS
@@ -17,7 +16,7 @@ from gar_keras.report.beside import reference_beside
 from gar_keras.report.groups import but_for
 from gar_keras.report.groups import group
 from gar_keras.report.groups import size
-from gar_keras.report.plots.style import new_figure
+from gar_keras.report.plots.methods import error_over_time
 from gar_keras.report.plots.style import save
 from gar_keras.report.published import BASELINE
 from gar_keras.report.sources import linked
@@ -181,27 +180,47 @@ def write_rivals(results):
     content = rivals_markdown(everything, results)
     files.write_atomically(text, lambda file: file.write(content))
     picture = Path(results) / "rivals.png"
-    plot_rivals(comparisons, picture)
+    plot_rivals(comparisons, picture, everything)
     return [text, picture]
 
 
-def plot_rivals(comparisons, path):
-    """Draws the error of each method against its seconds of training.
+def plot_rivals(comparisons, path, records=()):
+    """Draws the error of each method over the minutes of its stage 2.
 
-    Dots are the mean test errors at the epoch chosen by validation, bars
-    their standard deviations over the seeds, faint dots the seeds.
+    Of the comparison with the most methods, those that ran on one machine.
 
     Args:
-        comparisons: List of `Comparison`, a panel for each.
+        comparisons: List of `Comparison`.
         path: Where to write the PNG.
+        records: Run records: a longer run of the same settings is drawn in
+            place of one that is compared.
     """
-    figure = new_figure(6 * len(comparisons), 6)
-    panels = figure.subplots(
-        1, len(comparisons), squeeze=False, sharex=True, sharey=True
-    )[0]
-    for panel, comparison in zip(panels, comparisons, strict=True):
-        _draw_comparison(panel, comparison)
-    save(figure, path)
+    largest = max(comparisons, key=lambda c: len(c.groups))
+    device = largest.groups[0].device_text()
+    groups = [
+        longest(g, group(records))
+        for g in largest.groups
+        if g.device_text() == device
+    ]
+    save(error_over_time(groups), path)
+
+
+def longest(g, groups):
+    """The group with the most epochs on the same machine.
+
+    Args:
+        g: A `Group`.
+        groups: Groups, of which those count whose settings differ from its
+            own in the epochs of stage 2 alone.
+    """
+    free = {"epochs"}
+    alike = [
+        other
+        for other in groups
+        if but_for(other, free) == but_for(g, free)
+        and other.device_text() == g.device_text()
+    ]
+    return max([g, *alike], key=size)
 
 
 def _compared(groups):
@@ -228,42 +247,3 @@ def _data_of(g):
     settings = g.settings
     names = ("dataset", "num_labeled", "unlabeled", "num_validation", "world")
     return json.dumps([settings[name] for name in names])
-
-
-def _draw_comparison(panel, comparison):
-    from matplotlib.ticker import LogLocator
-    from matplotlib.ticker import NullFormatter
-
-    for g in comparison.groups:
-        place = list(METHODS).index(g.method)
-        color = f"C{place - 1}" if place else "black"
-        style = {"color": color, "marker": METHODS[g.method].marker}
-        seconds = [
-            r["pretraining"]["seconds"] + r["regularization"]["seconds"]
-            for r in g.records
-        ]
-        errors = [100 * r["result"]["chosen_error"] for r in g.records]
-        panel.plot(seconds, errors, ls="", alpha=0.3, ms=4, **style)
-        estimate = g.error("chosen_error")
-        panel.errorbar(
-            statistics.mean(seconds),
-            estimate.mean,
-            estimate.deviation or 0.0,
-            ls="",
-            ms=8,
-            capsize=3,
-            label=f"{METHODS[g.method].title}: {estimate}",
-            **style,
-        )
-    panel.set_title(comparison.title.removesuffix(": test error in percent"))
-    panel.set(xscale="log", yscale="log")
-    panel.set(xlabel="seconds of training, both stages", ylabel="test error, %")
-    for axis in (panel.xaxis, panel.yaxis):
-        axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-        axis.set_major_formatter("{x:g}")
-        axis.set_minor_formatter(NullFormatter())
-    panel.grid(alpha=0.3)
-    # Below the panel, where it hides no dot.
-    panel.legend(
-        fontsize=7, ncols=2, loc="upper center", bbox_to_anchor=(0.5, -0.13)
-    )

@@ -6,11 +6,9 @@ from gar_keras.experiments.records import read_json
 from gar_keras.report.estimates import Estimate
 from gar_keras.report.layout import Linked
 from gar_keras.report.layout import numbers
-from gar_keras.report.plots.style import new_figure
-from gar_keras.report.plots.style import save
+from gar_keras.report.plots import style
 
 NAME = "one_fit"
-COLORS = ("tab:blue", "tab:orange", "tab:gray")
 
 
 def on_page(records, results):
@@ -34,10 +32,16 @@ def markdown(record, links=()):
 
 
 def draw(record, path):
-    """Draws the test errors over the steps: seeds thin, their mean thick."""
-    figure = new_figure(7, 4.2)
-    panel = figure.subplots()
-    for way, color in zip(_ways(record), COLORS, strict=True):
+    """Draws the test errors over the steps, as in `figure`."""
+    style.save(figure(record), path)
+
+
+def figure(record):
+    """The test errors over the steps: seeds thin, their mean thick."""
+    drawn = style.page_figure(4.8)
+    panel = drawn.subplots()
+    style.clear_axes(panel)
+    for way, color in zip(_ways(record), style.LINES, strict=False):
         runs = _runs(record, way)
         steps = runs[0]["step"]
         errors = [[100 * e for e in run["test_error"]] for run in runs]
@@ -48,17 +52,16 @@ def draw(record, path):
     panel.axvline(_runs(record, _ways(record)[0])[0]["switch"], color="0.4",
                   ls=":", lw=1)  # fmt: skip
     panel.set(xlabel="steps", ylabel="test error, %", yscale="log")
-    panel.yaxis.set_major_formatter("{x:g}")
-    panel.yaxis.set_minor_formatter("{x:g}")
-    panel.grid(alpha=0.3, which="both")
-    panel.legend(fontsize=9)
+    style.plain_ticks(panel.yaxis)
+    panel.legend(frameon=False)
     settings = record["settings"]
     panel.set_title(
         f"{settings['data']}, m_L = {settings['num_labeled']} "
         f"(n = {len(settings['seeds'])}); dotted: GAR begins",
-        fontsize=10,
+        loc="left",
+        fontsize=11,
     )
-    save(figure, path)
+    return drawn
 
 
 def _ways(record):

@@ -10,6 +10,7 @@ from gar_keras.report import claims
 from gar_keras.report import comparison
 from gar_keras.report import confusion
 from gar_keras.report import first_epoch
+from gar_keras.report import gains
 from gar_keras.report import norb
 from gar_keras.report import one_fit
 from gar_keras.report import other_data
@@ -96,7 +97,12 @@ def _pairs(setting, heading):
 
 PARTS = (
     Part("headline", "In one sentence", summary.headline_markdown),
-    Part("summary", "All cells of the paper", summary.summary_markdown),
+    Part(
+        "summary",
+        "All cells of the paper",
+        summary.summary_markdown,
+        summary.draw_summary,
+    ),
     Part("methods", "The methods in order", summary.methods_markdown),
     *map(_table, TABLES.values()),
     Part("cells", "The cells of the tables at full length", cells_markdown),
@@ -110,6 +116,12 @@ PARTS = (
         "Other methods",
         comparison.rivals_markdown,
         comparison.show_rivals,
+    ),
+    Part(
+        gains.NAME,
+        "Plain GAR, before and after",
+        gains.gains_markdown,
+        gains.show_gains,
     ),
     *map(study_part, STUDIES.values()),
     Part("benchmark", "Speed", benchmarks.speed_markdown),

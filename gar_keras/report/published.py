@@ -205,3 +205,18 @@ def published_error(cell):
             if column.cell == cell and GAR in table.rows:
                 return table.rows[GAR][i]
     return None
+
+
+def column_of(cell):
+    """The `Column` that a cell is shown in, as a stand-in too, or `None`.
+
+    Example:
+
+    >>> column_of("norb-jpeg-300").cell
+    'norb-300'
+    """
+    columns = [c for table in TABLES.values() for c in table.columns]
+    for column in columns:
+        if cell in (column.cell, column.stand_in):
+            return column
+    return None

@@ -1,16 +1,23 @@
 """What the README shows of the records: the headline and two short tables."""
 
+from pathlib import Path
 import re
 
+from gar_keras.experiments import records as record_files
+from gar_keras.experiments.settings import PAPER
 from gar_keras.methods import METHODS
 from gar_keras.report import layout
 from gar_keras.report.comparison import compare
 from gar_keras.report.layout import MISSING
+from gar_keras.report.plots.forest import Cell
+from gar_keras.report.plots.forest import ours_beside_paper
+from gar_keras.report.plots.style import save
 from gar_keras.report.published import BASELINE
 from gar_keras.report.published import GAR
 from gar_keras.report.published import TABLES
 from gar_keras.report.sources import linked
 from gar_keras.report.tables import representative
+from gar_keras.utils import terminal
 
 CELLS_HEADING = (
     "",
@@ -83,6 +90,20 @@ def summary_markdown(records, results=None):
     return "\n".join(layout.numbers(CELLS_HEADING, rows)) + "\n"
 
 
+def draw_summary(records, results):
+    """Draws the same from all records of a folder, and says where it is.
+
+    Args:
+        records: Not used: the picture is of the whole folder.
+        results: Folder of the records, where `summary.png` goes.
+    """
+    path = Path(results) / "summary.png"
+    everything = record_files.read_all(results)
+    cells = [_drawn_cell(everything, *cell) for cell in _cells()]
+    save(ours_beside_paper(cells), path)
+    terminal.console().print(f"Written: {path}")
+
+
 def methods_markdown(records, results=None):
     """The methods on MNIST with 100 labels, the best first.
 
@@ -131,13 +152,13 @@ def _cells():
 def _cell_row(records, results, column, baseline, published):
     g = representative(records, column)
     paper = [str(baseline) if baseline else MISSING, str(published)]
+    name = _cell_name(column, g)
     if g is None:
         before, after = paper
-        name = _LABELS.sub(r", \1 labels", column.heading)
         return [name, before, MISSING, after, MISSING, *[MISSING] * 3]
     before, after = g.error("baseline_error"), g.error("chosen_error")
     return [
-        f"{g.data}, {g.settings['num_labeled']} labels",
+        name,
         paper[0],
         linked(_figure(before), g, results),
         paper[1],
@@ -146,6 +167,29 @@ def _cell_row(records, results, column, baseline, published):
         str(after.n),
         g.epochs_text(),
     ]
+
+
+def _cell_name(column, g):
+    """What a column shows: the data and the number of labels.
+
+    Args:
+        column: A `Column`.
+        g: The `Group` in it, or `None`.
+    """
+    if g is None:
+        return _LABELS.sub(r", \1 labels", column.heading)
+    return f"{g.data}, {g.settings['num_labeled']} labels"
+
+
+def _drawn_cell(records, column, baseline, published):
+    g = representative(records, column)
+    name, figures = _cell_name(column, g), (baseline, published)
+    if g is None:
+        return Cell(name, figures, None, "no data")
+    ours = g.error("baseline_error"), g.error("chosen_error")
+    epochs = g.settings["epochs"], PAPER[column.cell].epochs
+    runs = f"{_seeds(ours[1].n)}, {epochs[0]} of {epochs[1]} epochs"
+    return Cell(name, figures, ours, runs)
 
 
 def _method_row(g, results):

@@ -15,7 +15,8 @@ from gar_keras.report.layout import MISSING
 from gar_keras.report.lost import lost_text
 from gar_keras.report.lost import seeds_lost
 from gar_keras.report.lost import without_lost
-from gar_keras.report.plots.curves import plot_curves
+from gar_keras.report.plots.curves import learning_curves
+from gar_keras.report.plots.style import save
 from gar_keras.report.published import BASELINE
 from gar_keras.report.published import GAR
 from gar_keras.report.published import published_error
@@ -273,7 +274,7 @@ def write_table(table, results):
     content = table_markdown(table, everything, results, reference)
     files.write_atomically(text, lambda file: file.write(content))
     picture = Path(results) / f"{table.name}.png"
-    plot_curves(groups, table.title, picture)
+    save(learning_curves(groups), picture)
     return [text, picture]
 
 

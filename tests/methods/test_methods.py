@@ -13,8 +13,6 @@ from keras import layers
 from keras import ops
 from made_records import make_record
 from made_records import write_record
-from matplotlib.axes import Axes
-from matplotlib.colors import to_rgb
 import numpy as np
 import oracle
 import pytest
@@ -40,7 +38,6 @@ from gar_keras.experiments.placement import path_of
 from gar_keras.experiments.settings import TABLE_1
 from gar_keras.experiments.sweep import sweep
 from gar_keras.methods import METHODS
-from gar_keras.methods import Entry
 from gar_keras.methods import embed_cnn
 from gar_keras.methods import hagr
 from gar_keras.methods import losses as terms
@@ -48,7 +45,6 @@ from gar_keras.methods import supervised
 from gar_keras.methods import vat
 from gar_keras.methods.base import Learner
 from gar_keras.methods.base import restore_state
-from gar_keras.report import comparison as rivals
 from gar_keras.report import tables
 from gar_keras.report.published import BASELINE
 from gar_keras.report.published import TABLES
@@ -797,30 +793,6 @@ def test_methods_are_compared_at_the_same_settings():
 def test_pairs_of_runs_are_of_gar_alone():
     both = [made("vat"), made("vat", precision="bfloat16")]
     assert report.paired(both, "precision") == ""
-
-
-@pytest.mark.slow
-def test_no_two_methods_look_alike(tmp_path, monkeypatch):
-    # More of them than there are colours.
-    names = {
-        f"method {i}": Entry(f"Method {i}", "", f"${i}$") for i in range(12)
-    }
-    listed = {"gar": METHODS["gar"], **names}
-    monkeypatch.setattr(rivals, "METHODS", listed)
-    monkeypatch.setattr(rivals, "RIVALS", tuple(names))
-    drawn = []
-    errorbar = Axes.errorbar
-
-    def noted(panel, *args, **style):
-        drawn.append((to_rgb(style["color"]), style["marker"]))
-        return errorbar(panel, *args, **style)
-
-    monkeypatch.setattr(Axes, "errorbar", noted)
-    found = [made("gar") for _ in range(13)]
-    for record, name in zip(found, ["gar", *names], strict=True):
-        record["experiment"]["method"] = record["fingerprint"] = name
-    report.plot_rivals(report.compare(found), tmp_path / "rivals.png")
-    assert len(drawn) == len(set(drawn)) == 13
 
 
 @pytest.mark.slow

@@ -1,96 +1,236 @@
-"""Learning curves of all seeds, with affinity and balance."""
+"""Learning curves of a table: test error over the epochs of stage 2."""
 
-import statistics
-import textwrap
+from dataclasses import dataclass
 
-from gar_keras.report.plots.style import new_figure
-from gar_keras.report.plots.style import save
+import numpy as np
+
+from gar_keras.experiments.settings import PAPER
+from gar_keras.report.plots import style
+from gar_keras.report.published import column_of
 from gar_keras.report.published import published_error
 
+# Epoch 0 has no logarithm: from 0 to 1 the axis is linear.
+_EPOCHS = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 
-def plot_curves(groups, title, path):
-    """Draws error, affinity and balance over the epochs, all seeds.
+# Bars of the paper beside each other, as factors of their epoch.
+_APART = (0.93, 1.07)
 
-    Each seed is a thin line, their mean a thick one. Dots are the seeds' test
-    errors at the epoch chosen by validation, the dashed line is the paper's.
+
+@dataclass(frozen=True)
+class Curve:
+    """The test errors of a group over the epochs of stage 2, in percent.
+
+    Attributes:
+        group: The `Group`.
+        epochs: Array of the epochs, from 0, the end of stage 1.
+        errors: Array `(seeds, epochs)`.
+    """
+
+    group: object
+    epochs: np.ndarray
+    errors: np.ndarray
+
+    @classmethod
+    def of(cls, g):
+        """From a group of records."""
+        curves = [r["regularization"]["curve"] for r in g.records]
+        # Where there is no stage 1, there is no error of epoch 0.
+        errors = 100 * np.array([c["test_error"] for c in curves], float)
+        return cls(g, np.array(curves[0]["epoch"]), errors)
+
+    @property
+    def mean(self):
+        """The mean over the seeds, `(epochs,)`."""
+        return self.errors.mean(axis=0)
+
+    @property
+    def n(self):
+        """Number of seeds."""
+        return len(self.errors)
+
+    @property
+    def seeds(self):
+        """Number of seeds in words."""
+        return "1 seed" if self.n == 1 else f"{self.n} seeds"
+
+    def smooth(self):
+        """The mean over the seeds and over an eighth of the epochs around."""
+        last = len(self.mean) - 1
+        halves = [min(k // 16, last - k) for k in range(last + 1)]
+        means = [
+            self.mean[k - half : k + half + 1].mean()
+            for k, half in enumerate(halves)
+        ]
+        return np.array(means)
+
+
+def draw_curve(ax, xs, curve, color):
+    """Draws a curve: the mean of its seeds with a band, or a single seed.
 
     Args:
-        groups: List of `Group`, a column of panels for each.
-        title: Title of the picture.
-        path: Where to write the PNG.
+        ax: Panel.
+        xs: Where the epochs of the curve lie.
+        curve: A `Curve`.
+        color: Its colour.
     """
-    figure = new_figure(4.2 * len(groups) + 1, 8)
-    figure.suptitle(textwrap.fill(title, 50 * len(groups)))
-    panels = figure.subplots(
-        3, len(groups), squeeze=False, sharex="col", height_ratios=(2, 1, 1)
+    if curve.n == 1:
+        ax.plot(xs, curve.mean, color=color, lw=0.7, alpha=0.45)
+        ax.plot(xs, curve.smooth(), color=color, lw=1.8, ls="--")
+        return
+    deviation = curve.errors.std(axis=0, ddof=1)
+    # An axis of logarithms has no room below 0.
+    low, high = (curve.mean - deviation).clip(0.01), curve.mean + deviation
+    ax.fill_between(xs, low, high, color=color, alpha=0.18, lw=0)
+    ax.plot(xs, curve.mean, color=color, lw=1.8)
+
+
+def learning_curves(groups):
+    """The test error of some groups over the epochs, beside the paper's.
+
+    Args:
+        groups: List of `Group`, one for each column of a table.
+
+    Returns:
+        A Matplotlib `Figure`.
+    """
+    curves = [Curve.of(g) for g in groups]
+    lines = list(zip(curves, style.LINES, strict=False))
+    figure = style.page_figure(4.8)
+    ax = figure.subplots()
+    style.clear_axes(ax)
+    for curve, color in lines:
+        draw_curve(ax, curve.epochs, curve, color)
+    for k, (curve, color) in enumerate(lines):
+        _draw_published(ax, curve.group, color, _APART[k % 2])
+    ax.set(xlabel="epoch of stage 2 (0: end of stage 1)", yscale="log")
+    ax.set_ylabel("test error, %")
+    ax.set_title(_data_in_all(groups), loc="left", fontsize=11)
+    ax.set_xscale("symlog", linthresh=1, linscale=0.3)
+    last = ax.dataLim.xmax
+    ax.set_xlim(0, last * 1.1)
+    style.plain_ticks(ax.yaxis)
+    style.fixed_ticks(ax.xaxis, [x for x in _EPOCHS if x <= last])
+    _explain(figure, curves)
+    _name_ends(figure, ax, lines)
+    return figure
+
+
+def _data_in_all(groups):
+    """The data of the groups, if they are the same, or nothing."""
+    names = {g.data for g in groups}
+    return names.pop() if len(names) == 1 else ""
+
+
+def _published(g):
+    """What the paper has in the column of a group, and after which epochs.
+
+    Returns:
+        `(published, epochs)`, or `None`.
+    """
+    column = column_of(g.records[0]["cell"])
+    published = column and published_error(column.cell)
+    return published and (published, PAPER[column.cell].epochs)
+
+
+def _draw_published(ax, g, color, factor):
+    found = _published(g)
+    if found is None:
+        return
+    published, epochs = found
+    ax.errorbar(
+        factor * epochs,
+        published.error,
+        published.spread or 0.0,
+        color=color,
+        marker="_",
+        ms=10,
+        mew=3,
+        elinewidth=1.2,
     )
-    for g, column in zip(groups, panels.T, strict=True):
-        _draw_group(g, *column)
-    save(figure, path)
 
 
-def _draw_group(g, error, affinity, balance):
-    from matplotlib.ticker import LogLocator
-    from matplotlib.ticker import NullFormatter
+def _explain(figure, curves):
+    """Says above the panel what lines, bands and bars are."""
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
 
-    error.set_title(
-        f"{g.data}, m_L = {g.settings['num_labeled']} (n = {len(g.records)})",
-        fontsize=10,
+    ink = {"color": style.INK, "lw": 1.8}
+    handles = []
+    if any(curve.n > 1 for curve in curves):
+        handles = [
+            Line2D([], [], label="mean of the seeds", **ink),
+            Patch(color=style.INK, alpha=0.18, label="± standard deviation"),
+        ]
+    if any(curve.n == 1 for curve in curves):
+        text = "1 seed, smoothed (thin: each epoch)"
+        handles.append(Line2D([], [], ls="--", label=text, **ink))
+    cells = {c.group.records[0]["cell"] for c in curves if _published(c.group)}
+    if cells:
+        own = all(column_of(cell).cell == cell for cell in cells)
+        text = "the paper's" if own else "the paper's, on the original data"
+        bar = Line2D([], [], marker="_", ms=10, mew=3, label=text, **ink)
+        bar.set_linestyle("")
+        handles.append(bar)
+    figure.legend(
+        handles=handles,
+        loc="outside upper left",
+        ncols=len(handles),
+        frameon=False,
+        fontsize=9,
+        columnspacing=1.5,
     )
-    error.set(ylabel="error, %", yscale="log")
-    error.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    error.yaxis.set_major_formatter("{x:g}")
-    error.yaxis.set_minor_formatter(NullFormatter())
-    affinity.set(ylabel="affinity α(B)", yscale="log")
-    balance.set(ylabel="balance β(B)", xlabel="epoch of stage 2")
-    # Validation errors are noisy: the test errors go on top of them.
-    _draw_seeds(error, g, "val_error", "validation", "tab:orange", 0.2)
-    _draw_seeds(error, g, "test_error", "test", "tab:blue", 0.6)
-    _draw_chosen(error, g)
-    _draw_seeds(affinity, g, "affinity", None, "tab:blue", 0.6)
-    _draw_seeds(balance, g, "balance", None, "tab:blue", 0.6)
-    error.legend(fontsize=8, loc="best")
-    for panel in (error, affinity, balance):
-        panel.grid(alpha=0.3)
-        panel.xaxis.get_major_locator().set_params(integer=True)
 
 
-def _draw_seeds(panel, g, name, label, color, alpha):
-    """The curves of all seeds, and their mean with the label."""
-    curves = [r["regularization"]["curve"] for r in g.records]
-    # Epoch 0, after pretraining, has errors alone.
-    first = 0 if curves[0][name][0] is not None else 1
-    percent = 100 if name.endswith("error") else 1
-    epochs = curves[0]["epoch"][first:]
-    seeds = [[percent * y for y in curve[name][first:]] for curve in curves]
-    # A lone epoch is a point, which a line does not show.
-    style = {"color": color, "marker": "." if len(epochs) == 1 else None}
-    if len(seeds) > 1:
-        for ys in seeds:
-            panel.plot(epochs, ys, lw=0.5, alpha=alpha, **style)
-        label = label and f"{label}, mean"
-    means = [statistics.mean(ys) for ys in zip(*seeds, strict=True)]
-    panel.plot(epochs, means, lw=1.5, label=label, **style)
-
-
-def _draw_chosen(panel, g):
-    """The chosen epochs' test error, and the paper's where it has one."""
-    results = [r["result"] for r in g.records]
-    panel.plot(
-        [r["chosen_epoch"] for r in results],
-        [100 * r["chosen_error"] for r in results],
-        "o",
-        color="black",
-        ms=3,
-        zorder=3,
-        label=f"test, chosen by validation: {g.error('chosen_error')}",
+def _name_ends(figure, ax, lines):
+    """Names the curves to the right of the panel, where they do not touch."""
+    alike = _data_in_all([curve.group for curve, _ in lines])
+    texts = [_texts(curve, not alike) for curve, _ in lines]
+    most = max(text.count("\n") for _, text in texts) + 1
+    figure.draw_without_rendering()
+    to_axes = (ax.transData - ax.transAxes).transform
+    ends = [(c.epochs[-1], c.mean[-1]) for c, _ in lines]
+    line_height = 13 / 72 * figure.dpi / ax.bbox.height
+    places = style.spread(
+        [to_axes(end)[1] for end in ends], (most + 1.3) * line_height
     )
-    published = published_error(g.records[0]["cell"])
-    if published is not None:
-        panel.axhline(
-            published.error,
-            color="black",
-            ls="--",
-            lw=1,
-            label=f"paper: {published}",
+    up = max(0.0, most * line_height - min(places))
+    places = [y + up for y in places]
+    for (_, color), (name, text), end, y in zip(
+        lines, texts, ends, places, strict=True
+    ):
+        ax.annotate(
+            name,
+            end,
+            (1.02, y),
+            textcoords="axes fraction",
+            color=color,
+            weight="bold",
+            va="bottom",
+            annotation_clip=False,
+            arrowprops={
+                "arrowstyle": "-",
+                "color": color,
+                "lw": 0.8,
+                "ls": ":",
+                "shrinkA": 0,
+                "shrinkB": 2,
+                "relpos": (0, 0),
+            },
         )
+        ax.text(
+            1.02, y, text, transform=ax.transAxes, va="top", fontsize=9,
+            color=style.INK,
+        )  # fmt: skip
+
+
+def _texts(curve, with_data):
+    """The name of a curve, and what is told of it in lines below."""
+    g = curve.group
+    name = f"{g.settings['num_labeled']:,} labels"
+    lines = [f"{curve.mean[-1]:.2f} at epoch {curve.epochs[-1]}", curve.seeds]
+    if with_data:
+        lines.insert(0, g.data)
+    found = _published(g)
+    if found is not None:
+        lines[-1] += f"; paper {found[0].error:.2f}"
+    return name, "\n".join(lines)

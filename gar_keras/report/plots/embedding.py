@@ -15,6 +15,7 @@ def figure2(snapshots, labels, curve, title=""):
     they can. Where the rows of `B` have one entry each that is not 0, the aim
     of GAR, a class lies on a line, from its smallest logit to its largest.
     Examples with `B_i = 0` are left out; their number stands below the frame.
+    Those that are given a wrong class have a ring.
 
     Args:
         snapshots: Dict of `B`, `(m, n)`, not negative, by epoch of stage 2.
@@ -64,7 +65,7 @@ def figure2(snapshots, labels, curve, title=""):
     # The curve has the rest of the last row to itself.
     ax = figure.add_subplot(grid[-1, len(epochs) % columns :])
     _draw_accuracy(ax, accuracy, epochs)
-    style.legend(figure, labels)
+    style.legend(figure, labels, ring=style.WRONG)
     return figure
 
 
@@ -115,13 +116,21 @@ def _draw_frame(ax, positions, B, labels):
         ax.text(0, 0, "nothing to embed", ha="center", fontsize=12)
         style.bare(ax, np.zeros((1, 2)), 0)
         return
-    positions, labels = positions[shown], labels[shown]
+    positions, B, labels = positions[shown], B[shown], labels[shown]
     ax.scatter(
         *positions.T,
         s=5,
         c=[style.PALETTE[label] for label in labels],
         linewidths=0,
         alpha=0.85,
+    )
+    wrong = B.argmax(axis=1) != labels
+    ax.scatter(
+        *positions[wrong].T,
+        s=14,
+        facecolors="none",
+        edgecolors="black",
+        linewidths=0.5,
     )
     for label in np.unique(labels):
         own = positions[labels == label]
@@ -140,7 +149,7 @@ def _draw_accuracy(ax, accuracy, epochs):
         epochs,
         [100 * accuracy[epoch] for epoch in epochs],
         "o",
-        color="#bd1f01",
+        color=style.BAD,
         ms=7,
         clip_on=False,
         zorder=3,

@@ -5,7 +5,9 @@ import tempfile
 
 import numpy as np
 
-from gar_keras.report.plots.style import PALETTE
+from gar_keras.report.plots.style import BAD
+from gar_keras.report.plots.style import FAINT
+from gar_keras.report.plots.style import LINES
 from gar_keras.report.plots.style import new_figure
 from gar_keras.report.plots.style import percent
 from gar_keras.report.plots.style import wide_figure
@@ -18,10 +20,10 @@ FRAMES_PER_SECOND = 8
 # Frames for which the last one stays.
 PAUSE = 16
 
-_MUTED = "#c4c8cc"
-_LOST = PALETTE[2]
-_TERM = PALETTE[0]
-_OTHER = PALETTE[4]
+_MUTED = FAINT
+_LOST = BAD
+_TERM = LINES[0]
+_OTHER = LINES[2]
 
 
 def shares(record):
@@ -59,6 +61,8 @@ def anatomy(paper, cured):
         column[3].set(xscale="log", xlabel="step of the first epoch")
     axes[0, 0].set(yscale="log", ylim=(FLOOR, 1), ylabel="share of the energy")
     axes[1, 0].set(yscale="log", ylabel="scale")
+    for axis in (axes[0, 0].yaxis, axes[1, 0].yaxis, axes[3, 0].xaxis):
+        axis.set_major_formatter("{x:g}")
     axes[2, 0].set(ylim=(0, 1), ylabel="terms")
     axes[3, 0].set(ylim=(0, None), ylabel="test error [%]")
     settings = paper["experiment"]

@@ -13,9 +13,6 @@ GRAPH_IMAGES = 250
 # all, its self-loop in G_M weighs 1.
 _VISIBLE = 0.02
 
-# What a ring around an example is.
-_WRONG = "given a wrong class"
-
 # Pull between any two examples, next to an edge of weight 1. It keeps parts
 # that no edge holds together from drifting out of the picture.
 _GRAVITY = 0.01
@@ -87,7 +84,7 @@ def figure1(before, after, labels, title="", drawn=None):
     rows = (("after pretraining", before), ("after GAR", after))
     axes = figure.subplots(2, 3)
     for ax, heading in zip(axes[0], headings, strict=True):
-        ax.set_title(heading, fontsize=13, pad=10)
+        ax.set_title(heading, fontsize=14, pad=10)
     for row, (name, B) in zip(axes, rows, strict=True):
         measured = graph_statistics.graph_numbers(B, labels)
         shown = graph_statistics.graph_numbers(B[:some], labels[:some])
@@ -104,8 +101,8 @@ def figure1(before, after, labels, title="", drawn=None):
     style.legend(
         figure,
         labels,
-        r"edge of $\mathcal{G}_\mathcal{M}$ between classes",
-        _WRONG,
+        "edge between classes, in the middle",
+        style.WRONG,
     )
     return figure
 
@@ -138,7 +135,7 @@ def graph_pair(before, after, labels, title="", drawn=None):
         ax.set_title(name, fontsize=12)
         _draw_examples(ax, B[:drawn], labels[:drawn])
         ax.set_xlabel(f"{share} of the edge weight within classes", fontsize=11)
-    style.legend(figure, labels, "edge between classes", _WRONG)
+    style.legend(figure, labels, "edge between classes", style.WRONG)
     return figure
 
 

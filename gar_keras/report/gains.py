@@ -1,0 +1,131 @@
+"""Every run of plain GAR: its error before stage 2 and after."""
+
+from collections import Counter
+from dataclasses import fields
+from pathlib import Path
+
+from gar_keras.datasets.registry import DATASETS
+from gar_keras.experiments import records as record_files
+from gar_keras.experiments.settings import changes
+from gar_keras.experiments.variations import DataConditions
+from gar_keras.report.lost import lost_class
+from gar_keras.report.plots.gains import BRIEF
+from gar_keras.report.plots.gains import COLLAPSED
+from gar_keras.report.plots.gains import KEPT
+from gar_keras.report.plots.gains import LOST
+from gar_keras.report.plots.gains import Point
+from gar_keras.report.plots.gains import before_and_after
+from gar_keras.report.plots.style import save
+from gar_keras.utils import terminal
+
+NAME = "gains"
+
+# What plain GAR may differ in from the paper's runs: data and batches.
+_FREE = {f.name for f in fields(DataConditions)} | {
+    "labeled_per_batch",
+    "unlabeled_per_batch",
+    "restart",
+}
+
+# Of the error of a guess: from there on a network is at chance.
+_CHANCE = 0.98
+
+# Where they are not ten.
+_CLASSES = {"mnist-pairs": 100, "norb": 5, "norb-jpeg": 5}
+
+# A shorter stage 1 is told of.
+_SHORT_STAGE_1 = 100
+
+
+def show_gains(records, results):
+    """Draws the runs of a folder, and prints what the picture shows.
+
+    Args:
+        records: The records to print.
+        results: Folder of the records, where `gains.png` goes.
+    """
+    console = terminal.console()
+    console.print(gains_markdown(records, results).rstrip())
+    path = Path(results) / f"{NAME}.png"
+    found = gains(record_files.read_all(results), results)
+    save(before_and_after(found), path)
+    console.print(f"Written: {path}")
+
+
+def gains_markdown(records, results=None):
+    """How often plain GAR ends below the error that it began with.
+
+    Args:
+        records: Run records.
+        results: Folder of the records, with what lies beside them, if at hand.
+    """
+    found = gains(records, results)
+    if not found:
+        return ""
+    better = sum(p.after < p.before for p in found)
+    fates = Counter(p.fate for p in found)
+    return (
+        f"All runs with the paper's stage 2, on any data: {len(found)}. Below "
+        f"their error after stage 1 at the last epoch: {better}. "
+        f"{LOST.capitalize()}: {fates[LOST]}. {COLLAPSED.capitalize()} at the "
+        f"end: {fates[COLLAPSED]}.\n"
+    )
+
+
+def gains(records, results=None):
+    """The runs of plain GAR, as points of the picture.
+
+    Args:
+        records: Run records.
+        results: Folder of the records, with what lies beside them, if at hand.
+
+    Returns:
+        A list of `Point`.
+    """
+    return [
+        Point(
+            *_data(record["experiment"]),
+            100 * record["result"]["baseline_error"],
+            100 * record["result"]["last_error"],
+            _fate(record, results),
+        )
+        for record in records
+        if _is_plain(record["experiment"])
+    ]
+
+
+def _is_plain(settings):
+    return settings["method"] == "gar" and changes(settings).keys() <= _FREE
+
+
+def _fate(record, results):
+    s = record["experiment"]
+    n = s["world"]["known_classes"] or _CLASSES.get(s["dataset"], 10)
+    if record["result"]["last_error"] >= _CHANCE * (1 - 1 / n):
+        return COLLAPSED
+    if lost_class(record, results):
+        return LOST
+    return BRIEF if s["epochs"] == 1 else KEPT
+
+
+def _data(settings):
+    """Kind and name of a run's data, as in `Point`."""
+    world = settings["world"]
+    if world["shares"]:
+        return "MNIST, altered", "imbalanced classes"
+    if world["wrong_labels"]:
+        share = 100 * world["wrong_labels"]
+        return "MNIST, altered", f"{share:g} % label noise"
+    if world["known_classes"]:
+        return "MNIST, altered", f"digits 0 to {world['known_classes'] - 1}"
+    if settings["dataset"] == "mnist-pairs":
+        return "MNIST, altered", "100 classes"
+    if settings["unlabeled"] == "infimnist":
+        return "other data", "InfiMNIST"
+    labels = f"{settings['num_labeled']:,} labels"
+    if settings["dataset"] != "mnist":
+        title = DATASETS[settings["dataset"]].title
+        return "other data", f"{title}, {labels}"
+    if settings["pretrain_epochs"] < _SHORT_STAGE_1:
+        return "MNIST", f"{settings['pretrain_epochs']} epochs of stage 1"
+    return "MNIST", labels
