@@ -8,6 +8,7 @@ from gar_keras.datasets.registry import DATASETS
 from gar_keras.experiments import records as record_files
 from gar_keras.experiments.settings import changes
 from gar_keras.experiments.variations import DataConditions
+from gar_keras.report import layout
 from gar_keras.report.lost import lost_class
 from gar_keras.report.plots.gains import BRIEF
 from gar_keras.report.plots.gains import COLLAPSED
@@ -19,6 +20,14 @@ from gar_keras.report.plots.style import save
 from gar_keras.utils import terminal
 
 NAME = "gains"
+
+HEADING = (
+    "runs with the paper's stage 2",
+    "error lower at the last epoch than after stage 1",
+    "not lower",
+    "at chance",
+    "among them runs that lost a class",
+)
 
 # What plain GAR may differ in from the paper's runs: data and batches.
 _FREE = {f.name for f in fields(DataConditions)} | {
@@ -38,14 +47,16 @@ _SHORT_STAGE_1 = 100
 
 
 def show_gains(records, results):
-    """Draws the runs of a folder, and prints what the picture shows.
+    """Prints how many runs gain, and draws those of a folder.
 
     Args:
         records: The records to print.
         results: Folder of the records, where `gains.png` goes.
     """
     console = terminal.console()
-    console.print(gains_markdown(records, results).rstrip())
+    row = _row(gains(records, results))
+    title = "Plain GAR: error at the last epoch, against that after stage 1"
+    console.print(layout.terminal_table(title, HEADING, [row]))
     path = Path(results) / f"{NAME}.png"
     found = gains(record_files.read_all(results), results)
     save(before_and_after(found), path)
@@ -53,7 +64,7 @@ def show_gains(records, results):
 
 
 def gains_markdown(records, results=None):
-    """How often plain GAR ends below the error that it began with.
+    """How many runs of plain GAR end below the error that they began with.
 
     Args:
         records: Run records.
@@ -62,14 +73,16 @@ def gains_markdown(records, results=None):
     found = gains(records, results)
     if not found:
         return ""
-    better = sum(p.after < p.before for p in found)
-    fates = Counter(p.fate for p in found)
-    return (
-        f"All runs with the paper's stage 2, on any data: {len(found)}. Below "
-        f"their error after stage 1 at the last epoch: {better}. "
-        f"{LOST.capitalize()}: {fates[LOST]}. {COLLAPSED.capitalize()} at the "
-        f"end: {fates[COLLAPSED]}.\n"
-    )
+    lines = layout.markdown_table(HEADING, [_row(found)], ["---:"] * 5)
+    return "\n".join(lines) + "\n"
+
+
+def _row(points):
+    fates = Counter(p.fate for p in points)
+    ends = [p.after < p.before for p in points if p.fate != COLLAPSED]
+    better = sum(ends)
+    counts = len(points), better, len(ends) - better, fates[COLLAPSED]
+    return [str(count) for count in (*counts, fates[LOST])]
 
 
 def gains(records, results=None):

@@ -436,9 +436,6 @@ def test_runs_of_plain_gar_are_points():
         Point("MNIST, altered", "digits 0 to 4", 10.0, 1.0),
         Point("MNIST", "100 labels", 10.0, 2.0, gains.BRIEF),
     ]
-    assert gains.gains_markdown(found) == (
-        "All runs with the paper's stage 2, on any data: 4. Below their error "
-        "after stage 1 at the last epoch: 2. Lost a class: 1. At chance at "
-        "the end: 1.\n"
-    )
+    table = gains.gains_markdown(found).splitlines()
+    assert table[-1] == "| 4 | 2 | 1 | 1 | 1 |"
     assert gains.gains_markdown(found[-2:]) == ""
