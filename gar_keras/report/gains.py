@@ -5,6 +5,7 @@ from dataclasses import fields
 from pathlib import Path
 
 from gar_keras.datasets.registry import DATASETS
+from gar_keras.datasets.registry import NORB
 from gar_keras.experiments import records as record_files
 from gar_keras.experiments.settings import changes
 from gar_keras.experiments.variations import DataConditions
@@ -39,8 +40,8 @@ _FREE = {f.name for f in fields(DataConditions)} | {
 # Of the error of a guess: from there on a network is at chance.
 _CHANCE = 0.98
 
-# Where they are not ten.
-_CLASSES = {"mnist-pairs": 100, "norb": 5, "norb-jpeg": 5}
+# Numbers of classes where they are not ten.
+_CLASSES = {"mnist-pairs": 100, **dict.fromkeys(NORB, 5)}
 
 # A shorter stage 1 is told of.
 _SHORT_STAGE_1 = 100
