@@ -11,19 +11,25 @@ from gar_keras.experiments.settings import changes
 from gar_keras.experiments.variations import DataConditions
 from gar_keras.report import layout
 from gar_keras.report.lost import lost_class
+from gar_keras.report.plots.gains import ALTERED
 from gar_keras.report.plots.gains import BRIEF
 from gar_keras.report.plots.gains import COLLAPSED
 from gar_keras.report.plots.gains import KEPT
+from gar_keras.report.plots.gains import KINDS
 from gar_keras.report.plots.gains import LOST
+from gar_keras.report.plots.gains import MNIST
+from gar_keras.report.plots.gains import OTHER
 from gar_keras.report.plots.gains import Point
 from gar_keras.report.plots.gains import before_and_after
 from gar_keras.report.plots.style import save
+from gar_keras.report.sources import links
 from gar_keras.utils import terminal
 
 NAME = "gains"
 
 HEADING = (
-    "runs with the paper's stage 2",
+    "the paper's stage 2 on",
+    "runs",
     "error lower at the last epoch than after stage 1",
     "not lower",
     "at chance",
@@ -55,9 +61,9 @@ def show_gains(records, results):
         results: Folder of the records, where `gains.png` goes.
     """
     console = terminal.console()
-    row = _row(gains(records, results))
     title = "Plain GAR: error at the last epoch, against that after stage 1"
-    console.print(layout.terminal_table(title, HEADING, [row]))
+    rows = gains_rows(records, results)
+    console.print(layout.terminal_table(title, HEADING, rows))
     path = Path(results) / f"{NAME}.png"
     found = gains(record_files.read_all(results), results)
     save(before_and_after(found), path)
@@ -65,25 +71,42 @@ def show_gains(records, results):
 
 
 def gains_markdown(records, results=None):
+    """The same as Markdown; empty if there is no run of plain GAR."""
+    rows = gains_rows(records, results)
+    return "\n".join([*layout.numbers(HEADING, rows), ""]) if rows else ""
+
+
+def gains_rows(records, results=None):
     """How many runs of plain GAR end below the error that they began with.
 
     Args:
         records: Run records.
-        results: Folder of the records, with what lies beside them, if at hand.
+        results: Folder of the records, to which the names are linked, or
+            `None`.
+
+    Returns:
+        Rows of strings, one for each name in the picture.
     """
-    found = gains(records, results)
-    if not found:
-        return ""
-    lines = layout.markdown_table(HEADING, [_row(found)], ["---:"] * 5)
-    return "\n".join(lines) + "\n"
+    by_data = {}
+    for record in filter(is_plain, records):
+        by_data.setdefault(_data(record["experiment"]), []).append(record)
+    return [
+        _row(*data, by_data[data], results)
+        for data in sorted(
+            by_data, key=lambda data: ([*KINDS].index(data[0]), data)
+        )
+    ]
 
 
-def _row(points):
+def _row(kind, name, records, results):
+    points = gains(records, results)
     fates = Counter(p.fate for p in points)
     ends = [p.after < p.before for p in points if p.fate != COLLAPSED]
-    better = sum(ends)
-    counts = len(points), better, len(ends) - better, fates[COLLAPSED]
-    return [str(count) for count in (*counts, fates[LOST])]
+    counts = len(points), sum(ends), len(ends) - sum(ends)
+    text = name if kind == OTHER else f"MNIST, {name}"
+    if results is not None:
+        text = layout.Linked(text, links(records, results))
+    return [text, *map(str, (*counts, fates[COLLAPSED], fates[LOST]))]
 
 
 def gains(records, results=None):
@@ -104,11 +127,13 @@ def gains(records, results=None):
             _fate(record, results),
         )
         for record in records
-        if _is_plain(record["experiment"])
+        if is_plain(record)
     ]
 
 
-def _is_plain(settings):
+def is_plain(record):
+    """Whether a run is of the paper's stage 2, on any data."""
+    settings = record["experiment"]
     return settings["method"] == "gar" and changes(settings).keys() <= _FREE
 
 
@@ -126,20 +151,20 @@ def _data(settings):
     """Kind and name of a run's data, as in `Point`."""
     world = settings["world"]
     if world["shares"]:
-        return "MNIST, altered", "imbalanced classes"
+        return ALTERED, "imbalanced classes"
     if world["wrong_labels"]:
         share = 100 * world["wrong_labels"]
-        return "MNIST, altered", f"{share:g} % label noise"
+        return ALTERED, f"{share:g} % label noise"
     if world["known_classes"]:
-        return "MNIST, altered", f"digits 0 to {world['known_classes'] - 1}"
+        return ALTERED, f"digits 0 to {world['known_classes'] - 1}"
     if settings["dataset"] == "mnist-pairs":
-        return "MNIST, altered", "100 classes"
+        return ALTERED, "100 classes"
     if settings["unlabeled"] == "infimnist":
-        return "other data", "InfiMNIST"
+        return OTHER, "InfiMNIST"
     labels = f"{settings['num_labeled']:,} labels"
     if settings["dataset"] != "mnist":
         title = DATASETS[settings["dataset"]].title
-        return "other data", f"{title}, {labels}"
+        return OTHER, f"{title}, {labels}"
     if settings["pretrain_epochs"] < _SHORT_STAGE_1:
-        return "MNIST", f"{settings['pretrain_epochs']} epochs of stage 1"
-    return "MNIST", labels
+        return MNIST, f"{settings['pretrain_epochs']} epochs of stage 1"
+    return MNIST, labels

@@ -8,13 +8,12 @@ from gar_keras.report.plots import style
 from gar_keras.report.plots.labels import name_places
 
 # Kinds of data, with their colours.
-KINDS = dict(
-    zip(
-        ("MNIST", "MNIST, altered", "other data"),
-        (style.LINES[0], style.LINES[2], style.LINES[3]),
-        strict=True,
-    )
-)
+MNIST, ALTERED, OTHER = "MNIST", "MNIST, altered", "other data"
+KINDS = {
+    MNIST: style.LINES[0],
+    ALTERED: style.LINES[2],
+    OTHER: style.LINES[3],
+}
 
 # What became of a run, with its marker if that is not a dot.
 KEPT = ""
@@ -111,7 +110,7 @@ def _explain(figure, points):
     from matplotlib.lines import Line2D
 
     looks = {kind: Point(kind, "", 1, 1).look for kind in KINDS}
-    looks |= {fate: Point("MNIST", "", 1, 1, fate).look for fate in _LOOKS}
+    looks |= {fate: Point(MNIST, "", 1, 1, fate).look for fate in _LOOKS}
     shown = {p.kind for p in points} | {p.fate for p in points}
     handles = [
         Line2D([], [], ls="", label=text, **look)
