@@ -10,6 +10,7 @@ from gar_keras.experiments import records as record_files
 from gar_keras.experiments.settings import changes
 from gar_keras.experiments.variations import DataConditions
 from gar_keras.report import layout
+from gar_keras.report.groups import Group
 from gar_keras.report.lost import lost_class
 from gar_keras.report.plots.gains import ALTERED
 from gar_keras.report.plots.gains import BRIEF
@@ -90,12 +91,14 @@ def gains_rows(records, results=None):
     by_data = {}
     for record in filter(is_plain, records):
         by_data.setdefault(_data(record["experiment"]), []).append(record)
-    return [
-        _row(*data, by_data[data], results)
-        for data in sorted(
-            by_data, key=lambda data: ([*KINDS].index(data[0]), data)
-        )
-    ]
+    order = sorted(by_data, key=lambda data: _place(*data, by_data[data]))
+    return [_row(*data, by_data[data], results) for data in order]
+
+
+def _place(kind, name, records):
+    """By kind, then by the error after stage 1."""
+    start = Group(tuple(records)).error("baseline_error")
+    return [*KINDS].index(kind), start.mean, name
 
 
 def _row(kind, name, records, results):
