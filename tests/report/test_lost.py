@@ -176,8 +176,3 @@ def test_a_confusion_matrix_is_of_the_chosen_epoch(tmp_path):
     assert text.splitlines()[-1].endswith(
         "| 1 | car | 0 | 0 | 0 | 1 | 3 | 25.00 |"
     )
-
-
-def test_a_method_without_a_network_has_no_class_to_lose():
-    hagr = replace(MNIST, method="hagr")
-    assert report.lost_class(make_record(hagr, baseline_error=None)) is None
