@@ -46,7 +46,8 @@ from gar_keras.experiments.placement import path_of_record
 from gar_keras.report.groups import group
 from gar_keras.report.overview import RECORD
 from gar_keras.report.overview import rows_of
-from gar_keras.report.plots.curves import plot_curves
+from gar_keras.report.plots import save
+from gar_keras.report.plots.curves import learning_curves
 from gar_keras.report.published import GAR
 from gar_keras.report.published import TABLES
 from gar_keras.report.summary import summary_markdown
@@ -85,7 +86,7 @@ if runs is None:
         "scripts/table1.py --labels 100 --seeds 0"
     )
 chosen = runs.error("chosen_error")
-figure = f"{chosen.mean:.2f}"
+shown_as = f"{chosen.mean:.2f}"
 
 
 def show(markdown):
@@ -106,7 +107,7 @@ print(f"The figure: {chosen}, test error in percent")
 # figure, and the runs behind them. This is the same in Python.
 
 # %%
-for row in report.find(figure, found, RESULTS):
+for row in report.find(shown_as, found, RESULTS):
     print(f"{row.heading}: {row.row[0]}")
     for target in row.targets:
         print(f"    {target}")
@@ -171,15 +172,31 @@ print("epochs:", runs.epochs_text(), "in", runs.settings["precision"])
 # %% [markdown]
 # ## 4. Its curve
 #
-# As `python scripts/report.py` draws it for the tables. Epoch 0 is the end of
-# stage 1. Thin lines are seeds, the thick line is their mean. The affinity and
-# the balance are means over the batches of an epoch, so they begin at epoch 1.
+# The test error, as `python scripts/report.py` draws it for the tables. Epoch 0
+# is the end of stage 1.
 
 # %%
 with tempfile.TemporaryDirectory() as folder:
     picture = Path(folder) / "curves.png"
-    plot_curves([runs], f"{runs.data}, {runs.epochs_text()} epochs", picture)
-    display(Image(picture.read_bytes(), width=480))
+    save(learning_curves([runs]), picture)
+    display(Image(picture.read_bytes(), width=640))
+
+# %% [markdown]
+# The affinity and the balance, a line for each seed. They are means over the
+# batches of an epoch, so they begin at epoch 1.
+
+# %%
+fig, axes = plt.subplots(1, 2, figsize=(6.5, 2.4))
+for ax, name in zip(axes, ("affinity", "balance"), strict=True):
+    for record in runs.records:
+        values = record["regularization"]["curve"].get(name, [])[1:]
+        epochs = np.arange(1, len(values) + 1)
+        ax.plot(epochs, values, ".-", ms=3, label=f"seed {record['seed']}")
+    ax.set(title=name, xlabel="epoch of stage 2")
+    ax.grid(alpha=0.3)
+axes[0].set_yscale("log")
+axes[0].legend(fontsize=8)
+plt.show()
 
 # %% [markdown]
 # ## 5. The chosen epoch, the last, and the best
