@@ -277,8 +277,13 @@ def test_the_fingerprint_changes_with_every_setting():
     ]
     cnn9 = replace(MNIST_100, network="cnn9", filters=32)
     wider = replace(cnn9, filters=64)
-    everything = [MNIST_100, *changed, cnn9, wider]
-    assert {*OTHER_VALUES, "network", "filters"} == {
+    infinite = replace(MNIST_100, unlabeled="infimnist")
+    stronger = replace(infinite, field_strength=2.0)
+    norb = replace(MNIST_100, dataset="norb")
+    stretched = replace(norb, camera_stretch=True)
+    elsewhere = {"network", "filters", "field_strength", "camera_stretch"}
+    everything = [MNIST_100, *changed, cnn9, wider, stronger, stretched]
+    assert {*OTHER_VALUES, *elsewhere} == {
         field.name for field in fields(Experiment)
     }
     assert len({e.fingerprint() for e in everything}) == len(everything)
