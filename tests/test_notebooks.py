@@ -157,9 +157,10 @@ def test_ordinary_output_is_not(text):
 def test_execution_shows_no_advice_on_compilation(tmp_path):
     source = tmp_path / "probe.py"
     source.write_text(
-        "# %%\nimport tensorflow as tf\n\n"
-        "tf.get_logger().warning('5 out of the last 5 calls')\n"
-        "tf.get_logger().error('out of memory')\n"
+        "# %%\nimport logging\n\n"
+        "logger = logging.getLogger('tensorflow')\n"
+        "logger.warning('5 out of the last 5 calls')\n"
+        "logger.error('out of memory')\n"
     )
     execute = runpy.run_path(str(FOLDER / "execute.py"))["execute"]
     (cell,) = execute(source).cells
