@@ -13,6 +13,8 @@ from gar_keras.experiments.settings import PAPER
 from gar_keras.experiments.settings import TABLE_1
 from gar_keras.experiments.settings import stands_for_paper
 from gar_keras.experiments.studies import BEST
+from gar_keras.experiments.studies import FASTER
+from gar_keras.experiments.studies import FIRST_EPOCH
 from gar_keras.experiments.studies import STUDIES
 from gar_keras.experiments.variations import DataConditions
 from gar_keras.report.published import TABLES
@@ -46,6 +48,12 @@ EVERYTHING = {"supervised": 1.0, "shift": 2, "affine": 0.25, "vat": 1.0}
 def test_folders_say_what_a_run_is(changes, folder):
     found = placement.folder_of(replace(MNIST_100, **changes))
     assert found.as_posix() == folder
+
+
+@pytest.mark.parametrize(("epochs", "study"), [(1, FIRST_EPOCH), (4, FASTER)])
+def test_a_single_epoch_is_a_study_of_its_own(epochs, study):
+    cured = FASTER.arms["clip of 1 and warm-up"]
+    assert placement.shown_in(replace(cured, epochs=epochs)) == study.name
 
 
 def test_values_give_way_where_there_is_no_room():
