@@ -614,7 +614,7 @@ def _lines(summary, warnings):
     yield str(summary)
     if not summary.num_validation:
         yield (
-            "--validation-fraction 0.2 keeps a fifth of the labels back, to "
+            "--validation-fraction 0.2 holds out a fifth of the labels, to "
             "measure the error on"
         )
     yield f"warnings: {len(warnings)}{', shown above' if warnings else ''}"

@@ -6,6 +6,7 @@ import numpy as np
 
 from gar_keras.callbacks import error_rate
 from gar_keras.engine import backend
+from gar_keras.experiments.settings import KEPT_IMAGES
 from gar_keras.layers import GraphActivityRegularization
 from gar_keras.methods.base import evaluated_by
 from gar_keras.optimizers import SGD
@@ -13,8 +14,7 @@ from gar_keras.regularizers import affinity
 from gar_keras.regularizers import balance
 from gar_keras.regularizers import rectify
 
-# Test images whose error is measured, after these numbers of steps.
-IMAGES = 2000
+# Steps after which the error is measured.
 ERROR_STEPS = (0, 4, 8, 16, 24, 32, 40, 48, 64, 80, 120, 160, 240, 320, 420)
 
 SIGNIFICANT_DIGITS = 4
@@ -124,7 +124,7 @@ class FirstEpoch(keras.callbacks.Callback):
         super().__init__()
         self.layer = layer
         self.network = network
-        self.x, self.y = x[:IMAGES], y[:IMAGES]
+        self.x, self.y = x[:KEPT_IMAGES], y[:KEPT_IMAGES]
         self.keep = keep
 
     def on_train_begin(self, logs=None):

@@ -46,6 +46,10 @@ ABLATIONS = ("unrectified", "softmax", "unnormalized", "fixed-adjacency")
 # class_prior: the shares of the labelled images.
 PRIOR_OF_LABELS = "labels"
 
+# Test images of which a run notes more than the error: the first of them, as
+# many as Figure 2 of the paper shows.
+KEPT_IMAGES = 2000
+
 # What stage 1 does not depend on.
 STAGE_2 = (
     "labeled_per_batch",

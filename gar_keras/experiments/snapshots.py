@@ -3,12 +3,12 @@
 import numpy as np
 
 from gar_keras.engine.fit import predict
+from gar_keras.experiments.settings import KEPT_IMAGES
 from gar_keras.utils import files
 from gar_keras.utils.softmax import softmax
 
-# Figure 2 of the paper shows 2,000 test images at these epochs of stage 2.
+# Figure 2 of the paper shows these epochs of stage 2.
 EPOCHS = (0, 1, 10, 50, 100)
-IMAGES = 2000
 
 
 class Snapshots:
@@ -28,7 +28,7 @@ class Snapshots:
         self.data = data
         self.indices = np.random.default_rng(seed).permutation(
             len(data.x_test)
-        )[:IMAGES]
+        )[:KEPT_IMAGES]
         self.wanted = {*EPOCHS, last_epoch}
         self.epochs = []
         self.logits = []

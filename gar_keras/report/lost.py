@@ -5,13 +5,15 @@ from dataclasses import replace
 import numpy as np
 
 from gar_keras.experiments.placement import path_of_record
+from gar_keras.experiments.settings import KEPT_IMAGES
 from gar_keras.report.layout import MISSING
 
 # What a reader of a count has to know.
 LOST_NOTE = (
     "A run lost a class if its network gives it to some of the test images "
-    "kept (2,000) after stage 1, and to none at the end. Where none were kept, "
-    "the classes in use in the last batches tell (of digits); in records that "
+    f"kept ({KEPT_IMAGES:,}) after stage 1, and to none at the end. Where none "
+    "were kept, the classes in use in the last batches tell (of digits); in "
+    "records that "
     "have not counted them it is the balance at the end (for classes of equal "
     "size), at most that of one output fewer than there are classes, all used "
     "equally."

@@ -18,7 +18,7 @@ NAME = "norb"
 
 HEADING = (
     "runs",
-    "mean taken from the test images",
+    "mean subtracted from the test images",
     "seeds",
     "after stage 1",
     "epoch chosen by validation",
@@ -32,13 +32,13 @@ HEADING = (
 MEANS = {"the training images'": "test_error", "their own": OWN_MEAN}
 
 NOTES = (
-    "Test errors in percent. Without their own mean, the test images are what "
-    "the authors' code evaluates: the same weights in the same epochs.",
+    "Test errors in percent. The authors' code subtracts their own mean from "
+    "the test images: here with the same weights, in the same epochs.",
     f"Mean of the last {LATE} epochs: with another b_U, of as many steps.",
     "Difference: of these means, seed by seed. What changes the paper's "
     "stage 2 is set beside it after as many steps, with the same stage 1 but "
-    "for what is changed in the images; the test images without their own "
-    "mean beside those without the training images'.",
+    "for what is changed in the images; the test images less their own mean "
+    "beside those less the training images'.",
 )
 
 

@@ -5,6 +5,7 @@ import tempfile
 
 import numpy as np
 
+from gar_keras.experiments.settings import KEPT_IMAGES
 from gar_keras.report.plots.style import BAD
 from gar_keras.report.plots.style import FAINT
 from gar_keras.report.plots.style import LINES
@@ -64,7 +65,9 @@ def anatomy(paper, cured):
     for axis in (axes[0, 0].yaxis, axes[1, 0].yaxis, axes[3, 0].xaxis):
         axis.set_major_formatter("{x:g}")
     axes[2, 0].set(ylim=(0, 1), ylabel="terms")
-    axes[3, 0].set(ylim=(0, None), ylabel="test error [%]")
+    axes[3, 0].set(
+        ylim=(0, None), ylabel=f"error of {KEPT_IMAGES:,}\ntest images [%]"
+    )
     settings = paper["experiment"]
     figure.suptitle(
         f"A class is lost: {paper['data']['title']}, "
@@ -135,10 +138,8 @@ class _Bars:
         error = np.interp(
             step, self.first["error_step"], self.first["test_error"]
         )
-        self.ax.set_title(
-            f"{self.text}\nstep {step}: test error {percent(error)}",
-            fontsize=10,
-        )
+        wrong = f"{percent(error)} of {KEPT_IMAGES:,} test images wrong"
+        self.ax.set_title(f"{self.text}\nstep {step}: {wrong}", fontsize=10)
         return self.bars
 
 
@@ -150,8 +151,8 @@ def _from_one(steps):
 def _errors_text(record):
     result = record["result"]
     return (
-        f"{100 * result['baseline_error']:.1f} % error after stage 1, "
-        f"{100 * result['last_error']:.1f} % after the epoch"
+        f"error of all test images: {100 * result['baseline_error']:.1f} → "
+        f"{100 * result['last_error']:.1f} %"
     )
 
 
