@@ -19,6 +19,7 @@ from gar_keras.utils.types import Tensor
 from gar_keras.utils.validation import check_array
 from gar_keras.utils.validation import check_count
 from gar_keras.utils.validation import check_labels
+from gar_keras.utils.warnings import warn
 
 
 def list_of(callbacks):
@@ -376,6 +377,9 @@ class GARAfter(keras.callbacks.Callback):
         ValueError: if `epochs` is not an integer of at least 0; in training, if
             the model has no `GraphActivityRegularization`.
 
+    Warns:
+        GARWarning: if training ends before GAR has begun.
+
     Example:
 
     >>> from gar_keras import SparseCategoricalAccuracy, attach
@@ -401,12 +405,23 @@ class GARAfter(keras.callbacks.Callback):
         super().__init__()
         self.epochs = check_count("epochs", epochs, least=0)
 
+    def on_train_begin(self, logs=None):
+        self._done = 0
+
     def on_epoch_begin(self, epoch, logs=None):
+        self._done = epoch + 1
         self._set(epoch >= self.epochs)
 
     def on_train_end(self, logs=None):
         # A fit that ended before leaves no layer behind that does nothing.
         self._set(True)
+        if 0 < self._done <= self.epochs:
+            warn(
+                f"GAR never began: training ended after epoch {self._done}. "
+                f"Received: GARAfter(epochs={self.epochs}), which leaves the "
+                "first epochs to the labels. Train for more epochs than that, "
+                "or lower its epochs."
+            )
 
     def _set(self, on):
         for layer in _layers_to_set(self.model):

@@ -245,9 +245,15 @@ class WarnOnCollapse(keras.callbacks.Callback):
         enough = _enough_images(layer)
         if self.batch_size is not None and self.batch_size >= enough:
             return ""
-        return (
+        advice = (
             f"Take batches that show all classes, of {enough} images or more. "
         )
+        if self.batch_size is None:
+            advice += (
+                "For smaller ones give WarnOnCollapse their batch_size: right "
+                "labels have a low balance in them too. "
+            )
+        return advice
 
     def _check_batches(self, epoch, name, balance, layer):
         m, n = self.batch_size, layer.num_classes

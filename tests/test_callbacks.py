@@ -74,12 +74,13 @@ def test_error_rate_of_other_forms_of_labels(y):
 @pytest.mark.parametrize(
     "y, message",
     [
-        (np.eye(3, dtype=int)[Y[:3]], "one for each of the 4 images"),
-        (Y[:3], "one for each of the 4 images"),
-        (Y[:1], "one for each of the 4 images"),
+        (np.eye(3, dtype=int)[Y[:3]], "one for each of the 4 examples"),
+        (Y[:3], r"of the 4 examples.*Give 4 labels, not 3\.$"),
+        (Y[:1], "one for each of the 4 examples"),
         (Y / 2, "integer class indices"),
         ([0, 1, 2, 3], "from 0 to 2"),
-        ([0, 1, 2, -1], "not be negative"),
+        ([0, 1, 2, -1], "negative.*Leave out the examples that have no label"),
+        ([0, 1, 2, None], "Leave out the examples that have no label"),
     ],
 )
 def test_error_rate_of_bad_labels_is_refused(y, message):
@@ -351,6 +352,7 @@ def test_collapse_in_plain_words():
     for advice in ("Pretrain longer", "class_prior", "batches", "learning"):
         assert advice in message
     assert "of 40 images or more" in message
+    assert "give WarnOnCollapse their batch_size" in message
 
 
 def enumerated_balance(m, p):

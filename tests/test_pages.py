@@ -16,6 +16,7 @@ def run_page(name, arrays):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:GAR never began")
 @pytest.mark.parametrize("page", ["as-in-keras.md", "one-fit.md"])
 def test_pages_of_images(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -364,7 +364,9 @@ def test_the_python_runs(texts, monkeypatch):
                 arrays if made or not blocks else {"model": network()} | arrays
             )
             found[name] = run_blocks(blocks, given)
-    assert found["README.md"]["model"].output_shape == (None, 10)
+    model = found["README.md"]["model"]
+    assert model.output_shape == (None, 10)
+    assert type(model.layers[0]).__name__ == "Rescaling"
     assert found["docs/options.md"]["method"].rate == "cosine"
     classifier = found["docs/models.md"]["classifier"]
     assert classifier.predict(images[:3]).shape == (3,)

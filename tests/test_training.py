@@ -870,7 +870,7 @@ BAD_STAGE_1 = {
     "float labels": (dict(y_labeled=Y_L / 2), "integer class indices"),
     "text labels": (dict(y_labeled=Y_L.astype(str)), "return_inverse=True"),
     "set": (dict(x_labeled={1, 2}), "a keras.utils.PyDataset of your own"),
-    "too few labels": (dict(y_labeled=Y_L[:5]), "each of the 6 images"),
+    "too few labels": (dict(y_labeled=Y_L[:5]), "each of the 6 examples"),
     "negative label": (dict(y_labeled=Y_L - 1), "least label=-1"),
     "label too large": (
         dict(y_labeled=Y_L + 1), "from 0 to 2, for the 3 outputs.*label=3",
@@ -898,7 +898,7 @@ BAD_STAGE_1 = {
         "same shape and dtype",
     ),
     "validation labels": (
-        dict(validation_data=(X_V, Y_V[:-1])), "each of the 20 images",
+        dict(validation_data=(X_V, Y_V[:-1])), "each of the 20 examples",
     ),
     "validation label too large": (
         dict(validation_data=(X_V, Y_V + 1)), "label=3",

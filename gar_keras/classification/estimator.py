@@ -23,6 +23,7 @@ from gar_keras.utils.checked import documented
 from gar_keras.utils.softmax import softmax
 from gar_keras.utils.types import Images
 from gar_keras.utils.types import Tensor
+from gar_keras.utils.validation import count_missing
 
 try:
     from sklearn.base import BaseEstimator
@@ -172,6 +173,7 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
         """
         if is_stream(X):
             X, y = as_labeled(X, y, names=("X", "y"))
+        _check_none_missing(y)
         X, y = validate_data(self, X, y, allow_nd=True)
         settings = FitSettings.of(self)
         x = fitting.as_input(X, "X")
@@ -318,6 +320,17 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
                 f"{model!r}"
             )
         return model
+
+
+def _check_none_missing(y):
+    """Raises if a label is `None` or NaN. Without `y` scikit-learn raises."""
+    missing = 0 if y is None else count_missing(y)
+    if missing:
+        raise ValueError(
+            "y must mark rows without a label with -1, or with '' where the "
+            f"labels are strings. Received: {missing} of {len(y)} labels that "
+            "are None or NaN. Replace them."
+        )
 
 
 def _check_all_labeled(y):

@@ -207,12 +207,13 @@ def check_labels(name, y, num_images, num_classes=None):
     if y.shape != (num_images,) or not whole:
         raise ValueError(
             f"{name} must be integer class indices, one for each of the "
-            f"{num_images} images. Received: dtype={y.dtype}, "
-            f"shape={y.shape}. {_advice_on_labels(y)}"
+            f"{num_images} examples. Received: dtype={y.dtype}, "
+            f"shape={y.shape}. {_advice_on_labels(y, num_images)}"
         )
     if y.size and y.min() < 0:
         raise ValueError(
-            f"{name} must not be negative. Received: least label={y.min()}"
+            f"{name} must not be negative. Received: least label={y.min()}. "
+            f"{_LEAVE_OUT}"
         )
     if num_classes is not None and y.size and y.max() >= num_classes:
         raise ValueError(
@@ -223,10 +224,43 @@ def check_labels(name, y, num_images, num_classes=None):
     return y.astype("int64")
 
 
-def _advice_on_labels(y):
-    if y.dtype.kind in "OSU":
-        return "Number the classes: np.unique(y, return_inverse=True)."
-    return "Turn one-hot rows into indices with argmax."
+_LEAVE_OUT = "Leave out the examples that have no label."
+
+
+def _advice_on_labels(y, num_examples):
+    if y.ndim == 1 and len(y) != num_examples:
+        return f"Give {num_examples} labels, not {len(y)}."
+    if count_missing(y):
+        return _LEAVE_OUT
+    if y.ndim != 1 and y.dtype.kind not in "OSU":
+        return "Turn one-hot rows into indices with argmax."
+    if y.dtype.kind in "bf" and np.array_equal(y, np.floor(y)):
+        return "Make integers of them: y.astype(int)."
+    return "Number the classes: np.unique(y, return_inverse=True)."
+
+
+def count_missing(y):
+    """How many labels are `None` or NaN.
+
+    Example:
+
+    >>> count_missing(["cat", None, float("nan")])
+    2
+    """
+    # NumPy would make the string "nan" of a NaN among strings.
+    y = np.asarray(y, dtype=None if hasattr(y, "__array__") else object)
+    if y.dtype.kind == "f":
+        return int(np.count_nonzero(np.isnan(y)))
+    if y.dtype.kind != "O":
+        return 0
+    return sum(map(_is_missing, y.flat))
+
+
+def _is_missing(label):
+    # Of pandas' NA, no comparison is true or false.
+    if label is None or type(label).__name__ == "NAType":
+        return True
+    return isinstance(label, numbers.Real) and bool(label != label)
 
 
 # What an image source has.

@@ -559,7 +559,7 @@ FILES = {
     "objects": (dict(x=X.astype(object), y=FEW), "plain arrays"),
     "strings": (dict(x=X.astype(str), y=FEW), "array of real numbers"),
     "flat": (dict(x=X[:, 0], y=FEW), r"or images \(m, h, w\)"),
-    "labels of others": (dict(x=X, y=FEW[:9]), "each of the 90 images"),
+    "labels of others": (dict(x=X, y=FEW[:9]), "each of the 90 examples"),
     "names of others": (
         dict(x=X, y=NAMES), r"each of the 90 examples. Received: shape=\(3,\)",
     ),

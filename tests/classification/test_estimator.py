@@ -741,6 +741,13 @@ BAD = {
              layers.Reshape((3, 1))])), "one row of logits",
     ),
     "nan": (with_bad(np.nan), FEW, {}, "contains NaN"),
+    "no labels of some": (
+        X, [None, float("nan"), *"abc" * 29, "a"], {},
+        "with -1, or with ''.*Received: 2 of 90 labels",
+    ),
+    "nan labels": (
+        X, np.where(FEW < 0, np.nan, FEW), {}, "of 90 labels that are None",
+    ),
     "inf": (with_bad(np.inf), FEW, {}, "contains infinity"),
     "beyond float32": (with_bad(1e300), FEW, {}, "1 of its values"),
     "nan pixel": (np.full((90, 4, 4), np.nan), FEW, {}, "contains NaN"),

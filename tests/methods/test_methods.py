@@ -593,7 +593,7 @@ def test_every_method_learns(name, pretrained):
 
 
 def test_labels_that_do_not_fit_are_refused(pretrained):
-    with pytest.raises(ValueError, match="one for each of the 6 images"):
+    with pytest.raises(ValueError, match="one for each of the 6 examples"):
         METHODS["entropy"]().train(
             pretrained[0], X_L, Y_L[:4], X_U, labeled_per_batch=3
         )

@@ -133,7 +133,7 @@ class TestLoadRun:
             ({"epoch_0": logits(1) * np.nan}, "epoch_0 is not a matrix of fin"),
             ({"epoch_1": logits(1)[:-1]}, "differ in shape"),
             ({"epoch_x": logits(1)}, "belong"),
-            ({"labels": LABELS[:-1]}, "each of the 40 images"),
+            ({"labels": LABELS[:-1]}, "each of the 40 examples"),
             ({"labels": LABELS / 2}, "dtype=float64"),
         ],
     )
@@ -299,7 +299,7 @@ class TestFigure1:
         [
             (np.ones((M, N + 1)), LABELS, r"shapes \(40, 5\) and \(40, 4\)"),
             (-np.ones((M, N)), LABELS, r"max\(0, Z\)"),
-            (np.ones((M, N)), LABELS[:-1], "each of the 40 images"),
+            (np.ones((M, N)), LABELS[:-1], "each of the 40 examples"),
             (np.ones((M, N)), LABELS + 1, "largest label=4"),
         ],
     )

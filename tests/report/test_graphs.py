@@ -259,7 +259,7 @@ class TestBadInput:
     @pytest.mark.parametrize(
         "labels, message",
         [
-            ([0, 1], "each of the 3 images"),
+            ([0, 1], "each of the 3 examples"),
             ([0.0, 1.0, 1.0], "dtype=float64"),
             ([0, 1, -1], "least label=-1"),
             ([0, 1, 3], r"0\.\.2.*largest label=3"),
