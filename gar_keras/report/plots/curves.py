@@ -171,14 +171,7 @@ def _explain(figure, curves):
         bar = Line2D([], [], marker="_", ms=10, mew=3, label=text, **ink)
         bar.set_linestyle("")
         handles.append(bar)
-    figure.legend(
-        handles=handles,
-        loc="outside upper left",
-        ncols=len(handles),
-        frameon=False,
-        fontsize=9,
-        columnspacing=1.5,
-    )
+    style.legend_above(figure, handles)
 
 
 def _name_ends(figure, ax, lines):

@@ -171,12 +171,4 @@ def _explain(figure):
         Line2D([], [], ls="", marker=m, ms=6.5, color=c, mfc=fill, label=text)
         for text, (m, c, fill) in marks.items()
     ]
-    figure.legend(
-        handles=handles,
-        loc="outside upper left",
-        ncols=len(handles),
-        frameon=False,
-        fontsize=9.5,
-        handletextpad=0.2,
-        columnspacing=1.5,
-    )
+    style.legend_above(figure, handles)

@@ -117,15 +117,7 @@ def _explain(figure, points):
         for text, look in looks.items()
         if text in shown
     ]
-    figure.legend(
-        handles=handles,
-        loc="outside upper left",
-        ncols=len(handles),
-        frameon=False,
-        fontsize=9.5,
-        handletextpad=0.2,
-        columnspacing=1.4,
-    )
+    style.legend_above(figure, handles)
 
 
 def _names(points):

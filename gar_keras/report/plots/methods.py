@@ -172,14 +172,8 @@ def _explain(figure, courses):
         return
     look = {"ls": "", "color": style.MUTED, **_END}
     text = "the last epoch is far worse than the one chosen by validation"
-    figure.legend(
-        handles=[
-            Line2D([], [], label="end of the runs", **look),
-            Line2D([], [], label=text, mfc="white", **look),
-        ],
-        loc="outside upper left",
-        ncols=2,
-        frameon=False,
-        fontsize=9.5,
-        handletextpad=0.2,
-    )
+    handles = [
+        Line2D([], [], label="end of the runs", **look),
+        Line2D([], [], label=text, mfc="white", **look),
+    ]
+    style.legend_above(figure, handles)

@@ -276,3 +276,16 @@ def bare(ax, positions, margin):
         aspect="equal",
     )
     ax.spines[:].set_visible(False)
+
+
+def legend_above(figure, handles):
+    """A legend in a line above the panels, from the left."""
+    figure.legend(
+        handles=handles,
+        loc="outside upper left",
+        ncols=len(handles),
+        frameon=False,
+        fontsize=9.5,
+        handletextpad=0.4,
+        columnspacing=1.4,
+    )
