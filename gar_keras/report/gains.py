@@ -161,7 +161,8 @@ def _data(settings):
     if world["known_classes"]:
         return ALTERED, f"digits 0 to {world['known_classes'] - 1}"
     if settings["dataset"] == "mnist-pairs":
-        return ALTERED, "100 classes"
+        m = settings["labeled_per_batch"] + settings["unlabeled_per_batch"]
+        return ALTERED, f"100 classes, batches of {m:,}"
     if settings["unlabeled"] == "infimnist":
         return OTHER, "InfiMNIST"
     labels = f"{settings['num_labeled']:,} labels"
