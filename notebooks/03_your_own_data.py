@@ -432,14 +432,15 @@ print(f"after:  {100 * error_rate(plates_model, plates_test, y_test):.1f} %")
 #
 # ## What to watch
 #
-# Without labels you cannot see the error. You can see three things:
+# Without labels you cannot see the error. You can see these:
 #
 # - the affinity: it should fall towards 0;
 # - the balance: it should come near that of the right classes. In a batch of
 #   $m$ examples of $n$ equal classes this is about $(m - 1) / (m + n - 1)$,
 #   `gar_keras.expected_balance`, dashed below. Far above it is a bad sign;
 # - how many examples the model puts into each class. Are these the shares you
-#   expect?
+#   expect? `classes_in_use`, in the progress bar, should stay at the number of
+#   classes, and a warning names those that are lost.
 
 # %%
 epochs = np.arange(1, EPOCHS + 1)

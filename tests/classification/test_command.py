@@ -400,7 +400,7 @@ def test_warnings_are_shown_and_counted(folder, run, monkeypatch, tmp_path):
     assert status == 0
     assert errors == "warning: Classes are being lost.\n"
     assert "warnings: 1, shown above" in output.splitlines()
-    assert "--validation-fraction 0.2 keeps" in output
+    assert "--validation-fraction 0.2 holds" in output
 
 
 @pytest.mark.slow

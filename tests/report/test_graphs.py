@@ -207,7 +207,8 @@ class TestProperties:
         within = M[labels[:, None] == labels].sum()
         expected = within / M.sum() if M.any() else 0
         received = graph_statistics.within_class_share(B, labels)
-        assert received == pytest.approx(expected, rel=1e-9, abs=1e-12)
+        # Sums less diagonals: a large row leaves few digits to the others.
+        assert received == pytest.approx(expected, rel=1e-6, abs=1e-12)
 
     @settings(max_examples=40, deadline=None)
     @given(B=matrices)

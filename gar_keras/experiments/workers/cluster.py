@@ -40,7 +40,7 @@ MOST_LOSSES = 3
 _POLL = 0.5
 
 # Seconds for runs to end of their own accord before they are killed.
-_PATIENCE = 10
+_PATIENCE = 30
 
 # Of the folders that workers work in.
 _PREFIX = "gar_keras_worker_"
