@@ -188,8 +188,8 @@ print(f"test error after:  {100 * error_after:5.2f} %")
 #
 # Watch these three curves whenever you train with GAR. The affinity should fall
 # towards 0. The balance, after the first epochs, should rise to that of the
-# right labels, dashed: about $(m - 1) / (m + n - 1)$ in a batch of $m$ images of
-# $n$ equal classes. Far above it, images are spread over classes that their
+# right labels, dashed: about $(m - 1) / (m + n - 1)$ in a batch of $m$ images
+# of $n$ equal classes. Far above it, images are spread over classes that their
 # batch does not have.
 # Neither curve needs labels, only the error does.
 #
