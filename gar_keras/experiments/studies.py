@@ -452,12 +452,11 @@ ABLATION = Study(
 )
 
 
-def _cured(epochs=20, learning_rate=None, balance=1.0, **options):
+def _cured(learning_rate=None, **options):
     return _mnist(
-        epochs=epochs,
+        epochs=20,
         stage_2_rate=learning_rate,
-        balance=balance,
-        extensions=Extensions(**{**_CURE, **options}),
+        extensions=Extensions(**_CURE, **options),
     )
 
 

@@ -13,10 +13,9 @@ LOST_NOTE = (
     "A run lost a class if its network gives it to some of the test images "
     f"kept ({KEPT_IMAGES:,}) after stage 1, and to none at the end. Where none "
     "were kept, the classes in use in the last batches tell (of digits); in "
-    "records that "
-    "have not counted them it is the balance at the end (for classes of equal "
-    "size), at most that of one output fewer than there are classes, all used "
-    "equally."
+    "records that have not counted them it is the balance at the end (for "
+    "classes of equal size), at most that of one output fewer than there are "
+    "classes, all used equally."
 )
 
 # Of the mean energy of the classes in a batch.
