@@ -378,7 +378,9 @@ class GARAfter(keras.callbacks.Callback):
             the model has no `GraphActivityRegularization`.
 
     Warns:
-        GARWarning: if training ends before GAR has begun.
+        GARWarning: if training ends before GAR has begun, or if the model is
+            compiled with a cross-entropy without `from_logits=True` or without
+            an `ignore_class`.
 
     Example:
 
@@ -407,6 +409,8 @@ class GARAfter(keras.callbacks.Callback):
 
     def on_train_begin(self, logs=None):
         self._done = 0
+        collapse.warn_of_loss_of_probabilities(self.model)
+        collapse.warn_of_loss_of_every_label(self.model)
 
     def on_epoch_begin(self, epoch, logs=None):
         self._done = epoch + 1

@@ -10,6 +10,53 @@ from gar_keras.layers import regularization_layers
 from gar_keras.regularizers import expected_balance
 from gar_keras.utils.warnings import warn
 
+# As `compile` takes them: a name, a function or an object.
+_CROSS_ENTROPIES = {
+    "categorical_crossentropy": keras.losses.CategoricalCrossentropy,
+    "sparse_categorical_crossentropy": (
+        keras.losses.SparseCategoricalCrossentropy
+    ),
+}
+
+
+def warn_of_loss_of_probabilities(model):
+    """Warns if the cross-entropy that a model is compiled with wants them."""
+    options = _cross_entropy(model)
+    if options and not options["from_logits"]:
+        warn(
+            "The loss takes the logits that GAR needs for probabilities, and "
+            f"cuts them off at 0 and 1. Received: {_described(options)}. "
+            "Compile the model with from_logits=True in the loss."
+        )
+
+
+def warn_of_loss_of_every_label(model):
+    """Warns if the cross-entropy of a model would count labels of -1."""
+    options = _cross_entropy(model)
+    if options and options.get("ignore_class", -1) is None:
+        warn(
+            "The loss counts each label, also -1 of examples that have none. "
+            f"Received: {_described(options)}. Compile the model with "
+            "keras.losses.SparseCategoricalCrossentropy(from_logits=True, "
+            "ignore_class=-1)."
+        )
+
+
+def _cross_entropy(model):
+    """Config of the cross-entropy that a model is compiled with, or {}."""
+    loss = getattr(model.loss, "__name__", model.loss)
+    if isinstance(loss, str) and loss in _CROSS_ENTROPIES:
+        loss = _CROSS_ENTROPIES[loss]()
+    if isinstance(loss, tuple(_CROSS_ENTROPIES.values())):
+        return loss.get_config()
+    return {}
+
+
+def _described(options):
+    shown = ("from_logits", "ignore_class")
+    listed = [f"{key}={options[key]}" for key in shown if key in options]
+    return f"loss={options['name']!r} with {', '.join(listed)}"
+
 
 class WarnOnCollapse(keras.callbacks.Callback):
     """Warns when stage 2 loses classes or otherwise goes wrong.
@@ -62,6 +109,9 @@ class WarnOnCollapse(keras.callbacks.Callback):
     training ends sooner. One bad epoch at the start need not mean harm, unless
     it is that in which a class was lost.
 
+    *The loss is for probabilities.* A warning comes at the start if a model
+    compiled with a cross-entropy has it without `from_logits=True`.
+
     Warnings are `gar_keras.GARWarning`s; `gar_keras.regularize` always issues
     them. Turn them into errors with
     `warnings.simplefilter("error", gar_keras.GARWarning)`.
@@ -106,6 +156,8 @@ class WarnOnCollapse(keras.callbacks.Callback):
         self._errors = []
         self._grown_worse = False
         self._watched = regularization_layers(self.model)
+        if self._watched:
+            warn_of_loss_of_probabilities(self.model)
         self._was_on = set()
         # By the name of the layer's metric.
         self._unused = {}

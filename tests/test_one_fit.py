@@ -197,6 +197,49 @@ def test_model_without_the_layer_is_refused():
         fit(linear(gar=False), callbacks=[GARAfter(epochs=1)])
 
 
+SPARSE = keras.losses.SparseCategoricalCrossentropy
+
+
+@pytest.mark.parametrize(
+    ("loss", "warnings"),
+    [
+        (SPARSE(from_logits=True, ignore_class=-1), ()),
+        (SPARSE(from_logits=True), ("The loss counts each label",)),
+        (SPARSE(ignore_class=-1), ("from_logits=False, ignore_class=-1",)),
+        (
+            "sparse_categorical_crossentropy",
+            ("for probabilities", "ignore_class=None"),
+        ),
+        (
+            keras.losses.categorical_crossentropy,
+            ("loss='categorical_crossentropy' with from_logits=False",),
+        ),
+        (None, ()),
+        ("mse", ()),
+    ],
+)
+def test_loss_that_does_not_suit_is_warned_of(loss, warnings):
+    model = network()
+    model.compile("sgd", loss)
+    callback = GARAfter(epochs=1)
+    callback.set_model(model)
+    shown = []
+    with shown_by(shown.append):
+        callback.on_train_begin()
+    assert len(shown) == len(warnings)
+    for text, part in zip(shown, warnings, strict=True):
+        assert part in text
+
+
+def test_watch_warns_of_a_loss_of_probabilities():
+    model = network()
+    model.compile("sgd", "categorical_crossentropy")
+    callback = WarnOnCollapse()
+    callback.set_model(model)
+    with pytest.warns(GARWarning, match="with from_logits=False"):
+        callback.on_train_begin()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("waits", [True, False])
 def test_no_warning_of_lost_classes_before_gar_is_on(waits):
