@@ -1,8 +1,15 @@
-"""What the tests leave out of the warnings that are errors; memory in use."""
+"""Settings of all tests, and the memory that a call uses."""
 
 import tracemalloc
 
+import hypothesis
 import pytest
+
+# The same examples in each run; others with --hypothesis-profile default.
+hypothesis.settings.register_profile(
+    "repeated", derandomize=True, deadline=None
+)
+hypothesis.settings.load_profile("repeated")
 
 
 def pytest_configure(config):
