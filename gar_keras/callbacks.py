@@ -205,13 +205,13 @@ def _checked_logits(model, x, y, batch_size):
     if shape is None or len(shape) != 2 or shape[-1] < 2:
         raise ValueError(
             "The model must give one row of logits (n of at least 2) for each "
-            f"image. Received: outputs of shape {shape}"
+            f"example. Received: outputs of shape {shape}"
         )
     y = check_labels("y", y, num_examples(x), num_classes=shape[-1])
     if not np.isfinite(logits).all():
         raise FloatingPointError(
             "The model gives logits that are NaN or infinite. Lower the "
-            "learning rate, or check the images."
+            "learning rate, or check the examples."
         )
     return logits, y
 
@@ -302,7 +302,7 @@ class StopOnNaN(keras.callbacks.Callback):
         raise FloatingPointError(
             f"The loss became {loss} at step {batch + 1}. At fault: "
             f"{self._fault(logs)}. Lower the learning rate, or check the "
-            "images and the weights that training started from."
+            "examples and the weights that training started from."
         )
 
     def _fault(self, logs):

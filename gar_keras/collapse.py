@@ -294,11 +294,12 @@ class WarnOnCollapse(keras.callbacks.Callback):
         )
 
     def _batch_advice(self, layer):
-        enough = _enough_images(layer)
+        enough = _enough_examples(layer)
         if self.batch_size is not None and self.batch_size >= enough:
             return ""
         advice = (
-            f"Take batches that show all classes, of {enough} images or more. "
+            "Take batches that show all classes, of "
+            f"{enough} examples or more. "
         )
         if self.batch_size is None:
             advice += (
@@ -317,10 +318,10 @@ class WarnOnCollapse(keras.callbacks.Callback):
             self._spread = True
             warn(
                 f"The batches are too small: after epoch {epoch} the {name} "
-                f"is {balance:.3f}, but {m} rightly classified images of {n} "
-                f"classes have about {expected:.3f}. Images are being spread "
+                f"is {balance:.3f}, but {m} rightly classified examples of {n} "
+                f"classes have about {expected:.3f}. Examples are being spread "
                 "over classes that their batch does not have. Take batches of "
-                f"{_enough_images(layer)} images or more."
+                f"{_enough_examples(layer)} examples or more."
             )
 
     def _check_error(self, error):
@@ -378,7 +379,7 @@ def _in_words(classes, most=10):
     return f"class{'es' if len(classes) > 1 else ''} {listed}{more}"
 
 
-def _enough_images(layer):
+def _enough_examples(layer):
     """Images of a batch that shows all classes about ten times."""
     p = _shares(layer.num_classes, layer.class_prior)
     return round(10 * np.mean(1 / p))

@@ -116,7 +116,7 @@ def as_validation(data, like):
         return in_floats_of(like, x), y
     if not isinstance(data, tuple | list) or len(data) != 2:
         raise ValueError(
-            "validation_data must be a pair (x, y) of images and class "
+            "validation_data must be a pair (x, y) of examples and class "
             "indices, or a data set of such pairs. Received: "
             f"{type(data).__name__}"
         )

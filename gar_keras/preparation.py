@@ -96,8 +96,8 @@ def _epoch_of(stream, images_per_epoch):
     if stream.per_pass is None:
         raise ValueError(
             "x_unlabeled does not say how many batches it has. Received: "
-            "images_per_epoch=None. Say how many images make an epoch, or "
-            "give a tf.data.Dataset its length with "
+            "images_per_epoch=None. Say how many examples make an epoch, "
+            "or give a tf.data.Dataset its length with "
             "tf.data.experimental.assert_cardinality."
         )
     return stream.per_pass
@@ -129,16 +129,16 @@ def num_classes(model, name, x):
         dtype = keras.backend.standardize_dtype(tensor.dtype)
         if "int" in dtype and not np.can_cast(part.dtype, dtype):
             raise ValueError(
-                f"The model takes images of dtype {dtype}, and Keras would "
+                f"The model takes inputs of dtype {dtype}, and Keras would "
                 f"cut off what does not fit. Received: {name} of dtype "
-                f"{part.dtype}. Give the images as they are stored."
+                f"{part.dtype}. Give the examples as stored."
             )
     shape = getattr(model(take(x, np.arange(1))), "shape", None)
     if shape is None or len(shape) != 2 or shape[-1] < 2:
         raise ValueError(
             "The model must give one row of logits (n of at least 2) for each "
-            f"image. Received: model={model.name!r}, whose output for one "
-            f"image has the shape {shape}"
+            f"example. Received: model={model.name!r}, whose output for one "
+            f"example has the shape {shape}"
         )
     warn_if_unscaled(model, x)
     return shape[-1]

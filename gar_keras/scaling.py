@@ -78,10 +78,11 @@ def warn_if_unscaled(model, x):
     if np.sqrt(np.mean(values**2)) <= LARGEST_ROOT_MEAN_SQUARE:
         return
     warn(
-        f"The weights of the layer {layer.name!r} get the images as they are "
+        f"The weights of the layer {layer.name!r} get the examples as they are "
         f"stored, numbers up to {values.max():g}, with which training seldom "
-        "succeeds. Put keras.layers.Rescaling(1 / 255) in front of it, or "
-        "scale the images as those that the model was trained on."
+        "succeeds. Put keras.layers.Rescaling(1 / 255), or for features an "
+        "adapted keras.layers.Normalization, in front of it, or scale the "
+        "examples as those that the model was trained on."
     )
 
 

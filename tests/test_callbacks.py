@@ -351,7 +351,7 @@ def test_collapse_in_plain_words():
     assert "only 2.0 of the 4 outputs" in message
     for advice in ("Pretrain longer", "class_prior", "batches", "learning"):
         assert advice in message
-    assert "of 40 images or more" in message
+    assert "of 40 examples or more" in message
     assert "give WarnOnCollapse their batch_size" in message
 
 
@@ -409,7 +409,7 @@ def test_advice_fits_the_prior_and_the_batches():
     layer = GraphActivityRegularization(class_prior=[0.1, 0.1, 0.8])
     model = attach(identity(), layer)
     ((_, small),) = warnings_of([0.01], model=model, m=70)
-    assert "all classes, of 71 images or more. Or lower" in small
+    assert "all classes, of 71 examples or more. Or lower" in small
     ((_, large),) = warnings_of([0.01], model=model, m=71)
     assert "nothing new. Or lower" in large
     for message in (small, large):
@@ -437,7 +437,7 @@ def test_rare_class_is_no_collapse(right):
     found = [str(w.message) for w in caught if w.category is GARWarning]
     assert len(found) == (not right)
     # (1 / 0.997 + 1 / 0.003) / 2 * 10.
-    assert all("of 1672 images or more" in text for text in found)
+    assert all("of 1672 examples or more" in text for text in found)
 
 
 # Of 8, 9 and 10 images of 4 classes 7 / 11, 8 / 12 and 9 / 13 are expected: the
@@ -465,9 +465,9 @@ def test_batches_that_are_too_small_in_plain_words():
     ((_, message),) = warnings_of([0.9], m=8)
     assert "after epoch 1 the balance is 0.900" in message
     assert (
-        "8 rightly classified images of 4 classes have about 0.636" in message
+        "8 rightly classified examples of 4 classes have about 0.636" in message
     )
-    assert "Take batches of 40 images or more" in message
+    assert "Take batches of 40 examples or more" in message
 
 
 def test_what_is_expected_of_batches_knows_the_prior():
@@ -476,7 +476,7 @@ def test_what_is_expected_of_batches_knows_the_prior():
     model = attach(identity(), layer)
     ((_, message),) = warnings_of([0.65], model=model, m=9)
     assert "have about 0.530" in message
-    assert "Take batches of 71 images or more" in message
+    assert "Take batches of 71 examples or more" in message
     assert warnings_of([0.65], model=attach(identity()), m=9) == []
 
 
@@ -589,7 +589,7 @@ def test_training_knows_the_size_of_its_batches(images, small, extended):
     found = [str(w.message) for w in caught if w.category is GARWarning]
     assert len(found) == small
     # 5 / 8.
-    assert all("6 rightly classified images of 3" in text for text in found)
+    assert all("6 rightly classified examples of 3" in text for text in found)
 
 
 class Worsen(keras.callbacks.Callback):

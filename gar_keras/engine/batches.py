@@ -63,10 +63,10 @@ class BatchSampler:
         if self.labeled_per_batch > self.num_labeled:
             raise ValueError(
                 f"A batch cannot hold {self.labeled_per_batch} different "
-                f"labelled images when there are {self.num_labeled}. Received: "
-                f"labeled_per_batch={self.labeled_per_batch}, "
-                f"num_labeled={self.num_labeled}. Take fewer labelled images "
-                "per batch."
+                f"labelled examples when there are {self.num_labeled}. "
+                f"Received: labeled_per_batch={self.labeled_per_batch}, "
+                f"num_labeled={self.num_labeled}. Take fewer labelled "
+                "examples per batch."
             )
         if self.images_per_epoch is None:
             set_field(self, "images_per_epoch", self.size)

@@ -165,7 +165,7 @@ def _check_input(name, x, like, least_dimensions):
     mine, its = (x.shape[1:], x.dtype), (other.shape[1:], other.dtype)
     if mine != its:
         raise ValueError(
-            f"{name} and {other_name} must hold images of the same shape and "
+            f"{name} and {other_name} must hold examples of the same shape and "
             f"dtype. Received: {mine[0]} {mine[1]} and {its[0]} {its[1]}"
         )
 
@@ -175,7 +175,7 @@ def check_array(name, x, like=None):
     if any(map(is_source, parts(x))):
         raise ValueError(
             f"{name} must be a NumPy array. Received: {name} of type "
-            f"{type(x).__name__}. Take its images into memory: "
+            f"{type(x).__name__}. Take its examples into memory: "
             "x.take(np.arange(len(x)))."
         )
     check_images(name, x, like)
