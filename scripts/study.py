@@ -28,7 +28,8 @@ class Options(command.RunOptions):
     rate and batches, one thing changed at a time (needs the JPEG copy);
     infimnist: how strongly the images are deformed."""
     rows: str | None = None
-    """Rows of the study to run, counted from 1, e.g. 1-4,7. All by default."""
+    """Rows of the study to run, counted from 1, e.g. 1-4,7; all by default. A
+    wrong number lists them."""
 
     def __post_init__(self):
         super().__post_init__()
@@ -41,9 +42,11 @@ class Options(command.RunOptions):
         numbers = command.parse_seeds(self.rows, "--rows")
         names = [*study.arms]
         if not all(1 <= number <= len(names) for number in numbers):
+            rows = "; ".join(f"{k} {row}" for k, row in enumerate(names, 1))
             raise ValueError(
                 f"--rows takes numbers from 1 to {len(names)}, the rows of "
-                f"the study {study.name}. Received: {self.rows!r}"
+                f"the study {study.name}. Received: {self.rows!r}. They are: "
+                f"{rows}"
             )
         arms = {i: study.arms[i] for i in (names[k - 1] for k in numbers)}
         return replace(study, arms=arms, votes={}).experiments

@@ -77,6 +77,7 @@ REFUSED = {
     ),
     ("study.py", "--study", "ablation", "--rows", "1,99"): (
         "--rows takes numbers from 1 to 16, the rows of the study ablation. "
+        "Received: '1,99'. They are: 1 the paper's stage 2; 2 m_L = 1000"
     ),
     ("study.py", "--rows", "c_F"): "--rows takes numbers and ranges",
     ("figure1.py", "--output", "x.json"): "--output takes the name of a",
