@@ -86,6 +86,7 @@ def stage_2_sampler(
         labeled_per_batch,
         seed,
         images_per_epoch,
+        getattr(x_unlabeled, "in_random_order", False),
     )
 
 

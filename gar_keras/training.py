@@ -190,7 +190,8 @@ def regularize(
             `validation_data` has not fallen for 10 epochs.
         labeled_per_batch: b_L. The paper takes about a tenth of m_L.
         unlabeled_per_batch: b_U. The paper fills the batch up to 128.
-        images_per_epoch: Images of X_U in an epoch, if not all of them. Of a
+        images_per_epoch: Images of X_U in an epoch, if not all of them, drawn
+            at random; the epochs take turns until all have been seen. Of a
             data set, by default, as many as its batches would hold if all were
             as large as the first; one that does not know its length needs it.
         optimizer: A Keras optimizer. By default that of the paper, `sgd()`,

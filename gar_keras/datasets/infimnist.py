@@ -102,6 +102,8 @@ class InfiMNIST:
         shape: `(length, 28, 28, 1)`.
         dtype: uint8.
         source: The sentence given.
+        in_random_order: Whether images that lie side by side are of all
+            classes, so that epochs may take one piece after another.
 
     Raises:
         DataError: if an array has another shape or dtype, or holds a value
@@ -124,6 +126,7 @@ class InfiMNIST:
     """
 
     dtype = np.dtype(np.uint8)
+    in_random_order = True
 
     def __init__(
         self,

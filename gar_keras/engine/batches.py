@@ -1,6 +1,7 @@
 """Images and labels of the batches of an epoch: the loops of Algorithm 1."""
 
 from dataclasses import dataclass
+import functools
 import math
 
 import numpy as np
@@ -31,8 +32,11 @@ class BatchSampler:
         labeled_per_batch: Labelled images added to a batch.
         seed: Non-negative integer.
         images_per_epoch: Images seen in an epoch; `size` by default. If less,
-            the epochs take turns: epoch 1 sees the first of the images, epoch
-            2 the next, and round again at the end.
+            the epochs take turns: each sees images that those before have not
+            seen, until all have been, and then round again.
+        in_random_order: Whether the images lie in random order. If so, epoch
+            1 sees the first of them, epoch 2 the next; if not, they are
+            shuffled before, since they may lie class by class.
 
     Raises:
         ValueError: if a batch needs more images than there are.
@@ -53,6 +57,7 @@ class BatchSampler:
     labeled_per_batch: int = 0
     seed: int = 0
     images_per_epoch: int | None = None
+    in_random_order: bool = False
 
     def __post_init__(self):
         check_count("size", self.size, least=1)
@@ -99,6 +104,8 @@ class BatchSampler:
         rng = np.random.default_rng([self.seed, number])
         first = (number - 1) * self.images_per_epoch
         order = (first + rng.permutation(self.images_per_epoch)) % self.size
+        if self.images_per_epoch < self.size and not self.in_random_order:
+            order = _shuffle(self.seed, self.size)[order]
         return order, self._draw_labeled(rng)
 
     def _draw_labeled(self, rng):
@@ -111,6 +118,12 @@ class BatchSampler:
             return np.argsort(keys, axis=1)
         last = self.labeled_per_batch - 1
         return np.argpartition(keys, last, axis=1)[:, : last + 1]
+
+
+@functools.lru_cache(maxsize=1)
+def _shuffle(seed, size):
+    # The epochs, which are counted from 1, draw with other seeds.
+    return np.random.default_rng([seed, 0]).permutation(size)
 
 
 @dataclass(frozen=True, eq=False)

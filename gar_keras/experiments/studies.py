@@ -328,7 +328,7 @@ _PAPER_1000 = "m_L = 1000, the paper's stage 2"
 _TENTH = "b_L is about a tenth of m_L"
 _SAME_RANGE = "normalization brings both terms within the same range"
 
-# At the end of stage 1 the denominator of the affinity is 1.7 to 1.8 million
+# At the end of stage 1 the denominator of the affinity is about 1.7 million
 # (100 labels, batches of 128): with this c_α the term begins as large.
 _UNNORMALIZED_AFFINITY = 1.7e-6
 
@@ -489,7 +489,7 @@ _SPEEDUPS = {
 FASTER = Study(
     "faster",
     "Fewer epochs, once no class is lost: MNIST, m_L = 100",
-    ("All go on from the same stage 1.",),
+    (),
     {
         _PAPER: _mnist(epochs=20),
         **{text: arm for text, (*_, arm) in _SPEEDUPS.items()},

@@ -31,6 +31,9 @@ HEADING = (
     "verdict",
 )
 
+# Where the claims are not the paper's.
+EXPECTED = "what is expected"
+
 # What of it fits into a terminal.
 SHORT = (0, 2, 4, 5, 6, 8)
 
@@ -41,7 +44,7 @@ NOTES = (
     "The paper's stage 2 is taken after as many steps (at the end of its last "
     "epoch with no more of them), or after as many epochs where the batches "
     "are of another size: of runs of any length with the same seeds, precision "
-    "and backend.",
+    "and backend, from the same end of stage 1 if there is one.",
     "A verdict is on the error at the last epoch, seed by seed, of "
     f"{LEAST_SEEDS} seeds or more. The error is higher (or lower) than the "
     "paper's if it is so on each seed, and in the mean by more than the "
@@ -74,11 +77,19 @@ def claims_markdown(study, records, results):
     rules = ["---", "---", *["---:"] * 6, "---"]
     rows = claim_rows(study, records, results)
     lines = [f"**{study.title}**", ""]
-    lines += layout.markdown_table(HEADING, rows, rules)
-    notes = [*study.notes, *NOTES, *group_notes(groups)]
+    lines += layout.markdown_table(_heading(study), rows, rules)
+    notes = [*study.notes, *NOTES, *other_starts(study, groups, records)]
+    notes += group_notes(groups)
     notes += [*without_notes(groups, results), LOST_NOTE]
     lines += ["", *(f"- {note}" for note in notes)]
     return "\n".join(lines) + "\n"
+
+
+def _heading(study):
+    """The heading for claims of the paper, or for those of others."""
+    if any(claim.section for claim in study.claims.values()):
+        return HEADING
+    return [HEADING[0], EXPECTED, *HEADING[2:]]
 
 
 def claim_rows(study, records, results):
@@ -168,10 +179,59 @@ def papers_curves(g, arm, records):
         for r in base.records
         if r["seed"] in g.seeds
     ]
-    # Of several runs of a seed, that of the fewest epochs is made alike.
-    runs.sort(key=lambda r: -r["experiment"]["epochs"])
-    curves = {r["seed"]: r["regularization"]["curve"] for r in runs}
-    return epoch, {seed: curves[seed] for seed in sorted(curves)}
+    starts = _starts(curves_by_seed(g.records))
+    # Of several runs of a seed, one from the same start, and of these that of
+    # the fewest epochs, is made alike.
+    runs.sort(
+        key=lambda r: (
+            _start(r["regularization"]["curve"]) == starts[r["seed"]],
+            -r["experiment"]["epochs"],
+        )
+    )
+    return epoch, curves_by_seed(runs)
+
+
+def curves_by_seed(records):
+    """The curves of stage 2 by seed; of several, the last."""
+    curves = {r["seed"]: r["regularization"]["curve"] for r in records}
+    return {seed: curves[seed] for seed in sorted(curves)}
+
+
+def _start(curve):
+    """The test error at the end of stage 1, which is epoch 0."""
+    return curve["test_error"][0]
+
+
+def _starts(curves):
+    return {seed: _start(curve) for seed, curve in curves.items()}
+
+
+def other_starts(study, groups, records):
+    """Notes on rows that are compared with runs from another stage 1.
+
+    Args:
+        study: A `Study` with claims.
+        groups: Its groups by the text of the row.
+        records: Run records.
+    """
+    notes = []
+    for name, g in groups.items():
+        arm = study.arms[study.claims[name].against]
+        papers = _starts(papers_curves(g, arm, records)[1])
+        ours = _starts(curves_by_seed(g.records))
+        other = [seed for seed in papers if papers[seed] != ours[seed]]
+        if other:
+            mine, its = (
+                statistics.mean(100 * starts[seed] for seed in other)
+                for starts in (ours, papers)
+            )
+            seeds = ", ".join(map(str, other))
+            notes.append(
+                f"{name}: stage 1 of seed{'s' * (len(other) > 1)} {seeds} was "
+                f"trained apart, and ended at {mine:.2f} % here and at "
+                f"{its:.2f} % before the paper's stage 2"
+            )
+    return notes
 
 
 def papers_epoch(settings, arm):

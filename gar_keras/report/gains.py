@@ -34,7 +34,7 @@ HEADING = (
     "error lower at the last epoch than after stage 1",
     "not lower",
     "at chance",
-    "among them runs that lost a class",
+    "lost a class, but not at chance",
 )
 
 # What plain GAR may differ in from the paper's runs: data and batches.

@@ -32,6 +32,12 @@ STUDY_HEADING = (
 
 LOST = STUDY_HEADING.index("runs that lost a class")
 
+WARNING_NOTE = (
+    "Warnings are those of the version of gar_keras that made a run. Those "
+    "that name lost classes began with the count of the classes in use, which "
+    "{number} of these {all} runs do not have."
+)
+
 # What of it fits into a terminal.
 STUDY_SHORT = (
     "",
@@ -120,8 +126,22 @@ def study_notes(study, records, results=None):
     """
     found = {name: arm_group(arm, records) for name, arm in study.arms.items()}
     groups = {name: g for name, g in found.items() if g is not None}
-    notes = [*study.notes, *group_notes(groups)]
+    notes = [*study.notes, *group_notes(groups), *_warning_notes(groups)]
     return [*notes, *without_notes(groups, results), LOST_NOTE]
+
+
+def _warning_notes(groups):
+    """A note on the runs with GAR that could not warn of a lost class."""
+    curves = [
+        r["regularization"]["curve"]
+        for g in groups.values()
+        for r in g.records
+        if r["regularization"]["curve"].get("balance")
+    ]
+    before = sum(not curve.get("classes_in_use") for curve in curves)
+    if not before:
+        return []
+    return [WARNING_NOTE.format(number=before, all=len(curves))]
 
 
 def group_notes(groups):

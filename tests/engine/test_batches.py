@@ -1,5 +1,7 @@
 """Which images make up the batches, against Algorithm 1."""
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -22,6 +24,7 @@ def samplers(draw):
         labeled_per_batch=draw(st.integers(0, num_labeled)),
         seed=draw(st.integers(0, 2**40)),
         images_per_epoch=draw(st.none() | st.integers(1, size)),
+        in_random_order=draw(st.booleans()),
     )
 
 
@@ -31,10 +34,18 @@ numbers = st.integers(1, 1000)
 @quick
 @given(sampler=samplers(), number=numbers)
 def test_epoch_sees_each_image_of_its_window_once(sampler, number):
-    order, _ = sampler.epoch(number)
+    order, _ = replace(sampler, in_random_order=True).epoch(number)
     first = (number - 1) * sampler.images_per_epoch
     window = (first + np.arange(sampler.images_per_epoch)) % sampler.size
     np.testing.assert_array_equal(np.sort(order), np.sort(window))
+
+
+@quick
+@given(sampler=samplers(), number=numbers)
+def test_epoch_sees_no_image_twice(sampler, number):
+    order, _ = sampler.epoch(number)
+    assert len(set(order.tolist())) == sampler.images_per_epoch
+    assert order.min() >= 0 and order.max() < sampler.size
 
 
 @quick
@@ -130,11 +141,22 @@ def test_order_does_not_depend_on_the_labelled_images():
 
 
 def test_windows_take_turns_and_wrap():
-    sampler = BatchSampler(size=5, batch=2, images_per_epoch=3)
+    sampler = BatchSampler(
+        size=5, batch=2, images_per_epoch=3, in_random_order=True
+    )
     windows = [sorted(sampler.epoch(i)[0].tolist()) for i in (1, 2, 3, 4, 5, 6)]
     assert windows == [
         [0, 1, 2], [0, 3, 4], [1, 2, 3], [0, 1, 4], [2, 3, 4], [0, 1, 2],
     ]  # fmt: skip
+
+
+def test_epochs_of_sorted_images_see_all_classes():
+    sampler = BatchSampler(1000, 10, images_per_epoch=100, seed=3)
+    epochs = [sampler.epoch(number)[0] for number in range(1, 12)]
+    assert sorted(np.concatenate(epochs[:10])) == [*range(1000)]
+    assert sorted(epochs[10]) == sorted(epochs[0])
+    # Ten classes of 100, one behind the other.
+    assert all(len(set(order // 100)) == 10 for order in epochs)
 
 
 def test_indices_are_int64():

@@ -110,6 +110,32 @@ def test_the_papers_stage_2_is_of_the_same_labels_and_precision(tmp_path):
     ]
 
 
+def test_the_papers_stage_2_is_from_the_same_start_if_there_is_one(tmp_path):
+    def begun(name, seed, start, chosen_error, epochs=10):
+        arm = replace(ABLATION.arms[name], precision="bfloat16", epochs=epochs)
+        write_record(
+            tmp_path,
+            arm,
+            seed,
+            baseline_error=start,
+            chosen_error=chosen_error,
+            last_error=chosen_error,
+        )
+
+    begun(PAPER, 0, start=0.2, chosen_error=0.03)
+    begun(PAPER, 0, start=0.3, chosen_error=0.04, epochs=11)
+    begun(PAPER, 1, start=0.4, chosen_error=0.06)
+    begun("c_F = 0", 0, start=0.3, chosen_error=0.07)
+    begun("c_F = 0", 1, start=0.45, chosen_error=0.07)
+    rows, text = table(tmp_path)
+    assert rows["c_F = 0"][4].startswith("5.00 ± 1.41 (n = 2)")
+    assert (
+        "c_F = 0: stage 1 of seed 1 was trained apart, and ended at 45.00 % "
+        "here and at 40.00 % before the paper's stage 2"
+    ) in text
+    assert "stage 1 of seed 0" not in text
+
+
 def test_seeds_for_a_verdict_count_more_than_epochs(tmp_path):
     write(tmp_path, "c_α = 0", BASE, epochs=3)
     write(tmp_path, "c_α = 0", {0: 0.3, 1: 0.3}, epochs=20)
