@@ -149,6 +149,8 @@ class Fit(FitSettings, _Files):
         from gar_keras.utils.warnings import shown_by
 
         x, labels = read_partly_labeled(self.data, self.labels, self.image_size)
+        is_table = self.data.suffix == ".csv"
+        features = files.feature_names(self.data) if is_table else None
         names, y = _names(labels)
         found = int(y.max(initial=-1)) + 1
         num_classes = found if self.num_classes is None else self.num_classes
@@ -178,7 +180,7 @@ class Fit(FitSettings, _Files):
                 seed=self.seed,
                 reporter=reporter,
             )
-        saved.save(fit.for_prediction(model), self.out, names)
+        saved.save(fit.for_prediction(model), self.out, names, features)
         print("\n".join(_lines(summary, warnings)))
         print(f"wrote {self.out}")
 
@@ -189,8 +191,9 @@ class Predict:
 
     --data has examples of the same form, dtype and scale as those that the
     model was fitted to: an .npz file with x, an .npy or .csv file, or a folder
-    of images, which are brought to the size of those. A column label of a .csv
-    file plays no part.
+    of images, which are brought to the size of those. Of a .csv file, a model
+    that was fitted to one takes the columns of the same names, in any order,
+    and no others; else a column label plays no part.
     """
 
     model: File = None
@@ -220,7 +223,8 @@ class Predict:
 
         model = read_model(self.model)
         (tensor,) = model.inputs
-        x, ids = read_examples(self.data, tensor.shape[1:])
+        features = saved.feature_names(self.model)
+        x, ids = read_examples(self.data, tensor.shape[1:], features)
         fit.check_same_kind(x, tensor.shape[1:], tensor.dtype)
         logits = fit.predict_logits(model, x)
         probabilities = softmax(logits)
@@ -323,12 +327,13 @@ def read_partly_labeled(path, labels=None, image_size=None):
     return _read_npz(path)
 
 
-def read_examples(path, shape):
+def read_examples(path, shape, features=None):
     """Examples of a file or folder, and what tells one from another.
 
     Args:
         path: What `--data` names.
         shape: The shape of the examples that a model takes.
+        features: The columns that it takes of a table, or `None` for all.
 
     Returns:
         `(x, ids)`: examples as `fitting.as_input` gives them or an image
@@ -347,7 +352,7 @@ def read_examples(path, shape):
             )
         return files.read_images(path, shape[:2], shape[2])
     if path.suffix == ".csv":
-        x = files.read_table(path)[0]
+        x = files.read_table(path, features)[0]
     elif path.suffix == ".npy":
         x = files.read_npy(path)
     else:

@@ -41,18 +41,36 @@ def read_npy(path):
         ) from e
 
 
-def read_table(path):
+def feature_names(path):
+    """The columns of features in a table with a header, in their order."""
+    with _open_csv(path) as file:
+        return _features(_names(next(_lines(file), [])))
+
+
+def read_table(path, wanted=None):
     """Features and labels of a table with a header.
+
+    Args:
+        path: Path of a .csv file.
+        wanted: The columns of features to read, in the order to give them;
+            others are left out. By default all, in the order of the file.
 
     Returns:
         `(x, labels)`: float32 `(m, f)`, and labels as text `(m,)`, empty for
         unlabelled rows; `None` without a column of labels.
 
     Raises:
-        ValueError: if the file is not such a table.
+        ValueError: if the file is not such a table, or lacks a wanted column.
     """
     header, rows = _read_csv(path)
-    names = [name for name in header if name != LABEL]
+    names = _features(header) if wanted is None else wanted
+    missing = [name for name in names if name not in header]
+    if missing:
+        raise ValueError(
+            f"{path} must have a header with the columns that the model was "
+            f"fitted to, in any order: {', '.join(names)}. Received: "
+            f"{', '.join(header) or 'none'}; missing: {', '.join(missing)}"
+        )
     if not names or not rows:
         raise ValueError(
             f"{path} must have a header, a column of numbers and a row below. "
@@ -109,14 +127,18 @@ def read_image_labels(path, names):
     return np.array([found.get(name, "") for name in names])
 
 
+def _features(header):
+    return [name for name in header if name != LABEL]
+
+
 def _read_csv(path):
     """Names of columns, and rows as dicts."""
     try:
-        with open(path, encoding="utf-8-sig", newline="") as file:
-            lines = [line for line in csv.reader(file) if line]
+        with _open_csv(path) as file:
+            lines = list(_lines(file))
     except (UnicodeDecodeError, csv.Error) as e:
         raise ValueError(f"{path} is not readable as a .csv file. ({e})") from e
-    header = [name.strip() for name in lines[0]] if lines else []
+    header = _names(lines[0]) if lines else []
     if len(set(header)) < len(header):
         raise ValueError(
             f"{path} must name each column once. Received: {', '.join(header)}"
@@ -128,6 +150,18 @@ def _read_csv(path):
                 f"{len(line)} in line {number}"
             )
     return header, [dict(zip(header, line, strict=True)) for line in lines[1:]]
+
+
+def _open_csv(path):
+    return open(path, encoding="utf-8-sig", newline="")
+
+
+def _lines(file):
+    return (line for line in csv.reader(file) if line)
+
+
+def _names(line):
+    return [name.strip() for name in line]
 
 
 def read_images(folder, size=None, channels=None):

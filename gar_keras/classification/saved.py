@@ -1,4 +1,4 @@
-"""Class names in saved models.
+"""Names of classes and of features in saved models.
 
 A .keras file is an archive. The names lie in Keras' own `metadata.json`, so
 that Keras loads the file as any other, with or without this package.
@@ -11,16 +11,18 @@ import zipfile
 from gar_keras.utils.files import replacing
 
 METADATA = "metadata.json"
-KEY = "class_names"
+CLASSES = "class_names"
+FEATURES = "feature_names"
 
 
-def save(model, path, class_names=None):
-    """Saves a model, with the names of its classes.
+def save(model, path, class_names=None, feature_names=None):
+    """Saves a model, with the names of its classes and of its features.
 
     Args:
         model: A `keras.Model`.
         path: Path of the .keras file.
         class_names: A string or number for each class, or `None`.
+        feature_names: A string for each feature of an example, or `None`.
 
     Raises:
         ValueError: if the path is not that of a .keras file.
@@ -32,8 +34,10 @@ def save(model, path, class_names=None):
         )
     with replacing(path, path.suffix) as temporary:
         model.save(temporary)
-        if class_names is not None:
-            _add(temporary, {KEY: class_names})
+        entries = {CLASSES: class_names, FEATURES: feature_names}
+        known = {k: names for k, names in entries.items() if names is not None}
+        if known:
+            _add(temporary, known)
 
 
 def class_names(path):
@@ -45,8 +49,24 @@ def class_names(path):
     Returns:
         A list, in the order of the logits; `None` if the file has none.
     """
+    return _metadata(path).get(CLASSES)
+
+
+def feature_names(path):
+    """The names of the features that a saved model takes.
+
+    Args:
+        path: Path of a .keras file.
+
+    Returns:
+        A list, in the order of the inputs; `None` if the file has none.
+    """
+    return _metadata(path).get(FEATURES)
+
+
+def _metadata(path):
     with zipfile.ZipFile(path) as archive:
-        return json.loads(archive.read(METADATA)).get(KEY)
+        return json.loads(archive.read(METADATA))
 
 
 def _add(path, entries):

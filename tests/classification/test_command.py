@@ -215,6 +215,41 @@ def test_names_of_classes_go_from_fit_to_predict(
 # Other files, and folders of images
 
 
+@pytest.mark.slow
+def test_columns_of_a_table_are_taken_by_name(run, monkeypatch, tmp_path):
+    monkeypatch.setattr(fitting, "default_network", tiny)
+    for owner, stage in ((fitting, "pretrain"), (Method, "train")):
+        monkeypatch.setattr(
+            owner, stage, lambda *_, **__: keras.callbacks.History()
+        )
+    tables = {
+        "fit": "width,label,height\n1,a,2\n3,b,-4\n500,,6\n",
+        "same": "width,height\n500,6\n-7,800\n",
+        "other": "note,height,label,width\nx,6,a,500\ny,800,,-7\n",
+        "less": "height,depth\n6,500\n",
+        "bare": "500,6\n-7,800\n",
+    }
+    for name, text in tables.items():
+        (tmp_path / f"{name}.csv").write_text(text)
+    model = ["--model", tmp_path / "m.keras"]
+    words = ["--data", tmp_path / "fit.csv", "--out", tmp_path / "m.keras"]
+    assert run("fit", *words)[0] == 0
+
+    def predict(name):
+        words = ["--data", tmp_path / f"{name}.csv", "--out"]
+        return run("predict", *model, *words, tmp_path / f"{name}.npz")
+
+    probabilities = []
+    for name in ("same", "other"):
+        assert predict(name)[0] == 0
+        with np.load(tmp_path / f"{name}.npz") as archive:
+            probabilities.append(archive["probabilities"])
+    np.testing.assert_array_equal(*probabilities)
+    message = r"width, height. Received: height, depth; missing: width$"
+    assert re.search(message, error_of(predict("less")))
+    assert "missing: width, height" in error_of(predict("bare"))
+
+
 def tiny(x, num_classes, precision):
     """A network that is made and trained at once."""
     source = keras.Input(x.shape[1:], dtype=str(x.dtype))
