@@ -5,7 +5,6 @@ import statistics
 from gar_keras.experiments import settings as experiments
 from gar_keras.report import layout
 from gar_keras.report.estimates import Estimate
-from gar_keras.report.estimates import differences
 from gar_keras.report.groups import group
 from gar_keras.report.groups import size
 from gar_keras.report.layout import MISSING
@@ -26,7 +25,7 @@ HEADING = (
     "epoch chosen by validation",
     "last epoch",
     "the paper's stage 2 by then",
-    "difference",
+    "difference, with its 95 % interval",
     "runs that lost a class",
     "verdict",
 )
@@ -47,10 +46,11 @@ NOTES = (
     "and backend, from the same end of stage 1 if there is one.",
     "A verdict is on the error at the last epoch, seed by seed, of "
     f"{LEAST_SEEDS} seeds or more. The error is higher (or lower) than the "
-    "paper's if it is so on each seed, and in the mean by more than the "
-    "standard deviation of the paper's over these seeds; else there is no "
-    "difference. A claim holds if the error goes where it must by the claim, "
-    "and is contradicted if it goes the other way. Where nothing follows from "
+    "paper's if the 95 % interval of the mean difference (Student's t) is "
+    "above 0 (or below); else no difference is shown, which does not say that "
+    "there is none. A claim holds if the error goes where it must by the "
+    "claim, and is contradicted if it goes the other way. Where nothing "
+    "follows from "
     "the claim, the verdict is the difference itself.",
 )
 
@@ -113,7 +113,7 @@ def claim_rows(study, records, results):
             row[5] = f"{Estimate.of(base.values())}, epoch {epoch}"
         errors = g.by_seed("last_error")
         difference = Estimate.of_differences(base, errors)
-        row[6] = MISSING if difference is None else str(difference)
+        row[6] = MISSING if difference is None else _with_interval(difference)
         row[7] = lost_text(g.records, results)
         rows.append([*row, verdict(claim.expected, base, errors)])
     return rows
@@ -272,24 +272,21 @@ def verdict(expected, base, errors):
     >>> verdict("higher", base, {0: 0.06, 1: 0.07, 2: 0.08})
     'holds'
     >>> verdict("higher", base, {0: 0.04, 1: 0.06, 2: 0.07})
-    'no difference'
+    'no difference shown'
     """
-    found = differences(base, errors)
-    if len(found) < LEAST_SEEDS:
-        return f"undecided (n = {len(found)})"
-    papers = [base[seed] for seed in base if seed in errors]
-    direction = _direction(found, statistics.stdev(papers))
-    if direction is None:
-        return "no difference"
+    difference = Estimate.of_differences(base, errors)
+    n = 0 if difference is None else difference.n
+    if n < LEAST_SEEDS:
+        return f"undecided (n = {n})"
+    low, high = difference.interval()
+    if low <= 0 <= high:
+        return "no difference shown"
+    direction = "higher" if low > 0 else "lower"
     if expected is None:
         return direction
     return "holds" if direction == expected else "contradicted"
 
 
-def _direction(differences, least):
-    """Where errors go on each seed and by more than `least`, or `None`."""
-    mean = statistics.mean(differences)
-    for name, sign in (("higher", 1), ("lower", -1)):
-        if all(sign * d > 0 for d in differences) and sign * mean > least:
-            return name
-    return None
+def _with_interval(difference):
+    interval = difference.interval()
+    return f"{difference}" + (f", {interval}" if interval else "")

@@ -22,14 +22,14 @@ def moved(*points):
 @pytest.mark.parametrize(
     ("errors", "expected", "found"),
     [
-        (moved(1, 2, 1), "higher", "holds"),
-        (moved(1, 2, 1), "lower", "contradicted"),
-        (moved(-1, -2, -1), "lower", "holds"),
-        (moved(-1, -2, -1), None, "lower"),
-        # Not on each seed, however much on the others.
-        (moved(50, 50, -0.1), "higher", "no difference"),
-        # No more than the seeds of the paper's stage 2 differ.
-        (moved(0.5, 0.5, 0.5), "higher", "no difference"),
+        # 1.5 ± 4.303 * 0.5 / √3 is above 0,
+        (moved(1, 2, 1.5), "higher", "holds"),
+        (moved(1, 2, 1.5), "lower", "contradicted"),
+        (moved(-1, -2, -1.5), "lower", "holds"),
+        (moved(-1, -2, -1.5), None, "lower"),
+        # and 1.5 ± 4.303 * 0.7 / √3 is not, though each seed is.
+        (moved(0.8, 2.2, 1.5), "higher", "no difference shown"),
+        (moved(50, 50, -0.1), None, "no difference shown"),
         (moved(5, 5), "higher", "undecided (n = 2)"),
         ({3: 0.9}, "higher", "undecided (n = 0)"),
     ],
@@ -66,7 +66,7 @@ def test_each_claim_has_its_row(tmp_path):
         "50.00 ± 0.00 (n = 3)",
         "45.00 ± 1.00 (n = 3)",
         "5.00 ± 1.00 (n = 3), epoch 10",
-        "+40.00 ± 0.00 (n = 3)",
+        "+40.00 ± 0.00 (n = 3), 40.00 to 40.00",
         "0 of 3",
         "holds",
     ]
