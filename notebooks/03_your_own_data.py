@@ -654,9 +654,9 @@ plt.show()
 
 # %% [markdown]
 # With `class_prior` every seed ends below its stage 1, with equal shares most
-# end above. It is worst with few of the labelled spectra in a batch: these are
-# even, and stand against the imbalance. One run with the paper's steps loses
-# the large class altogether.
+# end above. With the default steps it is worst with few of the labelled spectra
+# in a batch: these are even, and stand against the imbalance. One run with the
+# paper's steps loses the large class altogether, and ends far above all others.
 #
 # This is what `regularize` says of the runs with the paper's steps:
 
