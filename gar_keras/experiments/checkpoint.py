@@ -33,6 +33,8 @@ class Checkpoint:
     def __init__(self, path, fingerprint, seed):
         self.path = Path(path)
         self.owner = {"fingerprint": fingerprint, "seed": seed}
+        # Path of a file that is copied to this one where there is none.
+        self.origin = None
 
     @classmethod
     def of_run(cls, experiment, seed, results):
@@ -94,8 +96,8 @@ class Checkpoint:
         if owner != self.owner:
             raise RecordError(
                 f"{self.path} is the state of another run. Received: "
-                f"{_words(owner)}, expected {_words(self.owner)}. Delete it "
-                "to start afresh."
+                f"{_words(owner)}, expected {_words(self.owner)}. "
+                f"{self._advice()}"
             )
         variables = {}
         for key, value in arrays.items():
@@ -124,9 +126,12 @@ class Checkpoint:
     def _unreadable(self, error):
         return RecordError(
             f"{self.path} cannot be read as a saved state "
-            f"({str(error) or type(error).__name__}). Delete it to start "
-            "afresh."
+            f"({str(error) or type(error).__name__}). {self._advice()}"
         )
+
+    def _advice(self):
+        files = "it" if self.origin is None else f"it and {self.origin}"
+        return f"Delete {files} to start afresh."
 
     @contextlib.contextmanager
     def taken_up(self):
@@ -140,7 +145,7 @@ class Checkpoint:
             reason = next(iter(str(reason).splitlines()), type(e).__name__)
             raise RecordError(
                 f"{self.path} does not fit the run ({reason}): it comes from "
-                "another version. Delete it to start afresh."
+                f"another version. {self._advice()}"
             ) from e
 
     def read_bytes(self):

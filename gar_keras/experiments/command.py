@@ -295,7 +295,7 @@ def run_table(options, experiments, show):
         or because another process is at them, or 130 after Ctrl-C.
     """
     if options.keep_state:
-        _check_can_be_extended(experiments)
+        _check_can_be_extended(options, experiments)
     try:
         cli.choose_backend(options.backend)
         # Before anything that takes long.
@@ -319,13 +319,16 @@ def run_table(options, experiments, show):
         return cli.EXIT_INTERRUPTED
 
 
-def _check_can_be_extended(experiments):
+def _check_can_be_extended(options, experiments):
+    # The precision plays no part, and to choose it takes Keras.
+    options = replace(options, precision="float32")
     for e in experiments:
-        if not e.can_be_extended:
+        tied_by = options.apply(e).tied_by
+        if tied_by is not None:
             cli.fail(
-                "--keep-state is for GAR at the paper's rate: other epochs "
-                "depend on how many there are. Received: method="
-                f"{e.method}, rate={e.extensions.rate}. Leave it out"
+                "--keep-state is for GAR at the paper's rate and for more than "
+                "one epoch: others depend on how many there are. Received: "
+                f"{tied_by}. Leave it out"
             )
 
 

@@ -1,9 +1,9 @@
 """Runs that go on beyond their last epoch.
 
-An epoch of GAR does not depend on how many there are, as long as the rate is
-not laid over all of them: a run of 200 epochs is, after 60, what a run of 60
+An epoch of GAR does not depend on how many there are, as long as neither the
+rate nor its warm-up does: a run of 200 epochs is, after 60, what a run of 60
 is in the end. So the state at the end can be kept, for a longer run to go on
-from.
+from. A single epoch is recorded step by step, with a state of its own.
 """
 
 from dataclasses import replace
@@ -25,11 +25,12 @@ def shorter_run(experiment, seed, results):
         A `Checkpoint`, or `None` if there is none.
     """
     ends = _ends(experiment, seed, results)
-    short = [epochs for epochs in ends if epochs <= experiment.epochs]
-    if not short:
+    short = {e: replace(experiment, epochs=e) for e in ends}
+    fit = [e for e, run in short.items() if run.can_be_extended]
+    most = max((e for e in fit if e <= experiment.epochs), default=None)
+    if most is None:
         return None
-    alike = replace(experiment, epochs=max(short))
-    return Checkpoint(ends[max(short)], alike.fingerprint(), seed)
+    return Checkpoint(ends[most], short[most].fingerprint(), seed)
 
 
 def take_up(checkpoint, experiment, seed, results):
@@ -42,7 +43,10 @@ def take_up(checkpoint, experiment, seed, results):
         results: Folder of the records.
     """
     shorter = shorter_run(experiment, seed, results)
-    if shorter is None or checkpoint.path.exists():
+    if shorter is None:
+        return
+    checkpoint.origin = shorter.path
+    if checkpoint.path.exists():
         return
     # `None` if it is damaged, or if another process has just replaced it.
     end = shorter.load()

@@ -230,8 +230,18 @@ class Experiment(Coefficients):
     @property
     def can_be_extended(self):
         """Whether a run of more epochs begins with the same epochs."""
-        entry = METHODS[self.method]
-        return entry.can_be_extended and self.extensions.rate != "cosine"
+        return self.tied_by is None
+
+    @property
+    def tied_by(self):
+        """The setting that ties a run to its epochs, in words, or `None`."""
+        if not METHODS[self.method].can_be_extended:
+            return f"method={self.method!r}"
+        if self.extensions.rate == "cosine":
+            return "rate='cosine'"
+        if self.extensions.warmup_steps is None:
+            return "warmup_steps=None"
+        return f"epochs={self.epochs}" if self.is_traced else None
 
     @property
     def is_traced(self):

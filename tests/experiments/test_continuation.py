@@ -26,12 +26,12 @@ def tiny():
         yield
 
 
-SHORT = replace(TINY, epochs=1)
+SHORT = replace(TINY, epochs=2)
 
 
 @pytest.fixture(scope="module")
 def made_once(tiny, tmp_path_factory):
-    """Folder of a run of one epoch whose end is kept, to be copied."""
+    """Folder of a run of two epochs whose end is kept, to be copied."""
     folder = tmp_path_factory.mktemp("short")
     run(folder, SHORT, keep_state=True)
     return folder
@@ -39,7 +39,7 @@ def made_once(tiny, tmp_path_factory):
 
 @pytest.fixture
 def short(made_once, tmp_path):
-    """Folder of a run of one epoch whose end is kept."""
+    """Folder of a run of two epochs whose end is kept."""
     return shutil.copytree(made_once, tmp_path, dirs_exist_ok=True)
 
 
@@ -59,7 +59,7 @@ def test_a_longer_run_goes_on_from_a_shorter_one(tmp_path):
     apart = tmp_path / "apart"
     at_once = run(apart)
     # Its last epoch, 2, is none that a run of 3 epochs shows.
-    run(tmp_path, replace(TINY, epochs=2), keep_state=True)
+    run(tmp_path, SHORT, keep_state=True)
     assert ends(tmp_path) == [2]
     witness = tiny_runs.Witness()
     record = run(tmp_path, keep_state=True, reporter=witness)
@@ -72,9 +72,9 @@ def test_a_longer_run_goes_on_from_a_shorter_one(tmp_path):
 
 def test_a_shorter_run_leaves_the_longer_ones_end(tmp_path):
     run(tmp_path, keep_state=True)
-    record = run(tmp_path, replace(TINY, epochs=1), keep_state=True)
-    assert record["result"]["last_epoch"] == 1
-    assert ends(tmp_path) == [1, 3]
+    record = run(tmp_path, SHORT, keep_state=True)
+    assert record["result"]["last_epoch"] == 2
+    assert ends(tmp_path) == [2, 3]
 
 
 @pytest.mark.parametrize(
@@ -117,17 +117,40 @@ def test_another_run_s_end_is_refused(short):
     assert str(renamed) in str(error.value)
 
 
+def test_the_end_of_a_single_epoch_is_not_taken(short):
+    (end,) = (short / ".checkpoints").glob("end_*.npz")
+    end.rename(end.with_stem(end.stem.removesuffix("2") + "1"))
+    assert ends(short) == [1]
+    assert continuation.shorter_run(TINY, 0, short) is None
+
+
+def test_an_end_of_another_version_is_named_with_its_copy(short):
+    shorter = continuation.shorter_run(TINY, 0, short)
+    progress, variables = shorter.load()
+    shorter.save(progress, **{**variables, "optimizer": []})
+    # The second time the copy is there.
+    for _ in range(2):
+        with pytest.raises(RecordError, match="Delete it and") as error:
+            run(short, keep_state=True)
+        assert f"and {shorter.path} to start afresh" in str(error.value)
+
+
 def test_without_being_asked_no_end_is_kept_or_taken(short):
     witness = tiny_runs.Witness()
     run(short, reporter=witness)
     assert not any("goes on" in line for line in witness.lines)
-    assert ends(short) == [1]
+    assert ends(short) == [2]
 
 
 @pytest.mark.parametrize(
     "change",
-    [{"method": "pi"}, {"extensions": Extensions(rate="cosine")}],
-    ids=lambda change: next(iter(change)),
+    [
+        {"method": "pi"},
+        {"extensions": Extensions(rate="cosine")},
+        {"extensions": Extensions(warmup_steps=None)},
+        {"epochs": 1},
+    ],
+    ids=["method", "rate", "warm-up", "epochs"],
 )
 def test_a_run_that_cannot_be_extended_is_refused(change, tmp_path):
     experiment = replace(TINY, **change)
@@ -137,14 +160,18 @@ def test_a_run_that_cannot_be_extended_is_refused(change, tmp_path):
     assert not [*tmp_path.iterdir()]
 
 
+@pytest.mark.parametrize(
+    "words, method", [([], "vat"), (["--epochs", "1"], "gar")]
+)
 def test_the_command_line_refuses_it_before_any_run(
-    tmp_path, monkeypatch, capsys
+    words, method, tmp_path, monkeypatch, capsys
 ):
-    arguments = ["--keep-state", "--results", str(tmp_path / "results")]
+    results = str(tmp_path / "results")
+    arguments = ["--keep-state", "--results", results, *words]
     monkeypatch.setattr(sys, "argv", ["some.py", *arguments])
     options = cli.parse(command.RunOptions, "Some runs.")
     with pytest.raises(SystemExit) as ended:
-        command.run_table(options, [TINY, replace(TINY, method="vat")], print)
+        command.run_table(options, [TINY, replace(TINY, method=method)], print)
     assert ended.value.code == 2
     assert "--keep-state is for GAR" in capsys.readouterr().err
     assert not [*tmp_path.iterdir()]
