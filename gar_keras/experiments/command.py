@@ -191,6 +191,12 @@ class RunOptions(RunnerOptions, Options):
                 "--keep-state cannot be had with --ray: the states would stay "
                 "on the machines of the cluster. Leave one of them out."
             )
+        if self.share_stage_1:
+            raise ValueError(
+                "--share-stage-1 cannot be had with --ray: the ends of stage 1 "
+                "would stay on the machines of the cluster. Leave one of them "
+                "out."
+            )
         check_installed("ray", "--ray", extra="ray")
 
     def apply(self, experiment):

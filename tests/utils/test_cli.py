@@ -289,12 +289,18 @@ def test_tensorboard_on_a_cluster_is_refused(parse, capsys, monkeypatch):
     assert "logs would stay on the machines" in only_line(capsys)
 
 
-def test_states_on_a_cluster_are_refused(parse, capsys, monkeypatch):
+@pytest.mark.parametrize(
+    "option, what",
+    [("--keep-state", "states"), ("--share-stage-1", "ends of stage 1")],
+)
+def test_states_on_a_cluster_are_refused(
+    option, what, parse, capsys, monkeypatch
+):
     monkeypatch.setitem(sys.modules, "ray", installed("ray"))
     with pytest.raises(SystemExit) as end:
-        parse("--ray", "auto", "--keep-state")
+        parse("--ray", "auto", option)
     assert end.value.code == 2
-    assert "states would stay on the machines" in only_line(capsys)
+    assert f"{what} would stay on the machines" in only_line(capsys)
 
 
 def test_ray_that_is_not_installed_is_named(parse, capsys, monkeypatch):
