@@ -55,16 +55,17 @@ def kept_predictions(record, results):
         return file["labels"], dict(sorted(predictions.items()))
 
 
-def chosen_predictions(record, results):
-    """The classes that a run gave to all test images at its chosen epoch.
+def chosen_probabilities(record, results):
+    """The probabilities that a run gave to test images at its chosen epoch.
 
     Args:
         record: Run record.
         results: Folder of the records.
 
     Returns:
-        `(labels, predictions)`, the true classes and the predicted ones;
-        `None` if the run did not keep them.
+        `(labels, probabilities)`, the true classes of all test images, and
+        the probability of each class for each of them; `None` if the run did
+        not keep them.
     """
     path = kept_file(record, results)
     if not path.exists():
@@ -72,7 +73,21 @@ def chosen_predictions(record, results):
     with np.load(path) as file:
         if "chosen_probabilities" not in file.files:
             return None
-        return file["test_labels"], file["chosen_probabilities"].argmax(axis=1)
+        return file["test_labels"], file["chosen_probabilities"]
+
+
+def chosen_predictions(record, results):
+    """The classes that are the most likely by `chosen_probabilities`.
+
+    Returns:
+        `(labels, predictions)`, the true classes and the predicted ones;
+        `None` if the run did not keep them.
+    """
+    kept = chosen_probabilities(record, results)
+    if kept is None:
+        return None
+    labels, probabilities = kept
+    return labels, probabilities.argmax(axis=1)
 
 
 def lost_classes(record):

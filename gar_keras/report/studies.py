@@ -9,7 +9,7 @@ from gar_keras.report.groups import group
 from gar_keras.report.groups import size
 from gar_keras.report.layout import MISSING
 from gar_keras.report.lost import LOST_NOTE
-from gar_keras.report.lost import kept_file
+from gar_keras.report.lost import chosen_probabilities
 from gar_keras.report.lost import lost_text
 from gar_keras.report.lost import without_lost
 from gar_keras.report.sources import linked
@@ -190,7 +190,7 @@ def without_notes(groups, results=None):
 
 
 def vote(voters, records, results):
-    """The errors of several runs together by seed; empty if not all ran.
+    """The errors of several runs together by seed; empty if not all can tell.
 
     The predictions of the runs of a seed, each at its own epoch chosen by
     validation, are averaged: the class with the highest mean probability is
@@ -202,7 +202,7 @@ def vote(voters, records, results):
         results: Folder with the `.npz` files beside the records.
 
     Returns:
-        A dict of the seeds that all of them ran.
+        A dict of the seeds that all of them ran and kept predictions of.
     """
     groups = [arm_group(voter, records) for voter in voters]
     if not all(groups):
@@ -211,11 +211,13 @@ def vote(voters, records, results):
     common = sorted(set.intersection(*(set(by_seed) for by_seed in runs)))
     errors = {}
     for seed in common:
-        total = 0.0
-        for by_seed in runs:
-            with np.load(kept_file(by_seed[seed], results)) as file:
-                total = total + file["chosen_probabilities"].astype(float)
-                labels = file["test_labels"]
+        kept = [
+            chosen_probabilities(by_seed[seed], results) for by_seed in runs
+        ]
+        if None in kept:
+            continue
+        total = sum(given.astype(float) for _, given in kept)
+        labels, _ = kept[0]
         errors[seed] = float(np.mean(total.argmax(axis=1) != labels))
     return errors
 

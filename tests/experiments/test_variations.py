@@ -923,6 +923,10 @@ def test_a_vote_by_hand(tmp_path):
             chosen_probabilities=np.array(probabilities, "float16"),
             test_labels=labels,
         )
+        # What came without all predictions does not vote.
+        made_records.write_record(tmp_path, voter, seed=1)
+        path = made_records.write_record(tmp_path, voter, seed=2)
+        np.savez(path.with_suffix(".npz"), labels=labels)
     found = records.read_all(tmp_path)
     assert report.vote(voters, found, tmp_path) == {0: pytest.approx(1 / 3)}
     assert not report.vote([TINY, replace(TINY, restart=5)], found, tmp_path)
