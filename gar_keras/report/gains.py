@@ -11,6 +11,7 @@ from gar_keras.experiments.settings import changes
 from gar_keras.experiments.variations import DataConditions
 from gar_keras.report import layout
 from gar_keras.report.groups import Group
+from gar_keras.report.groups import but_for
 from gar_keras.report.lost import lost_class
 from gar_keras.report.plots.gains import ALTERED
 from gar_keras.report.plots.gains import BRIEF
@@ -89,7 +90,7 @@ def gains_rows(records, results=None):
         Rows of strings, one for each name in the picture.
     """
     by_data = {}
-    for record in filter(is_plain, records):
+    for record in _runs(records):
         by_data.setdefault(_data(record["experiment"]), []).append(record)
     order = sorted(by_data, key=lambda data: _place(*data, by_data[data]))
     return [_row(*data, by_data[data], results) for data in order]
@@ -129,9 +130,24 @@ def gains(records, results=None):
             100 * record["result"]["last_error"],
             _fate(record, results),
         )
-        for record in records
-        if is_plain(record)
+        for record in _runs(records)
     ]
+
+
+def _runs(records):
+    """The records of plain GAR; of a run at several lengths the longest."""
+    plain = [record for record in records if is_plain(record)]
+    longest = {}
+    for record in plain:
+        run, epochs = _run(record), record["experiment"]["epochs"]
+        longest[run] = max(epochs, longest.get(run, 0))
+    return [r for r in plain if r["experiment"]["epochs"] == longest[_run(r)]]
+
+
+def _run(record):
+    """What the records of one run at several lengths have in common."""
+    settings = but_for(Group((record,)), {"epochs"})
+    return settings, record["seed"], record["result"]["baseline_error"]
 
 
 def is_plain(record):
