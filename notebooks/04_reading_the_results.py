@@ -321,8 +321,9 @@ plt.show()
 
 # %% [markdown]
 # That a figure is inside says little where the interval is wide: then it would
-# hold many others as well. More seeds make it narrower. If the seeds went on to
-# differ as these do:
+# hold many others as well. Nor is the paper's mean exact: the tables give the
+# interval of the difference, `chosen.interval_above(published.estimate)`. More
+# seeds make it narrower. If the seeds went on to differ as these do:
 
 # %%
 if interval:

@@ -89,15 +89,51 @@ class Estimate:
         """
         if self.deviation is None:
             return None
-        # The table ends at 31 seeds; more would only make it narrower.
-        t = T_QUANTILES[min(self.n - 1, len(T_QUANTILES)) - 1]
-        half = t * self.deviation / math.sqrt(self.n)
+        half = _t(self.n - 1) * self.deviation / math.sqrt(self.n)
         return Interval(self.mean - half, self.mean + half)
+
+    def interval_above(self, other):
+        """Welch's 95 % interval of how far the mean is above another one.
+
+        Args:
+            other: An `Estimate` from other runs.
+
+        Returns:
+            An `Interval`, or `None` if either has no deviation.
+
+        Example:
+
+        >>> ours, paper = Estimate(1.6, 0.1, 3), Estimate(1.56, 0.09, 10)
+        >>> str(ours.interval_above(paper))     # 0.04 ± 3.182 * 0.0644
+        '-0.16 to 0.24'
+        """
+        if self.deviation is None or other.deviation is None:
+            return None
+        ours, theirs = self._variance(), other._variance()
+        total, difference = ours + theirs, self.mean - other.mean
+        if not total:
+            return Interval(difference, difference)
+        degrees = total**2 / (
+            ours**2 / (self.n - 1) + theirs**2 / (other.n - 1)
+        )
+        half = _t(degrees) * math.sqrt(total)
+        return Interval(difference - half, difference + half)
+
+    def _variance(self):
+        """That of the mean."""
+        return self.deviation**2 / self.n
 
     def __str__(self):
         spread = "" if self.deviation is None else f" ± {self.deviation:.2f}"
         mean = f"{self.mean:{'+' if self.signed else ''}.2f}"
         return f"{mean}{spread} (n = {self.n})"
+
+
+def _t(degrees):
+    """The quantile of so many degrees of freedom, rounded down."""
+    # The table ends at 30; more would only make intervals narrower.
+    whole = min(int(degrees + 1e-9), len(T_QUANTILES))
+    return T_QUANTILES[whole - 1]
 
 
 def differences(first, errors):

@@ -4,6 +4,11 @@ from dataclasses import dataclass
 from dataclasses import replace
 from itertools import compress
 
+from gar_keras.report.estimates import Estimate
+
+# Runs that a figure of the paper's own method is the mean of.
+RUNS = 10
+
 
 @dataclass(frozen=True)
 class Published:
@@ -16,6 +21,11 @@ class Published:
 
     error: float
     spread: float | None = None
+
+    @property
+    def estimate(self):
+        """The figure as an `Estimate`, if it is of the paper's own method."""
+        return Estimate(self.error, self.spread, RUNS)
 
     def __str__(self):
         spread = "" if self.spread is None else f" ± {self.spread:.2f}"

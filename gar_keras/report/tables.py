@@ -314,13 +314,14 @@ def _our_cell(found, error, column):
 
 
 def _interval_text(found, cell):
-    """Whether the paper's error lies in the interval of ours, in words."""
-    interval = found.error("chosen_error").interval()
+    """The intervals of our mean and of its difference from the paper's."""
+    ours = found.error("chosen_error")
     published = published_error(cell)
-    if interval is None or published is None:
+    if ours.deviation is None or published is None:
         return ""
-    where = "inside" if published.error in interval else "outside"
     return (
-        f"; 95 % interval of the mean at the chosen epoch: {interval}, the "
-        f"paper's {published.error:.2f} is {where}"
+        "; 95 % interval of the mean at the chosen epoch: "
+        f"{ours.interval()}, of its difference from the paper's "
+        f"{published.estimate} by Welch's test: "
+        f"{ours.interval_above(published.estimate)}"
     )

@@ -183,7 +183,7 @@ def test_the_mean_is_given_with_a_lost_class_and_without(one_lost):
         "21.00 ± 33.78 (n = 3)",
         "-62.92 to 104.92",
         "1.56 ± 0.09",
-        "yes",
+        "-64.48 to 103.36",
         "1 of 3 (seed 2)",
         "1.50 ± 0.71 (n = 2)",
     )
