@@ -220,7 +220,9 @@ class BestWeights(keras.callbacks.Callback):
     """Keeps the weights of the epoch with the least validation error.
 
     Of several such epochs the first one counts. At the end of training the
-    model gets these weights.
+    model gets these weights. Where an exception ends it, Keras tells no
+    callback: `gar_keras.regularize` calls `restore` then, and in a `fit` of
+    your own you can.
 
     Args:
         monitor: Name of the value in the logs, the less the better.
@@ -232,6 +234,7 @@ class BestWeights(keras.callbacks.Callback):
     def __init__(self, monitor="val_error"):
         super().__init__()
         self.monitor = monitor
+        self.weights = None
 
     def on_train_begin(self, logs=None):
         self.best = math.inf
@@ -251,8 +254,20 @@ class BestWeights(keras.callbacks.Callback):
             self.weights = self.model.get_weights()
 
     def on_train_end(self, logs=None):
-        if self.weights is not None:
-            self.model.set_weights(self.weights)
+        self.restore()
+
+    def restore(self):
+        """Gives the model the best weights so far, if there are any.
+
+        Returns:
+            Whether there were.
+        """
+        if self.weights is None:
+            return False
+        self.model.set_weights(self.weights)
+        # They belong to this training, and not to the next one.
+        self.weights = None
+        return True
 
     def _improves(self, value):
         return value < self.best

@@ -202,8 +202,10 @@ def regularize(
         validation_data: As for `pretrain`.
         keep_best: Whether the model ends with the weights of the epoch with
             the least validation error (the first of them), of the epochs of
-            this call: those before `initial_epoch` do not count. Without
-            `validation_data` it ends with those of the last epoch.
+            this call: those before `initial_epoch` do not count. So it does
+            where an exception ends training after an epoch, Ctrl-C among
+            them. Without `validation_data` it ends with those of the last
+            step.
         initial_epoch: Epochs that are done already, when training goes on
             with the optimizer of an earlier call.
         seed: Seed of the order of the batches.
@@ -227,7 +229,9 @@ def regularize(
     Raises:
         ValueError: if the data do not fit together, if a batch asks for more
             labelled images than there are, or if the model gives no logits.
-        FloatingPointError: if the loss becomes NaN or infinite.
+        FloatingPointError: if the loss becomes NaN or infinite. The model
+            has its best weights then, as `keep_best` has it, and else those
+            that stage 2 began with, of which a copy is kept for that.
 
     Warns:
         GARWarning: if the first weights of the model get large integers, such

@@ -220,6 +220,12 @@ def test_second_training_forgets_the_first():
     assert (keeper.best, keeper.best_epoch) == (0.8, 2)
 
 
+def test_best_weights_are_not_those_of_an_earlier_training():
+    keeper = BestWeights()
+    fit(attach(identity()), callbacks=[Logs([0.1]), keeper])
+    assert not keeper.restore()
+
+
 def test_missing_error_is_named():
     with pytest.raises(ValueError, match="no 'val_error'.*ErrorRate"):
         fit(attach(identity()), callbacks=[BestWeights()])

@@ -16,6 +16,7 @@ import numpy as np
 import oracle
 import pytest
 
+from gar_keras import ExtendedGAR
 from gar_keras import GARAfter
 from gar_keras import GARWarning
 from gar_keras import GraphActivityRegularization
@@ -771,6 +772,64 @@ def test_nan_weights_are_refused(bad):
         pretrain(with_weight(bad), X_L, Y_L, epochs=1, **QUIET)
     with pytest.raises(FloatingPointError, match=message):
         regularize(with_weight(bad), X_L, X_U, epochs=1, **BATCHES, **QUIET)
+
+
+class EndBadly(keras.callbacks.Callback):
+    """Spoils the model in the second epoch, and ends training in the third."""
+
+    def __init__(self, error):
+        super().__init__()
+        self.error = error
+
+    def on_epoch_begin(self, epoch, logs=None):
+        value = [0.0, 100.0, np.nan][epoch]
+        self.model.trainable_weights[-1].assign([value, 0, 0])
+        if epoch == 2 and self.error is KeyboardInterrupt:
+            raise KeyboardInterrupt
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("error", "measured", "bias", "note"),
+    [
+        (FloatingPointError, True, 0, "epoch 1 of stage 2, the best"),
+        (KeyboardInterrupt, True, 0, "epoch 1 of stage 2, the best"),
+        (FloatingPointError, False, 7, "weights that stage 2 began with"),
+        (KeyboardInterrupt, False, np.nan, None),
+    ],
+)
+def test_stage_2_that_ends_badly_leaves_the_weights_that_count(
+    error, measured, bias, note
+):
+    model = network()
+    # With its first weights the error is 0.
+    y = ops.convert_to_numpy(model(X_V)).argmax(axis=1)
+    model.layers[-1].bias.assign([7.0, 0, 0])
+    with pytest.raises(error) as raised:
+        regularize(
+            model, X_L, X_U, epochs=4, optimizer=keras.optimizers.SGD(0.0),
+            validation_data=(X_V, y) if measured else None,
+            callbacks=[EndBadly(error)], **BATCHES, **QUIET,
+        )  # fmt: skip
+    np.testing.assert_array_equal(model.get_weights()[-1], [bias, 0, 0])
+    notes = getattr(raised.value, "__notes__", [])
+    assert [note in text for text in notes] == [True] * (note is not None)
+
+
+@pytest.mark.slow
+def test_average_is_taken_where_training_is_interrupted():
+    class Interrupt(keras.callbacks.Callback):
+        def on_epoch_begin(self, epoch, logs=None):
+            self.model.evaluated.weights[-1].assign([1.0, 2.0, 3.0])
+            raise KeyboardInterrupt
+
+    model = network()
+    with pytest.raises(KeyboardInterrupt):
+        ExtendedGAR(average=0.5).train(
+            model, X_L, Y_L, X_U, epochs=1, callbacks=[Interrupt()],
+            **BATCHES, **QUIET,
+        )  # fmt: skip
+    np.testing.assert_array_equal(model.get_weights()[-1], [1, 2, 3])
 
 
 TOO_FAST = 3e38

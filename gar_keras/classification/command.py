@@ -97,6 +97,38 @@ class _Files:
     --data to logits. Required."""
 
 
+class _Progress:
+    """Notes how far the stages have come, and tells another reporter.
+
+    Attributes:
+        reporter: A `gar_keras.utils.progress.Reporter`, or `None`.
+    """
+
+    def __init__(self):
+        self.reporter = None
+        self._done = {}
+
+    def step(self, *arguments):
+        if self.reporter is not None:
+            self.reporter.step(*arguments)
+
+    def epoch(self, stage, row, total):
+        self._done[stage] = row["epoch"], total
+        if self.reporter is not None:
+            self.reporter.epoch(stage, row, total)
+
+    @property
+    def stage_1_is_done(self):
+        done, total = self._done.get("pretraining", (0, 1))
+        return done == total
+
+    def __str__(self):
+        done, total = self._done.get("regularization", (0, 0))
+        if not done:
+            return "stage 1"
+        return f"stage 1 and {done} of {total} epochs of stage 2"
+
+
 @settings
 class Fit(FitSettings, _Files):
     """Train a network on few labels and on many examples without any.
@@ -113,6 +145,10 @@ class Fit(FitSettings, _Files):
     "-1". In a .csv file they are names, empty or -1 for unlabelled examples;
     images that labels.csv does not have are unlabelled. The names are kept in
     the file of --out.
+
+    If training is interrupted (Ctrl-C) or fails after stage 1, the model is
+    written as it is: with the weights of the epoch of least validation error
+    where there are validation examples.
     """
 
     labels: File = None
@@ -167,20 +203,34 @@ class Fit(FitSettings, _Files):
             print(FOUND, flush=True)
         with fit.seeded(self.seed):
             model = fit.default_network(x, num_classes, self.precision)
-        with shown_by(show), contextlib.ExitStack() as stack:
-            reporter = None
-            if not self.quiet:
-                reporter = stack.enter_context(Reporter(self.out.name))
-            summary = fit.fit(
-                model,
-                x,
-                y,
-                FitSettings.of(self),
-                class_names=names,
-                seed=self.seed,
-                reporter=reporter,
-            )
-        saved.save(fit.for_prediction(model), self.out, names, features)
+
+        def save():
+            plain = fit.for_prediction(model)
+            saved.save(plain, self.out, names, features)
+
+        progress = _Progress()
+        try:
+            with shown_by(show), contextlib.ExitStack() as stack:
+                if not self.quiet:
+                    progress.reporter = stack.enter_context(
+                        Reporter(self.out.name)
+                    )
+                summary = fit.fit(
+                    model,
+                    x,
+                    y,
+                    FitSettings.of(self),
+                    class_names=names,
+                    seed=self.seed,
+                    reporter=progress,
+                )
+        # Ctrl-C, too.
+        except BaseException as e:
+            if progress.stage_1_is_done:
+                save()
+                e.add_note(f"Wrote {self.out} after {progress}.")
+            raise
+        save()
         print("\n".join(_lines(summary, warnings)))
         print(f"wrote {self.out}")
 
@@ -271,11 +321,17 @@ def main():
         load_keras()
         command.run()
     except (ValueError, FloatingPointError, OSError, MemoryError) as e:
-        cli.fail(e)
-    except KeyboardInterrupt:
-        print("interrupted: nothing was written", file=sys.stderr)
+        cli.fail(" ".join([str(e), *_notes(e)]))
+    except KeyboardInterrupt as e:
+        found = " ".join(_notes(e)) or "nothing was written"
+        print(f"interrupted: {found}", file=sys.stderr)
         return cli.EXIT_INTERRUPTED
     return 0
+
+
+def _notes(error):
+    """What was added to an exception on its way: what became of the model."""
+    return getattr(error, "__notes__", ())
 
 
 def read_partly_labeled(path, labels=None, image_size=None):

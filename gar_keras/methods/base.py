@@ -1,6 +1,7 @@
 """What all methods share that train the network of stage 1."""
 
 from collections.abc import Sequence
+import contextlib
 from dataclasses import dataclass
 from typing import ClassVar
 from typing import Literal
@@ -170,7 +171,8 @@ class Method:
                 `gar_keras.sgd()`, for GAR that of `gar_keras.regularize`.
             validation_data: `(x, y)` whose error is measured, or `None`.
             keep_best: Whether the model ends with the weights of the epoch
-                with the least validation error (the first of them).
+                with the least validation error (the first of them), also
+                where an exception ends training.
             initial_epoch: Epochs that are done already, when training goes on
                 with the optimizer of an earlier call.
             state: What that call left besides weights and optimizer, the
@@ -193,7 +195,7 @@ class Method:
             ValueError: if the data do not fit together or do not fit the
                 model, if the model gives no logits, or if any method but GAR
                 is to train on several replicas of `tf.distribute`.
-            FloatingPointError: if the loss becomes NaN or infinite.
+            FloatingPointError: as by `gar_keras.regularize`.
         """
         epochs, stopping = early_stopping(epochs, validation_data)
         check_epochs(epochs, initial_epoch)
@@ -234,19 +236,58 @@ class Method:
             callbacks = with_collapse_warning(
                 callbacks, network, validation_data, sampler
             )
-        history = fit(
-            trained,
-            self.feed(sampler, x_labeled, y_labeled, x_unlabeled),
-            epochs=epochs,
-            initial_epoch=initial_epoch,
-            by_step=steps_per_execution is not None,
-            callbacks=[*watching, *callbacks],
-            verbose=verbose,
-        )
-        evaluated = evaluated_by(trained, network)
-        if evaluated is not network:
-            network.set_weights(evaluated.get_weights())
+        callbacks = [*watching, *callbacks]
+        start = network.get_weights()
+        try:
+            history = fit(
+                trained,
+                self.feed(sampler, x_labeled, y_labeled, x_unlabeled),
+                epochs=epochs,
+                initial_epoch=initial_epoch,
+                by_step=steps_per_execution is not None,
+                callbacks=callbacks,
+                verbose=verbose,
+            )
+        # Ctrl-C, too.
+        except BaseException as e:
+            _end_early(e, trained, network, callbacks, start)
+            raise
+        _take_evaluated(trained, network)
         return history
+
+
+def _end_early(error, trained, network, callbacks, start):
+    """Gives the network the weights that count, and says so in the error.
+
+    Args:
+        error: The exception that ended the training.
+        trained: What `Method.trainer` made.
+        network: The network in it.
+        callbacks: Those of the training. Keras has not told them of its end.
+        start: The weights that the network began with.
+    """
+    keepers = [c for c in callbacks if isinstance(c, BestWeights)]
+    best = [keeper.best_epoch for keeper in keepers if keeper.restore()]
+    if best:
+        _take_evaluated(trained, network)
+        error.add_note(
+            f"The model has the weights of epoch {best[-1]} of stage 2, the "
+            "best so far."
+        )
+    elif isinstance(error, FloatingPointError):
+        network.set_weights(start)
+        error.add_note("The model has the weights that stage 2 began with.")
+    else:
+        # A step of JAX that was interrupted has none to take.
+        with contextlib.suppress(Exception):
+            _take_evaluated(trained, network)
+
+
+def _take_evaluated(trained, network):
+    """Gives the network the weights whose predictions count."""
+    evaluated = evaluated_by(trained, network)
+    if evaluated is not network:
+        network.set_weights(evaluated.get_weights())
 
 
 def with_collapse_warning(callbacks, network, validation_data, sampler):

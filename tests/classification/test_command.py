@@ -11,6 +11,7 @@ import pytest
 
 from gar_keras.classification import command as program
 from gar_keras.classification import fit as fitting
+from gar_keras.classification import saved
 from gar_keras.methods.base import Method
 from gar_keras.utils.checked import descriptions
 from gar_keras.utils.validation import is_in_memory
@@ -357,7 +358,7 @@ def test_options_reach_the_fit(folder, run, monkeypatch, tmp_path):
 
     def fit(model, x, y, settings, *, class_names, seed, reporter):
         assert class_names is None
-        calls.append((model, settings, seed, reporter.name))
+        calls.append((model, settings, seed, reporter.reporter.name))
         raise ValueError("seen enough")
 
     monkeypatch.setattr(fitting, "fit", fit)
@@ -462,6 +463,36 @@ def test_interrupted_fit_leaves_nothing(folder, run, monkeypatch, tmp_path):
     )
     assert (status, errors) == (130, "interrupted: nothing was written\n")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("error", "begun", "status", "message"),
+    [
+        (KeyboardInterrupt(), 2, 130, "interrupted: Wrote {out} after stage 1 "
+         "and 2 of 9 epochs of stage 2.\n"),
+        (FloatingPointError("It is NaN."), 0, 2,
+         "error: It is NaN. Wrote {out} after stage 1.\n"),
+    ],
+)  # fmt: skip
+def test_model_is_written_where_stage_2_ends_badly(
+    error, begun, status, message, run, monkeypatch, tmp_path
+):
+    def train(*_, callbacks, **__):
+        for epoch in range(begun):
+            row = {"epoch": epoch + 1, "seconds": 1.0}
+            callbacks[0].reporter.epoch("regularization", row, 9)
+        raise error
+
+    monkeypatch.setattr(Method, "train", train)
+    names = np.where(FEW < 0, "", np.array(["a", "b", "c"])[FEW])
+    np.savez(tmp_path / "data.npz", x=X, y=names)
+    out = tmp_path / "m.keras"
+    received = run("fit", "--data", tmp_path / "data.npz", "--out", out, *SHORT)
+    assert (received[0], received[2]) == (status, message.format(out=out))
+    assert saved.class_names(out) == ["a", "b", "c"]
+    logits = keras.saving.load_model(out).predict(X[:30], verbose=0)
+    assert np.mean(logits.argmax(axis=1) == Y[:30]) > 0.5
 
 
 @pytest.mark.parametrize("command", ["fit", "predict"])
