@@ -322,6 +322,6 @@ def _interval_text(found, cell):
     return (
         "; 95 % interval of the mean at the chosen epoch: "
         f"{ours.interval()}, of its difference from the paper's "
-        f"{published.estimate} by Welch's test: "
+        f"{published} by Welch's test: "
         f"{ours.interval_above(published.estimate)}"
     )
