@@ -343,7 +343,12 @@ class CoefficientSchedule(keras.callbacks.Callback):
 
     Args:
         **schedules: For each coefficient to change, a function from the epoch
-            (counted from 0, as in Keras) to its value.
+            (counted from 0, as in Keras) to its value. The last values stay,
+            but where an exception ends training in an epoch with a 0: then
+            the next `fit` begins with that which the layer was made with.
+
+    Warns:
+        GARWarning: if training ends with a coefficient of 0.
 
     Raises:
         ValueError: if no schedule is given, or one of an unknown coefficient;
@@ -369,11 +374,39 @@ class CoefficientSchedule(keras.callbacks.Callback):
             )
         self.schedules = schedules
 
+    def on_train_begin(self, logs=None):
+        self._layers = _layers_to_set(self.model)
+        self._off = []
+
     def on_epoch_begin(self, epoch, logs=None):
-        for layer in _layers_to_set(self.model):
-            layer.set_coefficients(
-                **{k: f(epoch) for k, f in self.schedules.items()}
-            )
+        values = {k: f(epoch) for k, f in self.schedules.items()}
+        for layer in self._layers:
+            layer.set_coefficients(**values)
+        self._off = [name for name, value in values.items() if not value]
+        self._hold()
+
+    def on_train_batch_begin(self, batch, logs=None):
+        self._hold()
+
+    def on_test_batch_begin(self, batch, logs=None):
+        self._hold()
+
+    def on_train_end(self, logs=None):
+        if not self._off:
+            return
+        for layer in self._layers:
+            layer.set_coefficients(**dict.fromkeys(self._off, 0.0))
+        warn(
+            "CoefficientSchedule ends with "
+            f"{', '.join(f'{name}=0' for name in self._off)}, and the layer "
+            "stays so: another fit trains without that, unless a callback or "
+            "set_coefficients of the layer changes it."
+        )
+
+    def _hold(self):
+        # Anew, where an evaluation has reset the metrics.
+        for layer in self._layers:
+            layer.hold(*self._off)
 
 
 class GARAfter(keras.callbacks.Callback):
@@ -382,7 +415,9 @@ class GARAfter(keras.callbacks.Callback):
     For one `fit` on labelled and unlabelled examples: in the first epochs the
     loss is that of the labels alone, as in stage 1. The coefficients of the
     GAR layers are 0 until then, afterwards those that the layers were made
-    with. The history has the affinity and the balance of all epochs.
+    with. The history has the affinity and the balance of all epochs. What is
+    saved in the first epochs has GAR switched on, and so has the next `fit`
+    where an exception ends this one.
 
     Args:
         epochs: Epochs without GAR, counted from epoch 0 of `fit`, whatever
@@ -424,16 +459,28 @@ class GARAfter(keras.callbacks.Callback):
 
     def on_train_begin(self, logs=None):
         self._done = 0
+        self._waiting = {}
         collapse.warn_of_loss_of_probabilities(self.model)
         collapse.warn_of_loss_of_every_label(self.model)
 
     def on_epoch_begin(self, epoch, logs=None):
         self._done = epoch + 1
-        self._set(epoch >= self.epochs)
+        layers = _layers_to_set(self.model)
+        if epoch < self.epochs:
+            self._waiting = {x: tuple(x.coefficients) for x in layers}
+            self._hold()
+        else:
+            self._switch_on()
+
+    def on_train_batch_begin(self, batch, logs=None):
+        self._hold()
+
+    def on_test_batch_begin(self, batch, logs=None):
+        self._hold()
 
     def on_train_end(self, logs=None):
         # A fit that ended before leaves no layer behind that does nothing.
-        self._set(True)
+        self._switch_on()
         if 0 < self._done <= self.epochs:
             warn(
                 f"GAR never began: training ended after epoch {self._done}. "
@@ -442,11 +489,17 @@ class GARAfter(keras.callbacks.Callback):
                 "or lower its epochs."
             )
 
-    def _set(self, on):
+    def _hold(self):
+        # Anew, where an evaluation has reset the metrics.
+        for layer, terms in self._waiting.items():
+            layer.hold(*terms)
+
+    def _switch_on(self):
+        self._waiting = {}
         for layer in _layers_to_set(self.model):
             made_with = layer.get_config()
             layer.set_coefficients(
-                **{k: made_with[k] if on else 0.0 for k in layer.coefficients}
+                **{name: made_with[name] for name in layer.coefficients}
             )
 
 

@@ -5,6 +5,7 @@ from typing import Literal
 
 import keras
 from keras import ops
+import numpy as np
 
 from gar_keras.engine import autodiff
 from gar_keras.engine.keras_internals import flatten_layers
@@ -17,6 +18,7 @@ from gar_keras.regularizers import check_coefficient
 from gar_keras.regularizers import check_one_tensor
 from gar_keras.regularizers import warn_of_probabilities
 from gar_keras.utils.types import ClassPrior
+from gar_keras.utils.warnings import warn
 
 
 @keras.saving.register_keras_serializable(package="gar_keras")
@@ -67,7 +69,8 @@ class GraphActivityRegularization(keras.layers.Layer):
 
     The coefficients are saved with the layer, but are not among the weights of
     a model: those of a model without the layer fit one with it, in
-    `load_weights` and `set_weights`.
+    `load_weights` and `set_weights`. A `GARWarning` comes if those that are
+    loaded switch a term off that the layer was made with.
 
     Attributes:
         num_classes: `n` of the logits; `None` before the layer has seen any.
@@ -137,10 +140,14 @@ class GraphActivityRegularization(keras.layers.Layer):
         trackers = [
             n for n in ("affinity", "balance") if n in self._coefficients
         ]
+        self._held = frozenset()
         self._trackers = {
             name: autodiff.StepMean(self.metric_name(name), dtype="float32")
-            for name in [*trackers, "regularization"]
+            for name in trackers
         }
+        self._trackers["regularization"] = _EpochMean(
+            self.metric_name("regularization"), self._release
+        )
         self.usage = ClassesInUse(
             self.metric_name("classes_in_use"), self.class_prior, "float32"
         )
@@ -184,10 +191,30 @@ class GraphActivityRegularization(keras.layers.Layer):
         # What Keras' HDF5 format keeps of a layer.
         return list(self._coefficients.values())
 
+    def save_own_variables(self, store):
+        made_with = self._formula.coefficients()
+        for i, (name, value) in enumerate(self._coefficients.items()):
+            held = name in self._held
+            store[f"{i}"] = np.float32(made_with[name]) if held else value
+
     def load_own_variables(self, store):
         # A file of a model without this layer has nothing for it.
-        if len(store.keys()):
-            super().load_own_variables(store)
+        if not len(store.keys()):
+            return
+        super().load_own_variables(store)
+        self._held = frozenset()
+        self._warn_of_zeros()
+
+    def _warn_of_zeros(self):
+        made_with = self._formula.coefficients()
+        off = [name for name, value in self.coefficients.items() if not value]
+        if off:
+            warn(
+                "The weights that were loaded switch off terms of GAR: "
+                f"{', '.join(f'{name}=0' for name in off)}. Unless a callback "
+                "sets them, call set_coefficients of the layer, which was made "
+                f"with {', '.join(f'{n}={made_with[n]:g}' for n in off)}."
+            )
 
     @property
     def class_prior(self):
@@ -246,6 +273,40 @@ class GraphActivityRegularization(keras.layers.Layer):
                 )
         for name, value in values.items():
             self._coefficients[name].assign(value)
+        self._held = self._held.difference(values)
+
+    def hold(self, *names: str) -> None:
+        """Leaves terms out for the rest of the epoch, for callbacks.
+
+        Their coefficients are 0 until the metrics are reset, as they are when
+        `fit` begins an epoch and in `evaluate`: then they are again those that
+        the layer was made with, unless the callback holds them anew. So no
+        training that was interrupted leaves a term out of the next one. What
+        is saved meanwhile has the coefficients that the layer was made with.
+
+        Args:
+            *names: Names of coefficients.
+
+        Raises:
+            ValueError: if the layer was made without a term.
+
+        Example:
+
+        >>> layer = GraphActivityRegularization()
+        >>> layer.hold("affinity")
+        >>> layer.coefficients["affinity"]
+        0.0
+        """
+        new = set(names) - self._held
+        self.set_coefficients(**dict.fromkeys(new, 0.0))
+        self._held |= new
+
+    def _release(self):
+        """Ends what `hold` began."""
+        made_with = self._formula.coefficients()
+        for name in self._held:
+            self._coefficients[name].assign(made_with[name])
+        self._held = frozenset()
 
     def compute_output_shape(self, input_shape):
         return input_shape
@@ -265,6 +326,22 @@ class GraphActivityRegularization(keras.layers.Layer):
             **self._formula.get_config(),
             "training_only": self.training_only,
         }
+
+
+class _EpochMean(autodiff.StepMean):
+    """A `StepMean` that calls a function when it is reset.
+
+    It is the one sign of a new epoch that Keras gives a layer: `fit` resets
+    the metrics before it calls the callbacks.
+    """
+
+    def __init__(self, name, on_reset):
+        super().__init__(name, dtype="float32")
+        self._on_reset = on_reset
+
+    def reset_state(self):
+        super().reset_state()
+        self._on_reset()
 
 
 def regularization_layers(model):

@@ -15,6 +15,7 @@ from gar_keras import GARWarning
 from gar_keras import GraphActivityRegularization
 from gar_keras import SparseCategoricalAccuracy
 from gar_keras import SparseCategoricalCrossentropy
+from gar_keras.callbacks import CoefficientSchedule
 from gar_keras.collapse import WarnOnCollapse
 from gar_keras.utils.warnings import shown_by
 
@@ -174,6 +175,110 @@ def test_coefficients_are_those_that_the_layer_was_made_with():
     with pytest.warns(GARWarning, match="GAR never began"):
         fit(model, callbacks=[GARAfter(epochs=5)])
     assert layer.coefficients == pytest.approx(COEFFICIENTS)
+
+
+class Interrupt(keras.callbacks.Callback):
+    """Ends training in an epoch, counted from 0."""
+
+    def __init__(self, epoch):
+        super().__init__()
+        self.epoch = epoch
+
+    def on_train_batch_begin(self, batch, logs=None):
+        if self.epoch == 0:
+            raise KeyboardInterrupt
+
+    def on_epoch_end(self, epoch, logs=None):
+        self.epoch -= 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("interrupted_in", [0, 1])
+@pytest.mark.parametrize(
+    "callback",
+    [GARAfter(epochs=5), CoefficientSchedule(affinity=lambda epoch: 0.0)],
+)
+def test_term_is_on_again_after_an_interrupted_fit(
+    callback, interrupted_in, tmp_path
+):
+    model = linear(rate=0.0)
+    path = tmp_path / "model.keras"
+    save = keras.callbacks.ModelCheckpoint(path)
+    with pytest.raises(KeyboardInterrupt):
+        fit(model, epochs=3, callbacks=[callback, Interrupt(interrupted_in)])
+    assert model.layers[-1].coefficients["affinity"] == 0
+    history = fit(model)
+    U = [oracle.loss(X[batch] @ W, **COEFFICIENTS) for batch in BATCHES]
+    assert history["regularization"] == pytest.approx([np.mean(U)], rel=1e-5)
+    with pytest.raises(KeyboardInterrupt):
+        fit(model, epochs=3, callbacks=[callback, save, Interrupt(1)])
+    loaded = keras.saving.load_model(path, compile=False)
+    assert loaded.layers[-1].coefficients == pytest.approx(COEFFICIENTS)
+
+
+class EvaluateInEpochs(keras.callbacks.Callback):
+    def on_train_batch_begin(self, batch, logs=None):
+        if batch == 1:
+            self.model.evaluate(X, Y, verbose=0)
+
+
+@pytest.mark.slow
+def test_evaluation_does_not_switch_gar_on():
+    layer = GraphActivityRegularization(training_only=False, **COEFFICIENTS)
+    plain, alone = linear(gar=False), linear(gar=False)
+    model = keras.Model(plain.input, layer(plain.output))
+    model.compile(keras.optimizers.SGD(RATE), plain.loss)
+    shown = []
+    with shown_by(shown.append):
+        history = fit(
+            model, validation_data=(X, Y),
+            callbacks=[
+                EvaluateInEpochs(), GARAfter(epochs=1), WarnOnCollapse(),
+            ],
+        )  # fmt: skip
+    assert [text.split(":")[0] for text in shown] == ["GAR never began"]
+    assert history["val_regularization"] == [0]
+    fit(alone)
+    np.testing.assert_allclose(
+        model.get_weights()[0], alone.get_weights()[0], rtol=1e-5
+    )
+
+
+@pytest.mark.slow
+def test_schedule_that_ends_with_0_is_warned_of():
+    model = linear()
+    schedule = CoefficientSchedule(affinity=lambda epoch: 0.0)
+    with pytest.warns(GARWarning, match="ends with affinity=0, and the layer"):
+        fit(model, callbacks=[schedule])
+    assert fit(model)["affinity"] != [0]
+    assert model.layers[-1].coefficients == pytest.approx(
+        {**COEFFICIENTS, "affinity": 0}
+    )
+
+
+def test_coefficients_set_in_between_stay():
+    layer = linear().layers[-1]
+    layer.hold("affinity", "balance")
+    layer.set_coefficients(affinity=7.0)
+    for metric in layer.metrics:
+        metric.reset_state()
+    assert layer.coefficients == pytest.approx(
+        {**COEFFICIENTS, "affinity": 7.0}
+    )
+
+
+@pytest.mark.parametrize("values", [{"affinity": 0.0}, {"affinity": 1.5}])
+def test_loaded_weights_that_switch_a_term_off_are_warned_of(values, tmp_path):
+    model, path = network(), tmp_path / "model.weights.h5"
+    model.layers[-1].set_coefficients(**values)
+    model.save_weights(path)
+    shown = []
+    with shown_by(shown.append):
+        network().load_weights(path)
+    assert len(shown) == (values["affinity"] == 0)
+    for text in shown:
+        assert "GAR: affinity=0. Unless" in text
+        assert text.endswith("made with affinity=2.")
 
 
 @pytest.mark.slow
