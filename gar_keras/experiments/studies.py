@@ -387,19 +387,19 @@ _ABLATIONS = {
         _TENTH,
         "4",
         "higher",
-        _batches(64, 64, epochs=6),
+        _batches(64, 64, epochs=5),
     ),
     "b_L = 96, b_U = 32": (
         _TENTH,
         "4",
         "higher",
-        _batches(96, 32, epochs=3),
+        _batches(96, 32, epochs=2),
     ),
     "m_L = 1000, b_L = 96, b_U = 32": (
         _TENTH,
         "4",
         "lower",
-        _batches(96, 32, 1000, epochs=3, pretrain_epochs=300),
+        _batches(96, 32, 1000, epochs=2, pretrain_epochs=300),
     ),
     "batches of 32, b_L = 4": (
         "a batch of 128 images",
@@ -427,7 +427,7 @@ ABLATION = Study(
     (
         "An epoch is one pass over X_U: with b_U = 32 it has 3.5 times the "
         "steps that it has with b_U = 112, with 64 it has 1.75 times as many. "
-        "These rows have fewer epochs, to come to about as many steps.",
+        "These rows have fewer epochs, to come to no more steps.",
         "Fixed adjacency: in place of the affinity, with its coefficient, the "
         "Laplacian eigenmap of equation (2) on the graph B0 B0ᵀ of the images "
         "of a batch, B0 the rectified logits of the network of stage 1, under "

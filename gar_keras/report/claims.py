@@ -1,5 +1,6 @@
 """Claims, and what the records of a study say to them."""
 
+import math
 import statistics
 
 from gar_keras.experiments import settings as experiments
@@ -40,9 +41,9 @@ SHORT = (0, 2, 4, 5, 6, 8)
 LEAST_SEEDS = 3
 
 NOTES = (
-    "The paper's stage 2 is taken after as many steps (at the end of its last "
-    "epoch with no more of them), or after as many epochs where the batches "
-    "are of another size: of runs of any length with the same seeds, precision "
+    "The paper's stage 2 is taken after as many steps (within an epoch on a "
+    "line between its ends), or after as many epochs where the batches are "
+    "of another size: of runs of any length with the same seeds, precision "
     "and backend, from the same end of stage 1 if there is one.",
     "A verdict is on the error at the last epoch, seed by seed, of "
     f"{LEAST_SEEDS} seeds or more. The error is higher (or lower) than the "
@@ -110,7 +111,7 @@ def claim_rows(study, records, results):
             *(str(g.error(key)) for key in ("chosen_error", "last_error")),
         ]
         if base:
-            row[5] = f"{Estimate.of(base.values())}, epoch {epoch}"
+            row[5] = f"{Estimate.of(base.values())}, epoch {epoch:.3g}"
         errors = g.by_seed("last_error")
         difference = Estimate.of_differences(base, errors)
         row[6] = MISSING if difference is None else _with_interval(difference)
@@ -150,11 +151,19 @@ def papers_errors(g, arm, records):
         records: Run records.
 
     Returns:
-        `(epoch, errors)`: the epoch of the paper's stage 2, and its errors by
-        seed, of the seeds of the group.
+        `(epoch, errors)`: the epoch of the paper's stage 2, as
+        `papers_epoch` has it, and its errors by seed, of the seeds of the
+        group.
     """
     epoch, curves = papers_curves(g, arm, records)
-    return epoch, {s: curve["test_error"][epoch] for s, curve in curves.items()}
+    errors = {s: curve["test_error"] for s, curve in curves.items()}
+    return epoch, {s: _value_at(epoch, its) for s, its in errors.items()}
+
+
+def _value_at(epoch, values):
+    """A curve between two epochs: on the line between them."""
+    before, after = values[math.floor(epoch)], values[math.ceil(epoch)]
+    return before + (epoch % 1) * (after - before)
 
 
 def papers_curves(g, arm, records):
@@ -246,7 +255,7 @@ def papers_epoch(settings, arm):
     >>> from gar_keras.experiments.settings import TABLE_1
     >>> run = {"epochs": 3, "labeled_per_batch": 96, "unlabeled_per_batch": 32}
     >>> papers_epoch(run, TABLE_1[100])     # 3 * 112 / 32
-    10
+    10.5
     """
     epochs, b_L, b_U = (
         settings[name]
@@ -254,7 +263,7 @@ def papers_epoch(settings, arm):
     )
     if b_L + b_U != arm.labeled_per_batch + arm.unlabeled_per_batch:
         return epochs
-    return epochs * arm.unlabeled_per_batch // b_U
+    return epochs * arm.unlabeled_per_batch / b_U
 
 
 def verdict(expected, base, errors):

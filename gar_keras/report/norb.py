@@ -108,7 +108,7 @@ def _papers(g, records):
     standard = standard_of(g.settings)
     arm = replace(standard, pretrain_epochs=g.settings["pretrain_epochs"])
     epoch, curves = papers_curves(g, arm, records)
-    errors = {s: c["test_error"][: epoch + 1] for s, c in curves.items()}
+    errors = {s: c["test_error"][: int(epoch) + 1] for s, c in curves.items()}
     return _late(errors, LATE)
 
 

@@ -78,17 +78,17 @@ def test_each_claim_has_its_row(tmp_path):
 
 
 def test_the_papers_stage_2_is_taken_after_as_many_steps(tmp_path):
-    # Its run is longer, and at 50 % until its last epoch.
+    # Its run is at 50 % until its last epoch.
     write(tmp_path, PAPER, {0: 0.02}, epochs=11)
-    write(tmp_path, "b_L = 96, b_U = 32", {0: 0.04})
+    write(tmp_path, "b_L = 96, b_U = 32", {0: 0.04}, epochs=3)
     write(tmp_path, "b_L = 64, b_U = 64", {0: 0.04}, epochs=7)
     write(tmp_path, "batches of 32, b_L = 4", {0: 0.04}, epochs=11)
     rows, _ = table(tmp_path)
     last = slice(3, 6)
     assert rows["b_L = 96, b_U = 32"][last] == [
         "4.00 (n = 1)",
-        "50.00 (n = 1), epoch 10",
-        "-46.00 (n = 1)",
+        "26.00 (n = 1), epoch 10.5",
+        "-22.00 (n = 1)",
     ]
     # After 12.25 epochs there is none, and the size of a batch decides.
     assert rows["b_L = 64, b_U = 64"][last][1:] == ["-", "-"]
@@ -103,7 +103,7 @@ def test_the_papers_stage_2_is_of_the_same_labels_and_precision(tmp_path):
     rows, _ = table(tmp_path)
     assert rows["c_F = 0"][-1] == "undecided (n = 0)"
     assert rows["m_L = 1000, b_L = 96, b_U = 32"][-4:] == [
-        "50.00 (n = 1), epoch 10",
+        "50.00 (n = 1), epoch 7",
         "-49.00 (n = 1)",
         "0 of 2",
         "undecided (n = 1)",
