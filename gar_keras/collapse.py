@@ -92,7 +92,10 @@ class WarnOnCollapse(keras.callbacks.Callback):
       about `gar_keras.expected_balance`, which is 0.93 for 128 images of 10
       classes. Without a `batch_size` it counts as 1, and half of that is a k
       of `(n + 1) / 2`, halfway between one output and all of them; or
-    - k is lower by one whole output than it was in an earlier epoch,
+    - k is lower by one whole output than it was in an earlier epoch, and the
+      balance is below nine tenths of what right predictions would have (of
+      many classes one output is so little that k varies by more where nothing
+      is lost),
 
     unless classes have been named by then.
 
@@ -140,6 +143,7 @@ class WarnOnCollapse(keras.callbacks.Callback):
 
     # Of the balance of right predictions.
     LEAST_BALANCE = 0.5
+    LEAST_AFTER_FALL = 0.9
     LEAST_EXPECTED_BALANCE = 0.75
     PATIENCE = 5
 
@@ -272,8 +276,11 @@ class WarnOnCollapse(keras.callbacks.Callback):
             in_use = 1 + (n - 1) * balance
             most = max(in_use, self._most_in_use.get(name, in_use))
             self._most_in_use[name] = most
-            least = self.LEAST_BALANCE * self._right_balance(layer)
-            lost = balance < least or in_use <= most - 1
+            right = self._right_balance(layer)
+            least = self.LEAST_BALANCE
+            if in_use <= most - 1:
+                least = self.LEAST_AFTER_FALL
+            lost = balance < least * right
             if lost and not self._collapsed:
                 self._collapsed = True
                 warn(

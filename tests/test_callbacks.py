@@ -351,6 +351,26 @@ def test_collapse_is_said_once(balances, epoch):
     assert [e for e, _ in found] == ([] if epoch is None else [epoch])
 
 
+# Of 1,000 images of 100 classes right predictions have 0.909, and nine tenths
+# of that is 0.818.
+@pytest.mark.parametrize(
+    "balances, epoch",
+    [
+        ([0.915, 0.91, 0.905, 0.9, 0.825], None),
+        ([0.915, 0.9, 0.81], 3),
+        # Never higher by a whole output.
+        ([0.805, 0.81, 0.8], None),
+    ],
+)
+def test_of_many_classes_one_output_is_little(balances, epoch):
+    found = warnings_of(balances, n=100, m=1000)
+    assert [e for e, _ in found] == ([] if epoch is None else [epoch])
+
+
+def test_batches_of_one_image_have_no_balance_to_lose():
+    assert warnings_of([0.0, 0.0], m=1) == []
+
+
 def test_collapse_in_plain_words():
     ((_, message),) = warnings_of([0.9, 1 / 3])
     assert "after epoch 2 the balance is 0.333" in message
