@@ -20,6 +20,7 @@ from gar_keras.engine.streams import as_element
 from gar_keras.utils.parts import map_parts
 from gar_keras.utils.parts import num_examples
 from gar_keras.utils.parts import parts
+from gar_keras.utils.validation import check_count
 from gar_keras.utils.validation import is_in_memory
 
 
@@ -156,7 +157,9 @@ def compile_options(steps, steps_per_execution=None):
         steps_per_execution: Steps in one call, a divisor of `steps`; `None`
             for the fastest.
     """
-    if steps_per_execution is not None and steps % steps_per_execution:
+    if steps_per_execution is not None and steps % check_count(
+        "steps_per_execution", steps_per_execution, least=1
+    ):
         raise ValueError(
             f"steps_per_execution must be a divisor of the {steps} steps of "
             f"an epoch. Received: steps_per_execution={steps_per_execution}"
