@@ -13,6 +13,7 @@ from gar_keras.engine import backend
 from gar_keras.engine import hardware
 from gar_keras.engine.batches import Start
 from gar_keras.engine.batches import take
+from gar_keras.engine.failures import Failures
 from gar_keras.engine.pipeline import make_batches
 from gar_keras.engine.pipeline import pipeline_options
 from gar_keras.engine.streams import Stream
@@ -59,8 +60,10 @@ def fit(model, feed, *, passes=1, initial_epoch=0, by_step=False, **options):
                 # It holds the images, and takes no other batches than these.
                 model.train_function = None
     steps = passes * feed.sampler.steps
-    batches = make_batches(feed, start)
-    return model.fit(batches, steps_per_epoch=steps, **options)
+    failures = Failures()
+    batches = make_batches(feed, start, failures)
+    with failures.raised():
+        return model.fit(batches, steps_per_epoch=steps, **options)
 
 
 class _FollowFit(keras.callbacks.Callback):
@@ -110,7 +113,10 @@ def predict(model, x, batch_size=500):
     if isinstance(x, Stream):
         return model.predict(x.batches, verbose=0)
     if not all(map(is_in_memory, parts(x))):
-        return model.predict(_InOrder(x, batch_size), verbose=0)
+        failures = Failures()
+        with failures.raised():
+            batches = _InOrder(x, batch_size, failures)
+            return model.predict(batches, verbose=0)
     if backend.name() != "tensorflow":
         return model.predict(x, batch_size=batch_size, verbose=0)
     import tensorflow as tf
@@ -126,10 +132,11 @@ def predict(model, x, batch_size=500):
 class _InOrder(keras.utils.PyDataset):
     """Batches of examples that are not in memory, in their order."""
 
-    def __init__(self, x, batch_size):
+    def __init__(self, x, batch_size, failures):
         super().__init__()
         self.x = x
         self.batch_size = batch_size
+        self.failures = failures
 
     def __len__(self):
         return -(-num_examples(self.x) // self.batch_size)
@@ -137,9 +144,9 @@ class _InOrder(keras.utils.PyDataset):
     def __getitem__(self, index):
         first = index * self.batch_size
         end = min(first + self.batch_size, num_examples(self.x))
-        return as_element(
-            map_parts(_plain, take(self.x, np.arange(first, end)))
-        )
+        with self.failures.noted():
+            taken = take(self.x, np.arange(first, end))
+        return as_element(map_parts(_plain, taken))
 
 
 def _plain(array):

@@ -12,6 +12,7 @@ from gar_keras.engine.batches import Start
 from gar_keras.engine.batches import behind_unlabeled
 from gar_keras.engine.batches import image_bytes
 from gar_keras.engine.batches import take
+from gar_keras.engine.failures import Failures
 from gar_keras.engine.streams import Stream
 from gar_keras.engine.streams import as_element
 from gar_keras.engine.streams import batches_of
@@ -27,24 +28,26 @@ SOURCE_CHUNK = 40
 PREFETCH_BYTES = 256 << 20
 
 
-def make_batches(feed, start=None):
+def make_batches(feed, start=None, failures=None):
     """What `fit` draws its batches from, on the backend in use.
 
     Args:
         feed: A `batches.Feed`.
         start: A `batches.Start` that may be set until `fit` begins. By default
             that of the feed's first epoch.
+        failures: A `failures.Failures` that keeps what the images raise.
 
     Returns:
         A `tf.data.Dataset` or a `keras.utils.PyDataset`, of batches `x` or
         `(x, y)`. It has no end: `fit` must be told `steps_per_epoch`.
     """
     is_stream = isinstance(feed.images, Stream)
+    start = start or Start(feed.first_epoch)
     if backend.name() == "tensorflow":
         make = _graph_batches_of_stream if is_stream else _graph_batches
-    else:
-        make = _ArrayBatchesOfStream if is_stream else _ArrayBatches
-    return make(feed, start or Start(feed.first_epoch))
+        return make(feed, start, failures or Failures())
+    make = _ArrayBatchesOfStream if is_stream else _ArrayBatches
+    return make(feed, start)
 
 
 def chunk_steps(sampler, images):
@@ -70,7 +73,7 @@ def chunk_steps(sampler, images):
     return max(1, min(SOURCE_CHUNK, PREFETCH_BYTES // (2 * batch_bytes)))
 
 
-def _graph_batches(feed, start):
+def _graph_batches(feed, start, failures):
     import tensorflow as tf
 
     sampler, images = feed.sampler, feed.images
@@ -79,8 +82,12 @@ def _graph_batches(feed, start):
     chunk = chunk_steps(sampler, images)
     in_memory = all(map(is_in_memory, parts(images)))
 
+    def taken(rows):
+        with failures.noted():
+            return parts(take(images, rows))
+
     draw = _Lent(lambda done: sampler.epoch(start.epoch + done))
-    fetch = _Lent(lambda rows: parts(take(images, rows)))
+    fetch = _Lent(taken)
 
     def indices(done):
         order, chosen = _drawn(draw, sampler, done)
@@ -134,7 +141,7 @@ def _graph_batches(feed, start):
     return batches
 
 
-def _graph_batches_of_stream(feed, start):
+def _graph_batches_of_stream(feed, start, failures):
     import tensorflow as tf
 
     sampler, stream = feed.sampler, feed.images
@@ -150,7 +157,7 @@ def _graph_batches_of_stream(feed, start):
         count = tf.shape(parts(x)[0])[:1]
         return labeled.behind(x, tf.zeros(count, tf.int64), chosen)
 
-    examples = stream.dataset(sampler.seed).rebatch(_sizes(sampler))
+    examples = stream.dataset(sampler.seed, failures).rebatch(_sizes(sampler))
     epochs = tf.data.Dataset.range(np.iinfo("int64").max)
     batches = tf.data.Dataset.zip(examples, epochs.flat_map(chosen)).map(join)
     batches = batches.prefetch(2 * chunk_steps(sampler, stream.first))

@@ -90,8 +90,14 @@ class Stream:
             if not is_tensorflow_dataset(self.batches):
                 self.batches.on_epoch_end()
 
-    def dataset(self, seed):
-        """The same as an endless `tf.data.Dataset`."""
+    def dataset(self, seed, failures):
+        """The same as an endless `tf.data.Dataset`.
+
+        Args:
+            seed: As for `forever`.
+            failures: A `failures.Failures` that keeps what a `PyDataset`
+                raises.
+        """
         import tensorflow as tf
 
         if is_tensorflow_dataset(self.batches):
@@ -100,8 +106,13 @@ class Stream:
             lambda array: tf.TensorSpec((None, *array.shape[1:]), array.dtype),
             self.first,
         )
+
+        def examples():
+            with failures.noted():
+                yield from self.forever(seed)
+
         return tf.data.Dataset.from_generator(
-            lambda: self.forever(seed), output_signature=signature
+            examples, output_signature=signature
         )
 
     def _check_dense(self):
