@@ -22,6 +22,8 @@ class _OverLabelled:
 
     def update_state(self, y_true, y_pred, sample_weight=None):
         y_true = ops.convert_to_tensor(y_true)
+        if not _can_be(self.ignore_class, y_true.dtype):
+            return super().update_state(y_true, y_pred, sample_weight)
         y_pred = ops.convert_to_tensor(y_pred)
         if len(y_true.shape) == len(y_pred.shape) and y_true.shape[-1] == 1:
             y_true = ops.squeeze(y_true, axis=-1)
@@ -45,6 +47,22 @@ class _OverLabelled:
         return {**super().get_config(), "ignore_class": self.ignore_class}
 
 
+def _can_be(label, dtype):
+    """Whether a label, or `None`, can occur among those of a dtype.
+
+    Cast to a dtype that does not hold it, -1 would become 255.
+
+    >>> _can_be(-1, "int8"), _can_be(-1, "uint8"), _can_be(None, "int8")
+    (True, False, False)
+    """
+    dtype = keras.backend.standardize_dtype(dtype)
+    if label is None or dtype == "bool":
+        return label in (0, 1)
+    if "int" not in dtype:
+        return True
+    return np.iinfo(dtype).min <= label <= np.iinfo(dtype).max
+
+
 @keras.saving.register_keras_serializable(package="gar_keras")
 class SparseCategoricalAccuracy(
     _OverLabelled, keras.metrics.SparseCategoricalAccuracy
@@ -57,7 +75,8 @@ class SparseCategoricalAccuracy(
     `keras.losses.SparseCategoricalCrossentropy`.
 
     Args:
-        ignore_class: The label of what has none. Defaults to `-1`.
+        ignore_class: The label of what has none. Defaults to `-1`. With `None`
+            each label counts, as in Keras' metric.
         name: Name of the metric. Defaults to `"accuracy"`, as that of
             `metrics=["accuracy"]`.
         dtype: Dtype of the metric's result, as in Keras.
@@ -109,7 +128,8 @@ class SparseCategoricalCrossentropy(
     Args:
         from_logits: Whether `y_pred` are logits, as GAR needs them. Defaults
             to `True`; in Keras' metric it is `False`.
-        ignore_class: The label of what has none. Defaults to `-1`.
+        ignore_class: The label of what has none. Defaults to `-1`. With `None`
+            each label counts, as in Keras' metric.
         name: Name of the metric. Defaults to `"crossentropy"`.
         dtype: Dtype of the metric's result, as in Keras.
 

@@ -5,6 +5,7 @@ from keras import layers
 import numpy as np
 import pytest
 
+from gar_keras import metrics
 from gar_keras.metrics import ClassesInUse
 from gar_keras.metrics import SparseCategoricalAccuracy
 from gar_keras.metrics import SparseCategoricalCrossentropy
@@ -38,6 +39,29 @@ def test_accuracy_of_what_has_a_label(y, expected, column, dtype):
 def test_another_class_is_ignored():
     assert accuracy([2, 2, 2, 0], ignore_class=2) == 1.0
     assert accuracy([-1, 0, 2, 2], ignore_class=2) == 0.0
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint16"])
+def test_largest_label_of_a_dtype_without_a_sign_is_a_class(dtype):
+    largest = np.iinfo(dtype).max
+    # Right, of two.
+    logits = np.zeros((2, largest + 1), "float32")
+    logits[:, largest] = 1
+    y = np.array([largest, 0], dtype)
+    assert accuracy(y, logits) == 0.5
+    assert accuracy(y, logits, ignore_class=largest) == 0.0
+
+
+@pytest.mark.parametrize(
+    "kind", ["SparseCategoricalAccuracy", "SparseCategoricalCrossentropy"]
+)
+def test_without_a_class_to_ignore_the_metric_is_that_of_keras(kind):
+    options = {"from_logits": True} if kind.endswith("entropy") else {}
+    mine = getattr(metrics, kind)(ignore_class=None)
+    its = getattr(keras.metrics, kind)(**options)
+    for metric in (mine, its):
+        metric.update_state(np.array([0, 1, 0, 2]), LOGITS)
+    assert float(mine.result()) == float(its.result()) > 0
 
 
 @pytest.mark.parametrize("column", [True, False])
