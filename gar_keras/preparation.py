@@ -132,7 +132,7 @@ def num_classes(model, name, x):
             raise ValueError(
                 f"The model takes inputs of dtype {dtype}, and Keras would "
                 f"cut off what does not fit. Received: {name} of dtype "
-                f"{part.dtype}. Give the examples as stored."
+                f"{part.dtype}. Give the examples as they are stored."
             )
     shape = getattr(model(take(x, np.arange(1))), "shape", None)
     if shape is None or len(shape) != 2 or shape[-1] < 2:

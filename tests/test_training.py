@@ -1060,7 +1060,7 @@ def test_images_that_keras_would_cut_off_are_refused(dtype):
         x = layers.Rescaling(1 / 255)(source)
         return keras.Model(source, layers.Dense(3)(x))
 
-    x, message = pixels(dtype), f"takes images of dtype uint8.*{dtype}"
+    x, message = pixels(dtype), f"takes inputs of dtype uint8.*{dtype}"
     with pytest.raises(ValueError, match=message):
         pretrain(model(), x, np.arange(12) % 3, epochs=1, **QUIET)
     with pytest.raises(ValueError, match=message):
