@@ -162,9 +162,13 @@ def group(records):
 
 
 def size(g):
-    """Sort key of groups: epochs, number of records, epochs of stage 1."""
+    """Sort key of groups: epochs of all runs together, of each, of stage 1.
+
+    One seed that was trained longer does not take the place of several.
+    """
     s = g.settings
-    return s["epochs"], len(g.records), s["pretrain_epochs"]
+    epochs = s["epochs"]
+    return epochs * len(g.records), epochs, s["pretrain_epochs"]
 
 
 def but_for(g, names):

@@ -41,9 +41,9 @@ OUR_ROWS = run_rows("ours")
 def representative(records, column):
     """The group that stands for a column of a table, or `None`.
 
-    Of the experiments with the paper's settings: the one with the most epochs
-    of stage 2, then the one with the most seeds, then the one with the most
-    epochs of stage 1.
+    Of the experiments with the paper's settings: the one whose runs have the
+    most epochs of stage 2 together, then the one with the most epochs, then
+    the one with the most epochs of stage 1.
     """
     return max(_candidates(records, column), key=size, default=None)
 
@@ -210,27 +210,38 @@ def _notes(table, records, results):
         lines.append(
             _described(found, results) + _interval_text(found, column.cell)
         )
-        surer = _surer(found, _candidates(records, column))
-        if surer is not None:
-            lines.append(
-                f"with more seeds: {surer.describe()}; test error at the "
-                f"chosen epoch {surer.error('chosen_error')}, in the last "
-                f"{surer.error('last_error')}"
-                + _interval_text(surer, column.cell)
-            )
+        groups = _candidates(records, column)
+        others = {
+            "with more seeds": _surer(found, groups),
+            "for longer": _longer(found, groups),
+        }
+        lines += [
+            f"{how}: {g.describe()}; test error at the chosen epoch "
+            f"{g.error('chosen_error')}, in the last {g.error('last_error')}"
+            + _interval_text(g, column.cell)
+            for how, g in others.items()
+            if g is not None
+        ]
     return lines
 
 
 def _surer(found, groups):
     """The longest of the shorter runs with more seeds, if there is one."""
+    more = [g for g in groups if len(g.records) > len(found.records)]
+    return max(_of_other_length(found, more), key=size, default=None)
+
+
+def _longer(found, groups):
+    """The longest runs, if the group's own are not."""
+    epochs = found.settings["epochs"]
+    more = [g for g in groups if g.settings["epochs"] > epochs]
+    return max(_of_other_length(found, more), key=size, default=None)
+
+
+def _of_other_length(found, groups):
+    """Those that differ from a group in the epochs of stage 2 alone."""
     alike = but_for(found, {"epochs"})
-    more = [
-        g
-        for g in groups
-        if len(g.records) > len(found.records)
-        and but_for(g, {"epochs"}) == alike
-    ]
-    return max(more, key=size, default=None)
+    return [g for g in groups if but_for(g, {"epochs"}) == alike]
 
 
 def show_table(table, records, results):

@@ -187,13 +187,18 @@ def test_each_column_has_its_own_cell():
     assert row(TABLE_1, found, CHOSEN) == ["-", "-", "-", "0.90 (n = 1)"]
 
 
-def test_most_epochs_stand_for_the_cell():
-    long = replace(MNIST_100, epochs=5)
-    found = [
-        *made(MNIST_100, range(10), chosen_error=0.02),
-        *made(long, chosen_error=0.01),
-    ]
-    assert chosen(found) == chosen(found[::-1]) == "1.00 (n = 1)"
+def test_most_epochs_of_all_runs_together_stand_for_the_cell():
+    four = made(MNIST_100, range(10), chosen_error=0.02)
+    more = made(replace(MNIST_100, epochs=41), chosen_error=0.01)
+    fewer = made(replace(MNIST_100, epochs=39), chosen_error=0.01)
+    assert chosen(four + more) == chosen(more + four) == "1.00 (n = 1)"
+    assert chosen(four + fewer) == "2.00 ± 0.00 (n = 10)"
+    first, longer, *_ = report.table_notes(TABLE_1, four + fewer)
+    assert first.startswith("MNIST, m_L = 100: n = 10 (seeds 0-9), 2000 + 4 ")
+    assert longer.startswith(
+        "for longer: MNIST, m_L = 100: n = 1 (seed 0), 2000 + 39 "
+    )
+    assert "epoch 1.00 (n = 1), in the last 3.00 (n = 1)" in longer
 
 
 def test_shorter_runs_with_more_seeds_are_told_below():
@@ -203,10 +208,10 @@ def test_shorter_runs_with_more_seeds_are_told_below():
         # Of another stage 1, and with fewer seeds.
         *made(replace(MNIST_100, pretrain_epochs=10), range(4)),
         *made(replace(MNIST_100, epochs=3), range(1)),
-        *made(replace(MNIST_100, epochs=5), range(2), chosen_error=0.01),
+        *made(replace(MNIST_100, epochs=9), range(2), chosen_error=0.01),
     ]
     first, surer, *_ = report.table_notes(TABLE_1, found)
-    assert first.startswith("MNIST, m_L = 100: n = 2 (seeds 0-1), 2000 + 5 ")
+    assert first.startswith("MNIST, m_L = 100: n = 2 (seeds 0-1), 2000 + 9 ")
     assert surer.startswith(
         "with more seeds: MNIST, m_L = 100: n = 3 (seeds 0-2), 2000 + 4 "
     )
