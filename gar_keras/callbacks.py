@@ -375,12 +375,12 @@ class CoefficientSchedule(keras.callbacks.Callback):
         self.schedules = schedules
 
     def on_train_begin(self, logs=None):
-        self._layers = _layers_to_set(self.model)
+        self._gar_layers = _layers_to_set(self.model)
         self._off = []
 
     def on_epoch_begin(self, epoch, logs=None):
         values = {k: f(epoch) for k, f in self.schedules.items()}
-        for layer in self._layers:
+        for layer in self._gar_layers:
             layer.set_coefficients(**values)
         self._off = [name for name, value in values.items() if not value]
         self._hold()
@@ -394,7 +394,7 @@ class CoefficientSchedule(keras.callbacks.Callback):
     def on_train_end(self, logs=None):
         if not self._off:
             return
-        for layer in self._layers:
+        for layer in self._gar_layers:
             layer.set_coefficients(**dict.fromkeys(self._off, 0.0))
         warn(
             "CoefficientSchedule ends with "
@@ -405,7 +405,7 @@ class CoefficientSchedule(keras.callbacks.Callback):
 
     def _hold(self):
         # Anew, where an evaluation has reset the metrics.
-        for layer in self._layers:
+        for layer in self._gar_layers:
             layer.hold(*self._off)
 
 

@@ -173,6 +173,7 @@ def _feed(case):
         case.batch_size,
         # Without a last batch of another size.
         images_per_epoch=in_epoch - in_epoch % case.batch_size,
+        in_random_order=True,
     )
     labels = np.arange(case.num_images) % case.num_classes
     if case.num_images <= PER_EPOCH:

@@ -235,7 +235,8 @@ PUBLISHED |= {f"{name}, paper" for name in PUBLISHED}
 def is_ours(row):
     """Whether a row has a figure that is not the paper's."""
     texts = " ".join(row.row[1:])
-    not_run = row.heading == "summary" and row.row[-1] == layout.MISSING
+    absent = layout.MISSING if row.heading == "summary" else "not run"
+    not_run = row.row[-1] == absent
     published = row.row[0] in PUBLISHED or not_run
     return not published and re.search(r"\d", texts)
 
