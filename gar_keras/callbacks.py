@@ -338,7 +338,32 @@ class StopOnNaN(keras.callbacks.Callback):
         return "the supervised loss"
 
 
-class CoefficientSchedule(keras.callbacks.Callback):
+class _HoldsTerms(keras.callbacks.Callback):
+    """Leaves terms of GAR layers out; see their `hold`."""
+
+    def __init__(self):
+        super().__init__()
+        # Names of coefficients, by layer.
+        self._held = {}
+
+    def _hold(self, held):
+        self._held = held
+        self._hold_again()
+
+    def _hold_again(self):
+        for layer, names in self._held.items():
+            layer.hold(*names)
+
+    # An evaluation has reset the metrics before these.
+
+    def on_train_batch_begin(self, batch, logs=None):
+        self._hold_again()
+
+    def on_test_batch_begin(self, batch, logs=None):
+        self._hold_again()
+
+
+class CoefficientSchedule(_HoldsTerms):
     """Sets the coefficients of GAR at the start of each epoch.
 
     Args:
@@ -377,19 +402,14 @@ class CoefficientSchedule(keras.callbacks.Callback):
     def on_train_begin(self, logs=None):
         self._gar_layers = _layers_to_set(self.model)
         self._off = []
+        self._held = {}
 
     def on_epoch_begin(self, epoch, logs=None):
         values = {k: f(epoch) for k, f in self.schedules.items()}
         for layer in self._gar_layers:
             layer.set_coefficients(**values)
         self._off = [name for name, value in values.items() if not value]
-        self._hold()
-
-    def on_train_batch_begin(self, batch, logs=None):
-        self._hold()
-
-    def on_test_batch_begin(self, batch, logs=None):
-        self._hold()
+        self._hold(dict.fromkeys(self._gar_layers, self._off))
 
     def on_train_end(self, logs=None):
         if not self._off:
@@ -403,13 +423,8 @@ class CoefficientSchedule(keras.callbacks.Callback):
             "set_coefficients of the layer changes it."
         )
 
-    def _hold(self):
-        # Anew, where an evaluation has reset the metrics.
-        for layer in self._gar_layers:
-            layer.hold(*self._off)
 
-
-class GARAfter(keras.callbacks.Callback):
+class GARAfter(_HoldsTerms):
     """Trains without GAR in the first epochs, and with it from then on.
 
     For one `fit` on labelled and unlabelled examples: in the first epochs the
@@ -459,7 +474,7 @@ class GARAfter(keras.callbacks.Callback):
 
     def on_train_begin(self, logs=None):
         self._done = 0
-        self._waiting = {}
+        self._held = {}
         collapse.warn_of_loss_of_probabilities(self.model)
         collapse.warn_of_loss_of_every_label(self.model)
 
@@ -467,16 +482,9 @@ class GARAfter(keras.callbacks.Callback):
         self._done = epoch + 1
         layers = _layers_to_set(self.model)
         if epoch < self.epochs:
-            self._waiting = {x: tuple(x.coefficients) for x in layers}
-            self._hold()
+            self._hold({layer: tuple(layer.coefficients) for layer in layers})
         else:
             self._switch_on()
-
-    def on_train_batch_begin(self, batch, logs=None):
-        self._hold()
-
-    def on_test_batch_begin(self, batch, logs=None):
-        self._hold()
 
     def on_train_end(self, logs=None):
         # A fit that ended before leaves no layer behind that does nothing.
@@ -489,13 +497,8 @@ class GARAfter(keras.callbacks.Callback):
                 "or lower its epochs."
             )
 
-    def _hold(self):
-        # Anew, where an evaluation has reset the metrics.
-        for layer, terms in self._waiting.items():
-            layer.hold(*terms)
-
     def _switch_on(self):
-        self._waiting = {}
+        self._held = {}
         for layer in _layers_to_set(self.model):
             made_with = layer.get_config()
             layer.set_coefficients(
