@@ -97,38 +97,6 @@ class _Files:
     --data to logits. Required."""
 
 
-class _Progress:
-    """Notes how far the stages have come, and tells another reporter.
-
-    Attributes:
-        reporter: A `gar_keras.utils.progress.Reporter`, or `None`.
-    """
-
-    def __init__(self):
-        self.reporter = None
-        self._done = {}
-
-    def step(self, *arguments):
-        if self.reporter is not None:
-            self.reporter.step(*arguments)
-
-    def epoch(self, stage, row, total):
-        self._done[stage] = row["epoch"], total
-        if self.reporter is not None:
-            self.reporter.epoch(stage, row, total)
-
-    @property
-    def stage_1_is_done(self):
-        done, total = self._done.get("pretraining", (0, 1))
-        return done == total
-
-    def __str__(self):
-        done, total = self._done.get("regularization", (0, 0))
-        if not done:
-            return "stage 1"
-        return f"stage 1 and {done} of {total} epochs of stage 2"
-
-
 @settings
 class Fit(FitSettings, _Files):
     """Train a network on few labels and on many examples without any.
@@ -208,7 +176,7 @@ class Fit(FitSettings, _Files):
             plain = fit.for_prediction(model)
             saved.save(plain, self.out, names, features)
 
-        progress = _Progress()
+        progress = fit.Progress()
         try:
             with shown_by(show), contextlib.ExitStack() as stack:
                 if not self.quiet:

@@ -78,6 +78,7 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
         summary_: A `gar_keras.classification.fit.Summary`: counts, errors on
             the validation rows before and after stage 2, histories, classes
             lost. `print` shows it in one line, as `fit` does if `verbose`.
+            `None` where stage 2 was interrupted.
 
     Example:
 
@@ -151,6 +152,11 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
     ) -> Self:
         """Trains on labelled and unlabelled rows.
 
+        Where an exception ends it after stage 1, Ctrl-C among them, the
+        estimator has the model as it is, but no summary: with the weights
+        of the epoch of least validation error where there are validation
+        examples.
+
         Args:
             X: Features `(m, f)`, or images `(m, h, w)` or `(m, h, w, c)`.
                 Images of one channel get that axis, `(h, w, 1)`. Or a
@@ -189,26 +195,38 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
             targets[targets != fitting.UNLABELED], len(classes)
         )
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        progress = fitting.Progress()
         # The training too: an average of the weights is kept in new layers.
         with fitting.seeded(seed):
             model = self._make_network(x.shape[1:], len(classes), x)
-            summary = fitting.fit(
-                model,
-                x,
-                targets,
-                settings,
-                x_unlabeled=apart,
-                class_names=classes.tolist(),
-                seed=seed,
-                verbose=self.verbose,
-            )
+            try:
+                summary = fitting.fit(
+                    model,
+                    x,
+                    targets,
+                    settings,
+                    x_unlabeled=apart,
+                    class_names=classes.tolist(),
+                    seed=seed,
+                    verbose=self.verbose,
+                    reporter=progress,
+                )
+            # Ctrl-C, too.
+            except BaseException as e:
+                if progress.stage_1_is_done:
+                    self._keep(model, classes, x, None)
+                    e.add_note(f"The estimator has the model of {progress}.")
+                raise
         if self.verbose:
             print(summary)
+        self._keep(model, classes, x, summary)
+        return self
+
+    def _keep(self, model, classes, x, summary):
         self.classes_ = classes
         self.model_ = fitting.for_prediction(model)
         self.summary_ = summary
         self._kind = x.shape[1:], x.dtype
-        return self
 
     def save(self, path: str | Path) -> None:
         """Writes the model as plain Keras, with the names of the classes.

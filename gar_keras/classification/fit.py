@@ -109,6 +109,38 @@ class Summary:
         return f"validation error: {' -> '.join(known) or 'not measured'}"
 
 
+class Progress:
+    """Notes how far the stages have come, and tells another reporter.
+
+    Attributes:
+        reporter: A `gar_keras.utils.progress.Reporter`, or `None`.
+    """
+
+    def __init__(self):
+        self.reporter = None
+        self._done = {}
+
+    def step(self, *arguments):
+        if self.reporter is not None:
+            self.reporter.step(*arguments)
+
+    def epoch(self, stage, row, total):
+        self._done[stage] = row["epoch"], total
+        if self.reporter is not None:
+            self.reporter.epoch(stage, row, total)
+
+    @property
+    def stage_1_is_done(self):
+        done, total = self._done.get("pretraining", (0, 1))
+        return done == total
+
+    def __str__(self):
+        done, total = self._done.get("regularization", (0, 0))
+        if not done:
+            return "stage 1"
+        return f"stage 1 and {done} of {total} epochs of stage 2"
+
+
 def fit(
     model,
     x,

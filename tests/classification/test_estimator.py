@@ -168,6 +168,30 @@ def test_probabilities_are_the_softmax_of_the_models_logits(fitted):
     np.testing.assert_allclose(fitted.predict_proba(X), expected, rtol=1e-6)
 
 
+def test_interrupted_stage_2_leaves_the_pretrained_model(monkeypatch):
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Method, "train", interrupt)
+    classifier = quick(tiny)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        classifier.fit(X / X.max(axis=0), FEW)
+    assert caught.value.__notes__ == ["The estimator has the model of stage 1."]
+    assert classifier.score(X / X.max(axis=0), Y) > 0.9
+    assert classifier.summary_ is None
+
+
+def test_interrupted_stage_1_leaves_no_model(stand_in, monkeypatch):
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(fit, "pretrain", interrupt)
+    classifier = quick(tiny)
+    with pytest.raises(KeyboardInterrupt):
+        classifier.fit(X, FEW)
+    assert not hasattr(classifier, "model_")
+
+
 def noisy(input_shape, num_classes):
     """The same with Dropout, whose seed Keras takes from Python's `random`."""
     return keras.Sequential(
