@@ -16,6 +16,7 @@ from gar_keras.datasets.registry import DATASETS
 from gar_keras.engine import resources
 from gar_keras.experiments import folders
 from gar_keras.experiments.options import RunnerOptions
+from gar_keras.experiments.options import check_for_cluster
 from gar_keras.experiments.settings import BACKENDS
 from gar_keras.experiments.settings import EXPERIMENTS
 from gar_keras.experiments.settings import GRAPH_RIVALS
@@ -181,22 +182,7 @@ class RunOptions(RunnerOptions, Options):
                 "are made at once as the cluster has room for. Leave one of "
                 f"them out. Received: --jobs {self.jobs} --ray {self.ray}"
             )
-        if self.tensorboard is not None:
-            raise ValueError(
-                "--tensorboard cannot be had with --ray: the logs would stay "
-                "on the machines of the cluster. Leave one of them out."
-            )
-        if self.keep_state:
-            raise ValueError(
-                "--keep-state cannot be had with --ray: the states would stay "
-                "on the machines of the cluster. Leave one of them out."
-            )
-        if self.share_stage_1:
-            raise ValueError(
-                "--share-stage-1 cannot be had with --ray: the ends of stage 1 "
-                "would stay on the machines of the cluster. Leave one of them "
-                "out."
-            )
+        check_for_cluster(self, cli.flag)
         check_installed("ray", "--ray", extra="ray")
 
     def apply(self, experiment):

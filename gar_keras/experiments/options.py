@@ -35,3 +35,32 @@ class RunnerOptions:
     def of(cls, holder):
         """The options that an object has under the same names."""
         return cls(**{f.name: getattr(holder, f.name) for f in fields(cls)})
+
+
+# What these options leave on the machine of the run.
+_LEFT_BEHIND = {
+    "tensorboard": "logs",
+    "keep_state": "states",
+    "share_stage_1": "ends of stage 1",
+}
+
+
+def check_for_cluster(options, spelling=str):
+    """Raises `ValueError` if runs on a cluster would leave files on it.
+
+    Args:
+        options: `RunnerOptions`, or an object that has them.
+        spelling: Function from the name of an option to what the message
+            calls it.
+
+    Example:
+
+    >>> check_for_cluster(RunnerOptions(save_models=True))
+    """
+    for name, files in _LEFT_BEHIND.items():
+        if getattr(options, name):
+            raise ValueError(
+                f"{spelling(name)} cannot be had with {spelling('ray')}: the "
+                f"{files} would stay on the machines of the cluster. Leave one "
+                "of them out."
+            )

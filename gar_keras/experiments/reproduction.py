@@ -177,7 +177,7 @@ def arguments(step, options, seconds=None):
         if options.data_dir is not None:
             words += ["--data-dir", str(options.data_dir)]
         for name, value in TINY.items() if options.tiny else ():
-            words += [f"--{name.replace('_', '-')}", str(value)]
+            words += [cli.flag(name), str(value)]
     elif options.tiny:
         words += TINY_SPEED
     words += ["--backend", options.backend, "--results", str(options.results)]

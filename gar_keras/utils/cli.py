@@ -82,6 +82,17 @@ def choose_backend(name):
     os.environ["KERAS_BACKEND"] = name
 
 
+def flag(name):
+    """How the command line calls an option.
+
+    Example:
+
+    >>> flag("keep_state")
+    '--keep-state'
+    """
+    return f"--{name.replace('_', '-')}"
+
+
 def check_at_least(option, value, least):
     """Raises unless the value of an option is at least the least."""
     if value is not None and not value >= least:
@@ -193,7 +204,7 @@ def _with_option(error, options):
     """What is wrong, with the name of an option for that of its field."""
     name, space, text = str(error).partition(" ")
     if name in {f.name for f in fields(options)}:
-        name = f"--{name.replace('_', '-')}"
+        name = flag(name)
     return f"{name}{space}{text}"
 
 
@@ -229,7 +240,7 @@ def _sentence(box, options):
     lines = [line.strip("│ ") for line in box.splitlines()]
     message = next(line for line in lines[1:] if line.strip("-"))
     if match := re.match(r"Unrecognized options: ([^\s,]+)", message):
-        names = [f"--{f.name.replace('_', '-')}" for f in fields(options)]
+        names = [flag(f.name) for f in fields(options)]
         if match[1].isdecimal() and "--seeds" in names:
             return (
                 f"unexpected value {match[1]}. Several seeds are written "

@@ -49,6 +49,15 @@ def test_a_cluster_without_cores_yet_has_a_share():
     assert cluster.share([], 3) == 1
 
 
+@pytest.mark.parametrize(
+    "option", ["tensorboard", "keep_state", "share_stage_1"]
+)
+def test_what_would_stay_on_the_cluster_is_refused(option, tmp_path):
+    options = RunnerOptions(**{option: "x"})
+    with pytest.raises(ValueError, match=f"^{option} cannot be had with ray"):
+        sweep([TINY], [0], tmp_path, options, ray="local")
+
+
 # On a cluster.
 
 

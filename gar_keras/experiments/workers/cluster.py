@@ -21,6 +21,7 @@ import filelock
 
 from gar_keras.engine.resources import limit_threads
 from gar_keras.engine.resources import share_gpu
+from gar_keras.experiments.options import check_for_cluster
 from gar_keras.experiments.workers.processes import GOES_ON
 from gar_keras.experiments.workers.processes import Relay
 from gar_keras.experiments.workers.processes import WorkerError
@@ -102,9 +103,13 @@ class Cluster:
         num_runs: Runs that are to be made.
         results: Folder of the records, on this machine alone.
         options: `RunnerOptions` of each run.
+
+    Raises:
+        ValueError: if the runs would leave files on the cluster.
     """
 
     def __init__(self, address, num_runs, results, options):
+        check_for_cluster(options)
         self._results = Path(results)
         self._options = options
         self._ray, self._is_mine = _connect(address)
