@@ -484,6 +484,16 @@ _SPEEDUPS = {
         "lower",
         _cured(supervised=1.0),
     ),
+    "the same, batches of 64, b_L = 8": (
+        _FASTER,
+        "lower",
+        replace(_cured(), labeled_per_batch=8, unlabeled_per_batch=56),
+    ),
+    "the same, batches of 32, b_L = 4": (
+        _FASTER,
+        "lower",
+        replace(_cured(), labeled_per_batch=4, unlabeled_per_batch=28),
+    ),
 }
 
 FASTER = Study(
