@@ -43,9 +43,19 @@ def representative(records, column):
 
     Of the experiments with the paper's settings: the one whose runs have the
     most epochs of stage 2 together, then the one with the most epochs, then
-    the one with the most epochs of stage 1.
+    the one with the most epochs of stage 1. One with more runs takes its place
+    if it has more than half as many epochs.
     """
-    return max(_candidates(records, column), key=size, default=None)
+    groups = _candidates(records, column)
+    largest = max(groups, key=size, default=None)
+    return max(
+        (g for g in groups if _is_surer(g, largest)), key=size, default=largest
+    )
+
+
+def _is_surer(g, other):
+    more_runs = len(g.records) > len(other.records)
+    return more_runs and 2 * g.settings["epochs"] > other.settings["epochs"]
 
 
 def _candidates(records, column):

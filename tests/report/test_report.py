@@ -201,6 +201,14 @@ def test_most_epochs_of_all_runs_together_stand_for_the_cell():
     assert "epoch 1.00 (n = 1), in the last 3.00 (n = 1)" in longer
 
 
+@pytest.mark.parametrize("epochs, error", [(7, "2.00"), (8, "1.00")])
+def test_more_seeds_stand_for_the_cell_if_nearly_as_long(epochs, error):
+    three = made(MNIST_100, range(3), chosen_error=0.02)
+    longer = replace(MNIST_100, epochs=epochs)
+    two = made(longer, range(2), chosen_error=0.01)
+    assert chosen(three + two).startswith(f"{error} ± 0.00")
+
+
 def test_shorter_runs_with_more_seeds_are_told_below():
     found = [
         *made(replace(MNIST_100, epochs=2), range(5), chosen_error=0.03),
