@@ -1,5 +1,6 @@
 """Runs on a Ray cluster of this machine: what is lost goes on elsewhere."""
 
+import _thread
 from dataclasses import replace
 import io
 import os
@@ -8,6 +9,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 
 from consoles import Output
 from consoles import interrupt
@@ -229,6 +231,26 @@ def test_states_come_home_every_so_often(tmp_path, monkeypatch):
     state = ("run", "state", b"state")
     # The state first: when its epoch is shown, it is here.
     assert mail == [line, state, line, line, state, line]
+
+
+def test_a_task_can_be_cancelled_where_interrupts_were_ignored(monkeypatch):
+    # As in the workers of a cluster that was started in the background.
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    def cancelled(run, folder, seconds, courier, options):
+        runner.Checkpoint.of_run(*run, folder).write_bytes(b"state")
+        _thread.interrupt_main()
+        time.sleep(0.1)
+
+    monkeypatch.setattr(cluster, "share_gpu", lambda: None)
+    monkeypatch.setattr(cluster, "attempt", cancelled)
+    mail, run = Mail(), (TINY, 0)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            cluster._make(run, None, 0.0, None, 60.0, RunnerOptions(), mail)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert mail == [(run, "state", b"state")]
 
 
 def test_a_worker_has_a_folder_of_its_own(tmp_path):

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import os
 from pathlib import Path
 import shutil
+import signal
 import tempfile
 import time
 from typing import Any
@@ -328,6 +329,9 @@ def _make(run, state, until, threads, interval, options, mail):
         `(outcome, contents, state)`: what `attempt` returns, those of the
         run's files, and that of its state if it is not finished.
     """
+    # What a shell runs in the background ignores interrupts, and so do the
+    # workers of a cluster that was started there. Ray cancels tasks by one.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     share_gpu()
     if threads is not None:
         limit_threads(threads)
