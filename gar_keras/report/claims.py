@@ -11,6 +11,7 @@ from gar_keras.report.groups import size
 from gar_keras.report.layout import MISSING
 from gar_keras.report.lost import LOST_NOTE
 from gar_keras.report.lost import lost_text
+from gar_keras.report.lost import seeds_lost
 from gar_keras.report.sources import linked
 from gar_keras.report.studies import group_notes
 from gar_keras.report.studies import without_notes
@@ -81,6 +82,7 @@ def claims_markdown(study, records, results):
     lines += layout.markdown_table(_heading(study), rows, rules)
     notes = [*study.notes, *NOTES, *other_starts(study, groups, records)]
     notes += group_notes(groups)
+    notes += sound_differences(study, groups, records, results)
     notes += [*without_notes(groups, results), LOST_NOTE]
     lines += ["", *(f"- {note}" for note in notes)]
     return "\n".join(lines) + "\n"
@@ -155,7 +157,8 @@ def papers_errors(g, arm, records):
         `papers_epoch` has it, and its errors by seed, of the seeds of the
         group.
     """
-    epoch, curves = papers_curves(g, arm, records)
+    epoch, runs = papers_runs(g, arm, records)
+    curves = curves_by_seed(runs)
     errors = {s: curve["test_error"] for s, curve in curves.items()}
     return epoch, {s: _value_at(epoch, its) for s, its in errors.items()}
 
@@ -166,8 +169,8 @@ def _value_at(epoch, values):
     return before + (epoch % 1) * (after - before)
 
 
-def papers_curves(g, arm, records):
-    """The curves of the paper's stage 2 that went as far as a group.
+def papers_runs(g, arm, records):
+    """The runs of the paper's stage 2 that went as far as a group.
 
     Args:
         g: A `Group`.
@@ -175,8 +178,8 @@ def papers_curves(g, arm, records):
         records: Run records.
 
     Returns:
-        `(epoch, curves)`: the epoch of the paper's stage 2 that is as far,
-        and its curves by seed, of the seeds of the group.
+        `(epoch, runs)`: the epoch of the paper's stage 2 that is as far, and
+        a record of it for each seed of the group that has one.
     """
     epoch = papers_epoch(g.settings, arm)
     runs = [
@@ -197,7 +200,7 @@ def papers_curves(g, arm, records):
             -r["experiment"]["epochs"],
         )
     )
-    return epoch, curves_by_seed(runs)
+    return epoch, list({r["seed"]: r for r in runs}.values())
 
 
 def curves_by_seed(records):
@@ -226,7 +229,7 @@ def other_starts(study, groups, records):
     notes = []
     for name, g in groups.items():
         arm = study.arms[study.claims[name].against]
-        papers = _starts(papers_curves(g, arm, records)[1])
+        papers = _starts(curves_by_seed(papers_runs(g, arm, records)[1]))
         ours = _starts(curves_by_seed(g.records))
         other = [seed for seed in papers if papers[seed] != ours[seed]]
         if other:
@@ -241,6 +244,36 @@ def other_starts(study, groups, records):
                 f"{its:.2f} % before the paper's stage 2"
             )
     return notes
+
+
+def sound_differences(study, groups, records, results):
+    """A note on the differences where neither run lost a class.
+
+    Args:
+        study: A `Study` with claims.
+        groups: Its groups by the text of the row.
+        records: Run records.
+        results: Folder of the records, with what lies beside them.
+
+    Returns:
+        A list of one note, or of none.
+    """
+    texts = []
+    for name, g in groups.items():
+        arm = study.arms[study.claims[name].against]
+        _, runs = papers_runs(g, arm, records)
+        lost = {*seeds_lost(g.records, results), *seeds_lost(runs, results)}
+        _, base = papers_errors(g, arm, records)
+        sound = {s: error for s, error in base.items() if s not in lost}
+        difference = Estimate.of_differences(sound, g.by_seed("last_error"))
+        if lost and difference is not None:
+            texts.append(f"{name} {_with_interval(difference)}")
+    if not texts:
+        return []
+    return [
+        "difference at the last epoch, without the seeds on which one of the "
+        "two runs lost a class: " + "; ".join(texts)
+    ]
 
 
 def papers_epoch(settings, arm):

@@ -7,7 +7,8 @@ from gar_keras.datasets.registry import NORB
 from gar_keras.experiments.data import OWN_MEAN
 from gar_keras.experiments.settings import standard_of
 from gar_keras.report import layout
-from gar_keras.report.claims import papers_curves
+from gar_keras.report.claims import curves_by_seed
+from gar_keras.report.claims import papers_runs
 from gar_keras.report.estimates import Estimate
 from gar_keras.report.groups import LATE
 from gar_keras.report.groups import group
@@ -107,7 +108,8 @@ def _papers(g, records):
     """The mean errors of the paper's stage 2 when it was as far, by seed."""
     standard = standard_of(g.settings)
     arm = replace(standard, pretrain_epochs=g.settings["pretrain_epochs"])
-    epoch, curves = papers_curves(g, arm, records)
+    epoch, runs = papers_runs(g, arm, records)
+    curves = curves_by_seed(runs)
     errors = {s: c["test_error"][: int(epoch) + 1] for s, c in curves.items()}
     return _late(errors, LATE)
 

@@ -151,3 +151,20 @@ def test_claims_are_printed_and_written(tmp_path, capsys):
     text = (tmp_path / "study_ablation.md").read_text("utf-8")
     assert text == table(tmp_path)[1]
     assert part.markdown([], tmp_path) == ""
+
+
+def test_a_difference_without_the_seeds_that_lost_a_class(tmp_path):
+    paths = write(tmp_path, PAPER, BASE)
+    write(tmp_path, "c_F = 0", moved(1, 2, 40))
+    rows, text = table(tmp_path)
+    assert "one of the two runs lost a class" not in text
+    run = records.read(paths[2])
+    run["regularization"]["curve"]["balance"][-1] = 0.5
+    records.write(paths[2], run)
+    rows, text = table(tmp_path)
+    # All runs count in the row itself.
+    assert rows["c_F = 0"][5].startswith("+14.33 ± 22.23 (n = 3)")
+    assert (
+        "without the seeds on which one of the two runs lost a class: "
+        "c_F = 0 +1.50 ± 0.71 (n = 2), -4.85 to 7.85"
+    ) in text
