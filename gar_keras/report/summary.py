@@ -9,6 +9,8 @@ from gar_keras.methods import METHODS
 from gar_keras.report import layout
 from gar_keras.report.comparison import compare
 from gar_keras.report.layout import MISSING
+from gar_keras.report.lost import seeds_lost
+from gar_keras.report.lost import without_lost
 from gar_keras.report.plots.forest import Cell
 from gar_keras.report.plots.forest import ours_beside_paper
 from gar_keras.report.plots.style import save
@@ -71,10 +73,20 @@ def headline_markdown(records, results=None):
         return (
             f"MNIST with {g.settings['num_labeled']} labels, without "
             f"augmentation: test error {before:.1f} → **{after:.1f} %** "
-            f"({runs}). The paper: {baseline.error:.1f} → "
+            f"({runs}{_kept_text(g, results)}). "
+            f"The paper: {baseline.error:.1f} → "
             f"{published.error:.1f} % ({PAPER_SEEDS} seeds).\n"
         )
     return ""
+
+
+def _kept_text(g, results):
+    """The error of the runs that kept every class, if not all of them did."""
+    sound = without_lost(g, results)
+    if sound is None:
+        return ""
+    kept, error = len(sound.records), sound.error("chosen_error").mean
+    return f"; {error:.1f} % in the {kept} that lost no class"
 
 
 def summary_markdown(records, results=None):
@@ -99,7 +111,7 @@ def draw_summary(records, results):
     """
     path = Path(results) / "summary.png"
     everything = record_files.read_all(results)
-    cells = [_drawn_cell(everything, *cell) for cell in _cells()]
+    cells = [_drawn_cell(everything, results, *cell) for cell in _cells()]
     save(ours_beside_paper(cells), path)
     terminal.console().print(f"Written: {path}")
 
@@ -164,9 +176,14 @@ def _cell_row(records, results, column, baseline, published):
         paper[1],
         linked(_figure(after), g, results),
         f"{after.mean - published.error:+.2f}",
-        str(after.n),
+        f"{after.n}{_lost_mark(g, results)}",
         g.epochs_text(),
     ]
+
+
+def _lost_mark(g, results):
+    lost = len(seeds_lost(g.records, results))
+    return f", {lost} lost a class" if lost else ""
 
 
 def _cell_name(column, g):
@@ -181,7 +198,7 @@ def _cell_name(column, g):
     return f"{g.data}, {g.settings['num_labeled']} labels"
 
 
-def _drawn_cell(records, column, baseline, published):
+def _drawn_cell(records, results, column, baseline, published):
     g = representative(records, column)
     name, figures = _cell_name(column, g), (baseline, published)
     if g is None:
@@ -189,7 +206,7 @@ def _drawn_cell(records, column, baseline, published):
     ours = g.error("baseline_error"), g.error("chosen_error")
     epochs = g.settings["epochs"], PAPER[column.cell].epochs
     runs = f"{_seeds(ours[1].n)}, {epochs[0]} of {epochs[1]} epochs"
-    return Cell(name, figures, ours, runs)
+    return Cell(name, figures, ours, runs + _lost_mark(g, results))
 
 
 def _method_row(g, results):

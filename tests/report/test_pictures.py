@@ -405,7 +405,7 @@ def test_each_cell_of_the_paper_has_a_row(tmp_path):
     summary.draw_summary([], tmp_path)
     assert (tmp_path / "summary.png").exists()
     cells = [
-        summary._drawn_cell(made(TABLE_1[100]), *cell)
+        summary._drawn_cell(made(TABLE_1[100]), None, *cell)
         for cell in summary._cells()
     ]
     assert [cell.runs for cell in cells] == [

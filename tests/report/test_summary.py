@@ -1,0 +1,41 @@
+"""What the README shows of the records, from made-up ones."""
+
+from made_records import make_record
+
+from gar_keras.experiments.settings import TABLE_1
+from gar_keras.report import summary
+from gar_keras.report.overview import rows_of
+
+
+def runs(*chosen_errors):
+    return [
+        make_record(TABLE_1[100], seed, chosen_error=error)
+        for seed, error in enumerate(chosen_errors)
+    ]
+
+
+def seeds(found):
+    row = rows_of(summary.summary_markdown(found))[0].row
+    return row[summary.CELLS_HEADING.index("seeds")]
+
+
+def test_the_headline():
+    assert summary.headline_markdown(runs(0.015, 0.017)) == (
+        "MNIST with 100 labels, without augmentation: test error 10.0 → "
+        "**1.6 %** (2 seeds, 200 epochs of GAR). The paper: 14.8 → 1.6 % "
+        "(10 seeds).\n"
+    )
+    assert seeds(runs(0.015, 0.017)) == "2"
+
+
+def test_a_run_that_lost_a_class_counts_and_is_marked():
+    found = runs(0.015, 0.017, 0.13)
+    found[2]["regularization"]["curve"]["balance"][-1] = 0.5
+    assert (
+        "**5.4 %** (3 seeds, 200 epochs of GAR; 1.6 % in the 2 that lost no "
+        "class). The paper"
+    ) in summary.headline_markdown(found)
+    assert seeds(found) == "3, 1 lost a class"
+    cell, *_ = summary._cells()
+    drawn = summary._drawn_cell(found, None, *cell)
+    assert drawn.runs == "3 seeds, 200 of 200 epochs, 1 lost a class"
