@@ -12,6 +12,9 @@ from gar_keras.utils.validation import check_count
 from gar_keras.utils.validation import is_source
 from gar_keras.utils.validation import set_field
 
+# Random numbers that are drawn at once, for the labelled images of batches.
+KEYS_AT_ONCE = 1 << 20
+
 
 @dataclass(frozen=True)
 class BatchSampler:
@@ -112,8 +115,18 @@ class BatchSampler:
         shape = (self.steps, self.labeled_per_batch)
         if not self.labeled_per_batch:
             return np.zeros(shape, "int64")
+        chosen = np.empty(shape, "int64")
+        # The same draws, a part at a time: all keys may take gigabytes.
+        rows = max(1, KEYS_AT_ONCE // self.num_labeled)
+        for first in range(0, self.steps, rows):
+            part = chosen[first : first + rows]
+            part[:] = self._draw_batches(rng, len(part))
+        return chosen
+
+    def _draw_batches(self, rng, count):
+        """The labelled images of some batches, `(count, b_L)`."""
         # The smallest keys of each row: a draw without replacement.
-        keys = rng.random((self.steps, self.num_labeled), dtype="float32")
+        keys = rng.random((count, self.num_labeled), dtype="float32")
         if self.labeled_per_batch == self.num_labeled:
             return np.argsort(keys, axis=1)
         last = self.labeled_per_batch - 1

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 import numpy as np
 import pytest
 
+from gar_keras.engine import batches
 from gar_keras.engine.batches import BatchSampler
 
 quick = settings(max_examples=50, deadline=None)
@@ -133,6 +134,21 @@ def test_all_labelled_images_in_every_batch():
         1
     )
     np.testing.assert_array_equal(np.sort(chosen, axis=1), [[0, 1, 2, 3]] * 3)
+
+
+def test_labelled_images_are_drawn_in_little_memory(peak):
+    sampler = BatchSampler(1000, 1, num_labeled=20000, labeled_per_batch=2)
+    # All 20 million random numbers at once would take 80 MB.
+    assert peak(lambda: sampler.epoch(1)) < 32e6
+
+
+def test_labelled_images_do_not_depend_on_how_many_are_drawn_at_once(
+    monkeypatch,
+):
+    _, expected = BIG.epoch(1)
+    monkeypatch.setattr(batches, "KEYS_AT_ONCE", 3 * BIG.num_labeled)
+    _, chosen = BIG.epoch(1)
+    np.testing.assert_array_equal(chosen, expected)
 
 
 def test_order_does_not_depend_on_the_labelled_images():
