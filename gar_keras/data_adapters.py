@@ -4,7 +4,8 @@
 | --- | --- | --- |
 | array, list, tensor, DataFrame | an array | an array |
 | `numpy.memmap` | an array | read by index |
-| `h5py.Dataset`, SciPy sparse matrix, image source | an array | read by index |
+| `h5py.Dataset`, SciPy sparse matrix | an array | read by index |
+| image source | read by index, by `pretrain` alone | read by index |
 | `tf.data.Dataset`, `keras.utils.PyDataset` | read to the end | a `Stream` |
 | dict or tuple: several inputs | each by itself | each by itself |
 

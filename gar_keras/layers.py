@@ -233,10 +233,10 @@ class GraphActivityRegularization(keras.layers.Layer):
         """Changes coefficients, from the next step on, without retracing.
 
         A callback's hooks of a batch may come once in many steps: see
-        `callbacks` of `gar_keras.regularize`. The next step is the one after
-        the hook. On JAX, `fit` keeps all weights to itself until the end of an
-        epoch: a callback that changes coefficients within one must call
-        `model.jax_state_sync()` first.
+        `steps_per_execution` of `gar_keras.regularize`. The next step is the
+        one after the hook. On JAX, `fit` keeps all weights to itself until the
+        end of an epoch: a callback that changes coefficients within one must
+        call `model.jax_state_sync()` first.
 
         Args:
             **coefficients: New values by name: `affinity`, `balance`,

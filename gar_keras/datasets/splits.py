@@ -14,7 +14,7 @@ class Split:
     """Indices into the training set.
 
     Attributes:
-        labeled: Indices of X_L, `m_L` of them, the same number in each class.
+        labeled: Indices of X_L, `m_L` of them.
         validation: Indices of the validation images, disjoint from `labeled`.
     """
 

@@ -48,9 +48,9 @@ class EmbedCNN(Method):
         neighbors: k. The paper: 10 for MNIST.
 
     Raises:
-        ValueError: if a number is not above 0, or `neighbors` is not an
-            integer; in training, if the unlabelled images are not in memory or
-            fewer than k + 1.
+        ValueError: if the weight or the margin is not a finite number of at
+            least 0, or `neighbors` not an integer of at least 1; in training,
+            if the unlabelled images are not in memory or fewer than k + 1.
         ImportError: in training, if scikit-learn is not installed.
     """
 

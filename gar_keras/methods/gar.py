@@ -1,8 +1,8 @@
 """GAR, as in the paper and with additions.
 
 The paper's stage 2 sees each image as it is, knows no label and has no other
-loss; it names augmentation and ensembles as ways to go on (section 6). Here
-each of them is a number that is 0 in the paper. They can be combined.
+loss; it names augmentation and ensembles as ways to go on (section 4.2). Here
+each addition is a number that is 0 in the paper. They can be combined.
 """
 
 from dataclasses import dataclass
