@@ -389,6 +389,8 @@ class Regularized(keras.Model):
     """A model whose graph Keras does not know, with the layer behind it."""
 
     def __init__(self, model, layer, **kwargs):
+        # The model casts its inputs itself.
+        kwargs["autocast"] = False
         super().__init__(**kwargs)
         self.model = model
         self.regularization = layer

@@ -170,6 +170,16 @@ def test_mixed_precision_ends_at_the_logits(policy, as_argument, dtype_policy):
     assert model.output.dtype == "float32"
 
 
+def test_a_global_policy_leaves_the_inputs_to_a_subclassed_model(
+    dtype_policy,
+):
+    model = Subclassed(layers.Dense(3))
+    x = np.full((2, 4), 1000.3, "float32")
+    expected = outputs(model, x)
+    dtype_policy("mixed_bfloat16")
+    np.testing.assert_array_equal(outputs(attach(model), x), expected)
+
+
 def test_preprocessing_takes_images_as_stored():
     images = np.random.default_rng(0).integers(0, 256, (3, 8, 8, 1), "uint8")
     rescaling = layers.Rescaling(1 / 255)

@@ -356,7 +356,9 @@ class Learner(keras.Model):
 
     def __init__(self, method, network, steps, labeled_per_batch, seed=0):
         backend.check_one_replica(type(method).__name__)
-        super().__init__(name=network.name)
+        # The network casts its inputs itself; a global policy would round
+        # them before any layer that computes in float32.
+        super().__init__(name=network.name, autocast=False)
         self.method = method
         self.network = network
         self.trained = method.wrap(network, seed)

@@ -110,6 +110,20 @@ def test_the_loss_is_that_of_the_labels_and_the_weighted_term():
     assert int(learner.step) == 1
 
 
+def test_a_global_policy_leaves_the_inputs_to_the_network():
+    learner = learner_of(METHODS["supervised"]())
+    x = X + np.float32(1000.3)
+    expected = np.array(learner(x, training=True))
+    before = keras.config.dtype_policy()
+    keras.config.set_dtype_policy("mixed_bfloat16")
+    try:
+        mixed = learner_of(METHODS["supervised"](), network=learner.network)
+        found = np.array(mixed(x, training=True))
+    finally:
+        keras.config.set_dtype_policy(before)
+    np.testing.assert_array_equal(found, expected)
+
+
 def test_weight_decay_of_the_network_stays_in_the_loss():
     network = keras.Sequential(
         [
