@@ -40,8 +40,11 @@ def fits(feed, passes=1):
     images = feed.images
     if isinstance(images, Stream):
         return False
-    seen = min(num_examples(images), passes * feed.sampler.images_per_epoch)
-    return _have_room(seen, images)
+    count = num_examples(images)
+    # Labels are taken by the indices of all images, which then have to stay.
+    if feed.labels is None:
+        count = min(count, passes * feed.sampler.images_per_epoch)
+    return _have_room(count, images)
 
 
 def _have_room(count, images):

@@ -1,5 +1,6 @@
 """The compiled epochs against `fit`, on small networks."""
 
+from dataclasses import replace
 from functools import partial
 import re
 import subprocess
@@ -231,6 +232,14 @@ def test_room_by_hand(images, room, passes, fits, monkeypatch):
     monkeypatch.setattr(jax_epochs, "RESIDENT_BYTES", room)
     sampler = BatchSampler(103, 16, images_per_epoch=40)
     assert jax_epochs.fits(Feed(sampler, images), passes) == fits
+
+
+def test_labelled_images_have_to_stay_on_the_device(monkeypatch):
+    monkeypatch.setattr(jax_epochs, "RESIDENT_BYTES", 2000)
+    feed = Feed(BatchSampler(103, 16, images_per_epoch=40), X_U)
+    assert jax_epochs.fits(feed)
+    # Sent with the indices, the images would get the labels of others.
+    assert not jax_epochs.fits(replace(feed, labels=np.arange(103) % 3))
 
 
 @pytest.mark.slow
