@@ -7,7 +7,8 @@ import numpy as np
 
 from gar_keras.engine import backend
 from gar_keras.layers import regularization_layers
-from gar_keras.regularizers import expected_balance
+from gar_keras.utils.validation import check_count
+from gar_keras.utils.validation import check_number
 from gar_keras.utils.warnings import warn
 
 # As `compile` takes them: a name, a function or an object.
@@ -71,9 +72,9 @@ class WarnOnCollapse(keras.callbacks.Callback):
     to their shares; see `gar_keras.metrics.ClassesInUse`). A class that got as
     few when training with GAR began is named in a warning of its own: that is
     no fault of stage 2. Each class is named once, when more are missing than
-    in any epoch before. All examples of a batch
-    count, the labelled ones too; no class is named before 50 examples should
-    have been its own in an epoch. An `activity_regularizer` is not watched.
+    in any epoch before. All examples of a batch count, the labelled ones too;
+    no class is named before 50 examples should have been its own in an epoch.
+    An `activity_regularizer` is not watched.
 
     *The outputs collapse.* Let k of the n outputs be used equally (`v_i` equal
     for them) and the others not at all. Of V, `k²` entries are 1 then, k of
@@ -101,11 +102,11 @@ class WarnOnCollapse(keras.callbacks.Callback):
 
     *The batches are too small.* With few images to a class, many classes are
     missing from a batch, and the balance term gives their outputs images of
-    others. A warning comes where `gar_keras.expected_balance` is below 3/4
-    (for classes of equal size, less than about three images to a class), and
-    the balance at the end of an epoch is above it by more than a quarter of
-    what is left to 1. It advises `10 * mean(1 / p)` images, which are ten to a
-    class for classes of equal size.
+    others. A warning comes where the mean balance of right predictions, as
+    above, is below 3/4 (for classes of equal size, less than about three images
+    to a class), and the balance at the end of an epoch is above it by more than
+    a quarter of what is left to 1. It advises `10 * mean(1 / p)` images, which
+    are ten to a class for classes of equal size.
 
     *The validation error rises.* A warning comes when it was above
     `error_before` in each of the last five epochs, or in all of them where
@@ -129,6 +130,10 @@ class WarnOnCollapse(keras.callbacks.Callback):
             where that is not known: batches count as large, and none are
             found too small.
 
+    Raises:
+        ValueError: if `error_before` is not from 0 to 1, or `batch_size` is
+            not an integer of at least 1.
+
     Example:
 
     >>> from gar_keras import GraphActivityRegularization
@@ -149,6 +154,10 @@ class WarnOnCollapse(keras.callbacks.Callback):
 
     def __init__(self, error_before=None, earlier=(), batch_size=None):
         super().__init__()
+        if error_before is not None:
+            check_number("error_before", error_before, high=1, closed="both")
+        if batch_size is not None:
+            check_count("batch_size", batch_size, least=1)
         self.error_before = error_before
         self.earlier = earlier
         self.batch_size = batch_size
@@ -319,14 +328,14 @@ class WarnOnCollapse(keras.callbacks.Callback):
         m, n = self.batch_size, layer.num_classes
         if m is None or self._spread:
             return
-        expected = expected_balance(m, n, layer.class_prior)
-        above = balance > expected + (1 - expected) / 4
-        if expected < self.LEAST_EXPECTED_BALANCE and above:
+        right = self._right_balance(layer)
+        above = balance > right + (1 - right) / 4
+        if right < self.LEAST_EXPECTED_BALANCE and above:
             self._spread = True
             warn(
                 f"The batches are too small: after epoch {epoch} the {name} "
                 f"is {balance:.3f}, but {m} rightly classified examples of {n} "
-                f"classes have about {expected:.3f}. Examples are being spread "
+                f"classes have about {right:.3f}. Examples are being spread "
                 "over classes that their batch does not have. Take batches of "
                 f"{_enough_examples(layer)} examples or more."
             )
@@ -397,7 +406,7 @@ def _mean_balance(batch_size, num_classes, class_prior):
     """Mean balance of random batches whose images are all classified right.
 
     Not `expected_balance`, a ratio of means: where a class has less than about
-    one image in a batch, most batches are far below it.
+    one image in a batch, most batches are without it, and far from that.
     """
     p = _shares(num_classes, class_prior)
     rng = np.random.default_rng(0)

@@ -170,7 +170,7 @@ class ClassesInUse(StepMetric):
     `2 * WINDOW` should be its own (`ENOUGH` at first; with fewer the class
     counts as in use). So a batch may well be without a class, and a rare class
     only takes longer to be missed: with 128 examples in a batch, ten equal
-    classes are judged by the last 8 to 16 batches, a hundred by 78 to 157.
+    classes are judged by the last 8 to 16 batches, a hundred by 79 to 158.
 
     A class of which all shares are right, and that is recognized at all, does
     not get so few by chance: with 50 examples of its own the probability of

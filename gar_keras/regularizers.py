@@ -134,8 +134,9 @@ def expected_balance(
     for n classes of equal size, and `n (m - 1) / (n (m - 1) + sum_i 1 / p_i)`
     with a prior p. It is what training should come to: a balance far above it
     means that images are spread over classes which their batch does not have.
-    (The mean balance over many batches is lower where a class has less than
-    about one image in a batch: most batches are without it then.)
+    (Not where a class has less than about one image in a batch: most batches
+    are without it then, and the mean of their balance is far from this, above
+    or below.)
 
     Args:
         batch_size: m, at least 1.
