@@ -72,6 +72,8 @@ def stage_2_sampler(
 ):
     """The `BatchSampler` of X_L and X_U, of which both are checked."""
     check_array("x_labeled", x_labeled)
+    # The sampler knows it by another name.
+    check_count("unlabeled_per_batch", unlabeled_per_batch, least=1)
     like = ("x_labeled", x_labeled)
     if isinstance(x_unlabeled, Stream):
         check_images("x_unlabeled", x_unlabeled.first, like)

@@ -62,7 +62,8 @@ def pretrain(
             layer and without `augmentation` the model itself is compiled
             anew: its optimizer, loss and metrics are replaced.
         x_labeled: X_L, `(m_L, ...)`, in any form that `fit` takes; see
-            `gar_keras.data_adapters`. It is taken into memory.
+            `gar_keras.data_adapters`. It is taken into memory, unless it is an
+            image source.
         y_labeled: Class indices `(m_L,)`, or one-hot rows. Left out where
             `x_labeled` is a `tf.data.Dataset` or a `keras.utils.PyDataset` of
             pairs `(x, y)`.
@@ -121,6 +122,7 @@ def pretrain(
             f"initial_epoch must be a multiple of the {per_report} epochs that "
             f"one epoch of fit takes. Received: initial_epoch={initial_epoch}"
         )
+    check_count("batch_size", batch_size, least=1)
     sampler = BatchSampler(num_examples(x_labeled), batch_size, seed=seed)
     plain, classes, watching = prepared(
         model, plain_network, x_labeled, validation_data
@@ -173,7 +175,8 @@ def regularize(
         model: A pretrained `keras.Model` whose output, or one of whose layers,
             is the logits `(batch, n)`. One that was made in the scope of a
             `tf.distribute.MirroredStrategy` is trained on its replicas, with
-            the loss of the whole batch.
+            the loss of the whole batch. A subclassed one that holds the loss
+            of GAR already is itself compiled anew.
         x_labeled: X_L, `(m_L, ...)`, in any form that `fit` takes; see
             `gar_keras.data_adapters`. Only the images: they guide each batch.
         x_unlabeled: X_U, `(m_U, ...)`, in any form that `fit` takes, or an
