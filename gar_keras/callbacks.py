@@ -14,6 +14,7 @@ from gar_keras.engine.fit import predict
 from gar_keras.engine.streams import is_stream
 from gar_keras.layers import regularization_layers
 from gar_keras.models import is_regularized
+from gar_keras.paper import COEFFICIENTS
 from gar_keras.utils.parts import num_examples
 from gar_keras.utils.types import Tensor
 from gar_keras.utils.validation import check_array
@@ -368,9 +369,9 @@ class CoefficientSchedule(_HoldsTerms):
 
     Args:
         **schedules: For each coefficient to change, a function from the epoch
-            (counted from 0, as in Keras) to its value. The last values stay,
-            but where an exception ends training in an epoch with a 0: then
-            the next `fit` begins with that which the layer was made with.
+            (counted from 0, as in Keras) to its value. The last values stay.
+            If an exception ends training in an epoch with a 0, the next `fit`
+            begins with the coefficient that the layer was made with instead.
 
     Warns:
         GARWarning: if training ends with a coefficient of 0.
@@ -387,7 +388,7 @@ class CoefficientSchedule(_HoldsTerms):
     ... )
     """
 
-    COEFFICIENTS = ("affinity", "balance", "frobenius")
+    COEFFICIENTS = COEFFICIENTS
 
     def __init__(self, **schedules):
         super().__init__()

@@ -259,7 +259,7 @@ def _of_seed(settings, rows, seed, made):
             error = error_rate(network, rows.x_test, rows.y_test)
             yield _run(method, error, seconds) | {"epochs": epochs[method]}
         else:
-            error = _inferred(method, network, rows, seed)
+            error = _inferred(method, rows, seed)
             yield _run(method, error, time.perf_counter() - start)
     keras.backend.clear_session()
 
@@ -319,7 +319,7 @@ def _train(settings, name, network, rows, seed, epochs, callbacks=()):
     )
 
 
-def _inferred(name, network, rows, seed):
+def _inferred(name, rows, seed):
     """The test error of a method without a network."""
     import numpy as np
 
