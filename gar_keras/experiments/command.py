@@ -325,8 +325,6 @@ def _check_can_be_extended(options, experiments):
 
 
 def _table(options, experiments, show):
-    from gar_keras.datasets import DataError
-    from gar_keras.experiments.records import RecordError
     from gar_keras.experiments.sweep import sweep
 
     experiments = [options.apply(e) for e in experiments]
@@ -343,8 +341,8 @@ def _table(options, experiments, show):
         if records:
             show(records, options.results)
     except (
-        DataError,
-        RecordError,
+        # Of data, of records, and of settings that the data do not allow.
+        ValueError,
         FloatingPointError,
         ImportError,
         processes.WorkerError,

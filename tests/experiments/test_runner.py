@@ -29,6 +29,7 @@ import tiny_runs
 from tiny_runs import BACKEND
 from tiny_runs import TEST
 from tiny_runs import TINY
+from tiny_runs import TRAIN
 from tiny_runs import Stop
 from tiny_runs import Witness
 from tiny_runs import assert_same_run
@@ -41,6 +42,7 @@ import gar_keras
 from gar_keras import callbacks
 from gar_keras import datasets
 from gar_keras.callbacks import error_rate
+from gar_keras.experiments import command
 from gar_keras.experiments import environment
 from gar_keras.experiments import recorder
 from gar_keras.experiments import records
@@ -56,6 +58,7 @@ from gar_keras.experiments.state import MUST_AGREE
 from gar_keras.experiments.state import STAGES
 from gar_keras.experiments.sweep import sweep
 from gar_keras.methods.gar import GAR
+from gar_keras.utils import cli
 from gar_keras.utils.progress import Reporter
 
 build_real = setup.build_model
@@ -930,6 +933,20 @@ def test_tensorboard_is_asked_for_before_the_run(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="pip install tensorboard"):
         run_tiny(tmp_path, tensorboard=tmp_path / "logs")
     assert not list(tmp_path.iterdir())
+
+
+def test_settings_that_the_data_do_not_allow_are_told_in_one_line(
+    tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setattr(cli, "choose_backend", lambda name: None)
+    options = command.RunOptions(
+        results=tmp_path, seeds="0", backend=BACKEND, precision="float32",
+        images_per_epoch=TRAIN + 1,
+    )  # fmt: skip
+    with pytest.raises(SystemExit, match="2"):
+        command.run_table(options, [TINY], print)
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("error: images_per_epoch must be an integer from 1")
 
 
 def test_a_file_in_the_place_of_the_record_is_refused(tmp_path):
