@@ -194,9 +194,9 @@ def regularize(
         labeled_per_batch: b_L. The paper takes about a tenth of m_L.
         unlabeled_per_batch: b_U. The paper fills the batch up to 128.
         images_per_epoch: Images of X_U in an epoch, if not all of them, drawn
-            at random; the epochs take turns until all have been seen. Of a
-            data set, by default, as many as its batches would hold if all were
-            as large as the first; one that does not know its length needs it.
+            at random; the epochs take turns until all have been seen. For a
+            data set the default is the number of its batches times the size of
+            the first; a data set of unknown length needs this number.
         optimizer: A Keras optimizer. By default that of the paper, `sgd()`,
             with the gradient clipped to a norm of 1 and a rate that rises over
             the first 100 steps (a fifth of all, if that is less): the paper's

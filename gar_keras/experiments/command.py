@@ -149,16 +149,16 @@ class RunOptions(RunnerOptions, Options):
     precision: Precision = "auto"
     jobs: int = 1
     """Runs to make at once, in processes of their own, each bound to an equal
-    share of the cores. On a CPU a run repeats bit for bit only with as many
-    threads: TensorFlow adds in another order with another number of them,
-    which TF_NUM_INTRAOP_THREADS sets. On a GPU the runs share its memory; for
+    share of the cores. On a CPU a run repeats bit for bit only with the same
+    number of threads, which TF_NUM_INTRAOP_THREADS sets: the order in which
+    TensorFlow adds depends on it. On a GPU the runs share its memory; for
     several GPUs take --ray local."""
     ray: Address = None
     """Make the runs on the Ray cluster at this address: auto, HOST:PORT or
     ray://HOST:10001, or local to start one here. A run gets a GPU, or else an
-    equal share of the cores; of a machine that is lost, it goes on on another
-    one from its state some 5 minutes before. --data-dir has to be there on
-    each machine. --precision auto looks at this machine."""
+    equal share of the cores. If its machine is lost, it goes on elsewhere from
+    its state some 5 minutes before. --data-dir has to be there on each
+    machine. --precision auto looks at this machine."""
 
     def __post_init__(self):
         super().__post_init__()

@@ -167,8 +167,9 @@ class Method:
             labeled_per_batch: b_L, at least 1 where labels have a part.
             unlabeled_per_batch: b_U.
             images_per_epoch: Images of X_U in an epoch, if not all of them.
-            optimizer: A Keras optimizer. A new one of `optimizer` by default:
-                `gar_keras.sgd()`, for GAR that of `gar_keras.regularize`.
+            optimizer: A Keras optimizer. By default what the method's
+                `optimizer` returns: `gar_keras.sgd()`, for GAR that of
+                `gar_keras.regularize`.
             validation_data: `(x, y)` whose error is measured, or `None`.
             keep_best: Whether the model ends with the weights of the epoch
                 with the least validation error (the first of them), also
