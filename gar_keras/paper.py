@@ -17,9 +17,10 @@ LEARNING_RATE = 0.01
 MOMENTUM = 0.95
 DECAY = 1e-6
 
-# b_L and b_U on MNIST.
+# Examples in a batch of either stage; in stage 2, on MNIST, b_L + b_U.
+BATCH_SIZE = 128
 LABELED_PER_BATCH = 16
-UNLABELED_PER_BATCH = 112
+UNLABELED_PER_BATCH = BATCH_SIZE - LABELED_PER_BATCH
 
 
 @settings

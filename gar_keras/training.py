@@ -20,6 +20,7 @@ from gar_keras.methods.gar import GAR
 from gar_keras.models import plain_network
 from gar_keras.models import with_augmentation
 from gar_keras.optimizers import sgd
+from gar_keras.paper import BATCH_SIZE
 from gar_keras.paper import LABELED_PER_BATCH
 from gar_keras.paper import UNLABELED_PER_BATCH
 from gar_keras.preparation import check_epochs
@@ -43,7 +44,7 @@ def pretrain(
     y_labeled: ArrayLike | None = None,
     *,
     epochs: int = 2000,
-    batch_size: int = 128,
+    batch_size: int = BATCH_SIZE,
     optimizer: keras.optimizers.Optimizer | None = None,
     validation_data: Pairs | None = None,
     report_every: int = 100,

@@ -604,7 +604,8 @@ def _classes_given(model, x):
 
 def _passes(num_labeled):
     """Passes of stage 1 that make about `PRETRAIN_STEPS` steps."""
-    passes = math.ceil(PRETRAIN_STEPS / math.ceil(num_labeled / 128))
+    steps = math.ceil(num_labeled / paper.BATCH_SIZE)
+    passes = math.ceil(PRETRAIN_STEPS / steps)
     if passes > 100:
         # `pretrain` reports once in a divisor of it, and a prime has none.
         passes = math.ceil(passes / 100) * 100

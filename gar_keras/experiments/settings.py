@@ -137,7 +137,7 @@ class Experiment(Coefficients):
     unlabeled: Literal[tuple(UNLABELED)] = "train"
     images_per_epoch: Count | None = None
     num_validation: Count = 1000
-    batch_size: Count = 128
+    batch_size: Count = paper.BATCH_SIZE
     pretrain_epochs: Count = 2000
     epochs: Count = 200
     frobenius_of: Literal["B", "Z"] = "B"

@@ -19,6 +19,7 @@ from gar_keras.experiments.variations import DataConditions
 from gar_keras.experiments.variations import Extensions
 from gar_keras.methods.options import GLOBAL_CLIPNORM
 from gar_keras.methods.options import WARMUP_STEPS
+from gar_keras.paper import BATCH_SIZE
 
 
 @dataclass(frozen=True)
@@ -106,7 +107,7 @@ def _mnist(num_labeled=100, **changes) -> Experiment:
         standard,
         num_labeled=num_labeled,
         labeled_per_batch=b_L,
-        unlabeled_per_batch=128 - b_L,
+        unlabeled_per_batch=BATCH_SIZE - b_L,
         **changes,
     )
 
