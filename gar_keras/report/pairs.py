@@ -21,7 +21,8 @@ def pairs_markdown(setting, records, results=None):
     Returns:
         Markdown: a table with a row for each pair of experiments and its mean
         difference over the seeds that both ran, in percentage points, at the
-        last epoch that both have; empty if there is no pair.
+        last epoch that both have; empty if there is no pair. Of runs of
+        several lengths, those from the same end of stage 1 are paired.
     """
     # Other methods have settings of their own.
     groups = [g for g in group(records) if METHODS[g.method].set_by_experiment]
@@ -63,9 +64,12 @@ def _differ_in(first, second):
 
 
 def _size_of_pair(pair):
+    """Sort key: epochs, seeds from the same end of stage 1, all seeds."""
     first, second = pair
-    common = set(first.seeds) & set(second.seeds)
-    return bool(common), _common_epoch(first, second), len(common)
+    starts, others = (g.by_seed("baseline_error") for g in pair)
+    common = starts.keys() & others.keys()
+    alike = sum(starts[seed] == others[seed] for seed in common)
+    return bool(common), _common_epoch(first, second), alike, len(common)
 
 
 def _common_epoch(first, second):

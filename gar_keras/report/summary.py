@@ -4,7 +4,9 @@ from pathlib import Path
 import re
 
 from gar_keras.experiments import records as record_files
+from gar_keras.experiments.settings import FREE
 from gar_keras.experiments.settings import PAPER
+from gar_keras.experiments.settings import differences
 from gar_keras.methods import METHODS
 from gar_keras.report import layout
 from gar_keras.report.comparison import compare
@@ -16,6 +18,7 @@ from gar_keras.report.plots.forest import ours_beside_paper
 from gar_keras.report.plots.style import save
 from gar_keras.report.published import BASELINE
 from gar_keras.report.published import GAR
+from gar_keras.report.published import RUNS
 from gar_keras.report.published import TABLES
 from gar_keras.report.sources import linked
 from gar_keras.report.tables import representative
@@ -42,9 +45,6 @@ METHODS_HEADING = (
 
 # As the headings of the paper's tables have it.
 _LABELS = re.compile(r" m_L = (\d+)")
-
-# Seeds of each figure of the paper.
-PAPER_SEEDS = 10
 
 # A gain that counts, in points: 10 of 10,000 test images.
 _LEAST_GAIN = 0.1
@@ -75,7 +75,7 @@ def headline_markdown(records, results=None):
             f"augmentation: test error {before:.1f} → **{after:.1f} %** "
             f"({runs}{_kept_text(g, results)}). "
             f"The paper: {baseline.error:.1f} → "
-            f"{published.error:.1f} % ({PAPER_SEEDS} seeds).\n"
+            f"{published.error:.1f} % ({RUNS} seeds).\n"
         )
     return ""
 
@@ -123,12 +123,12 @@ def methods_markdown(records, results=None):
         records: Run records.
         results: Folder of the records, to which the names are linked.
     """
-    found = [c for c in compare(records) if _is_standard(c.groups[0])]
+    found = [c.groups for c in compare(records) if _is_standard(c.groups[0])]
     if not found:
         return ""
-    groups = max((c.groups for c in found), key=len)
+    groups = max(found, key=len)
     order = sorted(groups, key=lambda g: g.error("chosen_error").mean)
-    trained = next(g for g in groups if METHODS[g.method].network)
+    trained = groups[0]
     start = trained.error("baseline_error").mean
     rows = [
         _method_row(g, results)
@@ -221,8 +221,9 @@ def _method_row(g, results):
 
 
 def _is_standard(g):
-    s = g.settings
-    return g.records[0]["cell"].startswith(_HEADLINE) and not s["stage_2_rate"]
+    """Whether a group is of the headline's cell, with any trained network."""
+    changed = differences(g.settings, PAPER[_HEADLINE]).keys()
+    return METHODS[g.method].network and changed <= {*FREE, "method"}
 
 
 def _figure(estimate):

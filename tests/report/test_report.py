@@ -27,6 +27,7 @@ from gar_keras.report.published import TABLE_1
 from gar_keras.report.published import TABLE_2
 from gar_keras.report.published import TABLE_3
 from gar_keras.report.published import TABLES
+from gar_keras.report.summary import methods_markdown
 
 MNIST_100 = replace(SETTINGS[100], epochs=4)
 COLUMN = TABLE_1.columns[0]
@@ -737,6 +738,23 @@ def test_markers_that_are_no_pair_are_refused(text, results):
         report.update_readme(path, results)
 
 
+def test_methods_in_order_are_those_with_100_labels_of_mnist():
+    few, many = (
+        [
+            *made(replace(SETTINGS[m], epochs=4)),
+            *made(replace(SETTINGS[m], epochs=4, method="pi")),
+        ]
+        for m in (100, 1000)
+    )
+    many += made(replace(SETTINGS[1000], epochs=4, method="vat"))
+    shown = methods_markdown(few)
+    assert "Π model" in shown
+    assert methods_markdown([*many, *few]) == shown
+    assert methods_markdown(many) == ""
+    # Without a network there is no stage 1 to beat.
+    assert methods_markdown(made(replace(MNIST_100, method="hagr"))) == ""
+
+
 def test_report_shows_the_tables_asked_for_and_what_has_records(
     results, capsys
 ):
@@ -784,6 +802,16 @@ def test_pairs_of_unlike_length_meet_at_the_last_epoch_of_both():
     assert len(rows) == 1
     assert "2000 + 2 epochs" in rows[0]
     assert "B / Z: 2.00 / 3.00, 2.00 / 3.00" in rows[0]
+
+
+def test_pairs_are_of_runs_from_the_same_end_of_stage_1():
+    found = [
+        *made(replace(MNIST_100, epochs=5), (0, 1, 2), baseline_error=0.2),
+        *made(MNIST_100, (0, 1), chosen_error=0.04),
+        *made(replace(MNIST_100, frobenius_of="Z", epochs=2), (0, 1, 2)),
+    ]
+    (found,) = report.paired(found, "frobenius_of").splitlines()[2:]
+    assert "B / Z: 4.00 / 3.00, 4.00 / 3.00 |" in found
 
 
 def test_with_a_rate_over_all_epochs_lengths_must_be_alike():
