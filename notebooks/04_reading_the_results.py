@@ -67,7 +67,8 @@ CELL = "mnist-100"
 #
 # The README has one line for each cell, with the paper's figures and ours. If
 # there are several experiments in a cell, it shows the one with the most epochs
-# of stage 2.
+# of stage 2, those of all its seeds together, or one with more seeds if it is
+# more than half as long.
 
 # %%
 found = records.read_all(RESULTS)

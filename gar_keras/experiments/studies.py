@@ -428,13 +428,13 @@ ABLATION = Study(
     (
         "An epoch is one pass over X_U: with b_U = 32 it has 3.5 times the "
         "steps that it has with b_U = 112, with 64 it has 1.75 times as many. "
-        "These rows have fewer epochs, to come to no more steps.",
+        "These rows have fewer epochs.",
         "Fixed adjacency: in place of the affinity, with its coefficient, the "
         "Laplacian eigenmap of equation (2) on the graph B0 B0ᵀ of the images "
         "of a batch, B0 the rectified logits of the network of stage 1, under "
         "ZᵀDZ = I.",
-        "Without its denominator, affinity begins as large with c_α = 1.7e-6 "
-        "as it does in the paper's loss.",
+        "Without its denominator, affinity begins about as large with "
+        "c_α = 1.7e-6 as it does in the paper's loss.",
     ),
     {
         _PAPER: _ablated(),

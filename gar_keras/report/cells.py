@@ -55,8 +55,8 @@ def cells_markdown(records, results=None):
         results: Folder of the records, with what lies beside them, if at hand.
 
     Returns:
-        Markdown: four rows for each experiment of a cell; empty if there is
-        none.
+        Markdown: three or four rows for each experiment of a cell; empty if
+        there is none.
     """
     groups = group(records)
     columns = {

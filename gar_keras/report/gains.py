@@ -30,7 +30,7 @@ from gar_keras.utils import terminal
 NAME = "gains"
 
 HEADING = (
-    "the paper's stage 2 on",
+    "plain GAR on",
     "runs",
     "error lower at the last epoch than after stage 1",
     "not lower",
@@ -151,7 +151,7 @@ def _run(record):
 
 
 def is_plain(record):
-    """Whether a run is of the paper's stage 2, on any data."""
+    """Whether a run is of plain GAR: with any data, and batches of any size."""
     settings = record["experiment"]
     return settings["method"] == "gar" and changes(settings).keys() <= _FREE
 
