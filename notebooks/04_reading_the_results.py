@@ -365,7 +365,7 @@ for record in runs.records:
 single = [
     row.row[0]
     for row in rows_of(summary_markdown(found, RESULTS))
-    if row.row[-2] == "1"
+    if row.row[-2].partition(",")[0] == "1"
 ]
 print("\n".join(single) or "none")
 

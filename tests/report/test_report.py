@@ -27,7 +27,6 @@ from gar_keras.report.published import TABLE_1
 from gar_keras.report.published import TABLE_2
 from gar_keras.report.published import TABLE_3
 from gar_keras.report.published import TABLES
-from gar_keras.report.summary import methods_markdown
 
 MNIST_100 = replace(SETTINGS[100], epochs=4)
 COLUMN = TABLE_1.columns[0]
@@ -736,23 +735,6 @@ def test_markers_that_are_no_pair_are_refused(text, results):
     path = readme(results, text)
     with pytest.raises(ValueError, match="once each"):
         report.update_readme(path, results)
-
-
-def test_methods_in_order_are_those_with_100_labels_of_mnist():
-    few, many = (
-        [
-            *made(replace(SETTINGS[m], epochs=4)),
-            *made(replace(SETTINGS[m], epochs=4, method="pi")),
-        ]
-        for m in (100, 1000)
-    )
-    many += made(replace(SETTINGS[1000], epochs=4, method="vat"))
-    shown = methods_markdown(few)
-    assert "Π model" in shown
-    assert methods_markdown([*many, *few]) == shown
-    assert methods_markdown(many) == ""
-    # Without a network there is no stage 1 to beat.
-    assert methods_markdown(made(replace(MNIST_100, method="hagr"))) == ""
 
 
 def test_report_shows_the_tables_asked_for_and_what_has_records(

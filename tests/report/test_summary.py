@@ -1,5 +1,7 @@
 """What the README shows of the records, from made-up ones."""
 
+from dataclasses import replace
+
 from made_records import make_record
 
 from gar_keras.experiments.settings import TABLE_1
@@ -39,3 +41,21 @@ def test_a_run_that_lost_a_class_counts_and_is_marked():
     cell, *_ = summary._cells()
     drawn = summary._drawn_cell(found, None, *cell)
     assert drawn.runs == "3 seeds, 200 of 200 epochs, 1 lost a class"
+
+
+def test_methods_in_order_are_those_with_100_labels_of_mnist():
+    few, many = (
+        [
+            make_record(replace(TABLE_1[m], epochs=4, method=method))
+            for method in ("gar", "pi")
+        ]
+        for m in (100, 1000)
+    )
+    many.append(make_record(replace(TABLE_1[1000], epochs=4, method="vat")))
+    shown = summary.methods_markdown(few)
+    assert "Π model" in shown
+    assert summary.methods_markdown([*many, *few]) == shown
+    assert summary.methods_markdown(many) == ""
+    # Without a network there is no stage 1 to beat.
+    alone = [make_record(replace(TABLE_1[100], method="hagr"))]
+    assert summary.methods_markdown(alone) == ""
