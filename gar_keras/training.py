@@ -94,7 +94,8 @@ def pretrain(
 
     Raises:
         ValueError: if the data do not fit together or do not fit the model,
-            or if the model gives no logits.
+            if the model gives no logits, or if the loss of GAR cannot be taken
+            out of it; see `gar_keras.detach`.
         FloatingPointError: if the loss becomes NaN or infinite.
 
     Warns:
