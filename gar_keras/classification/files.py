@@ -63,6 +63,8 @@ def read_table(path, wanted=None):
         ValueError: if the file is not such a table, or lacks a wanted column.
     """
     header, rows = _read_csv(path)
+    if wanted is None:
+        _check_header(path, header)
     names = _features(header) if wanted is None else wanted
     missing = [name for name in names if name not in header]
     if missing:
@@ -77,8 +79,11 @@ def read_table(path, wanted=None):
             f"Received: columns {', '.join(header) or 'none'}, {len(rows)} rows"
         )
     labels = None
+    advice = "Leave that column out, or make numbers of it."
     if LABEL in header:
         labels = np.array([row[LABEL].strip() for row in rows])
+    elif wanted is None:
+        advice += f" If it has the labels, call it {LABEL!r}."
     x = np.empty((len(rows), len(names)), "float32")
     for i, row in enumerate(rows):
         for j, name in enumerate(names):
@@ -88,7 +93,7 @@ def read_table(path, wanted=None):
                 raise ValueError(
                     f"{path} must hold numbers in all columns but {LABEL!r}. "
                     f"Received: {row[name]!r} in column {name!r}, line {i + 2}."
-                    " Leave that column out, or make numbers of it."
+                    f" {advice}"
                 ) from None
     return x, labels
 
@@ -125,6 +130,30 @@ def read_image_labels(path, names):
             )
         found[name] = row[LABEL].strip()
     return np.array([found.get(name, "") for name in names])
+
+
+def _check_header(path, header):
+    """Raises if the first line of a table holds data, or an index."""
+    if "" in header:
+        raise ValueError(
+            f"{path} must have a name for each column. Received: none for "
+            f"column {header.index('') + 1} of {len(header)}. Name it, or "
+            "leave it out if it is an index: in pandas, to_csv(index=False)."
+        )
+    # Whole numbers may be names: pandas gives them to columns without any.
+    if any("." in name for name in header) and all(map(_is_number, header)):
+        raise ValueError(
+            f"{path} must have a header. Received: {', '.join(header[:5])} in "
+            "its first line. Write the names of the columns above the numbers."
+        )
+
+
+def _is_number(text):
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _features(header):
