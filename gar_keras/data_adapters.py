@@ -13,6 +13,7 @@ Labelled examples are few, and are taken into memory. Of unlabelled ones no
 more is in memory than a few batches, unless it was before.
 """
 
+import itertools
 import math
 
 import h5py
@@ -123,6 +124,41 @@ def as_validation(data, like):
         )
     x, y = as_labeled(*data, names=names)
     return in_floats_of(like, x), y
+
+
+def check_columns(like, **others):
+    """Raises unless tables have the same columns, in the same order.
+
+    Columns are taken by their place. Only DataFrames with names for all
+    columns are looked at, by themselves or in a pair `(x, y)`.
+
+    Args:
+        like: `(name, x)` of the labelled examples.
+        **others: Further examples by name, in any form, or `None`.
+
+    Raises:
+        ValueError: if they have not.
+    """
+    wanted = _columns(like[1])
+    for name, x in others.items():
+        found = _columns(x[0] if isinstance(x, tuple | list) and x else x)
+        if wanted is None or found in (None, wanted):
+            continue
+        a, b = next(
+            pair
+            for pair in itertools.zip_longest(found, wanted)
+            if pair[0] != pair[1]
+        )
+        raise ValueError(
+            f"{name} must have the columns of {like[0]}, in the same order. "
+            f"Received: {a!r} in the place of {b!r}. Take them by name: "
+            f"{name}[{like[0]}.columns]."
+        )
+
+
+def _columns(x):
+    names = list(getattr(x, "columns", ()))
+    return names if names and all(isinstance(n, str) for n in names) else None
 
 
 def in_floats_of(like, x):

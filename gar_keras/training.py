@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 from gar_keras.callbacks import list_of
 from gar_keras.data_adapters import as_labeled
 from gar_keras.data_adapters import as_validation
+from gar_keras.data_adapters import check_columns
 from gar_keras.engine.backend import in_scope_of_model
 from gar_keras.engine.batches import BatchSampler
 from gar_keras.engine.batches import Feed
@@ -111,6 +112,7 @@ def pretrain(
     >>> error_rate(model, x, y)
     0.0
     """
+    check_columns(("x_labeled", x_labeled), validation_data=validation_data)
     x_labeled, y_labeled = as_labeled(x_labeled, y_labeled)
     validation_data = as_validation(validation_data, x_labeled)
     check_images("x_labeled", x_labeled)

@@ -1,5 +1,7 @@
 """Data in the forms that users have: what `fit` takes, both stages take."""
 
+from types import SimpleNamespace
+
 import h5py
 import keras
 from keras import layers
@@ -10,6 +12,7 @@ from scipy import sparse
 import tensorflow as tf
 
 from gar_keras import ExtendedGAR
+from gar_keras import GARClassifier
 from gar_keras import callbacks
 from gar_keras import data_adapters
 from gar_keras import error_rate
@@ -17,6 +20,7 @@ from gar_keras import pretrain
 from gar_keras import regularize
 from gar_keras.data_adapters import as_labeled
 from gar_keras.data_adapters import as_unlabeled
+from gar_keras.data_adapters import check_columns
 from gar_keras.engine import pipeline
 from gar_keras.engine.batches import BatchSampler
 from gar_keras.engine.batches import Feed
@@ -110,6 +114,33 @@ def test_a_table_is_an_array_of_its_columns():
     table["name"] = ["x", "y"]
     with pytest.raises(ValueError, match="columns of numbers. Received: name"):
         as_unlabeled(table)
+
+
+class Table:
+    """What is read of a DataFrame, with columns of these names."""
+
+    def __init__(self, names):
+        self.columns = list(names)
+
+    def __getitem__(self, name):
+        column = X[:, self.columns.index(name)]
+        return SimpleNamespace(to_numpy=lambda: column)
+
+
+def test_columns_in_another_order_are_refused():
+    table, other = Table("abc"), Table("acb")
+    check_columns(("x", table), a=Table("abc"), b=X, c=(table, Y), d=None)
+    check_columns(("x", X), a=table)
+    for call in (
+        lambda: regularize(network(), table, other),
+        lambda: pretrain(network(), table, Y, validation_data=(other, Y)),
+        lambda: ExtendedGAR().train(network(), table, Y, other),
+        lambda: GARClassifier().fit(table, Y, X_unlabeled=other),
+    ):
+        with pytest.raises(
+            ValueError, match="Received: 'c' in the place of 'b'"
+        ):
+            call()
 
 
 # Unlabelled examples

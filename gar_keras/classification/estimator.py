@@ -17,6 +17,7 @@ from gar_keras.classification import saved
 from gar_keras.classification.settings import FitSettings
 from gar_keras.data_adapters import as_labeled
 from gar_keras.data_adapters import as_unlabeled
+from gar_keras.data_adapters import check_columns
 from gar_keras.data_adapters import is_read_in_batches
 from gar_keras.engine.streams import is_stream
 from gar_keras.utils.checked import documented
@@ -180,6 +181,7 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
         if is_stream(X):
             X, y = as_labeled(X, y, names=("X", "y"))
         _check_none_missing(y)
+        check_columns(("X", X), X_unlabeled=X_unlabeled)
         X, y = validate_data(self, X, y, allow_nd=True)
         settings = FitSettings.of(self)
         x = fitting.as_input(X, "X")

@@ -17,6 +17,7 @@ from gar_keras.collapse import WarnOnCollapse
 from gar_keras.data_adapters import as_labeled
 from gar_keras.data_adapters import as_unlabeled
 from gar_keras.data_adapters import as_validation
+from gar_keras.data_adapters import check_columns
 from gar_keras.data_adapters import in_floats_of
 from gar_keras.engine import backend
 from gar_keras.engine.batches import Feed
@@ -201,6 +202,11 @@ class Method:
         epochs, stopping = early_stopping(epochs, validation_data)
         check_epochs(epochs, initial_epoch)
         callbacks = [*stopping, *list_of(callbacks)]
+        check_columns(
+            ("x_labeled", x_labeled),
+            x_unlabeled=x_unlabeled,
+            validation_data=validation_data,
+        )
         x_labeled, y_labeled = as_labeled(x_labeled, y_labeled)
         x_unlabeled = as_unlabeled(x_unlabeled)
         x_labeled = in_floats_of(x_unlabeled, x_labeled)

@@ -16,6 +16,7 @@ from keras import ops
 
 from gar_keras.augmentation import random_augmentation
 from gar_keras.data_adapters import as_labeled
+from gar_keras.data_adapters import check_columns
 from gar_keras.engine.backend import in_scope_of_model
 from gar_keras.engine.keras_internals import inputs_behind
 from gar_keras.engine.keras_internals import operation_behind
@@ -115,13 +116,20 @@ class ExtendedGAR(GAROptions, Method):
     layer: Any = field(default=None, kw_only=False)
 
     @in_scope_of_model
-    def train(self, model, x_labeled, y_labeled, *args, **kwargs):
+    def train(self, model, x_labeled, y_labeled, x_unlabeled, **kwargs):
+        check_columns(
+            ("x_labeled", x_labeled),
+            x_unlabeled=x_unlabeled,
+            validation_data=kwargs.get("validation_data"),
+        )
         x_labeled, y_labeled = as_labeled(x_labeled, y_labeled)
         check_array("x_labeled", x_labeled)
         ensure_built(model, x_labeled)
         front, own = _split_at_end(model)
         if own is None:
-            return super().train(model, x_labeled, y_labeled, *args, **kwargs)
+            return super().train(
+                model, x_labeled, y_labeled, x_unlabeled, **kwargs
+            )
         if self.layer is not None:
             raise ValueError(
                 f"The model {model.name!r} already holds a GAR layer. Give a "
@@ -129,7 +137,7 @@ class ExtendedGAR(GAROptions, Method):
                 f"it holds. Received: layer={self.layer.name!r}"
             )
         method = replace(self, layer=own)
-        return method.train(front, x_labeled, y_labeled, *args, **kwargs)
+        return method.train(front, x_labeled, y_labeled, x_unlabeled, **kwargs)
 
     def optimizer(self, steps):
         return stage_2_optimizer(self, steps)
