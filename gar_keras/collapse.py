@@ -129,6 +129,8 @@ class WarnOnCollapse(keras.callbacks.Callback):
         batch_size: Images in a batch, the labelled ones among them. `None`
             where that is not known: batches count as large, and none are
             found too small.
+        class_names: What the warnings call the classes, in the order of the
+            logits. `None` for their indices.
 
     Raises:
         ValueError: if `error_before` is not from 0 to 1, or `batch_size` is
@@ -152,7 +154,13 @@ class WarnOnCollapse(keras.callbacks.Callback):
     LEAST_EXPECTED_BALANCE = 0.75
     PATIENCE = 5
 
-    def __init__(self, error_before=None, earlier=(), batch_size=None):
+    def __init__(
+        self,
+        error_before=None,
+        earlier=(),
+        batch_size=None,
+        class_names=None,
+    ):
         super().__init__()
         if error_before is not None:
             check_number("error_before", error_before, high=1, closed="both")
@@ -161,6 +169,7 @@ class WarnOnCollapse(keras.callbacks.Callback):
         self.error_before = error_before
         self.earlier = earlier
         self.batch_size = batch_size
+        self.class_names = class_names
 
     def on_train_begin(self, logs=None):
         self._most_in_use = {}
@@ -255,9 +264,9 @@ class WarnOnCollapse(keras.callbacks.Callback):
         if not classes:
             return
         warn(
-            f"Stage 2 has lost {_in_words(classes)}{_place(layer)}: at the end "
-            f"of epoch {self._epoch} hardly any example is classified so. A "
-            "lost class rarely comes back: start again from the pretrained "
+            f"Stage 2 has lost {self._words(classes)}{_place(layer)}: at the "
+            f"end of epoch {self._epoch} hardly any example is classified so. "
+            "A lost class rarely comes back: start again from the pretrained "
             "model, with the default optimizer of stage 2 (clipped gradients "
             "and a warm-up), a lower learning rate, or a supervised term "
             f"beside GAR (supervised=1.0). {_prior_advice([layer])}"
@@ -269,11 +278,15 @@ class WarnOnCollapse(keras.callbacks.Callback):
             return
         warn(
             "When training with GAR began, hardly any example was classified "
-            f"as {_in_words(classes)}{_place(layer)}, nor is it at the end of "
-            f"epoch {self._epoch}. GAR sharpens what the network knows, and "
-            "teaches it nothing new. Pretrain longer, or on more labels of "
-            f"what is missing. {_prior_advice([layer])}".rstrip()
+            f"as {self._words(classes)}{_place(layer)}, nor is it at the end "
+            f"of epoch {self._epoch}. GAR sharpens what the network knows, "
+            "and teaches it nothing new. Pretrain longer, or on more labels "
+            f"of what is missing. {_prior_advice([layer])}".rstrip()
         )
+
+    def _words(self, classes):
+        names = self.class_names
+        return _in_words([names[i] for i in classes] if names else classes)
 
     def _check_balance(self, epoch, logs):
         for layer in regularization_layers(self.model):
@@ -385,7 +398,7 @@ def _place(layer):
 
 
 def _in_words(classes, most=10):
-    """Class indices in words.
+    """Classes, by index or name, in words.
 
     >>> _in_words([2]), _in_words([2, 4, 7]), _in_words([2, 4, 7], most=1)
     ('class 2', 'classes 2, 4, 7', 'classes 2 and 2 more')

@@ -26,6 +26,7 @@ from gar_keras.callbacks import LatestBestWeights
 from gar_keras.callbacks import StopOnNaN
 from gar_keras.callbacks import TimeLimit
 from gar_keras.collapse import WarnOnCollapse
+from gar_keras.metrics import ClassesInUse
 from gar_keras.utils.warnings import shown_by
 from gar_keras.utils.warnings import warn
 
@@ -576,6 +577,22 @@ def test_second_training_is_judged_afresh():
         callback.on_train_begin()
         with pytest.warns(GARWarning, match="Stage 2 loses classes"):
             callback.on_epoch_end(0, {"balance": 0.1})
+
+
+def test_classes_have_the_names_that_are_given(monkeypatch):
+    model = attach(identity(3))
+    monkeypatch.setattr(ClassesInUse, "unused", lambda _: [1, 2])
+    monkeypatch.setattr(ClassesInUse, "unused_at_first", lambda _: [2])
+    callback = WarnOnCollapse(class_names=["ant", "bee", 7])
+    callback.set_model(model)
+    callback.on_train_begin()
+    callback.on_epoch_begin(0)
+    callback.on_train_batch_end(0, {"classes_in_use": 1})
+    with pytest.warns(GARWarning) as caught:
+        callback.on_epoch_end(0, {})
+    lost, missing = (str(w.message) for w in caught)
+    assert lost.startswith("Stage 2 has lost class bee: at")
+    assert "example was classified as class 7, nor" in missing
 
 
 def one_sided(share=0.05):

@@ -338,7 +338,11 @@ def read_partly_labeled(path, labels=None, image_size=None):
     if path.suffix == ".csv":
         x, y = files.read_table(path)
         if y is None:
-            raise ValueError(f"{path} must have a column {files.LABEL}")
+            raise ValueError(
+                f"{path} must have a column {files.LABEL}. Received: "
+                f"{', '.join(files.feature_names(path))}. Add it, empty where "
+                "there is no label."
+            )
         return fit.as_input(x), y
     if path.suffix == ".npy":
         if labels is None:
@@ -576,7 +580,8 @@ def _check_some_unlabeled(y):
         raise ValueError(
             "No example is unlabelled, and GAR learns from those. Received: "
             f"{len(y)} examples, each with a label. Mark unlabelled ones with "
-            "-1 in y, or give them as x_unlabeled."
+            "-1 in y (with an empty label in a .csv file), or give them as "
+            "x_unlabeled."
         )
 
 

@@ -20,6 +20,7 @@ from gar_keras.callbacks import LatestBestWeights
 from gar_keras.callbacks import ReportProgress
 from gar_keras.callbacks import error_rate
 from gar_keras.classification.settings import FitSettings  # noqa: F401
+from gar_keras.collapse import WarnOnCollapse
 from gar_keras.data_adapters import as_unlabeled
 from gar_keras.engine import hardware
 from gar_keras.engine.batches import take
@@ -40,6 +41,8 @@ from gar_keras.training import pretrain
 from gar_keras.utils.deprecation import former_names
 from gar_keras.utils.softmax import softmax  # noqa: F401
 from gar_keras.utils.validation import check_class_prior
+from gar_keras.utils.validation import check_real
+from gar_keras.utils.validation import is_in_memory
 from gar_keras.utils.warnings import warn
 
 # What stands in for the class of an unlabelled example.
@@ -167,8 +170,8 @@ def fit(
         settings: `FitSettings`.
         x_unlabeled: What stage 2 sees instead of `x`, as
             `data_adapters.as_unlabeled` gives it, or `None`.
-        class_names: The names of the classes, for the summary, if they are
-            not their indices.
+        class_names: The names of the classes, for the summary and warnings,
+            if they are not their indices.
         seed: Seed of the validation examples and of the batches.
         verbose: As in Keras' `fit`.
         reporter: A `gar_keras.utils.progress.Reporter`, or `None`.
@@ -255,6 +258,11 @@ def fit(
             keep_best=False,
             callbacks=[
                 ReportProgress(reporter, "regularization"),
+                WarnOnCollapse(
+                    before,
+                    batch_size=sampler.images_per_step,
+                    class_names=class_names,
+                ),
                 *stopping,
                 *([LatestBestWeights()] if validation else []),
             ],
@@ -329,11 +337,7 @@ def as_input(x, name="x"):
             f"{name} must be features (m, f), or images (m, h, w) or "
             f"(m, h, w, c), none of these 0. Received: shape={x.shape}"
         )
-    if x.dtype.kind not in "biuf":
-        raise ValueError(
-            f"{name} must be an array of real numbers. Received: "
-            f"dtype={x.dtype}"
-        )
+    check_real(name, x.dtype, "biuf")
     if x.ndim == 2 or x.dtype != "uint8":
         # What float32 cannot hold becomes infinite, and is seen below.
         with np.errstate(over="ignore"):
@@ -363,7 +367,12 @@ def unlabeled_input(x, like, name):
     """
     found = as_unlabeled(x, name)
     if isinstance(found, np.ndarray):
-        found = as_input(found, name)
+        kind, wanted = (
+            (array.shape[1:], array.dtype) for array in (found, like)
+        )
+        # What need not be converted is read from its file batch by batch.
+        if is_in_memory(found) or kind != wanted:
+            found = as_input(found, name)
     check_same_kind(found, like.shape[1:], like.dtype, name)
     return found
 

@@ -147,16 +147,17 @@ def _check_input(name, x, like, least_dimensions):
             "dtype, take(indices) and a length. Received: "
             f"{name} of type {type(x).__name__}. {_advice(x)}"
         )
-    if len(x.shape) < least_dimensions or not len(x):
+    if len(x.shape) < least_dimensions:
+        raise ValueError(
+            f"{name} must have a row for each example, (m, ...). Received: "
+            f"shape={tuple(x.shape)}. Give a single feature as x[:, None]."
+        )
+    if not len(x):
         raise ValueError(
             f"{name} must hold at least one example, (m, ...). Received: "
             f"shape={tuple(x.shape)}"
         )
-    dtype = np.dtype(x.dtype)
-    if not np.issubdtype(dtype, np.number) or dtype.kind == "c":
-        raise ValueError(
-            f"{name} must be an array of real numbers. Received: dtype={dtype}"
-        )
+    check_real(name, x.dtype)
     if is_in_memory(x):
         _check_finite(name, x)
     if like is None:
@@ -168,6 +169,29 @@ def _check_input(name, x, like, least_dimensions):
             f"{name} and {other_name} must hold examples of the same shape and "
             f"dtype. Received: {mine[0]} {mine[1]} and {its[0]} {its[1]}"
         )
+
+
+def check_real(name, dtype, kinds="iuf"):
+    """Raises unless examples of a dtype are real numbers.
+
+    Args:
+        name: Name of the argument, for the message.
+        dtype: Their dtype.
+        kinds: What counts, by the letters of NumPy's `dtype.kind`.
+    """
+    dtype = np.dtype(dtype)
+    if dtype.kind in kinds:
+        return
+    advice = ""
+    if dtype.kind in "OSUT":
+        advice = (
+            " Make numbers of text first, with x.astype('float32') or "
+            "keras.layers.TextVectorization."
+        )
+    raise ValueError(
+        f"{name} must be an array of real numbers. Received: dtype={dtype}."
+        f"{advice}"
+    )
 
 
 def check_array(name, x, like=None):
@@ -236,7 +260,10 @@ def _advice_on_labels(y, num_examples):
         return "Turn one-hot rows into indices with argmax."
     if y.dtype.kind in "bf" and np.array_equal(y, np.floor(y)):
         return "Make integers of them: y.astype(int)."
-    return "Number the classes: np.unique(y, return_inverse=True)."
+    return (
+        "Number the classes, alike in all data: classes, y = np.unique(y, "
+        "return_inverse=True), and np.searchsorted(classes, y) for other data."
+    )
 
 
 def count_missing(y):

@@ -22,6 +22,7 @@ from gar_keras import GARWarning
 from gar_keras.callbacks import LatestBestWeights
 from gar_keras.classification import fit
 from gar_keras.classification import saved
+from gar_keras.collapse import WarnOnCollapse
 from gar_keras.engine import hardware
 from gar_keras.methods.base import Method
 
@@ -390,6 +391,22 @@ def test_summary_names_the_classes_that_were_lost(
         Method, "train", lambda *_, **__: keras.callbacks.History()
     )
     assert quick(tiny).fit(X, labels).summary_.lost == ()
+
+
+def test_warnings_know_the_classes_and_the_error_before(stand_in, monkeypatch):
+    watches = []
+
+    def train(*_, callbacks, **__):
+        watches.extend(c for c in callbacks if isinstance(c, WarnOnCollapse))
+        return keras.callbacks.History()
+
+    monkeypatch.setattr(Method, "train", train)
+    numbers = np.where(FEW < 0, -1, 3 * FEW + 5)
+    quick(tiny).fit(X, numbers)
+    (watch,) = watches
+    assert watch.class_names == [5, 8, 11]
+    assert watch.error_before is None
+    assert watch.batch_size == 90 + 16
 
 
 @pytest.mark.parametrize(
@@ -883,6 +900,19 @@ def test_unlabeled_rows_of_their_own(tmp_path):
         np.testing.assert_array_equal(model.predict(file["x"]), expected)
     np.testing.assert_array_equal(model.predict(Pairs(x)), expected)
     assert model.score(Pairs(x, Y)) == model.score(x, Y) > 0.9
+
+
+def test_unlabeled_rows_of_a_file_stay_there(tmp_path):
+    x = X.astype("float32")
+    np.save(tmp_path / "x.npy", x)
+    np.save(tmp_path / "64.npy", X)
+    rows, others = (
+        np.load(tmp_path / name, mmap_mode="r") for name in ("x.npy", "64.npy")
+    )
+    assert fit.unlabeled_input(rows, x, "X_unlabeled") is rows
+    np.testing.assert_array_equal(
+        fit.unlabeled_input(others, x, "X_unlabeled"), x
+    )
 
 
 def test_unlabeled_rows_in_both_places_are_refused():
