@@ -696,8 +696,7 @@ show_table(some, [compare(some, seed) for seed in seeds])
 # ## Saving and loading
 #
 # A model with the layer is saved and loaded like any other. The program that
-# loads it must have imported `GraphActivityRegularization`, so that Keras knows
-# the layer.
+# loads it needs `import gar_keras`, so that Keras knows the layer.
 
 # %%
 own.save(FOLDER / "layer.keras")
