@@ -168,6 +168,12 @@ def _read_csv(path):
     except (UnicodeDecodeError, csv.Error) as e:
         raise ValueError(f"{path} is not readable as a .csv file. ({e})") from e
     header = _names(lines[0]) if lines else []
+    if len(header) == 1 and any(mark in header[0] for mark in ";\t"):
+        raise ValueError(
+            f"{path} must have commas between its cells. Received: "
+            f"{header[0]!r} as the only column. Save it with commas, and with "
+            "points in the numbers."
+        )
     if len(set(header)) < len(header):
         raise ValueError(
             f"{path} must name each column once. Received: {', '.join(header)}"

@@ -36,6 +36,7 @@ def test_a_table_by_hand(tmp_path):
         ("a,b\n1,\n", "'' in column 'b', line 2"),
         ("1,2\n3,4\n5,six\n", "'six' in column '2', line 3"),
         ("a,kind\n1,cat\n", "column 'kind'.* has the labels, call it 'label'"),
+        ("a;label\n1,5;cat\n", "commas between its cells. Received: 'a;label'"),
         (",a,label\n0,1,cat\n", "column 1 of 3. .*index=False"),
         ("5.1,3\n4.9,2\n", "a header. Received: 5.1, 3 in its first line"),
     ],
