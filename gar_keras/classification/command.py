@@ -199,7 +199,7 @@ class Fit(FitSettings, _Files):
                 e.add_note(f"Wrote {self.out} after {progress}.")
             raise
         save()
-        print("\n".join(_lines(summary, warnings)))
+        print("\n".join(_lines(summary, warnings, names)))
         print(f"wrote {self.out}")
 
 
@@ -629,16 +629,16 @@ def _counts(y, num_classes, names):
 
 
 def _by_class(counts, names):
-    """Counts as text, each with the name of its class if there are names."""
+    """Numbers as text, each with the name of its class if there are names."""
     if names is None:
         return ", ".join(map(str, counts))
     return ", ".join(f"{n} {c}" for n, c in zip(names, counts, strict=True))
 
 
-def _lines(summary, warnings):
+def _lines(summary, warnings, names):
     """A summary of `fit` as lines of text."""
     prior = summary.class_prior
-    shares = prior and ", ".join(f"{share:.3g}" for share in prior)
+    shares = prior and _by_class([f"{share:.3g}" for share in prior], names)
     yield (
         f"trained on: {summary.num_labeled} labelled, "
         f"{summary.num_unlabeled} unlabelled; validation: "

@@ -49,8 +49,8 @@ class FitSettings(GAROptions, paper.Coefficients):
     """b_U: further examples, of any kind, in a batch of stage 2."""
     class_prior: prior_or(*PRIORS) = "uniform"
     """Shares of the classes: `uniform`, as in the paper; `labeled` for those
-    among the labels, if these were drawn at random; or the numbers. See
-    `gar_keras.balance`."""
+    among the labels, if these were drawn at random; or the numbers, in the
+    order of the sorted labels. See `gar_keras.balance`."""
     validation_fraction: Annotated[float, Field(ge=0, lt=1)] = 0.0
     """Share of the labelled examples of each class that is kept back to measure
     the error. The model ends with the weights of the epoch of stage 2 with the

@@ -194,9 +194,11 @@ def test_names_of_classes_go_from_fit_to_predict(
         )
     model, new = tmp_path / "m.keras", folder / "new.npz"
     status, output, _ = run(
-        "fit", "--data", as_names(tmp_path)[0], "--out", model
-    )
+        "fit", "--data", as_names(tmp_path)[0], "--out", model,
+        "--class-prior", "0.5,0.25,0.25",
+    )  # fmt: skip
     assert status == 0
+    assert "\nclass prior: cat 0.5, dog 0.25, sea, otter 0.25\n" in output
     assert output.startswith(
         "examples: 90, labelled: 30 (cat 10, dog 10, sea, otter 10 of the 3 "
         "classes)\ntrained on"
