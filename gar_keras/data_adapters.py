@@ -260,7 +260,7 @@ def pieces(name, batches, most_bytes=None):
         `(x, y)`, with `y` as the data set has it, or `None` if it has none.
 
     Raises:
-        ValueError: if the data set has no end, or more than pairs.
+        ValueError: if the data set has no end, no batches, or more than pairs.
     """
     stream = Stream(name, batches)
     if stream.is_endless:
@@ -276,6 +276,8 @@ def pieces(name, batches, most_bytes=None):
                 f"{name} must hold pairs (x, y). Received: a third part, and "
                 "weights of examples play no part here"
             )
+        if getattr(y, "ndim", None) == 0:
+            raise _not_batched(name)
         xs.append(x)
         ys.append(y)
         size += sum(part.nbytes for part in parts(x))
@@ -284,6 +286,28 @@ def pieces(name, batches, most_bytes=None):
             xs, ys, size = [], [], 0
     if xs:
         yield _joined(xs, ys)
+
+
+def check_batched(stream, like):
+    """Raises if what should be batches are single examples.
+
+    Args:
+        stream: A `Stream`.
+        like: Arrays of such examples `(m, ...)`.
+
+    Raises:
+        ValueError: if they are.
+    """
+    shapes = [part.shape for part in parts(stream.first)]
+    if shapes == [part.shape[1:] for part in parts(like)]:
+        raise _not_batched(stream.name)
+
+
+def _not_batched(name):
+    return ValueError(
+        f"{name} must give batches of examples. Received: single examples. "
+        "Call its batch, e.g. .batch(32)."
+    )
 
 
 def _joined(xs, ys):

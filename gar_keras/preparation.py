@@ -6,6 +6,7 @@ import numpy as np
 from gar_keras.callbacks import ErrorRate
 from gar_keras.callbacks import StopOnNaN
 from gar_keras.data_adapters import Stream
+from gar_keras.data_adapters import check_batched
 from gar_keras.engine.batches import BatchSampler
 from gar_keras.engine.batches import take
 from gar_keras.models import ensure_built
@@ -76,6 +77,7 @@ def stage_2_sampler(
     check_count("unlabeled_per_batch", unlabeled_per_batch, least=1)
     like = ("x_labeled", x_labeled)
     if isinstance(x_unlabeled, Stream):
+        check_batched(x_unlabeled, x_labeled)
         check_images("x_unlabeled", x_unlabeled.first, like)
         size = images_per_epoch = _epoch_of(x_unlabeled, images_per_epoch)
     else:

@@ -371,6 +371,11 @@ def test_what_makes_no_sense_is_refused():
         (lambda: as_labeled(dataset(X, Y).repeat()), "must have an end"),
         (lambda: as_labeled(dataset(X, Y, Y)), "weights of examples"),
         (lambda: as_labeled(dataset(X[:0])), "at least one batch"),
+        (lambda: as_labeled(dataset(X, Y).unbatch()), "must give batches"),
+        (
+            lambda: regularize(network(), X, dataset(X).unbatch()),
+            "x_unlabeled must give batches .* single examples. Call its batch",
+        ),
         (lambda: as_labeled(X, 2 * np.eye(3)[Y]), "single 1 among 0"),
         (lambda: as_labeled([[1, 2], [3]]), "list of examples of one shape"),
         (lambda: pretrain(network(), X), "y_labeled is missing"),
