@@ -33,9 +33,9 @@ STUDY_HEADING = (
 LOST = STUDY_HEADING.index("runs that lost a class")
 
 WARNING_NOTE = (
-    "Warnings are those of the version of gar_keras that made a run. Those "
-    "that name lost classes began with the count of the classes in use, which "
-    "{number} of these {all} runs do not have."
+    "Warnings are those of the version of gar_keras that made a run. Only runs "
+    "that counted the classes in use could name lost ones: {number} of these "
+    "{all} did not."
 )
 
 # What of it fits into a terminal.

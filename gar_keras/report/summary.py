@@ -202,7 +202,7 @@ def _drawn_cell(records, results, column, baseline, published):
     g = representative(records, column)
     name, figures = _cell_name(column, g), (baseline, published)
     if g is None:
-        return Cell(name, figures, None, "no data")
+        return Cell(name, figures, None, "not run")
     ours = g.error("baseline_error"), g.error("chosen_error")
     epochs = g.settings["epochs"], PAPER[column.cell].epochs
     runs = f"{_seeds(ours[1].n)}, {epochs[0]} of {epochs[1]} epochs"

@@ -956,7 +956,7 @@ def test_a_study_tells_what_its_arms_are(tmp_path):
     assert notes[2] == "shifts by up to 2 pixels: shift 2"
     # The records do not say how many classes were in use.
     warnings, lost = notes[3:]
-    assert warnings.endswith("which 2 of these 2 runs do not have.")
+    assert warnings.endswith("could name lost ones: 2 of these 2 did not.")
     assert lost.startswith("A run lost a class if")
 
 

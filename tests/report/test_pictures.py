@@ -409,7 +409,7 @@ def test_each_cell_of_the_paper_has_a_row(tmp_path):
         for cell in summary._cells()
     ]
     assert [cell.runs for cell in cells] == [
-        "1 seed, 200 of 200 epochs", *["no data"] * 8
+        "1 seed, 200 of 200 epochs", *["not run"] * 8
     ]  # fmt: skip
     assert cells[0].difference == "+0.44"
     assert "MNIST, 100 labels" in texts(ours_beside_paper(cells))
