@@ -378,6 +378,16 @@ def test_what_makes_no_sense_is_refused():
         ),
         (lambda: as_labeled(X, 2 * np.eye(3)[Y]), "single 1 among 0"),
         (lambda: as_labeled([[1, 2], [3]]), "list of examples of one shape"),
+        (lambda: pretrain(network(), "x.npz", Y), "Load the file first"),
+        (lambda: pretrain(network(), ["one", "two"], [0, 1]), "of text first"),
+        (
+            lambda: pretrain(network(), tf.sparse.from_dense(X), Y),
+            "Make it dense: tf.sparse.to_dense",
+        ),
+        (
+            lambda: pretrain(network(), tf.ragged.constant([[1.0]]), [0]),
+            r"Make it dense: x.to_tensor\(\)",
+        ),
         (lambda: pretrain(network(), X), "y_labeled is missing"),
         (lambda: pretrain(network(), dataset(X)), "y_labeled is missing"),
         (lambda: regularize(network(), X, iter(X)), "runs only once"),

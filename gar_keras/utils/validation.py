@@ -4,6 +4,7 @@ import math
 import mmap
 import numbers
 import operator
+import os
 
 import numpy as np
 
@@ -147,6 +148,7 @@ def _check_input(name, x, like, least_dimensions):
             "dtype, take(indices) and a length. Received: "
             f"{name} of type {type(x).__name__}. {_advice(x)}"
         )
+    check_real(name, x.dtype)
     if len(x.shape) < least_dimensions:
         raise ValueError(
             f"{name} must have a row for each example, (m, ...). Received: "
@@ -157,7 +159,6 @@ def _check_input(name, x, like, least_dimensions):
             f"{name} must hold at least one example, (m, ...). Received: "
             f"shape={tuple(x.shape)}"
         )
-    check_real(name, x.dtype)
     if is_in_memory(x):
         _check_finite(name, x)
     if like is None:
@@ -303,6 +304,12 @@ def is_source(x):
 
 def _advice(x):
     """Advice to make an array or an image source of what is neither."""
+    if isinstance(x, str | os.PathLike):
+        return "Load the file first, e.g. with np.load."
+    if hasattr(x, "dense_shape"):
+        return "Make it dense: tf.sparse.to_dense(x)."
+    if hasattr(x, "to_tensor"):
+        return "Make it dense: x.to_tensor()."
     if hasattr(x, "__next__"):
         return (
             "A generator runs only once: make a tf.data.Dataset of it with "
