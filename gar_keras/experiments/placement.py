@@ -112,7 +112,7 @@ def shown_in(experiment):
     table = _TABLES.get(data, data)
     if stands_for_paper(asdict(e), e.cell) and not e.is_traced:
         return table
-    for alike in (_without_hardware, _without_epochs):
+    for alike in (_without_hardware, _without_epochs, _of_any_length):
         if alike(e) in _studied(alike):
             return _studied(alike)[alike(e)]
     return table
@@ -133,8 +133,11 @@ def _without_hardware(experiment):
 
 
 def _without_epochs(experiment):
-    # Runs of a single epoch are of a kind of their own: see `shown_in`.
-    epochs = min(experiment.epochs, 2)
+    # Runs of a single epoch are of a kind of their own, where a study has it.
+    return _of_any_length(experiment, min(experiment.epochs, 2))
+
+
+def _of_any_length(experiment, epochs=1):
     usual = _without_hardware(experiment)
     return replace(usual, epochs=epochs, pretrain_epochs=1)
 

@@ -12,6 +12,7 @@ from gar_keras.experiments.settings import NORB
 from gar_keras.experiments.settings import PAPER
 from gar_keras.experiments.settings import TABLE_1
 from gar_keras.experiments.settings import stands_for_paper
+from gar_keras.experiments.studies import ABLATION
 from gar_keras.experiments.studies import BEST
 from gar_keras.experiments.studies import FASTER
 from gar_keras.experiments.studies import FIRST_EPOCH
@@ -54,6 +55,11 @@ def test_folders_say_what_a_run_is(changes, folder):
 def test_a_single_epoch_is_a_study_of_its_own(epochs, study):
     cured = FASTER.arms["clip of 1 and warm-up"]
     assert placement.shown_in(replace(cured, epochs=epochs)) == study.name
+
+
+def test_a_single_epoch_that_no_study_has_is_beside_longer_ones():
+    arm = replace(ABLATION.arms["b_L = 96, b_U = 32"], epochs=1)
+    assert placement.shown_in(arm) == ABLATION.name
 
 
 def test_values_give_way_where_there_is_no_room():
