@@ -8,6 +8,7 @@ import contextlib
 from dataclasses import dataclass
 import math
 import random
+from typing import Any
 
 import keras
 from keras import layers
@@ -23,6 +24,7 @@ from gar_keras.classification.settings import FitSettings  # noqa: F401
 from gar_keras.collapse import WarnOnCollapse
 from gar_keras.data_adapters import as_unlabeled
 from gar_keras.engine import hardware
+from gar_keras.engine.batches import BatchSampler
 from gar_keras.engine.batches import take
 from gar_keras.engine.fit import largest_divisor
 from gar_keras.engine.fit import predict
@@ -196,21 +198,30 @@ def fit(
     kept = _keep_back(y, labeled, settings.validation_fraction, seed)
     labeled = np.setdiff1d(labeled, kept)
     x_labeled, y_labeled = take(x, labeled), y[labeled]
-    validation = (take(x, kept), y[kept]) if len(kept) else None
     seen = x if x_unlabeled is None else x_unlabeled
-    labeled_per_batch = settings.labeled_per_batch or min(
-        paper.LABELED_PER_BATCH, len(labeled)
-    )
     # These refuse now what stage 2 would refuse after stage 1.
     sampler = stage_2_sampler(
         x_labeled,
         seen,
-        labeled_per_batch,
+        settings.labeled_per_batch
+        or min(paper.LABELED_PER_BATCH, len(labeled)),
         settings.unlabeled_per_batch,
         None,
         seed,
     )
-    method = _stage_2(model, settings, prior)
+    method = _method(model, settings, prior)
+    stages = _Stages(
+        model,
+        settings,
+        x_labeled,
+        y_labeled,
+        seen,
+        validation=(take(x, kept), y[kept]) if len(kept) else None,
+        sampler=sampler,
+        seed=seed,
+        verbose=verbose,
+        reporter=reporter,
+    )
     unlabeled = np.count_nonzero(y == UNLABELED)
     if x_unlabeled is not None:
         unlabeled += sampler.size
@@ -219,58 +230,10 @@ def fit(
             "No example is unlabelled: this is plain supervised training, "
             f"without GAR. Mark unlabelled examples with {UNLABELED} in y."
         )
-    passes = settings.pretrain_epochs or _passes(len(labeled))
-    first = pretrain(
-        model,
-        x_labeled,
-        y_labeled,
-        epochs=passes,
-        optimizer=sgd(settings.learning_rate),
-        validation_data=validation,
-        augmentation=random_augmentation(settings.shift, settings.affine, seed),
-        seed=seed,
-        callbacks=ReportProgress(
-            reporter, "pretraining", largest_divisor(passes, REPORT_EVERY)
-        ),
-        report_every=REPORT_EVERY,
-        verbose=verbose,
-    )
-    before = validation and first.history["val_error"][-1]
+    first, before = stages.pretrain()
     second, after, lost = {}, None, ()
     if unlabeled:
-        some = _some(seen)
-        found = _classes_given(model, some)
-        epochs, stopping = early_stopping(settings.epochs, validation)
-        second = method.train(
-            model,
-            x_labeled,
-            y_labeled,
-            seen,
-            epochs=epochs,
-            labeled_per_batch=labeled_per_batch,
-            unlabeled_per_batch=settings.unlabeled_per_batch,
-            optimizer=stage_2_optimizer(
-                settings,
-                epochs * sampler.steps,
-                settings.learning_rate,
-            ),
-            validation_data=validation,
-            keep_best=False,
-            callbacks=[
-                ReportProgress(reporter, "regularization"),
-                WarnOnCollapse(
-                    before,
-                    batch_size=sampler.images_per_step,
-                    class_names=class_names,
-                ),
-                *stopping,
-                *([LatestBestWeights()] if validation else []),
-            ],
-            seed=seed,
-            verbose=verbose,
-        ).history
-        after = validation and error_rate(model, *validation)
-        lost = np.setdiff1d(found, _classes_given(model, some)).tolist()
+        second, after, lost = stages.regularize(method, before, class_names)
     return Summary(
         num_labeled=len(labeled),
         num_validation=len(kept),
@@ -278,10 +241,82 @@ def fit(
         class_prior=prior,
         error_before=before,
         error_after=after,
-        pretraining=first.history,
+        pretraining=first,
         regularization=second,
         lost=tuple(class_names[i] if class_names else i for i in lost),
     )
+
+
+@dataclass(frozen=True)
+class _Stages:
+    """Both stages, and what they have in common."""
+
+    model: keras.Model
+    settings: FitSettings
+    x_labeled: Any
+    y_labeled: np.ndarray
+    seen: Any
+    validation: tuple | None
+    sampler: BatchSampler
+    seed: int
+    verbose: Any
+    reporter: Any
+
+    def pretrain(self):
+        """Stage 1: `(history, error)`, with the validation error or `None`."""
+        s = self.settings
+        passes = s.pretrain_epochs or _passes(len(self.y_labeled))
+        lines = largest_divisor(passes, REPORT_EVERY)
+        history = pretrain(
+            self.model,
+            self.x_labeled,
+            self.y_labeled,
+            epochs=passes,
+            optimizer=sgd(s.learning_rate),
+            validation_data=self.validation,
+            augmentation=random_augmentation(s.shift, s.affine, self.seed),
+            seed=self.seed,
+            callbacks=ReportProgress(self.reporter, "pretraining", lines),
+            report_every=REPORT_EVERY,
+            verbose=self.verbose,
+        ).history
+        return history, self.validation and history["val_error"][-1]
+
+    def regularize(self, method, before, class_names):
+        """Stage 2: `(history, error, lost)`, with the classes it lost."""
+        some = _some(self.seen)
+        found = _classes_given(self.model, some)
+        s, sampler = self.settings, self.sampler
+        epochs, stopping = early_stopping(s.epochs, self.validation)
+        steps = epochs * sampler.steps
+        watching = WarnOnCollapse(
+            before,
+            batch_size=sampler.images_per_step,
+            class_names=class_names,
+        )
+        history = method.train(
+            self.model,
+            self.x_labeled,
+            self.y_labeled,
+            self.seen,
+            epochs=epochs,
+            labeled_per_batch=sampler.labeled_per_batch,
+            unlabeled_per_batch=s.unlabeled_per_batch,
+            optimizer=stage_2_optimizer(s, steps, s.learning_rate),
+            validation_data=self.validation,
+            keep_best=False,
+            callbacks=[
+                ReportProgress(self.reporter, "regularization"),
+                watching,
+                *stopping,
+                *([LatestBestWeights()] if self.validation else []),
+            ],
+            seed=self.seed,
+            verbose=self.verbose,
+        ).history
+        after = self.validation and error_rate(self.model, *self.validation)
+        lost = np.setdiff1d(found, _classes_given(self.model, some))
+        return history, after, lost.tolist()
 
 
 def encode(y):
@@ -495,7 +530,7 @@ def default_network(x, num_classes, precision="auto"):
     )
 
 
-def _stage_2(model, settings, prior):
+def _method(model, settings, prior):
     """The method of stage 2; refuses models that it cannot train."""
     layer = GraphActivityRegularization(
         **settings.coefficients,
