@@ -21,6 +21,7 @@ from gar_keras.experiments.settings import BACKENDS
 from gar_keras.experiments.settings import EXPERIMENTS
 from gar_keras.experiments.settings import GRAPH_RIVALS
 from gar_keras.experiments.settings import PRECISIONS
+from gar_keras.experiments.settings import SettingsError
 from gar_keras.experiments.workers import processes
 from gar_keras.methods import METHODS
 from gar_keras.utils import cli
@@ -325,6 +326,8 @@ def _check_can_be_extended(options, experiments):
 
 
 def _table(options, experiments, show):
+    from gar_keras.datasets import DataError
+    from gar_keras.experiments.records import RecordError
     from gar_keras.experiments.sweep import sweep
 
     experiments = [options.apply(e) for e in experiments]
@@ -341,8 +344,9 @@ def _table(options, experiments, show):
         if records:
             show(records, options.results)
     except (
-        # Of data, of records, and of settings that the data do not allow.
-        ValueError,
+        DataError,
+        RecordError,
+        SettingsError,
         FloatingPointError,
         ImportError,
         processes.WorkerError,

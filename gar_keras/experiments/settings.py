@@ -75,6 +75,10 @@ def from_dict(kind):
     )
 
 
+class SettingsError(ValueError):
+    """Settings that the data of a run do not allow."""
+
+
 @settings
 class Experiment(Coefficients):
     """All that decides the numbers of a run, except for its seed.

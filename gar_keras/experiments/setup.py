@@ -17,6 +17,7 @@ from gar_keras.experiments.first_epoch import TracedRegularization
 from gar_keras.experiments.network import build_model
 from gar_keras.experiments.settings import PRIOR_OF_LABELS
 from gar_keras.experiments.settings import Experiment
+from gar_keras.experiments.settings import SettingsError
 from gar_keras.layers import GraphActivityRegularization
 from gar_keras.methods import METHODS
 from gar_keras.methods.ablation import ablated
@@ -92,7 +93,7 @@ def set_up(experiment, seed, data_dir=None):
         A `Setup`.
 
     Raises:
-        ValueError: if stage 2 would refuse something after stage 1.
+        SettingsError: if stage 2 would refuse something after stage 1.
     """
     e = experiment
     data = load_data(e, data_dir)
@@ -185,13 +186,16 @@ def _check_stage_2(setup):
     e = setup.experiment
     if not METHODS[e.method].network:
         return
-    setup.method.check_batches(e.labeled_per_batch)
-    stage_2_sampler(
-        setup.x_labeled,
-        setup.unlabeled,
-        e.labeled_per_batch,
-        e.unlabeled_per_batch,
-        e.images_per_epoch,
-        setup.training_seed,
-    )
-    setup.method.check(setup.model, setup.unlabeled)
+    try:
+        setup.method.check_batches(e.labeled_per_batch)
+        stage_2_sampler(
+            setup.x_labeled,
+            setup.unlabeled,
+            e.labeled_per_batch,
+            e.unlabeled_per_batch,
+            e.images_per_epoch,
+            setup.training_seed,
+        )
+        setup.method.check(setup.model, setup.unlabeled)
+    except ValueError as error:
+        raise SettingsError(str(error)) from error

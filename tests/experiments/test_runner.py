@@ -949,6 +949,21 @@ def test_settings_that_the_data_do_not_allow_are_told_in_one_line(
     assert line.startswith("error: images_per_epoch must be an integer from 1")
 
 
+def test_a_defect_is_not_told_in_one_line(tmp_path, monkeypatch):
+    def show(records, results):
+        raise ValueError("a defect")
+
+    monkeypatch.setattr(cli, "choose_backend", lambda name: None)
+    monkeypatch.setattr(
+        "gar_keras.experiments.sweep.sweep", lambda *a, **k: (["a run"], True)
+    )
+    options = command.RunOptions(
+        results=tmp_path, seeds="0", backend=BACKEND, precision="float32"
+    )
+    with pytest.raises(ValueError, match="a defect"):
+        command.run_table(options, [TINY], show)
+
+
 def test_a_file_in_the_place_of_the_record_is_refused(tmp_path):
     (tmp_path / TINY.file_name(0)).write_text("{}")
     with pytest.raises(records.RecordError, match="not a run record"):
