@@ -5,6 +5,8 @@ from dataclasses import replace
 from made_records import make_record
 
 from gar_keras.experiments.settings import TABLE_1
+from gar_keras.experiments.studies import FASTER
+from gar_keras.experiments.studies import SMALL_BATCHES
 from gar_keras.report import summary
 from gar_keras.report.overview import rows_of
 
@@ -28,6 +30,16 @@ def test_the_headline():
         "(10 seeds).\n"
     )
     assert seeds(runs(0.015, 0.017)) == "2"
+
+
+def test_the_headline_ends_with_the_default_steps_and_small_batches():
+    arm = FASTER.arms[SMALL_BATCHES]
+    small = [make_record(arm, seed, chosen_error=0.018) for seed in range(3)]
+    assert summary.headline_markdown([*runs(0.015), *small]).endswith(
+        " (10 seeds). With the default steps of `regularize` and batches of "
+        "32: **1.8 %** (3 seeds, 20 epochs).\n"
+    )
+    assert summary.headline_markdown(small) == ""
 
 
 def test_a_run_that_lost_a_class_counts_and_is_marked():
