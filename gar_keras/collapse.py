@@ -423,7 +423,7 @@ def _mean_balance(batch_size, num_classes, class_prior):
     """
     p = _shares(num_classes, class_prior)
     rng = np.random.default_rng(0)
-    # Half of the mean is the limit: more draws would not move it by much.
+    # The limits are rough: more draws would not move them by much.
     draws = (rng.multinomial(batch_size, p) / p for _ in range(500))
     return float(np.mean([_balance_of(u) for u in draws]))
 

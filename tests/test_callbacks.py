@@ -491,7 +491,9 @@ def test_batches_that_are_too_small_are_said_once(m, balances, epoch):
 def test_batches_that_are_too_small_in_plain_words():
     ((_, message),) = warnings_of([0.9], m=8)
     assert "after epoch 1 the balance is 0.900" in message
-    assert "8 rightly classified examples of 4 classes have about" in message
+    assert (
+        "8 rightly classified examples of 4 classes have about 0.67" in message
+    )
     assert "Take batches of 40 examples or more" in message
 
 
@@ -500,7 +502,8 @@ def test_what_is_expected_of_batches_knows_the_prior():
     layer = GraphActivityRegularization(class_prior=[0.1, 0.1, 0.8])
     model = attach(identity(), layer)
     ((_, message),) = warnings_of([0.7], model=model, m=9)
-    assert "have about 0.5" in message
+    # Of 500 batches drawn at random.
+    assert "have about 0.53" in message
     assert "Take batches of 71 examples or more" in message
     assert warnings_of([0.7], model=attach(identity()), m=9) == []
 

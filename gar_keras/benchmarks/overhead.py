@@ -19,6 +19,7 @@ from gar_keras.layers import GraphActivityRegularization
 from gar_keras.models import POLICIES
 from gar_keras.models import cnn6
 from gar_keras.optimizers import sgd
+from gar_keras.paper import BATCH_SIZE
 from gar_keras.utils.validation import check_choice
 from gar_keras.utils.validation import check_count
 
@@ -45,7 +46,7 @@ class Case:
         ValueError: if a value is out of range.
     """
 
-    batch_size: int = 128
+    batch_size: int = BATCH_SIZE
     num_classes: int = 10
     num_images: int = 60_000
     precision: str = "float32"

@@ -463,7 +463,7 @@ def _cured(learning_rate=None, **options):
 
 _FASTER = "with it the error falls in fewer epochs"
 
-# The row with the lowest error.
+# The row that the README tells of beside the table of the paper.
 SMALL_BATCHES = "the same, batches of 32, b_L = 4"
 
 # By the text of its row: what is hoped of it, and the experiment.

@@ -158,9 +158,15 @@ def papers_errors(g, arm, records):
         group.
     """
     epoch, runs = papers_runs(g, arm, records)
-    curves = curves_by_seed(runs)
-    errors = {s: curve["test_error"] for s, curve in curves.items()}
-    return epoch, {s: _value_at(epoch, its) for s, its in errors.items()}
+    return epoch, _errors_at(epoch, runs)
+
+
+def _errors_at(epoch, runs):
+    """The test errors of runs at an epoch, by seed."""
+    return {
+        seed: _value_at(epoch, curve["test_error"])
+        for seed, curve in curves_by_seed(runs).items()
+    }
 
 
 def _value_at(epoch, values):
@@ -261,10 +267,9 @@ def sound_differences(study, groups, records, results):
     texts = []
     for name, g in groups.items():
         arm = study.arms[study.claims[name].against]
-        _, runs = papers_runs(g, arm, records)
+        epoch, runs = papers_runs(g, arm, records)
         lost = {*seeds_lost(g.records, results), *seeds_lost(runs, results)}
-        _, base = papers_errors(g, arm, records)
-        sound = {s: error for s, error in base.items() if s not in lost}
+        sound = _errors_at(epoch, [r for r in runs if r["seed"] not in lost])
         difference = Estimate.of_differences(sound, g.by_seed("last_error"))
         if lost and difference is not None:
             texts.append(f"{name} {_with_interval(difference)}")

@@ -57,7 +57,7 @@ _HEADLINE = "mnist-100"
 
 
 def headline_markdown(records, results=None):
-    """MNIST with 100 labels: our figures, the paper's, and our best steps'.
+    """MNIST with 100 labels: ours, the paper's, and with small batches.
 
     Args:
         records: Run records.
@@ -71,12 +71,10 @@ def headline_markdown(records, results=None):
         before, after = (
             g.error(key).mean for key in ("baseline_error", "chosen_error")
         )
-        runs = f"{_seeds(len(g.records))}, {g.settings['epochs']} epochs of GAR"
-        runs = layout.in_markdown(linked(runs, g, results))
         return (
             f"MNIST with {g.settings['num_labeled']} labels, without "
             f"augmentation: test error {before:.1f} → **{after:.1f} %** "
-            f"({runs}{_kept_text(g, results)}). "
+            f"({_runs_text(g, 'epochs of GAR', results)}). "
             f"The paper: {baseline.error:.1f} → "
             f"{published.error:.1f} % ({RUNS} seeds)."
             f"{_small_batches_text(records, results)}\n"
@@ -89,14 +87,18 @@ def _small_batches_text(records, results):
     g = claim_groups(FASTER, records).get(SMALL_BATCHES)
     if g is None:
         return ""
-    runs = f"{_seeds(len(g.records))}, {g.settings['epochs']} epochs"
-    runs = layout.in_markdown(linked(runs, g, results))
     m = g.settings["labeled_per_batch"] + g.settings["unlabeled_per_batch"]
     return (
         f" With the default steps of `regularize` and batches of {m}: "
-        f"**{g.error('chosen_error').mean:.1f} %** ({runs}"
-        f"{_kept_text(g, results)})."
+        f"**{g.error('chosen_error').mean:.1f} %** "
+        f"({_runs_text(g, 'epochs', results)})."
     )
+
+
+def _runs_text(g, epochs, results):
+    """How many runs, of what length; and the error of those without a loss."""
+    text = f"{_seeds(len(g.records))}, {g.settings['epochs']} {epochs}"
+    return layout.in_markdown(linked(text, g, results)) + _kept_text(g, results)
 
 
 def _kept_text(g, results):

@@ -156,7 +156,7 @@ def test_claims_are_printed_and_written(tmp_path, capsys):
 def test_a_difference_without_the_seeds_that_lost_a_class(tmp_path):
     paths = write(tmp_path, PAPER, BASE)
     write(tmp_path, "c_F = 0", moved(1, 2, 40))
-    rows, text = table(tmp_path)
+    _, text = table(tmp_path)
     assert "one of the two runs lost a class" not in text
     run = records.read(paths[2])
     run["regularization"]["curve"]["balance"][-1] = 0.5
