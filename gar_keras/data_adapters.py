@@ -29,6 +29,7 @@ from gar_keras.utils.parts import map_parts
 from gar_keras.utils.parts import names_of_parts
 from gar_keras.utils.parts import parts
 from gar_keras.utils.parts import with_parts
+from gar_keras.utils.validation import check_unmasked
 from gar_keras.utils.validation import is_source
 
 # Examples of a data set that are evaluated at a time.
@@ -316,6 +317,7 @@ def _joined(xs, ys):
 
 def _indices(name, y):
     """Labels as class indices, where they can be read as such."""
+    check_unmasked(name, y)
     y = np.asarray(y)
     if y.ndim == 2 and y.shape[1] > 1:
         if np.isin(y, (0, 1)).all() and (y.sum(axis=1) == 1).all():

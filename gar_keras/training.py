@@ -97,7 +97,8 @@ def pretrain(
         ValueError: if the data do not fit together or do not fit the model,
             if the model gives no logits, or if the loss of GAR cannot be taken
             out of it; see `gar_keras.detach`.
-        FloatingPointError: if the loss becomes NaN or infinite.
+        FloatingPointError: if the loss becomes NaN or infinite. The model
+            has the weights that stage 1 began with then.
 
     Warns:
         GARWarning: if the first weights of the model get large integers, such
@@ -138,15 +139,21 @@ def pretrain(
         keras.losses.SparseCategoricalCrossentropy(from_logits=True),
         **compile_options(per_report * sampler.steps),
     )
-    return fit(
-        trained,
-        Feed(sampler, x_labeled, labels=y_labeled),
-        passes=per_report,
-        epochs=epochs // per_report,
-        initial_epoch=initial_epoch // per_report,
-        callbacks=[*watching, *callbacks],
-        verbose=verbose,
-    )
+    start = plain.get_weights()
+    try:
+        return fit(
+            trained,
+            Feed(sampler, x_labeled, labels=y_labeled),
+            passes=per_report,
+            epochs=epochs // per_report,
+            initial_epoch=initial_epoch // per_report,
+            callbacks=[*watching, *callbacks],
+            verbose=verbose,
+        )
+    except FloatingPointError as e:
+        plain.set_weights(start)
+        e.add_note("The model has the weights that stage 1 began with.")
+        raise
 
 
 def regularize(

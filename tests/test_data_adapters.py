@@ -365,6 +365,12 @@ def test_a_tuple_of_inputs_stays_apart_from_labels(make):
 # What is refused
 
 
+def test_arrays_that_mask_nothing_are_arrays():
+    x, y = as_labeled(np.ma.masked_array(X), np.ma.masked_array(Y))
+    np.testing.assert_array_equal(x, X)
+    np.testing.assert_array_equal(y, Y)
+
+
 def test_what_makes_no_sense_is_refused():
     cases = [
         (lambda: as_labeled(dataset(X, Y), Y), "y_labeled must be left out"),
@@ -377,6 +383,18 @@ def test_what_makes_no_sense_is_refused():
             "x_unlabeled must give batches .* single examples. Call its batch",
         ),
         (lambda: as_labeled(X, 2 * np.eye(3)[Y]), "single 1 among 0"),
+        (
+            lambda: pretrain(network(), np.ma.masked_equal(X, X[1, 1]), Y),
+            "x_labeled must have no masked values. Received: 1 masked of 135",
+        ),
+        (
+            lambda: pretrain(network(), X, np.ma.masked_equal(Y, 0)),
+            "y_labeled must have no masked values. Received: 15 masked of 45",
+        ),
+        (
+            lambda: regularize(network(), X, np.ma.masked_equal(X, X[1, 1])),
+            r"x_unlabeled must have no masked .* x_unlabeled.filled\(value\)",
+        ),
         (lambda: as_labeled([[1, 2], [3]]), "list of examples of one shape"),
         (lambda: pretrain(network(), "x.npz", Y), "Load the file first"),
         (lambda: pretrain(network(), ["one", "two"], [0, 1]), "of text first"),

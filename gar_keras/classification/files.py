@@ -44,7 +44,7 @@ def read_npy(path):
 def feature_names(path):
     """The columns of features in a table with a header, in their order."""
     with _open_csv(path) as file:
-        return _features(_names(next(_lines(file), [])))
+        return _features(_names(next(_lines(file), (0, []))[1]))
 
 
 def read_table(path, wanted=None):
@@ -62,7 +62,7 @@ def read_table(path, wanted=None):
     Raises:
         ValueError: if the file is not such a table, or lacks a wanted column.
     """
-    header, rows = _read_csv(path)
+    header, rows, numbers = _read_csv(path)
     if wanted is None:
         _check_header(path, header)
     names = _features(header) if wanted is None else wanted
@@ -85,15 +85,15 @@ def read_table(path, wanted=None):
     elif wanted is None:
         advice += f" If it has the labels, call it {LABEL!r}."
     x = np.empty((len(rows), len(names)), "float32")
-    for i, row in enumerate(rows):
+    for i, (row, number) in enumerate(zip(rows, numbers, strict=True)):
         for j, name in enumerate(names):
             try:
                 x[i, j] = row[name]
             except ValueError:
                 raise ValueError(
                     f"{path} must hold numbers in all columns but {LABEL!r}. "
-                    f"Received: {row[name]!r} in column {name!r}, line {i + 2}."
-                    f" {advice}"
+                    f"Received: {row[name]!r} in column {name!r}, line "
+                    f"{number}. {advice}"
                 ) from None
     return x, labels
 
@@ -112,7 +112,7 @@ def read_image_labels(path, names):
         ValueError: if the file is not such a table, or names another image, or
             one twice.
     """
-    header, rows = _read_csv(path)
+    header, rows, _ = _read_csv(path)
     if not {FILE, LABEL} <= set(header):
         raise ValueError(
             f"{path} must have the columns {FILE} and {LABEL}. Received: "
@@ -161,13 +161,13 @@ def _features(header):
 
 
 def _read_csv(path):
-    """Names of columns, and rows as dicts."""
+    """Names of columns, rows as dicts, and the last line of each row."""
     try:
         with _open_csv(path) as file:
             lines = list(_lines(file))
     except (UnicodeDecodeError, csv.Error) as e:
         raise ValueError(f"{path} is not readable as a .csv file. ({e})") from e
-    header = _names(lines[0]) if lines else []
+    header = _names(lines[0][1]) if lines else []
     if len(header) == 1 and any(mark in header[0] for mark in ";\t"):
         raise ValueError(
             f"{path} must have commas between its cells. Received: "
@@ -178,13 +178,14 @@ def _read_csv(path):
         raise ValueError(
             f"{path} must name each column once. Received: {', '.join(header)}"
         )
-    for number, line in enumerate(lines[1:], start=2):
+    for number, line in lines[1:]:
         if len(line) != len(header):
             raise ValueError(
                 f"{path} must have {len(header)} cells in each line. Received: "
                 f"{len(line)} in line {number}"
             )
-    return header, [dict(zip(header, line, strict=True)) for line in lines[1:]]
+    rows = [dict(zip(header, line, strict=True)) for _, line in lines[1:]]
+    return header, rows, [number for number, _ in lines[1:]]
 
 
 def _open_csv(path):
@@ -192,7 +193,9 @@ def _open_csv(path):
 
 
 def _lines(file):
-    return (line for line in csv.reader(file) if line)
+    """The rows of a file with the number of the line each ends in."""
+    reader = csv.reader(file)
+    return ((reader.line_num, row) for row in reader if row)
 
 
 def _names(line):

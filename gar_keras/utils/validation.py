@@ -148,6 +148,7 @@ def _check_input(name, x, like, least_dimensions):
             "dtype, take(indices) and a length. Received: "
             f"{name} of type {type(x).__name__}. {_advice(x)}"
         )
+    check_unmasked(name, x)
     check_real(name, x.dtype)
     if len(x.shape) < least_dimensions:
         raise ValueError(
@@ -169,6 +170,26 @@ def _check_input(name, x, like, least_dimensions):
         raise ValueError(
             f"{name} and {other_name} must hold examples of the same shape and "
             f"dtype. Received: {mine[0]} {mine[1]} and {its[0]} {its[1]}"
+        )
+
+
+def check_unmasked(name, x):
+    """Raises if values of an array are masked.
+
+    Example:
+
+    >>> x = np.ma.masked_array([1, 2, 3], [False, True, False])
+    >>> check_unmasked("x", x)  # doctest: +NORMALIZE_WHITESPACE
+    Traceback (most recent call last):
+        ...
+    ValueError: x must have no masked values. Received: 1 masked of 3. Leave
+    their examples out, or fill them with x.filled(value).
+    """
+    if isinstance(x, np.ma.MaskedArray) and np.any(x.mask):
+        raise ValueError(
+            f"{name} must have no masked values. Received: "
+            f"{np.ma.count_masked(x)} masked of {x.size}. Leave their examples "
+            f"out, or fill them with {name}.filled(value)."
         )
 
 

@@ -564,6 +564,14 @@ def test_score_without_labels_is_refused(known, y, message):
         known.score(rows(0, 1, 2, 0, 0), y)
 
 
+def test_masked_values_are_refused_after_fit(known):
+    X = rows(0, 1, 2, 0, 0)
+    with pytest.raises(ValueError, match="y must have no masked values"):
+        known.score(X, np.ma.masked_equal(SCORED, SCORED[0]))
+    with pytest.raises(ValueError, match="X must have no masked values"):
+        known.predict(np.ma.masked_equal(X, 2))
+
+
 def test_grid_search(stand_in, monkeypatch):
     def train(method, model, *_, **__):
         if method.layer.coefficients["affinity"] == 1.0:
@@ -764,6 +772,12 @@ def with_bad(value):
 
 
 BAD = {
+    "masked features": (
+        np.ma.masked_equal(X, X[1, 1]), FEW, {}, "X must have no masked values",
+    ),
+    "masked labels": (
+        X, np.ma.masked_equal(FEW, -1), {}, "y must have no masked values",
+    ),
     "no label": (X, np.full(90, -1), {}, "No example is labelled"),
     "one class": (X, np.minimum(FEW, 0), {}, "one class only"),
     "no class of an output": (
