@@ -76,69 +76,106 @@ def chunk_steps(sampler, images):
 def _graph_batches(feed, start, failures):
     import tensorflow as tf
 
-    sampler, images = feed.sampler, feed.images
-    full = sampler.images_per_epoch // sampler.batch
-    cut = full * sampler.batch
-    chunk = chunk_steps(sampler, images)
-    in_memory = all(map(is_in_memory, parts(images)))
-
-    def taken(rows):
-        with failures.noted():
-            return parts(take(images, rows))
-
+    sampler = feed.sampler
     draw = _Lent(lambda done: sampler.epoch(start.epoch + done))
-    fetch = _Lent(taken)
+    in_memory = all(map(is_in_memory, parts(feed.images)))
+    images = _Resident(feed) if in_memory else _Fetched(feed, failures)
 
-    def indices(done):
+    def epoch(done):
         order, chosen = _drawn(draw, sampler, done)
+        full = sampler.images_per_epoch // sampler.batch
+        cut = full * sampler.batch
         rows = tf.reshape(order[:cut], (full, sampler.batch))
-        batches = fetch_all(rows, chosen[:full])
+        batches = images.batches(rows, chosen[:full])
         if full == sampler.steps:
             return batches
         # One more, shorter batch with what is left.
-        return batches.concatenate(fetch_all(order[None, cut:], chosen[full:]))
+        return batches.concatenate(
+            images.batches(order[None, cut:], chosen[full:])
+        )
 
-    def fetch_all(rows, chosen):
-        data = tf.data.Dataset.from_tensor_slices((rows, chosen))
-        if in_memory:
-            return data.map(gather)
-        return data.batch(chunk).map(take_chunk).unbatch()
+    # Not `counter`: TensorFlow never lets go of the graph of its scan.
+    epochs = tf.data.Dataset.range(np.iinfo("int64").max)
+    batches = epochs.flat_map(epoch)
+    batches = batches.prefetch(2 * chunk_steps(sampler, feed.images))
+    batches = batches.with_options(pipeline_options())
+    for lent in (draw, *images.lent):
+        weakref.finalize(batches, lent.take_back)
+    return batches
 
-    # Captured tensors, not constants of the graph, which must stay below 2 GB.
-    resident = map_parts(tf.convert_to_tensor, images) if in_memory else None
-    labels = None if feed.labels is None else tf.convert_to_tensor(feed.labels)
-    labeled = _LabeledPart(feed)
 
-    def with_labels(x, rows, chosen):
-        if labels is not None:
-            return x, tf.gather(labels, rows)
-        return labeled.behind(x, rows, chosen)
+class _Resident:
+    """Images in memory, gathered for one batch at a time."""
 
-    def gather(row, chosen):
-        x = map_parts(lambda part: tf.gather(part, row), resident)
-        return with_labels(x, row, chosen)
+    lent = ()
 
-    def take_chunk(rows, chosen):
+    def __init__(self, feed):
+        import tensorflow as tf
+
+        # Captured tensors, not constants of the graph, which must stay below
+        # 2 GB.
+        self._images = map_parts(tf.convert_to_tensor, feed.images)
+        self._labeled = _LabeledPart(feed)
+
+    def batches(self, rows, chosen):
+        """A `tf.data.Dataset` of batches.
+
+        Args:
+            rows: Indices of the images of each batch.
+            chosen: Indices of the labelled images of each batch.
+        """
+        import tensorflow as tf
+
+        indices = tf.data.Dataset.from_tensor_slices((rows, chosen))
+        return indices.map(self._batch)
+
+    def _batch(self, rows, chosen):
+        import tensorflow as tf
+
+        x = map_parts(lambda part: tf.gather(part, rows), self._images)
+        return self._labeled.completed(x, rows, chosen)
+
+
+class _Fetched:
+    """Images outside memory, fetched for many batches at once.
+
+    Attributes:
+        lent: The functions to take back.
+    """
+
+    def __init__(self, feed, failures):
+        def fetched(rows):
+            with failures.noted():
+                return parts(take(feed.images, rows))
+
+        self._fetch = _Lent(fetched)
+        self.lent = (self._fetch,)
+        self._images = feed.images
+        self._chunk = chunk_steps(feed.sampler, feed.images)
+        self._labeled = _LabeledPart(feed)
+
+    def batches(self, rows, chosen):
+        """As those of `_Resident`."""
+        import tensorflow as tf
+
+        indices = tf.data.Dataset.from_tensor_slices((rows, chosen))
+        return indices.batch(self._chunk).map(self._batches).unbatch()
+
+    def _batches(self, rows, chosen):
+        import tensorflow as tf
+
         fetched = tf.numpy_function(
-            fetch,
+            self._fetch,
             [tf.reshape(rows, [-1])],
-            [part.dtype for part in parts(images)],
+            [part.dtype for part in parts(self._images)],
             stateful=False,
         )
         x = map_parts(
             lambda x, part: tf.reshape(x, (-1, rows.shape[1], *part.shape[1:])),
-            with_parts(images, fetched),
-            images,
+            with_parts(self._images, fetched),
+            self._images,
         )
-        return with_labels(x, rows, chosen)
-
-    # Not `counter`: TensorFlow never lets go of the graph of its scan.
-    epochs = tf.data.Dataset.range(np.iinfo("int64").max)
-    batches = epochs.flat_map(indices).prefetch(2 * chunk)
-    batches = batches.with_options(pipeline_options())
-    for lent in (draw, fetch):
-        weakref.finalize(batches, lent.take_back)
-    return batches
+        return self._labeled.completed(x, rows, chosen)
 
 
 def _graph_batches_of_stream(feed, start, failures):
@@ -155,7 +192,7 @@ def _graph_batches_of_stream(feed, start, failures):
 
     def join(x, chosen):
         count = tf.shape(parts(x)[0])[:1]
-        return labeled.behind(x, tf.zeros(count, tf.int64), chosen)
+        return labeled.completed(x, tf.zeros(count, tf.int64), chosen)
 
     examples = stream.dataset(sampler.seed, failures).rebatch(_sizes(sampler))
     epochs = tf.data.Dataset.range(np.iinfo("int64").max)
@@ -184,19 +221,21 @@ def _drawn(draw, sampler, done):
 
 
 class _LabeledPart:
-    """The labelled images of a feed and their labels, as tensors."""
+    """The labelled images of a feed and all its labels, as tensors."""
 
     def __init__(self, feed):
         import tensorflow as tf
 
-        self.x = self.y = None
+        self.x = self.y = self.labels = None
+        if feed.labels is not None:
+            self.labels = tf.convert_to_tensor(feed.labels)
         if feed.x_labeled is not None:
             self.x = map_parts(tf.convert_to_tensor, feed.x_labeled)
         if feed.y_labeled is not None:
             self.y = tf.convert_to_tensor(feed.y_labeled)
 
-    def behind(self, x, rows, chosen):
-        """Batches with those chosen behind the others, and with labels.
+    def completed(self, x, rows, chosen):
+        """Batches as `fit` takes them: the labelled part behind, and labels.
 
         Args:
             x: Images of one batch, or of several.
@@ -205,6 +244,8 @@ class _LabeledPart:
         """
         import tensorflow as tf
 
+        if self.labels is not None:
+            return x, tf.gather(self.labels, rows)
         if self.x is not None:
             x = map_parts(
                 lambda part, labeled: tf.concat(
