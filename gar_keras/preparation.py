@@ -1,12 +1,20 @@
 """Checks of what a training is given, and the callbacks of every training."""
 
+from dataclasses import dataclass
+from typing import Any
+
 import keras
 import numpy as np
 
 from gar_keras.callbacks import ErrorRate
 from gar_keras.callbacks import StopOnNaN
 from gar_keras.data_adapters import Stream
+from gar_keras.data_adapters import as_labeled
+from gar_keras.data_adapters import as_unlabeled
+from gar_keras.data_adapters import as_validation
 from gar_keras.data_adapters import check_batched
+from gar_keras.data_adapters import check_columns
+from gar_keras.data_adapters import in_floats_of
 from gar_keras.engine.batches import BatchSampler
 from gar_keras.engine.batches import take
 from gar_keras.models import ensure_built
@@ -61,6 +69,41 @@ def check_epochs(epochs, initial_epoch):
     """Raises unless training can go on from one epoch up to the other."""
     check_count("epochs", epochs, least=1)
     check_count("initial_epoch", initial_epoch, least=0, most=epochs)
+
+
+@dataclass(frozen=True)
+class Stage2Data:
+    """What stage 2 is given, in the forms that the engine takes.
+
+    Attributes:
+        x_labeled: X_L, in memory.
+        y_labeled: Labels of X_L as they were given, or `None`.
+        x_unlabeled: X_U: by index, or as a `Stream`.
+        validation: `(x, y)` in memory, or `None`.
+    """
+
+    x_labeled: Any
+    y_labeled: np.ndarray | None
+    x_unlabeled: Any
+    validation: tuple | None
+
+
+def stage_2_data(x_labeled, y_labeled, x_unlabeled, validation_data):
+    """`Stage2Data` of anything that `gar_keras.regularize` takes.
+
+    Raises:
+        ValueError: if one of them is nothing that it takes.
+    """
+    check_columns(
+        ("x_labeled", x_labeled),
+        x_unlabeled=x_unlabeled,
+        validation_data=validation_data,
+    )
+    x_labeled, y_labeled = as_labeled(x_labeled, y_labeled)
+    x_unlabeled = as_unlabeled(x_unlabeled)
+    x_labeled = in_floats_of(x_unlabeled, x_labeled)
+    validation = as_validation(validation_data, x_labeled)
+    return Stage2Data(x_labeled, y_labeled, x_unlabeled, validation)
 
 
 def stage_2_sampler(

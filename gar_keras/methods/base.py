@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 import contextlib
 from dataclasses import dataclass
+from dataclasses import replace
 from typing import ClassVar
 from typing import Literal
 
@@ -14,16 +15,12 @@ from gar_keras.callbacks import BestWeights
 from gar_keras.callbacks import error_rate
 from gar_keras.callbacks import list_of
 from gar_keras.collapse import WarnOnCollapse
-from gar_keras.data_adapters import as_labeled
-from gar_keras.data_adapters import as_unlabeled
-from gar_keras.data_adapters import as_validation
-from gar_keras.data_adapters import check_columns
-from gar_keras.data_adapters import in_floats_of
 from gar_keras.engine import backend
 from gar_keras.engine.batches import Feed
 from gar_keras.engine.fit import compile_options
 from gar_keras.engine.fit import fit
 from gar_keras.methods import losses
+from gar_keras.models import ensure_built
 from gar_keras.models import plain_network
 from gar_keras.models import without_dropout
 from gar_keras.optimizers import sgd
@@ -32,6 +29,7 @@ from gar_keras.paper import UNLABELED_PER_BATCH
 from gar_keras.preparation import check_epochs
 from gar_keras.preparation import early_stopping
 from gar_keras.preparation import prepared
+from gar_keras.preparation import stage_2_data
 from gar_keras.preparation import stage_2_sampler
 from gar_keras.utils.deprecation import former_names
 from gar_keras.utils.types import Callbacks
@@ -64,6 +62,17 @@ class Method:
     warns_of_collapse: ClassVar[bool] = False
     # Without a type: a subclass may make a field of it, in its own order.
     supervised = 1.0
+
+    def for_model(self, model):
+        """The method and the model to train, where a model holds settings.
+
+        Args:
+            model: A built `keras.Model`.
+
+        Returns:
+            `(method, model)`, by default this one and the model as it is.
+        """
+        return self, model
 
     def network(self, model):
         """What of a model is trained, from images to logits."""
@@ -123,14 +132,18 @@ class Method:
         """
         raise NotImplementedError
 
-    def feed(self, sampler, x_labeled, y_labeled, x_unlabeled):
+    def feed(self, sampler, data):
         """The `Feed` of the training.
 
         By default batches of `x = [unlabelled; labelled]`, and `y` for a
         method that uses labels.
+
+        Args:
+            sampler: A `BatchSampler` of X_U and X_L.
+            data: A `preparation.Stage2Data`.
         """
-        y = y_labeled if self.uses_labels else None
-        return Feed(sampler, x_unlabeled, x_labeled, y_labeled=y)
+        y = data.y_labeled if self.uses_labels else None
+        return Feed(sampler, data.x_unlabeled, data.x_labeled, y_labeled=y)
 
     @backend.in_scope_of_model
     def train(
@@ -201,66 +214,75 @@ class Method:
         """
         epochs, stopping = early_stopping(epochs, validation_data)
         check_epochs(epochs, initial_epoch)
-        callbacks = [*stopping, *list_of(callbacks)]
-        check_columns(
-            ("x_labeled", x_labeled),
-            x_unlabeled=x_unlabeled,
-            validation_data=validation_data,
-        )
-        x_labeled, y_labeled = as_labeled(x_labeled, y_labeled)
-        x_unlabeled = as_unlabeled(x_unlabeled)
-        x_labeled = in_floats_of(x_unlabeled, x_labeled)
-        validation_data = as_validation(validation_data, x_labeled)
         self.check_batches(labeled_per_batch)
+        data = stage_2_data(x_labeled, y_labeled, x_unlabeled, validation_data)
         sampler = stage_2_sampler(
-            x_labeled,
-            x_unlabeled,
+            data.x_labeled,
+            data.x_unlabeled,
             labeled_per_batch,
             unlabeled_per_batch,
             images_per_epoch,
             seed,
         )
+        ensure_built(model, data.x_labeled)
+        method, model = self.for_model(model)
         network, classes, watching = prepared(
-            model, self.network, x_labeled, validation_data
+            model, method.network, data.x_labeled, data.validation
         )
-        if self.uses_labels:
-            y_labeled = check_labels(
-                "y_labeled", y_labeled, sampler.num_labeled, classes
+        if method.uses_labels:
+            y = check_labels(
+                "y_labeled", data.y_labeled, sampler.num_labeled, classes
             )
-        if validation_data is not None and keep_best:
-            watching.append(BestWeights())
-        self.check(network, x_unlabeled)
+            data = replace(data, y_labeled=y)
+        method.check(network, data.x_unlabeled)
         steps = epochs * sampler.steps
-        trained = self.trainer(network, steps, labeled_per_batch, seed)
+        trained = method.trainer(network, steps, labeled_per_batch, seed)
         if state is not None:
             restore_state(trained, state)
         trained.compile(
-            optimizer or self.optimizer(steps),
+            optimizer or method.optimizer(steps),
             loss=None,
             **compile_options(sampler.steps, steps_per_execution),
         )
-        if self.warns_of_collapse:
+        if data.validation is not None and keep_best:
+            watching.append(BestWeights())
+        callbacks = [*watching, *stopping, *list_of(callbacks)]
+        if method.warns_of_collapse:
             callbacks = with_collapse_warning(
-                callbacks, network, validation_data, sampler
+                callbacks, network, data.validation, sampler
             )
-        callbacks = [*watching, *callbacks]
-        start = network.get_weights()
-        try:
-            history = fit(
+        with _weights_that_count(trained, network, callbacks):
+            return fit(
                 trained,
-                self.feed(sampler, x_labeled, y_labeled, x_unlabeled),
+                method.feed(sampler, data),
                 epochs=epochs,
                 initial_epoch=initial_epoch,
                 by_step=steps_per_execution is not None,
                 callbacks=callbacks,
                 verbose=verbose,
             )
-        # Ctrl-C, too.
-        except BaseException as e:
-            _end_early(e, trained, network, callbacks, start)
-            raise
-        _take_evaluated(trained, network)
-        return history
+
+
+@contextlib.contextmanager
+def _weights_that_count(trained, network, callbacks):
+    """Leaves the network with the weights whose predictions count.
+
+    Where an exception ends training, a note in it says which they are.
+
+    Args:
+        trained: What `Method.trainer` made.
+        network: The network in it.
+        callbacks: Those of the training. Keras has not told them of its end
+            where an exception ends it.
+    """
+    start = network.get_weights()
+    try:
+        yield
+    # Ctrl-C, too.
+    except BaseException as e:
+        _end_early(e, trained, network, callbacks, start)
+        raise
+    _take_evaluated(trained, network)
 
 
 def _end_early(error, trained, network, callbacks, start):
@@ -270,7 +292,7 @@ def _end_early(error, trained, network, callbacks, start):
         error: The exception that ended the training.
         trained: What `Method.trainer` made.
         network: The network in it.
-        callbacks: Those of the training. Keras has not told them of its end.
+        callbacks: Those of the training.
         start: The weights that the network began with.
     """
     keepers = [c for c in callbacks if isinstance(c, BestWeights)]

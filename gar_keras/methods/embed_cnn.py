@@ -74,10 +74,9 @@ class EmbedCNN(Method):
         _check_neighbors(x_unlabeled, self.neighbors)
         scikit_learn("neighbors")
 
-    def feed(self, sampler, x_labeled, y_labeled, x_unlabeled):
-        neighbors = nearest_neighbors(x_unlabeled, self.neighbors)
-        pairs = _Pairs(sampler, neighbors)
-        return super().feed(pairs, x_labeled, y_labeled, x_unlabeled)
+    def feed(self, sampler, data):
+        neighbors = nearest_neighbors(data.x_unlabeled, self.neighbors)
+        return super().feed(_Pairs(sampler, neighbors), data)
 
     def term(self, learner, x, y, logits):
         f = losses.probabilities(logits)

@@ -15,9 +15,6 @@ import keras
 from keras import ops
 
 from gar_keras.augmentation import random_augmentation
-from gar_keras.data_adapters import as_labeled
-from gar_keras.data_adapters import check_columns
-from gar_keras.engine.backend import in_scope_of_model
 from gar_keras.engine.keras_internals import inputs_behind
 from gar_keras.engine.keras_internals import operation_behind
 from gar_keras.layers import GraphActivityRegularization
@@ -30,7 +27,6 @@ from gar_keras.methods.vat import VirtualAdversarialTraining
 from gar_keras.methods.vat import split
 from gar_keras.models import attach
 from gar_keras.models import check_can_be_augmented
-from gar_keras.models import ensure_built
 from gar_keras.models import has_graph
 from gar_keras.models import is_regularized
 from gar_keras.models import uncompiled
@@ -39,7 +35,6 @@ from gar_keras.models import without_dropout
 from gar_keras.optimizers import stage_2_optimizer
 from gar_keras.utils.checked import documented
 from gar_keras.utils.checked import settings
-from gar_keras.utils.validation import check_array
 
 
 @dataclass(frozen=True)
@@ -115,29 +110,18 @@ class ExtendedGAR(GAROptions, Method):
 
     layer: Any = field(default=None, kw_only=False)
 
-    @in_scope_of_model
-    def train(self, model, x_labeled, y_labeled, x_unlabeled, **kwargs):
-        check_columns(
-            ("x_labeled", x_labeled),
-            x_unlabeled=x_unlabeled,
-            validation_data=kwargs.get("validation_data"),
-        )
-        x_labeled, y_labeled = as_labeled(x_labeled, y_labeled)
-        check_array("x_labeled", x_labeled)
-        ensure_built(model, x_labeled)
+    def for_model(self, model):
+        """Takes the GAR layer that the model ends with for its own."""
         front, own = _split_at_end(model)
         if own is None:
-            return super().train(
-                model, x_labeled, y_labeled, x_unlabeled, **kwargs
-            )
+            return self, model
         if self.layer is not None:
             raise ValueError(
                 f"The model {model.name!r} already holds a GAR layer. Give a "
                 "model without it, or leave layer out to train with the one "
                 f"it holds. Received: layer={self.layer.name!r}"
             )
-        method = replace(self, layer=own)
-        return method.train(front, x_labeled, y_labeled, x_unlabeled, **kwargs)
+        return replace(self, layer=own), front
 
     def optimizer(self, steps):
         return stage_2_optimizer(self, steps)

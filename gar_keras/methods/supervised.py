@@ -23,8 +23,10 @@ class Supervised(Method):
     def term(self, learner, x, y, logits):
         return 0.0, 0.0
 
-    def feed(self, sampler, x_labeled, y_labeled, x_unlabeled):
-        return Feed(_LabeledAlone(sampler), x_labeled, labels=y_labeled)
+    def feed(self, sampler, data):
+        return Feed(
+            _LabeledAlone(sampler), data.x_labeled, labels=data.y_labeled
+        )
 
 
 class _LabeledAlone:
