@@ -149,32 +149,48 @@ class Fit(FitSettings, _Files):
         """Trains, saves the model and prints a summary."""
         from gar_keras.classification import fit
         from gar_keras.classification import saved
-        from gar_keras.utils.progress import Reporter
-        from gar_keras.utils.warnings import shown_by
 
         x, labels = read_partly_labeled(self.data, self.labels, self.image_size)
         is_table = self.data.suffix == ".csv"
         features = files.feature_names(self.data) if is_table else None
         names, y = _names(labels)
+        n = self._num_classes(y)
+        print(_counts(y, n, names), flush=True)
+        if self.num_classes is None and names is None:
+            print(FOUND, flush=True)
+        with fit.seeded(self.seed):
+            model = fit.default_network(x, n, self.precision)
+
+        def save():
+            plain = fit.for_prediction(model)
+            saved.save(plain, self.out, names, features)
+
+        summary, warnings = self._train(model, x, y, names, save)
+        save()
+        print("\n".join(_lines(summary, warnings, names)))
+        print(f"wrote {self.out}")
+
+    def _num_classes(self, y):
+        """n, once the labels are seen to be enough of them."""
+        from gar_keras.classification import fit
+
         found = int(y.max(initial=-1)) + 1
-        num_classes = found if self.num_classes is None else self.num_classes
-        fit.check_every_class(y[y != fit.UNLABELED], num_classes)
+        n = found if self.num_classes is None else self.num_classes
+        fit.check_every_class(y[y != fit.UNLABELED], n)
         _check_some_unlabeled(y)
+        return n
+
+    def _train(self, model, x, y, names, save):
+        """`(summary, warnings)`; what ends early after stage 1 is saved."""
+        from gar_keras.classification import fit
+        from gar_keras.utils.progress import Reporter
+        from gar_keras.utils.warnings import shown_by
+
         warnings = []
 
         def show(text):
             warnings.append(text)
             print(f"warning: {text}", file=sys.stderr, flush=True)
-
-        print(_counts(y, num_classes, names), flush=True)
-        if self.num_classes is None and names is None:
-            print(FOUND, flush=True)
-        with fit.seeded(self.seed):
-            model = fit.default_network(x, num_classes, self.precision)
-
-        def save():
-            plain = fit.for_prediction(model)
-            saved.save(plain, self.out, names, features)
 
         progress = fit.Progress()
         try:
@@ -198,9 +214,7 @@ class Fit(FitSettings, _Files):
                 save()
                 e.add_note(f"Wrote {self.out} after {progress}.")
             raise
-        save()
-        print("\n".join(_lines(summary, warnings, names)))
-        print(f"wrote {self.out}")
+        return summary, warnings
 
 
 @dataclass(frozen=True)
