@@ -29,8 +29,8 @@ from gar_keras.utils.parts import map_parts
 from gar_keras.utils.parts import names_of_parts
 from gar_keras.utils.parts import parts
 from gar_keras.utils.parts import with_parts
-from gar_keras.utils.validation import check_unmasked
 from gar_keras.utils.validation import is_source
+from gar_keras.utils.validation import unmasked
 
 # Examples of a data set that are evaluated at a time.
 PIECE_BYTES = 256 << 20
@@ -185,7 +185,7 @@ def _cast(x, like):
 def _each_input(convert, name, x):
     names = names_of_parts(name, x)
     new = [
-        convert(its_name, part)
+        convert(its_name, unmasked(its_name, part))
         for its_name, part in zip(names, parts(x), strict=True)
     ]
     return with_parts(x, new)
@@ -317,8 +317,7 @@ def _joined(xs, ys):
 
 def _indices(name, y):
     """Labels as class indices, where they can be read as such."""
-    check_unmasked(name, y)
-    y = np.asarray(y)
+    y = np.asarray(unmasked(name, y))
     if y.ndim == 2 and y.shape[1] > 1:
         if np.isin(y, (0, 1)).all() and (y.sum(axis=1) == 1).all():
             return y.argmax(axis=1)

@@ -234,7 +234,7 @@ class ClassesInUse(StepMetric):
 
     def update_state(self, step):
         """Takes, of a step, what each class was given and what is its own."""
-        state = self._windows[self._num_classes]
+        state = self._windows[step.shape[-1]]
         windows = ops.convert_to_tensor(state)
         current, previous, first = windows[0], windows[1], windows[2]
         full = current[1] >= self.WINDOW

@@ -77,7 +77,8 @@ class Stage2Data:
 
     Attributes:
         x_labeled: X_L, in memory.
-        y_labeled: Labels of X_L as they were given, or `None`.
+        y_labeled: Labels of X_L, class indices if they can be read as such, or
+            `None`.
         x_unlabeled: X_U: by index, or as a `Stream`.
         validation: `(x, y)` in memory, or `None`.
     """

@@ -38,6 +38,7 @@ from gar_keras.utils.validation import check_class_prior
 from gar_keras.utils.validation import check_count
 from gar_keras.utils.validation import check_labels
 from gar_keras.utils.validation import check_number
+from gar_keras.utils.validation import unmasked
 from gar_keras.utils.warnings import warn
 
 FROBENIUS_OF = ("B", "Z")
@@ -198,7 +199,7 @@ def class_prior_of(
     (0.25, 0.75)
     """
     n = check_count("num_classes", num_classes, least=2)
-    labels = np.asarray(labels)
+    labels = np.asarray(unmasked("labels", labels))
     labels = check_labels("labels", labels, labels.size, n)
     smoothing = check_coefficient("smoothing", smoothing)
     counts = np.bincount(labels, minlength=n) + smoothing

@@ -98,7 +98,7 @@ def pretrain(
             if the model gives no logits, or if the loss of GAR cannot be taken
             out of it; see `gar_keras.detach`.
         FloatingPointError: if the loss becomes NaN or infinite. The model
-            has the weights that stage 1 began with then.
+            has the weights that it had before then.
 
     Warns:
         GARWarning: if the first weights of the model get large integers, such
@@ -150,9 +150,8 @@ def pretrain(
             callbacks=[*watching, *callbacks],
             verbose=verbose,
         )
-    except FloatingPointError as e:
+    except FloatingPointError:
         plain.set_weights(start)
-        e.add_note("The model has the weights that stage 1 began with.")
         raise
 
 
@@ -245,7 +244,7 @@ def regularize(
             labelled images than there are, or if the model gives no logits.
         FloatingPointError: if the loss becomes NaN or infinite. The model
             has its best weights then, as `keep_best` has it, and else those
-            that stage 2 began with, of which a copy is kept for that.
+            that this call began with, of which a copy is kept for that.
 
     Warns:
         GARWarning: if the first weights of the model get large integers, such

@@ -365,10 +365,12 @@ def test_a_tuple_of_inputs_stays_apart_from_labels(make):
 # What is refused
 
 
-def test_arrays_that_mask_nothing_are_arrays():
-    x, y = as_labeled(np.ma.masked_array(X), np.ma.masked_array(Y))
-    np.testing.assert_array_equal(x, X)
-    np.testing.assert_array_equal(y, Y)
+def test_arrays_that_mask_nothing_are_plain_arrays():
+    nothing = np.ma.masked_array(X)
+    x, y = as_labeled(nothing, np.ma.masked_array(Y))
+    for found, plain in [(x, X), (y, Y), (as_unlabeled(nothing), X)]:
+        assert type(found) is np.ndarray
+        np.testing.assert_array_equal(found, plain)
 
 
 def test_what_makes_no_sense_is_refused():

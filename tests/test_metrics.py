@@ -233,6 +233,19 @@ def test_logits_of_another_number_of_classes():
     assert (float(metric.result()), metric.unused()) == (1, [1, 2])
 
 
+def test_steps_that_waited_count_for_logits_of_their_own_size():
+    metric = ClassesInUse()
+    for n in (2, 3):
+        metric.build(n)
+    # On JAX they come together, at the end of a step.
+    for n in (2, 3):
+        metric.update_state(np.array([[60 * n] + [0] * (n - 1), [60] * n]))
+    metric.build(2)
+    assert metric.unused() == [1]
+    metric.build(3)
+    assert metric.unused() == [1, 2]
+
+
 def test_classes_in_use_from_its_config():
     metric = ClassesInUse(name="digits", class_prior=(0.25, 0.75))
     assert ClassesInUse.from_config(metric.get_config()).get_config() == {

@@ -794,7 +794,7 @@ class EndBadly(keras.callbacks.Callback):
     [
         (FloatingPointError, True, 0, "epoch 1 of stage 2, the best"),
         (KeyboardInterrupt, True, 0, "epoch 1 of stage 2, the best"),
-        (FloatingPointError, False, 7, "weights that stage 2 began with"),
+        (FloatingPointError, False, 7, "weights that this training began with"),
         (KeyboardInterrupt, False, np.nan, None),
     ],
 )
@@ -819,15 +819,13 @@ def test_stage_2_that_ends_badly_leaves_the_weights_that_count(
 def test_stage_1_that_diverges_leaves_the_first_weights():
     model = network()
     model.layers[-1].bias.assign([7.0, 0, 0])
-    with pytest.raises(FloatingPointError) as raised:
+    with pytest.raises(FloatingPointError):
         pretrain(
             model, X_L, Y_L, epochs=3, report_every=1,
             optimizer=keras.optimizers.SGD(0.0),
             callbacks=[EndBadly(FloatingPointError)], **QUIET,
         )  # fmt: skip
     np.testing.assert_array_equal(model.get_weights()[-1], [7, 0, 0])
-    (note,) = [n for n in raised.value.__notes__ if "weights that" in n]
-    assert note == "The model has the weights that stage 1 began with."
 
 
 @pytest.mark.slow

@@ -24,8 +24,8 @@ from gar_keras.utils.checked import documented
 from gar_keras.utils.softmax import softmax
 from gar_keras.utils.types import Images
 from gar_keras.utils.types import Tensor
-from gar_keras.utils.validation import check_unmasked
 from gar_keras.utils.validation import count_missing
+from gar_keras.utils.validation import unmasked
 
 try:
     from sklearn.base import BaseEstimator
@@ -181,8 +181,7 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
         """
         if is_stream(X):
             X, y = as_labeled(X, y, names=("X", "y"))
-        check_unmasked("X", X)
-        check_unmasked("y", y)
+        X, y = unmasked("X", X), unmasked("y", y)
         _check_none_missing(y)
         check_columns(("X", X), X_unlabeled=X_unlabeled)
         X, y = validate_data(self, X, y, allow_nd=True)
@@ -289,7 +288,7 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
         """
         if is_stream(X):
             X, y = as_labeled(X, y, names=("X", "y"))
-        check_unmasked("y", y)
+        y = unmasked("y", y)
         predicted = self.predict(X)
         y = column_or_1d(y)
         check_consistent_length(predicted, y, sample_weight)
@@ -315,7 +314,7 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
         if is_read_in_batches(X):
             x = as_unlabeled(X, "X")
         else:
-            check_unmasked("X", X)
+            X = unmasked("X", X)
             X = validate_data(self, X, reset=False, allow_nd=True)
             x = fitting.as_input(X, "X")
         fitting.check_same_kind(x, *self._kind, "X")

@@ -41,11 +41,13 @@ from gar_keras.preparation import stage_2_sampler
 from gar_keras.regularizers import class_prior_of
 from gar_keras.training import pretrain
 from gar_keras.utils.deprecation import former_names
+from gar_keras.utils.parts import has_parts
+from gar_keras.utils.parts import keys_of_parts
 from gar_keras.utils.softmax import softmax  # noqa: F401
 from gar_keras.utils.validation import check_class_prior
 from gar_keras.utils.validation import check_real
-from gar_keras.utils.validation import check_unmasked
 from gar_keras.utils.validation import is_in_memory
+from gar_keras.utils.validation import unmasked
 from gar_keras.utils.warnings import warn
 
 # What stands in for the class of an unlabelled example.
@@ -373,7 +375,7 @@ def as_input(x, name="x"):
             f"{name} must be features (m, f), or images (m, h, w) or "
             f"(m, h, w, c), none of these 0. Received: shape={x.shape}"
         )
-    check_unmasked(name, x)
+    x = unmasked(name, x)
     check_real(name, x.dtype, "biuf")
     if x.ndim == 2 or x.dtype != "uint8":
         # What float32 cannot hold becomes infinite, and is seen below.
@@ -424,6 +426,12 @@ def check_same_kind(x, shape, dtype, name="x"):
         name: Name of the argument, for the message.
     """
     x = x.first if isinstance(x, Stream) else x
+    if has_parts(x):
+        raise ValueError(
+            f"{name} must have one input. Received: the inputs "
+            f"{keys_of_parts(x)}. Train a model of several with "
+            "gar_keras.pretrain and gar_keras.regularize."
+        )
     if x.shape[1:] != tuple(shape) or x.dtype != dtype:
         raise ValueError(
             f"{name} must hold examples like those of fit, of shape "

@@ -277,7 +277,10 @@ class _Lent:
 
 
 def pipeline_options():
-    """The `tf.data.Options` of every pipeline: repeatable, and light."""
+    """The `tf.data.Options` of pipelines from arrays: repeatable, and light.
+
+    A stream keeps those of its own data set.
+    """
     import tensorflow as tf
 
     options = tf.data.Options()

@@ -214,6 +214,7 @@ class Method:
         """
         epochs, stopping = early_stopping(epochs, validation_data)
         check_epochs(epochs, initial_epoch)
+        callbacks = [*stopping, *list_of(callbacks)]
         self.check_batches(labeled_per_batch)
         data = stage_2_data(x_labeled, y_labeled, x_unlabeled, validation_data)
         sampler = stage_2_sampler(
@@ -246,7 +247,7 @@ class Method:
         )
         if data.validation is not None and keep_best:
             watching.append(BestWeights())
-        callbacks = [*watching, *stopping, *list_of(callbacks)]
+        callbacks = [*watching, *callbacks]
         if method.warns_of_collapse:
             callbacks = with_collapse_warning(
                 callbacks, network, data.validation, sampler
@@ -305,7 +306,9 @@ def _end_early(error, trained, network, callbacks, start):
         )
     elif isinstance(error, FloatingPointError):
         network.set_weights(start)
-        error.add_note("The model has the weights that stage 2 began with.")
+        error.add_note(
+            "The model has the weights that this training began with."
+        )
     else:
         # A step of JAX that was interrupted has none to take.
         with contextlib.suppress(Exception):

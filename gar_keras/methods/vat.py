@@ -27,6 +27,7 @@ from keras import layers
 from keras import ops
 
 from gar_keras.engine import autodiff
+from gar_keras.engine.keras_internals import calls
 from gar_keras.layers import PerImageStandardization
 from gar_keras.methods import losses
 from gar_keras.methods.base import Method
@@ -195,13 +196,9 @@ def split(network):
             f"Received: model={network.name!r} of {len(network.inputs)} "
             "inputs. Leave it out, or take gar_keras.regularize."
         )
-    front = []
-    for layer in network.layers:
-        if isinstance(layer, PREPROCESSING):
-            front.append(layer)
-        elif not isinstance(layer, layers.InputLayer):
-            break
     inputs = network.inputs[0]
+    graph = keras.Model(inputs, network.outputs[0], name="rest")
+    front = _preprocessing(graph)
     dtype = keras.backend.standardize_dtype(inputs.dtype)
     if "float" not in dtype and not front:
         raise ValueError(
@@ -216,8 +213,22 @@ def split(network):
         return layer
 
     rest = keras.models.clone_model(
-        keras.Model(inputs, network.outputs[0], name="rest"),
+        graph,
         input_tensors=keras.Input(batch_shape=inputs.shape, dtype="float32"),
         clone_function=clone,
     )
     return front, rest
+
+
+def _preprocessing(graph):
+    """The layers that all of the images go through first, one by one."""
+    nodes = calls(graph)
+    called = [node.operation for node in nodes]
+    front, x = [], graph.inputs[0]
+    while True:
+        behind = [n for n in nodes if any(t is x for t in n.input_tensors)]
+        layer = behind[0].operation if len(behind) == 1 else None
+        if not isinstance(layer, PREPROCESSING) or called.count(layer) > 1:
+            return front
+        front.append(layer)
+        x = behind[0].output_tensors[0]

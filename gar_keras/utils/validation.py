@@ -148,7 +148,7 @@ def _check_input(name, x, like, least_dimensions):
             "dtype, take(indices) and a length. Received: "
             f"{name} of type {type(x).__name__}. {_advice(x)}"
         )
-    check_unmasked(name, x)
+    unmasked(name, x)
     check_real(name, x.dtype)
     if len(x.shape) < least_dimensions:
         raise ValueError(
@@ -173,24 +173,31 @@ def _check_input(name, x, like, least_dimensions):
         )
 
 
-def check_unmasked(name, x):
-    """Raises if values of an array are masked.
+def unmasked(name, x):
+    """A plain array of a masked one, or raises if any of its values is masked.
+
+    What is no masked array is returned as it is.
 
     Example:
 
+    >>> unmasked("x", np.ma.masked_array([1, 2, 3]))
+    array([1, 2, 3])
     >>> x = np.ma.masked_array([1, 2, 3], [False, True, False])
-    >>> check_unmasked("x", x)  # doctest: +NORMALIZE_WHITESPACE
+    >>> unmasked("x", x)  # doctest: +NORMALIZE_WHITESPACE
     Traceback (most recent call last):
         ...
     ValueError: x must have no masked values. Received: 1 masked of 3. Leave
     their examples out, or fill them with x.filled(value).
     """
-    if isinstance(x, np.ma.MaskedArray) and np.any(x.mask):
+    if not isinstance(x, np.ma.MaskedArray):
+        return x
+    if np.any(x.mask):
         raise ValueError(
             f"{name} must have no masked values. Received: "
             f"{np.ma.count_masked(x)} masked of {x.size}. Leave their examples "
             f"out, or fill them with {name}.filled(value)."
         )
+    return x.data
 
 
 def check_real(name, dtype, kinds="iuf"):
@@ -246,7 +253,7 @@ def check_labels(name, y, num_images, num_classes=None):
             f"{name} is missing. Give class indices, or a data set of pairs "
             "(x, y)."
         )
-    y = np.asarray(y)
+    y = np.asarray(unmasked(name, y))
     if y.ndim == 2 and y.shape[1] == 1:
         y = y[:, 0]
     whole = y.dtype.kind in "iu"

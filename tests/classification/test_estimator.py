@@ -871,6 +871,12 @@ def test_images_of_another_kind_are_refused_in_predict(other, stand_in):
         model.predict(wrong)
 
 
+def test_several_inputs_are_refused():
+    X = {"one": rows(0, 1), "two": rows(0, 1)}
+    with pytest.raises(ValueError, match="one input. Received.*'one', 'two'"):
+        quick(tiny).fit(rows(0, 1), [0, 1], X_unlabeled=X)
+
+
 def test_without_scikit_learn_the_extra_is_named(monkeypatch):
     name = "gar_keras.classification.estimator"
     monkeypatch.setitem(sys.modules, "sklearn.base", None)

@@ -327,6 +327,19 @@ def test_vat_moves_the_images_that_the_network_sees():
     assert float(values[0]) > 0
 
 
+@pytest.mark.parametrize("branches", ["scaled and raw", "scaled twice"])
+def test_vat_leaves_the_preprocessing_of_branches_in_the_network(branches):
+    x = keras.Input((2,))
+    scaled = layers.Rescaling(1 / 4)(x)
+    other = x if branches == "scaled and raw" else layers.Rescaling(8.0)(x)
+    joined = layers.Concatenate()([scaled, other])
+    network = keras.Model(x, layers.Dense(3)(joined))
+    front, rest = vat.split(network)
+    images = np.array([[1.0, -2.0], [3.0, 5.0]], "float32")
+    assert front == []
+    np.testing.assert_array_equal(rest(images), network(images))
+
+
 def test_vat_refuses_integers_that_are_no_images():
     network = keras.Sequential(
         [keras.Input((2,), dtype="int32"), layers.Embedding(9, 3)]
