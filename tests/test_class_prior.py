@@ -395,6 +395,7 @@ def test_even_labels_give_the_papers_term_to_the_last_bit():
         (([], 2), "integer class indices"),
         (([0, 1, 2], 2), "from 0 to 1"),
         (([0, -1], 2), "not be negative"),
+        ((np.ma.masked_equal([0, 0, 1], 0), 2), "labels must have no masked"),
         (([0.0, 1.0], 2), "integer class indices"),
         ((np.eye(2, dtype=int), 2), "argmax"),
         (([0, 0], 1), "num_classes=1"),
