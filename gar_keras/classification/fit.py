@@ -47,7 +47,6 @@ from gar_keras.utils.softmax import softmax  # noqa: F401
 from gar_keras.utils.validation import check_class_prior
 from gar_keras.utils.validation import check_real
 from gar_keras.utils.validation import is_in_memory
-from gar_keras.utils.validation import unmasked
 from gar_keras.utils.warnings import warn
 
 # What stands in for the class of an unlabelled example.
@@ -375,7 +374,6 @@ def as_input(x, name="x"):
             f"{name} must be features (m, f), or images (m, h, w) or "
             f"(m, h, w, c), none of these 0. Received: shape={x.shape}"
         )
-    x = unmasked(name, x)
     check_real(name, x.dtype, "biuf")
     if x.ndim == 2 or x.dtype != "uint8":
         # What float32 cannot hold becomes infinite, and is seen below.
