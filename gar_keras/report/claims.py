@@ -13,11 +13,11 @@ from gar_keras.report.lost import LOST_NOTE
 from gar_keras.report.lost import lost_text
 from gar_keras.report.lost import seeds_lost
 from gar_keras.report.sources import linked
+from gar_keras.report.studies import HARDWARE
 from gar_keras.report.studies import group_notes
 from gar_keras.report.studies import without_notes
 
-# What may be any in a run of a row, and what is then the same in the paper's.
-HARDWARE = ("precision", "backend")
+# What may be any in a run of a row; the hardware is the same in the paper's.
 ANY = {*HARDWARE, "epochs"}
 
 HEADING = (

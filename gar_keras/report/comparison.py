@@ -206,7 +206,7 @@ def plot_rivals(comparisons, path, records=()):
 
 
 def longest(g, groups):
-    """The group with the most epochs, of all runs, on the same machine.
+    """The group with the most epochs, of all runs, on the same cores.
 
     Args:
         g: A `Group`.

@@ -17,6 +17,7 @@ from gar_keras.report.plots.style import percent
 from gar_keras.report.plots.style import save
 from gar_keras.report.sources import links
 from gar_keras.report.studies import arm_group
+from gar_keras.report.studies import made_alike
 from gar_keras.utils import terminal
 
 HEADING = (
@@ -98,12 +99,14 @@ def first_epoch_markdown(study, records, results=None):
     if not rows:
         return ""
     lines = [f"**{study.title}**", "", *layout.numbers(HEADING, rows), ""]
-    lines += [f"- {note}" for note in (*study.notes, *NOTES)]
+    _, others = made_alike(study, records)
+    lines += [f"- {note}" for note in (*study.notes, *NOTES, *others)]
     return "\n".join(lines) + "\n"
 
 
 def first_epoch_rows(study, records, results=None):
     """The rows of the table: the arms that were run, over all starts."""
+    records, _ = made_alike(study, records)
     rows, usual = [], {}
     for text, arm in study.arms.items():
         runs = starts(arm, study.restarts, records)
@@ -140,6 +143,7 @@ def anatomy_pair(study, records):
         study: The `Study` of the first epoch.
         records: Run records.
     """
+    records, _ = made_alike(study, records)
     for arm in study.arms.values():
         cure = arm.extensions
         if cure.global_clipnorm and cure.warmup_steps:

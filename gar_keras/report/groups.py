@@ -125,10 +125,13 @@ class Group:
         )
 
     def device_text(self):
-        """Devices that the runs were made on, in words."""
+        """Devices that the runs were made on, in words.
+
+        Runs on a part of the cores say so: `Some CPU (1 of 2 cores)`.
+        """
         where = [r["environment"] for r in self.records]
         devices = sorted({e["device"] for e in where})
-        cores = sorted({str(e["cores"]) for e in where})
+        cores = sorted({_cores(e) for e in where})
         return f"{'/'.join(devices)} ({'/'.join(cores)} cores)"
 
     def epochs_text(self):
@@ -176,6 +179,15 @@ def but_for(g, names):
     settings = g.settings
     rest = {k: v for k, v in settings.items() if k not in names}
     return json.dumps(rest, sort_keys=True)
+
+
+def _cores(environment):
+    """The cores of a machine, with the threads of a run that took fewer."""
+    cores = environment["cores"]
+    threads = environment.get("threads", cores)
+    if environment.get("device_kind") != "cpu" or threads >= cores:
+        return str(cores)
+    return f"{threads} of {cores}"
 
 
 def _short(value):

@@ -32,6 +32,9 @@ STUDY_HEADING = (
 
 LOST = STUDY_HEADING.index("runs that lost a class")
 
+# What may be any in the runs of a study, and is then the same in all of them.
+HARDWARE = ("precision", "backend")
+
 WARNING_NOTE = (
     "Warnings are those of the version of gar_keras that made a run. Only runs "
     "that counted the classes in use could name lost ones: {number} of these "
@@ -76,6 +79,7 @@ def study_markdown(study, records, results):
 
 def study_rows(study, records, results):
     """The rows of a study: its arms, with what was measured of each."""
+    records, _ = made_alike(study, records)
     rows = []
     usual = arm_group(next(iter(study.arms.values())), records)
     first = usual.by_seed("chosen_error") if usual else {}
@@ -124,10 +128,12 @@ def study_notes(study, records, results=None):
         records: Run records.
         results: Folder of the records, with what lies beside them, if at hand.
     """
+    records, others = made_alike(study, records)
     found = {name: arm_group(arm, records) for name, arm in study.arms.items()}
     groups = {name: g for name, g in found.items() if g is not None}
-    notes = [*study.notes, *group_notes(groups), *_warning_notes(groups)]
-    return [*notes, *without_notes(groups, results), LOST_NOTE]
+    notes = [*study.notes, *group_notes(groups), *others]
+    notes += [*_warning_notes(groups), *without_notes(groups, results)]
+    return [*notes, LOST_NOTE]
 
 
 def _warning_notes(groups):
@@ -222,6 +228,49 @@ def vote(voters, records, results):
     return errors
 
 
+def made_alike(study, records):
+    """The records with the precision and backend that a study is shown in.
+
+    Of several, the pair in which the most of its arms were run, and of these
+    the one whose runs have the most epochs of stage 2 together.
+
+    Args:
+        study: A `Study`.
+        records: Run records.
+
+    Returns:
+        `(records, notes)`: those with that precision and backend, and a list
+        of a note on the runs of the study with others, if there are any.
+    """
+    by_hardware = {}
+    for g in group(records):
+        run = [arm for arm in study.experiments if _is_of(arm, g)]
+        if run:
+            by_hardware.setdefault(_hardware(g.settings), []).append((run, g))
+    if not by_hardware:
+        return records, []
+
+    def key(hardware):
+        found = by_hardware[hardware]
+        run = {arm for arms_of_group, _ in found for arm in arms_of_group}
+        epochs = sum(size(g)[0] for _, g in found)
+        return len(run), epochs, hardware
+
+    shown = max(by_hardware, key=key)
+    notes = [
+        "not in the table, with another precision or backend: "
+        f"{', '.join(hardware)}, "
+        f"runs: {sum(len(g.records) for _, g in by_hardware[hardware])}"
+        for hardware in sorted(by_hardware)
+        if hardware != shown
+    ]
+    return [r for r in records if _hardware(r["experiment"]) == shown], notes
+
+
+def _hardware(settings):
+    return tuple(settings[name] for name in HARDWARE)
+
+
 def arm_group(arm, records):
     """The group of records of an arm of a study, or `None`.
 
@@ -236,7 +285,7 @@ def _is_of(arm, g):
     return all(
         value == getattr(experiment, name)
         for name, value in vars(arm).items()
-        if name not in ("precision", "backend")
+        if name not in HARDWARE
     )
 
 

@@ -13,6 +13,7 @@ from gar_keras.methods import METHODS
 from gar_keras.report import layout
 from gar_keras.report.claims import claim_groups
 from gar_keras.report.comparison import compare
+from gar_keras.report.groups import size
 from gar_keras.report.layout import MISSING
 from gar_keras.report.lost import seeds_lost
 from gar_keras.report.lost import without_lost
@@ -147,7 +148,7 @@ def methods_markdown(records, results=None):
     found = [c.groups for c in compare(records) if _is_standard(c.groups[0])]
     if not found:
         return ""
-    groups = max(found, key=len)
+    groups = max(found, key=lambda some: (len(some), size(some[0])))
     order = sorted(groups, key=lambda g: g.error("chosen_error").mean)
     trained = groups[0]
     start = trained.error("baseline_error").mean
@@ -161,8 +162,8 @@ def methods_markdown(records, results=None):
     lines += [
         "",
         f"{trained.epochs_text()} epochs, on {trained.device_text()}. After "
-        f"stage 1 the error is {start:.2f} %; no better than that: "
-        f"{', '.join(others) or 'none'}.",
+        f"stage 1 the error is {start:.2f} %; not lower by "
+        f"{_LEAST_GAIN:g} points or more: {', '.join(others) or 'none'}.",
     ]
     return "\n".join(lines) + "\n"
 

@@ -44,7 +44,7 @@ def representative(records, column):
     Of the experiments with the paper's settings: the one whose runs have the
     most epochs of stage 2 together, then the one with the most epochs, then
     the one with the most epochs of stage 1. One with more runs takes its place
-    if it has more than half as many epochs.
+    if it has half as many epochs or more.
     """
     groups = _candidates(records, column)
     largest = max(groups, key=size, default=None)
@@ -55,7 +55,7 @@ def representative(records, column):
 
 def _is_surer(g, other):
     more_runs = len(g.records) > len(other.records)
-    return more_runs and 2 * g.settings["epochs"] > other.settings["epochs"]
+    return more_runs and 2 * g.settings["epochs"] >= other.settings["epochs"]
 
 
 def _candidates(records, column):
@@ -249,9 +249,10 @@ def _longer(found, groups):
 
 
 def _of_other_length(found, groups):
-    """Those that differ from a group in the epochs of stage 2 alone."""
-    alike = but_for(found, {"epochs"})
-    return [g for g in groups if but_for(g, {"epochs"}) == alike]
+    """Those that differ in epochs of stage 2, precision and backend alone."""
+    free = {"epochs", "precision", "backend"}
+    alike = but_for(found, free)
+    return [g for g in groups if but_for(g, free) == alike]
 
 
 def show_table(table, records, results):

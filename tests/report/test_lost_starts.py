@@ -92,6 +92,20 @@ def test_the_row_of_an_arm_by_hand():
     assert cured[HEADING[-1]] == "+2.00 (n = 1)"
 
 
+def test_starts_of_two_backends_are_not_mixed():
+    jax = replace(PAPERS, backend="jax")
+    found = [
+        start(jax, 0, LOST),
+        start(PAPERS, 1, KEPT),
+        start(PAPERS, 2, LOST),
+    ]
+    (row,) = first_epoch_rows(FIRST_EPOCH, found)
+    assert row[1] == "2"
+    text = first_epoch_markdown(FIRST_EPOCH, found)
+    assert "precision or backend: float32, jax, runs: 1" in text
+    assert anatomy_pair(FIRST_EPOCH, [*found, start(CURED, 0, KEPT)]) is None
+
+
 def test_nothing_run_is_no_table():
     assert first_epoch_markdown(FIRST_EPOCH, []) == ""
 

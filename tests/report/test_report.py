@@ -20,6 +20,7 @@ from gar_keras.experiments.studies import STUDIES
 from gar_keras.experiments.variations import Extensions
 from gar_keras.report import Estimate
 from gar_keras.report import benchmarks as benchmarks
+from gar_keras.report.parts import study_part
 from gar_keras.report.plots import style
 from gar_keras.report.published import BASELINE
 from gar_keras.report.published import GAR
@@ -27,6 +28,7 @@ from gar_keras.report.published import TABLE_1
 from gar_keras.report.published import TABLE_2
 from gar_keras.report.published import TABLE_3
 from gar_keras.report.published import TABLES
+from gar_keras.report.studies import made_alike
 
 MNIST_100 = replace(SETTINGS[100], epochs=4)
 COLUMN = TABLE_1.columns[0]
@@ -201,7 +203,7 @@ def test_most_epochs_of_all_runs_together_stand_for_the_cell():
     assert "epoch 1.00 (n = 1), in the last 3.00 (n = 1)" in longer
 
 
-@pytest.mark.parametrize("epochs, error", [(7, "2.00"), (8, "1.00")])
+@pytest.mark.parametrize("epochs, error", [(8, "2.00"), (9, "1.00")])
 def test_more_seeds_stand_for_the_cell_if_nearly_as_long(epochs, error):
     three = made(MNIST_100, range(3), chosen_error=0.02)
     longer = replace(MNIST_100, epochs=epochs)
@@ -212,20 +214,29 @@ def test_more_seeds_stand_for_the_cell_if_nearly_as_long(epochs, error):
 def test_shorter_runs_with_more_seeds_are_told_below():
     found = [
         *made(replace(MNIST_100, epochs=2), range(5), chosen_error=0.03),
-        *made(MNIST_100, range(3), chosen_error=0.02),
+        *made(replace(MNIST_100, epochs=5), range(3), chosen_error=0.02),
         # Of another stage 1, and with fewer seeds.
-        *made(replace(MNIST_100, pretrain_epochs=10), range(4)),
+        *made(replace(MNIST_100, pretrain_epochs=10, epochs=5), range(4)),
         *made(replace(MNIST_100, epochs=3), range(1)),
-        *made(replace(MNIST_100, epochs=9), range(2), chosen_error=0.01),
+        *made(replace(MNIST_100, epochs=11), range(2), chosen_error=0.01),
     ]
     first, surer, *_ = report.table_notes(TABLE_1, found)
-    assert first.startswith("MNIST, m_L = 100: n = 2 (seeds 0-1), 2000 + 9 ")
+    assert first.startswith("MNIST, m_L = 100: n = 2 (seeds 0-1), 2000 + 11 ")
     assert surer.startswith(
-        "with more seeds: MNIST, m_L = 100: n = 3 (seeds 0-2), 2000 + 4 "
+        "with more seeds: MNIST, m_L = 100: n = 3 (seeds 0-2), 2000 + 5 "
     )
     assert "epoch 2.00 ± 0.00 (n = 3), in the last 3.00 ± 0.00" in surer
     assert surer.endswith(" by Welch's test: 0.38 to 0.50")
     assert len(report.table_notes(TABLE_1, found[:-2])) == 4
+
+
+def test_longer_runs_of_another_backend_are_told_below():
+    longer = replace(MNIST_100, epochs=8, backend="jax")
+    found = made(MNIST_100, range(4)) + made(longer, range(2))
+    first, other, *_ = report.table_notes(TABLE_1, found)
+    assert first.startswith("MNIST, m_L = 100: n = 4 ")
+    assert other.startswith("for longer: MNIST, m_L = 100: n = 2 ")
+    assert ", 2000 + 8 epochs, float32, jax, " in other
 
 
 def test_of_as_many_epochs_most_seeds_stand_for_the_cell():
@@ -317,6 +328,18 @@ def test_a_note_tells_how_the_figure_was_made():
     )
 
 
+def test_threads_are_told_where_they_are_fewer_than_the_cores():
+    (record,) = made(MNIST_100)
+    here = record["environment"]
+    here |= {"device_kind": "cpu", "threads": 1}
+    (g,) = report.group([record])
+    assert g.device_text() == "Some CPU (1 of 2 cores)"
+    here["threads"] = 2
+    assert g.device_text() == "Some CPU (2 cores)"
+    here |= {"device_kind": "gpu", "threads": 1}
+    assert g.device_text() == "Some CPU (2 cores)"
+
+
 @pytest.mark.parametrize(
     ("errors", "interval", "difference"),
     [
@@ -406,6 +429,34 @@ def test_what_a_group_changes_is_told_on_any_data():
 
 
 # Studies.
+
+
+@pytest.mark.parametrize("name", ["options", "skew"])
+def test_all_rows_of_a_study_have_one_precision_and_backend(name, tmp_path):
+    study = STUDIES[name]
+    first, second, *_ = study.arms.values()
+    for seeds, arm, backend in (
+        (3, first, "tensorflow"),
+        (1, second, "tensorflow"),
+        (2, first, "jax"),
+        (2, second, "jax"),
+    ):
+        for seed in range(seeds):
+            write_record(tmp_path, replace(arm, backend=backend), seed)
+    found = records.read_all(tmp_path)
+    alike, notes = made_alike(study, found)
+    assert {r["experiment"]["backend"] for r in alike} == {"tensorflow"}
+    assert notes == [
+        "not in the table, with another precision or backend: float32, jax, "
+        "runs: 4"
+    ]
+    text = study_part(study).markdown(found, tmp_path)
+    assert f"- {notes[0]}" in text
+    assert text.count("_jax/") == 0
+    # Both arms in one backend count for more than one in most runs.
+    kept = [r for r in found if r["experiment"]["backend"] == "jax"]
+    lone = [r for r in alike if r["fingerprint"] == first.fingerprint()]
+    assert made_alike(study, kept + lone)[0] == kept
 
 
 def test_only_errors_of_the_first_row_s_task_are_compared_with_it(tmp_path):

@@ -65,7 +65,7 @@ class Curve:
 
 
 def draw_curve(ax, xs, curve, color):
-    """Draws a curve: the mean of its seeds with a band, or a single seed.
+    """Draws a curve: the mean and the range of its seeds, or a single seed.
 
     Args:
         ax: Panel.
@@ -77,9 +77,9 @@ def draw_curve(ax, xs, curve, color):
         ax.plot(xs, curve.mean, color=color, lw=0.7, alpha=0.45)
         ax.plot(xs, curve.smooth(), color=color, lw=1.8, ls="--")
         return
-    deviation = curve.errors.std(axis=0, ddof=1)
-    # An axis of logarithms has no room below 0.
-    low, high = (curve.mean - deviation).clip(0.01), curve.mean + deviation
+    # Not the deviation: one seed that loses a class would take the lower end
+    # of the band below 0, which an axis of logarithms does not have.
+    low, high = curve.errors.min(axis=0), curve.errors.max(axis=0)
     ax.fill_between(xs, low, high, color=color, alpha=0.18, lw=0)
     ax.plot(xs, curve.mean, color=color, lw=1.8)
 
@@ -159,7 +159,7 @@ def _explain(figure, curves):
     if any(curve.n > 1 for curve in curves):
         handles = [
             Line2D([], [], label="mean of the seeds", **ink),
-            Patch(color=style.INK, alpha=0.18, label="± standard deviation"),
+            Patch(color=style.INK, alpha=0.18, label="lowest to highest"),
         ]
     if any(curve.n == 1 for curve in curves):
         text = "1 seed, smoothed (thin: each epoch)"
