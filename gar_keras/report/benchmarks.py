@@ -215,20 +215,29 @@ def _absent(entries, heading):
 
 
 def _machines(entries):
-    """A line for each machine and its software."""
-    lines = {}
-    for entry in entries:
-        e = entry["environment"]
-        pairs = entry["case"]["pairs"]
-        revision = (e["git_revision"] or "unknown")[:7]
-        edited = "+changes" if "+" in (e["git_revision"] or "") else ""
-        lines[
-            f"- {_device(entry)}: {e['processor']}, {e['cores']} cores; "
-            f"{e['backend']} {e['backend_version']}, Keras {e['keras']}, "
-            f"Python {e['python']}, commit {revision}{edited}; medians of "
-            f"{pairs} pairs, with quartiles"
-        ] = None
-    return list(lines)
+    """A line for each machine and its software, with its rows if several."""
+    rows = {}
+    for number, entry in enumerate(entries, 1):
+        rows.setdefault(_machine(entry), []).append(str(number))
+    if len(rows) == 1:
+        return [f"- {text}" for text in rows]
+    return [
+        f"- {text} (row{'s' * (len(numbers) > 1)} {', '.join(numbers)})"
+        for text, numbers in rows.items()
+    ]
+
+
+def _machine(entry):
+    """The machine and the software of an entry, in words."""
+    e = entry["environment"]
+    revision = (e["git_revision"] or "unknown")[:7]
+    edited = "+changes" if "+" in (e["git_revision"] or "") else ""
+    return (
+        f"{_device(entry)}: {e['processor']}, {e['cores']} cores; "
+        f"{e['backend']} {e['backend_version']}, Keras {e['keras']}, "
+        f"Python {e['python']}, commit {revision}{edited}; medians of "
+        f"{entry['case']['pairs']} pairs, with quartiles"
+    )
 
 
 def _linked(text, kind, entry):
