@@ -767,6 +767,9 @@ def test_a_gpu_is_no_longer_absent_once_it_is_measured(tmp_path):
     # GPUs come first.
     devices = lines(text, "| NVIDIA") + lines(text, "| AMD")
     assert [x for x in text.splitlines() if x in devices] == devices
+    first, second = lines(text, "- ")
+    assert first.startswith("- NVIDIA") and first.endswith("(row 1)")
+    assert second.startswith("- AMD") and second.endswith("(row 2)")
 
 
 @pytest.mark.parametrize(
