@@ -6,6 +6,7 @@ from dataclasses import replace
 import os
 import re
 import sys
+import time
 from typing import Annotated
 from typing import ClassVar
 from typing import Literal
@@ -287,6 +288,8 @@ def run_table(options, experiments, show):
         The exit status: 0, 124 if runs are left to be done, for want of time
         or because another process is at them, or 130 after Ctrl-C.
     """
+    # The time limit is that of all of it, Keras' start as well.
+    started = time.monotonic()
     if options.keep_state:
         _check_can_be_extended(options, experiments)
     try:
@@ -296,7 +299,7 @@ def run_table(options, experiments, show):
         if options.jobs > 1 or options.ray is not None:
             resources.share_gpu()
         load_keras()
-        return _table(options, experiments, show)
+        return _table(options, experiments, show, started)
     except OSError as e:
         where = f" Received: {e.filename}." if e.filename else ""
         cli.fail(
@@ -325,7 +328,7 @@ def _check_can_be_extended(options, experiments):
             )
 
 
-def _table(options, experiments, show):
+def _table(options, experiments, show, started):
     from gar_keras.datasets import DataError
     from gar_keras.experiments.records import RecordError
     from gar_keras.experiments.sweep import sweep
@@ -338,6 +341,7 @@ def _table(options, experiments, show):
             options.results,
             RunnerOptions.of(options),
             time_limit=options.time_limit,
+            started=started,
             jobs=options.jobs,
             ray=options.ray,
         )

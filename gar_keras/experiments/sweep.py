@@ -26,6 +26,7 @@ def sweep(
     options=RunnerOptions(),  # noqa: B008
     *,
     time_limit=None,
+    started=None,
     console=None,
     jobs=1,
     ray=None,
@@ -43,6 +44,8 @@ def sweep(
         options: `RunnerOptions` of each run.
         time_limit: Seconds after which to stop, or `None`. What is unfinished
             goes on at the next call.
+        started: `time.monotonic()` from which these are counted. That of the
+            call by default.
         console: A `rich` console for the progress.
         jobs: Runs to make at once, each in a process of its own. Processes
             are spawned: a script that asks for more than one must call this
@@ -60,7 +63,8 @@ def sweep(
             all the others are over.
     """
     console = console or terminal.console()
-    deadline = time.monotonic() + (time_limit or math.inf)
+    started = time.monotonic() if started is None else started
+    deadline = started + (time_limit or math.inf)
     # A run that is named twice must not count twice.
     runs = list(dict.fromkeys((e, s) for s in seeds for e in experiments))
     found = {}

@@ -8,6 +8,8 @@ import signal
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
+from unittest import mock
 
 from consoles import Output
 from consoles import interrupt
@@ -188,6 +190,21 @@ def test_out_of_time_no_run_is_begun(tmp_path):
         ". The same command goes on from the last finished epoch."
     )
     assert 2 not in begun(tmp_path)
+
+
+def test_the_start_of_a_worker_counts_for_the_time_limit(monkeypatch):
+    pipe = mock.Mock()
+    workers = processes.Processes(1, "nowhere", RunnerOptions())
+    workers._idle.append(SimpleNamespace(pipe=pipe))
+    workers.start((TINY, 0), None, 60.0)
+    pipe.send.assert_called_once_with(((TINY, 0), 60.0))
+    given = []
+    monkeypatch.setattr(
+        "gar_keras.experiments.runner.run",
+        lambda *_, deadline, **__: given.append(deadline),
+    )
+    processes.attempt((TINY, 0), "nowhere", 60.0, None, RunnerOptions())
+    assert given == [60.0]
 
 
 def test_ctrl_c_ends_the_workers(tmp_path):

@@ -856,6 +856,21 @@ def test_a_sweep_out_of_time_keeps_what_is_finished(monkeypatch):
     assert "Time limit of 5 s reached in tiny-12 seed 1" in text
 
 
+def test_a_sweep_counts_its_time_from_where_it_is_told(monkeypatch):
+    deadlines = []
+
+    def run(*_, deadline, **__):
+        deadlines.append(deadline)
+        return {"seed": 0}
+
+    monkeypatch.setattr(runner, "run", run)
+    console = Console(file=io.StringIO())
+    sweep(
+        [TINY], [0], "nowhere", console=console, time_limit=5.0, started=100.0
+    )
+    assert deadlines == [105.0]
+
+
 def test_a_sweep_goes_on_after_a_run_of_another_process(monkeypatch):
     _, (found, complete), text = swept(
         monkeypatch, [0, 1], lambda seed: {"seed": 1} if seed else None

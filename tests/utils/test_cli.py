@@ -456,8 +456,17 @@ def test_the_sweep_gets_the_options(run, tmp_path):
     assert [(e.num_labeled, e.epochs) for e in experiments] == [(600, 2)]
     assert (seeds, results) == ([1, 4], tmp_path)
     assert of_runs == RunnerOptions(data_dir=tmp_path, save_models=True)
+    del options["started"]
     assert options == {"time_limit": 9, "jobs": 1, "ray": None}
     assert shown == (TABLE_1, [{"seed": 0}], tmp_path)
+
+
+def test_the_start_of_keras_counts_for_the_time_limit(run, monkeypatch):
+    now = [5.0]
+    monkeypatch.setattr(runs.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(runs, "load_keras", lambda: now.append(now.pop() + 4))
+    _, ((_, options), _) = run(([{"seed": 0}], True))
+    assert (options["started"], now) == (5.0, [9.0])
 
 
 @pytest.mark.parametrize(

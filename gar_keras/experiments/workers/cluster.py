@@ -345,9 +345,9 @@ def _make(run, state, until, threads, interval, options, mail):
         if state is not None:
             checkpoint.write_bytes(state)
         courier = _Courier(run, mail, checkpoint, interval)
-        seconds = until - time.time()
+        deadline = time.monotonic() + until - time.time()
         try:
-            outcome = attempt(run, folder, seconds, courier, options)
+            outcome = attempt(run, folder, deadline, courier, options)
         except KeyboardInterrupt:
             # So Ray cancels a task.
             courier.send_state()

@@ -12,7 +12,6 @@ import os
 import pickle
 import signal
 import threading
-import time
 import traceback
 
 from gar_keras.engine.resources import cores
@@ -53,13 +52,13 @@ class Relay:
         self._send("epoch", stage, row, total)
 
 
-def attempt(run, results, seconds, reporter, options):
+def attempt(run, results, deadline, reporter, options):
     """Makes a run in a worker, whatever becomes of it.
 
     Args:
         run: `(experiment, seed)`.
         results: Folder of the records.
-        seconds: Time for the run.
+        deadline: `time.monotonic()` at which the run must have stopped.
         reporter: A `Relay`.
         options: `RunnerOptions`.
 
@@ -74,7 +73,7 @@ def attempt(run, results, seconds, reporter, options):
             *run,
             results,
             options,
-            deadline=time.monotonic() + seconds,
+            deadline=deadline,
             reporter=reporter,
         )
     except Exception as e:
@@ -138,7 +137,8 @@ class Processes:
         self._busy[worker.pipe] = worker, run, reporter
         # If it is dead, `wait` will find out.
         with contextlib.suppress(OSError):
-            worker.pipe.send((run, deadline - time.monotonic()))
+            # All processes of a machine have the same monotonic().
+            worker.pipe.send((run, deadline))
 
     def _new_worker(self):
         return _Worker(self._shares.pop(0), self._threads, *self._arguments)
@@ -229,8 +229,8 @@ def _serve(pipe, share, threads, results, options):
     # Its end is that of the parent, even before the thread knows of it.
     with contextlib.suppress(EOFError, OSError):
         while True:
-            run, seconds = pipe.recv()
-            outcome = attempt(run, results, seconds, relay, options)
+            run, deadline = pipe.recv()
+            outcome = attempt(run, results, deadline, relay, options)
             pipe.send(("over", outcome))
 
 
