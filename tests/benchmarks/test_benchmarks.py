@@ -485,12 +485,12 @@ def test_a_path_that_is_not_here_is_refused():
         )
 
 
-def test_the_compiled_path_is_there_with_jax_on_a_gpu(monkeypatch):
-    there = variants.VARIANTS["regularize"]["compiled"].there
-    assert not there()
+@pytest.mark.parametrize("task", ["regularize", "pretrain"])
+def test_with_jax_on_a_gpu_the_compiled_path_comes_first(task, monkeypatch):
+    assert not variants.VARIANTS[task]["compiled"].there()
     monkeypatch.setattr("gar_keras.engine.backend.name", lambda: "jax")
     monkeypatch.setattr("gar_keras.engine.hardware.device_kind", lambda: "gpu")
-    assert there()
+    assert variants.available(task) == ["compiled", "fit"]
 
 
 def test_every_case_of_the_paper_s_sizes():
