@@ -1,8 +1,9 @@
 """Everything, in order of importance, as far as the time allows.
 
-The speed of 100 epochs, Table 1, Table 3, the studies, Table 2, and the other
-methods. Each step is the command of its own script. The same command goes on
-where it ended, and skips what is finished.
+The speed of 100 epochs, Table 1 (100 labels first), Table 3, the studies, Table
+2, and the other methods. Each step is the command of its own script, and gets
+the time that those before it have left. The same command goes on where it
+ended, and skips what is finished.
 """
 
 from dataclasses import dataclass
@@ -33,8 +34,9 @@ class Options(command.Options):
     dry_run: bool = False
     """Print the commands and how many of their runs are finished, no more."""
     tiny: bool = False
-    """Make every run a few steps long, to try the commands out. Its records
-    stand for nothing: give it --results of its own."""
+    """Make the runs a few steps long, to try the commands out; where a study
+    is of the length of stage 1, that stays. Its records stand for nothing:
+    give it --results of its own."""
 
     def __post_init__(self):
         super().__post_init__()

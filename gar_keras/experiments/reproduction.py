@@ -17,9 +17,9 @@ import time
 from gar_keras.experiments import command
 from gar_keras.experiments import records
 from gar_keras.experiments.settings import EXPERIMENTS
+from gar_keras.experiments.settings import NETWORK_RIVALS
 from gar_keras.experiments.settings import Experiment
 from gar_keras.experiments.studies import STUDIES
-from gar_keras.methods import METHODS
 from gar_keras.utils import cli
 
 SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
@@ -31,8 +31,9 @@ TABLE_3_DATA = tuple(
     if any(e.network == "cnn9" for e in by_labels.values())
 )
 
-# What shortens each run to a few steps, to try the commands out.
-TINY = {"pretrain_epochs": 1, "epochs": 1, "images_per_epoch": 256}
+# What shortens runs to a few steps, to try the commands out. With a single
+# epoch each step would be recorded, and none would run as a whole epoch.
+TINY = {"pretrain_epochs": 1, "epochs": 2, "images_per_epoch": 256}
 TINY_SPEED = ("--pairs", "2", "--steps", "2")
 
 
@@ -44,7 +45,6 @@ class Step:
         name: Its name.
         script: Its script, in `scripts`.
         arguments: Arguments that are the step's own.
-        weight: Its part of the time, beside those of the other steps.
         seeds: Seeds to run, as the scripts take them; empty for a benchmark.
         experiments: Function of settings to change that returns the list of
             the experiments.
@@ -53,7 +53,6 @@ class Step:
     name: str
     script: str
     arguments: tuple = ()
-    weight: float = 1.0
     seeds: str = ""
     experiments: Callable = field(default=lambda **changes: [], repr=False)
 
@@ -98,36 +97,42 @@ def plan(data=("norb",)):
 
     Example:
 
-    >>> [step.name for step in plan()][:3]
-    ['speed', 'table1', 'table3-norb']
+    >>> [step.name for step in plan()][:4]
+    ['speed', 'table1-100', 'table1', 'table3-norb']
     """
     return [
-        Step("speed", "benchmark.py", weight=2),
-        Step(
-            "table1",
-            "table1.py",
-            weight=12,
-            seeds="0-9",
-            experiments=_of_data("mnist", EXPERIMENTS["mnist"]),
-        ),
+        Step("speed", "benchmark.py"),
+        # All seeds of one cell, then the whole table.
+        _table_1("table1-100", [100]),
+        _table_1("table1", EXPERIMENTS["mnist"]),
         *map(_table_3, data),
         # Of the studies, those that came last have the fewest records.
         *(_study(s) for s in reversed(STUDIES.values()) if _has(data, s)),
         Step(
             "table2",
             "table2.py",
-            weight=2,
             seeds="0-2",
             experiments=_of_data("infimnist", EXPERIMENTS["infimnist"]),
         ),
+        # Those without a network have nothing to do on a GPU.
         Step(
             "rivals",
             "rivals.py",
-            weight=2,
+            ("--method", "gar", *NETWORK_RIVALS),
             seeds="0-2",
-            experiments=_of_data("mnist", [100], METHODS),
+            experiments=_of_data("mnist", [100], ("gar", *NETWORK_RIVALS)),
         ),
     ]
+
+
+def _table_1(name, labels):
+    return Step(
+        name,
+        "table1.py",
+        ("--labels", *map(str, labels)),
+        seeds="0-9",
+        experiments=_of_data("mnist", labels),
+    )
 
 
 def _table_3(data):
@@ -137,7 +142,6 @@ def _table_3(data):
         f"table3-{data}",
         "table3.py",
         ("--data", data, "--labels", *map(str, labels)),
-        weight=4,
         seeds="0-9",
         experiments=_of_data(data, labels),
     )
@@ -159,6 +163,12 @@ def _study(study):
     )
 
 
+def tiny(step):
+    """What shortens the runs of a step, by the names of their settings."""
+    longest = max((e.epochs for e in step.experiments()), default=1)
+    return {**TINY, "epochs": min(TINY["epochs"], longest)}
+
+
 def arguments(step, options, seconds=None):
     """The command of a step, without Python.
 
@@ -176,7 +186,7 @@ def arguments(step, options, seconds=None):
         words += ["--share-stage-1", "--jobs", str(options.jobs)]
         if options.data_dir is not None:
             words += ["--data-dir", str(options.data_dir)]
-        for name, value in TINY.items() if options.tiny else ():
+        for name, value in tiny(step).items() if options.tiny else ():
             words += [cli.flag(name), str(value)]
     elif options.tiny:
         words += TINY_SPEED
@@ -193,7 +203,7 @@ def progress(step, options):
     of the device is not known here.
     """
     seeds = command.parse_seeds(step.seeds) if step.seeds else []
-    experiments = step.experiments(**(TINY if options.tiny else {}))
+    experiments = step.experiments(**(tiny(step) if options.tiny else {}))
     wanted = {
         (replace(e, backend=options.backend), seed)
         for e in experiments
@@ -209,8 +219,7 @@ def progress(step, options):
 def run(steps, options, call=None):
     """Runs the steps one after another, and says what becomes of them.
 
-    Of the time that is left, each step gets its part by the weights of those
-    to come; what it does not need is theirs.
+    Each step gets all the time that those before it have left.
 
     Args:
         steps: List of `Step`.
@@ -225,19 +234,19 @@ def run(steps, options, call=None):
     call = call or _call
     end = options.time_limit and time.monotonic() + options.time_limit
     statuses = []
-    for i, step in enumerate(steps):
+    for step in steps:
         finished, number = progress(step, options)
         if number and finished == number:
             _say(f"{step.name}: finished")
             continue
         seconds = None
-        if end is not None:
-            left = end - time.monotonic()
-            if left <= 0:
+        # What a step will leave to the next is known when it has ended.
+        if end is not None and not options.dry_run:
+            seconds = end - time.monotonic()
+            if seconds <= 0:
                 _say(f"{step.name}: no time left")
                 statuses.append(cli.EXIT_TIME)
                 continue
-            seconds = left * step.weight / sum(s.weight for s in steps[i:])
         words = arguments(step, options, seconds)
         runs = f", {finished} of {number} runs finished" if number else ""
         _say(f"{step.name}{runs}: python {shlex.join(words)}")

@@ -9,6 +9,7 @@ import pytest
 
 from gar_keras.experiments import reproduction
 from gar_keras.experiments.reproduction import Step
+from gar_keras.experiments.settings import GRAPH_RIVALS
 from gar_keras.experiments.settings import TABLE_1
 from gar_keras.experiments.studies import STUDIES
 from gar_keras.utils import cli
@@ -58,18 +59,36 @@ def test_tiny_runs_are_what_the_tiny_commands_run(options, monkeypatch):
     found = replace(found, precision="float32", backend="tensorflow")
     assert found.seeds == "0"
     expected = [found.apply(e) for e in found.experiments]
-    assert step.experiments(**reproduction.TINY) == expected
+    assert step.experiments(**reproduction.tiny(step)) == expected
     assert {e.images_per_epoch for e in expected} == {256}
+    # They take the path of the long runs.
+    assert not any(e.is_traced for e in expected)
 
 
-def steps(*weights):
-    return [
-        Step(f"step {i}", "benchmark.py", weight=weight)
-        for i, weight in enumerate(weights)
+def test_tiny_runs_are_traced_where_long_ones_are():
+    step = next(step for step in STEPS if step.name == "study-first-epoch")
+    assert all(e.is_traced for e in step.experiments())
+    assert all(e.is_traced for e in step.experiments(**reproduction.tiny(step)))
+
+
+def test_one_cell_comes_before_the_rest_and_all_of_it_trains_networks():
+    assert [step.name for step in STEPS[:3]] == [
+        "speed",
+        "table1-100",
+        "table1",
     ]
+    assert {e.num_labeled for e in STEPS[1].experiments()} == {100}
+    of_graphs = {*GRAPH_RIVALS}
+    assert not any(
+        e.method in of_graphs for s in STEPS for e in s.experiments()
+    )
 
 
-def test_time_is_shared_by_weight_and_none_is_lost(options, monkeypatch):
+def steps(count):
+    return [Step(f"step {i}", "benchmark.py") for i in range(count)]
+
+
+def test_a_step_gets_the_time_that_is_left(options, monkeypatch):
     now, limits = [0.0], []
     monkeypatch.setattr(reproduction.time, "monotonic", lambda: now[0])
 
@@ -79,12 +98,19 @@ def test_time_is_shared_by_weight_and_none_is_lost(options, monkeypatch):
         return 0
 
     options = replace(options, time_limit=100.0)
-    assert reproduction.run(steps(1, 2, 1), options, call) == 0
-    assert limits == ["25", "60", "80"]
+    assert reproduction.run(steps(3), options, call) == 0
+    assert limits == ["100", "90", "80"]
     now[0], limits[:] = 0.0, []
     options = replace(options, time_limit=15.0)
-    assert reproduction.run(steps(1, 2, 1), options, call) == cli.EXIT_TIME
-    assert len(limits) == 2
+    assert reproduction.run(steps(3), options, call) == cli.EXIT_TIME
+    assert limits == ["15", "5"]
+
+
+def test_the_plan_names_no_time_that_is_not_known(options, capsys):
+    options = replace(options, time_limit=100.0, dry_run=True)
+    assert reproduction.run(steps(2), options) == 0
+    said = capsys.readouterr().out
+    assert "step 1: python " in said and "--time-limit" not in said
 
 
 @pytest.mark.parametrize(
@@ -94,7 +120,7 @@ def test_time_is_shared_by_weight_and_none_is_lost(options, monkeypatch):
 def test_a_step_that_fails_does_not_stop_the_next(statuses, answer, options):
     left = [*statuses]
     call = lambda words: left.pop(0)  # noqa: E731
-    assert reproduction.run(steps(1, 1, 1), options, call) == answer
+    assert reproduction.run(steps(3), options, call) == answer
     assert not left
 
 
