@@ -1,10 +1,10 @@
 """The fast path on a GPU with JAX: a whole epoch in one compiled program.
 
-The images lie on the device as uint8. The host sends the indices of an epoch,
-0.5 MB for MNIST, while the device works on the one before. The device gathers
-the batches and runs the steps in a loop. Each step is Keras' own `train_step`
-of the same model, layers and optimizer, and `fit` does the rest: callbacks,
-logs and metrics are those of the plain path.
+The images lie on the device as uint8. The host draws the indices of each epoch,
+0.5 MB for MNIST, and begins to send them before the device starts on the
+previous one. The device gathers the batches and runs the steps in a loop. Each
+step is Keras' own `train_step` of the same model, layers and optimizer, and
+`fit` does the rest: callbacks, logs and metrics are those of the plain path.
 
 Not for a CPU: convolutions inside a loop are many times slower there.
 """
