@@ -184,7 +184,7 @@ def arguments(step, options, seconds=None):
     if step.seeds:
         words += ["--seeds", "0" if options.tiny else step.seeds]
         words += ["--share-stage-1", "--jobs", str(options.jobs)]
-        if options.data_dir is not None:
+        if options.data_dir is not None and _needs_files(step):
             words += ["--data-dir", str(options.data_dir)]
         for name, value in tiny(step).items() if options.tiny else ():
             words += [cli.flag(name), str(value)]
@@ -194,6 +194,11 @@ def arguments(step, options, seconds=None):
     if seconds is not None:
         words += ["--time-limit", f"{max(seconds, 1):.0f}"]
     return words
+
+
+def _needs_files(step):
+    """Whether the data of a step are not in the package."""
+    return any(e.dataset in TABLE_3_DATA for e in step.experiments())
 
 
 def progress(step, options):

@@ -45,6 +45,16 @@ def test_a_step_counts_what_its_command_runs(step, options, monkeypatch):
         assert {*step.experiments()} == {*experiments_of(found)}
 
 
+def test_only_data_that_are_not_in_the_package_are_looked_for(options):
+    # With --data-dir, MNIST would be looked for there as well.
+    options = replace(options, data_dir=options.results)
+    assert {
+        step.name
+        for step in STEPS
+        if "--data-dir" in reproduction.arguments(step, options)
+    } == {*(f"table3-{d}" for d in reproduction.TABLE_3_DATA), "study-norb"}
+
+
 def test_a_study_waits_for_its_data():
     names = [step.name for step in reproduction.plan()]
     assert "study-infimnist" in names and "study-norb" not in names
