@@ -168,10 +168,10 @@ def test_every_path_and_link_leads_somewhere(name):
             )
 
 
-# Of pip and mkdocs.
+# Of pip, mkdocs and tar.
 OF_OTHERS = {
-    "--dest", "--no-deps", "--no-index", "--only-binary", "--platform",
-    "--python-version", "--strict", "--target",
+    "--dest", "--exclude", "--no-deps", "--no-index", "--only-binary",
+    "--platform", "--python-version", "--strict", "--target",
 }  # fmt: skip
 OPTION = r"(?<!\S)`?(--[a-z][a-z0-9-]*)"
 COMMAND = r"(?:scripts/(\w+)\.py|-m gar_keras (\w+))(.*)"

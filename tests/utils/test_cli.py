@@ -461,11 +461,14 @@ def test_the_sweep_gets_the_options(run, tmp_path):
     assert shown == (TABLE_1, [{"seed": 0}], tmp_path)
 
 
-def test_the_start_of_keras_counts_for_the_time_limit(run, monkeypatch):
+def test_the_start_of_keras_counts_for_the_time_limit(
+    run, tmp_path, monkeypatch
+):
     now = [5.0]
     monkeypatch.setattr(runs.time, "monotonic", lambda: now[0])
     monkeypatch.setattr(runs, "load_keras", lambda: now.append(now.pop() + 4))
-    _, ((_, options), _) = run(([{"seed": 0}], True))
+    answer = [{"seed": 0}], True
+    _, ((_, options), _) = run(answer, "--results", str(tmp_path))
     assert (options["started"], now) == (5.0, [9.0])
 
 
