@@ -6,6 +6,7 @@ import statistics
 from gar_keras.experiments import settings as experiments
 from gar_keras.report import layout
 from gar_keras.report.estimates import Estimate
+from gar_keras.report.groups import HARDWARE
 from gar_keras.report.groups import group
 from gar_keras.report.groups import size
 from gar_keras.report.layout import MISSING
@@ -13,7 +14,6 @@ from gar_keras.report.lost import LOST_NOTE
 from gar_keras.report.lost import lost_text
 from gar_keras.report.lost import seeds_lost
 from gar_keras.report.sources import linked
-from gar_keras.report.studies import HARDWARE
 from gar_keras.report.studies import group_notes
 from gar_keras.report.studies import without_notes
 

@@ -20,6 +20,9 @@ _WORDS = {
 }
 
 
+# Settings of how a run is computed, not of what.
+HARDWARE = ("precision", "backend")
+
 # Epochs of stage 2 whose mean error is told beside that of the last.
 LATE = 20
 

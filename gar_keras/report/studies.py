@@ -5,6 +5,7 @@ import numpy as np
 from gar_keras.experiments.settings import Experiment
 from gar_keras.report import layout
 from gar_keras.report.estimates import Estimate
+from gar_keras.report.groups import HARDWARE
 from gar_keras.report.groups import group
 from gar_keras.report.groups import size
 from gar_keras.report.layout import MISSING
@@ -31,9 +32,6 @@ STUDY_HEADING = (
 )
 
 LOST = STUDY_HEADING.index("runs that lost a class")
-
-# What may be any in the runs of a study, and is then the same in all of them.
-HARDWARE = ("precision", "backend")
 
 WARNING_NOTE = (
     "Warnings are those of the version of gar_keras that made a run. Only runs "
@@ -242,9 +240,9 @@ def made_alike(study, records):
         `(records, notes)`: those with that precision and backend, and a list
         of a note on the runs of the study with others, if there are any.
     """
-    by_hardware = {}
+    experiments, by_hardware = study.experiments, {}
     for g in group(records):
-        run = [arm for arm in study.experiments if _is_of(arm, g)]
+        run = [arm for arm in experiments if _is_of(arm, g)]
         if run:
             by_hardware.setdefault(_hardware(g.settings), []).append((run, g))
     if not by_hardware:

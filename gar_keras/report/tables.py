@@ -7,6 +7,7 @@ from gar_keras.experiments import records as record_files
 from gar_keras.experiments.settings import stands_for_paper
 from gar_keras.report import layout
 from gar_keras.report.beside import reference_beside
+from gar_keras.report.groups import HARDWARE
 from gar_keras.report.groups import LATE
 from gar_keras.report.groups import but_for
 from gar_keras.report.groups import group
@@ -128,8 +129,9 @@ def _compared(table, records, reference):
 
 def _alike(own, groups):
     """The group with the settings of another; its precision, if there is."""
-    free = {"precision", "backend"}
-    alike = [g for g in groups if but_for(g, free) == but_for(own, free)]
+    alike = [
+        g for g in groups if but_for(g, HARDWARE) == but_for(own, HARDWARE)
+    ]
     exact = [g for g in alike if but_for(g, ()) == but_for(own, ())]
     return max(exact or alike, key=size, default=None)
 
@@ -250,7 +252,7 @@ def _longer(found, groups):
 
 def _of_other_length(found, groups):
     """Those that differ in epochs of stage 2, precision and backend alone."""
-    free = {"epochs", "precision", "backend"}
+    free = {*HARDWARE, "epochs"}
     alike = but_for(found, free)
     return [g for g in groups if but_for(g, free) == alike]
 
