@@ -132,10 +132,34 @@ class Group:
 
         Runs on a part of the cores say so: `Some CPU (1 of 2 cores)`.
         """
-        where = [r["environment"] for r in self.records]
-        devices = sorted({e["device"] for e in where})
-        cores = sorted({_cores(e) for e in where})
-        return f"{'/'.join(devices)} ({'/'.join(cores)} cores)"
+        where = self._hardware()
+        devices = sorted({device for device, _ in where})
+        cores = sorted({cores for _, cores in where})
+        return f"{'/'.join(devices)} ({' or '.join(cores)} cores)"
+
+    def minutes_text(self):
+        """Minutes of training a run, e.g. `12`, or `60 to 112`.
+
+        Of runs on several devices, or numbers of cores, it is the range: their
+        mean would be the time of none.
+        """
+        minutes = [
+            (r["pretraining"]["seconds"] + r["regularization"]["seconds"]) / 60
+            for r in self.records
+        ]
+        digits = 0 if min(minutes) >= 10 else 1
+        if len(self._hardware()) == 1:
+            return f"{statistics.mean(minutes):.{digits}f}"
+        ends = (f"{end:.{digits}f}" for end in (min(minutes), max(minutes)))
+        return " to ".join(dict.fromkeys(ends))
+
+    def _hardware(self):
+        """Device and cores of each process that had a part in the runs."""
+        return {
+            (environment["device"], _cores(environment))
+            for r in self.records
+            for environment in (r["environment"], *r.get("resumed_in", ()))
+        }
 
     def epochs_text(self):
         """Epochs of both stages, e.g. `2000 + 60`."""
@@ -144,18 +168,13 @@ class Group:
     def describe(self):
         """One line: what was run, on what, how often and for how long."""
         s = self.settings
-        minutes = [
-            (r["pretraining"]["seconds"] + r["regularization"]["seconds"]) / 60
-            for r in self.records
-        ]
         return (
             f"{self.data}, m_L = {s['num_labeled']}: n = {len(self.records)} "
             f"({self.seed_text()}), "
             f"{self.epochs_text()} epochs, "
             f"{s['precision']}, {s['backend']}{self.changes_text()}, "
             f"{self.device_text()}, "
-            f"{statistics.mean(minutes):.{0 if min(minutes) >= 10 else 1}f} "
-            "min a run"
+            f"{self.minutes_text()} min a run"
         )
 
 

@@ -340,6 +340,24 @@ def test_threads_are_told_where_they_are_fewer_than_the_cores():
     assert g.device_text() == "Some CPU (2 cores)"
 
 
+def test_minutes_on_several_devices_are_a_range():
+    found = made(seeds=[0, 1])
+    found[1]["environment"] |= {"device": "Other CPU"}
+    found[1]["pretraining"]["seconds"] += 120
+    (g,) = report.group(found)
+    assert g.device_text() == "Other CPU/Some CPU (2 cores)"
+    assert g.minutes_text() == "12 to 14"
+
+
+def test_a_run_that_was_resumed_with_other_threads_tells_both():
+    (record,) = made(MNIST_100)
+    here = record["environment"] | {"device_kind": "cpu", "threads": 1}
+    record |= {"environment": here, "resumed_in": [here | {"threads": 2}]}
+    (g,) = report.group([record])
+    assert g.device_text() == "Some CPU (1 of 2 or 2 cores)"
+    assert g.minutes_text() == "12"
+
+
 @pytest.mark.parametrize(
     ("errors", "interval", "difference"),
     [
