@@ -10,13 +10,13 @@ from gar_keras.report.lost import lost_text
 from gar_keras.report.sources import linked
 
 
-def pairs_markdown(setting, records, results=None):
+def paired(records, results=None, *, setting):
     """Comparison of experiments that differ in one setting, seed by seed.
 
     Args:
-        setting: Name of the setting, e.g. `"precision"`.
         records: Run records.
         results: Folder of the records, with what lies beside them, if at hand.
+        setting: Name of the setting, e.g. `"precision"`.
 
     Returns:
         Markdown: a table with a row for each pair of experiments and its mean
@@ -50,11 +50,6 @@ def pairs_markdown(setting, records, results=None):
     ]
     rules = ["---", "---", "---", "---", "---:"]
     return "\n".join([*layout.markdown_table(heading, rows, rules), ""])
-
-
-def paired(records, setting, results=None):
-    """`pairs_markdown` with its arguments in another order."""
-    return pairs_markdown(setting, records, results)
 
 
 def _differ_in(first, second):

@@ -92,7 +92,7 @@ def show_study(study, records, results):
 
 
 def _pairs(setting, heading):
-    return Part(setting, heading, partial(pairs.pairs_markdown, setting))
+    return Part(setting, heading, partial(pairs.paired, setting=setting))
 
 
 PARTS = (

@@ -819,7 +819,7 @@ def test_methods_are_compared_at_the_same_settings():
 
 def test_pairs_of_runs_are_of_gar_alone():
     both = [made("vat"), made("vat", precision="bfloat16")]
-    assert report.paired(both, "precision") == ""
+    assert report.paired(both, setting="precision") == ""
 
 
 @pytest.mark.slow

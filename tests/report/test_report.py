@@ -835,7 +835,7 @@ def test_pairs_differ_in_the_one_setting_alone():
         *made(half, (0, 1, 2), last_error=0.05),
         *made(longer, (0, 1), last_error=0.01),
     ]
-    rows = report.paired(found, "precision").strip().splitlines()[2:]
+    rows = report.paired(found, setting="precision").strip().splitlines()[2:]
     assert len(rows) == 1
     assert "0, 1 (n = 2)" in rows[0]
     assert "bfloat16 / float32: 5.00 / 4.00, 5.00 / 4.00" in rows[0]
@@ -849,7 +849,7 @@ def test_pairs_of_unlike_length_meet_at_the_last_epoch_of_both():
         *made(MNIST_100, (0, 1), chosen_error=0.02, last_error=0.09),
         *made(short, (0, 1), chosen_error=0.05, last_error=0.03),
     ]
-    rows = report.paired(found, "frobenius_of").strip().splitlines()[2:]
+    rows = report.paired(found, setting="frobenius_of").strip().splitlines()[2:]
     assert len(rows) == 1
     assert "2000 + 2 epochs" in rows[0]
     assert "B / Z: 2.00 / 3.00, 2.00 / 3.00" in rows[0]
@@ -861,7 +861,7 @@ def test_pairs_are_of_runs_from_the_same_end_of_stage_1():
         *made(MNIST_100, (0, 1), chosen_error=0.04),
         *made(replace(MNIST_100, frobenius_of="Z", epochs=2), (0, 1, 2)),
     ]
-    (found,) = report.paired(found, "frobenius_of").splitlines()[2:]
+    (found,) = report.paired(found, setting="frobenius_of").splitlines()[2:]
     assert "B / Z: 4.00 / 3.00, 4.00 / 3.00 |" in found
 
 
@@ -870,8 +870,8 @@ def test_with_a_rate_over_all_epochs_lengths_must_be_alike():
     long = replace(MNIST_100, **cosine)
     short = replace(long, frobenius_of="Z", epochs=2)
     found = [*made(long), *made(short)]
-    assert report.paired(found, "frobenius_of") == ""
+    assert report.paired(found, setting="frobenius_of") == ""
 
 
 def test_without_pairs_there_is_nothing_to_compare():
-    assert report.paired(made(), "precision") == ""
+    assert report.paired(made(), setting="precision") == ""
