@@ -9,7 +9,9 @@ from gar_keras.report.groups import group
 from gar_keras.report.layout import MISSING
 from gar_keras.report.lost import chosen_predictions
 from gar_keras.report.lost import kept_predictions
+from gar_keras.report.published import TABLE_1
 from gar_keras.report.sources import links
+from gar_keras.report.tables import representative
 
 # Names of the classes by data set, where they are not digits.
 CLASSES = dict.fromkeys(NORB, NORB_CLASSES)
@@ -68,6 +70,58 @@ def confusions(records, results):
     if not rows:
         return ""
     return "\n".join([*layout.numbers(HEADING, rows), ""])
+
+
+def digits(records, results):
+    """The largest confusion of each run that Table 1 shows, where it ended.
+
+    It is of all test images at the epoch chosen by validation. Behind it stands
+    how many of the images kept were confused so from stage 1 on.
+
+    Args:
+        records: Run records. Those that kept no predictions are left out.
+        results: Folder of the records, with what lies beside them.
+
+    Returns:
+        Markdown: a table with a row for each run; empty if there is none.
+    """
+    shown = (representative(records, column) for column in TABLE_1.columns)
+    rows = [
+        row
+        for g in shown
+        if g is not None
+        for r in sorted(g.records, key=lambda r: r["seed"])
+        for row in _digits(g, r, results)
+    ]
+    if not rows:
+        return ""
+    heading = (*HEADING, "the same of the images kept")
+    return "\n".join([*layout.numbers(heading, rows), ""])
+
+
+def _digits(g, record, results):
+    at_chosen = chosen_predictions(record, results)
+    kept = kept_predictions(record, results)
+    if at_chosen is None or kept is None:
+        return []
+    labels, predictions = kept
+    names = range(1 + max(map(np.max, at_chosen)))
+    counts = confusion_matrix(*at_chosen, len(names))
+    true, taken_for = largest_confusion(counts)
+    course = {
+        epoch: np.count_nonzero((labels == true) & (predicted == taken_for))
+        for epoch, predicted in predictions.items()
+    }
+    epochs = min(course), max(course)
+    return [
+        [
+            layout.Linked(_name(g, record), links([record], results)),
+            str(record["result"]["chosen_epoch"]),
+            *_cells(counts, (true, taken_for), names),
+            f"{course[epochs[0]]} at epoch {epochs[0]}, "
+            f"{course[epochs[1]]} at {epochs[1]}, of {len(labels):,}",
+        ]
+    ]
 
 
 def matrices(records, results):
@@ -163,19 +217,20 @@ def _confused(run, names, record, results):
         epoch: confusion_matrix(labels, predicted, len(names))
         for epoch, predicted in predictions.items()
     }
-    true, taken_for = largest_confusion(by_epoch[max(by_epoch)])
-    rows = []
-    for epoch, counts in by_epoch.items():
-        wrong = counts.sum() - counts.trace()
-        confused = counts[true, taken_for]
-        rows.append(
-            [
-                run,
-                str(epoch),
-                f"{wrong} of {counts.sum():,}",
-                f"{names[true]} taken for {names[taken_for]}: {confused} of "
-                f"{counts[true].sum()}",
-                str(wrong - confused),
-            ]
-        )
-    return rows
+    pair = largest_confusion(by_epoch[max(by_epoch)])
+    return [
+        [run, str(epoch), *_cells(counts, pair, names)]
+        for epoch, counts in by_epoch.items()
+    ]
+
+
+def _cells(counts, pair, names):
+    """Cells of a confusion matrix: errors, those of a pair, all others."""
+    true, taken_for = pair
+    wrong = counts.sum() - counts.trace()
+    return [
+        f"{wrong} of {counts.sum():,}",
+        f"{names[true]} taken for {names[taken_for]}: {counts[pair]} of "
+        f"{counts[true].sum()}",
+        str(wrong - counts[pair]),
+    ]

@@ -105,6 +105,7 @@ PARTS = (
     ),
     Part("methods", "The methods in order", summary.methods_markdown),
     *map(_table, TABLES.values()),
+    Part("digits", "What the runs of Table 1 confuse", confusion.digits),
     Part("cells", "The cells of the tables at full length", cells_markdown),
     _pairs("precision", "bfloat16 against float32"),
     _pairs("frobenius_of", "The Frobenius term of B against that of Z"),

@@ -165,6 +165,31 @@ def test_the_largest_confusion_is_followed_back(tmp_path):
     assert " | human | 0 | 0 | 0 | 0 | 0 | - |" in rows[3]
 
 
+def test_digits_are_confused_at_the_chosen_epoch(tmp_path):
+    """Of the experiment that Table 1 shows, the one of most epochs."""
+    for e in (replace(MNIST, epochs=3), replace(MNIST, epochs=4)):
+        path = write_record(tmp_path, e)
+        # Of three 2s, two are taken for 1s at the chosen epoch.
+        keep(
+            path,
+            {0: [0, 1, 1], 4: [0, 1, 2]},
+            np.array([0, 2, 2]),
+            test_labels=np.array([0, 1, 2, 2, 2]),
+            chosen_probabilities=np.eye(3)[[2, 1, 1, 1, 2]],
+        )
+    # Without predictions, and of a cell that no table has.
+    write_record(tmp_path, replace(MNIST, epochs=4), seed=1)
+    write_record(tmp_path, replace(MNIST, num_labeled=50, epochs=4))
+    found = records.read_all(tmp_path)
+    _, _, row = confusion.digits(found, tmp_path).splitlines()
+    assert row == (
+        f"| [MNIST, m_L = 100, 2000 + 4 epochs, seed 0]({path.name}) | 1 | "
+        "3 of 5 | 2 taken for 1: 2 of 3 | 1 | "
+        "2 at epoch 0, 1 at 4, of 3 |"
+    )
+    assert confusion.digits(found[:0], tmp_path) == ""
+
+
 def test_a_confusion_matrix_is_of_the_chosen_epoch(tmp_path):
     path = write_record(tmp_path, replace(NORB_JPEG[300], epochs=4))
     kept = {
