@@ -112,14 +112,14 @@ def _digits(g, record, results):
         epoch: np.count_nonzero((labels == true) & (predicted == taken_for))
         for epoch, predicted in predictions.items()
     }
-    epochs = min(course), max(course)
+    first, last = min(course), max(course)
     return [
         [
             layout.Linked(_name(g, record), links([record], results)),
             str(record["result"]["chosen_epoch"]),
             *_cells(counts, (true, taken_for), names),
-            f"{course[epochs[0]]} at epoch {epochs[0]}, "
-            f"{course[epochs[1]]} at {epochs[1]}, of {len(labels):,}",
+            f"{course[first]} at epoch {first}, {course[last]} at {last}, "
+            f"of {len(labels):,}",
         ]
     ]
 
