@@ -1,7 +1,6 @@
 """Layers: GAR behind a logit layer, and image standardization."""
 
 import re
-from typing import Literal
 
 import keras
 from keras import ops
@@ -12,7 +11,9 @@ from gar_keras.engine.keras_internals import flatten_layers
 from gar_keras.engine.keras_internals import is_taken
 from gar_keras.engine.keras_internals import operation_behind
 from gar_keras.metrics import ClassesInUse
+from gar_keras.paper import BalanceOf
 from gar_keras.paper import Coefficients
+from gar_keras.paper import FrobeniusOf
 from gar_keras.regularizers import GraphActivityRegularizer
 from gar_keras.regularizers import check_coefficient
 from gar_keras.regularizers import check_one_tensor
@@ -53,6 +54,8 @@ class GraphActivityRegularization(keras.layers.Layer):
         frobenius: `c_F`, likewise. Defaults to `1e-6`.
         frobenius_of: `"B"` for `‖B‖²_F` as in the paper, `"Z"` for `‖Z‖²_F`
             over the unrectified logits, as in the authors' code.
+        balance_of: `"diagonal"` for `v = diag N` as in the paper, or `"column
+            sums"` for those of `B`; see `gar_keras.balance`.
         training_only: Whether the loss is left out where `training` is
             `False`. Defaults to `True`, so that `evaluate` reports the other
             losses alone. (A subclassed model must take `training` in its
@@ -111,16 +114,17 @@ class GraphActivityRegularization(keras.layers.Layer):
         affinity: float = Coefficients.affinity,
         balance: float = Coefficients.balance,
         frobenius: float = Coefficients.frobenius,
-        frobenius_of: Literal["B", "Z"] = "B",
+        frobenius_of: FrobeniusOf = "B",
         training_only: bool = True,
         class_prior: ClassPrior = None,
+        balance_of: BalanceOf = "diagonal",
         **kwargs,
     ):
         # The logits pass as they are, whatever the dtype policy computes in.
         kwargs["autocast"] = False
         super().__init__(**kwargs)
         self._formula = GraphActivityRegularizer(
-            affinity, balance, frobenius, frobenius_of, class_prior
+            affinity, balance, frobenius, frobenius_of, class_prior, balance_of
         )
         self.training_only = bool(training_only)
         self.num_classes = None

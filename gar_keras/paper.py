@@ -1,6 +1,7 @@
 """The paper's settings (section 4), which all defaults are taken from."""
 
 from typing import Annotated
+from typing import Literal
 
 import numpy as np
 from pydantic import Field
@@ -11,6 +12,12 @@ from gar_keras.utils.checked import settings
 LARGEST_COEFFICIENT = float(np.finfo("float32").max)
 
 Coefficient = Annotated[float, Field(ge=0, le=LARGEST_COEFFICIENT)]
+
+# Of what the Frobenius norm is: B as in the paper, Z as in the authors' code.
+FrobeniusOf = Literal["B", "Z"]
+# What v is made of: the diagonal of N, as in the paper, or the column sums of
+# B, as in the authors' code until May 2017.
+BalanceOf = Literal["diagonal", "column sums"]
 
 # SGD with Nesterov momentum; the rate of step t is RATE / (1 + DECAY * t).
 LEARNING_RATE = 0.01

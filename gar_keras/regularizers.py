@@ -18,7 +18,7 @@ the place of `v_i`, and balance is 1 where `v` is proportional to `p`.
 """
 
 import functools
-from typing import Literal
+from typing import get_args
 
 import keras
 from keras import ops
@@ -30,7 +30,9 @@ from gar_keras.engine import backend
 from gar_keras.engine.keras_internals import layer_waiting_for_regularizer
 from gar_keras.paper import COEFFICIENTS
 from gar_keras.paper import LARGEST_COEFFICIENT
+from gar_keras.paper import BalanceOf
 from gar_keras.paper import Coefficients
+from gar_keras.paper import FrobeniusOf
 from gar_keras.utils.types import ClassPrior
 from gar_keras.utils.types import Tensor
 from gar_keras.utils.validation import check_choice
@@ -40,8 +42,6 @@ from gar_keras.utils.validation import check_labels
 from gar_keras.utils.validation import check_number
 from gar_keras.utils.validation import unmasked
 from gar_keras.utils.warnings import warn
-
-FROBENIUS_OF = ("B", "Z")
 
 # Names of the activations after which no logits are left.
 PROBABILITIES = (
@@ -82,7 +82,11 @@ def affinity(B: Tensor) -> Tensor:
     return _affinity(_sums_of_N(B), B.shape[-1])
 
 
-def balance(B: Tensor, class_prior: ClassPrior = None) -> Tensor:
+def balance(
+    B: Tensor,
+    class_prior: ClassPrior = None,
+    balance_of: BalanceOf = "diagonal",
+) -> Tensor:
     """How evenly the output nodes are used (paper, equation for Balance).
 
     `balance(B) = sum_{i≠j} V_ij / ((n - 1) * sum_i V_ii)` with `V = vᵀv` and
@@ -95,11 +99,17 @@ def balance(B: Tensor, class_prior: ClassPrior = None) -> Tensor:
     the images and all are equally strong. The uniform prior gives the
     paper's term to the last bit.
 
+    With `balance_of="column sums"`, `v_j = sum_i B_ij`, as in the authors' code
+    until May 2017. Towards an output that is being emptied the diagonal pulls
+    in proportion to what is left of it, the column sums with constant force.
+
     Args:
         B: Rectified logits, `(m, n)`, not negative, `n` at least 2. Computed
             in float32, whatever the dtype or the dtype policy.
         class_prior: The shares of the classes, `(n,)`, positive, of sum 1; see
             `class_prior_of`. `None` for classes of equal size.
+        balance_of: `"diagonal"` for `v = diag(BᵀB)`, as in the paper, or
+            `"column sums"` for those of `B`.
 
     Returns:
         A float32 scalar, from 0 to 1.
@@ -107,7 +117,8 @@ def balance(B: Tensor, class_prior: ClassPrior = None) -> Tensor:
     Raises:
         ValueError: if `B` is not a matrix of at least two columns, or a NumPy
             array with a negative entry (tensors are not looked into); if
-            `class_prior` is not a prior, or one of another number of classes.
+            `class_prior` is not a prior, or one of another number of classes;
+            if `balance_of` is neither of the two.
 
     Example:
 
@@ -116,10 +127,13 @@ def balance(B: Tensor, class_prior: ClassPrior = None) -> Tensor:
     0.384615
     >>> round(float(balance(B, [1 / 6, 5 / 6])), 6)     # u = [6, 6]
     1.0
+    >>> round(float(balance(B, balance_of="column sums")), 6)   # v = [1, 3]
+    0.6
     """
+    check_choice("balance_of", balance_of, get_args(BalanceOf))
     B = _matrix(_not_negative(B))
     B = _divided_by(_largest(B), B)
-    return _balance(_v(B), class_prior)
+    return _balance(_v(B, balance_of), class_prior)
 
 
 def expected_balance(
@@ -263,6 +277,8 @@ class GraphActivityRegularizer(keras.regularizers.Regularizer):
         frobenius: `c_F`, likewise. Defaults to `1e-6`.
         frobenius_of: `"B"` for `‖B‖²_F` as in the paper, `"Z"` for `‖Z‖²_F`
             over the unrectified logits, as in the authors' code.
+        balance_of: `"diagonal"` for `v = diag N` as in the paper, or `"column
+            sums"` for those of `B`; see `gar_keras.balance`.
         class_prior: The shares of the classes, `(n,)`, positive, of sum 1, for
             the balance term; see `gar_keras.balance`. `None` for classes of
             equal size, as in the paper.
@@ -292,14 +308,17 @@ class GraphActivityRegularizer(keras.regularizers.Regularizer):
         affinity: float = Coefficients.affinity,
         balance: float = Coefficients.balance,
         frobenius: float = Coefficients.frobenius,
-        frobenius_of: Literal["B", "Z"] = "B",
+        frobenius_of: FrobeniusOf = "B",
         class_prior: ClassPrior = None,
+        balance_of: BalanceOf = "diagonal",
     ):
         self.affinity = check_coefficient("affinity", affinity)
         self.balance = check_coefficient("balance", balance)
         self.frobenius = check_coefficient("frobenius", frobenius)
-        check_choice("frobenius_of", frobenius_of, FROBENIUS_OF)
+        check_choice("frobenius_of", frobenius_of, get_args(FrobeniusOf))
         self.frobenius_of = frobenius_of
+        check_choice("balance_of", balance_of, get_args(BalanceOf))
+        self.balance_of = balance_of
         if class_prior is not None:
             class_prior = check_class_prior(class_prior)
         self.class_prior = class_prior
@@ -363,7 +382,7 @@ class GraphActivityRegularizer(keras.regularizers.Regularizer):
         if self.affinity:
             sums["N"] = _sums_of_N(_divided_by(largest, B))
         if self.balance:
-            sums["v"] = _v(_divided_by(largest, B))
+            sums["v"] = _v(_divided_by(largest, B), self.balance_of)
         if self.frobenius:
             F = B if self.frobenius_of == "B" else Z
             sums["frobenius"] = ops.sum(ops.square(F))
@@ -385,7 +404,11 @@ class GraphActivityRegularizer(keras.regularizers.Regularizer):
         return loss
 
     def get_config(self):
-        config = {**self.coefficients(), "frobenius_of": self.frobenius_of}
+        config = {
+            **self.coefficients(),
+            "frobenius_of": self.frobenius_of,
+            "balance_of": self.balance_of,
+        }
         if self.class_prior is not None:
             # A model without one loads in versions that know none.
             config["class_prior"] = list(self.class_prior)
@@ -521,8 +544,8 @@ def _sums_of_N(B):
     return ops.sum(B * (r - B)), ops.sum(ops.square(B))
 
 
-def _v(B):
-    return ops.sum(ops.square(B), axis=0)
+def _v(B, balance_of):
+    return ops.sum(ops.square(B) if balance_of == "diagonal" else B, axis=0)
 
 
 def _affinity(sums_of_N, n):

@@ -59,6 +59,7 @@ if __name__ == "__main__":
         epochs=options.epochs,
         pretrain_epochs=options.pretrain_epochs,
         frobenius_of=options.frobenius_of,
+        balance_of=options.balance_of,
     )
     # They are in the arms now, each of which has its own.
     options = replace(options, epochs=None, pretrain_epochs=None)

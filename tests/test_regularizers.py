@@ -98,6 +98,29 @@ def test_frobenius_of_unrectified_logits_by_hand():
     assert value(regularizer, Z) == pytest.approx(0.1 * 58, rel=1e-6)
 
 
+def test_balance_of_column_sums_by_hand():
+    Z = np.array([[1.0, -7.0], [2.0, 2.0]])  # v = [3, 2]
+    regularizer = GraphActivityRegularizer(0, 1, 0, balance_of="column sums")
+    assert value(regularizer, Z) == pytest.approx(1 - 12 / 13, rel=1e-6)
+
+
+@pytest.mark.parametrize("balance_of", ["diagonal", "column sums"])
+def test_pull_on_an_output_that_is_being_emptied(balance_of):
+    """With the diagonal it goes with what is left, with column sums not."""
+
+    def pull(left):
+        Z = np.array(
+            [[3.0, 0.0, left]] + [[3.0, -1.0, -1.0], [-1.0, 3.0, -1.0]]
+        )
+        options = dict(affinity=0, frobenius=0, balance_of=balance_of)
+        regularizer = GraphActivityRegularizer(**options)
+        return -oracle.gradient(regularizer, Z.astype("float32"))[0, 2]
+
+    ratio = pull(0.001) / pull(0.01)
+    expected = {"diagonal": 0.1, "column sums": 1.0}[balance_of]
+    assert ratio == pytest.approx(expected, rel=0.05)
+
+
 def test_coefficients_of_the_paper_are_the_default():
     Z = oracle.logits(128, 10)
     assert value(GraphActivityRegularizer(), Z) == pytest.approx(
@@ -120,11 +143,14 @@ def test_term_is_the_papers(term, shape):
     assert value(term, B) == pytest.approx(expected, rel=1e-5, abs=1e-7)
 
 
+@pytest.mark.parametrize("balance_of", ["diagonal", "column sums"])
 @pytest.mark.parametrize("frobenius_of", ["B", "Z"])
 @pytest.mark.parametrize("shape", SHAPES)
-def test_loss_is_the_papers(shape, frobenius_of):
+def test_loss_is_the_papers(shape, frobenius_of, balance_of):
     Z = oracle.logits(*shape)
-    options = dict(**EVERY_TERM, frobenius_of=frobenius_of)
+    options = dict(
+        **EVERY_TERM, frobenius_of=frobenius_of, balance_of=balance_of
+    )
     expected = oracle.loss(Z, **options)
     assert value(GraphActivityRegularizer(**options), Z) == pytest.approx(
         expected, rel=1e-5
@@ -341,10 +367,11 @@ def test_coefficient_is_accepted(good):
     assert regularizer.affinity == good
 
 
+@pytest.mark.parametrize("name", ["frobenius_of", "balance_of"])
 @pytest.mark.parametrize("bad", ["b", "N", None, 1])
-def test_frobenius_of_is_refused(bad):
-    with pytest.raises(ValueError, match="frobenius_of must be one of B, Z"):
-        GraphActivityRegularizer(frobenius_of=bad)
+def test_matrix_of_a_term_is_refused(name, bad):
+    with pytest.raises(ValueError, match=f"{name} must be one of"):
+        GraphActivityRegularizer(**{name: bad})
 
 
 # Dtypes
@@ -389,7 +416,7 @@ def dtype_policy():
     "name, sums", [("affinity", "_sums_of_N"), ("balance", "_v")]
 )
 def test_term_with_coefficient_0_is_not_computed(name, sums, monkeypatch):
-    def poison(B):
+    def poison(B, *_):
         raise AssertionError(f"{name} was computed")
 
     Z = oracle.logits(7, 3)
@@ -418,17 +445,18 @@ def test_all_coefficients_0_give_0():
 # Gradient
 
 
+@pytest.mark.parametrize("balance_of", ["diagonal", "column sums"])
 @pytest.mark.parametrize("frobenius_of", ["B", "Z"])
 @pytest.mark.parametrize("shape", [(1, 2), (6, 4), (3, 12)])
 @pytest.mark.parametrize(
     "only", ["affinity", "balance", "frobenius", "all of them"]
 )
-def test_gradient_is_that_of_the_paper(only, shape, frobenius_of):
+def test_gradient_is_that_of_the_paper(only, shape, frobenius_of, balance_of):
     options = {
         k: c if only in (k, "all of them") else 0.0
         for k, c in EVERY_TERM.items()
     }
-    options["frobenius_of"] = frobenius_of
+    options |= {"frobenius_of": frobenius_of, "balance_of": balance_of}
     Z = oracle.logits(*shape)
     expected = oracle.differences(lambda z: oracle.loss(z, **options), Z)
     received = oracle.gradient(GraphActivityRegularizer(**options), Z)
@@ -486,13 +514,16 @@ def test_larger_tensors_would_be_seen():
 
 
 def test_config_round_trip():
-    regularizer = GraphActivityRegularizer(1.0, 2.0, 0.5, "Z")
+    regularizer = GraphActivityRegularizer(
+        1.0, 2.0, 0.5, "Z", balance_of="column sums"
+    )
     config = json.loads(json.dumps(keras.regularizers.serialize(regularizer)))
     again = keras.regularizers.deserialize(config)
     assert type(again) is GraphActivityRegularizer
     assert again.get_config() == regularizer.get_config()
     assert again.get_config() == {
         "affinity": 1.0, "balance": 2.0, "frobenius": 0.5, "frobenius_of": "Z",
+        "balance_of": "column sums",
     }  # fmt: skip
 
 

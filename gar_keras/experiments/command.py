@@ -25,6 +25,8 @@ from gar_keras.experiments.settings import PRECISIONS
 from gar_keras.experiments.settings import SettingsError
 from gar_keras.experiments.workers import processes
 from gar_keras.methods import METHODS
+from gar_keras.paper import BalanceOf
+from gar_keras.paper import FrobeniusOf
 from gar_keras.utils import cli
 from gar_keras.utils.loading import load_keras
 from gar_keras.utils.optional import check_installed
@@ -145,9 +147,12 @@ class RunOptions(RunnerOptions, Options):
     """Epochs of stage 1. The authors' code ran 2,000."""
     images_per_epoch: int | None = None
     """Images of X_U in an epoch of stage 2; all by default. For a quick try."""
-    frobenius_of: Literal["B", "Z"] = "B"
+    frobenius_of: FrobeniusOf = "B"
     """Matrix of the Frobenius term: the rectified logits B, as in the paper,
     or the unrectified ones Z, as in the authors' code."""
+    balance_of: BalanceOf = "diagonal"
+    """What the balance is made of: the diagonal of N, as in the paper, or the
+    column sums of B, as in the authors' code until May 2017."""
     precision: Precision = "auto"
     jobs: int = 1
     """Runs to make at once, in processes of their own, each bound to an equal
@@ -196,6 +201,7 @@ class RunOptions(RunnerOptions, Options):
         # What a method has no part in stays as it is: its runs are the same.
         if METHODS[experiment.method].set_by_experiment:
             changes["frobenius_of"] = self.frobenius_of
+            changes["balance_of"] = self.balance_of
         if experiment.method not in GRAPH_RIVALS:
             names = ("epochs", "pretrain_epochs", "images_per_epoch")
             given = {name: getattr(self, name) for name in names}

@@ -22,7 +22,9 @@ from gar_keras.experiments.variations import DataConditions
 from gar_keras.experiments.variations import Extensions
 from gar_keras.methods import METHODS
 from gar_keras.paper import COEFFICIENTS
+from gar_keras.paper import BalanceOf
 from gar_keras.paper import Coefficients
+from gar_keras.paper import FrobeniusOf
 from gar_keras.utils.checked import PRECISIONS  # noqa: F401
 from gar_keras.utils.checked import Count
 from gar_keras.utils.checked import Number
@@ -41,7 +43,13 @@ NETWORK_RIVALS = tuple(name for name in RIVALS if METHODS[name].network)
 GRAPH_RIVALS = tuple(name for name in RIVALS if not METHODS[name].network)
 
 # What an ablation changes in the loss of GAR; see `gar_keras.methods.ablation`.
-ABLATIONS = ("unrectified", "softmax", "unnormalized", "fixed-adjacency")
+ABLATIONS = (
+    "unrectified",
+    "softmax",
+    "unnormalized",
+    "symmetric",
+    "fixed-adjacency",
+)
 
 # class_prior: the shares of the labelled images.
 PRIOR_OF_LABELS = "labels"
@@ -61,6 +69,7 @@ STAGE_2 = (
     "stage_2_rate",
     *COEFFICIENTS,
     "frobenius_of",
+    "balance_of",
     "method",
     "class_prior",
     "extensions",
@@ -106,6 +115,7 @@ class Experiment(Coefficients):
         pretrain_affine: Strength of random affine maps of these images.
         epochs: Epochs of stage 2.
         frobenius_of: `"B"` or `"Z"`.
+        balance_of: `"diagonal"` or `"column sums"`.
         learning_rate: Initial learning rate of each stage.
         stage_2_rate: That of stage 2, where it is another one. `None` in the
             paper.
@@ -144,7 +154,7 @@ class Experiment(Coefficients):
     batch_size: Count = paper.BATCH_SIZE
     pretrain_epochs: Count = 2000
     epochs: Count = 200
-    frobenius_of: Literal["B", "Z"] = "B"
+    frobenius_of: FrobeniusOf = "B"
     learning_rate: Number = paper.LEARNING_RATE
     momentum: Number = paper.MOMENTUM
     decay: Number = paper.DECAY
@@ -163,6 +173,7 @@ class Experiment(Coefficients):
     ablation: Literal[ABLATIONS] | None = None
     camera_stretch: bool = False
     field_strength: Number = 1.0
+    balance_of: BalanceOf = "diagonal"
 
     def __post_init__(self):
         """Refuses now what would else end a run hours later."""

@@ -154,6 +154,7 @@ def _method(e, class_prior, n, num_unlabeled):
     options = {
         **e.coefficients,
         "frobenius_of": e.frobenius_of,
+        "balance_of": e.balance_of,
         "class_prior": class_prior,
     }
     if e.ablation is not None:

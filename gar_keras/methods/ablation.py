@@ -8,6 +8,7 @@ option of the layer. `B0` are the rectified logits of the network of stage 1.
 | `unrectified` | `B = Z` for `B = max(0, Z)` |
 | `softmax` | `B = softmax(Z)`, probabilities for linear activations |
 | `unnormalized` | `sum_{i≠j} N_ij`, affinity without its denominator |
+| `symmetric` | the terms of `max(0, -Z)` are added to those of `max(0, Z)` |
 | `fixed-adjacency` | distances on the graph `B0 B0ᵀ` for the affinity of `B` |
 """
 
@@ -75,7 +76,7 @@ class UnrectifiedRegularizer(GraphActivityRegularizer):
         Z = ops.cast(x, "float32")
         unrectified = {
             "affinity": affinity(Z),
-            "balance": balance(Z, self.class_prior),
+            "balance": balance(Z, self.class_prior, self.balance_of),
             "frobenius": ops.sum(ops.square(Z)),
         }
         return {name: unrectified[name] for name in super().terms(x)}
@@ -106,6 +107,29 @@ class UnnormalizedRegularizer(GraphActivityRegularizer):
             trace_N = ops.sum(ops.square(B))
             terms["affinity"] *= (B.shape[-1] - 1) * trace_N
         return terms
+
+
+class SymmetricRegularizer(GraphActivityRegularizer):
+    """The mean of the terms of `Z` and of `-Z`, of twice the coefficients.
+
+    As in the authors' later PyTorch code: an output that is below 0 for all
+    images of a batch has a gradient.
+
+    Example:
+
+    >>> regularizer = SymmetricRegularizer(balance=0.0, frobenius=0.0)
+    >>> Z = np.array([[1., 1.], [-3., -3.]])
+    >>> round(float(regularizer(Z)), 6)          # 3 * (1 + 1)
+    6.0
+    """
+
+    def terms(self, x):
+        terms, mirrored = super().terms(x), super().terms(-x)
+        return {name: (terms[name] + mirrored[name]) / 2 for name in terms}
+
+    @staticmethod
+    def combine(terms, coefficients):
+        return 2 * GraphActivityRegularizer.combine(terms, coefficients)
 
 
 class AblatedRegularization(GraphActivityRegularization):
@@ -140,10 +164,17 @@ class UnnormalizedRegularization(AblatedRegularization):
     formula = UnnormalizedRegularizer
 
 
+class SymmetricRegularization(AblatedRegularization):
+    """The layer with `SymmetricRegularizer`."""
+
+    formula = SymmetricRegularizer
+
+
 LAYERS = {
     "unrectified": UnrectifiedRegularization,
     "softmax": SoftmaxRegularization,
     "unnormalized": UnnormalizedRegularization,
+    "symmetric": SymmetricRegularization,
 }
 
 

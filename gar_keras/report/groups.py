@@ -12,6 +12,7 @@ from gar_keras.report.layout import MISSING
 # Settings in the words of the tables; the others go by their names.
 _WORDS = {
     "frobenius_of": "Frobenius term of {}",
+    "balance_of": "balance of {}",
     "shares": "class imbalance {}",
     "wrong_labels": "label noise {}",
     "strangers": "out-of-class images {} of X_U",

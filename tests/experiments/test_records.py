@@ -253,6 +253,7 @@ OTHER_VALUES = {
     "balance": 0.0,
     "frobenius": 0.0,
     "frobenius_of": "Z",
+    "balance_of": "column sums",
     "learning_rate": 0.02,
     "momentum": 0.9,
     "decay": 0.0,

@@ -351,6 +351,7 @@ OTHER = replace(
     balance=2.0,
     frobenius=0.5,
     frobenius_of="Z",
+    balance_of="column sums",
     images_per_epoch=99,
 )
 
@@ -386,6 +387,7 @@ def test_stage_2_gets_its_settings_and_the_seed(tmp_path, monkeypatch):
         "affinity": 4.0, "balance": 2.0
     }  # fmt: skip
     assert (config["frobenius"], config["frobenius_of"]) == (0.5, "Z")
+    assert config["balance_of"] == "column sums"
     assert_settings_of_optimizer(options["optimizer"], OTHER, 0.5)
 
 

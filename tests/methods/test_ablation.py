@@ -51,7 +51,12 @@ def loss_of(B, normalized=True):
     return np.dot([*COEFFICIENTS.values()], penalties)
 
 
+def symmetric(Z):
+    return loss_of(np.maximum(Z, 0)) + loss_of(np.maximum(-Z, 0))
+
+
 LOSSES = {
+    "symmetric": symmetric,
     "unrectified": loss_of,
     "softmax": lambda Z: loss_of(softmax(Z)),
     "unnormalized": lambda Z: loss_of(np.maximum(Z, 0), normalized=False),

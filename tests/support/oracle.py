@@ -12,10 +12,10 @@ def affinity(B):
     return _spread(B.T @ B)
 
 
-def balance(B):
+def balance(B, balance_of="diagonal"):
     """`sum_{i≠j} V_ij / ((n - 1) * sum_i V_ii)` with `V = vᵀv`."""
     B = np.asarray(B, "float64")
-    v = np.diag(B.T @ B)
+    v = {"diagonal": np.diag(B.T @ B), "column sums": B.sum(axis=0)}[balance_of]
     return _spread(np.outer(v, v))
 
 
@@ -27,13 +27,14 @@ def _spread(matrix):
 
 
 def loss(
-    Z, affinity=3.0, balance=1.0, frobenius=1e-6, frobenius_of="B"
+    Z, affinity=3.0, balance=1.0, frobenius=1e-6, frobenius_of="B",
+    balance_of="diagonal",
 ):  # fmt: skip
     """`c_α α(B) + c_β (1 - β(B)) + c_F ‖B‖²_F` with `B = max(0, Z)`."""
     Z = np.asarray(Z, "float64")
     B = np.maximum(Z, 0)
     F = {"B": B, "Z": Z}[frobenius_of]
-    alpha, beta = globals()["affinity"](B), globals()["balance"](B)
+    alpha, beta = globals()["affinity"](B), globals()["balance"](B, balance_of)
     return affinity * alpha + balance * (1 - beta) + frobenius * np.sum(F**2)
 
 

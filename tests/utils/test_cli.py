@@ -106,8 +106,8 @@ def test_keras_backend_is_heeded(parse, monkeypatch):
 OPTIONS = (
     "--backend, --results, --time-limit, --data-dir, --save-models, "
     "--tensorboard, --share-stage-1, --keep-state, --seeds, --epochs, "
-    "--pretrain-epochs, --images-per-epoch, --frobenius-of, --precision, "
-    "--jobs, --ray, --labels"
+    "--pretrain-epochs, --images-per-epoch, --frobenius-of, --balance-of, "
+    "--precision, --jobs, --ray, --labels"
 )
 SEEDS = (
     "--seeds takes numbers and ranges such as 0-9 or 0,2,5-7, up to "
