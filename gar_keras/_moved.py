@@ -1,9 +1,9 @@
 """Former names of modules: importing one warns and gives the module itself."""
 
 import importlib
-from importlib import util
 import sys
 import warnings
+from importlib import util
 
 MOVED = {
     "alerts": "utils.warnings",

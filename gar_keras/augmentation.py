@@ -4,8 +4,7 @@ import keras
 from keras import ops
 
 from gar_keras.utils.deprecation import former_names
-from gar_keras.utils.validation import check_count
-from gar_keras.utils.validation import check_number
+from gar_keras.utils.validation import check_count, check_number
 
 
 @keras.saving.register_keras_serializable(package="gar_keras")

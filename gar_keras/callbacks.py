@@ -8,8 +8,7 @@ import keras
 import numpy as np
 
 from gar_keras import collapse
-from gar_keras.data_adapters import as_labeled
-from gar_keras.data_adapters import pieces
+from gar_keras.data_adapters import as_labeled, pieces
 from gar_keras.engine.fit import predict
 from gar_keras.engine.streams import is_stream
 from gar_keras.layers import regularization_layers
@@ -17,9 +16,7 @@ from gar_keras.models import is_regularized
 from gar_keras.paper import COEFFICIENTS
 from gar_keras.utils.parts import num_examples
 from gar_keras.utils.types import Tensor
-from gar_keras.utils.validation import check_array
-from gar_keras.utils.validation import check_count
-from gar_keras.utils.validation import check_labels
+from gar_keras.utils.validation import check_array, check_count, check_labels
 from gar_keras.utils.warnings import warn
 
 

@@ -7,8 +7,7 @@ import numpy as np
 
 from gar_keras.engine import backend
 from gar_keras.layers import regularization_layers
-from gar_keras.utils.validation import check_count
-from gar_keras.utils.validation import check_number
+from gar_keras.utils.validation import check_count, check_number
 from gar_keras.utils.warnings import warn
 
 # As `compile` takes them: a name, a function or an object.

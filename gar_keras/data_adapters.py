@@ -20,17 +20,17 @@ import h5py
 import keras
 import numpy as np
 
-from gar_keras.engine.streams import Stream
-from gar_keras.engine.streams import is_stream
+from gar_keras.engine.streams import Stream, is_stream
 from gar_keras.utils.hdf5 import read_rows
-from gar_keras.utils.parts import concatenated
-from gar_keras.utils.parts import have_same_parts
-from gar_keras.utils.parts import map_parts
-from gar_keras.utils.parts import names_of_parts
-from gar_keras.utils.parts import parts
-from gar_keras.utils.parts import with_parts
-from gar_keras.utils.validation import is_source
-from gar_keras.utils.validation import unmasked
+from gar_keras.utils.parts import (
+    concatenated,
+    have_same_parts,
+    map_parts,
+    names_of_parts,
+    parts,
+    with_parts,
+)
+from gar_keras.utils.validation import is_source, unmasked
 
 # Examples of a data set that are evaluated at a time.
 PIECE_BYTES = 256 << 20

@@ -3,21 +3,23 @@
 import re
 
 import keras
-from keras import ops
 import numpy as np
+from keras import ops
 
 from gar_keras.engine import autodiff
-from gar_keras.engine.keras_internals import flatten_layers
-from gar_keras.engine.keras_internals import is_taken
-from gar_keras.engine.keras_internals import operation_behind
+from gar_keras.engine.keras_internals import (
+    flatten_layers,
+    is_taken,
+    operation_behind,
+)
 from gar_keras.metrics import ClassesInUse
-from gar_keras.paper import BalanceOf
-from gar_keras.paper import Coefficients
-from gar_keras.paper import FrobeniusOf
-from gar_keras.regularizers import GraphActivityRegularizer
-from gar_keras.regularizers import check_coefficient
-from gar_keras.regularizers import check_one_tensor
-from gar_keras.regularizers import warn_of_probabilities
+from gar_keras.paper import BalanceOf, Coefficients, FrobeniusOf
+from gar_keras.regularizers import (
+    GraphActivityRegularizer,
+    check_coefficient,
+    check_one_tensor,
+    warn_of_probabilities,
+)
 from gar_keras.utils.types import ClassPrior
 from gar_keras.utils.warnings import warn
 

@@ -5,14 +5,14 @@ from typing import Any
 import keras
 from keras import layers
 
-from gar_keras.engine.keras_internals import calls
-from gar_keras.engine.keras_internals import flatten_layers
+from gar_keras.engine.keras_internals import calls, flatten_layers
 from gar_keras.layers import GraphActivityRegularization
-from gar_keras.regularizers import PROBABILITIES
-from gar_keras.regularizers import GraphActivityRegularizer
-from gar_keras.regularizers import activation_of
-from gar_keras.utils.parts import has_parts
-from gar_keras.utils.parts import parts
+from gar_keras.regularizers import (
+    PROBABILITIES,
+    GraphActivityRegularizer,
+    activation_of,
+)
+from gar_keras.utils.parts import has_parts, parts
 
 # The dtype policy between the layers, for each precision.
 POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}

@@ -6,14 +6,13 @@ import keras
 from keras import ops
 
 from gar_keras.engine import backend
-from gar_keras.engine.keras_internals import SumsOverReplicas
-from gar_keras.engine.keras_internals import momentum_of
-from gar_keras.engine.keras_internals import step_counter
-from gar_keras.paper import DECAY
-from gar_keras.paper import LEARNING_RATE
-from gar_keras.paper import MOMENTUM
-from gar_keras.utils.validation import check_count
-from gar_keras.utils.validation import check_number
+from gar_keras.engine.keras_internals import (
+    SumsOverReplicas,
+    momentum_of,
+    step_counter,
+)
+from gar_keras.paper import DECAY, LEARNING_RATE, MOMENTUM
+from gar_keras.utils.validation import check_count, check_number
 
 
 @keras.saving.register_keras_serializable(package="gar_keras")

@@ -1,7 +1,6 @@
 """The paper's settings (section 4), which all defaults are taken from."""
 
-from typing import Annotated
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from pydantic import Field

@@ -6,27 +6,27 @@ from typing import Any
 import keras
 import numpy as np
 
-from gar_keras.callbacks import ErrorRate
-from gar_keras.callbacks import StopOnNaN
-from gar_keras.data_adapters import Stream
-from gar_keras.data_adapters import as_labeled
-from gar_keras.data_adapters import as_unlabeled
-from gar_keras.data_adapters import as_validation
-from gar_keras.data_adapters import check_batched
-from gar_keras.data_adapters import check_columns
-from gar_keras.data_adapters import in_floats_of
-from gar_keras.engine.batches import BatchSampler
-from gar_keras.engine.batches import take
-from gar_keras.models import ensure_built
-from gar_keras.models import has_graph
+from gar_keras.callbacks import ErrorRate, StopOnNaN
+from gar_keras.data_adapters import (
+    Stream,
+    as_labeled,
+    as_unlabeled,
+    as_validation,
+    check_batched,
+    check_columns,
+    in_floats_of,
+)
+from gar_keras.engine.batches import BatchSampler, take
+from gar_keras.models import ensure_built, has_graph
 from gar_keras.scaling import warn_if_unscaled
-from gar_keras.utils.parts import num_examples
-from gar_keras.utils.parts import parts
-from gar_keras.utils.validation import check_array
-from gar_keras.utils.validation import check_count
-from gar_keras.utils.validation import check_count_or_auto
-from gar_keras.utils.validation import check_images
-from gar_keras.utils.validation import check_labels
+from gar_keras.utils.parts import num_examples, parts
+from gar_keras.utils.validation import (
+    check_array,
+    check_count,
+    check_count_or_auto,
+    check_images,
+    check_labels,
+)
 
 # With `epochs="auto"`: at most those of the authors' code, and no more than
 # these after the one with the least validation error.

@@ -21,26 +21,28 @@ import functools
 from typing import get_args
 
 import keras
-from keras import ops
 import numpy as np
+from keras import ops
 from numpy.typing import ArrayLike
 
-from gar_keras.engine import autodiff
-from gar_keras.engine import backend
+from gar_keras.engine import autodiff, backend
 from gar_keras.engine.keras_internals import layer_waiting_for_regularizer
-from gar_keras.paper import COEFFICIENTS
-from gar_keras.paper import LARGEST_COEFFICIENT
-from gar_keras.paper import BalanceOf
-from gar_keras.paper import Coefficients
-from gar_keras.paper import FrobeniusOf
-from gar_keras.utils.types import ClassPrior
-from gar_keras.utils.types import Tensor
-from gar_keras.utils.validation import check_choice
-from gar_keras.utils.validation import check_class_prior
-from gar_keras.utils.validation import check_count
-from gar_keras.utils.validation import check_labels
-from gar_keras.utils.validation import check_number
-from gar_keras.utils.validation import unmasked
+from gar_keras.paper import (
+    COEFFICIENTS,
+    LARGEST_COEFFICIENT,
+    BalanceOf,
+    Coefficients,
+    FrobeniusOf,
+)
+from gar_keras.utils.types import ClassPrior, Tensor
+from gar_keras.utils.validation import (
+    check_choice,
+    check_class_prior,
+    check_count,
+    check_labels,
+    check_number,
+    unmasked,
+)
 from gar_keras.utils.warnings import warn
 
 # Names of the activations after which no logits are left.

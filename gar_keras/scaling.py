@@ -1,11 +1,10 @@
 """Whether images reach the weights of a model as they are stored."""
 
 import keras
-from keras import layers
 import numpy as np
+from keras import layers
 
-from gar_keras.models import has_graph
-from gar_keras.models import uncompiled
+from gar_keras.models import has_graph, uncompiled
 from gar_keras.utils.parts import has_parts
 from gar_keras.utils.validation import is_source
 from gar_keras.utils.warnings import warn

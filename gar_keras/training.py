@@ -7,34 +7,20 @@ import keras
 from numpy.typing import ArrayLike
 
 from gar_keras.callbacks import list_of
-from gar_keras.data_adapters import as_labeled
-from gar_keras.data_adapters import as_validation
-from gar_keras.data_adapters import check_columns
+from gar_keras.data_adapters import as_labeled, as_validation, check_columns
 from gar_keras.engine.backend import in_scope_of_model
-from gar_keras.engine.batches import BatchSampler
-from gar_keras.engine.batches import Feed
-from gar_keras.engine.fit import compile_options
-from gar_keras.engine.fit import fit
-from gar_keras.engine.fit import largest_divisor
+from gar_keras.engine.batches import BatchSampler, Feed
+from gar_keras.engine.fit import compile_options, fit, largest_divisor
 from gar_keras.layers import GraphActivityRegularization
 from gar_keras.methods.gar import GAR
-from gar_keras.models import plain_network
-from gar_keras.models import with_augmentation
+from gar_keras.models import plain_network, with_augmentation
 from gar_keras.optimizers import sgd
-from gar_keras.paper import BATCH_SIZE
-from gar_keras.paper import LABELED_PER_BATCH
-from gar_keras.paper import UNLABELED_PER_BATCH
-from gar_keras.preparation import check_epochs
-from gar_keras.preparation import prepared
+from gar_keras.paper import BATCH_SIZE, LABELED_PER_BATCH, UNLABELED_PER_BATCH
+from gar_keras.preparation import check_epochs, prepared
 from gar_keras.utils.deprecation import former_arguments
 from gar_keras.utils.parts import num_examples
-from gar_keras.utils.types import Callbacks
-from gar_keras.utils.types import Images
-from gar_keras.utils.types import Pairs
-from gar_keras.utils.types import Verbosity
-from gar_keras.utils.validation import check_count
-from gar_keras.utils.validation import check_images
-from gar_keras.utils.validation import check_labels
+from gar_keras.utils.types import Callbacks, Images, Pairs, Verbosity
+from gar_keras.utils.validation import check_count, check_images, check_labels
 
 
 @former_arguments(moves="augmentation")

@@ -43,12 +43,8 @@ import keras
 import matplotlib.pyplot as plt
 import numpy as np
 
-from gar_keras import error_rate
-from gar_keras import expected_balance
-from gar_keras import pretrain
-from gar_keras import regularize
-from gar_keras.datasets import load_mnist
-from gar_keras.datasets import make_split
+from gar_keras import error_rate, expected_balance, pretrain, regularize
+from gar_keras.datasets import load_mnist, make_split
 
 plt.rcParams.update({"figure.dpi": 90, "figure.constrained_layout.use": True})
 

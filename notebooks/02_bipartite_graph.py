@@ -44,17 +44,14 @@
 
 # %%
 import keras
-from matplotlib.colors import PowerNorm
 import matplotlib.pyplot as plt
 import networkx as nx
 import numpy as np
+from matplotlib.colors import PowerNorm
 
 import gar_keras
-from gar_keras.datasets import load_mnist
-from gar_keras.datasets import make_split
-from gar_keras.report.plots import PALETTE
-from gar_keras.report.plots import figure1
-from gar_keras.report.plots import graph_statistics
+from gar_keras.datasets import load_mnist, make_split
+from gar_keras.report.plots import PALETTE, figure1, graph_statistics
 
 plt.rcParams.update({"figure.dpi": 80, "figure.constrained_layout.use": True})
 np.set_printoptions(precision=3, suppress=True)

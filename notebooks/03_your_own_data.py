@@ -36,28 +36,30 @@
 # 3. The classes are about equally large.
 
 # %%
-from pathlib import Path
 import subprocess
 import sys
 import tempfile
 import warnings
+from pathlib import Path
 
 import keras
 import matplotlib.pyplot as plt
 import numpy as np
-from PIL import Image
 import tensorflow as tf
+from PIL import Image
 
-from gar_keras import ExtendedGAR
-from gar_keras import GARClassifier
-from gar_keras import GARWarning
-from gar_keras import GraphActivityRegularization
-from gar_keras import error_rate
-from gar_keras import expected_balance
-from gar_keras import pretrain
-from gar_keras import regularize
-from gar_keras import sgd
-from gar_keras import without_dropout
+from gar_keras import (
+    ExtendedGAR,
+    GARClassifier,
+    GARWarning,
+    GraphActivityRegularization,
+    error_rate,
+    expected_balance,
+    pretrain,
+    regularize,
+    sgd,
+    without_dropout,
+)
 
 plt.rcParams.update({"figure.dpi": 90, "figure.constrained_layout.use": True})
 

@@ -31,25 +31,21 @@
 # are: after new runs, run it again.
 
 # %%
-from pathlib import Path
 import tempfile
+from pathlib import Path
 
-from IPython.display import Image
-from IPython.display import Markdown
-from IPython.display import display
 import matplotlib.pyplot as plt
 import numpy as np
+from IPython.display import Image, Markdown, display
 
 from gar_keras import report
 from gar_keras.experiments import records
 from gar_keras.experiments.placement import path_of_record
 from gar_keras.report.groups import group
-from gar_keras.report.overview import RECORD
-from gar_keras.report.overview import rows_of
+from gar_keras.report.overview import RECORD, rows_of
 from gar_keras.report.plots import save
 from gar_keras.report.plots.curves import learning_curves
-from gar_keras.report.published import GAR
-from gar_keras.report.published import TABLES
+from gar_keras.report.published import GAR, TABLES
 from gar_keras.report.summary import summary_markdown
 
 plt.rcParams.update({"figure.dpi": 90, "figure.constrained_layout.use": True})

@@ -10,8 +10,8 @@ without a name, for all of them.
 
 import base64
 import io
-from pathlib import Path
 import sys
+from pathlib import Path
 
 import jupytext
 import nbclient

@@ -7,8 +7,8 @@ that does nothing else. By default stage 2 of the 6-layer CNN; --all for every
 case. Cases that are in the record are not measured again.
 """
 
-from dataclasses import dataclass
 import sys
+from dataclasses import dataclass
 from typing import Literal
 
 from gar_keras.benchmarks import command
@@ -38,8 +38,7 @@ class Options(command.Options):
 
 def prepare(options):
     """The cases, and the module that measures them."""
-    from gar_keras.benchmarks import speed
-    from gar_keras.benchmarks import variants
+    from gar_keras.benchmarks import speed, variants
     from gar_keras.engine.hardware import fast_precision
 
     every = options.all

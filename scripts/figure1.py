@@ -7,9 +7,8 @@ runs/figure1.json. It takes seconds and does not load Keras. --pair draws
 the examples alone, before and after, as in the README: runs/graph_pair.png.
 """
 
-from dataclasses import asdict
-from dataclasses import dataclass
 import sys
+from dataclasses import asdict, dataclass
 
 from gar_keras.report import plots
 from gar_keras.report.plots import command

@@ -5,15 +5,14 @@
 writes runs/infimnist.png and prints images per second on one core.
 """
 
-from dataclasses import dataclass
 import statistics
 import sys
 import time
+from dataclasses import dataclass
 
 import numpy as np
 
-from gar_keras.datasets.infimnist import NUM_TRAIN
-from gar_keras.datasets.infimnist import load_infimnist
+from gar_keras.datasets.infimnist import NUM_TRAIN, load_infimnist
 from gar_keras.datasets.mnist import load_mnist
 from gar_keras.experiments import folders
 from gar_keras.report.plots import style

@@ -6,13 +6,10 @@ trains on scikit-learn's digits and writes one_fit.json and one_fit.png, in a
 minute or two where nothing else runs. --draw makes the picture anew.
 """
 
-from dataclasses import asdict
-from dataclasses import dataclass
-from dataclasses import field
 import sys
+from dataclasses import asdict, dataclass, field
 
-from gar_keras.experiments import folders
-from gar_keras.experiments import records
+from gar_keras.experiments import folders, records
 from gar_keras.report import one_fit as shown
 from gar_keras.utils import cli
 
@@ -76,8 +73,7 @@ def new_network(x, seed):
 
 def two_stages(settings, seed, data, chosen, y):
     """Algorithm 1; the test errors by step."""
-    from gar_keras import pretrain
-    from gar_keras import regularize
+    from gar_keras import pretrain, regularize
 
     x = flat(data.x_train)
     network = new_network(x, seed)
@@ -105,9 +101,7 @@ def one_fit(settings, seed, data, chosen, y, gar=True):
     """One `fit` on all rows; the test errors by step."""
     import keras
 
-    from gar_keras import GARAfter
-    from gar_keras import attach
-    from gar_keras import sgd
+    from gar_keras import GARAfter, attach, sgd
 
     x = flat(data.x_train)
     network = new_network(x, seed)

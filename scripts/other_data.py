@@ -7,13 +7,11 @@ into other_data, in a few minutes where nothing else runs. Those that are there
 are skipped.
 """
 
-from dataclasses import dataclass
-from dataclasses import field
 import sys
+from dataclasses import dataclass, field
 from typing import Literal
 
-from gar_keras.experiments import folders
-from gar_keras.experiments import other_data
+from gar_keras.experiments import folders, other_data
 from gar_keras.report import other_data as shown
 from gar_keras.utils import cli
 

@@ -6,14 +6,12 @@ machine that does nothing else. Cases that are in the record are not measured
 again.
 """
 
-from dataclasses import dataclass
-from dataclasses import replace
 import sys
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from gar_keras.benchmarks import command
-from gar_keras.experiments.command import Precision
-from gar_keras.experiments.command import chosen_precision
+from gar_keras.experiments.command import Precision, chosen_precision
 from gar_keras.utils import cli
 
 

@@ -4,18 +4,15 @@ By default from the reference, the records that the project came with; with
 --results runs from yours, the reference beside them.
 """
 
-from dataclasses import dataclass
-from dataclasses import field
 import os
 import sys
+from dataclasses import dataclass, field
 from typing import Literal
 
 from gar_keras import report
-from gar_keras.experiments import folders
-from gar_keras.experiments import records
+from gar_keras.experiments import folders, records
 from gar_keras.report.published import TABLES
-from gar_keras.utils import cli
-from gar_keras.utils import files
+from gar_keras.utils import cli, files
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,11 @@ the time that those before it have left. The same command goes on where it
 ended, and skips what is finished.
 """
 
-from dataclasses import dataclass
 import sys
+from dataclasses import dataclass
 from typing import Literal
 
-from gar_keras.experiments import command
-from gar_keras.experiments import reproduction
+from gar_keras.experiments import command, reproduction
 from gar_keras.utils import cli
 
 STEPS = tuple(

@@ -1,15 +1,13 @@
 """GAR and other semi-supervised methods on the same network and labels."""
 
-from dataclasses import dataclass
-from dataclasses import replace
 import math
 import sys
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from gar_keras import report
 from gar_keras.experiments import command
-from gar_keras.experiments.settings import EXPERIMENTS
-from gar_keras.experiments.settings import GRAPH_RIVALS
+from gar_keras.experiments.settings import EXPERIMENTS, GRAPH_RIVALS
 from gar_keras.methods import METHODS
 
 IN_MEMORY = tuple(name for name in METHODS if METHODS[name].in_memory)

@@ -1,10 +1,9 @@
 """Questions that the paper leaves open: class imbalance, additions to GAR, and
 where it breaks."""
 
-from dataclasses import dataclass
-from dataclasses import replace
-from functools import partial
 import sys
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal
 
 from gar_keras import report

@@ -1,8 +1,8 @@
 """Table 1 of the paper: MNIST with 100, 600, 1000 and 3000 labels."""
 
+import sys
 from dataclasses import dataclass
 from functools import partial
-import sys
 
 from gar_keras import report
 from gar_keras.experiments import command

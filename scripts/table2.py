@@ -1,8 +1,8 @@
 """Table 2 of the paper: InfiMNIST with 100 labels."""
 
+import sys
 from dataclasses import dataclass
 from functools import partial
-import sys
 
 from gar_keras import report
 from gar_keras.experiments import command

@@ -1,14 +1,13 @@
 """Table 3 of the paper: SVHN and NORB; and their stand-ins."""
 
+import sys
 from dataclasses import dataclass
 from functools import partial
-import sys
 
 from gar_keras import report
 from gar_keras.experiments import command
 from gar_keras.experiments.settings import EXPERIMENTS
-from gar_keras.report.published import SVHN_GREY
-from gar_keras.report.published import TABLE_3
+from gar_keras.report.published import SVHN_GREY, TABLE_3
 from gar_keras.utils import cli
 
 # The table of each data set.

@@ -5,30 +5,33 @@ import math
 import warnings
 
 import keras
-from keras import layers
 import numpy as np
 import pytest
+from keras import layers
 
-from gar_keras import ExtendedGAR
-from gar_keras import GARWarning
-from gar_keras import GraphActivityRegularization
-from gar_keras import GraphActivityRegularizer
-from gar_keras import attach
-from gar_keras import balance
-from gar_keras import callbacks
-from gar_keras import collapse
-from gar_keras import error_rate
-from gar_keras import regularize
-from gar_keras.callbacks import BestWeights
-from gar_keras.callbacks import CoefficientSchedule
-from gar_keras.callbacks import ErrorRate
-from gar_keras.callbacks import LatestBestWeights
-from gar_keras.callbacks import StopOnNaN
-from gar_keras.callbacks import TimeLimit
+from gar_keras import (
+    ExtendedGAR,
+    GARWarning,
+    GraphActivityRegularization,
+    GraphActivityRegularizer,
+    attach,
+    balance,
+    callbacks,
+    collapse,
+    error_rate,
+    regularize,
+)
+from gar_keras.callbacks import (
+    BestWeights,
+    CoefficientSchedule,
+    ErrorRate,
+    LatestBestWeights,
+    StopOnNaN,
+    TimeLimit,
+)
 from gar_keras.collapse import WarnOnCollapse
 from gar_keras.metrics import ClassesInUse
-from gar_keras.utils.warnings import shown_by
-from gar_keras.utils.warnings import warn
+from gar_keras.utils.warnings import shown_by, warn
 
 
 def identity(n=3):
@@ -699,9 +702,7 @@ def test_other_warnings_are_shown_as_ever():
 
 def test_runs_show_warnings_by_their_reporter(tmp_path, monkeypatch):
     import tiny_runs
-    from tiny_runs import TINY
-    from tiny_runs import Stop
-    from tiny_runs import Witness
+    from tiny_runs import TINY, Stop, Witness
 
     from gar_keras.experiments import runner
     from gar_keras.methods.gar import GAR

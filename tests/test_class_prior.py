@@ -4,22 +4,23 @@ import itertools
 import json
 import math
 
-from hypothesis import given
-from hypothesis import settings
-from hypothesis import strategies as st
 import keras
-from keras import ops
 import numpy as np
 import oracle
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from keras import ops
 from tracing import sizes_of_tensors
 
-from gar_keras import GraphActivityRegularization
-from gar_keras import GraphActivityRegularizer
-from gar_keras import affinity
-from gar_keras import balance
-from gar_keras import class_prior_of
-from gar_keras import expected_balance
+from gar_keras import (
+    GraphActivityRegularization,
+    GraphActivityRegularizer,
+    affinity,
+    balance,
+    class_prior_of,
+    expected_balance,
+)
 
 PRIOR = (0.5, 0.25, 0.25)
 EVERY_TERM = dict(affinity=1.5, balance=0.5, frobenius=0.25)

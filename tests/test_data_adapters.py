@@ -4,27 +4,24 @@ from types import SimpleNamespace
 
 import h5py
 import keras
-from keras import layers
-from keras import ops
 import numpy as np
 import pytest
-from scipy import sparse
 import tensorflow as tf
+from keras import layers, ops
+from scipy import sparse
 
-from gar_keras import ExtendedGAR
-from gar_keras import GARClassifier
-from gar_keras import callbacks
-from gar_keras import data_adapters
-from gar_keras import error_rate
-from gar_keras import pretrain
-from gar_keras import regularize
-from gar_keras.data_adapters import as_labeled
-from gar_keras.data_adapters import as_unlabeled
-from gar_keras.data_adapters import check_columns
+from gar_keras import (
+    ExtendedGAR,
+    GARClassifier,
+    callbacks,
+    data_adapters,
+    error_rate,
+    pretrain,
+    regularize,
+)
+from gar_keras.data_adapters import as_labeled, as_unlabeled, check_columns
 from gar_keras.engine import pipeline
-from gar_keras.engine.batches import BatchSampler
-from gar_keras.engine.batches import Feed
-from gar_keras.engine.batches import take
+from gar_keras.engine.batches import BatchSampler, Feed, take
 from gar_keras.engine.fit import predict
 from gar_keras.engine.streams import Stream
 from gar_keras.methods import METHODS

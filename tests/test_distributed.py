@@ -1,11 +1,11 @@
 """On several devices and processes, GAR is that of the whole batch."""
 
-from concurrent.futures import ThreadPoolExecutor
 import json
-from pathlib import Path
 import socket
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import fresh
 import keras

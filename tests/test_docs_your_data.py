@@ -1,14 +1,13 @@
 """docs/your-data.md: its Python runs on data in the forms that it tells of."""
 
-from pathlib import Path
 import warnings
+from pathlib import Path
 
 import h5py
 import keras
 import numpy as np
 import pytest
-from snippets import python_blocks
-from snippets import run_blocks
+from snippets import python_blocks, run_blocks
 
 PAGE = Path(__file__).parents[1] / "docs/your-data.md"
 

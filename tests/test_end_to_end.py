@@ -5,9 +5,9 @@ seeds 0 to 4.
 """
 
 import keras
-from keras import layers
 import numpy as np
 import pytest
+from keras import layers
 
 import gar_keras
 from gar_keras import datasets

@@ -2,22 +2,23 @@
 
 import json
 import os
-from pathlib import Path
 import subprocess
 import sys
 import warnings
+from pathlib import Path
 
 import keras
-from keras import layers
-from keras import ops
 import numpy as np
 import oracle
 import pytest
+from keras import layers, ops
 
 import gar_keras
-from gar_keras import GARWarning
-from gar_keras import GraphActivityRegularization
-from gar_keras import GraphActivityRegularizer
+from gar_keras import (
+    GARWarning,
+    GraphActivityRegularization,
+    GraphActivityRegularizer,
+)
 from gar_keras.layers import PerImageStandardization
 
 BACKEND = keras.backend.backend()

@@ -1,15 +1,14 @@
 """docs/leaving.md: what is saved and exported runs without this package."""
 
-from pathlib import Path
 import subprocess
 import sys
 import warnings
+from pathlib import Path
 
 import keras
 import numpy as np
 import pytest
-from snippets import python_blocks
-from snippets import run_blocks
+from snippets import python_blocks, run_blocks
 
 from gar_keras import GraphActivityRegularization
 from gar_keras.engine import backend

@@ -1,14 +1,16 @@
 """The accuracy over the examples with a label, and the classes in use."""
 
 import keras
-from keras import layers
 import numpy as np
 import pytest
+from keras import layers
 
 from gar_keras import metrics
-from gar_keras.metrics import ClassesInUse
-from gar_keras.metrics import SparseCategoricalAccuracy
-from gar_keras.metrics import SparseCategoricalCrossentropy
+from gar_keras.metrics import (
+    ClassesInUse,
+    SparseCategoricalAccuracy,
+    SparseCategoricalCrossentropy,
+)
 
 LOGITS = np.array([[2, 1, 0], [0, 2, 1], [1, 0, 2], [5, 4, 3]], "float32")
 

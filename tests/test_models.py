@@ -1,22 +1,21 @@
 """The paper's networks, and models with and without the loss of GAR."""
 
 import keras
-from keras import layers
-from keras import ops
 import numpy as np
 import oracle
 import pytest
+from keras import layers, ops
 
-from gar_keras import GraphActivityRegularization
-from gar_keras import GraphActivityRegularizer
-from gar_keras import attach
-from gar_keras import cnn6
-from gar_keras import cnn9
-from gar_keras import detach
-from gar_keras import without_dropout
-from gar_keras.models import check_linear
-from gar_keras.models import ensure_built
-from gar_keras.models import is_regularized
+from gar_keras import (
+    GraphActivityRegularization,
+    GraphActivityRegularizer,
+    attach,
+    cnn6,
+    cnn9,
+    detach,
+    without_dropout,
+)
+from gar_keras.models import check_linear, ensure_built, is_regularized
 
 # The networks
 

@@ -1,20 +1,19 @@
 """The notebooks: pairs in step, outputs that hold anywhere, code that runs."""
 
-from dataclasses import replace
 import os
-from pathlib import Path
 import re
 import runpy
 import subprocess
 import sys
+from dataclasses import replace
+from pathlib import Path
 
 import jupytext
-from made_records import write_record
 import nbformat
 import pytest
+from made_records import write_record
 
-from gar_keras.experiments.settings import NORB_JPEG
-from gar_keras.experiments.settings import TABLE_1
+from gar_keras.experiments.settings import NORB_JPEG, TABLE_1
 
 FOLDER = Path(__file__).resolve().parents[1] / "notebooks"
 NAMES = sorted(path.stem for path in FOLDER.glob("[0-9][0-9]_*.py"))

@@ -5,16 +5,18 @@ on it.
 """
 
 import keras
-from keras import layers
 import numpy as np
 import oracle
 import pytest
+from keras import layers
 
-from gar_keras import GARAfter
-from gar_keras import GARWarning
-from gar_keras import GraphActivityRegularization
-from gar_keras import SparseCategoricalAccuracy
-from gar_keras import SparseCategoricalCrossentropy
+from gar_keras import (
+    GARAfter,
+    GARWarning,
+    GraphActivityRegularization,
+    SparseCategoricalAccuracy,
+    SparseCategoricalCrossentropy,
+)
 from gar_keras.callbacks import CoefficientSchedule
 from gar_keras.collapse import WarnOnCollapse
 from gar_keras.utils.warnings import shown_by

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from snippets import python_blocks
-from snippets import run_blocks
+from snippets import python_blocks, run_blocks
 
 DOCS = Path(__file__).parents[1] / "docs"
 

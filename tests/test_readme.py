@@ -1,26 +1,23 @@
 """The README and the pages of docs show what the records say, name only what
 there is, and their Python runs."""
 
-from dataclasses import fields
-from dataclasses import replace
 import inspect
-from pathlib import Path
 import re
 import runpy
 import shutil
 import subprocess
 import warnings
+from dataclasses import fields, replace
+from pathlib import Path
 
 import numpy as np
 import pytest
-from snippets import python_blocks
-from snippets import run_blocks
+from snippets import python_blocks, run_blocks
 
 import gar_keras
 from gar_keras import report
 from gar_keras.classification import command as command_line
-from gar_keras.experiments import placement
-from gar_keras.experiments import records
+from gar_keras.experiments import placement, records
 from gar_keras.experiments.settings import TABLE_1
 from gar_keras.report.parts import PARTS
 from gar_keras.report.tables import run_rows

@@ -8,22 +8,23 @@ import sys
 import textwrap
 
 import fresh
-from hypothesis import given
-from hypothesis import settings
-from hypothesis import strategies as st
-from hypothesis.extra import numpy as hnp
 import keras
-from keras import ops
 import numpy as np
 import oracle
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from keras import ops
 from tracing import sizes_of_tensors
 
-from gar_keras import GraphActivityRegularizer
-from gar_keras import affinity
-from gar_keras import balance
-from gar_keras import rectify
-from gar_keras import regularizers
+from gar_keras import (
+    GraphActivityRegularizer,
+    affinity,
+    balance,
+    rectify,
+    regularizers,
+)
 from gar_keras.regularizers import keras_divides_by_batch_size
 
 BACKEND = keras.backend.backend()

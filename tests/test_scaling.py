@@ -3,14 +3,11 @@
 import warnings
 
 import keras
-from keras import layers
-from keras import ops
 import numpy as np
 import pytest
+from keras import layers, ops
 
-from gar_keras import GARWarning
-from gar_keras import pretrain
-from gar_keras import regularize
+from gar_keras import GARWarning, pretrain, regularize
 from gar_keras.scaling import warn_if_unscaled
 
 X = np.random.default_rng(0).integers(0, 256, (12, 8, 8, 1), "uint8")

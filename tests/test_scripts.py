@@ -1,19 +1,17 @@
 """The scripts as a user runs them: in processes of their own."""
 
-from dataclasses import replace
 import json
 import os
-from pathlib import Path
 import subprocess
 import sys
+from dataclasses import replace
+from pathlib import Path
 
-from made_records import make_record
-from made_records import write_record
 import pytest
+from made_records import make_record, write_record
 
 from gar_keras import report
-from gar_keras.experiments import placement
-from gar_keras.experiments import records
+from gar_keras.experiments import placement, records
 from gar_keras.experiments.settings import TABLE_1
 from gar_keras.experiments.studies import STUDIES
 from gar_keras.report.published import TABLE_1 as TABLE

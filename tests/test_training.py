@@ -2,30 +2,31 @@
 
 import gc
 import json
-from pathlib import Path
 import subprocess
 import sys
 import warnings
 import weakref
+from pathlib import Path
 
 import fresh
 import keras
-from keras import layers
-from keras import ops
 import numpy as np
 import oracle
 import pytest
+from keras import layers, ops
 
-from gar_keras import ExtendedGAR
-from gar_keras import GARAfter
-from gar_keras import GARWarning
-from gar_keras import GraphActivityRegularization
-from gar_keras import GraphActivityRegularizer
-from gar_keras import attach
-from gar_keras import error_rate
-from gar_keras import pretrain
-from gar_keras import regularize
-from gar_keras import sgd
+from gar_keras import (
+    ExtendedGAR,
+    GARAfter,
+    GARWarning,
+    GraphActivityRegularization,
+    GraphActivityRegularizer,
+    attach,
+    error_rate,
+    pretrain,
+    regularize,
+    sgd,
+)
 from gar_keras.collapse import WarnOnCollapse
 from gar_keras.engine.batches import BatchSampler
 from gar_keras.methods.supervised import Supervised

@@ -1,7 +1,7 @@
 """What mkdocs is told about the pages, which read well without it too."""
 
-from pathlib import Path
 import re
+from pathlib import Path
 
 from mkdocs.structure.files import File
 

@@ -1,24 +1,18 @@
 """Cases of the speed benchmark: networks, images and batches by name."""
 
-from dataclasses import dataclass
-from dataclasses import replace
 import functools
+from dataclasses import dataclass, replace
 
 import keras
 import numpy as np
 
 from gar_keras import datasets
 from gar_keras.benchmarks import roofline
-from gar_keras.engine.batches import BatchSampler
-from gar_keras.engine.batches import Feed
+from gar_keras.engine.batches import BatchSampler, Feed
 from gar_keras.experiments.network import build_model
-from gar_keras.experiments.settings import NORB
-from gar_keras.experiments.settings import PRECISIONS
-from gar_keras.experiments.settings import TABLE_1
-from gar_keras.models import attach
-from gar_keras.models import without_dropout
-from gar_keras.utils.validation import check_choice
-from gar_keras.utils.validation import check_count
+from gar_keras.experiments.settings import NORB, PRECISIONS, TABLE_1
+from gar_keras.models import attach, without_dropout
+from gar_keras.utils.validation import check_choice, check_count
 
 # The units that are timed: a step of stage 2, a pass of stage 1 over the
 # labelled images, the error of 1,000 images.

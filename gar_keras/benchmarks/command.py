@@ -1,14 +1,13 @@
 """What the command lines of the benchmark scripts have in common."""
 
-from dataclasses import dataclass
 import math
 import sys
 import time
+from dataclasses import dataclass
 
 from gar_keras.engine import resources
 from gar_keras.experiments import command
-from gar_keras.utils import cli
-from gar_keras.utils import terminal
+from gar_keras.utils import cli, terminal
 from gar_keras.utils.loading import load_keras
 
 

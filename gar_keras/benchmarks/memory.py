@@ -1,12 +1,12 @@
 """Peak memory of a piece of work, in a process of its own."""
 
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 import multiprocessing
-from pathlib import Path
 import re
 import resource
 import sys
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
 
 MIB = 1 << 20
 
@@ -73,8 +73,7 @@ def _device_peak():
     """MiB, or `None` if no backend that uses a GPU is loaded."""
     if "keras" not in sys.modules:
         return None
-    from gar_keras.engine import backend
-    from gar_keras.engine import hardware
+    from gar_keras.engine import backend, hardware
 
     if hardware.device_kind() == "cpu":
         return None

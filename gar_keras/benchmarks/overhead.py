@@ -1,27 +1,22 @@
 """Overhead of the regularizer, as paired ratios from one process."""
 
-from dataclasses import dataclass
 import math
+from dataclasses import dataclass
 
 import keras
 import numpy as np
 
 from gar_keras import datasets
-from gar_keras.benchmarks import memory
-from gar_keras.benchmarks import timing
-from gar_keras.engine import hardware
-from gar_keras.engine import pipeline
-from gar_keras.engine.batches import BatchSampler
-from gar_keras.engine.batches import Feed
+from gar_keras.benchmarks import memory, timing
+from gar_keras.engine import hardware, pipeline
+from gar_keras.engine.batches import BatchSampler, Feed
 from gar_keras.engine.fit import compile_options
 from gar_keras.experiments.settings import PRECISIONS
 from gar_keras.layers import GraphActivityRegularization
-from gar_keras.models import POLICIES
-from gar_keras.models import cnn6
+from gar_keras.models import POLICIES, cnn6
 from gar_keras.optimizers import sgd
 from gar_keras.paper import BATCH_SIZE
-from gar_keras.utils.validation import check_choice
-from gar_keras.utils.validation import check_count
+from gar_keras.utils.validation import check_choice, check_count
 
 # Images of an epoch, however many there are to draw from, as in the paper.
 PER_EPOCH = 60_000

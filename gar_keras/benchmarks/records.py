@@ -1,10 +1,10 @@
 """Records of benchmarks: one JSON file for each machine and backend."""
 
-from dataclasses import asdict
 import math
-from pathlib import Path
 import re
 import time
+from dataclasses import asdict
+from pathlib import Path
 
 import filelock
 

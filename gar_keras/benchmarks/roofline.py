@@ -28,19 +28,20 @@ tensor in a cache or multiplies by a fast algorithm (Winograd's) may come
 closer to it than 1, or below.
 """
 
-from dataclasses import dataclass
 import math
 import time
+from dataclasses import dataclass
 
 import keras
-from keras import layers
-from keras import ops
 import numpy as np
+from keras import layers, ops
 
 from gar_keras.engine import hardware
 from gar_keras.engine.keras_internals import calls
-from gar_keras.layers import GraphActivityRegularization
-from gar_keras.layers import PerImageStandardization
+from gar_keras.layers import (
+    GraphActivityRegularization,
+    PerImageStandardization,
+)
 from gar_keras.models import has_graph
 from gar_keras.utils.validation import check_count
 

@@ -1,12 +1,9 @@
 """Speed of a path beside plain Keras, and beside the machine's floor."""
 
-from dataclasses import asdict
 import math
+from dataclasses import asdict
 
-from gar_keras.benchmarks import memory
-from gar_keras.benchmarks import roofline
-from gar_keras.benchmarks import timing
-from gar_keras.benchmarks import variants
+from gar_keras.benchmarks import memory, roofline, timing, variants
 from gar_keras.benchmarks.cases import Workload
 
 # Stage 2 takes this many epochs, and the time of stage 1 is given for this

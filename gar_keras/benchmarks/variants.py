@@ -17,18 +17,11 @@ import keras
 import numpy as np
 
 from gar_keras.benchmarks import timing
-from gar_keras.benchmarks.cases import IMAGES
-from gar_keras.benchmarks.cases import STRETCH
-from gar_keras.benchmarks.cases import TASKS
-from gar_keras.benchmarks.cases import Case
-from gar_keras.benchmarks.cases import Workload
-from gar_keras.callbacks import ErrorRate
-from gar_keras.callbacks import StopOnNaN
-from gar_keras.engine import hardware
-from gar_keras.engine import pipeline
+from gar_keras.benchmarks.cases import IMAGES, STRETCH, TASKS, Case, Workload
+from gar_keras.callbacks import ErrorRate, StopOnNaN
+from gar_keras.engine import hardware, pipeline
 from gar_keras.engine.fit import compile_options
-from gar_keras.models import attach
-from gar_keras.models import without_dropout
+from gar_keras.models import attach, without_dropout
 from gar_keras.optimizers import sgd
 from gar_keras.utils.validation import check_choice
 

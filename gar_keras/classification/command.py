@@ -5,26 +5,26 @@ Usage: python -m gar_keras {fit,predict} --help
 
 import contextlib
 import csv
-from dataclasses import dataclass
-from pathlib import Path
 import sys
 import tempfile
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated
 
 import numpy as np
-from pydantic import Field
 import tyro
+from pydantic import Field
 
 from gar_keras.classification import files
-from gar_keras.classification.settings import PRIORS
-from gar_keras.classification.settings import FitSettings
+from gar_keras.classification.settings import PRIORS, FitSettings
 from gar_keras.utils import cli
-from gar_keras.utils.checked import CountOrAuto
-from gar_keras.utils.checked import descriptions
-from gar_keras.utils.checked import prior_or
-from gar_keras.utils.checked import settings
-from gar_keras.utils.files import NPZ_DAMAGE
-from gar_keras.utils.files import replacing
+from gar_keras.utils.checked import (
+    CountOrAuto,
+    descriptions,
+    prior_or,
+    settings,
+)
+from gar_keras.utils.files import NPZ_DAMAGE, replacing
 from gar_keras.utils.loading import load_keras
 from gar_keras.utils.softmax import softmax
 
@@ -147,8 +147,7 @@ class Fit(FitSettings, _Files):
 
     def run(self):
         """Trains, saves the model and prints a summary."""
-        from gar_keras.classification import fit
-        from gar_keras.classification import saved
+        from gar_keras.classification import fit, saved
 
         x, labels = read_partly_labeled(self.data, self.labels, self.image_size)
         is_table = self.data.suffix == ".csv"
@@ -250,8 +249,7 @@ class Predict:
 
     def run(self):
         """Predicts and writes the file."""
-        from gar_keras.classification import fit
-        from gar_keras.classification import saved
+        from gar_keras.classification import fit, saved
 
         model = read_model(self.model)
         (tensor,) = model.inputs
@@ -424,8 +422,7 @@ def _checked_labels(y, num_examples):
 def _read_npz(path):
     """The same of an .npz file, in either of its two forms."""
     from gar_keras.classification import fit
-    from gar_keras.utils.validation import check_images
-    from gar_keras.utils.validation import check_labels
+    from gar_keras.utils.validation import check_images, check_labels
 
     forms = [("x", "y"), ("x_labeled", "y_labeled", "x_unlabeled")]
     arrays = read_arrays(path, forms)
@@ -512,8 +509,7 @@ def read_model(path):
 
     # What a saved model may hold has to be known by name.
     import gar_keras.layers  # noqa: F401
-    from gar_keras.models import check_linear
-    from gar_keras.models import has_graph
+    from gar_keras.models import check_linear, has_graph
     from gar_keras.regularizers import check_logits_shape
 
     try:

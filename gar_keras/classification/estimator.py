@@ -1,11 +1,8 @@
 """GAR as a scikit-learn classifier. Needs scikit-learn."""
 
-from collections.abc import Callable
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
-from typing import Literal
-from typing import Self
+from typing import Any, Literal, Self
 
 import keras
 import numpy as np
@@ -15,28 +12,29 @@ from gar_keras import models
 from gar_keras.classification import fit as fitting
 from gar_keras.classification import saved
 from gar_keras.classification.settings import FitSettings
-from gar_keras.data_adapters import as_labeled
-from gar_keras.data_adapters import as_unlabeled
-from gar_keras.data_adapters import check_columns
-from gar_keras.data_adapters import is_read_in_batches
+from gar_keras.data_adapters import (
+    as_labeled,
+    as_unlabeled,
+    check_columns,
+    is_read_in_batches,
+)
 from gar_keras.engine.streams import is_stream
 from gar_keras.utils.checked import documented
 from gar_keras.utils.softmax import softmax
-from gar_keras.utils.types import Images
-from gar_keras.utils.types import Tensor
-from gar_keras.utils.validation import count_missing
-from gar_keras.utils.validation import unmasked
+from gar_keras.utils.types import Images, Tensor
+from gar_keras.utils.validation import count_missing, unmasked
 
 try:
-    from sklearn.base import BaseEstimator
-    from sklearn.base import ClassifierMixin
+    from sklearn.base import BaseEstimator, ClassifierMixin
     from sklearn.metrics import accuracy_score
     from sklearn.utils import check_random_state
     from sklearn.utils.multiclass import check_classification_targets
-    from sklearn.utils.validation import check_consistent_length
-    from sklearn.utils.validation import check_is_fitted
-    from sklearn.utils.validation import column_or_1d
-    from sklearn.utils.validation import validate_data
+    from sklearn.utils.validation import (
+        check_consistent_length,
+        check_is_fitted,
+        column_or_1d,
+        validate_data,
+    )
 except ImportError as e:
     raise ImportError(
         "GARClassifier needs scikit-learn 1.6 or newer: "

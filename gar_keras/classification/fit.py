@@ -5,48 +5,40 @@ take, the networks they choose, and one function that does Algorithm 1.
 """
 
 import contextlib
-from dataclasses import dataclass
 import math
 import random
+from dataclasses import dataclass
 from typing import Any
 
 import keras
-from keras import layers
 import numpy as np
+from keras import layers
 
-from gar_keras import models
-from gar_keras import paper
+from gar_keras import models, paper
 from gar_keras.augmentation import random_augmentation
-from gar_keras.callbacks import LatestBestWeights
-from gar_keras.callbacks import ReportProgress
-from gar_keras.callbacks import error_rate
+from gar_keras.callbacks import LatestBestWeights, ReportProgress, error_rate
 from gar_keras.classification.settings import FitSettings  # noqa: F401
 from gar_keras.collapse import WarnOnCollapse
 from gar_keras.data_adapters import as_unlabeled
 from gar_keras.engine import hardware
-from gar_keras.engine.batches import BatchSampler
-from gar_keras.engine.batches import take
-from gar_keras.engine.fit import largest_divisor
-from gar_keras.engine.fit import predict
+from gar_keras.engine.batches import BatchSampler, take
+from gar_keras.engine.fit import largest_divisor, predict
 from gar_keras.engine.streams import Stream
 from gar_keras.layers import GraphActivityRegularization
 from gar_keras.methods.gar import with_options
-from gar_keras.models import POLICIES
-from gar_keras.models import cnn6
-from gar_keras.optimizers import sgd
-from gar_keras.optimizers import stage_2_optimizer
-from gar_keras.preparation import early_stopping
-from gar_keras.preparation import num_classes
-from gar_keras.preparation import stage_2_sampler
+from gar_keras.models import POLICIES, cnn6
+from gar_keras.optimizers import sgd, stage_2_optimizer
+from gar_keras.preparation import early_stopping, num_classes, stage_2_sampler
 from gar_keras.regularizers import class_prior_of
 from gar_keras.training import pretrain
 from gar_keras.utils.deprecation import former_names
-from gar_keras.utils.parts import has_parts
-from gar_keras.utils.parts import keys_of_parts
+from gar_keras.utils.parts import has_parts, keys_of_parts
 from gar_keras.utils.softmax import softmax  # noqa: F401
-from gar_keras.utils.validation import check_class_prior
-from gar_keras.utils.validation import check_real
-from gar_keras.utils.validation import is_in_memory
+from gar_keras.utils.validation import (
+    check_class_prior,
+    check_real,
+    is_in_memory,
+)
 from gar_keras.utils.warnings import warn
 
 # What stands in for the class of an unlabelled example.

@@ -5,8 +5,8 @@ that Keras loads the file as any other, with or without this package.
 """
 
 import json
-from pathlib import Path
 import zipfile
+from pathlib import Path
 
 from gar_keras.utils.files import replacing
 

@@ -4,18 +4,19 @@ The one source of the options, defaults and texts of `GARClassifier` and of
 `python -m gar_keras fit`.
 """
 
-from typing import Annotated
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from gar_keras import paper
 from gar_keras.methods.options import GAROptions
-from gar_keras.utils.checked import Count
-from gar_keras.utils.checked import CountOrAuto
-from gar_keras.utils.checked import Precision
-from gar_keras.utils.checked import prior_or
-from gar_keras.utils.checked import settings
+from gar_keras.utils.checked import (
+    Count,
+    CountOrAuto,
+    Precision,
+    prior_or,
+    settings,
+)
 
 PRIORS = ("uniform", "labeled")
 

@@ -1,21 +1,13 @@
 """Data sets of the paper; the split into labelled and unlabelled images."""
 
-from gar_keras.datasets.base import DataError
-from gar_keras.datasets.base import Dataset
-from gar_keras.datasets.infimnist import InfiMNIST
-from gar_keras.datasets.infimnist import load_infimnist
-from gar_keras.datasets.mnist import load_mnist
-from gar_keras.datasets.mnist import load_mnist_pairs
+from gar_keras.datasets.base import DataError, Dataset
+from gar_keras.datasets.infimnist import InfiMNIST, load_infimnist
+from gar_keras.datasets.mnist import load_mnist, load_mnist_pairs
 from gar_keras.datasets.norb import load_norb
-from gar_keras.datasets.registry import DATASETS
-from gar_keras.datasets.registry import UNLABELED
-from gar_keras.datasets.sources import ConcatenatedImages
-from gar_keras.datasets.sources import HDF5Images
-from gar_keras.datasets.splits import Split
-from gar_keras.datasets.splits import make_split
-from gar_keras.datasets.svhn import load_svhn
-from gar_keras.datasets.svhn import load_svhn_extra
-from gar_keras.datasets.svhn import load_svhn_grey
+from gar_keras.datasets.registry import DATASETS, UNLABELED
+from gar_keras.datasets.sources import ConcatenatedImages, HDF5Images
+from gar_keras.datasets.splits import Split, make_split
+from gar_keras.datasets.svhn import load_svhn, load_svhn_extra, load_svhn_grey
 from gar_keras.utils.validation import check_choice
 
 __all__ = [

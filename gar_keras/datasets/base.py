@@ -1,7 +1,7 @@
 """Loaded data sets, and the errors that loading can raise."""
 
-from dataclasses import dataclass
 import hashlib
+from dataclasses import dataclass
 
 import numpy as np
 

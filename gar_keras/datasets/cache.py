@@ -10,22 +10,19 @@ HDF5 keeps a checksum of all that is in it. So one that is stale, cut short or
 damaged is never used; it is made anew. They can be deleted at any time.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
 import hashlib
 import json
 import os
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import h5py
 import numpy as np
 
 from gar_keras.datasets.base import DataError
-from gar_keras.datasets.download import data_folder
-from gar_keras.datasets.download import lock
-from gar_keras.utils.files import delete_leftovers
-from gar_keras.utils.files import replacing
-from gar_keras.utils.files import user_cache
+from gar_keras.datasets.download import data_folder, lock
+from gar_keras.utils.files import delete_leftovers, replacing, user_cache
 
 # From this version of its format on, HDF5 has checksums over metadata too. In
 # older ones, one flipped bit there can yield other data without any error.

@@ -5,20 +5,19 @@ environment variable `GAR_KERAS_DATA`, else in the user's cache folder
 (`gar_keras.utils.files.user_cache`).
 """
 
-from dataclasses import dataclass
 import http.client
 import mmap
 import os
-from pathlib import Path
 import ssl
 import time
 import urllib.error
 import urllib.request
+from dataclasses import dataclass
+from pathlib import Path
 
 import filelock
 
-from gar_keras.datasets.base import DataError
-from gar_keras.datasets.base import check_md5
+from gar_keras.datasets.base import DataError, check_md5
 from gar_keras.utils.files import user_cache
 
 _BLOCK = 1 << 20
@@ -251,12 +250,14 @@ def _may_pass(error):
 
 def _progress_bar():
     from rich.console import Console
-    from rich.progress import BarColumn
-    from rich.progress import DownloadColumn
-    from rich.progress import Progress
-    from rich.progress import TextColumn
-    from rich.progress import TimeRemainingColumn
-    from rich.progress import TransferSpeedColumn
+    from rich.progress import (
+        BarColumn,
+        DownloadColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+        TransferSpeedColumn,
+    )
 
     return Progress(
         TextColumn("{task.description}"),

@@ -33,8 +33,7 @@ from gar_keras.datasets.base import DataError
 from gar_keras.datasets.download import data_folder
 from gar_keras.datasets.mnist import load_mnist
 from gar_keras.datasets.sources import check_indices
-from gar_keras.utils.validation import check_count
-from gar_keras.utils.validation import check_number
+from gar_keras.utils.validation import check_count, check_number
 
 SIDE = 28
 PIXELS = SIDE * SIDE

@@ -4,12 +4,9 @@ from importlib import resources
 
 import numpy as np
 
-from gar_keras.datasets.base import DataError
-from gar_keras.datasets.base import Dataset
-from gar_keras.datasets.base import check_md5
+from gar_keras.datasets.base import DataError, Dataset, check_md5
 from gar_keras.datasets.download import data_folder
-from gar_keras.datasets.npz import Form
-from gar_keras.datasets.npz import read_arrays
+from gar_keras.datasets.npz import Form, read_arrays
 
 # MD5 of the four original idx files: an 8 or 16 byte header, then the array.
 IDX_MD5 = {

@@ -1,26 +1,21 @@
 """Small NORB: stereo pairs of toys, from the official files or a JPEG copy."""
 
-from collections.abc import Callable
 import contextlib
-from dataclasses import asdict
-from dataclasses import dataclass
 import functools
 import gzip
 import itertools
 import math
 import zlib
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
 
 import h5py
 import numpy as np
 
-from gar_keras.datasets.base import DataError
-from gar_keras.datasets.base import Dataset
-from gar_keras.datasets.cache import Cached
-from gar_keras.datasets.cache import create_checked
-from gar_keras.datasets.cache import fingerprint
+from gar_keras.datasets.base import DataError, Dataset
+from gar_keras.datasets.cache import Cached, create_checked, fingerprint
 from gar_keras.datasets.download import data_folder
-from gar_keras.datasets.npz import Form
-from gar_keras.datasets.npz import read_arrays
+from gar_keras.datasets.npz import Form, read_arrays
 from gar_keras.utils.validation import check_count
 
 HOME = "https://cs.nyu.edu/~ylclab/data/norb-v1.0-small/"

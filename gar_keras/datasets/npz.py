@@ -1,7 +1,7 @@
 """Arrays of `.npz` files, read in the form that a data set must have."""
 
-from dataclasses import dataclass
 import zipfile
+from dataclasses import dataclass
 
 import numpy as np
 

@@ -4,8 +4,8 @@ Loaders are named by their path, `"module:function"` in this package, and are
 imported when they are first called.
 """
 
-from dataclasses import dataclass
 import importlib
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,7 @@ import numpy as np
 
 from gar_keras.datasets.base import DataError
 from gar_keras.utils.hdf5 import read_rows
-from gar_keras.utils.validation import check_images
-from gar_keras.utils.validation import is_source
+from gar_keras.utils.validation import check_images, is_source
 
 # Bytes that one stored byte can stand for at most: the limit of deflate.
 _MAX_PACKING = 1032

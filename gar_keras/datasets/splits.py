@@ -1,12 +1,11 @@
 """Splits into labelled images (X_L), validation images and the rest."""
 
-from dataclasses import dataclass
 import hashlib
+from dataclasses import dataclass
 
 import numpy as np
 
-from gar_keras.utils.validation import check_count
-from gar_keras.utils.validation import check_labels
+from gar_keras.utils.validation import check_count, check_labels
 
 
 @dataclass(frozen=True)

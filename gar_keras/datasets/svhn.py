@@ -1,21 +1,15 @@
 """SVHN: house numbers (format 2, cropped digits), its extra set, a stand-in."""
 
-from dataclasses import dataclass
 import functools
 import zlib
+from dataclasses import dataclass
 
 import numpy as np
 
-from gar_keras.datasets.base import DataError
-from gar_keras.datasets.base import Dataset
-from gar_keras.datasets.cache import Cached
-from gar_keras.datasets.cache import create_checked
-from gar_keras.datasets.cache import fingerprint
-from gar_keras.datasets.download import RemoteFile
-from gar_keras.datasets.download import data_folder
-from gar_keras.datasets.download import fetch
-from gar_keras.datasets.npz import Form
-from gar_keras.datasets.npz import read_arrays
+from gar_keras.datasets.base import DataError, Dataset
+from gar_keras.datasets.cache import Cached, create_checked, fingerprint
+from gar_keras.datasets.download import RemoteFile, data_folder, fetch
+from gar_keras.datasets.npz import Form, read_arrays
 from gar_keras.datasets.sources import HDF5Images
 from gar_keras.utils.hdf5 import IMAGES_PER_CHUNK
 from gar_keras.utils.optional import optional

@@ -12,11 +12,13 @@ import keras
 from keras import ops
 
 from gar_keras.engine import backend
-from gar_keras.engine.keras_internals import AssignmentScope
-from gar_keras.engine.keras_internals import can_train_on_replicas
-from gar_keras.engine.keras_internals import is_rematerialized
-from gar_keras.engine.keras_internals import own_losses
-from gar_keras.engine.keras_internals import stateless_scope
+from gar_keras.engine.keras_internals import (
+    AssignmentScope,
+    can_train_on_replicas,
+    is_rematerialized,
+    own_losses,
+    stateless_scope,
+)
 
 
 def gradient(function, x):

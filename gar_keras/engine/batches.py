@@ -1,16 +1,13 @@
 """Images and labels of the batches of an epoch: the loops of Algorithm 1."""
 
-from dataclasses import dataclass
 import functools
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
-from gar_keras.utils.parts import map_parts
-from gar_keras.utils.parts import parts
-from gar_keras.utils.validation import check_count
-from gar_keras.utils.validation import is_source
-from gar_keras.utils.validation import set_field
+from gar_keras.utils.parts import map_parts, parts
+from gar_keras.utils.validation import check_count, is_source, set_field
 
 # Random numbers that are drawn at once, for the labelled images of batches.
 KEYS_AT_ONCE = 1 << 20

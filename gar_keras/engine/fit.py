@@ -9,20 +9,13 @@ batches, bit for bit, from NumPy.
 import keras
 import numpy as np
 
-from gar_keras.engine import backend
-from gar_keras.engine import hardware
-from gar_keras.engine.batches import Start
-from gar_keras.engine.batches import take
+from gar_keras.engine import backend, hardware
+from gar_keras.engine.batches import Start, take
 from gar_keras.engine.failures import Failures
-from gar_keras.engine.pipeline import make_batches
-from gar_keras.engine.pipeline import pipeline_options
-from gar_keras.engine.streams import Stream
-from gar_keras.engine.streams import as_element
-from gar_keras.utils.parts import map_parts
-from gar_keras.utils.parts import num_examples
-from gar_keras.utils.parts import parts
-from gar_keras.utils.validation import check_count
-from gar_keras.utils.validation import is_in_memory
+from gar_keras.engine.pipeline import make_batches, pipeline_options
+from gar_keras.engine.streams import Stream, as_element
+from gar_keras.utils.parts import map_parts, num_examples, parts
+from gar_keras.utils.validation import check_count, is_in_memory
 
 
 def fit(model, feed, *, passes=1, initial_epoch=0, by_step=False, **options):

@@ -1,8 +1,8 @@
 """The device in use: its kind, its name and its fast precision."""
 
 import functools
-from pathlib import Path
 import platform
+from pathlib import Path
 
 import keras
 

@@ -11,18 +11,13 @@ Not for a CPU: convolutions inside a loop are many times slower there.
 
 import jax
 import keras
-from keras import ops
 import numpy as np
+from keras import ops
 
-from gar_keras.engine.batches import Start
-from gar_keras.engine.batches import behind_unlabeled
-from gar_keras.engine.batches import image_bytes
-from gar_keras.engine.batches import take
+from gar_keras.engine.batches import Start, behind_unlabeled, image_bytes, take
 from gar_keras.engine.streams import Stream
 from gar_keras.utils.files import user_cache
-from gar_keras.utils.parts import map_parts
-from gar_keras.utils.parts import num_examples
-from gar_keras.utils.parts import parts
+from gar_keras.utils.parts import map_parts, num_examples, parts
 from gar_keras.utils.validation import is_source
 
 # What the images may take on the device: all of them, which stay there, or

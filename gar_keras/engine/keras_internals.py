@@ -15,8 +15,7 @@ import keras
 from keras.src.backend.common.global_state import get_global_attribute
 from keras.src.backend.common.stateless_scope import get_stateless_scope
 
-from gar_keras.engine.backend import name
-from gar_keras.engine.backend import num_replicas
+from gar_keras.engine.backend import name, num_replicas
 
 
 def flatten_layers(model):

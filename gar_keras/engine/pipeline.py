@@ -4,22 +4,14 @@ import functools
 import weakref
 
 import keras
-from keras import ops
 import numpy as np
+from keras import ops
 
 from gar_keras.engine import backend
-from gar_keras.engine.batches import Start
-from gar_keras.engine.batches import behind_unlabeled
-from gar_keras.engine.batches import image_bytes
-from gar_keras.engine.batches import take
+from gar_keras.engine.batches import Start, behind_unlabeled, image_bytes, take
 from gar_keras.engine.failures import Failures
-from gar_keras.engine.streams import Stream
-from gar_keras.engine.streams import as_element
-from gar_keras.engine.streams import batches_of
-from gar_keras.utils.parts import concatenated
-from gar_keras.utils.parts import map_parts
-from gar_keras.utils.parts import parts
-from gar_keras.utils.parts import with_parts
+from gar_keras.engine.streams import Stream, as_element, batches_of
+from gar_keras.utils.parts import concatenated, map_parts, parts, with_parts
 from gar_keras.utils.validation import is_in_memory
 
 # Steps for which images are fetched at once from a source outside memory, at

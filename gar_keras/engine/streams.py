@@ -8,13 +8,11 @@ import itertools
 import sys
 
 import keras
-from keras import ops
 import numpy as np
+from keras import ops
 
 from gar_keras.engine.batches import take
-from gar_keras.utils.parts import concatenated
-from gar_keras.utils.parts import map_parts
-from gar_keras.utils.parts import num_examples
+from gar_keras.utils.parts import concatenated, map_parts, num_examples
 
 
 class Stream:

@@ -2,8 +2,8 @@
 
 import contextlib
 import json
-from pathlib import Path
 import reprlib
+from pathlib import Path
 
 import filelock
 import keras
@@ -12,8 +12,7 @@ from pydantic import ValidationError
 
 from gar_keras.experiments.records import RecordError
 from gar_keras.utils.checked import in_one_line
-from gar_keras.utils.files import NPZ_DAMAGE
-from gar_keras.utils.files import write_atomically
+from gar_keras.utils.files import NPZ_DAMAGE, write_atomically
 
 # What a sound file of another version can raise where it is taken up.
 _MISFITS = (AttributeError, IndexError, KeyError, TypeError, ValueError)

@@ -1,32 +1,28 @@
 """What the command lines that train or measure have in common."""
 
-from dataclasses import dataclass
-from dataclasses import field
-from dataclasses import replace
 import os
 import re
 import sys
 import time
-from typing import Annotated
-from typing import ClassVar
-from typing import Literal
+from dataclasses import dataclass, field, replace
+from typing import Annotated, ClassVar, Literal
 
 import tyro
 
 from gar_keras.datasets.registry import DATASETS
 from gar_keras.engine import resources
 from gar_keras.experiments import folders
-from gar_keras.experiments.options import RunnerOptions
-from gar_keras.experiments.options import check_for_cluster
-from gar_keras.experiments.settings import BACKENDS
-from gar_keras.experiments.settings import EXPERIMENTS
-from gar_keras.experiments.settings import GRAPH_RIVALS
-from gar_keras.experiments.settings import PRECISIONS
-from gar_keras.experiments.settings import SettingsError
+from gar_keras.experiments.options import RunnerOptions, check_for_cluster
+from gar_keras.experiments.settings import (
+    BACKENDS,
+    EXPERIMENTS,
+    GRAPH_RIVALS,
+    PRECISIONS,
+    SettingsError,
+)
 from gar_keras.experiments.workers import processes
 from gar_keras.methods import METHODS
-from gar_keras.paper import BalanceOf
-from gar_keras.paper import FrobeniusOf
+from gar_keras.paper import BalanceOf, FrobeniusOf
 from gar_keras.utils import cli
 from gar_keras.utils.loading import load_keras
 from gar_keras.utils.optional import check_installed

@@ -6,8 +6,8 @@ is in the end. So the state at the end can be kept, for a longer run to go on
 from. A single epoch is recorded step by step, with a state of its own.
 """
 
-from dataclasses import replace
 import os
+from dataclasses import replace
 from pathlib import Path
 
 from gar_keras.experiments.checkpoint import Checkpoint

@@ -1,14 +1,11 @@
 """The data set of a run, changed as its `DataConditions` say."""
 
-from dataclasses import dataclass
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from gar_keras import datasets
-from gar_keras.datasets import Dataset
-from gar_keras.datasets import Split
-from gar_keras.datasets import make_split
+from gar_keras.datasets import Dataset, Split, make_split
 from gar_keras.datasets.norb import NorbPreprocessing
 from gar_keras.datasets.registry import NORB
 from gar_keras.datasets.splits import draw_split

@@ -1,17 +1,15 @@
 """What a run ran on, for its record."""
 
 import os
-from pathlib import Path
 import platform
 import subprocess
+from pathlib import Path
 
 import keras
 import numpy as np
 
 import gar_keras
-from gar_keras.engine import backend
-from gar_keras.engine import hardware
-from gar_keras.engine import resources
+from gar_keras.engine import backend, hardware, resources
 
 
 def describe():

@@ -1,8 +1,8 @@
 """The first epoch of stage 2, in which a class can be lost, step by step."""
 
 import keras
-from keras import ops
 import numpy as np
+from keras import ops
 
 from gar_keras.callbacks import error_rate
 from gar_keras.engine import backend
@@ -10,9 +10,7 @@ from gar_keras.experiments.settings import KEPT_IMAGES
 from gar_keras.layers import GraphActivityRegularization
 from gar_keras.methods.base import evaluated_by
 from gar_keras.optimizers import SGD
-from gar_keras.regularizers import affinity
-from gar_keras.regularizers import balance
-from gar_keras.regularizers import rectify
+from gar_keras.regularizers import affinity, balance, rectify
 
 # Steps after which the error is measured.
 ERROR_STEPS = (0, 4, 8, 16, 24, 32, 40, 48, 64, 80, 120, 160, 240, 320, 420)

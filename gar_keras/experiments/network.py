@@ -3,9 +3,7 @@
 import keras
 
 from gar_keras.layers import PerImageStandardization
-from gar_keras.models import POLICIES
-from gar_keras.models import cnn6
-from gar_keras.models import cnn9
+from gar_keras.models import POLICIES, cnn6, cnn9
 
 
 def build_model(experiment, input_shape, num_classes):

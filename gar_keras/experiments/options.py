@@ -1,7 +1,6 @@
 """What a run can be asked for beside its experiment and its seed."""
 
-from dataclasses import dataclass
-from dataclasses import fields
+from dataclasses import dataclass, fields
 
 from gar_keras.utils import cli
 

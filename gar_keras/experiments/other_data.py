@@ -5,18 +5,19 @@ default hyper-parameters, and all go on from the same stage 1 for as many steps,
 or for as long as GAR.
 """
 
-from dataclasses import asdict
-from dataclasses import dataclass
-from pathlib import Path
 import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Literal
 
 from gar_keras.classification.settings import FitSettings
 from gar_keras.experiments import records
 from gar_keras.methods import METHODS
-from gar_keras.paper import LABELED_PER_BATCH
-from gar_keras.paper import LEARNING_RATE
-from gar_keras.paper import UNLABELED_PER_BATCH
+from gar_keras.paper import (
+    LABELED_PER_BATCH,
+    LEARNING_RATE,
+    UNLABELED_PER_BATCH,
+)
 
 FORMAT = 1
 FOLDER = "other_data"
@@ -224,8 +225,7 @@ def _of_seed(settings, rows, seed, made):
     """
     import keras
 
-    from gar_keras import pretrain
-    from gar_keras import sgd
+    from gar_keras import pretrain, sgd
     from gar_keras.callbacks import error_rate
     from gar_keras.classification.fit import default_network
 

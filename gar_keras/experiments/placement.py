@@ -8,15 +8,12 @@ options/mnist-100/2000+4_bfloat16_shift-2/mnist-100_seed0_5e002914.json
 ```
 """
 
-from dataclasses import asdict
-from dataclasses import replace
 import functools
-from pathlib import Path
 import re
+from dataclasses import asdict, replace
+from pathlib import Path
 
-from gar_keras.experiments.settings import Experiment
-from gar_keras.experiments.settings import changes
-from gar_keras.experiments.settings import stands_for_paper
+from gar_keras.experiments.settings import Experiment, changes, stands_for_paper
 from gar_keras.experiments.studies import STUDIES
 from gar_keras.methods import METHODS
 from gar_keras.paper import COEFFICIENTS

@@ -2,8 +2,7 @@
 
 import time
 
-from gar_keras.callbacks import ReportProgress
-from gar_keras.callbacks import TimeLimit
+from gar_keras.callbacks import ReportProgress, TimeLimit
 
 
 class OutOfTime(Exception):

@@ -2,27 +2,28 @@
 
 import contextlib
 import json
-from pathlib import Path
 import re
 import reprlib
-from typing import Annotated
-from typing import Any
-from typing import Literal
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel
-from pydantic import ConfigDict
-from pydantic import Field
-from pydantic import ValidationError
-from pydantic import model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    model_validator,
+)
 
 from gar_keras.experiments import placement
-from gar_keras.experiments.settings import GRAPH_RIVALS
-from gar_keras.experiments.settings import Experiment
-from gar_keras.experiments.settings import from_dict
-from gar_keras.experiments.settings import with_defaults
+from gar_keras.experiments.settings import (
+    GRAPH_RIVALS,
+    Experiment,
+    from_dict,
+    with_defaults,
+)
 from gar_keras.methods import METHODS
-from gar_keras.utils.checked import STRICT
-from gar_keras.utils.checked import in_one_line
+from gar_keras.utils.checked import STRICT, in_one_line
 from gar_keras.utils.files import write_atomically
 
 FORMAT = 1

@@ -4,21 +4,20 @@ Each step is a command of its own, on the experiments that the other scripts
 have. A step that is out of time goes on at the next call, where it ended.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from dataclasses import field
-from dataclasses import replace
-from pathlib import Path
 import shlex
 import subprocess
 import sys
 import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
-from gar_keras.experiments import command
-from gar_keras.experiments import records
-from gar_keras.experiments.settings import EXPERIMENTS
-from gar_keras.experiments.settings import NETWORK_RIVALS
-from gar_keras.experiments.settings import Experiment
+from gar_keras.experiments import command, records
+from gar_keras.experiments.settings import (
+    EXPERIMENTS,
+    NETWORK_RIVALS,
+    Experiment,
+)
 from gar_keras.experiments.studies import STUDIES
 from gar_keras.utils import cli
 

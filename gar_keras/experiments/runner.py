@@ -1,20 +1,22 @@
 """One run: an experiment with a seed, from data to record."""
 
 import contextlib
-from dataclasses import asdict
 import math
-from pathlib import Path
 import time
+from dataclasses import asdict
+from pathlib import Path
 
 import filelock
 import keras
 
 from gar_keras.engine import backend
-from gar_keras.experiments import continuation
-from gar_keras.experiments import environment
-from gar_keras.experiments import records
-from gar_keras.experiments import stage_1
-from gar_keras.experiments import stage_2
+from gar_keras.experiments import (
+    continuation,
+    environment,
+    records,
+    stage_1,
+    stage_2,
+)
 from gar_keras.experiments.checkpoint import Checkpoint
 from gar_keras.experiments.options import RunnerOptions
 from gar_keras.experiments.placement import path_of

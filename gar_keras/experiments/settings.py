@@ -1,37 +1,28 @@
 """The paper's experiments as data (section 4 and Tables 1 to 3)."""
 
-from dataclasses import MISSING
-from dataclasses import asdict
-from dataclasses import fields
-from dataclasses import replace
 import functools
 import hashlib
 import json
-from typing import Annotated
-from typing import Literal
-from typing import get_args
+from dataclasses import MISSING, asdict, fields, replace
+from typing import Annotated, Literal, get_args
 
-from pydantic import BeforeValidator
-from pydantic import Field
-from pydantic import TypeAdapter
+from pydantic import BeforeValidator, Field, TypeAdapter
 
 from gar_keras import paper
 from gar_keras.datasets.registry import NORB as NORB_NAMES
 from gar_keras.datasets.registry import UNLABELED
-from gar_keras.experiments.variations import DataConditions
-from gar_keras.experiments.variations import Extensions
+from gar_keras.experiments.variations import DataConditions, Extensions
 from gar_keras.methods import METHODS
-from gar_keras.paper import COEFFICIENTS
-from gar_keras.paper import BalanceOf
-from gar_keras.paper import Coefficients
-from gar_keras.paper import FrobeniusOf
-from gar_keras.utils.checked import PRECISIONS  # noqa: F401
-from gar_keras.utils.checked import Count
-from gar_keras.utils.checked import Number
-from gar_keras.utils.checked import Precision
-from gar_keras.utils.checked import Whole
-from gar_keras.utils.checked import prior_or
-from gar_keras.utils.checked import settings
+from gar_keras.paper import COEFFICIENTS, BalanceOf, Coefficients, FrobeniusOf
+from gar_keras.utils.checked import (
+    PRECISIONS,  # noqa: F401
+    Count,
+    Number,
+    Precision,
+    Whole,
+    prior_or,
+    settings,
+)
 
 Backend = Literal["tensorflow", "jax", "torch"]
 BACKENDS = get_args(Backend)

@@ -8,16 +8,20 @@ import numpy as np
 
 from gar_keras.augmentation import random_augmentation
 from gar_keras.callbacks import ErrorRate
-from gar_keras.experiments.data import Task
-from gar_keras.experiments.data import load_data
-from gar_keras.experiments.data import make_task
-from gar_keras.experiments.data import unlabeled_images
-from gar_keras.experiments.data import versions_of_test
+from gar_keras.experiments.data import (
+    Task,
+    load_data,
+    make_task,
+    unlabeled_images,
+    versions_of_test,
+)
 from gar_keras.experiments.first_epoch import TracedRegularization
 from gar_keras.experiments.network import build_model
-from gar_keras.experiments.settings import PRIOR_OF_LABELS
-from gar_keras.experiments.settings import Experiment
-from gar_keras.experiments.settings import SettingsError
+from gar_keras.experiments.settings import (
+    PRIOR_OF_LABELS,
+    Experiment,
+    SettingsError,
+)
 from gar_keras.layers import GraphActivityRegularization
 from gar_keras.methods import METHODS
 from gar_keras.methods.ablation import ablated

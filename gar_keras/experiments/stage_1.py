@@ -1,9 +1,7 @@
 """Stage 1 of a run: the labelled images alone."""
 
 from gar_keras.engine.fit import largest_divisor
-from gar_keras.experiments.recorder import Deadline
-from gar_keras.experiments.recorder import OutOfTime
-from gar_keras.experiments.recorder import RunRecorder
+from gar_keras.experiments.recorder import Deadline, OutOfTime, RunRecorder
 from gar_keras.optimizers import sgd
 from gar_keras.training import pretrain
 

@@ -1,20 +1,15 @@
 """Stage 2 of a run: its method, with the network of stage 1 or without one."""
 
-from functools import partial
 import time
+from functools import partial
 
 import numpy as np
 
-from gar_keras.callbacks import CoefficientSchedule
-from gar_keras.callbacks import ErrorRate
+from gar_keras.callbacks import CoefficientSchedule, ErrorRate
 from gar_keras.collapse import WarnOnCollapse
-from gar_keras.experiments.first_epoch import FirstEpoch
-from gar_keras.experiments.first_epoch import TracedSGD
-from gar_keras.experiments.recorder import Deadline
-from gar_keras.experiments.recorder import OutOfTime
-from gar_keras.experiments.recorder import RunRecorder
-from gar_keras.optimizers import SGD
-from gar_keras.optimizers import stage_2_optimizer
+from gar_keras.experiments.first_epoch import FirstEpoch, TracedSGD
+from gar_keras.experiments.recorder import Deadline, OutOfTime, RunRecorder
+from gar_keras.optimizers import SGD, stage_2_optimizer
 
 
 def run(setup, state, deadline, reporter=None, callbacks=()):

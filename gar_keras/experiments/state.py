@@ -4,8 +4,7 @@ import numpy as np
 
 from gar_keras.experiments.checkpoint import assign
 from gar_keras.experiments.records import Progress
-from gar_keras.methods.base import evaluated_by
-from gar_keras.methods.base import state_of
+from gar_keras.methods.base import evaluated_by, state_of
 from gar_keras.utils.warnings import shown_by
 
 STAGES = ("pretraining", "regularization")

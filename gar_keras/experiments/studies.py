@@ -5,20 +5,18 @@ seeds. All is with the paper's networks, on MNIST but for `NORB_CHANGES`, and
 with fewer epochs than the paper's: arms are to be compared with each other.
 """
 
-from dataclasses import dataclass
-from dataclasses import field
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from gar_keras.experiments.settings import NORB_JPEG
-from gar_keras.experiments.settings import PRIOR_OF_LABELS
-from gar_keras.experiments.settings import TABLE_1
-from gar_keras.experiments.settings import TABLE_2
-from gar_keras.experiments.settings import Experiment
-from gar_keras.experiments.variations import DataConditions
-from gar_keras.experiments.variations import Extensions
-from gar_keras.methods.options import GLOBAL_CLIPNORM
-from gar_keras.methods.options import WARMUP_STEPS
+from gar_keras.experiments.settings import (
+    NORB_JPEG,
+    PRIOR_OF_LABELS,
+    TABLE_1,
+    TABLE_2,
+    Experiment,
+)
+from gar_keras.experiments.variations import DataConditions, Extensions
+from gar_keras.methods.options import GLOBAL_CLIPNORM, WARMUP_STEPS
 from gar_keras.paper import BATCH_SIZE
 
 

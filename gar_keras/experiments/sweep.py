@@ -4,17 +4,16 @@ How a run gets to where it is made differs: in this process, in `parallel` or
 in `cluster`. Which runs there are, and what becomes of them, is here.
 """
 
-from collections import deque
 import math
 import time
+from collections import deque
 
 from gar_keras.experiments import runner
 from gar_keras.experiments.options import RunnerOptions
 from gar_keras.experiments.placement import path_of
 from gar_keras.experiments.recorder import OutOfTime
 from gar_keras.experiments.workers.cluster import Cluster
-from gar_keras.experiments.workers.processes import GOES_ON
-from gar_keras.experiments.workers.processes import Processes
+from gar_keras.experiments.workers.processes import GOES_ON, Processes
 from gar_keras.utils import terminal
 from gar_keras.utils.progress import Reporter
 

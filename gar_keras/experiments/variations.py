@@ -1,15 +1,11 @@
 """What an experiment can change beside the paper's settings, as data."""
 
-from typing import Annotated
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import BeforeValidator
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from gar_keras.methods.options import GAROptions
-from gar_keras.utils.checked import Number
-from gar_keras.utils.checked import Whole
-from gar_keras.utils.checked import settings
+from gar_keras.utils.checked import Number, Whole, settings
 from gar_keras.utils.validation import check_class_prior
 
 Prior = Annotated[tuple[float, ...], BeforeValidator(check_class_prior)]

@@ -11,9 +11,8 @@ EntropyMinimization(weight=0.5)
 ['label-spreading', 'hagr']
 """
 
-from dataclasses import asdict
-from dataclasses import dataclass
 import importlib
+from dataclasses import asdict, dataclass
 
 __all__ = ["METHODS", "Entry"]
 

@@ -23,10 +23,12 @@ from gar_keras.methods.base import Method
 from gar_keras.methods.gar import GAR
 from gar_keras.methods.mean_teacher import copy_of
 from gar_keras.models import attach
-from gar_keras.regularizers import GraphActivityRegularizer
-from gar_keras.regularizers import affinity
-from gar_keras.regularizers import balance
-from gar_keras.regularizers import rectify
+from gar_keras.regularizers import (
+    GraphActivityRegularizer,
+    affinity,
+    balance,
+    rectify,
+)
 
 # Of the largest diagonal entry: keeps `BᵀDB` invertible where a class is lost.
 RIDGE = 1e-6

@@ -1,43 +1,33 @@
 """What all methods share that train the network of stage 1."""
 
-from collections.abc import Sequence
 import contextlib
-from dataclasses import dataclass
-from dataclasses import replace
-from typing import ClassVar
-from typing import Literal
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
 
 import keras
 from keras import ops
 from numpy.typing import ArrayLike
 
-from gar_keras.callbacks import BestWeights
-from gar_keras.callbacks import error_rate
-from gar_keras.callbacks import list_of
+from gar_keras.callbacks import BestWeights, error_rate, list_of
 from gar_keras.collapse import WarnOnCollapse
 from gar_keras.engine import backend
 from gar_keras.engine.batches import Feed
-from gar_keras.engine.fit import compile_options
-from gar_keras.engine.fit import fit
+from gar_keras.engine.fit import compile_options, fit
 from gar_keras.methods import losses
-from gar_keras.models import ensure_built
-from gar_keras.models import plain_network
-from gar_keras.models import without_dropout
+from gar_keras.models import ensure_built, plain_network, without_dropout
 from gar_keras.optimizers import sgd
-from gar_keras.paper import LABELED_PER_BATCH
-from gar_keras.paper import UNLABELED_PER_BATCH
-from gar_keras.preparation import check_epochs
-from gar_keras.preparation import early_stopping
-from gar_keras.preparation import prepared
-from gar_keras.preparation import stage_2_data
-from gar_keras.preparation import stage_2_sampler
+from gar_keras.paper import LABELED_PER_BATCH, UNLABELED_PER_BATCH
+from gar_keras.preparation import (
+    check_epochs,
+    early_stopping,
+    prepared,
+    stage_2_data,
+    stage_2_sampler,
+)
 from gar_keras.utils.deprecation import former_names
-from gar_keras.utils.types import Callbacks
-from gar_keras.utils.types import Images
-from gar_keras.utils.types import Pairs
-from gar_keras.utils.types import Verbosity
-from gar_keras.utils.validation import check_count
-from gar_keras.utils.validation import check_labels
+from gar_keras.utils.types import Callbacks, Images, Pairs, Verbosity
+from gar_keras.utils.validation import check_count, check_labels
 
 
 @dataclass(frozen=True)

@@ -23,18 +23,15 @@ augments the images.
 
 from dataclasses import dataclass
 
-from keras import ops
 import numpy as np
+from keras import ops
 
 from gar_keras.engine.streams import Stream
 from gar_keras.methods import losses
 from gar_keras.methods.base import Method
-from gar_keras.methods.transductive import pixels
-from gar_keras.methods.transductive import scikit_learn
+from gar_keras.methods.transductive import pixels, scikit_learn
 from gar_keras.utils.parts import has_parts
-from gar_keras.utils.validation import check_array
-from gar_keras.utils.validation import check_count
-from gar_keras.utils.validation import check_number
+from gar_keras.utils.validation import check_array, check_count, check_number
 
 
 @dataclass(frozen=True)

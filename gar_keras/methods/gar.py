@@ -5,36 +5,31 @@ loss; it names augmentation and ensembles as ways to go on (section 4.2). Here
 each addition is a number that is 0 in the paper. They can be combined.
 """
 
-from dataclasses import dataclass
-from dataclasses import field
-from dataclasses import replace
-from typing import Any
-from typing import ClassVar
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
 
 import keras
 from keras import ops
 
 from gar_keras.augmentation import random_augmentation
-from gar_keras.engine.keras_internals import inputs_behind
-from gar_keras.engine.keras_internals import operation_behind
+from gar_keras.engine.keras_internals import inputs_behind, operation_behind
 from gar_keras.layers import GraphActivityRegularization
 from gar_keras.methods import losses
 from gar_keras.methods.base import Method
-from gar_keras.methods.mean_teacher import average
-from gar_keras.methods.mean_teacher import copy_of
+from gar_keras.methods.mean_teacher import average, copy_of
 from gar_keras.methods.options import GAROptions
-from gar_keras.methods.vat import VirtualAdversarialTraining
-from gar_keras.methods.vat import split
-from gar_keras.models import attach
-from gar_keras.models import check_can_be_augmented
-from gar_keras.models import has_graph
-from gar_keras.models import is_regularized
-from gar_keras.models import uncompiled
-from gar_keras.models import with_augmentation
-from gar_keras.models import without_dropout
+from gar_keras.methods.vat import VirtualAdversarialTraining, split
+from gar_keras.models import (
+    attach,
+    check_can_be_augmented,
+    has_graph,
+    is_regularized,
+    uncompiled,
+    with_augmentation,
+    without_dropout,
+)
 from gar_keras.optimizers import stage_2_optimizer
-from gar_keras.utils.checked import documented
-from gar_keras.utils.checked import settings
+from gar_keras.utils.checked import documented, settings
 
 
 @dataclass(frozen=True)

@@ -31,16 +31,14 @@ distance to the s-th nearest anchor. Everything is float64; no matrix is
 larger than the images.
 """
 
-from dataclasses import dataclass
 import functools
 import operator
+from dataclasses import dataclass
 
 import numpy as np
 
-from gar_keras.methods.transductive import GraphMethod
-from gar_keras.methods.transductive import scikit_learn
-from gar_keras.utils.validation import check_count
-from gar_keras.utils.validation import check_number
+from gar_keras.methods.transductive import GraphMethod, scikit_learn
+from gar_keras.utils.validation import check_count, check_number
 
 # Passes of k-means over the images, and images in a batch of it.
 KMEANS_PASSES = 10

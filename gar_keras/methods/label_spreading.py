@@ -17,10 +17,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gar_keras.methods.transductive import GraphMethod
-from gar_keras.methods.transductive import scikit_learn
-from gar_keras.utils.validation import check_count
-from gar_keras.utils.validation import check_number
+from gar_keras.methods.transductive import GraphMethod, scikit_learn
+from gar_keras.utils.validation import check_count, check_number
 
 
 @dataclass(frozen=True)

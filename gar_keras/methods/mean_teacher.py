@@ -24,13 +24,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import keras
-from keras import ops
 import numpy as np
+from keras import ops
 
 from gar_keras.methods import losses
 from gar_keras.methods.base import Method
-from gar_keras.models import has_graph
-from gar_keras.models import inputs_of
+from gar_keras.models import has_graph, inputs_of
 from gar_keras.utils.validation import check_number
 
 

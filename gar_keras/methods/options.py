@@ -1,13 +1,10 @@
 """Options of stage 2 beyond the paper, as settings."""
 
-from typing import Annotated
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
-from gar_keras.utils.checked import Number
-from gar_keras.utils.checked import Whole
-from gar_keras.utils.checked import settings
+from gar_keras.utils.checked import Number, Whole, settings
 
 # ε of the virtual adversarial loss: see `gar_keras.methods.vat`.
 VAT_RADIUS = 2.5

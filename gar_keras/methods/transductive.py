@@ -3,8 +3,7 @@
 import numpy as np
 
 from gar_keras.utils.optional import optional
-from gar_keras.utils.validation import check_array
-from gar_keras.utils.validation import check_labels
+from gar_keras.utils.validation import check_array, check_labels
 
 
 class GraphMethod:

@@ -23,8 +23,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 import keras
-from keras import layers
-from keras import ops
+from keras import layers, ops
 
 from gar_keras.engine import autodiff
 from gar_keras.engine.keras_internals import calls
@@ -33,9 +32,7 @@ from gar_keras.methods import losses
 from gar_keras.methods.base import Method
 from gar_keras.methods.options import VAT_RADIUS
 from gar_keras.models import has_graph
-from gar_keras.utils.validation import check_count
-from gar_keras.utils.validation import check_number
-from gar_keras.utils.validation import set_field
+from gar_keras.utils.validation import check_count, check_number, set_field
 
 # Layers that make, of the images as stored, the images that are moved.
 PREPROCESSING = (

@@ -8,36 +8,36 @@ Everything is made from the records of a folder alone. Keras is not needed.
 
 import warnings
 
-from gar_keras.report.comparison import compare
-from gar_keras.report.comparison import plot_rivals
-from gar_keras.report.comparison import show_rivals
+from gar_keras.report.comparison import compare, plot_rivals, show_rivals
 from gar_keras.report.confusion import confusions
 from gar_keras.report.estimates import Estimate
 from gar_keras.report.groups import group
-from gar_keras.report.lost import lost_class
-from gar_keras.report.lost import lost_text
-from gar_keras.report.overview import find
-from gar_keras.report.overview import index
-from gar_keras.report.overview import overview_markdown
-from gar_keras.report.overview import write_overview
+from gar_keras.report.lost import lost_class, lost_text
+from gar_keras.report.overview import (
+    find,
+    index,
+    overview_markdown,
+    write_overview,
+)
 from gar_keras.report.pairs import paired
-from gar_keras.report.parts import show_report
-from gar_keras.report.parts import show_study
-from gar_keras.report.parts import study_part
-from gar_keras.report.readme import pages
-from gar_keras.report.readme import update_readme
+from gar_keras.report.parts import show_report, show_study, study_part
+from gar_keras.report.readme import pages, update_readme
 from gar_keras.report.sources import with_links_from
-from gar_keras.report.studies import study_markdown
-from gar_keras.report.studies import study_notes
-from gar_keras.report.studies import study_rows
-from gar_keras.report.studies import vote
-from gar_keras.report.tables import OUR_ROWS
-from gar_keras.report.tables import representative
-from gar_keras.report.tables import show_table
-from gar_keras.report.tables import table_markdown
-from gar_keras.report.tables import table_notes
-from gar_keras.report.tables import table_rows
-from gar_keras.report.tables import write_table
+from gar_keras.report.studies import (
+    study_markdown,
+    study_notes,
+    study_rows,
+    vote,
+)
+from gar_keras.report.tables import (
+    OUR_ROWS,
+    representative,
+    show_table,
+    table_markdown,
+    table_notes,
+    table_rows,
+    write_table,
+)
 
 __all__ = [
     "OUR_ROWS",

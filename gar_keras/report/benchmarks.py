@@ -1,7 +1,6 @@
 """The benchmark records as Markdown tables, beside the project's aims."""
 
-from gar_keras.benchmarks.records import file_name
-from gar_keras.benchmarks.records import read_all
+from gar_keras.benchmarks.records import file_name, read_all
 from gar_keras.report import layout
 
 # 100 epochs of stage 2 of cnn6 on one data-centre GPU.

@@ -4,8 +4,7 @@ from pathlib import Path
 
 from gar_keras.experiments import folders
 from gar_keras.experiments import records as record_files
-from gar_keras.utils import files
-from gar_keras.utils import terminal
+from gar_keras.utils import files, terminal
 
 
 def reference_beside(results):

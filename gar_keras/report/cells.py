@@ -1,18 +1,10 @@
 """The cells of the paper's tables at full length: all that was run in them."""
 
 from gar_keras.report import layout
-from gar_keras.report.groups import LATE
-from gar_keras.report.groups import group
-from gar_keras.report.groups import size
+from gar_keras.report.groups import LATE, group, size
 from gar_keras.report.layout import MISSING
-from gar_keras.report.lost import LOST_NOTE
-from gar_keras.report.lost import lost_text
-from gar_keras.report.lost import seeds_lost
-from gar_keras.report.lost import without_lost
-from gar_keras.report.published import BASELINE
-from gar_keras.report.published import GAR
-from gar_keras.report.published import RUNS
-from gar_keras.report.published import TABLES
+from gar_keras.report.lost import LOST_NOTE, lost_text, seeds_lost, without_lost
+from gar_keras.report.published import BASELINE, GAR, RUNS, TABLES
 from gar_keras.report.sources import linked
 from gar_keras.report.tables import in_cell
 

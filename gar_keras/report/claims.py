@@ -6,16 +6,11 @@ import statistics
 from gar_keras.experiments import settings as experiments
 from gar_keras.report import layout
 from gar_keras.report.estimates import Estimate
-from gar_keras.report.groups import HARDWARE
-from gar_keras.report.groups import group
-from gar_keras.report.groups import size
+from gar_keras.report.groups import HARDWARE, group, size
 from gar_keras.report.layout import MISSING
-from gar_keras.report.lost import LOST_NOTE
-from gar_keras.report.lost import lost_text
-from gar_keras.report.lost import seeds_lost
+from gar_keras.report.lost import LOST_NOTE, lost_text, seeds_lost
 from gar_keras.report.sources import linked
-from gar_keras.report.studies import group_notes
-from gar_keras.report.studies import without_notes
+from gar_keras.report.studies import group_notes, without_notes
 
 # What may be any in a run of a row; the hardware is the same in the paper's.
 ANY = {*HARDWARE, "epochs"}

@@ -1,27 +1,25 @@
 """GAR beside other methods on the same network, labels and batches."""
 
-from dataclasses import asdict
-from dataclasses import dataclass
 import json
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from gar_keras.experiments import records as record_files
-from gar_keras.experiments.settings import GRAPH_RIVALS
-from gar_keras.experiments.settings import RIVALS
-from gar_keras.experiments.settings import TABLE_1
-from gar_keras.experiments.settings import with_defaults
+from gar_keras.experiments.settings import (
+    GRAPH_RIVALS,
+    RIVALS,
+    TABLE_1,
+    with_defaults,
+)
 from gar_keras.methods import METHODS
 from gar_keras.report import layout
 from gar_keras.report.beside import reference_beside
-from gar_keras.report.groups import but_for
-from gar_keras.report.groups import group
-from gar_keras.report.groups import size
+from gar_keras.report.groups import but_for, group, size
 from gar_keras.report.plots.methods import error_over_time
 from gar_keras.report.plots.style import save
 from gar_keras.report.published import BASELINE
 from gar_keras.report.sources import linked
-from gar_keras.utils import files
-from gar_keras.utils import terminal
+from gar_keras.utils import files, terminal
 
 # All settings of training at their defaults.
 _STANDARD = with_defaults(asdict(TABLE_1[100]))

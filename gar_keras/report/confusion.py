@@ -7,8 +7,7 @@ from gar_keras.datasets.registry import NORB
 from gar_keras.report import layout
 from gar_keras.report.groups import group
 from gar_keras.report.layout import MISSING
-from gar_keras.report.lost import chosen_predictions
-from gar_keras.report.lost import kept_predictions
+from gar_keras.report.lost import chosen_predictions, kept_predictions
 from gar_keras.report.published import TABLE_1
 from gar_keras.report.sources import links
 from gar_keras.report.tables import representative

@@ -1,9 +1,8 @@
 """Means, deviations and intervals of errors over seeds."""
 
-from dataclasses import dataclass
-from dataclasses import replace
 import math
 import statistics
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 # 97.5 % quantiles of Student's t, for 1 to 30 degrees of freedom.

@@ -1,7 +1,7 @@
 """The study of the first epoch: how often stage 2 loses a class, and where."""
 
-from dataclasses import replace
 import math
+from dataclasses import replace
 from pathlib import Path
 
 from gar_keras.experiments import records as record_files
@@ -9,15 +9,11 @@ from gar_keras.experiments.variations import Extensions
 from gar_keras.report import layout
 from gar_keras.report.estimates import Estimate
 from gar_keras.report.layout import MISSING
-from gar_keras.report.lost import has_emptied
-from gar_keras.report.lost import lost_classes
-from gar_keras.report.plots.first_epoch import anatomy
-from gar_keras.report.plots.first_epoch import animate
-from gar_keras.report.plots.style import percent
-from gar_keras.report.plots.style import save
+from gar_keras.report.lost import has_emptied, lost_classes
+from gar_keras.report.plots.first_epoch import anatomy, animate
+from gar_keras.report.plots.style import percent, save
 from gar_keras.report.sources import links
-from gar_keras.report.studies import arm_group
-from gar_keras.report.studies import made_alike
+from gar_keras.report.studies import arm_group, made_alike
 from gar_keras.utils import terminal
 
 HEADING = (

@@ -4,25 +4,25 @@ from collections import Counter
 from dataclasses import fields
 from pathlib import Path
 
-from gar_keras.datasets.registry import DATASETS
-from gar_keras.datasets.registry import NORB
+from gar_keras.datasets.registry import DATASETS, NORB
 from gar_keras.experiments import records as record_files
 from gar_keras.experiments.settings import changes
 from gar_keras.experiments.variations import DataConditions
 from gar_keras.report import layout
-from gar_keras.report.groups import Group
-from gar_keras.report.groups import but_for
+from gar_keras.report.groups import Group, but_for
 from gar_keras.report.lost import lost_class
-from gar_keras.report.plots.gains import ALTERED
-from gar_keras.report.plots.gains import BRIEF
-from gar_keras.report.plots.gains import COLLAPSED
-from gar_keras.report.plots.gains import KEPT
-from gar_keras.report.plots.gains import KINDS
-from gar_keras.report.plots.gains import LOST
-from gar_keras.report.plots.gains import MNIST
-from gar_keras.report.plots.gains import OTHER
-from gar_keras.report.plots.gains import Point
-from gar_keras.report.plots.gains import before_and_after
+from gar_keras.report.plots.gains import (
+    ALTERED,
+    BRIEF,
+    COLLAPSED,
+    KEPT,
+    KINDS,
+    LOST,
+    MNIST,
+    OTHER,
+    Point,
+    before_and_after,
+)
 from gar_keras.report.plots.style import save
 from gar_keras.report.sources import links
 from gar_keras.utils import terminal

@@ -1,8 +1,8 @@
 """Run records by experiment, each with its seeds."""
 
-from dataclasses import dataclass
 import json
 import statistics
+from dataclasses import dataclass
 
 from gar_keras.datasets.registry import UNLABELED
 from gar_keras.experiments.settings import changes

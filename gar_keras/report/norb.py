@@ -1,17 +1,15 @@
 """Runs on small NORB: their last epochs, and the mean of the test images."""
 
-from dataclasses import replace
 import statistics
+from dataclasses import replace
 
 from gar_keras.datasets.registry import NORB
 from gar_keras.experiments.data import OWN_MEAN
 from gar_keras.experiments.settings import standard_of
 from gar_keras.report import layout
-from gar_keras.report.claims import curves_by_seed
-from gar_keras.report.claims import papers_runs
+from gar_keras.report.claims import curves_by_seed, papers_runs
 from gar_keras.report.estimates import Estimate
-from gar_keras.report.groups import LATE
-from gar_keras.report.groups import group
+from gar_keras.report.groups import LATE, group
 from gar_keras.report.layout import MISSING
 from gar_keras.report.sources import linked
 

@@ -4,8 +4,7 @@ from pathlib import Path
 
 from gar_keras.experiments.records import read_json
 from gar_keras.report.estimates import Estimate
-from gar_keras.report.layout import Linked
-from gar_keras.report.layout import numbers
+from gar_keras.report.layout import Linked, numbers
 from gar_keras.report.plots import style
 
 NAME = "one_fit"

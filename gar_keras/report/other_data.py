@@ -2,16 +2,11 @@
 
 import statistics
 
-from gar_keras.experiments.other_data import DATA
-from gar_keras.experiments.other_data import EQUAL
-from gar_keras.experiments.other_data import STAGE_1
-from gar_keras.experiments.other_data import path_of
+from gar_keras.experiments.other_data import DATA, EQUAL, STAGE_1, path_of
 from gar_keras.experiments.records import read_json
 from gar_keras.methods import METHODS
 from gar_keras.report.estimates import Estimate
-from gar_keras.report.layout import MISSING
-from gar_keras.report.layout import Linked
-from gar_keras.report.layout import numbers
+from gar_keras.report.layout import MISSING, Linked, numbers
 
 NAME = "other_data"
 

@@ -1,15 +1,13 @@
 """The overview of a results folder: its README, its index, and a search."""
 
 import csv
-from dataclasses import asdict
-from dataclasses import dataclass
 import io
-from pathlib import Path
 import re
+from dataclasses import asdict, dataclass
+from pathlib import Path
 
 from gar_keras.experiments import records as record_files
-from gar_keras.experiments.placement import path_of_record
-from gar_keras.experiments.placement import shown_in
+from gar_keras.experiments.placement import path_of_record, shown_in
 from gar_keras.experiments.settings import Experiment
 from gar_keras.methods import METHODS
 from gar_keras.report.groups import Group

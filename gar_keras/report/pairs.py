@@ -4,8 +4,7 @@ import statistics
 
 from gar_keras.methods import METHODS
 from gar_keras.report import layout
-from gar_keras.report.groups import but_for
-from gar_keras.report.groups import group
+from gar_keras.report.groups import but_for, group
 from gar_keras.report.lost import lost_text
 from gar_keras.report.sources import linked
 

@@ -5,19 +5,21 @@ from dataclasses import dataclass
 from functools import partial
 
 from gar_keras.experiments.studies import STUDIES
-from gar_keras.report import benchmarks
-from gar_keras.report import claims
-from gar_keras.report import comparison
-from gar_keras.report import confusion
-from gar_keras.report import first_epoch
-from gar_keras.report import gains
-from gar_keras.report import norb
-from gar_keras.report import one_fit
-from gar_keras.report import other_data
-from gar_keras.report import pairs
-from gar_keras.report import studies
-from gar_keras.report import summary
-from gar_keras.report import tables
+from gar_keras.report import (
+    benchmarks,
+    claims,
+    comparison,
+    confusion,
+    first_epoch,
+    gains,
+    norb,
+    one_fit,
+    other_data,
+    pairs,
+    studies,
+    summary,
+    tables,
+)
 from gar_keras.report.beside import show_beside_reference
 from gar_keras.report.cells import cells_markdown
 from gar_keras.report.published import TABLES

@@ -1,7 +1,6 @@
 """The figures of the paper's tables, as published (test errors in percent)."""
 
-from dataclasses import dataclass
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import compress
 
 from gar_keras.report.estimates import Estimate

@@ -1,8 +1,8 @@
 """Links from the figures of a report to the records behind them."""
 
 import os
-from pathlib import Path
 import re
+from pathlib import Path
 
 from gar_keras.experiments.placement import path_of_record
 from gar_keras.report.layout import Linked

@@ -5,16 +5,15 @@ import numpy as np
 from gar_keras.experiments.settings import Experiment
 from gar_keras.report import layout
 from gar_keras.report.estimates import Estimate
-from gar_keras.report.groups import HARDWARE
-from gar_keras.report.groups import group
-from gar_keras.report.groups import size
+from gar_keras.report.groups import HARDWARE, group, size
 from gar_keras.report.layout import MISSING
-from gar_keras.report.lost import LOST_NOTE
-from gar_keras.report.lost import chosen_probabilities
-from gar_keras.report.lost import lost_text
-from gar_keras.report.lost import without_lost
-from gar_keras.report.sources import linked
-from gar_keras.report.sources import links
+from gar_keras.report.lost import (
+    LOST_NOTE,
+    chosen_probabilities,
+    lost_text,
+    without_lost,
+)
+from gar_keras.report.sources import linked, links
 
 STUDY_HEADING = (
     "",

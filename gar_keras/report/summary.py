@@ -1,29 +1,21 @@
 """What the README shows of the records: the headline and two short tables."""
 
-from pathlib import Path
 import re
+from pathlib import Path
 
 from gar_keras.experiments import records as record_files
-from gar_keras.experiments.settings import FREE
-from gar_keras.experiments.settings import PAPER
-from gar_keras.experiments.settings import differences
-from gar_keras.experiments.studies import FASTER
-from gar_keras.experiments.studies import SMALL_BATCHES
+from gar_keras.experiments.settings import FREE, PAPER, differences
+from gar_keras.experiments.studies import FASTER, SMALL_BATCHES
 from gar_keras.methods import METHODS
 from gar_keras.report import layout
 from gar_keras.report.claims import claim_groups
 from gar_keras.report.comparison import compare
 from gar_keras.report.groups import size
 from gar_keras.report.layout import MISSING
-from gar_keras.report.lost import seeds_lost
-from gar_keras.report.lost import without_lost
-from gar_keras.report.plots.forest import Cell
-from gar_keras.report.plots.forest import ours_beside_paper
+from gar_keras.report.lost import seeds_lost, without_lost
+from gar_keras.report.plots.forest import Cell, ours_beside_paper
 from gar_keras.report.plots.style import save
-from gar_keras.report.published import BASELINE
-from gar_keras.report.published import GAR
-from gar_keras.report.published import RUNS
-from gar_keras.report.published import TABLES
+from gar_keras.report.published import BASELINE, GAR, RUNS, TABLES
 from gar_keras.report.sources import linked
 from gar_keras.report.tables import representative
 from gar_keras.utils import terminal

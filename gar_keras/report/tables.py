@@ -7,23 +7,14 @@ from gar_keras.experiments import records as record_files
 from gar_keras.experiments.settings import stands_for_paper
 from gar_keras.report import layout
 from gar_keras.report.beside import reference_beside
-from gar_keras.report.groups import HARDWARE
-from gar_keras.report.groups import LATE
-from gar_keras.report.groups import but_for
-from gar_keras.report.groups import group
-from gar_keras.report.groups import size
+from gar_keras.report.groups import HARDWARE, LATE, but_for, group, size
 from gar_keras.report.layout import MISSING
-from gar_keras.report.lost import lost_text
-from gar_keras.report.lost import seeds_lost
-from gar_keras.report.lost import without_lost
+from gar_keras.report.lost import lost_text, seeds_lost, without_lost
 from gar_keras.report.plots.curves import learning_curves
 from gar_keras.report.plots.style import save
-from gar_keras.report.published import BASELINE
-from gar_keras.report.published import GAR
-from gar_keras.report.published import published_error
+from gar_keras.report.published import BASELINE, GAR, published_error
 from gar_keras.report.sources import linked
-from gar_keras.utils import files
-from gar_keras.utils import terminal
+from gar_keras.utils import files, terminal
 
 
 def run_rows(whose):

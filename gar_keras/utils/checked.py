@@ -1,25 +1,26 @@
 """Settings and records that are checked when they are made, by pydantic."""
 
-from dataclasses import field
 import functools
 import reprlib
 import textwrap
-from typing import Annotated
-from typing import Literal
-from typing import dataclass_transform
-from typing import get_args
+from dataclasses import field
+from typing import Annotated, Literal, dataclass_transform, get_args
 
 import numpy as np
-from pydantic import BeforeValidator
-from pydantic import ConfigDict
-from pydantic import Field
-from pydantic import ValidationError
-from pydantic import field_validator
+from pydantic import (
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+)
 from pydantic.dataclasses import dataclass
 
-from gar_keras.utils.validation import check_choice
-from gar_keras.utils.validation import check_class_prior
-from gar_keras.utils.validation import check_count_or_auto
+from gar_keras.utils.validation import (
+    check_choice,
+    check_class_prior,
+    check_count_or_auto,
+)
 
 # No number is taken for another one: neither True for 1 nor "2" for 2.
 STRICT = ConfigDict(

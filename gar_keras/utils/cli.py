@@ -1,16 +1,15 @@
 """What the scripts' command lines have in common."""
 
 import contextlib
-from dataclasses import fields
 import io
 import os
-from pathlib import Path
 import re
 import stat
 import sys
+from dataclasses import fields
+from pathlib import Path
 from types import NoneType
-from typing import Annotated
-from typing import get_args
+from typing import Annotated, get_args
 
 import tyro
 

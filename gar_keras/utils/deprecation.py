@@ -1,9 +1,9 @@
 """Names that have changed: the former ones keep working, with a warning."""
 
-from collections.abc import Callable
 import functools
 import sys
 import warnings
+from collections.abc import Callable
 
 from gar_keras.utils.types import Function
 

@@ -2,11 +2,11 @@
 
 import contextlib
 import os
-from pathlib import Path
 import secrets
 import tokenize
 import zipfile
 import zlib
+from pathlib import Path
 
 # What NumPy raises for a damaged .npz file, a directory or another file.
 NPZ_DAMAGE = (

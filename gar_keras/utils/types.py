@@ -1,10 +1,7 @@
 """Types of the public functions' arguments."""
 
-from collections.abc import Callable
-from collections.abc import Sequence
-from typing import Any
-from typing import Literal
-from typing import TypeVar
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, TypeVar
 
 # A tensor of any backend, or an array that becomes one.
 Tensor = Any

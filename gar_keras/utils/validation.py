@@ -8,12 +8,14 @@ import os
 
 import numpy as np
 
-from gar_keras.utils.parts import has_parts
-from gar_keras.utils.parts import have_same_parts
-from gar_keras.utils.parts import keys_of_parts
-from gar_keras.utils.parts import names_of_parts
-from gar_keras.utils.parts import num_examples
-from gar_keras.utils.parts import parts
+from gar_keras.utils.parts import (
+    has_parts,
+    have_same_parts,
+    keys_of_parts,
+    names_of_parts,
+    num_examples,
+    parts,
+)
 
 # With less, `v_i / p_i` could leave the range of float32.
 LEAST_SHARE = 1e-30

@@ -1,36 +1,32 @@
 """The benchmarks: counts known by hand, order, resume, and what is shown."""
 
-from dataclasses import asdict
-from dataclasses import replace
 import json
 import math
 import operator
 import os
 import time
+from dataclasses import asdict, replace
 
 import filelock
 import keras
-from keras import layers
 import numpy as np
-from pages import without_links
 import pytest
+from keras import layers
+from pages import without_links
 
-from gar_keras import attach
-from gar_keras import cnn6
-from gar_keras import cnn9
-from gar_keras import datasets
-from gar_keras.benchmarks import cases
-from gar_keras.benchmarks import memory
-from gar_keras.benchmarks import overhead
+from gar_keras import attach, cnn6, cnn9, datasets
+from gar_keras.benchmarks import (
+    cases,
+    memory,
+    overhead,
+    roofline,
+    speed,
+    timing,
+    variants,
+)
 from gar_keras.benchmarks import records as store
-from gar_keras.benchmarks import roofline
-from gar_keras.benchmarks import speed
-from gar_keras.benchmarks import timing
-from gar_keras.benchmarks import variants
-from gar_keras.benchmarks.cases import Case
-from gar_keras.benchmarks.cases import Workload
-from gar_keras.benchmarks.roofline import Ceilings
-from gar_keras.benchmarks.roofline import Operation
+from gar_keras.benchmarks.cases import Case, Workload
+from gar_keras.benchmarks.roofline import Ceilings, Operation
 from gar_keras.experiments import records
 from gar_keras.experiments.recorder import OutOfTime
 from gar_keras.experiments.records import RecordError

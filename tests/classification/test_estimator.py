@@ -1,27 +1,27 @@
 """The scikit-learn classifier: scikit-learn's own checks, and ours."""
 
-from dataclasses import replace
 import pickle
 import random
 import subprocess
 import sys
+from dataclasses import replace
 
 import h5py
 import keras
-from keras import layers
 import numpy as np
 import pytest
+from keras import layers
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
-from sklearn.utils.estimator_checks import estimator_checks_generator
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.estimator_checks import (
+    estimator_checks_generator,
+    parametrize_with_checks,
+)
 
 import gar_keras
-from gar_keras import GARClassifier
-from gar_keras import GARWarning
+from gar_keras import GARClassifier, GARWarning
 from gar_keras.callbacks import LatestBestWeights
-from gar_keras.classification import fit
-from gar_keras.classification import saved
+from gar_keras.classification import fit, saved
 from gar_keras.collapse import WarnOnCollapse
 from gar_keras.engine import hardware
 from gar_keras.methods.base import Method

@@ -7,10 +7,12 @@ import numpy as np
 import pytest
 
 from gar_keras.datasets.base import DataError
-from gar_keras.datasets.cache import Cached
-from gar_keras.datasets.cache import cache_folders
-from gar_keras.datasets.cache import create_checked
-from gar_keras.datasets.cache import fingerprint
+from gar_keras.datasets.cache import (
+    Cached,
+    cache_folders,
+    create_checked,
+    fingerprint,
+)
 
 pytestmark = pytest.mark.usefixtures("home")
 

@@ -1,19 +1,15 @@
 """MNIST as published or not at all, and splits that can be drawn again."""
 
-from dataclasses import replace
 import shutil
+from dataclasses import replace
 
-from hypothesis import given
-from hypothesis import settings
-from hypothesis import strategies as st
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from gar_keras import datasets
-from gar_keras.datasets import DataError
-from gar_keras.datasets import Dataset
-from gar_keras.datasets import load_mnist
-from gar_keras.datasets import make_split
+from gar_keras.datasets import DataError, Dataset, load_mnist, make_split
 from gar_keras.datasets.base import check_md5
 from gar_keras.datasets.mnist import FORMS
 from gar_keras.datasets.registry import load_path

@@ -1,23 +1,19 @@
 """Folder of the data files, and downloads from a server on this machine."""
 
 import collections
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 import hashlib
-from http.server import BaseHTTPRequestHandler
-from http.server import ThreadingHTTPServer
 import socket
 import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
 import pytest
 
 from gar_keras.datasets import download
 from gar_keras.datasets.base import DataError
-from gar_keras.datasets.download import RemoteFile
-from gar_keras.datasets.download import Retries
-from gar_keras.datasets.download import data_folder
-from gar_keras.datasets.download import fetch
+from gar_keras.datasets.download import RemoteFile, Retries, data_folder, fetch
 
 pytestmark = pytest.mark.usefixtures("home")
 

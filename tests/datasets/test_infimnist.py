@@ -3,21 +3,22 @@
 import hashlib
 import math
 
-from hypothesis import given
-from hypothesis import settings
-from hypothesis import strategies as st
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from gar_keras.datasets import infimnist
 from gar_keras.datasets.base import DataError
-from gar_keras.datasets.infimnist import FIELDS_FILE
-from gar_keras.datasets.infimnist import LENGTH
-from gar_keras.datasets.infimnist import TANGENTS_FILE
-from gar_keras.datasets.infimnist import InfiMNIST
-from gar_keras.datasets.infimnist import load_infimnist
-from gar_keras.datasets.infimnist import make_fields
-from gar_keras.datasets.infimnist import make_tangents
+from gar_keras.datasets.infimnist import (
+    FIELDS_FILE,
+    LENGTH,
+    TANGENTS_FILE,
+    InfiMNIST,
+    load_infimnist,
+    make_fields,
+    make_tangents,
+)
 from gar_keras.datasets.mnist import load_mnist
 
 FIELDS_BYTES = 1522 * 28 * 28 * 4

@@ -1,27 +1,27 @@
 """Small NORB: the file format, the preprocessing, and what is refused."""
 
-from dataclasses import replace
 import gzip
 import itertools
 import shutil
 import struct
+from dataclasses import replace
 
-from hypothesis import HealthCheck
-from hypothesis import given
-from hypothesis import settings
-from hypothesis import strategies as st
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from gar_keras.datasets import norb
 from gar_keras.datasets.base import DataError
-from gar_keras.datasets.norb import NorbPart
-from gar_keras.datasets.norb import NorbPreprocessing
-from gar_keras.datasets.norb import load_norb
-from gar_keras.datasets.norb import preprocess
-from gar_keras.datasets.norb import read_copy
-from gar_keras.datasets.norb import read_matrix
-from gar_keras.datasets.norb import read_official
+from gar_keras.datasets.norb import (
+    NorbPart,
+    NorbPreprocessing,
+    load_norb,
+    preprocess,
+    read_copy,
+    read_matrix,
+    read_official,
+)
 
 # As the official halves, but with few conditions: 10 and 20 pairs.
 TRAIN = replace(

@@ -2,16 +2,13 @@
 
 import zipfile
 
-from hypothesis import HealthCheck
-from hypothesis import given
-from hypothesis import settings
-from hypothesis import strategies as st
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from gar_keras.datasets.base import DataError
-from gar_keras.datasets.npz import Form
-from gar_keras.datasets.npz import read_arrays
+from gar_keras.datasets.npz import Form, read_arrays
 
 ARRAYS = {"x": np.arange(24, dtype="uint8").reshape(2, 3, 4), "y": np.arange(2)}
 

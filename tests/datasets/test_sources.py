@@ -3,16 +3,17 @@
 import pickle
 
 import h5py
-from hypothesis import given
-from hypothesis import settings
-from hypothesis import strategies as st
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from gar_keras.datasets.base import DataError
-from gar_keras.datasets.sources import ConcatenatedImages
-from gar_keras.datasets.sources import HDF5Images
-from gar_keras.datasets.sources import check_indices
+from gar_keras.datasets.sources import (
+    ConcatenatedImages,
+    HDF5Images,
+    check_indices,
+)
 from gar_keras.utils.validation import is_source
 
 M = 37

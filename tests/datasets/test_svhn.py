@@ -1,8 +1,8 @@
 """SVHN from files written here by SciPy, and its stand-in."""
 
-from dataclasses import replace
 import hashlib
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,10 +11,12 @@ import scipy.io
 from gar_keras.datasets import svhn
 from gar_keras.datasets.base import DataError
 from gar_keras.datasets.sources import ConcatenatedImages
-from gar_keras.datasets.svhn import SvhnFile
-from gar_keras.datasets.svhn import load_svhn
-from gar_keras.datasets.svhn import load_svhn_extra
-from gar_keras.datasets.svhn import load_svhn_grey
+from gar_keras.datasets.svhn import (
+    SvhnFile,
+    load_svhn,
+    load_svhn_extra,
+    load_svhn_grey,
+)
 
 # An address that nobody answers: what is not there must not be fetched.
 NOWHERE = "http://127.0.0.1:1/"

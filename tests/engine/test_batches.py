@@ -2,11 +2,10 @@
 
 from dataclasses import replace
 
-from hypothesis import given
-from hypothesis import settings
-from hypothesis import strategies as st
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from gar_keras.engine import batches
 from gar_keras.engine.batches import BatchSampler

@@ -6,13 +6,9 @@ import keras
 import numpy as np
 import pytest
 
-from gar_keras.engine.batches import BatchSampler
-from gar_keras.engine.batches import Feed
+from gar_keras.engine.batches import BatchSampler, Feed
 from gar_keras.engine.failures import Failures
-from gar_keras.engine.fit import compile_options
-from gar_keras.engine.fit import fit
-from gar_keras.engine.fit import largest_divisor
-from gar_keras.engine.fit import predict
+from gar_keras.engine.fit import compile_options, fit, largest_divisor, predict
 from gar_keras.engine.streams import Stream
 
 BACKEND = keras.backend.backend()

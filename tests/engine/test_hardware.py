@@ -5,8 +5,7 @@ import sys
 import keras
 import pytest
 
-from gar_keras.engine import backend
-from gar_keras.engine import hardware
+from gar_keras.engine import backend, hardware
 
 BACKEND = keras.backend.backend()
 

@@ -1,26 +1,19 @@
 """The compiled epochs against `fit`, on small networks."""
 
-from dataclasses import replace
-from functools import partial
 import re
 import subprocess
 import sys
+from dataclasses import replace
+from functools import partial
 
 import keras
-from keras import layers
 import numpy as np
 import pytest
+from keras import layers
 
-from gar_keras import ExtendedGAR
-from gar_keras import attach
-from gar_keras import pretrain
-from gar_keras import regularize
-from gar_keras import sgd
-from gar_keras.engine import backend
-from gar_keras.engine import hardware
-from gar_keras.engine.batches import BatchSampler
-from gar_keras.engine.batches import Feed
-from gar_keras.engine.batches import Start
+from gar_keras import ExtendedGAR, attach, pretrain, regularize, sgd
+from gar_keras.engine import backend, hardware
+from gar_keras.engine.batches import BatchSampler, Feed, Start
 from gar_keras.methods import METHODS
 
 if backend.name() != "jax":

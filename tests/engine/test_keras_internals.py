@@ -1,19 +1,17 @@
 """What is used of Keras' internals, and that it is used in one module alone."""
 
 import ast
-from pathlib import Path
 import re
+from pathlib import Path
 from threading import Thread
 
 import keras
-from keras import layers
-from keras import ops
 import numpy as np
 import pytest
+from keras import layers, ops
 
 import gar_keras
-from gar_keras.engine import backend
-from gar_keras.engine import keras_internals
+from gar_keras.engine import backend, keras_internals
 from gar_keras.optimizers import SGD
 
 PACKAGE = Path(gar_keras.__file__).parent

@@ -1,15 +1,13 @@
 """The batches that `fit` gets on the backend in use."""
 
 import keras
-from keras import layers
-from keras import ops
 import numpy as np
 import pytest
+from keras import layers, ops
 
 from gar_keras import GraphActivityRegularization
 from gar_keras.engine import pipeline
-from gar_keras.engine.batches import BatchSampler
-from gar_keras.engine.batches import Feed
+from gar_keras.engine.batches import BatchSampler, Feed
 
 BACKEND = keras.backend.backend()
 IMAGES = np.random.default_rng(0).integers(0, 256, (23, 4, 3, 1), "uint8")

@@ -1,14 +1,12 @@
 """The state of an unfinished run: exact, or none at all."""
 
-from hypothesis import given
-from hypothesis import settings
-from hypothesis import strategies as st
 import keras
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from gar_keras.experiments.checkpoint import Checkpoint
-from gar_keras.experiments.checkpoint import assign
+from gar_keras.experiments.checkpoint import Checkpoint, assign
 from gar_keras.experiments.records import RecordError
 
 ones = keras.ops.ones

@@ -1,29 +1,24 @@
 """Runs on a Ray cluster of this machine: what is lost goes on elsewhere."""
 
 import _thread
-from dataclasses import replace
 import io
 import os
-from pathlib import Path
 import signal
 import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import replace
+from pathlib import Path
 
-from consoles import Output
-from consoles import interrupt
 import fresh
+import pytest
+import tiny_runs
+from consoles import Output, interrupt
 from hypothesis import given
 from hypothesis import strategies as st
-import pytest
 from rich.console import Console
-import tiny_runs
-from tiny_runs import TINY
-from tiny_runs import Witness
-from tiny_runs import numbers
-from tiny_runs import run_tiny
-from tiny_runs import state_of
+from tiny_runs import TINY, Witness, numbers, run_tiny, state_of
 from worker_runs import Tiny
 
 from gar_keras.datasets import DataError

@@ -1,16 +1,14 @@
 """A run that goes on beyond its last epoch ends as one made at once."""
 
-from dataclasses import replace
 import shutil
 import sys
+from dataclasses import replace
 
 import pytest
 import tiny_runs
 from tiny_runs import TINY
 
-from gar_keras.experiments import command
-from gar_keras.experiments import continuation
-from gar_keras.experiments import runner
+from gar_keras.experiments import command, continuation, runner
 from gar_keras.experiments.options import RunnerOptions
 from gar_keras.experiments.records import RecordError
 from gar_keras.experiments.variations import Extensions

@@ -3,19 +3,19 @@
 from dataclasses import replace
 
 import keras
-from keras import ops
 import numpy as np
 import oracle
 import pytest
 import tiny_runs
-from tiny_runs import TINY
-from tiny_runs import numbers
+from keras import ops
+from tiny_runs import TINY, numbers
 
-from gar_keras.experiments import records
-from gar_keras.experiments import runner
-from gar_keras.experiments.first_epoch import TracedRegularization
-from gar_keras.experiments.first_epoch import TracedSGD
-from gar_keras.experiments.first_epoch import steps_kept
+from gar_keras.experiments import records, runner
+from gar_keras.experiments.first_epoch import (
+    TracedRegularization,
+    TracedSGD,
+    steps_kept,
+)
 from gar_keras.experiments.placement import path_of
 from gar_keras.experiments.settings import Experiment
 from gar_keras.experiments.variations import Extensions

@@ -3,20 +3,23 @@
 from dataclasses import replace
 from pathlib import Path
 
-from made_records import write_record
 import pytest
+from made_records import write_record
 
-from gar_keras.experiments import placement
-from gar_keras.experiments import records
-from gar_keras.experiments.settings import NORB
-from gar_keras.experiments.settings import PAPER
-from gar_keras.experiments.settings import TABLE_1
-from gar_keras.experiments.settings import stands_for_paper
-from gar_keras.experiments.studies import ABLATION
-from gar_keras.experiments.studies import BEST
-from gar_keras.experiments.studies import FASTER
-from gar_keras.experiments.studies import FIRST_EPOCH
-from gar_keras.experiments.studies import STUDIES
+from gar_keras.experiments import placement, records
+from gar_keras.experiments.settings import (
+    NORB,
+    PAPER,
+    TABLE_1,
+    stands_for_paper,
+)
+from gar_keras.experiments.studies import (
+    ABLATION,
+    BEST,
+    FASTER,
+    FIRST_EPOCH,
+    STUDIES,
+)
 from gar_keras.experiments.variations import DataConditions
 from gar_keras.report.published import TABLES
 

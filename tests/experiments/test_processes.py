@@ -1,30 +1,26 @@
 """Runs in worker processes: the same runs, and nobody is left behind."""
 
-from dataclasses import replace
 import io
 import os
-from pathlib import Path
 import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from unittest import mock
 
-from consoles import Output
-from consoles import interrupt
 import fresh
 import pytest
-from rich.console import Console
 import tiny_runs
-from tiny_runs import TINY
-from tiny_runs import numbers
-from worker_runs import Acts
-from worker_runs import Tiny
+from consoles import Output, interrupt
+from rich.console import Console
+from tiny_runs import TINY, numbers
+from worker_runs import Acts, Tiny
 
 from gar_keras.datasets import DataError
-from gar_keras.engine.resources import cores
-from gar_keras.engine.resources import shares_of_cores
+from gar_keras.engine.resources import cores, shares_of_cores
 from gar_keras.experiments.options import RunnerOptions
 from gar_keras.experiments.sweep import sweep
 from gar_keras.experiments.workers import processes

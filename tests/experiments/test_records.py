@@ -1,29 +1,26 @@
 """Records: whole or absent, under a name that tells experiments apart."""
 
 import copy
-from dataclasses import fields
-from dataclasses import replace
 import json
+from dataclasses import fields, replace
 from pathlib import Path
 
-from hypothesis import example
-from hypothesis import given
-from hypothesis import settings
-from hypothesis import strategies as st
-from made_records import make_record
-from made_records import write_record
 import numpy as np
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from made_records import make_record, write_record
 
 from gar_keras.experiments import records
 from gar_keras.experiments.records import RecordError
-from gar_keras.experiments.settings import FREE
-from gar_keras.experiments.settings import PAPER
-from gar_keras.experiments.settings import TABLE_1
-from gar_keras.experiments.settings import Experiment
-from gar_keras.experiments.settings import stands_for_paper
-from gar_keras.experiments.variations import DataConditions
-from gar_keras.experiments.variations import Extensions
+from gar_keras.experiments.settings import (
+    FREE,
+    PAPER,
+    TABLE_1,
+    Experiment,
+    stands_for_paper,
+)
+from gar_keras.experiments.variations import DataConditions, Extensions
 from gar_keras.utils import checked
 
 MNIST_100 = TABLE_1[100]

@@ -1,16 +1,15 @@
 """The plan for a device that is there for a while."""
 
-from dataclasses import replace
 import runpy
 import sys
+from dataclasses import replace
 
-from made_records import write_record
 import pytest
+from made_records import write_record
 
 from gar_keras.experiments import reproduction
 from gar_keras.experiments.reproduction import Step
-from gar_keras.experiments.settings import GRAPH_RIVALS
-from gar_keras.experiments.settings import TABLE_1
+from gar_keras.experiments.settings import GRAPH_RIVALS, TABLE_1
 from gar_keras.experiments.studies import STUDIES
 from gar_keras.utils import cli
 

@@ -4,8 +4,6 @@ The runs are those of `tiny_runs`. Where a process of its own is needed, it
 imports that module and calls `run_tiny`.
 """
 
-from dataclasses import asdict
-from dataclasses import replace
 import importlib.metadata
 import importlib.util
 import io
@@ -17,45 +15,47 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import asdict, replace
 from types import SimpleNamespace
 
 import fresh
 import keras
 import numpy as np
 import pytest
+import tiny_runs
 from rich.console import Console
 from rich.text import Text
-import tiny_runs
-from tiny_runs import BACKEND
-from tiny_runs import TEST
-from tiny_runs import TINY
-from tiny_runs import TRAIN
-from tiny_runs import Stop
-from tiny_runs import Witness
-from tiny_runs import assert_same_run
-from tiny_runs import run_tiny
-from tiny_runs import snapshots
-from tiny_runs import state_of
-from tiny_runs import tiny_data
+from tiny_runs import (
+    BACKEND,
+    TEST,
+    TINY,
+    TRAIN,
+    Stop,
+    Witness,
+    assert_same_run,
+    run_tiny,
+    snapshots,
+    state_of,
+    tiny_data,
+)
 
 import gar_keras
-from gar_keras import callbacks
-from gar_keras import datasets
+from gar_keras import callbacks, datasets
 from gar_keras.callbacks import error_rate
-from gar_keras.experiments import command
-from gar_keras.experiments import environment
-from gar_keras.experiments import recorder
-from gar_keras.experiments import records
-from gar_keras.experiments import runner
-from gar_keras.experiments import setup
-from gar_keras.experiments import stage_1
-from gar_keras.experiments import stage_2
+from gar_keras.experiments import (
+    command,
+    environment,
+    recorder,
+    records,
+    runner,
+    setup,
+    stage_1,
+    stage_2,
+)
 from gar_keras.experiments.options import RunnerOptions
 from gar_keras.experiments.placement import path_of
-from gar_keras.experiments.settings import TABLE_1
-from gar_keras.experiments.settings import Experiment
-from gar_keras.experiments.state import MUST_AGREE
-from gar_keras.experiments.state import STAGES
+from gar_keras.experiments.settings import TABLE_1, Experiment
+from gar_keras.experiments.state import MUST_AGREE, STAGES
 from gar_keras.experiments.sweep import sweep
 from gar_keras.methods.gar import GAR
 from gar_keras.utils import cli

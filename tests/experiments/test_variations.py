@@ -1,43 +1,39 @@
 """What an experiment can change beside the paper's settings."""
 
-from dataclasses import asdict
-from dataclasses import replace
 import json
+from dataclasses import asdict, replace
 
 import hypothesis
-from hypothesis import strategies as st
 import keras
 import made_records
 import numpy as np
-from pages import without_links
 import pytest
-from scipy import ndimage
 import tiny_runs
+from hypothesis import strategies as st
+from pages import without_links
+from scipy import ndimage
 
-from gar_keras import ExtendedGAR
-from gar_keras import GARWarning
-from gar_keras import GraphActivityRegularization
-from gar_keras import RandomAffine
-from gar_keras import RandomShift
-from gar_keras import attach
-from gar_keras import datasets
-from gar_keras import pretrain
-from gar_keras import random_augmentation
-from gar_keras import regularize
-from gar_keras import report
-from gar_keras import without_dropout
+from gar_keras import (
+    ExtendedGAR,
+    GARWarning,
+    GraphActivityRegularization,
+    RandomAffine,
+    RandomShift,
+    attach,
+    datasets,
+    pretrain,
+    random_augmentation,
+    regularize,
+    report,
+    without_dropout,
+)
 from gar_keras.datasets import registry
 from gar_keras.datasets.norb import NorbPreprocessing
 from gar_keras.experiments import data as worlds
-from gar_keras.experiments import records
-from gar_keras.experiments import runner
-from gar_keras.experiments import settings
-from gar_keras.experiments import setup
-from gar_keras.experiments import studies
+from gar_keras.experiments import records, runner, settings, setup, studies
 from gar_keras.experiments.options import RunnerOptions
 from gar_keras.experiments.placement import path_of
-from gar_keras.experiments.variations import DataConditions
-from gar_keras.experiments.variations import Extensions
+from gar_keras.experiments.variations import DataConditions, Extensions
 from gar_keras.methods.base import Learner
 
 TINY = tiny_runs.TINY

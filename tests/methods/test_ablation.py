@@ -6,20 +6,17 @@ On JAX: KERAS_BACKEND=jax python -m pytest tests/methods/test_ablation.py
 from dataclasses import replace
 
 import keras
-from keras import layers
 import numpy as np
 import oracle
 import pytest
-from scipy import linalg
 import tiny_runs
+from keras import layers
+from scipy import linalg
 from tiny_runs import TINY
 
-from gar_keras.experiments import runner
-from gar_keras.experiments import settings
+from gar_keras.experiments import runner, settings
 from gar_keras.experiments.setup import set_up
-from gar_keras.methods.ablation import LAYERS
-from gar_keras.methods.ablation import ablated
-from gar_keras.methods.ablation import distances_on_graph
+from gar_keras.methods.ablation import LAYERS, ablated, distances_on_graph
 from gar_keras.methods.base import Learner
 
 Z = oracle.logits(12, 4, scale=3.0)

@@ -3,51 +3,32 @@
 On JAX: KERAS_BACKEND=jax python -m pytest tests/methods
 """
 
-from dataclasses import asdict
-from dataclasses import replace
-from functools import partial
 import time
+from dataclasses import asdict, replace
+from functools import partial
 
 import keras
-from keras import layers
-from keras import ops
-from made_records import make_record
-from made_records import write_record
 import numpy as np
 import oracle
 import pytest
 import tiny_runs
-from tiny_runs import TINY
-from tiny_runs import Stop
-from tiny_runs import Witness
-from tiny_runs import numbers
+from keras import layers, ops
+from made_records import make_record, write_record
+from tiny_runs import TINY, Stop, Witness, numbers
 
-from gar_keras import error_rate
-from gar_keras import pretrain
-from gar_keras import report
-from gar_keras.engine import autodiff
-from gar_keras.engine import pipeline
-from gar_keras.engine.batches import BatchSampler
-from gar_keras.engine.batches import Feed
-from gar_keras.experiments import recorder
-from gar_keras.experiments import records
-from gar_keras.experiments import runner
-from gar_keras.experiments import settings
+from gar_keras import error_rate, pretrain, report
+from gar_keras.engine import autodiff, pipeline
+from gar_keras.engine.batches import BatchSampler, Feed
+from gar_keras.experiments import recorder, records, runner, settings
 from gar_keras.experiments.options import RunnerOptions
 from gar_keras.experiments.placement import path_of
 from gar_keras.experiments.settings import TABLE_1
 from gar_keras.experiments.sweep import sweep
-from gar_keras.methods import METHODS
-from gar_keras.methods import embed_cnn
-from gar_keras.methods import hagr
+from gar_keras.methods import METHODS, embed_cnn, hagr, supervised, vat
 from gar_keras.methods import losses as terms
-from gar_keras.methods import supervised
-from gar_keras.methods import vat
-from gar_keras.methods.base import Learner
-from gar_keras.methods.base import restore_state
+from gar_keras.methods.base import Learner, restore_state
 from gar_keras.report import tables
-from gar_keras.report.published import BASELINE
-from gar_keras.report.published import TABLES
+from gar_keras.report.published import BASELINE, TABLES
 
 W = np.array([[1.0, -0.5, 0.25], [0.5, 0.75, -1.0]])
 # Four images without a label and two with one.

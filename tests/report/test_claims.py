@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from made_records import write_record
 import pytest
+from made_records import write_record
 
 from gar_keras import report
 from gar_keras.experiments import records

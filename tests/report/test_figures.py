@@ -1,26 +1,23 @@
 """Figures 1 and 2: which run, what is drawn, and what is refused."""
 
-from dataclasses import asdict
-from dataclasses import replace
 import importlib.util
 import json
-from pathlib import Path
 import subprocess
 import sys
 import zipfile
+from dataclasses import asdict, replace
+from pathlib import Path
 
-from made_records import make_record
-from matplotlib import image
 import numpy as np
 import pytest
+from made_records import make_record
+from matplotlib import image
 
-from gar_keras.experiments import folders
-from gar_keras.experiments import records
+from gar_keras.experiments import folders, records
 from gar_keras.experiments.records import RecordError
 from gar_keras.experiments.settings import TABLE_1
 from gar_keras.report import plots
-from gar_keras.report.plots import embedding
-from gar_keras.report.plots import graph_statistics
+from gar_keras.report.plots import embedding, graph_statistics
 
 SCRIPTS = Path(__file__).parents[2] / "scripts"
 M = 40

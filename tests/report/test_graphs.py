@@ -1,15 +1,14 @@
 """The numbers of the graphs against hand-made answers and plain definitions."""
 
-from dataclasses import asdict
 import math
 import sys
+from dataclasses import asdict
 
-from hypothesis import given
-from hypothesis import settings
-from hypothesis import strategies as st
-from hypothesis.extra.numpy import arrays
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 from scipy.sparse.csgraph import connected_components
 
 from gar_keras.report.plots import graph_statistics

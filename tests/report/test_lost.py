@@ -2,19 +2,16 @@
 
 from dataclasses import replace
 
-from made_records import make_record
-from made_records import write_record
 import numpy as np
 import pytest
+from made_records import make_record, write_record
 
 from gar_keras import report
 from gar_keras.experiments import records
-from gar_keras.experiments.settings import NORB_JPEG
-from gar_keras.experiments.settings import TABLE_1
+from gar_keras.experiments.settings import NORB_JPEG, TABLE_1
 from gar_keras.experiments.studies import STUDIES
 from gar_keras.experiments.variations import DataConditions
-from gar_keras.report import confusion
-from gar_keras.report import lost
+from gar_keras.report import confusion, lost
 from gar_keras.report.published import TABLE_1 as PAPER_TABLE_1
 
 MNIST = replace(TABLE_1[100], epochs=4)

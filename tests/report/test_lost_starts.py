@@ -2,24 +2,22 @@
 
 from dataclasses import replace
 
+import pytest
 from made_records import make_record
 from PIL import Image
-import pytest
 
 from gar_keras import report
-from gar_keras.experiments import folders
-from gar_keras.experiments import records
+from gar_keras.experiments import folders, records
 from gar_keras.experiments.studies import FIRST_EPOCH
-from gar_keras.report.first_epoch import HEADING
-from gar_keras.report.first_epoch import anatomy_pair
-from gar_keras.report.first_epoch import first_epoch_markdown
-from gar_keras.report.first_epoch import first_epoch_rows
-from gar_keras.report.first_epoch import wilson_interval
-from gar_keras.report.lost import has_emptied
-from gar_keras.report.lost import lost_class
-from gar_keras.report.lost import lost_classes
-from gar_keras.report.plots.first_epoch import anatomy
-from gar_keras.report.plots.first_epoch import animate
+from gar_keras.report.first_epoch import (
+    HEADING,
+    anatomy_pair,
+    first_epoch_markdown,
+    first_epoch_rows,
+    wilson_interval,
+)
+from gar_keras.report.lost import has_emptied, lost_class, lost_classes
+from gar_keras.report.plots.first_epoch import anatomy, animate
 
 PAPERS, _, _, CURED = [*FIRST_EPOCH.arms.values()][:4]
 KEPT = [[5.0, 4.0, 6.0], [5.0, 4.0, 6.0]]

@@ -5,8 +5,7 @@ from dataclasses import replace
 from made_records import make_record
 from pages import without_links
 
-from gar_keras.experiments.settings import NORB_JPEG
-from gar_keras.experiments.settings import TABLE_1
+from gar_keras.experiments.settings import NORB_JPEG, TABLE_1
 from gar_keras.report.norb import norb_markdown
 
 PLAIN = replace(NORB_JPEG[1000], epochs=60)

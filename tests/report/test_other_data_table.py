@@ -1,7 +1,6 @@
 """The table of methods on features."""
 
-from gar_keras.report.other_data import markdown
-from gar_keras.report.other_data import on_page
+from gar_keras.report.other_data import markdown, on_page
 
 
 def record(data, **errors):

@@ -1,33 +1,26 @@
 """Each figure of the report can be followed to its runs."""
 
 import csv
-from dataclasses import replace
 import io
-from pathlib import Path
 import re
 import statistics
+from dataclasses import replace
+from pathlib import Path
 
-from made_records import write_record
 import numpy as np
 import pytest
+from made_records import write_record
 
 from gar_keras import report
-from gar_keras.experiments import placement
-from gar_keras.experiments import records
-from gar_keras.experiments.settings import NORB_JPEG
-from gar_keras.experiments.settings import TABLE_1
+from gar_keras.experiments import placement, records
+from gar_keras.experiments.settings import NORB_JPEG, TABLE_1
 from gar_keras.report import layout
 from gar_keras.report.cells import cells_markdown
 from gar_keras.report.groups import Group
-from gar_keras.report.overview import INDEX
-from gar_keras.report.overview import README
-from gar_keras.report.overview import RECORD
-from gar_keras.report.overview import index_csv
-from gar_keras.report.overview import rows_of
+from gar_keras.report.overview import INDEX, README, RECORD, index_csv, rows_of
 from gar_keras.report.parts import PARTS
 from gar_keras.report.published import TABLES
-from gar_keras.report.sources import links
-from gar_keras.report.sources import with_links_from
+from gar_keras.report.sources import links, with_links_from
 
 MNIST_100 = replace(TABLE_1[100], epochs=20)
 FOLDER = placement.folder_of(MNIST_100).as_posix()

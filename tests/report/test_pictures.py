@@ -1,36 +1,25 @@
 """The pictures of the report: colours, sizes, and what they show."""
 
-from dataclasses import replace
 import itertools
-from pathlib import Path
 import runpy
+from dataclasses import replace
+from pathlib import Path
 
-from made_records import make_record
-from made_records import write_record
-from matplotlib.text import Text
 import numpy as np
-from PIL import Image
 import pytest
+from made_records import make_record, write_record
+from matplotlib.text import Text
+from PIL import Image
 
 from gar_keras import report
-from gar_keras.experiments.settings import NORB_JPEG
-from gar_keras.experiments.settings import TABLE_1
-from gar_keras.report import comparison
-from gar_keras.report import gains
-from gar_keras.report import one_fit
-from gar_keras.report import plots
-from gar_keras.report import summary
+from gar_keras.experiments.settings import NORB_JPEG, TABLE_1
+from gar_keras.report import comparison, gains, one_fit, plots, summary
 from gar_keras.report.estimates import Estimate
-from gar_keras.report.plots import embedding
-from gar_keras.report.plots import labels
-from gar_keras.report.plots import style
-from gar_keras.report.plots.curves import Curve
-from gar_keras.report.plots.curves import learning_curves
+from gar_keras.report.plots import embedding, labels, style
+from gar_keras.report.plots.curves import Curve, learning_curves
 from gar_keras.report.plots.first_epoch import anatomy
-from gar_keras.report.plots.forest import Cell
-from gar_keras.report.plots.forest import ours_beside_paper
-from gar_keras.report.plots.gains import Point
-from gar_keras.report.plots.gains import before_and_after
+from gar_keras.report.plots.forest import Cell, ours_beside_paper
+from gar_keras.report.plots.gains import Point, before_and_after
 from gar_keras.report.plots.methods import error_over_time
 from gar_keras.report.published import Published
 

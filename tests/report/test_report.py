@@ -1,20 +1,16 @@
 """Tables and curves: the paper's figures, ours, and how many seeds they are."""
 
-from dataclasses import replace
 import math
+from dataclasses import replace
 
-from made_records import make_record
-from made_records import write_record
 import numpy as np
-from PIL import Image
 import pytest
+from made_records import make_record, write_record
+from PIL import Image
 
 from gar_keras import report
-from gar_keras.experiments import folders
-from gar_keras.experiments import records
-from gar_keras.experiments.settings import NORB
-from gar_keras.experiments.settings import NORB_JPEG
-from gar_keras.experiments.settings import SVHN_GREY
+from gar_keras.experiments import folders, records
+from gar_keras.experiments.settings import NORB, NORB_JPEG, SVHN_GREY
 from gar_keras.experiments.settings import TABLE_1 as SETTINGS
 from gar_keras.experiments.studies import STUDIES
 from gar_keras.experiments.variations import Extensions
@@ -22,12 +18,14 @@ from gar_keras.report import Estimate
 from gar_keras.report import benchmarks as benchmarks
 from gar_keras.report.parts import study_part
 from gar_keras.report.plots import style
-from gar_keras.report.published import BASELINE
-from gar_keras.report.published import GAR
-from gar_keras.report.published import TABLE_1
-from gar_keras.report.published import TABLE_2
-from gar_keras.report.published import TABLE_3
-from gar_keras.report.published import TABLES
+from gar_keras.report.published import (
+    BASELINE,
+    GAR,
+    TABLE_1,
+    TABLE_2,
+    TABLE_3,
+    TABLES,
+)
 from gar_keras.report.studies import made_alike
 
 MNIST_100 = replace(SETTINGS[100], epochs=4)

@@ -5,8 +5,7 @@ from dataclasses import replace
 from made_records import make_record
 
 from gar_keras.experiments.settings import TABLE_1
-from gar_keras.experiments.studies import FASTER
-from gar_keras.experiments.studies import SMALL_BATCHES
+from gar_keras.experiments.studies import FASTER, SMALL_BATCHES
 from gar_keras.report import summary
 from gar_keras.report.overview import rows_of
 

@@ -6,20 +6,21 @@ prints what came of each training as JSON, by its name and its replicas.
 
 import contextlib
 import json
-from pathlib import Path
 import sys
+from pathlib import Path
 
 import keras
 import numpy as np
-from snippets import python_blocks
-from snippets import run_blocks
+from snippets import python_blocks, run_blocks
 
-from gar_keras import ExtendedGAR
-from gar_keras import GraphActivityRegularization
-from gar_keras import GraphActivityRegularizer
-from gar_keras import pretrain
-from gar_keras import regularize
-from gar_keras import sgd
+from gar_keras import (
+    ExtendedGAR,
+    GraphActivityRegularization,
+    GraphActivityRegularizer,
+    pretrain,
+    regularize,
+    sgd,
+)
 from gar_keras.callbacks import CoefficientSchedule
 from gar_keras.methods import METHODS
 

@@ -10,8 +10,7 @@ import keras
 import numpy as np
 
 from gar_keras import datasets
-from gar_keras.experiments import runner
-from gar_keras.experiments import setup
+from gar_keras.experiments import runner, setup
 from gar_keras.experiments.options import RunnerOptions
 from gar_keras.experiments.placement import path_of
 from gar_keras.experiments.settings import Experiment

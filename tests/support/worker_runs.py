@@ -5,11 +5,11 @@ options of its runs, and for these classes to unpickle is to set up the worker.
 """
 
 import os
-from pathlib import Path
 import signal
 import sys
 import time
 import types
+from pathlib import Path
 
 SETTINGS = ("TF_NUM_INTRAOP_THREADS", "XLA_PYTHON_CLIENT_PREALLOCATE")
 

@@ -1,18 +1,18 @@
 """Command lines: one line says what is wrong, and what is allowed."""
 
-from dataclasses import replace
 import errno
-from functools import partial
 import importlib.util
 import os
-from pathlib import Path
 import subprocess
 import sys
 import types
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-import pytest
 
 from gar_keras import report
 from gar_keras.benchmarks import command

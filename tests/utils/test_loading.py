@@ -6,8 +6,7 @@ import sys
 
 import pytest
 
-from gar_keras.utils.loading import held_back_unless_it_fails
-from gar_keras.utils.loading import load_keras
+from gar_keras.utils.loading import held_back_unless_it_fails, load_keras
 
 
 def write(monkeypatch):

@@ -8,25 +8,26 @@ does one that is taken up later, with or without Ray.
 """
 
 import contextlib
-from dataclasses import dataclass
 import os
-from pathlib import Path
 import shutil
 import signal
 import tempfile
 import time
-from typing import Any
 import uuid
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import filelock
 
-from gar_keras.engine.resources import limit_threads
-from gar_keras.engine.resources import share_gpu
+from gar_keras.engine.resources import limit_threads, share_gpu
 from gar_keras.experiments.options import check_for_cluster
-from gar_keras.experiments.workers.processes import GOES_ON
-from gar_keras.experiments.workers.processes import Relay
-from gar_keras.experiments.workers.processes import WorkerError
-from gar_keras.experiments.workers.processes import attempt
+from gar_keras.experiments.workers.processes import (
+    GOES_ON,
+    Relay,
+    WorkerError,
+    attempt,
+)
 from gar_keras.utils import files
 from gar_keras.utils.optional import optional
 
@@ -258,8 +259,7 @@ class Cluster:
 
     def _outcome(self, task, ref):
         """What became of a task, once its files are here."""
-        from ray.exceptions import RayError
-        from ray.exceptions import RayTaskError
+        from ray.exceptions import RayError, RayTaskError
 
         try:
             outcome, contents, state = self._ray.get(ref)

@@ -5,20 +5,20 @@ Nothing here loads keras: a worker sets its environment before that.
 """
 
 import contextlib
-from multiprocessing import connection
-from multiprocessing import get_context
-from multiprocessing import parent_process
 import os
 import pickle
 import signal
 import threading
 import traceback
+from multiprocessing import connection, get_context, parent_process
 
-from gar_keras.engine.resources import cores
-from gar_keras.engine.resources import keep_to
-from gar_keras.engine.resources import limit_threads
-from gar_keras.engine.resources import share_gpu
-from gar_keras.engine.resources import shares_of_cores
+from gar_keras.engine.resources import (
+    cores,
+    keep_to,
+    limit_threads,
+    share_gpu,
+    shares_of_cores,
+)
 from gar_keras.utils.loading import load_keras
 
 # Seconds for a worker to die of SIGTERM before it gets SIGKILL.

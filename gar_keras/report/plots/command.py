@@ -1,10 +1,8 @@
 """Command-line options of the scripts of the figures."""
 
-from dataclasses import dataclass
-from dataclasses import field
+from dataclasses import dataclass, field
 
-from gar_keras.experiments import folders
-from gar_keras.experiments import records
+from gar_keras.experiments import folders, records
 from gar_keras.report import plots
 from gar_keras.utils import cli
 

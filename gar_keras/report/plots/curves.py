@@ -6,8 +6,7 @@ import numpy as np
 
 from gar_keras.experiments.settings import PAPER
 from gar_keras.report.plots import style
-from gar_keras.report.published import column_of
-from gar_keras.report.published import published_error
+from gar_keras.report.published import column_of, published_error
 
 # Epoch 0 has no logarithm: from 0 to 1 the axis is linear.
 _EPOCHS = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)

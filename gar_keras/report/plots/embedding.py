@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from gar_keras.report.plots import graph_statistics
-from gar_keras.report.plots import style
+from gar_keras.report.plots import graph_statistics, style
 from gar_keras.utils.optional import optional
 
 

@@ -1,17 +1,19 @@
 """How a class is lost in the first epoch of stage 2, step by step."""
 
-from pathlib import Path
 import tempfile
+from pathlib import Path
 
 import numpy as np
 
 from gar_keras.experiments.settings import KEPT_IMAGES
-from gar_keras.report.plots.style import BAD
-from gar_keras.report.plots.style import FAINT
-from gar_keras.report.plots.style import LINES
-from gar_keras.report.plots.style import new_figure
-from gar_keras.report.plots.style import percent
-from gar_keras.report.plots.style import wide_figure
+from gar_keras.report.plots.style import (
+    BAD,
+    FAINT,
+    LINES,
+    new_figure,
+    percent,
+    wide_figure,
+)
 from gar_keras.utils import files
 
 # Of the energy of all classes, where none is left.
@@ -87,8 +89,7 @@ def animate(paper, cured, path):
         cured: That of the same, clipped and with a warm-up.
         path: Path of the GIF.
     """
-    from matplotlib.animation import FuncAnimation
-    from matplotlib.animation import PillowWriter
+    from matplotlib.animation import FuncAnimation, PillowWriter
 
     runs = {"the paper's stage 2": paper, "clipped, with a warm-up": cured}
     figure = new_figure(8, 3.2)

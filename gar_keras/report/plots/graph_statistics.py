@@ -15,14 +15,13 @@ Everything is NumPy in float64: Keras is not needed to look at a finished run.
 `M` as a whole, `m x m`, is never formed.
 """
 
-from dataclasses import dataclass
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
 from gar_keras.utils.optional import optional
-from gar_keras.utils.validation import check_labels
-from gar_keras.utils.validation import check_number
+from gar_keras.utils.validation import check_labels, check_number
 
 # Two output nodes are at a right angle. Beyond its half, cos 45° = 0.71, no
 # example can be tied to the pure examples of two output nodes at once.

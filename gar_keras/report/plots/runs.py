@@ -1,7 +1,7 @@
 """Finished runs with the logits that they kept for the figures."""
 
-from dataclasses import dataclass
 import io
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np

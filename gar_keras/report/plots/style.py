@@ -128,8 +128,7 @@ def plain_ticks(axis):
 
 def fixed_ticks(axis, ticks):
     """Ticks at some numbers, written out, and no others."""
-    from matplotlib.ticker import FixedLocator
-    from matplotlib.ticker import NullLocator
+    from matplotlib.ticker import FixedLocator, NullLocator
 
     axis.set_major_locator(FixedLocator(ticks))
     axis.set_major_formatter("{x:g}")
