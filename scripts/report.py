@@ -49,9 +49,6 @@ def main(options):
 
     Or else finds a figure in them.
     """
-    moved = records.sort_in(options.results)
-    if moved:
-        print(f"Moved into their folders: {len(moved)} runs")
     found = records.read_all(options.results)
     if not found:
         raise ValueError(

@@ -1,6 +1,5 @@
 """Run records: one JSON file for each run, written whole or not at all."""
 
-import contextlib
 import json
 import re
 import reprlib
@@ -222,8 +221,8 @@ def read(path):
         the run have their defaults.
 
     Raises:
-        RecordError: if the file is not a sound record of this format, or has
-            not the name of its record. So no run can count twice.
+        RecordError: if the file is not a sound record of this format, or lies
+            where another record belongs. So no run can count twice.
     """
     path = Path(path)
     record = read_json(path, "run it again")
@@ -240,34 +239,27 @@ def read(path):
             f"{in_one_line(e)}. Delete it to run it again, or move it out of "
             "the results folder."
         ) from e
-    name = checked.experiment.file_name(checked.seed)
-    if path.name != name:
+    place = placement.path_of(checked.experiment, checked.seed, "")
+    if path.absolute().parts[-3:] != place.parts:
         raise RecordError(
-            f"{path} holds the record that belongs in {name}: it was renamed "
-            "or copied. Give it that name, or move it out of the results "
+            f"{path} holds the record that belongs in {place}: it was renamed "
+            "or copied. Give it that place, or move it out of the results "
             "folder."
         )
     return {**record, "experiment": with_defaults(record["experiment"])}
 
 
 def read_all(folder):
-    """The run records of a results folder, in the order of their names.
+    """The run records of a results folder, by cell, experiment and seed.
 
     Raises:
-        RecordError: if one of them is not a sound record, if a run is there
-            twice, or if runs of one experiment were made with different
-            hyper-parameters of its method, and so are not repetitions of one
-            run.
+        RecordError: if one of them is not a sound record, or if runs of one
+            experiment were made with different hyper-parameters of its method,
+            and so are not repetitions of one run.
     """
     found = {path: read(path) for path in placement.all_paths(folder)}
-    made_with, places = {}, {}
+    made_with = {}
     for path, record in found.items():
-        place = places.setdefault(path.name, path)
-        if place != path:
-            raise RecordError(
-                f"{path} holds the run that {place} holds, too. Delete one of "
-                "them, or move it out of the results folder."
-            )
         settings = record.get("method_settings", {})
         first, expected = made_with.setdefault(
             record["fingerprint"], (path, settings)
@@ -275,50 +267,11 @@ def read_all(folder):
         if settings != expected:
             raise RecordError(
                 f"{path} was made with other hyper-parameters of the method "
-                f"{record['experiment']['method']!r} than {first.name}: "
+                f"{record['experiment']['method']!r} than {first}: "
                 f"{settings}, not {expected}. Move those of one version out "
                 "of the results folder."
             )
     return [*found.values()]
-
-
-def sort_in(folder):
-    """Moves records, with what lies beside them, to where `placement` says.
-
-    So records come into folders that an earlier version left without.
-
-    Args:
-        folder: Folder of the records.
-
-    Returns:
-        A list of `(from, to)`, the paths of the records moved.
-
-    Raises:
-        RecordError: if a file among the records is not a sound record, or if
-            a run is there twice.
-    """
-    moved = []
-    for record in read_all(folder):
-        path = placement.path_of_record(record, folder)
-        experiment = Experiment(**record["experiment"])
-        target = Path(folder) / placement.folder_of(experiment) / path.name
-        if path == target:
-            continue
-        target.parent.mkdir(parents=True, exist_ok=True)
-        # The record as the last: what is beside it is looked for there.
-        for suffix in (".keras", ".npz", ".json"):
-            with contextlib.suppress(FileNotFoundError):
-                path.with_suffix(suffix).rename(target.with_suffix(suffix))
-        _remove_empty(path.parent, folder)
-        moved.append((path, target))
-    return moved
-
-
-def _remove_empty(path, folder):
-    """Removes the folders from a path up to another one that are empty."""
-    while path != Path(folder) and not any(path.iterdir()):
-        path.rmdir()
-        path = path.parent
 
 
 def _one_line_lists(text):

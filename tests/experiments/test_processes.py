@@ -22,6 +22,7 @@ from worker_runs import Acts, Tiny
 from gar_keras.datasets import DataError
 from gar_keras.engine.resources import cores, shares_of_cores
 from gar_keras.experiments.options import RunnerOptions
+from gar_keras.experiments.placement import path_of
 from gar_keras.experiments.sweep import sweep
 from gar_keras.experiments.workers import processes
 from gar_keras.experiments.workers.processes import WorkerError
@@ -111,7 +112,8 @@ def test_records_come_in_the_order_of_the_runs(tmp_path):
 
 def test_no_worker_is_started_for_finished_runs(tmp_path, monkeypatch):
     monkeypatch.setattr(processes, "_Worker", None)
-    path = tmp_path / TINY.file_name(0)
+    path = path_of(TINY, 0, tmp_path)
+    path.parent.mkdir(parents=True)
     path.write_text("{}")
     with pytest.raises(ValueError, match="not a run record"):
         act(tmp_path, "record")

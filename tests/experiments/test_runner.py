@@ -563,7 +563,9 @@ def killed(finished, tmp_path_factory):
     folder = tmp_path_factory.mktemp("killed")
     with pytest.raises(Stop):
         run_tiny(folder, Witness(("epoch", "regularization", 3)))
-    shutil.copy(path_of(TINY, 0, finished[0]), folder)
+    path = path_of(TINY, 0, folder)
+    path.parent.mkdir(parents=True)
+    shutil.copy(path_of(TINY, 0, finished[0]), path)
     return folder
 
 
@@ -596,8 +598,9 @@ def test_the_state_of_a_finished_run_is_kept_as_its_end(left_over):
 def test_an_earlier_state_is_not_kept_as_the_end(finished, tmp_path):
     with pytest.raises(Stop):
         run_tiny(tmp_path, Witness(("epoch", "regularization", 2)))
-    record = path_of(TINY, 0, finished[0])
-    (tmp_path / record.name).write_bytes(record.read_bytes())
+    path = path_of(TINY, 0, tmp_path)
+    path.parent.mkdir(parents=True)
+    shutil.copy(path_of(TINY, 0, finished[0]), path)
     quiet_sweep(tmp_path, keep_state=True)
     assert not [*(tmp_path / ".checkpoints").glob("*.npz")]
 
@@ -717,11 +720,12 @@ def test_a_run_of_another_process_is_skipped_until_that_dies(tmp_path):
 def test_a_run_that_another_process_finished_meanwhile_is_read(
     finished, tmp_path, monkeypatch
 ):
-    path = tmp_path / TINY.file_name(0)
+    path = path_of(TINY, 0, tmp_path)
 
     class FileLock(runner.filelock.FileLock):
         def acquire(self, *args, **kwargs):
             record = path_of(TINY, 0, finished[0])
+            path.parent.mkdir(parents=True)
             path.write_bytes(record.read_bytes())
             return super().acquire(*args, **kwargs)
 
@@ -982,7 +986,9 @@ def test_a_defect_is_not_told_in_one_line(tmp_path, monkeypatch):
 
 
 def test_a_file_in_the_place_of_the_record_is_refused(tmp_path):
-    (tmp_path / TINY.file_name(0)).write_text("{}")
+    path = path_of(TINY, 0, tmp_path)
+    path.parent.mkdir(parents=True)
+    path.write_text("{}")
     with pytest.raises(records.RecordError, match="not a run record"):
         run_tiny(tmp_path)
 

@@ -813,7 +813,7 @@ def test_the_comparison_goes_into_the_readme_and_the_folder(tmp_path, capsys):
     assert "GAR and other methods on MNIST, m_L = 100" in shown
     assert "rivals.png" in shown
     text = (tmp_path / "rivals.md").read_text()
-    assert "| Supervised only ([1](mnist-100-supervised_seed0" in text
+    assert "| Supervised only ([1](mnist-100-supervised/" in text
     assert ") | 2.00 ± 0.00 (n = 2) |" in text
     assert text.endswith(
         "- networks: 2000 + 3 epochs, float32, tensorflow\n"

@@ -14,6 +14,7 @@ from made_records import make_record
 from matplotlib import image
 
 from gar_keras.experiments import folders, records
+from gar_keras.experiments.placement import path_of
 from gar_keras.experiments.records import RecordError
 from gar_keras.experiments.settings import TABLE_1
 from gar_keras.report import plots
@@ -36,7 +37,7 @@ def logits(noise, seed=0):
 def write_run(folder, seed=0, arrays=None, **changes):
     """Writes a record with its logits and returns the path."""
     e = replace(TABLE_1[100], **{"epochs": 2, **changes})
-    path = Path(folder) / e.file_name(seed)
+    path = path_of(e, seed, folder)
     record = make_record(e, seed)
     curve = record["regularization"]["curve"]
     for name in ("val_error", "test_error"):

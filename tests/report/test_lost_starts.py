@@ -8,6 +8,7 @@ from PIL import Image
 
 from gar_keras import report
 from gar_keras.experiments import folders, records
+from gar_keras.experiments.placement import path_of
 from gar_keras.experiments.studies import FIRST_EPOCH
 from gar_keras.report.first_epoch import (
     HEADING,
@@ -135,7 +136,7 @@ def test_the_study_is_printed_with_that_of_the_reference(
     mine, reference = tmp_path / "mine", tmp_path / "reference"
     monkeypatch.setattr(folders, "reference", lambda: reference)
     theirs = start(PAPERS, 0, KEPT, error=0.0123)
-    records.write(reference / PAPERS.file_name(0), theirs)
+    records.write(path_of(PAPERS, 0, reference), theirs)
     report.show_study(FIRST_EPOCH, [start(PAPERS, 0, KEPT, error=0.0456)], mine)
     above, _, below = capsys.readouterr().out.partition("Reference: ")
     assert "4.56" in above and "1.23" not in above

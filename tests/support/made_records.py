@@ -1,9 +1,9 @@
 """Made-up run records for the tests of what reads them."""
 
 from dataclasses import asdict
-from pathlib import Path
 
 from gar_keras.experiments import records
+from gar_keras.experiments.placement import path_of
 from gar_keras.experiments.settings import GRAPH_RIVALS
 
 
@@ -55,6 +55,6 @@ def make_record(
 
 def write_record(folder, experiment, seed=0, **results):
     """Writes such a record and returns its path."""
-    path = Path(folder) / experiment.file_name(seed)
+    path = path_of(experiment, seed, folder)
     records.write(path, make_record(experiment, seed, **results))
     return path

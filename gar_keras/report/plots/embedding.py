@@ -32,7 +32,7 @@ def figure2(snapshots, labels, curve, title=""):
 
     Example:
 
-    >>> run = load_run("runs/table1/.../mnist-100_seed0_1a2b3c4d.json")
+    >>> run = load_run("runs/mnist-100/.../seed0.json")
     ... # doctest: +SKIP
     >>> figure2(run.snapshots, run.labels, run.curve, run.title)
     ... # doctest: +SKIP

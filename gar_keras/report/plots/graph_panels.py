@@ -52,7 +52,7 @@ def figure1(before, after, labels, title="", drawn=None):
 
     Example:
 
-    >>> run = load_run("runs/table1/.../mnist-100_seed0_1a2b3c4d.json")
+    >>> run = load_run("runs/mnist-100/.../seed0.json")
     ... # doctest: +SKIP
     >>> figure1(
     ...     run.snapshots[0],

@@ -70,7 +70,7 @@ def load_run(path):
 
     Example:
 
-    >>> run = load_run("runs/table1/.../mnist-100_seed0_1a2b3c4d.json")
+    >>> run = load_run("runs/mnist-100/.../seed0.json")
     ... # doctest: +SKIP
     >>> list(run.snapshots)  # doctest: +SKIP
     [0, 1, 10, 50, 100, 200]
