@@ -1,16 +1,14 @@
 """The paper's settings (section 4), which all defaults are taken from."""
 
-from typing import Annotated, Literal
+from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
-from pydantic import Field
 
-from gar_keras.utils.checked import settings
+from gar_keras.utils.validation import check_fields, check_number
 
 # The largest coefficient that a float32 weight can hold.
 LARGEST_COEFFICIENT = float(np.finfo("float32").max)
-
-Coefficient = Annotated[float, Field(ge=0, le=LARGEST_COEFFICIENT)]
 
 # Of what the Frobenius norm is: B as in the paper, Z as in the authors' code.
 FrobeniusOf = Literal["B", "Z"]
@@ -29,9 +27,17 @@ LABELED_PER_BATCH = 16
 UNLABELED_PER_BATCH = BATCH_SIZE - LABELED_PER_BATCH
 
 
-@settings
+@dataclass(frozen=True, kw_only=True)
 class Coefficients:
     """The coefficients of `U(B)`.
+
+    Args:
+        affinity: c_α, the coefficient of the affinity.
+        balance: c_β, the coefficient of the balance.
+        frobenius: c_F, the coefficient of the Frobenius norm.
+
+    Raises:
+        ValueError: if one is not a finite number of at least 0.
 
     Example:
 
@@ -39,12 +45,18 @@ class Coefficients:
     {'affinity': 3.0, 'balance': 2.0, 'frobenius': 1e-06}
     """
 
-    affinity: Coefficient = 3.0
-    """c_α, the coefficient of the affinity."""
-    balance: Coefficient = 1.0
-    """c_β, the coefficient of the balance."""
-    frobenius: Coefficient = 1e-6
-    """c_F, the coefficient of the Frobenius norm."""
+    affinity: float = 3.0
+    balance: float = 1.0
+    frobenius: float = 1e-6
+
+    def __post_init__(self):
+        check_fields(
+            self,
+            check_number,
+            *COEFFICIENTS,
+            high=LARGEST_COEFFICIENT,
+            closed="both",
+        )
 
     @property
     def coefficients(self):

@@ -66,7 +66,8 @@ class FitSettings(GAROptions, paper.Coefficients):
     bfloat16 where the examples are images and the hardware computes in it."""
 
     def __post_init__(self):
-        super().__post_init__()
+        GAROptions.__post_init__(self)
+        paper.Coefficients.__post_init__(self)
         if self.epochs == "auto" and not self.validation_fraction:
             raise ValueError(
                 "epochs must be a number where no labels are kept back, whose "

@@ -168,6 +168,7 @@ class Experiment(Coefficients):
 
     def __post_init__(self):
         """Refuses now what would else end a run hours later."""
+        super().__post_init__()
         if (self.filters is None) != (self.network == "cnn6"):
             raise ValueError(
                 "filters is the number of filters of cnn9, and None for cnn6. "

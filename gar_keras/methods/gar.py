@@ -29,7 +29,7 @@ from gar_keras.models import (
     without_dropout,
 )
 from gar_keras.optimizers import stage_2_optimizer
-from gar_keras.utils.checked import documented, settings
+from gar_keras.utils.documented import documented
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class GAR(Method):
 
 
 @documented(GAROptions)
-@settings
+@dataclass(frozen=True, kw_only=True)
 class ExtendedGAR(GAROptions, Method):
     """Stage 2 with GAR and more: `ExtendedGAR(...).train(model, ...)`.
 

@@ -1,10 +1,14 @@
 """Options of stage 2 beyond the paper, as settings."""
 
-from typing import Annotated, Literal
+from dataclasses import dataclass
+from typing import Literal
 
-from pydantic import Field
-
-from gar_keras.utils.checked import Number, Whole, settings
+from gar_keras.utils.validation import (
+    check_choice,
+    check_count,
+    check_fields,
+    check_number,
+)
 
 # ε of the virtual adversarial loss: see `gar_keras.methods.vat`.
 VAT_RADIUS = 2.5
@@ -15,6 +19,8 @@ VAT_RADIUS = 2.5
 GLOBAL_CLIPNORM = 1.0
 WARMUP_STEPS = 100
 LARGEST_WARMUP = 0.2
+
+RATES = ("inverse-time", "cosine")
 
 # The options that change the loss or the weights that are kept.
 ADDITIONS = (
@@ -27,9 +33,36 @@ ADDITIONS = (
 )
 
 
-@settings
+@dataclass(frozen=True, kw_only=True)
 class GAROptions:
     """What stage 2 can add to the loss of GAR, and how it steps.
+
+    Args:
+        supervised: Factor of the cross-entropy of the labelled examples of a
+            batch in stage 2. Not in the paper, as the next five.
+        shift: Pixels by which images are shifted at random, at most; see
+            `gar_keras.RandomShift`.
+        affine: Strength of random affine maps (rotations, scales, shears) of
+            the images; see `gar_keras.RandomAffine`.
+        consistency: Factor of the consistency of two views of an image in
+            stage 2, each augmented by `shift` and `affine`, one of which it
+            needs.
+        vat: Factor of the virtual adversarial loss in stage 2.
+        average: Decay of the running average of the weights over the steps of
+            stage 2, e.g. 0.999, which is what is evaluated and kept. 0 for
+            none.
+        vat_radius: ε of the virtual adversarial loss: how far an example is
+            moved, after the scaling that the network begins with. To be chosen
+            for each data set: 2.5 is for images with pixels from 0 to 1.
+        rate: Learning rate of stage 2: `"inverse-time"` for the paper's, which
+            all but stays as it is, `"cosine"` for one that falls to 0 over the
+            epochs.
+        warmup_steps: Steps over which the learning rate of stage 2 rises from
+            0; by default 100, or a fifth of all steps if that is less. 0 as in
+            the paper, whose first steps can lose a class for good.
+        global_clipnorm: Largest norm of the gradient of a step of stage 2,
+            over all weights together; longer ones are scaled down. 0 for any,
+            as in the paper.
 
     Raises:
         ValueError: if a value is not valid, or if `consistency` is wanted of
@@ -41,40 +74,26 @@ class GAROptions:
     True
     """
 
-    supervised: Number = 0.0
-    """Factor of the cross-entropy of the labelled examples of a batch in
-    stage 2. Not in the paper, as the next five."""
-    shift: Whole = 0
-    """Pixels by which images are shifted at random, at most; see
-    `gar_keras.RandomShift`."""
-    affine: Number = 0.0
-    """Strength of random affine maps (rotations, scales, shears) of the images;
-    see `gar_keras.RandomAffine`."""
-    consistency: Number = 0.0
-    """Factor of the consistency of two views of an image in stage 2, each
-    augmented by `shift` and `affine`, one of which it needs."""
-    vat: Number = 0.0
-    """Factor of the virtual adversarial loss in stage 2."""
-    average: Annotated[float, Field(ge=0, lt=1)] = 0.0
-    """Decay of the running average of the weights over the steps of stage 2,
-    e.g. 0.999, which is what is evaluated and kept. 0 for none."""
-
-    vat_radius: Annotated[float, Field(gt=0)] = VAT_RADIUS
-    """ε of the virtual adversarial loss: how far an example is moved, after the
-    scaling that the network begins with. To be chosen for each data set: 2.5
-    is for images with pixels from 0 to 1."""
+    supervised: float = 0.0
+    shift: int = 0
+    affine: float = 0.0
+    consistency: float = 0.0
+    vat: float = 0.0
+    average: float = 0.0
+    vat_radius: float = VAT_RADIUS
     rate: Literal["inverse-time", "cosine"] = "inverse-time"
-    """Learning rate of stage 2: `inverse-time` for the paper's, which all but
-    stays as it is, `cosine` for one that falls to 0 over the epochs."""
-    warmup_steps: Whole | None = None
-    """Steps over which the learning rate of stage 2 rises from 0; by default
-    100, or a fifth of all steps if that is less. 0 as in the paper, whose first
-    steps can lose a class for good."""
-    global_clipnorm: Number = GLOBAL_CLIPNORM
-    """Largest norm of the gradient of a step of stage 2, over all weights
-    together; longer ones are scaled down. 0 for any, as in the paper."""
+    warmup_steps: int | None = None
+    global_clipnorm: float = GLOBAL_CLIPNORM
 
     def __post_init__(self):
+        factors = "supervised", "affine", "consistency", "vat"
+        check_fields(self, check_number, *factors, "global_clipnorm")
+        check_fields(self, check_number, "average", high=1)
+        check_fields(self, check_number, "vat_radius", closed="neither")
+        check_fields(self, check_count, "shift", least=0)
+        if self.warmup_steps is not None:
+            check_fields(self, check_count, "warmup_steps", least=0)
+        check_choice("rate", self.rate, RATES)
         if self.consistency and not (self.shift or self.affine):
             raise ValueError(
                 "Without shift or affine both views of an image are the same. "

@@ -405,3 +405,19 @@ def check_class_prior(class_prior, num_classes=None):
 def set_field(settings, name, value):
     """Sets a field of a frozen dataclass, in its `__post_init__`."""
     object.__setattr__(settings, name, value)
+
+
+def check_fields(settings, check, *names, **limits):
+    """Checks fields of a frozen dataclass, in its `__post_init__`.
+
+    Each becomes what the check returns, e.g. a float.
+
+    Args:
+        settings: The dataclass.
+        check: A check of this module, `check(name, value, **limits)`.
+        *names: Names of the fields.
+        **limits: Further arguments of the check.
+    """
+    for name in names:
+        value = check(name, getattr(settings, name), **limits)
+        set_field(settings, name, value)
