@@ -141,7 +141,6 @@ def stage_2_optimizer(
     learning_rate=LEARNING_RATE,
     momentum=MOMENTUM,
     decay=DECAY,
-    kind=SGD,
 ):
     """The optimizer of stage 2 with these options.
 
@@ -153,7 +152,6 @@ def stage_2_optimizer(
         learning_rate: As in `sgd`.
         momentum: As in `sgd`.
         decay: As in `sgd`; it has no part in the rate `"cosine"`.
-        kind: `SGD`, or a class like it.
 
     Returns:
         A new `gar_keras.optimizers.SGD`.
@@ -168,7 +166,7 @@ def stage_2_optimizer(
     rate = learning_rate
     if options.rate == "cosine":
         rate, decay = keras.optimizers.schedules.CosineDecay(rate, steps), 0.0
-    return kind(
+    return SGD(
         learning_rate=rate,
         momentum=momentum,
         nesterov=True,

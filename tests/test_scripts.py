@@ -52,8 +52,8 @@ def run(script, *arguments, **environment):
 
 TABLES = ["table1.py", "table2.py", "table3.py", "rivals.py", "study.py"]
 BENCHMARKS = ["benchmark.py", "overhead.py"]
-DRAWINGS = ["figure1.py", "figure2.py", "infimnist_sheet.py", "one_fit.py"]
-OTHERS = ["other_data.py", "report.py", "reproduce.py"]
+DRAWINGS = ["figure1.py", "figure2.py", "infimnist_sheet.py"]
+OTHERS = ["report.py", "reproduce.py"]
 SCRIPTS = [*TABLES, *BENCHMARKS, *DRAWINGS, *OTHERS]
 
 
@@ -87,9 +87,6 @@ REFUSED = {
         "--readme takes a file that is there. Received: 'gone.md'\n"
     ),
     ("report.py", "--readme", ""): "--readme takes a file. Received: ''\n",
-    ("other_data.py", "--data", "iris"): (
-        "--data takes digits, breast_cancer, wine. Received: 'iris'\n"
-    ),
     ("report.py", "--tables", "table9"): (
         "--tables takes table1, table2, table3, svhn_grey. Received: 'table9'\n"
     ),

@@ -3,7 +3,7 @@
 An epoch of GAR does not depend on how many there are, as long as neither the
 rate nor its warm-up does: a run of 200 epochs is, after 60, what a run of 60
 is in the end. So the state at the end can be kept, for a longer run to go on
-from. A single epoch is recorded step by step, with a state of its own.
+from.
 """
 
 import os

@@ -27,8 +27,8 @@ class RunnerOptions:
     rivals."""
     keep_state: bool = False
     """Keep the state at the end of each run in the folder .checkpoints of the
-    results, and go on from it in a run of more epochs. Not for a rival, a
-    single epoch, nor a rate or warm-up that depends on their number."""
+    results, and go on from it in a run of more epochs. Not for a rival, nor
+    a rate or warm-up that depends on their number."""
 
     @classmethod
     def of(cls, holder):

@@ -83,7 +83,7 @@ def shown_in(experiment):
         return RIVALS_FOLDER
     data = e.dataset if e.unlabeled == "train" else e.unlabeled
     table = _TABLES.get(data, data)
-    if stands_for_paper(asdict(e), e.cell) and not e.is_traced:
+    if stands_for_paper(asdict(e), e.cell) and e.epochs > 1:
         return table
     for alike in (_without_hardware, _without_epochs, _of_any_length):
         if alike(e) in _studied(alike):

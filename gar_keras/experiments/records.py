@@ -77,7 +77,7 @@ class Stage(_Part):
 
 
 class FirstEpoch(_Part):
-    """The first epoch of stage 2 by step; see `first_epoch`."""
+    """The first epoch of stage 2 by step, where it was traced."""
 
     step: list[int]
     v: list[list[float]]

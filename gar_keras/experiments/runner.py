@@ -194,8 +194,8 @@ def _check_can_be_extended(experiment):
     if not experiment.can_be_extended:
         raise ValueError(
             "Only GAR at the paper's rate, with a warm-up of a given length "
-            "if any, for more than one epoch, takes the same epochs in a "
-            f"longer run. Received: keep_state=True, {experiment.tied_by}. "
+            "if any, takes the same epochs in a longer run. Received: "
+            f"keep_state=True, {experiment.tied_by}. "
             "Leave keep_state out."
         )
 

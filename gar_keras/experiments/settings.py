@@ -248,13 +248,7 @@ class Experiment(Coefficients):
             return "rate='cosine'"
         if self.extensions.warmup_steps is None:
             return "warmup_steps=None"
-        return f"epochs={self.epochs}" if self.is_traced else None
-
-    @property
-    def is_traced(self):
-        """Whether each step is recorded: in runs of GAR of a single epoch."""
-        plain = self.method == "gar" and self.ablation is None
-        return plain and self.epochs == 1
+        return None
 
     def steps_per_epoch(self, num_unlabeled):
         """Steps of an epoch of stage 2.

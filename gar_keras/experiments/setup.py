@@ -1,7 +1,6 @@
 """What a run is made of: data, network and method."""
 
 from dataclasses import dataclass
-from functools import partial
 
 import keras
 import numpy as np
@@ -15,7 +14,6 @@ from gar_keras.experiments.data import (
     unlabeled_images,
     versions_of_test,
 )
-from gar_keras.experiments.first_epoch import TracedRegularization
 from gar_keras.experiments.network import build_model
 from gar_keras.experiments.settings import (
     PRIOR_OF_LABELS,
@@ -118,7 +116,7 @@ def set_up(experiment, seed, data_dir=None):
         unlabeled_source=source,
         class_prior=class_prior,
         model=build_model(e, data.x_train.shape[1:], data.num_classes),
-        method=_method(e, class_prior, data.num_classes, len(unlabeled)),
+        method=_method(e, class_prior),
         augmentation=random_augmentation(
             e.pretrain_shift, e.pretrain_affine, training_seed
         ),
@@ -151,7 +149,7 @@ def _restart_seed(seed, restart):
     return int(np.random.default_rng([seed, restart]).integers(2**31))
 
 
-def _method(e, class_prior, n, num_unlabeled):
+def _method(e, class_prior):
     entry = METHODS[e.method]
     if not entry.set_by_experiment:
         return entry()
@@ -163,12 +161,7 @@ def _method(e, class_prior, n, num_unlabeled):
     }
     if e.ablation is not None:
         return ablated(e.ablation, **options)
-    kind = GraphActivityRegularization
-    if e.is_traced:
-        kind = partial(
-            TracedRegularization, e.steps_per_epoch(num_unlabeled), n
-        )
-    return with_options(e.extensions, kind(**options))
+    return with_options(e.extensions, GraphActivityRegularization(**options))
 
 
 def _deformation(e):

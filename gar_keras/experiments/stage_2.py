@@ -1,15 +1,13 @@
 """Stage 2 of a run: its method, with the network of stage 1 or without one."""
 
 import time
-from functools import partial
 
 import numpy as np
 
 from gar_keras.callbacks import CoefficientSchedule, ErrorRate
 from gar_keras.collapse import WarnOnCollapse
-from gar_keras.experiments.first_epoch import FirstEpoch, TracedSGD
 from gar_keras.experiments.recorder import Deadline, OutOfTime, RunRecorder
-from gar_keras.optimizers import SGD, stage_2_optimizer
+from gar_keras.optimizers import stage_2_optimizer
 
 
 def run(setup, state, deadline, reporter=None, callbacks=()):
@@ -31,7 +29,6 @@ def run(setup, state, deadline, reporter=None, callbacks=()):
         return
     errors = ErrorRate(**setup.errors.sets, **setup.versions.sets)
     recorder = RunRecorder(state, errors, "regularization", reporter=reporter)
-    traced = _trace(setup, state)
     setup.method.train(
         setup.model,
         setup.x_labeled,
@@ -46,7 +43,6 @@ def run(setup, state, deadline, reporter=None, callbacks=()):
         state=state.method_state,
         seed=setup.training_seed,
         callbacks=[
-            *traced.pop("callbacks"),
             recorder,
             Deadline(deadline),
             *_warm_up(e),
@@ -54,7 +50,6 @@ def run(setup, state, deadline, reporter=None, callbacks=()):
             *callbacks,
         ],
         verbose=0,
-        **traced,
     )
     if state.done("regularization") < e.epochs:
         raise OutOfTime
@@ -98,23 +93,7 @@ def _optimizer(e, num_unlabeled):
         e.stage_2_rate or e.learning_rate,
         e.momentum,
         e.decay,
-        kind=partial(TracedSGD, steps) if e.is_traced else SGD,
     )
-
-
-def _trace(setup, state):
-    """What records the first epoch by step."""
-    if not setup.experiment.is_traced:
-        return {"callbacks": []}
-
-    def keep(first_epoch):
-        state.progress["first_epoch"] = first_epoch
-
-    data = setup.data
-    trace = FirstEpoch(
-        setup.method.layer, setup.model, data.x_test, data.y_test, keep
-    )
-    return {"callbacks": [trace], "steps_per_execution": 1}
 
 
 def _warm_up(e):

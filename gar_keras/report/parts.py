@@ -13,8 +13,6 @@ from gar_keras.report import (
     first_epoch,
     gains,
     norb,
-    one_fit,
-    other_data,
     pairs,
     studies,
     summary,
@@ -133,8 +131,6 @@ PARTS = (
         "What the regularizer costs",
         benchmarks.overhead_markdown,
     ),
-    Part(one_fit.NAME, "One fit beside the two stages", one_fit.on_page),
-    Part(other_data.NAME, "Features of other data", other_data.on_page),
 )
 
 

@@ -146,9 +146,8 @@ def test_without_being_asked_no_end_is_kept_or_taken(short):
         {"method": "pi"},
         {"extensions": Extensions(rate="cosine")},
         {"extensions": Extensions(warmup_steps=None)},
-        {"epochs": 1},
     ],
-    ids=["method", "rate", "warm-up", "epochs"],
+    ids=["method", "rate", "warm-up"],
 )
 def test_a_run_that_cannot_be_extended_is_refused(change, tmp_path):
     experiment = replace(TINY, **change)

@@ -70,14 +70,6 @@ def test_tiny_runs_are_what_the_tiny_commands_run(options, monkeypatch):
     expected = [found.apply(e) for e in found.experiments]
     assert step.experiments(**reproduction.tiny(step)) == expected
     assert {e.images_per_epoch for e in expected} == {256}
-    # They take the path of the long runs.
-    assert not any(e.is_traced for e in expected)
-
-
-def test_tiny_runs_are_traced_where_long_ones_are():
-    step = next(step for step in STEPS if step.name == "study-first-epoch")
-    assert all(e.is_traced for e in step.experiments())
-    assert all(e.is_traced for e in step.experiments(**reproduction.tiny(step)))
 
 
 def test_one_cell_comes_before_the_rest_and_all_of_it_trains_networks():

@@ -13,7 +13,7 @@ from PIL import Image
 
 from gar_keras import report
 from gar_keras.experiments.settings import NORB_JPEG, TABLE_1
-from gar_keras.report import comparison, gains, one_fit, plots, summary
+from gar_keras.report import comparison, gains, plots, summary
 from gar_keras.report.estimates import Estimate
 from gar_keras.report.plots import embedding, labels, style
 from gar_keras.report.plots.curves import Curve, learning_curves
@@ -165,19 +165,6 @@ def drawn_anatomy():
     return anatomy(record, record)
 
 
-def drawn_one_fit():
-    runs = [
-        {
-            "way": way, "seed": seed, "step": [40, 80], "switch": 40,
-            "test_error": [0.3, 0.2],
-        }
-        for way in ("two stages", "one fit", "one fit, labels alone")
-        for seed in (0, 1)
-    ]  # fmt: skip
-    settings = {"data": "digits", "num_labeled": 100, "seeds": [0, 1]}
-    return one_fit.figure({"settings": settings, "runs": runs})
-
-
 def drawn_sheet():
     class Source:
         source = "InfiMNIST with generated fields and tangents"
@@ -200,7 +187,6 @@ FIGURES = {
     "methods": lambda: error_over_time(groups_of_methods()),
     "summary": lambda: ours_beside_paper(some_cells()),
     "gains": lambda: before_and_after(some_points()),
-    "one fit": drawn_one_fit,
     "first epoch": drawn_anatomy,
     "figure 1": lambda: plots.figure1(B, B, CLASSES, "a run", drawn=20),
     "pair of graphs": lambda: plots.graph_pair(B, B, CLASSES, "a run"),
