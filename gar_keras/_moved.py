@@ -20,7 +20,6 @@ MOVED = {
     "compiled": "engine.jax_epochs",
     "datasets.files": "datasets.cache",
     "estimator": "classification.estimator",
-    "experiments.checked": "utils.checked",
     "experiments.cluster": "experiments.workers.cluster",
     "experiments.extending": "experiments.continuation",
     "experiments.keepers": "experiments.recorder",

@@ -10,8 +10,8 @@ import keras
 import numpy as np
 from pydantic import ValidationError
 
+from gar_keras.experiments.checked import in_one_line
 from gar_keras.experiments.records import RecordError
-from gar_keras.utils.checked import in_one_line
 from gar_keras.utils.files import NPZ_DAMAGE, write_atomically
 
 # What a sound file of another version can raise where it is taken up.

@@ -15,14 +15,13 @@ from pydantic import (
 )
 
 from gar_keras.experiments import placement
+from gar_keras.experiments.checked import STRICT, in_one_line, or_dict
 from gar_keras.experiments.settings import (
     GRAPH_RIVALS,
     Experiment,
-    from_dict,
     with_defaults,
 )
 from gar_keras.methods import METHODS
-from gar_keras.utils.checked import STRICT, in_one_line
 from gar_keras.utils.files import write_atomically
 
 FORMAT = 1
@@ -123,7 +122,7 @@ class Record(Progress):
     """
 
     format: Literal[1]
-    experiment: Annotated[Experiment, from_dict(Experiment)]
+    experiment: Annotated[Experiment, or_dict(Experiment)]
     cell: str
     fingerprint: str
     seed: Annotated[int, Field(ge=0)]

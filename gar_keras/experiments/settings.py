@@ -1,8 +1,9 @@
-"""The paper's experiments as data (section 4 and Tables 1 to 3)."""
+"""The settings of an experiment, and those of the paper's (section 4)."""
 
 import functools
 import hashlib
 import json
+import math
 from dataclasses import MISSING, asdict, fields, replace
 from typing import Annotated, Literal, get_args
 
@@ -11,21 +12,23 @@ from pydantic import BeforeValidator, Field, TypeAdapter
 from gar_keras import paper
 from gar_keras.datasets.registry import NORB as NORB_NAMES
 from gar_keras.datasets.registry import UNLABELED
-from gar_keras.experiments.variations import DataConditions, Extensions
-from gar_keras.methods import METHODS
-from gar_keras.paper import COEFFICIENTS, BalanceOf, Coefficients, FrobeniusOf
-from gar_keras.utils.checked import (
-    PRECISIONS,  # noqa: F401
+from gar_keras.experiments.checked import (
     Count,
     Number,
-    Precision,
+    Share,
     Whole,
-    prior_or,
+    or_dict,
     settings,
 )
+from gar_keras.methods import METHODS
+from gar_keras.methods.options import GAROptions
+from gar_keras.paper import COEFFICIENTS, BalanceOf, Coefficients, FrobeniusOf
+from gar_keras.utils.validation import check_choice, check_class_prior
 
 Backend = Literal["tensorflow", "jax", "torch"]
 BACKENDS = get_args(Backend)
+Precision = Literal["float32", "bfloat16"]
+PRECISIONS = get_args(Precision)
 
 # What stage 2 can do in GAR's place: with the network of stage 1, and without
 # any network.
@@ -68,15 +71,82 @@ STAGE_2 = (
 )
 
 
-def from_dict(kind):
-    """Takes settings as a record has them, too."""
-    return BeforeValidator(
-        lambda value: kind(**value) if isinstance(value, dict) else value
-    )
-
-
 class SettingsError(ValueError):
     """Settings that the data of a run do not allow."""
+
+
+def _check_prior(value):
+    if isinstance(value, str):
+        check_choice("class_prior", value, (PRIOR_OF_LABELS,))
+        return value
+    return value if value is None else check_class_prior(value)
+
+
+def _refuse_if(wrong, text, settings, *names):
+    """Raises a `ValueError` that tells what was received under some names."""
+    if wrong:
+        received = (f"{name}={getattr(settings, name)!r}" for name in names)
+        raise ValueError(f"{text} Received: {', '.join(received)}")
+
+
+@settings
+class DataConditions:
+    """Label noise, class imbalance and out-of-class images in the data.
+
+    The fields bear the names that they have in records.
+
+    Attributes:
+        shares: Class imbalance: share of each class among the training
+            images, positive, of sum 1: as many images are kept as the
+            rarest one allows. `None` for all images.
+        labels_drawn: `"even"` for as many labels in each class, as in the
+            paper, `"random"` for a draw without regard to the class.
+        wrong_labels: Label noise: share of the labels that are another
+            class's, from 0 to 1, drawn at random.
+        known_classes: Number of classes of the task, the first ones. `None`
+            for all. The labelled, validation and test images are of these.
+        strangers: Out-of-class images: share of X_U that is of the other
+            classes, from 0 to 1.
+    """
+
+    shares: (
+        Annotated[tuple[float, ...], BeforeValidator(check_class_prior)] | None
+    ) = None
+    labels_drawn: Literal["even", "random"] = "even"
+    wrong_labels: Share = 0.0
+    known_classes: Annotated[int, Field(ge=2)] | None = None
+    strangers: Share = 0.0
+
+    def __post_init__(self):
+        _refuse_if(
+            self.strangers and self.known_classes is None,
+            "strangers are images of classes that are not among the known "
+            "ones. Set known_classes.",
+            self,
+            "strangers",
+            "known_classes",
+        )
+        _refuse_if(
+            self.shares is not None and self.known_classes is not None,
+            "shares and known_classes cannot be had together.",
+            self,
+            "shares",
+            "known_classes",
+        )
+
+
+@settings
+class Extensions(GAROptions):
+    """What stage 2 adds to GAR. At the defaults it is the paper's.
+
+    Attributes:
+        affinity_warmup: Epochs over which c_α rises from 0.
+    """
+
+    affinity_warmup: Whole = 0
+    # In a user's own training these are the cure of what the paper's does.
+    warmup_steps: Whole | None = 0
+    global_clipnorm: Number = 0.0
 
 
 @settings
@@ -152,11 +222,12 @@ class Experiment(Coefficients):
     precision: Precision = "float32"
     backend: Backend = "tensorflow"
     method: Literal["gar", *RIVALS] = "gar"
-    class_prior: prior_or(PRIOR_OF_LABELS) | None = None
-    world: Annotated[DataConditions, from_dict(DataConditions)] = (
-        DataConditions()
-    )
-    extensions: Annotated[Extensions, from_dict(Extensions)] = Extensions()
+    class_prior: Annotated[
+        tuple[float, ...] | Literal["labels"] | None,
+        BeforeValidator(_check_prior),
+    ] = None
+    world: Annotated[DataConditions, or_dict(DataConditions)] = DataConditions()
+    extensions: Annotated[Extensions, or_dict(Extensions)] = Extensions()
     restart: Whole = 0
     pretrain_shift: Whole = 0
     pretrain_affine: Number = 0.0
@@ -169,60 +240,54 @@ class Experiment(Coefficients):
     def __post_init__(self):
         """Refuses now what would else end a run hours later."""
         super().__post_init__()
-        if (self.filters is None) != (self.network == "cnn6"):
-            raise ValueError(
-                "filters is the number of filters of cnn9, and None for cnn6. "
-                f"Received: filters={self.filters!r}, "
-                f"network={self.network!r}"
-            )
-        if self.labeled_per_batch > self.num_labeled:
-            raise ValueError(
-                "labeled_per_batch must be at most num_labeled. Received: "
-                f"labeled_per_batch={self.labeled_per_batch}, "
-                f"num_labeled={self.num_labeled}"
-            )
-        self._check_variations()
-
-    def _check_variations(self):
-        if self.camera_stretch and self.dataset not in NORB_NAMES:
-            raise ValueError(
-                "camera_stretch is of small NORB, which has two cameras. "
-                f"Received: camera_stretch={self.camera_stretch}, "
-                f"dataset={self.dataset!r}. Leave it out."
-            )
-        if self.field_strength != 1 and self.unlabeled != "infimnist":
-            raise ValueError(
-                "field_strength is of the deformed images of InfiMNIST. "
-                f"Received: field_strength={self.field_strength}, "
-                f"unlabeled={self.unlabeled!r}. Leave it out."
-            )
-        if self.unlabeled != "train" and self.world != DataConditions():
-            raise ValueError(
-                "Data conditions change the images of the training set, of "
-                "which X_U must be made. Received: "
-                f"unlabeled={self.unlabeled!r}, world={self.world}"
-            )
-        if self.extensions.affinity_warmup and not self.affinity:
-            raise ValueError(
-                "affinity_warmup is of the coefficient of the affinity, which "
-                "must be above 0. Received: "
-                f"affinity_warmup={self.extensions.affinity_warmup}, "
-                f"affinity={self.affinity}"
-            )
         plain = self.class_prior is None and self.extensions == Extensions()
-        if self.method != "gar" and not plain:
-            raise ValueError(
-                "class_prior and extensions are of GAR. Received: "
-                f"method={self.method!r}"
-            )
-        if self.ablation is not None and (self.method != "gar" or not plain):
-            raise ValueError(
-                "An ablation changes one thing in the paper's GAR. Received: "
-                f"ablation={self.ablation!r}, method={self.method!r}, "
-                f"class_prior={self.class_prior!r}, "
-                f"extensions={self.extensions}. Leave the others at their "
-                "defaults."
-            )
+        gar = self.method == "gar"
+        for wrong, text, names in (
+            (
+                (self.filters is None) != (self.network == "cnn6"),
+                "filters is the number of filters of cnn9, and None for cnn6.",
+                ("filters", "network"),
+            ),
+            (
+                self.labeled_per_batch > self.num_labeled,
+                "labeled_per_batch must be at most num_labeled.",
+                ("labeled_per_batch", "num_labeled"),
+            ),
+            (
+                self.camera_stretch and self.dataset not in NORB_NAMES,
+                "camera_stretch is of small NORB, which has two cameras.",
+                ("camera_stretch", "dataset"),
+            ),
+            (
+                self.field_strength != 1 and self.unlabeled != "infimnist",
+                "field_strength is of the deformed images of InfiMNIST.",
+                ("field_strength", "unlabeled"),
+            ),
+            (
+                self.unlabeled != "train" and self.world != DataConditions(),
+                "world changes the images of the training set, of which X_U "
+                "must be made.",
+                ("unlabeled", "world"),
+            ),
+            (
+                self.extensions.affinity_warmup and not self.affinity,
+                "affinity_warmup is of the coefficient of the affinity, which "
+                "must be above 0.",
+                ("affinity", "extensions"),
+            ),
+            (
+                not gar and not plain,
+                "class_prior and extensions are of GAR.",
+                ("method", "class_prior", "extensions"),
+            ),
+            (
+                self.ablation is not None and not (gar and plain),
+                "An ablation changes one thing in the paper's GAR. Leave the "
+                "others at their defaults.",
+                ("ablation", "method", "class_prior", "extensions"),
+            ),
+        ):
+            _refuse_if(wrong, text, self, *names)
 
     @property
     def cell(self):
@@ -251,15 +316,9 @@ class Experiment(Coefficients):
         return None
 
     def steps_per_epoch(self, num_unlabeled):
-        """Steps of an epoch of stage 2.
-
-        Args:
-            num_unlabeled: m_U.
-        """
-        return -(
-            -(self.images_per_epoch or num_unlabeled)
-            // self.unlabeled_per_batch
-        )
+        """Steps of an epoch of stage 2, with m_U unlabelled images."""
+        images = self.images_per_epoch or num_unlabeled
+        return math.ceil(images / self.unlabeled_per_batch)
 
     def fingerprint(self):
         """Eight hexadecimal digits that differ when any setting does.

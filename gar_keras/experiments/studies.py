@@ -13,9 +13,10 @@ from gar_keras.experiments.settings import (
     PRIOR_OF_LABELS,
     TABLE_1,
     TABLE_2,
+    DataConditions,
     Experiment,
+    Extensions,
 )
-from gar_keras.experiments.variations import DataConditions, Extensions
 from gar_keras.methods.options import GLOBAL_CLIPNORM, WARMUP_STEPS
 from gar_keras.paper import BATCH_SIZE
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from gar_keras.experiments import records as record_files
-from gar_keras.experiments.variations import Extensions
+from gar_keras.experiments.settings import Extensions
 from gar_keras.report import layout
 from gar_keras.report.estimates import Estimate
 from gar_keras.report.layout import MISSING

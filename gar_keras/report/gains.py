@@ -6,8 +6,7 @@ from pathlib import Path
 
 from gar_keras.datasets.registry import DATASETS, NORB
 from gar_keras.experiments import records as record_files
-from gar_keras.experiments.settings import changes
-from gar_keras.experiments.variations import DataConditions
+from gar_keras.experiments.settings import DataConditions, changes
 from gar_keras.report import layout
 from gar_keras.report.groups import Group, but_for
 from gar_keras.report.lost import lost_class

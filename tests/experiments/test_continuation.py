@@ -11,7 +11,7 @@ from tiny_runs import TINY
 from gar_keras.experiments import command, continuation, runner
 from gar_keras.experiments.options import RunnerOptions
 from gar_keras.experiments.records import RecordError
-from gar_keras.experiments.variations import Extensions
+from gar_keras.experiments.settings import Extensions
 from gar_keras.utils import cli
 
 pytestmark = pytest.mark.slow

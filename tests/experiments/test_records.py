@@ -11,18 +11,18 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from made_records import make_record, write_record
 
-from gar_keras.experiments import records
+from gar_keras.experiments import checked, records
 from gar_keras.experiments.placement import path_of
 from gar_keras.experiments.records import RecordError
 from gar_keras.experiments.settings import (
     FREE,
     PAPER,
     TABLE_1,
+    DataConditions,
     Experiment,
+    Extensions,
     stands_for_paper,
 )
-from gar_keras.experiments.variations import DataConditions, Extensions
-from gar_keras.utils import checked
 
 MNIST_100 = TABLE_1[100]
 

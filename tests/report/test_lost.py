@@ -8,9 +8,8 @@ from made_records import make_record, write_record
 
 from gar_keras import report
 from gar_keras.experiments import records
-from gar_keras.experiments.settings import NORB_JPEG, TABLE_1
+from gar_keras.experiments.settings import NORB_JPEG, TABLE_1, DataConditions
 from gar_keras.experiments.studies import STUDIES
-from gar_keras.experiments.variations import DataConditions
 from gar_keras.report import confusion, lost
 from gar_keras.report.published import TABLE_1 as PAPER_TABLE_1
 

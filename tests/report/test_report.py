@@ -10,10 +10,14 @@ from PIL import Image
 
 from gar_keras import report
 from gar_keras.experiments import folders, records
-from gar_keras.experiments.settings import NORB, NORB_JPEG, SVHN_GREY
+from gar_keras.experiments.settings import (
+    NORB,
+    NORB_JPEG,
+    SVHN_GREY,
+    Extensions,
+)
 from gar_keras.experiments.settings import TABLE_1 as SETTINGS
 from gar_keras.experiments.studies import STUDIES
-from gar_keras.experiments.variations import Extensions
 from gar_keras.report import Estimate
 from gar_keras.report import benchmarks as benchmarks
 from gar_keras.report.parts import study_part

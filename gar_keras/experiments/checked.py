@@ -1,0 +1,101 @@
+"""Settings and records that are checked when they are made, by pydantic."""
+
+import functools
+import reprlib
+from dataclasses import field
+from typing import Annotated, dataclass_transform
+
+import numpy as np
+from pydantic import (
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+)
+from pydantic.dataclasses import dataclass
+
+# No number is taken for another one: neither True for 1 nor "2" for 2.
+STRICT = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+Count = Annotated[int, Field(ge=1)]
+Whole = Annotated[int, Field(ge=0)]
+Number = Annotated[float, Field(ge=0)]
+Share = Annotated[float, Field(ge=0, le=1)]
+
+# Pydantic's words, and those of the other messages of this package.
+_WORDS = {
+    "Input should be": "must be",
+    "a valid integer": "an integer",
+    "a valid number": "a number",
+    "greater than or equal to": "at least",
+    "less than or equal to": "at most",
+    "greater than": "above",
+    "less than": "below",
+}
+
+
+@dataclass_transform(
+    kw_only_default=True, frozen_default=True, field_specifiers=(field,)
+)
+def settings(cls):
+    """Makes a class of annotated fields a frozen, checked dataclass.
+
+    `dataclasses.replace` and `dataclasses.asdict` take it as any other. NumPy
+    numbers become plain ones, so that 2 and NumPy's 2 are the same settings.
+
+    Example:
+
+    >>> @settings
+    ... class Point:
+    ...     x: int = 0
+    >>> Point(x="1")
+    Traceback (most recent call last):
+    ValueError: x must be an integer. Received: x='1'
+    """
+    cls._plain = field_validator("*", mode="before")(staticmethod(_plain))
+    cls = dataclass(frozen=True, kw_only=True, config=STRICT)(cls)
+    checked = cls.__init__
+
+    @functools.wraps(checked)
+    def init(self, *args, **kwargs):
+        try:
+            checked(self, *args, **kwargs)
+        except ValidationError as e:
+            raise ValueError(in_one_line(e)) from None
+
+    cls.__init__ = init
+    return cls
+
+
+def or_dict(kind):
+    """Lets a dict, as JSON has it, stand for settings of a kind."""
+    return BeforeValidator(
+        lambda value: kind(**value) if isinstance(value, dict) else value
+    )
+
+
+def _plain(value):
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def in_one_line(error):
+    """What is wrong, of a pydantic `ValidationError`, in one line."""
+    errors = error.errors(include_url=False)
+    missing = [_name(e) for e in errors if e["type"] == "missing"]
+    if missing:
+        return f"{', '.join(missing)} missing"
+    first = errors[0]
+    if "error" in first.get("ctx", {}):
+        return str(first["ctx"]["error"])
+    text = first["msg"]
+    for theirs, ours in _WORDS.items():
+        text = text.replace(theirs, ours)
+    if first["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
+        text = "is not known to this version"
+    received = reprlib.repr(first["input"])
+    return f"{_name(first)} {text}. Received: {_name(first)}={received}"
+
+
+def _name(error):
+    return ".".join(map(str, error["loc"]))
