@@ -3,7 +3,6 @@
 import keras
 from keras import ops
 
-from gar_keras.utils.deprecation import former_names
 from gar_keras.utils.validation import check_count, check_number
 
 
@@ -183,6 +182,3 @@ def random_augmentation(
     if affine:
         layers.append(RandomAffine(affine, seed, name="random_affine"))
     return layers
-
-
-__getattr__ = former_names(__name__, random_moves="random_augmentation")

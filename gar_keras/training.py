@@ -17,13 +17,11 @@ from gar_keras.models import plain_network, with_augmentation
 from gar_keras.optimizers import sgd
 from gar_keras.paper import BATCH_SIZE, LABELED_PER_BATCH, UNLABELED_PER_BATCH
 from gar_keras.preparation import check_epochs, prepared
-from gar_keras.utils.deprecation import former_arguments
 from gar_keras.utils.parts import num_examples
 from gar_keras.utils.types import Callbacks, Images, Pairs, Verbosity
 from gar_keras.utils.validation import check_count, check_images, check_labels
 
 
-@former_arguments(moves="augmentation")
 @in_scope_of_model
 def pretrain(
     model: keras.Model,

@@ -34,7 +34,7 @@ class Options:
 
     def __post_init__(self):
         cli.check_data_dir(self.data_dir)
-        cli.check_output("--out", self.out, (".png",))
+        cli.check_output("--out", self.out)
 
 
 def sheet_indices(y_train, length):

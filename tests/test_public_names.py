@@ -1,21 +1,61 @@
-"""The names that `import gar_keras` gives."""
+"""The names that `import gar_keras` gives, and what they need."""
 
-import ast
-from pathlib import Path
+import subprocess
+import sys
+
+import fresh
+import pytest
 
 import gar_keras
 
+# What only the experiments and the report need; Keras itself brings rich.
+EXTRAS = (
+    *("filelock", "networkx", "pandas", "pooch", "pydantic"),
+    *("scipy", "sklearn", "tabulate", "tyro"),
+)
 
-def test_type_checkers_see_what_is_loaded_on_first_use():
-    source = Path(gar_keras.__file__).read_text(encoding="utf-8")
-    (block,) = (
-        node
-        for node in ast.parse(source).body
-        if isinstance(node, ast.If)
-        and ast.unparse(node.test) == "TYPE_CHECKING"
+CORE = f"""
+import sys
+for name in {EXTRAS}:
+    sys.modules[name] = None
+import keras
+import gar_keras
+from gar_keras import datasets
+
+mnist = datasets.load("mnist")
+split = datasets.make_split(mnist.y_train, 20, seed=0)
+labeled = mnist.x_train[split.labeled], mnist.y_train[split.labeled]
+x = mnist.x_train[:128]
+model = keras.Sequential([
+    keras.Input((28, 28, 1)),
+    keras.layers.Rescaling(1 / 255),
+    keras.layers.Flatten(),
+    keras.layers.Dense(10),
+])
+gar_keras.pretrain(model, *labeled, epochs=2)
+gar_keras.regularize(model, labeled[0], x, epochs=1)
+gar_keras.ExtendedGAR(vat=1.0).train(model, *labeled, x, epochs=1)
+gar_keras.attach(model).save("model.keras")
+loaded = keras.saving.load_model("model.keras")
+assert gar_keras.error_rate(loaded, mnist.x_test, mnist.y_test) < 1
+"""
+
+
+def test_all_names_are_there():
+    assert all(hasattr(gar_keras, name) for name in gar_keras.__all__)
+    assert "GARClassifier" not in gar_keras.__all__
+    assert gar_keras.GARClassifier.__name__ == "GARClassifier"
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        gar_keras.nothing  # noqa: B018
+
+
+@pytest.mark.slow
+def test_the_core_needs_no_package_of_the_extras(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", CORE],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        env=fresh.environment(),
     )
-    seen = {node.names[0].asname: node.module for node in block.body}
-    assert seen == {
-        name: f"gar_keras.{module}"
-        for name, module in gar_keras._EXPORTS.items()
-    }
+    assert done.returncode == 0, done.stderr

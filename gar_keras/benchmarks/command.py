@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from gar_keras.engine import resources
 from gar_keras.experiments import command
 from gar_keras.utils import cli, terminal
-from gar_keras.utils.loading import load_keras
 
 
 @dataclass(frozen=True)
@@ -45,7 +44,6 @@ def run(options, kind, prepare):
         cli.choose_backend(options.backend)
         # With the processes whose memory is measured.
         resources.share_gpu()
-        load_keras()
         return _run(options, kind, prepare, deadline)
     except OSError as e:
         where = f" Received: {e.filename}." if e.filename else ""

@@ -31,7 +31,6 @@ from gar_keras.optimizers import sgd, stage_2_optimizer
 from gar_keras.preparation import early_stopping, num_classes, stage_2_sampler
 from gar_keras.regularizers import class_prior_of
 from gar_keras.training import pretrain
-from gar_keras.utils.deprecation import former_names
 from gar_keras.utils.parts import has_parts, keys_of_parts
 from gar_keras.utils.softmax import softmax  # noqa: F401
 from gar_keras.utils.validation import (
@@ -654,6 +653,3 @@ def _passes(num_labeled):
         # `pretrain` reports once in a divisor of it, and a prime has none.
         passes = math.ceil(passes / 100) * 100
     return max(passes, LEAST_PASSES)
-
-
-__getattr__ = former_names(__name__, probabilities="softmax")

@@ -30,9 +30,6 @@ __all__ = [
     "make_split",
 ]
 
-# Under their former name.
-LOADERS = DATASETS
-
 
 def load(name, data_dir=None, **options):
     """Loads a data set by name.

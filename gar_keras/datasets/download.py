@@ -15,8 +15,6 @@ import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 
-import filelock
-
 from gar_keras.datasets.base import DataError, check_md5
 from gar_keras.utils.files import user_cache
 
@@ -148,6 +146,8 @@ def check_file(path, file):
 
 def lock(path):
     """The lock of a file, held by one process at a time; it lies beside it."""
+    import filelock
+
     path.parent.mkdir(parents=True, exist_ok=True)
     return filelock.FileLock(path.with_name(f"{path.name}.lock"))
 

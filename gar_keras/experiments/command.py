@@ -24,13 +24,11 @@ from gar_keras.experiments.workers import processes
 from gar_keras.methods import METHODS
 from gar_keras.paper import BalanceOf, FrobeniusOf
 from gar_keras.utils import cli
-from gar_keras.utils.loading import load_keras
 from gar_keras.utils.optional import check_installed
 from gar_keras.utils.validation import check_choice
 
 MAX_SEEDS = 10_000
 
-Address = Annotated[str | None, cli.one_value(str, "an address", "ADDRESS")]
 # What is not a number is left to `check_labels`, which knows what is allowed.
 Labels = Annotated[
     tuple[int, ...] | None,
@@ -156,7 +154,7 @@ class RunOptions(RunnerOptions, Options):
     number of threads, which TF_NUM_INTRAOP_THREADS sets: the order in which
     TensorFlow adds depends on it. On a GPU the runs share its memory; for
     several GPUs take --ray local."""
-    ray: Address = None
+    ray: str | None = None
     """Make the runs on the Ray cluster at this address: auto, HOST:PORT or
     ray://HOST:10001, or local to start one here. A run gets a GPU, or else an
     equal share of the cores. If its machine is lost, it goes on elsewhere from
@@ -300,7 +298,6 @@ def run_table(options, experiments, show):
         options.results.mkdir(parents=True, exist_ok=True)
         if options.jobs > 1 or options.ray is not None:
             resources.share_gpu()
-        load_keras()
         return _table(options, experiments, show, started)
     except OSError as e:
         where = f" Received: {e.filename}." if e.filename else ""

@@ -25,7 +25,6 @@ from gar_keras.preparation import (
     stage_2_data,
     stage_2_sampler,
 )
-from gar_keras.utils.deprecation import former_names
 from gar_keras.utils.types import Callbacks, Images, Pairs, Verbosity
 from gar_keras.utils.validation import check_count, check_labels
 
@@ -435,6 +434,3 @@ class Learner(keras.Model):
         """The variables that are not the network's, seeds included."""
         its = {id(variable) for variable in self.network.variables}
         return [v for v in self.variables if id(v) not in its]
-
-
-__getattr__ = former_names(__name__, Rival="Method")

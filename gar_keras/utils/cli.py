@@ -1,18 +1,15 @@
 """What the scripts' command lines have in common."""
 
 import contextlib
-import io
 import os
-import re
-import stat
 import sys
-from dataclasses import fields
 from pathlib import Path
-from types import NoneType
-from typing import Annotated, get_args
+from typing import Annotated
 
+import keras
 import tyro
 
+from gar_keras.utils.loading import quiet_tensorflow
 from gar_keras.utils.optional import check_installed
 
 EXIT_USAGE = 2
@@ -23,6 +20,10 @@ EXIT_INTERRUPTED = 130
 
 # Keras takes no larger seed.
 MAX_SEED = 2**32 - 1
+
+Seconds = Annotated[float | None, tyro.conf.arg(metavar="SECONDS")]
+Folder = Annotated[Path | None, tyro.conf.arg(metavar="DIR")]
+File = Annotated[Path | None, tyro.conf.arg(metavar="FILE")]
 
 
 def fail(message):
@@ -41,44 +42,52 @@ def parse(options, description=None):
 
     Returns:
         An instance of it. Unknown options and impossible values end the
-        program with one line that says what is allowed.
+        program with what is wrong.
     """
-    try:
-        with contextlib.redirect_stderr(io.StringIO()):
-            return _read(options, description)
-    except ValueError as e:
-        fail(_with_option(e, options))
-    except SystemExit as e:
-        if e.code in (0, None):
-            raise
-        fail(_complaint(options))
+    with one_line():
+        return tyro.cli(
+            options,
+            description=description,
+            config=(tyro.conf.FlagCreatePairsOff,),
+        )
 
 
 def run(main, options):
     """Calls `main(options)`, and says in one line what is wrong.
 
     Returns:
-        The exit status: 0, or 130 after Ctrl-C.
+        The exit status: that of `main`, or 0.
+    """
+    with one_line():
+        return main(options) or 0
+
+
+@contextlib.contextmanager
+def one_line(advice=""):
+    """Ends the program with one line for what is wrong, and for Ctrl-C.
+
+    Args:
+        advice: What to do after Ctrl-C, behind the word "interrupted".
     """
     try:
-        main(options)
-    except (ValueError, OSError, ImportError) as e:
+        yield
+    except (ValueError, OSError, ImportError, FloatingPointError) as e:
         fail(e)
     except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        return EXIT_INTERRUPTED
-    return 0
+        print(f"interrupted{advice}", file=sys.stderr)
+        raise SystemExit(EXIT_INTERRUPTED) from None
 
 
 def choose_backend(name):
-    """Sets Keras' backend; to be called before keras is imported."""
-    if "keras" in sys.modules:
-        raise RuntimeError("The backend is chosen before keras is loaded.")
-    try:
+    """Makes Keras run on a backend: the program starts again if it must."""
+    with one_line():
         check_installed(name, f"--backend {name}")
-    except ValueError as e:
-        fail(e)
+    quiet_tensorflow()
+    # For the processes that this one starts as well.
     os.environ["KERAS_BACKEND"] = name
+    if keras.backend.backend() != name:
+        sys.stdout.flush()
+        os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
 
 
 def flag(name):
@@ -102,159 +111,26 @@ def check_at_least(option, value, least):
 
 def check_folder(option, path):
     """Raises unless a path is that of a folder, or of nothing yet."""
-    try:
-        is_folder = stat.S_ISDIR(path.stat().st_mode)
-    except FileNotFoundError:
-        return
-    # Too long a name, or one below a file or a folder that lets nobody in.
-    except OSError as e:
-        raise ValueError(
-            f"{option} takes a folder. Received: {str(path)!r} ({e.strerror})"
-        ) from None
-    if not is_folder:
-        raise ValueError(
-            f"{option} takes a folder. Received a file: {str(path)!r}"
-        )
+    if path is None or path.exists() and not path.is_dir():
+        raise ValueError(f"{option} takes a folder. Received: {path}")
 
 
 def check_data_dir(path):
     """Raises unless --data-dir, if it is given, is a folder that is there."""
-    if path is not None and not os.path.isdir(path):
+    if path is not None and not path.is_dir():
         raise ValueError(
-            "--data-dir takes a folder that is there. Received: "
-            f"{str(path)!r}. Make it first if data are to be downloaded to it"
+            f"--data-dir takes a folder that is there. Received: {path}. Make "
+            "it first if data are to be downloaded to it"
         )
 
 
-def check_output(option, path, suffixes):
+def check_output(option, path, suffix=".png"):
     """Raises unless a file to write, if it is given, has a place to go to."""
     if path is None:
         return
-    allowed = " or ".join(suffixes)
-    if path.suffix not in suffixes:
+    if path.suffix != suffix or path.is_dir():
         raise ValueError(
-            f"{option} takes the name of a {allowed} file. Received: {path}"
+            f"{option} takes the name of a {suffix} file. Received: {path}"
         )
-    if os.path.isdir(path):
-        raise ValueError(f"{option} takes a file. Received a folder: {path}")
-    if not os.path.isdir(path.parent):
+    if not path.parent.is_dir():
         raise ValueError(f"{option} is in a folder that is not there: {path}")
-
-
-def one_value(convert, what, metavar):
-    """Tyro's rule for an option of one value that may be left out.
-
-    Args:
-        convert: Function that makes the value of a word, or raises ValueError.
-        what: What it must be, for the message, e.g. `"a file"`.
-        metavar: Its name in `--help`.
-    """
-
-    def from_text(words):
-        try:
-            return convert(words[0])
-        except ValueError:
-            # The name of the option is put in front: see `_sentence`.
-            raise ValueError(f"{what}. Received: {words[0]!r}") from None
-
-    return tyro.constructors.PrimitiveConstructorSpec(
-        nargs=1,
-        metavar=metavar,
-        instance_from_str=from_text,
-        is_instance=lambda value: True,
-        str_from_instance=lambda value: [str(value)],
-    )
-
-
-def _path(word):
-    """A path; that of an empty word would be the working directory."""
-    if not word:
-        raise ValueError
-    return Path(word)
-
-
-Seconds = Annotated[
-    float | None, one_value(float, "a number of seconds", "SECONDS")
-]
-Folder = Annotated[Path | None, one_value(_path, "a folder", "DIR")]
-File = Annotated[Path | None, one_value(_path, "a file", "FILE")]
-
-
-_registry = tyro.constructors.ConstructorRegistry()
-
-
-@_registry.primitive_rule
-def _number(info):
-    """The rule for an option that is a number, or may be left out."""
-    kinds = {_bare(kind) for kind in get_args(info.type) or (info.type,)}
-    if kinds - {NoneType} == {int}:
-        return one_value(int, "a whole number", "N")
-    if kinds - {NoneType} == {float}:
-        return one_value(float, "a number", "NUMBER")
-    return None
-
-
-def _bare(kind):
-    """A type without what annotates it."""
-    return get_args(kind)[0] if hasattr(kind, "__metadata__") else kind
-
-
-def _with_option(error, options):
-    """What is wrong, with the name of an option for that of its field."""
-    name, space, text = str(error).partition(" ")
-    if name in {f.name for f in fields(options)}:
-        name = flag(name)
-    return f"{name}{space}{text}"
-
-
-def _complaint(options):
-    """What `tyro` says of the command line, as one sentence."""
-    box = io.StringIO()
-    columns = os.environ.get("COLUMNS")
-    # Wide enough to hold every sentence on one line.
-    os.environ["COLUMNS"] = "100000"
-    try:
-        with contextlib.redirect_stderr(box):
-            _read(options)
-    except SystemExit:
-        return _sentence(box.getvalue(), options)
-    finally:
-        del os.environ["COLUMNS"]
-        if columns is not None:
-            os.environ["COLUMNS"] = columns
-
-
-def _read(options, description=None):
-    return tyro.cli(
-        options,
-        description=description,
-        config=(tyro.conf.FlagCreatePairsOff,),
-        registry=_registry,
-    )
-
-
-def _sentence(box, options):
-    """The message in an error box of `tyro`, in the words of this module."""
-    # A title, a rule if the box is not drawn in UTF-8, and the message.
-    lines = [line.strip("│ ") for line in box.splitlines()]
-    message = next(line for line in lines[1:] if line.strip("-"))
-    if match := re.match(r"Unrecognized options: ([^\s,]+)", message):
-        names = [flag(f.name) for f in fields(options)]
-        if match[1].isdecimal() and "--seeds" in names:
-            return (
-                f"unexpected value {match[1]}. Several seeds are written "
-                "without a space, such as --seeds 0,2 or --seeds 0-9"
-            )
-        what = "option" if match[1].startswith("-") else "value"
-        return f"unknown {what} {match[1]}. Allowed: {', '.join(names)}"
-    if match := re.match(r"Missing value for argument .*?(--[\w-]+)", message):
-        return f"{match[1]} needs a value"
-    if match := re.match(
-        r"invalid choice (.*) for argument '(.*?)'\. Expected one of \((.*)\)",
-        message,
-    ):
-        allowed = match[3].replace("'", "").rstrip(",")
-        return f"{match[2]} takes {allowed}. Received: {match[1]}"
-    if match := re.match(r"Error parsing (--\S+): (.*)", message):
-        return f"{match[1]} takes {match[2]}"
-    return _with_option(re.sub(r"^Error parsing \S+: ", "", message), options)

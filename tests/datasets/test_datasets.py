@@ -157,7 +157,7 @@ def test_arrays_of_another_form_are_refused(change, arrays, tmp_path):
 
 def test_load_finds_by_name(monkeypatch):
     found = tiny()
-    monkeypatch.setitem(datasets.LOADERS, "tiny", lambda data_dir: found)
+    monkeypatch.setitem(datasets.DATASETS, "tiny", lambda data_dir: found)
     assert datasets.load("tiny") is found
 
 
@@ -167,7 +167,7 @@ def test_load_names_the_allowed():
 
 
 def test_load_refuses_data_of_another_name(monkeypatch):
-    monkeypatch.setitem(datasets.LOADERS, "norb", lambda data_dir: tiny())
+    monkeypatch.setitem(datasets.DATASETS, "norb", lambda data_dir: tiny())
     with pytest.raises(DataError, match="'tiny'.*Received: name='norb'"):
         datasets.load("norb")
 

@@ -68,7 +68,7 @@ def tiny_model(experiment, input_shape, num_classes):
 
 def run_tiny(results, reporter=None, seed=0, deadline=math.inf, **options):
     """What a process of its own runs."""
-    datasets.LOADERS["tiny"] = tiny_data
+    datasets.DATASETS["tiny"] = tiny_data
     setup.build_model = tiny_model
     return runner.run(
         TINY,
@@ -82,7 +82,7 @@ def run_tiny(results, reporter=None, seed=0, deadline=math.inf, **options):
 
 def install(patch):
     """Puts the data set and the network where the runner finds them."""
-    patch.setitem(datasets.LOADERS, "tiny", tiny_data)
+    patch.setitem(datasets.DATASETS, "tiny", tiny_data)
     patch.setattr(setup, "build_model", tiny_model)
 
 

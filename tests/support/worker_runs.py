@@ -111,8 +111,8 @@ def _set_up_tiny(marker):
 
     from gar_keras.experiments import recorder
 
-    tiny_runs.datasets.LOADERS["tiny"] = tiny_runs.tiny_data
-    tiny_runs.datasets.LOADERS["broken"] = _no_data
+    tiny_runs.datasets.DATASETS["tiny"] = tiny_runs.tiny_data
+    tiny_runs.datasets.DATASETS["broken"] = _no_data
     tiny_runs.setup.build_model = tiny_runs.tiny_model
     if marker is None or Path(marker).exists():
         return

@@ -19,7 +19,7 @@ from gar_keras.engine.resources import (
     share_gpu,
     shares_of_cores,
 )
-from gar_keras.utils.loading import load_keras
+from gar_keras.utils.loading import quiet_tensorflow
 
 # Seconds for a worker to die of SIGTERM before it gets SIGKILL.
 _PATIENCE = 10
@@ -66,7 +66,7 @@ def attempt(run, results, deadline, reporter, options):
         What `runner.run` returns, or the exception that it raised.
     """
     try:
-        load_keras()
+        quiet_tensorflow()
         from gar_keras.experiments import runner
 
         return runner.run(

@@ -21,7 +21,7 @@ class Options:
     folder."""
 
     def __post_init__(self):
-        cli.check_output("--output", self.output, (".png",))
+        cli.check_output("--output", self.output)
 
     @property
     def path(self):
