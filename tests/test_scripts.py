@@ -247,5 +247,5 @@ def test_a_report_refuses_what_is_no_record(results):
     assert done.returncode == 2
     # Behind the notes of TensorFlow.
     assert done.stderr.splitlines()[-1].startswith(
-        f"error: {path} is not a whole run record"
+        f"error: {path} is not a whole record"
     )

@@ -9,6 +9,7 @@ mnist-100/2000+4_bfloat16_5e002914/seed0.json
 """
 
 import functools
+import re
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -51,6 +52,28 @@ def path_of(experiment, seed, results):
 def path_of_record(record, results):
     """Path of a record, a dict, in the folder that it is from."""
     return path_of(Experiment(**record["experiment"]), record["seed"], results)
+
+
+def path_of_benchmark(kind, environment, results):
+    """Path of the record of the benchmarks of a kind on a machine.
+
+    Args:
+        kind: `"benchmark"` or `"overhead"`.
+        environment: What `environment.describe` returns.
+        results: Folder of the records.
+
+    Example:
+
+    >>> path_of_benchmark("overhead", {"device": "AMD EPYC (R)", "cores": 2,
+    ...     "device_kind": "cpu", "backend": "jax"}, "results").as_posix()
+    'results/overhead_amd-epyc-r-2-cores_jax.json'
+    """
+    device = environment["device"]
+    if environment["device_kind"] == "cpu":
+        # The name of a processor does not say how many of its cores there are.
+        device += f" {environment['cores'] or 'some'} cores"
+    slug = re.sub(r"[^a-z0-9]+", "-", device.lower()).strip("-")
+    return Path(results, f"{kind}_{slug}_{environment['backend']}.json")
 
 
 def all_paths(results):

@@ -144,7 +144,8 @@ def finished(experiment, seed, results, keep_state=False):
     if not path.exists():
         return None
     record = records.read(path)
-    _check_method_settings(path, record, experiment)
+    settings = METHODS[experiment.method].settings()
+    records.check_is_of(path, record, method_settings=settings)
     checkpoint = Checkpoint.of_run(experiment, seed, results)
     # The process that made the record removes the state itself, if it lives.
     with contextlib.suppress(filelock.Timeout):
@@ -154,17 +155,6 @@ def finished(experiment, seed, results, keep_state=False):
                     continuation.keep_end(checkpoint, experiment, seed, results)
                 checkpoint.delete()
     return record
-
-
-def _check_method_settings(path, record, experiment):
-    made_with = record.get("method_settings", {})
-    settings = METHODS[experiment.method].settings()
-    if made_with != settings:
-        raise records.RecordError(
-            f"{path} was made with other hyper-parameters of the method "
-            f"{experiment.method!r}: {made_with}, where this version has "
-            f"{settings}. Move it out of the results folder to run it again."
-        )
 
 
 def _check_backend(experiment):

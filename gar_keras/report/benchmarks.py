@@ -1,6 +1,7 @@
 """The benchmark records as Markdown tables, beside the project's aims."""
 
-from gar_keras.benchmarks.records import file_name, read_all
+from gar_keras.benchmarks.records import read_all
+from gar_keras.experiments.placement import path_of_benchmark
 from gar_keras.report import layout
 
 # 100 epochs of stage 2 of cnn6 on one data-centre GPU.
@@ -241,7 +242,8 @@ def _machine(entry):
 
 def _linked(text, kind, entry):
     """A text with a link to the record of the benchmark."""
-    return layout.Linked(text, [file_name(kind, entry["environment"])])
+    path = path_of_benchmark(kind, entry["environment"], "")
+    return layout.Linked(text, [path.name])
 
 
 def _device(entry):

@@ -29,6 +29,7 @@ from gar_keras.benchmarks.cases import Case, Workload
 from gar_keras.benchmarks.roofline import Ceilings, Operation
 from gar_keras.experiments import records
 from gar_keras.experiments.recorder import OutOfTime
+from gar_keras.experiments.placement import path_of_benchmark
 from gar_keras.experiments.records import RecordError
 from gar_keras.models import is_regularized
 from gar_keras.report import benchmarks
@@ -222,7 +223,7 @@ def test_no_case_is_begun_after_the_deadline(here, tmp_path):
 
 def test_machines_and_backends_have_records_of_their_own():
     names = {
-        store.file_name("benchmark", e)
+        path_of_benchmark("benchmark", e, "").name
         for e in (HERE, HERE | {"cores": 4}, HERE | {"backend": "jax"}, GPU)
     }
     assert len(names) == 4
@@ -243,10 +244,10 @@ def test_two_do_not_measure_at_once(here, tmp_path):
     ("text", "message"),
     [
         ("{", "not readable JSON"),
-        ("[]", "not a benchmark record"),
-        ('{"format": 0}', "not a benchmark record"),
-        ('{"format": 1}', "not a whole benchmark record"),
-        ('{"format": 1, "cases": [{"case": {}}]}', "not a whole benchmark"),
+        ("[]", "not a record"),
+        ('{"format": 0}', "not a record"),
+        ('{"format": 1}', "not a whole record"),
+        ('{"format": 1, "cases": [{"case": {}}]}', "not a whole record"),
     ],
 )
 def test_what_is_no_record_is_refused(text, message, here, tmp_path):
@@ -713,7 +714,7 @@ def speed_entry(environment, speedup=2.5, seconds=14.2, **case):
 
 def write(folder, kind, *entries):
     """Writes the entries of one machine as its record."""
-    name = store.file_name(kind, entries[0]["environment"])
+    name = path_of_benchmark(kind, entries[0]["environment"], "").name
     content = {"format": store.FORMAT, "kind": kind, "cases": list(entries)}
     records.write(folder / name, content)
 

@@ -115,7 +115,7 @@ def test_no_worker_is_started_for_finished_runs(tmp_path, monkeypatch):
     path = path_of(TINY, 0, tmp_path)
     path.parent.mkdir(parents=True)
     path.write_text("{}")
-    with pytest.raises(ValueError, match="not a run record"):
+    with pytest.raises(ValueError, match="not a record"):
         act(tmp_path, "record")
 
 

@@ -41,7 +41,7 @@ def test_a_record_can_be_read_by_all(tmp_path):
 
 def test_a_curve_is_one_line_of_the_file(tmp_path):
     path = write_record(tmp_path, MNIST_100)
-    assert '"labeled": [3, 1, 2]' in path.read_text()
+    assert '"labeled": [0, 1, 2' in path.read_text()
 
 
 json_values = st.recursive(
@@ -84,10 +84,10 @@ def broken(**changes):
         ("{", "not readable JSON"),
         (broken()[:-20], "not readable JSON"),
         ("\0\xff", "not readable JSON"),
-        ("[]", "not a run record of format 1"),
-        ("3", "not a run record of format 1"),
-        ("{}", "not a run record of format 1"),
-        (broken(format=2), "not a run record of format 1"),
+        ("[]", "not a record of format 1"),
+        ("3", "not a record of format 1"),
+        ("{}", "not a record of format 1"),
+        (broken(format=2), "not a record of format 1"),
         (broken(result=None), "result missing"),
         (broken(labeled=None, seed=None), "seed, labeled missing"),
         (broken(seed=1), "694a14ec/seed1.json: it was renamed"),
@@ -164,7 +164,7 @@ def test_an_altered_record_is_refused_in_one_line(keys, value, tmp_path):
     path = path_of(replace(MNIST_100, epochs=3), 0, tmp_path)
     path.parent.mkdir(parents=True)
     path.write_text(json.dumps(altered(keys, value)))
-    with pytest.raises(RecordError, match="Delete it to run") as error:
+    with pytest.raises(RecordError, match="delete it and make") as error:
         records.read(path)
     message = str(error.value)
     assert message.startswith(str(path)) and "\n" not in message
@@ -194,7 +194,7 @@ def test_seeds_of_one_row_have_the_same_hyper_parameters(tmp_path):
         record["method_settings"] = {"weight": weight}
         path = path_of(experiment, seed, tmp_path)
         records.write(path, record)
-    with pytest.raises(RecordError, match="than .*seed0.json") as e:
+    with pytest.raises(RecordError, match="hyper-parameters") as e:
         records.read_all(tmp_path)
     assert str(e.value).startswith(str(path))
     path.unlink()

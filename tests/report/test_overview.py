@@ -190,7 +190,7 @@ def test_each_cell_of_the_paper_has_a_row(tmp_path):
 
 
 def test_the_keys_of_a_record_are_told():
-    assert RECORD.keys() == records.Record.model_fields.keys()
+    assert RECORD.keys() == records.Run.model_fields.keys()
 
 
 # The reference.

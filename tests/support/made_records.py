@@ -30,7 +30,7 @@ def make_record(
         "fingerprint": experiment.fingerprint(),
         "seed": seed,
         "data": {"title": title, "source": "made", "unlabeled": "made"},
-        "labeled": [3, 1, 2],
+        "labeled": [*range(experiment.num_labeled)],
         "environment": {"device": "Some CPU", "cores": 2},
         "pretraining": {"seconds": 120.0, "curve": {"epoch": [1]}},
         "regularization": {
