@@ -62,7 +62,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from gar_keras.classification.estimator import (
+    from gar_keras.estimator.classifier import (
         GARClassifier as GARClassifier,
     )
 else:
@@ -70,7 +70,7 @@ else:
     def __getattr__(name):
         # An estimator of scikit-learn, which only the experiments need.
         if name == "GARClassifier":
-            from gar_keras.classification.estimator import GARClassifier
+            from gar_keras.estimator.classifier import GARClassifier
 
             return GARClassifier
         raise AttributeError(f"module 'gar_keras' has no attribute {name!r}")

@@ -12,7 +12,6 @@ from scipy import sparse
 
 from gar_keras import (
     ExtendedGAR,
-    GARClassifier,
     callbacks,
     data_adapters,
     error_rate,
@@ -132,7 +131,6 @@ def test_columns_in_another_order_are_refused():
         lambda: regularize(network(), table, other),
         lambda: pretrain(network(), table, Y, validation_data=(other, Y)),
         lambda: ExtendedGAR().train(network(), table, Y, other),
-        lambda: GARClassifier().fit(table, Y, X_unlabeled=other),
     ):
         with pytest.raises(
             ValueError, match="Received: 'c' in the place of 'b'"

@@ -16,7 +16,7 @@ PAGE = Path(__file__).parents[1] / "docs/your-data.md"
 def test_the_python_runs(tmp_path, monkeypatch):
     pytest.importorskip("PIL")
     from gar_keras import GARWarning
-    from gar_keras.classification.estimator import GARClassifier
+    from gar_keras.estimator.classifier import GARClassifier
 
     usual = GARClassifier.__init__.__kwdefaults__
     monkeypatch.setitem(usual, "pretrain_epochs", 1)

@@ -16,7 +16,6 @@ from snippets import python_blocks, run_blocks
 
 import gar_keras
 from gar_keras import report
-from gar_keras.classification import command as command_line
 from gar_keras.experiments import placement, records
 from gar_keras.experiments.settings import TABLE_1
 from gar_keras.report.parts import PARTS
@@ -171,7 +170,7 @@ OF_OTHERS = {
     "--platform", "--python-version", "--strict", "--target",
 }  # fmt: skip
 OPTION = r"(?<!\S)`?(--[a-z][a-z0-9-]*)"
-COMMAND = r"(?:scripts/(\w+)\.py|-m gar_keras (\w+))(.*)"
+COMMAND = r"scripts/(\w+)\.py(.*)"
 
 
 def options_by_command(text):
@@ -186,7 +185,7 @@ def options_by_command(text):
         if line.startswith("| `--"):
             command, rest = last, line.split("|")[1]
         elif match:
-            command, rest = match[1] or match[2], match[3]
+            command, rest = match[1], match[2]
             last = command
         else:
             command, rest = None, line
@@ -197,16 +196,13 @@ def options_by_command(text):
 
 
 def options_of(command):
-    """The options that a script, or a command of the package, has."""
-    if command in command_line.COMMANDS:
-        names = [f.name for f in fields(command_line.COMMANDS[command])]
+    """The options that a script has."""
+    # Not as a program: what is defined is read, nothing runs.
+    script = runpy.run_path(str(ROOT / f"scripts/{command}.py"))
+    if "Options" in script:
+        names = [f.name for f in fields(script["Options"])]
     else:
-        # Not as a program: what is defined is read, nothing runs.
-        script = runpy.run_path(str(ROOT / f"scripts/{command}.py"))
-        if "Options" in script:
-            names = [f.name for f in fields(script["Options"])]
-        else:
-            names = inspect.signature(script["main"]).parameters
+        names = inspect.signature(script["main"]).parameters
     return {f"--{name.replace('_', '-')}" for name in names}
 
 
@@ -215,12 +211,10 @@ def test_options_go_with_the_command_before_them():
         "git clone --depth 1 && python scripts/a.py --b 1 --c-d\n"
         "| `scripts/e.py --f` | does it; `--g` for more, `--h` for less |\n"
         "| `--i 1`, `--j x` | or `--k` |\n"
-        "python -m gar_keras fit --l\n"
         "With `--m`, a dash -- or two.\n"
     ) == {
         "a": {"--b", "--c-d"},
         "e": {"--f", "--g", "--h", "--i", "--j"},
-        "fit": {"--l"},
         None: {"--m"},
     }
 
@@ -232,7 +226,7 @@ def test_every_option_named_is_one_of_its_command(texts):
             named.setdefault(command, set()).update(options)
     loose = named.pop(None, set())
     known = {command: options_of(command) for command in named}
-    assert {"table1", "table3", "rivals", "benchmark", "fit"} <= named.keys()
+    assert {"table1", "table3", "rivals", "benchmark"} <= named.keys()
     assert {c: named[c] - known[c] for c in named if named[c] - known[c]} == {}
     assert not loose - set().union(*known.values()) - OF_OTHERS
 
@@ -330,7 +324,7 @@ def network():
 @pytest.mark.slow
 def test_the_python_runs(texts, monkeypatch):
     from gar_keras import GARWarning
-    from gar_keras.classification.estimator import GARClassifier
+    from gar_keras.estimator.classifier import GARClassifier
 
     usual = GARClassifier.__init__.__kwdefaults__
     monkeypatch.setitem(usual, "pretrain_epochs", 1)

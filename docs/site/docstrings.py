@@ -1,13 +1,10 @@
 """What the website reads in docstrings as a reader of `help` does."""
 
+import inspect
+
 import griffe
 
-from gar_keras.classification.settings import FitSettings
-from gar_keras.methods.options import GAROptions
-from gar_keras.utils.checked import descriptions
-
-# Whose texts stand for `{settings}`: see `gar_keras.utils.checked.documented`.
-SETTINGS = {"ExtendedGAR": GAROptions, "GARClassifier": FitSettings}
+import gar_keras
 
 
 class Docstrings(griffe.Extension):
@@ -17,10 +14,9 @@ class Docstrings(griffe.Extension):
         if obj.docstring is None:
             return
         text = obj.docstring.value
-        if obj.name in SETTINGS:
-            found = descriptions(SETTINGS[obj.name])
-            lines = (f"{name}: {told}" for name, told in found.items())
-            text = text.replace("{settings}", "\n    ".join(lines))
+        # See `gar_keras.utils.documented`.
+        if "\n    {settings}\n" in text:
+            text = inspect.getdoc(getattr(gar_keras, obj.name))
         obj.docstring.value = "\n\n".join(map(_shown, text.split("\n\n")))
 
 

@@ -1,0 +1,304 @@
+"""GAR as a scikit-learn classifier. Needs scikit-learn."""
+
+import contextlib
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, Literal, Self
+
+import keras
+import numpy as np
+from numpy.typing import ArrayLike
+
+from gar_keras import models
+from gar_keras.engine.fit import predict
+from gar_keras.estimator.examples import (
+    as_input,
+    check_none_missing,
+    encode,
+    is_unlabeled,
+)
+from gar_keras.estimator.fit import stages
+from gar_keras.estimator.networks import default_network
+from gar_keras.methods.options import GAROptions
+from gar_keras.paper import LEARNING_RATE, UNLABELED_PER_BATCH, Coefficients
+from gar_keras.utils.documented import documented
+from gar_keras.utils.softmax import softmax
+from gar_keras.utils.validation import check_choice, unmasked
+
+try:
+    from sklearn.base import BaseEstimator, ClassifierMixin
+    from sklearn.metrics import accuracy_score
+    from sklearn.utils import check_random_state
+    from sklearn.utils.multiclass import check_classification_targets
+    from sklearn.utils.validation import (
+        check_consistent_length,
+        check_is_fitted,
+        column_or_1d,
+        validate_data,
+    )
+except ImportError as e:
+    raise ImportError(
+        "GARClassifier needs scikit-learn 1.6 or newer: "
+        "pip install 'gar_keras[sklearn]'"
+    ) from e
+
+Network = Literal["auto"] | keras.Model | Callable[..., keras.Model]
+
+
+@documented(Coefficients, GAROptions)
+@dataclass(eq=False, repr=False)
+class GARClassifier(ClassifierMixin, BaseEstimator):
+    """A semi-supervised classifier: pretraining, then GAR (Algorithm 1).
+
+    `fit` takes labelled and unlabelled rows together, as scikit-learn's
+    semi-supervised estimators do: -1 in `y` marks a row as unlabelled. Where
+    the labels are strings, `y` may be an object array with the number -1, or
+    an array of strings with `"-1"`, which is what NumPy makes of it, or with
+    the empty string. With no row unlabelled it is plain supervised training,
+    and warns of that.
+
+    Of scikit-learn's own checks `check_classifiers_classes` fails, in which -1
+    is a class; its own semi-supervised estimators are exempt by name.
+
+    Args:
+        network: `"auto"` for `gar_keras.cnn6` on images (sides of 4 to 64
+            pixels) and a network of two hidden layers on features, each with
+            its scaling; a `keras.Model` from rows as they are to logits,
+            which is copied with its weights; or a function
+            `network(input_shape, num_classes)` that returns a new one.
+        pretrain_epochs: Epochs over the labelled examples in stage 1; by
+            default those of 2,000 steps, and at least 10.
+        epochs: Epochs over all examples in stage 2. `"auto"`: up to 200, until
+            the validation error has not fallen for 10; that needs a
+            `validation_fraction`. A rate of `"cosine"` falls over all 200.
+        labeled_per_batch: b_L: labelled examples, without their labels, in a
+            batch of stage 2; by default 16, or all where there are fewer.
+        unlabeled_per_batch: b_U: further examples, of any kind, in a batch of
+            stage 2.
+        class_prior: Shares of the classes: `"uniform"`, as in the paper;
+            `"labeled"` for those among the labels, if these were drawn at
+            random; or the numbers, in the order of the sorted labels. See
+            `gar_keras.balance`.
+        validation_fraction: Share of the labelled examples of each class that
+            is kept back to measure the error. The model ends with the weights
+            of the epoch of stage 2 with the least such error, of several the
+            last. 0 to train on all labels to the last epoch.
+        learning_rate: Initial learning rate of each stage.
+        {settings}
+        precision: Precision between the layers of the network `"auto"`.
+            `"auto"`: bfloat16 where the examples are images and the hardware
+            computes in it.
+        random_state: Seed or `RandomState`, of weights, dropout, batches and
+            validation rows. `None` for another one in each `fit`.
+        verbose: As in Keras' `fit`.
+
+    Attributes:
+        classes_: The labels `(n,)`, sorted, without the marker.
+        model_: The fitted `keras.Model`, from rows to logits, to be saved
+            with `model_.save`.
+        n_features_in_: `X.shape[1]` in `fit`.
+        summary_: A `gar_keras.estimator.fit.Summary`: counts, errors on the
+            validation rows before and after stage 2, histories, classes
+            lost. `print` shows it in one line, as `fit` does if `verbose`.
+
+    Example:
+
+    >>> rng = np.random.default_rng(0)
+    >>> y = np.arange(60) % 2
+    >>> X = rng.normal(size=(60, 3)) + 4 * y[:, None]
+    >>> few = np.where(np.arange(60) < 10, y, -1)
+    >>> model = GARClassifier(pretrain_epochs=20, epochs=2, random_state=0)
+    >>> bool(model.fit(X, few).score(X, y) > 0.9)
+    True
+    """
+
+    network: Network = "auto"
+    _: KW_ONLY
+    pretrain_epochs: int | None = None
+    epochs: int | Literal["auto"] = 100
+    labeled_per_batch: int | None = None
+    unlabeled_per_batch: int = UNLABELED_PER_BATCH
+    affinity: float = Coefficients.affinity
+    balance: float = Coefficients.balance
+    frobenius: float = Coefficients.frobenius
+    class_prior: str | Sequence[float] = "uniform"
+    validation_fraction: float = 0.0
+    learning_rate: float = LEARNING_RATE
+    supervised: float = GAROptions.supervised
+    shift: int = GAROptions.shift
+    affine: float = GAROptions.affine
+    consistency: float = GAROptions.consistency
+    vat: float = GAROptions.vat
+    average: float = GAROptions.average
+    vat_radius: float = GAROptions.vat_radius
+    rate: str = GAROptions.rate
+    warmup_steps: int | None = GAROptions.warmup_steps
+    global_clipnorm: float = GAROptions.global_clipnorm
+    precision: str = "auto"
+    random_state: Any = None
+    verbose: int | str = 0
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Trains on labelled and unlabelled rows.
+
+        Where an exception ends stage 2, Ctrl-C among them, the estimator has
+        the model as it is, and the summary of stage 1: with the weights of the
+        epoch of least validation error where there are validation examples.
+
+        Args:
+            X: Features `(m, f)`, or images `(m, h, w)` or `(m, h, w, c)`.
+                Images of one channel get that axis, `(h, w, 1)`. For more
+                than memory holds there is `gar_keras.regularize`.
+            y: Labels `(m,)`; -1 for unlabelled rows.
+
+        Returns:
+            The estimator itself.
+
+        Raises:
+            ValueError: if the data or the settings are not valid: wrong
+                shapes, NaN, one class only, an output of the network without
+                a label.
+            FloatingPointError: if the loss becomes NaN or infinite.
+        """
+        X, y = unmasked("X", X), unmasked("y", y)
+        check_none_missing(y)
+        X, y = validate_data(self, X, y, allow_nd=True)
+        x = as_input(X)
+        classes, targets = encode(y)
+        check_classification_targets(y[targets >= 0])
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        # The training too: an average of the weights is kept in new layers.
+        with _seeded(seed):
+            model = self._make_network(x, len(classes))
+            names = classes.tolist()
+            for summary in stages(model, x, targets, self, names, seed):
+                # Plain Keras, without what only training needs.
+                has_graph = models.has_graph(model)
+                self.model_ = models.uncompiled(model) if has_graph else model
+                self.classes_, self.summary_ = classes, summary
+                self._kind = x.shape[1:], x.dtype
+        if self.verbose:
+            print(summary)
+        return self
+
+    def predict(self, X: ArrayLike) -> np.ndarray:
+        """The most likely label of each row, `(m,)`.
+
+        Args:
+            X: Rows, as in `fit`.
+        """
+        logits = self._logits(X)
+        return self.classes_[np.argmax(logits, axis=1)]
+
+    def predict_proba(self, X: ArrayLike) -> np.ndarray:
+        """Probabilities `(m, n)`, in the order of `classes_`.
+
+        They are the softmax of the logits. GAR makes these large: the
+        probabilities are confident, not calibrated.
+        """
+        return softmax(self._logits(X))
+
+    def score(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> float:
+        """The accuracy on the labelled rows.
+
+        Unlabelled rows are left out, so that a search over partly labelled
+        data, e.g. scikit-learn's `GridSearchCV`, compares accuracies. What it
+        calls by name, `scoring="accuracy"`, counts each of them as an error.
+
+        Args:
+            X: Rows, as in `fit`.
+            y: Labels `(m,)`; -1 for unlabelled rows.
+            sample_weight: Weights of the rows `(m,)`, or `None`.
+
+        Returns:
+            The share of labelled rows whose label is predicted, from 0 to 1.
+
+        Raises:
+            ValueError: if no row is labelled.
+        """
+        predicted = self.predict(X)
+        y = column_or_1d(unmasked("y", y))
+        check_consistent_length(predicted, y, sample_weight)
+        labeled = ~is_unlabeled(y)
+        if not labeled.any():
+            raise ValueError(
+                "No row is labelled, so there is nothing to compare with. "
+                f"Received: {len(y)} rows. Give y the label of some."
+            )
+        if sample_weight is not None:
+            sample_weight = column_or_1d(sample_weight)[labeled]
+        return accuracy_score(
+            y[labeled], predicted[labeled], sample_weight=sample_weight
+        )
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.three_d_array = True
+        return tags
+
+    def _logits(self, X):
+        """Logits, float64 `(m, n)`."""
+        check_is_fitted(self)
+        X = unmasked("X", X)
+        x = as_input(validate_data(self, X, reset=False, allow_nd=True))
+        shape, dtype = self._kind
+        if x.shape[1:] != shape or x.dtype != dtype:
+            raise ValueError(
+                f"X must hold rows like those of fit, {shape} {dtype}. "
+                f"Received: {x.shape[1:]} {x.dtype}. Scale and convert them in "
+                "the same way."
+            )
+        logits = predict(self.model_, x).astype("float64")
+        if not np.isfinite(logits).all():
+            raise FloatingPointError(
+                "The model gives logits that are NaN or infinite for these "
+                "examples. Check their scale."
+            )
+        return logits
+
+    def _make_network(self, x, num_classes):
+        check_choice("precision", self.precision, ("auto", *models.POLICIES))
+        if isinstance(self.network, str) and self.network == "auto":
+            return default_network(x, num_classes, self.precision)
+        if self.precision != "auto":
+            raise ValueError(
+                "precision is for the network 'auto'. Received: "
+                f"precision={self.precision!r} beside a network of your own. "
+                "Leave it out, and give the layers of the network their dtype."
+            )
+        if isinstance(self.network, keras.Model):
+            return _copy(self.network)
+        model = None
+        if callable(self.network):
+            model = self.network(x.shape[1:], num_classes)
+        if not isinstance(model, keras.Model):
+            raise ValueError(
+                "network must be 'auto', a keras.Model or a function of "
+                "(input_shape, num_classes) that returns one. Received: "
+                f"network={self.network!r}"
+            )
+        return model
+
+
+def _copy(model):
+    """A model of the same architecture and weights."""
+    # Of its graph alone: Keras cannot clone all that may be compiled in.
+    graph = models.uncompiled(model) if models.has_graph(model) else model
+    copy = keras.models.clone_model(graph)
+    copy.set_weights(model.get_weights())
+    return copy
+
+
+@contextlib.contextmanager
+def _seeded(seed):
+    """Within it, new Keras layers draw from `seed`, and nothing else does."""
+    # Keras takes the seed of a new layer from Python's generator.
+    state = random.getstate()
+    random.seed(seed)
+    try:
+        yield
+    finally:
+        random.setstate(state)

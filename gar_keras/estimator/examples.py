@@ -1,0 +1,81 @@
+"""Examples and labels as the stages take them, of what a user gives."""
+
+import numpy as np
+
+from gar_keras.utils.validation import check_real, count_missing
+
+# What stands in for the class of an unlabelled example.
+UNLABELED = -1
+
+
+def is_unlabeled(y):
+    """Which labels mark an example as unlabelled: -1, `"-1"` and `""`.
+
+    Example:
+
+    >>> is_unlabeled(np.array(["cat", "", "-1"])).tolist()
+    [False, True, True]
+    """
+    marked = y == UNLABELED
+    if y.dtype.kind in "OU":
+        marked = marked | (y == str(UNLABELED)) | (y == "")
+    return marked
+
+
+def encode(y):
+    """The classes, sorted, and their indices in `y`, -1 where it has no label.
+
+    Example:
+
+    >>> classes, targets = encode(np.array(["cat", "dog", "", "cat"]))
+    >>> classes.tolist(), targets.tolist()
+    (['cat', 'dog'], [0, 1, -1, 0])
+    """
+    marked = is_unlabeled(y)
+    classes, indices = np.unique(y[~marked], return_inverse=True)
+    if len(classes) < 2:
+        raise ValueError(
+            "y must have labels of two or more classes. Received: labels of "
+            f"{len(classes)} class(es). GAR starts from a network that is "
+            "trained on a few labels: give some of each class."
+        )
+    targets = np.full(len(y), UNLABELED, "int64")
+    targets[~marked] = indices
+    return classes, targets
+
+
+def check_none_missing(y):
+    """Raises if a label is `None` or NaN. Without `y` scikit-learn raises."""
+    missing = 0 if y is None else count_missing(y)
+    if missing:
+        raise ValueError(
+            "y must mark rows without a label with -1, or with '' where the "
+            f"labels are strings. Received: {missing} of {len(y)} labels that "
+            "are None or NaN. Replace them."
+        )
+
+
+def as_input(x):
+    """Features, or images with channels, as float32; uint8 images stay uint8.
+
+    Example:
+
+    >>> as_input(np.zeros((5, 28, 28), "uint8")).shape
+    (5, 28, 28, 1)
+    """
+    if x.ndim not in (2, 3, 4) or not x.size:
+        raise ValueError(
+            "X must be features (m, f), or images (m, h, w) or "
+            f"(m, h, w, c), none of these 0. Received: shape={x.shape}"
+        )
+    check_real("X", x.dtype, "biuf")
+    if x.ndim == 2 or x.dtype != "uint8":
+        # What float32 cannot hold becomes infinite, and is seen below.
+        with np.errstate(over="ignore"):
+            x = x.astype("float32")
+        if not np.isfinite(x).all():
+            raise ValueError(
+                "X must be finite in float32. Received: "
+                f"{np.count_nonzero(~np.isfinite(x))} values that are not"
+            )
+    return x[..., None] if x.ndim == 3 else x

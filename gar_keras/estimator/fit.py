@@ -1,0 +1,269 @@
+"""Algorithm 1 on examples whose labels are known in part."""
+
+import math
+from dataclasses import dataclass, field, fields, replace
+
+import numpy as np
+from keras import ops
+
+from gar_keras import models
+from gar_keras.augmentation import random_augmentation
+from gar_keras.callbacks import LatestBestWeights
+from gar_keras.collapse import WarnOnCollapse
+from gar_keras.engine.batches import take
+from gar_keras.estimator.examples import UNLABELED
+from gar_keras.layers import GraphActivityRegularization
+from gar_keras.methods.gar import with_options
+from gar_keras.methods.options import GAROptions
+from gar_keras.optimizers import sgd, stage_2_optimizer
+from gar_keras.paper import BATCH_SIZE, LABELED_PER_BATCH, Coefficients
+from gar_keras.preparation import early_stopping, num_classes, stage_2_sampler
+from gar_keras.regularizers import class_prior_of
+from gar_keras.training import pretrain
+from gar_keras.utils.validation import (
+    check_choice,
+    check_class_prior,
+    check_count,
+    check_number,
+)
+from gar_keras.utils.warnings import warn
+
+PRIORS = ("uniform", "labeled")
+
+# Steps of stage 1 by default: those of the paper's code, with 100 labels.
+PRETRAIN_STEPS = 2000
+LEAST_PASSES = 10
+# Passes of stage 1 of which one line tells, at most.
+REPORT_EVERY = 100
+
+# Examples that tell whether a class was lost, as many as the reports look at.
+LOOKED_AT = 2000
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What `fit` did. As text, in one line: what stage 2 gained, and lost.
+
+    Attributes:
+        num_labeled: Labelled examples trained on.
+        num_validation: Labelled examples kept back.
+        num_unlabeled: Examples without a label.
+        class_prior: The shares of the classes, or `None` for equal ones.
+        pretraining: History of stage 1: lists by name.
+        error_before: Error on the validation examples between the stages,
+            from 0 to 1; `None` without any.
+        regularization: History of stage 2; empty without it.
+        error_after: The error at the end; `None` without stage 2 as well.
+        lost: The classes that were given to some of up to 2,000 examples after
+            stage 1, and to none of them at the end.
+    """
+
+    num_labeled: int
+    num_validation: int
+    num_unlabeled: int
+    class_prior: tuple | None
+    pretraining: dict
+    error_before: float | None = None
+    regularization: dict = field(default_factory=dict)
+    error_after: float | None = None
+    lost: tuple = ()
+
+    def __str__(self):
+        errors = [self.error_before, self.error_after]
+        known = [f"{100 * e:.2f} %" for e in errors if e is not None]
+        error = f"validation error: {' -> '.join(known) or 'not measured'}"
+        if not self.num_unlabeled:
+            return f"{error}; no stage 2"
+        epochs = len(self.regularization.get("loss", ()))
+        lost = ", ".join(map(str, self.lost)) or "none"
+        return f"{error}; epochs of stage 2: {epochs}; classes lost: {lost}"
+
+
+def stages(model, x, y, settings, class_names, seed):
+    """Trains a model by Algorithm 1, stage by stage.
+
+    What stage 2 would refuse is refused before stage 1. Stage 2 sees all
+    examples without their labels, as in the paper's code: the labelled ones
+    and those kept back for validation among them. With no unlabelled example
+    there is no stage 2.
+
+    Args:
+        model: A `keras.Model` from examples to logits, trained in place.
+        x: Examples, as `examples.as_input` gives them.
+        y: Class indices `(m,)`, -1 for unlabelled examples.
+        settings: What has the parameters of `GARClassifier`.
+        class_names: The names of the n classes, a list.
+        seed: Seed of the validation examples and of the batches.
+
+    Yields:
+        A `Summary`, behind each stage.
+
+    Raises:
+        ValueError: if the settings, the data and the model do not fit.
+    """
+    _check_model(model, x, len(class_names))
+    labeled = np.flatnonzero(y != UNLABELED)
+    prior = _class_prior(settings.class_prior, y[labeled], len(class_names))
+    kept = _keep_back(y, labeled, settings.validation_fraction, seed)
+    validation = (take(x, kept), y[kept]) if len(kept) else None
+    labeled = np.setdiff1d(labeled, kept)
+    x_labeled, y_labeled = take(x, labeled), y[labeled]
+    epochs, _ = early_stopping(settings.epochs, validation)
+    labeled_per_batch = settings.labeled_per_batch
+    if labeled_per_batch is None:
+        labeled_per_batch = min(LABELED_PER_BATCH, len(labeled))
+    check_count("labeled_per_batch", labeled_per_batch, least=1)
+    sampler = stage_2_sampler(
+        x_labeled,
+        x,
+        labeled_per_batch,
+        settings.unlabeled_per_batch,
+        None,
+        seed,
+    )
+    options = GAROptions(**_shared_with(GAROptions, settings))
+    layer = GraphActivityRegularization(
+        **_shared_with(Coefficients, settings),
+        class_prior=prior,
+        name="graph_activity_regularization",
+    )
+    method = with_options(options, layer)
+    method.check(model, None)
+    unlabeled = np.count_nonzero(y == UNLABELED)
+    if not unlabeled:
+        warn(
+            "No example is unlabelled: this is plain supervised training, "
+            f"without GAR. Mark unlabelled examples with {UNLABELED} in y."
+        )
+    passes = settings.pretrain_epochs
+    if passes is None:
+        passes = default_epochs(len(labeled))
+    alike = {
+        "validation_data": validation,
+        "seed": seed,
+        "verbose": settings.verbose,
+    }
+    history = pretrain(
+        model,
+        x_labeled,
+        y_labeled,
+        epochs=passes,
+        optimizer=sgd(settings.learning_rate),
+        augmentation=random_augmentation(options.shift, options.affine, seed),
+        report_every=REPORT_EVERY,
+        **alike,
+    ).history
+    before = history["val_error"][-1] if validation else None
+    summary = Summary(
+        num_labeled=len(labeled),
+        num_validation=len(kept),
+        num_unlabeled=unlabeled,
+        class_prior=prior,
+        pretraining=history,
+        error_before=before,
+    )
+    yield summary
+    if not unlabeled:
+        return
+    found = _classes_given(model, x)
+    watching = WarnOnCollapse(
+        before, batch_size=sampler.images_per_step, class_names=class_names
+    )
+    history = method.train(
+        model,
+        x_labeled,
+        y_labeled,
+        x,
+        epochs=settings.epochs,
+        labeled_per_batch=labeled_per_batch,
+        unlabeled_per_batch=settings.unlabeled_per_batch,
+        optimizer=stage_2_optimizer(
+            options, epochs * sampler.steps, settings.learning_rate
+        ),
+        keep_best=False,
+        callbacks=[watching, *([LatestBestWeights()] if validation else [])],
+        **alike,
+    ).history
+    lost = np.setdiff1d(found, _classes_given(model, x))
+    yield replace(
+        summary,
+        regularization=history,
+        error_after=min(history["val_error"]) if validation else None,
+        lost=tuple(class_names[i] for i in lost),
+    )
+
+
+def _classes_given(model, x):
+    """The classes that a model gives to some of the examples."""
+    some = np.linspace(0, len(x) - 1, min(len(x), LOOKED_AT)).astype(int)
+    # Without `predict`, which would compile a function for so few.
+    logits = [
+        ops.convert_to_numpy(model(x[rows], training=False))
+        for rows in np.array_split(some, -(-len(some) // 250))
+    ]
+    return np.unique(np.concatenate(logits).argmax(axis=1))
+
+
+def default_epochs(num_labeled):
+    """Epochs of stage 1 that make about `PRETRAIN_STEPS` steps.
+
+    Example:
+
+    >>> default_epochs(100), default_epochs(3000), default_epochs(60_000)
+    (2000, 84, 10)
+    """
+    steps = math.ceil(num_labeled / BATCH_SIZE)
+    epochs = math.ceil(PRETRAIN_STEPS / steps)
+    if epochs > 100:
+        # `pretrain` reports once in a divisor of it, and a prime has none.
+        epochs = math.ceil(epochs / 100) * 100
+    return max(epochs, LEAST_PASSES)
+
+
+def _shared_with(kind, settings):
+    """The settings that a dataclass has under the same names."""
+    return {f.name: getattr(settings, f.name) for f in fields(kind)}
+
+
+def _check_model(model, x, n):
+    if models.is_regularized(model):
+        raise ValueError(
+            f"The network {model.name!r} holds the loss of GAR already. Give "
+            "it without: the coefficients are set beside it."
+        )
+    models.ensure_built(model, x)
+    outputs = num_classes(model, "X", x)
+    if outputs != n:
+        raise ValueError(
+            f"The network must have an output for each of the {n} classes that "
+            f"have a label. Received: {outputs} outputs of {model.name!r}"
+        )
+
+
+def _class_prior(class_prior, labels, n):
+    if not isinstance(class_prior, str):
+        return check_class_prior(class_prior, n)
+    check_choice("class_prior", class_prior, PRIORS)
+    return class_prior_of(labels, n) if class_prior == "labeled" else None
+
+
+def _keep_back(y, labeled, fraction, seed):
+    """Indices of the validation examples: a share of each class."""
+    if not check_number("validation_fraction", fraction, high=1):
+        return labeled[:0]
+    rng = np.random.default_rng([seed, len(y)])
+    kept = []
+    for c in np.unique(y[labeled]):
+        of_class = rng.permutation(np.flatnonzero(y == c))
+        # One at least is trained on.
+        share = min(round(fraction * len(of_class)), len(of_class) - 1)
+        kept.append(of_class[:share])
+    kept = np.sort(np.concatenate(kept))
+    if not len(kept):
+        raise ValueError(
+            f"There are too few labels to keep {fraction:g} of each class "
+            f"back. Received: {len(labeled)} labels, "
+            f"validation_fraction={fraction:g}. Label more examples, or set "
+            "validation_fraction to 0."
+        )
+    return kept

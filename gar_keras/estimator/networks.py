@@ -1,0 +1,70 @@
+"""The networks that are chosen by the examples alone."""
+
+import keras
+import numpy as np
+from keras import layers
+
+from gar_keras.engine import hardware
+from gar_keras.models import POLICIES, cnn6
+
+# Sides of an image that the 6-layer CNN is made for: two poolings need 4
+# pixels, and its Dense layer outgrows the memory beyond 64.
+LEAST_SIDE, MOST_SIDE = 4, 64
+
+HIDDEN_UNITS = (128, 64)
+MLP_DROPOUT = 0.5
+
+
+def default_network(x, num_classes, precision="auto"):
+    """A network from examples as they are to float32 logits, with new weights.
+
+    For images the 6-layer CNN of the paper, `gar_keras.cnn6`, on pixels that
+    are divided by 255 if they are uint8, else by the largest in `x`. For
+    features two hidden layers of 128 and 64 ReLU units with dropout, on
+    features that are brought to mean 0 and standard deviation 1 over `x`.
+    `precision` is that between the layers.
+
+    Example:
+
+    >>> default_network(np.zeros((5, 3), "float32"), 2).output_shape
+    (None, 2)
+    """
+    if len(x.shape) == 2:
+        # So small a network gains nothing by less precision.
+        policy = POLICIES["float32" if precision == "auto" else precision]
+        return _mlp(x, num_classes, policy)
+    sides = x.shape[1:3]
+    if min(sides) < LEAST_SIDE or max(sides) > MOST_SIDE:
+        raise ValueError(
+            "The network for images takes (m, height, width, channels), with "
+            f"sides from {LEAST_SIDE} to {MOST_SIDE} pixels. Received: "
+            f"shape={x.shape}. Resize the images, move channels that come "
+            "first with np.moveaxis(x, 1, -1), or give a network of your own."
+        )
+    stored = "uint8" if x.dtype == "uint8" else "float32"
+    largest = 255 if stored == "uint8" else float(np.abs(x).max()) or 1.0
+    auto = precision == "auto"
+    return cnn6(
+        x.shape[1:],
+        num_classes,
+        preprocessing=layers.Rescaling(1 / largest, dtype="float32"),
+        input_dtype=stored,
+        dtype=POLICIES[hardware.fast_precision() if auto else precision],
+    )
+
+
+def _mlp(x, num_classes, dtype):
+    features = keras.Input(x.shape[1:], dtype="float32")
+    mean, variance = x.mean(0, dtype="float64"), x.var(0, dtype="float64")
+    # A constant feature becomes 0, whatever rounding leaves of its variance.
+    constant = np.ptp(x, axis=0) == 0
+    hidden = layers.Normalization(
+        mean=np.where(constant, x[0], mean).astype("float32"),
+        variance=np.where(constant, 1, variance).astype("float32"),
+        dtype="float32",
+    )(features)
+    for units in HIDDEN_UNITS:
+        hidden = layers.Dense(units, activation="relu", dtype=dtype)(hidden)
+        hidden = layers.Dropout(MLP_DROPOUT, dtype=dtype)(hidden)
+    logits = layers.Dense(num_classes, dtype="float32", name="logits")(hidden)
+    return keras.Model(features, logits, name="mlp")
