@@ -9,7 +9,6 @@ on two cores and does not load Keras.
 import sys
 
 from gar_keras.report import plots
-from gar_keras.report.plots import command
 from gar_keras.utils import cli
 
 
@@ -18,8 +17,10 @@ def figure(run):
     return plots.figure2(run.snapshots, run.labels, run.curve, run.title)
 
 
-Options = command.Options
-main = command.draw("figure2.png", figure)
+def main(options):
+    """Draws the figure."""
+    options.draw(figure, "figure2.png")
+
 
 if __name__ == "__main__":
-    sys.exit(cli.run(main, cli.parse(Options, __doc__)))
+    sys.exit(cli.run(main, cli.parse(plots.Options, __doc__)))

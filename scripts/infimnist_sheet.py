@@ -55,7 +55,7 @@ def sheet(source, indices):
     tiles = source.take(indices.ravel())[..., 0]
     tiles = np.pad(tiles, ((0, 0), (1, 1), (1, 1)), constant_values=80)
     tiles = tiles.reshape(rows, columns, 30, 30).swapaxes(1, 2)
-    figure = style.new_figure(columns * 0.6, rows * 0.6 + 0.5)
+    figure = style.page_figure(rows * 0.6 + 0.5, columns * 0.6)
     axes = figure.subplots()
     mosaic = tiles.reshape(rows * 30, columns * 30)
     axes.imshow(mosaic, cmap="gray_r", interpolation="nearest")

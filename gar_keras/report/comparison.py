@@ -15,7 +15,7 @@ from gar_keras.methods import METHODS
 from gar_keras.report import layout
 from gar_keras.report.beside import reference_beside
 from gar_keras.report.groups import but_for, group, size
-from gar_keras.report.plots.methods import error_over_time
+from gar_keras.report.plots.curves import Runs, error_over_time
 from gar_keras.report.plots.style import save
 from gar_keras.report.published import BASELINE
 from gar_keras.report.sources import linked
@@ -190,35 +190,27 @@ def plot_rivals(comparisons, path, records=()):
     Args:
         comparisons: List of `Comparison`.
         path: Where to write the PNG.
-        records: Run records: a longer run of the same settings is drawn in
-            place of one that is compared.
+        records: Run records: longer runs of the same settings are drawn thin.
     """
     largest = max(comparisons, key=lambda c: len(c.groups))
     device = largest.groups[0].device_text()
-    groups = [
-        longest(g, group(records))
-        for g in largest.groups
-        if g.device_text() == device
-    ]
-    save(error_over_time(groups), path)
-
-
-def longest(g, groups):
-    """The group with the most epochs, of all runs, on the same cores.
-
-    Args:
-        g: A `Group`.
-        groups: Groups, of which those count whose settings differ from its
-            own in the epochs of stage 2 alone.
-    """
-    free = {"epochs"}
-    alike = [
+    groups = [g for g in largest.groups if g.device_text() == device]
+    longer = [
         other
-        for other in groups
-        if but_for(other, free) == but_for(g, free)
-        and other.device_text() == g.device_text()
+        for other in group(records)
+        for g in groups
+        if other.settings["epochs"] > g.settings["epochs"]
+        and but_for(other, {"epochs"}) == but_for(g, {"epochs"})
     ]
-    return max([g, *alike], key=size)
+    s = groups[0].settings
+    title = f"{groups[0].data}, {s['num_labeled']} labels, {device}"
+    figure = error_over_time([_drawn(g) for g in groups],
+                             [_drawn(g) for g in longer], title)  # fmt: skip
+    save(figure, path)
+
+
+def _drawn(g):
+    return Runs.of(METHODS[g.method].title, g.records)
 
 
 def _compared(groups):

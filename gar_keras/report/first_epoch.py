@@ -2,19 +2,14 @@
 
 import math
 from dataclasses import replace
-from pathlib import Path
 
-from gar_keras.experiments import records as record_files
-from gar_keras.experiments.settings import Extensions
 from gar_keras.report import layout
 from gar_keras.report.estimates import Estimate
 from gar_keras.report.layout import MISSING
 from gar_keras.report.lost import has_emptied, lost_classes
-from gar_keras.report.plots.first_epoch import anatomy, animate
-from gar_keras.report.plots.style import percent, save
+from gar_keras.report.plots.style import percent
 from gar_keras.report.sources import links
 from gar_keras.report.studies import arm_group, made_alike
-from gar_keras.utils import terminal
 
 HEADING = (
     "",
@@ -66,23 +61,6 @@ def first_epoch_table(title, study, records, results=None):
     return layout.terminal_table(title, heading, rows)
 
 
-def write_figures(study, results):
-    """Draws a start from which the paper's stage 2 loses a class.
-
-    Args:
-        study: The `Study` of the first epoch.
-        results: Folder of the records, where the figures go. Nothing is
-            written if they have no such start.
-    """
-    pair = anatomy_pair(study, record_files.read_all(results))
-    if pair:
-        path = Path(results) / "first_epoch.png"
-        save(anatomy(*pair), path)
-        animate(*pair, path.with_suffix(".gif"))
-        written = f"Written: {path}, {path.with_suffix('.gif')}"
-        terminal.console().print(written)
-
-
 def first_epoch_markdown(study, records, results=None):
     """The study as Markdown; empty if none of it has been run.
 
@@ -128,28 +106,6 @@ def starts(arm, restarts, records):
         g = arm_group(replace(arm, restart=number), records)
         found |= {(r["seed"], number): r for r in g.records} if g else {}
     return found
-
-
-def anatomy_pair(study, records):
-    """Records of the paper's stage 2 and of the cure to draw, or `None`.
-
-    They are of the first start from which the paper's loses a class.
-
-    Args:
-        study: The `Study` of the first epoch.
-        records: Run records.
-    """
-    records, _ = made_alike(study, records)
-    for arm in study.arms.values():
-        cure = arm.extensions
-        if cure.global_clipnorm and cure.warmup_steps:
-            plain = replace(arm, extensions=Extensions())
-            papers = starts(plain, study.restarts, records)
-            cured = starts(arm, study.restarts, records)
-            for start in sorted(papers.keys() & cured.keys()):
-                if lost_classes(papers[start]):
-                    return papers[start], cured[start]
-    return None
 
 
 def _row(runs, usual):

@@ -11,7 +11,6 @@ from gar_keras.report import (
     comparison,
     confusion,
     first_epoch,
-    gains,
     norb,
     pairs,
     studies,
@@ -68,8 +67,6 @@ def study_part(study):
 
     def show(records, results):
         show_beside_reference(study, records, results, table, markdown)
-        if study.restarts > 1:
-            first_epoch.write_figures(study, results)
 
     return Part(
         f"study {study.name}",
@@ -117,12 +114,6 @@ PARTS = (
         "Other methods",
         comparison.rivals_markdown,
         comparison.show_rivals,
-    ),
-    Part(
-        gains.NAME,
-        "Plain GAR, before and after",
-        gains.gains_markdown,
-        gains.show_gains,
     ),
     *map(study_part, STUDIES.values()),
     Part("benchmark", "Speed", benchmarks.speed_markdown),

@@ -17,7 +17,7 @@ from gar_keras.report.plots.forest import Cell, ours_beside_paper
 from gar_keras.report.plots.style import save
 from gar_keras.report.published import BASELINE, GAR, RUNS, TABLES
 from gar_keras.report.sources import linked
-from gar_keras.report.tables import representative
+from gar_keras.report.tables import drawn, representative
 from gar_keras.utils import terminal
 
 CELLS_HEADING = (
@@ -125,7 +125,15 @@ def draw_summary(records, results):
     """
     path = Path(results) / "summary.png"
     everything = record_files.read_all(results)
-    cells = [_drawn_cell(everything, results, *cell) for cell in _cells()]
+    found = [
+        (baseline, column, representative(everything, column))
+        for column, baseline, _ in _cells()
+    ]
+    cells = [
+        Cell(baseline, drawn(g, results, _cell_name(column, g)))
+        for baseline, column, g in found
+        if g
+    ]
     save(ours_beside_paper(cells), path)
     terminal.console().print(f"Written: {path}")
 
@@ -210,17 +218,6 @@ def _cell_name(column, g):
     if g is None:
         return _LABELS.sub(r", \1 labels", column.heading)
     return f"{g.data}, {g.settings['num_labeled']} labels"
-
-
-def _drawn_cell(records, results, column, baseline, published):
-    g = representative(records, column)
-    name, figures = _cell_name(column, g), (baseline, published)
-    if g is None:
-        return Cell(name, figures, None, "not run")
-    ours = g.error("baseline_error"), g.error("chosen_error")
-    epochs = g.settings["epochs"], PAPER[column.cell].epochs
-    runs = f"{_seeds(ours[1].n)}, {epochs[0]} of {epochs[1]} epochs"
-    return Cell(name, figures, ours, runs + _lost_mark(g, results))
 
 
 def _method_row(g, results):

@@ -1,18 +1,24 @@
 """The tables of the paper with our rows below."""
 
+import math
 from pathlib import Path
 
 from gar_keras.experiments import folders
 from gar_keras.experiments import records as record_files
-from gar_keras.experiments.settings import stands_for_paper
+from gar_keras.experiments.settings import PAPER, stands_for_paper
 from gar_keras.report import layout
 from gar_keras.report.beside import reference_beside
 from gar_keras.report.groups import HARDWARE, LATE, but_for, group, size
 from gar_keras.report.layout import MISSING
 from gar_keras.report.lost import lost_text, seeds_lost, without_lost
-from gar_keras.report.plots.curves import learning_curves
+from gar_keras.report.plots.curves import Runs, learning_curves
 from gar_keras.report.plots.style import save
-from gar_keras.report.published import BASELINE, GAR, published_error
+from gar_keras.report.published import (
+    BASELINE,
+    GAR,
+    column_of,
+    published_error,
+)
 from gar_keras.report.sources import linked
 from gar_keras.utils import files, terminal
 
@@ -289,8 +295,46 @@ def write_table(table, results):
     content = table_markdown(table, everything, results, reference)
     files.write_atomically(text, lambda file: file.write(content))
     picture = Path(results) / f"{table.name}.png"
-    save(learning_curves(groups), picture)
+    save(draw_table(groups, group(everything), results), picture)
     return [text, picture]
+
+
+def draw_table(groups, others=(), results=None):
+    """The learning curves of a table, with longer runs of its cells in grey.
+
+    Args:
+        groups: The `Group` of each column.
+        others: All groups of the folder.
+        results: Folder of the records, with what lies beside them.
+    """
+    epochs = {g.records[0]["cell"]: g.settings["epochs"] for g in groups}
+    longer = [
+        drawn(g, results, f"{g.settings['epochs']} epochs{g.changes_text()}")
+        for g in others
+        if g.settings["epochs"] > epochs.get(g.records[0]["cell"], math.inf)
+    ]
+    data = {g.data for g in groups}
+    title = data.pop() if len(data) == 1 else ""
+    return learning_curves([drawn(g, results) for g in groups], title, longer)
+
+
+def drawn(g, results, name=None):
+    """A group as the `Runs` of a picture.
+
+    Args:
+        g: A `Group`.
+        results: Folder of the records, with what lies beside them.
+        name: What it is called; by default by its number of labels.
+    """
+    column = column_of(g.records[0]["cell"])
+    paper = column and published_error(column.cell)
+    return Runs.of(
+        name or f"{g.settings['num_labeled']:,} labels",
+        g.records,
+        seeds_lost(g.records, results),
+        paper,
+        paper and PAPER[column.cell].epochs,
+    )
 
 
 def _print_table(console, table, records, results):

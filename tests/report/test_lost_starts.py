@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 from made_records import make_record
-from PIL import Image
 
 from gar_keras import report
 from gar_keras.experiments import folders, records
@@ -12,13 +11,11 @@ from gar_keras.experiments.placement import path_of
 from gar_keras.experiments.studies import FIRST_EPOCH
 from gar_keras.report.first_epoch import (
     HEADING,
-    anatomy_pair,
     first_epoch_markdown,
     first_epoch_rows,
     wilson_interval,
 )
 from gar_keras.report.lost import has_emptied, lost_class, lost_classes
-from gar_keras.report.plots.first_epoch import anatomy, animate
 
 PAPERS, _, _, CURED = [*FIRST_EPOCH.arms.values()][:4]
 KEPT = [[5.0, 4.0, 6.0], [5.0, 4.0, 6.0]]
@@ -102,32 +99,10 @@ def test_starts_of_two_backends_are_not_mixed():
     assert row[1] == "2"
     text = first_epoch_markdown(FIRST_EPOCH, found)
     assert "precision or backend: float32, jax, runs: 1" in text
-    assert anatomy_pair(FIRST_EPOCH, [*found, start(CURED, 0, KEPT)]) is None
 
 
 def test_nothing_run_is_no_table():
     assert first_epoch_markdown(FIRST_EPOCH, []) == ""
-
-
-def test_the_anatomy_is_of_a_start_that_loses_a_class():
-    kept = [start(PAPERS, 0, KEPT), start(CURED, 0, KEPT)]
-    assert anatomy_pair(FIRST_EPOCH, kept) is None
-    pair = start(PAPERS, 1, LOST), start(CURED, 1, KEPT)
-    assert anatomy_pair(FIRST_EPOCH, [*kept, *pair]) == pair
-    figure = anatomy(*pair)
-    assert len(figure.axes) == 8
-    # The energy of the lost class and those of the others, by colour.
-    lines = figure.axes[0].get_lines()[:3]
-    assert len({line.get_color() for line in lines}) == 2
-
-
-def test_the_animation_has_a_frame_for_each_step(tmp_path):
-    path = tmp_path / "first.gif"
-    animate(start(PAPERS, 1, LOST), start(CURED, 1, KEPT), path)
-    with Image.open(path) as movie:
-        # Two steps; equal frames at the end are one in the file.
-        assert movie.n_frames >= 2
-        assert movie.info["duration"] > 0
 
 
 def test_the_study_is_printed_with_that_of_the_reference(

@@ -3,10 +3,8 @@
 import math
 from dataclasses import replace
 
-import numpy as np
 import pytest
 from made_records import make_record, write_record
-from PIL import Image
 
 from gar_keras import report
 from gar_keras.experiments import folders, records
@@ -21,7 +19,6 @@ from gar_keras.experiments.studies import STUDIES
 from gar_keras.report import Estimate
 from gar_keras.report import benchmarks as benchmarks
 from gar_keras.report.parts import study_part
-from gar_keras.report.plots import style
 from gar_keras.report.published import (
     BASELINE,
     GAR,
@@ -562,18 +559,6 @@ def test_the_files_of_a_table(results):
 def test_a_table_without_a_figure_of_ours_has_no_files(results):
     assert report.write_table(TABLE_2, results) == []
     assert not list(results.glob("table2*"))
-
-
-@pytest.mark.slow
-def test_the_picture_shows_all_columns_that_were_run(results):
-    _, picture = report.write_table(TABLE_1, results)
-    with Image.open(picture) as image:
-        pixels = np.unique(
-            np.array(image.convert("RGB")).reshape(-1, 3), axis=0
-        )
-    for color in style.LINES[:2]:
-        color = [int(color[i : i + 2], 16) for i in (1, 3, 5)]
-        assert (abs(pixels.astype(int) - color).max(axis=1) <= 4).any()
 
 
 # What is printed.

@@ -49,9 +49,6 @@ def test_a_run_that_lost_a_class_counts_and_is_marked():
         "class). The paper"
     ) in summary.headline_markdown(found)
     assert seeds(found) == "3, 1 lost a class"
-    cell, *_ = summary._cells()
-    drawn = summary._drawn_cell(found, None, *cell)
-    assert drawn.runs == "3 seeds, 200 of 200 epochs, 1 lost a class"
 
 
 def test_methods_in_order_are_those_with_100_labels_of_mnist():

@@ -11,19 +11,19 @@ from gar_keras.report.plots.graph_panels import (
     figure1,
     graph_pair,
 )
-from gar_keras.report.plots.runs import CELL, Run, choose_run, load_run
+from gar_keras.report.plots.runs import Options, Run, choose_run, load_run
 from gar_keras.report.plots.style import PALETTE, save
 
 __all__ = [
-    "CELL",
     "GRAPH_IMAGES",
     "PALETTE",
+    "Options",
     "Run",
     "align",
     "choose_run",
     "figure1",
-    "graph_pair",
     "figure2",
+    "graph_pair",
     "load_run",
     "save",
 ]

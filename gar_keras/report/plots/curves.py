@@ -1,228 +1,259 @@
-"""Learning curves of a table: test error over the epochs of stage 2."""
+"""Test errors over the epochs, and over the minutes, of stage 2."""
 
 from dataclasses import dataclass
 
 import numpy as np
+from matplotlib.lines import Line2D
 
-from gar_keras.experiments.settings import PAPER
 from gar_keras.report.plots import style
-from gar_keras.report.published import column_of, published_error
+from gar_keras.report.published import Published
 
-# Epoch 0 has no logarithm: from 0 to 1 the axis is linear.
+# Up to the second of them the axis is linear: 0 has no logarithm.
 _EPOCHS = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
+_MINUTES = (0, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 
-# Bars of the paper beside each other, as factors of their epoch.
-_APART = (0.93, 1.07)
+# Ends of the lines that have no colour of their own.
+_MARKERS = "sv^DPX*<>dph"
 
 
 @dataclass(frozen=True)
-class Curve:
-    """The test errors of a group over the epochs of stage 2, in percent.
+class Runs:
+    """The runs of one experiment, as pictures show them.
 
     Attributes:
-        group: The `Group`.
-        epochs: Array of the epochs, from 0, the end of stage 1.
-        errors: Array `(seeds, epochs)`.
+        name: What a legend calls them.
+        seeds: Their seeds.
+        errors: Test errors in percent, `(seeds, 1 + epochs)`. That of epoch 0
+            is of the end of stage 1; NaN where there is no stage 1.
+        chosen: Those at the epochs chosen by validation, `(seeds,)`.
+        lost: Whether a run lost a class, bool `(seeds,)`.
+        minutes: Of stage 2, in the mean.
+        paper: The paper's `Published` error, or `None`.
+        paper_epochs: After so many epochs of stage 2.
     """
 
-    group: object
-    epochs: np.ndarray
+    name: str
+    seeds: tuple[int, ...]
     errors: np.ndarray
+    chosen: np.ndarray
+    lost: np.ndarray
+    minutes: float
+    paper: Published | None = None
+    paper_epochs: int | None = None
 
     @classmethod
-    def of(cls, g):
-        """From a group of records."""
-        curves = [r["regularization"]["curve"] for r in g.records]
-        # Where there is no stage 1, there is no error of epoch 0.
-        errors = 100 * np.array([c["test_error"] for c in curves], float)
-        return cls(g, np.array(curves[0]["epoch"]), errors)
+    def of(cls, name, records, lost=(), paper=None, paper_epochs=None):
+        """From run records of one experiment.
+
+        Args:
+            name: As the attribute.
+            records: Run records.
+            lost: The seeds of the runs that lost a class.
+            paper: As the attribute.
+            paper_epochs: As the attribute.
+        """
+        stages = [record["regularization"] for record in records]
+        errors = [stage["curve"]["test_error"] for stage in stages]
+        seeds = tuple(record["seed"] for record in records)
+        return cls(
+            name,
+            seeds,
+            100 * np.array(errors, float),
+            100 * np.array([r["result"]["chosen_error"] for r in records]),
+            np.isin(seeds, [*lost]),
+            np.mean([stage["seconds"] for stage in stages]) / 60,
+            paper,
+            paper_epochs,
+        )
+
+    @property
+    def last_epoch(self):
+        """The last epoch of stage 2."""
+        return self.errors.shape[1] - 1
 
     @property
     def mean(self):
-        """The mean over the seeds, `(epochs,)`."""
-        return self.errors.mean(axis=0)
+        """The mean of the runs that kept all classes, or else of all."""
+        kept = self.errors[~self.lost]
+        return (kept if len(kept) else self.errors).mean(axis=0)
 
-    @property
-    def n(self):
-        """Number of seeds."""
-        return len(self.errors)
-
-    @property
-    def seeds(self):
-        """Number of seeds in words."""
-        return "1 seed" if self.n == 1 else f"{self.n} seeds"
-
-    def smooth(self):
-        """The mean over the seeds and over an eighth of the epochs around."""
-        last = len(self.mean) - 1
-        halves = [min(k // 16, last - k) for k in range(last + 1)]
-        means = [
-            self.mean[k - half : k + half + 1].mean()
-            for k, half in enumerate(halves)
+    def describe(self):
+        """Name, errors at the end and seeds, in lines for a legend."""
+        kept = count_text(int(np.sum(~self.lost)) or len(self.seeds))
+        end = running_mean(self.mean)[-1]
+        lines = [
+            self.name,
+            f"{end:.2f} % around epoch {self.last_epoch}, {kept}",
         ]
-        return np.array(means)
+        if 0 < self.lost.sum() < len(self.lost):
+            seeds = ", ".join(str(s) for s in np.array(self.seeds)[self.lost])
+            end = running_mean(self.errors[self.lost].mean(axis=0))[-1]
+            lines.append(f"{end:.2f} %: seed {seeds}, lost a class (dashed)")
+        return "\n".join(lines)
 
 
-def draw_curve(ax, xs, curve, color):
-    """Draws a curve: the mean and the range of its seeds, or a single seed.
+def count_text(seeds):
+    """A number of seeds in words."""
+    return "1 seed" if seeds == 1 else f"{seeds} seeds"
+
+
+def running_mean(errors):
+    """The mean over an eighth of the epochs around each, as far as there are.
 
     Args:
-        ax: Panel.
-        xs: Where the epochs of the curve lie.
-        curve: A `Curve`.
-        color: Its colour.
+        errors: Array `(..., epochs)`.
+
+    Example:
+
+    >>> running_mean(np.array([9., 1., 2.])).tolist()
+    [9.0, 1.0, 2.0]
     """
-    if curve.n == 1:
-        ax.plot(xs, curve.mean, color=color, lw=0.7, alpha=0.45)
-        ax.plot(xs, curve.smooth(), color=color, lw=1.8, ls="--")
-        return
-    # Not the deviation: one seed that loses a class would take the lower end
-    # of the band below 0, which an axis of logarithms does not have.
-    low, high = curve.errors.min(axis=0), curve.errors.max(axis=0)
-    ax.fill_between(xs, low, high, color=color, alpha=0.18, lw=0)
-    ax.plot(xs, curve.mean, color=color, lw=1.8)
+    epochs = range(errors.shape[-1])
+    windows = [slice(k - k // 16, k + k // 16 + 1) for k in epochs]
+    means = [errors[..., window].mean(axis=-1) for window in windows]
+    return np.stack(means, axis=-1)
 
 
-def learning_curves(groups):
-    """The test error of some groups over the epochs, beside the paper's.
+def learning_curves(columns, title="", longer=()):
+    """The test error over the epochs of stage 2, beside the paper's.
+
+    Each seed has a thin line, their mean a thick one: running means. A run
+    that lost a class has a dashed line, and no part in the mean.
 
     Args:
-        groups: List of `Group`, one for each column of a table.
+        columns: List of `Runs`, one for each column of a table.
+        title: What they were trained on.
+        longer: List of `Runs` to draw in grey.
 
     Returns:
         A Matplotlib `Figure`.
     """
-    curves = [Curve.of(g) for g in groups]
-    lines = list(zip(curves, style.LINES, strict=False))
-    figure = style.page_figure(4.8)
-    ax = figure.subplots()
+    figure = style.page_figure(5.4)
+    ax, side = figure.subplots(1, 2, sharey=True, width_ratios=[8, 1])
+    colors = [*style.LINES[: len(columns)], *[style.MUTED] * len(longer)]
+    handles = []
+    for runs, color in zip([*columns, *longer], colors, strict=True):
+        _draw_seeds(ax, runs, color)
+        handles.append(
+            Line2D([], [], color=color, lw=1.8, label=runs.describe())
+        )
+    _draw_papers(side, columns)
     style.clear_axes(ax)
-    for curve, color in lines:
-        draw_curve(ax, curve.epochs, curve, color)
-    for k, (curve, color) in enumerate(lines):
-        _draw_published(ax, curve.group, color, _APART[k % 2])
-    ax.set(xlabel="epoch of stage 2 (0: end of stage 1)", yscale="log")
+    ax.set_xlabel("epoch of stage 2 (0: end of stage 1)")
     ax.set_ylabel("test error, %")
-    ax.set_title(_data_in_all(groups), loc="left", fontsize=11)
-    ax.set_xscale("symlog", linthresh=1, linscale=0.3)
-    last = ax.dataLim.xmax
-    ax.set_xlim(0, last * 1.1)
-    style.plain_ticks(ax.yaxis)
-    style.fixed_ticks(ax.xaxis, [x for x in _EPOCHS if x <= last])
-    _explain(figure, curves)
-    _name_ends(figure, ax, lines)
+    ax.set_title(title, loc="left", fontsize=11)
+    _scale(ax, 1, _EPOCHS, max(r.last_epoch for r in [*columns, *longer]))
+    figure.legend(
+        handles=handles,
+        loc="outside lower center",
+        ncols=2,
+        frameon=False,
+        fontsize=9.5,
+        title="thin: each seed; thick: their mean; both running means",
+        title_fontsize=9.5,
+    )
     return figure
 
 
-def _data_in_all(groups):
-    """The data of the groups, if they are the same, or nothing."""
-    names = {g.data for g in groups}
-    return names.pop() if len(names) == 1 else ""
+def _draw_seeds(ax, runs, color):
+    """Draws each run, and the mean of those that kept all classes."""
+    epochs = np.arange(runs.last_epoch + 1)
+    for errors, lost in zip(running_mean(runs.errors), runs.lost, strict=True):
+        look = {"ls": "--", "lw": 1.2} if lost else {"lw": 0.6, "alpha": 0.5}
+        ax.plot(epochs, errors, color=color, **look)
+    if not runs.lost.all():
+        ax.plot(epochs, running_mean(runs.mean), color=color, lw=1.8)
 
 
-def _published(g):
-    """What the paper has in the column of a group, and after which epochs.
+def _draw_papers(ax, columns):
+    """Draws the paper's errors side by side, each with its epochs below."""
+    shown = [(k, runs) for k, runs in enumerate(columns) if runs.paper]
+    for k, runs in shown:
+        ax.errorbar(
+            k,
+            runs.paper.error,
+            runs.paper.spread or 0.0,
+            color=style.LINES[k],
+            marker="_",
+            ms=10,
+            mew=3,
+            elinewidth=1.2,
+        )
+    style.clear_axes(ax)
+    ax.spines["left"].set_visible(False)
+    ax.tick_params(left=False, labelleft=False)
+    ax.set_xticks([])
+    ax.set_xlim(-0.7, len(columns) - 0.3)
+    if shown:
+        epochs = sorted({runs.paper_epochs for _, runs in shown})
+        text = " or ".join(map(str, epochs))
+        ax.set_xlabel(f"paper,\nepoch {text}", fontsize=9.5)
+
+
+def error_over_time(methods, longer=(), title=""):
+    """The test error of each method over the minutes of its stage 2.
+
+    Longer runs may be of other machines: a thin line has as many minutes an
+    epoch as the thick one of its method.
+
+    Args:
+        methods: List of `Runs` of as many epochs, GAR first.
+        longer: List of `Runs` of the same names over more epochs, drawn thin.
+        title: What they were trained on, and on what machine.
 
     Returns:
-        `(published, epochs)`, or `None`.
+        A Matplotlib `Figure`.
     """
-    column = column_of(g.records[0]["cell"])
-    published = column and published_error(column.cell)
-    return published and (published, PAPER[column.cell].epochs)
-
-
-def _draw_published(ax, g, color, factor):
-    found = _published(g)
-    if found is None:
-        return
-    published, epochs = found
-    ax.errorbar(
-        factor * epochs,
-        published.error,
-        published.spread or 0.0,
-        color=color,
-        marker="_",
-        ms=10,
-        mew=3,
-        elinewidth=1.2,
+    figure = style.page_figure(5.6)
+    ax = figure.subplots()
+    best = sorted(methods[1:], key=lambda runs: runs.chosen.mean())
+    order = [*methods[:1], *best]
+    minutes = {runs.name: runs.minutes / runs.last_epoch for runs in order}
+    looks = {runs.name: _look(place) for place, runs in enumerate(order)}
+    for group, line in (
+        (longer, {"lw": 0.9, "alpha": 0.8}), (order, {"lw": 2.2})
+    ):  # fmt: skip
+        for runs in group:
+            times = minutes[runs.name] * np.arange(runs.last_epoch + 1)
+            mean = running_mean(runs.errors.mean(axis=0))
+            # What trains no network has no start, and so no line.
+            ax.plot(times, mean, markevery=[-1], **looks[runs.name], **line)
+    style.clear_axes(ax)
+    ax.set_ylabel("test error, %")
+    ax.set_xlabel("minutes of stage 2 (thin: longer runs, at the same pace)")
+    ax.set_title(title, loc="left", fontsize=10)
+    _scale(ax, _MINUTES[1], _MINUTES, ax.dataLim.x1)
+    figure.legend(
+        handles=[_entry(runs, longer, looks[runs.name]) for runs in order],
+        loc="outside lower center",
+        ncols=3,
+        frameon=False,
+        fontsize=9.5,
     )
+    return figure
 
 
-def _explain(figure, curves):
-    """Says above the panel what lines, bands and bars are."""
-    from matplotlib.lines import Line2D
-    from matplotlib.patches import Patch
-
-    ink = {"color": style.INK, "lw": 1.8}
-    handles = []
-    if any(curve.n > 1 for curve in curves):
-        handles = [
-            Line2D([], [], label="mean of the seeds", **ink),
-            Patch(color=style.INK, alpha=0.18, label="lowest to highest"),
-        ]
-    if any(curve.n == 1 for curve in curves):
-        text = "1 seed, smoothed (thin: each epoch)"
-        handles.append(Line2D([], [], ls="--", label=text, **ink))
-    cells = {c.group.records[0]["cell"] for c in curves if _published(c.group)}
-    if cells:
-        own = all(column_of(cell).cell == cell for cell in cells)
-        text = "the paper's" if own else "the paper's, on the original data"
-        bar = Line2D([], [], marker="_", ms=10, mew=3, label=text, **ink)
-        bar.set_linestyle("")
-        handles.append(bar)
-    style.legend_above(figure, handles)
+def _look(place):
+    """Colour and marker of the first methods, grey and a marker of others."""
+    if place < len(style.LINES):
+        return {"color": style.LINES[place], "marker": "o", "ms": 6}
+    marker = _MARKERS[place - len(style.LINES)]
+    return {"color": style.MUTED, "marker": marker, "ms": 6}
 
 
-def _name_ends(figure, ax, lines):
-    """Names the curves to the right of the panel, where they do not touch."""
-    alike = _data_in_all([curve.group for curve, _ in lines])
-    texts = [_texts(curve, not alike) for curve, _ in lines]
-    most = max(text.count("\n") for _, text in texts) + 1
-    figure.draw_without_rendering()
-    to_axes = (ax.transData - ax.transAxes).transform
-    ends = [(c.epochs[-1], c.mean[-1]) for c, _ in lines]
-    line_height = 13 / 72 * figure.dpi / ax.bbox.height
-    places = style.spread(
-        [to_axes(end)[1] for end in ends], (most + 1.3) * line_height
-    )
-    up = max(0.0, most * line_height - min(places))
-    places = [y + up for y in places]
-    for (_, color), (name, text), end, y in zip(
-        lines, texts, ends, places, strict=True
-    ):
-        ax.annotate(
-            name,
-            end,
-            (1.02, y),
-            textcoords="axes fraction",
-            color=color,
-            weight="bold",
-            va="bottom",
-            annotation_clip=False,
-            arrowprops={
-                "arrowstyle": "-",
-                "color": color,
-                "lw": 0.8,
-                "ls": ":",
-                "shrinkA": 0,
-                "shrinkB": 2,
-                "relpos": (0, 0),
-            },
-        )
-        ax.text(
-            1.02, y, text, transform=ax.transAxes, va="top", fontsize=9,
-            color=style.INK,
-        )  # fmt: skip
+def _entry(runs, longer, look):
+    """A method in the legend, with its seeds, and longer runs below it."""
+    thin = [r for r in longer if r.name == runs.name]
+    lines = [f"{runs.name}, {count_text(len(runs.seeds))}"]
+    for r in thin:
+        lines.append(f"{r.last_epoch} epochs: {count_text(len(r.seeds))}")
+    return Line2D([], [], lw=1.8, label="\n".join(lines), **look)
 
 
-def _texts(curve, with_data):
-    """The name of a curve, and what is told of it in lines below."""
-    g = curve.group
-    name = f"{g.settings['num_labeled']:,} labels"
-    lines = [f"{curve.mean[-1]:.2f} at epoch {curve.epochs[-1]}", curve.seeds]
-    if with_data:
-        lines.insert(0, g.data)
-    found = _published(g)
-    if found is not None:
-        lines[-1] += f"; paper {found[0].error:.2f}"
-    return name, "\n".join(lines)
+def _scale(ax, linear, ticks, last):
+    """Axes of logarithms, that of epochs or minutes with a 0."""
+    ax.set_yscale("log")
+    ax.set_xscale("symlog", linthresh=linear, linscale=0.3)
+    ax.set_xlim(0, 1.05 * last)
+    style.log_ticks(ax.yaxis)
+    style.fixed_ticks(ax.xaxis, [x for x in ticks if x <= last])

@@ -5,6 +5,9 @@ import numpy as np
 from gar_keras.report.plots import graph_statistics, style
 from gar_keras.utils.optional import optional
 
+# Panels beside one another.
+_COLUMNS = 3
+
 
 def figure2(snapshots, labels, curve, title=""):
     """t-SNE of `B` over stage 2, and the test accuracy (paper, Figure 2).
@@ -32,39 +35,33 @@ def figure2(snapshots, labels, curve, title=""):
 
     Example:
 
-    >>> run = load_run("runs/mnist-100/.../seed0.json")
-    ... # doctest: +SKIP
-    >>> figure2(run.snapshots, run.labels, run.curve, run.title)
-    ... # doctest: +SKIP
+    >>> run = load_run("runs/mnist-100/.../seed0.json")  # doctest: +SKIP
+    >>> figure2(run.snapshots, run.labels, run.curve)  # doctest: +SKIP
     """
+    labels = style.check_drawable(labels, [*snapshots.values()])
+    errors = dict(zip(curve["epoch"], curve["test_error"], strict=True))
     epochs = sorted(snapshots)
-    accuracy = _accuracy(curve)
-    missing = [epoch for epoch in epochs if epoch not in accuracy]
-    if missing or not epochs:
+    if set(epochs) - errors.keys():
         raise ValueError(
-            "snapshots must hold at least one epoch, and curve the test error "
-            f"of each. Received: snapshots of epochs {epochs}, and no test "
-            f"error for {missing}"
+            "curve must hold the test error of each epoch of snapshots. "
+            f"Received: epochs {sorted(errors)} for those of {epochs}"
         )
-    first = np.shape(snapshots[epochs[0]])
-    labels = style.drawable(labels, first[0], first[-1])
     frames = align([snapshots[epoch] for epoch in epochs])
-    columns = 3
-    rows = len(epochs) // columns + 1
-    figure = style.wide_figure(12.5, 4.1 * rows + 0.9)
-    style.title(figure, f"t-SNE of $B$ for {first[0]:,} test images", title)
-    grid = figure.add_gridspec(rows, columns)
+    rows = len(epochs) // _COLUMNS + 1
+    figure = style.page_figure(4.1 * rows + 0.9, 12.5)
+    figure.get_layout_engine().set(w_pad=0.12, h_pad=0.12)
+    what = f"t-SNE of $B$ for {len(labels):,} test images"
+    figure.suptitle(f"{what}; {title}", fontsize=12)
+    grid = figure.add_gridspec(rows, _COLUMNS)
     for k, epoch in enumerate(epochs):
-        ax = figure.add_subplot(grid[divmod(k, columns)])
+        ax = figure.add_subplot(grid[divmod(k, _COLUMNS)])
         _draw_frame(ax, frames[k], snapshots[epoch], labels)
-        ax.set_title(
-            f"epoch {epoch}, accuracy {style.percent(accuracy[epoch])}",
-            fontsize=12,
-        )
+        accuracy = style.percent(1 - errors[epoch])
+        ax.set_title(f"epoch {epoch}, accuracy {accuracy}", fontsize=12)
     # The curve has the rest of the last row to itself.
-    ax = figure.add_subplot(grid[-1, len(epochs) % columns :])
-    _draw_accuracy(ax, accuracy, epochs)
-    style.legend(figure, labels, ring=style.WRONG)
+    ax = figure.add_subplot(grid[-1, len(epochs) % _COLUMNS :])
+    _draw_accuracy(ax, errors, epochs)
+    style.class_legend(figure, labels)
     return figure
 
 
@@ -82,17 +79,9 @@ def align(matrices):
         A list of positions, float64 `(m, 2)`, NaN for examples without one.
 
     Raises:
-        ValueError: if a matrix is not as described, or not of the same shape
-            as the first.
         ImportError: if scikit-learn is not installed.
     """
     matrices = [graph_statistics.unit_scale(B) for B in matrices]
-    shapes = {B.shape for B in matrices}
-    if len(shapes) != 1:
-        raise ValueError(
-            "All B must be of the same examples and classes. Received: shapes "
-            f"{', '.join(map(str, sorted(shapes))) or 'none'}"
-        )
     places = _principal_plane(matrices[0])
     frames = []
     for B in matrices:
@@ -106,73 +95,36 @@ def align(matrices):
 
 def _draw_frame(ax, positions, B, labels):
     shown = np.isfinite(positions).all(axis=1)
-    untied = len(B) - np.count_nonzero(np.any(B, axis=1))
-    if untied:
-        ax.set_xlabel(
-            f"without {untied:,} of {len(B):,}, for which $B = 0$", fontsize=10
-        )
+    if not shown.all():
+        text = f"without {np.sum(~shown):,} of {len(B):,}, for which $B = 0$"
+        ax.set_xlabel(text, fontsize=10)
     if not shown.any():
-        ax.text(0, 0, "nothing to embed", ha="center", fontsize=12)
-        style.bare(ax, np.zeros((1, 2)), 0)
         return
     positions, B, labels = positions[shown], B[shown], labels[shown]
-    ax.scatter(
-        *positions.T,
-        s=5,
-        c=[style.PALETTE[label] for label in labels],
-        linewidths=0,
-        alpha=0.85,
-    )
+    colors = np.array(style.PALETTE)[labels]
+    ax.scatter(*positions.T, s=5, c=colors, linewidths=0, alpha=0.85)
     wrong = B.argmax(axis=1) != labels
-    ax.scatter(
-        *positions[wrong].T,
-        s=14,
-        facecolors="none",
-        edgecolors="black",
-        linewidths=0.5,
-    )
+    style.draw_rings(ax, positions[wrong], size=14, width=0.5)
     for label in np.unique(labels):
         own = positions[labels == label]
         # The example in the middle: a mean can fall outside of the cluster.
         middle = np.median(own, axis=0)
         nearest = np.argmin(np.linalg.norm(own - middle, axis=1))
-        style.name(ax, *own[nearest], label, 13)
-    style.bare(ax, positions, 0.03)
+        style.write_class(ax, own[nearest], label, 13)
+    style.hide_axes(ax, positions, 0.03)
 
 
-def _draw_accuracy(ax, accuracy, epochs):
-    xs = sorted(accuracy)
-    ys = [100 * accuracy[x] for x in xs]
-    ax.plot(xs, ys, color="0.25", lw=1.5)
-    ax.plot(
-        epochs,
-        [100 * accuracy[epoch] for epoch in epochs],
-        "o",
-        color=style.BAD,
-        ms=7,
-        clip_on=False,
-        zorder=3,
-        label="shown as a frame",
-    )
+def _draw_accuracy(ax, errors, epochs):
+    accuracy = {epoch: 100 * (1 - error) for epoch, error in errors.items()}
+    ax.plot(*zip(*sorted(accuracy.items()), strict=True), color="0.25", lw=1.5)
+    marks = {"color": style.BAD, "ms": 7, "clip_on": False, "zorder": 3}
+    shown = [accuracy[epoch] for epoch in epochs]
+    ax.plot(epochs, shown, "o", label="shown as a frame", **marks)
+    style.clear_axes(ax)
     ax.set_title("accuracy on all test images", fontsize=12)
     ax.set_xlabel("epoch of GAR", fontsize=11)
     ax.set_ylabel("test accuracy, %", fontsize=11)
-    ax.xaxis.get_major_locator().set_params(integer=True)
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.grid(alpha=0.3)
     ax.legend(frameon=False, fontsize=10)
-
-
-def _accuracy(curve):
-    """Test accuracy by epoch."""
-    for name in ("epoch", "test_error"):
-        if name not in curve:
-            raise ValueError(
-                f"curve must hold the list {name!r}. Received: "
-                f"{', '.join(map(repr, curve)) or 'nothing'}"
-            )
-    pairs = zip(curve["epoch"], curve["test_error"], strict=True)
-    return {epoch: 1 - error for epoch, error in pairs}
 
 
 def _principal_plane(B):

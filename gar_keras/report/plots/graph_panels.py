@@ -1,6 +1,8 @@
 """Figure 1: the graphs G*, G_M and G_N before and after stage 2."""
 
 import numpy as np
+from matplotlib.collections import LineCollection
+from matplotlib.colors import to_rgba
 
 from gar_keras.report.plots import graph_statistics, style
 from gar_keras.utils.optional import optional
@@ -22,18 +24,15 @@ def figure1(before, after, labels, title="", drawn=None):
 
     - G*: the examples on a ring, ordered by true class, around the output
       nodes. An edge is as opaque as its share of the example's weight.
-    - G_M: the examples where a force-directed layout puts them that starts
-      from the output nodes in a ring. An edge is as opaque as the cosine
-      between two rows of `B`, which is the entry of `M = BBᵀ` for rows of
-      length 1: that of `M` itself grows with the strength of both. Edges
-      within a class have its colour, edges between classes are black, and
-      examples that are given a wrong class have a ring.
+    - G_M: the examples in a force-directed layout. An edge is as opaque as the
+      cosine between two rows of `B`, the entry of `M = BBᵀ` for rows of length
+      1. Edges within a class have its colour, those between classes are black,
+      and examples that are given a wrong class have a ring.
     - G_N: edges are as wide as `N_ij`, nodes as large as `N_ii`, both next to
       the mean of the diagonal. Self-loops are left out, as in the paper.
 
     Below each panel stand its numbers, from `graph_statistics`, of all
-    examples. Components depend on how many examples there are: those of the
-    examples drawn stand beside them.
+    examples but for the components, which are of those drawn.
 
     Args:
         before: `B` after pretraining, `(m, n)`, not negative.
@@ -52,62 +51,45 @@ def figure1(before, after, labels, title="", drawn=None):
 
     Example:
 
-    >>> run = load_run("runs/mnist-100/.../seed0.json")
-    ... # doctest: +SKIP
-    >>> figure1(
-    ...     run.snapshots[0],
-    ...     run.snapshots[run.last_epoch],
-    ...     run.labels,
-    ...     run.title,
-    ...     drawn=250,
-    ... )  # doctest: +SKIP
+    >>> run = load_run("runs/mnist-100/.../seed0.json")  # doctest: +SKIP
+    >>> B, last = run.snapshots, run.last_epoch  # doctest: +SKIP
+    >>> figure1(B[0], B[last], run.labels, drawn=250)  # doctest: +SKIP
     """
-    if np.shape(before) != np.shape(after):
-        raise ValueError(
-            "before and after must be of the same examples. Received: shapes "
-            f"{np.shape(before)} and {np.shape(after)}"
-        )
-    labels = style.drawable(labels, len(before), np.shape(before)[1])
-    figure = style.wide_figure(12.5, 10)
+    labels = style.check_drawable(labels, [before, after])
     m = len(labels)
-    some = m if drawn is None else min(drawn, m)
+    some = min(drawn or m, m)
+    figure = style.page_figure(10, 12.5)
+    figure.get_layout_engine().set(w_pad=0.12, h_pad=0.12)
     what = f"{m:,} test images"
     if some < m:
         what = f"{some:,} of {what} drawn, numbers of all of them"
-    style.title(figure, what, title)
+    figure.suptitle(f"{what}; {title}", fontsize=12)
+    axes = figure.subplots(2, 3)
     headings = (
         r"$\mathcal{G}^*$: examples and output nodes, $B$",
         r"$\mathcal{G}_\mathcal{M}$: examples, cosines of the rows of $B$",
         r"$\mathcal{G}_\mathcal{N}$: output nodes, $N = B^\mathsf{T}B$",
     )
-    rows = (("after pretraining", before), ("after GAR", after))
-    axes = figure.subplots(2, 3)
     for ax, heading in zip(axes[0], headings, strict=True):
         ax.set_title(heading, fontsize=14, pad=10)
+    rows = (("after pretraining", before), ("after GAR", after))
     for row, (name, B) in zip(axes, rows, strict=True):
-        measured = graph_statistics.graph_numbers(B, labels)
-        shown = graph_statistics.graph_numbers(B[:some], labels[:some])
-        drawers = (_draw_bipartite, _draw_examples, _draw_outputs)
-        texts = _captions(measured, shown)
-        # G_N has all examples in it, however many are drawn.
-        counts = (some, some, m)
-        for ax, draw, count, text in zip(
-            row, drawers, counts, texts, strict=True
-        ):
-            draw(ax, B[:count], labels[:count])
+        _draw_bipartite(row[0], B[:some], labels[:some])
+        _draw_examples(row[1], B[:some], labels[:some], _VISIBLE)
+        # It has all examples in it, however many are drawn.
+        _draw_outputs(row[2], B)
+        for ax, text in zip(row, _captions(B, labels, some), strict=True):
             ax.set_xlabel(text, fontsize=10.5, linespacing=1.4)
         row[0].set_ylabel(name, fontsize=13, labelpad=10)
-    style.legend(
-        figure,
-        labels,
-        "edge between classes, in the middle",
-        style.WRONG,
-    )
+    style.class_legend(figure, labels, "edge between classes, in the middle")
     return figure
 
 
 def graph_pair(before, after, labels, title="", drawn=None):
     """G_M of Figure 1 alone, before and after stage 2, in plain words.
+
+    An edge joins two images whose rows of `B` have a cosine of at least
+    `graph_statistics.THRESHOLD`; those drawn are counted.
 
     Args:
         before: As in `figure1`.
@@ -118,151 +100,105 @@ def graph_pair(before, after, labels, title="", drawn=None):
 
     Returns:
         A Matplotlib `Figure`, for a page as wide as a README is shown.
-
-    Raises:
-        ValueError: as `figure1`.
-        ImportError: as `figure1`.
     """
-    labels = style.drawable(labels, len(before), np.shape(before)[1])
-    figure = style.new_figure(8.4, 4.9)
-    figure.suptitle(title, fontsize=10)
+    labels = style.check_drawable(labels, [before, after])[:drawn]
+    figure = style.page_figure(5.1)
+    figure.suptitle(
+        f"{title}\nan edge joins two test images whose outputs $B$ are alike: "
+        f"cosine ≥ {graph_statistics.THRESHOLD}",
+        fontsize=10.5,
+    )
     names = ("after pretraining on the labels", "after GAR, without labels")
     panels = figure.subplots(1, 2)
     for ax, name, B in zip(panels, names, (before, after), strict=True):
-        measured = graph_statistics.graph_numbers(B, labels)
-        share = style.percent(measured.within_class_share)
         ax.set_title(name, fontsize=12)
-        _draw_examples(ax, B[:drawn], labels[:drawn])
-        ax.set_xlabel(f"{share} of the edge weight within classes", fontsize=11)
-    style.legend(figure, labels, "edge between classes", style.WRONG)
+        edges, within = _draw_examples(
+            ax, B[:drawn], labels, graph_statistics.THRESHOLD
+        )
+        share = style.percent(within / edges) if edges else "none"
+        ax.set_xlabel(f"{edges:,} edges, {share} within a class", fontsize=11)
+    style.class_legend(figure, labels, "edge between classes")
     return figure
 
 
-def _captions(g, shown):
-    """The lines of numbers under the panels of G*, G_M and G_N.
-
-    Args:
-        g: The `GraphNumbers` of all examples.
-        shown: Those of the examples drawn.
-    """
-    if g.isolated == g.examples:
-        none = "no edges: $B = 0$ for all examples"
-        return none, none, none
-    alone = f"\nexamples without edges: {g.isolated}" if g.isolated else ""
-    parts = "component" if g.components == 1 else "components"
-    parts = (
-        f"{g.components} {parts} at cosine ≥ {g.threshold:g}, the largest "
-        f"{style.percent(g.largest_component)}"
-    )
-    if shown.examples < g.examples:
-        parts += (
-            f"\n(of the {shown.examples:,} drawn: {shown.components}, the "
-            f"largest {style.percent(shown.largest_component)})"
-        )
+def _captions(B, labels, some):
+    """The lines of numbers under the panels of G*, G_M and G_N."""
+    g = graph_statistics.graph_numbers(B, labels)
+    shown = graph_statistics.graph_numbers(B[:some], labels[:some])
+    percent = style.percent
     return (
-        f"strongest edge: {style.percent(g.strongest_share)} of an example's "
-        f"weight\ndegrees off $m/n$ by {style.percent(g.degree_deviation)} "
-        f"(true classes: {style.percent(g.class_deviation)}){alone}",
-        f"{style.percent(g.within_class_share)} of the weight of $M$ within "
-        f"classes\n{parts}",
-        rf"affinity $\alpha$ = {g.affinity:.4f}, "
-        rf"balance $\beta$ = {g.balance:.3f}"
-        "\n"
-        f"$N$ off a scaled identity by {style.percent(g.identity_distance)}",
+        f"strongest edge: {percent(g.strongest_share)} of an example's weight\n"
+        f"examples without edges: {g.isolated}",
+        f"{percent(g.within_class_share)} of the weight of $M$ within classes\n"
+        f"components of those drawn at cosine ≥ {g.threshold:g}: "
+        f"{shown.components},\nthe largest {percent(shown.largest_component)}",
+        rf"affinity $\alpha$ = {g.affinity:.4f}, balance $\beta$ = "
+        f"{g.balance:.3f}\n"
+        f"$N$ off a scaled identity by {percent(g.identity_distance)}",
     )
 
 
 def _draw_bipartite(ax, B, labels):
-    nx = _networkx()
     S = graph_statistics.edge_shares(B)
     m, n = S.shape
     order = np.argsort(labels, kind="stable")
-    ring = _ring(m)
     examples = np.empty((m, 2))
-    examples[order] = ring
+    examples[order] = _ring(m)
     # Each output node faces the examples of its class.
     ends = np.searchsorted(labels[order], np.arange(n), side="right")
     starts = np.searchsorted(labels[order], np.arange(n))
     outputs = 0.62 * _ring(m, (starts + ends - 1) / 2)
-    graph = nx.Graph()
-    graph.add_nodes_from(range(m + n))
-    graph.add_weighted_edges_from(
-        (i, m + j, S[i, j]) for i, j in np.argwhere(S > _VISIBLE)
-    )
-    _draw_edges(
-        ax,
-        graph,
-        np.concatenate([examples, outputs]),
-        lambda i, j: style.PALETTE[labels[i]],
-        width=0.7,
-        opacity=0.8,
-    )
+    i, j = np.nonzero(S > _VISIBLE)
+    lines = np.stack([examples[i], outputs[j]], axis=1)
+    colors = np.array(style.PALETTE)[labels[i]]
+    _draw_edges(ax, lines, S[i, j], colors, width=0.7, opacity=0.8)
     _draw_nodes(ax, examples, labels, 9)
-    _draw_named_nodes(ax, outputs, 210)
-    style.bare(ax, examples, 0.02)
+    _draw_outputs_at(ax, outputs, 210)
+    style.hide_axes(ax, examples, 0.02)
 
 
-def _draw_examples(ax, B, labels):
+def _draw_examples(ax, B, labels, least):
+    """Draws G_M with edges above a weight: their number, those in a class."""
     U = graph_statistics.unit_rows(B)
     W = np.triu(U @ U.T, 1)
     positions = _layout(W, B)
+    i, j = np.nonzero(W > least)
+    within = labels[i] == labels[j]
+    colors = np.where(within, np.array(style.PALETTE)[labels[i]], "black")
     # Those between classes below, where they hide no others.
-    between = labels[:, None] != labels
-    for edges in (between, ~between):
-        _draw_edges(
-            ax,
-            _networkx().from_numpy_array(
-                np.where(edges & (W > _VISIBLE), W, 0)
-            ),
-            positions,
-            lambda i, j: (
-                style.PALETTE[labels[i]] if labels[i] == labels[j] else "black"
-            ),
-            width=0.35,
-            opacity=0.35,
-        )
+    for kind in (~within, within):
+        lines = np.stack([positions[i[kind]], positions[j[kind]]], axis=1)
+        _draw_edges(ax, lines, W[i, j][kind], colors[kind], 0.35, 0.35)
     wrong = B.any(axis=1) & (B.argmax(axis=1) != labels)
-    ax.scatter(
-        *positions[wrong].T, s=52, facecolors="none", edgecolors="black",
-        linewidths=1.1, zorder=3,
-    )  # fmt: skip
+    style.draw_rings(ax, positions[wrong], size=52, width=1.1)
     _draw_nodes(ax, positions, labels, 16)
-    style.bare(ax, positions, 0.04)
+    style.hide_axes(ax, positions, 0.04)
+    return len(i), int(within.sum())
 
 
-def _draw_outputs(ax, B, labels):
+def _draw_outputs(ax, B):
     N = graph_statistics.output_edges(B)
-    n = len(N)
-    scale = np.trace(N) / n or 1.0
-    sizes = 500 * N.diagonal() / scale
-    graph = optional(
-        "networkx", "Figure 1", extra="experiments"
-    ).from_numpy_array(np.triu(N / scale, 1))
-    positions = _ring(n)
-    _networkx().draw_networkx_edges(
-        graph,
-        positions,
-        ax=ax,
-        node_size=0,
-        edge_color="0.35",
-        width=[12 * weight for *_, weight in graph.edges(data="weight")],
-    )
-    _draw_named_nodes(ax, positions, sizes)
-    style.bare(ax, positions, 0.14)
+    scale = np.trace(N) / len(N) or 1.0
+    positions = _ring(len(N))
+    i, j = np.nonzero(np.triu(N, 1))
+    lines = np.stack([positions[i], positions[j]], axis=1)
+    widths = 12 * N[i, j] / scale
+    _draw_edges(ax, lines, np.ones(len(i)), ["0.35"] * len(i), widths, 1)
+    _draw_outputs_at(ax, positions, 500 * N.diagonal() / scale)
+    style.hide_axes(ax, positions, 0.14)
 
 
 def _layout(W, B):
     """Positions of the examples, pulled together by the edges `W` of G_M."""
+    nx = optional("networkx", "Figure 1", extra="experiments")
     S = graph_statistics.edge_shares(B)
     m, n = S.shape
     rng = np.random.default_rng(style.SEED)
     # Starting between their output nodes, examples need not pass through one
     # another; those of the same place must not start from the same place.
     start = S @ _ring(n) + rng.normal(scale=0.05, size=(m, 2))
-    positions = optional(
-        "networkx", "Figure 1", extra="experiments"
-    ).spring_layout(
-        _networkx().from_numpy_array(np.triu(W + _GRAVITY, 1)),
+    positions = nx.spring_layout(
+        nx.from_numpy_array(np.triu(W + _GRAVITY, 1)),
         pos=dict(enumerate(start)),
         k=0.9,
         iterations=100,
@@ -279,50 +215,27 @@ def _ring(size, places=None):
     return np.stack([np.sin(turn), np.cos(turn)], axis=1)
 
 
-def _draw_edges(ax, graph, positions, color, width, opacity):
+def _draw_edges(ax, lines, weights, colors, width, opacity):
     """Draws edges as opaque as they are heavy, the heaviest on top."""
-    from matplotlib.colors import to_rgba
-
-    edges = sorted(graph.edges(data="weight"), key=lambda edge: edge[2])
-    _networkx().draw_networkx_edges(
-        graph,
-        positions,
-        ax=ax,
-        edgelist=[(i, j) for i, j, _ in edges],
-        edge_color=[
-            to_rgba(color(i, j), opacity * min(weight, 1.0))
-            for i, j, weight in edges
-        ],
-        width=width,
-        node_size=0,
-    )
+    order = np.argsort(weights, kind="stable")
+    shown = [
+        to_rgba(colors[k], opacity * min(weights[k], 1.0)) for k in order
+    ]
+    widths = np.broadcast_to(width, len(lines))[order]
+    edges = LineCollection(lines[order], colors=shown, linewidths=widths)
+    ax.add_collection(edges)
 
 
 def _draw_nodes(ax, positions, labels, size):
-    ax.scatter(
-        *positions.T,
-        s=size,
-        c=[style.PALETTE[label] for label in labels],
-        edgecolors="white",
-        linewidths=0.3,
-        zorder=3,
-    )
+    colors = np.array(style.PALETTE)[labels]
+    look = {"edgecolors": "white", "linewidths": 0.3, "zorder": 3}
+    ax.scatter(*positions.T, s=size, c=colors, **look)
 
 
-def _draw_named_nodes(ax, positions, sizes):
+def _draw_outputs_at(ax, positions, sizes):
     """Draws output nodes with their number."""
-    ax.scatter(
-        *positions.T,
-        s=sizes,
-        c=style.PALETTE[: len(positions)],
-        edgecolors="black",
-        linewidths=0.8,
-        zorder=4,
-        clip_on=False,
-    )
-    for j, (x, y) in enumerate(positions):
-        style.name(ax, x, y, j, 10)
-
-
-def _networkx():
-    return optional("networkx", "Figure 1", extra="experiments")
+    look = {"edgecolors": "black", "linewidths": 0.8, "zorder": 4}
+    colors = style.PALETTE[: len(positions)]
+    ax.scatter(*positions.T, s=sizes, c=colors, clip_on=False, **look)
+    for j, place in enumerate(positions):
+        style.write_class(ax, place, j, 10)

@@ -1,16 +1,15 @@
-"""Finished runs with the logits that they kept for the figures."""
+"""Finished runs with the logits that they kept, for Figures 1 and 2."""
 
-import io
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
-from gar_keras.experiments import records
+from gar_keras.experiments import folders, records
 from gar_keras.experiments.placement import path_of_record
 from gar_keras.experiments.settings import stands_for_paper
-from gar_keras.utils.files import NPZ_DAMAGE
-from gar_keras.utils.validation import check_labels
+from gar_keras.report.plots import style
+from gar_keras.utils import cli
 
 # The cell of the paper's tables that the figures are about.
 CELL = "mnist-100"
@@ -57,109 +56,97 @@ class Run:
 def load_run(path):
     """Reads a record and the logits beside it.
 
-    Args:
-        path: Path of the record, `<stem>.json`. The logits are in
-            `<stem>.npz`.
-
-    Returns:
-        A `Run`.
-
     Raises:
         RecordError: if one of the files is missing, damaged or not of the
             other.
 
     Example:
 
-    >>> run = load_run("runs/mnist-100/.../seed0.json")
-    ... # doctest: +SKIP
+    >>> run = load_run("runs/mnist-100/.../seed0.json")  # doctest: +SKIP
     >>> list(run.snapshots)  # doctest: +SKIP
     [0, 1, 10, 50, 100, 200]
     """
-    path = Path(path)
-    record = records.read(path)
-    logits = path.with_suffix(".npz")
-    try:
-        # From memory: NumPy leaves a file open that it cannot read.
-        with np.load(io.BytesIO(logits.read_bytes())) as archive:
-            arrays = {key: archive[key] for key in archive.files}
-    except FileNotFoundError:
-        raise records.RecordError(
-            f"{logits} is missing, which holds the logits that the run kept. "
-            f"Delete {path.name} to run it again."
-        ) from None
-    except NPZ_DAMAGE as e:
-        raise records.RecordError(
-            f"{logits} is not readable ({e}). Delete it and {path.name} to "
-            "run it again."
-        ) from e
-    try:
-        labels, snapshots = _unpack(arrays, record)
-    except ValueError as e:
-        raise records.RecordError(
-            f"{logits} does not belong to {path.name}: {e}. Delete both to "
-            "run it again."
-        ) from e
-    return Run(record, labels, snapshots)
+    record, arrays = records.read(path), _read_arrays(path)
+    epochs = sorted(
+        int(name.removeprefix("epoch_"))
+        for name in arrays
+        if name.startswith("epoch_")
+    )
+    snapshots = {e: np.maximum(arrays[f"epoch_{e}"], 0) for e in epochs}
+    return Run(record, arrays["labels"], snapshots)
 
 
-def choose_run(*folders):
+def _read_arrays(path):
+    path = Path(path).with_suffix(".npz")
+    try:
+        with np.load(path) as file:
+            return {name: file[name] for name in file.files}
+    except OSError as e:
+        raise records.RecordError(f"{path} is not readable ({e}).") from e
+
+
+def choose_run(*results):
     """The run that the figures show by default.
 
     Of the finished runs on MNIST with m_L = 100 and the paper's settings: the
     one with the most epochs of stage 2, then the one with the lowest seed.
 
     Args:
-        *folders: Folders of run records. The first one that has such a run
+        *results: Folders of run records. The first one that has such a run
             counts; `None` is none.
 
     Returns:
         The path of its record.
 
     Raises:
-        RecordError: if there is no such run, or if there is a file among the
-            records that is not a record.
+        RecordError: if there is no such run, or a damaged record.
     """
-    for folder in filter(None, folders):
+    for folder in filter(None, results):
         found = [
-            record
-            for record in records.read_all(folder)
-            if record["cell"] == CELL
-            and stands_for_paper(record["experiment"], CELL)
+            r
+            for r in records.read_all(folder)
+            if r["cell"] == CELL and stands_for_paper(r["experiment"], CELL)
         ]
         if found:
-            return path_of_record(_longest(found), folder)
+            found.sort(key=lambda r: (r["seed"], r["fingerprint"]))
+            longest = max(found, key=lambda r: r["experiment"]["epochs"])
+            return path_of_record(longest, folder)
     raise records.RecordError(
-        f"no finished run of {CELL} in {folders[0]}. This makes one: python "
+        f"no finished run of {CELL} in {results[0]}. This makes one: python "
         "scripts/table1.py --labels 100 --seeds 0"
     )
 
 
-def _longest(found):
-    """The record of the longest run, of the lowest seed."""
-    return min(
-        found,
-        key=lambda r: (
-            -r["experiment"]["epochs"], r["seed"], r["fingerprint"]
-        ),
-    )  # fmt: skip
+@dataclass(frozen=True)
+class Options:
+    """Options of a script that draws a figure of a run."""
 
+    results: cli.Folder = field(default_factory=folders.own)
+    """Folder of the run records."""
+    record: cli.File = None
+    """Record of the run to draw. By default the longest run of MNIST with 100
+    labels, of the lowest seed; where the folder has none, the reference's."""
+    output: cli.File = None
+    """PNG to write. By default that of the figure's name in the results
+    folder."""
 
-def _unpack(arrays, record):
-    """Labels and rectified logits from the arrays of a run's file."""
-    last = record["experiment"]["epochs"]
-    for key in ("labels", "epoch_0", f"epoch_{last}"):
-        if key not in arrays:
-            raise ValueError(f"it has no {key}")
-    snapshots = {}
-    for key, Z in arrays.items():
-        if key.startswith("epoch_"):
-            if Z.dtype.kind != "f" or Z.ndim != 2 or not np.isfinite(Z).all():
-                raise ValueError(
-                    f"{key} is not a matrix of finite numbers, but {Z.dtype} "
-                    f"{Z.shape}"
-                )
-            snapshots[int(key.removeprefix("epoch_"))] = np.maximum(Z, 0)
-    if len({B.shape for B in snapshots.values()}) > 1:
-        raise ValueError("its epochs differ in shape")
-    labels = check_labels("labels", arrays["labels"], len(snapshots[0]))
-    return labels, dict(sorted(snapshots.items()))
+    def __post_init__(self):
+        cli.check_output("--output", self.output)
+
+    def draw(self, figure, name):
+        """Draws the run, and says what it wrote.
+
+        Args:
+            figure: Function of a `Run` that returns a Matplotlib figure.
+            name: Name of the PNG.
+
+        Returns:
+            `(run, record, output)`: the `Run` and the paths of its record and
+            of the PNG.
+        """
+        record = self.record or choose_run(self.results, folders.reference())
+        run = load_run(record)
+        output = self.output or self.results / name
+        style.save(figure(run), output)
+        print(f"{run.title}\nWritten: {output}")
+        return run, Path(record), output

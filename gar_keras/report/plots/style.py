@@ -1,8 +1,13 @@
-"""Style of the figures: colours, labels, empty canvases and PNG files."""
+"""Style of the pictures: colours, ticks, signs of classes and PNG files."""
 
 import io
 
 import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patheffects import withStroke
+from matplotlib.ticker import FixedLocator, NullLocator
+from PIL import Image
 
 from gar_keras.utils import files
 from gar_keras.utils.validation import check_labels
@@ -29,12 +34,14 @@ BAD = LINES[1]
 INK = "#24292f"
 # What is there to compare with.
 MUTED = "#6e7781"
-FAINT = "#c4c8cc"
 
 # Pixels of a page between its margins, where a README is shown, and of a PNG
 # for each of them, as screens have more of them than a page.
 PAGE_WIDTH = 838
 DENSITY = 1.5
+
+# All that is random here starts from it.
+SEED = 0
 
 # Of the ticks in a decade, the fewest that are enough.
 _STEPS = (
@@ -44,37 +51,16 @@ _STEPS = (
     np.arange(1, 10, 0.1),
 )
 
-# What a ring around an example is.
-WRONG = "given a wrong class"
 
-# All that is random here starts from it.
-SEED = 0
-
-
-def new_figure(width, height):
-    """An empty figure that lays itself out, drawn by Agg.
+def page_figure(height, width=8.4):
+    """An empty Matplotlib `Figure` that lays itself out, in no window.
 
     Args:
-        width, height: Size in inches.
-
-    Returns:
-        A Matplotlib `Figure`, which no window belongs to.
+        height: In inches.
+        width: In inches, of which a page is 8.4 wide: a point is 1.4 of its
+            pixels. A wider figure is shown smaller.
     """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(width, height), layout="constrained")
-    FigureCanvasAgg(figure)
-    return figure
-
-
-def page_figure(height):
-    """An empty figure as wide as a page: a point is 1.4 of its pixels.
-
-    Args:
-        height: In inches, of which the page is 8.4 wide.
-    """
-    return new_figure(8.4, height)
+    return Figure(figsize=(width, height), layout="constrained")
 
 
 def save(figure, path):
@@ -84,33 +70,17 @@ def save(figure, path):
         figure: A Matplotlib `Figure`.
         path: Path of the PNG. Its folder is made if need be.
     """
-    from PIL import Image
-
-    drawn, content = io.BytesIO(), io.BytesIO()
+    drawn = io.BytesIO()
     dpi = DENSITY * PAGE_WIDTH / figure.get_figwidth()
     figure.savefig(drawn, dpi=dpi, format="png")
     with Image.open(drawn) as full:
         few = full.convert("RGB").quantize(256, dither=Image.Dither.NONE)
-    few.save(content, "PNG", optimize=True)
     files.write_atomically(
-        path, lambda file: file.write(content.getvalue()), mode="wb"
+        path, lambda file: few.save(file, "PNG", optimize=True), mode="wb"
     )
 
 
-def shown_size(text):
-    """Size in pixels of the smallest part of a text, on a page.
-
-    Args:
-        text: A `matplotlib.text.Text` of a figure.
-    """
-    width = text.get_figure(root=True).get_figwidth()
-    size = text.get_fontsize() / 72 * PAGE_WIDTH / width
-    formulas = "".join(text.get_text().split("$")[1::2])
-    # Indices and exponents.
-    return 0.7 * size if {*"_^"} & {*formulas} else size
-
-
-def plain_ticks(axis):
+def log_ticks(axis):
     """Ticks at round numbers, written out, for an axis of logarithms.
 
     Args:
@@ -128,8 +98,6 @@ def plain_ticks(axis):
 
 def fixed_ticks(axis, ticks):
     """Ticks at some numbers, written out, and no others."""
-    from matplotlib.ticker import FixedLocator, NullLocator
-
     axis.set_major_locator(FixedLocator(ticks))
     axis.set_major_formatter("{x:g}")
     axis.set_minor_locator(NullLocator())
@@ -144,47 +112,25 @@ def clear_axes(ax):
     ax.set_axisbelow(True)
 
 
-def spread(places, gap):
-    """Places that are at least a gap apart, as near as can be to others.
+def percent(share):
+    """A share of 1 as text in percent."""
+    return f"{100 * share:.1f} %"
+
+
+def check_drawable(labels, matrices):
+    """`labels` as int64 `(m,)`, if all `B` are alike and of few classes.
 
     Args:
-        places: Numbers.
-        gap: The least distance.
-
-    Returns:
-        A list of numbers in the order of `places`.
-
-    Example:
-
-    >>> spread([5.0, 1.0, 1.5], gap=1)
-    [5.0, 0.75, 1.75]
+        labels: True class indices.
+        matrices: List of `B`, `(m, n)`.
     """
-    order = np.argsort(places, kind="stable")
-    # Blocks of neighbours that touch: the sum of where their first ones would
-    # have to be, and how many they are.
-    blocks = []
-    for place in np.asarray(places, float)[order]:
-        blocks.append([place, 1])
-        while len(blocks) > 1 and _end(blocks[-2], gap) > _start(blocks[-1]):
-            total, size = blocks.pop()
-            blocks[-1][0] += total - size * gap * blocks[-1][1]
-            blocks[-1][1] += size
-    found = [_start(b) + gap * k for b in blocks for k in range(b[1])]
-    apart = np.empty(len(order))
-    apart[order] = found
-    return apart.tolist()
-
-
-def _start(block):
-    return block[0] / block[1]
-
-
-def _end(block, gap):
-    return _start(block) + gap * block[1]
-
-
-def drawable(labels, m, n):
-    """`labels` as int64 `(m,)`, if there is a colour for each class."""
+    shapes = {np.shape(B) for B in matrices}
+    if len(shapes) != 1:
+        raise ValueError(
+            "All B must be of the same examples and classes. Received: shapes "
+            f"{sorted(shapes)}"
+        )
+    ((m, n),) = shapes
     labels = check_labels("labels", labels, m)
     if n > len(PALETTE) or labels.max() >= n:
         raise ValueError(
@@ -195,19 +141,11 @@ def drawable(labels, m, n):
     return labels
 
 
-def percent(share):
-    """A share of 1 as text in percent."""
-    return f"{100 * share:.1f} %"
-
-
-def name(ax, x, y, text, size):
+def write_class(ax, place, label, size):
     """Writes a class number that can be read on any colour."""
-    from matplotlib.patheffects import withStroke
-
     ax.text(
-        x,
-        y,
-        str(text),
+        *place,
+        str(label),
         ha="center",
         va="center_baseline",
         fontsize=size,
@@ -217,32 +155,34 @@ def name(ax, x, y, text, size):
     )
 
 
-def legend(figure, labels, black=None, ring=None):
-    """Puts the colours of the classes below a figure, and other signs.
+def draw_rings(ax, positions, size, width):
+    """Draws rings around examples that are given a wrong class."""
+    look = {"facecolors": "none", "edgecolors": "black", "linewidths": width}
+    ax.scatter(*positions.T, s=size, zorder=3, **look)
+
+
+def class_legend(figure, labels, line=None):
+    """Puts the colours of the classes below a figure, and the other signs.
 
     Args:
         figure: A Matplotlib `Figure`.
         labels: The true classes that are shown.
-        black: What a black line is, if there is one.
-        ring: What a black ring is, if there is one.
+        line: What a black line is, if there is one.
     """
-    from matplotlib.lines import Line2D
-
-    present = np.unique(labels)
+    dot = {"ls": "", "marker": "o", "ms": 8}
     handles = [
-        Line2D([], [], ls="", marker="o", ms=8, color=PALETTE[j], label=str(j))
-        for j in present
+        Line2D([], [], color=PALETTE[j], label=str(j), **dot)
+        for j in np.unique(labels)
     ]
-    if black is not None:
-        handles.append(Line2D([], [], lw=1, color="black", label=black))
-    if ring is not None:
-        open_dot = {"ls": "", "marker": "o", "ms": 8, "mfc": "none"}
-        handles.append(Line2D([], [], color="black", label=ring, **open_dot))
+    if line is not None:
+        handles.append(Line2D([], [], lw=1, color="black", label=line))
+    ring = {"color": "black", "mfc": "none", **dot}
+    handles.append(Line2D([], [], label="given a wrong class", **ring))
     figure.legend(
         handles=handles,
         title="true class",
         loc="outside lower center",
-        ncols=min(len(handles), 12 if figure.get_figwidth() > 10 else 6),
+        ncols=12 if figure.get_figwidth() > 10 else 6,
         frameon=False,
         handletextpad=0.4,
         columnspacing=1.4,
@@ -250,41 +190,11 @@ def legend(figure, labels, black=None, ring=None):
     )
 
 
-def title(figure, *parts):
-    """Puts the parts that are not empty above a figure."""
-    figure.suptitle("; ".join(part for part in parts if part), fontsize=12)
-
-
-def wide_figure(width, height):
-    """A figure with more room between its panels than others."""
-    figure = new_figure(width, height)
-    figure.get_layout_engine().set(w_pad=0.12, h_pad=0.12)
-    return figure
-
-
-def bare(ax, positions, margin):
+def hide_axes(ax, positions, margin):
     """Makes a panel a square without axes that holds all the positions."""
     low, high = positions.min(axis=0), positions.max(axis=0)
     half = (0.5 + margin) * (high - low).max() or 1.0
     (left, bottom), (right, top) = (low + high) / 2 + [[-half], [half]]
-    ax.set(
-        xlim=(left, right),
-        ylim=(bottom, top),
-        xticks=[],
-        yticks=[],
-        aspect="equal",
-    )
+    ax.set(xlim=(left, right), ylim=(bottom, top), aspect="equal")
+    ax.set(xticks=[], yticks=[])
     ax.spines[:].set_visible(False)
-
-
-def legend_above(figure, handles):
-    """A legend in a line above the panels, from the left."""
-    figure.legend(
-        handles=handles,
-        loc="outside upper left",
-        ncols=len(handles),
-        frameon=False,
-        fontsize=9.5,
-        handletextpad=0.4,
-        columnspacing=1.4,
-    )
