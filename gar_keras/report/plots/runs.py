@@ -66,23 +66,14 @@ def load_run(path):
     >>> list(run.snapshots)  # doctest: +SKIP
     [0, 1, 10, 50, 100, 200]
     """
-    record, arrays = records.read(path), _read_arrays(path)
-    epochs = sorted(
-        int(name.removeprefix("epoch_"))
-        for name in arrays
-        if name.startswith("epoch_")
-    )
-    snapshots = {e: np.maximum(arrays[f"epoch_{e}"], 0) for e in epochs}
-    return Run(record, arrays["labels"], snapshots)
-
-
-def _read_arrays(path):
-    path = Path(path).with_suffix(".npz")
-    try:
-        with np.load(path) as file:
-            return {name: file[name] for name in file.files}
-    except OSError as e:
-        raise records.RecordError(f"{path} is not readable ({e}).") from e
+    kept = records.read_arrays(path)
+    if kept is None:
+        raise records.RecordError(
+            f"{path} has no logits beside it, which the figures show. Delete "
+            "it to run it again."
+        )
+    snapshots = {epoch: np.maximum(Z, 0) for epoch, Z in kept.logits.items()}
+    return Run(records.read(path), kept.labels, snapshots)
 
 
 def choose_run(*results):
