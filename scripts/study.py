@@ -48,7 +48,7 @@ class Options(command.RunOptions):
                 f"{rows}"
             )
         arms = {i: study.arms[i] for i in (names[k - 1] for k in numbers)}
-        return replace(study, arms=arms, votes={}).experiments
+        return replace(study, arms=arms).experiments
 
 
 if __name__ == "__main__":

@@ -39,32 +39,17 @@ OWN_MEAN = "test_error_own_mean"
 
 
 def load_data(experiment, data_dir=None):
-    """The data set of an experiment, with what it changes in the images.
-
-    Args:
-        experiment: An `Experiment`.
-        data_dir: Folder of the data files.
-
-    Returns:
-        A `Dataset`.
-    """
+    """The `Dataset` of an experiment, with what it changes in the images."""
     e = experiment
     return datasets.load(e.dataset, data_dir, **_preprocessing(e))
 
 
 def versions_of_test(experiment, data_dir=None):
-    """Further versions of the test images, to measure the error on them too.
+    """Further versions of the test images, by the name of the error on them.
 
     Those of NORB come as the authors' code made them: without their own
-    feature-wise mean, in place of the training images'.
-
-    Args:
-        experiment: An `Experiment`.
-        data_dir: Folder of the data files.
-
-    Returns:
-        A dict of images by the name of their error; empty for other data, and
-        where only some classes are known.
+    feature-wise mean, in place of the training images'. None for other data,
+    nor where only some classes are known.
     """
     e = experiment
     if e.dataset not in NORB or e.world.known_classes is not None:
@@ -85,7 +70,7 @@ def make_task(world, data, num_labeled, num_validation, seed):
     """Draws what a run learns from; all of it depends on the seed alone.
 
     Args:
-        world: A `DataConditions`.
+        world: A `DataConditions`; `ValueError` if the images do not allow it.
         data: A `Dataset`.
         num_labeled: m_L.
         num_validation: Validation images.
@@ -93,9 +78,6 @@ def make_task(world, data, num_labeled, num_validation, seed):
 
     Returns:
         A `Task`.
-
-    Raises:
-        ValueError: if the images do not allow it.
     """
     kept, strangers = _images(world, data, seed)
     data = _only(data, kept, world.known_classes)
@@ -107,16 +89,13 @@ def make_task(world, data, num_labeled, num_validation, seed):
 
 
 def unlabeled_images(name, task, data_dir=None, **options):
-    """X_U of a run, and a few words on what it was made from.
+    """X_U of a run, an array or an image source, and what it is, in words.
 
     Args:
         name: `Experiment.unlabeled`.
         task: A `Task`.
         data_dir: Folder of the data files.
         **options: Further arguments of the loader of the images.
-
-    Returns:
-        `(images, source)`: an array or an image source, and a string.
     """
     origin = datasets.UNLABELED[name]
     images, source = task.data.x_train, "all training images"
@@ -145,9 +124,6 @@ def with_imbalance(y, shares, seed):
 
     Returns:
         Sorted indices.
-
-    Raises:
-        ValueError: if there are more shares than classes or fewer.
 
     Example:
 
@@ -188,21 +164,19 @@ def with_label_noise(y, share, num_classes, seed):
     """
     rng = np.random.default_rng([seed, LABEL_NOISE])
     wrong = rng.permutation(len(y))[: round(share * len(y))]
+    moved = rng.integers(1, num_classes, len(wrong))
     y = y.copy()
-    y[wrong] = (y[wrong] + rng.integers(1, num_classes, len(wrong))) % (
-        num_classes
-    )
+    y[wrong] = (y[wrong] + moved) % num_classes
     return y
 
 
 def _images(world, data, seed):
     """The indices of the training images, and the out-of-class images."""
     y = data.y_train
-    none = data.x_train[:0]
     if world.shares is not None:
-        return with_imbalance(y, world.shares, seed), none
+        return with_imbalance(y, world.shares, seed), data.x_train[:0]
     if world.known_classes is None:
-        return np.arange(len(y)), none
+        return np.arange(len(y)), data.x_train[:0]
     if world.known_classes >= data.num_classes:
         raise ValueError(
             "known_classes must be fewer than the classes of the data set. "
@@ -212,14 +186,12 @@ def _images(world, data, seed):
     kept = np.flatnonzero(y < world.known_classes)
     others = np.flatnonzero(y >= world.known_classes)
     # So many that they are the wanted share of the whole.
-    rest = max(1 - world.strangers, 1e-9)
-    wanted = len(kept) * world.strangers / rest
+    wanted = len(kept) * world.strangers / max(1 - world.strangers, 1e-9)
     if wanted > len(others):
-        most = len(others) / (len(others) + len(kept))
         raise ValueError(
             f"There are too few out-of-class images: {len(others)} can be at "
-            f"most {most:.3f} of X_U beside the {len(kept)} of known classes. "
-            f"Received: strangers={world.strangers}"
+            f"most {len(others) / len(y):.3f} of X_U beside the {len(kept)} of "
+            f"known classes. Received: strangers={world.strangers}"
         )
     rng = np.random.default_rng([seed, OUT_OF_CLASS])
     drawn = rng.permutation(others)[: round(wanted)]
@@ -227,6 +199,7 @@ def _images(world, data, seed):
 
 
 def _only(data, kept, known_classes):
+    """The data set with some of its training images and the known classes."""
     if len(kept) == len(data.y_train):
         return data
     known = known_classes or data.num_classes

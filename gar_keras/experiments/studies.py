@@ -49,8 +49,6 @@ class Study:
         title: What is compared.
         notes: What a reader has to know, a line each.
         arms: Experiments by the text of their row.
-        votes: By the text of their row, experiments with the same labels
-            whose predictions are averaged.
         restarts: Runs of each arm and seed, with other initial weights and
             batches.
         claims: A `Claim` by the text of the row that tests it.
@@ -60,20 +58,18 @@ class Study:
     title: str
     notes: tuple
     arms: dict
-    votes: dict = field(default_factory=dict)
     restarts: int = 1
     claims: dict = field(default_factory=dict)
 
     @property
     def experiments(self):
         """All experiments, each once."""
-        voters = (e for some in self.votes.values() for e in some)
         restarted = (
             replace(arm, restart=number)
             for number in range(self.restarts)
             for arm in self.arms.values()
         )
-        return [*dict.fromkeys([*restarted, *voters])]
+        return [*dict.fromkeys(restarted)]
 
     def with_settings(self, **settings):
         """The study with other settings in each arm, where one is given.
@@ -92,11 +88,28 @@ class Study:
             return replace(arm, **(but_stage_1 if own else given))
 
         arms = {text: changed(arm) for text, arm in self.arms.items()}
-        votes = {
-            text: tuple(map(changed, voters))
-            for text, voters in self.votes.items()
-        }
-        return replace(self, arms=arms, votes=votes)
+        return replace(self, arms=arms)
+
+
+def _study_of_claims(name, title, notes, plain, tested):
+    """A study whose rows test a claim each.
+
+    Args:
+        name: As for a `Study`, as the next two.
+        title: What is compared.
+        notes: What a reader has to know.
+        plain: Arms to compare with, those with as many labels.
+        tested: By the text of the row: the claim, its section, what is
+            expected of the error, and the arm.
+    """
+    arms, claims = {**plain}, {}
+    for text, (claim, section, expected, arm) in tested.items():
+        against, *_ = (
+            row for row, e in plain.items() if e.num_labeled == arm.num_labeled
+        )
+        arms[text] = arm
+        claims[text] = Claim(claim, expected, against, section)
+    return Study(name, title, notes, arms, claims=claims)
 
 
 def _mnist(num_labeled=100, **changes) -> Experiment:
@@ -194,11 +207,6 @@ OPTIONS = Study(
             **_NO_GAR,
         ),
         "augmentation in stage 1": _mnist(epochs=4, **_MOVED_START),
-    },
-    {
-        "ensemble of three runs of the paper's stage 2": tuple(
-            _mnist(epochs=4, restart=number) for number in range(3)
-        )
     },
 )
 
@@ -324,7 +332,6 @@ def _batches(b_L, b_U, num_labeled=100, **changes):
 
 
 _PAPER = "the paper's stage 2"
-_PAPER_1000 = "m_L = 1000, the paper's stage 2"
 _TENTH = "b_L is about a tenth of m_L"
 _SAME_RANGE = "normalization brings both terms within the same range"
 
@@ -332,96 +339,7 @@ _SAME_RANGE = "normalization brings both terms within the same range"
 # (100 labels, batches of 128): with this c_α the term begins as large.
 _UNNORMALIZED_AFFINITY = 1.7e-6
 
-# By the text of its row: a claim of the paper, its section, what follows for
-# the error of the row, and the experiment.
-_ABLATIONS = {
-    "c_β = 0": (
-        "a balancing constraint is required to prevent collapsing",
-        "3.2",
-        "higher",
-        _ablated(balance=0.0),
-    ),
-    "c_α = 0": (
-        "affinity is what assigns an image to one class",
-        "3.2",
-        "higher",
-        _ablated(affinity=0.0),
-    ),
-    "adjacency of stage 1, fixed": (
-        "an adaptive adjacency improves the accuracy",
-        "3.1, 5",
-        "higher",
-        _ablated(ablation="fixed-adjacency"),
-    ),
-    "unrectified logits": (
-        "two negative activations would make a false adjacency",
-        "3.3",
-        "higher",
-        _ablated(ablation="unrectified"),
-    ),
-    "softmax of the logits": (
-        "linear activations are easier to optimize than probabilities",
-        "3.3",
-        "higher",
-        _ablated(ablation="softmax"),
-    ),
-    "c_F = 0": (
-        "without an L2 norm growing activations diminish both terms",
-        "3.3",
-        "higher",
-        _ablated(frobenius=0.0),
-    ),
-    "affinity without its denominator, c_α = 1.7e-6": (
-        _SAME_RANGE,
-        "3.3",
-        "higher",
-        _ablated(affinity=_UNNORMALIZED_AFFINITY, ablation="unnormalized"),
-    ),
-    "b_L = 0, b_U = 128": (
-        "labelled images in the batches make it more stable",
-        "3.4",
-        "higher",
-        _batches(0, 128),
-    ),
-    "b_L = 64, b_U = 64": (
-        _TENTH,
-        "4",
-        "higher",
-        _batches(64, 64, epochs=5),
-    ),
-    "b_L = 96, b_U = 32": (
-        _TENTH,
-        "4",
-        "higher",
-        _batches(96, 32, epochs=2),
-    ),
-    "m_L = 1000, b_L = 96, b_U = 32": (
-        _TENTH,
-        "4",
-        "lower",
-        _batches(96, 32, 1000, epochs=2, pretrain_epochs=300),
-    ),
-    "batches of 32, b_L = 4": (
-        "a batch of 128 images",
-        "4",
-        None,
-        _batches(4, 28),
-    ),
-    "batches of 512, b_L = 64": (
-        "a batch of 128 images",
-        "4",
-        None,
-        _batches(64, 448),
-    ),
-    "affinity without its denominator, c_α = 3": (
-        _SAME_RANGE,
-        "3.3",
-        "higher",
-        _ablated(epochs=2, ablation="unnormalized"),
-    ),
-}
-
-ABLATION = Study(
+ABLATION = _study_of_claims(
     "ablation",
     "What the paper claims, one thing changed at a time: MNIST, m_L = 100",
     (
@@ -437,17 +355,95 @@ ABLATION = Study(
     ),
     {
         _PAPER: _ablated(),
-        _PAPER_1000: _mnist(1000, epochs=10, pretrain_epochs=300),
-        **{text: arm for text, (*_, arm) in _ABLATIONS.items()},
+        "m_L = 1000, the paper's stage 2": _mnist(
+            1000, epochs=10, pretrain_epochs=300
+        ),
     },
-    claims={
-        text: Claim(
-            claim,
-            expected,
-            _PAPER if arm.num_labeled == 100 else _PAPER_1000,
-            section,
-        )
-        for text, (claim, section, expected, arm) in _ABLATIONS.items()
+    {
+        "c_β = 0": (
+            "a balancing constraint is required to prevent collapsing",
+            "3.2",
+            "higher",
+            _ablated(balance=0.0),
+        ),
+        "c_α = 0": (
+            "affinity is what assigns an image to one class",
+            "3.2",
+            "higher",
+            _ablated(affinity=0.0),
+        ),
+        "adjacency of stage 1, fixed": (
+            "an adaptive adjacency improves the accuracy",
+            "3.1, 5",
+            "higher",
+            _ablated(ablation="fixed-adjacency"),
+        ),
+        "unrectified logits": (
+            "two negative activations would make a false adjacency",
+            "3.3",
+            "higher",
+            _ablated(ablation="unrectified"),
+        ),
+        "softmax of the logits": (
+            "linear activations are easier to optimize than probabilities",
+            "3.3",
+            "higher",
+            _ablated(ablation="softmax"),
+        ),
+        "c_F = 0": (
+            "without an L2 norm growing activations diminish both terms",
+            "3.3",
+            "higher",
+            _ablated(frobenius=0.0),
+        ),
+        "affinity without its denominator, c_α = 1.7e-6": (
+            _SAME_RANGE,
+            "3.3",
+            "higher",
+            _ablated(affinity=_UNNORMALIZED_AFFINITY, ablation="unnormalized"),
+        ),
+        "b_L = 0, b_U = 128": (
+            "labelled images in the batches make it more stable",
+            "3.4",
+            "higher",
+            _batches(0, 128),
+        ),
+        "b_L = 64, b_U = 64": (
+            _TENTH,
+            "4",
+            "higher",
+            _batches(64, 64, epochs=5),
+        ),
+        "b_L = 96, b_U = 32": (
+            _TENTH,
+            "4",
+            "higher",
+            _batches(96, 32, epochs=2),
+        ),
+        "m_L = 1000, b_L = 96, b_U = 32": (
+            _TENTH,
+            "4",
+            "lower",
+            _batches(96, 32, 1000, epochs=2, pretrain_epochs=300),
+        ),
+        "batches of 32, b_L = 4": (
+            "a batch of 128 images",
+            "4",
+            None,
+            _batches(4, 28),
+        ),
+        "batches of 512, b_L = 64": (
+            "a batch of 128 images",
+            "4",
+            None,
+            _batches(64, 448),
+        ),
+        "affinity without its denominator, c_α = 3": (
+            _SAME_RANGE,
+            "3.3",
+            "higher",
+            _ablated(epochs=2, ablation="unnormalized"),
+        ),
     },
 )
 
@@ -465,54 +461,51 @@ _FASTER = "with it the error falls in fewer epochs"
 # The row that the README tells of beside the table of the paper.
 SMALL_BATCHES = "the same, batches of 32, b_L = 4"
 
-# By the text of its row: what is hoped of it, and the experiment.
-_SPEEDUPS = {
-    "clip of 1 and warm-up": (
-        "what keeps the classes costs nothing",
-        None,
-        _cured(),
-    ),
-    "the same, learning rate of 0.03": (
-        _FASTER,
-        "lower",
-        _cured(learning_rate=0.03),
-    ),
-    "the same, learning rate of 0.1": (
-        _FASTER,
-        "lower",
-        _cured(learning_rate=0.1),
-    ),
-    "the same, cross-entropy of the labels": (
-        _FASTER,
-        "lower",
-        _cured(supervised=1.0),
-    ),
-    "the same, batches of 64, b_L = 8": (
-        _FASTER,
-        "lower",
-        replace(_cured(), labeled_per_batch=8, unlabeled_per_batch=56),
-    ),
-    SMALL_BATCHES: (
-        _FASTER,
-        "lower",
-        replace(_cured(), labeled_per_batch=4, unlabeled_per_batch=28),
-    ),
-}
-
-FASTER = Study(
+FASTER = _study_of_claims(
     "faster",
     "Fewer epochs, once no class is lost: MNIST, m_L = 100",
     (
         "An epoch is one pass over X_U: with b_U = 28 it has 4 times the steps "
         "that it has with b_U = 112, with 56 twice as many.",
     ),
+    {_PAPER: _mnist(epochs=20)},
     {
-        _PAPER: _mnist(epochs=20),
-        **{text: arm for text, (*_, arm) in _SPEEDUPS.items()},
-    },
-    claims={
-        text: Claim(claim, expected, _PAPER)
-        for text, (claim, expected, _) in _SPEEDUPS.items()
+        "clip of 1 and warm-up": (
+            "what keeps the classes costs nothing",
+            None,
+            None,
+            _cured(),
+        ),
+        "the same, learning rate of 0.03": (
+            _FASTER,
+            None,
+            "lower",
+            _cured(learning_rate=0.03),
+        ),
+        "the same, learning rate of 0.1": (
+            _FASTER,
+            None,
+            "lower",
+            _cured(learning_rate=0.1),
+        ),
+        "the same, cross-entropy of the labels": (
+            _FASTER,
+            None,
+            "lower",
+            _cured(supervised=1.0),
+        ),
+        "the same, batches of 64, b_L = 8": (
+            _FASTER,
+            None,
+            "lower",
+            replace(_cured(), labeled_per_batch=8, unlabeled_per_batch=56),
+        ),
+        SMALL_BATCHES: (
+            _FASTER,
+            None,
+            "lower",
+            replace(_cured(), labeled_per_batch=4, unlabeled_per_batch=28),
+        ),
     },
 )
 
@@ -521,36 +514,7 @@ def _norb(epochs=60, **changes):
     return replace(NORB_JPEG[1000], epochs=epochs, **changes)
 
 
-# By the text of its row: what is hoped of it, the section of the paper, what
-# follows for the error, and the experiment.
-_NORB_CHANGES = {
-    "each camera's image stretched": (
-        "the authors' code did it",
-        None,
-        None,
-        _norb(camera_stretch=True),
-    ),
-    "learning rate of 0.005": (
-        "the error swings less, and falls",
-        None,
-        "lower",
-        _norb(stage_2_rate=0.005),
-    ),
-    "learning rate of 0.002": (
-        "the error swings less, and falls",
-        None,
-        "lower",
-        _norb(stage_2_rate=0.002),
-    ),
-    "b_L = 96, b_U = 32": (
-        _TENTH,
-        "4",
-        "lower",
-        _norb(epochs=20, labeled_per_batch=96, unlabeled_per_batch=32),
-    ),
-}
-
-NORB_CHANGES = Study(
+NORB_CHANGES = _study_of_claims(
     "norb",
     "One thing changed at a time: small NORB (JPEG copy), m_L = 1000",
     (
@@ -560,13 +524,32 @@ NORB_CHANGES = Study(
         "An epoch is one pass over X_U: with b_U = 32 it has three times the "
         "steps that it has with b_U = 96. This row has a third of the epochs.",
     ),
+    {_PAPER: _norb()},
     {
-        _PAPER: _norb(),
-        **{text: arm for text, (*_, arm) in _NORB_CHANGES.items()},
-    },
-    claims={
-        text: Claim(claim, expected, _PAPER, section)
-        for text, (claim, section, expected, _) in _NORB_CHANGES.items()
+        "each camera's image stretched": (
+            "the authors' code did it",
+            None,
+            None,
+            _norb(camera_stretch=True),
+        ),
+        "learning rate of 0.005": (
+            "the error swings less, and falls",
+            None,
+            "lower",
+            _norb(stage_2_rate=0.005),
+        ),
+        "learning rate of 0.002": (
+            "the error swings less, and falls",
+            None,
+            "lower",
+            _norb(stage_2_rate=0.002),
+        ),
+        "b_L = 96, b_U = 32": (
+            _TENTH,
+            "4",
+            "lower",
+            _norb(epochs=20, labeled_per_batch=96, unlabeled_per_batch=32),
+        ),
     },
 )
 

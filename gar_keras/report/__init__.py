@@ -27,7 +27,6 @@ from gar_keras.report.studies import (
     study_markdown,
     study_notes,
     study_rows,
-    vote,
 )
 from gar_keras.report.tables import (
     OUR_ROWS,
@@ -66,7 +65,6 @@ __all__ = [
     "study_rows",
     "table_rows",
     "update_readme",
-    "vote",
     "with_links_from",
     "write_overview",
     "write_table",

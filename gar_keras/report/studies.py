@@ -1,6 +1,5 @@
 """The studies beyond the paper, an arm a row."""
 
-import numpy as np
 
 from gar_keras.experiments.settings import Experiment
 from gar_keras.report import layout
@@ -9,11 +8,10 @@ from gar_keras.report.groups import HARDWARE, group, size
 from gar_keras.report.layout import MISSING
 from gar_keras.report.lost import (
     LOST_NOTE,
-    chosen_probabilities,
     lost_text,
     without_lost,
 )
-from gar_keras.report.sources import linked, links
+from gar_keras.report.sources import linked
 
 STUDY_HEADING = (
     "",
@@ -102,18 +100,6 @@ def study_rows(study, records, results):
                 f"{minutes:.1f}",
             ]
         )
-    for name, voters in study.votes.items():
-        errors = vote(voters, records, results)
-        cells = [MISSING] * (len(STUDY_HEADING) - 1)
-        cells[1] = "not run"
-        if errors:
-            cells[1] = str(Estimate.of(errors.values()))
-            cells[2] = _against(first, errors)
-            groups = [arm_group(voter, records) for voter in voters]
-            runs = [r for g in groups for r in g.records if r["seed"] in errors]
-            cells[LOST - 1] = lost_text(runs, results)
-            name = layout.Linked(name, links(runs, results))
-        rows.append([name, *cells])
     return rows
 
 
@@ -190,39 +176,6 @@ def without_notes(groups, results=None):
         "epoch chosen by validation, without the runs that lost a class: "
         + "; ".join(texts)
     ]
-
-
-def vote(voters, records, results):
-    """The errors of several runs together by seed; empty if not all can tell.
-
-    The predictions of the runs of a seed, each at its own epoch chosen by
-    validation, are averaged: the class with the highest mean probability is
-    taken.
-
-    Args:
-        voters: Experiments with the same labels and test images.
-        records: Run records.
-        results: Folder with the `.npz` files beside the records.
-
-    Returns:
-        A dict of the seeds that all of them ran and kept predictions of.
-    """
-    groups = [arm_group(voter, records) for voter in voters]
-    if not all(groups):
-        return {}
-    runs = [{r["seed"]: r for r in g.records} for g in groups]
-    common = sorted(set.intersection(*(set(by_seed) for by_seed in runs)))
-    errors = {}
-    for seed in common:
-        kept = [
-            chosen_probabilities(by_seed[seed], results) for by_seed in runs
-        ]
-        if None in kept:
-            continue
-        total = sum(given.astype(float) for _, given in kept)
-        labels, _ = kept[0]
-        errors[seed] = float(np.mean(total.argmax(axis=1) != labels))
-    return errors
 
 
 def made_alike(study, records):

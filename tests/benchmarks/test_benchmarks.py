@@ -28,8 +28,8 @@ from gar_keras.benchmarks import records as store
 from gar_keras.benchmarks.cases import Case, Workload
 from gar_keras.benchmarks.roofline import Ceilings, Operation
 from gar_keras.experiments import records
-from gar_keras.experiments.recorder import OutOfTime
 from gar_keras.experiments.placement import path_of_benchmark
+from gar_keras.experiments.recorder import OutOfTime
 from gar_keras.experiments.records import RecordError
 from gar_keras.models import is_regularized
 from gar_keras.report import benchmarks

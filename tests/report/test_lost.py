@@ -9,7 +9,6 @@ from made_records import make_record, write_record
 from gar_keras import report
 from gar_keras.experiments import records
 from gar_keras.experiments.settings import NORB_JPEG, TABLE_1, DataConditions
-from gar_keras.experiments.studies import STUDIES
 from gar_keras.report import confusion, lost
 from gar_keras.report.published import TABLE_1 as PAPER_TABLE_1
 
@@ -114,22 +113,6 @@ def test_runs_are_counted_of_those_that_can_tell():
     assert lost.lost_text(found) == "1 of 2"
     note = report.table_notes(PAPER_TABLE_1, found)[0]
     assert "runs that lost a class: 1 of 2" in note
-
-
-def test_a_vote_tells_how_many_of_its_runs_lost_a_class(tmp_path):
-    (voters,) = STUDIES["options"].votes.values()
-    for voter, last in zip(voters, (2, 1, 2), strict=True):
-        keep(
-            write_record(tmp_path, voter),
-            {0: LABELS, 4: [0, 0, 1, 1, last]},
-            chosen_probabilities=np.eye(5)[LABELS],
-            test_labels=LABELS,
-        )
-    found = records.read_all(tmp_path)
-    *_, row = report.study_rows(STUDIES["options"], found, tmp_path)
-    assert row[0].startswith("ensemble of three")
-    assert row[2] == "0.00 (n = 1)"
-    assert row[-3:] == ["1 of 3", "-", "-"]
 
 
 def test_the_largest_confusion_is_followed_back(tmp_path):
