@@ -126,7 +126,8 @@ def test_the_largest_confusion_is_followed_back(tmp_path):
     write_record(tmp_path, MNIST)
     text = report.confusions(records.read_all(tmp_path), tmp_path)
     rows = [line.split(" | ") for line in text.strip().splitlines()[2:]]
-    run = f"[NORB, m_L = 300, 2000 + 4 epochs, seed 0]({path.relative_to(tmp_path).as_posix()})"
+    link = path.relative_to(tmp_path)
+    run = f"[NORB, m_L = 300, 2000 + 4 epochs, seed 0]({link})"
     assert rows[0][0] == f"| {run}"
     assert [row[1:] for row in rows] == [
         ["0", "2 of 4", "car taken for truck: 1 of 2", "1 |"],
@@ -161,8 +162,9 @@ def test_digits_are_confused_at_the_chosen_epoch(tmp_path):
     write_record(tmp_path, replace(MNIST, num_labeled=50, epochs=4))
     found = records.read_all(tmp_path)
     _, _, row = confusion.digits(found, tmp_path).splitlines()
+    link = path.relative_to(tmp_path)
     assert row == (
-        f"| [MNIST, m_L = 100, 2000 + 4 epochs, seed 0]({path.relative_to(tmp_path).as_posix()}) | 1 | "
+        f"| [MNIST, m_L = 100, 2000 + 4 epochs, seed 0]({link}) | 1 | "
         "3 of 5 | 2 taken for 1: 2 of 3 | 1 | "
         "2 at epoch 0, 1 at 4, of 3 |"
     )
