@@ -5,18 +5,19 @@ from gar_keras.datasets.infimnist import InfiMNIST, load_infimnist
 from gar_keras.datasets.mnist import load_mnist, load_mnist_pairs
 from gar_keras.datasets.norb import load_norb
 from gar_keras.datasets.registry import DATASETS, UNLABELED
-from gar_keras.datasets.sources import ConcatenatedImages, HDF5Images
 from gar_keras.datasets.splits import Split, make_split
-from gar_keras.datasets.svhn import load_svhn, load_svhn_extra, load_svhn_grey
+from gar_keras.datasets.svhn import (
+    load_svhn,
+    load_svhn_grey,
+    load_svhn_with_extra,
+)
 from gar_keras.utils.validation import check_choice
 
 __all__ = [
     "DATASETS",
     "UNLABELED",
-    "ConcatenatedImages",
     "DataError",
     "Dataset",
-    "HDF5Images",
     "InfiMNIST",
     "Split",
     "load",
@@ -25,8 +26,8 @@ __all__ = [
     "load_mnist_pairs",
     "load_norb",
     "load_svhn",
-    "load_svhn_extra",
     "load_svhn_grey",
+    "load_svhn_with_extra",
     "make_split",
 ]
 
@@ -37,7 +38,7 @@ def load(name, data_dir=None, **options):
     Args:
         name: One of the keys of `DATASETS`, e.g. `"mnist"`.
         data_dir: Folder that holds the files; see
-            `gar_keras.datasets.download.data_folder`. MNIST ships with the
+            `gar_keras.datasets.files.data_folder`. MNIST ships with the
             package and needs none.
         **options: Further arguments of its loader, e.g. `preprocessing` of
             `load_norb`.

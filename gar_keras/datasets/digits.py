@@ -5,6 +5,7 @@ import numpy as np
 from gar_keras.datasets.base import Dataset
 from gar_keras.utils.optional import optional
 
+TITLE = "digits of 8 x 8 pixels"
 NUM_TEST = 500
 # The brightest pixel as stored.
 BRIGHTEST = 16
@@ -28,13 +29,13 @@ def load_digits(data_dir=None):
     >>> digits.x_train.shape, digits.x_test.shape
     ((1297, 8, 8, 1), (500, 8, 8, 1))
     """
-    sklearn = optional("sklearn.datasets", "The digits", extra="experiments")
+    sklearn = optional("sklearn.datasets", "The digits")
     x, y = sklearn.load_digits(return_X_y=True)
     x = np.round(x * (255 / BRIGHTEST)).astype("uint8").reshape(-1, 8, 8, 1)
     y = y.astype("int64")
     return Dataset(
         name="digits",
-        title="digits of 8 x 8 pixels",
+        title=TITLE,
         x_train=x[:-NUM_TEST],
         y_train=y[:-NUM_TEST],
         x_test=x[-NUM_TEST:],

@@ -2,21 +2,10 @@
 
 The paper's Table 2 trains on 8 million of them, 60,000 new ones per epoch.
 Loosli, Canu and Bottou (2007) number the images: 0 to 9,999 are MNIST's test
-images, 10,000 to 69,999 its training images, and every image `i` from 70,000
-on derives from a training image `a`:
-
-    a  = (i - 10000) mod 60000
-    k1 = (131071 * i mod 2**32) mod 1521
-    k2 = (k1 + 1 + 2 * i) mod 1522
-    z  = x[a] - (F[k1] * tx[a] - F[k2] * ty[a])
-    image = z clipped to 0..255, cut to an integer, moved in way `k1 mod 9`
-
-`F` are 1,522 smooth random fields (a displacement in pixels at every pixel),
-`tx` and `ty` the horizontal and vertical derivatives of the smoothed image
-(grey levels per pixel). So the image is moved along two random fields, to
-first order, and then as a whole by at most one pixel each way. The C code of
-2007 has a plus instead of the first minus where `k1 + k2` is even, but it
-never is: 1522 is even, so `k2` has the parity of `k1 + 1`.
+images, 10,000 to 69,999 its training images, and all later ones deform a
+training image by two smooth random fields and move it by at most one pixel.
+Their C code has a plus instead of the first minus of the formula where `k1 +
+k2` is even, but it never is: 1522 is even, so `k2` has the parity of `k1 + 1`.
 
 The files with the original fields and tangents are read where a user has them.
 Otherwise both are generated, in integers alone: the fields are multiples of
@@ -30,9 +19,8 @@ import math
 import numpy as np
 
 from gar_keras.datasets.base import DataError
-from gar_keras.datasets.download import data_folder
+from gar_keras.datasets.files import data_folder
 from gar_keras.datasets.mnist import load_mnist
-from gar_keras.datasets.sources import check_indices
 from gar_keras.utils.validation import check_count, check_number
 
 SIDE = 28
@@ -49,15 +37,8 @@ TANGENTS_FILE = "tangVec_float_60000x28x28.bin"
 
 # (down, right) for each value of k1 mod 9, in pixels.
 SHIFTS = (
-    (-1, 0),
-    (1, 0),
-    (0, -1),
-    (0, 1),
-    (-1, -1),
-    (-1, 1),
-    (1, -1),
-    (1, 1),
-    (0, 0),
+    *((-1, 0), (1, 0), (0, -1), (0, 1)),
+    *((-1, -1), (-1, 1), (1, -1), (1, 1), (0, 0)),
 )
 
 # Images deformed at a time: the float32 work arrays stay near the L2 cache.
@@ -87,20 +68,20 @@ class InfiMNIST:
         z  = clip(x[a] - (F[k1] * tx[a] - F[k2] * ty[a]), 0, 255)
         image = shift(floor(z), SHIFTS[k1 mod 9])
 
+    `F` are 1,522 smooth random fields (a displacement in pixels at every
+    pixel), `tx` and `ty` the horizontal and vertical derivatives of the
+    smoothed image (grey levels per pixel).
+
     Args:
         x_train: MNIST training images `(60000, 28, 28, 1)`, uint8.
-        fields: `F`, `(1522, 28, 28)`, in pixels. Any dtype whose values
-            float32 can hold.
+        fields: `F`, `(1522, 28, 28)`, of a dtype whose values float32 can hold.
         tangents: `tx` at `[:, 0]` and `ty` at `[:, 1]`, `(60000, 2, 28, 28)`,
-            in grey levels per pixel. Any dtype whose values float32 can hold;
-            may be a memory map.
+            likewise; may be a memory map.
         length: Number of images.
         source: One sentence for records: which fields and tangents these are.
 
     Attributes:
-        shape: `(length, 28, 28, 1)`.
-        dtype: uint8.
-        source: The sentence given.
+        shape, dtype: `(length, 28, 28, 1)` and uint8.
         in_random_order: Whether images that lie side by side are of all
             classes, so that epochs may take one piece after another.
 
@@ -138,9 +119,9 @@ class InfiMNIST:
         length = check_count("length", length, least=1, most=MAX_LENGTH)
         self.shape = (length, SIDE, SIDE, 1)
         self.source = source
-        self._x = _images(x_train, NUM_TRAIN).reshape(NUM_TRAIN, PIXELS)
-        fields = _rows("fields", fields, (NUM_FIELDS,))
-        self._fields = fields.astype(np.float32)
+        x_train = np.asarray(x_train)[..., 0]
+        self._x = _rows("x_train", x_train, (NUM_TRAIN,), "uint8")
+        self._fields = _rows("fields", fields, (NUM_FIELDS,)).astype("float32")
         self._tangents = _rows("tangents", tangents, (NUM_TRAIN, 2))
 
     def __len__(self):
@@ -158,10 +139,6 @@ class InfiMNIST:
         Returns:
             Indices `a` into the training set, int64 `(k,)`. The labels of
             the images are `y_train[a]`.
-
-        Raises:
-            ValueError: if `indices` are not integers in one dimension.
-            IndexError: if one is out of bounds.
         """
         return check_indices(indices, len(self)) % NUM_TRAIN
 
@@ -259,12 +236,6 @@ def make_fields():
 
     Returns:
         Displacements in pixels, float32 `(1522, 28, 28)`, multiples of 1/256.
-
-    Example:
-
-    >>> fields = make_fields()
-    >>> fields.shape, float((fields * 256 % 1).max())
-    ((1522, 28, 28), 0.0)
     """
     side = SIDE + _PASSES * (_BOX - 1)
     count = NUM_FIELDS * side * side
@@ -300,16 +271,13 @@ def make_tangents(x_train):
         Grey levels per pixel, int8 `(m, 2, 28, 28)`: `tx`, then `ty`. Int8 is
         wide enough, for no derivative exceeds 96.
 
-    Raises:
-        DataError: if `x_train` has another shape or dtype.
-
     Example:
 
     >>> ramp = np.broadcast_to(np.arange(28, dtype="uint8") * 5, (1, 28, 28))
     >>> make_tangents(ramp[..., None])[0, :, 14, 14]
     array([5, 0], dtype=int8)
     """
-    images = _images(x_train, len(x_train))[..., 0]
+    images = x_train[..., 0]
     tangents = np.empty((len(images), 2, SIDE, SIDE), np.int8)
     for start in range(0, len(images), _CHUNK):
         at = slice(start, start + _CHUNK)
@@ -366,38 +334,42 @@ def _box_sum(x):
     return sums[:, _BOX:] - sums[:, :-_BOX]
 
 
-def _images(x, count):
-    """Checks that `x` is `count` MNIST images; a contiguous array of them."""
-    x = np.asarray(x)
-    shape = (count, SIDE, SIDE, 1)
-    if x.shape != shape or x.dtype != np.uint8:
-        raise DataError(
-            f"x_train must be MNIST images, uint8 {shape}. Received: x_train "
-            f"of {x.dtype} {x.shape}"
-        )
-    return np.ascontiguousarray(x)
-
-
-def _rows(name, array, lead):
-    """Checks fields or tangents and flattens each: `(*lead, 784)`."""
+def _rows(name, array, lead, dtype="float32"):
+    """Checks images, fields or tangents, and flattens each: `(*lead, 784)`."""
     array = np.asarray(array)
     shape = (*lead, SIDE, SIDE)
-    if array.shape != shape or not np.can_cast(array.dtype, np.float32):
+    if array.shape != shape or not np.can_cast(array.dtype, dtype):
         raise DataError(
-            f"{name} must be {shape}, of a dtype whose values float32 can "
+            f"{name} must be {shape}, of a dtype whose values {dtype} can "
             f"hold. Received: {name} of {array.dtype} {array.shape}"
         )
     rows = np.ascontiguousarray(array).reshape(*lead, PIXELS)
     # In blocks, to need no mask as large as a mapped file.
     for start in range(0, len(rows), NUM_FIELDS):
-        block = rows[start : start + NUM_FIELDS]
-        if not np.isfinite(block).all():
+        if not np.isfinite(rows[start : start + NUM_FIELDS]).all():
             raise DataError(
-                f"{name} must be finite. Received: nan or infinity in "
-                f"{name}[{start}:{start + len(block)}]. Put a clean copy of "
-                "the file in its place."
+                f"{name} must be finite. Received: nan or infinity. Put a "
+                "clean copy of the file in its place."
             )
     return rows
+
+
+def check_indices(indices, size):
+    """Returns `indices` as int64 `(k,)` if all lie in `[0, size)`."""
+    array = np.asarray(indices)
+    if array.shape == (0,):
+        array = array.astype(np.int64)
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        raise ValueError(
+            "indices must be integers in one dimension. Received: indices of "
+            f"{array.dtype} {array.shape}"
+        )
+    if array.size and (array.min() < 0 or array.max() >= size):
+        raise IndexError(
+            f"indices must lie in 0..{size - 1}. Received: indices from "
+            f"{array.min()} to {array.max()}"
+        )
+    return array.astype(np.int64)
 
 
 def _original_files(folder):

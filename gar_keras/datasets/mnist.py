@@ -4,9 +4,11 @@ from importlib import resources
 
 import numpy as np
 
-from gar_keras.datasets.base import DataError, Dataset, check_md5
-from gar_keras.datasets.download import data_folder
-from gar_keras.datasets.npz import Form, read_arrays
+from gar_keras.datasets.base import DataError, Dataset
+from gar_keras.datasets.files import check_md5, data_folder, read_npz
+
+TITLE = "MNIST"
+PAIRS_TITLE = "pairs of MNIST digits"
 
 # MD5 of the four original idx files: an 8 or 16 byte header, then the array.
 IDX_MD5 = {
@@ -14,12 +16,6 @@ IDX_MD5 = {
     "y_train": "a25bea736e30d166cdddb491f175f624",
     "x_test": "2646ac647ad5339dbf082846283269ea",
     "y_test": "27ae3e4e09519cfbb04c329615203637",
-}
-FORMS = {
-    "x_train": Form(np.uint8, (60000, 28, 28)),
-    "y_train": Form(np.uint8, (60000,)),
-    "x_test": Form(np.uint8, (10000, 28, 28)),
-    "y_test": Form(np.uint8, (10000,)),
 }
 
 
@@ -46,12 +42,17 @@ def load_mnist(data_dir=None):
         path = resources.files("gar_keras") / "data" / "mnist.npz"
     else:
         path = data_folder(data_dir) / "mnist.npz"
-    arrays = _read(path)
+    if not path.exists():
+        raise DataError(
+            f"No MNIST file. Received: {path}. Put Keras' mnist.npz there, or "
+            "leave data_dir out to use the copy inside the package."
+        )
+    arrays = read_npz(path, IDX_MD5)
     for key, md5 in IDX_MD5.items():
         check_md5(_as_idx(arrays[key]), md5, f"{key} in {path}")
     return Dataset(
         name="mnist",
-        title="MNIST",
+        title=TITLE,
         x_train=arrays["x_train"][..., None],
         y_train=arrays["y_train"].astype("int64"),
         x_test=arrays["x_test"][..., None],
@@ -87,7 +88,7 @@ def load_mnist_pairs(data_dir=None):
     x_test, y_test = _pairs(mnist.x_test, mnist.y_test, seed=1)
     return Dataset(
         name="mnist-pairs",
-        title="pairs of MNIST digits",
+        title=PAIRS_TITLE,
         x_train=x_train,
         y_train=y_train,
         x_test=x_test,
@@ -100,15 +101,6 @@ def load_mnist_pairs(data_dir=None):
 def _pairs(x, y, seed):
     right = np.random.default_rng(seed).permutation(len(x))
     return np.concatenate([x, x[right]], axis=2), 10 * y + y[right]
-
-
-def _read(path):
-    if not path.exists():
-        raise DataError(
-            f"No MNIST file. Received: {path}. Put Keras' mnist.npz there, or "
-            "leave data_dir out to use the copy inside the package."
-        )
-    return read_arrays(path, FORMS)
 
 
 def _as_idx(array):

@@ -1,91 +1,83 @@
 """Small NORB: stereo pairs of toys, from the official files or a JPEG copy."""
 
-import contextlib
-import functools
 import gzip
 import itertools
 import math
 import zlib
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
-import h5py
 import numpy as np
 
 from gar_keras.datasets.base import DataError, Dataset
-from gar_keras.datasets.cache import Cached, create_checked, fingerprint
-from gar_keras.datasets.download import data_folder
-from gar_keras.datasets.npz import Form, read_arrays
-from gar_keras.utils.validation import check_count
+from gar_keras.datasets.files import (
+    check_md5,
+    data_folder,
+    made_once,
+    read_npz,
+    sha256_of,
+)
+from gar_keras.utils.validation import check_choice, check_count
 
+TITLE = "small NORB"
+COPY_TITLE = "small NORB (JPEG copy)"
 HOME = "https://cs.nyu.edu/~ylclab/data/norb-v1.0-small/"
 COPY = "smallnorb_32.npz"
 CLASSES = ("animal", "human", "airplane", "truck", "car")
-IMAGE_SHAPE = (32, 32, 2)
+SHAPE = (32, 32, 2)
 
-# Element types of NORB's files in the binary matrix format, little-endian.
-DTYPES = {
-    0x1E3D4C54: np.dtype("<i4"),
-    0x1E3D4C55: np.dtype("u1"),
-}
-_MAX_NDIM = 8
+# Numbers at the head of NORB's files, by the type of the elements.
+MAGIC = {"int32": 0x1E3D4C54, "uint8": 0x1E3D4C55}
 
 # To be raised when `preprocess` changes what it returns.
 _VERSION = 1
-_PARTS = ("x_train", "y_train", "x_test", "y_test")
-# Images worked on, and kept in a chunk of the cache, at a time.
+_KEYS = ("x_train", "y_train", "x_test", "y_test")
+# Images standardized at a time.
 _BLOCK = 500
-# Bytes of a matrix read at a time.
-_BLOCK_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
 class NorbPart:
     """The training or the test half of small NORB.
 
-    Every class, instance, elevation, azimuth and lighting is there once.
-
     Args:
         prefix: What the names of its three files begin with.
         instances: The toys of each class that are in this half.
-        elevations: Camera elevations, 0 for 30 degrees, then steps of 5.
-        azimuths: Turns of the toy, in units of 10 degrees.
-        lightings: Numbers of the lighting conditions.
-
-    Example:
-
-    >>> len(TRAINING)
-    24300
+        images: Number of its stereo pairs, as many of each toy.
+        md5: MD5 of the files, unpacked: dat, cat, info. Empty if unknown.
     """
 
     prefix: str
     instances: tuple
-    elevations: tuple = tuple(range(9))
-    azimuths: tuple = tuple(range(0, 36, 2))
-    lightings: tuple = tuple(range(6))
-
-    def __len__(self):
-        return len(CLASSES) * math.prod(map(len, self.conditions))
-
-    @property
-    def conditions(self):
-        """The values that the columns of the info file take."""
-        return self.instances, self.elevations, self.azimuths, self.lightings
+    images: int = 24_300
+    md5: tuple = ("", "", "")
 
     @property
     def files(self):
-        """Names and sizes in bytes of the files, unpacked: dat, cat, info."""
-        sizes = (2 * 96 * 96 * len(self) + 24, 4 * len(self) + 20)
-        sizes = (*sizes, 4 * 4 * len(self) + 20)
-        kinds = ("dat", "cat", "info")
-        names = (f"{self.prefix}-{kind}.mat" for kind in kinds)
-        return dict(zip(names, sizes, strict=True))
+        """Dtype and shape of the array in each file, by its name."""
+        m = self.images
+        forms = ("uint8", (m, 2, 96, 96)), ("int32", (m,)), ("int32", (m, 4))
+        names = (f"{self.prefix}-{kind}.mat" for kind in ("dat", "cat", "info"))
+        return dict(zip(names, forms, strict=True))
 
 
 TRAINING = NorbPart(
-    "smallnorb-5x46789x9x18x6x2x96x96-training", (4, 6, 7, 8, 9)
+    "smallnorb-5x46789x9x18x6x2x96x96-training",
+    instances=(4, 6, 7, 8, 9),
+    md5=(
+        "8138a0902307b32dfa0025a36dfa45ec",
+        "fd5120d3f770ad57ebe620eb61a0b633",
+        "19faee774120001fc7e17980d6960451",
+    ),
 )
-TESTING = NorbPart("smallnorb-5x01235x9x18x6x2x96x96-testing", (0, 1, 2, 3, 5))
+TESTING = NorbPart(
+    "smallnorb-5x01235x9x18x6x2x96x96-testing",
+    instances=(0, 1, 2, 3, 5),
+    md5=(
+        "e9920b7f7b2869a8f1a12e945b2c166c",
+        "fd5120d3f770ad57ebe620eb61a0b633",
+        "7c5b871cc69dcadec1bf6a18141f5edc",
+    ),
+)
 
 
 @dataclass(frozen=True)
@@ -113,27 +105,8 @@ class NorbPreprocessing:
 
     def __post_init__(self):
         check_count("seed", self.seed, least=0)
-        if self.test_mean not in ("training", "own"):
-            raise ValueError(
-                "test_mean must be 'training' or 'own'. Received: "
-                f"test_mean={self.test_mean!r}"
-            )
-        if not isinstance(self.stretch, bool):
-            raise ValueError(
-                "stretch must be True or False. Received: "
-                f"stretch={self.stretch!r}"
-            )
-
-
-@dataclass(frozen=True)
-class _Source:
-    """Files found in the folder, and the way to read them."""
-
-    name: str
-    title: str
-    quality: str
-    paths: tuple
-    read: Callable
+        check_choice("test_mean", self.test_mean, ("training", "own"))
+        check_choice("stretch", self.stretch, (True, False))
 
 
 DEFAULT = NorbPreprocessing()
@@ -144,8 +117,8 @@ def load_norb(data_dir=None, preprocessing=DEFAULT, parts=(TRAINING, TESTING)):
 
     Reads the six official files, `.mat` or `.mat.gz`, or else
     `smallnorb_32.npz`, a copy of the images at 32x32 that was decoded from
-    JPEG. The result is kept as HDF5 (400 MB; see `gar_keras.datasets.cache`
-    for where), so that only the first call works it out.
+    JPEG. The result is kept (400 MB; see `gar_keras.datasets.files` for
+    where), so that only the first call works it out.
 
     For pixels `p` in 0..255 and noise `u` from U(0, 1), the preprocessing is
 
@@ -171,55 +144,39 @@ def load_norb(data_dir=None, preprocessing=DEFAULT, parts=(TRAINING, TESTING)):
 
     Raises:
         DataError: if no files are there, or some only, or damaged ones.
-
-    Example:
-
-    >>> norb = load_norb("data")  # doctest: +SKIP
-    >>> norb.title, norb.x_train.shape  # doctest: +SKIP
-    ('small NORB', (24300, 32, 32, 2))
     """
-    folder = data_folder(data_dir)
-    source = _find(folder, parts)
+    paths = _find(data_folder(data_dir), parts)
+    is_copy = paths[0].name == COPY
+    name = "norb-jpeg" if is_copy else "norb"
+
+    def make():
+        read = read_copy if is_copy else read_official
+        x, y, x_test, y_test = read(paths, parts, preprocessing.stretch)
+        x, x_test = preprocess(x, x_test, preprocessing)
+        return dict(zip(_KEYS, (x, y, x_test, y_test), strict=True))
+
     settings = {
         "version": _VERSION,
         "parts": [asdict(part) for part in parts],
         "preprocessing": asdict(preprocessing),
+        "files": {path.name: sha256_of(path) for path in paths},
     }
-    if not preprocessing.stretch:
-        # Files made before this could be chosen stay good.
-        del settings["preprocessing"]["stretch"]
-    cached = Cached(
-        name=source.name,
-        fingerprint=fingerprint(source.paths, settings),
-        write=functools.partial(_write, source, preprocessing),
-        read=_read,
-    )
-    arrays = cached.load(data_dir)
+    kept = made_once(name, settings, _KEYS, make)
     return Dataset(
-        name=source.name,
-        title=source.title,
+        name=name,
+        title=COPY_TITLE if is_copy else TITLE,
         num_classes=len(CLASSES),
-        source=_describe(source, preprocessing),
-        **arrays,
+        source=_describe(is_copy, preprocessing),
+        # In memory, for speed.
+        **{key: np.array(array) for key, array in kept.items()},
     )
 
 
 def preprocess(x_train, x_test, preprocessing=DEFAULT):
-    """The preprocessing of `load_norb`, from pixels to inputs.
+    """The preprocessing of `load_norb`, from uint8 pixels to float32 inputs.
 
     All but the stretch, which needs the images before they are reduced.
-
-    Args:
-        x_train: Training images `(m, 32, 32, 2)`, uint8.
-        x_test: Test images, likewise.
-        preprocessing: `NorbPreprocessing`.
-
-    Returns:
-        Both as float32. Computed in float64.
-
-    Raises:
-        ValueError: if an image is left without any contrast, as happens where
-            there is only one.
+    Computed in float64.
 
     Example:
 
@@ -238,8 +195,8 @@ def preprocess(x_train, x_test, preprocessing=DEFAULT):
     return train, _standardized(test, mean)
 
 
-def read_matrix(path):
-    """Reads a file in the binary matrix format of NORB, or one gzipped.
+def read_matrix(path, dtype, shape, md5=""):
+    """The array of a file in NORB's binary matrix format, or of one gzipped.
 
     All numbers are little-endian: a magic number that names the element type,
     the number of dimensions, the dimensions (at least three are stored, even
@@ -247,26 +204,27 @@ def read_matrix(path):
 
     Args:
         path: `Path` of the file. It is unpacked if it ends in `.gz`.
-
-    Returns:
-        A read-only array.
+        dtype, shape: What the array must be.
+        md5: MD5 of the file, unpacked, if it is known.
 
     Raises:
-        DataError: if the file is not of this format, or has bytes too few or
-            too many.
-
-    Example:
-
-    >>> from pathlib import Path
-    >>> from tempfile import mkdtemp
-    >>> path = Path(mkdtemp()) / "cat.mat"
-    >>> header = [0x1E3D4C54, 1, 2, 1, 1]
-    >>> _ = path.write_bytes(np.array([*header, 7, 8], "<i4").tobytes())
-    >>> read_matrix(path)
-    array([7, 8], dtype=int32)
+        DataError: if it is another file.
     """
-    with _opened(path) as stream:
-        return _elements(path, stream, *_form(path, stream))
+    content = _unpacked(path)
+    begin = 4 * (2 + max(3, len(shape)))
+    size = begin + math.prod(shape) * np.dtype(dtype).itemsize
+    head = np.array([MAGIC[dtype], len(shape), *shape], "<i4").tobytes()
+    if len(content) != size or not content.startswith(head):
+        raise DataError(
+            f"{path} is not the file it should be: it was truncated or "
+            f"altered. Received: {len(content):,} bytes, the first "
+            f"{content[: len(head)].hex()}; expected {size:,}, {head.hex()}. "
+            f"Put a clean copy in its place, from {HOME}"
+        )
+    if md5:
+        check_md5(content, md5, f"{path}, unpacked,")
+    dtype = np.dtype(dtype).newbyteorder("<")
+    return np.frombuffer(content, dtype, offset=begin).reshape(shape)
 
 
 def stretched(pixels, low, high):
@@ -274,13 +232,7 @@ def stretched(pixels, low, high):
 
         floor((p - low) * 255 / (high - low) + 1/2)
 
-    Args:
-        pixels: uint8 array.
-        low: The level that becomes 0; broadcast against `pixels`.
-        high: The level that becomes 255, likewise.
-
-    Returns:
-        A new uint8 array. Where `high` is `low`, all is 0.
+    Where `high` is `low`, all is 0.
 
     Example:
 
@@ -295,132 +247,73 @@ def stretched(pixels, low, high):
     return out.astype("uint8")
 
 
-def read_official(folder, part, stretch=False):
-    """Reads one half of small NORB from its official files, and reduces it.
+def read_official(paths, parts, stretch=False):
+    """Small NORB from its six official files: images and labels of both parts.
 
     The 96x96 images are reduced to 32x32 by taking rows and columns 1, 4, 7
     and so on, the middle of every three: the nearest neighbours.
-
-    Args:
-        folder: `Path` of the folder that holds the files.
-        part: `NorbPart`.
-        stretch: As in `NorbPreprocessing`.
-
-    Returns:
-        `(images, labels)`: uint8 `(m, 32, 32, 2)` and int64 `(m,)`.
-
-    Raises:
-        DataError: if a file is damaged, or if they do not fit together.
     """
-    paths = [_packed_or_not(folder / name) for name in part.files]
-    m = len(part)
-    forms = (("uint8", (m, 2, 96, 96)), ("int32", (m,)), ("int32", (m, 4)))
-    images, labels, info = (
-        _read_as(path, *form) for path, form in zip(paths, forms, strict=True)
-    )
-    expected = itertools.product(range(len(CLASSES)), *part.conditions)
-    received = np.column_stack([labels, info])
-    order = np.lexsort(received.T[::-1])
-    if not np.array_equal(received[order], sorted(expected)):
-        raise DataError(
-            f"{paths[1].name} and {paths[2].name} in {folder} do not name "
-            "every class, instance, elevation, azimuth and lighting once. "
-            "They are damaged, or not of one set: put clean copies of both "
-            f"there, from {HOME}"
-        )
-    nearest = images[:, :, 1::3, 1::3]
-    if stretch:
-        low, high = (
-            level(axis=(2, 3), keepdims=True)
-            for level in (images.min, images.max)
-        )
-        nearest = stretched(nearest, low, high)
-    nearest = nearest.transpose(0, 2, 3, 1)
-    return np.ascontiguousarray(nearest), labels.astype("int64")
-
-
-def read_copy(path, parts=(TRAINING, TESTING), stretch=False):
-    """Reads `smallnorb_32.npz`, the copy at 32x32 decoded from JPEG.
-
-    Args:
-        path: `Path` of the file.
-        parts: The training and the test `NorbPart` that it must hold.
-        stretch: As in `NorbPreprocessing`.
-
-    Returns:
-        A dict: `x_train`, uint8 `(m, 32, 32, 2)`, `y_train`, int64 `(m,)`,
-        `x_test` and `y_test`.
-
-    Raises:
-        DataError: if it is damaged, or holds something else.
-    """
-    shapes = {"x": IMAGE_SHAPE, "y": (), "instance": ()}
-    parts = dict(zip(("train", "test"), parts, strict=True))
-    forms = {
-        f"{key}_{name}": Form(np.uint8, (len(part), *shape))
-        for name, part in parts.items()
-        for key, shape in shapes.items()
-    }
-    arrays = read_arrays(path, forms)
-    for name, part in parts.items():
-        toys, counts = np.unique(
-            np.column_stack([arrays[f"y_{name}"], arrays[f"instance_{name}"]]),
-            axis=0,
-            return_counts=True,
-        )
-        expected = itertools.product(range(len(CLASSES)), part.instances)
-        if [*map(tuple, toys)] != sorted(expected) or len(set(counts)) > 1:
-            raise DataError(
-                f"y_{name} and instance_{name} in {path} do not hold the toys "
-                f"{part.instances} of {len(CLASSES)} classes equally often. "
-                "Put a clean copy in its place."
+    arrays = []
+    for part, its_paths in zip(parts, (paths[:3], paths[3:]), strict=True):
+        images, labels, info = (
+            read_matrix(path, *form, md5)
+            for path, form, md5 in zip(
+                its_paths, part.files.values(), part.md5, strict=True
             )
-    for key in ("x_train", "x_test") if stretch else ():
-        x = arrays[key]
-        low, high = (
-            level(axis=(1, 2), keepdims=True) for level in (x.min, x.max)
         )
-        arrays[key] = stretched(x, low, high)
-    labels = {key: arrays[key].astype("int64") for key in ("y_train", "y_test")}
-    return {key: labels.get(key, arrays[key]) for key in _PARTS}
+        _check_toys(its_paths[2], labels, info[:, 0], part)
+        nearest = images[:, :, 1::3, 1::3]
+        if stretch:
+            low = images.min(axis=(2, 3), keepdims=True)
+            high = images.max(axis=(2, 3), keepdims=True)
+            nearest = stretched(nearest, low, high)
+        nearest = np.ascontiguousarray(nearest.transpose(0, 2, 3, 1))
+        arrays += [nearest, labels.astype("int64")]
+    return arrays
+
+
+def read_copy(paths, parts, stretch=False):
+    """The same from `smallnorb_32.npz`, the copy at 32x32 decoded from JPEG."""
+    (path,) = paths
+    arrays = []
+    for name, part in zip(("train", "test"), parts, strict=True):
+        names = [f"{kind}_{name}" for kind in ("x", "y", "instance")]
+        images, labels, instances = read_npz(path, names).values()
+        shape = (part.images, *SHAPE)
+        if images.shape != shape or images.dtype != np.uint8:
+            raise DataError(
+                f"x_{name} in {path} must be uint8 {shape}. Received: "
+                f"{images.dtype} {images.shape}"
+            )
+        _check_toys(path, labels, instances, part)
+        if stretch:
+            low = images.min(axis=(1, 2), keepdims=True)
+            high = images.max(axis=(1, 2), keepdims=True)
+            images = stretched(images, low, high)
+        arrays += [images, labels.astype("int64")]
+    return arrays
 
 
 def _find(folder, parts):
-    files = {k: v for part in parts for k, v in part.files.items()}
-    paths = tuple(_packed_or_not(folder / name) for name in files)
+    """The paths of the six official files, or that of the copy."""
+    names = [name for part in parts for name in part.files]
+    paths = tuple(_packed_or_not(folder / name) for name in names)
     missing = [path.name for path in paths if not path.exists()]
     if not missing:
-        return _Source(
-            name="norb",
-            title="small NORB",
-            quality="small NORB, official files, 96x96 to 32x32 (nearest)",
-            paths=paths,
-            read=functools.partial(_read_both, folder, parts),
-        )
-    if len(missing) < len(files):
+        return paths
+    if len(missing) < len(paths):
         raise DataError(
             f"{folder} holds only some of the official small NORB files. "
             f"Missing (as they are, or with .gz): {', '.join(missing)}. Add "
             f"them from {HOME}, or remove the others."
         )
-    copy = folder / COPY
-    if copy.exists():
-        return _Source(
-            name="norb-jpeg",
-            title="small NORB (JPEG copy)",
-            quality=(
-                "small NORB (JPEG copy): the official split at 32x32, decoded "
-                "from JPEG, not lossless"
-            ),
-            paths=(copy,),
-            read=functools.partial(read_copy, copy, parts),
+    if not (folder / COPY).exists():
+        raise DataError(
+            f"No small NORB in {folder}. Put the official files there, as "
+            f"they are or with .gz, from {HOME} ({', '.join(names)}), or "
+            f"{COPY}, the JPEG copy at 32x32. --data-dir names another folder."
         )
-    listed = "\n".join(f"  {k} ({v:,} bytes)" for k, v in files.items())
-    raise DataError(
-        f"No small NORB in {folder}. Put the official files there, as they "
-        f"are or with .gz, from {HOME}\n{listed}\nor {COPY}, the JPEG copy at "
-        "32x32. --data-dir names another folder."
-    )
+    return (folder / COPY,)
 
 
 def _packed_or_not(path):
@@ -428,25 +321,10 @@ def _packed_or_not(path):
     return packed if packed.exists() and not path.exists() else path
 
 
-def _read_both(folder, parts, stretch):
-    train, test = (read_official(folder, part, stretch) for part in parts)
-    return dict(zip(_PARTS, (*train, *test), strict=True))
-
-
-def _read_as(path, name, shape):
-    """`read_matrix`, of one form alone: no other one takes up memory."""
-    with _opened(path) as stream:
-        dtype, received = _form(path, stream)
-        if dtype.name != name or received != shape:
-            raise _bad(path, f"{dtype.name} {received}", f"{name} {shape}")
-        return _elements(path, stream, dtype, shape)
-
-
-@contextlib.contextmanager
-def _opened(path):
+def _unpacked(path):
     try:
         with gzip.open(path) if path.suffix == ".gz" else open(path, "rb") as f:
-            yield f
+            return f.read()
     except (OSError, EOFError, zlib.error) as error:
         raise DataError(
             f"{path} cannot be read: {error}. Put a clean copy in its place, "
@@ -454,50 +332,17 @@ def _opened(path):
         ) from error
 
 
-def _form(path, stream):
-    """Dtype and shape, from the header."""
-    magic, ndim = _header(path, stream, 2)
-    if magic not in DTYPES:
-        raise _bad(
-            path, f"magic number 0x{magic:08X}", "one of a NORB matrix file"
+def _check_toys(path, labels, instances, part):
+    """Raises unless each toy of each class is there equally often."""
+    toys = np.column_stack([labels, instances])
+    found, counts = np.unique(toys, axis=0, return_counts=True)
+    expected = itertools.product(range(len(CLASSES)), part.instances)
+    if [*map(tuple, found)] != sorted(expected) or len(set(counts)) > 1:
+        raise DataError(
+            f"{path} does not hold the toys {part.instances} of "
+            f"{len(CLASSES)} classes equally often. Put a clean copy in its "
+            "place."
         )
-    if not 1 <= ndim <= _MAX_NDIM:
-        raise _bad(path, f"{ndim} dimensions", f"1 to {_MAX_NDIM}")
-    return DTYPES[magic], tuple(_header(path, stream, max(ndim, 3))[:ndim])
-
-
-def _header(path, stream, count):
-    content = stream.read(4 * count)
-    if len(content) < 4 * count:
-        raise _bad(path, f"{stream.tell()} bytes", "a whole header")
-    return np.frombuffer(content, "<u4").tolist()
-
-
-def _elements(path, stream, dtype, shape):
-    """Elements behind the header, if neither more nor fewer."""
-    begin, size = stream.tell(), dtype.itemsize * math.prod(shape)
-    content = bytearray()
-    # In blocks, and one byte more: the size is only what the header claims.
-    while block := stream.read(min(_BLOCK_BYTES, size + 1 - len(content))):
-        content += block
-    if len(content) != size:
-        more = len(content) > size
-        received = min(begin + len(content), begin + size)
-        raise _bad(
-            path,
-            f"{'more than ' if more else ''}{received:,} bytes",
-            f"{begin + size:,} for {dtype.name} {shape}",
-        )
-    read_only = memoryview(content).toreadonly()
-    return np.frombuffer(read_only, dtype).reshape(shape)
-
-
-def _bad(path, received, expected):
-    return DataError(
-        f"{path} is not the file it should be: it was truncated or altered. "
-        f"Received: {received}, expected {expected}. Put a clean copy in its "
-        f"place, from {HOME}"
-    )
 
 
 def _dequantized(pixels, rng):
@@ -525,21 +370,14 @@ def _standardized(x, mean):
     return out
 
 
-def _write(source, preprocessing, file):
-    arrays = source.read(stretch=preprocessing.stretch)
-    arrays["x_train"], arrays["x_test"] = preprocess(
-        arrays["x_train"], arrays["x_test"], preprocessing
-    )
-    for key, array in arrays.items():
-        create_checked(file, key, array.shape, array.dtype, _BLOCK)[:] = array
-
-
-def _read(path):
-    with h5py.File(path, "r") as file:
-        return {key: file[key][()] for key in _PARTS}
-
-
-def _describe(source, preprocessing):
+def _describe(is_copy, preprocessing):
+    """Which files, and what was done to their images: for the records."""
+    quality = "small NORB, official files, 96x96 to 32x32 (nearest)"
+    if is_copy:
+        quality = (
+            "small NORB (JPEG copy): the official split at 32x32, decoded "
+            "from JPEG, not lossless"
+        )
     mean = "the training images' mean subtracted from both sets"
     if preprocessing.test_mean == "own":
         mean = "each set's own mean subtracted"
@@ -547,7 +385,6 @@ def _describe(source, preprocessing):
     if preprocessing.stretch:
         stretch = "each camera's image stretched to 0..255 by itself, "
     return (
-        f"{source.quality}; {stretch}U(0, 1) noise (seed "
-        f"{preprocessing.seed}), {mean} feature by feature, each pair of "
-        "images standardized"
+        f"{quality}; {stretch}U(0, 1) noise (seed {preprocessing.seed}), "
+        f"{mean} feature by feature, each pair of images standardized"
     )

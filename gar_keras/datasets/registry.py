@@ -1,11 +1,9 @@
-"""The data sets and the sources of unlabelled images, by name.
+"""The data sets and the sources of unlabelled images, by name."""
 
-Loaders are named by their path, `"module:function"` in this package, and are
-imported when they are first called.
-"""
-
-import importlib
+from collections.abc import Callable
 from dataclasses import dataclass
+
+from gar_keras.datasets import digits, infimnist, mnist, norb, svhn
 
 
 @dataclass(frozen=True)
@@ -16,17 +14,17 @@ class Entry:
 
     Attributes:
         title: Its name for a reader.
-        path: Its loader.
+        loader: Function of the folder that gives a `Dataset`.
         note: What to know before it is chosen: where it comes from, or what
             it stands in for.
     """
 
     title: str
-    path: str
+    loader: Callable
     note: str = "in the package"
 
     def __call__(self, data_dir=None, **options):
-        return load_path(self.path)(data_dir, **options)
+        return self.loader(data_dir, **options)
 
 
 @dataclass(frozen=True)
@@ -35,55 +33,37 @@ class Unlabeled:
 
     Attributes:
         suffix: What to put behind the name of the data set.
-        path: Loader of an image source, or `None` for the training images.
-        beside: What the images are, if they are put behind the training
-            images; `None` if they take their place.
+        loader: Function of the folder of the data files that gives images in
+            place of the training images; `None` for those.
+        source: What the images are, if they do not tell it themselves.
     """
 
     suffix: str
-    path: str | None = None
-    beside: str | None = None
+    loader: Callable | None = None
+    source: str | None = None
 
-    def __call__(self, data_dir=None, **options):
-        return load_path(self.path)(data_dir, **options)
-
-
-def load_path(path):
-    """The function of a path.
-
-    Example:
-
-    >>> load_path("mnist:load_mnist").__name__
-    'load_mnist'
-    """
-    module, _, name = path.partition(":")
-    package = __name__.rpartition(".")[0]
-    return getattr(importlib.import_module(f"{package}.{module}"), name)
-
-
-_NORB = "norb:load_norb"
 
 DATASETS = {
-    "mnist": Entry("MNIST", "mnist:load_mnist"),
-    "mnist-pairs": Entry("pairs of MNIST digits", "mnist:load_mnist_pairs"),
-    "norb": Entry("small NORB", _NORB, "official files"),
-    "norb-jpeg": Entry("small NORB (JPEG copy)", _NORB, "a stand-in for norb"),
-    "svhn": Entry("SVHN", "svhn:load_svhn", "downloaded"),
+    "mnist": Entry(mnist.TITLE, mnist.load_mnist),
+    "mnist-pairs": Entry(mnist.PAIRS_TITLE, mnist.load_mnist_pairs),
+    "norb": Entry(norb.TITLE, norb.load_norb, "official files"),
+    "norb-jpeg": Entry(norb.COPY_TITLE, norb.load_norb, "a stand-in for norb"),
+    "svhn": Entry(svhn.TITLE, svhn.load_svhn, "downloaded"),
     "svhn-grey": Entry(
-        "SVHN-grey", "svhn:load_svhn_grey", "a stand-in for svhn"
+        svhn.GREY_TITLE, svhn.load_svhn_grey, "a stand-in for svhn"
     ),
-    "digits": Entry(
-        "digits of 8 x 8 pixels", "digits:load_digits", "for a quick try"
-    ),
+    "digits": Entry(digits.TITLE, digits.load_digits, "for a quick try"),
 }
 
 # The names of small NORB.
-NORB = tuple(name for name, entry in DATASETS.items() if entry.path == _NORB)
+NORB = ("norb", "norb-jpeg")
 
 UNLABELED = {
     "train": Unlabeled(""),
-    "infimnist": Unlabeled(", X_U from InfiMNIST", "infimnist:load_infimnist"),
+    "infimnist": Unlabeled(", X_U from InfiMNIST", infimnist.load_infimnist),
     "svhn-extra": Unlabeled(
-        " with the extra set", "svhn:load_svhn_extra", "SVHN's extra set"
+        " with the extra set",
+        svhn.load_svhn_with_extra,
+        "all training images and SVHN's extra set",
     ),
 }

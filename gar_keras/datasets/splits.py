@@ -68,7 +68,6 @@ def make_split(y_train, num_labeled, seed, num_validation=1000):
             f"class, but class {classes[sizes.argmin()]} holds {sizes.min()}."
             f" Ask for at most {n * sizes.min()}."
         )
-    _check_rest(y_train, num_labeled, num_validation)
     rng = np.random.default_rng([seed, num_labeled])
     labeled = np.concatenate(
         [
@@ -85,19 +84,8 @@ def make_split(y_train, num_labeled, seed, num_validation=1000):
 def draw_split(y_train, num_labeled, seed, num_validation=1000):
     """Draws labelled and validation images without regard to the class.
 
-    As when one labels what comes: a rare class gets few labels or none.
-
-    Args:
-        y_train: As for `make_split`.
-        num_labeled: m_L, at most the number of images.
-        seed: Non-negative integer.
-        num_validation: Number of validation images.
-
-    Returns:
-        A `Split`.
-
-    Raises:
-        ValueError: if the numbers cannot be drawn from `y_train`.
+    As when one labels what comes: a rare class gets few labels or none. The
+    arguments are those of `make_split`; any m_L up to the number of images.
 
     Example:
 
@@ -105,30 +93,16 @@ def draw_split(y_train, num_labeled, seed, num_validation=1000):
     4
     """
     num_labeled, y_train = _checked(y_train, num_labeled, seed, num_validation)
-    if num_labeled > len(y_train):
-        raise ValueError(
-            f"num_labeled must be at most {len(y_train)}, the training "
-            f"images. Received: num_labeled={num_labeled}"
-        )
-    _check_rest(y_train, num_labeled, num_validation)
     rng = np.random.default_rng([seed, num_labeled])
     drawn = rng.permutation(len(y_train))[: num_labeled + num_validation]
     return Split(drawn[:num_labeled], drawn[num_labeled:])
 
 
 def _checked(y_train, num_labeled, seed, num_validation):
-    num_labeled = check_count("num_labeled", num_labeled, least=1)
-    check_count("num_validation", num_validation, least=0)
+    y_train = check_labels("y_train", y_train, len(y_train))
     check_count("seed", seed, least=0)
-    if not len(y_train):
-        raise ValueError("y_train must hold at least one label, but is empty.")
-    return num_labeled, check_labels("y_train", y_train, len(y_train))
-
-
-def _check_rest(y_train, num_labeled, num_validation):
-    rest = len(y_train) - num_labeled
-    if num_validation > rest:
-        raise ValueError(
-            f"num_validation must be at most {rest}, the training images that "
-            f"are not labelled. Received: num_validation={num_validation}"
-        )
+    m = len(y_train)
+    num_labeled = check_count("num_labeled", num_labeled, least=1, most=m)
+    rest = m - num_labeled
+    check_count("num_validation", num_validation, least=0, most=rest)
+    return num_labeled, y_train

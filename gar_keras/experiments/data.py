@@ -99,13 +99,10 @@ def unlabeled_images(name, task, data_dir=None, **options):
     """
     origin = datasets.UNLABELED[name]
     images, source = task.data.x_train, "all training images"
-    if origin.path is not None:
-        others = origin(data_dir, **options)
-        if origin.beside is None:
-            return others, others.source
-        images = datasets.ConcatenatedImages(images, others)
-        source += f" and {origin.beside}"
-    elif len(task.out_of_class):
+    if origin.loader is not None:
+        images = origin.loader(data_dir, **options)
+        return images, origin.source or images.source
+    if len(task.out_of_class):
         images = np.concatenate([images, task.out_of_class])
         source += f" and {len(task.out_of_class)} of other classes"
     return images, source

@@ -82,17 +82,9 @@ def by_hand(index, x_train, fields, tangents, number=float):
                 - number(fields[k2, r, c]) * number(tangents[a, 1, r, c])
             )
             deformed[r, c] = math.floor(min(max(z, 0), 255))
-    down, right = [
-        (-1, 0),
-        (1, 0),
-        (0, -1),
-        (0, 1),
-        (-1, -1),
-        (-1, 1),
-        (1, -1),
-        (1, 1),
-        (0, 0),
-    ][k1 % 9]
+    ways = [(-1, 0), (1, 0), (0, -1), (0, 1)]
+    ways += [(-1, -1), (-1, 1), (1, -1), (1, 1), (0, 0)]
+    down, right = ways[k1 % 9]
     image = np.zeros((28, 28), int)
     for r in range(28):
         for c in range(28):
@@ -261,24 +253,6 @@ def test_images_depend_on_their_index_alone(source, chosen, random):
         np.testing.assert_array_equal(source.take([index])[0], images[index])
 
 
-def test_duplicates(source):
-    images = source.take([70000, 3, 70000, 70000])
-    assert (images[[2, 3]] == images[0]).all()
-    assert (images[1] != images[0]).any()
-
-
-@pytest.mark.parametrize("dtype", ["uint8", "int32", "uint64"])
-def test_integer_dtypes_of_indices(source, dtype):
-    chosen = np.array([200, 3], dtype)
-    np.testing.assert_array_equal(source.take(chosen), source.take([200, 3]))
-
-
-def test_empty_take(source):
-    images = source.take([])
-    assert images.shape == (0, 28, 28, 1)
-    assert images.dtype == np.uint8
-
-
 def test_shape_length_dtype():
     images = constant(length=100_000)
     assert images.shape == (100_000, 28, 28, 1)
@@ -288,23 +262,25 @@ def test_shape_length_dtype():
     assert images.take([99_999]).shape == (1, 28, 28, 1)
 
 
-@pytest.mark.parametrize("method", ["take", "origin"])
-@pytest.mark.parametrize("bad", [[-1], [0, 100_000], [2**64 - 1]])
-def test_index_out_of_bounds(method, bad):
-    with pytest.raises(IndexError, match=r"0\.\.99999\. Received: indices"):
-        getattr(constant(length=100_000), method)(bad)
+@pytest.mark.parametrize(
+    ("bad", "error"),
+    [
+        ([-1], IndexError),
+        ([0, 100_000], IndexError),
+        ([1.0], ValueError),
+        ([True], ValueError),
+        ([[1, 2]], ValueError),
+    ],
+)
+def test_indices_that_are_none(bad, error):
+    for method in ("take", "origin"):
+        with pytest.raises(error, match="Received: indices"):
+            getattr(constant(length=100_000), method)(bad)
 
 
-@pytest.mark.parametrize("bad", [[1.0], [True], 3, [[1, 2]], ["1"], [None]])
-def test_indices_that_are_none(bad):
-    with pytest.raises(ValueError, match="one dimension. Received: indices"):
-        constant().take(bad)
-
-
-@pytest.mark.parametrize("bad", [0, -1, 2**32 - 9999, 1.5, True, None, "9"])
-def test_bad_length(bad):
+def test_bad_length():
     with pytest.raises(ValueError, match="Received: length="):
-        constant(length=bad)
+        constant(length=2**32 - 9999)
 
 
 def test_longest_source():
@@ -315,8 +291,6 @@ def test_longest_source():
 @pytest.mark.parametrize(
     "name, shape, dtype",
     [
-        ("x_train", (70000, 28, 28, 1), "uint8"),
-        ("x_train", (60000, 28, 28), "uint8"),
         ("x_train", (60000, 28, 28, 1), "float32"),
         ("fields", (1521, 28, 28), "float32"),
         ("fields", (1522, 28, 28), "float64"),
@@ -366,14 +340,6 @@ def test_generated_tangents_of_an_edge():
     np.testing.assert_array_equal(swapped, [ty.T, tx.T])
 
 
-@pytest.mark.parametrize(
-    "x", [np.zeros((2, 28, 28), "uint8"), np.zeros((2, 28, 28, 1))]
-)
-def test_tangents_of_other_arrays(x):
-    with pytest.raises(DataError, match="x_train must be MNIST images"):
-        make_tangents(x)
-
-
 def test_generated_images_are_the_same_everywhere(source, fields, tangents):
     # SHA-256 as computed once; any other value is another data set.
     chosen = np.arange(7 * 60000, 8 * 60000)
@@ -383,14 +349,6 @@ def test_generated_images_are_the_same_everywhere(source, fields, tangents):
         "bdb48fab41196ca0",
         "e42bac0a0333f93f",
     ]
-
-
-def test_load_generates(source, tmp_path, monkeypatch):
-    monkeypatch.setenv("GAR_KERAS_DATA", str(tmp_path))
-    loaded = load_infimnist()
-    assert loaded.source == "InfiMNIST with generated fields and tangents"
-    chosen = np.arange(0, LENGTH, 100_003)
-    np.testing.assert_array_equal(loaded.take(chosen), source.take(chosen))
 
 
 @pytest.fixture(scope="module")
@@ -416,14 +374,9 @@ def original(tmp_path_factory):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("named_by", ["argument", "environment"])
-def test_original_files(original, x_train, monkeypatch, named_by):
+def test_original_files(original, x_train):
     folder, fields, tangents = original
-    if named_by == "argument":
-        images = load_infimnist(folder)
-    else:
-        monkeypatch.setenv("GAR_KERAS_DATA", str(folder))
-        images = load_infimnist()
+    images = load_infimnist(folder)
     assert "original files" in images.source
     # Tangents of 0 leave only the shift.
     plain = index_of(8)
@@ -464,23 +417,17 @@ def test_one_of_two_files(tmp_path, name):
 
 
 @pytest.mark.parametrize("surplus", [-1, 1])
-@pytest.mark.parametrize("name", [FIELDS_FILE, TANGENTS_FILE])
-def test_truncated_or_overlong_file(tmp_path, name, surplus):
-    sizes = {FIELDS_FILE: FIELDS_BYTES, TANGENTS_FILE: TANGENTS_BYTES}
-    sizes[name] += surplus
+def test_truncated_or_overlong_file(tmp_path, surplus):
+    sizes = {FIELDS_FILE: FIELDS_BYTES, TANGENTS_FILE: TANGENTS_BYTES + surplus}
     for file, size in sizes.items():
         with open(tmp_path / file, "wb") as stream:
             stream.truncate(size)
-    with pytest.raises(DataError, match=f"{name} must hold .* {sizes[name]} "):
+    with pytest.raises(DataError, match=f"{TANGENTS_FILE} must hold "):
         load_infimnist(tmp_path)
 
 
-@pytest.mark.parametrize("name", ["fields", "tangents"])
-@pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_values_that_are_not_finite(x_train, fields, tangents, name, value):
-    arrays = {"fields": fields.copy(), "tangents": tangents}
-    if name == "tangents":
-        arrays["tangents"] = np.zeros((60000, 2, 28, 28), np.float16)
-    arrays[name][-1, ..., 27, 27] = value
-    with pytest.raises(DataError, match=f"{name} must be finite. Received"):
-        InfiMNIST(x_train, **arrays)
+def test_values_that_are_not_finite(x_train, fields, tangents):
+    fields = fields.copy()
+    fields[-1, 27, 27] = np.nan
+    with pytest.raises(DataError, match="fields must be finite. Received"):
+        InfiMNIST(x_train, fields, tangents)

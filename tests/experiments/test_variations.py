@@ -808,7 +808,8 @@ def test_the_strength_of_the_fields_reaches_infimnist(monkeypatch):
         asked.append(options)
         return Images()
 
-    monkeypatch.setattr(registry, "load_path", lambda path: load)
+    found = replace(registry.UNLABELED["infimnist"], loader=load)
+    monkeypatch.setitem(registry.UNLABELED, "infimnist", found)
     monkeypatch.setattr(setup, "_check_stage_2", lambda made: None)
     for strength in (0.5, 1.0):
         change = {"unlabeled": "infimnist", "field_strength": strength}
