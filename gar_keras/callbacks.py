@@ -8,13 +8,13 @@ import keras
 import numpy as np
 
 from gar_keras import collapse
-from gar_keras.data_adapters import as_labeled, pieces
+from gar_keras.data import as_labeled, check_examples, pieces
+from gar_keras.engine.batches import num_examples
 from gar_keras.engine.fit import predict
 from gar_keras.engine.streams import is_stream
 from gar_keras.layers import regularization_layers
 from gar_keras.models import is_regularized
 from gar_keras.paper import COEFFICIENTS
-from gar_keras.utils.parts import num_examples
 from gar_keras.utils.types import Tensor
 from gar_keras.utils.validation import check_array, check_count, check_labels
 from gar_keras.utils.warnings import warn
@@ -197,7 +197,7 @@ def _checked_logits(model, x, y, batch_size):
         ]
         return tuple(map(np.concatenate, zip(*found, strict=True)))
     x, y = as_labeled(x, y, names=("x", "y"))
-    check_array("x", x)
+    check_examples("x", x, check=check_array)
     logits = predict(model, x, batch_size)
     shape = getattr(logits, "shape", None)
     if shape is None or len(shape) != 2 or shape[-1] < 2:
@@ -212,6 +212,13 @@ def _checked_logits(model, x, y, batch_size):
             "learning rate, or check the examples."
         )
     return logits, y
+
+
+def standard_callbacks(validation_data):
+    """Those of every training, with the validation pair or `None`."""
+    if validation_data is None:
+        return [StopOnNaN()]
+    return [StopOnNaN(), ErrorRate(val_error=validation_data)]
 
 
 class BestWeights(keras.callbacks.Callback):

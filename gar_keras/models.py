@@ -12,7 +12,6 @@ from gar_keras.regularizers import (
     GraphActivityRegularizer,
     activation_of,
 )
-from gar_keras.utils.parts import has_parts, parts
 
 # The dtype policy between the layers, for each precision.
 POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
@@ -367,10 +366,10 @@ def ensure_built(model, x):
     (None, 2)
     """
     if isinstance(model, keras.Sequential) and not model.built:
-        if has_parts(x):
+        if not hasattr(x, "shape"):
             raise ValueError(
                 "A Sequential model has one input. Received: "
-                f"{len(parts(x))} inputs. Give a Functional model."
+                f"{len(x)} inputs. Give a Functional model."
             )
         model.build((None, *x.shape[1:]))
 

@@ -6,20 +6,23 @@ from typing import Literal
 import keras
 from numpy.typing import ArrayLike
 
-from gar_keras.callbacks import list_of
-from gar_keras.data_adapters import as_labeled, as_validation, check_columns
+from gar_keras.callbacks import list_of, standard_callbacks
+from gar_keras.data import as_labeled, as_validation, check_examples, prepared
 from gar_keras.engine.backend import in_scope_of_model
-from gar_keras.engine.batches import BatchSampler, Feed
-from gar_keras.engine.fit import compile_options, fit, largest_divisor
+from gar_keras.engine.batches import BatchSampler, Feed, num_examples
+from gar_keras.engine.fit import (
+    check_epochs,
+    compile_options,
+    fit,
+    largest_divisor,
+)
 from gar_keras.layers import GraphActivityRegularization
 from gar_keras.methods.gar import GAR
 from gar_keras.models import plain_network, with_augmentation
 from gar_keras.optimizers import sgd
 from gar_keras.paper import BATCH_SIZE, LABELED_PER_BATCH, UNLABELED_PER_BATCH
-from gar_keras.preparation import check_epochs, prepared
-from gar_keras.utils.parts import num_examples
 from gar_keras.utils.types import Callbacks, Images, Pairs, Verbosity
-from gar_keras.utils.validation import check_count, check_images, check_labels
+from gar_keras.utils.validation import check_count, check_labels
 
 
 @in_scope_of_model
@@ -48,7 +51,7 @@ def pretrain(
             layer and without `augmentation` the model itself is compiled
             anew: its optimizer, loss and metrics are replaced.
         x_labeled: X_L, `(m_L, ...)`, in any form that `fit` takes; see
-            `gar_keras.data_adapters`. It is taken into memory, unless it is an
+            `gar_keras.data`. It is taken into memory, unless it is an
             image source.
         y_labeled: Class indices `(m_L,)`, or one-hot rows. Left out where
             `x_labeled` is a `tf.data.Dataset` or a `keras.utils.PyDataset` of
@@ -97,10 +100,9 @@ def pretrain(
     >>> error_rate(model, x, y)
     0.0
     """
-    check_columns(("x_labeled", x_labeled), validation_data=validation_data)
     x_labeled, y_labeled = as_labeled(x_labeled, y_labeled)
     validation_data = as_validation(validation_data, x_labeled)
-    check_images("x_labeled", x_labeled)
+    check_examples("x_labeled", x_labeled)
     check_epochs(epochs, initial_epoch)
     callbacks = list_of(callbacks)
     per_report = largest_divisor(
@@ -113,7 +115,7 @@ def pretrain(
         )
     check_count("batch_size", batch_size, least=1)
     sampler = BatchSampler(num_examples(x_labeled), batch_size, seed=seed)
-    plain, classes, watching = prepared(
+    plain, classes, validation_data = prepared(
         model, plain_network, x_labeled, validation_data
     )
     y_labeled = check_labels("y_labeled", y_labeled, sampler.size, classes)
@@ -131,7 +133,7 @@ def pretrain(
             passes=per_report,
             epochs=epochs // per_report,
             initial_epoch=initial_epoch // per_report,
-            callbacks=[*watching, *callbacks],
+            callbacks=[*standard_callbacks(validation_data), *callbacks],
             verbose=verbose,
         )
     except FloatingPointError:
@@ -172,7 +174,7 @@ def regularize(
             the loss of the whole batch. A subclassed one that holds the loss
             of GAR already is itself compiled anew.
         x_labeled: X_L, `(m_L, ...)`, in any form that `fit` takes; see
-            `gar_keras.data_adapters`. Only the images: they guide each batch.
+            `gar_keras.data`. Only the images: they guide each batch.
         x_unlabeled: X_U, `(m_U, ...)`, in any form that `fit` takes, or an
             image source. The paper's code takes all training images, the
             labelled ones among them. A `numpy.memmap` and an `h5py.Dataset`

@@ -2,15 +2,18 @@
 
 import functools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+import h5py
+import keras
 import numpy as np
 
-from gar_keras.utils.parts import map_parts, parts
 from gar_keras.utils.validation import check_count, is_source, set_field
 
 # Random numbers that are drawn at once, for the labelled images of batches.
 KEYS_AT_ONCE = 1 << 20
+# Of a data set in an HDF5 file that has no chunks.
+IMAGES_PER_CHUNK = 16
 
 
 @dataclass(frozen=True)
@@ -136,20 +139,22 @@ def _shuffle(seed, size):
     return np.random.default_rng([seed, 0]).permutation(size)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Feed:
     """The data of a training, and the sampler that makes batches of it.
 
     Args:
         sampler: `BatchSampler` over `images` and `x_labeled`.
-        images: Array `(m, ...)` or image source, a dict or tuple of them
-            where there are several inputs, or a `streams.Stream`.
+        images: Array `(m, ...)`, `h5py.Dataset` or image source, a dict or
+            tuple of them where there are several inputs, or a
+            `streams.Stream`.
         x_labeled: Array of the images that are put behind the others in each
             batch (X_L in stage 2), a dict or tuple of them, or `None`.
         labels: Class indices `(m,)` of `images`, or `None`.
         y_labeled: Class indices of `x_labeled`, or `None`. With them, `y` is
             -1 for the other images, and `labels` must be `None`.
         first_epoch: Number of the epoch of the sampler to begin with, from 1.
+            It may be set until the first batch is made.
     """
 
     sampler: BatchSampler
@@ -158,46 +163,97 @@ class Feed:
     labels: object = None
     y_labeled: object = None
     first_epoch: int = 1
+    # What the images raised where TensorFlow asked for them.
+    error = None
+
+    def batch(self, x, rows, chosen, gather=None, xp=np):
+        """What `fit` gets of a step: `(x,)` or `(x, y)`.
+
+        Args:
+            x: The images at `rows`.
+            rows: Their indices.
+            chosen: Indices of the labelled images.
+            gather: Function of an array and indices, `take` by default.
+            xp: NumPy, or `keras.ops` for tensors.
+        """
+        gather = gather or take
+        if self.labels is not None:
+            return x, gather(self.labels, rows)
+        if self.x_labeled is not None:
+            x = concatenated(x, gather(self.x_labeled, chosen), xp=xp)
+        if self.y_labeled is None:
+            return (x,)
+        y = gather(self.y_labeled, chosen)
+        unlabeled = xp.full_like(rows, -1, dtype=y.dtype)
+        return x, xp.concatenate([unlabeled, y])
+
+    def converted(self, convert):
+        """The feed with other arrays, made of each by a function."""
+        names = ("images", "x_labeled", "labels", "y_labeled")
+        arrays = {name: getattr(self, name) for name in names}
+        new = keras.tree.map_structure(
+            lambda part: None if part is None else convert(part), arrays
+        )
+        return replace(self, **new)
 
 
-def behind_unlabeled(y, rows, xp=np):
-    """The labels of a batch: -1 for each unlabelled image, and `y` behind.
-
-    Args:
-        y: Class indices of the labelled images, in the last axis.
-        rows: Indices of the unlabelled images, likewise.
-        xp: NumPy, or `keras.ops` for tensors.
+def take(examples, rows):
+    """The examples at some rows: an array of indices, or a slice.
 
     Example:
 
-    >>> behind_unlabeled(np.array([7, 2]), np.array([12, 5, 30])).tolist()
-    [-1, -1, -1, 7, 2]
+    >>> x = {"a": np.array([5, 6, 7]), "b": np.array([[8], [9], [10]])}
+    >>> take(x, np.array([2, 0]))["a"].tolist()
+    [7, 5]
     """
-    unlabeled = xp.full_like(rows, -1, dtype=y.dtype)
-    return xp.concatenate([unlabeled, y], axis=-1)
+    return keras.tree.map_structure(lambda part: _rows(part, rows), examples)
 
 
-def take(images, rows):
-    """The images of these indices, of arrays or image sources."""
-    return map_parts(
-        lambda part: part.take(rows) if is_source(part) else part[rows], images
+def _rows(part, rows):
+    if isinstance(part, h5py.Dataset):
+        return _read(part, rows)
+    return part.take(rows) if is_source(part) else part[rows]
+
+
+def _read(dataset, rows):
+    """Rows of an HDF5 file: one slice for each chunk that has any.
+
+    A list of indices, which h5py takes too, is over ten times slower.
+    """
+    chunk = (dataset.chunks or (IMAGES_PER_CHUNK,))[0]
+    unique, position = np.unique(rows, return_inverse=True)
+    # TensorFlow takes no other byte order than this machine's.
+    dtype = dataset.dtype.newbyteorder("=")
+    found = np.empty((len(unique), *dataset.shape[1:]), dtype)
+    starts = np.flatnonzero(np.diff(unique // chunk, prepend=-1))
+    for start, end in zip(starts, [*starts[1:], len(unique)], strict=True):
+        wanted = unique[start:end]
+        block = dataset[wanted[0] : wanted[-1] + 1]
+        found[start:end] = block[wanted - wanted[0]]
+    return found[position]
+
+
+def concatenated(*several, xp=np):
+    """Examples behind one another."""
+    return keras.tree.map_structure(
+        lambda *arrays: xp.concatenate(arrays), *several
     )
+
+
+def num_examples(x):
+    """How many examples there are.
+
+    Example:
+
+    >>> num_examples({"a": np.zeros((3, 2)), "b": np.zeros((3, 4))})
+    3
+    """
+    return len(keras.tree.flatten(x)[0])
 
 
 def image_bytes(images):
     """Bytes of one image of arrays or image sources."""
     return sum(
         math.prod(part.shape[1:]) * np.dtype(part.dtype).itemsize
-        for part in parts(images)
+        for part in keras.tree.flatten(images)
     )
-
-
-@dataclass
-class Start:
-    """Where training begins, which may be known only when it does.
-
-    Attributes:
-        epoch: Number of the epoch of the sampler to begin with, from 1.
-    """
-
-    epoch: int = 1

@@ -6,16 +6,25 @@ epoch is one compiled program: see `jax_epochs`. Elsewhere `fit` gets the same
 batches, bit for bit, from NumPy.
 """
 
+from dataclasses import replace
+
 import keras
 import numpy as np
 
 from gar_keras.engine import backend, hardware
-from gar_keras.engine.batches import Start, take
-from gar_keras.engine.failures import Failures
+from gar_keras.engine.batches import num_examples, take
 from gar_keras.engine.pipeline import make_batches, pipeline_options
-from gar_keras.engine.streams import Stream, as_element
-from gar_keras.utils.parts import map_parts, num_examples, parts
-from gar_keras.utils.validation import check_count, is_in_memory
+from gar_keras.engine.streams import Stream
+from gar_keras.utils.validation import (
+    check_count,
+    check_count_or_auto,
+    is_in_memory,
+)
+
+# With `epochs="auto"`: at most those of the authors' code, and no more than
+# these after the one with the least validation error.
+MOST_EPOCHS = 200
+PATIENCE = 10
 
 
 def fit(model, feed, *, passes=1, initial_epoch=0, by_step=False, **options):
@@ -35,8 +44,8 @@ def fit(model, feed, *, passes=1, initial_epoch=0, by_step=False, **options):
     """
     if backend.num_replicas() > 1:
         backend.check_fit_on_replicas(feed.sampler.images_per_step)
-    start = Start(feed.first_epoch + passes * initial_epoch)
-    follow = _FollowFit(start, feed.first_epoch, passes)
+    feed = replace(feed)
+    follow = _FollowFit(feed, passes)
     options |= {
         "initial_epoch": initial_epoch,
         "shuffle": False,
@@ -46,17 +55,20 @@ def fit(model, feed, *, passes=1, initial_epoch=0, by_step=False, **options):
         from gar_keras.engine import jax_epochs
 
         if jax_epochs.fits(feed, passes):
-            batches = jax_epochs.prepare(model, feed, passes, start)
+            batches = jax_epochs.prepare(model, feed, passes)
             try:
                 return model.fit(batches, steps_per_epoch=1, **options)
             finally:
                 # It holds the images, and takes no other batches than these.
                 model.train_function = None
     steps = passes * feed.sampler.steps
-    failures = Failures()
-    batches = make_batches(feed, start, failures)
-    with failures.raised():
-        return model.fit(batches, steps_per_epoch=steps, **options)
+    try:
+        return model.fit(make_batches(feed), steps_per_epoch=steps, **options)
+    except Exception as error:
+        if feed.error is None:
+            raise
+        # What the images raised, in the place of TensorFlow's error.
+        raise feed.error from error
 
 
 class _FollowFit(keras.callbacks.Callback):
@@ -66,23 +78,53 @@ class _FollowFit(keras.callbacks.Callback):
     `keras.callbacks.BackupAndRestore` restores what an earlier call has done.
 
     Args:
-        start: The `Start` of the batches.
-        first_epoch: Number of the epoch of the sampler that `fit` would start
-            with at its epoch 0.
+        feed: The `Feed` of the batches, whose first epoch is that of epoch 0.
         passes: Epochs of the sampler that make up one epoch of `fit`.
     """
 
-    def __init__(self, start, first_epoch, passes):
+    def __init__(self, feed, passes):
         super().__init__()
-        self.start = start
-        self.first_epoch = first_epoch
-        self.passes = passes
-        self._has_begun = False
+        self._feed = feed
+        self._passes = passes
 
     def on_epoch_begin(self, epoch, logs=None):
-        if not self._has_begun:
-            self._has_begun = True
-            self.start.epoch = self.first_epoch + self.passes * epoch
+        self._feed.first_epoch += self._passes * epoch
+        # Once.
+        self._passes = 0
+
+
+def check_epochs(epochs, initial_epoch):
+    """Raises unless training can go on from one epoch up to the other."""
+    check_count("epochs", epochs, least=1)
+    check_count("initial_epoch", initial_epoch, least=0, most=epochs)
+
+
+def early_stopping(epochs, validation_data):
+    """The epochs of stage 2, at most, and the callbacks that end it sooner.
+
+    Args:
+        epochs: Number of epochs, or `"auto"`.
+        validation_data: What decides with `"auto"`, or `None`.
+
+    Returns:
+        `(epochs, callbacks)`, with a number of epochs.
+
+    Example:
+
+    >>> early_stopping(50, None)
+    (50, [])
+    """
+    if check_count_or_auto("epochs", epochs) != "auto":
+        return epochs, []
+    if validation_data is None:
+        raise ValueError(
+            "epochs='auto' ends training by the validation error. Received: "
+            "validation_data=None. Give validation_data, or a number of epochs."
+        )
+    stop = keras.callbacks.EarlyStopping(
+        "val_error", patience=PATIENCE, mode="min"
+    )
+    return MOST_EPOCHS, [stop]
 
 
 def predict(model, x, batch_size=500):
@@ -90,8 +132,8 @@ def predict(model, x, batch_size=500):
 
     Args:
         model: A Keras model.
-        x: Array `(m, ...)` or image source, a dict or tuple of them, or a
-            `streams.Stream`, of which one pass is taken.
+        x: Array `(m, ...)`, `h5py.Dataset` or image source, a dict or tuple of
+            them, or a `streams.Stream`, of which one pass is taken.
         batch_size: Images in a batch; that of a stream is its own.
 
     Returns:
@@ -105,41 +147,36 @@ def predict(model, x, batch_size=500):
     """
     if isinstance(x, Stream):
         return model.predict(x.batches, verbose=0)
-    if not all(map(is_in_memory, parts(x))):
-        failures = Failures()
-        with failures.raised():
-            batches = _InOrder(x, batch_size, failures)
-            return model.predict(batches, verbose=0)
+    if not all(map(is_in_memory, keras.tree.flatten(x))):
+        return model.predict(_InOrder(x, batch_size), verbose=0)
     if backend.name() != "tensorflow":
         return model.predict(x, batch_size=batch_size, verbose=0)
     import tensorflow as tf
 
-    images = map_parts(lambda part: tf.convert_to_tensor(_plain(part)), x)
+    images = keras.tree.map_structure(
+        lambda part: tf.convert_to_tensor(_plain(part)), x
+    )
     starts = tf.data.Dataset.range(0, num_examples(x), batch_size)
-    batches = starts.map(
-        lambda i: as_element(take(images, slice(i, i + batch_size)))
-    ).prefetch(2)
-    return model.predict(batches.with_options(pipeline_options()), verbose=0)
+    batches = starts.map(lambda i: (take(images, slice(i, i + batch_size)),))
+    batches = batches.prefetch(2).with_options(pipeline_options())
+    return model.predict(batches, verbose=0)
 
 
 class _InOrder(keras.utils.PyDataset):
     """Batches of examples that are not in memory, in their order."""
 
-    def __init__(self, x, batch_size, failures):
+    def __init__(self, x, batch_size):
         super().__init__()
         self.x = x
         self.batch_size = batch_size
-        self.failures = failures
 
     def __len__(self):
         return -(-num_examples(self.x) // self.batch_size)
 
     def __getitem__(self, index):
-        first = index * self.batch_size
-        end = min(first + self.batch_size, num_examples(self.x))
-        with self.failures.noted():
-            taken = take(self.x, np.arange(first, end))
-        return as_element(map_parts(_plain, taken))
+        rows = np.arange(num_examples(self.x))
+        rows = rows[index * self.batch_size : (index + 1) * self.batch_size]
+        return (keras.tree.map_structure(_plain, take(self.x, rows)),)
 
 
 def _plain(array):

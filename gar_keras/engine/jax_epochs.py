@@ -14,11 +14,9 @@ import keras
 import numpy as np
 from keras import ops
 
-from gar_keras.engine.batches import Start, behind_unlabeled, image_bytes, take
+from gar_keras.engine.batches import Feed, image_bytes, num_examples, take
 from gar_keras.engine.streams import Stream
 from gar_keras.utils.files import user_cache
-from gar_keras.utils.parts import map_parts, num_examples, parts
-from gar_keras.utils.validation import is_source
 
 # What the images may take on the device: all of them, which stay there, or
 # else those of one step of `fit`, which come with its indices.
@@ -46,28 +44,26 @@ def _have_room(count, images):
     return count * image_bytes(images) <= RESIDENT_BYTES
 
 
-def prepare(model, feed, passes=1, start=None):
+def prepare(model, feed, passes=1):
     """Makes `fit` of a compiled model run whole epochs on the device.
 
     Args:
         model: A model after `compile`.
         feed: A `batches.Feed`.
         passes: Epochs of the sampler that make up one step of `fit`.
-        start: A `batches.Start` that may be set until `fit` begins. By default
-            that of the feed's first epoch.
 
     Returns:
         What to give to `fit`, with `steps_per_epoch=1`.
     """
     _keep_programs()
     _build(model, feed)
-    indices = _Indices(feed, start or Start(feed.first_epoch), passes)
+    stays = _have_room(num_examples(feed.images), feed.images)
     resident = jax.device_put(
         {
-            "images": indices.resident,
+            "images": _arrays(feed.images) if stays else None,
             "x_labeled": feed.x_labeled,
-            "labels": _array(feed.labels),
-            "y_labeled": _array(feed.y_labeled),
+            "labels": feed.labels,
+            "y_labeled": feed.y_labeled,
         }
     )
     run = jax.jit(epochs(model.train_step, feed.sampler), donate_argnums=0)
@@ -79,7 +75,7 @@ def prepare(model, feed, passes=1, start=None):
 
     # `fit` makes this function itself unless there is one.
     model.train_function = train_function
-    return indices
+    return _Indices(feed, passes, with_images=not stays)
 
 
 def epochs(train_step, sampler):
@@ -103,19 +99,10 @@ def epochs(train_step, sampler):
     cut = full * sampler.batch
 
     def one_step(state, rows, chosen, pool, resident):
-        x = take(pool, rows)
-        if resident["x_labeled"] is not None:
-            x = map_parts(
-                lambda part, labeled: ops.concatenate([part, labeled]),
-                x,
-                take(resident["x_labeled"], chosen),
-            )
-        if resident["y_labeled"] is not None:
-            y = behind_unlabeled(resident["y_labeled"][chosen], rows, ops)
-            return train_step(state, (x, y))
-        if resident["labels"] is not None:
-            return train_step(state, (x, resident["labels"][rows]))
-        return train_step(state, (x,))
+        feed = Feed(sampler, **resident)
+        return train_step(
+            state, feed.batch(take(pool, rows), rows, chosen, xp=ops)
+        )
 
     def one_pass(state, drawn, resident):
         order, chosen = drawn["order"], drawn["chosen"]
@@ -147,45 +134,46 @@ def epochs(train_step, sampler):
 
 
 class _Indices(keras.utils.PyDataset):
-    """What the device needs from the host, `passes` epochs at a time."""
+    """What the device needs from the host, `passes` epochs at a time.
+
+    Args:
+        feed: A `batches.Feed`.
+        passes: Epochs in one item.
+        with_images: Whether an epoch's images go to the device with it.
+    """
 
     num_batches = None
 
-    def __init__(self, feed, start, passes):
+    def __init__(self, feed, passes, with_images):
         super().__init__()
-        self.sampler = feed.sampler
-        self.start = start
-        self.passes = passes
-        self.resident = self.source = None
-        size = num_examples(feed.images)
-        if not _have_room(size, feed.images):
-            # An epoch's images go to the device with its indices.
-            self.source = feed.images
-        elif any(map(is_source, parts(feed.images))):
-            self.resident = take(feed.images, np.arange(size))
-        else:
-            self.resident = feed.images
+        self.feed, self.passes, self.with_images = feed, passes, with_images
 
     def __getitem__(self, index):
-        first = self.start.epoch + index * self.passes
-        epochs = [self.sampler.epoch(first + i) for i in range(self.passes)]
+        first = self.feed.first_epoch + index * self.passes
+        epochs = map(self.feed.sampler.epoch, range(first, first + self.passes))
         orders, chosen = zip(*epochs, strict=True)
         drawn = {
             "order": np.stack(orders).astype("int32"),
             "chosen": np.stack(chosen).astype("int32"),
         }
-        if self.source is not None:
-            drawn["images"] = map_parts(
+        if self.with_images:
+            drawn["images"] = keras.tree.map_structure(
                 lambda *each: np.stack(each),
-                *(take(self.source, order) for order in orders),
+                *(take(self.feed.images, order) for order in orders),
             )
             # They come in the order of the epoch.
-            drawn["order"][:] = np.arange(self.sampler.images_per_epoch)
+            drawn["order"][:] = np.arange(self.feed.sampler.images_per_epoch)
         return (drawn,)
 
 
-def _array(labels):
-    return None if labels is None else np.asarray(labels)
+def _arrays(images):
+    """Images of a file or an image source as arrays in memory."""
+    return keras.tree.map_structure(
+        lambda part: part
+        if isinstance(part, np.ndarray)
+        else take(part, np.arange(len(part))),
+        images,
+    )
 
 
 def _build(model, feed):
@@ -193,7 +181,9 @@ def _build(model, feed):
     sampler = feed.sampler
     labels = feed.labels if feed.y_labeled is None else feed.y_labeled
     rows = np.zeros(min(sampler.batch, sampler.images_per_epoch), "int64")
-    x = map_parts(ops.convert_to_tensor, take(feed.images, rows[:1]))
+    x = keras.tree.map_structure(
+        ops.convert_to_tensor, take(feed.images, rows[:1])
+    )
     y = None if labels is None else ops.convert_to_tensor(labels[rows[:1]])
     outputs = model(x, training=False)
     model.compute_loss(x, y, outputs, training=False)

@@ -7,6 +7,7 @@ import numpy as np
 
 from gar_keras.augmentation import random_augmentation
 from gar_keras.callbacks import ErrorRate
+from gar_keras.data import stage_2_sampler
 from gar_keras.experiments.data import (
     Task,
     load_data,
@@ -24,7 +25,6 @@ from gar_keras.layers import GraphActivityRegularization
 from gar_keras.methods import METHODS
 from gar_keras.methods.ablation import ablated
 from gar_keras.methods.gar import with_options
-from gar_keras.preparation import stage_2_sampler
 from gar_keras.regularizers import class_prior_of
 from gar_keras.utils.validation import check_class_prior
 

@@ -9,22 +9,25 @@ import keras
 from keras import ops
 from numpy.typing import ArrayLike
 
-from gar_keras.callbacks import BestWeights, error_rate, list_of
+from gar_keras.callbacks import (
+    BestWeights,
+    error_rate,
+    list_of,
+    standard_callbacks,
+)
 from gar_keras.collapse import WarnOnCollapse
+from gar_keras.data import prepared, stage_2_data
 from gar_keras.engine import backend
-from gar_keras.engine.batches import Feed
-from gar_keras.engine.fit import compile_options, fit
+from gar_keras.engine.fit import (
+    check_epochs,
+    compile_options,
+    early_stopping,
+    fit,
+)
 from gar_keras.methods import losses
 from gar_keras.models import ensure_built, plain_network, without_dropout
 from gar_keras.optimizers import sgd
 from gar_keras.paper import LABELED_PER_BATCH, UNLABELED_PER_BATCH
-from gar_keras.preparation import (
-    check_epochs,
-    early_stopping,
-    prepared,
-    stage_2_data,
-    stage_2_sampler,
-)
 from gar_keras.utils.types import Callbacks, Images, Pairs, Verbosity
 from gar_keras.utils.validation import check_count, check_labels
 
@@ -121,18 +124,16 @@ class Method:
         """
         raise NotImplementedError
 
-    def feed(self, sampler, data):
+    def feed(self, feed):
         """The `Feed` of the training.
 
         By default batches of `x = [unlabelled; labelled]`, and `y` for a
         method that uses labels.
 
         Args:
-            sampler: A `BatchSampler` of X_U and X_L.
-            data: A `preparation.Stage2Data`.
+            feed: The `Feed` of X_U and X_L, with labels where they are used.
         """
-        y = data.y_labeled if self.uses_labels else None
-        return Feed(sampler, data.x_unlabeled, data.x_labeled, y_labeled=y)
+        return feed
 
     @backend.in_scope_of_model
     def train(
@@ -205,26 +206,30 @@ class Method:
         check_epochs(epochs, initial_epoch)
         callbacks = [*stopping, *list_of(callbacks)]
         self.check_batches(labeled_per_batch)
-        data = stage_2_data(x_labeled, y_labeled, x_unlabeled, validation_data)
-        sampler = stage_2_sampler(
-            data.x_labeled,
-            data.x_unlabeled,
-            labeled_per_batch,
-            unlabeled_per_batch,
-            images_per_epoch,
-            seed,
+        feed, validation = stage_2_data(
+            x_labeled,
+            y_labeled,
+            x_unlabeled,
+            validation_data,
+            labeled_per_batch=labeled_per_batch,
+            unlabeled_per_batch=unlabeled_per_batch,
+            images_per_epoch=images_per_epoch,
+            seed=seed,
         )
-        ensure_built(model, data.x_labeled)
+        sampler = feed.sampler
+        ensure_built(model, feed.x_labeled)
         method, model = self.for_model(model)
-        network, classes, watching = prepared(
-            model, method.network, data.x_labeled, data.validation
+        network, classes, validation = prepared(
+            model, method.network, feed.x_labeled, validation
         )
+        y = None
         if method.uses_labels:
             y = check_labels(
-                "y_labeled", data.y_labeled, sampler.num_labeled, classes
+                "y_labeled", feed.y_labeled, sampler.num_labeled, classes
             )
-            data = replace(data, y_labeled=y)
-        method.check(network, data.x_unlabeled)
+        feed = replace(feed, y_labeled=y)
+        method.check(network, feed.images)
+        watching = standard_callbacks(validation)
         steps = epochs * sampler.steps
         trained = method.trainer(network, steps, labeled_per_batch, seed)
         if state is not None:
@@ -234,17 +239,17 @@ class Method:
             loss=None,
             **compile_options(sampler.steps, steps_per_execution),
         )
-        if data.validation is not None and keep_best:
+        if validation is not None and keep_best:
             watching.append(BestWeights())
         callbacks = [*watching, *callbacks]
         if method.warns_of_collapse:
             callbacks = with_collapse_warning(
-                callbacks, network, data.validation, sampler
+                callbacks, network, validation, sampler
             )
         with _weights_that_count(trained, network, callbacks):
             return fit(
                 trained,
-                method.feed(sampler, data),
+                method.feed(feed),
                 epochs=epochs,
                 initial_epoch=initial_epoch,
                 by_step=steps_per_execution is not None,

@@ -21,16 +21,14 @@ their raw pixels, as in the paper. Neither the paper nor this file disturbs or
 augments the images.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from keras import ops
 
-from gar_keras.engine.streams import Stream
 from gar_keras.methods import losses
 from gar_keras.methods.base import Method
 from gar_keras.methods.transductive import pixels, scikit_learn
-from gar_keras.utils.parts import has_parts
 from gar_keras.utils.validation import check_array, check_count, check_number
 
 
@@ -61,19 +59,14 @@ class EmbedCNN(Method):
         check_count("neighbors", self.neighbors, least=1)
 
     def check(self, network, x_unlabeled):
-        if isinstance(x_unlabeled, Stream) or has_parts(x_unlabeled):
-            raise ValueError(
-                "EmbedCNN looks for the neighbours of each image, and needs "
-                "one array of them. Received: x_unlabeled, which is a data "
-                "set or has several inputs"
-            )
+        # The neighbours of each image are looked for among all.
         check_array("x_unlabeled", x_unlabeled)
         _check_neighbors(x_unlabeled, self.neighbors)
         scikit_learn("neighbors")
 
-    def feed(self, sampler, data):
-        neighbors = nearest_neighbors(data.x_unlabeled, self.neighbors)
-        return super().feed(_Pairs(sampler, neighbors), data)
+    def feed(self, feed):
+        neighbors = nearest_neighbors(feed.images, self.neighbors)
+        return replace(feed, sampler=_Pairs(feed.sampler, neighbors))
 
     def term(self, learner, x, y, logits):
         f = losses.probabilities(logits)

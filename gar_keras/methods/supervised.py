@@ -23,9 +23,9 @@ class Supervised(Method):
     def term(self, learner, x, y, logits):
         return 0.0, 0.0
 
-    def feed(self, sampler, data):
+    def feed(self, feed):
         return Feed(
-            _LabeledAlone(sampler), data.x_labeled, labels=data.y_labeled
+            _LabeledAlone(feed.sampler), feed.x_labeled, labels=feed.y_labeled
         )
 
 

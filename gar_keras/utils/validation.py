@@ -4,18 +4,8 @@ import math
 import mmap
 import numbers
 import operator
-import os
 
 import numpy as np
-
-from gar_keras.utils.parts import (
-    has_parts,
-    have_same_parts,
-    keys_of_parts,
-    names_of_parts,
-    num_examples,
-    parts,
-)
 
 # With less, `v_i / p_i` could leave the range of float32.
 LEAST_SHARE = 1e-30
@@ -112,43 +102,22 @@ def check_choice(name, value, allowed):
         )
 
 
-def check_images(name, x, like=None):
-    """Raises unless `x` can be batches of a network's input.
+def check_images(name, x, like=None, least_dimensions=2):
+    """Raises unless `x` can be batches of one input of a network.
 
     Args:
         name: Name of the argument, for the message.
-        x: Array `(m, ...)`, or an image source with `shape`, `dtype` and
-            `take(indices)`; a dict or tuple of them for several inputs.
+        x: Array `(m, ...)`, `h5py.Dataset`, or an image source with `shape`,
+            `dtype` and `take(indices)`.
         like: `(name, x)` of another argument, whose images must be of the
             same shape and dtype.
+        least_dimensions: Dimensions that it must have.
     """
-    if like is not None and not have_same_parts(x, like[1]):
-        raise ValueError(
-            f"{name} and {like[0]} must have the same inputs. Received: "
-            f"{keys_of_parts(x)} and {keys_of_parts(like[1])}"
-        )
-    if not has_parts(x):
-        _check_input(name, x, like, least_dimensions=2)
-        return
-    if not parts(x):
-        raise ValueError(f"{name} must have an input. Received: {name}={x!r}")
-    for key in keys_of_parts(x):
-        its_name = f"{name}[{key!r}]"
-        other = like and (f"{like[0]}[{key!r}]", like[1][key])
-        _check_input(its_name, x[key], other, least_dimensions=1)
-        if len(x[key]) != num_examples(x):
-            raise ValueError(
-                f"{name} must have as many examples in each input. Received: "
-                f"{', '.join(str(len(part)) for part in parts(x))}"
-            )
-
-
-def _check_input(name, x, like, least_dimensions):
-    if not (is_source(x) or isinstance(x, np.ndarray)):
+    if not all(hasattr(x, attribute) for attribute in ("shape", "dtype")):
         raise ValueError(
             f"{name} must be a NumPy array, or an image source with shape, "
             "dtype, take(indices) and a length. Received: "
-            f"{name} of type {type(x).__name__}. {_advice(x)}"
+            f"{name} of type {type(x).__name__}. Convert it with np.asarray."
         )
     unmasked(name, x)
     check_real(name, x.dtype)
@@ -225,18 +194,17 @@ def check_real(name, dtype, kinds="iuf"):
     )
 
 
-def check_array(name, x, like=None):
-    """Raises unless `x` can be batches of a network's input, all in memory."""
-    if any(map(is_source, parts(x))):
+def check_array(name, x, like=None, least_dimensions=2):
+    """Raises unless `x` can be batches of one input, all in memory."""
+    if not isinstance(x, np.ndarray):
         raise ValueError(
             f"{name} must be a NumPy array. Received: {name} of type "
             f"{type(x).__name__}. Take its examples into memory: "
             "x.take(np.arange(len(x)))."
         )
-    check_images(name, x, like)
-    for its_name, part in zip(names_of_parts(name, x), parts(x), strict=True):
-        if not is_in_memory(part):
-            _check_finite(its_name, part)
+    check_images(name, x, like, least_dimensions)
+    if not is_in_memory(x):
+        _check_finite(name, x)
 
 
 def _check_finite(name, x):
@@ -330,27 +298,6 @@ def is_source(x):
     # Arrays of other libraries can take too, but not by a list of indices.
     is_array = hasattr(x, "__array__")
     return not is_array and all(hasattr(x, name) for name in _SOURCE)
-
-
-def _advice(x):
-    """Advice to make an array or an image source of what is neither."""
-    if isinstance(x, str | os.PathLike):
-        return "Load the file first, e.g. with np.load."
-    if hasattr(x, "dense_shape"):
-        return "Make it dense: tf.sparse.to_dense(x)."
-    if hasattr(x, "to_tensor"):
-        return "Make it dense: x.to_tensor()."
-    if hasattr(x, "__next__"):
-        return (
-            "A generator runs only once: make a tf.data.Dataset of it with "
-            "from_generator, or write a keras.utils.PyDataset."
-        )
-    if hasattr(x, "__iter__") and not hasattr(x, "__array__"):
-        return "Read its batches in a keras.utils.PyDataset of your own."
-    missing = [name for name in _SOURCE if not hasattr(x, name)]
-    if hasattr(x, "take") and not hasattr(x, "__array__"):
-        return f"It has no {', '.join(missing)}: give it what is missing."
-    return "Convert it with np.asarray."
 
 
 def is_in_memory(x):
