@@ -134,12 +134,12 @@ def _generated(feed):
     images = images.first if isinstance(images, Stream) else images
     is_even = sampler.images_per_epoch % sampler.batch == 0
     rows = sampler.batch + sampler.labeled_per_batch if is_even else None
-    signature = [
-        keras.tree.map_structure(
-            lambda part: tf.TensorSpec((rows, *part.shape[1:]), part.dtype),
-            take(images, np.zeros(1, "int64")),
-        )
-    ]
+
+    def spec(part):
+        dtype = np.dtype(part.dtype).newbyteorder("=")
+        return tf.TensorSpec((rows, *part.shape[1:]), dtype)
+
+    signature = [keras.tree.map_structure(spec, images)]
     labels = feed.labels if feed.y_labeled is None else feed.y_labeled
     if labels is not None:
         signature.append(tf.TensorSpec((rows,), labels.dtype))

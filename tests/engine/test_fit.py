@@ -1,13 +1,10 @@
 """How `fit` and `predict` are called on the backend in use."""
 
-import contextlib
-
 import keras
 import numpy as np
 import pytest
 
 from gar_keras.engine.batches import BatchSampler, Feed
-from gar_keras.engine.failures import Failures
 from gar_keras.engine.fit import compile_options, fit, largest_divisor, predict
 from gar_keras.engine.streams import Stream
 
@@ -97,18 +94,3 @@ def test_error_of_a_source_is_that_of_fit(source):
         fit(model, feed, epochs=1, callbacks=[], verbose=0)
     caused = raised.value.__cause__ is not None
     assert caused == (BACKEND == "tensorflow")
-
-
-def test_error_of_a_source_is_that_of_predict():
-    model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
-    with pytest.raises(OSError, match="^17.png is not readable$"):
-        predict(model, Unreadable())
-
-
-def test_error_of_a_callback_is_not_that_of_the_source():
-    # Which is asked for batches beforehand.
-    failures = Failures()
-    with pytest.raises(KeyError), failures.raised():
-        with contextlib.suppress(OSError), failures.noted():
-            Unreadable().take([17])
-        raise KeyError

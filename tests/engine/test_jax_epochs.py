@@ -13,7 +13,7 @@ from keras import layers
 
 from gar_keras import ExtendedGAR, attach, pretrain, regularize, sgd
 from gar_keras.engine import backend, hardware
-from gar_keras.engine.batches import BatchSampler, Feed, Start
+from gar_keras.engine.batches import BatchSampler, Feed
 from gar_keras.methods import METHODS
 
 if backend.name() != "jax":
@@ -195,8 +195,7 @@ def in_windows(images):
 def test_images_too_large_to_stay(images, monkeypatch):
     monkeypatch.setattr(jax_epochs, "RESIDENT_BYTES", 2000)
     sampler = BatchSampler(103, 16, seed=3, images_per_epoch=40)
-    indices = jax_epochs._Indices(Feed(sampler, images), Start(), 2)
-    assert indices.resident is None
+    indices = jax_epochs._Indices(Feed(sampler, images), 2, with_images=True)
     ((drawn,),) = [indices[1]]
     for i, epoch in enumerate((3, 4)):
         order, _ = sampler.epoch(epoch)

@@ -70,7 +70,7 @@ SAMPLERS = {
     "full batches": BatchSampler(23, 5, 9, 2, images_per_epoch=10),
     "less than a batch": BatchSampler(23, 50, 9, 9),
     "more batches than a chunk": BatchSampler(
-        23, 1, 9, 1, images_per_epoch=pipeline.SOURCE_CHUNK // 2 + 1
+        23, 1, 9, 1, images_per_epoch=pipeline.STEPS_AT_ONCE // 2 + 1
     ),
     "wrapping windows": BatchSampler(23, 4, 9, 3, images_per_epoch=15),
 }
@@ -136,7 +136,7 @@ class Described:
 def test_batches_that_wait_by_hand(image, dtype, steps):
     sampler = BatchSampler(1000, 112, 100, 16)
     images = Described((1000, *image), np.dtype(dtype))
-    assert pipeline.chunk_steps(sampler, images) == steps
+    assert pipeline.steps_at_once(Feed(sampler, images)) == steps
 
 
 @pytest.mark.skipif(BACKEND != "tensorflow", reason="TensorFlow's pipeline")
