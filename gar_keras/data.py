@@ -204,12 +204,15 @@ def _in_memory(name, x):
     if not isinstance(array, np.ndarray):
         try:
             array = np.asarray(x)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError):
+            # Rows of several lengths.
+            array = np.asarray(None)
+        if not array.ndim:
             raise ValueError(
-                f"{name} must be an array, or what numpy.asarray makes one "
-                f"of. Received: a {type(x).__name__}. Give several inputs as "
-                f"a dict or tuple. ({error})"
-            ) from error
+                f"{name} must be an array, or what numpy.asarray makes one of, "
+                "or a data set of batches; several inputs a dict or tuple. "
+                f"Received: {name} of type {type(x).__name__}"
+            )
     if array.dtype == bool:
         return array.astype("uint8")
     # Python's numbers have no precision of their own.

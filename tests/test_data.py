@@ -349,13 +349,14 @@ REFUSED = {
         lambda: pretrain(network(), X, np.ma.masked_equal(Y, 0)),
         "y_labeled must have no masked values. Received: 15 masked of 45",
     ),
-    "rows": (lambda: as_labeled([[1, 2], [3]]), "what numpy.asarray makes"),
-    "path": (lambda: pretrain(network(), "x.npz", Y), "real numbers"),
+    "rows": (lambda: as_labeled([[1, 2], [3]]), "numpy.asarray makes"),
+    "path": (lambda: pretrain(network(), "x.npz", Y), "numpy.asarray makes one"),
     "sparse": (
-        lambda: pretrain(network(), tf.sparse.from_dense(X), Y), "real numbers",
+        lambda: pretrain(network(), tf.sparse.from_dense(X), Y),
+        "x_labeled of type SparseTensor",
     ),
     "no labels": (lambda: pretrain(network(), dataset(X)), "y_labeled is mis"),
-    "generator": (lambda: regularize(network(), X, iter(X)), "real numbers"),
+    "generator": (lambda: regularize(network(), X, iter(X)), "of type iter"),
     "shape": (
         lambda: regularize(network(), X, dataset(X[:, :2])), "same shape",
     ),
