@@ -7,11 +7,14 @@ again.
 """
 
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
-from gar_keras.benchmarks import command
+from gar_keras.benchmarks import command, overhead
+from gar_keras.engine import hardware
 from gar_keras.experiments.command import Precision, chosen_precision
+from gar_keras.experiments.records import OverheadSettings
+from gar_keras.paper import BATCH_SIZE
 from gar_keras.utils import cli
 
 
@@ -31,21 +34,22 @@ SWEEPS = {
 }
 
 
-def prepare(options):
-    """The cases, and the module that measures them."""
-    from gar_keras.benchmarks import overhead
-    from gar_keras.engine import hardware
-
-    case = overhead.Case(
-        precision=chosen_precision(options.precision),
-        pairs=options.pairs,
-        steps=options.steps or overhead.STEPS[hardware.device_kind()],
-    )
+def main(options):
+    """Measures the paper's case, and those of the sweeps."""
+    cli.choose_backend(options.backend)
+    usual = {
+        "batch_size": BATCH_SIZE,
+        "num_classes": 10,
+        "num_images": 60_000,
+        "precision": chosen_precision(options.precision),
+        "steps": options.steps or overhead.STEPS[hardware.device_kind()],
+        "pairs": options.pairs,
+    }
     names = SWEEPS if options.sweep == "all" else [options.sweep]
-    changes = [c for name in names for c in SWEEPS.get(name, [])]
-    return [case, *(replace(case, **change) for change in changes)], overhead
+    changes = [{}, *(c for name in names for c in SWEEPS.get(name, []))]
+    cases = [OverheadSettings(**usual | change) for change in changes]
+    return command.run(options, "overhead", overhead, cases)
 
 
 if __name__ == "__main__":
-    options = cli.parse(Options, __doc__)
-    sys.exit(command.run(options, "overhead", prepare))
+    sys.exit(cli.run(main, cli.parse(Options, __doc__)))

@@ -1,13 +1,14 @@
 """What the command lines of the benchmark scripts have in common."""
 
 import math
-import sys
 import time
 from dataclasses import dataclass
 
-from gar_keras.engine import resources
-from gar_keras.experiments import command
-from gar_keras.utils import cli, terminal
+import filelock
+
+from gar_keras.experiments import command, environment, records
+from gar_keras.experiments.placement import path_of_benchmark
+from gar_keras.utils import cli
 
 
 @dataclass(frozen=True)
@@ -25,59 +26,74 @@ class Options(command.Options):
         cli.check_at_least("--steps", self.steps, 1)
 
 
-def run(options, kind, prepare):
+def run(options, kind, module, cases):
     """Measures what the options ask for, and says what came of it.
 
     Args:
-        options: `Options`.
+        options: `Options`. The backend is chosen already.
         kind: Name of the records: `"benchmark"` or `"overhead"`.
-        prepare: Function of the options that returns `(cases, module)`, to be
-            called when the backend is chosen. The module has `measure(case,
-            deadline)` and `describe(entry)`.
+        module: What has `measure(case)` and `describe(entry)`.
+        cases: List of cases.
 
     Returns:
-        The exit status: 0, 124 if cases are left for want of time, or 130
-        after Ctrl-C.
+        The exit status: 0, or 124 if cases are left for want of time.
     """
     deadline = time.monotonic() + (options.time_limit or math.inf)
+    path = path_of_benchmark(kind, environment.describe(), options.results)
+    for entry in fill(path, kind, cases, module.measure, deadline):
+        if entry is None:
+            print(
+                f"Time limit of {options.time_limit:g} s reached. The same "
+                "command goes on after the last finished case."
+            )
+            return cli.EXIT_TIME
+        print(module.describe(entry))
+    print(f"Written: {path}")
+    return 0
+
+
+def fill(path, kind, cases, measure, deadline=math.inf):
+    """Measures the cases that the record of this machine does not hold yet.
+
+    The record is written after each case.
+
+    Args:
+        path: Path of the record.
+        kind: `"benchmark"` or `"overhead"`.
+        cases: List of `records.SpeedSettings` or `records.OverheadSettings`.
+        measure: Function of a case that returns what was measured.
+        deadline: `time.monotonic()` after which no case is begun.
+
+    Yields:
+        The entry of each case, measured now or before; at the end `None`, if
+        cases are left.
+
+    Raises:
+        RecordError: if the file in its place is not such a record.
+        ValueError: if another process is measuring into it.
+    """
+    folder = path.parent / ".checkpoints"
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = filelock.FileLock(folder / f"{path.stem}.lock")
     try:
-        cli.choose_backend(options.backend)
-        # With the processes whose memory is measured.
-        resources.share_gpu()
-        return _run(options, kind, prepare, deadline)
-    except OSError as e:
-        where = f" Received: {e.filename}." if e.filename else ""
-        cli.fail(f"{e.strerror or e}.{where}")
-    except (ValueError, FloatingPointError) as e:
-        cli.fail(e)
-    except KeyboardInterrupt:
-        print(
-            "interrupted: the same command goes on after the last finished "
-            "case",
-            file=sys.stderr,
-        )
-        return cli.EXIT_INTERRUPTED
-
-
-def _run(options, kind, prepare, deadline):
-    from gar_keras.benchmarks import records
-
-    cases, module = prepare(options)
-    options.results.mkdir(parents=True, exist_ok=True)
-    console = terminal.console()
-    path, complete = records.fill(
-        options.results,
-        kind,
-        cases,
-        module.measure,
-        deadline=deadline,
-        say=lambda entry: console.print(module.describe(entry)),
-    )
-    if complete:
-        console.print(f"Written: {path}")
-        return 0
-    console.print(
-        f"Time limit of {options.time_limit:g} s reached. The same command "
-        "goes on after the last finished case."
-    )
-    return cli.EXIT_TIME
+        held = lock.acquire(timeout=0)
+    except filelock.Timeout:
+        raise ValueError(
+            f"Another process is measuring into {path}. Wait for its end: two "
+            "that measure at once disturb each other."
+        ) from None
+    with held:
+        entries = records.read(path)["cases"] if path.exists() else []
+        for case in cases:
+            settings = case.model_dump()
+            done = [e for e in entries if e["case"] == settings]
+            if not done:
+                if time.monotonic() >= deadline:
+                    yield None
+                    return
+                here = {"environment": environment.describe()}
+                done = [{"case": settings, **here, **measure(case)}]
+                entries += done
+                content = {"format": records.FORMAT, "kind": kind}
+                records.write(path, {**content, "cases": entries})
+            yield done[0]

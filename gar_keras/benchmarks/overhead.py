@@ -1,103 +1,49 @@
 """Overhead of the regularizer, as paired ratios from one process."""
 
-import math
-from dataclasses import dataclass
+from functools import partial
 
 import keras
 import numpy as np
 
 from gar_keras import datasets
-from gar_keras.benchmarks import memory, timing
-from gar_keras.engine import hardware, pipeline
+from gar_keras.benchmarks import timing
 from gar_keras.engine.batches import BatchSampler, Feed
-from gar_keras.engine.fit import compile_options
-from gar_keras.experiments.settings import PRECISIONS
+from gar_keras.engine.fit import compile_options, fit
 from gar_keras.layers import GraphActivityRegularization
 from gar_keras.models import POLICIES, cnn6
 from gar_keras.optimizers import sgd
-from gar_keras.paper import BATCH_SIZE
-from gar_keras.utils.validation import check_choice, check_count
 
-# Images of an epoch, however many there are to draw from, as in the paper.
-PER_EPOCH = 60_000
 # Steps in a stretch, by the kind of device.
 STEPS = {"cpu": 40, "gpu": 400}
 
 
-@dataclass(frozen=True)
-class Case:
-    """A case that is timed: cnn6 on MNIST, with and without GAR.
-
-    Attributes:
-        batch_size: Images in a batch.
-        num_classes: `n`, outputs of the network.
-        num_images: `m`, images to draw from, 60,000 of them in an epoch.
-            Above 60,000: InfiMNIST, made on the way.
-        precision: `"float32"` or `"bfloat16"`.
-        steps: Steps in a timed stretch.
-        pairs: Timed pairs of stretches.
-
-    Raises:
-        ValueError: if a value is out of range.
-    """
-
-    batch_size: int = BATCH_SIZE
-    num_classes: int = 10
-    num_images: int = 60_000
-    precision: str = "float32"
-    steps: int = 40
-    pairs: int = 10
-
-    def __post_init__(self):
-        check_count("num_images", self.num_images, least=1)
-        most = min(self.num_images, PER_EPOCH)
-        check_count("batch_size", self.batch_size, least=1, most=most)
-        check_count("num_classes", self.num_classes, least=2)
-        check_choice("precision", self.precision, PRECISIONS)
-        check_count("steps", self.steps, least=1)
-        # One value has no quartiles.
-        check_count("pairs", self.pairs, least=2)
-
-
-def measure(case, deadline=math.inf):
+def measure(case):
     """Times supervised training with and without GAR's terms (section 4.1).
 
     Both networks, their batches and their loops are the same; one has a
     `GraphActivityRegularization` behind its logits.
 
     Args:
-        case: A `Case`.
-        deadline: `time.monotonic()` at which to have stopped.
+        case: `records.OverheadSettings`: `num_images` to draw from, those
+            above MNIST's 60,000 made on the way, as InfiMNIST; `steps` in a
+            timed stretch.
 
     Returns:
         A dict for a record: what `timing.compare` returns, with the network
-        without the terms as the reference, and `"peak"`, the memory of
-        processes that train one stretch.
+        without the terms as the reference.
 
     Raises:
-        OutOfTime: if the deadline comes first.
         FloatingPointError: if the network diverges.
     """
-    times = timing.rebuild(
-        lambda: stretch(case, False),
-        lambda: stretch(case, True),
-        case.pairs,
-        deadline,
-    )
-    return {
-        **timing.compare(times),
-        "peak": {
-            "without": memory.peak(run_once, case, False),
-            "with": memory.peak(run_once, case, True),
-        },
-    }
+    ways = (partial(stretch, case, gar) for gar in (False, True))
+    return timing.compare(timing.rebuild(*ways, case.pairs))
 
 
 def stretch(case, gar):
     """The function that trains one stretch and returns the seconds of a step.
 
     Args:
-        case: A `Case`.
+        case: As for `measure`.
         gar: Whether with the regularizer.
     """
     keras.utils.set_random_seed(0)
@@ -116,20 +62,26 @@ def stretch(case, gar):
         keras.losses.SparseCategoricalCrossentropy(from_logits=True),
         **compile_options(case.steps),
     )
-    if hardware.loops_on_device():
-        return _on_device(model, case)
-    return timing.fit(
-        model,
-        pipeline.make_batches(_feed(case)),
-        units=case.steps,
-        steps_per_epoch=case.steps,
-        shuffle=False,
+    train = partial(fit, model, feed(case), epochs=2, verbose=0)
+    return timing.training(train, case.steps)
+
+
+def feed(case):
+    """The images of a case, labels that mean nothing, and their batches."""
+    sampler = BatchSampler(
+        case.num_images,
+        case.batch_size,
+        images_per_epoch=case.steps * case.batch_size,
+        in_random_order=True,
     )
-
-
-def run_once(case, gar):
-    """Trains one stretch: what a process does whose memory is measured."""
-    stretch(case, gar)()
+    labels = np.arange(case.num_images) % case.num_classes
+    mnist = datasets.load("mnist").x_train
+    if case.num_images <= len(mnist):
+        return Feed(sampler, mnist[: case.num_images], labels=labels)
+    # Its first 60,000 images are MNIST's as they are: begin behind them.
+    first = 1 + -(-len(mnist) // sampler.images_per_epoch)
+    images = datasets.load_infimnist(length=case.num_images)
+    return Feed(sampler, images, labels=labels, first_epoch=first)
 
 
 def describe(entry):
@@ -142,39 +94,5 @@ def describe(entry):
         f"{entry['reference_ms']['median']:.4g} ms a step without, "
         f"{entry['ms']['median']:.4g} ms with GAR; ratio "
         f"{entry['ratio']['median']:.4f} ({low:.4f} to {high:.4f}, "
-        f"{c['pairs']} pairs); peak {memory.text(entry['peak']['without'])} "
-        f"and {memory.text(entry['peak']['with'])}"
+        f"{c['pairs']} pairs)"
     )
-
-
-def _on_device(model, case):
-    """Whole epochs in one program, as GAR trains there: at least the steps."""
-    from gar_keras.engine import jax_epochs
-
-    feed = _feed(case)
-    passes = -(-case.steps // feed.sampler.steps)
-    return timing.fit(
-        model,
-        jax_epochs.prepare(model, feed, passes),
-        units=passes * feed.sampler.steps,
-        steps_per_epoch=1,
-        shuffle=False,
-    )
-
-
-def _feed(case):
-    in_epoch = min(case.num_images, PER_EPOCH)
-    sampler = BatchSampler(
-        case.num_images,
-        case.batch_size,
-        # Without a last batch of another size.
-        images_per_epoch=in_epoch - in_epoch % case.batch_size,
-        in_random_order=True,
-    )
-    labels = np.arange(case.num_images) % case.num_classes
-    if case.num_images <= PER_EPOCH:
-        images = datasets.load("mnist").x_train[: case.num_images]
-        return Feed(sampler, images, labels=labels)
-    # Its first 60,000 images are MNIST's as they are: begin behind them.
-    images = datasets.load_infimnist(length=case.num_images)
-    return Feed(sampler, images, labels=labels, first_epoch=2)

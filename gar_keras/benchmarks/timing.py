@@ -8,10 +8,8 @@ import time
 import keras
 import numpy as np
 
-from gar_keras.experiments.recorder import OutOfTime
 
-
-def interleave(first, second, pairs, deadline=math.inf):
+def interleave(first, second, pairs):
     """Times two functions in turns, so that both see the same machine.
 
     Each is called once before, to warm up: to trace, to compile, to fill
@@ -22,13 +20,9 @@ def interleave(first, second, pairs, deadline=math.inf):
             seconds that one unit of it took.
         second: Likewise.
         pairs: Number of pairs.
-        deadline: `time.monotonic()` at which to have stopped.
 
     Returns:
         A list of `(seconds of first, seconds of second)`.
-
-    Raises:
-        OutOfTime: if the deadline would come before the last pair.
 
     Example:
 
@@ -36,24 +30,19 @@ def interleave(first, second, pairs, deadline=math.inf):
     [(2.0, 3.0), (2.0, 3.0)]
     """
     times = []
-    longest = 0.0
     # One more: the pair that warms up.
     for turn in range(pairs + 1):
-        start = time.monotonic()
-        if start + longest > deadline:
-            raise OutOfTime
         if turn % 2:
             a = first()
             b = second()
         else:
             b = second()
             a = first()
-        longest = max(longest, time.monotonic() - start)
         times.append((a, b))
     return times[1:]
 
 
-def rebuild(first, second, pairs, deadline=math.inf, per_build=4):
+def rebuild(first, second, pairs, per_build=4):
     """Times two ways in turns, and builds them anew after some pairs.
 
     Where its arrays happen to lie in memory makes a network faster or slower,
@@ -64,25 +53,20 @@ def rebuild(first, second, pairs, deadline=math.inf, per_build=4):
         first: Function without arguments that builds what `interleave` takes.
         second: Likewise.
         pairs: Number of pairs in all.
-        deadline: As for `interleave`.
         per_build: Pairs with the same two, at most.
 
     Returns:
         A list of `(seconds of first, seconds of second)`.
-
-    Raises:
-        OutOfTime: if the deadline would come before the last pair.
     """
     times = []
     for build in range(-(-pairs // per_build)):
-        some = min(per_build, pairs - len(times))
         if build % 2:
             b = second()
             a = first()
         else:
             a = first()
             b = second()
-        times += interleave(a, b, some, deadline)
+        times += interleave(a, b, min(per_build, pairs - len(times)))
         del a, b
         gc.collect()
     return times
@@ -125,61 +109,41 @@ def spread(values):
     return {"median": middle, "quartiles": [low, high], "all": list(values)}
 
 
-def timed(function, units=1):
-    """A function that calls another and returns its seconds a unit.
+def training(fit, units):
+    """A function that trains and returns its seconds a unit.
+
+    The time runs from the start of the second epoch to the end of the last,
+    when the weights are there: what comes once, such as tracing and
+    compiling, is in the first.
 
     Args:
-        function: Function without arguments that ends when its work is done.
-        units: Units of work in a call.
-    """
-
-    def run():
-        start = time.perf_counter()
-        function()
-        return (time.perf_counter() - start) / units
-
-    return run
-
-
-def fit(model, x, units, *, callbacks=(), **options):
-    """A function that runs `fit` and returns its seconds a unit.
-
-    The time runs from the start of the first epoch to the end of the last,
-    when the weights are there: what `fit` does once, however many epochs
-    follow, is left out.
-
-    Args:
-        model: A compiled model.
-        x: What `fit` trains on.
-        units: Units of work in a call.
-        callbacks: Callbacks that belong to the work.
-        **options: Other arguments of `fit`.
+        fit: Function of `callbacks` that calls `fit` for some epochs.
+        units: Units of work in an epoch.
 
     Raises:
         FloatingPointError: by the function returned, if the loss is NaN or
             infinite: such a run is not a measurement.
     """
-    clock = _Clock()
 
     def run():
-        model.fit(x, verbose=0, callbacks=[*callbacks, clock], **options)
-        return (clock.end - clock.start) / units
+        clock = _Clock()
+        fit(callbacks=[clock])
+        return clock.seconds / units
 
     return run
 
 
 class _Clock(keras.callbacks.Callback):
-    def on_train_begin(self, logs=None):
-        self.start = None
-
-    def on_epoch_begin(self, epoch, logs=None):
-        if self.start is None:
-            self.start = time.perf_counter()
+    """Takes the seconds of an epoch, of all but the first."""
 
     def on_epoch_end(self, epoch, logs=None):
         # Waits for a device that works on its own. The last weight is small.
         np.asarray(self.model.trainable_weights[-1].numpy())
-        self.end = time.perf_counter()
+        now = time.perf_counter()
+        if epoch == 0:
+            self.start = now
+        else:
+            self.seconds = (now - self.start) / epoch
         if not math.isfinite(logs["loss"]):
             raise FloatingPointError(
                 f"The loss became {logs['loss']} while the time was taken. "
