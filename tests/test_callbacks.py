@@ -79,7 +79,7 @@ def test_error_rate_of_other_forms_of_labels(y):
     "y, message",
     [
         (np.eye(3, dtype=int)[Y[:3]], "one for each of the 4 examples"),
-        (Y[:3], r"of the 4 examples.*Give 4 labels, not 3\.$"),
+        (Y[:3], r"of the 4 examples.*shape=\(3,\)"),
         (Y[:1], "one for each of the 4 examples"),
         (Y / 2, "integer class indices"),
         ([0, 1, 2, 3], "from 0 to 2"),
@@ -94,7 +94,7 @@ def test_error_rate_of_bad_labels_is_refused(y, message):
 
 @pytest.mark.parametrize(
     "x, message",
-    [("none", "must be a NumPy array"), (X[:0], "at least one example")],
+    [("none", "must be an array"), (X[:0], "at least one example")],
 )
 def test_error_rate_of_bad_images_is_refused(x, message):
     with pytest.raises(ValueError, match=message):

@@ -12,8 +12,12 @@ LEAST_SHARE = 1e-30
 # What rounding may take from the sum of a prior, in float32 as well.
 SUM_TOLERANCE = 1e-6
 
+# What an image source has.
+_SOURCE = ("shape", "dtype", "take", "__len__")
+_LEAVE_OUT = "Leave out the examples that have no label."
 
-def check_count(name, value, *, least, most=None):
+
+def check_count(name, value, *, least, most=math.inf):
     """Returns `value` as an int, or raises if it is none from least to most.
 
     Example:
@@ -22,14 +26,12 @@ def check_count(name, value, *, least, most=None):
     3
     """
     try:
-        number = operator.index(value)
+        number = None if isinstance(value, bool) else operator.index(value)
     except TypeError:
         number = None
-    too_small = number is not None and number < least
-    too_large = number is not None and most is not None and number > most
-    if number is None or isinstance(value, bool) or too_small or too_large:
+    if number is None or not least <= number <= most:
         limits = f"of at least {least}"
-        if most is not None:
+        if most < math.inf:
             limits = f"from {least} to {most}"
         raise ValueError(
             f"{name} must be an integer {limits}. Received: {name}={value!r}"
@@ -113,23 +115,19 @@ def check_images(name, x, like=None, least_dimensions=2):
             same shape and dtype.
         least_dimensions: Dimensions that it must have.
     """
-    if not all(hasattr(x, attribute) for attribute in ("shape", "dtype")):
+    if not hasattr(x, "shape") or not hasattr(x, "dtype"):
         raise ValueError(
-            f"{name} must be a NumPy array, or an image source with shape, "
-            "dtype, take(indices) and a length. Received: "
-            f"{name} of type {type(x).__name__}. Convert it with np.asarray."
+            f"{name} must be a NumPy array, or an image source with "
+            f"{', '.join(_SOURCE)}. Received: {name} of type "
+            f"{type(x).__name__}. Convert it with np.asarray."
         )
     unmasked(name, x)
     check_real(name, x.dtype)
-    if len(x.shape) < least_dimensions:
+    if len(x.shape) < least_dimensions or not len(x):
         raise ValueError(
-            f"{name} must have a row for each example, (m, ...). Received: "
-            f"shape={tuple(x.shape)}. Give a single feature as x[:, None]."
-        )
-    if not len(x):
-        raise ValueError(
-            f"{name} must hold at least one example, (m, ...). Received: "
-            f"shape={tuple(x.shape)}"
+            f"{name} must have a row for each example, (m, ...), and at least "
+            f"one example. Received: shape={tuple(x.shape)}. Give a single "
+            "feature as x[:, None]."
         )
     if is_in_memory(x):
         _check_finite(name, x)
@@ -144,21 +142,22 @@ def check_images(name, x, like=None, least_dimensions=2):
         )
 
 
+def check_array(name, x, like=None, least_dimensions=2):
+    """Raises unless `x` can be batches of one input, all in memory."""
+    if not isinstance(x, np.ndarray):
+        raise ValueError(
+            f"{name} must be a NumPy array. Received: {name} of type "
+            f"{type(x).__name__}. Take its examples into memory: "
+            "x.take(np.arange(len(x)))."
+        )
+    check_images(name, x, like, least_dimensions)
+    _check_finite(name, x)
+
+
 def unmasked(name, x):
     """A plain array of a masked one, or raises if any of its values is masked.
 
     What is no masked array is returned as it is.
-
-    Example:
-
-    >>> unmasked("x", np.ma.masked_array([1, 2, 3]))
-    array([1, 2, 3])
-    >>> x = np.ma.masked_array([1, 2, 3], [False, True, False])
-    >>> unmasked("x", x)  # doctest: +NORMALIZE_WHITESPACE
-    Traceback (most recent call last):
-        ...
-    ValueError: x must have no masked values. Received: 1 masked of 3. Leave
-    their examples out, or fill them with x.filled(value).
     """
     if not isinstance(x, np.ma.MaskedArray):
         return x
@@ -172,39 +171,13 @@ def unmasked(name, x):
 
 
 def check_real(name, dtype, kinds="iuf"):
-    """Raises unless examples of a dtype are real numbers.
-
-    Args:
-        name: Name of the argument, for the message.
-        dtype: Their dtype.
-        kinds: What counts, by the letters of NumPy's `dtype.kind`.
-    """
-    dtype = np.dtype(dtype)
-    if dtype.kind in kinds:
-        return
-    advice = ""
-    if dtype.kind in "OSUT":
-        advice = (
-            " Make numbers of text first, with x.astype('float32') or "
-            "keras.layers.TextVectorization."
-        )
-    raise ValueError(
-        f"{name} must be an array of real numbers. Received: dtype={dtype}."
-        f"{advice}"
-    )
-
-
-def check_array(name, x, like=None, least_dimensions=2):
-    """Raises unless `x` can be batches of one input, all in memory."""
-    if not isinstance(x, np.ndarray):
+    """Raises unless a dtype is of real numbers, by its `kind`."""
+    if np.dtype(dtype).kind not in kinds:
         raise ValueError(
-            f"{name} must be a NumPy array. Received: {name} of type "
-            f"{type(x).__name__}. Take its examples into memory: "
-            "x.take(np.arange(len(x)))."
+            f"{name} must be an array of real numbers. Received: "
+            f"dtype={dtype}. Make numbers of text first, with "
+            "x.astype('float32') or keras.layers.TextVectorization."
         )
-    check_images(name, x, like, least_dimensions)
-    if not is_in_memory(x):
-        _check_finite(name, x)
 
 
 def _check_finite(name, x):
@@ -226,12 +199,19 @@ def check_labels(name, y, num_images, num_classes=None):
     y = np.asarray(unmasked(name, y))
     if y.ndim == 2 and y.shape[1] == 1:
         y = y[:, 0]
-    whole = y.dtype.kind in "iu"
-    if y.shape != (num_images,) or not whole:
+    if y.shape != (num_images,) or y.dtype.kind not in "iu":
+        advice = "Turn one-hot rows into indices with argmax."
+        if count_missing(y):
+            advice = _LEAVE_OUT
+        elif y.ndim == 1:
+            advice = (
+                "Number the classes, alike in all data: classes, y = "
+                "np.unique(y, return_inverse=True)."
+            )
         raise ValueError(
             f"{name} must be integer class indices, one for each of the "
             f"{num_images} examples. Received: dtype={y.dtype}, "
-            f"shape={y.shape}. {_advice_on_labels(y, num_images)}"
+            f"shape={y.shape}. {advice}"
         )
     if y.size and y.min() < 0:
         raise ValueError(
@@ -247,26 +227,8 @@ def check_labels(name, y, num_images, num_classes=None):
     return y.astype("int64")
 
 
-_LEAVE_OUT = "Leave out the examples that have no label."
-
-
-def _advice_on_labels(y, num_examples):
-    if y.ndim == 1 and len(y) != num_examples:
-        return f"Give {num_examples} labels, not {len(y)}."
-    if count_missing(y):
-        return _LEAVE_OUT
-    if y.ndim != 1 and y.dtype.kind not in "OSU":
-        return "Turn one-hot rows into indices with argmax."
-    if y.dtype.kind in "bf" and np.array_equal(y, np.floor(y)):
-        return "Make integers of them: y.astype(int)."
-    return (
-        "Number the classes, alike in all data: classes, y = np.unique(y, "
-        "return_inverse=True), and np.searchsorted(classes, y) for other data."
-    )
-
-
 def count_missing(y):
-    """How many labels are `None` or NaN.
+    """How many labels are `None`, NaN or pandas' NA.
 
     Example:
 
@@ -275,22 +237,15 @@ def count_missing(y):
     """
     # NumPy would make the string "nan" of a NaN among strings.
     y = np.asarray(y, dtype=None if hasattr(y, "__array__") else object)
-    if y.dtype.kind == "f":
-        return int(np.count_nonzero(np.isnan(y)))
-    if y.dtype.kind != "O":
+    if y.dtype.kind not in "fO":
         return 0
-    return sum(map(_is_missing, y.flat))
-
-
-def _is_missing(label):
     # Of pandas' NA, no comparison is true or false.
-    if label is None or type(label).__name__ == "NAType":
-        return True
-    return isinstance(label, numbers.Real) and bool(label != label)
-
-
-# What an image source has.
-_SOURCE = ("shape", "dtype", "take", "__len__")
+    return sum(
+        label is None
+        or type(label).__name__ == "NAType"
+        or (isinstance(label, numbers.Real) and bool(label != label))
+        for label in y.flat
+    )
 
 
 def is_source(x):
@@ -329,17 +284,13 @@ def check_class_prior(class_prior, num_classes=None):
             f"n classes, n of at least 2. Received: class_prior={class_prior}"
         )
     p = p.astype("float64")
-    if not (np.isfinite(p) & (p >= LEAST_SHARE)).all():
+    wrong = abs(p.sum() - 1) > SUM_TOLERANCE
+    if wrong or not (np.isfinite(p) & (p >= LEAST_SHARE)).all():
         raise ValueError(
-            "class_prior must be positive numbers, none below "
-            f"{LEAST_SHARE:g}. Received: class_prior={p.tolist()}. Leave out "
-            "a class that never occurs, with its output."
-        )
-    if abs(p.sum() - 1) > SUM_TOLERANCE:
-        raise ValueError(
-            "class_prior must sum to 1. Received: "
-            f"class_prior={p.tolist()}, of sum {p.sum():g}. Divide it by its "
-            "sum."
+            f"class_prior must be positive numbers, none below "
+            f"{LEAST_SHARE:g}, that sum to 1. Received: class_prior="
+            f"{p.tolist()}, of sum {p.sum():g}. Divide it by its sum, and "
+            "leave out a class that never occurs, with its output."
         )
     if num_classes is not None and len(p) != num_classes:
         raise ValueError(

@@ -38,3 +38,90 @@ def test_number_of_an_interval(closed, inside, outside):
 def test_message_names_the_interval(limits, text):
     with pytest.raises(ValueError, match=text):
         validation.check_number("x", math.inf, **limits)
+
+
+def test_count():
+    for value in (2, np.int32(2), np.uint8(2)):
+        assert validation.check_count("n", value, least=1, most=2) == 2
+    wrong = [0, 3, 1.0, True, np.True_, "1", None, np.array([1, 2])]
+    for value in wrong:
+        with pytest.raises(ValueError, match="n must be an integer from 1 to"):
+            validation.check_count("n", value, least=1, most=2)
+    assert validation.check_count_or_auto("n", "auto") == "auto"
+    for value in (0, "all"):
+        with pytest.raises(ValueError, match="n must be .* of at least 1"):
+            validation.check_count_or_auto("n", value)
+
+
+X = np.ones((3, 2), "float32")
+MASK = [[True, False], [False, False], [False, False]]
+
+
+@pytest.mark.parametrize(
+    ("x", "message"),
+    [
+        ([[1.0]], "of type list. Convert it with np.asarray"),
+        (X[:, 0], "must have a row for each example"),
+        (X[:0], "at least one"),
+        (X.astype(str), "real numbers. Received: dtype=<U"),
+        (X * np.nan, "finite, but 6 of its values"),
+        (np.ma.masked_array(X, MASK), "1 masked of 6"),
+        (X[:, :1], "x and y must hold examples of the same shape"),
+        (X.astype(int), "x and y must hold examples of the same shape"),
+    ],
+)
+def test_images(x, message):
+    with pytest.raises(ValueError, match=message):
+        validation.check_images("x", x, ("y", X))
+    validation.check_images("x", X[:1], ("y", X))
+
+
+def test_a_mapped_file_is_not_in_memory_and_yet_checked(tmp_path):
+    np.save(tmp_path / "x.npy", X * np.inf)
+    x = np.load(tmp_path / "x.npy", mmap_mode="r")
+    assert validation.is_in_memory(X[1:]) and not validation.is_in_memory(x[1:])
+    validation.check_images("x", x)
+    with pytest.raises(ValueError, match="x must be finite"):
+        validation.check_array("x", x)
+
+
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        (None, "y is missing"),
+        ([0, 1], r"shape=\(2,\)"),
+        (np.eye(3, dtype=int), "argmax"),
+        ([0.0, 1.0, 2.0], "np.unique"),
+        (["a", "b", "c"], "np.unique"),
+        ([0, None, float("nan")], "Leave out the examples"),
+        ([0, 1, -1], "must not be negative. Received: least label=-1"),
+        ([0, 1, 3], "from 0 to 2.*largest label=3"),
+    ],
+)
+def test_labels(y, message):
+    with pytest.raises(ValueError, match=message):
+        validation.check_labels("y", y, 3, 3)
+
+
+def test_sound_labels():
+    for y in ([0, 2, 1], np.array([[0], [2], [1]], "uint8")):
+        found = validation.check_labels("y", y, 3, 3)
+        assert found.dtype == np.int64 and found.tolist() == [0, 2, 1]
+
+
+@pytest.mark.parametrize(
+    ("p", "message"),
+    [
+        ("even", "must be an array of n numbers"),
+        ([1.0], "n of at least 2"),
+        ([0.5, 0.6], "sum to 1.*of sum 1.1. Divide"),
+        ([1.5, -0.5], "positive numbers.*of sum 1"),
+        ([1.0, 0.0], "leave out a class"),
+        ([np.nan, 1.0], "of sum nan"),
+        ([0.5, 0.5], "2 shares for 3 outputs"),
+    ],
+)
+def test_class_prior(p, message):
+    with pytest.raises(ValueError, match=message):
+        validation.check_class_prior(p, 3)
+    assert validation.check_class_prior([0.25, 0.75], 2) == (0.25, 0.75)
