@@ -195,7 +195,8 @@ class Run(Progress):
                     f"regularization.curve.{name} must be numbers. Received: "
                     f"null in epoch {values.index(None, 1)}"
                 )
-        _check_same("result", self.result.model_dump(), result_of(curve))
+        for name, value in result_of(curve).items():
+            _check_same(f"result.{name}", getattr(self.result, name), value)
         if self.result.baseline_error is None and e.method not in GRAPH_RIVALS:
             raise ValueError("result.baseline_error must be a number")
         return self

@@ -1,0 +1,248 @@
+"""What `ExtendedGAR` adds to the loss of GAR, each by hand."""
+
+import keras
+import numpy as np
+import pytest
+import tiny_runs
+
+from gar_keras import (
+    ExtendedGAR,
+    GARWarning,
+    GraphActivityRegularization,
+    attach,
+    pretrain,
+    random_augmentation,
+    regularize,
+    without_dropout,
+)
+from gar_keras.methods.base import Learner
+
+TINY = tiny_runs.TINY
+
+
+def task():
+    data = tiny_runs.tiny_data()
+    return data.x_train[:12], data.y_train[:12], data.x_train
+
+
+def network(seed=0):
+    keras.utils.set_random_seed(seed)
+    return tiny_runs.tiny_model(TINY, (6, 6, 1), 3)
+
+
+OPTIONS = {
+    "epochs": 2,
+    "labeled_per_batch": 6,
+    "unlabeled_per_batch": 60,
+    "verbose": 0,
+}
+
+
+@pytest.mark.slow
+def test_without_extensions_it_is_gar():
+    x, y, x_unlabeled = task()
+    plain, extended = network(), network()
+    expected = regularize(plain, x, x_unlabeled, **OPTIONS)
+    history = ExtendedGAR().train(extended, x, y, x_unlabeled, **OPTIONS)
+    for name in ("loss", "affinity", "balance"):
+        np.testing.assert_allclose(
+            history.history[name], expected.history[name], rtol=1e-5
+        )
+    for a, b in zip(extended.get_weights(), plain.get_weights(), strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-6)
+
+
+def loss_of(method, x, y):
+    """The loss of one batch, and the network."""
+    learner = Learner(method, without_dropout(network()), 10, 0)
+    logits = learner(x, training=True)
+    loss = learner.compute_loss(x, y, logits)
+    return float(loss), learner
+
+
+def softmax(Z):
+    Z = np.array(Z, "float64")
+    p = np.exp(Z - Z.max(1, keepdims=True))
+    return p / p.sum(1, keepdims=True)
+
+
+def test_the_log_loss_is_added():
+    x, y, _ = task()
+    gar, _ = loss_of(ExtendedGAR(), x, y)
+    both, learner = loss_of(ExtendedGAR(supervised=2.0), x, y)
+    p = softmax(learner.network(x, training=False))
+    log_loss = -np.log(p[np.arange(len(y)), y]).mean()
+    assert both - gar == pytest.approx(2 * log_loss, rel=1e-5)
+
+
+@pytest.mark.parametrize("moves", [{"shift": 1}, {"affine": 0.2}])
+def test_consistency_is_of_two_views(moves):
+    x, y, _ = task()
+    method = ExtendedGAR(
+        GraphActivityRegularization(0.0, 0.0, 0.0), consistency=2.0, **moves
+    )
+    loss, learner = loss_of(method, x, y)
+    views = []
+    for seed in (0, 1):
+        view = x
+        for layer in random_augmentation(
+            moves.get("shift", 0), moves.get("affine", 0.0), seed
+        ):
+            view = layer(view, training=True)
+        views.append(softmax(learner.network(view, training=False)))
+    expected = 2 * ((views[0] - views[1]) ** 2).mean()
+    assert expected > 1e-6
+    assert loss == pytest.approx(expected, rel=1e-4)
+    # Images of one value look the same wherever they are moved.
+    flat = np.full_like(x, 7)
+    assert loss_of(method, flat, y)[0] == pytest.approx(0, abs=1e-12)
+
+
+@pytest.mark.slow
+def test_the_model_s_own_layer_is_kept():
+    x, y, x_unlabeled = task()
+    layer = GraphActivityRegularization(5.0, class_prior=[0.5, 0.3, 0.2])
+    inside, given = network(), network()
+    own = attach(inside, layer)
+    theirs = GraphActivityRegularization(5.0, class_prior=[0.5, 0.3, 0.2])
+    for method, model in (
+        (ExtendedGAR(supervised=1.0), own),
+        (ExtendedGAR(theirs, supervised=1.0), given),
+    ):
+        method.train(model, x, y, x_unlabeled, **OPTIONS)
+    plain = network()
+    ExtendedGAR(supervised=1.0).train(plain, x, y, x_unlabeled, **OPTIONS)
+    for a, b in zip(inside.get_weights(), given.get_weights(), strict=True):
+        np.testing.assert_array_equal(a, b)
+    other = plain.get_weights()[0] - inside.get_weights()[0]
+    assert np.abs(other).max() > 1e-6
+    with pytest.raises(ValueError, match="already holds a GAR layer"):
+        ExtendedGAR(theirs).train(own, x, y, x_unlabeled, **OPTIONS)
+
+
+@pytest.mark.slow
+def test_an_unbuilt_model_is_built_for_any_batch():
+    x, y, x_unlabeled = task()
+    model = keras.Sequential([keras.layers.Flatten(), keras.layers.Dense(3)])
+    ExtendedGAR().train(model, x, y, x_unlabeled, **OPTIONS)
+    assert model.input_shape == (None, 6, 6, 1)
+
+
+def test_a_layer_that_is_not_at_the_end_is_refused():
+    x, y, x_unlabeled = task()
+    inputs = keras.Input((6, 6, 1))
+    hidden = keras.layers.Dense(4)(keras.layers.Flatten()(inputs))
+    hidden = GraphActivityRegularization()(hidden)
+    model = keras.Model(inputs, keras.layers.Dense(3)(hidden))
+    with pytest.raises(ValueError, match="has it elsewhere"):
+        ExtendedGAR().train(model, x, y, x_unlabeled, **OPTIONS)
+
+
+def test_integers_that_are_no_images_are_refused_before_training():
+    inputs = keras.Input((5,), dtype="int32")
+    features = keras.layers.Embedding(4, 3)(inputs)
+    logits = keras.layers.Dense(3)(keras.layers.Flatten()(features))
+    model = keras.Model(inputs, logits)
+    with pytest.raises(ValueError, match="takes int32"):
+        ExtendedGAR(vat=1.0).check(model, np.zeros((4, 5), "int32"))
+
+
+@pytest.mark.slow
+def test_the_average_takes_the_statistics_of_batch_normalization():
+    x, y, x_unlabeled = task()
+    keras.utils.set_random_seed(0)
+    model = keras.Sequential(
+        [
+            keras.Input((6, 6, 1)),
+            keras.layers.Flatten(),
+            keras.layers.BatchNormalization(momentum=0.5),
+            keras.layers.Dense(3),
+        ]
+    )
+    method = ExtendedGAR(average=0.5, supervised=1.0)
+    method.train(model, x, y, x_unlabeled, **OPTIONS)
+    # 20 steps of momentum 0.5 have forgotten where the statistics began.
+    statistics = model.layers[1].moving_mean
+    np.testing.assert_allclose(statistics, x_unlabeled.mean(0).ravel(), atol=25)
+
+
+@pytest.mark.slow
+def test_the_average_after_two_steps():
+    x, y, _ = task()
+    learner = Learner(ExtendedGAR(average=0.9), network(), 10, 0)
+    mean = start = learner.network.get_weights()[0]
+    for change in (1.0, -3.0):
+        changed = start + change
+        learner.network.set_weights(
+            [changed, *learner.network.get_weights()[1:]]
+        )
+        learner.compute_loss(x, y, learner(x, training=True))
+        mean = 0.9 * mean + 0.1 * changed
+    received = learner.evaluated.get_weights()[0]
+    np.testing.assert_allclose(received, mean, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.slow
+def test_vat_is_added():
+    x, y, _ = task()
+    nothing = GraphActivityRegularization(0.0, 0.0, 0.0)
+    one, _ = loss_of(ExtendedGAR(nothing, vat=1.0), x, y)
+    two, _ = loss_of(ExtendedGAR(nothing, vat=2.0), x, y)
+    assert one > 0
+    assert two == pytest.approx(2 * one, rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"supervised": -1},
+        {"affine": -0.1},
+        {"average": 1.0},
+        {"consistency": 1.0},
+    ],
+)
+def test_impossible_methods_are_refused(wrong):
+    with pytest.raises(ValueError, match="Received"):
+        ExtendedGAR(**wrong)
+
+
+def test_a_model_without_a_graph_is_refused():
+    class Own(keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.logits = keras.layers.Dense(3)
+
+        def call(self, x):
+            return self.logits(keras.ops.reshape(x, (-1, 36)) / 255)
+
+    x, y, x_unlabeled = task()
+    with pytest.raises(ValueError, match="Functional or Sequential"):
+        ExtendedGAR().train(Own(), x, y, x_unlabeled, **OPTIONS)
+
+
+@pytest.mark.slow
+def test_features_are_not_moved():
+    inputs = keras.Input((5,))
+    model = keras.Model(inputs, keras.layers.Dense(3)(inputs))
+    x, y = np.ones((12, 5), "float32"), np.arange(12) % 3
+    with pytest.raises(ValueError, match="move images"):
+        ExtendedGAR(shift=1).train(model, x, y, x, **OPTIONS)
+    with pytest.raises(ValueError, match="move images"):
+        pretrain(
+            model,
+            x,
+            y,
+            epochs=1,
+            augmentation=random_augmentation(1, 0),
+            verbose=0,
+        )
+
+
+@pytest.mark.slow
+def test_a_collapse_is_warned_of():
+    x, y, x_unlabeled = task()
+    model = network()
+    # One output takes all images.
+    model.layers[-1].bias.assign([50.0, 0.0, 0.0])
+    with pytest.warns(GARWarning, match="hardly any example was"):
+        ExtendedGAR().train(model, x, y, x_unlabeled, **OPTIONS)
