@@ -2,8 +2,10 @@
 
 `METHODS` is the one list of them, by the names of `Experiment.method` and of
 the command lines, in the order of the tables. Those that train a network go on
-where stage 1 ends, with the labels, batches, steps and optimizer of GAR. A
-method's class, and Keras with it, is loaded when the method is first made.
+where stage 1 ends, with the labels, batches, steps and optimizer of GAR. Their
+papers also augment the images or add noise to them; here none does, GAR
+included, and the only noise is that of dropout. A method's class is loaded
+when the method is first made.
 
 >>> METHODS["entropy"](weight=0.5)
 EntropyMinimization(weight=0.5)
@@ -87,7 +89,7 @@ METHODS = {
     "embed-cnn": Entry("EmbedCNN", "embed_cnn:EmbedCNN", in_memory=True),
     "label-spreading": Entry(
         "Label spreading",
-        "label_spreading:LabelSpreading",
+        "graph:LabelSpreading",
         network=False,
         in_memory=True,
     ),

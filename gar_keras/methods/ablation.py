@@ -38,7 +38,7 @@ def ablated(name, **options):
     """GAR with one thing changed.
 
     Args:
-        name: One of `gar_keras.experiments.settings.ABLATIONS`.
+        name: One of the table above.
         **options: Arguments of `GraphActivityRegularization`.
 
     Returns:
@@ -148,35 +148,17 @@ class AblatedRegularization(GraphActivityRegularization):
         self._formula = self.formula(**self._formula.get_config())
 
 
-class UnrectifiedRegularization(AblatedRegularization):
-    """The layer with `UnrectifiedRegularizer`."""
-
-    formula = UnrectifiedRegularizer
-
-
-class SoftmaxRegularization(AblatedRegularization):
-    """The layer with `SoftmaxRegularizer`."""
-
-    formula = SoftmaxRegularizer
-
-
-class UnnormalizedRegularization(AblatedRegularization):
-    """The layer with `UnnormalizedRegularizer`."""
-
-    formula = UnnormalizedRegularizer
-
-
-class SymmetricRegularization(AblatedRegularization):
-    """The layer with `SymmetricRegularizer`."""
-
-    formula = SymmetricRegularizer
+def _layer_of(regularizer):
+    """The layer whose formula is a regularizer, as a class of its own."""
+    name = regularizer.__name__.replace("Regularizer", "Regularization")
+    return type(name, (AblatedRegularization,), {"formula": regularizer})
 
 
 LAYERS = {
-    "unrectified": UnrectifiedRegularization,
-    "softmax": SoftmaxRegularization,
-    "unnormalized": UnnormalizedRegularization,
-    "symmetric": SymmetricRegularization,
+    "unrectified": _layer_of(UnrectifiedRegularizer),
+    "softmax": _layer_of(SoftmaxRegularizer),
+    "unnormalized": _layer_of(UnnormalizedRegularizer),
+    "symmetric": _layer_of(SymmetricRegularizer),
 }
 
 
@@ -199,12 +181,7 @@ def distances_on_graph(B, B0):
     M has rank n: its eigenmap is `Z = D^{-1} B0` up to a mixture of columns.
     There each image has the class that it had in stage 1.
 
-    Args:
-        B: Rectified logits `(m, n)`.
-        B0: Those of the network of stage 1.
-
-    Returns:
-        A float32 scalar.
+    `B` and `B0` are rectified logits `(m, n)`.
 
     Example:
 

@@ -55,51 +55,27 @@ class Method:
     # Without a type: a subclass may make a field of it, in its own order.
     supervised = 1.0
 
-    def for_model(self, model):
-        """The method and the model to train, where a model holds settings.
-
-        Args:
-            model: A built `keras.Model`.
-
-        Returns:
-            `(method, model)`, by default this one and the model as it is.
-        """
-        return self, model
-
     def network(self, model):
         """What of a model is trained, from images to logits."""
         plain = plain_network(model)
         return plain if self.noise else without_dropout(plain)
 
     def check(self, network, x_unlabeled):
-        """Raises unless the method can train this network on these images.
-
-        Args:
-            network: A `keras.Model` from images to logits.
-            x_unlabeled: X_U, an array or an image source.
-        """
+        """Raises unless the method can train this network on such an X_U."""
 
     def optimizer(self, steps):
         """A new optimizer for so many steps, where none is given."""
         return sgd()
 
     def check_batches(self, labeled_per_batch):
-        """Raises unless the method can train on batches with so many labels.
-
-        Args:
-            labeled_per_batch: b_L.
-        """
+        """Raises unless the method can train on batches with so many labels."""
         if self.uses_labels:
             check_count("labeled_per_batch", labeled_per_batch, least=1)
 
     def trainer(self, network, steps, labeled_per_batch, seed):
         """The model that `fit` is called of, with the method's loss in it.
 
-        Args:
-            network: That of `network`.
-            steps: Steps of the whole training.
-            labeled_per_batch: Labelled images at the end of each batch.
-            seed: Seed of the method's own noise.
+        By default a `Learner`, of the same arguments.
         """
         return Learner(self, network, steps, labeled_per_batch, seed)
 
@@ -125,13 +101,10 @@ class Method:
         raise NotImplementedError
 
     def feed(self, feed):
-        """The `Feed` of the training.
+        """The `Feed` of the training, made of that of X_U and X_L.
 
         By default batches of `x = [unlabelled; labelled]`, and `y` for a
         method that uses labels.
-
-        Args:
-            feed: The `Feed` of X_U and X_L, with labels where they are used.
         """
         return feed
 
@@ -157,7 +130,9 @@ class Method:
         callbacks: Callbacks = (),
         verbose: Verbosity = "auto",
     ) -> keras.callbacks.History:
-        """Stage 2 by this method; see `gar_keras.regularize`.
+        """Stage 2 by this self.
+
+        The arguments that are not below are those of `gar_keras.regularize`.
 
         Args:
             model: A pretrained `keras.Model` from images to logits
@@ -167,27 +142,15 @@ class Method:
                 data set of pairs. GAR without additions ignores them.
             x_unlabeled: X_U, `(m_U, ...)`.
             epochs: Epochs over X_U. Schedules are laid over all of them.
-                `"auto"` as in `gar_keras.regularize`.
             labeled_per_batch: b_L, at least 1 where labels have a part.
-            unlabeled_per_batch: b_U.
-            images_per_epoch: Images of X_U in an epoch, if not all of them.
             optimizer: A Keras optimizer. By default what the method's
                 `optimizer` returns: `gar_keras.sgd()`, for GAR that of
                 `gar_keras.regularize`.
-            validation_data: `(x, y)` whose error is measured, or `None`.
-            keep_best: Whether the model ends with the weights of the epoch
-                with the least validation error (the first of them), also
-                where an exception ends training.
-            initial_epoch: Epochs that are done already, when training goes on
-                with the optimizer of an earlier call.
-            state: What that call left besides weights and optimizer, the
+            state: What an earlier call left besides weights and optimizer, the
                 values of `history.model.state`, or `None` at the beginning.
                 The model has to have the weights that were in training then:
                 not those that `keep_best` took, nor an average of them.
             seed: Seed of the order of the batches and of the method's noise.
-            steps_per_execution: As for `gar_keras.regularize`.
-            callbacks: As for `gar_keras.regularize`.
-            verbose: As in `fit`.
 
         Returns:
             A `keras.callbacks.History` with `loss` and, with
@@ -197,8 +160,7 @@ class Method:
             is what `trainer` made.
 
         Raises:
-            ValueError: if the data do not fit together or do not fit the
-                model, if the model gives no logits, or if any method but GAR
+            ValueError: as by `gar_keras.regularize`, and if any method but GAR
                 is to train on several replicas of `tf.distribute`.
             FloatingPointError: as by `gar_keras.regularize`.
         """
@@ -218,38 +180,37 @@ class Method:
         )
         sampler = feed.sampler
         ensure_built(model, feed.x_labeled)
-        method, model = self.for_model(model)
         network, classes, validation = prepared(
-            model, method.network, feed.x_labeled, validation
+            model, self.network, feed.x_labeled, validation
         )
         y = None
-        if method.uses_labels:
+        if self.uses_labels:
             y = check_labels(
                 "y_labeled", feed.y_labeled, sampler.num_labeled, classes
             )
         feed = replace(feed, y_labeled=y)
-        method.check(network, feed.images)
+        self.check(network, feed.images)
         watching = standard_callbacks(validation)
         steps = epochs * sampler.steps
-        trained = method.trainer(network, steps, labeled_per_batch, seed)
+        trained = self.trainer(network, steps, labeled_per_batch, seed)
         if state is not None:
             restore_state(trained, state)
         trained.compile(
-            optimizer or method.optimizer(steps),
+            optimizer or self.optimizer(steps),
             loss=None,
             **compile_options(sampler.steps, steps_per_execution),
         )
         if validation is not None and keep_best:
             watching.append(BestWeights())
         callbacks = [*watching, *callbacks]
-        if method.warns_of_collapse:
+        if self.warns_of_collapse:
             callbacks = with_collapse_warning(
                 callbacks, network, validation, sampler
             )
         with _weights_that_count(trained, network, callbacks):
             return fit(
                 trained,
-                method.feed(feed),
+                self.feed(feed),
                 epochs=epochs,
                 initial_epoch=initial_epoch,
                 by_step=steps_per_execution is not None,
@@ -262,51 +223,32 @@ class Method:
 def _weights_that_count(trained, network, callbacks):
     """Leaves the network with the weights whose predictions count.
 
-    Where an exception ends training, a note in it says which they are.
-
-    Args:
-        trained: What `Method.trainer` made.
-        network: The network in it.
-        callbacks: Those of the training. Keras has not told them of its end
-            where an exception ends it.
+    Where an exception ends training, a note in it says which they are. Keras
+    has not told the callbacks of its end then.
     """
     start = network.get_weights()
     try:
         yield
     # Ctrl-C, too.
     except BaseException as e:
-        _end_early(e, trained, network, callbacks, start)
-        raise
-    _take_evaluated(trained, network)
-
-
-def _end_early(error, trained, network, callbacks, start):
-    """Gives the network the weights that count, and says so in the error.
-
-    Args:
-        error: The exception that ended the training.
-        trained: What `Method.trainer` made.
-        network: The network in it.
-        callbacks: Those of the training.
-        start: The weights that the network began with.
-    """
-    keepers = [c for c in callbacks if isinstance(c, BestWeights)]
-    best = [keeper.best_epoch for keeper in keepers if keeper.restore()]
-    if best:
-        _take_evaluated(trained, network)
-        error.add_note(
-            f"The model has the weights of epoch {best[-1]} of stage 2, the "
-            "best so far."
-        )
-    elif isinstance(error, FloatingPointError):
-        network.set_weights(start)
-        error.add_note(
-            "The model has the weights that this training began with."
-        )
-    else:
+        keepers = [c for c in callbacks if isinstance(c, BestWeights)]
+        best = [keeper.best_epoch for keeper in keepers if keeper.restore()]
+        if best:
+            e.add_note(
+                f"The model has the weights of epoch {best[-1]} of stage 2, "
+                "the best so far."
+            )
+        elif isinstance(e, FloatingPointError):
+            network.set_weights(start)
+            e.add_note(
+                "The model has the weights that this training began with."
+            )
+            raise
         # A step of JAX that was interrupted has none to take.
         with contextlib.suppress(Exception):
             _take_evaluated(trained, network)
+        raise
+    _take_evaluated(trained, network)
 
 
 def _take_evaluated(trained, network):
@@ -337,14 +279,7 @@ def evaluated_by(trained, network):
 
 
 def state_of(trained):
-    """What there is of a model in training beside weights and optimizer.
-
-    Args:
-        trained: What `Method.trainer` made.
-
-    Returns:
-        A list of variables.
-    """
+    """The variables of what `Method.trainer` made, but for the network's."""
     return trained.state if isinstance(trained, Learner) else []
 
 

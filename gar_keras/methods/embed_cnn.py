@@ -14,11 +14,9 @@ pushed apart up to a margin:
 As in the paper's algorithm, each unlabelled image takes part in one pair of
 each kind in a step: with a neighbour at random and with another image at
 random, here the next one in the batch (neighbours are too rare to look out
-for). The term is on the output of the network ("output" mode).
-
-The neighbours are found once, among all unlabelled images, by the distance of
-their raw pixels, as in the paper. Neither the paper nor this file disturbs or
-augments the images.
+for). The term is on the output of the network ("output" mode). The neighbours
+are found once, among all unlabelled images, by the distance of their raw
+pixels.
 """
 
 from dataclasses import dataclass, replace
@@ -28,8 +26,13 @@ from keras import ops
 
 from gar_keras.methods import losses
 from gar_keras.methods.base import Method
-from gar_keras.methods.transductive import pixels, scikit_learn
-from gar_keras.utils.validation import check_array, check_count, check_number
+from gar_keras.methods.graph import pixels, scikit_learn
+from gar_keras.utils.validation import (
+    check_array,
+    check_count,
+    check_fields,
+    check_number,
+)
 
 
 @dataclass(frozen=True)
@@ -43,9 +46,8 @@ class EmbedCNN(Method):
         neighbors: k. The paper: 10 for MNIST.
 
     Raises:
-        ValueError: if the weight or the margin is not a finite number of at
-            least 0, or `neighbors` not an integer of at least 1; in training,
-            if the unlabelled images are not in memory or fewer than k + 1.
+        ValueError: if a value is not valid; in training, if the unlabelled
+            images are not in memory or fewer than k + 1.
         ImportError: in training, if scikit-learn is not installed.
     """
 
@@ -54,9 +56,8 @@ class EmbedCNN(Method):
     neighbors: int = 10
 
     def __post_init__(self):
-        check_number("weight", self.weight)
-        check_number("margin", self.margin)
-        check_count("neighbors", self.neighbors, least=1)
+        check_fields(self, check_number, "weight", "margin")
+        check_fields(self, check_count, "neighbors", least=1)
 
     def check(self, network, x_unlabeled):
         # The neighbours of each image are looked for among all.
@@ -82,13 +83,8 @@ class EmbedCNN(Method):
 def nearest_neighbors(images, k):
     """The k nearest neighbours of each image among the others.
 
-    Args:
-        images: Array `(m, ...)`.
-        k: Number of neighbours, below m.
-
-    Returns:
-        Indices `(m, k)`, the nearest first. An image is not its own
-        neighbour; a second copy of it is.
+    Indices `(m, k)`, the nearest first. An image is not its own neighbour; a
+    second copy of it is.
 
     Example:
 

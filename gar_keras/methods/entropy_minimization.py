@@ -6,17 +6,15 @@ minimization*, NIPS 2004.
 The unlabelled images are to lie away from the decision boundary: their
 predictions are to be sure ones. To the log likelihood of the labelled images
 the paper adds `-λ H`, with `H` the entropy of the predictions for the
-unlabelled images. It knows no augmentation and no noise; neither is used here.
-
-The paper sums both parts over their images; here both are means, so that λ
-does not depend on how many images of each kind a batch holds.
+unlabelled images. It sums both parts over their images; here both are means, so
+that λ does not depend on how many images of each kind a batch holds.
 """
 
 from dataclasses import dataclass
 
 from gar_keras.methods import losses
 from gar_keras.methods.base import Method
-from gar_keras.utils.validation import check_number
+from gar_keras.utils.validation import check_fields, check_number
 
 
 @dataclass(frozen=True)
@@ -34,7 +32,7 @@ class EntropyMinimization(Method):
     weight: float = 1.0
 
     def __post_init__(self):
-        check_number("weight", self.weight)
+        check_fields(self, check_number, "weight")
 
     def term(self, learner, x, y, logits):
         return self.weight, losses.mean_over(y < 0, losses.entropy(logits))

@@ -5,14 +5,12 @@ loss; it names augmentation and ensembles as ways to go on (section 4.2). Here
 each addition is a number that is 0 in the paper. They can be combined.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-import keras
 from keras import ops
 
 from gar_keras.augmentation import random_augmentation
-from gar_keras.engine.keras_internals import inputs_behind, operation_behind
 from gar_keras.layers import GraphActivityRegularization
 from gar_keras.methods import losses
 from gar_keras.methods.base import Method
@@ -24,7 +22,6 @@ from gar_keras.models import (
     check_can_be_augmented,
     has_graph,
     is_regularized,
-    uncompiled,
     with_augmentation,
     without_dropout,
 )
@@ -44,12 +41,6 @@ class GAR(Method):
             that the model holds, and else one with the coefficients of the
             paper.
         logits: Name of the layer that gives the logits, if it is not the last.
-
-    Raises:
-        ValueError: in training, as `gar_keras.regularize`.
-
-    Warns:
-        GARWarning: as `gar_keras.regularize`.
     """
 
     uses_labels: ClassVar[bool] = False
@@ -82,16 +73,15 @@ class ExtendedGAR(GAROptions, Method):
     `gar_keras.regularize`.
 
     Args:
-        layer: A `GraphActivityRegularization`, for `U(B)`. By default the one
-            that the model ends with, and else one with the coefficients of
-            the paper.
+        layer: A `GraphActivityRegularization`, for `U(B)`. By default one with
+            the coefficients of the paper.
         {settings}
 
     Raises:
         ValueError: if a value is not valid, or if `consistency` is wanted of
             images that are not augmented; in training, as
             `gar_keras.regularize`, if what is to be augmented are not images,
-            or if `layer` is given to train a model that holds one.
+            or if the model holds the loss of GAR already.
 
     Warns:
         GARWarning: as `gar_keras.regularize`.
@@ -105,27 +95,19 @@ class ExtendedGAR(GAROptions, Method):
 
     layer: Any = field(default=None, kw_only=False)
 
-    def for_model(self, model):
-        """Takes the GAR layer that the model ends with for its own."""
-        front, own = _split_at_end(model)
-        if own is None:
-            return self, model
-        if self.layer is not None:
+    def network(self, model):
+        if is_regularized(model):
             raise ValueError(
-                f"The model {model.name!r} already holds a GAR layer. Give a "
-                "model without it, or leave layer out to train with the one "
-                f"it holds. Received: layer={self.layer.name!r}"
+                f"The model {model.name!r} already holds a GAR layer. Give "
+                "ExtendedGAR the model without it, and the layer as "
+                "ExtendedGAR(layer=...); see gar_keras.detach."
             )
-        return replace(self, layer=own), front
+        return super().network(model)
 
     def optimizer(self, steps):
         return stage_2_optimizer(self, steps)
 
     def check(self, network, x_unlabeled):
-        self.check_network(network)
-
-    def check_network(self, network):
-        """Raises unless the network can be trained so."""
         if not has_graph(network):
             raise ValueError(
                 "ExtendedGAR puts layers around the model, but Keras does not "
@@ -177,11 +159,7 @@ class ExtendedGAR(GAROptions, Method):
 
 
 def with_options(options, layer=None):
-    """GAR with what the options add to it: plain `GAR` if that is nothing.
-
-    Args:
-        options: `GAROptions`.
-        layer: A `GraphActivityRegularization`, for `U(B)`.
+    """GAR with what `GAROptions` add to it: plain `GAR` if that is nothing.
 
     Example:
 
@@ -194,26 +172,3 @@ def with_options(options, layer=None):
         return GAR(layer)
     names = GAROptions.__dataclass_fields__
     return ExtendedGAR(layer, **{n: getattr(options, n) for n in names})
-
-
-def _split_at_end(model):
-    """A model in front of the GAR layer that it ends with, and that layer.
-
-    The model itself and `None` if it holds nothing of GAR.
-    """
-    if not is_regularized(model):
-        return model, None
-    if has_graph(model):
-        layer = operation_behind(model.outputs[0])
-        logits = inputs_behind(model.outputs[0])[0]
-        inputs = uncompiled(model).input
-        front = keras.Model(inputs, logits, name=model.name)
-        if isinstance(
-            layer, GraphActivityRegularization
-        ) and not is_regularized(front):
-            return front, layer
-    raise ValueError(
-        "ExtendedGAR puts the loss of GAR behind the output of the model, but "
-        f"this one has it elsewhere. Received: model={model.name!r}. Give a "
-        "model without it, and the layer as ExtendedGAR(layer=...)."
-    )

@@ -23,12 +23,9 @@ over `A` has a closed form, with `L̃ = ZᵀZ - (ZᵀZ^1) Λ^{-1} (Z^{1T}Z)`:
 `A = (Z_Lᵀ Z_L + γ L̃)^{-1} Z_Lᵀ Y_L`
 
 An image belongs to the class j with the largest `(Z A)_ij / λ_j`, where
-`λ_j = 1ᵀ Z a_j` is the mass of the class. The test images have no part in the
-solution, as for the networks: they get their weights and classes afterwards.
-
-Weights are Gaussian in the distance; the bandwidth is each point's own, its
-distance to the s-th nearest anchor. Everything is float64; no matrix is
-larger than the images.
+`λ_j = 1ᵀ Z a_j` is the mass of the class. Weights are Gaussian in the distance;
+the bandwidth is each point's own, its distance to the s-th nearest anchor. No
+matrix is larger than the images.
 """
 
 import functools
@@ -37,8 +34,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gar_keras.methods.transductive import GraphMethod, scikit_learn
-from gar_keras.utils.validation import check_count, check_number
+from gar_keras.methods.graph import GraphMethod, scikit_learn
+from gar_keras.utils.validation import check_count, check_fields, check_number
 
 # Passes of k-means over the images, and images in a batch of it.
 KMEANS_PASSES = 10
@@ -57,8 +54,7 @@ class HAGR(GraphMethod):
         weight: γ, the weight of smoothness. Liu et al.: 0.01.
 
     Raises:
-        ValueError: if there is no level, if the levels do not get smaller, or
-            if a number is out of its range.
+        ValueError: if a value is not valid, or the levels do not get smaller.
     """
 
     anchors: tuple = (5000, 500)
@@ -68,16 +64,15 @@ class HAGR(GraphMethod):
     def __post_init__(self):
         for number in self.anchors:
             check_count("anchors", number, least=1)
-        if not self.anchors or list(self.anchors) != sorted(
-            set(self.anchors), reverse=True
-        ):
+        falling = sorted(set(self.anchors), reverse=True)
+        if not self.anchors or list(self.anchors) != falling:
             raise ValueError(
                 "anchors must be the numbers of anchors of one or more "
                 "levels, each less than the one before. Received: "
                 f"anchors={self.anchors}"
             )
-        check_count("nearest", self.nearest, least=1)
-        check_number("weight", self.weight)
+        check_fields(self, check_count, "nearest", least=1)
+        check_fields(self, check_number, "weight")
 
     def infer(self, x, y, x_test, seed):
         finest, levels = self.hierarchy(x, seed)
@@ -112,18 +107,10 @@ def find_anchors(points, number, seed=0):
 
 
 def local_weights(points, anchors, nearest):
-    """The weights of points on their nearest anchors.
+    """The weights of points on their s nearest anchors, sparse `(m, a)`.
 
     `exp(-d^2 / (2 h^2))` of the distance d to each of them, scaled to sum to
     1; h is the distance to the last of them.
-
-    Args:
-        points: `(m, pixels)`.
-        anchors: `(a, pixels)`.
-        nearest: s.
-
-    Returns:
-        A SciPy sparse matrix `(m, a)`.
 
     Example:
 
@@ -151,10 +138,7 @@ def local_weights(points, anchors, nearest):
 def soft_labels(levels, y, weight):
     """`A`, the soft labels of the coarsest anchors, `(anchors, classes)`.
 
-    Args:
-        levels: `[Z^1, Z^2, ...]`, sparse, the labelled images first in `Z^1`.
-        y: Class indices `(m_L,)` of the first images.
-        weight: γ.
+    The images of the class indices `y` are the first of `Z^1`.
     """
     finest, Z = levels[0], _product(levels)
     mass = np.asarray(finest.sum(0)).ravel()

@@ -8,18 +8,11 @@ scalar from 0 to 1, and give a factor from 0 to 1.
 import keras
 from keras import ops
 
-from gar_keras.utils.validation import check_number
-
 
 def log_loss(y, logits):
-    """The mean cross-entropy of the labelled images.
+    """The mean cross-entropy of the labelled images; 0 if there is none.
 
-    Args:
-        y: Class indices `(m,)`, -1 for the images without a label.
-        logits: `(m, n)`.
-
-    Returns:
-        A float32 scalar; 0 if no image has a label.
+    `y` is -1 for the images without a label.
 
     Example:
 
@@ -67,12 +60,7 @@ def entropy(logits):
 
 
 def divergence(logits, others):
-    """`sum_j p_j (log p_j - log q_j)` of each image, `(m,)`.
-
-    Args:
-        logits: Of p.
-        others: Of q.
-    """
+    """`sum_j p_j (log p_j - log q_j)` of each image; `others` are of q."""
     log_p = ops.log_softmax(ops.cast(logits, "float32"), axis=-1)
     log_q = ops.log_softmax(ops.cast(others, "float32"), axis=-1)
     return ops.sum(ops.exp(log_p) * (log_p - log_q), axis=-1)
@@ -107,8 +95,3 @@ def linear_ramp(done, start, end):
     """
     share = (done - start) / (end - start)
     return ops.minimum(ops.maximum(share, 0.0), 1.0)
-
-
-def check_share(name, value, above=0.0):
-    """Raises unless a share is above `above` and at most 1."""
-    check_number(name, value, above, 1, closed="right")

@@ -13,11 +13,8 @@ predictions are pulled to the teacher's, both under dropout:
 
 The teacher is what is evaluated and what is kept. It takes in the weights of a
 step at the beginning of the next one: the targets are those of the paper, and
-after an epoch the teacher is short of its last step.
-
-The paper also shifts and mirrors the images and adds Gaussian noise to them.
-Here no method augments or disturbs the images, GAR included: the noise is that
-of dropout alone. Adam and the schedule of its rate are left out as well.
+after an epoch the teacher is short of its last step. The paper's Adam and the
+schedule of its rate are left out.
 """
 
 from dataclasses import dataclass
@@ -30,7 +27,7 @@ from keras import ops
 from gar_keras.methods import losses
 from gar_keras.methods.base import Method
 from gar_keras.models import has_graph, inputs_of
-from gar_keras.utils.validation import check_number
+from gar_keras.utils.validation import check_fields, check_number
 
 
 @dataclass(frozen=True)
@@ -45,9 +42,8 @@ class MeanTeacher(Method):
         decay: a after T. The paper: 0.999.
 
     Raises:
-        ValueError: if a decay is not at least 0 and below 1, `ramp` is not
-            above 0 and at most 1, or the weight is not a finite number of at
-            least 0; in training, if Keras cannot copy the model.
+        ValueError: if a value is not valid; in training, if Keras cannot copy
+            the model.
     """
 
     noise: ClassVar[bool] = True
@@ -58,10 +54,9 @@ class MeanTeacher(Method):
     decay: float = 0.999
 
     def __post_init__(self):
-        check_number("weight", self.weight)
-        losses.check_share("ramp", self.ramp)
-        for name in ("decay_in_ramp", "decay"):
-            check_number(name, getattr(self, name), high=1)
+        check_fields(self, check_number, "weight")
+        check_fields(self, check_number, "ramp", high=1, closed="right")
+        check_fields(self, check_number, "decay_in_ramp", "decay", high=1)
 
     def prepare(self, learner, seed):
         learner.teacher = copy_of(learner.network, seed)
@@ -79,13 +74,9 @@ class MeanTeacher(Method):
 def average(mean, network, decay):
     """Takes the network's weights, as the last step left them, into a mean.
 
-    What is not trained, such as the statistics of a BatchNormalization, is
-    taken as it is.
-
-    Args:
-        mean: A model of the same graph, whose weights are the mean.
-        network: The model.
-        decay: a in `mean <- a * mean + (1 - a) * weights`.
+    `mean <- decay * mean + (1 - decay) * weights`, where both are models of the
+    same graph. What is not trained, such as the statistics of a
+    BatchNormalization, is taken as it is.
     """
     for old, new in zip(mean.weights, network.weights, strict=True):
         if new.trainable:
@@ -95,12 +86,7 @@ def average(mean, network, decay):
 
 
 def copy_of(network, seed):
-    """A model of the same graph and weights, with noise of its own.
-
-    Args:
-        network: A Functional or Sequential model.
-        seed: Seed of the noise, so that it is the same in every process.
-    """
+    """A model of the same graph and weights, with noise of its own seed."""
     if not has_graph(network):
         raise ValueError(
             "The teacher is a copy of the model, but Keras cannot take apart "

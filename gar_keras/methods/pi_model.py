@@ -9,10 +9,6 @@ Every image goes through the network twice. Dropout makes the two predictions
 `cross-entropy of the labelled images + w(t) * mean over images and classes of
 (z - z')^2`, with the Gaussian ramp-up `w(t) = w_max exp(-5 (1 - t/T)^2)`.
 
-The paper also shifts the images by up to two pixels, mirrors them where that
-makes sense and adds Gaussian noise to the input. Here no method augments or
-disturbs the images, GAR included: the noise is that of dropout alone.
-
 The paper divides the cross-entropy by all images of a batch and multiplies
 w_max by the share of the labelled ones, so the factor between the two means is
 w_max. Its ramp-down of the rate and its Adam are left out: the optimizer is
@@ -26,7 +22,7 @@ from keras import ops
 
 from gar_keras.methods import losses
 from gar_keras.methods.base import Method
-from gar_keras.utils.validation import check_number
+from gar_keras.utils.validation import check_fields, check_number
 
 
 @dataclass(frozen=True)
@@ -38,8 +34,7 @@ class PiModel(Method):
         ramp: T as a share of the training. The paper: 80 of 300 epochs.
 
     Raises:
-        ValueError: if `ramp` is not above 0 and at most 1, or the weight is
-            no finite number of at least 0; in training, if the network has no
+        ValueError: if a value is not valid; in training, if the network has no
             noise, with which both predictions would always be the same.
     """
 
@@ -49,8 +44,8 @@ class PiModel(Method):
     ramp: float = 80 / 300
 
     def __post_init__(self):
-        check_number("weight", self.weight)
-        losses.check_share("ramp", self.ramp)
+        check_fields(self, check_number, "weight")
+        check_fields(self, check_number, "ramp", high=1, closed="right")
 
     def prepare(self, learner, seed):
         network = learner.network

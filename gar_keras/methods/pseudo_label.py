@@ -10,8 +10,7 @@ every step, and these labels count in the cross-entropy with the factor
 `α(t) = 0 for t < T1; α_f (t - T1) / (T2 - T1) for T1 <= t < T2; α_f from T2`
 
 The method lives on dropout, as in the paper: the labels are those of the pass
-that is trained. The paper adds no noise to the images of its plain method and
-does not augment them; nor is it done here.
+that is trained.
 """
 
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ from keras import ops
 
 from gar_keras.methods import losses
 from gar_keras.methods.base import Method
-from gar_keras.utils.validation import check_number
+from gar_keras.utils.validation import check_fields, check_number
 
 
 @dataclass(frozen=True)
@@ -37,8 +36,7 @@ class PseudoLabel(Method):
         end: T2 as a share of the training.
 
     Raises:
-        ValueError: if a share is not from 0 to 1, or `end` is not above
-            `start`, or the weight is not a finite number of at least 0.
+        ValueError: if a value is not valid, or `end` is not above `start`.
     """
 
     noise: ClassVar[bool] = True
@@ -48,9 +46,9 @@ class PseudoLabel(Method):
     end: float = 0.6
 
     def __post_init__(self):
-        check_number("weight", self.weight)
-        check_number("start", self.start)
-        losses.check_share("end", self.end, above=self.start)
+        check_fields(self, check_number, "weight", "start")
+        limits = {"low": self.start, "high": 1, "closed": "right"}
+        check_fields(self, check_number, "end", **limits)
 
     def term(self, learner, x, y, logits):
         labels = ops.argmax(ops.stop_gradient(logits), axis=-1)

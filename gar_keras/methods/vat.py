@@ -13,10 +13,8 @@ and the prediction there is pulled to the one before:
 where θ^ are the weights taken as constants. The direction of `r` is found by
 power iteration on the Hessian of the divergence: from a random unit vector
 `d`, `d <- ∇_r KL(p(x) ‖ p(x + r))` at `r = ξ d`, scaled to unit length. The
-second method adds the mean entropy of all predictions.
-
-The paper's best figures are with augmented images; here they are not, as for
-GAR. The network is that of GAR's stage 2, without dropout.
+second method adds the mean entropy of all predictions. The network is that of
+GAR's stage 2, without dropout.
 """
 
 from contextlib import contextmanager
@@ -32,7 +30,7 @@ from gar_keras.methods import losses
 from gar_keras.methods.base import Method
 from gar_keras.methods.options import VAT_RADIUS
 from gar_keras.models import has_graph
-from gar_keras.utils.validation import check_count, check_number, set_field
+from gar_keras.utils.validation import check_count, check_fields, check_number
 
 # Layers that make, of the images as stored, the images that are moved.
 PREPROCESSING = (
@@ -60,15 +58,8 @@ class VirtualAdversarialTraining(Method):
         entropy: Factor of the mean entropy: 0 here, 1 in the second method.
 
     Raises:
-        ValueError: if a length is not above 0, `iterations` is not an integer
-            of at least 1, a factor is not a finite number of at least 0, or
-            `weight` is 0 where `entropy` is not; in training, if the model
-            takes integers that are not images.
-
-    Example:
-
-    >>> VirtualAdversarialTraining(epsilon=1).epsilon
-    1.0
+        ValueError: if a value is not valid, or `weight` is 0 where `entropy` is
+            not; in training, if the model takes integers that are not images.
     """
 
     weight: float = 1.0
@@ -78,15 +69,9 @@ class VirtualAdversarialTraining(Method):
     entropy: float = 0.0
 
     def __post_init__(self):
-        for name in ("weight", "entropy"):
-            check_number(name, getattr(self, name))
-        for name in ("epsilon", "xi"):
-            set_field(
-                self,
-                name,
-                check_number(name, getattr(self, name), closed="neither"),
-            )
-        check_count("iterations", self.iterations, least=1)
+        check_fields(self, check_number, "weight", "entropy")
+        check_fields(self, check_number, "epsilon", "xi", closed="neither")
+        check_fields(self, check_count, "iterations", least=1)
         if self.entropy and not self.weight:
             raise ValueError(
                 "weight must be above 0 where entropy is. Received: weight=0, "
@@ -116,10 +101,7 @@ class VirtualAdversarialTraining(Method):
     def perturbation(self, learner, images, clean):
         """`r` of each image: of length ε, in the virtual adversarial direction.
 
-        Args:
-            learner: The `Learner`, whose noise gives the first direction.
-            images: As the network sees them, float32.
-            clean: The logits for the images.
+        `clean` are the logits of the images, as the network sees them.
         """
         start = keras.random.normal(ops.shape(images), seed=learner.noise)
 
@@ -143,13 +125,7 @@ class VirtualAdversarialTrainingEntropy(VirtualAdversarialTraining):
 
 @contextmanager
 def kept_statistics(network):
-    """Gives the statistics of BatchNormalization back what they had before.
-
-    They are to be those of the images, not of adversarial ones.
-
-    Args:
-        network: The model that is called meanwhile.
-    """
+    """Keeps the statistics of BatchNormalization free of adversarial images."""
     statistics = network.non_trainable_weights
     before = [ops.copy(variable) for variable in statistics]
     yield
@@ -174,16 +150,10 @@ def unit(x):
 
 
 def split(network):
-    """A network as its preprocessing layers and a model of floats.
+    """`(front, rest)` of a network: its preprocessing layers, and a model.
 
-    A model that takes integers would round the perturbed images.
-
-    Args:
-        network: A model from images to logits.
-
-    Returns:
-        `(front, rest)`: a list of layers, and a model with the layers of the
-        network from the images that they give to the logits.
+    The model has the layers of the network from the images that `front` gives
+    to the logits. It takes floats: integers would round the perturbed images.
     """
     if not has_graph(network):
         return [], network

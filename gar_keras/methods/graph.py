@@ -1,0 +1,111 @@
+"""Methods without a network, which infer classes on a graph of the images.
+
+The images are raw pixels, in float64. The test images have no part in the
+graph, as for the networks: they get their classes afterwards.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gar_keras.utils.optional import optional
+from gar_keras.utils.validation import (
+    check_array,
+    check_count,
+    check_fields,
+    check_labels,
+    check_number,
+)
+
+
+class GraphMethod:
+    """A method without a network, on raw pixels.
+
+    A subclass is a dataclass of its hyper-parameters and has `infer`.
+    """
+
+    def fit_predict(self, x_labeled, y_labeled, x_unlabeled, x_test, seed=0):
+        """The class indices of the test images, `(m,)`.
+
+        Args:
+            x_labeled: X_L, `(m_L, ...)`, in memory, as all images.
+            y_labeled: Class indices `(m_L,)`.
+            x_unlabeled: X_U, `(m_U, ...)`.
+            x_test: `(m, ...)`.
+            seed: Seed of what is drawn at random.
+
+        Raises:
+            ValueError: if the arrays do not fit together.
+            ImportError: if scikit-learn is not installed.
+        """
+        check_array("x_labeled", x_labeled)
+        check_array("x_unlabeled", x_unlabeled, ("x_labeled", x_labeled))
+        check_array("x_test", x_test, ("x_labeled", x_labeled))
+        y = check_labels("y_labeled", y_labeled, len(x_labeled))
+        x = np.concatenate([pixels(x_labeled), pixels(x_unlabeled)])
+        return self.infer(x, y, pixels(x_test), seed)
+
+    def infer(self, x, y, x_test, seed):
+        """The same of rows of pixels; those of the labels `y` come first."""
+        raise NotImplementedError
+
+
+def pixels(images, dtype="float64"):
+    """The images as a matrix `(m, pixels)`.
+
+    Example:
+
+    >>> pixels(np.zeros((3, 2, 2, 1), "uint8")).shape
+    (3, 4)
+    """
+    return images.reshape(len(images), -1).astype(dtype)
+
+
+def scikit_learn(module):
+    """A module of scikit-learn, such as `"neighbors"`."""
+    return optional(f"sklearn.{module}", "A graph method", extra="experiments")
+
+
+@dataclass(frozen=True)
+class LabelSpreading(GraphMethod):
+    """Labels spread over a graph of nearest neighbours.
+
+    D. Zhou, O. Bousquet, T. N. Lal, J. Weston and B. Schölkopf, *Learning with
+    local and global consistency*, NIPS 2003. The images are a graph, and each
+    takes on its neighbours' labels, `F <- α S F + (1 - α) Y`, where `S` is the
+    normalized adjacency matrix and `Y` the labels given, until nothing changes.
+    The work is done by scikit-learn's `LabelSpreading` on the graph of the k
+    nearest neighbours, which is sparse (the paper's graph, with all edges, has
+    60,000^2 of them). A test image gets the class that its nearest neighbours
+    have most of.
+
+    An image that no label reaches gets the first class. Nothing is random.
+
+    Args:
+        alpha: α, how much an image takes from its neighbours. The paper: 0.99.
+        neighbors: k, the image itself among them. scikit-learn's default: 7.
+        iterations: Steps at most; α = 0.99 needs about 2,000.
+
+    Raises:
+        ValueError: if a value is not valid.
+    """
+
+    alpha: float = 0.99
+    neighbors: int = 7
+    iterations: int = 5000
+
+    def __post_init__(self):
+        check_fields(self, check_number, "alpha", high=1, closed="neither")
+        check_fields(self, check_count, "neighbors", "iterations", least=1)
+
+    def infer(self, x, y, x_test, seed):
+        spreading = scikit_learn("semi_supervised").LabelSpreading(
+            kernel="knn",
+            n_neighbors=self.neighbors,
+            alpha=self.alpha,
+            max_iter=self.iterations,
+        )
+        spreading.fit(x, np.concatenate([y, np.full(len(x) - len(y), -1)]))
+        # 0/0 where no label has reached any neighbour.
+        with np.errstate(invalid="ignore"):
+            return spreading.predict(x_test).astype("int64")
