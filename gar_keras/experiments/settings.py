@@ -372,8 +372,6 @@ _MNIST = Experiment(
 )
 
 TABLE_1 = {m: replace(_MNIST, num_labeled=m) for m in (100, 600, 1000, 3000)}
-
-
 # 8 million images, 60,000 new ones in each epoch.
 TABLE_2 = {
     100: replace(
@@ -442,41 +440,21 @@ FREE = ("epochs", "pretrain_epochs", "precision", "backend")
 
 
 def stands_for_paper(settings, cell):
-    """Whether a record's settings are the paper's but for those in `FREE`.
-
-    Args:
-        settings: Dict of an experiment, as in a record.
-        cell: Cell of the paper's tables, e.g. `"mnist-100"`.
-    """
+    """Whether a record's settings are the paper's but for those in `FREE`."""
     if cell not in PAPER:
         return False
     return differences(settings, PAPER[cell]).keys() <= set(FREE)
 
 
 def with_defaults(settings):
-    """A record's settings, with those that were added after it was made.
-
-    Args:
-        settings: Dict of an experiment, as in a record.
-
-    Returns:
-        A dict of what JSON has: lists and dicts.
-
-    Raises:
-        ValueError: if they are not settings of this version.
-    """
+    """A record's settings, with those that were added after it was made."""
     return json.loads(json.dumps(asdict(Experiment(**settings))))
 
 
 def differences(settings, standard):
     """What a record's settings change in an experiment, as `{name: value}`.
 
-    Args:
-        settings: Dict of an experiment, as in a record.
-        standard: An `Experiment`.
-
-    Returns:
-        A flat dict; a part of `world` or `extensions` goes by its own name.
+    A part of `world` or `extensions` goes by its own name.
     """
     found = {}
     expected = with_defaults(asdict(standard))
@@ -493,9 +471,6 @@ def standard_of(settings):
     """The paper's experiment on the same data, with as many labels.
 
     Data that the paper does not have are set against its MNIST.
-
-    Args:
-        settings: Dict of an experiment, as in a record.
     """
     own = {name: settings[name] for name in ("dataset", "unlabeled")}
     m_L = settings["num_labeled"]
@@ -520,9 +495,6 @@ def changes(settings):
     """What a record's settings change in the paper's, as `{name: value}`.
 
     The data, the number of labels, and what is in `FREE` are no part of it.
-
-    Args:
-        settings: Dict of an experiment, as in a record.
     """
     changed = differences(settings, standard_of(settings))
     return {k: v for k, v in changed.items() if k not in FREE}

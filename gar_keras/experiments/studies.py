@@ -94,13 +94,9 @@ class Study:
 def _study_of_claims(name, title, notes, plain, tested):
     """A study whose rows test a claim each.
 
-    Args:
-        name: As for a `Study`, as the next two.
-        title: What is compared.
-        notes: What a reader has to know.
-        plain: Arms to compare with, those with as many labels.
-        tested: By the text of the row: the claim, its section, what is
-            expected of the error, and the arm.
+    The plain arms are there to compare with, those with as many labels. What
+    is tested, by the text of the row: the claim, its section, what is expected
+    of the error, and the arm.
     """
     arms, claims = {**plain}, {}
     for text, (claim, section, expected, arm) in tested.items():
@@ -127,11 +123,7 @@ def _mnist(num_labeled=100, **changes) -> Experiment:
 def _geometric(n, ratio):
     """Shares of n classes, each smaller than the last by the same factor.
 
-    Args:
-        n: Number of classes.
-        ratio: The first share over the last.
-
-    Example:
+    The first one is `ratio` times the last.
 
     >>> [round(p, 3) for p in _geometric(3, 4)]
     [0.571, 0.286, 0.143]

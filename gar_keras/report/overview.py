@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from gar_keras.experiments import records as record_files
-from gar_keras.experiments.placement import path_of_record, shown_in
+from gar_keras.experiments.placement import path_of_record
 from gar_keras.experiments.settings import Experiment
 from gar_keras.methods import METHODS
 from gar_keras.report.groups import Group
@@ -78,7 +78,6 @@ class Line:
     """A run in the index."""
 
     path: str
-    shown_in: str
     cell: str
     method: str
     differs: str
@@ -119,7 +118,6 @@ def _line(record, results):
     trained = METHODS[e.method].network
     return Line(
         path=path_of_record(record, results).relative_to(results).as_posix(),
-        shown_in=shown_in(e),
         cell=e.cell,
         method=e.method,
         differs=g.changes_text().removeprefix(", "),
