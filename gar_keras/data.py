@@ -100,9 +100,9 @@ def as_unlabeled(x, name="x_unlabeled"):
     if isinstance(x, Stream):
         return x
     return _each(
-        lambda name, part: part
-        if isinstance(part, h5py.Dataset)
-        else _in_memory(name, part),
+        lambda name, part: (
+            part if isinstance(part, h5py.Dataset) else _in_memory(name, part)
+        ),
         name,
         x,
     )
@@ -253,9 +253,7 @@ def _indices(name, y):
 # Checks
 
 
-def stage_2_data(
-    x_labeled, y_labeled, x_unlabeled, validation_data, **batches
-):
+def stage_2_data(x_labeled, y_labeled, x_unlabeled, validation_data, **batches):
     """What stage 2 trains on, of any form, checked.
 
     Args:

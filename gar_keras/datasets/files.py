@@ -20,17 +20,11 @@ from gar_keras.utils.optional import optional
 
 
 def data_folder(data_dir=None):
-    """The folder that holds the data files.
+    """The folder that holds the data files; it need not exist.
 
     Args:
         data_dir: A folder, or `None` for the folder named by the environment
             variable `GAR_KERAS_DATA` or, without that, the user's folder.
-
-    Returns:
-        A `Path`. The folder need not exist.
-
-    Raises:
-        DataError: if it is a file.
 
     Example:
 
@@ -57,12 +51,8 @@ def fetch(name, url, md5, data_dir=None):
         md5: Its MD5, 32 hexadecimal digits.
         data_dir: As in `data_folder`.
 
-    Returns:
-        Its `Path`.
-
     Raises:
-        DataError: if the download fails; the message says where to put the
-            file by hand.
+        DataError: if the download fails.
         ImportError: if pooch, which downloads it, is not installed.
     """
     folder = data_folder(data_dir)
@@ -77,13 +67,7 @@ def fetch(name, url, md5, data_dir=None):
 
 
 def check_md5(data, expected, what):
-    """Raises `DataError` unless the MD5 of `data` is the expected one.
-
-    Args:
-        data: Bytes, or anything with the buffer protocol.
-        expected: MD5 in hexadecimal.
-        what: What the bytes are, for the message.
-    """
+    """Raises `DataError` unless the MD5 of bytes is the expected one."""
     received = hashlib.md5(data, usedforsecurity=False).hexdigest()
     if received != expected:
         raise DataError(

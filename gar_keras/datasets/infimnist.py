@@ -55,12 +55,10 @@ _STEPS_PER_PIXEL = 256
 class InfiMNIST:
     """InfiMNIST images with random access; the test images are left out.
 
-    Index `j` is the InfiMNIST image numbered `10000 + j`: indices 0 to 59,999
-    are the MNIST training images as they are, all later ones deformations of
-    them. An image depends on its index alone, not on what was taken before
-    or beside it.
+    Indices 0 to 59,999 are the MNIST training images as they are, all later
+    ones deformations of them. An image depends on its index alone.
 
-    Formula (Loosli, Canu & Bottou 2007), for `i = 10000 + j >= 70000`:
+    Formula (Loosli, Canu & Bottou 2007), for index `i - 10000 >= 60000`:
 
         a  = (i - 10000) mod 60000
         k1 = (131071 * i mod 2**32) mod 1521
@@ -80,11 +78,6 @@ class InfiMNIST:
         length: Number of images.
         source: One sentence for records: which fields and tangents these are.
 
-    Attributes:
-        shape, dtype: `(length, 28, 28, 1)` and uint8.
-        in_random_order: Whether images that lie side by side are of all
-            classes, so that epochs may take one piece after another.
-
     Raises:
         DataError: if an array has another shape or dtype, or holds a value
             that is not finite.
@@ -92,20 +85,13 @@ class InfiMNIST:
 
     Example (paper, Table 2):
 
-    >>> x = np.zeros((60000, 28, 28, 1), "uint8")
-    >>> x[3, 10, 14] = 200
-    >>> still = np.zeros((1522, 28, 28), "float32")
-    >>> flat = np.zeros((60000, 2, 28, 28), "int8")
-    >>> images = InfiMNIST(x, still, flat)
-    >>> images.shape, images.dtype.name
+    >>> images = load_infimnist()
+    >>> images.shape, images.take([7_999_999, 0]).dtype.name
     ((8000000, 28, 28, 1), 'uint8')
-    >>> images.origin([3, 60003, 7200003])
-    array([3, 3, 3])
-    >>> np.argwhere(images.take([60003])[0, ..., 0])  # up and to the right
-    array([[ 9, 15]])
     """
 
     dtype = np.dtype(np.uint8)
+    # Images side by side are of all classes: epochs may take piece after piece.
     in_random_order = True
 
     def __init__(
@@ -131,30 +117,20 @@ class InfiMNIST:
         return f"<InfiMNIST: {len(self):,} images, {self.source}>"
 
     def origin(self, indices):
-        """Training image that each image derives from.
-
-        Args:
-            indices: Integers in `[0, length)`, `(k,)`.
-
-        Returns:
-            Indices `a` into the training set, int64 `(k,)`. The labels of
-            the images are `y_train[a]`.
-        """
+        """Indices `a` of the training images that these derive from."""
         return check_indices(indices, len(self)) % NUM_TRAIN
 
     def take(self, indices):
-        """The images at these indices, in any order, repeats allowed.
+        """The images at indices in `[0, length)`, in any order.
 
         Args:
-            indices: Integers in `[0, length)`, `(k,)`. Negative ones do not
-                count from the end.
+            indices: Integers `(k,)`, repeats allowed.
 
         Returns:
             A new uint8 array `(k, 28, 28, 1)`.
 
         Raises:
-            ValueError: if `indices` are not integers in one dimension.
-            IndexError: if one is out of bounds.
+            IndexError: if they are none, or out of bounds.
         """
         indices = check_indices(indices, len(self))
         origins = indices % NUM_TRAIN
@@ -180,12 +156,10 @@ class InfiMNIST:
 def load_infimnist(data_dir=None, length=LENGTH, field_strength=1.0):
     """InfiMNIST from the original files, or with generated ones.
 
-    Reads `fields_float_1522x28x28.bin` (4,772,992 bytes) and
-    `tangVec_float_60000x28x28.bin` (376,320,000 bytes; mapped, not loaded)
+    Reads `fields_float_1522x28x28.bin` and `tangVec_float_60000x28x28.bin`
     where the folder holds both, and generates fields and tangents where it
     holds neither: other images of the same kind. The attribute `source` says
-    which; put it into the record of a run. The MNIST images are those inside
-    the package.
+    which. The MNIST images are those inside the package.
 
     Args:
         data_dir: Folder that may hold the two original files; without one,
@@ -201,12 +175,6 @@ def load_infimnist(data_dir=None, length=LENGTH, field_strength=1.0):
         DataError: if only one of the two files is there, or if one is
             truncated or altered.
         ValueError: if `length` or `field_strength` is out of range.
-
-    Example (paper, Table 2):
-
-    >>> images = load_infimnist()
-    >>> images.take([7_999_999, 0]).shape
-    (2, 28, 28, 1)
     """
     field_strength = check_number("field_strength", field_strength)
     paths = _original_files(data_folder(data_dir))
@@ -229,13 +197,10 @@ def make_fields():
 
     White noise, smoothed by four passes of a box of 7 pixels each way (close
     to a Gaussian of 4 pixels, the smoothing that Simard, Steinkraus & Platt
-    2003 use for MNIST) and scaled to a root mean square of 1 pixel. The
-    first-order formula is good for about that much: the radius over which
-    `make_tangents` smooths. All sums are integers, and the noise is the bare
-    stream of PCG64, which NumPy keeps the same for good.
-
-    Returns:
-        Displacements in pixels, float32 `(1522, 28, 28)`, multiples of 1/256.
+    2003 use for MNIST) and scaled to a root mean square of 1 pixel, in
+    multiples of 1/256. The first-order formula is good for about that much:
+    the radius over which `make_tangents` smooths. The noise is the bare stream
+    of PCG64, which NumPy keeps the same for good.
     """
     side = SIDE + _PASSES * (_BOX - 1)
     count = NUM_FIELDS * side * side
@@ -262,14 +227,8 @@ def make_tangents(x_train):
 
         tx = round((1, 4, 6, 4, 1)' (-1, -2, 0, 2, 1) * x / 128)
 
-    and `ty` with the kernel transposed; halves round up.
-
-    Args:
-        x_train: Images `(m, 28, 28, 1)`, uint8.
-
-    Returns:
-        Grey levels per pixel, int8 `(m, 2, 28, 28)`: `tx`, then `ty`. Int8 is
-        wide enough, for no derivative exceeds 96.
+    and `ty` with the kernel transposed; halves round up. Int8 is wide enough,
+    for no derivative exceeds 96.
 
     Example:
 
@@ -357,17 +316,15 @@ def _rows(name, array, lead, dtype="float32"):
 def check_indices(indices, size):
     """Returns `indices` as int64 `(k,)` if all lie in `[0, size)`."""
     array = np.asarray(indices)
-    if array.shape == (0,):
-        array = array.astype(np.int64)
-    if array.ndim != 1 or array.dtype.kind not in "iu":
-        raise ValueError(
-            "indices must be integers in one dimension. Received: indices of "
-            f"{array.dtype} {array.shape}"
-        )
-    if array.size and (array.min() < 0 or array.max() >= size):
+    is_whole = array.dtype.kind in "iu" or not array.size
+    if (
+        not is_whole
+        or array.ndim != 1
+        or not np.all((array >= 0) & (array < size))
+    ):
         raise IndexError(
-            f"indices must lie in 0..{size - 1}. Received: indices from "
-            f"{array.min()} to {array.max()}"
+            f"indices must be integers in 0..{size - 1}, (k,). Received: "
+            f"indices of {array.dtype} {array.shape}, {array}"
         )
     return array.astype(np.int64)
 

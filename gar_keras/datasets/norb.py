@@ -37,18 +37,15 @@ _BLOCK = 500
 
 @dataclass(frozen=True)
 class NorbPart:
-    """The training or the test half of small NORB.
+    """The training or the test half of small NORB."""
 
-    Args:
-        prefix: What the names of its three files begin with.
-        instances: The toys of each class that are in this half.
-        images: Number of its stereo pairs, as many of each toy.
-        md5: MD5 of the files, unpacked: dat, cat, info. Empty if unknown.
-    """
-
+    # What the names of its three files begin with.
     prefix: str
+    # The toys of each class that are in this half.
     instances: tuple
+    # Its stereo pairs, as many of each toy.
     images: int = 24_300
+    # MD5 of the files, unpacked: dat, cat, info. Empty if unknown.
     md5: tuple = ("", "", "")
 
     @property
@@ -60,6 +57,7 @@ class NorbPart:
         return dict(zip(names, forms, strict=True))
 
 
+# The MD5 that several projects on the web have for the official files.
 TRAINING = NorbPart(
     "smallnorb-5x46789x9x18x6x2x96x96-training",
     instances=(4, 6, 7, 8, 9),
@@ -92,11 +90,7 @@ class NorbPreprocessing:
             reports for one test image depended on all the others.
         stretch: Whether the grey levels of each camera's image are stretched
             to 0..255 by themselves first, as the paper's code did: over those
-            of the 96x96 image, or of the 32x32 one in the JPEG copy, which
-            has no other.
-
-    Raises:
-        ValueError: if a setting is none of these.
+            of the 96x96 image, or of the 32x32 one in the JPEG copy.
     """
 
     seed: int = 0
@@ -126,10 +120,7 @@ def load_norb(data_dir=None, preprocessing=DEFAULT, parts=(TRAINING, TESTING)):
         x = x - mean of x over the training images, for each pixel and camera
         x = (x - mean(x)) / std(x), for each pair of images by itself
 
-    The paper's code subtracts from the test images *their own* feature-wise
-    mean; here both sets lose that of the training images unless
-    `preprocessing` says otherwise. It also stretched each camera's image to
-    0..255 before all else, which is an option here.
+    In two points the paper's code did otherwise: see `NorbPreprocessing`.
 
     Args:
         data_dir: Folder that holds the files; see `data_folder`.
@@ -138,9 +129,8 @@ def load_norb(data_dir=None, preprocessing=DEFAULT, parts=(TRAINING, TESTING)):
 
     Returns:
         A `Dataset` with float32 images `(24300, 32, 32, 2)`, whose channels
-        are the left and the right camera. It is called `"norb"`, "small
-        NORB", if it was made from the official files, and `"norb-jpeg"`,
-        "small NORB (JPEG copy)", if it was made from the copy.
+        are the left and the right camera, called `"norb"` if it was made from
+        the official files, and `"norb-jpeg"` if it was made from the copy.
 
     Raises:
         DataError: if no files are there, or some only, or damaged ones.
@@ -202,13 +192,8 @@ def read_matrix(path, dtype, shape, md5=""):
     the number of dimensions, the dimensions (at least three are stored, even
     for a vector), and the elements, the last index changing fastest.
 
-    Args:
-        path: `Path` of the file. It is unpacked if it ends in `.gz`.
-        dtype, shape: What the array must be.
-        md5: MD5 of the file, unpacked, if it is known.
-
     Raises:
-        DataError: if it is another file.
+        DataError: if it is not of this dtype and shape, or of another MD5.
     """
     content = _unpacked(path)
     begin = 4 * (2 + max(3, len(shape)))
@@ -301,17 +286,12 @@ def _find(folder, parts):
     missing = [path.name for path in paths if not path.exists()]
     if not missing:
         return paths
-    if len(missing) < len(paths):
+    if len(missing) < len(paths) or not (folder / COPY).exists():
         raise DataError(
-            f"{folder} holds only some of the official small NORB files. "
-            f"Missing (as they are, or with .gz): {', '.join(missing)}. Add "
-            f"them from {HOME}, or remove the others."
-        )
-    if not (folder / COPY).exists():
-        raise DataError(
-            f"No small NORB in {folder}. Put the official files there, as "
-            f"they are or with .gz, from {HOME} ({', '.join(names)}), or "
-            f"{COPY}, the JPEG copy at 32x32. --data-dir names another folder."
+            f"{folder} holds no small NORB, or only some of it. Missing: "
+            f"{', '.join(missing)}. Put the files there, as they are or with "
+            f".gz, from {HOME}, or {COPY}, the JPEG copy at 32x32, alone. "
+            "--data-dir names another folder."
         )
     return (folder / COPY,)
 
@@ -361,9 +341,8 @@ def _standardized(x, mean):
         std = block.std(axis=(1, 2, 3), keepdims=True)
         if not std.all():
             raise ValueError(
-                "After the mean over the images is taken away, image "
-                f"{begin + int(std.argmin())} has no contrast left, so it "
-                "cannot be scaled to standard deviation 1. Received: "
+                f"Image {begin + int(std.argmin())} has no contrast left "
+                "without the mean over the images. Received: "
                 f"{len(x)} images. Give more of them."
             )
         out[begin : begin + _BLOCK] = block / std

@@ -45,8 +45,7 @@ def load_svhn(data_dir=None, train=TRAIN, test=TEST):
 
     Args:
         data_dir: Folder that holds the files; see `data_folder`.
-        train: `SvhnFile` of the training images.
-        test: `SvhnFile` of the test images.
+        train, test: `SvhnFile` of the training and of the test images.
 
     Returns:
         A `Dataset` with uint8 images `(m, 32, 32, 3)`, 73,257 for training
@@ -81,16 +80,13 @@ def load_svhn_with_extra(data_dir=None, train=TRAIN, extra=EXTRA):
 
     Args:
         data_dir: Folder that holds the files; see `data_folder`.
-        train: `SvhnFile` of the training images.
-        extra: `SvhnFile` of the extra images.
+        train, extra: `SvhnFile` of the training and of the extra images.
 
     Returns:
         A memory-mapped array `(604388, 32, 32, 3)`.
 
     Raises:
-        DataError: if a file cannot be downloaded, or is damaged, or if there
-            is no room to write them.
-        ImportError: if SciPy, which reads the files, is not installed.
+        DataError, ImportError: as `load_svhn`.
     """
 
     def make():

@@ -169,9 +169,11 @@ class _Indices(keras.utils.PyDataset):
 def _arrays(images):
     """Images of a file or an image source as arrays in memory."""
     return keras.tree.map_structure(
-        lambda part: part
-        if isinstance(part, np.ndarray)
-        else take(part, np.arange(len(part))),
+        lambda part: (
+            part
+            if isinstance(part, np.ndarray)
+            else take(part, np.arange(len(part)))
+        ),
         images,
     )
 

@@ -1,6 +1,5 @@
 """The studies beyond the paper, an arm a row."""
 
-
 from gar_keras.experiments.settings import Experiment
 from gar_keras.report import layout
 from gar_keras.report.estimates import Estimate

@@ -16,11 +16,10 @@ INTERVAL = 20.0
 
 
 class Reporter:
-    """Shows the progress of one run.
+    """Shows the progress of one run: a line for each epoch.
 
-    In a terminal, a bar with the time that remains in the stage and the terms
-    of the loss, batch by batch; elsewhere, the same as a line every 20 seconds.
-    In a terminal and in a file alike, a line for each epoch.
+    Within an epoch, a bar in a terminal, and elsewhere a line every 20 seconds,
+    with the time that remains in the stage and the terms of the loss.
 
     Args:
         name: Name of the run.
@@ -70,36 +69,33 @@ class Reporter:
         """
         left = self._time_left(stage, done, total)
         if self.console.is_terminal:
-            self._move_bar(stage, done, total, logs)
+            self._move_bar(stage, done, total, _text(logs or {}, TERMS, ".3g"))
         elif self._clock() - self._last_line >= INTERVAL:
-            terms = _text(logs or {}, MORE_TERMS)
-            parts = [_place(done, total, steps), terms, left]
-            self._print(f"{self.name} {stage} {'  '.join(filter(None, parts))}")
+            place, terms = _place(done, total, steps), _text(logs or {})
+            self._print(f"{self.name} {stage} {place}", terms, left)
 
-    def _move_bar(self, stage, done, total, logs):
+    def _move_bar(self, stage, done, total, terms):
         if stage not in self._tasks:
             for earlier in self._tasks.values():
                 self._bar.update(earlier, visible=False)
             self._tasks[stage] = self._bar.add_task(
                 stage, total=total, terms=""
             )
-        self._bar.update(
-            self._tasks[stage],
-            completed=done,
-            terms=_text(logs or {}, TERMS, ".3g"),
-        )
+        self._bar.update(self._tasks[stage], completed=done, terms=terms)
 
     def epoch(self, stage, row, total):
         """After an epoch: the newest row of the stage's curve."""
-        left = self._time_left(stage, row["epoch"], total)
+        errors = {name: row[name] for name in ERRORS if name in row}
         self._print(
-            f"{self.name} {stage} {row['epoch']}/{total}  "
-            f"{_text(row, MORE_TERMS)}  {_percent(row, ERRORS)}  "
-            f"{row['seconds']:.1f} s" + (f"  {left}" if left else "")
+            f"{self.name} {stage} {row['epoch']}/{total}",
+            _text(row),
+            "  ".join(f"{name} {100 * e:.2f} %" for name, e in errors.items()),
+            f"{row['seconds']:.1f} s",
+            self._time_left(stage, row["epoch"], total),
         )
 
-    def _print(self, line):
-        self.console.print(line)
+    def _print(self, *parts):
+        self.console.print("  ".join(filter(None, parts)))
         self._last_line = self._clock()
 
     def _time_left(self, stage, done, total):
@@ -137,9 +133,5 @@ def _duration(seconds):
     return f"{minutes // 60} h {minutes % 60} min"
 
 
-def _text(row, names, form=".4g"):
+def _text(row, names=MORE_TERMS, form=".4g"):
     return "  ".join(f"{n} {row[n]:{form}}" for n in names if n in row)
-
-
-def _percent(row, names):
-    return "  ".join(f"{n} {100 * row[n]:.2f} %" for n in names if n in row)

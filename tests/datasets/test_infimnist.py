@@ -118,19 +118,13 @@ def test_keys_choose_two_fields_of_opposite_parity(index):
 
 
 @pytest.mark.parametrize("way", range(9))
-@pytest.mark.parametrize("start", [60000, 5_000_000])
+@pytest.mark.parametrize("start", [60000, LENGTH - 60000])
 def test_image_follows_the_formula(
     source, x_train, fields, tangents, way, start
 ):
     index = index_of(way, start)
     expected = by_hand(index, x_train, fields, tangents)
     np.testing.assert_array_equal(source.take([index])[0, ..., 0], expected)
-
-
-def test_last_image_follows_the_formula(source, x_train, fields, tangents):
-    expected = by_hand(LENGTH - 1, x_train, fields, tangents)
-    received = source.take([LENGTH - 1])[0, ..., 0]
-    np.testing.assert_array_equal(received, expected)
 
 
 def test_deformation_is_exact_in_float32(source, x_train, fields, tangents):
@@ -201,12 +195,6 @@ def test_first_60000_are_mnist(source, x_train):
     assert not np.shares_memory(source.take([0]), x_train)
 
 
-def test_every_later_image_differs_from_its_original(source, x_train):
-    chosen = np.arange(60000, 8_000_000, 7919)
-    changed = source.take(chosen) != x_train[source.origin(chosen)]
-    assert changed.any(axis=(1, 2, 3)).all()
-
-
 @pytest.mark.parametrize("strength", [0.5, 0.0])
 def test_the_strength_of_the_fields(
     strength, x_train, fields, tangents, monkeypatch
@@ -226,11 +214,6 @@ def test_the_strength_of_the_fields(
         # Of the nine ways, the last one moves nothing: an image of MNIST.
         original = x_train[images.origin(chosen)]
         np.testing.assert_array_equal(received[[0, -1]], original[[0, -1]])
-
-
-def test_a_strength_below_0_is_refused():
-    with pytest.raises(ValueError, match="Received: field_strength=-1"):
-        load_infimnist(field_strength=-1)
 
 
 def test_origin():
@@ -263,27 +246,17 @@ def test_shape_length_dtype():
 
 
 @pytest.mark.parametrize(
-    ("bad", "error"),
-    [
-        ([-1], IndexError),
-        ([0, 100_000], IndexError),
-        ([1.0], ValueError),
-        ([True], ValueError),
-        ([[1, 2]], ValueError),
-    ],
+    "bad", [[-1], [0, 100_000], [1.0], [True], [[1, 2]], ["1"]]
 )
-def test_indices_that_are_none(bad, error):
+def test_indices_that_are_none(bad):
     for method in ("take", "origin"):
-        with pytest.raises(error, match="Received: indices"):
+        with pytest.raises(IndexError, match="Received: indices"):
             getattr(constant(length=100_000), method)(bad)
 
 
-def test_bad_length():
+def test_longest_source():
     with pytest.raises(ValueError, match="Received: length="):
         constant(length=2**32 - 9999)
-
-
-def test_longest_source():
     images = constant(x=7, length=2**32 - 10000)
     assert images.take([2**32 - 10001])[0, 0, 0, 0] == 7
 
@@ -303,15 +276,6 @@ def test_bad_arrays(x_train, fields, tangents, name, shape, dtype):
     arrays[name] = np.zeros(shape, dtype)
     with pytest.raises(DataError, match=f"^{name} must be .*Received"):
         InfiMNIST(**arrays)
-
-
-def test_fields_and_tangents_of_other_dtypes(source, x_train, fields, tangents):
-    # Float16 holds both exactly; neither may turn the arithmetic to float16.
-    chosen = np.arange(60000, LENGTH, 40009)
-    other = InfiMNIST(
-        x_train, fields.astype(np.float16), tangents.astype(np.float16)
-    )
-    np.testing.assert_array_equal(other.take(chosen), source.take(chosen))
 
 
 def test_generated_fields(fields):
@@ -399,13 +363,6 @@ class _Sparse:
     def __getitem__(self, key):
         a, which, row, column = key
         return self._tangents[a][which, row, column]
-
-
-@pytest.mark.slow
-def test_folder_without_original_files(tmp_path, source):
-    images = load_infimnist(tmp_path / "not made yet")
-    assert "generated" in images.source
-    np.testing.assert_array_equal(images.take([99999]), source.take([99999]))
 
 
 @pytest.mark.parametrize("name", [FIELDS_FILE, TANGENTS_FILE])

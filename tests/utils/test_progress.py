@@ -92,15 +92,6 @@ def test_a_resumed_run_counts_its_own_time_alone(reporter, clock, text):
     assert text.getvalue().endswith("51/60  loss 0.5  9 min left\n")
 
 
-def test_each_stage_has_its_own_pace(reporter, clock, text):
-    advance(reporter, clock, "pretraining", 10, {0: (1.0, 1), 9: (10.0, 1)})
-    times = {0: (0.1, 10), 30: (0.4, 10)}
-    advance(reporter, clock, "regularization", 1, times)
-    assert text.getvalue() == (
-        "mnist-100 seed 0 regularization 1/1 step 4/10  loss 0.5  60 s left\n"
-    )
-
-
 def test_a_terminal_has_the_bar_alone(clock):
     text = io.StringIO()
     console = Console(file=text, width=80, force_terminal=True)

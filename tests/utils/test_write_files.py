@@ -1,7 +1,5 @@
 """Files are written whole or not at all, whatever stops the writer."""
 
-import errno
-import os
 from pathlib import Path
 
 import pytest
@@ -35,19 +33,6 @@ def test_a_failure_leaves_the_file_before_it(tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_reader_sees_the_old_file_until_the_new_one_is_whole(tmp_path):
-    path = tmp_path / "a.json"
-    files.write_atomically(path, lambda file: file.write("old"))
-
-    def write_to(file):
-        file.write("new")
-        file.flush()
-        assert path.read_text() == "old"
-
-    files.write_atomically(path, write_to)
-    assert path.read_text() == "new"
-
-
 def test_text_is_utf_8_in_any_locale(tmp_path):
     path = tmp_path / "a.md"
     files.write_atomically(path, lambda file: file.write("± Π α"))
@@ -62,16 +47,6 @@ def test_what_a_kill_left_is_deleted(tmp_path):
     (tmp_path / f".{path.name}.abcd1234").write_text("half of i")
     files.delete_leftovers(path)
     assert sorted(tmp_path.iterdir()) == sorted([path, other])
-
-
-def test_a_full_disk_leaves_nothing(monkeypatch, tmp_path):
-    def fsync(descriptor):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr(files.os, "fsync", fsync)
-    with pytest.raises(OSError, match="No space left"):
-        files.write_atomically(tmp_path / "a", lambda file: file.write("x"))
-    assert not list(tmp_path.iterdir())
 
 
 def test_a_temporary_file_has_the_suffix_that_the_writer_looks_at(tmp_path):

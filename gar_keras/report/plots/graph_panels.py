@@ -218,9 +218,7 @@ def _ring(size, places=None):
 def _draw_edges(ax, lines, weights, colors, width, opacity):
     """Draws edges as opaque as they are heavy, the heaviest on top."""
     order = np.argsort(weights, kind="stable")
-    shown = [
-        to_rgba(colors[k], opacity * min(weights[k], 1.0)) for k in order
-    ]
+    shown = [to_rgba(colors[k], opacity * min(weights[k], 1.0)) for k in order]
     widths = np.broadcast_to(width, len(lines))[order]
     edges = LineCollection(lines[order], colors=shown, linewidths=widths)
     ax.add_collection(edges)
