@@ -2,7 +2,6 @@
 
 import math
 import time
-import warnings
 
 import keras
 import numpy as np
@@ -13,7 +12,6 @@ from gar_keras.engine.batches import num_examples
 from gar_keras.engine.fit import predict
 from gar_keras.engine.streams import is_stream
 from gar_keras.layers import regularization_layers
-from gar_keras.models import is_regularized
 from gar_keras.paper import COEFFICIENTS
 from gar_keras.utils.types import Tensor
 from gar_keras.utils.validation import check_array, check_count, check_labels
@@ -23,13 +21,6 @@ from gar_keras.utils.warnings import warn
 def list_of(callbacks):
     """Callbacks in any form that Keras takes, as a list.
 
-    Args:
-        callbacks: A callback, a list or `keras.callbacks.CallbackList` of
-            them, or `None`.
-
-    Raises:
-        ValueError: if something is not a callback.
-
     Example:
 
     >>> list_of(None)
@@ -37,15 +28,7 @@ def list_of(callbacks):
     """
     if isinstance(callbacks, keras.callbacks.CallbackList):
         callbacks = callbacks.callbacks
-    found = [] if callbacks is None else keras.tree.flatten(callbacks)
-    for callback in found:
-        if not isinstance(callback, keras.callbacks.Callback):
-            raise ValueError(
-                "callbacks must be a keras.callbacks.Callback or a list of "
-                f"them. Received: {callback!r} of type "
-                f"{type(callback).__name__}"
-            )
-    return found
+    return [] if callbacks is None else keras.tree.flatten(callbacks)
 
 
 class ReportProgress(keras.callbacks.Callback):
@@ -297,7 +280,7 @@ class StopOnNaN(keras.callbacks.Callback):
     kernels of a ReLU can turn NaN into 0, and hide it from the loss.
 
     Raises:
-        FloatingPointError: names the term or the weight that is at fault.
+        FloatingPointError: names the logs or the weight that are not finite.
     """
 
     def on_train_begin(self, logs=None):
@@ -319,63 +302,20 @@ class StopOnNaN(keras.callbacks.Callback):
         loss = (logs or {}).get("loss", 0.0)
         if math.isfinite(loss):
             return
+        faulty = [k for k, value in logs.items() if not math.isfinite(value)]
         raise FloatingPointError(
-            f"The loss became {loss} at step {batch + 1}. At fault: "
-            f"{self._fault(logs)}. Lower the learning rate, or check the "
+            f"The loss became {loss} at step {batch + 1}. Not finite: "
+            f"{', '.join(faulty)}. Lower the learning rate, or check the "
             "examples and the weights that training started from."
         )
 
-    def _fault(self, logs):
-        # A layer with a name of its own puts it in front: `digits_affinity`.
-        terms = [k for k in logs if k.endswith(("affinity", "balance"))]
-        totals = [k for k in logs if k.endswith("regularization")]
-        faulty = [k for k in terms if not math.isfinite(logs[k])]
-        if faulty and faulty == terms:
-            return f"{' and '.join(faulty)}, so the logits themselves"
-        if faulty:
-            return " and ".join(faulty)
-        if any(not math.isfinite(logs[k]) for k in totals):
-            return "the Frobenius term"
-        if is_regularized(self.model) and not totals:
-            return "the loss of GAR, an activity_regularizer of the model"
-        if not math.isfinite(logs.get("unsupervised", 0.0)):
-            return "the unsupervised loss"
-        return "the supervised loss"
 
-
-class _HoldsTerms(keras.callbacks.Callback):
-    """Leaves terms of GAR layers out; see their `hold`."""
-
-    def __init__(self):
-        super().__init__()
-        # Names of coefficients, by layer.
-        self._held = {}
-
-    def _hold(self, held):
-        self._held = held
-        self._hold_again()
-
-    def _hold_again(self):
-        for layer, names in self._held.items():
-            layer.hold(*names)
-
-    # An evaluation has reset the metrics before these.
-
-    def on_train_batch_begin(self, batch, logs=None):
-        self._hold_again()
-
-    def on_test_batch_begin(self, batch, logs=None):
-        self._hold_again()
-
-
-class CoefficientSchedule(_HoldsTerms):
+class CoefficientSchedule(keras.callbacks.Callback):
     """Sets the coefficients of GAR at the start of each epoch.
 
     Args:
         **schedules: For each coefficient to change, a function from the epoch
             (counted from 0, as in Keras) to its value. The last values stay.
-            If an exception ends training in an epoch with a 0, the next `fit`
-            begins with the coefficient that the layer was made with instead.
 
     Warns:
         GARWarning: if training ends with a coefficient of 0.
@@ -392,14 +332,12 @@ class CoefficientSchedule(_HoldsTerms):
     ... )
     """
 
-    COEFFICIENTS = COEFFICIENTS
-
     def __init__(self, **schedules):
         super().__init__()
-        if not schedules or not set(schedules) <= set(self.COEFFICIENTS):
+        if not schedules or not set(schedules) <= set(COEFFICIENTS):
             raise ValueError(
                 "CoefficientSchedule needs a function for one or more of "
-                f"{', '.join(self.COEFFICIENTS)}. Received: "
+                f"{', '.join(COEFFICIENTS)}. Received: "
                 f"{', '.join(schedules) or 'none'}"
             )
         self.schedules = schedules
@@ -407,37 +345,33 @@ class CoefficientSchedule(_HoldsTerms):
     def on_train_begin(self, logs=None):
         self._gar_layers = _layers_to_set(self.model)
         self._off = []
-        self._held = {}
 
     def on_epoch_begin(self, epoch, logs=None):
         values = {k: f(epoch) for k, f in self.schedules.items()}
         for layer in self._gar_layers:
             layer.set_coefficients(**values)
         self._off = [name for name, value in values.items() if not value]
-        self._hold(dict.fromkeys(self._gar_layers, self._off))
 
     def on_train_end(self, logs=None):
-        if not self._off:
-            return
-        for layer in self._gar_layers:
-            layer.set_coefficients(**dict.fromkeys(self._off, 0.0))
-        warn(
-            "CoefficientSchedule ends with "
-            f"{', '.join(f'{name}=0' for name in self._off)}, and the layer "
-            "stays so: another fit trains without that, unless a callback or "
-            "set_coefficients of the layer changes it."
-        )
+        if self._off:
+            warn(
+                "CoefficientSchedule ends with "
+                f"{', '.join(f'{name}=0' for name in self._off)}, and the "
+                "layer stays so: another fit trains without that, unless a "
+                "callback or set_coefficients of the layer changes it."
+            )
 
 
-class GARAfter(_HoldsTerms):
+class GARAfter(keras.callbacks.Callback):
     """Trains without GAR in the first epochs, and with it from then on.
 
     For one `fit` on labelled and unlabelled examples: in the first epochs the
     loss is that of the labels alone, as in stage 1. The coefficients of the
     GAR layers are 0 until then, afterwards those that the layers were made
-    with. The history has the affinity and the balance of all epochs. What is
-    saved in the first epochs has GAR switched on, and so has the next `fit`
-    where an exception ends this one.
+    with. The history has the affinity and the balance of all epochs. If an
+    exception or Ctrl-C ends a `fit` of your own in the first epochs, or if you
+    save the model there, the coefficients are left at 0: call
+    `set_coefficients` of the layer.
 
     Args:
         epochs: Epochs without GAR, counted from epoch 0 of `fit`, whatever
@@ -479,17 +413,17 @@ class GARAfter(_HoldsTerms):
 
     def on_train_begin(self, logs=None):
         self._done = 0
-        self._held = {}
+        self._gar_layers = _layers_to_set(self.model)
         collapse.warn_of_loss_of_probabilities(self.model)
         collapse.warn_of_loss_of_every_label(self.model)
 
     def on_epoch_begin(self, epoch, logs=None):
         self._done = epoch + 1
-        layers = _layers_to_set(self.model)
-        if epoch < self.epochs:
-            self._hold({layer: tuple(layer.coefficients) for layer in layers})
-        else:
+        if epoch >= self.epochs:
             self._switch_on()
+            return
+        for layer in self._gar_layers:
+            layer.set_coefficients(**dict.fromkeys(layer.coefficients, 0.0))
 
     def on_train_end(self, logs=None):
         # A fit that ended before leaves no layer behind that does nothing.
@@ -503,12 +437,8 @@ class GARAfter(_HoldsTerms):
             )
 
     def _switch_on(self):
-        self._held = {}
-        for layer in _layers_to_set(self.model):
-            made_with = layer.get_config()
-            layer.set_coefficients(
-                **{name: made_with[name] for name in layer.coefficients}
-            )
+        for layer in self._gar_layers:
+            layer.set_coefficients(**layer.made_with)
 
 
 def _layers_to_set(model):
@@ -522,42 +452,3 @@ def _layers_to_set(model):
             "with gar_keras.attach."
         )
     return layers
-
-
-class TimeLimit(keras.callbacks.Callback):
-    """Stops training before the epoch that would not end in time.
-
-    Args:
-        deadline: `time.monotonic()` at which training must have ended.
-
-    Attributes:
-        reached: Whether training was stopped.
-    """
-
-    def __init__(self, deadline):
-        super().__init__()
-        self.deadline = deadline
-        self.reached = False
-        self._longest = 0.0
-
-    def on_epoch_begin(self, epoch, logs=None):
-        self._start = time.monotonic()
-
-    def on_epoch_end(self, epoch, logs=None):
-        now = time.monotonic()
-        self._longest = max(self._longest, now - self._start)
-        if now + self._longest > self.deadline:
-            self.reached = True
-            self.model.stop_training = True
-
-
-def __getattr__(name):
-    if name != "WarnOnCollapse":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    warnings.warn(
-        "gar_keras.callbacks.WarnOnCollapse has become "
-        "gar_keras.collapse.WarnOnCollapse. Import it from there.",
-        DeprecationWarning,
-        stacklevel=2,
-    )
-    return collapse.WarnOnCollapse

@@ -1,12 +1,13 @@
 """Signs that GAR goes wrong in training: lost classes, and a rising error."""
 
-import functools
+import math
 
 import keras
 import numpy as np
 
 from gar_keras.engine import backend
 from gar_keras.layers import regularization_layers
+from gar_keras.regularizers import expected_balance
 from gar_keras.utils.validation import check_count, check_number
 from gar_keras.utils.warnings import warn
 
@@ -62,55 +63,31 @@ class WarnOnCollapse(keras.callbacks.Callback):
     """Warns when stage 2 loses classes or otherwise goes wrong.
 
     It looks at what a `GraphActivityRegularization` and an `ErrorRate` put
-    into the logs; it costs no time, and needs no label. Of each sign it warns
-    once. Layers whose coefficients are all 0 are left out.
+    into the logs; it costs no time, and needs no label. It says nothing of
+    layers whose coefficients are all 0, nor of epochs in which the learning
+    rate warms up (see `gar_keras.optimizers.SGD`).
 
-    *Classes are lost.* A warning names the classes that are not in use at the
-    end of an epoch, from the first epoch on: those that got less than 1 % of
-    the latest examples that should be theirs (with a `class_prior`, according
-    to their shares; see `gar_keras.metrics.ClassesInUse`). A class that got as
-    few when training with GAR began is named in a warning of its own: that is
-    no fault of stage 2. Each class is named once, when more are missing than
-    in any epoch before. All examples of a batch count, the labelled ones too;
-    no class is named before 50 examples should have been its own in an epoch.
-    An `activity_regularizer` is not watched.
-
-    *The outputs collapse.* Let k of the n outputs be used equally (`v_i` equal
-    for them) and the others not at all. Of V, `k²` entries are 1 then, k of
-    them on the diagonal, so that balance is
-
-        `β = (k² - k) / ((n - 1) * k) = (k - 1) / (n - 1)`
-
-    (paper, equation for Balance). Solved for k it gives, for any `v`, the
-    number of outputs in use, `k = 1 + (n - 1) * β = (Σ v_i)² / Σ v_i²`. With
-    a `class_prior`, outputs are used equally where `v_i / p_i` are equal. A
-    warning comes at the end of the first epoch in which
-
-    - the balance is below half of what right predictions would have: of
-      batches of `batch_size` images, drawn with the shares of the classes and
-      all classified right, the mean balance. For classes of equal size it is
-      about `gar_keras.expected_balance`, which is 0.93 for 128 images of 10
-      classes. Without a `batch_size` it counts as 1, and half of that is a k
-      of `(n + 1) / 2`, halfway between one output and all of them; or
-    - k is lower by one whole output than it was in an earlier epoch, and the
-      balance is below nine tenths of what right predictions would have (of
-      many classes one output is so little that k varies by more where nothing
-      is lost),
-
-    unless classes have been named by then.
+    *Classes are missing.* A warning names the classes that are not in use at
+    the end of an epoch, if they are more than in any epoch before: those that
+    got less than 1 % of the latest examples that should be theirs (with a
+    `class_prior`, according to their shares; see
+    `gar_keras.metrics.ClassesInUse`). All examples of a batch count, the
+    labelled ones too; no class is named before 50 examples should have been
+    its own in an epoch. An `activity_regularizer` is not watched.
 
     *The batches are too small.* With few images to a class, many classes are
     missing from a batch, and the balance term gives their outputs images of
-    others. A warning comes where the mean balance of right predictions, as
-    above, is below 3/4 (for classes of equal size, less than about three images
-    to a class), and the balance at the end of an epoch is above it by more than
-    a quarter of what is left to 1. It advises `10 * mean(1 / p)` images, which
-    are ten to a class for classes of equal size.
+    others. A warning comes once, where `gar_keras.expected_balance` is below
+    3/4 (for classes of equal size, less than about three images to a class),
+    and the balance at the end of an epoch is above it by more than a quarter
+    of what is left to 1. It advises `10 * mean(1 / p)` images, which are ten
+    to a class for classes of equal size.
 
-    *The validation error rises.* A warning comes when it was above
+    *The validation error rises.* A warning comes once, when it was above
     `error_before` in each of the last five epochs, or in all of them where
-    training ends sooner. One bad epoch at the start need not mean harm, unless
-    it is that in which a class was lost.
+    training ends sooner. An error `e'` counts as above `e` of as many images
+    only by more than chance gives: `2 * sqrt((e (1 - e) + e' (1 - e')) / m)`,
+    two standard errors of the difference.
 
     *The loss is for probabilities.* A warning comes at the start if a model
     compiled with a cross-entropy has it without `from_logits=True`.
@@ -122,18 +99,19 @@ class WarnOnCollapse(keras.callbacks.Callback):
     Args:
         error_before: Validation error that stage 2 starts from, from 0 to 1,
             for a model whose logs have `val_error`. `None` to look at the
-            balance alone.
+            classes and the balance alone.
         earlier: Logs of the epochs that are done already, a dict each, when
-            training goes on. What was warned of then is warned of again.
+            training goes on. What was warned of then is warned of again, but
+            for classes, of which it is not known which ones were lost.
         batch_size: Images in a batch, the labelled ones among them. `None`
-            where that is not known: batches count as large, and none are
-            found too small.
+            where that is not known: no batches are found too small.
         class_names: What the warnings call the classes, in the order of the
             logits. `None` for their indices.
+        num_validation: m, the images that the validation error is of.
 
     Raises:
-        ValueError: if `error_before` is not from 0 to 1, or `batch_size` is
-            not an integer of at least 1.
+        ValueError: if `error_before` is not from 0 to 1, if it comes without
+            `num_validation`, or if a number is not an integer of at least 1.
 
     Example:
 
@@ -147,11 +125,9 @@ class WarnOnCollapse(keras.callbacks.Callback):
     ... )
     """
 
-    # Of the balance of right predictions.
-    LEAST_BALANCE = 0.5
-    LEAST_AFTER_FALL = 0.9
     LEAST_EXPECTED_BALANCE = 0.75
     PATIENCE = 5
+    STANDARD_ERRORS = 2
 
     def __init__(
         self,
@@ -159,220 +135,160 @@ class WarnOnCollapse(keras.callbacks.Callback):
         earlier=(),
         batch_size=None,
         class_names=None,
+        num_validation=None,
     ):
         super().__init__()
         if error_before is not None:
             check_number("error_before", error_before, high=1, closed="both")
+            check_count("num_validation", num_validation, least=1)
         if batch_size is not None:
             check_count("batch_size", batch_size, least=1)
         self.error_before = error_before
         self.earlier = earlier
         self.batch_size = batch_size
         self.class_names = class_names
+        self.num_validation = num_validation
 
     def on_train_begin(self, logs=None):
-        self._most_in_use = {}
-        self._collapsed = False
-        self._spread = False
-        self._errors = []
-        self._grown_worse = False
-        self._watched = regularization_layers(self.model)
-        if self._watched:
+        self._layers = regularization_layers(self.model)
+        if self._layers:
             warn_of_loss_of_probabilities(self.model)
-        self._was_on = set()
         # By the name of the layer's metric.
         self._unused = {}
-        self._unused_at_first = {}
-        self._named = {}
-        self._missed_earlier = {}
-        for epoch, logs in enumerate(self.earlier):
-            self._note_missed(logs)
-            self.on_epoch_end(epoch, logs)
+        self._most_unused = {}
+        self._batches_are_small = False
+        # Whether the error of each epoch was above that of stage 1.
+        self._above = []
+        self._grows_worse = False
+        for epoch, row in enumerate(self.earlier):
+            self.on_epoch_begin(epoch)
+            self._note_earlier(row)
+            self.on_epoch_end(epoch, row)
 
     def on_epoch_begin(self, epoch, logs=None):
         self._epoch = epoch + 1
         self._unused = {}
 
     def on_train_batch_end(self, batch, logs=None):
-        for layer in self._watched:
-            in_use = (logs or {}).get(layer.usage.name)
-            if in_use is not None:
-                self._look_at(layer, in_use < layer.num_classes)
+        for layer in filter(_is_on, self._layers):
+            name = layer.usage.name
+            self._unused[name] = []
+            if (logs or {}).get(name, math.inf) < layer.num_classes:
+                backend.return_state(self.model)
+                self._unused[name] = layer.usage.unused()
         # Now, as other callbacks save what has been warned of at the end.
         if batch + 1 == (self.params or {}).get("steps"):
             self._name_classes()
 
     def on_epoch_end(self, epoch, logs=None):
         self._name_classes()
-        self._was_on |= {
-            layer.usage.name for layer in self._watched if _is_on(layer)
-        }
-        self._check_balance(epoch + 1, logs or {})
-        self._check_error((logs or {}).get("val_error"))
+        if self._warms_up():
+            return
+        logs = logs or {}
+        for layer in filter(_is_on, self._layers):
+            self._check_batches(layer, logs.get(layer.metric_name("balance")))
+        self._check_error(logs.get("val_error"))
 
     def on_train_end(self, logs=None):
-        if len(self._errors) < self.PATIENCE:
-            self._warn_if_above(self._errors)
+        if self._above and len(self._above) < self.PATIENCE:
+            self._warn_if_above(self._above)
 
-    def _note_missed(self, logs):
-        """Notes how many classes were missed, and named, in an earlier epoch.
+    def _warms_up(self):
+        """Whether the learning rate rises until the end of the epoch."""
+        optimizer = getattr(self.model, "optimizer", None)
+        # Of mixed precision in float16.
+        optimizer = getattr(optimizer, "inner_optimizer", optimizer)
+        steps = (self.params or {}).get("steps") or math.inf
+        return self._epoch * steps <= getattr(optimizer, "warmup_steps", 0)
+
+    def _note_earlier(self, logs):
+        """Notes how many classes were missed in an earlier epoch.
 
         Which ones is not known any more.
         """
-        for layer in self._watched:
+        for layer in self._layers:
             name = layer.usage.name
-            if name in logs:
+            if name in logs and not self._warms_up():
                 missed = layer.num_classes - logs[name]
-                before = self._missed_earlier.get(name, 0)
-                self._missed_earlier[name] = max(before, missed)
-                self._collapsed = self._collapsed or missed > 0
-
-    def _look_at(self, layer, misses):
-        """Notes which classes a layer misses, if it misses any."""
-        name = layer.usage.name
-        self._unused[name] = []
-        if not misses:
-            return
-        backend.return_state(self.model)
-        if not _is_on(layer):
-            return
-        self._unused[name] = layer.usage.unused()
-        if name not in self._was_on:
-            self._unused_at_first[name] = layer.usage.unused_at_first()
+                before = self._most_unused.get(name, 0)
+                self._most_unused[name] = max(before, missed)
 
     def _name_classes(self):
-        """Warns of the classes that are missed and were not named yet."""
-        for layer in self._watched:
+        """Warns of the classes not in use, if there are more than before."""
+        for layer in self._layers:
             name = layer.usage.name
             unused = self._unused.get(name, [])
-            # By their number: which ones they were is not known of epochs
-            # before a restart.
-            if len(unused) <= self._missed_earlier.get(name, 0):
-                continue
-            self._missed_earlier[name] = len(unused)
-            named = self._named.setdefault(name, set())
-            at_first = self._unused_at_first.get(name, [])
-            new = [i for i in unused if i not in named]
-            named.update(new)
-            # The names say more than the balance does.
-            self._collapsed = self._collapsed or bool(new)
-            self._warn_of_lost(layer, [i for i in new if i not in at_first])
-            self._warn_of_missing(layer, [i for i in new if i in at_first])
-
-    def _warn_of_lost(self, layer, classes):
-        if not classes:
-            return
-        warn(
-            f"Stage 2 has lost {self._words(classes)}{_place(layer)}: at the "
-            f"end of epoch {self._epoch} hardly any example is classified so. "
-            "A lost class rarely comes back: start again from the pretrained "
-            "model, with the default optimizer of stage 2 (clipped gradients "
-            "and a warm-up), a lower learning rate, or a supervised term "
-            f"beside GAR (supervised=1.0). {_prior_advice([layer])}"
-            "Check how many examples each class gets before and after."
-        )
+            before = self._most_unused.get(name, 0)
+            if len(unused) > before and not self._warms_up():
+                self._most_unused[name] = len(unused)
+                self._warn_of_missing(layer, unused)
 
     def _warn_of_missing(self, layer, classes):
-        if not classes:
-            return
-        warn(
-            "When training with GAR began, hardly any example was classified "
-            f"as {self._words(classes)}{_place(layer)}, nor is it at the end "
-            f"of epoch {self._epoch}. GAR sharpens what the network knows, "
-            "and teaches it nothing new. Pretrain longer, or on more labels "
-            f"of what is missing. {_prior_advice([layer])}".rstrip()
-        )
-
-    def _words(self, classes):
         names = self.class_names
-        return _in_words([names[i] for i in classes] if names else classes)
-
-    def _check_balance(self, epoch, logs):
-        for layer in regularization_layers(self.model):
-            name = layer.metric_name("balance")
-            if name not in logs or not _is_on(layer):
-                continue
-            n, balance = layer.num_classes, logs[name]
-            self._check_batches(epoch, name, balance, layer)
-            in_use = 1 + (n - 1) * balance
-            most = max(in_use, self._most_in_use.get(name, in_use))
-            self._most_in_use[name] = most
-            right = self._right_balance(layer)
-            least = self.LEAST_BALANCE
-            if in_use <= most - 1:
-                least = self.LEAST_AFTER_FALL
-            lost = balance < least * right
-            if lost and not self._collapsed:
-                self._collapsed = True
-                warn(
-                    f"Stage 2 loses classes: after epoch {epoch} the {name} is "
-                    f"{balance:.3f}, as if only {in_use:.1f} of the {n} "
-                    "outputs were in use. Pretrain longer or on more labels: "
-                    "GAR sharpens what the network knows, and teaches it "
-                    f"nothing new. {_prior_advice([layer])}"
-                    f"{self._batch_advice(layer)}Or lower the learning rate."
-                )
-
-    def _right_balance(self, layer):
-        """The mean balance that right predictions would have."""
-        if self.batch_size is None:
-            return 1.0
-        return _mean_balance(
-            self.batch_size, layer.num_classes, layer.class_prior
+        words = _in_words([names[i] for i in classes] if names else classes)
+        plain = layer.metric_name("balance") == "balance"
+        place = "" if plain else f" in the layer {layer.name!r}"
+        warn(
+            f"Stage 2 is without {words}{place}: at the end of epoch "
+            f"{self._epoch} hardly any example is classified so. A class that "
+            "stage 2 has lost rarely comes back: start again from the "
+            "pretrained model, with the default optimizer of stage 2 (clipped "
+            "gradients and a warm-up), a lower learning rate, or a supervised "
+            "term beside GAR (supervised=1.0). One that the pretrained model "
+            "did not know either is not learned: pretrain longer, or on more "
+            f"labels of it. {_prior_advice([layer])}".rstrip()
         )
 
-    def _batch_advice(self, layer):
-        enough = _enough_examples(layer)
-        if self.batch_size is not None and self.batch_size >= enough:
-            return ""
-        advice = (
-            "Take batches that show all classes, of "
-            f"{enough} examples or more. "
-        )
-        if self.batch_size is None:
-            advice += (
-                "For smaller ones give WarnOnCollapse their batch_size: right "
-                "labels have a low balance in them too. "
-            )
-        return advice
-
-    def _check_batches(self, epoch, name, balance, layer):
-        m, n = self.batch_size, layer.num_classes
-        if m is None or self._spread:
+    def _check_batches(self, layer, balance):
+        m, n, p = self.batch_size, layer.num_classes, layer.class_prior
+        if self._batches_are_small or m is None or balance is None:
             return
-        right = self._right_balance(layer)
+        # Of a class without an image in most batches, the mean says little.
+        if p is not None and m * min(p) < 1:
+            return
+        right = expected_balance(m, n, p)
         above = balance > right + (1 - right) / 4
         if right < self.LEAST_EXPECTED_BALANCE and above:
-            self._spread = True
+            self._batches_are_small = True
+            enough = round(10 * np.mean(1 / np.array(p or [1 / n])))
             warn(
-                f"The batches are too small: after epoch {epoch} the {name} "
-                f"is {balance:.3f}, but {m} rightly classified examples of {n} "
-                f"classes have about {right:.3f}. Examples are being spread "
-                "over classes that their batch does not have. Take batches of "
-                f"{_enough_examples(layer)} examples or more."
+                f"The batches are too small: after epoch {self._epoch} the "
+                f"{layer.metric_name('balance')} is {balance:.3f}, but {m} "
+                f"rightly classified examples of {n} classes have about "
+                f"{right:.3f}. Examples are being spread over classes that "
+                f"their batch does not have. Take batches of {enough} examples "
+                "or more."
             )
 
     def _check_error(self, error):
-        if error is None or self.error_before is None:
+        before, m = self.error_before, self.num_validation
+        if error is None or before is None:
             return
-        self._errors.append(error)
-        if len(self._errors) >= self.PATIENCE:
-            self._warn_if_above(self._errors[-self.PATIENCE :])
+        variance = (before * (1 - before) + error * (1 - error)) / m
+        chance = self.STANDARD_ERRORS * math.sqrt(variance)
+        self._error = error
+        self._above.append(error - before > chance)
+        if len(self._above) >= self.PATIENCE:
+            self._warn_if_above(self._above[-self.PATIENCE :])
 
-    def _warn_if_above(self, errors):
-        if self._grown_worse or not errors or min(errors) <= self.error_before:
+    def _warn_if_above(self, above):
+        if self._grows_worse or not all(above):
             return
-        self._grown_worse = True
+        self._grows_worse = True
         warn(
             "Stage 2 makes the model worse: the validation error was "
             f"{100 * self.error_before:.2f} % before, and is "
-            f"{100 * errors[-1]:.2f} % now (epochs above in a row: "
-            f"{len(errors)}). Check that the unlabelled examples are of the "
+            f"{100 * self._error:.2f} % now (epochs above in a row: "
+            f"{len(above)}). Check that the unlabelled examples are of the "
             "same classes and are scaled in the same way as the labelled ones. "
-            "Pretrain longer or on more labels. "
-            f"{_prior_advice(regularization_layers(self.model))}"
+            f"Pretrain longer or on more labels. {_prior_advice(self._layers)}"
             "Or lower the learning rate, or stay with the pretrained model."
         )
+
+
+def _is_on(layer):
+    """Whether GAR is switched on: before, there is nothing for it to lose."""
+    return any(layer.coefficients.values())
 
 
 def _prior_advice(layers):
@@ -385,17 +301,6 @@ def _prior_advice(layers):
     )
 
 
-def _is_on(layer):
-    """Whether GAR is switched on: before, there is nothing for it to lose."""
-    return any(layer.coefficients.values())
-
-
-def _place(layer):
-    """Where classes are missing, for layers with a name of their own."""
-    plain = layer.metric_name("balance") == "balance"
-    return "" if plain else f" of the layer {layer.name!r}"
-
-
 def _in_words(classes, most=10):
     """Classes, by index or name, in words.
 
@@ -405,35 +310,3 @@ def _in_words(classes, most=10):
     listed = ", ".join(map(str, classes[:most]))
     more = f" and {len(classes) - most} more" if classes[most:] else ""
     return f"class{'es' if len(classes) > 1 else ''} {listed}{more}"
-
-
-def _enough_examples(layer):
-    """Images of a batch that shows all classes about ten times."""
-    p = _shares(layer.num_classes, layer.class_prior)
-    return round(10 * np.mean(1 / p))
-
-
-@functools.cache
-def _mean_balance(batch_size, num_classes, class_prior):
-    """Mean balance of random batches whose images are all classified right.
-
-    Not `expected_balance`, a ratio of means: where a class has less than about
-    one image in a batch, most batches are without it, and far from that.
-    """
-    p = _shares(num_classes, class_prior)
-    rng = np.random.default_rng(0)
-    # The limits are rough: more draws would not move them by much.
-    draws = (rng.multinomial(batch_size, p) / p for _ in range(500))
-    return float(np.mean([_balance_of(u) for u in draws]))
-
-
-def _balance_of(u):
-    """The balance of `u_i = v_i / p_i`."""
-    trace = np.sum(u * u)
-    return (np.sum(u) ** 2 - trace) / ((len(u) - 1) * trace)
-
-
-def _shares(num_classes, class_prior):
-    """The shares of the classes, an array of sum 1."""
-    p = np.ones(num_classes) if class_prior is None else np.array(class_prior)
-    return p / p.sum()

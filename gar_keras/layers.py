@@ -3,7 +3,6 @@
 import re
 
 import keras
-import numpy as np
 from keras import ops
 
 from gar_keras.engine import autodiff
@@ -17,7 +16,6 @@ from gar_keras.paper import BalanceOf, Coefficients, FrobeniusOf
 from gar_keras.regularizers import (
     GraphActivityRegularizer,
     check_coefficient,
-    check_one_tensor,
     warn_of_probabilities,
 )
 from gar_keras.utils.types import ClassPrior
@@ -88,9 +86,9 @@ class GraphActivityRegularization(keras.layers.Layer):
     Raises:
         ValueError: if a coefficient is negative, infinite in float32, NaN or
             no number, or if `class_prior` is not a prior; when called, if the
-            input is not one dense tensor `(batch, n)` with `n` of at least 2,
-            if `class_prior` is of another `n`, within `keras.remat`, or on
-            several replicas of `tf.distribute` with a Keras before 3.10.
+            input is not `(batch, n)` with `n` of at least 2, if `class_prior`
+            is of another `n`, within `keras.remat`, or on several replicas of
+            `tf.distribute` with a Keras before 3.10.
 
     Input shape:
         `(batch, n)`: unrectified logits of a float dtype.
@@ -143,17 +141,11 @@ class GraphActivityRegularization(keras.layers.Layer):
             for name, value in self._formula.coefficients().items()
             if value
         }
-        trackers = [
-            n for n in ("affinity", "balance") if n in self._coefficients
-        ]
-        self._held = frozenset()
+        names = [n for n in ("affinity", "balance") if n in self._coefficients]
         self._trackers = {
             name: autodiff.StepMean(self.metric_name(name), dtype="float32")
-            for name in trackers
+            for name in [*names, "regularization"]
         }
-        self._trackers["regularization"] = _EpochMean(
-            self.metric_name("regularization"), self._release
-        )
         self.usage = ClassesInUse(
             self.metric_name("classes_in_use"), self.class_prior, "float32"
         )
@@ -167,8 +159,7 @@ class GraphActivityRegularization(keras.layers.Layer):
         return f"{self.name}_{term}"
 
     def call(self, inputs, training=None):
-        check_one_tensor(inputs)
-        autodiff.check_not_rematerialized()
+        autodiff.check_not_rematerialized(inputs)
         self.num_classes = inputs.shape[-1]
         terms = self._formula.terms(inputs)
         loss = self._formula.combine(terms, self._coefficients)
@@ -197,22 +188,12 @@ class GraphActivityRegularization(keras.layers.Layer):
         # What Keras' HDF5 format keeps of a layer.
         return list(self._coefficients.values())
 
-    def save_own_variables(self, store):
-        made_with = self._formula.coefficients()
-        for i, (name, value) in enumerate(self._coefficients.items()):
-            held = name in self._held
-            store[f"{i}"] = np.float32(made_with[name]) if held else value
-
     def load_own_variables(self, store):
         # A file of a model without this layer has nothing for it.
         if not len(store.keys()):
             return
         super().load_own_variables(store)
-        self._held = frozenset()
-        self._warn_of_zeros()
-
-    def _warn_of_zeros(self):
-        made_with = self._formula.coefficients()
+        made_with = self.made_with
         off = [name for name, value in self.coefficients.items() if not value]
         if off:
             warn(
@@ -226,6 +207,12 @@ class GraphActivityRegularization(keras.layers.Layer):
     def class_prior(self):
         """The shares of the classes, a tuple of floats, or `None`."""
         return self._formula.class_prior
+
+    @property
+    def made_with(self):
+        """The coefficients that the layer was made with, but for those of 0."""
+        made_with = self._formula.coefficients()
+        return {name: made_with[name] for name in self._coefficients}
 
     @property
     def coefficients(self):
@@ -279,46 +266,11 @@ class GraphActivityRegularization(keras.layers.Layer):
                 )
         for name, value in values.items():
             self._coefficients[name].assign(value)
-        self._held = self._held.difference(values)
-
-    def hold(self, *names: str) -> None:
-        """Leaves terms out for the rest of the epoch, for callbacks.
-
-        Their coefficients are 0 until the metrics are reset, as they are when
-        `fit` begins an epoch and in `evaluate`: then they are again those that
-        the layer was made with, unless the callback holds them anew. So no
-        training that was interrupted leaves a term out of the next one. What
-        is saved meanwhile has the coefficients that the layer was made with.
-
-        Args:
-            *names: Names of coefficients.
-
-        Raises:
-            ValueError: if the layer was made without a term.
-
-        Example:
-
-        >>> layer = GraphActivityRegularization()
-        >>> layer.hold("affinity")
-        >>> layer.coefficients["affinity"]
-        0.0
-        """
-        new = set(names) - self._held
-        self.set_coefficients(**dict.fromkeys(new, 0.0))
-        self._held |= new
-
-    def _release(self):
-        """Ends what `hold` began."""
-        made_with = self._formula.coefficients()
-        for name in self._held:
-            self._coefficients[name].assign(made_with[name])
-        self._held = frozenset()
 
     def compute_output_shape(self, input_shape):
         return input_shape
 
     def compute_output_spec(self, inputs, training=None):
-        check_one_tensor(inputs)
         self._formula.check_shape(inputs.shape)
         _warn_behind_probabilities(inputs)
         self.num_classes = inputs.shape[-1]
@@ -332,22 +284,6 @@ class GraphActivityRegularization(keras.layers.Layer):
             **self._formula.get_config(),
             "training_only": self.training_only,
         }
-
-
-class _EpochMean(autodiff.StepMean):
-    """A `StepMean` that calls a function when it is reset.
-
-    It is the one sign of a new epoch that Keras gives a layer: `fit` resets
-    the metrics before it calls the callbacks.
-    """
-
-    def __init__(self, name, on_reset):
-        super().__init__(name, dtype="float32")
-        self._on_reset = on_reset
-
-    def reset_state(self):
-        super().reset_state()
-        self._on_reset()
 
 
 def regularization_layers(model):

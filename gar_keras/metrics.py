@@ -20,22 +20,20 @@ class _OverLabelled:
     ignore_class: int | None
 
     def update_state(self, y_true, y_pred, sample_weight=None):
-        y_true = ops.convert_to_tensor(y_true)
-        if not _can_be(self.ignore_class, y_true.dtype):
+        if self.ignore_class is None:
             return super().update_state(y_true, y_pred, sample_weight)
+        y_true = ops.convert_to_tensor(y_true)
         y_pred = ops.convert_to_tensor(y_pred)
         if len(y_true.shape) == len(y_pred.shape) and y_true.shape[-1] == 1:
             y_true = ops.squeeze(y_true, axis=-1)
-        has_label = ops.not_equal(
-            y_true, ops.cast(self.ignore_class, y_true.dtype)
-        )
+        # Of a dtype that can hold it: in uint8, -1 would become 255.
+        has_label = ops.cast(y_true, "int32") != self.ignore_class
         labelled = ops.cast(has_label, self.dtype)
         if sample_weight is not None:
             weights = ops.cast(sample_weight, self.dtype)
-            rank = len(labelled.shape)
-            if len(weights.shape) > rank:
+            if len(weights.shape) > len(y_true.shape):
                 weights = ops.squeeze(weights, axis=-1)
-            while len(weights.shape) < rank:
+            while len(weights.shape) < len(y_true.shape):
                 weights = ops.expand_dims(weights, axis=-1)
             labelled = labelled * weights
         # No class may be none: its cross-entropy is NaN, whatever its weight.
@@ -44,22 +42,6 @@ class _OverLabelled:
 
     def get_config(self):
         return {**super().get_config(), "ignore_class": self.ignore_class}
-
-
-def _can_be(label, dtype):
-    """Whether a label, or `None`, can occur among those of a dtype.
-
-    Cast to a dtype that does not hold it, -1 would become 255.
-
-    >>> _can_be(-1, "int8"), _can_be(-1, "uint8"), _can_be(None, "int8")
-    (True, False, False)
-    """
-    dtype = keras.backend.standardize_dtype(dtype)
-    if label is None or dtype == "bool":
-        return label in (0, 1)
-    if "int" not in dtype:
-        return True
-    return np.iinfo(dtype).min <= label <= np.iinfo(dtype).max
 
 
 @keras.saving.register_keras_serializable(package="gar_keras")
@@ -201,30 +183,24 @@ class ClassesInUse(StepMetric):
     ):
         super().__init__(name=name, dtype=dtype)
         self.class_prior = class_prior
-        self._num_classes = None
-        # By the number of classes: a layer may be used behind any logits.
-        self._windows = {}
+        self._windows = None
 
     def build(self, num_classes):
         """Makes the state for logits of so many classes."""
-        self._num_classes = num_classes
-        if num_classes not in self._windows:
-            # (current, previous, first), (examples given to each class, those
-            # that should be its own), classes.
+        if self._windows is None:
+            # (current, previous), (examples given to each class, those that
+            # should be its own), classes.
             # Each replica of `tf.distribute` has the same.
             windows = self.add_variable(
-                (3, 2, num_classes),
-                "zeros",
-                aggregation="mean",
-                name=f"windows_{num_classes}",
+                (2, 2, num_classes), "zeros", aggregation="mean", name="windows"
             )
-            self._windows[num_classes] = without_autocast(windows)
+            self._windows = without_autocast(windows)
 
     def record(self, Z):
         """Takes the logits `(m, n)` of a step."""
         Z = ops.convert_to_tensor(Z)
-        self.build(Z.shape[-1])
-        n = self._num_classes
+        n = Z.shape[-1]
+        self.build(n)
         given = ops.sum(ops.one_hot(ops.argmax(Z, axis=-1), n), axis=0)
         given = sum_over_replicas(ops.cast(given, self.dtype))
         p = np.ones(n) / n if self.class_prior is None else self.class_prior
@@ -233,39 +209,31 @@ class ClassesInUse(StepMetric):
 
     def update_state(self, step):
         """Takes, of a step, what each class was given and what is its own."""
-        state = self._windows[step.shape[-1]]
-        windows = ops.convert_to_tensor(state)
-        current, previous, first = windows[0], windows[1], windows[2]
+        windows = ops.convert_to_tensor(self._windows)
+        current, previous = windows[0], windows[1]
         full = current[1] >= self.WINDOW
         previous = ops.where(full, current, previous)
         current = ops.where(full, step, current + step)
-        first = ops.where(first[1] >= self.ENOUGH, first, first + step)
-        state.assign(ops.stack([current, previous, first]))
+        self._windows.assign(ops.stack([current, previous]))
 
     def result(self):
         self.take_waiting()
-        if self._num_classes is None:
+        if self._windows is None:
             return ops.zeros((), self.dtype)
-        windows = ops.convert_to_tensor(self._windows[self._num_classes])
-        used = ops.logical_not(self._too_few(windows[0] + windows[1]))
+        windows = ops.convert_to_tensor(self._windows)
+        used = ops.logical_not(self._too_few(windows))
         return ops.sum(ops.cast(used, self.dtype))
 
     def unused(self):
         """The classes not in use, a list of ints."""
-        return self._classes_of(lambda windows: windows[0] + windows[1])
-
-    def unused_at_first(self):
-        """The classes that were not in use after the first examples."""
-        return self._classes_of(lambda windows: windows[2])
-
-    def _classes_of(self, window):
-        if self._num_classes is None:
+        if self._windows is None:
             return []
-        windows = ops.convert_to_numpy(self._windows[self._num_classes])
-        return np.flatnonzero(self._too_few(window(windows))).tolist()
+        windows = ops.convert_to_numpy(self._windows)
+        return np.flatnonzero(self._too_few(windows)).tolist()
 
-    def _too_few(self, window):
-        given, own = window[0], window[1]
+    def _too_few(self, windows):
+        both = windows[0] + windows[1]
+        given, own = both[0], both[1]
         return (own >= self.ENOUGH) & (given < self.LEAST_SHARE * own)
 
     def get_config(self):

@@ -26,7 +26,7 @@ from keras import ops
 from numpy.typing import ArrayLike
 
 from gar_keras.engine import autodiff, backend
-from gar_keras.engine.keras_internals import layer_waiting_for_regularizer
+from gar_keras.engine.keras_internals import layer_in_call
 from gar_keras.paper import (
     COEFFICIENTS,
     LARGEST_COEFFICIENT,
@@ -253,7 +253,7 @@ def rectify(Z: Tensor) -> Tensor:
 class GraphActivityRegularizer(keras.regularizers.Regularizer):
     """Graph-based activity regularization of logits (paper, equation for U).
 
-    Called on *unrectified* logits `Z` it returns, with `B = max(0, Z)`,
+    Of *unrectified* logits `Z`, with `B = max(0, Z)`, `loss(Z)` is
 
     `U(B) = affinity * α(B) + balance * (1 - β(B)) + frobenius * ‖B‖²_F`
 
@@ -262,16 +262,12 @@ class GraphActivityRegularizer(keras.regularizers.Regularizer):
 
     As `Dense(n, activity_regularizer=GraphActivityRegularizer())` it adds the
     same loss as the layer `GraphActivityRegularization` behind the `Dense`.
-    Keras 3.14 and later divide activity regularizers by the batch size; this
-    one multiplies by it when, and only when, such a Keras waits for the value
-    of a layer's activity regularizer: this one, or one that calls it.
+    Keras calls it for that, and from 3.14 on divides by the batch size `m`:
+    called, it returns `m * U` there, and `U` with an earlier Keras.
 
     Keras has no metrics for an activity regularizer: neither the terms nor the
     classes in use are shown in training, and
     `gar_keras.collapse.WarnOnCollapse` cannot watch it. The layer shows them.
-
-    In a replica of `tf.distribute`, `Z` is a part of the batch, and the value
-    that of the batch as a whole.
 
     Args:
         affinity: `c_α`, a float, finite and not negative. Defaults to `3.0`.
@@ -292,15 +288,14 @@ class GraphActivityRegularizer(keras.regularizers.Regularizer):
         ValueError: if a coefficient is negative, infinite in float32, NaN or
             no number, or if `class_prior` is not a prior; when called, if the
             input is not `(m, n)` with `n` of at least 2, if `class_prior` is
-            of another `n`, for a layer within `keras.remat`, or, on several
-            replicas of `tf.distribute`, if a function of it is the
-            `activity_regularizer` or Keras is older than 3.10.
+            of another `n`, within `keras.remat`, on several replicas of
+            `tf.distribute`, or, on JAX, if its layer is called twice in a step.
 
     Example:
 
     >>> regularizer = GraphActivityRegularizer(frobenius=0.0)
     >>> Z = np.array([[1., 1.], [-3., 2.]])
-    >>> round(float(regularizer(Z)), 6)     # 3 * 2/6 + (1 - 10/26)
+    >>> round(float(regularizer.loss(Z)), 6)    # 3 * 2/6 + (1 - 10/26)
     1.615385
     >>> logits = keras.layers.Dense(10, activity_regularizer=regularizer)
     """
@@ -326,28 +321,25 @@ class GraphActivityRegularizer(keras.regularizers.Regularizer):
         self.class_prior = class_prior
 
     def __call__(self, x):
-        loss = self.combine(self.terms(x), self.coefficients())
-        layer = layer_waiting_for_regularizer()
-        if layer is None:
-            return loss
-        autodiff.check_not_rematerialized()
-        warn_of_probabilities(layer)
-        in_replica = backend.in_replica()
-        if in_replica or autodiff.pass_memory(layer) is not None:
-            if self._is_all_of(layer.activity_regularizer):
-                autodiff.add_loss(layer, loss)
-                return ops.zeros_like(loss)
-            if in_replica:
-                raise _not_for_replicas(layer)
-            check_called_once(layer, x)
+        if backend.in_replica():
+            raise ValueError(
+                "On several replicas of tf.distribute, GAR cannot be an "
+                "activity_regularizer. Put a GraphActivityRegularization "
+                "behind the layer instead."
+            )
+        autodiff.check_not_rematerialized(x)
+        layer = layer_in_call()
+        if layer is not None and layer.activity_regularizer is not None:
+            warn_of_probabilities(layer)
+            autodiff.check_called_once(layer, x)
+        loss = self.loss(x)
         if keras_divides_by_batch_size():
             loss = loss * ops.cast(ops.shape(x)[0], "float32")
         return loss
 
-    def _is_all_of(self, activity_regularizer):
-        """Whether Keras gets the loss as it is, and not a function of it."""
-        own_call = type(self).__call__ is GraphActivityRegularizer.__call__
-        return activity_regularizer is self and own_call
+    def loss(self, Z: Tensor) -> Tensor:
+        """`U` of unrectified logits `(m, n)`, a float32 scalar."""
+        return self.combine(self.terms(Z), self.coefficients())
 
     def coefficients(self):
         """`c_α`, `c_β` and `c_F` by the name of their term."""
@@ -432,47 +424,6 @@ def check_logits_shape(shape):
         )
 
 
-def check_one_tensor(x):
-    """Raises unless `x` is one dense tensor, or what can become one."""
-    if isinstance(x, list | tuple | dict) and any(
-        hasattr(part, "shape") for part in keras.tree.flatten(x)
-    ):
-        raise ValueError(
-            "GAR takes one tensor of logits. Received: a "
-            f"{type(x).__name__} of {len(x)}. Put a layer of its own behind "
-            "each output, or concatenate them."
-        )
-    if getattr(x, "sparse", False) or backend.is_sparse(x):
-        raise ValueError(
-            "GAR takes a dense tensor of logits. Received: a sparse one, of "
-            f"shape={tuple(x.shape)}. Make it dense first."
-        )
-
-
-def check_called_once(layer, x):
-    """Raises if Keras would drop the loss of an earlier call of the layer."""
-    seen = autodiff.pass_memory(layer)
-    if seen and seen[0] is not x:
-        raise ValueError(
-            "In one step on JAX, Keras counts only one call of a layer that "
-            "has a function of GAR's loss as its activity_regularizer. "
-            f"Received: layer={layer.name!r}, called again. Use a "
-            "GraphActivityRegularizer itself, or put a "
-            "GraphActivityRegularization behind the layer."
-        )
-    seen[:] = [x]
-
-
-def _not_for_replicas(layer):
-    # Keras divides by the rows of the replica, of which there may be none.
-    return ValueError(
-        "On several replicas, the activity_regularizer must be a "
-        "GraphActivityRegularizer itself. Received: "
-        f"layer={layer.name!r}, with a function of one. Put a "
-        "GraphActivityRegularization behind the layer."
-    )
-
-
 def activation_of(operation):
     """Name of the activation that a layer or an operation applies, or None."""
     name = type(operation).__name__.lower()
@@ -498,7 +449,6 @@ def warn_of_probabilities(operation):
 
 def _matrix(x):
     """`x` as a float32 `(m, n)` tensor with n of at least 2."""
-    check_one_tensor(x)
     x = ops.convert_to_tensor(x)
     check_logits_shape(x.shape)
     return ops.cast(x, "float32")

@@ -5,7 +5,6 @@ import os
 import subprocess
 import sys
 import warnings
-from pathlib import Path
 
 import keras
 import numpy as np
@@ -13,13 +12,13 @@ import oracle
 import pytest
 from keras import layers, ops
 
-import gar_keras
 from gar_keras import (
     GARWarning,
     GraphActivityRegularization,
     GraphActivityRegularizer,
 )
 from gar_keras.layers import PerImageStandardization
+from gar_keras.utils.warnings import shown_by
 
 BACKEND = keras.backend.backend()
 
@@ -175,16 +174,6 @@ def test_step_in_mixed_precision(route, policy, dtype_policy):
 
 @pytest.mark.slow
 @both_routes
-def test_step_of_a_model_made_from_its_config(route):
-    x = inputs(7)
-    config = json.loads(json.dumps(sequential(route()).get_config()))
-    model = keras.Sequential.from_config(config)
-    received = after_one_step(model, x)
-    assert_step(received, expected_after_one_step(x), rtol=1e-4)
-
-
-@pytest.mark.slow
-@both_routes
 def test_step_of_a_loaded_model(route, tmp_path):
     x = inputs(7)
     sequential(route()).save(tmp_path / "model.keras")
@@ -268,6 +257,10 @@ def test_each_call_of_a_siamese_network_counts(route, towers):
     x = pairs(7)
     model = siamese(towers(route()))
     model.compile(keras.optimizers.SGD(RATE), loss=None)
+    if BACKEND == "jax" and route is regularizer_route:
+        with pytest.raises(ValueError, match="called again"):
+            model.fit(x, batch_size=7, verbose=0)
+        return
     history = model.fit(x, batch_size=7, verbose=0).history
     received = history["loss"][0], model.get_weights()[0]
     assert_step(received, expected_after_one_step_of_two(x), rtol=1e-4)
@@ -285,20 +278,16 @@ def test_terms_of_a_siamese_network_are_means_over_its_calls():
 
 
 @pytest.mark.slow
-def test_function_of_the_regularizer_counts_each_call_or_is_refused():
-    def twice(Z):
-        return 2 * GraphActivityRegularizer(**COEFFICIENTS)(Z)
-
-    x = pairs(7)
-    model = siamese(dense(activity_regularizer=twice))
-    model.compile(keras.optimizers.SGD(RATE), loss=None)
-    if BACKEND == "jax":
-        with pytest.raises(ValueError, match="called again"):
-            model.fit(x, batch_size=7, verbose=0)
-        return
+def test_one_regularizer_may_serve_two_layers():
+    regularizer = GraphActivityRegularizer(**COEFFICIENTS)
+    source = keras.Input((FEATURES,))
+    ends = [dense(activity_regularizer=regularizer)(source) for _ in range(2)]
+    model = keras.Model(source, ends)
+    model.compile(keras.optimizers.SGD(0.0), loss=None)
+    x = inputs(7)
     loss = model.fit(x, batch_size=7, verbose=0).history["loss"]
-    expected, _ = expected_after_one_step_of_two(x)
-    assert loss == pytest.approx([2 * expected], rel=1e-5)
+    expected = 2 * oracle.loss(x @ kernel(), **COEFFICIENTS)
+    assert loss == pytest.approx([expected], rel=1e-5)
 
 
 # Rematerialization
@@ -323,12 +312,11 @@ needs_remat = pytest.mark.skipif(
 @pytest.mark.slow
 @needs_remat
 @both_routes
-@pytest.mark.parametrize("m", [1, 7])
-def test_loss_that_remat_would_lose_is_refused(route, m):
+def test_loss_that_remat_would_lose_is_refused(route):
     model = Rematerialized(sequential(route()))
-    model.compile(keras.optimizers.SGD(RATE), loss=None)
+    model.compile(keras.optimizers.SGD(RATE), cross_entropy())
     with pytest.raises(ValueError, match="keras.remat and keras.RematScope"):
-        model.fit(inputs(m), batch_size=m, verbose=0)
+        model.fit(inputs(7), np.arange(7) % CLASSES, verbose=0)
 
 
 @pytest.mark.slow
@@ -368,24 +356,18 @@ def test_layer_made_in_a_remat_scope_adds_its_loss():
 
 
 BEHIND_PROBABILITIES = {
-    "activation": lambda: [dense(activation="softmax", name="last")],
-    "sigmoid": lambda: [dense(activation="sigmoid", name="last")],
-    "log_softmax": lambda: [dense(activation="log_softmax", name="last")],
+    "activation": lambda: [dense(activation="sigmoid", name="last")],
     "layer": lambda: [dense(), layers.Softmax(name="last")],
-    "Activation": lambda: [dense(), layers.Activation("softmax", name="last")],
-    "model": lambda: [
-        sequential([dense(), layers.Softmax(name="last")])
-    ],
-}  # fmt: skip
+    "model": lambda: [sequential([dense(), layers.Softmax(name="last")])],
+}
 
 
-@pytest.mark.parametrize("kind", [sequential, functional])
 @pytest.mark.parametrize(
     "stack", BEHIND_PROBABILITIES.values(), ids=BEHIND_PROBABILITIES
 )
-def test_layer_behind_probabilities_warns(stack, kind):
+def test_layer_behind_probabilities_warns(stack):
     with pytest.warns(GARWarning, match="layer='last', activation="):
-        kind([*stack(), GraphActivityRegularization()])
+        sequential([*stack(), GraphActivityRegularization()])
 
 
 def test_layer_behind_an_operation_that_gives_probabilities_warns():
@@ -394,25 +376,20 @@ def test_layer_behind_an_operation_that_gives_probabilities_warns():
         GraphActivityRegularization()(ops.softmax(dense()(source)))
 
 
-@pytest.mark.parametrize("wrapped", [True, False])
-def test_regularizer_of_probabilities_warns(wrapped):
-    regularizer = GraphActivityRegularizer()
+def test_regularizer_of_probabilities_warns():
     layer = dense(
         activation="softmax",
         name="last",
-        activity_regularizer=(lambda Z: 2 * regularizer(Z))
-        if wrapped
-        else regularizer,
+        activity_regularizer=GraphActivityRegularizer(),
     )
     with pytest.warns(GARWarning, match="layer='last', activation='softmax'"):
         layer(inputs(7))
 
 
 @both_routes
-@pytest.mark.parametrize("activation", ["linear", "relu"])
-def test_no_warning_without_probabilities(route, activation):
+def test_no_warning_without_probabilities(route):
     stack = route()
-    stack[0].activation = keras.activations.get(activation)
+    stack[0].activation = keras.activations.relu
     with warnings.catch_warnings():
         warnings.simplefilter("error", GARWarning)
         after_one_step(sequential(stack), inputs(7))
@@ -421,8 +398,8 @@ def test_no_warning_without_probabilities(route, activation):
 # What passes through
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
-@pytest.mark.parametrize("policy", [None, "mixed_float16", "mixed_bfloat16"])
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.parametrize("policy", [None, "mixed_bfloat16"])
 def test_output_is_the_very_same_tensor(dtype, policy):
     Z = ops.cast(oracle.logits(7, 3), dtype)
     layer = GraphActivityRegularization(dtype=policy)
@@ -449,45 +426,10 @@ def test_shape_and_dtype_of_the_symbolic_output():
     assert layer.compute_output_shape((None, 5)) == (None, 5)
 
 
-@pytest.mark.parametrize("shape", [(None, 1), (None,), (None, 4, 3)], ids=str)
+@pytest.mark.parametrize("shape", [(None, 1), (None, 4, 3)], ids=str)
 def test_anything_but_a_matrix_is_refused_when_a_model_is_made(shape):
     with pytest.raises(ValueError, match="n of at least 2"):
         GraphActivityRegularization()(keras.KerasTensor(shape))
-
-
-@pytest.mark.parametrize("symbolic", [True, False])
-@pytest.mark.parametrize("make", [list, tuple])
-def test_several_tensors_are_refused(symbolic, make):
-    Z = keras.Input((3,)) if symbolic else oracle.logits(7, 3)
-    kind = make.__name__
-    with pytest.raises(ValueError, match=f"one tensor .*Received: a {kind} of"):
-        GraphActivityRegularization()(make([Z, Z]))
-
-
-def sparse_logits():
-    Z = oracle.logits(7, 3)
-    if BACKEND == "jax":
-        from jax.experimental import sparse
-
-        return sparse.BCOO.fromdense(Z)
-    import tensorflow as tf
-
-    return tf.sparse.from_dense(Z)
-
-
-@pytest.mark.skipif(BACKEND == "torch", reason="Keras has none on PyTorch")
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda: GraphActivityRegularization()(sparse_logits()),
-        lambda: GraphActivityRegularizer()(sparse_logits()),
-        lambda: GraphActivityRegularization()(keras.Input((3,), sparse=True)),
-    ],
-    ids=["layer", "regularizer", "symbolic"],
-)
-def test_sparse_tensor_is_refused(call):
-    with pytest.raises(ValueError, match="a dense tensor.*Received: a sparse"):
-        call()
 
 
 def test_layer_has_nothing_to_train():
@@ -511,17 +453,6 @@ def test_loss_is_left_out_in_evaluation():
     assert losses == pytest.approx(
         {True: expected, False: 0, None: expected}, rel=1e-5
     )
-
-
-def test_loss_is_added_always_without_training_only():
-    Z = oracle.logits(7, 3)
-    layer = GraphActivityRegularization(training_only=False, **COEFFICIENTS)
-    for training in (True, False, None):
-        layer(Z, training=training)
-        (loss,) = layer.losses
-        assert float(loss) == pytest.approx(
-            oracle.loss(Z, **COEFFICIENTS), rel=1e-5
-        )
 
 
 def term_values(x):
@@ -615,23 +546,6 @@ def test_prediction_between_epochs_leaves_the_terms_alone():
     )
 
 
-def test_terms_of_a_direct_call():
-    Z = oracle.logits(7, 3)
-    layer = GraphActivityRegularization(**COEFFICIENTS)
-    layer(Z)
-    received = {m.name: float(m.result()) for m in layer.metrics}
-    B = np.maximum(Z, 0)
-    assert received == pytest.approx(
-        {
-            "affinity": oracle.affinity(B),
-            "balance": oracle.balance(B),
-            "regularization": oracle.loss(Z, **COEFFICIENTS),
-            "classes_in_use": 3,
-        },
-        rel=1e-5,
-    )
-
-
 # Names
 
 
@@ -648,13 +562,10 @@ def test_metrics_of_a_layer_with_a_default_name_are_plain():
         ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "name", ["digits", "graph_activity_regularization_digits"]
-)
-def test_metrics_of_a_named_layer_carry_its_name(name):
-    assert metric_names(GraphActivityRegularization(name=name)) == [
-        f"{name}_affinity", f"{name}_balance", f"{name}_regularization",
-        f"{name}_classes_in_use",
+def test_metrics_of_a_named_layer_carry_its_name():
+    assert metric_names(GraphActivityRegularization(name="digits")) == [
+        "digits_affinity", "digits_balance", "digits_regularization",
+        "digits_classes_in_use",
     ]  # fmt: skip
 
 
@@ -688,18 +599,6 @@ def test_two_layers_in_one_model():
 # Coefficients
 
 
-@pytest.mark.parametrize("bad", [-1, np.nan, np.inf, True, "1", None, 1e39])
-@pytest.mark.parametrize("name", ["affinity", "balance", "frobenius"])
-def test_coefficient_is_refused(name, bad):
-    with pytest.raises(ValueError) as error:
-        GraphActivityRegularization(**{name: bad})
-    assert f"Received: {name}={bad!r}" in str(error.value)
-    layer = GraphActivityRegularization()
-    with pytest.raises(ValueError) as error:
-        layer.set_coefficients(**{name: bad})
-    assert f"Received: {name}={bad!r}" in str(error.value)
-
-
 def test_bad_coefficient_leaves_the_good_ones_unchanged():
     layer = GraphActivityRegularization()
     with pytest.raises(ValueError):
@@ -718,11 +617,10 @@ def test_set_coefficients_changes_the_loss():
     )
 
 
-@pytest.mark.parametrize("name", ["affinity", "learning_rate"])
-def test_set_coefficients_of_a_term_left_out_is_refused(name):
+def test_set_coefficients_of_a_term_left_out_is_refused():
     layer = GraphActivityRegularization(affinity=0)
-    with pytest.raises(ValueError, match=f"no term '{name}'.*balance, frob"):
-        layer.set_coefficients(**{name: 1.0})
+    with pytest.raises(ValueError, match="no term 'affinity'.*balance, frob"):
+        layer.set_coefficients(affinity=1.0)
 
 
 class Traces(layers.Layer):
@@ -818,20 +716,6 @@ def test_config_round_trip():
     assert again.get_config().items() >= OPTIONS.items()
 
 
-@pytest.mark.slow
-def test_changed_coefficients_are_saved(tmp_path):
-    model = sequential(layer_route())
-    model.layers[-1].set_coefficients(affinity=0.25)
-    model.save(tmp_path / "model.keras")
-    loaded = keras.saving.load_model(tmp_path / "model.keras").layers[-1]
-    assert loaded.coefficients == {**COEFFICIENTS, "affinity": 0.25}
-    Z = oracle.logits(7, 3)
-    loaded(Z, training=True)
-    assert float(loaded.losses[0]) == pytest.approx(
-        oracle.loss(Z, **{**COEFFICIENTS, "affinity": 0.25}), rel=1e-5
-    )
-
-
 def arrays(model):
     return [weight.copy() for weight in model.get_weights()]
 
@@ -843,48 +727,35 @@ def assert_same_weights(one, other):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("by_file", [True, False])
 @pytest.mark.parametrize("to_the_layer", [True, False])
-@pytest.mark.parametrize("kind", [sequential, functional])
-def test_weights_fit_with_and_without_the_layer(
-    kind, to_the_layer, by_file, tmp_path
-):
-    plain = kind([layers.Dense(CLASSES)])
-    regularized = kind([layers.Dense(CLASSES), *layer_route()[1:]])
-    regularized.layers[-1].set_coefficients(affinity=0.25)
-    source, target = plain, regularized
+def test_weights_fit_with_and_without_the_layer(to_the_layer, tmp_path):
+    source = sequential([layers.Dense(CLASSES)])
+    target = sequential([layers.Dense(CLASSES), *layer_route()[1:]])
+    layer = target.layers[-1]
+    layer.set_coefficients(affinity=0.25)
     if not to_the_layer:
         source, target = target, source
-    if by_file:
-        source.save_weights(tmp_path / "w.weights.h5")
-        target.load_weights(tmp_path / "w.weights.h5")
-    else:
-        target.set_weights(source.get_weights())
+    target.set_weights(source.get_weights())
     assert_same_weights(arrays(target), arrays(source))
-    assert regularized.layers[-1].coefficients["affinity"] == 0.25
-
-
-def test_weights_file_keeps_the_coefficients(tmp_path):
-    source, target = (sequential(layer_route()) for _ in range(2))
-    source.layers[-1].set_coefficients(affinity=0.25)
+    source.set_weights([weight + 1 for weight in arrays(source)])
     source.save_weights(tmp_path / "w.weights.h5")
     target.load_weights(tmp_path / "w.weights.h5")
-    assert target.layers[-1].coefficients["affinity"] == 0.25
+    assert_same_weights(arrays(target), arrays(source))
+    assert layer.coefficients["affinity"] == 0.25
 
 
-SAVED = Path(__file__).parent / "saved"
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("suffix", [".keras", ".h5"])
-def test_model_saved_when_coefficients_were_weights_is_loaded(suffix):
-    # Made with Keras 3.6, with an affinity that was changed to 0.75.
-    path = SAVED / f"coefficients_as_weights{suffix}"
-    model = keras.saving.load_model(path, compile=False)
-    assert model.layers[-1].coefficients == {**COEFFICIENTS, "affinity": 0.75}
-    weights = [np.arange(12).reshape(4, 3) / 10, np.array([0.1, 0.2, 0.3])]
-    for received, expected in zip(model.get_weights(), weights, strict=True):
-        np.testing.assert_allclose(received, expected, rtol=1e-6)
+@pytest.mark.parametrize("affinity", [0.25, 0.0])
+def test_weights_file_keeps_the_coefficients(affinity, tmp_path):
+    source, target = (sequential(layer_route()) for _ in range(2))
+    source.layers[-1].set_coefficients(affinity=affinity)
+    source.save_weights(tmp_path / "w.weights.h5")
+    shown = []
+    with shown_by(shown.append):
+        target.load_weights(tmp_path / "w.weights.h5")
+    assert target.layers[-1].coefficients["affinity"] == affinity
+    assert ["GAR: affinity=0. Unless" in text for text in shown] == (
+        [] if affinity else [True]
+    )
 
 
 @pytest.mark.slow
@@ -895,7 +766,7 @@ def test_changed_coefficients_are_saved_in_each_format(suffix, tmp_path):
     path = tmp_path / f"model{suffix}"
     model.save(path)
     loaded = keras.saving.load_model(path, compile=False)
-    assert loaded.layers[-1].coefficients["affinity"] == 0.25
+    assert loaded.layers[-1].coefficients == {**COEFFICIENTS, "affinity": 0.25}
 
 
 @pytest.mark.slow
@@ -925,26 +796,6 @@ for path in {paths}:
     assert result.stdout.split() == expected
 
 
-def test_every_serializable_class_is_known_after_the_import():
-    folder = Path(gar_keras.__file__).parent
-    modules = {
-        file.relative_to(folder).with_suffix("").as_posix().replace("/", ".")
-        for file in folder.rglob("*.py")
-        if "@keras.saving.register_keras_serializable" in file.read_text()
-    }
-    assert modules == set(gar_keras._SERIALIZABLE)
-
-
-@pytest.mark.slow
-def test_import_of_the_package_alone_loads_no_keras():
-    program = "import sys, gar_keras; print('keras' in sys.modules)"
-    result = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True,
-        env=os.environ,
-    )  # fmt: skip
-    assert result.stdout.split() == ["False"]
-
-
 # PerImageStandardization
 
 
@@ -967,11 +818,10 @@ def test_each_image_is_standardized_alone():
     np.testing.assert_allclose(others.std(axis=1), 1, rtol=1e-5)
 
 
-@pytest.mark.parametrize("value", [0.1, -1e-3, 255.0, 3e37])
-@pytest.mark.parametrize("side", [1, 32, 99, 300])
-def test_image_of_one_value_becomes_zeros(value, side):
+@pytest.mark.parametrize("value", [0.1, 3e37])
+def test_image_of_one_value_becomes_zeros(value):
     # The mean of so many floats is not the value itself: it is rounded.
-    x = np.full((2, side, side, 3), value, "float32")
+    x = np.full((2, 99, 99, 3), value, "float32")
     received = ops.convert_to_numpy(PerImageStandardization()(x))
     np.testing.assert_array_equal(received, np.zeros_like(x))
 
@@ -984,15 +834,9 @@ def test_faint_image_is_standardized_all_the_same():
     assert received[0, 0, 0, 0] == pytest.approx(-np.sqrt(300**2 - 1), rel=0.01)
 
 
-def test_nan_of_an_image_is_not_hidden():
-    x = np.full((1, 4, 4, 1), np.nan, "float32")
-    assert np.isnan(ops.convert_to_numpy(PerImageStandardization()(x))).all()
-
-
-@pytest.mark.parametrize("policy", ["mixed_float16", "mixed_bfloat16"])
-def test_standardized_in_float32_under_mixed_precision(policy):
+def test_standardized_in_float32_under_mixed_precision():
     x = np.random.default_rng(0).integers(0, 256, (2, 4, 4, 1), "uint8")
     exact = ops.convert_to_numpy(PerImageStandardization()(x))
-    received = PerImageStandardization(dtype=policy)(x)
+    received = PerImageStandardization(dtype="mixed_float16")(x)
     assert keras.backend.standardize_dtype(received.dtype) == "float32"
     np.testing.assert_array_equal(ops.convert_to_numpy(received), exact)

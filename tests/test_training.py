@@ -852,13 +852,13 @@ TOO_FAST = 3e38
 
 @pytest.mark.slow
 def test_divergence_stops_stage_1():
-    with pytest.raises(FloatingPointError, match="the supervised loss"):
+    with pytest.raises(FloatingPointError, match="Not finite: .*loss"):
         pretrain(linear(), X_L, Y_L, epochs=9, optimizer=sgd(TOO_FAST), **QUIET)
 
 
 @pytest.mark.slow
 def test_divergence_stops_stage_2():
-    with pytest.raises(FloatingPointError, match="affinity and balance"):
+    with pytest.raises(FloatingPointError, match="Not finite: .*affinity, balance"):
         regularize(
             linear(), X_L, X_U, epochs=3, optimizer=sgd(TOO_FAST),
             **BATCHES, **QUIET,
@@ -877,7 +877,7 @@ class PoisonLogits(keras.callbacks.Callback):
 @pytest.mark.parametrize("model", [linear, network])
 def test_nan_logits_stop_stage_2(model):
     # In the loss itself: no ReLU may turn them into B = 0.
-    with pytest.raises(FloatingPointError, match="affinity and balance"):
+    with pytest.raises(FloatingPointError, match="Not finite: .*affinity, balance"):
         regularize(
             model(), X_L, X_U, epochs=3, callbacks=[PoisonLogits()],
             **BATCHES, **QUIET,
@@ -905,7 +905,7 @@ def test_too_large_weights_stop_stage_2():
     model = linear()
     model.set_weights([np.full((2, 3), 1e25, "float32"), np.zeros(3)])
     # Clipped to a norm of infinity, the gradient would be NaN.
-    with pytest.raises(FloatingPointError, match="the Frobenius term"):
+    with pytest.raises(FloatingPointError, match="Not finite: .*regularization"):
         regularize(
             model, X_L, X_U, epochs=1, optimizer=sgd(), **BATCHES, **QUIET
         )
@@ -914,7 +914,7 @@ def test_too_large_weights_stop_stage_2():
 @pytest.mark.slow
 def test_divergence_in_a_layer_of_ones_own_name():
     layer = GraphActivityRegularization(name="digits")
-    with pytest.raises(FloatingPointError, match="digits_affinity and digits"):
+    with pytest.raises(FloatingPointError, match="digits_affinity, digits"):
         regularize(
             linear(), X_L, X_U, layer=layer, epochs=3,
             optimizer=sgd(TOO_FAST), **BATCHES, **QUIET,

@@ -203,14 +203,34 @@ def add_loss(layer, loss):
     layer.add_loss(loss)
 
 
-def check_not_rematerialized():
-    """Raises in a function that is computed again for the gradient.
+def check_called_once(layer, x):
+    """Raises if Keras would drop the loss of an earlier call of the layer.
 
-    `keras.remat` makes such functions. A loss added there is lost on JAX, and
-    has no gradient on TensorFlow. (A function that calls `stateless_call`
-    itself, and returns the losses, may well be computed again.)
+    Args:
+        layer: A layer whose activity regularizer is being called.
+        x: Its output. The regularizer may call others with the same one.
     """
-    if is_rematerialized():
+    seen = pass_memory(layer)
+    if seen is None:
+        return
+    if seen and seen[0] is not x:
+        raise ValueError(
+            "In one step on JAX, Keras counts only one call of a layer that "
+            "has GAR as its activity_regularizer. Received: "
+            f"layer={layer.name!r}, called again. Put a "
+            "GraphActivityRegularization behind the layer instead."
+        )
+    seen[:] = [x]
+
+
+def check_not_rematerialized(x):
+    """Raises if a tensor is computed again for the gradient.
+
+    `keras.remat` does so. A loss added there is lost on JAX, and has no
+    gradient on TensorFlow. (A function that calls `stateless_call` itself, and
+    returns the losses, may well be computed again.)
+    """
+    if is_rematerialized(x):
         raise ValueError(
             "The loss of GAR cannot be added under rematerialization: it "
             "would have no gradient. Leave the layer that adds it, and the "

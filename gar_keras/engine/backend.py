@@ -150,19 +150,6 @@ def return_state(model):
         model.jax_state_sync()
 
 
-def is_sparse(x):
-    """Whether `x` is a sparse tensor of the backend."""
-    if name() == "tensorflow":
-        import tensorflow as tf
-
-        return isinstance(x, tf.SparseTensor | tf.IndexedSlices)
-    if name() == "jax":
-        from jax.experimental import sparse
-
-        return isinstance(x, sparse.JAXSparse)
-    return getattr(x, "is_sparse", False)
-
-
 def updates_in_place(gradient):
     """Whether `apply_momentum` can take this gradient."""
     if name() != "tensorflow":

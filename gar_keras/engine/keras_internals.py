@@ -7,9 +7,6 @@ the newest.
 """
 
 import contextlib
-import functools
-import inspect
-import sys
 
 import keras
 from keras.src.backend.common.global_state import get_global_attribute
@@ -200,62 +197,33 @@ def can_train_on_replicas():
     return hasattr(keras.Variable, "synchronization")
 
 
-# The code that Keras calls a layer with, and its activity regularizer from.
-_LAYER_CALL = inspect.unwrap(keras.Layer.__call__).__code__
+def layer_in_call():
+    """The innermost layer that Keras is calling, or `None`.
 
-
-def layer_waiting_for_regularizer():
-    """The layer for whose activity regularizer the caller works, or `None`.
-
-    Keras tells a regularizer neither who calls it nor for what: the callers
-    are the only trace of it. The nearest layer may have called its activity
-    regularizer, or its own `call`, which leads here as well.
-
-    Uses the frame of `Layer.__call__` and its `self`, since Keras 3.0. Without
-    it, Keras 3.14 and later divide the loss of GAR by the batch size.
+    Uses the `caller` of the name scopes in the global state, since Keras 3.0.
+    Without it, nobody is warned of a softmax in front of an activity
+    regularizer, and JAX counts only the last call of its layer in a step.
     """
-    callee, frame = None, sys._getframe(1)
-    while frame is not None and frame.f_code is not _LAYER_CALL:
-        callee, frame = frame, frame.f_back
-    if frame is None:
-        return None
-    layer = frame.f_locals["self"]
-    waits = callee.f_code is _code_of(layer.activity_regularizer)
-    return layer if waits else None
+    scopes = get_global_attribute("name_scope_stack") or [None]
+    caller = getattr(scopes[-1], "caller", None)
+    return caller if isinstance(caller, keras.Layer) else None
 
 
-def _code_of(function):
-    """The Python code that a call of the function runs first, or None."""
-    while isinstance(function, functools.partial):
-        function = function.func
-    if not hasattr(function, "__code__"):
-        function = type(function).__call__
-    return getattr(function, "__code__", None)
+def is_rematerialized(x):
+    """Whether a tensor is made in a function of `keras.remat`.
 
-
-# The module and function, for each backend, that run what is to be computed
-# again for the gradient. PyTorch's keeps the losses of the first time.
-_REMATERIALIZED_BY = {
-    "jax": ("jax._src.ad_checkpoint", "checkpoint."),
-    "tensorflow": ("tensorflow.python.ops.custom_gradient", "recompute_grad."),
-}
-
-
-def is_rematerialized():
-    """Whether the caller is in a function of `keras.remat`.
-
-    Uses the frames of the functions that `keras.remat` (since Keras 3.9) calls
-    on JAX and TensorFlow, and that of `Layer.stateless_call`. Without them,
-    the loss of GAR would have no gradient under rematerialization, in silence.
+    Uses TensorFlow's sign of a stopped tape, and what a trace of JAX is for.
+    Without them, the loss of GAR would have no gradient under
+    rematerialization, in silence.
     """
-    if name() not in _REMATERIALIZED_BY:
-        return False
-    module, function = _REMATERIALIZED_BY[name()]
-    stateless_call = inspect.unwrap(keras.Layer.stateless_call).__code__
-    frame = sys._getframe(1)
-    while frame is not None and frame.f_code is not stateless_call:
-        inside = frame.f_globals.get("__name__") == module
-        if inside and frame.f_code.co_qualname.startswith(function):
-            return True
-        frame = frame.f_back
-    return False
+    if name() == "tensorflow":
+        from tensorflow.python import pywrap_tfe
+
+        return pywrap_tfe.TFE_Py_TapeSetIsStopped()
+    trace = getattr(x, "_trace", None)
+    info = getattr(getattr(trace, "frame", None), "debug_info", None)
+    scope = get_stateless_scope()
+    values = scope.state_mapping.values() if scope else ()
+    # Or in a function that is computed again as a whole, and returns the loss.
+    whole = any(getattr(value, "_trace", None) is trace for value in values)
+    return "remat" in getattr(info, "traced_for", "") and not whole

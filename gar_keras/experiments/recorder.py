@@ -2,7 +2,9 @@
 
 import time
 
-from gar_keras.callbacks import ReportProgress, TimeLimit
+import keras
+
+from gar_keras.callbacks import ReportProgress
 
 
 class OutOfTime(Exception):
@@ -57,11 +59,18 @@ class RunRecorder(ReportProgress):
         self.report({name: values[-1] for name, values in curve.items()})
 
 
-class Deadline(TimeLimit):
+class Deadline(keras.callbacks.Callback):
     """Stops a run at the deadline, in the middle of an epoch if need be.
 
     The part of the epoch that was done is lost, and is done again later.
+
+    Args:
+        deadline: `time.monotonic()` at which training must have ended.
     """
+
+    def __init__(self, deadline):
+        super().__init__()
+        self.deadline = deadline
 
     def on_train_begin(self, logs=None):
         self._last = time.monotonic()

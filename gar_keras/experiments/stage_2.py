@@ -118,4 +118,11 @@ def _collapse_warning(setup, state):
         for row in zip(*curve.values(), strict=True)
     )
     batch_size = e.labeled_per_batch + e.unlabeled_per_batch
-    return [WarnOnCollapse(before["val_error"], earlier, batch_size)]
+    return [
+        WarnOnCollapse(
+            before["val_error"],
+            earlier,
+            batch_size,
+            num_validation=e.num_validation,
+        )
+    ]

@@ -70,7 +70,7 @@ class UnrectifiedRegularizer(GraphActivityRegularizer):
     Example:
 
     >>> regularizer = UnrectifiedRegularizer(balance=0.0, frobenius=0.0)
-    >>> round(float(regularizer(np.array([[-1., -1.], [0., 2.]]))), 6)
+    >>> round(float(regularizer.loss(np.array([[-1., -1.], [0., 2.]]))), 6)
     1.0
     """
 
@@ -98,7 +98,7 @@ class UnnormalizedRegularizer(GraphActivityRegularizer):
 
     >>> regularizer = UnnormalizedRegularizer(balance=0.0, frobenius=0.0)
     >>> Z = np.array([[1., 1.], [-3., 2.]])      # N = [[1, 1], [1, 5]]
-    >>> round(float(regularizer(Z)), 5)          # 3 * 2
+    >>> round(float(regularizer.loss(Z)), 5)     # 3 * 2
     6.0
     """
 
@@ -121,7 +121,7 @@ class SymmetricRegularizer(GraphActivityRegularizer):
 
     >>> regularizer = SymmetricRegularizer(balance=0.0, frobenius=0.0)
     >>> Z = np.array([[1., 1.], [-3., -3.]])
-    >>> round(float(regularizer(Z)), 6)          # 3 * (1 + 1)
+    >>> round(float(regularizer.loss(Z)), 6)     # 3 * (1 + 1)
     6.0
     """
 

@@ -264,7 +264,11 @@ def with_collapse_warning(callbacks, network, validation_data, sampler):
         return callbacks
     before = validation_data and error_rate(network, *validation_data)
     # The last, so that it sees the errors that others put in the logs.
-    warning = WarnOnCollapse(before, batch_size=sampler.images_per_step)
+    warning = WarnOnCollapse(
+        before,
+        batch_size=sampler.images_per_step,
+        num_validation=validation_data and len(validation_data[1]),
+    )
     return [*callbacks, warning]
 
 
