@@ -150,8 +150,8 @@ class WarnOnCollapse(keras.callbacks.Callback):
         self.num_validation = num_validation
 
     def on_train_begin(self, logs=None):
-        self._layers = regularization_layers(self.model)
-        if self._layers:
+        self._watched = regularization_layers(self.model)
+        if self._watched:
             warn_of_loss_of_probabilities(self.model)
         # By the name of the layer's metric.
         self._unused = {}
@@ -170,7 +170,7 @@ class WarnOnCollapse(keras.callbacks.Callback):
         self._unused = {}
 
     def on_train_batch_end(self, batch, logs=None):
-        for layer in filter(_is_on, self._layers):
+        for layer in filter(_is_on, self._watched):
             name = layer.usage.name
             self._unused[name] = []
             if (logs or {}).get(name, math.inf) < layer.num_classes:
@@ -185,7 +185,7 @@ class WarnOnCollapse(keras.callbacks.Callback):
         if self._warms_up():
             return
         logs = logs or {}
-        for layer in filter(_is_on, self._layers):
+        for layer in filter(_is_on, self._watched):
             self._check_batches(layer, logs.get(layer.metric_name("balance")))
         self._check_error(logs.get("val_error"))
 
@@ -206,16 +206,16 @@ class WarnOnCollapse(keras.callbacks.Callback):
 
         Which ones is not known any more.
         """
-        for layer in self._layers:
+        for layer in self._watched:
             name = layer.usage.name
-            if name in logs and not self._warms_up():
+            if logs.get(name) is not None and not self._warms_up():
                 missed = layer.num_classes - logs[name]
                 before = self._most_unused.get(name, 0)
                 self._most_unused[name] = max(before, missed)
 
     def _name_classes(self):
         """Warns of the classes not in use, if there are more than before."""
-        for layer in self._layers:
+        for layer in self._watched:
             name = layer.usage.name
             unused = self._unused.get(name, [])
             before = self._most_unused.get(name, 0)
@@ -281,7 +281,7 @@ class WarnOnCollapse(keras.callbacks.Callback):
             f"{100 * self._error:.2f} % now (epochs above in a row: "
             f"{len(above)}). Check that the unlabelled examples are of the "
             "same classes and are scaled in the same way as the labelled ones. "
-            f"Pretrain longer or on more labels. {_prior_advice(self._layers)}"
+            f"Pretrain longer or on more labels. {_prior_advice(self._watched)}"
             "Or lower the learning rate, or stay with the pretrained model."
         )
 

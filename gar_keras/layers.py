@@ -1,11 +1,12 @@
 """Layers: GAR behind a logit layer, and image standardization."""
 
+import contextlib
 import re
 
 import keras
 from keras import ops
 
-from gar_keras.engine import autodiff
+from gar_keras.engine import autodiff, backend
 from gar_keras.engine.keras_internals import (
     flatten_layers,
     is_taken,
@@ -284,6 +285,22 @@ class GraphActivityRegularization(keras.layers.Layer):
             **self._formula.get_config(),
             "training_only": self.training_only,
         }
+
+
+@contextlib.contextmanager
+def coefficients_kept_in_failure(model):
+    """Undoes what callbacks have set where an exception ends a training."""
+    kept = {x: x.coefficients for x in regularization_layers(model)}
+    try:
+        yield
+    # Ctrl-C, too.
+    except BaseException:
+        # A step of JAX that was interrupted has no weights to give back.
+        with contextlib.suppress(Exception):
+            backend.return_state(model)
+            for layer, coefficients in kept.items():
+                layer.set_coefficients(**coefficients)
+        raise
 
 
 def regularization_layers(model):

@@ -32,7 +32,7 @@ def accuracy(y, logits=LOGITS, weights=None, **options):
     ],
 )
 @pytest.mark.parametrize("column", [True, False])
-@pytest.mark.parametrize("dtype", ["int64", "int32", "float32"])
+@pytest.mark.parametrize("dtype", ["int64", "float32"])
 def test_accuracy_of_what_has_a_label(y, expected, column, dtype):
     y = np.array(y, dtype)
     assert accuracy(y[:, None] if column else y) == expected
@@ -43,13 +43,12 @@ def test_another_class_is_ignored():
     assert accuracy([-1, 0, 2, 2], ignore_class=2) == 0.0
 
 
-@pytest.mark.parametrize("dtype", ["uint8", "uint16"])
-def test_largest_label_of_a_dtype_without_a_sign_is_a_class(dtype):
-    largest = np.iinfo(dtype).max
+def test_largest_label_of_a_dtype_without_a_sign_is_a_class():
+    largest = 255
     # Right, of two.
     logits = np.zeros((2, largest + 1), "float32")
     logits[:, largest] = 1
-    y = np.array([largest, 0], dtype)
+    y = np.array([largest, 0], "uint8")
     assert accuracy(y, logits) == 0.5
     assert accuracy(y, logits, ignore_class=largest) == 0.0
 
@@ -198,14 +197,12 @@ def test_each_class_has_the_window_of_its_share():
     assert in_use(steps, class_prior=prior)[1] == [1]
 
 
-def test_first_examples_are_remembered():
+def test_reset_forgets_all_examples():
     metric = ClassesInUse()
-    for given in ([0, 1, 2] * 50, [0, 1] * 600, [0, 2] * 600, [0, 2] * 600):
-        metric.record(np.eye(4)[given])
-    assert metric.unused_at_first() == [3]
-    assert metric.unused() == [1, 3]
+    metric.record(np.eye(4)[[0] * 300])
+    assert metric.unused() == [1, 2, 3]
     metric.reset_state()
-    assert metric.unused() == metric.unused_at_first() == []
+    assert metric.unused() == []
 
 
 def test_many_classes_that_are_all_in_use_are_not_missed():
@@ -216,8 +213,6 @@ def test_many_classes_that_are_all_in_use_are_not_missed():
         metric.record(np.eye(100)[rng.integers(100, size=128)])
         if step % 10 == 9:
             assert metric.unused() == []
-    # The check is in force: 100 steps are enough for it.
-    assert metric.unused_at_first() == []
     for _ in range(3):
         metric.record(np.eye(100)[[0] * 10000])
     assert len(metric.unused()) == 99
@@ -226,26 +221,6 @@ def test_many_classes_that_are_all_in_use_are_not_missed():
 def test_before_any_example_no_class_is_in_use():
     metric = ClassesInUse()
     assert (float(metric.result()), metric.unused()) == (0, [])
-
-
-def test_logits_of_another_number_of_classes():
-    metric = ClassesInUse()
-    metric.record(np.eye(2)[[0] * 100])
-    metric.record(np.eye(3)[[0] * 300])
-    assert (float(metric.result()), metric.unused()) == (1, [1, 2])
-
-
-def test_steps_that_waited_count_for_logits_of_their_own_size():
-    metric = ClassesInUse()
-    for n in (2, 3):
-        metric.build(n)
-    # On JAX they come together, at the end of a step.
-    for n in (2, 3):
-        metric.update_state(np.array([[60 * n] + [0] * (n - 1), [60] * n]))
-    metric.build(2)
-    assert metric.unused() == [1]
-    metric.build(3)
-    assert metric.unused() == [1, 2]
 
 
 def test_classes_in_use_from_its_config():

@@ -168,7 +168,10 @@ def stages(model, x, y, settings, class_names, seed):
         return
     found = _classes_given(model, x)
     watching = WarnOnCollapse(
-        before, batch_size=sampler.images_per_step, class_names=class_names
+        before,
+        batch_size=sampler.images_per_step,
+        class_names=class_names,
+        num_validation=validation and len(kept),
     )
     history = method.train(
         model,

@@ -24,6 +24,7 @@ from gar_keras.engine.fit import (
     early_stopping,
     fit,
 )
+from gar_keras.layers import coefficients_kept_in_failure
 from gar_keras.methods import losses
 from gar_keras.models import ensure_built, plain_network, without_dropout
 from gar_keras.optimizers import sgd
@@ -207,7 +208,10 @@ class Method:
             callbacks = with_collapse_warning(
                 callbacks, network, validation, sampler
             )
-        with _weights_that_count(trained, network, callbacks):
+        with (
+            _weights_that_count(trained, network, callbacks),
+            coefficients_kept_in_failure(trained),
+        ):
             return fit(
                 trained,
                 self.feed(feed),

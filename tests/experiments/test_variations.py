@@ -201,7 +201,7 @@ def test_a_prior_of_another_number_of_classes_is_refused(tmp_path):
 def test_a_killed_run_names_a_lost_class_as_an_unbroken_one(tmp_path):
     experiment = replace(TINY, balance=0.0, affinity=30.0, stage_2_rate=0.05)
     whole = run(tmp_path / "whole", experiment)
-    assert any("has lost class" in text for text in whole["warnings"])
+    assert any("is without class" in text for text in whole["warnings"])
     curve = whole["regularization"]["curve"]["classes_in_use"]
     assert curve[0] is None and curve[1] < 3
     # The state is saved before the epoch's other warnings come.
