@@ -170,12 +170,13 @@ class WarnOnCollapse(keras.callbacks.Callback):
         self._unused = {}
 
     def on_train_batch_end(self, batch, logs=None):
-        for layer in filter(_is_on, self._watched):
+        for layer in self._watched:
             name = layer.usage.name
             self._unused[name] = []
             if (logs or {}).get(name, math.inf) < layer.num_classes:
                 backend.return_state(self.model)
-                self._unused[name] = layer.usage.unused()
+                if _is_on(layer):
+                    self._unused[name] = layer.usage.unused()
         # Now, as other callbacks save what has been warned of at the end.
         if batch + 1 == (self.params or {}).get("steps"):
             self._name_classes()

@@ -64,9 +64,9 @@ LOSSES = {
 def test_loss_and_gradient(name):
     formula = LAYERS[name].formula(**COEFFICIENTS)
     expected = LOSSES[name](Z.astype(float))
-    assert float(formula(Z)) == pytest.approx(expected, rel=1e-5)
+    assert float(formula.loss(Z)) == pytest.approx(expected, rel=1e-5)
     np.testing.assert_allclose(
-        oracle.gradient(formula, Z),
+        oracle.gradient(formula.loss, Z),
         oracle.differences(LOSSES[name], Z),
         rtol=1e-3,
         atol=1e-5 * abs(expected),
