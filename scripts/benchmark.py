@@ -43,7 +43,7 @@ def main(options):
         options.pairs,
         options.steps,
     )
-    return command.run(options, "benchmark", speed, cases)
+    return command.run(options, "benchmark", cases, speed.measure)
 
 
 if __name__ == "__main__":

@@ -48,7 +48,7 @@ def main(options):
     names = SWEEPS if options.sweep == "all" else [options.sweep]
     changes = [{}, *(c for name in names for c in SWEEPS.get(name, []))]
     cases = [OverheadSettings(**usual | change) for change in changes]
-    return command.run(options, "overhead", overhead, cases)
+    return command.run(options, "overhead", cases, overhead.measure)
 
 
 if __name__ == "__main__":

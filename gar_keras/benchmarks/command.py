@@ -26,36 +26,28 @@ class Options(command.Options):
         cli.check_at_least("--steps", self.steps, 1)
 
 
-def run(options, kind, module, cases):
-    """Measures what the options ask for, and says what came of it.
-
-    Args:
-        options: `Options`. The backend is chosen already.
-        kind: Name of the records: `"benchmark"` or `"overhead"`.
-        module: What has `measure(case)` and `describe(entry)`.
-        cases: List of cases.
+def run(options, kind, cases, measure):
+    """Measures cases as `fill`, and says what came of it.
 
     Returns:
         The exit status: 0, or 124 if cases are left for want of time.
     """
     deadline = time.monotonic() + (options.time_limit or math.inf)
     path = path_of_benchmark(kind, environment.describe(), options.results)
-    for entry in fill(path, kind, cases, module.measure, deadline):
+    for entry in fill(path, kind, cases, measure, deadline):
         if entry is None:
             print(
                 f"Time limit of {options.time_limit:g} s reached. The same "
                 "command goes on after the last finished case."
             )
             return cli.EXIT_TIME
-        print(module.describe(entry))
+        print(describe(entry))
     print(f"Written: {path}")
     return 0
 
 
 def fill(path, kind, cases, measure, deadline=math.inf):
-    """Measures the cases that the record of this machine does not hold yet.
-
-    The record is written after each case.
+    """Measures the cases that a record does not hold, and writes each there.
 
     Args:
         path: Path of the record.
@@ -97,3 +89,14 @@ def fill(path, kind, cases, measure, deadline=math.inf):
                 content = {"format": records.FORMAT, "kind": kind}
                 records.write(path, {**content, "cases": entries})
             yield done[0]
+
+
+def describe(entry):
+    """One line on a measured case."""
+    case = ", ".join(f"{key} {value}" for key, value in entry["case"].items())
+    low, high = entry["ratio"]["quartiles"]
+    return (
+        f"{case}: {entry['ms']['median']:.4g} ms, the reference "
+        f"{entry['reference_ms']['median']:.4g} ms; ratio "
+        f"{entry['ratio']['median']:.4f} ({low:.4f} to {high:.4f})"
+    )

@@ -36,16 +36,11 @@ def measure(case):
         FloatingPointError: if the network diverges.
     """
     ways = (partial(stretch, case, gar) for gar in (False, True))
-    return timing.compare(timing.rebuild(*ways, case.pairs))
+    return timing.compare(timing.interleave(*ways, case.pairs))
 
 
 def stretch(case, gar):
-    """The function that trains one stretch and returns the seconds of a step.
-
-    Args:
-        case: As for `measure`.
-        gar: Whether with the regularizer.
-    """
+    """The function that trains, with or without GAR, and returns its time."""
     keras.utils.set_random_seed(0)
     network = cnn6(
         num_classes=case.num_classes,
@@ -82,17 +77,3 @@ def feed(case):
     first = 1 + -(-len(mnist) // sampler.images_per_epoch)
     images = datasets.load_infimnist(length=case.num_images)
     return Feed(sampler, images, labels=labels, first_epoch=first)
-
-
-def describe(entry):
-    """One line on a measured case."""
-    c = entry["case"]
-    low, high = entry["ratio"]["quartiles"]
-    return (
-        f"batch {c['batch_size']}, n = {c['num_classes']:,}, "
-        f"m = {c['num_images']:,}, {c['precision']}: "
-        f"{entry['reference_ms']['median']:.4g} ms a step without, "
-        f"{entry['ms']['median']:.4g} ms with GAR; ratio "
-        f"{entry['ratio']['median']:.4f} ({low:.4f} to {high:.4f}, "
-        f"{c['pairs']} pairs)"
-    )

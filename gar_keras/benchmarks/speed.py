@@ -22,11 +22,15 @@ from gar_keras.experiments.settings import NORB, TABLE_1
 from gar_keras.models import attach, without_dropout
 from gar_keras.optimizers import sgd
 
-# The settings of the paper's experiments that have these networks, their
-# classes, and how many images there are to train on and to evaluate.
-NETWORKS = {
-    "cnn6": (TABLE_1[100], 10, 60_000, 10_000),
-    "cnn9": (NORB[1000], 5, 24_300, 24_300),
+# The settings of the paper's experiments that have these networks, and their
+# classes.
+NETWORKS = {"cnn6": (TABLE_1[100], 10), "cnn9": (NORB[1000], 5)}
+
+# Images to train on or to evaluate, as in the paper.
+IMAGES = {
+    "regularize": {"cnn6": 60_000, "cnn9": 24_300},
+    "pretrain": {"cnn6": 100, "cnn9": 1000},
+    "evaluate": {"cnn6": 10_000, "cnn9": 24_300},
 }
 
 # What is timed in one go: steps of stage 2, passes of stage 1 over the
@@ -43,38 +47,29 @@ PASSES = 1000
 
 
 def cases(tasks, networks, precisions, pairs=10, steps=None):
-    """The cases of some tasks, networks and precisions, of the paper's sizes.
+    """The `SpeedSettings` of some tasks, networks and precisions.
 
-    Args:
-        tasks: `"regularize"` (stage 2), `"pretrain"` (stage 1), `"evaluate"`.
-        networks: `"cnn6"`, `"cnn9"` (f = 32).
-        precisions: `"float32"`, `"bfloat16"`. The plain way has float32.
-        pairs: Timed pairs.
-        steps: Steps of stage 2 in a stretch. By default what suits the device.
-
-    Returns:
-        A list of `SpeedSettings`.
+    The plain way has float32 in all of them. By default as many `steps` of
+    stage 2 are a stretch as suit the device.
     """
     stretch = dict(STRETCH[hardware.device_kind()])
     stretch["regularize"] = steps or stretch["regularize"]
     path = "compiled" if hardware.loops_on_device() else "fit"
-    found = []
-    for task in tasks:
-        for network in networks:
-            e, _, train, test = NETWORKS[network]
-            images = {"regularize": train, "pretrain": e.num_labeled}
-            for precision in precisions:
-                case = SpeedSettings(
-                    task=task,
-                    network=network,
-                    path="error_rate" if task == "evaluate" else path,
-                    precision=precision,
-                    images=images.get(task, test),
-                    stretch=stretch[task],
-                    pairs=pairs,
-                )
-                found.append(case)
-    return found
+    paths = {"regularize": path, "pretrain": path, "evaluate": "error_rate"}
+    return [
+        SpeedSettings(
+            task=task,
+            network=network,
+            path=paths[task],
+            precision=precision,
+            images=IMAGES[task][network],
+            stretch=stretch[task],
+            pairs=pairs,
+        )
+        for task in tasks
+        for network in networks
+        for precision in precisions
+    ]
 
 
 def measure(case):
@@ -84,26 +79,22 @@ def measure(case):
         case: `SpeedSettings`.
 
     Returns:
-        A dict for a record: what `timing.compare` returns, with the plain way
-        as the reference; `"speedup"`, how many times as fast as plain;
-        `"images_per_second"`; `"seconds"` of 100 epochs of stage 2 or of
-        1,000 passes of stage 1 (`None` for an evaluation), and
-        `"reference_seconds"`, those of the plain way. Milliseconds are those
-        of a step, of a pass or of 1,000 images.
+        A dict for a record: what `timing.compare` returns, of a step, of a
+        pass or of 1,000 images, with the plain way as the reference;
+        `"speedup"`, how many times as fast as plain; `"images_per_second"`;
+        `"seconds"` of 100 epochs of stage 2 or of 1,000 passes of stage 1
+        (`None` for an evaluation), and `"reference_seconds"`, the plain way's.
 
     Raises:
         FloatingPointError: if the network diverges.
     """
     work = Workload(case)
-    plain, ours = WAYS[case.task]
-    times = timing.interleave(plain(work), ours(work), case.pairs)
+    ways = (partial(way, work) for way in WAYS[case.task])
+    times = timing.interleave(*ways, case.pairs)
     result = timing.compare(times)
-    e, sampler = work.experiment, work.sampler
+    batch, guides = work.sampler.batch, work.sampler.labeled_per_batch
     images, whole = {
-        "regularize": (
-            sampler.batch + e.labeled_per_batch,
-            EPOCHS * -(-case.images // sampler.batch),
-        ),
+        "regularize": (batch + guides, EPOCHS * -(-case.images // batch)),
         "pretrain": (case.images, PASSES),
         "evaluate": (1000, None),
     }[case.task]
@@ -117,21 +108,6 @@ def measure(case):
     }
 
 
-def describe(entry):
-    """One line on a measured case."""
-    c = entry["case"]
-    unit = {"regularize": "step", "pretrain": "pass", "evaluate": "1,000"}
-    low, high = entry["speedup"]["quartiles"]
-    return (
-        f"{c['task']}, {c['network']}, {c['path']}, {c['precision']}: "
-        f"{entry['ms']['median']:.4g} ms a {unit[c['task']]}, plain "
-        f"{entry['reference_ms']['median']:.4g} ms; "
-        f"{entry['speedup']['median']:.2f} times as fast ({low:.2f} to "
-        f"{high:.2f}, {c['pairs']} pairs); "
-        f"{entry['images_per_second']:,.0f} images/s"
-    )
-
-
 class Workload:
     """The data, the networks and the batches of a case.
 
@@ -141,50 +117,43 @@ class Workload:
 
     def __init__(self, case):
         self.case = case
-        e, self.num_classes, *_ = NETWORKS[case.network]
-        self.experiment = e
+        self.experiment, self.num_classes = NETWORKS[case.network]
+        e = self.experiment
         if case.network == "cnn6":
             self.images = datasets.load("mnist").x_train[: case.images]
             # As a network without preprocessing takes them.
             self.ready_images = self.images.astype("float32") / 255
         else:
-            rng = np.random.default_rng(0)
             shape = (case.images, 32, 32, 2)
+            rng = np.random.default_rng(0)
             self.images = rng.standard_normal(shape, "float32")
             self.ready_images = self.images
         self.labels = np.arange(case.images) % self.num_classes
         self.num_labeled = min(e.num_labeled, case.images)
+        self.sampler = BatchSampler(case.images, e.batch_size)
+        if case.task == "regularize":
+            # The batches of a stretch, of an epoch at most.
+            stretch = case.stretch * e.unlabeled_per_batch
+            self.sampler = BatchSampler(
+                case.images,
+                e.unlabeled_per_batch,
+                self.num_labeled,
+                e.labeled_per_batch,
+                images_per_epoch=min(case.images, stretch),
+            )
 
     def network(self, **changes):
         """The network of the case, as the experiments build it."""
         changes = {"precision": self.case.precision, **changes}
+        experiment = replace(self.experiment, **changes)
         # The same weights for every way.
         keras.utils.set_random_seed(0)
-        return build_model(
-            replace(self.experiment, **changes),
-            self.images.shape[1:],
-            self.num_classes,
-        )
+        shape = self.images.shape[1:]
+        return build_model(experiment, shape, self.num_classes)
 
     def plain_network(self):
         """The same network for `ready_images`, in float32."""
         return self.network(preprocessing="none", precision="float32")
-
-    @property
-    def sampler(self):
-        """The batches of an epoch; of stage 2 those of a stretch alone."""
-        e, images = self.experiment, self.case.images
-        if self.case.task != "regularize":
-            return BatchSampler(images, e.batch_size)
-        return BatchSampler(
-            images,
-            e.unlabeled_per_batch,
-            self.num_labeled,
-            e.labeled_per_batch,
-            images_per_epoch=min(
-                images, self.case.stretch * e.unlabeled_per_batch
-            ),
-        )
 
 
 def _plain_regularize(work):
@@ -197,11 +166,11 @@ def _plain_regularize(work):
 
 def _regularize(work):
     model = attach(without_dropout(work.network()))
-    sampler = work.sampler
-    model.compile(sgd(), loss=None, **compile_options(sampler.steps))
-    feed = Feed(sampler, work.images, work.images[: work.num_labeled])
+    steps = work.sampler.steps
+    model.compile(sgd(), loss=None, **compile_options(steps))
+    feed = Feed(work.sampler, work.images, work.images[: work.num_labeled])
     train = partial(fit, model, feed, epochs=2, verbose=0)
-    return timing.training(train, sampler.steps)
+    return timing.training(train, steps)
 
 
 def _plain_pretrain(work):
@@ -228,19 +197,19 @@ def _pretrain(work):
 
 
 def _plain_evaluate(work):
-    model = without_dropout(work.plain_network())
+    model, x = without_dropout(work.plain_network()), work.ready_images
 
-    def measure_error():
-        logits = model.predict(work.ready_images, verbose=0)
-        np.mean(np.argmax(logits, axis=-1) != work.labels)
+    def evaluate():
+        classes = np.argmax(model.predict(x, verbose=0), axis=-1)
+        return np.mean(classes != work.labels)
 
-    return _repeated(measure_error, work.case)
+    return _repeated(evaluate, work.case)
 
 
 def _evaluate(work):
     model = without_dropout(work.network())
-    return _repeated(partial(error_rate, model, work.images, work.labels),
-                     work.case)  # fmt: skip
+    evaluate = partial(error_rate, model, work.images, work.labels)
+    return _repeated(evaluate, work.case)
 
 
 # By task: what a Keras user would write, and what is done here.

@@ -9,78 +9,55 @@ import keras
 import numpy as np
 
 
-def interleave(first, second, pairs):
-    """Times two functions in turns, so that both see the same machine.
+def interleave(first, second, pairs, per_build=4):
+    """Times two ways in turns, so that both see the same machine.
 
-    Each is called once before, to warm up: to trace, to compile, to fill
-    caches. Then A B, B A, A B and so on, so that neither always comes second.
-
-    Args:
-        first: Function without arguments that does some work and returns the
-            seconds that one unit of it took.
-        second: Likewise.
-        pairs: Number of pairs.
-
-    Returns:
-        A list of `(seconds of first, seconds of second)`.
-
-    Example:
-
-    >>> interleave(lambda: 2.0, lambda: 3.0, pairs=2)
-    [(2.0, 3.0), (2.0, 3.0)]
-    """
-    times = []
-    # One more: the pair that warms up.
-    for turn in range(pairs + 1):
-        if turn % 2:
-            a = first()
-            b = second()
-        else:
-            b = second()
-            a = first()
-        times.append((a, b))
-    return times[1:]
-
-
-def rebuild(first, second, pairs, per_build=4):
-    """Times two ways in turns, and builds them anew after some pairs.
+    A B, B A, A B and so on, so that neither always comes second. Both are
+    called once before, to warm up: to fill caches, and to trace and compile.
 
     Where its arrays happen to lie in memory makes a network faster or slower,
     for as long as it lives, by more than what is measured here. So it is built
     several times, now before the other and now behind it.
 
     Args:
-        first: Function without arguments that builds what `interleave` takes.
+        first: Function without arguments that builds a function that does
+            some work and returns the seconds that one unit of it took.
         second: Likewise.
-        pairs: Number of pairs in all.
+        pairs: Number of pairs.
         per_build: Pairs with the same two, at most.
 
     Returns:
         A list of `(seconds of first, seconds of second)`.
+
+    Example:
+
+    >>> interleave(lambda: lambda: 2.0, lambda: lambda: 3.0, pairs=2)
+    [(2.0, 3.0), (2.0, 3.0)]
     """
     times = []
-    for build in range(-(-pairs // per_build)):
-        if build % 2:
-            b = second()
-            a = first()
-        else:
-            a = first()
-            b = second()
-        times += interleave(a, b, min(per_build, pairs - len(times)))
+    for start in range(0, pairs, per_build):
+        a, b = _in_turn(first, second, start // per_build)
+        _in_turn(a, b, 1)
+        for turn in range(min(per_build, pairs - start)):
+            times.append(_in_turn(a, b, turn))
         del a, b
         gc.collect()
     return times
 
 
+def _in_turn(first, second, turn):
+    """What both return; the second one is called first in odd turns."""
+    if turn % 2:
+        b = second()
+        return first(), b
+    return first(), second()
+
+
 def compare(times):
-    """Medians and quartiles of pairs of times.
+    """The `spread`s of at least two pairs `(seconds of the reference, seconds)`.
 
-    Args:
-        times: At least two pairs `(seconds of the reference, seconds)`.
-
-    Returns:
-        A dict of `spread`s: `"reference_ms"` and `"ms"` a unit, `"ratio"` (the
-        second over the reference, pair by pair) and `"difference_ms"`.
+    They are `"reference_ms"` and `"ms"` a unit, `"ratio"` (the second over the
+    reference, pair by pair) and `"difference_ms"`.
 
     Example:
 

@@ -4,34 +4,36 @@ from pathlib import Path
 
 from gar_keras.experiments import records
 
-TITLES = {
+_TASKS = {
     "regularize": "stage 2, a step",
     "pretrain": "stage 1, a pass",
     "evaluate": "test error of 1,000 images",
 }
-SPEED_HEADING = (
-    "device",
-    "what",
-    "network",
-    "path",
-    "precision",
-    "plain, ms",
-    "ms",
-    "times plain's speed",
-    "100 epochs or 1,000 passes, s (plain)",
-    "images/s",
-)
-OVERHEAD_HEADING = (
-    "device",
-    "batch",
-    "classes",
-    "images in X_U",
-    "precision",
-    "without, ms",
-    "with GAR, ms",
-    "GAR adds, ms",
-    "GAR adds, %",
-)
+
+# The columns behind that of the device: functions of the case and its entry.
+SPEED = {
+    "what": lambda c, e: _TASKS[c["task"]],
+    "network": lambda c, e: c["network"],
+    "path": lambda c, e: c["path"],
+    "precision": lambda c, e: c["precision"],
+    "plain, ms": lambda c, e: _spread(e["reference_ms"], _number),
+    "ms": lambda c, e: _spread(e["ms"], _number),
+    "times plain's speed": lambda c, e: _spread(e["speedup"], "{:.2f}".format),
+    "100 epochs or 1,000 passes, s (plain)": lambda c, e: _whole(e),
+    "images/s": lambda c, e: f"{e['images_per_second']:,.0f}",
+}
+OVERHEAD = {
+    "batch": lambda c, e: str(c["batch_size"]),
+    "classes": lambda c, e: f"{c['num_classes']:,}",
+    "images in X_U": lambda c, e: f"{c['num_images']:,}",
+    "precision": lambda c, e: c["precision"],
+    "without, ms": lambda c, e: _number(e["reference_ms"]["median"]),
+    "with GAR, ms": lambda c, e: _number(e["ms"]["median"]),
+    "GAR adds, ms": lambda c, e: _spread(e["difference_ms"], _signed),
+    "GAR adds, %": lambda c, e: _spread(
+        e["ratio"], lambda ratio: f"{100 * (ratio - 1):+.1f}"
+    ),
+}
 
 
 def speed_markdown(_, results):
@@ -48,7 +50,7 @@ def speed_markdown(_, results):
         "Aims: 100 epochs of stage 2 (cnn6) in 15 s on one data-centre GPU, "
         "and on a CPU at 2 times the speed of plain Keras."
     )
-    return _markdown("benchmark", results, SPEED_HEADING, _speed_row, aims)
+    return _markdown("benchmark", results, SPEED, aims)
 
 
 def overhead_markdown(_, results):
@@ -58,57 +60,34 @@ def overhead_markdown(_, results):
         "without and 882 s with GAR, 6.3 % more (its text says 5 %), on one "
         "GTX 1080."
     )
-    return _markdown("overhead", results, OVERHEAD_HEADING, _overhead_row, aim)
+    return _markdown("overhead", results, OVERHEAD, aim)
 
 
-def _markdown(kind, results, heading, row, note):
+def _markdown(kind, results, columns, note):
     """A table of all records of a kind, and a line for each machine."""
     rows, machines = [], {}
     for path in sorted(Path(results).glob(f"{kind}_*.json")):
         for entry in records.read(path)["cases"]:
             link = f"[{_device(entry)}]({path.name})"
-            rows.append([entry["environment"], [link, *row(entry)]])
+            cells = [show(entry["case"], entry) for show in columns.values()]
+            on_gpu = entry["environment"]["device_kind"] == "gpu"
+            rows.append((not on_gpu, [link, *cells]))
             machines[_machine(entry)] = None
-    rows.sort(key=lambda one: one[0]["device_kind"] != "gpu")
-    if not any(where["device_kind"] == "gpu" for where, _ in rows):
+    rows.sort(key=lambda row: row[0])
+    if all(on_cpu for on_cpu, _ in rows):
         absent = "one data-centre GPU: not measured: no such device at hand"
-        rows.append([None, [absent, *["-"] * (len(heading) - 1)]])
-    cells = [heading, ["---"] * len(heading), *(cells for _, cells in rows)]
-    table = [f"| {' | '.join(line)} |" for line in cells]
+        rows.append((False, [absent, *["-"] * len(columns)]))
+    heading = ["device", *columns]
+    lines = [heading, ["---"] * len(heading), *(cells for _, cells in rows)]
+    table = [f"| {' | '.join(cells)} |" for cells in lines]
     notes = [f"- {text}" for text in (note, *machines)]
     return "\n".join([*table, "", *notes, ""])
 
 
-def _speed_row(entry):
-    c = entry["case"]
-    whole = "-"
-    if entry["seconds"] is not None:
-        whole = f"{entry['seconds']:,.1f} ({entry['reference_seconds']:,.1f})"
-    return [
-        TITLES[c["task"]],
-        c["network"],
-        c["path"],
-        c["precision"],
-        _spread(entry["reference_ms"], _number),
-        _spread(entry["ms"], _number),
-        _spread(entry["speedup"], "{:.2f}".format),
-        whole,
-        f"{entry['images_per_second']:,.0f}",
-    ]
-
-
-def _overhead_row(entry):
-    c = entry["case"]
-    return [
-        str(c["batch_size"]),
-        f"{c['num_classes']:,}",
-        f"{c['num_images']:,}",
-        c["precision"],
-        _number(entry["reference_ms"]["median"]),
-        _number(entry["ms"]["median"]),
-        _spread(entry["difference_ms"], _signed),
-        _spread(entry["ratio"], lambda x: f"{100 * (x - 1):+.1f}"),
-    ]
+def _whole(entry):
+    if entry["seconds"] is None:
+        return "-"
+    return f"{entry['seconds']:,.1f} ({entry['reference_seconds']:,.1f})"
 
 
 def _machine(entry):
