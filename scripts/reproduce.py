@@ -6,15 +6,24 @@ the time that those before it have left. The same command goes on where it
 ended, and skips what is finished.
 """
 
+import shlex
+import subprocess
 import sys
+import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
-from gar_keras.experiments import command, reproduction
+from gar_keras.experiments import command
+from gar_keras.experiments.settings import EXPERIMENTS, NETWORK_RIVALS
+from gar_keras.experiments.studies import STUDIES
 from gar_keras.utils import cli
 
-STEPS = tuple(
-    step.name for step in reproduction.plan(reproduction.TABLE_3_DATA)
+# Data sets with the network of Table 3: its own and their stand-ins.
+TABLE_3 = tuple(
+    name
+    for name, by_labels in EXPERIMENTS.items()
+    if any(e.network == "cnn9" for e in by_labels.values())
 )
 
 
@@ -22,20 +31,14 @@ STEPS = tuple(
 class Options(command.Options):
     """Options of this script."""
 
-    data: tuple[Literal[reproduction.TABLE_3_DATA], ...] = ("norb",)
+    data: tuple[Literal[TABLE_3], ...] = ("norb",)
     """Data sets of Table 3 to run: those whose files are there."""
     data_dir: cli.Folder = None
     """Folder of the data files, for data that are not in the package."""
-    only: tuple[Literal[STEPS], ...] = ()
-    """Steps to run; all by default."""
     jobs: int = 1
     """Runs to make at once, in processes of their own."""
     dry_run: bool = False
-    """Print the commands and how many of their runs are finished, no more."""
-    tiny: bool = False
-    """Make the runs a few steps long, to try the commands out; where a study
-    is of the length of stage 1, that stays. Its records stand for nothing:
-    give it --results of its own."""
+    """Print the commands, no more."""
 
     def __post_init__(self):
         super().__post_init__()
@@ -43,18 +46,76 @@ class Options(command.Options):
         cli.check_at_least("--jobs", self.jobs, 1)
 
 
-def main(options):
-    """Runs the steps that are wanted."""
-    steps = [
-        step
-        for step in reproduction.plan(options.data)
-        if not options.only or step.name in options.only
+def plan(options):
+    """The commands in their order, each a list of words."""
+    table_1 = ["table1.py", "--seeds", "0-9"]
+    rivals = ["rivals.py", "--method", "gar", *NETWORK_RIVALS]
+    # With --data-dir, MNIST would be looked for there as well.
+    files = ["--data-dir", options.data_dir] if options.data_dir else []
+    return [
+        ["benchmark.py"],
+        # All seeds of one cell, then the whole table.
+        [*table_1, "--labels", "100"],
+        table_1,
+        *(
+            ["table3.py", "--data", data, "--seeds", "0-9", *labels(data)]
+            + files
+            for data in options.data
+        ),
+        # Of the studies, those that came last have the fewest records.
+        *(
+            ["study.py", "--study", study.name, "--seeds", "0-2"]
+            + files * bool(files_of(study))
+            for study in reversed(STUDIES.values())
+            if files_of(study) <= {*options.data}
+        ),
+        ["table2.py", "--seeds", "0-2"],
+        # Those without a network have nothing to do on a GPU.
+        [*rivals, "--seeds", "0-2"],
     ]
-    return reproduction.run(steps, options)
+
+
+def labels(data):
+    """The option of a data set's numbers of labels."""
+    # The cell that the paper says most about comes first.
+    numbers = sorted(EXPERIMENTS[data], reverse=True)
+    return ["--labels", *map(str, numbers)]
+
+
+def files_of(study):
+    """The data sets of a study that are not in the package."""
+    return {e.dataset for e in study.experiments} & {*TABLE_3}
+
+
+def arguments(words, options, seconds):
+    """A command with the options that all share; `None` for no time limit."""
+    name, *words = words
+    if name != "benchmark.py":
+        words += ["--share-stage-1", "--jobs", options.jobs]
+    words += ["--backend", options.backend, "--results", options.results]
+    if seconds is not None:
+        words += ["--time-limit", max(1, round(seconds))]
+    return [str(word) for word in (Path(__file__).with_name(name), *words)]
+
+
+def main(options):
+    """Runs the commands; the exit status, 1 if one of them failed."""
+    end = options.time_limit and time.monotonic() + options.time_limit
+    statuses = set()
+    for words in plan(options):
+        left = end and end - time.monotonic()
+        if end and left <= 0:
+            return cli.EXIT_TIME
+        line = arguments(words, options, left)
+        print(f"python {shlex.join(line)}", flush=True)
+        if not options.dry_run:
+            statuses.add(subprocess.call([sys.executable, *line]))
+        if cli.EXIT_INTERRUPTED in statuses:
+            return cli.EXIT_INTERRUPTED
+    if statuses - {0, cli.EXIT_TIME}:
+        return 1
+    return max(statuses, default=0)
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main(cli.parse(Options, __doc__)))
-    except (ValueError, OSError) as e:
-        cli.fail(e)
+    sys.exit(cli.run(main, cli.parse(Options, __doc__)))

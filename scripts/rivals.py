@@ -45,7 +45,6 @@ class Options(command.DataOptions):
         for what, wrong in (
             (f"--data {self.data}", streamed and {*IN_MEMORY}),
             ("--save-models", self.save_models and {*GRAPH_RIVALS}),
-            ("--tensorboard", self.tensorboard and {*GRAPH_RIVALS}),
         ):
             refused = [m for m in self.methods if m in (wrong or ())]
             if refused:

@@ -2,7 +2,6 @@
 
 import os
 import re
-import sys
 import time
 from dataclasses import dataclass, field, replace
 from typing import Annotated, ClassVar, Literal
@@ -10,38 +9,24 @@ from typing import Annotated, ClassVar, Literal
 import tyro
 
 from gar_keras.datasets.registry import DATASETS
-from gar_keras.engine import resources
+from gar_keras.engine.hardware import fast_precision
 from gar_keras.experiments import folders
-from gar_keras.experiments.options import RunnerOptions, check_for_cluster
 from gar_keras.experiments.settings import (
     BACKENDS,
     EXPERIMENTS,
     GRAPH_RIVALS,
     PRECISIONS,
-    SettingsError,
 )
-from gar_keras.experiments.workers import processes
+from gar_keras.experiments.sweep import sweep
 from gar_keras.methods import METHODS
 from gar_keras.paper import BalanceOf, FrobeniusOf
 from gar_keras.utils import cli
-from gar_keras.utils.optional import check_installed
 from gar_keras.utils.validation import check_choice
 
 MAX_SEEDS = 10_000
 
-# What is not a number is left to `check_labels`, which knows what is allowed.
-Labels = Annotated[
-    tuple[int, ...] | None,
-    tyro.constructors.PrimitiveConstructorSpec(
-        nargs="*",
-        metavar="N ...",
-        instance_from_str=lambda words: tuple(
-            int(word) if word.isdecimal() else word for word in words
-        ),
-        is_instance=lambda value: True,
-        str_from_instance=lambda value: [str(m) for m in value or ["None"]],
-    ),
-]
+# Options that `run` takes under the same names.
+OF_RUN = ("data_dir", "save_models", "share_stage_1", "keep_state")
 
 
 def parse_seeds(text, option="--seeds"):
@@ -74,17 +59,6 @@ def _seed_range(text):
     return range(first, last + 1) if last <= cli.MAX_SEED else range(0)
 
 
-def check_labels(labels, experiments):
-    """Raises unless there is an experiment for each number of labels."""
-    wrong = [m for m in labels if m not in experiments]
-    if wrong or not labels:
-        allowed = ", ".join(map(str, experiments))
-        raise ValueError(
-            f"--labels takes {allowed}. Received: "
-            f"{', '.join(map(str, wrong)) or 'none'}"
-        )
-
-
 def default_backend():
     """The backend named in `KERAS_BACKEND`, else TensorFlow."""
     name = os.environ.get("KERAS_BACKEND") or "tensorflow"
@@ -103,11 +77,7 @@ Precision = Annotated[
 
 def chosen_precision(name):
     """The precision of that name; of `"auto"`, that of the hardware."""
-    if name != "auto":
-        return name
-    from gar_keras.engine.hardware import fast_precision
-
-    return fast_precision()
+    return fast_precision() if name == "auto" else name
 
 
 @dataclass(frozen=True)
@@ -130,7 +100,7 @@ class Options:
 
 
 @dataclass(frozen=True)
-class RunOptions(RunnerOptions, Options):
+class RunOptions(Options):
     """Options of every script that trains."""
 
     seeds: str = "0-9"
@@ -148,6 +118,18 @@ class RunOptions(RunnerOptions, Options):
     """What the balance is made of: the diagonal of N, as in the paper, or the
     column sums of B, as in the authors' code until May 2017."""
     precision: Precision = "auto"
+    data_dir: cli.Folder = None
+    """Folder of the data files, for data that are not in the package."""
+    save_models: bool = False
+    """Save the model of the validation-chosen epoch beside its record."""
+    share_stage_1: bool = False
+    """Keep the end of stage 1 in the folder .checkpoints of the results, and
+    take it up in runs that have the same stage 1, such as GAR and its
+    rivals."""
+    keep_state: bool = False
+    """Keep the state at the end of each run in the folder .checkpoints of the
+    results, and go on from it in a run of more epochs. Not for a rival, nor
+    a rate or warm-up that depends on their number."""
     jobs: int = 1
     """Runs to make at once, in processes of their own, each bound to an equal
     share of the cores. On a CPU a run repeats bit for bit only with the same
@@ -157,9 +139,9 @@ class RunOptions(RunnerOptions, Options):
     ray: str | None = None
     """Make the runs on the Ray cluster at this address: auto, HOST:PORT or
     ray://HOST:10001, or local to start one here. A run gets a GPU, or else an
-    equal share of the cores. If its machine is lost, it goes on elsewhere from
-    its state some 5 minutes before. --data-dir has to be there on each
-    machine. --precision auto looks at this machine."""
+    equal share of the cores. If its machine is lost, or after Ctrl-C, it begins
+    again from where it was given to the cluster. --data-dir has to be there on
+    each machine. --precision auto looks at this machine."""
 
     def __post_init__(self):
         super().__post_init__()
@@ -167,24 +149,16 @@ class RunOptions(RunnerOptions, Options):
         cli.check_at_least("--epochs", self.epochs, 1)
         cli.check_at_least("--pretrain-epochs", self.pretrain_epochs, 1)
         cli.check_at_least("--images-per-epoch", self.images_per_epoch, 1)
+        cli.check_at_least("--jobs", self.jobs, 1)
         # On a cluster it is there on each machine, which may not be this one.
         if self.ray is None:
             cli.check_data_dir(self.data_dir)
-        if self.tensorboard:
-            check_installed("tensorboard", "--tensorboard")
-        cli.check_at_least("--jobs", self.jobs, 1)
-        if self.ray is not None:
-            self._check_ray()
-
-    def _check_ray(self):
-        if self.jobs > 1:
+        elif self.jobs > 1:
             raise ValueError(
                 "--jobs is for this machine alone: with --ray, as many runs "
-                "are made at once as the cluster has room for. Leave one of "
-                f"them out. Received: --jobs {self.jobs} --ray {self.ray}"
+                "are made at once as the cluster has room for. Received: "
+                f"--jobs {self.jobs} --ray {self.ray}"
             )
-        check_for_cluster(self, cli.flag)
-        check_installed("ray", "--ray", extra="ray")
 
     def apply(self, experiment):
         """The experiment with these options in place of its settings."""
@@ -204,11 +178,7 @@ class RunOptions(RunnerOptions, Options):
 
 
 def data_of(names):
-    """The type of an option of a data set, with its help text.
-
-    Args:
-        names: Keys of `EXPERIMENTS`.
-    """
+    """The type of an option of a data set, with its help text."""
     notes = [
         f"{name}: {DATASETS[name].title}, {DATASETS[name].note}"
         for name in names
@@ -229,20 +199,26 @@ def labels_of(names, default):
         f"{', '.join(map(str, EXPERIMENTS[name]))} ({name})" for name in names
     ]
     text = f"Numbers of labelled images: {', '.join(numbers)}. {default}."
-    return Annotated[Labels, tyro.conf.arg(help=text)]
+    return Annotated[tuple[int, ...] | None, tyro.conf.arg(help=text)]
 
 
 @dataclass(frozen=True)
 class DataOptions(RunOptions):
     """Options of every script that runs one data set with some labels."""
 
-    labels: Labels = None
+    labels: tuple[int, ...] | None = None
     """Numbers of labelled images; by default all that the script has."""
     data: ClassVar[str] = "mnist"
 
     def __post_init__(self):
         super().__post_init__()
-        check_labels(self.wanted_labels, EXPERIMENTS[self.data])
+        known = EXPERIMENTS[self.data]
+        wrong = [str(m) for m in self.wanted_labels if m not in known]
+        if wrong or not self.wanted_labels:
+            raise ValueError(
+                f"--labels takes {', '.join(map(str, known))}. Received: "
+                f"{', '.join(wrong) or 'none'}"
+            )
 
     @property
     def wanted_labels(self):
@@ -285,74 +261,22 @@ def run_table(options, experiments, show):
             was made, such as `gar_keras.report.show_rivals`.
 
     Returns:
-        The exit status: 0, 124 if runs are left to be done, for want of time
-        or because another process is at them, or 130 after Ctrl-C.
+        The exit status: 0, or 124 if runs are left to be done, for want of
+        time or because another process is at them.
     """
-    # The time limit is that of all of it, Keras' start as well.
     started = time.monotonic()
-    if options.keep_state:
-        _check_can_be_extended(options, experiments)
-    try:
-        cli.choose_backend(options.backend)
-        # Before anything that takes long.
-        options.results.mkdir(parents=True, exist_ok=True)
-        if options.jobs > 1 or options.ray is not None:
-            resources.share_gpu()
-        return _table(options, experiments, show, started)
-    except OSError as e:
-        where = f" Received: {e.filename}." if e.filename else ""
-        cli.fail(
-            f"{e.strerror or e}.{where} Make room, or choose another folder "
-            "with --results. The same command goes on with what is saved."
-        )
-    except KeyboardInterrupt:
-        print(
-            "interrupted: the same command goes on from the last finished "
-            "epoch",
-            file=sys.stderr,
-        )
-        return cli.EXIT_INTERRUPTED
-
-
-def _check_can_be_extended(options, experiments):
-    # The precision plays no part, and to choose it takes Keras.
-    options = replace(options, precision="float32")
-    for e in experiments:
-        tied_by = options.apply(e).tied_by
-        if tied_by is not None:
-            cli.fail(
-                "--keep-state is for GAR at the paper's rate and for more than "
-                "one epoch: others depend on how many there are. Received: "
-                f"{tied_by}. Leave it out"
-            )
-
-
-def _table(options, experiments, show, started):
-    from gar_keras.datasets import DataError
-    from gar_keras.experiments.records import RecordError
-    from gar_keras.experiments.sweep import sweep
-
-    experiments = [options.apply(e) for e in experiments]
-    try:
+    cli.choose_backend(options.backend)
+    with cli.one_line(": the same command goes on from the last epoch"):
         records, complete = sweep(
-            experiments,
+            [options.apply(e) for e in experiments],
             parse_seeds(options.seeds),
             options.results,
-            RunnerOptions.of(options),
             time_limit=options.time_limit,
             started=started,
             jobs=options.jobs,
             ray=options.ray,
+            **{name: getattr(options, name) for name in OF_RUN},
         )
         if records:
             show(records, options.results)
-    except (
-        DataError,
-        RecordError,
-        SettingsError,
-        FloatingPointError,
-        ImportError,
-        processes.WorkerError,
-    ) as e:
-        cli.fail(e)
     return 0 if complete else cli.EXIT_TIME

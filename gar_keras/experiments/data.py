@@ -1,5 +1,6 @@
 """The data set of a run, changed as its `DataConditions` say."""
 
+import functools
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -38,10 +39,14 @@ class Task:
 OWN_MEAN = "test_error_own_mean"
 
 
+# Runs of a table, one after another, have the same.
+_load = functools.lru_cache(maxsize=1)(datasets.load)
+
+
 def load_data(experiment, data_dir=None):
     """The `Dataset` of an experiment, with what it changes in the images."""
     e = experiment
-    return datasets.load(e.dataset, data_dir, **_preprocessing(e))
+    return _load(e.dataset, data_dir, **_preprocessing(e))
 
 
 def versions_of_test(experiment, data_dir=None):

@@ -1,67 +1,108 @@
-"""The state of a run: its weights, its curves and what else is saved of it."""
+"""What a run has done so far, kept in a file: a killed run goes on exactly."""
 
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import filelock
+import keras
 import numpy as np
 
-from gar_keras.experiments.checkpoint import assign
-from gar_keras.experiments.records import Progress
-from gar_keras.methods.base import evaluated_by, state_of
-from gar_keras.utils.warnings import shown_by
+from gar_keras.experiments import environment
+from gar_keras.experiments.records import MUST_AGREE, Progress
+from gar_keras.methods.base import state_of
+from gar_keras.utils.files import NPZ_DAMAGE, write_atomically
 
 STAGES = ("pretraining", "regularization")
-# What a saved state must have in common with the run that takes it up.
-MUST_AGREE = {
-    "split_fingerprint": "data",
-    "data": "data",
-    "method_settings": "hyper-parameters",
-}
+
+# What a file raises that is damaged, of another run or of another version.
+_UNFIT = (
+    *NPZ_DAMAGE,
+    IndexError,
+    MemoryError,
+    OverflowError,
+    RecursionError,
+    SyntaxError,
+)
 
 
-class RunState:
-    """What a run has done so far, on its way from epoch to epoch.
+def path_of_state(experiment, seed, results):
+    """Where the state of an unfinished run is kept."""
+    name = f"{experiment.cell}_seed{seed}_{experiment.fingerprint()}.npz"
+    return Path(results, ".checkpoints", name)
+
+
+def path_of_end(experiment, seed, results):
+    """Where the state at the end of a run is kept, for one of more epochs.
+
+    An epoch of GAR does not depend on how many there are, as long as neither
+    the rate nor its warm-up does: a run of 200 epochs is, after 60, what a run
+    of 60 is in the end.
+    """
+    name = f"end_seed{seed}_{_family(experiment)}.npz"
+    return Path(results, ".checkpoints", name)
+
+
+def path_of_stage_1(experiment, seed, results):
+    """Where the end of stage 1 is kept, for all runs that have the same."""
+    name = f"stage1_seed{seed}_{experiment.stage_1().fingerprint()}.npz"
+    return Path(results, ".checkpoints", name)
+
+
+def lock_of(experiment, seed, results):
+    """The lock that whoever makes a run has to hold.
+
+    The system lifts it when its holder dies, however it dies.
+    """
+    path = path_of_state(experiment, seed, results).with_suffix(".lock")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return filelock.FileLock(path)
+
+
+def put_away(experiment, seed, results, keep_state):
+    """Removes the state of a finished run, or keeps it as its end."""
+    path = path_of_state(experiment, seed, results)
+    if keep_state and path.exists():
+        path.replace(path_of_end(experiment, seed, results))
+    path.unlink(missing_ok=True)
+
+
+class State:
+    """The curves, weights and logits of a run, and the file that keeps them.
 
     Args:
-        model: The network.
-        augmentation: The layers that change the images of stage 1.
-        snapshots: The `Snapshots` of stage 2.
-        progress: Dict of what the record will hold of the training.
-        checkpoint: The `Checkpoint` that keeps the state.
-        shared: That of the end of stage 1, for all runs that have the same,
-            or `None`.
+        run: The `Run`, whose network and optimizers get what was saved.
+        results: Folder of the records.
+        described: Dict of what the run is made from, as a record has it.
         say: Function that is told, in words, what is taken up.
 
     Attributes:
+        progress: Dict of what the record will hold of the training.
         best_weights: Those of the validation-chosen epoch so far.
-        method_state: What `gar_keras.methods.base.state_of` gave when the
-            state was saved in stage 2, else `None`.
+        snapshots: Logits of some test images, by the epoch of stage 2.
+        method: What there was of the model in training beside weights and
+            optimizer when the state was saved in stage 2, else `None`.
     """
 
-    def __init__(
-        self,
-        model,
-        augmentation,
-        snapshots,
-        progress,
-        checkpoint,
-        shared=None,
-        say=print,
-    ):
-        self.model = model
-        self.augmentation = augmentation
-        self.snapshots = snapshots
+    def __init__(self, run, results, described, say):
+        self.run = run
+        self.path = path_of_state(run.experiment, run.seed, results)
+        self.owner = _owner(run.experiment, run.seed)
+        self.described = described
+        self.say = say
+        # The environment now: the source may be edited while the run goes on.
         self.progress = {
             **{stage: {"seconds": 0.0, "curve": {}} for stage in STAGES},
-            "snapshot_epochs": snapshots.epochs,
-            **progress,
+            "snapshot_epochs": [],
+            "environment": environment.describe(),
+            **described,
             "resumed_in": [],
             "evaluation_seconds": 0.0,
             "warnings": [],
         }
-        self.checkpoint = checkpoint
-        self.shared = shared
-        self.say = say
         self.best_weights = []
-        self.method_state = None
-        self._moments = None
+        self.snapshots = {}
+        self.method = None
 
     def curve(self, stage):
         """The curve of a stage, lists by name; empty before it begins."""
@@ -69,165 +110,185 @@ class RunState:
 
     def done(self, stage):
         """Number of the last epoch of a stage that is done."""
-        return _last(self.curve(stage).get("epoch"))
+        return _last_epoch(self.progress, stage)
 
-    def restore(self):
-        """Takes up what was saved: the run's own state, or a shared stage 1."""
-        saved = self.checkpoint.load()
-        if saved is not None:
-            with self.checkpoint.taken_up():
-                self._go_on(*saved)
-        elif not self._take_stage_1() and self.checkpoint.path.exists():
-            self.say("the saved state is damaged; starts afresh")
+    def note(self, stage, row, evaluation_seconds):
+        """Adds an epoch to the curve of a stage, values by name."""
+        self.progress["evaluation_seconds"] += evaluation_seconds
+        curve = self.curve(stage)
+        missing = max(map(len, curve.values()), default=0)
+        for name, value in row.items():
+            # Epoch 0 has errors alone.
+            curve.setdefault(name, [None] * missing).append(value)
+
+    def keep(self, network):
+        """Keeps what the last epoch of stage 2 gives, where it counts."""
+        *earlier, last = self.curve("regularization")["val_error"][1:]
+        if not earlier or last < min(earlier):
+            self.best_weights = network.get_weights()
+        self.keep_snapshot(network)
+
+    def keep_snapshot(self, network):
+        """Keeps the logits of some test images, if the epoch is to be shown."""
+        epoch = self.done("regularization")
+        if epoch in self.run.snapshot_epochs:
+            self.snapshots[epoch] = self.run.snapshot(network)
+            self.progress["snapshot_epochs"] = [*self.snapshots]
+
+    def warn(self, text):
+        """Notes a warning, once, and tells it."""
+        if text not in self.progress["warnings"]:
+            self.progress["warnings"].append(text)
+        self.say(f"warning: {text}")
 
     def save(self, stage, trained):
-        """Saves the state.
+        """Writes the state, whole or not at all.
 
         Args:
             stage: The stage that the run is in.
             trained: The model that `fit` is called of.
         """
         in_stage_1 = stage == "pretraining"
-        method = self._augmentation_state() if in_stage_1 else state_of(trained)
-        self.checkpoint.save(
+        _write(
+            self.path,
+            self.owner,
             self.progress,
-            model=self.model.variables,
-            optimizer=trained.optimizer.variables,
+            model=self.run.model.variables,
+            optimizer=self.run.optimizers[stage].variables,
             best=self.best_weights,
-            snapshots=self.snapshots.logits,
-            method=method,
+            snapshots=self.snapshots.values(),
+            method=self._augmentation() if in_stage_1 else state_of(trained),
         )
 
-    def note(self, stage, row, seconds, evaluation_seconds):
-        """Adds an epoch to the curve of a stage.
+    def save_stage_1(self, path):
+        """Keeps the end of stage 1 for the runs that have the same."""
+        _write(path, path.stem, self.progress, model=self.run.model.variables)
+
+    def load(self, path=None):
+        """Takes up a saved state; one that does not fit is told, and left.
 
         Args:
-            stage: The stage.
-            row: What the curve has of the epoch, by name.
-            seconds: Those of the training.
-            evaluation_seconds: Those of the errors.
+            path: Of the file. By default that of the run's own state.
         """
-        self.progress[stage]["seconds"] += seconds
-        self.progress["evaluation_seconds"] += evaluation_seconds
-        curve = self.curve(stage)
-        missing = max(map(len, curve.values()), default=0)
-        for name, value in row.items():
-            # An older version, which began the curve, did not measure this.
-            if name not in curve and missing > 1:
-                continue
-            # Epoch 0 has errors alone.
-            curve.setdefault(name, [None] * missing).append(value)
+        self._load(path or self.path, self.owner, self._go_on)
 
-    def keep_chosen(self, trained):
-        """Keeps weights and logits of stage 2's last epoch, if it counts.
+    def load_stage_1(self, path):
+        """Takes up the end of another run's stage 1, if it fits."""
+        self._load(path, path.stem, self._take_stage_1)
 
-        Args:
-            trained: The model that `fit` is called of.
-        """
-        curve = self.curve("regularization")
-        evaluated = evaluated_by(trained, self.model)
-        *earlier, last = curve["val_error"][1:]
-        if not earlier or last < min(earlier):
-            self.best_weights = evaluated.get_weights()
-        self.snapshots.take(curve["epoch"][-1], evaluated)
-
-    def restored(self, optimizer):
-        """The optimizer, with the moments that it had when it was saved."""
-        optimizer.build(self.model.trainable_variables)
-        if self._moments is not None:
-            with self.checkpoint.taken_up():
-                assign(optimizer.variables, self._moments)
-        return optimizer
-
-    def begin_stage_2(self, errors):
-        """Ends stage 1, whose last epoch is epoch 0 of stage 2.
-
-        Args:
-            errors: Dict of errors that stage 1 has no curve of.
-        """
-        if self.shared is not None and self.shared.load() is None:
-            self.shared.save(self.progress, model=self.model.variables)
-        self._moments = None
-        curve = self.curve("pretraining")
-        self.progress["regularization"]["curve"] = {
-            "epoch": [0],
-            "val_error": curve["val_error"][-1:],
-            "test_error": curve["test_error"][-1:],
-            **{name: [error] for name, error in errors.items()},
-        }
-        self.snapshots.take(0, self.model)
-
-    def warnings_shown(self):
-        """A context in which warnings of GAR are noted, once, and told."""
-
-        def show(text):
-            if text not in self.progress["warnings"]:
-                self.progress["warnings"].append(text)
-            self.say(f"warning: {text}")
-
-        return shown_by(show)
-
-    def _go_on(self, progress, variables):
-        Progress.model_validate(progress)
-        progress = {**self.progress, **progress}
-        for name, what in MUST_AGREE.items():
-            if progress[name] != self.progress[name]:
-                self.say(f"the saved state is of other {what}; starts afresh")
+    def _load(self, path, owner, take_up):
+        try:
+            saved = _read(path, owner)
+            if saved is None:
                 return
+            progress, arrays = saved
+            Progress.model_validate(progress)
+            for name, value in self.described.items():
+                if progress[name] != value:
+                    raise ValueError(f"it is of other {MUST_AGREE[name]}")
+            take_up(progress, arrays)
+        except _UNFIT as e:
+            reason = next(iter(str(e).splitlines()), type(e).__name__)
+            self.say(f"starts afresh: {path} does not fit ({reason})")
+
+    def _go_on(self, progress, arrays):
+        run = self.run
+        epochs = _last_epoch(progress, "regularization")
+        if epochs > run.experiment.epochs:
+            raise ValueError(f"it has {epochs} epochs")
+        stage = STAGES[bool(epochs)]
+        logits = dict(
+            zip(progress["snapshot_epochs"], arrays["snapshots"], strict=True)
+        )
+        if epochs:
+            _check_shapes(run.model.get_weights(), arrays["best"])
+        # In stage 2, only the method knows what else it has.
+        drawn = [] if epochs else self._augmentation()
+        _assign(
+            [*run.model.variables, *run.optimizers[stage].variables, *drawn],
+            [
+                *arrays["model"],
+                *arrays["optimizer"],
+                *([] if epochs else arrays["method"]),
+            ],
+        )
         so_far = [progress["environment"], *progress["resumed_in"]]
         if so_far[-1] != self.progress["environment"]:
             progress["resumed_in"].append(self.progress["environment"])
         self.progress = progress
-        in_stage_2 = bool(self.curve("regularization"))
-        stage = STAGES[in_stage_2]
-        done = _last(self.curve(stage)["epoch"])
-        self.say(f"goes on after epoch {done} of {stage}")
-        assign(self.model.variables, variables["model"])
-        self.best_weights = self._best_of(variables)
-        kept = variables.get("snapshots", [])
-        self.snapshots.restore(progress["snapshot_epochs"], kept)
-        progress["snapshot_epochs"] = self.snapshots.epochs
-        if in_stage_2:
-            self.method_state = variables.get("method", [])
-        else:
-            assign(self._augmentation_state(), variables.get("method", []))
-        self._moments = variables["optimizer"]
+        self.method = arrays["method"] if epochs else None
+        self.best_weights = arrays["best"]
+        # The last epoch of a shorter run need not be one to be shown.
+        self.snapshots = {
+            i: z for i, z in logits.items() if i in run.snapshot_epochs
+        }
+        progress["snapshot_epochs"] = [*self.snapshots]
+        self.say(f"goes on after epoch {self.done(stage)} of {stage}")
 
-    def _best_of(self, variables):
-        """The weights of the epoch chosen so far, if there is one."""
-        best = variables.get("best", [])
-        if len(self.curve("regularization").get("epoch", ())) > 1:
-            shapes = [np.shape(weights) for weights in best]
-            expected = [w.shape for w in self.model.get_weights()]
-            if shapes != expected:
-                raise ValueError("its best weights are not the network's")
-        return best
-
-    def _take_stage_1(self):
-        """Takes up the end of another run's stage 1, if there is one."""
-        saved = self.shared and self.shared.load()
-        if not saved:
-            return False
-        with self.shared.taken_up():
-            return self._begin_with(*saved)
-
-    def _begin_with(self, progress, variables):
-        Progress.model_validate(progress)
-        name = "split_fingerprint"
-        if progress[name] != self.progress[name]:
-            return False
-        made_in = progress["environment"]
-        self.progress["pretraining"] = {
-            **progress["pretraining"], "environment": made_in
-        }  # fmt: skip
-        assign(self.model.variables, variables["model"])
+    def _take_stage_1(self, progress, arrays):
+        _assign(self.run.model.variables, arrays["model"])
+        made_in = {"environment": progress["environment"]}
+        self.progress["pretraining"] = {**progress["pretraining"], **made_in}
         self.say("takes stage 1 from an earlier run")
-        return True
 
-    def _augmentation_state(self):
+    def _augmentation(self):
         """The variables that the augmentation is drawn with."""
-        return [v for layer in self.augmentation for v in layer.variables]
+        return [v for layer in self.run.augmentation for v in layer.variables]
 
 
-def _last(values):
-    return values[-1] if values else 0
+def _family(experiment):
+    """The fingerprint of a run, without its epochs where these are no tie."""
+    if experiment.tied_by is None:
+        experiment = replace(experiment, epochs=1)
+    return experiment.fingerprint()
+
+
+def _owner(experiment, seed):
+    return [_family(experiment), seed]
+
+
+def _last_epoch(progress, stage):
+    return progress[stage]["curve"].get("epoch", [0])[-1]
+
+
+def _write(path, owner, progress, **variables):
+    """Writes a dict of what `json` can hold, and lists of arrays by name."""
+    arrays = {
+        f"{name}/{i}": keras.ops.convert_to_numpy(value)
+        for name, values in variables.items()
+        for i, value in enumerate(values)
+    }
+    counts = {name: len(values) for name, values in variables.items()}
+    state = {"owner": owner, "progress": progress, "counts": counts}
+    text = np.array(json.dumps(state))
+    write_atomically(
+        path, lambda file: np.savez(file, state=text, **arrays), mode="wb"
+    )
+
+
+def _read(path, owner):
+    """What `_write` wrote, `(progress, arrays)`; `None` without a file."""
+    if not path.exists():
+        return None
+    # Opened here, since np.load leaves a bad file open.
+    with open(path, "rb") as file, np.load(file) as archive:
+        state = json.loads(str(archive["state"]))
+        if state["owner"] != owner:
+            raise ValueError("it is of another run")
+        arrays = {
+            name: [archive[f"{name}/{i}"] for i in range(count)]
+            for name, count in state["counts"].items()
+        }
+    return state["progress"], arrays
+
+
+def _check_shapes(variables, values):
+    if [tuple(v.shape) for v in variables] != [*map(np.shape, values)]:
+        raise ValueError("it has other variables")
+
+
+def _assign(variables, values):
+    """Gives each variable its saved value, or none if one does not fit."""
+    _check_shapes(variables, values)
+    for variable, value in zip(variables, values, strict=True):
+        variable.assign(value)

@@ -1,19 +1,12 @@
-"""The runs of a table, one after another or side by side, within a time limit.
-
-How a run gets to where it is made differs: in this process, in `parallel` or
-in `cluster`. Which runs there are, and what becomes of them, is here.
-"""
+"""The runs of a table, one after another or side by side."""
 
 import math
 import time
-from collections import deque
 
-from gar_keras.experiments import runner
-from gar_keras.experiments.options import RunnerOptions
+from gar_keras.experiments import cluster, workers
 from gar_keras.experiments.placement import path_of
-from gar_keras.experiments.recorder import OutOfTime
-from gar_keras.experiments.workers.cluster import Cluster
-from gar_keras.experiments.workers.processes import GOES_ON, Processes
+from gar_keras.experiments.run import OutOfTime, check, finished, run
+from gar_keras.experiments.workers import GOES_ON, WorkerError, name_of
 from gar_keras.utils import terminal
 from gar_keras.utils.progress import Reporter
 
@@ -22,25 +15,24 @@ def sweep(
     experiments,
     seeds,
     results,
-    options=RunnerOptions(),  # noqa: B008
     *,
     time_limit=None,
     started=None,
     console=None,
     jobs=1,
     ray=None,
+    **options,
 ):
     """Runs every experiment with every seed; skips what is finished.
 
     The seeds come first: each experiment's first seed is run before any
-    experiment's second one. Side by side, a run that fails is reported at
-    once, and the others are made all the same.
+    experiment's second one. Side by side, a run that fails is told at once,
+    and the others are made all the same.
 
     Args:
         experiments: List of `Experiment`.
         seeds: List of seeds.
         results: Folder of the records.
-        options: `RunnerOptions` of each run.
         time_limit: Seconds after which to stop, or `None`. What is unfinished
             goes on at the next call.
         started: `time.monotonic()` from which these are counted. That of the
@@ -51,134 +43,75 @@ def sweep(
             below `if __name__ == "__main__"`.
         ray: Address of a Ray cluster that makes the runs, `"local"` for one
             that is started on this machine, or `None`.
+        **options: Further arguments of `run`.
 
     Returns:
         `(records, complete)`: the records of the finished runs, and whether
         all runs are finished.
 
     Raises:
-        WorkerError: if a worker was lost.
-        Exception: what a run raised; side by side the first one of them, once
-            all the others are over.
+        WorkerError: if runs failed side by side, once all are over.
     """
     console = console or terminal.console()
     started = time.monotonic() if started is None else started
     deadline = started + (time_limit or math.inf)
     # A run that is named twice must not count twice.
-    runs = list(dict.fromkeys((e, s) for s in seeds for e in experiments))
+    tasks = list(dict.fromkeys((e, s) for s in seeds for e in experiments))
+    data_dir = options.get("data_dir")
+    save_models = options.get("save_models", False)
+    keep_state = options.get("keep_state", False)
+    for experiment in experiments:
+        check(experiment, save_models, keep_state)
     found = {}
-    for run in runs:
-        record = runner.finished(*run, results, options.keep_state)
-        if record is not None:
-            path = path_of(*run, results)
-            console.print(f"{_name(run)} is finished: {path}")
-            found[run] = record
-            _check_model(path, console, options)
-    left = [run for run in runs if run not in found]
-    if left:
-        with _workers(len(left), results, jobs, ray, options) as workers:
-            outcomes = _outcomes(left, workers, deadline, console)
-            found |= _finished(outcomes, results, console, time_limit, options)
-    return [found[run] for run in runs if run in found], len(found) == len(runs)
-
-
-def _workers(num_runs, results, jobs, ray, options):
-    """Those who make the runs."""
+    for task in tasks:
+        record = finished(*task, results, data_dir, keep_state, console.print)
+        if record is None:
+            continue
+        found[task] = record
+        path = path_of(*task, results)
+        console.print(f"{name_of(task)} is finished: {path}")
+        model = path.with_suffix(".keras")
+        if save_models and not model.exists():
+            console.print(f"Its model was not saved. To have it, delete {path}")
+    left = [task for task in tasks if task not in found]
     if ray is not None:
-        return Cluster(ray, num_runs, results, options)
-    if jobs > 1:
-        return Processes(jobs, results, options)
-    return _Here(results, options)
-
-
-class _Here:
-    """Makes the runs in this process, with a bar, one after another.
-
-    What a run raises ends the sweep. It has the methods of `Processes`.
-    """
-
-    places = 1
-
-    def __init__(self, results, options):
-        self._results = results
-        self._options = options
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        pass
-
-    def start(self, run, reporter, deadline):
-        self._next = run, reporter, deadline
-
-    def wait(self):
-        run, reporter, deadline = self._next
-        try:
-            with reporter:
-                outcome = runner.run(
-                    *run,
-                    self._results,
-                    self._options,
-                    deadline=deadline,
-                    reporter=reporter,
-                )
-        except OutOfTime as e:
-            outcome = e
-        return [(run, outcome)]
-
-
-def _outcomes(runs, workers, deadline, console):
-    """Has the runs made, and yields each `(run, outcome)` as it ends."""
-    waiting = deque(runs)
-    busy = set()
-    while waiting or busy:
-        while waiting and len(busy) < workers.places:
-            run = waiting.popleft()
-            busy.add(run)
-            workers.start(run, Reporter(_name(run), console), deadline)
-        for run, outcome in workers.wait():
-            busy.remove(run)
-            if isinstance(outcome, OutOfTime):
-                waiting.clear()
-            yield run, outcome
-
-
-def _finished(outcomes, results, console, time_limit, options):
-    """The records among the outcomes, by run; says what became of the rest."""
-    found, late, failures = {}, [], []
-    for run, outcome in outcomes:
-        name = _name(run)
+        made = cluster.outcomes(ray, left, results, deadline, options)
+    elif jobs > 1:
+        made = workers.outcomes(jobs, left, results, deadline, options)
+    else:
+        made = _one_by_one(left, results, deadline, options, console)
+    failures, late = [], {*left}
+    for task, outcome in made:
+        if isinstance(outcome, OutOfTime):
+            continue
+        late.remove(task)
         if outcome is None:
-            console.print(f"{name} is being run by another process: skipped.")
-        elif isinstance(outcome, OutOfTime):
-            late.append(name)
-        elif isinstance(outcome, Exception):
-            # Not a word of it is markup, such as the [ray] of gar_keras[ray].
-            console.print(f"{name} failed: {outcome}", markup=False)
+            console.print(f"{name_of(task)} is being run by another process.")
+        elif isinstance(outcome, WorkerError):
+            console.print(f"{name_of(task)} failed: {outcome}")
             failures.append(outcome)
         else:
-            found[run] = outcome
-            _check_model(path_of(*run, results), console, options)
+            found[task] = outcome
     if late:
-        console.print(
-            f"Time limit of {time_limit:g} s reached in {', '.join(late)}. "
-            f"{GOES_ON}"
-        )
+        console.print(f"Time limit of {time_limit:g} s reached. {GOES_ON}")
     if failures:
         raise failures[0]
-    return found
+    made = [found[task] for task in tasks if task in found]
+    return made, len(made) == len(tasks)
 
 
-def _name(run):
-    experiment, seed = run
-    return f"{experiment.cell} seed {seed}"
-
-
-def _check_model(path, console, options):
-    """Says so where a model is wanted of a run that was finished without."""
-    if options.save_models and not path.with_suffix(".keras").exists():
-        console.print(
-            f"{path.stem} ran without saving its model. Delete {path} and "
-            "run it again to have one."
-        )
+def _one_by_one(tasks, results, deadline, options, console):
+    """Makes runs in this process, with a bar; what one raises ends all."""
+    for task in tasks:
+        with Reporter(name_of(task), console) as reporter:
+            try:
+                outcome = run(
+                    *task,
+                    results,
+                    deadline=deadline,
+                    reporter=reporter,
+                    **options,
+                )
+            except OutOfTime:
+                return
+        yield task, outcome

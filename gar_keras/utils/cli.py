@@ -18,6 +18,9 @@ EXIT_TIME = 124
 # Ended by Ctrl-C, as shells report it.
 EXIT_INTERRUPTED = 130
 
+# What is told in one line: no defect of the program, as a rule.
+EXPECTED = (ValueError, OSError, ImportError, FloatingPointError)
+
 # Keras takes no larger seed.
 MAX_SEED = 2**32 - 1
 
@@ -71,7 +74,7 @@ def one_line(advice=""):
     """
     try:
         yield
-    except (ValueError, OSError, ImportError, FloatingPointError) as e:
+    except EXPECTED as e:
         fail(e)
     except KeyboardInterrupt:
         print(f"interrupted{advice}", file=sys.stderr)

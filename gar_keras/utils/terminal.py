@@ -3,10 +3,12 @@
 from rich.console import Console
 
 
-def console():
+def console(**options):
     """A `rich` console that prints text as it is.
 
     A folder may be called `a[/b]` or `:x:`, which `rich` would take for markup
     and for an emoji.
     """
-    return Console(highlight=False, soft_wrap=True, markup=False, emoji=False)
+    return Console(
+        highlight=False, soft_wrap=True, markup=False, emoji=False, **options
+    )

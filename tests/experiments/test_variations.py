@@ -10,8 +10,7 @@ from gar_keras import datasets
 from gar_keras.datasets import registry
 from gar_keras.datasets.norb import NorbPreprocessing
 from gar_keras.experiments import data as worlds
-from gar_keras.experiments import runner, setup
-from gar_keras.experiments.options import RunnerOptions
+from gar_keras.experiments import run as runner
 from gar_keras.experiments.settings import DataConditions, Extensions
 
 TINY = tiny_runs.TINY
@@ -26,7 +25,7 @@ def tiny():
 
 def run(folder, experiment, seed=0, reporter=None, **options):
     return runner.run(
-        experiment, seed, folder, RunnerOptions(**options), reporter=reporter
+        experiment, seed, folder, reporter=reporter, **options
     )
 
 
@@ -237,7 +236,7 @@ def test_a_run_on_norb_measures_the_test_images_without_their_own_mean(
     asked.clear()
     known = DataConditions(known_classes=2)
     stretched = replace(experiment, camera_stretch=True, world=known)
-    setup.set_up(stretched, 0)
+    runner.Run(stretched, 0, tmp_path)
     assert asked == [NorbPreprocessing(stretch=True)]
 
 
@@ -253,8 +252,8 @@ def test_the_strength_of_the_fields_reaches_infimnist(monkeypatch):
 
     found = replace(registry.UNLABELED["infimnist"], loader=load)
     monkeypatch.setitem(registry.UNLABELED, "infimnist", found)
-    monkeypatch.setattr(setup, "_check_stage_2", lambda made: None)
+    monkeypatch.setattr(runner.Run, "_check_stage_2", lambda made: None)
     for strength in (0.5, 1.0):
         change = {"unlabeled": "infimnist", "field_strength": strength}
-        setup.set_up(replace(TINY, **change), 0)
+        runner.Run(replace(TINY, **change), 0, "nowhere")
     assert asked == [{"field_strength": 0.5}, {"field_strength": 1.0}]

@@ -14,8 +14,8 @@ from keras import layers
 from scipy import linalg
 from tiny_runs import TINY
 
-from gar_keras.experiments import runner, settings
-from gar_keras.experiments.setup import set_up
+from gar_keras.experiments import run as runner
+from gar_keras.experiments import settings
 from gar_keras.methods.ablation import LAYERS, ablated, distances_on_graph
 from gar_keras.methods.base import Learner
 
@@ -221,7 +221,7 @@ def test_an_ablation_changes_one_thing(other):
 def test_batches_without_labels_are_refused_before_stage_1(tiny):
     experiment = replace(TINY, method="entropy", labeled_per_batch=0)
     with pytest.raises(ValueError, match="labeled_per_batch=0"):
-        set_up(experiment, 0)
+        runner.Run(experiment, 0, "nowhere")
 
 
 @pytest.mark.slow

@@ -19,8 +19,8 @@ from tiny_runs import TINY, Stop, Witness, numbers
 from gar_keras import error_rate, pretrain, report
 from gar_keras.engine import autodiff, pipeline
 from gar_keras.engine.batches import BatchSampler, Feed
-from gar_keras.experiments import recorder, records, runner, settings
-from gar_keras.experiments.options import RunnerOptions
+from gar_keras.experiments import records, settings
+from gar_keras.experiments import run as runner
 from gar_keras.experiments.placement import path_of
 from gar_keras.experiments.settings import TABLE_1
 from gar_keras.experiments.sweep import sweep
@@ -711,7 +711,7 @@ def test_seconds_count_what_comes_before_the_first_epoch(
         clock.now += 1000
         return find(images, k)
 
-    monkeypatch.setattr(recorder, "time", clock)
+    monkeypatch.setattr(runner, "time", clock)
     monkeypatch.setattr(embed_cnn, "nearest_neighbors", slow)
     experiment = replace(
         TINY, method="embed-cnn", pretrain_epochs=1, images_per_epoch=30
@@ -734,9 +734,8 @@ def test_a_run_without_a_network(name, tiny, tmp_path):
     assert result["last_error"] == curve["test_error"][1] < 0.4
     assert record["pretraining"] == {"seconds": 0.0, "curve": {}}
     assert not list(tmp_path.glob("*.npz"))
-    with pytest.raises(ValueError, match="trains no network. Received: save_"):
-        options = RunnerOptions(save_models=True)
-        runner.run(experiment, 1, tmp_path, options)
+    with pytest.raises(ValueError, match="save_models is for methods"):
+        runner.run(experiment, 1, tmp_path, save_models=True)
 
 
 @pytest.mark.parametrize("name", METHODS)

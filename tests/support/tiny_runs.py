@@ -10,11 +10,10 @@ import keras
 import numpy as np
 
 from gar_keras import datasets
-from gar_keras.experiments import runner, setup
-from gar_keras.experiments.options import RunnerOptions
+from gar_keras.experiments import run as runner
 from gar_keras.experiments.placement import path_of
 from gar_keras.experiments.settings import Experiment
-from gar_keras.experiments.state import STAGES
+from gar_keras.experiments.state import STAGES, path_of_state
 
 BACKEND = keras.backend.backend()
 
@@ -69,21 +68,21 @@ def tiny_model(experiment, input_shape, num_classes):
 def run_tiny(results, reporter=None, seed=0, deadline=math.inf, **options):
     """What a process of its own runs."""
     datasets.DATASETS["tiny"] = tiny_data
-    setup.build_model = tiny_model
+    runner.build_model = tiny_model
     return runner.run(
         TINY,
         seed,
         results,
-        RunnerOptions(**options),
         deadline=deadline,
         reporter=reporter,
+        **options,
     )
 
 
 def install(patch):
     """Puts the data set and the network where the runner finds them."""
     patch.setitem(datasets.DATASETS, "tiny", tiny_data)
-    patch.setattr(setup, "build_model", tiny_model)
+    patch.setattr(runner, "build_model", tiny_model)
 
 
 class Stop(Exception):
@@ -145,4 +144,4 @@ def assert_same_run(folder, record, finished):
 
 def state_of(folder, experiment=TINY):
     """Path of the saved state of the run with seed 0."""
-    return folder / ".checkpoints" / f"{experiment.file_name(0)[:-5]}.npz"
+    return path_of_state(experiment, 0, folder)

@@ -1,0 +1,157 @@
+"""Runs on the machines of a Ray cluster, side by side.
+
+A run is a task: this experiment with this seed. It works in a folder of its
+machine, and what it leaves there comes back when it ends: the record and the
+files beside it, or the state at which the time limit came. A task whose machine
+is lost begins again on another one.
+"""
+
+import os
+import tempfile
+import time
+from pathlib import Path
+
+import filelock
+
+from gar_keras.engine import resources
+from gar_keras.experiments.state import (
+    lock_of,
+    path_of_end,
+    path_of_stage_1,
+    path_of_state,
+)
+from gar_keras.experiments.workers import WorkerError, make
+from gar_keras.utils import files
+from gar_keras.utils.optional import optional
+
+# What a run can take up.
+_KEPT = (path_of_state, path_of_end, path_of_stage_1)
+
+
+def outcomes(address, tasks, results, deadline, options):
+    """Makes runs on a cluster, each with a GPU or an equal share of the cores.
+
+    Args:
+        address: Address of the cluster, or `"local"` to start one here.
+        tasks: List of `(experiment, seed)`.
+        results: Folder of the records, on this machine alone.
+        deadline: `time.monotonic()` at which the runs must have stopped.
+        options: Dict of further arguments of `run`.
+
+    Yields:
+        `(task, outcome)` of each run that ended, as `workers.make` returns it,
+        once its files are here.
+    """
+    if not tasks:
+        return
+    ray = _connect(address)
+    needs, threads = _share(ray.nodes(), len(tasks))
+    remote = ray.remote(max_retries=3, **needs)(_make)
+    # Other machines know the time of day, but not our monotonic().
+    until = time.time() + deadline - time.monotonic()
+    busy = {}
+    try:
+        for task in tasks:
+            lock = lock_of(*task, results)
+            try:
+                lock.acquire(timeout=0)
+            except filelock.Timeout:
+                yield task, None
+                continue
+            kept = (path_of(*task, results) for path_of in _KEPT)
+            sent = _contents(results, filter(Path.exists, kept))
+            ref = remote.remote(task, sent, until, threads, options)
+            busy[ref] = task, lock
+        while busy:
+            (ref,), _ = ray.wait([*busy], num_returns=1)
+            task, lock = busy.pop(ref)
+            with lock:
+                yield task, _outcome(ray, ref, task, results)
+    finally:
+        # After Ctrl-C, as a rule.
+        for ref, (_, lock) in busy.items():
+            ray.cancel(ref, force=True)
+            lock.release()
+        ray.shutdown()
+
+
+def _share(machines, num_runs):
+    """What Ray is to give a run, and its threads where it has no GPU.
+
+    Example:
+
+    >>> _share([{"Alive": True, "Resources": {"CPU": 8.0}}] * 2, num_runs=4)
+    ({'num_cpus': 4}, 4)
+    """
+    alive = [node["Resources"] for node in machines if node["Alive"]]
+    if any(node.get("GPU", 0) >= 1 for node in alive):
+        return {"num_gpus": 1, "num_cpus": 1}, None
+    cores = [int(node.get("CPU", 0)) for node in alive]
+    # On one machine.
+    share = max(1, min(sum(cores) // num_runs, max(cores)))
+    return {"num_cpus": share}, share
+
+
+def _make(task, sent, until, threads, options):
+    """Makes a run on a machine of the cluster; its outcome and its files."""
+    resources.share_gpu()
+    if threads is not None:
+        resources.limit_threads(threads)
+    with tempfile.TemporaryDirectory(prefix="gar_keras_") as folder:
+        _write(folder, sent)
+        deadline = time.monotonic() + until - time.time()
+        outcome = make(task, folder, deadline, options)
+        left = (p for p in Path(folder).rglob("*") if p.suffix != ".lock")
+        return outcome, _contents(folder, filter(Path.is_file, left))
+
+
+def _outcome(ray, ref, task, results):
+    """The outcome of a task, once its files are here."""
+    try:
+        outcome, left = ray.get(ref)
+    except ray.exceptions.RayError as e:
+        reason = next(iter(str(e).splitlines()), type(e).__name__)
+        return WorkerError(
+            f"It could not be made on the cluster ({reason}). Each machine "
+            "needs Ray and gar_keras in the versions of this one."
+        )
+    _write(results, left)
+    state = path_of_state(*task, results)
+    if state.relative_to(results) not in left:
+        state.unlink(missing_ok=True)
+    return outcome
+
+
+def _contents(folder, paths):
+    """The bytes of files by their path below a folder, the record as the last.
+
+    With a record, the run is finished.
+    """
+    ordered = sorted(paths, key=lambda path: path.suffix == ".json")
+    return {path.relative_to(folder): path.read_bytes() for path in ordered}
+
+
+def _write(folder, contents):
+    for path, content in contents.items():
+        files.write_atomically(
+            Path(folder, path), lambda f, c=content: f.write(c), mode="wb"
+        )
+
+
+def _connect(address):
+    # Nobody is told of it, unless the user wants it so.
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    # The coming default, of which Ray else warns with every task.
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    ray = optional("ray", "A cluster", extra="ray")
+    options = {"include_dashboard": False} if address == "local" else {}
+    try:
+        ray.init(address, logging_level="WARNING", **options)
+    # Ray raises a bare Exception where its start takes too long.
+    except Exception as e:
+        reason = next(iter(str(e).splitlines()), type(e).__name__)
+        raise WorkerError(
+            f"There is no reaching a Ray cluster at {address!r} ({reason}). "
+            "Start one with `ray start --head`, or take --ray local."
+        ) from e
+    return ray

@@ -1,0 +1,603 @@
+"""One run, an experiment with a seed: prepared, trained, recorded."""
+
+import contextlib
+import math
+import time
+from dataclasses import asdict
+
+import filelock
+import keras
+import numpy as np
+
+from gar_keras.augmentation import random_augmentation
+from gar_keras.callbacks import CoefficientSchedule, ErrorRate, ReportProgress
+from gar_keras.collapse import WarnOnCollapse
+from gar_keras.datasets import DataError
+from gar_keras.engine import backend
+from gar_keras.engine.fit import largest_divisor, predict
+from gar_keras.experiments import records
+from gar_keras.experiments.data import (
+    load_data,
+    make_task,
+    unlabeled_images,
+    versions_of_test,
+)
+from gar_keras.experiments.network import build_model
+from gar_keras.experiments.placement import path_of
+from gar_keras.experiments.settings import (
+    KEPT_IMAGES,
+    PRIOR_OF_LABELS,
+    SettingsError,
+)
+from gar_keras.experiments.state import (
+    State,
+    lock_of,
+    path_of_end,
+    path_of_stage_1,
+    path_of_state,
+    put_away,
+)
+from gar_keras.layers import GraphActivityRegularization
+from gar_keras.methods import METHODS
+from gar_keras.methods.ablation import ablated
+from gar_keras.methods.base import evaluated_by
+from gar_keras.methods.gar import with_options
+from gar_keras.models import uncompiled
+from gar_keras.optimizers import sgd, stage_2_optimizer
+from gar_keras.data import stage_2_sampler
+from gar_keras.regularizers import class_prior_of
+from gar_keras.training import pretrain
+from gar_keras.utils import files
+from gar_keras.utils.softmax import softmax
+from gar_keras.utils.validation import check_class_prior
+from gar_keras.utils.warnings import shown_by
+
+# Figure 2 of the paper shows these epochs of stage 2; the last one is added.
+SNAPSHOT_EPOCHS = (0, 1, 10, 50, 100)
+
+
+class OutOfTime(Exception):
+    """The time limit came before the end of a run, which can be resumed."""
+
+
+def run(
+    experiment,
+    seed,
+    results,
+    *,
+    data_dir=None,
+    save_models=False,
+    share_stage_1=False,
+    keep_state=False,
+    deadline=math.inf,
+    reporter=None,
+):
+    """Runs an experiment with one seed and writes its record.
+
+    A finished run is not run again. An unfinished one, whether it was killed
+    or out of time, goes on after its last finished epoch and ends with the
+    numbers of an unbroken run.
+
+    Args:
+        experiment: An `Experiment`.
+        seed: Decides the split, the initial weights, dropout and the batches.
+        results: Folder of the records.
+        data_dir: Folder of the data files.
+        save_models: Whether to save the model of the validation-chosen epoch
+            beside the record, as a `.keras` file.
+        share_stage_1: Whether to keep the end of stage 1, and to take it up in
+            runs that have the same stage 1.
+        keep_state: Whether to keep the state at the end, and to go on from it
+            in a run of more epochs.
+        deadline: `time.monotonic()` at which the run must have stopped.
+        reporter: A `progress.Reporter`, or `None`.
+
+    Returns:
+        The record, or `None` if another process is running this run.
+
+    Raises:
+        OutOfTime: if the deadline came first.
+        SettingsError: if the experiment is for another backend than the one in
+            use, if the data do not allow its settings, if the model is wanted
+            of a method that trains no network, or if the state is to be kept
+            of a run whose epochs depend on their number.
+    """
+    check(experiment, save_models, keep_state)
+    named = experiment, seed, results
+    record = finished(*named, data_dir, keep_state)
+    if record is not None:
+        return record
+    path = path_of(*named)
+    try:
+        held = lock_of(*named).acquire(timeout=0)
+    except filelock.Timeout:
+        return None
+    with held:
+        # Another process may have been faster.
+        if path.exists():
+            return records.read(path)
+        for file in (path, path.with_suffix(".npz"), path_of_state(*named)):
+            files.delete_leftovers(file)
+        if time.monotonic() >= deadline:
+            raise OutOfTime
+        job = Run(*named, data_dir, reporter, deadline)
+        if METHODS[experiment.method].network:
+            job.train_stages(
+                shared=path_of_stage_1(*named) if share_stage_1 else None,
+                end=path_of_end(*named) if keep_state else None,
+            )
+            job.save_best(path, save_models)
+        else:
+            job.propagate()
+        record = job.record()
+        # As the last: with it, the run is finished.
+        records.write(path, record)
+        put_away(*named, keep_state)
+        return record
+
+
+def finished(
+    experiment, seed, results, data_dir=None, keep_state=False, say=print
+):
+    """The record of a run, if the run is finished.
+
+    What a killed process left of the run's state is put away.
+
+    Args:
+        experiment: An `Experiment`.
+        seed: Seed of the run.
+        results: Folder of the records.
+        data_dir: Folder of the data files.
+        keep_state: As for `run`.
+        say: Function that is told, in words, where the data are not at hand
+            to compare the record with.
+
+    Returns:
+        The record, or `None` without one.
+
+    Raises:
+        RecordError: if the file is not a sound record, or if it was made with
+            other data, labels or settings of the method than the run would be.
+    """
+    path = path_of(experiment, seed, results)
+    if not path.exists():
+        return None
+    record = records.read(path)
+    try:
+        task, _, expected = learned_from(experiment, seed, data_dir)
+        expected["labeled"] = labeled_of(task)
+        # The first records do not say where X_U is from.
+        noted = {*record["data"]}
+        expected["data"] = {
+            k: v for k, v in expected["data"].items() if k in noted
+        }
+    except DataError as e:
+        say(f"{path} is not compared with its data: {e}")
+        expected = {"method_settings": METHODS[experiment.method].settings()}
+    records.check_is_of(path, record, **expected)
+    # The process that made the record puts the state away itself, if it lives.
+    with contextlib.suppress(filelock.Timeout):
+        if path_of_state(experiment, seed, results).exists():
+            with lock_of(experiment, seed, results).acquire(timeout=0):
+                put_away(experiment, seed, results, keep_state)
+    return record
+
+
+class Run:
+    """What a run is made of, and its parts from the data to the record.
+
+    Args:
+        experiment: An `Experiment`.
+        seed: Seed of the run.
+        results: Folder of the records.
+        data_dir: Folder of the data files.
+        reporter: A `progress.Reporter`, or `None`.
+        deadline: `time.monotonic()` at which the run must have stopped.
+
+    Raises:
+        SettingsError: if stage 2 would refuse something after stage 1.
+    """
+
+    def __init__(
+        self,
+        experiment,
+        seed,
+        results,
+        data_dir=None,
+        reporter=None,
+        deadline=math.inf,
+    ):
+        e = self.experiment = experiment
+        self.seed = seed
+        self.reporter = reporter
+        self.deadline = deadline
+        task, self.unlabeled, described = learned_from(e, seed, data_dir)
+        self.task, self.data = task, task.data
+        self.x_labeled = self.data.x_train[task.split.labeled]
+        held_out = task.split.validation
+        # Images and labels whose error is measured, by its name; the further
+        # versions of the test images from the end of stage 1 on.
+        self.sets = {
+            "val_error": (
+                self.data.x_train[held_out],
+                self.data.y_train[held_out],
+            ),
+            "test_error": (self.data.x_test, self.data.y_test),
+        }
+        self.versions = {
+            name: (x, self.data.y_test)
+            for name, x in versions_of_test(e, data_dir).items()
+        }
+        self.snapshot_epochs = {*SNAPSHOT_EPOCHS, e.epochs}
+        images = np.random.default_rng(seed).permutation(len(self.data.x_test))
+        self.snapshot_images = images[:KEPT_IMAGES]
+        # Of weights and batches.
+        self.training_seed = _restart_seed(seed, e.restart)
+        keras.utils.set_random_seed(self.training_seed)
+        self.model = build_model(
+            e, self.data.x_train.shape[1:], self.data.num_classes
+        )
+        self.method = _method(e, described["class_prior"])
+        self.augmentation = random_augmentation(
+            e.pretrain_shift, e.pretrain_affine, self.training_seed
+        )
+        self.optimizers = _optimizers(e, len(self.unlabeled))
+        if METHODS[e.method].network:
+            self._check_stage_2()
+            for optimizer in self.optimizers.values():
+                optimizer.build(self.model.trainable_variables)
+        say = reporter.say if reporter else lambda text: None
+        self.state = State(self, results, described, say)
+
+    def _check_stage_2(self):
+        """Refuses now what stage 2 would refuse after stage 1."""
+        e = self.experiment
+        try:
+            self.method.check_batches(e.labeled_per_batch)
+            stage_2_sampler(
+                self.x_labeled,
+                self.unlabeled,
+                e.labeled_per_batch,
+                e.unlabeled_per_batch,
+                e.images_per_epoch,
+                self.training_seed,
+            )
+            self.method.check(self.model, self.unlabeled)
+        except ValueError as error:
+            raise SettingsError(str(error)) from error
+
+    def train_stages(self, shared=None, end=None):
+        """Trains what is left of both stages.
+
+        Args:
+            shared: Path of the end of stage 1 that runs share, or `None`.
+            end: Path of the kept end of a run of fewer epochs, or `None`.
+        """
+        state = self.state
+        state.load()
+        if end is not None and not state.curve("pretraining"):
+            state.load(end)
+        if shared is not None and not state.curve("pretraining"):
+            state.load_stage_1(shared)
+        if not state.curve("regularization"):
+            self.pretrain()
+            if shared is not None:
+                state.save_stage_1(shared)
+            self.begin_stage_2()
+        with shown_by(state.warn):
+            self.train()
+
+    def pretrain(self):
+        """Stage 1: the labelled images alone."""
+        e, stage = self.experiment, "pretraining"
+        done = self.state.done(stage)
+        if done == e.pretrain_epochs:
+            return
+        per_report = largest_divisor(e.pretrain_epochs, 100)
+        pretrain(
+            self.model,
+            self.x_labeled,
+            self.task.y_labeled,
+            epochs=e.pretrain_epochs,
+            report_every=per_report,
+            batch_size=e.batch_size,
+            optimizer=self.optimizers[stage],
+            initial_epoch=done,
+            augmentation=self.augmentation,
+            seed=self.training_seed,
+            callbacks=[
+                _Recorder(self, stage, self.sets, per_report),
+                _Deadline(self.deadline),
+            ],
+            verbose=0,
+        )
+
+    def begin_stage_2(self):
+        """Takes the last epoch of stage 1 as epoch 0 of stage 2."""
+        curve = self.state.curve("pretraining")
+        errors = {name: curve[name][-1] for name in self.sets}
+        errors |= ErrorRate(**self.versions).measure(self.model)
+        self.state.progress["regularization"]["curve"] = {
+            "epoch": [0],
+            **{name: [error] for name, error in errors.items()},
+        }
+        self.state.keep_snapshot(self.model)
+
+    def train(self):
+        """Stage 2: the method of the experiment."""
+        e, stage = self.experiment, "regularization"
+        done = self.state.done(stage)
+        if done == e.epochs:
+            return
+        self.method.train(
+            self.model,
+            self.x_labeled,
+            self.task.y_labeled,
+            self.unlabeled,
+            epochs=e.epochs,
+            labeled_per_batch=e.labeled_per_batch,
+            unlabeled_per_batch=e.unlabeled_per_batch,
+            images_per_epoch=e.images_per_epoch,
+            optimizer=self.optimizers[stage],
+            initial_epoch=done,
+            state=self.state.method,
+            seed=self.training_seed,
+            callbacks=[
+                _Recorder(self, stage, {**self.sets, **self.versions}),
+                _Deadline(self.deadline),
+                *_warm_up(e),
+                *self._collapse_warning(),
+            ],
+            verbose=0,
+        )
+
+    def _collapse_warning(self):
+        """The warning that knows the epochs before this process, too."""
+        if not self.method.warns_of_collapse:
+            return []
+        e = self.experiment
+        curve = self.state.curve("regularization")
+        before, *earlier = (
+            dict(zip(curve, row, strict=True))
+            for row in zip(*curve.values(), strict=True)
+        )
+        batch_size = e.labeled_per_batch + e.unlabeled_per_batch
+        return [
+            WarnOnCollapse(
+                before["val_error"],
+                earlier,
+                batch_size,
+                num_validation=e.num_validation,
+            )
+        ]
+
+    def propagate(self):
+        """A method without a network: its curve has one epoch."""
+        x, y = zip(*self.sets.values(), strict=True)
+        start = time.perf_counter()
+        predicted = self.method.fit_predict(
+            self.x_labeled,
+            self.task.y_labeled,
+            self.unlabeled,
+            np.concatenate(x),
+            seed=self.seed,
+        )
+        seconds = time.perf_counter() - start
+        wrong = np.split(predicted != np.concatenate(y), [len(y[0])])
+        errors = {
+            name: [None, float(part.mean())]
+            for name, part in zip(self.sets, wrong, strict=True)
+        }
+        times = {"seconds": [None, round(seconds, 3)]}
+        self.state.progress["regularization"] = {
+            "seconds": seconds,
+            "curve": {"epoch": [0, 1], **errors, **times},
+        }
+
+    def snapshot(self, network):
+        """The logits of the test images that are shown."""
+        return predict(network, self.data.x_test[self.snapshot_images])
+
+    def save_best(self, path, save_models):
+        """Saves what the weights of the validation-chosen epoch give.
+
+        Beside the record: the snapshots, the probabilities of all test images
+        for votes of several runs, and the model if it is wanted.
+        """
+        self.model.set_weights(self.state.best_weights)
+        logits = predict(self.model, self.data.x_test)
+        chosen = softmax(logits.astype(float))
+        arrays = {
+            "indices": self.snapshot_images,
+            "labels": self.data.y_test[self.snapshot_images],
+            "test_labels": self.data.y_test.astype("uint8"),
+            # Most of them are near 0 or 1: they take little room.
+            "chosen_probabilities": chosen.astype("float16"),
+        }
+        for epoch, kept in self.state.snapshots.items():
+            arrays[f"epoch_{epoch}"] = kept
+        files.write_atomically(
+            path.with_suffix(".npz"),
+            lambda file: np.savez_compressed(file, **arrays),
+            mode="wb",
+        )
+        if save_models:
+            # Without an optimizer: that of a resumed run is another one.
+            uncompiled(self.model).save(path.with_suffix(".keras"))
+
+    def record(self):
+        """The record of the finished run."""
+        e = self.experiment
+        return {
+            "format": records.FORMAT,
+            "experiment": asdict(e),
+            "cell": e.cell,
+            "fingerprint": e.fingerprint(),
+            "seed": self.seed,
+            "labeled": labeled_of(self.task),
+            **self.state.progress,
+            "result": records.result_of(self.state.curve("regularization")),
+        }
+
+
+class _Recorder(ReportProgress):
+    """Measures, notes, saves and reports each epoch of a stage.
+
+    What comes before the first epoch, such as a method's graph of neighbours,
+    counts among its seconds.
+    """
+
+    def __init__(self, run, stage, sets, epochs_per_report=1):
+        super().__init__(run.reporter, stage, epochs_per_report)
+        self.run = run
+        self.errors = ErrorRate(**sets)
+        self.start = time.perf_counter()
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self.epoch = epoch
+        if self.start is None:
+            self.start = time.perf_counter()
+
+    def on_epoch_end(self, epoch, logs=None):
+        state = self.run.state
+        seconds = time.perf_counter() - self.start
+        self.start = None
+        before = self.errors.seconds
+        errors = self.errors.measure(self.model)
+        # For the callbacks that follow.
+        logs.update(errors)
+        row = {
+            "epoch": (epoch + 1) * self.epochs_per_report,
+            **errors,
+            **logs,
+            "seconds": round(seconds, 3),
+        }
+        state.progress[self.stage]["seconds"] += seconds
+        state.note(self.stage, row, self.errors.seconds - before)
+        if self.stage == "regularization":
+            state.keep(evaluated_by(self.model, self.run.model))
+        state.save(self.stage, self.model)
+        curve = state.curve(self.stage)
+        self.report({name: values[-1] for name, values in curve.items()})
+
+
+class _Deadline(keras.callbacks.Callback):
+    """Ends a run before the step that would not end in time.
+
+    The part of the epoch that was done is lost, and is done again later.
+    """
+
+    def __init__(self, deadline):
+        super().__init__()
+        self.deadline = deadline
+
+    def on_train_begin(self, logs=None):
+        self._last = time.monotonic()
+        self._slowest = 0.0
+
+    def on_train_batch_end(self, batch, logs=None):
+        now = time.monotonic()
+        self._slowest = max(self._slowest, now - self._last)
+        self._last = now
+        if now + self._slowest > self.deadline:
+            raise OutOfTime
+
+
+def learned_from(e, seed, data_dir=None):
+    """The `Task` of a run, X_U, and what a record says of both."""
+    data = load_data(e, data_dir)
+    task = make_task(e.world, data, e.num_labeled, e.num_validation, seed)
+    data = task.data
+    fields = {}
+    if e.unlabeled == "infimnist":
+        fields = {"field_strength": e.field_strength}
+    unlabeled, source = unlabeled_images(e.unlabeled, task, data_dir, **fields)
+    prior = e.class_prior
+    if prior == PRIOR_OF_LABELS:
+        # A class without a label would have no share at all.
+        prior = class_prior_of(task.y_labeled, data.num_classes, smoothing=1)
+    if prior is not None:
+        prior = list(check_class_prior(prior, data.num_classes))
+    described = {
+        "data": {
+            "title": data.title,
+            "source": data.source,
+            "unlabeled": source,
+        },
+        "split_fingerprint": task.split.fingerprint(),
+        "class_prior": prior,
+        "method_settings": METHODS[e.method].settings(),
+    }
+    return task, unlabeled, described
+
+
+def labeled_of(task):
+    """Indices of X_L in the data set as loaded."""
+    return task.kept[task.split.labeled].tolist()
+
+
+def _restart_seed(seed, restart):
+    """The seed itself in the first run of one seed, another one in others."""
+    if not restart:
+        return seed
+    return int(np.random.default_rng([seed, restart]).integers(2**31))
+
+
+def _method(e, class_prior):
+    """What stage 2 trains with."""
+    entry = METHODS[e.method]
+    if not entry.set_by_experiment:
+        return entry()
+    options = {
+        **e.coefficients,
+        "frobenius_of": e.frobenius_of,
+        "balance_of": e.balance_of,
+        "class_prior": class_prior,
+    }
+    if e.ablation is not None:
+        return ablated(e.ablation, **options)
+    return with_options(e.extensions, GraphActivityRegularization(**options))
+
+
+def _optimizers(e, num_unlabeled):
+    """The optimizers of both stages, by the stage."""
+    steps = e.epochs * e.steps_per_epoch(num_unlabeled)
+    rate = e.stage_2_rate or e.learning_rate
+    return {
+        "pretraining": sgd(e.learning_rate, e.momentum, e.decay),
+        "regularization": stage_2_optimizer(
+            e.extensions, steps, rate, e.momentum, e.decay
+        ),
+    }
+
+
+def _warm_up(e):
+    epochs = e.extensions.affinity_warmup
+    if not epochs:
+        return []
+    return [
+        CoefficientSchedule(
+            affinity=lambda i: e.affinity * min(1.0, (i + 1) / epochs)
+        )
+    ]
+
+
+def check(experiment, save_models=False, keep_state=False):
+    """Raises `SettingsError` for what `run` cannot do with an experiment."""
+    if experiment.backend != backend.name():
+        raise SettingsError(
+            "The experiment is for another Keras backend than the one in use. "
+            f"Received: backend={experiment.backend!r}, in use: "
+            f"{backend.name()!r}. Set KERAS_BACKEND={experiment.backend} "
+            "before keras is imported."
+        )
+    if save_models and not METHODS[experiment.method].network:
+        raise SettingsError(
+            "save_models is for methods that train a network. Received: "
+            f"method={experiment.method!r}"
+        )
+    if keep_state and experiment.tied_by is not None:
+        raise SettingsError(
+            "keep_state is for runs whose epochs do not depend on how many "
+            f"there are. Received: {experiment.tied_by}"
+        )

@@ -1,0 +1,716 @@
+"""Runs from data to record: repeatable, resumable, and never run twice.
+
+The runs are those of `tiny_runs`. Where a process of its own is needed, it
+imports that module and calls `run_tiny`.
+"""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import asdict, replace
+
+import filelock
+import fresh
+import keras
+import numpy as np
+import pytest
+import tiny_runs
+from tiny_runs import (
+    BACKEND,
+    TEST,
+    TINY,
+    Stop,
+    Witness,
+    assert_same_run,
+    run_tiny,
+    snapshots,
+    state_of,
+    tiny_data,
+)
+
+from gar_keras import datasets
+from gar_keras.callbacks import error_rate
+from gar_keras.collapse import WarnOnCollapse
+from gar_keras.experiments import environment, records, run
+from gar_keras.experiments.network import build_model
+from gar_keras.experiments.placement import path_of
+from gar_keras.experiments.settings import (
+    TABLE_1,
+    Experiment,
+    Extensions,
+    SettingsError,
+)
+from gar_keras.experiments.state import STAGES, path_of_stage_1
+from gar_keras.methods.gar import GAR
+
+
+@pytest.fixture(scope="module", autouse=True)
+def tiny():
+    """Puts the data set and the network where a run finds them."""
+    with pytest.MonkeyPatch.context() as patch:
+        tiny_runs.install(patch)
+        yield
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """Folder and record of an unbroken run."""
+    folder = tmp_path_factory.mktemp("finished")
+    return folder, run_tiny(folder, save_models=True)
+
+
+def saved_model(folder):
+    path = path_of(TINY, 0, folder).with_suffix(".keras")
+    return keras.saving.load_model(path)
+
+
+# What a record holds.
+
+
+def test_a_record_tells_how_to_repeat_the_run(finished):
+    folder, record = finished
+    assert records.read_all(folder) == [record]
+    assert Experiment(**record["experiment"]) == TINY
+    assert record["experiment"] == asdict(TINY)
+    assert (record["seed"], record["cell"]) == (0, "tiny-12")
+    split = datasets.make_split(tiny_data().y_train, 12, 0, 60)
+    assert record["labeled"] == split.labeled.tolist()
+    assert record["split_fingerprint"] == split.fingerprint()
+    assert record["data"] == {
+        "title": "Tiny",
+        "source": "made for a test",
+        "unlabeled": "all training images",
+    }
+    assert record["method_settings"] == {}
+
+
+def test_a_record_tells_what_it_ran_on_and_how_long(finished):
+    _, record = finished
+    environment = record["environment"]
+    assert environment["backend"] == BACKEND
+    assert environment["keras"] == keras.__version__
+    assert environment["cores"] == os.cpu_count()
+    # None outside of a repository.
+    assert len(environment["git_revision"] or 40 * "0") >= 40
+    assert record["resumed_in"] == []
+    for stage in STAGES:
+        spent = record[stage]["curve"]["seconds"]
+        spent = sum(s for s in spent if s is not None)
+        assert record[stage]["seconds"] == pytest.approx(spent, abs=0.01)
+    assert record["evaluation_seconds"] > 0
+
+
+def test_a_record_has_both_curves(finished):
+    _, record = finished
+    first = record["pretraining"]["curve"]
+    second = record["regularization"]["curve"]
+    assert first["epoch"] == [51, 102]
+    assert second["epoch"] == [0, 1, 2, 3]
+    assert {"loss", "val_error", "test_error"} <= first.keys()
+    for name in ("val_error", "test_error"):
+        assert second[name][0] == first[name][-1]
+    for i in (1, 2, 3):
+        terms = 3 * second["affinity"][i] + 1 - second["balance"][i]
+        # What is left is the Frobenius term.
+        assert 0 < second["loss"][i] - terms < 0.01
+    assert second["loss"][0] is None
+
+
+def test_the_results_are_those_of_the_curve(finished):
+    folder, record = finished
+    curve, result = record["regularization"]["curve"], record["result"]
+    assert result["baseline_error"] == curve["test_error"][0]
+    # Guessing among three classes is wrong two times in three.
+    assert result["baseline_error"] < 0.4
+    assert result["last_error"] == curve["test_error"][-1]
+    # Of equals, the first; epoch 0 is not an epoch of stage 2.
+    assert result["chosen_epoch"] == 1 + np.argmin(curve["val_error"][1:])
+    error = error_rate(saved_model(folder), *test_set())
+    assert error == result["chosen_error"]
+
+
+def test_set():
+    data = tiny_data()
+    return data.x_test, data.y_test
+
+
+test_set.__test__ = False
+
+
+def test_the_kept_weights_are_those_of_the_first_best_epoch(tmp_path):
+    job = run.Run(TINY, 0, tmp_path)
+    state, seen = job.state, []
+    for val_error in (0.3, 0.2, 0.2, 0.1, 0.4):
+        seen.append(val_error)
+        state.progress["regularization"]["curve"] = {
+            "epoch": [*range(len(seen) + 1)], "val_error": [0.0, *seen]
+        }  # fmt: skip
+        job.model.layers[-1].bias.assign([len(seen), 0.0, 0.0])
+        state.keep(job.model)
+        kept = state.best_weights[-1][0]
+        assert kept == seen.index(min(seen)) + 1
+
+
+def test_the_snapshots_are_of_the_epochs_they_name(finished):
+    folder, record = finished
+    content = snapshots(folder)
+    assert content.keys() == {
+        "indices", "labels", "epoch_0", "epoch_1", "epoch_3",
+        "chosen_probabilities", "test_labels",
+    }  # fmt: skip
+    assert record["snapshot_epochs"] == [0, 1, 3]
+    assert sorted(content["indices"]) == [*range(TEST)]
+    _, y = test_set()
+    np.testing.assert_array_equal(content["labels"], y[content["indices"]])
+    curve = record["regularization"]["curve"]["test_error"]
+    for epoch in (0, 1, 3):
+        error = np.mean(content[f"epoch_{epoch}"].argmax(1) != content["labels"])
+        assert error == pytest.approx(curve[epoch])
+
+
+def test_a_finished_run_leaves_no_state(finished):
+    folder, _ = finished
+    left = {path.suffix for path in (folder / ".checkpoints").iterdir()}
+    assert left <= {".lock"}
+    beside = path_of(TINY, 0, folder).parent.iterdir()
+    assert {path.suffix for path in beside} == {".json", ".npz", ".keras"}
+
+
+# What decides the numbers.
+
+OTHER = replace(
+    TINY,
+    learning_rate=0.5,
+    stage_2_rate=0.0625,
+    momentum=0.25,
+    decay=0.125,
+    affinity=4.0,
+    balance=2.0,
+    frobenius=0.5,
+    frobenius_of="Z",
+    balance_of="column sums",
+    images_per_epoch=99,
+)
+
+
+def test_each_stage_gets_its_settings(tmp_path, monkeypatch):
+    calls = []
+
+    def stage(*args, **kwargs):
+        calls.append((args, kwargs))
+        raise Stop
+
+    monkeypatch.setattr(run, "pretrain", stage)
+    monkeypatch.setattr(GAR, "train", stage)
+    job = run.Run(OTHER, 7, tmp_path)
+    job.state.progress["regularization"]["curve"] = {
+        "epoch": [0], "val_error": [0.5]
+    }  # fmt: skip
+    for function in (job.pretrain, job.train):
+        with pytest.raises(Stop):
+            function()
+    ((model, x, y), first), ((method, *_, x_unlabeled), second) = calls
+    data = tiny_data()
+    labeled = job.task.split.labeled
+    assert model is job.model
+    np.testing.assert_array_equal(x, data.x_train[labeled])
+    np.testing.assert_array_equal(y, data.y_train[labeled])
+    np.testing.assert_array_equal(x_unlabeled, data.x_train)
+    assert (first["epochs"], first["batch_size"]) == (102, 5)
+    numbers = ("epochs", "labeled_per_batch", "unlabeled_per_batch")
+    assert [second[name] for name in numbers] == [3, 6, 3]
+    assert second["images_per_epoch"] == 99
+    wanted = {
+        "affinity": 4.0, "balance": 2.0, "frobenius": 0.5,
+        "frobenius_of": "Z", "balance_of": "column sums",
+    }  # fmt: skip
+    assert wanted.items() <= method.layer.get_config().items()
+    (watch,) = (
+        c for c in second["callbacks"] if isinstance(c, WarnOnCollapse)
+    )
+    assert (watch.error_before, watch.batch_size) == (0.5, 9)
+    for options, rate in ((first, 0.5), (second, 0.0625)):
+        assert options["seed"] == 7
+        optimizer = options["optimizer"]
+        assert float(optimizer.learning_rate) == rate
+        assert (optimizer.decay, optimizer.momentum) == (0.125, 0.25)
+
+
+@pytest.mark.slow
+def test_another_seed_gives_another_run(finished, tmp_path):
+    other = run.Run(TINY, 1, tmp_path)
+    first = run.Run(TINY, 0, tmp_path)
+    assert other.state.progress["split_fingerprint"] != (
+        finished[1]["split_fingerprint"]
+    )
+    a, b = other.model.get_weights(), first.model.get_weights()
+    assert not np.array_equal(a[0], b[0])
+
+
+def test_a_run_that_is_finished_is_not_run_again(finished, monkeypatch):
+    folder, record = finished
+    monkeypatch.delattr(run, "Run")
+    assert run_tiny(folder) == record
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"split_fingerprint": "0" * 64},
+        {"labeled": [*range(12)]},
+        {"class_prior": [0.5, 0.25, 0.25]},
+        {"data": {"title": "Tiny", "source": "of another disk"}},
+        {"method_settings": {"weight": 2.0}},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_a_record_of_other_data_does_not_pass(change, finished, tmp_path):
+    shutil.copytree(finished[0], tmp_path, dirs_exist_ok=True)
+    path = path_of(TINY, 0, tmp_path)
+    records.write(path, {**finished[1], **change})
+    with pytest.raises(records.RecordError, match="Move it out") as error:
+        run_tiny(tmp_path)
+    assert str(path) in str(error.value)
+
+
+def test_without_its_data_a_record_is_taken_with_a_word(
+    finished, monkeypatch, capsys
+):
+    def missing(experiment, data_dir):
+        raise datasets.DataError("no file")
+
+    monkeypatch.setattr(run, "load_data", missing)
+    assert run_tiny(finished[0]) == finished[1]
+    assert "is not compared with its data: no file" in capsys.readouterr().out
+
+
+# Broken off and taken up again.
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("event", "goes_on"),
+    [
+        (("step", "pretraining", 0), None),
+        (("step", "pretraining", 1), "after epoch 51 of pretraining"),
+        (("epoch", "pretraining", 102), "after epoch 102 of pretraining"),
+        (("step", "regularization", 2), "after epoch 2 of regularization"),
+    ],
+)
+def test_a_resumed_run_ends_as_an_unbroken_one(
+    event, goes_on, finished, tmp_path
+):
+    with pytest.raises(Stop):
+        run_tiny(tmp_path, Witness(event))
+    assert records.read_all(tmp_path) == []
+    reporter = Witness()
+    record = run_tiny(tmp_path, reporter)
+    assert_same_run(tmp_path, record, finished)
+    assert reporter.lines == ([f"goes on {goes_on}"] if goes_on else [])
+    assert record["resumed_in"] == []
+
+
+@pytest.mark.slow
+def test_a_record_names_every_machine_it_ran_on(
+    finished, tmp_path, monkeypatch
+):
+    # Ended when all was done but the record.
+    with pytest.raises(Stop):
+        run_tiny(tmp_path, Witness(("epoch", "regularization", 3)))
+    here = environment.describe()
+    there = {**here, "device": "another one"}
+    monkeypatch.setattr(environment, "describe", lambda: there)
+    record = run_tiny(tmp_path, save_models=True)
+    assert_same_run(tmp_path, record, finished)
+    assert record["environment"] == here
+    assert record["resumed_in"] == [there]
+    # The best weights are part of the state.
+    ours, theirs = map(saved_model, (tmp_path, finished[0]))
+    assert ours.compiled == theirs.compiled
+    ours, theirs = ours.get_weights(), theirs.get_weights()
+    for a, b in zip(ours, theirs, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def start(code, *arguments):
+    """A Python process that can import `tiny_runs`."""
+    return subprocess.Popen(
+        [sys.executable, "-c", code, *map(str, arguments)],
+        env=fresh.environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+# Killed, it has begun the next epoch, or half of the next state is written.
+HANG = """
+import sys, time
+import tiny_runs
+from gar_keras.experiments import state
+
+folder, stage, epoch = sys.argv[1], sys.argv[2], int(sys.argv[3])
+savez = state.np.savez
+
+def half_a_state(file, **arrays):
+    file.write(b"PK half of a state")
+    file.flush()
+    print("reached", flush=True)
+    time.sleep(600)
+
+class Slow(tiny_runs.Witness):
+    def step(self, name, done, total, logs, steps=1):
+        if name == "regularization" == stage and done > epoch:
+            print("reached", flush=True)
+            time.sleep(600)
+
+    def epoch(self, name, row, total):
+        if (name, row["epoch"]) == ("pretraining", epoch):
+            state.np.savez = half_a_state
+
+tiny_runs.run_tiny(folder, Slow())
+"""
+
+# First the run that was killed goes on, then the same run is made unbroken.
+RUN_BOTH = """
+import sys
+import tiny_runs
+
+for folder in sys.argv[1:]:
+    assert tiny_runs.run_tiny(folder) is not None
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "where", [("pretraining", 51), ("regularization", 1)], ids=STAGES
+)
+def test_a_run_killed_with_sigkill_ends_as_an_unbroken_one(where, tmp_path):
+    killed, whole = tmp_path / "killed", tmp_path / "whole"
+    process = start(HANG, killed, *where)
+    assert process.stdout.readline() == "reached\n"
+    process.kill()
+    assert process.wait() == -signal.SIGKILL
+    process.communicate()
+    assert records.read_all(killed) == []
+    assert state_of(killed).exists()
+    process = start(RUN_BOTH, killed, whole)
+    _, errors = process.communicate()
+    assert process.returncode == 0, errors
+    (resumed,), (unbroken,) = map(records.read_all, (killed, whole))
+    assert_same_run(killed, resumed, (whole, unbroken))
+    # Nor is the half state left.
+    left = {path.suffix for path in (killed / ".checkpoints").iterdir()}
+    assert left <= {".lock"}
+
+
+@pytest.mark.slow
+def test_a_run_of_another_process_is_skipped_until_that_dies(tmp_path):
+    lock = state_of(tmp_path).with_suffix(".lock")
+    lock.parent.mkdir()
+    process = start(HOLD, lock)
+    try:
+        assert process.stdout.readline() == "held\n"
+        assert run_tiny(tmp_path) is None
+    finally:
+        process.kill()
+        process.communicate()
+    # Now the run is free: it begins, to find its time over.
+    with pytest.raises(run.OutOfTime):
+        run_tiny(tmp_path, deadline=time.monotonic())
+    assert not state_of(tmp_path).exists()
+
+
+HOLD = """
+import sys, time
+import filelock
+
+with filelock.FileLock(sys.argv[1]):
+    print("held", flush=True)
+    time.sleep(600)
+"""
+
+
+def test_a_run_that_another_process_finished_meanwhile_is_read(
+    finished, tmp_path, monkeypatch
+):
+    class FileLock(filelock.FileLock):
+        def acquire(self, *args, **kwargs):
+            shutil.copytree(finished[0], tmp_path, dirs_exist_ok=True)
+            return super().acquire(*args, **kwargs)
+
+    monkeypatch.setattr(filelock, "FileLock", FileLock)
+    monkeypatch.delattr(run, "Run")
+    assert run_tiny(tmp_path) == finished[1]
+
+
+@pytest.mark.slow
+def test_what_a_killed_process_left_of_a_finished_run_is_removed(
+    finished, tmp_path
+):
+    with pytest.raises(Stop):
+        run_tiny(tmp_path, Witness(("epoch", "regularization", 3)))
+    shutil.copytree(finished[0], tmp_path, dirs_exist_ok=True)
+    with filelock.FileLock(state_of(tmp_path).with_suffix(".lock")):
+        run_tiny(tmp_path)
+        assert state_of(tmp_path).exists()
+    run_tiny(tmp_path)
+    assert not state_of(tmp_path).exists()
+
+
+@pytest.mark.slow
+def test_a_run_out_of_time_can_go_on(tmp_path, monkeypatch):
+    now = [100.0]
+
+    class Clock:
+        perf_counter = staticmethod(time.perf_counter)
+        monotonic = staticmethod(lambda: now[0])
+
+    def pass_by():
+        now[0] += 60
+
+    monkeypatch.setattr(run, "time", Clock)
+    reporter = Witness(("step", "regularization", 1), pass_by)
+    with pytest.raises(run.OutOfTime):
+        run_tiny(tmp_path, reporter, deadline=150.0)
+    reporter = Witness()
+    run_tiny(tmp_path, reporter)
+    assert reporter.lines == ["goes on after epoch 1 of regularization"]
+
+
+def test_a_step_that_would_not_end_in_time_is_not_taken(monkeypatch):
+    times = iter([100.0, 120.0, 140.0])
+    monkeypatch.setattr(run.time, "monotonic", lambda: next(times))
+    limit = run._Deadline(deadline=150.0)
+    limit.on_train_begin()
+    limit.on_train_batch_end(0)
+    with pytest.raises(run.OutOfTime):
+        limit.on_train_batch_end(1)
+
+
+# States that do not fit.
+
+
+def altered(state, **changes):
+    """Writes other values into a saved state."""
+    with np.load(state) as archive:
+        arrays = dict(archive)
+    content = json.loads(str(arrays["state"]))
+    arrays["state"] = np.array(json.dumps({**content, **changes}))
+    np.savez(state, **arrays)
+
+
+@pytest.fixture(scope="module")
+def stopped(tmp_path_factory):
+    """Folder of a run that ended in the middle of stage 1, and its state."""
+    folder = tmp_path_factory.mktemp("stopped")
+    with pytest.raises(Stop):
+        run_tiny(folder, Witness(("epoch", "pretraining", 51)))
+    with np.load(state_of(folder)) as archive:
+        return folder, json.loads(str(archive["state"]))
+
+
+def progress_with(content, **changes):
+    return {"progress": {**content["progress"], **changes}}
+
+
+UNFIT = {
+    "text": lambda path, _: path.write_bytes(b"no archive"),
+    "half": lambda path, _: path.write_bytes(path.read_bytes()[:2000]),
+    "empty": lambda path, _: path.write_bytes(b""),
+    "owner": lambda path, _: altered(path, owner=["0123abcd", 0]),
+    "no progress": lambda path, _: altered(path, progress=None),
+    "missing array": lambda path, _: altered(path, counts={"model": 99}),
+    "fewer arrays": lambda path, content: altered(
+        path, counts={**content["counts"], "model": 1}
+    ),
+    "split": lambda path, content: altered(
+        path, **progress_with(content, split_fingerprint="another")
+    ),
+    "curve": lambda path, content: altered(
+        path, **progress_with(content, pretraining={"curve": {"loss": [1]}})
+    ),
+}
+
+
+@pytest.mark.parametrize("change", UNFIT)
+def test_a_state_that_does_not_fit_is_told_and_left(change, stopped, tmp_path):
+    folder, content = stopped
+    shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
+    UNFIT[change](state_of(tmp_path), content)
+    reporter = Witness()
+    job = run.Run(TINY, 0, tmp_path, reporter=reporter)
+    before = job.model.get_weights()
+    job.state.load()
+    (line,) = reporter.lines
+    assert line.startswith(f"starts afresh: {state_of(tmp_path)} does not fit")
+    assert job.state.curve("pretraining") == {}
+    for a, b in zip(job.model.get_weights(), before, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_a_flipped_byte_is_found_or_does_no_harm(stopped, tmp_path):
+    folder, _ = stopped
+    path, content = state_of(tmp_path), state_of(folder).read_bytes()
+    path.parent.mkdir()
+    job = run.Run(TINY, 0, tmp_path)
+    path.write_bytes(content)
+    job.state.load()
+    sound, weights = job.state.progress, job.model.get_weights()
+    rng = np.random.default_rng(0)
+    for position in rng.integers(len(content), size=150):
+        damaged = bytearray(content)
+        damaged[position] ^= 1 << rng.integers(8)
+        path.write_bytes(damaged)
+        reporter = Witness()
+        job.state.progress = {**sound, "pretraining": {"curve": {}}}
+        job.state.say = reporter.say
+        job.state.load()
+        if reporter.lines[0].startswith("goes on"):
+            assert job.state.progress == sound
+            for a, b in zip(job.model.get_weights(), weights, strict=True):
+                np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.slow
+def test_a_damaged_state_starts_the_run_afresh(finished, tmp_path):
+    # And so this is the same seed run a second time, too.
+    state = state_of(tmp_path)
+    state.parent.mkdir()
+    state.write_bytes(b"PK\x03\x04 half of a state")
+    reporter = Witness()
+    record = run_tiny(tmp_path, reporter)
+    assert_same_run(tmp_path, record, finished)
+    assert reporter.lines[0].startswith("starts afresh")
+
+
+# States that runs have in common.
+
+
+@pytest.mark.slow
+def test_a_longer_run_goes_on_from_a_shorter_one(finished, tmp_path):
+    short = replace(TINY, epochs=2)
+    # Its last epoch, 2, is none that a run of 3 epochs shows.
+    run.run(short, 0, tmp_path, keep_state=True)
+    reporter = Witness()
+    record = run_tiny(tmp_path, reporter, keep_state=True)
+    assert reporter.lines == ["goes on after epoch 2 of regularization"]
+    assert_same_run(tmp_path, record, finished)
+    # That of more epochs is of no use to one of fewer.
+    reporter = Witness()
+    shorter = replace(TINY, epochs=1)
+    run.run(shorter, 0, tmp_path, keep_state=True, reporter=reporter)
+    assert reporter.lines[0].endswith("(it has 3 epochs)")
+
+
+@pytest.mark.slow
+def test_the_end_of_another_run_is_not_taken(tmp_path):
+    run.run(replace(TINY, epochs=1), 0, tmp_path, keep_state=True)
+    for change in ({"affinity": 2.0}, {"pretrain_epochs": 51}):
+        job = run.Run(replace(TINY, **change), 0, tmp_path)
+        end = run.path_of_end(job.experiment, 0, tmp_path)
+        job.state.load(end)
+        assert not job.state.curve("pretraining")
+
+
+@pytest.mark.slow
+def test_runs_share_the_end_of_stage_1(tmp_path):
+    short = replace(TINY, epochs=1)
+    path = path_of_stage_1(short, 0, tmp_path)
+    path.parent.mkdir()
+    path.write_bytes(b"PK\x03\x04 half of it")
+    run.run(short, 0, tmp_path, share_stage_1=True)
+    reporter = Witness()
+    other = replace(short, affinity=2.0)
+    record = run.run(
+        other, 0, tmp_path / ".", share_stage_1=True, reporter=reporter
+    )
+    assert reporter.lines[0] == "takes stage 1 from an earlier run"
+    alone = run.run(other, 0, tmp_path / "alone")
+    curves = [r["regularization"]["curve"] for r in (record, alone)]
+    for curve in curves:
+        del curve["seconds"]
+    assert curves[0] == curves[1]
+
+
+# What is refused.
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "message"),
+    [
+        (
+            {"backend": "jax" if BACKEND != "jax" else "tensorflow"},
+            {},
+            "another Keras backend",
+        ),
+        ({"images_per_epoch": 319}, {}, "images_per_epoch must be an integer"),
+        ({"method": "hagr"}, {"save_models": True}, "that train a network"),
+        ({"method": "pi"}, {"keep_state": True}, "Received: method='pi'"),
+        (
+            {"extensions": Extensions(rate="cosine")},
+            {"keep_state": True},
+            "Received: rate='cosine'",
+        ),
+        (
+            {"extensions": Extensions(warmup_steps=None)},
+            {"keep_state": True},
+            "Received: warmup_steps=None",
+        ),
+    ],
+)
+def test_what_cannot_be_run_is_refused_at_once(
+    change, options, message, tmp_path
+):
+    with pytest.raises(SettingsError, match=message):
+        run.run(replace(TINY, **change), 0, tmp_path, **options)
+    assert not [*tmp_path.rglob("*.npz")]
+
+
+def test_a_file_in_the_place_of_the_record_is_refused(tmp_path):
+    path = path_of(TINY, 0, tmp_path)
+    path.parent.mkdir(parents=True)
+    path.write_text("{}")
+    with pytest.raises(records.RecordError, match="not a record"):
+        run_tiny(tmp_path)
+
+
+# The networks.
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_weights_and_logits_are_float32(precision):
+    experiment = replace(TABLE_1[100], precision=precision)
+    model = build_model(experiment, (28, 28, 1), 10)
+    convolutions = [
+        layer
+        for layer in model.layers
+        if isinstance(layer, keras.layers.Conv2D)
+    ]
+    assert {layer.compute_dtype for layer in convolutions} == {precision}
+    assert {v.dtype for v in model.trainable_variables} == {"float32"}
+    assert model.output.dtype == "float32"
+    assert model.input.dtype == "uint8"
+
+
+ROW = np.array([0, 51, 204, 255], "uint8")
+
+
+@pytest.mark.parametrize(
+    ("preprocessing", "expected"),
+    [
+        ("rescale", [0.0, 0.2, 0.8, 1.0]),
+        ("standardize", (ROW - ROW.mean()) / ROW.std()),
+    ],
+)
+def test_images_are_preprocessed_in_the_network(preprocessing, expected):
+    experiment = replace(TABLE_1[100], preprocessing=preprocessing)
+    layer = build_model(experiment, (4, 4, 1), 10).layers[1]
+    x = np.tile(ROW, 4).reshape(1, 4, 4, 1)
+    got = keras.ops.convert_to_numpy(layer(x))[0, 0, :, 0]
+    np.testing.assert_allclose(got, expected, rtol=1e-6)
