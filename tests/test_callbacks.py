@@ -65,7 +65,7 @@ def test_error_rate_of_other_forms_of_labels(y):
 @pytest.mark.parametrize(
     "x, y, message",
     [
-        (X, Y[:3], "Give 4 labels, not 3"),
+        (X, Y[:3], "one for each of the 4 examples"),
         (X, [0, 1, 2, 3], "from 0 to 2"),
         (X[:0], Y[:0], "at least one example"),
     ],

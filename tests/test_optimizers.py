@@ -21,24 +21,12 @@ def train(optimizer, gradients=GRADIENTS):
 
 
 @pytest.mark.parametrize("nesterov", [False, True])
-@pytest.mark.parametrize("momentum", [0.0, 0.5, 0.95])
+@pytest.mark.parametrize("momentum", [0.0, 0.95])
 def test_same_as_keras(momentum, nesterov):
     arguments = {"learning_rate": 0.1, "momentum": momentum}
     expected = train(keras.optimizers.SGD(**arguments, nesterov=nesterov))
     received = train(SGD(**arguments, nesterov=nesterov))
     np.testing.assert_allclose(received, expected, rtol=1e-5, atol=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("nesterov", "expected"),
-    # m is -0.2, then 0.2; w is 1 - 0.2 + 0.2, or 1 - 0.3 + 0.4.
-    [(False, 1.0), (True, 1.1)],
-)
-def test_two_steps_by_hand(nesterov, expected):
-    gradients = np.array([2.0, -3.0], "float32")[:, None, None]
-    gradients = gradients * np.ones((3, 4), "float32")
-    received = train(SGD(0.1, momentum=0.5, nesterov=nesterov), gradients)
-    np.testing.assert_allclose(received, expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -58,16 +46,6 @@ def test_options_of_keras(option):
     np.testing.assert_allclose(received, expected, rtol=1e-5, atol=1e-6)
 
 
-def test_schedule():
-    def schedule():
-        return keras.optimizers.schedules.InverseTimeDecay(0.1, 1, 0.5)
-
-    expected = train(keras.optimizers.SGD(schedule(), 0.9))
-    np.testing.assert_allclose(
-        train(SGD(schedule(), 0.9)), expected, rtol=1e-5, atol=1e-6
-    )
-
-
 @pytest.mark.parametrize("decay", [1e-6, 0.013])
 def test_decay_has_the_numbers_of_the_schedule(decay):
     schedule = keras.optimizers.schedules.InverseTimeDecay(0.01, 1, decay)
@@ -84,11 +62,6 @@ def test_decay_by_hand():
     received = train(optimizer, gradients)
     np.testing.assert_allclose(received, 1 - 11 / 12, atol=1e-6)
     assert float(optimizer.learning_rate) == 0.5
-
-
-def test_bad_decay_is_refused():
-    with pytest.raises(ValueError, match="Received: decay=-1"):
-        SGD(0.1, decay=-1)
 
 
 def test_one_kernel_on_tensorflow():
@@ -121,12 +94,13 @@ def test_sparse_gradient_goes_keras_way():
 
 
 def test_config_round_trip():
-    optimizer = SGD(0.2, momentum=0.3, nesterov=True, decay=0.5, clipnorm=1.0)
+    options = dict(decay=0.5, warmup_steps=7, clipnorm=1.0)
+    optimizer = SGD(0.2, momentum=0.3, nesterov=True, **options)
     config = keras.optimizers.serialize(optimizer)
     copy = keras.optimizers.deserialize(config)
     assert type(copy) is SGD
     assert copy.get_config() == optimizer.get_config()
-    assert copy.decay == 0.5
+    assert copy.get_config().items() >= options.items()
 
 
 def test_warm_up_by_hand():
@@ -136,11 +110,10 @@ def test_warm_up_by_hand():
     np.testing.assert_allclose(received, 1 - 0.2 - 0.4 - 0.4, atol=1e-6)
 
 
-def test_warm_up_is_saved():
-    optimizer = SGD(0.1, warmup_steps=7)
-    assert SGD.from_config(optimizer.get_config()).warmup_steps == 7
-    with pytest.raises(ValueError, match="warmup_steps"):
-        SGD(0.1, warmup_steps=-1)
+@pytest.mark.parametrize("option", ["decay", "warmup_steps"])
+def test_bad_number_is_refused(option):
+    with pytest.raises(ValueError, match=f"Received: {option}=-1"):
+        SGD(0.1, **{option: -1})
 
 
 def test_stage_2_by_default_is_the_papers_with_clipping_and_warm_up():
