@@ -48,7 +48,8 @@ def on_page_markdown(markdown, page, **_):
     if page.file.src_uri != "api.md":
         return markdown
     names = (
-        f"::: gar_keras.{module}.{name}\n    options:\n      heading: {name}"
-        for name, module in gar_keras._EXPORTS.items()
+        f"::: {getattr(gar_keras, name).__module__}.{name}\n    options:\n"
+        f"      heading: {name}"
+        for name in sorted([*gar_keras.__all__, "GARClassifier"])
     )
     return "\n\n".join([markdown, *names])
