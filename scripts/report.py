@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from gar_keras import report
-from gar_keras.experiments import folders, records
+from gar_keras.experiments import folders
 from gar_keras.report.published import TABLES
-from gar_keras.utils import cli, files
+from gar_keras.utils import cli
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,8 @@ class Options:
     """README whose tables are to be brought up to date, with those of the
     pages in docs beside it."""
     find: str | None = None
-    """Figure of a table, e.g. 4.98: print the rows that show it and the runs
-    behind them, and do nothing else."""
+    """Figure, e.g. 4.98 or, rounded further, 5.0: print the runs behind it,
+    and do nothing else."""
 
     def __post_init__(self):
         if not self.tables:
@@ -47,40 +47,31 @@ class Options:
 def main(options):
     """Shows the tables, and puts them into the README if there is one.
 
-    Or else finds a figure in them.
+    Or else finds a figure in the runs.
     """
-    found = records.read_all(options.results)
-    if not found:
+    frame = report.read_runs(options.results)
+    if frame.empty:
         raise ValueError(
             f"no run records in {options.results}. A first one: "
             "python scripts/table1.py --labels 100 --seeds 0"
         )
     if options.find is not None:
-        return show_found(options.find, found, options.results)
-    report.show_report(found, options.results, options.tables)
-    for path in report.write_overview(options.results):
+        return show_found(options.find, frame)
+    for name in options.tables:
+        print(report.table_text(TABLES[name], frame, options.results))
+    for path in report.write(frame, options.results, options.readme):
         print(f"Written: {path}")
-    for page in report.pages(options.readme) if options.readme else ():
-        text = report.update_readme(page, options.results)
-        files.write_atomically(page, lambda file, text=text: file.write(text))
 
 
-def show_found(figure, found, results):
-    """Prints the rows of the tables that show a figure, with their runs."""
-    rows = report.find(figure, found, results)
-    if not rows:
+def show_found(figure, frame):
+    """Prints the runs that a figure is of."""
+    lines = report.find(figure, frame)
+    if not lines:
         raise ValueError(
-            f"no table of the records in {results} shows it. Received: "
-            f"--find {figure}. Give it as it is shown, e.g. 4.98"
+            "no error of the runs, and no mean of one, is rounded to it. "
+            f"Received: --find {figure}"
         )
-    index = report.index(found, results)
-    for row in rows:
-        print(f"{row.heading}: {' | '.join(row.row)}")
-        for line in row.lines(index):
-            print(
-                f"  {results / line.path}: {line.after_stage_1} after stage "
-                f"1, {line.chosen} at the chosen epoch, {line.last} in the last"
-            )
+    print(*lines, sep="\n")
 
 
 if __name__ == "__main__":

@@ -18,15 +18,14 @@ import gar_keras
 from gar_keras import report
 from gar_keras.experiments import placement, records
 from gar_keras.experiments.settings import TABLE_1
-from gar_keras.report.parts import PARTS
-from gar_keras.report.tables import run_rows
+from gar_keras.report.tables import error_rows
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
 RESULTS = ROOT / "results"
 
 
-PAGES = {str(p.relative_to(ROOT)): p for p in report.pages(README)}
+PAGES = {str(p.relative_to(ROOT)): p for p in report.pages_of(README)}
 # Their Python has data, and a test, of its own.
 WITH_OWN_DATA = {
     "docs/as-in-keras.md",
@@ -59,14 +58,14 @@ def generated(text):
 @pytest.mark.slow
 def test_the_tables_are_those_of_the_records(texts):
     # If not: python scripts/report.py --readme README.md
+    parts = report.parts(report.read_runs(RESULTS), RESULTS)
     for name, text in texts.items():
-        assert report.update_readme(PAGES[name], RESULTS) == text, name
+        assert report.updated(PAGES[name], parts, RESULTS) == text, name
 
 
 def test_each_part_of_the_report_has_a_place_on_one_page(texts):
     places = [part for text in texts.values() for part in generated(text)]
-    # All are in results/README.md; the cells at full length are there alone.
-    assert {p.name for p in PARTS} - {*places} == {"cells"}
+    assert {*report.parts(report.read_runs(RESULTS), RESULTS)} == {*places}
     assert len(places) == len({*places})
 
 
@@ -289,7 +288,8 @@ def test_the_first_command_ends_with_the_figures_of_the_reference(text):
     record = records.read(placement.path_of(experiment, seed, RESULTS))
     # Nothing else is unlike the full run.
     assert not wanted
-    for row, key in run_rows("yours").items():
+    keys = ("baseline_error", "chosen_error", "last_error")
+    for row, key in zip(error_rows("yours"), keys, strict=False):
         error = 100 * record["result"][key]
         assert re.search(rf"{re.escape(row)} +{error:.2f} \(n = 1\)", figures)
     epochs = f"{experiment.pretrain_epochs} + {experiment.epochs}"

@@ -1,260 +1,312 @@
-"""The studies beyond the paper, an arm a row."""
+"""The studies beyond the paper: arms, claims, and starts of the first epoch."""
 
-from gar_keras.experiments.settings import Experiment
-from gar_keras.report import layout
-from gar_keras.report.estimates import Estimate
-from gar_keras.report.groups import HARDWARE, group, size
-from gar_keras.report.layout import MISSING
-from gar_keras.report.lost import (
-    LOST_NOTE,
-    lost_text,
-    without_lost,
-)
-from gar_keras.report.sources import linked
+from dataclasses import replace
 
-STUDY_HEADING = (
-    "",
-    "after stage 1",
-    "epoch chosen by validation",
-    "difference from the first row",
-    "last epoch",
-    "validation, after stage 1",
-    "validation, last epoch",
-    "affinity",
-    "balance",
-    "runs that lost a class",
-    "runs with a warning",
-    "min per run",
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from gar_keras.report import runs
+from gar_keras.report.estimates import MISSING, Estimate, between
+from gar_keras.report.tables import (
+    difference,
+    figure,
+    lost,
+    made_on,
+    markdown,
+    signed,
+    table,
 )
 
-LOST = STUDY_HEADING.index("runs that lost a class")
+# What may be any in a run of a claim's row.
+ANY = [*runs.HARDWARE, "epochs"]
 
-WARNING_NOTE = (
-    "Warnings are those of the version of gar_keras that made a run. Only runs "
-    "that counted the classes in use could name lost ones: {number} of these "
-    "{all} did not."
+# Seeds that a verdict needs.
+LEAST_SEEDS = 3
+
+CLAIM_NOTES = (
+    "Beside each row: the paper's stage 2 after as many steps (as many epochs, "
+    "where the batches are of another size), with the same seeds, precision "
+    "and backend, and from the same end of stage 1 where there is one.",
+    "A verdict is on the error at the last epoch, seed by seed, of "
+    f"{LEAST_SEEDS} seeds or more: higher or lower if the 95 % interval of the "
+    "mean difference (Student's t) is without 0, else no difference is shown.",
 )
 
-# What of it fits into a terminal.
-STUDY_SHORT = (
-    "",
-    "after stage 1",
-    "epoch chosen by validation",
-    "difference from the first row",
-    "last epoch",
-    "runs with a warning",
+STARTS_NOTE = (
+    "The interval is Wilson's, of the starts that lost a class. Errors are "
+    "test errors in percent, over starts."
 )
 
 
-def study_table(title, study, records, results):
-    """A study for the terminal."""
-    columns = [STUDY_HEADING.index(name) for name in STUDY_SHORT]
-    rows = study_rows(study, records, results)
-    short = [[row[k] for k in columns] for row in rows]
-    return layout.terminal_table(title, STUDY_SHORT, short, min_width=22)
-
-
-def study_markdown(study, records, results):
-    """A study as Markdown; empty if none of it has been run.
+def study_markdown(study, frame):
+    """A study in Markdown; empty if none of it has been run.
 
     Args:
-        study: A `Study`.
-        records: Run records.
-        results: Folder of the records, with what lies beside them.
+        study: A `gar_keras.experiments.studies.Study`.
+        frame: Runs.
     """
-    if not any(arm_group(arm, records) for arm in study.arms.values()):
+    cells, notes = study_table(study, frame)
+    if not len(cells):
         return ""
-    lines = [f"**{study.title}**", ""]
-    lines += layout.numbers(STUDY_HEADING, study_rows(study, records, results))
-    notes = study_notes(study, records, results)
-    lines += ["", *(f"- {note}" for note in notes)]
-    return "\n".join(lines) + "\n"
+    return f"**{study.title}**\n\n{markdown(cells, notes)}"
 
 
-def study_rows(study, records, results):
-    """The rows of a study: its arms, with what was measured of each."""
-    records, _ = made_alike(study, records)
-    rows = []
-    usual = arm_group(next(iter(study.arms.values())), records)
-    first = usual.by_seed("chosen_error") if usual else {}
-    for name, arm in study.arms.items():
-        g = arm_group(arm, records)
-        if g is None:
-            nothing = (MISSING for _ in STUDY_HEADING[2:])
-            rows.append([name, "not run", *nothing])
-            continue
-        chosen = g.by_seed("chosen_error")
-        minutes = g.seconds("pretraining", "regularization") / 60
-        rows.append(
-            [
-                linked(name, g, results),
-                str(g.error("baseline_error")),
-                str(g.error("chosen_error")),
-                _against(first, chosen) if _comparable(g, usual) else MISSING,
-                str(g.error("last_error")),
-                *(str(g.validation_error(epoch)) for epoch in (0, -1)),
-                *(g.last(term) for term in ("affinity", "balance")),
-                lost_text(g.records, results),
-                g.warned(),
-                f"{minutes:.1f}",
-            ]
+def study_table(study, frame):
+    """A study as a table of texts, and the notes below it."""
+    if study.claims:
+        rows = {name: claim_runs(study, name, frame) for name in study.claims}
+        cells, notes = table(rows, CLAIM_COLUMNS), CLAIM_NOTES
+    elif study.restarts > 1:
+        rows = start_runs(study, frame)
+        cells, notes = table(rows, START_COLUMNS), [STARTS_NOTE]
+    else:
+        rows = arm_runs(study, frame)
+        cells, notes = table(rows, ARM_COLUMNS), []
+    return cells, [*study.notes, *notes, *made_on(rows)]
+
+
+# Arms.
+
+
+def arm_runs(study, frame):
+    """The runs of the arms, by the text of their row.
+
+    Returns:
+        A dict of runs, with the chosen error of the first row on the same
+        seed, where the task is the same, as `beside`.
+    """
+    rows = _arms(study, frame)
+    usual = next(iter(rows.values()))
+    return {
+        name: g.assign(beside=None if g is usual else _on_seeds(usual, g))
+        for name, g in rows.items()
+    }
+
+
+def _arms(study, frame):
+    """The runs of each arm with one precision and backend, from all restarts.
+
+    Of several pairs these are the ones in which the most of it was run.
+    """
+
+    def arms(part):
+        return {
+            name: pd.concat(
+                runs.like(part, replace(arm, restart=k), runs.HARDWARE)
+                for k in range(study.restarts)
+            )
+            for name, arm in study.arms.items()
+        }
+
+    parts = [frame[:0], *(part for _, part in frame.groupby(runs.HARDWARE))]
+    found = [arms(part) for part in parts]
+    return max(found, key=lambda rows: sum(map(bool, map(len, rows.values()))))
+
+
+def _on_seeds(usual, g):
+    """The chosen errors of the first row on the seeds of another one."""
+
+    def task(g):
+        return g.dataset.iloc[0], g.experiment.iloc[0].world.known_classes
+
+    if not len(g) or not len(usual) or task(g) != task(usual):
+        return None
+    return g.seed.map(usual.set_index("seed").chosen)
+
+
+ARM_COLUMNS = {
+    "after stage 1": figure("stage_1"),
+    "epoch chosen by validation": figure("chosen"),
+    "difference from the first row": lambda g: signed(
+        difference(g.chosen, g.beside)
+    ),
+    "last epoch": figure("last"),
+    "validation, after stage 1": figure("val_stage_1"),
+    "validation, last epoch": figure("val_last"),
+    "runs that lost a class": lost,
+    "runs with a warning": runs.warned,
+    "seeds": runs.seeds,
+    "epochs": runs.epochs,
+    "min per run": runs.minutes,
+}
+
+
+# Claims.
+
+
+def claim_runs(study, name, frame):
+    """The runs of a claim's row, beside those of the paper's stage 2.
+
+    Epochs of stage 2, precision and backend may be any. Of several experiments
+    it is the first with enough seeds for a verdict, or most of them, and of
+    these the one with the most epochs.
+
+    Args:
+        study: A `Study` with claims.
+        name: Text of the row.
+        frame: Runs.
+
+    Returns:
+        The runs, with what `CLAIM_COLUMNS` read: `claim`, `expected`, and of
+        the paper's stage 2 `epoch`, `beside`, `stage_1_beside`, `lost_beside`.
+    """
+    claim = study.claims[name]
+    papers = study.arms[claim.against]
+    g = max(
+        runs.groups(runs.like(frame, study.arms[name], ANY)),
+        key=lambda g: (min(len(g), LEAST_SEEDS), runs.size(g)),
+        default=frame[:0],
+    )
+    if not len(g):
+        return g
+    epoch = papers_epoch(g.experiment.iloc[0], papers)
+    usual = runs.like(frame, papers, ANY)
+    both = g.merge(
+        usual.loc[usual.epochs >= epoch, ["seed", *ANY, *_BESIDE]],
+        how="left",
+        on=["seed", *runs.HARDWARE],
+        suffixes=("", "_beside"),
+    )
+    # Of several runs of a seed the first: from the same stage 1, if there is
+    # one, and of the fewest epochs.
+    both = both.assign(other=both.stage_1 != both.stage_1_beside)
+    both = both.sort_values(["seed", "other", "epochs_beside"])
+    both = both.drop_duplicates("seed")
+    section = f" ({claim.section})" if claim.section else ""
+    return both.assign(
+        claim=claim.text + section,
+        expected=claim.expected,
+        epoch=epoch,
+        beside=[_error_at(epoch, curve) for curve in both.curve_beside],
+    )
+
+
+_BESIDE = ["curve", "stage_1", "lost"]
+
+
+def papers_epoch(e, papers):
+    """The epoch of the paper's stage 2 that is as far as a run.
+
+    Args:
+        e: `Experiment` of the run.
+        papers: That of the paper's stage 2.
+
+    Example:
+
+    >>> from gar_keras.experiments.settings import TABLE_1
+    >>> more = replace(TABLE_1[100], epochs=3, labeled_per_batch=96,
+    ...                unlabeled_per_batch=32)
+    >>> papers_epoch(more, TABLE_1[100])     # 3 * 112 / 32
+    10.5
+    """
+    sizes = {x.labeled_per_batch + x.unlabeled_per_batch for x in (e, papers)}
+    if len(sizes) > 1:
+        return e.epochs
+    return e.epochs * papers.unlabeled_per_batch / e.unlabeled_per_batch
+
+
+def _error_at(epoch, curve):
+    """The error at an epoch, or on the line between two; `None` of no run."""
+    if not isinstance(curve, dict):
+        return None
+    return 100 * np.interp(epoch, curve["epoch"], curve["test_error"])
+
+
+def _papers(g):
+    known = g.beside.dropna()
+    if not len(known):
+        return MISSING
+    return f"{Estimate.of(known).text()}, epoch {g.epoch.iloc[0]:.3g}"
+
+
+def _change(g):
+    """The difference from the paper's stage 2, with its interval."""
+    found = difference(g["last"], g.beside)
+    interval = found and found.interval()
+    return signed(found) + (f", {between(interval)}" if interval else "")
+
+
+def _sound_change(g):
+    lost = g.lost.eq(True) | g.lost_beside.eq(True)
+    return _change(g[~lost]) if lost.any() else MISSING
+
+
+def verdict(g):
+    """What errors say to a claim; see `CLAIM_NOTES`."""
+    found = difference(g["last"], g.beside)
+    n = found.n if found else 0
+    if n < LEAST_SEEDS:
+        return f"undecided (n = {n})"
+    low, high = found.interval()
+    if low <= 0 <= high:
+        return "no difference shown"
+    direction = "higher" if low > 0 else "lower"
+    expected = g.expected.iloc[0]
+    if expected is None:
+        return direction
+    return "holds" if direction == expected else "contradicted"
+
+
+CLAIM_COLUMNS = {
+    "claim (section of the paper)": lambda g: g.claim.iloc[0],
+    "epochs": runs.epochs,
+    "epoch chosen by validation": figure("chosen"),
+    "last epoch": figure("last"),
+    "the paper's stage 2 by then": _papers,
+    "difference, with its 95 % interval": _change,
+    "where neither run lost a class": _sound_change,
+    "runs that lost a class": lost,
+    "verdict": verdict,
+    "seeds": runs.seeds,
+}
+
+
+# Starts of the first epoch.
+
+
+def start_runs(study, frame):
+    """The runs of the arms from all starts, beside the paper's stage 2.
+
+    The first arm after as many epochs of stage 1 is the paper's. A start is a
+    seed and a restart.
+    """
+    rows, papers = _arms(study, frame), {}
+    for name, g in rows.items():
+        usual = papers.setdefault(study.arms[name].pretrain_epochs, g)
+        others = usual[:0] if g is usual else usual
+        rows[name] = g.merge(
+            others[["seed", "restart", "last", "lost"]],
+            how="left",
+            on=["seed", "restart"],
+            suffixes=("", "_beside"),
         )
     return rows
 
 
-def study_notes(study, records, results=None):
-    """Notes below a study: seeds, epochs and devices of its rows.
-
-    Args:
-        study: A `Study`.
-        records: Run records.
-        results: Folder of the records, with what lies beside them, if at hand.
-    """
-    records, others = made_alike(study, records)
-    found = {name: arm_group(arm, records) for name, arm in study.arms.items()}
-    groups = {name: g for name, g in found.items() if g is not None}
-    notes = [*study.notes, *group_notes(groups), *others]
-    notes += [*_warning_notes(groups), *without_notes(groups, results)]
-    return [*notes, LOST_NOTE]
+def _wilson(g):
+    found = stats.binomtest(int(g.lost.sum()), len(g))
+    interval = found.proportion_ci(method="wilson")
+    return " to ".join(f"{100 * end:.1f} %" for end in interval)
 
 
-def _warning_notes(groups):
-    """A note on the runs with GAR that could not warn of a lost class."""
-    curves = [
-        r["regularization"]["curve"]
-        for g in groups.values()
-        for r in g.records
-        if r["regularization"]["curve"].get("balance")
-    ]
-    before = sum(not curve.get("classes_in_use") for curve in curves)
-    if not before:
-        return []
-    return [WARNING_NOTE.format(number=before, all=len(curves))]
+def _where_neither_lost(g):
+    kept = g[g.lost.eq(False) & g.lost_beside.eq(False)]
+    return signed(difference(kept["last"], kept.last_beside))
 
 
-def group_notes(groups):
-    """Notes on groups by name: seeds, epochs, devices and settings."""
-    alike = {}
-    for name, g in groups.items():
-        s = g.settings
-        where = (
-            f"{g.seed_text()}, {s['pretrain_epochs']} + {s['epochs']} epochs, "
-            f"{s['precision']}, {s['backend']}, {g.device_text()}"
-        )
-        alike.setdefault(where, []).append(name)
-    lines = []
-    for where, names in alike.items():
-        who = "all rows" if len(alike) == 1 else "; ".join(names)
-        lines.append(f"{where}: {who}")
-    changes = {name: g.changes_text() for name, g in groups.items()}
-    lines += [
-        f"{name}: {text.removeprefix(', ')}"
-        for name, text in changes.items()
-        if text
-    ]
-    return lines
-
-
-def without_notes(groups, results=None):
-    """A note on groups by name: errors without the runs that lost a class.
-
-    Args:
-        groups: Groups by name.
-        results: Folder of the records, with what lies beside them, if at hand.
-
-    Returns:
-        A list of one note, or of none.
-    """
-    sound = {name: without_lost(g, results) for name, g in groups.items()}
-    texts = [
-        f"{name} {g.error('chosen_error')}" for name, g in sound.items() if g
-    ]
-    if not texts:
-        return []
-    return [
-        "epoch chosen by validation, without the runs that lost a class: "
-        + "; ".join(texts)
-    ]
-
-
-def made_alike(study, records):
-    """The records with the precision and backend that a study is shown in.
-
-    Of several, the pair in which the most of its arms were run, and of these
-    the one whose runs have the most epochs of stage 2 together.
-
-    Args:
-        study: A `Study`.
-        records: Run records.
-
-    Returns:
-        `(records, notes)`: those with that precision and backend, and a list
-        of a note on the runs of the study with others, if there are any.
-    """
-    experiments, by_hardware = study.experiments, {}
-    for g in group(records):
-        run = [arm for arm in experiments if _is_of(arm, g)]
-        if run:
-            by_hardware.setdefault(_hardware(g.settings), []).append((run, g))
-    if not by_hardware:
-        return records, []
-
-    def key(hardware):
-        found = by_hardware[hardware]
-        run = {arm for arms_of_group, _ in found for arm in arms_of_group}
-        epochs = sum(size(g)[0] for _, g in found)
-        return len(run), epochs, hardware
-
-    shown = max(by_hardware, key=key)
-    notes = [
-        "not in the table, with another precision or backend: "
-        f"{', '.join(hardware)}, "
-        f"runs: {sum(len(g.records) for _, g in by_hardware[hardware])}"
-        for hardware in sorted(by_hardware)
-        if hardware != shown
-    ]
-    return [r for r in records if _hardware(r["experiment"]) == shown], notes
-
-
-def _hardware(settings):
-    return tuple(settings[name] for name in HARDWARE)
-
-
-def arm_group(arm, records):
-    """The group of records of an arm of a study, or `None`.
-
-    Precision and backend may be any; of several groups it is the largest.
-    """
-    groups = [g for g in group(records) if _is_of(arm, g)]
-    return max(groups, key=size, default=None)
-
-
-def _is_of(arm, g):
-    experiment = Experiment(**g.settings)
-    return all(
-        value == getattr(experiment, name)
-        for name, value in vars(arm).items()
-        if name not in HARDWARE
-    )
-
-
-def _comparable(g, usual):
-    """Whether the errors of two groups are those of one and the same task."""
-    return usual not in (None, g) and _task(g) == _task(usual)
-
-
-def _task(g):
-    settings = g.settings
-    return settings["dataset"], settings["world"]["known_classes"]
-
-
-def _against(first, errors):
-    """The mean difference of errors by seed, of the seeds that both have.
-
-    Example:
-
-    >>> _against({0: 0.05, 1: 0.06}, {1: 0.04, 2: 0.03})
-    '-2.00 (n = 1)'
-    """
-    found = Estimate.of_differences(first, errors)
-    return MISSING if found is None else str(found)
+START_COLUMNS = {
+    "starts": lambda g: str(len(g)),
+    "emptied a class": lambda g: f"{g.emptied.sum()} of {len(g)}",
+    "lost a class": runs.lost,
+    "95 % interval": _wilson,
+    "classes lost": lambda g: (
+        ", ".join(map(str, sorted(g.lost_classes.sum()))) or "none"
+    ),
+    "after stage 1": figure("stage_1"),
+    "after the epoch": figure("last"),
+    "where no class is lost": lambda g: figure("last", n=True)(
+        g[g.lost.eq(False)]
+    ),
+    "against the paper's, where neither loses one": _where_neither_lost,
+}

@@ -1,246 +1,207 @@
-"""What the README shows of the records: the headline and two short tables."""
+"""The headline, all cells of the paper, and the methods beside each other."""
 
-import re
-from pathlib import Path
+from dataclasses import replace
 
-from gar_keras.experiments import records as record_files
-from gar_keras.experiments.settings import FREE, PAPER, differences
+from gar_keras.experiments.settings import (
+    FREE,
+    GRAPH_RIVALS,
+    PAPER,
+    Extensions,
+)
 from gar_keras.experiments.studies import FASTER, SMALL_BATCHES
 from gar_keras.methods import METHODS
-from gar_keras.report import layout
-from gar_keras.report.claims import claim_groups
-from gar_keras.report.comparison import compare
-from gar_keras.report.groups import size
-from gar_keras.report.layout import MISSING
-from gar_keras.report.lost import seeds_lost, without_lost
-from gar_keras.report.plots.forest import Cell, ours_beside_paper
-from gar_keras.report.plots.style import save
-from gar_keras.report.published import BASELINE, GAR, RUNS, TABLES
-from gar_keras.report.sources import linked
-from gar_keras.report.tables import drawn, representative
-from gar_keras.utils import terminal
-
-CELLS_HEADING = (
-    "",
-    "pretraining, paper",
-    "ours",
-    "with GAR, paper",
-    "ours",
-    "difference",
-    "seeds",
-    "epochs",
+from gar_keras.report import runs
+from gar_keras.report.estimates import MISSING
+from gar_keras.report.published import (
+    BASELINE,
+    GAR,
+    RUNS,
+    TABLES,
+    published_error,
 )
-
-METHODS_HEADING = (
-    "",
-    "test error",
-    "at the last epoch",
-    "seeds",
-    "seconds of stage 2",
+from gar_keras.report.studies import claim_runs
+from gar_keras.report.tables import (
+    figure,
+    linked,
+    lost,
+    made_on,
+    markdown,
+    representative,
+    shown,
+    table,
 )
-
-# As the headings of the paper's tables have it.
-_LABELS = re.compile(r" m_L = (\d+)")
-
-# A gain that counts, in points: 10 of 10,000 test images.
-_LEAST_GAIN = 0.1
 
 # The cell of the headline.
 _HEADLINE = "mnist-100"
 
 
-def headline_markdown(records, results=None):
-    """MNIST with 100 labels: ours, the paper's, and with small batches.
-
-    Args:
-        records: Run records.
-        results: Folder of the records, to which the runs are linked.
-    """
-    found = [(c, b, p) for c, b, p in _cells() if c.cell == _HEADLINE]
-    for column, baseline, published in found:
-        g = representative(records, column)
-        if g is None:
-            return ""
-        before, after = (
-            g.error(key).mean for key in ("baseline_error", "chosen_error")
-        )
-        return (
-            f"MNIST with {g.settings['num_labeled']} labels, without "
-            f"augmentation: test error {before:.1f} → **{after:.1f} %** "
-            f"({_runs_text(g, 'epochs of GAR', results)}). "
-            f"The paper: {baseline.error:.1f} → "
-            f"{published.error:.1f} % ({RUNS} seeds)."
-            f"{_small_batches_text(records, results)}\n"
-        )
-    return ""
-
-
-def _small_batches_text(records, results):
-    """The error with clipped steps, a warm-up and smaller batches."""
-    g = claim_groups(FASTER, records).get(SMALL_BATCHES)
-    if g is None:
+def headline(frame):
+    """MNIST with 100 labels: ours, the paper's, and with small batches."""
+    g = cell_runs(frame).get("MNIST, 100 labels", frame[:0])
+    if not len(g):
         return ""
-    m = g.settings["labeled_per_batch"] + g.settings["unlabeled_per_batch"]
-    return (
-        f" With the default steps of `regularize` and batches of {m}: "
-        f"**{g.error('chosen_error').mean:.1f} %** "
-        f"({_runs_text(g, 'epochs', results)})."
+    before, after = (
+        published_error(_HEADLINE, row).error for row in (BASELINE, GAR)
     )
+    text = (
+        "MNIST with 100 labels, 6-layer CNN, no augmentation: test error "
+        f"{g.stage_1.mean():.1f} → **{g.chosen.mean():.1f} %** "
+        f"({_told(g, 'epochs of GAR')}). The paper: {before:.1f} → "
+        f"{after:.1f} % ({RUNS} seeds)."
+    )
+    small = claim_runs(FASTER, SMALL_BATCHES, frame)
+    if len(small):
+        b_L, b_U = (
+            small[f"{kind}_per_batch"].iloc[0]
+            for kind in ("labeled", "unlabeled")
+        )
+        text += (
+            f" With the default steps of `regularize` and batches of "
+            f"{b_L + b_U} (`labeled_per_batch={b_L}`, "
+            f"`unlabeled_per_batch={b_U}`): {small.chosen.mean():.1f} % "
+            f"({_told(small, 'epochs')}; with the paper's "
+            f"{g.chosen[g.seed.isin(small.seed)].mean():.1f} % on these seeds)."
+        )
+    return f"{text}\n"
 
 
-def _runs_text(g, epochs, results):
+def _told(g, what):
     """How many runs, of what length; and the error of those without a loss."""
-    text = f"{_seeds(len(g.records))}, {g.settings['epochs']} {epochs}"
-    return layout.in_markdown(linked(text, g, results)) + _kept_text(g, results)
+    text = linked(f"seeds {runs.seeds(g)}, {g.epochs.iloc[0]} {what}", g)
+    sound = runs.without_lost(g)
+    if len(sound):
+        text += f"; {sound.chosen.mean():.1f} % in the {len(sound)} that lost "
+        text += "no class"
+    return text
 
 
-def _kept_text(g, results):
-    """The error of the runs that kept every class, if not all of them did."""
-    sound = without_lost(g, results)
-    if sound is None:
-        return ""
-    kept, error = len(sound.records), sound.error("chosen_error").mean
-    return f"; {error:.1f} % in the {kept} that lost no class"
+def summary(frame):
+    """Each cell of the paper's tables: the paper's figures beside ours."""
+
+    def paper(row):
+        return lambda g: str(published_error(g.cell.iloc[0], row) or MISSING)
+
+    def above(g):
+        return g.chosen.mean() - published_error(g.cell.iloc[0]).error
+
+    columns = {
+        "pretraining, paper": paper(BASELINE),
+        "ours": figure("stage_1"),
+        "with GAR, paper": paper(GAR),
+        "ours, chosen epoch": figure("chosen"),
+        f"last {runs.LATE} epochs": figure("last_20"),
+        "difference": lambda g: f"{above(g):+.2f}",
+        "shown?": shown,
+        "lost a class": lost,
+        "seeds": runs.seeds,
+        "epochs": runs.epochs,
+    }
+    rows = cell_runs(frame)
+    cells = table(rows, columns)
+    return markdown(cells, made_on(rows)) if len(cells) else ""
 
 
-def summary_markdown(records, results=None):
-    """Each cell of the paper's tables: paper, ours, difference, seeds, epochs.
+def cell_runs(frame):
+    """Our runs in the cells that have a figure of GAR in the paper."""
+    found = {}
+    for paper in TABLES.values():
+        for column in paper.columns if GAR in paper.rows else ():
+            g = representative(frame, column)
+            found[task(g) if len(g) else column.cell] = g
+    return found
+
+
+def task(g):
+    """The data and the number of labels."""
+    return f"{g.title.iloc[0]}, {g.num_labeled.iloc[0]} labels"
+
+
+# Methods.
+
+
+def compare(frame):
+    """GAR and other methods where all other settings are the same.
+
+    A method without a network has the same labels and images; settings of the
+    training do not concern it.
 
     Args:
-        records: Run records.
-        results: Folder of the records, to which our figures are linked.
+        frame: Runs.
+
+    Returns:
+        A list of dicts of runs by method; those of the most methods come
+        first.
     """
-    rows = [_cell_row(records, results, *cell) for cell in _cells()]
-    if all(row[-1] == MISSING for row in rows):
-        return ""
-    return "\n".join(layout.numbers(CELLS_HEADING, rows)) + "\n"
-
-
-def draw_summary(records, results):
-    """Draws the same from all records of a folder, and says where it is.
-
-    Args:
-        records: Not used: the picture is of the whole folder.
-        results: Folder of the records, where `summary.png` goes.
-    """
-    path = Path(results) / "summary.png"
-    everything = record_files.read_all(results)
+    trained, graph = {}, {}
+    for g in runs.groups(frame):
+        e = g.experiment.iloc[0]
+        if e.method in GRAPH_RIVALS:
+            graph.setdefault(_data(e), {})[e.method] = g
+        elif e.class_prior is None and e.extensions == Extensions():
+            trained.setdefault(replace(e, method="gar"), {})[e.method] = g
     found = [
-        (baseline, column, representative(everything, column))
-        for column, baseline, _ in _cells()
+        methods | graph.get(_data(e), {})
+        for e, methods in trained.items()
+        if {*methods} != {"gar"}
     ]
-    cells = [
-        Cell(baseline, drawn(g, results, _cell_name(column, g)))
-        for baseline, column, g in found
-        if g
-    ]
-    save(ours_beside_paper(cells), path)
-    terminal.console().print(f"Written: {path}")
+    return sorted(found or graph.values(), key=len, reverse=True)
 
 
-def methods_markdown(records, results=None):
-    """The methods on MNIST with 100 labels, the best first.
+def _data(e):
+    return e.dataset, e.num_labeled, e.unlabeled, e.num_validation, e.world
+
+
+def _epochs(g):
+    trains = METHODS[g.method.iloc[0]].network
+    return runs.epochs(g) if trains else MISSING
+
+
+def _seconds(g):
+    stages = (g.pretrain_seconds, g.seconds)
+    return " + ".join(f"{s.mean():.0f}" for s in stages if s.notna().all())
+
+
+METHOD_COLUMNS = {
+    "test error, chosen epoch": figure("chosen"),
+    "last epoch": figure("last"),
+    "seeds": runs.seeds,
+    "epochs": _epochs,
+    "seconds, stages 1 + 2": _seconds,
+}
+
+
+def comparison(methods):
+    """Methods as a table: a title, their runs by row, the best first.
 
     Args:
-        records: Run records.
-        results: Folder of the records, to which the names are linked.
+        methods: Runs by method, as `compare` gives them.
     """
-    found = [c.groups for c in compare(records) if _is_standard(c.groups[0])]
-    if not found:
-        return ""
-    groups = max(found, key=lambda some: (len(some), size(some[0])))
-    order = sorted(groups, key=lambda g: g.error("chosen_error").mean)
-    trained = groups[0]
-    start = trained.error("baseline_error").mean
-    rows = [
-        _method_row(g, results)
-        for g in order
-        if g.error("chosen_error").mean < start - _LEAST_GAIN
-    ]
-    others = [METHODS[g.method].title for g in order[len(rows) :]]
-    lines = layout.numbers(METHODS_HEADING, rows)
-    lines += [
-        "",
-        f"{trained.epochs_text()} epochs, on {trained.device_text()}. After "
-        f"stage 1 the error is {start:.2f} %; not lower by "
-        f"{_LEAST_GAIN:g} points or more: {', '.join(others) or 'none'}.",
-    ]
-    return "\n".join(lines) + "\n"
+    first = next(iter(methods.values()))
+    rate = first.experiment.iloc[0].stage_2_rate
+    rate = f", learning rate of stage 2 {rate:g}" if rate else ""
+    rows = {METHODS[name].title: g for name, g in methods.items()}
+    if first.stage_1.notna().all():
+        start = {name: first.stage_1 for name in ("chosen", "last")}
+        rows[BASELINE] = first.assign(**start, seconds=None)
+    order = sorted(rows.items(), key=lambda row: row[1].chosen.mean())
+    title = f"GAR and other methods on {task(first)}{rate}: test error, percent"
+    return title, dict(order)
 
 
-def _cells():
-    """The cells of the tables that have a figure of GAR in the paper.
-
-    Yields:
-        `(column, baseline, published)`, the figures of stage 1, which may be
-        `None`, and of GAR.
-    """
-    for table in TABLES.values():
-        if GAR in table.rows:
-            none = [None] * len(table.columns)
-            baselines = table.rows.get(BASELINE, none)
-            published = table.rows[GAR]
-            yield from zip(table.columns, baselines, published, strict=True)
-
-
-def _cell_row(records, results, column, baseline, published):
-    g = representative(records, column)
-    paper = [str(baseline) if baseline else MISSING, str(published)]
-    name = _cell_name(column, g)
-    if g is None:
-        before, after = paper
-        return [name, before, MISSING, after, MISSING, *[MISSING] * 3]
-    before, after = g.error("baseline_error"), g.error("chosen_error")
-    return [
-        name,
-        paper[0],
-        linked(_figure(before), g, results),
-        paper[1],
-        linked(_figure(after), g, results),
-        f"{after.mean - published.error:+.2f}",
-        f"{after.n}{_lost_mark(g, results)}",
-        g.epochs_text(),
-    ]
-
-
-def _lost_mark(g, results):
-    lost = len(seeds_lost(g.records, results))
-    return f", {lost} lost a class" if lost else ""
-
-
-def _cell_name(column, g):
-    """What a column shows: the data and the number of labels.
+def rivals(found):
+    """Comparisons of methods in Markdown.
 
     Args:
-        column: A `Column`.
-        g: The `Group` in it, or `None`.
+        found: A list of what `compare` gives.
     """
-    if g is None:
-        return _LABELS.sub(r", \1 labels", column.heading)
-    return f"{g.data}, {g.settings['num_labeled']} labels"
+    texts = []
+    for title, rows in map(comparison, found):
+        text = markdown(table(rows, METHOD_COLUMNS), made_on(rows))
+        texts.append(f"**{title}**\n\n{text}")
+    return "\n".join(texts)
 
 
-def _method_row(g, results):
-    chosen = g.error("chosen_error")
-    return [
-        linked(METHODS[g.method].title, g, results),
-        _figure(chosen),
-        _figure(g.error("last_error")),
-        str(chosen.n),
-        f"{g.seconds('regularization'):.0f}",
-    ]
-
-
-def _is_standard(g):
-    """Whether a group is of the headline's cell, with any trained network."""
-    changed = differences(g.settings, PAPER[_HEADLINE]).keys()
-    return METHODS[g.method].network and changed <= {*FREE, "method"}
-
-
-def _figure(estimate):
-    """An estimate without its number of seeds, which has a column."""
-    return str(estimate).partition(" (n =")[0]
-
-
-def _seeds(n):
-    return "1 seed" if n == 1 else f"{n} seeds"
+def methods(frame):
+    """The most methods with the paper's settings on MNIST, 100 labels."""
+    usual = runs.like(frame, PAPER[_HEADLINE], [*FREE, "method"])
+    return rivals(compare(usual)[:1])

@@ -27,8 +27,8 @@ from gar_keras.experiments.sweep import sweep
 from gar_keras.methods import METHODS, embed_cnn, hagr, supervised, vat
 from gar_keras.methods import losses as terms
 from gar_keras.methods.base import Learner, restore_state
-from gar_keras.report import tables
-from gar_keras.report.published import BASELINE, TABLES
+from gar_keras.report import summary
+from gar_keras.report.published import BASELINE
 
 W = np.array([[1.0, -0.5, 0.25], [0.5, 0.75, -1.0]])
 # Four images without a label and two with one.
@@ -753,75 +753,26 @@ def test_a_rival_never_stands_for_the_paper():
     for cell in ("mnist-100", "mnist-100-pi"):
         assert not settings.stands_for_paper(record["experiment"], cell)
     assert replace(experiment, method="gar").cell == "mnist-100"
-    assert tables._others(TABLES["table1"], [record]) == []
 
 
-def made(method, seed=0, **changes):
-    results = {
-        key: changes.pop(key)
-        for key in ("chosen_error", "last_error")
-        if key in changes
-    }
-    experiment = replace(MNIST_100, method=method, **changes)
-    return make_record(experiment, seed, **results)
 
+def test_methods_are_compared_at_the_same_settings(tmp_path):
+    def write(method, chosen, seed=0, **changes):
+        experiment = replace(MNIST_100, method=method, **changes)
+        write_record(tmp_path, experiment, seed, chosen_error=chosen)
 
-def test_methods_are_compared_at_the_same_settings():
-    old = made("gar", chosen_error=0.01)
-    everything = [
-        made("vat", 0, chosen_error=0.02, last_error=0.03),
-        made("vat", 1, chosen_error=0.04, last_error=0.05),
-        old,
-        made("gar", epochs=4),
-        made("hagr", epochs=5, chosen_error=0.11, last_error=0.11),
-    ]
-    (comparison,) = report.compare(everything)
-    assert [g.method for g in comparison.groups] == ["gar", "vat", "hagr"]
-    assert comparison.rows() == [
-        [BASELINE, "10.00 (n = 1)", "10.00 (n = 1)", "120"],
-        ["GAR", "1.00 (n = 1)", "3.00 (n = 1)", "120 + 600"],
-        ["VAT", "3.00 ± 1.41 (n = 2)", "4.00 ± 1.41 (n = 2)", "120 + 600"],
-        ["HAGR", "11.00 (n = 1)", "11.00 (n = 1)", "120 + 600"],
-    ]
-    slow = [made("gar", stage_2_rate=0.001), made("vat", stage_2_rate=0.001)]
-    _, slower = report.compare([*everything, *slow])
-    assert slower.title == (
-        "GAR and other methods on MNIST, m_L = 100, learning rate of stage 2 "
-        "0.001: test error in percent"
-    )
-    assert [g.method for g in slower.groups] == ["gar", "vat", "hagr"]
-    assert report.compare([old, made("gar", epochs=4)]) == []
-    (alone,) = report.compare([made("hagr")])
-    assert [g.method for g in alone.groups] == ["hagr"]
-    (beside,) = report.compare([old, made("gar", epochs=4), made("hagr")])
-    assert [g.settings["epochs"] for g in beside.groups] == [4, 3]
-
-
-def test_pairs_of_runs_are_of_gar_alone():
-    both = [made("vat"), made("vat", precision="bfloat16")]
-    assert report.paired(both, setting="precision") == ""
-
-
-@pytest.mark.slow
-def test_the_comparison_goes_into_the_readme_and_the_folder(tmp_path, capsys):
-    for seed in (0, 1):
-        for method in ("gar", "supervised", "vat"):
-            write_record(tmp_path, replace(MNIST_100, method=method), seed)
-    report.show_rivals(records.read_all(tmp_path), tmp_path)
-    shown = capsys.readouterr().out
-    assert "GAR and other methods on MNIST, m_L = 100" in shown
-    assert "rivals.png" in shown
-    text = (tmp_path / "rivals.md").read_text()
-    assert "| Supervised only ([1](mnist-100-supervised/" in text
-    assert ") | 2.00 ± 0.00 (n = 2) |" in text
-    assert text.endswith(
-        "- networks: 2000 + 3 epochs, float32, tensorflow\n"
-        "- seeds 0-1 on Some CPU (2 cores): GAR, Supervised only, VAT\n"
-    )
-    picture = (tmp_path / "rivals.png").read_bytes()
-    assert picture.startswith(b"\x89PNG")
-    readme = tmp_path / "README.md"
-    readme.write_text("<!-- rivals -->\n<!-- end rivals -->\n")
-    assert report.update_readme(readme, tmp_path) == (
-        f"<!-- rivals -->\n{text}<!-- end rivals -->\n"
-    )
+    write("gar", 0.01)
+    write("vat", 0.02)
+    write("vat", 0.04, seed=1)
+    write("gar", 0.01, epochs=4)
+    write("hagr", 0.11, epochs=5)
+    write("vat", 0.05, stage_2_rate=0.001)
+    usual, slow = summary.compare(report.read_runs(tmp_path))
+    assert {*usual} == {"gar", "vat", "hagr"}
+    assert {*slow} == {"vat", "hagr"}
+    title, rows = summary.comparison(usual)
+    assert title.startswith("GAR and other methods on MNIST, 100 labels: ")
+    # The best first.
+    assert [*rows] == ["GAR", "VAT", BASELINE, "HAGR"]
+    assert [*rows["VAT"].chosen] == [2, 4]
+    assert "learning rate of stage 2 0.001" in summary.comparison(slow)[0]

@@ -137,9 +137,7 @@ def test_the_pair_counts_the_edges_that_it_draws():
     assert "cosine ≥ 0.75" in figure.get_suptitle()
     # What has no output has no class either, and so no ring.
     *_, rings, nodes = left.collections
-    np.testing.assert_array_equal(
-        rings.get_offsets(), nodes.get_offsets()[[1]]
-    )
+    np.testing.assert_array_equal(rings.get_offsets(), nodes.get_offsets()[[1]])
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,12 @@ def make_record(
     last_error=0.03,
     baseline_error=0.1,
     title="MNIST",
+    lost=False,
 ):
-    """A record whose results are the given ones, with curves to match."""
+    """A record whose results are the given ones, with curves to match.
+
+    Where a class was lost, the balance at the end says so.
+    """
     epochs = 1 if experiment.method in GRAPH_RIVALS else experiment.epochs
     test = [chosen_error] * (epochs + 1)
     test[0] = baseline_error
@@ -23,6 +27,9 @@ def make_record(
     test[2:] = [*test[2:-1], last_error][: epochs - 1]
     validation = [*test[:1], 0.0, *test[2:]]
     terms = [None, *(0.1 / epoch for epoch in range(1, epochs + 1))]
+    balance = [term and 1 - term for term in terms]
+    if lost:
+        balance[-1] = 0.5
     return {
         "format": records.FORMAT,
         "experiment": asdict(experiment),
@@ -40,7 +47,7 @@ def make_record(
                 "val_error": validation,
                 "test_error": test,
                 "affinity": terms,
-                "balance": [term and 1 - term for term in terms],
+                "balance": balance,
             },
         },
         "result": {

@@ -42,26 +42,16 @@ class Runs:
     paper_epochs: int | None = None
 
     @classmethod
-    def of(cls, name, records, lost=(), paper=None, paper_epochs=None):
-        """From run records of one experiment.
-
-        Args:
-            name: As the attribute.
-            records: Run records.
-            lost: The seeds of the runs that lost a class.
-            paper: As the attribute.
-            paper_epochs: As the attribute.
-        """
-        stages = [record["regularization"] for record in records]
-        errors = [stage["curve"]["test_error"] for stage in stages]
-        seeds = tuple(record["seed"] for record in records)
+    def of(cls, name, g, paper=None, paper_epochs=None):
+        """From the runs of one experiment, as `read_runs` gives them."""
+        errors = [curve["test_error"] for curve in g.curve]
         return cls(
             name,
-            seeds,
+            tuple(g.seed),
             100 * np.array(errors, float),
-            100 * np.array([r["result"]["chosen_error"] for r in records]),
-            np.isin(seeds, [*lost]),
-            np.mean([stage["seconds"] for stage in stages]) / 60,
+            g.chosen.to_numpy(),
+            g.lost.eq(True).to_numpy(),
+            g.seconds.mean() / 60,
             paper,
             paper_epochs,
         )

@@ -1,0 +1,210 @@
+"""The tables in the pages of docs, the index of results, and a search."""
+
+import os
+import re
+from pathlib import Path
+
+import pandas as pd
+
+from gar_keras.experiments.studies import STUDIES
+from gar_keras.report import benchmarks, pictures, runs, summary
+from gar_keras.report.estimates import MISSING
+from gar_keras.report.lost import LOST_NOTE
+from gar_keras.report.published import TABLES
+from gar_keras.report.studies import study_markdown
+from gar_keras.report.tables import figure, markdown, paper_markdown, table
+from gar_keras.utils import files
+
+# The first line of a README that may be written anew.
+_OURS = "<!-- Made by scripts/report.py. -->\n"
+
+
+def parts(frame, results):
+    """The texts of the pages, by the name of their markers.
+
+    Args:
+        frame: Runs.
+        results: Folder of them.
+    """
+    return {
+        "headline": summary.headline(frame),
+        "summary": summary.summary(frame),
+        "methods": summary.methods(frame),
+        "rivals": summary.rivals(summary.compare(frame)),
+        **{t.name: paper_markdown(t, frame) for t in TABLES.values()},
+        **{
+            f"study {study.name}": study_markdown(study, frame)
+            for study in STUDIES.values()
+        },
+        "lost classes": f"{LOST_NOTE}\n",
+        "benchmark": benchmarks.speed_markdown(frame, results),
+        "overhead": benchmarks.overhead_markdown(frame, results),
+    }
+
+
+def pages_of(readme):
+    """A README, and the pages of the folder `docs` beside it."""
+    readme = Path(readme)
+    return [readme, *sorted((readme.parent / "docs").glob("*.md"))]
+
+
+def updated(page, texts, results):
+    """The text of a page, with the parts of the report in their places.
+
+    Each part goes between markers of its name, such as `<!-- table1 -->` and
+    `<!-- end table1 -->`; one without markers is left out.
+
+    Args:
+        page: Path of the page.
+        texts: What `parts` returns.
+        results: Folder of the runs.
+
+    Raises:
+        ValueError: if a part's markers are not one pair.
+    """
+    text = Path(page).read_text(encoding="utf-8")
+    for name, content in texts.items():
+        begin, end = f"<!-- {name} -->", f"<!-- end {name} -->"
+        if begin not in text and end not in text:
+            continue
+        head, _, rest = text.partition(begin)
+        _, found, tail = rest.partition(end)
+        if not found or begin in rest or end in head + tail:
+            raise ValueError(
+                f"{page} must hold {begin} and, below it, {end}, once each. "
+                "Put the missing one in, or take the other one out."
+            )
+        content = content or "Not run yet.\n"
+        content = with_links_from(content, results, Path(page).parent)
+        text = f"{head}{begin}\n{content}{end}{tail}"
+    return text
+
+
+def with_links_from(text, results, seen_from):
+    """Markdown whose links begin in a results folder, for another place.
+
+    Example:
+
+    >>> with_links_from("[a](b), [c](https://d.org)", "results", "docs")
+    '[a](../results/b), [c](https://d.org)'
+    """
+    way = Path(os.path.relpath(results, seen_from)).as_posix()
+    # But for links to other sites.
+    return re.sub(r"\]\((?!\w+:)", f"]({way}/", text)
+
+
+def write(frame, results, readme=None):
+    """Writes the index of a results folder, its READMEs and its pictures.
+
+    Args:
+        frame: Runs.
+        results: Folder of them.
+        readme: README to bring up to date, with the pages of docs beside it.
+
+    Returns:
+        The paths written. A README in the results that was not made here is
+        left as it is.
+    """
+    results = Path(results)
+    found = {results / "README.md": index_page(frame)}
+    for cell, g in frame.groupby("cell"):
+        found[results / cell / "README.md"] = cell_page(g)
+    found = {p: _OURS + text for p, text in found.items() if _is_ours(p)}
+    index = frame.drop(columns=runs.OBJECTS)
+    found[results / "index.csv"] = index.to_csv(
+        index=False, float_format="%.6g", lineterminator="\n"
+    )
+    if readme is not None:
+        texts = parts(frame, results)
+        found |= {p: updated(p, texts, results) for p in pages_of(readme)}
+    for path, text in found.items():
+        files.write_atomically(path, lambda file, text=text: file.write(text))
+    return [*found, *pictures.draw(frame, results)]
+
+
+def _is_ours(path):
+    return not path.exists() or path.read_text("utf-8").startswith(_OURS)
+
+
+def index_page(frame):
+    """The README of a results folder: its cells."""
+    cells = {
+        f"[{cell}]({cell}/README.md)": {
+            "data": summary.task(g),
+            "method": g.method.iloc[0],
+            "experiments": str(g.fingerprint.nunique()),
+            "runs": str(len(g)),
+        }
+        for cell, g in frame.groupby("cell")
+    }
+    return (
+        "# Results\n\n"
+        "Run records: a folder a cell, in it a folder an experiment, in it a "
+        "file a seed. Each cell's README says what its experiments are. "
+        "[`index.csv`](index.csv) has a row a run, with errors in percent and "
+        "all settings, as `gar_keras.report.read_runs` gives them. The tables "
+        "are in docs. `python scripts/report.py --find 2.9` names the runs "
+        "behind a figure.\n\n"
+    ) + markdown(pd.DataFrame.from_dict(cells, "index"))
+
+
+def cell_page(frame):
+    """The README of a cell: its experiments."""
+    names = {}
+    for study in STUDIES.values():
+        for text, arm in study.arms.items():
+            names.setdefault(_key(arm), []).append(f"{study.name}: {text}")
+    columns = {
+        "what it is": lambda g: "; ".join(
+            names.get(_key(g.experiment.iloc[0]), [MISSING])
+        ),
+        "differs from the paper in": lambda g: g.differs.iloc[0] or MISSING,
+        "seeds": runs.seeds,
+        "after stage 1": figure("stage_1"),
+        "chosen epoch": figure("chosen"),
+        "last epoch": figure("last"),
+        "lost a class": runs.lost,
+        "hardware": runs.hardware,
+    }
+    rows = {Path(g.path.iloc[0]).parent.name: g for g in runs.groups(frame)}
+    cell, method = frame[["cell", "method"]].iloc[0]
+    return (
+        f"# {summary.task(frame)}: `{cell}`\n\n"
+        f"Test errors in percent, method `{method}`: mean ± standard deviation "
+        "over seeds. A folder is named by the epochs of both stages, the "
+        "precision and a fingerprint of the settings, which the records have "
+        "in full.\n\n"
+    ) + markdown(table(rows, columns)).replace(f"]({cell}/", "](")
+
+
+def _key(e):
+    return tuple(v for k, v in vars(e).items() if k not in runs.HARDWARE)
+
+
+def find(figure, frame):
+    """The runs behind a figure, as it is shown or rounded further.
+
+    Args:
+        figure: Text of a figure, e.g. `"2.89"` or `"2.9"`.
+        frame: Runs.
+
+    Returns:
+        A list of texts, a line each: errors of single runs, means of
+        experiments, and means of the runs that lost no class.
+
+    Raises:
+        ValueError: if it is no number.
+    """
+    float(figure)
+    digits = len(figure.partition(".")[2])
+    found = []
+    for g in runs.groups(frame):
+        some = {"mean": g, "mean where no class is lost": runs.without_lost(g)}
+        some |= {f"seed {seed}": g[g.seed == seed] for seed in g.seed}
+        for what, part in some.items():
+            for name in ("stage_1", "chosen", "last", "last_20"):
+                error = part[name].mean()
+                if f"{error:.{digits}f}" == figure:
+                    links = " ".join(runs.links(part))
+                    found.append(f"{links}: {name} {error:.2f}, {what}")
+    return found

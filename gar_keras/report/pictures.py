@@ -1,0 +1,107 @@
+"""The pictures beside the tables, drawn from the runs of a folder."""
+
+from pathlib import Path
+
+from gar_keras.experiments.settings import PAPER
+from gar_keras.methods import METHODS
+from gar_keras.report import runs, summary
+from gar_keras.report.plots.curves import (
+    Runs,
+    error_over_time,
+    learning_curves,
+)
+from gar_keras.report.plots.forest import Cell, ours_beside_paper
+from gar_keras.report.plots.style import save
+from gar_keras.report.published import (
+    BASELINE,
+    TABLES,
+    column_of,
+    published_error,
+)
+from gar_keras.report.tables import representative
+
+
+def draw(frame, results, names=None):
+    """Draws the pictures of a folder that there are runs for.
+
+    Args:
+        frame: Runs.
+        results: Folder where the pictures go.
+        names: Which of them, e.g. `["table1"]`; all by default.
+
+    Returns:
+        The paths of the pictures.
+    """
+    figures = {paper.name: _table(paper, frame) for paper in TABLES.values()}
+    figures |= {"summary": _summary(frame), "rivals": _rivals(frame)}
+    written = []
+    for name, figure in figures.items():
+        if figure is not None and name in (names or figures):
+            written.append(Path(results) / f"{name}.png")
+            save(figure, written[-1])
+    return written
+
+
+def _table(paper, frame):
+    """The learning curves of a table, longer runs of its cells in grey."""
+    found = [representative(frame, column) for column in paper.columns]
+    columns = [g for g in found if len(g)]
+    if not columns:
+        return None
+    titles = {g.title.iloc[0] for g in columns}
+    return learning_curves(
+        [_drawn(g, f"{g.num_labeled.iloc[0]:,} labels") for g in columns],
+        titles.pop() if len(titles) == 1 else "",
+        [
+            _drawn(g, f"{g.epochs.iloc[0]} epochs {g.differs.iloc[0]}".strip())
+            for shown in columns
+            for g in _longer(shown, frame[frame.cell == shown.cell.iloc[0]])
+        ],
+    )
+
+
+def _longer(g, frame):
+    return runs.groups(frame[frame.epochs > g.epochs.iloc[0]])
+
+
+def _drawn(g, name):
+    column = column_of(g.cell.iloc[0])
+    paper = column and published_error(column.cell)
+    epochs = paper and PAPER[column.cell].epochs
+    return Runs.of(name, g, paper, epochs)
+
+
+def _summary(frame):
+    cells = [
+        Cell(published_error(g.cell.iloc[0], BASELINE), _drawn(g, name))
+        for name, g in summary.cell_runs(frame).items()
+        if len(g)
+    ]
+    return ours_beside_paper(cells) if cells else None
+
+
+def _rivals(frame):
+    """The error of each method over the minutes of its stage 2.
+
+    Of the comparison with the most methods, those that ran on one machine.
+    """
+    found = summary.compare(frame)
+    if not found:
+        return None
+    first = next(iter(found[0].values()))
+    machine = runs.hardware(first)
+    shown = {
+        METHODS[name].title: g
+        for name, g in found[0].items()
+        if runs.hardware(g) == machine
+    }
+    longer = [
+        _drawn(longer, name)
+        for name, g in shown.items()
+        for longer in _longer(
+            g, runs.like(frame, g.experiment.iloc[0], ["epochs"])
+        )
+    ]
+    title = f"{summary.task(first)}, {machine}"
+    methods = [_drawn(g, name) for name, g in shown.items()]
+    return error_over_time(methods, longer, title)

@@ -1,0 +1,259 @@
+"""The run records of a folder as one DataFrame, a row a run."""
+
+from pathlib import Path
+
+import pandas as pd
+
+from gar_keras.datasets.registry import NORB, UNLABELED
+from gar_keras.experiments import placement, records
+from gar_keras.experiments.settings import DataConditions, Experiment, changes
+from gar_keras.report.estimates import MISSING
+from gar_keras.report.lost import empty_classes, lost_class
+
+# How a run is computed, not what.
+HARDWARE = ["precision", "backend"]
+
+# Columns of a frame that a CSV file cannot hold.
+OBJECTS = ["experiment", "curve"]
+
+# Epochs of stage 2 whose mean error is told beside that of the last.
+LATE = 20
+
+# Training images by data set, all of which are X_U.
+_IMAGES = {"mnist": 60_000, "svhn": 73_257, **dict.fromkeys(NORB, 24_300)}
+
+# Settings in the words of the tables; the others go by their names.
+_WORDS = {
+    "frobenius_of": "Frobenius term of {}",
+    "balance_of": "balance of {}",
+    "shares": "class imbalance {}",
+    "wrong_labels": "label noise {}",
+    "strangers": "out-of-class images {} of X_U",
+    "camera_stretch": "each camera's image stretched",
+    "field_strength": "deformation fields times {}",
+}
+
+
+def read_runs(folder):
+    """The run records of a results folder.
+
+    Args:
+        folder: Results folder.
+
+    Returns:
+        A DataFrame with a row for each run, by cell, experiment and seed.
+        Errors are test errors in percent. Its columns are
+
+        - `path` below the folder, `cell`, `title` of the data, `seed`,
+          `fingerprint`;
+        - `differs`: what is changed in the paper's setting but for epochs,
+          precision and backend, in words;
+        - `stage_1`, `chosen`, `last`, `last_20`: the errors after stage 1, at
+          the epoch chosen by validation, in the last one, and in the mean of
+          the last 20 (none of fewer); `val_stage_1`, `val_last`: validation
+          errors;
+        - `chosen_epoch`, and `ties`, the number of epochs with the same
+          validation error; `steps` of stage 2 where they are known;
+        - `lost`: whether a class was lost, see
+          `gar_keras.report.lost.LOST_NOTE`; `emptied` and `lost_classes`,
+          where the first epoch was noted by step;
+        - `affinity_end`, `balance_end`: the terms in the last epoch;
+          `warnings`: what the run warned of, if it noted that;
+        - `pretrain_seconds`, `seconds` of the stages, `minutes` of both, and
+          `hardware`;
+        - every setting of the experiment by its name;
+        - `experiment`, an `Experiment`, and `curve`, the lists of stage 2.
+
+    Raises:
+        RecordError: if a file among the records is not a sound record.
+
+    Example:
+
+    >>> read_runs("results").groupby("cell").chosen.mean()  # doctest: +SKIP
+    """
+    return pd.DataFrame(
+        [_row(record, Path(folder)) for record in records.read_all(folder)]
+    )
+
+
+def _row(record, folder):
+    settings = record["experiment"]
+    path = placement.path_of_record(record, folder)
+    curve = record["regularization"]["curve"]
+    seconds = [record[s]["seconds"] for s in ("pretraining", "regularization")]
+    first_epoch = (record.get("first_epoch") or {}).get("v")
+    empty = [*map(empty_classes, first_epoch)] if first_epoch else None
+    return {
+        "path": path.relative_to(folder).as_posix(),
+        "cell": record["cell"],
+        "title": record["data"]["title"]
+        + UNLABELED[settings["unlabeled"]].suffix,
+        "seed": record["seed"],
+        "fingerprint": record["fingerprint"],
+        "differs": ", ".join(_in_words(changes(settings))),
+        **_errors(curve, record["result"]["chosen_epoch"]),
+        "steps": _steps(Experiment(**settings)),
+        "lost": lost_class(record, records.read_arrays(path)),
+        "emptied": empty and any(empty),
+        "lost_classes": empty and empty[-1],
+        "affinity_end": curve.get("affinity", [None])[-1],
+        "balance_end": curve.get("balance", [None])[-1],
+        "warnings": record.get("warnings"),
+        "pretrain_seconds": seconds[0],
+        "seconds": seconds[1],
+        "minutes": sum(seconds) / 60,
+        "hardware": _hardware(record),
+        **_flat(settings),
+        "experiment": Experiment(**settings),
+        "curve": curve,
+    }
+
+
+def _errors(curve, chosen):
+    """Errors in percent, and how the epoch was chosen."""
+    test, validation = (
+        [None if error is None else 100 * error for error in curve[name]]
+        for name in ("test_error", "val_error")
+    )
+    late = test[-LATE:] if len(test) > LATE else None
+    return {
+        "stage_1": test[0],
+        "chosen": test[chosen],
+        "last": test[-1],
+        "last_20": late and sum(late) / LATE,
+        "chosen_epoch": chosen,
+        "ties": validation[1:].count(validation[chosen]),
+        "val_stage_1": validation[0],
+        "val_last": validation[-1],
+    }
+
+
+def _steps(e):
+    plain = e.unlabeled == "train" and e.world == DataConditions()
+    images = _IMAGES.get(e.dataset) if plain else None
+    if images is None and e.images_per_epoch is None:
+        return None
+    return e.epochs * e.steps_per_epoch(images)
+
+
+def _flat(settings):
+    """The settings of a record without groups: lists as text."""
+    flat = {}
+    for name, value in settings.items():
+        if isinstance(value, dict):
+            flat |= _flat(value)
+        else:
+            flat[name] = str(value) if isinstance(value, list) else value
+    return flat
+
+
+def _in_words(changed):
+    for name, value in changed.items():
+        text = value
+        if isinstance(value, list):
+            text = f"{value[0]:.3g} to {value[-1]:.3g}"
+        yield _WORDS.get(name, f"{name.replace('_', ' ')} {{}}").format(text)
+
+
+def _hardware(record):
+    """Device and cores of each process that had a part in a run, in words."""
+    parts = [record["environment"], *record.get("resumed_in", ())]
+    texts = []
+    for e in parts:
+        threads, cores = e.get("threads", e["cores"]), e["cores"]
+        # Of a run that took fewer than there are.
+        fewer = e.get("device_kind") == "cpu" and threads < cores
+        cores = f"{threads} of {cores}" if fewer else cores
+        texts.append(f"{e['device']} ({cores} cores)")
+    return " / ".join(dict.fromkeys(texts))
+
+
+# Groups: the runs of one experiment over its seeds, rows of such a frame.
+
+
+def groups(frame):
+    """The runs of a frame by experiment, in the order of their appearance."""
+    return [g for _, g in frame.groupby("fingerprint", sort=False)]
+
+
+def like(frame, arm, free=()):
+    """The runs with the settings of an experiment, but for some.
+
+    Args:
+        frame: Runs.
+        arm: An `Experiment`.
+        free: Names of settings that may be any.
+    """
+    fixed = {k: v for k, v in vars(arm).items() if k not in free}
+    alike = [fixed.items() <= vars(e).items() for e in frame.experiment]
+    return frame.loc[alike]
+
+
+def size(g):
+    """Sort key of groups: epochs of all runs together, of each, of stage 1.
+
+    One seed that was trained longer does not take the place of several.
+    """
+    e = g.experiment.iloc[0]
+    return e.epochs * len(g), e.epochs, e.pretrain_epochs
+
+
+def without_lost(g):
+    """The runs that lost no class; none if no run lost one."""
+    kept = g[~g.lost.eq(True)]
+    return kept if len(kept) < len(g) else g[:0]
+
+
+# What tables say of a group.
+
+
+def seeds(g):
+    """The seeds in words, e.g. `0`, `0-9` or `0,2,7`."""
+    found = sorted(g.seed.unique())
+    if len(found) > 1 and found == [*range(found[0], found[-1] + 1)]:
+        return f"{found[0]}-{found[-1]}"
+    return ",".join(map(str, found))
+
+
+def epochs(g):
+    """Epochs of both stages, e.g. `2000 + 60`."""
+    return f"{g.pretrain_epochs.iloc[0]} + {g.epochs.iloc[0]}"
+
+
+def hardware(g):
+    """Machines of all runs, in words."""
+    parts = " / ".join(g.hardware).split(" / ")
+    return ", ".join(dict.fromkeys(parts))
+
+
+def minutes(g):
+    """Minutes of training a run: a mean, or a range over several machines."""
+    low, high = g.minutes.min(), g.minutes.max()
+    digits = 0 if low >= 10 else 1
+    if "," not in hardware(g):
+        return f"{g.minutes.mean():.{digits}f}"
+    return f"{low:.{digits}f} to {high:.{digits}f}"
+
+
+def lost(g):
+    """Number of runs that lost a class, of those that can tell: `1 of 9`."""
+    return _of_known(g.lost)
+
+
+def warned(g):
+    """In how many runs a warning came, of those that noted it."""
+    return _of_known(g.warnings)
+
+
+def _of_known(values):
+    known = values.dropna().map(bool)
+    return f"{known.sum()} of {len(known)}" if len(known) else MISSING
+
+
+def links(g):
+    """Links below the results folder: to folders, or to a run on its own."""
+    folders = g.path.map(lambda path: Path(path).parent.as_posix())
+    return [
+        folder if len(runs) > 1 else runs.path.iloc[0]
+        for folder, runs in g.groupby(folders, sort=False)
+    ]

@@ -1,0 +1,259 @@
+"""Tables: the paper's figures, which runs stand for a cell, six whole ones."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from made_records import write_record
+
+from gar_keras import report
+from gar_keras.experiments import folders, records
+from gar_keras.experiments.settings import NORB_JPEG, TABLE_1
+from gar_keras.experiments.studies import ABLATION, FIRST_EPOCH, SKEW
+from gar_keras.report import pages, studies, summary, tables
+from gar_keras.report.published import TABLES
+
+GOLDEN = Path(__file__).parent / "golden"
+MNIST = replace(TABLE_1[100], epochs=20)
+COLUMN = TABLES["table1"].columns[0]
+
+
+def write(folder, experiment, *errors, **results):
+    """Records of seeds 0, 1, ... with these errors at the chosen epoch."""
+    for seed, error in enumerate(errors):
+        write_record(folder, experiment, seed, chosen_error=error, **results)
+
+
+@pytest.fixture(scope="module")
+def frame(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("results")
+    write(folder, MNIST, 0.02, 0.03)
+    write_record(folder, MNIST, 2, chosen_error=0.13, lost=True)
+    write(folder, replace(TABLE_1[3000], epochs=20), 0.009)
+    norb = replace(NORB_JPEG[1000], epochs=20)
+    write(folder, norb, 0.08, title="small NORB (JPEG copy)")
+    write(folder, replace(MNIST, method="vat", epochs=20), 0.04, 0.05)
+    write(folder, replace(MNIST, method="hagr"), 0.11)
+    paper, prior, *_ = SKEW.arms.values()
+    write(folder, paper, 0.05, 0.06, 0.5)
+    write(folder, prior, 0.04, 0.08)
+    last = {"last_error": 0.4}
+    write(folder, ABLATION.arms["c_β = 0"], 0.3, 0.31, 0.32, **last)
+    return report.read_runs(folder)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    {
+        "table1": lambda f: tables.paper_markdown(TABLES["table1"], f),
+        "summary": summary.summary,
+        "study": lambda f: studies.study_markdown(SKEW, f),
+        "claims": lambda f: studies.study_markdown(ABLATION, f),
+        "methods": summary.methods,
+        "index": pages.index_page,
+    }.items(),
+)
+def test_a_whole_table(name, text, frame):
+    assert text(frame) == (GOLDEN / f"{name}.md").read_text("utf-8")
+
+
+# The paper's figures, typed by hand from its tables.
+
+
+@pytest.mark.parametrize(
+    ("table", "method", "figures"),
+    [
+        ("table1", "Ladder Network", ["1.06 ± 0.37", "-", "0.84 ± 0.08", "-"]),
+        ("table1", "VAT", ["2.12", "1.39", "1.36", "1.25"]),
+        ("table1", "EmbedCNN", ["7.75", "3.82", "2.73", "2.07"]),
+        (
+            "table1",
+            "Pretraining + GAR, paper",
+            ["1.56 ± 0.09", "1.15 ± 0.07", "1.10 ± 0.07", "0.93 ± 0.05"],
+        ),
+        ("table2", "Pretraining + GAR, paper", ["1.00 ± 0.09"]),
+        ("table3", "SGDM", ["29.82", "16.61 ± 0.24", "-", "9.40 ± 0.04"]),
+        (
+            "table3",
+            "Pretraining + GAR, paper",
+            ["8.67 ± 0.65", "6.98 ± 0.82", "12.19 ± 1.46", "7.10 ± 0.57"],
+        ),
+    ],
+)
+def test_the_paper_s_figures(table, method, figures, frame):
+    cells = tables.paper_table(TABLES[table], frame, {})
+    assert [*cells.loc[method]] == figures
+
+
+# Which runs stand for a cell.
+
+
+def shown(folder):
+    g = tables.representative(report.read_runs(folder), COLUMN)
+    return (len(g), g.epochs.iloc[0]) if len(g) else None
+
+
+def test_most_epochs_of_all_runs_together_stand_for_a_cell(tmp_path):
+    write(tmp_path, replace(MNIST, epochs=4), *[0.02] * 10)
+    write(tmp_path, replace(MNIST, epochs=39), 0.01)
+    assert shown(tmp_path) == (10, 4)
+    write(tmp_path, replace(MNIST, epochs=41), 0.01)
+    assert shown(tmp_path) == (1, 41)
+    # More seeds of half the epochs are surer.
+    write(tmp_path, replace(MNIST, epochs=21), 0.01, 0.01)
+    assert shown(tmp_path) == (2, 21)
+
+
+def test_other_settings_than_the_paper_s_do_not_stand_for_a_cell(tmp_path):
+    write(tmp_path, replace(MNIST, balance=0.5), 0.01)
+    assert shown(tmp_path) is None
+    # A single epoch does where there is nothing else.
+    write(tmp_path, replace(MNIST, epochs=1), 0.01, 0.02, 0.03)
+    assert shown(tmp_path) == (3, 1)
+    write(tmp_path, replace(MNIST, epochs=2), 0.01)
+    assert shown(tmp_path) == (1, 2)
+
+
+# Columns.
+
+
+def test_columns_without_a_figure_are_left_out():
+    cells = pd.DataFrame({"a": ["1.5", "-"], "b": ["-", "-"]}, ["x", "y"])
+    assert tables.markdown(cells, ["A note."]) == (
+        "|  | a |\n| --- | ---: |\n| x | 1.5 |\n| y | - |\n\n- A note.\n"
+    )
+
+
+def test_differences_are_of_the_seeds_that_both_have():
+    first = pd.Series([5.0, 6.0, None])
+    found = tables.difference(first, pd.Series([4.0, 4.5, 1.0], dtype=object))
+    assert tables.signed(found) == "+1.25 ± 0.35 (n = 2)"
+    assert tables.signed(None) == "-"
+
+
+# Claims.
+
+
+def verdict_on(tmp_path, errors, expected, base=(0.04, 0.05, 0.06)):
+    """The verdict on errors in the last epoch, in percent above 4, 5 and 6."""
+    name = "c_β = 0"
+    claims = {name: replace(ABLATION.claims[name], expected=expected)}
+    study = replace(ABLATION, claims=claims)
+    paper = ABLATION.arms[claims[name].against]
+    for seed, error in enumerate(base):
+        write_record(tmp_path, paper, seed, last_error=error)
+    for seed, more in enumerate(errors):
+        error = 0.04 + (seed + more) / 100
+        write_record(tmp_path, ABLATION.arms[name], seed, last_error=error)
+    g = studies.claim_runs(study, name, report.read_runs(tmp_path))
+    return studies.verdict(g)
+
+
+@pytest.mark.parametrize(
+    ("errors", "expected", "found"),
+    [
+        # 1.5 ± 4.303 * 0.5 / √3 is above 0,
+        ((1, 2, 1.5), "higher", "holds"),
+        ((1, 2, 1.5), "lower", "contradicted"),
+        ((-1, -2, -1.5), None, "lower"),
+        # and 1.5 ± 4.303 * 0.7 / √3 is not, though each seed is.
+        ((0.8, 2.2, 1.5), "higher", "no difference shown"),
+        ((5, 5), "higher", "undecided (n = 2)"),
+    ],
+)
+def test_a_verdict_by_hand(tmp_path, errors, expected, found):
+    assert verdict_on(tmp_path, errors, expected) == found
+
+
+def test_what_was_run_alone_has_no_verdict(tmp_path):
+    assert verdict_on(tmp_path, (1, 2), None, ()) == "undecided (n = 0)"
+
+
+def test_a_run_is_beside_the_paper_s_after_as_many_steps(tmp_path):
+    name = "b_L = 96, b_U = 32"
+    paper = ABLATION.arms[ABLATION.claims[name].against]
+    arm = replace(ABLATION.arms[name], epochs=1)
+    # Half way between epochs 3 and 4, of the run from the same stage 1.
+    for epochs, start in ((5, 0.2), (8, 0.1)):
+        write_record(
+            tmp_path, replace(paper, epochs=epochs), baseline_error=start
+        )
+    path = next(tmp_path.glob("*/*+8_*/seed0.json"))
+    record = records.read(path)
+    record["regularization"]["curve"]["test_error"][3:5] = [0.06, 0.08]
+    records.write(path, record)
+    write_record(tmp_path, arm)
+    g = studies.claim_runs(ABLATION, name, report.read_runs(tmp_path))
+    assert (g.epoch.item(), g.beside.item()) == pytest.approx((3.5, 7.0))
+    assert g.epochs_beside.item() == 8
+
+
+# Starts of the first epoch.
+
+
+def test_starts_are_compared_where_neither_loses_a_class(tmp_path):
+    paper, *_, cured = [*FIRST_EPOCH.arms.values()][:4]
+    kept, gone = [[5.0, 4.0], [5.0, 4.0]], [[5.0, 4.0], [5.0, 0.0]]
+    steps = {"step": [0, 1], "error_step": [], "test_error": []}
+    steps |= dict.fromkeys(
+        ("affinity", "balance", "top_logit", "gradient_norm"), [0.1, 0.1]
+    )
+    for arm, restart, v, error in (
+        (paper, 0, gone, 0.3),
+        (paper, 1, kept, 0.1),
+        (cured, 0, kept, 0.1),
+        (cured, 1, kept, 0.12),
+    ):
+        e = replace(arm, restart=restart)
+        path = write_record(tmp_path, e, chosen_error=error, last_error=error)
+        noted = {"first_epoch": {**steps, "v": v}}
+        records.write(path, {**records.read(path), **noted})
+    frame = report.read_runs(tmp_path)
+    cells, _ = studies.study_table(FIRST_EPOCH, frame)
+    papers, cure = cells.to_dict("records")
+    assert papers["lost a class"] == papers["emptied a class"] == "1 of 2"
+    assert papers["classes lost"] == "1"
+    # Wilson's by hand: (1/2 ± ...) of 1 of 2.
+    assert papers["95 % interval"] == "9.5 % to 90.5 %"
+    assert papers["where no class is lost"] == "10.00 (n = 1)"
+    assert cure["lost a class"] == "0 of 2"
+    assert cure["against the paper's, where neither loses one"] == (
+        "+2.00 (n = 1)"
+    )
+
+
+def test_a_study_is_shown_in_the_precision_in_which_most_was_run(tmp_path):
+    first, second, *_ = SKEW.arms.values()
+    write(tmp_path, replace(first, precision="bfloat16"), 0.01)
+    write(tmp_path, first, 0.02)
+    write(tmp_path, second, 0.03)
+    rows = studies.arm_runs(SKEW, report.read_runs(tmp_path))
+    assert {p for g in rows.values() for p in g.precision} == {"float32"}
+
+
+# In the terminal.
+
+
+def test_a_user_s_runs_are_shown_beside_the_reference(
+    tmp_path, monkeypatch, capsys
+):
+    mine, reference = tmp_path / "mine", tmp_path / "reference"
+    monkeypatch.setattr(folders, "reference", lambda: reference)
+    monkeypatch.setattr(report.pictures, "draw", lambda *args: [])
+    write(reference, MNIST, 0.015, 0.017)
+    write(mine, replace(MNIST, epochs=3), 0.0456)
+    write(mine, replace(MNIST, balance=0.5), 0.0789)
+    report.show_table(TABLES["table1"], records.read_all(mine), mine)
+    shown = capsys.readouterr().out
+    assert "m_L = 100" in shown and "m_L = 600" not in shown
+    lines = {x.rpartition("  ")[0].strip(): x for x in shown.split("\n")}
+    chosen = "Pretraining + GAR, {}, epoch chosen by validation"
+    assert lines[chosen.format("yours")].endswith("4.56 (n = 1)")
+    assert lines[chosen.format("reference")].endswith("1.60 ± 0.14 (n = 2)")
+    assert "balance 0.5" in shown and "7.89 (n = 1)" in shown
+    report.show_rivals(records.read_all(mine), mine)
+    write(mine, SKEW.arms["no balance term"], 0.21)
+    report.show_study(SKEW, records.read_all(mine), mine)
+    above, _, below = capsys.readouterr().out.partition("Reference: ")
+    assert "21.00" in above and "21.00" not in below
