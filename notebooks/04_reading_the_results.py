@@ -40,13 +40,13 @@ from IPython.display import Image, Markdown, display
 
 from gar_keras import report
 from gar_keras.experiments import records
-from gar_keras.experiments.placement import path_of_record
-from gar_keras.report.groups import group
-from gar_keras.report.overview import RECORD, rows_of
-from gar_keras.report.plots import save
-from gar_keras.report.plots.curves import learning_curves
+from gar_keras.report import pictures
+from gar_keras.report.estimates import between
+from gar_keras.report.pages import with_links_from
 from gar_keras.report.published import GAR, TABLES
-from gar_keras.report.summary import summary_markdown
+from gar_keras.report.runs import epochs, groups
+from gar_keras.report.summary import cell_runs, summary
+from gar_keras.report.tables import representative
 
 plt.rcParams.update({"figure.dpi": 90, "figure.constrained_layout.use": True})
 
@@ -67,8 +67,8 @@ CELL = "mnist-100"
 # more than half as long.
 
 # %%
-found = records.read_all(RESULTS)
-print(f"records: {len(found)}")
+frame = report.read_runs(RESULTS)
+print(f"records: {len(frame)}")
 
 table, place = next(
     (table, place)
@@ -76,57 +76,52 @@ table, place = next(
     for place, column in enumerate(table.columns)
     if column.cell == CELL
 )
-runs = report.representative(found, table.columns[place])
-if runs is None:
+runs = representative(frame, table.columns[place])
+if runs.empty:
     raise SystemExit(
         f"No record of {CELL}. A first one of mnist-100: python "
         "scripts/table1.py --labels 100 --seeds 0"
     )
-chosen = runs.error("chosen_error")
+chosen = report.Estimate.of(runs.chosen)
 shown_as = f"{chosen.mean:.2f}"
 
 
 def show(markdown):
     """Shows a table; its links lead from here to the records."""
-    display(Markdown(report.with_links_from(markdown, RESULTS, ".")))
+    display(Markdown(with_links_from(markdown, RESULTS, ".")))
 
 
-paths = [path_of_record(record, RESULTS) for record in runs.records]
+paths = [RESULTS / path for path in runs.path]
 folder = paths[0].relative_to(RESULTS).parent.as_posix()
-head, rule, *lines = summary_markdown(found, RESULTS).splitlines()
+head, rule, *lines = summary(frame).splitlines()
 show("\n".join([head, rule, *(line for line in lines if folder in line)]))
 print(f"The figure: {chosen}, test error in percent")
 
 # %% [markdown]
 # ## 2. Its records
 #
-# `python scripts/report.py --find` prints the rows of all tables that show a
-# figure, and the runs behind them. This is the same in Python.
+# `python scripts/report.py --find` prints the runs behind a figure. This is the
+# same in Python.
 
 # %%
-for row in report.find(shown_as, found, RESULTS):
-    print(f"{row.heading}: {row.row[0]}")
-    for target in row.targets:
-        print(f"    {target}")
+for line in report.find(shown_as, frame):
+    print(line)
 
 # %% [markdown]
-# The folders say what a run is: the study or table, the cell, then the epochs
-# of both stages and what differs from the paper. `results/index.csv` has a line
-# for each run. These are those of our figure:
+# The folders say what a run is: the cell, then the epochs of both stages, the
+# precision and a fingerprint of the settings. `read_runs` gives a row for each
+# run; `results/index.csv` has the same. These are those of our figure:
 
 # %%
-index = {line.path: line for line in report.index(found, RESULTS)}
-for path in paths:
-    line = index[path.relative_to(RESULTS).as_posix()]
-    print(path.name)
+for run in runs.itertuples():
+    print(run.path)
     print(
-        f"    seed {line.seed}, {line.pretrain_epochs} + {line.epochs} epochs, "
-        f"{line.precision}, {line.minutes} minutes on {line.device}"
+        f"    seed {run.seed}, {run.pretrain_epochs} + {run.epochs} epochs, "
+        f"{run.precision}, {run.minutes:.1f} minutes on {run.hardware}"
     )
     print(
-        f"    error after stage 1 {line.after_stage_1:.2f}, chosen "
-        f"{line.chosen:.2f}, last {line.last:.2f}; lost a class: "
-        f"{line.lost_class}"
+        f"    error after stage 1 {run.stage_1:.2f}, chosen "
+        f"{run.chosen:.2f}, last {run.last:.2f}; lost a class: {run.lost}"
     )
 
 # %% [markdown]
@@ -135,9 +130,8 @@ for path in paths:
 # This is what the first of them holds.
 
 # %%
-record = runs.records[0]
-for key in record:
-    print(f"{key:20} {RECORD.get(key, '')}")
+record = records.read(paths[0])
+print(*record, sep="\n")
 
 # %% [markdown]
 # All settings are in `experiment`. With them and the seed the run can be made
@@ -163,8 +157,8 @@ for name, value in settings_of(record["experiment"]):
 # 2,000 + 200.
 
 # %%
-print("different:", runs.changes_text().strip(", ") or "nothing")
-print("epochs:", runs.epochs_text(), "in", runs.settings["precision"])
+print("different:", runs.differs.iloc[0] or "nothing")
+print("epochs:", epochs(runs), "in", runs.precision.iloc[0])
 
 # %% [markdown]
 # ## 4. Its curve
@@ -174,8 +168,7 @@ print("epochs:", runs.epochs_text(), "in", runs.settings["precision"])
 
 # %%
 with tempfile.TemporaryDirectory() as folder:
-    picture = Path(folder) / "curves.png"
-    save(learning_curves([runs]), picture)
+    (picture,) = pictures.draw(runs, folder, [table.name])
     display(Image(picture.read_bytes(), width=640))
 
 # %% [markdown]
@@ -185,10 +178,10 @@ with tempfile.TemporaryDirectory() as folder:
 # %%
 fig, axes = plt.subplots(1, 2, figsize=(6.5, 2.4))
 for ax, name in zip(axes, ("affinity", "balance"), strict=True):
-    for record in runs.records:
-        values = record["regularization"]["curve"].get(name, [])[1:]
-        epochs = np.arange(1, len(values) + 1)
-        ax.plot(epochs, values, ".-", ms=3, label=f"seed {record['seed']}")
+    for run in runs.itertuples():
+        values = run.curve.get(name, [])[1:]
+        at = np.arange(1, len(values) + 1)
+        ax.plot(at, values, ".-", ms=3, label=f"seed {run.seed}")
     ax.set(title=name, xlabel="epoch of stage 2")
     ax.grid(alpha=0.3)
 axes[0].set_yscale("log")
@@ -212,51 +205,47 @@ plt.show()
 
 
 # %%
-def curve(record, name):
+def curve(run, name):
     """Percent at each epoch of stage 2; the end of stage 1 comes first."""
-    return 100 * np.array(record["regularization"]["curve"][name])
+    return 100 * np.array(run.curve[name])
 
 
 print("test error, %    chosen (epoch)    last    best (epoch)")
-for record in runs.records:
-    test = curve(record, "test_error")
-    at = record["result"]["chosen_epoch"]
+for run in runs.itertuples():
+    test = curve(run, "test_error")
+    at = run.chosen_epoch
     best = 1 + test[1:].argmin()
     print(
-        f"seed {record['seed']:2} {test[at]:14.2f} ({at:3}) {test[-1]:11.2f}"
+        f"seed {run.seed:2} {test[at]:14.2f} ({at:3}) {test[-1]:11.2f}"
         f" {test[best]:7.2f} ({best:3})"
     )
 print("mean, chosen:", chosen)
-print("mean, last:  ", runs.error("last_error"))
+print("mean, last:  ", report.Estimate.of(runs["last"]))
 
 # %% [markdown]
 # The seed with the largest difference between chosen and last:
 
 
 # %%
-def difference(record):
-    result = record["result"]
-    return abs(result["chosen_error"] - result["last_error"])
-
-
-record = max(runs.records, key=difference)
-test, validation = (curve(record, f"{s}_error") for s in ("test", "val"))
-epochs = np.arange(len(test))
-shown = epochs >= len(test) // 3
+furthest = (runs.chosen - runs["last"]).abs().to_numpy().argmax()
+run = runs.iloc[furthest]
+test, validation = (curve(run, f"{s}_error") for s in ("test", "val"))
+at = np.arange(len(test))
+shown = at >= len(test) // 3
 
 fig, ax = plt.subplots(figsize=(6.5, 2.8))
-ax.plot(epochs[shown], validation[shown], ".-", color="0.7")
-ax.plot(epochs[shown], test[shown], ".-", color="tab:blue")
-for name, at, marker in (
-    ("chosen", record["result"]["chosen_epoch"], "o"),
+ax.plot(at[shown], validation[shown], ".-", color="0.7")
+ax.plot(at[shown], test[shown], ".-", color="tab:blue")
+for name, k, marker in (
+    ("chosen", run.chosen_epoch, "o"),
     ("last", len(test) - 1, "s"),
     ("best", 1 + test[1:].argmin(), "*"),
 ):
-    label = f"{name}: epoch {at}, {test[at]:.2f} %"
-    ax.plot(at, test[at], marker, ms=10, mfc="none", mec="black", label=label)
+    label = f"{name}: epoch {k}, {test[k]:.2f} %"
+    ax.plot(k, test[k], marker, ms=10, mfc="none", mec="black", label=label)
 ax.legend(fontsize=8)
 ax.set(
-    title=f"seed {record['seed']}: test error (blue), validation error (grey)",
+    title=f"seed {run.seed}: test error (blue), validation error (grey)",
     xlabel="epoch of stage 2",
     ylabel="error, %",
 )
@@ -283,20 +272,21 @@ plt.show()
 # %%
 published = table.rows[GAR][place]
 interval = chosen.interval()
-print(f"ours:  {chosen}, interval {interval or 'none: one seed'}")
+print(f"ours:  {chosen}, interval {between(interval)}")
 print(f"paper: {published} (n = 10)")
 if interval:
-    inside = "inside" if published.error in interval else "outside"
+    low, high = interval
+    inside = "inside" if low <= published.error <= high else "outside"
     print(f"the paper's mean is {inside} our interval")
 
 # %%
-errors = [100 * r["result"]["chosen_error"] for r in runs.records]
+errors = [*runs.chosen]
 fig, ax = plt.subplots(figsize=(6.5, 1.8))
 ax.plot(errors, np.zeros(len(errors)), "o", mfc="none", label="our seeds")
 ax.errorbar(
     chosen.mean,
     1,
-    xerr=interval and (interval.high - interval.low) / 2,
+    xerr=interval and (high - low) / 2,
     fmt="D",
     color="tab:blue",
     capsize=4,
@@ -345,24 +335,17 @@ print(", ".join(f"{error:.2f}" for error in sorted(errors)))
 # both is then left out. GAR against its own stage 1:
 
 # %%
-for record in runs.records:
-    before, after = (
-        100 * record["result"][f"{key}_error"] for key in ("baseline", "chosen")
-    )
+for run in runs.itertuples():
     print(
-        f"seed {record['seed']:2}: {before:6.2f} -> {after:5.2f}, "
-        f"gain {before - after:5.2f} points"
+        f"seed {run.seed:2}: {run.stage_1:6.2f} -> {run.chosen:5.2f}, "
+        f"gain {run.stage_1 - run.chosen:5.2f} points"
     )
 
 # %% [markdown]
 # The cells of that table in the README that are one draw:
 
 # %%
-single = [
-    row.row[0]
-    for row in rows_of(summary_markdown(found, RESULTS))
-    if row.row[-2].partition(",")[0] == "1"
-]
+single = [name for name, g in cell_runs(frame).items() if len(g) == 1]
 print("\n".join(single) or "none")
 
 # %% [markdown]
@@ -384,31 +367,24 @@ KINDS = {
 
 def kind_of(group):
     """One of `KINDS`, or `None`."""
-    settings = group.settings
+    first = group.iloc[0]
     # The data, the labels, the epochs and so on may be any.
-    if group.changes or settings["dataset"].startswith("svhn"):
+    if first.differs or first.method != "gar" or "svhn" in first.dataset:
         return None
-    if np.mean([c["balance"][-1] for c in curves_of(group)]) < 0.5:
+    if group.balance_end.mean() < 0.5:
         return "collapsed: balance below a half"
-    if settings["dataset"] == "mnist-pairs":
+    if first.dataset == "mnist-pairs":
         return "100 classes"
-    if settings["dataset"].startswith("norb"):
+    if first.dataset.startswith("norb"):
         return "small NORB"
-    infinite = settings["unlabeled"] == "infimnist"
+    infinite = first.unlabeled == "infimnist"
     return "X_U from InfiMNIST" if infinite else "MNIST"
-
-
-def curves_of(group):
-    return [record["regularization"]["curve"] for record in group.records]
 
 
 fig, ax = plt.subplots(figsize=(7.5, 4))
 for name, color in KINDS.items():
     curves = [
-        curve
-        for g in group(found)
-        if kind_of(g) == name
-        for curve in curves_of(g)
+        curve for g in groups(frame) if kind_of(g) == name for curve in g.curve
     ]
     if curves:
         affinity, error = (
@@ -435,8 +411,9 @@ plt.show()
 #
 # ## Where to go from here
 #
-# - [`results/README.md`](../results/README.md) has all tables, with links from
-#   each figure to its records.
+# - [`results/README.md`](../results/README.md) has the cells, and the README of
+#   each cell its experiments; [Reproduction](../docs/reproduction.md) has the
+#   tables.
 # - `python scripts/table1.py` makes more records, and so do `table2.py` and
 #   `table3.py`. They can be stopped at any time and go on where they were.
 # - `python scripts/report.py --results runs` makes the tables of yours.
