@@ -148,19 +148,7 @@ def test_batches_without_any_label_are_trained_on_by_gar_alone():
 
 
 @pytest.mark.slow
-def test_validation_has_the_log_loss_and_the_accuracy():
-    model = linear(rate=0.0)
-    history = fit(model, validation_data=(X, Y))
-    errors = log_losses(W, X, Y)[0]
-    assert history["val_crossentropy"] == pytest.approx(
-        [np.mean(errors)], rel=1e-5
-    )
-    right = np.argmax(X @ W, axis=1)[Y >= 0] == Y[Y >= 0]
-    assert history["val_accuracy"] == pytest.approx([np.mean(right)])
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("initial_epoch", [0, 1, 2])
+@pytest.mark.parametrize("initial_epoch", [0, 1])
 def test_epochs_without_gar_count_from_the_first(initial_epoch):
     history = fit(
         linear(), epochs=3, initial_epoch=initial_epoch,

@@ -84,12 +84,6 @@ def test_loss_by_hand():
     assert value(regularizer, Z) == pytest.approx(expected, rel=1e-6)
 
 
-def test_frobenius_of_unrectified_logits_by_hand():
-    Z = np.array([[1.0, -7.0], [2.0, 2.0]])
-    regularizer = GraphActivityRegularizer(0, 0, 0.1, frobenius_of="Z")
-    assert value(regularizer, Z) == pytest.approx(0.1 * 58, rel=1e-6)
-
-
 def test_balance_of_column_sums_by_hand():
     Z = np.array([[1.0, -7.0], [2.0, 2.0]])  # v = [3, 2]
     regularizer = GraphActivityRegularizer(0, 1, 0, balance_of="column sums")
@@ -113,13 +107,6 @@ def test_pull_on_an_output_that_is_being_emptied(balance_of):
     assert ratio == pytest.approx(expected, rel=0.05)
 
 
-def test_rectify_keeps_what_is_positive():
-    Z = np.array([[-1.0, 0.0, 2.5]])
-    np.testing.assert_array_equal(
-        ops.convert_to_numpy(rectify(Z)), [[0, 0, 2.5]]
-    )
-
-
 @term
 @pytest.mark.parametrize("shape", SHAPES)
 def test_term_is_the_papers(term, shape):
@@ -139,20 +126,6 @@ def test_loss_is_the_papers(shape, frobenius_of, balance_of):
     expected = oracle.loss(Z, **options)
     assert value(GraphActivityRegularizer(**options), Z) == pytest.approx(
         expected, rel=1e-5
-    )
-
-
-def test_terms_are_unweighted():
-    Z = oracle.logits(7, 3)
-    B = np.maximum(Z, 0)
-    terms = GraphActivityRegularizer(**EVERY_TERM).terms(Z)
-    assert {k: float(v) for k, v in terms.items()} == pytest.approx(
-        {
-            "affinity": oracle.affinity(B),
-            "balance": oracle.balance(B),
-            "frobenius": np.sum(B.astype("float64") ** 2),
-        },
-        rel=1e-5,
     )
 
 
@@ -204,13 +177,6 @@ def test_term_is_the_papers_for_any_matrix(term, B):
 def test_balanced_one_hot_rows_are_the_optimum(n, rows, height):
     B = np.tile(np.eye(n, dtype="float32"), (rows, 1)) * height
     assert value(affinity, B) == 0
-    assert value(balance, B) == pytest.approx(1, abs=1e-6)
-
-
-@pytest.mark.parametrize("n", [2, 10])
-def test_equal_columns_share_everything(n):
-    B = np.tile(np.arange(1.0, 6.0)[:, None], (1, n))
-    assert value(affinity, B) == pytest.approx(1, abs=1e-6)
     assert value(balance, B) == pytest.approx(1, abs=1e-6)
 
 
@@ -366,11 +332,6 @@ def test_frobenius_with_coefficient_0_is_not_computed():
     assert not math.isfinite(value(GraphActivityRegularizer(), Z))
 
 
-def test_all_coefficients_0_give_0():
-    regularizer = GraphActivityRegularizer(0, 0, 0)
-    assert value(regularizer, oracle.logits(7, 3)) == 0
-
-
 # Gradient
 
 
@@ -488,17 +449,6 @@ def test_a_function_of_it_is_divided_with_it():
     assert float(layer.losses[0]) == pytest.approx(
         2 * oracle.loss(Z, **EVERY_TERM), rel=1e-5
     )
-
-
-def test_one_object_shared_by_two_layers():
-    Z = oracle.logits(8, 3)
-    regularizer = GraphActivityRegularizer(**EVERY_TERM)
-    for _ in range(2):
-        layer = identity_dense(regularizer)
-        layer(Z)
-        assert float(layer.losses[0]) == pytest.approx(
-            oracle.loss(Z, **EVERY_TERM), rel=1e-5
-        )
 
 
 @pytest.mark.skipif(BACKEND != "tensorflow", reason="a loop of TensorFlow")
