@@ -1,7 +1,7 @@
 """Tables of the paper with our figures, from the records of a folder.
 
 By default from the reference, the records that the project came with; with
---results runs from yours, the reference beside them.
+--results runs from yours.
 """
 
 import os
@@ -12,6 +12,7 @@ from typing import Literal
 from gar_keras import report
 from gar_keras.experiments import folders
 from gar_keras.report.published import TABLES
+from gar_keras.report.tables import in_terminal, shown_table
 from gar_keras.utils import cli
 
 
@@ -58,7 +59,8 @@ def main(options):
     if options.find is not None:
         return show_found(options.find, frame)
     for name in options.tables:
-        print(report.table_text(TABLES[name], frame, options.results))
+        cells = shown_table(TABLES[name], frame)
+        print(in_terminal(cells, TABLES[name].title))
     for path in report.write(frame, options.results, options.readme):
         print(f"Written: {path}")
 

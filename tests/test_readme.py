@@ -18,7 +18,7 @@ import gar_keras
 from gar_keras import report
 from gar_keras.experiments import placement, records
 from gar_keras.experiments.settings import TABLE_1
-from gar_keras.report.tables import error_rows
+from gar_keras.report.tables import ERRORS
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
@@ -289,11 +289,11 @@ def test_the_first_command_ends_with_the_figures_of_the_reference(text):
     # Nothing else is unlike the full run.
     assert not wanted
     keys = ("baseline_error", "chosen_error", "last_error")
-    for row, key in zip(error_rows("yours"), keys, strict=False):
+    for row, key in zip(ERRORS, keys, strict=False):
         error = 100 * record["result"][key]
         assert re.search(rf"{re.escape(row)} +{error:.2f} \(n = 1\)", figures)
     epochs = f"{experiment.pretrain_epochs} + {experiment.epochs}"
-    assert re.search(rf"yours +{re.escape(epochs)}$", figures, re.M)
+    assert re.search(rf"ours +{re.escape(epochs)}$", figures, re.M)
 
 
 def test_python_blocks_are_found_and_run():

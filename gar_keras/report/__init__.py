@@ -8,12 +8,7 @@ the pages is a line in `gar_keras.report.pages.parts`.
 from gar_keras.report.estimates import Estimate
 from gar_keras.report.pages import find, pages_of, parts, updated, write
 from gar_keras.report.runs import read_runs
-from gar_keras.report.show import (
-    show_rivals,
-    show_study,
-    show_table,
-    table_text,
-)
+from gar_keras.report.show import show_rivals, show_study, show_table
 from gar_keras.report.tables import markdown, table
 
 __all__ = [
@@ -27,7 +22,6 @@ __all__ = [
     "show_study",
     "show_table",
     "table",
-    "table_text",
     "updated",
     "write",
 ]

@@ -2,7 +2,11 @@
 
 from pathlib import Path
 
+import pandas as pd
+
 from gar_keras.experiments import records
+from gar_keras.report.estimates import MISSING
+from gar_keras.report.tables import markdown
 
 _TASKS = {
     "regularize": "stage 2, a step",
@@ -19,7 +23,11 @@ SPEED = {
     "plain, ms": lambda c, e: _spread(e["reference_ms"], _number),
     "ms": lambda c, e: _spread(e["ms"], _number),
     "times plain's speed": lambda c, e: _spread(e["speedup"], "{:.2f}".format),
-    "100 epochs or 1,000 passes, s (plain)": lambda c, e: _whole(e),
+    "100 epochs or 1,000 passes, s (plain)": lambda c, e: (
+        f"{e['seconds']:,.1f} ({e['reference_seconds']:,.1f})"
+        if e["seconds"]
+        else MISSING
+    ),
     "images/s": lambda c, e: f"{e['images_per_second']:,.0f}",
 }
 OVERHEAD = {
@@ -29,23 +37,15 @@ OVERHEAD = {
     "precision": lambda c, e: c["precision"],
     "without, ms": lambda c, e: _number(e["reference_ms"]["median"]),
     "with GAR, ms": lambda c, e: _number(e["ms"]["median"]),
-    "GAR adds, ms": lambda c, e: _spread(e["difference_ms"], _signed),
+    "GAR adds, ms": lambda c, e: _spread(e["difference_ms"], "{:+.3g}".format),
     "GAR adds, %": lambda c, e: _spread(
         e["ratio"], lambda ratio: f"{100 * (ratio - 1):+.1f}"
     ),
 }
 
 
-def speed_markdown(_, results):
-    """The table of the speed benchmark: a row for each case, GPUs first.
-
-    Args:
-        _: Run records, which have no part in it.
-        results: Folder of the benchmark records.
-
-    Raises:
-        RecordError: if a file of that name is not a record.
-    """
+def speed_markdown(results):
+    """The table of the speed benchmark; empty without a record."""
     aims = (
         "Aims: 100 epochs of stage 2 (cnn6) in 15 s on one data-centre GPU, "
         "and on a CPU at 2 times the speed of plain Keras."
@@ -53,59 +53,33 @@ def speed_markdown(_, results):
     return _markdown("benchmark", results, SPEED, aims)
 
 
-def overhead_markdown(_, results):
-    """The table of what the regularizer costs; see `speed_markdown`."""
+def overhead_markdown(results):
+    """The table of what the regularizer costs; empty without a record."""
     aim = (
-        "Aim: under 1 %. Medians of pairs, with quartiles. The paper: 830 s "
-        "without and 882 s with GAR, 6.3 % more (its text says 5 %), on one "
-        "GTX 1080."
+        "Aim: under 1 %. The paper: 830 s without and 882 s with GAR, 6.3 % "
+        "more (its text says 5 %), on one GTX 1080."
     )
     return _markdown("overhead", results, OVERHEAD, aim)
 
 
 def _markdown(kind, results, columns, note):
     """A table of all records of a kind, and a line for each machine."""
-    rows, machines = [], {}
+    rows, names, machines = [], [], {}
     for path in sorted(Path(results).glob(f"{kind}_*.json")):
         for entry in records.read(path)["cases"]:
-            link = f"[{_device(entry)}]({path.name})"
-            cells = [show(entry["case"], entry) for show in columns.values()]
-            on_gpu = entry["environment"]["device_kind"] == "gpu"
-            rows.append((not on_gpu, [link, *cells]))
-            machines[_machine(entry)] = None
-    rows.sort(key=lambda row: row[0])
-    if all(on_cpu for on_cpu, _ in rows):
-        absent = "one data-centre GPU: not measured: no such device at hand"
-        rows.append((False, [absent, *["-"] * len(columns)]))
-    heading = ["device", *columns]
-    lines = [heading, ["---"] * len(heading), *(cells for _, cells in rows)]
-    table = [f"| {' | '.join(cells)} |" for cells in lines]
-    notes = [f"- {text}" for text in (note, *machines)]
-    return "\n".join([*table, "", *notes, ""])
-
-
-def _whole(entry):
-    if entry["seconds"] is None:
-        return "-"
-    return f"{entry['seconds']:,.1f} ({entry['reference_seconds']:,.1f})"
-
-
-def _machine(entry):
-    """The machine and the software of an entry, in words."""
-    e = entry["environment"]
-    revision, _, edited = (e["git_revision"] or "unknown").partition("+")
-    return (
-        f"{_device(entry)}: {e['processor']}, {e['cores']} cores; "
-        f"{e['backend']} {e['backend_version']}, Keras {e['keras']}, "
-        f"Python {e['python']}, commit {revision[:7]}{edited and '+'}{edited}; "
-        f"medians of {entry['case']['pairs']} pairs, with quartiles"
-    )
-
-
-def _device(entry):
-    e = entry["environment"]
-    cores = f" ({e['cores']} cores)" if e["device_kind"] == "cpu" else ""
-    return f"{e['device']}{cores}, {e['backend']}"
+            case, e = entry["case"], entry["environment"]
+            device = f"{e['device']}, {e['cores']} cores, {e['backend']}"
+            names.append(f"[{device}]({path.name})")
+            rows.append({c: cell(case, entry) for c, cell in columns.items()})
+            machine = (
+                f"{device} {e['backend_version']}, Keras {e['keras']}, Python "
+                f"{e['python']}, commit {(e['git_revision'] or 'unknown')[:7]};"
+                f" medians of {case['pairs']} pairs, with quartiles"
+            )
+            machines[machine] = None
+    if not rows:
+        return ""
+    return markdown(pd.DataFrame(rows, names), [note, *machines])
 
 
 def _spread(values, form):
@@ -122,7 +96,3 @@ def _number(value):
     ('1,234', '12.3', '0.0123')
     """
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
-
-
-def _signed(value):
-    return ("-" if value < 0 else "+") + _number(abs(value))

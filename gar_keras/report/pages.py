@@ -37,8 +37,8 @@ def parts(frame, results):
             for study in STUDIES.values()
         },
         "lost classes": f"{LOST_NOTE}\n",
-        "benchmark": benchmarks.speed_markdown(frame, results),
-        "overhead": benchmarks.overhead_markdown(frame, results),
+        "benchmark": benchmarks.speed_markdown(results),
+        "overhead": benchmarks.overhead_markdown(results),
     }
 
 
@@ -150,14 +150,30 @@ def index_page(frame):
 
 def cell_page(frame):
     """The README of a cell: its experiments."""
-    names = {}
-    for study in STUDIES.values():
-        for text, arm in study.arms.items():
-            names.setdefault(_key(arm), []).append(f"{study.name}: {text}")
+    cell, method = frame[["cell", "method"]].iloc[0]
+    text = markdown(experiments(frame)).replace(f"]({cell}/", "](")
+    return (
+        f"# {summary.task(frame)}: `{cell}`\n\n"
+        f"Test errors in percent, method `{method}`: mean ± standard deviation "
+        "over seeds. A folder is named by the epochs of both stages, the "
+        "precision and a fingerprint of the settings, which the records have "
+        f"in full.\n\n{text}"
+    )
+
+
+def experiments(frame):
+    """The experiments of some runs as a table, with the studies' rows."""
+
+    def key(e):
+        return tuple(v for k, v in vars(e).items() if k not in runs.HARDWARE)
+
+    names = {
+        key(arm): f"{study.name}: {text}"
+        for study in STUDIES.values()
+        for text, arm in study.arms.items()
+    }
     columns = {
-        "what it is": lambda g: "; ".join(
-            names.get(_key(g.experiment.iloc[0]), [MISSING])
-        ),
+        "what it is": lambda g: names.get(key(g.experiment.iloc[0]), MISSING),
         "differs from the paper in": lambda g: g.differs.iloc[0] or MISSING,
         "seeds": runs.seeds,
         "after stage 1": figure("stage_1"),
@@ -167,18 +183,7 @@ def cell_page(frame):
         "hardware": runs.hardware,
     }
     rows = {Path(g.path.iloc[0]).parent.name: g for g in runs.groups(frame)}
-    cell, method = frame[["cell", "method"]].iloc[0]
-    return (
-        f"# {summary.task(frame)}: `{cell}`\n\n"
-        f"Test errors in percent, method `{method}`: mean ± standard deviation "
-        "over seeds. A folder is named by the epochs of both stages, the "
-        "precision and a fingerprint of the settings, which the records have "
-        "in full.\n\n"
-    ) + markdown(table(rows, columns)).replace(f"]({cell}/", "](")
-
-
-def _key(e):
-    return tuple(v for k, v in vars(e).items() if k not in runs.HARDWARE)
+    return table(rows, columns)
 
 
 def find(figure, frame):

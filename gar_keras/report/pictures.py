@@ -15,28 +15,28 @@ from gar_keras.report.plots.style import save
 from gar_keras.report.published import (
     BASELINE,
     TABLES,
-    column_of,
     published_error,
 )
 from gar_keras.report.tables import representative
 
 
-def draw(frame, results, names=None):
-    """Draws the pictures of a folder that there are runs for.
+def draw(frame, results, names=(*TABLES, "summary", "rivals")):
+    """Draws pictures of a folder, those that there are runs for.
 
     Args:
         frame: Runs.
         results: Folder where the pictures go.
-        names: Which of them, e.g. `["table1"]`; all by default.
+        names: Which of them.
 
     Returns:
         The paths of the pictures.
     """
-    figures = {paper.name: _table(paper, frame) for paper in TABLES.values()}
-    figures |= {"summary": _summary(frame), "rivals": _rivals(frame)}
+    others = {"summary": _summary, "rivals": _rivals}
     written = []
-    for name, figure in figures.items():
-        if figure is not None and name in (names or figures):
+    for name in names:
+        figure = others.get(name, lambda f, name=name: _table(TABLES[name], f))
+        figure = figure(frame)
+        if figure is not None:
             written.append(Path(results) / f"{name}.png")
             save(figure, written[-1])
     return written
@@ -49,14 +49,15 @@ def _table(paper, frame):
     if not columns:
         return None
     titles = {g.title.iloc[0] for g in columns}
+    longer = [
+        _drawn(g, f"{g.epochs.iloc[0]} epochs {g.differs.iloc[0]}".strip())
+        for shown in columns
+        for g in _longer(shown, frame[frame.cell == shown.cell.iloc[0]])
+    ]
     return learning_curves(
         [_drawn(g, f"{g.num_labeled.iloc[0]:,} labels") for g in columns],
         titles.pop() if len(titles) == 1 else "",
-        [
-            _drawn(g, f"{g.epochs.iloc[0]} epochs {g.differs.iloc[0]}".strip())
-            for shown in columns
-            for g in _longer(shown, frame[frame.cell == shown.cell.iloc[0]])
-        ],
+        longer,
     )
 
 
@@ -65,10 +66,9 @@ def _longer(g, frame):
 
 
 def _drawn(g, name):
-    column = column_of(g.cell.iloc[0])
-    paper = column and published_error(column.cell)
-    epochs = paper and PAPER[column.cell].epochs
-    return Runs.of(name, g, paper, epochs)
+    cell = g.cell.iloc[0]
+    paper = published_error(cell)
+    return Runs.of(name, g, paper, PAPER[cell].epochs if paper else None)
 
 
 def _summary(frame):

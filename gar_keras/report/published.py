@@ -160,19 +160,6 @@ SVHN_GREY = Table(
 TABLES = {t.name: t for t in (TABLE_1, TABLE_2, TABLE_3, SVHN_GREY)}
 
 
-def column_of(cell):
-    """The `Column` that a cell is shown in, as a stand-in too, or `None`.
-
-    Example:
-
-    >>> column_of("norb-jpeg-300").cell
-    'norb-300'
-    """
-    columns = [c for table in TABLES.values() for c in table.columns]
-    shown = (c for c in columns if cell in (c.cell, c.stand_in))
-    return next(shown, None)
-
-
 def published_error(cell, row=GAR):
     """The paper's `Published` error in a cell or its stand-in, or `None`.
 

@@ -64,16 +64,14 @@ def markdown(cells, notes=()):
     return "\n".join([*text, ""])
 
 
-def in_terminal(cells, title, notes=()):
+def in_terminal(cells, title):
     """A table as it is printed, below its title, without links."""
 
     def plain(name):
-        name = re.sub(r" \(\[1\]\(.*\)$", "", name)
-        return re.sub(r"\[(.*)\]\(.*\)", r"\1", name)
+        return re.sub(r"\[(.*)\]\(.*\)| \(\[1\]\(.*\)$", r"\1", name)
 
     cells = cells.rename(index=plain, columns=plain)
-    lines = [title, cells.to_string(line_width=120)]
-    return "\n".join([*lines, *(f"- {note}" for note in notes), ""])
+    return f"{title}\n{cells.to_string(line_width=120)}\n"
 
 
 # Columns.
@@ -155,17 +153,6 @@ def representative(frame, column):
     return frame[:0]
 
 
-def error_rows(whose):
-    """The errors that a table shows below the paper's."""
-    late = f"mean of the last {runs.LATE} epochs"
-    return {
-        f"{BASELINE}, {whose}": figure("stage_1", n=True),
-        f"{GAR}, {whose}, epoch chosen by validation": figure("chosen", n=True),
-        f"{GAR}, {whose}, last epoch": figure("last", n=True),
-        f"{GAR}, {whose}, {late}": figure("last_20", n=True),
-    }
-
-
 def above_paper(g):
     """Welch's interval of the chosen error less the paper's, or `None`."""
     published = published_error(g.cell.iloc[0])
@@ -182,7 +169,16 @@ def shown(g):
     return "no" if interval[0] <= 0 <= interval[1] else "yes"
 
 
-# What is told of the runs of a column, below the errors.
+# Below the paper's rows: our errors, and what else is told of the runs.
+ERRORS = {
+    f"{BASELINE}, ours": figure("stage_1", n=True),
+    f"{GAR}, ours, epoch chosen by validation": figure("chosen", n=True),
+    f"{GAR}, ours, last epoch": figure("last", n=True),
+    f"{GAR}, ours, mean of the last {runs.LATE} epochs": figure(
+        "last_20", n=True
+    ),
+}
+EPOCHS = {"Epochs of both stages, ours": runs.epochs}
 DETAILS = {
     "difference from the paper's shown?": shown,
     "its 95 % interval (Welch's)": lambda g: between(above_paper(g)),
@@ -193,7 +189,6 @@ DETAILS = {
     "runs with a warning": runs.warned,
     "data": lambda g: g.title.iloc[0],
     "seeds": runs.seeds,
-    "epochs of both stages": runs.epochs,
     "precision": lambda g: g.precision.iloc[0],
     "hardware": runs.hardware,
     "minutes a run": runs.minutes,
@@ -222,10 +217,16 @@ def paper_table(paper, frame, rows):
 
 def paper_markdown(paper, frame):
     """A table of the paper with our rows; empty without a run."""
-    errors = {f"**{name}**": cell for name, cell in error_rows("ours").items()}
-    cells = paper_table(paper, frame, errors | DETAILS)
+    errors = {f"**{name}**": cell for name, cell in ERRORS.items()}
+    cells = paper_table(paper, frame, errors | EPOCHS | DETAILS)
     if len(cells) == len(paper.rows):
         return ""
     told = (cells != MISSING).any(axis=1)
-    # A column that was not run has the paper's figures alone.
     return f"**{paper.title}**\n\n{markdown(cells[told])}"
+
+
+def shown_table(paper, frame):
+    """A table of the paper for the terminal: the columns that runs fill."""
+    cells = paper_table(paper, frame, ERRORS | EPOCHS)
+    cells = cells.loc[:, cells.iloc[-1] != MISSING]
+    return cells[(cells != MISSING).any(axis=1)]
