@@ -9,7 +9,6 @@ the examples alone, before and after, as in the README: runs/graph_pair.png.
 
 import sys
 from dataclasses import asdict, dataclass
-from functools import partial
 
 from gar_keras.experiments import records
 from gar_keras.report import plots
@@ -25,10 +24,15 @@ class Options(plots.Options):
     """Draw the graph of the examples alone, before and after stage 2."""
 
 
-def drawn(run, draw):
-    """The graphs of a run before and after stage 2."""
-    B, last = run.snapshots, run.last_epoch
-    return draw(B[0], B[last], run.labels, run.title, plots.GRAPH_IMAGES)
+def drawn_by(draw):
+    """A function of a run that draws its graphs before and after stage 2."""
+    return lambda run: draw(
+        run.snapshots[0],
+        run.snapshots[max(run.snapshots)],
+        run.labels,
+        run.title,
+        drawn=plots.GRAPH_IMAGES,
+    )
 
 
 def numbers(run, record):
@@ -44,11 +48,9 @@ def numbers(run, record):
 def main(options):
     """Draws the figure and writes its numbers, or draws the pair of graphs."""
     if options.pair:
-        options.draw(partial(drawn, draw=plots.graph_pair), "graph_pair.png")
+        options.draw("graph_pair.png", drawn_by(plots.graph_pair))
         return
-    run, record, output = options.draw(
-        partial(drawn, draw=plots.figure1), "figure1.png"
-    )
+    run, record, output = options.draw("figure1.png", drawn_by(plots.figure1))
     path = output.with_suffix(".json")
     records.write(path, numbers(run, record))
     print(f"Written: {path}")

@@ -19,7 +19,7 @@ def figure(run):
 
 def main(options):
     """Draws the figure."""
-    options.draw(figure, "figure2.png")
+    options.draw("figure2.png", figure)
 
 
 if __name__ == "__main__":

@@ -54,7 +54,7 @@ def _in_turn(first, second, turn):
 
 
 def compare(times):
-    """The `spread`s of at least two pairs `(seconds of the reference, seconds)`.
+    """The `spread`s of two or more pairs `(seconds of reference, seconds)`.
 
     They are `"reference_ms"` and `"ms"` a unit, `"ratio"` (the second over the
     reference, pair by pair) and `"difference_ms"`.

@@ -29,10 +29,6 @@ def figure2(snapshots, labels, curve, title=""):
     Returns:
         A Matplotlib `Figure`.
 
-    Raises:
-        ValueError: if an argument is not as described.
-        ImportError: if scikit-learn is not installed.
-
     Example:
 
     >>> run = load_run("runs/mnist-100/.../seed0.json")  # doctest: +SKIP
@@ -41,11 +37,7 @@ def figure2(snapshots, labels, curve, title=""):
     labels = style.check_drawable(labels, [*snapshots.values()])
     errors = dict(zip(curve["epoch"], curve["test_error"], strict=True))
     epochs = sorted(snapshots)
-    if set(epochs) - errors.keys():
-        raise ValueError(
-            "curve must hold the test error of each epoch of snapshots. "
-            f"Received: epochs {sorted(errors)} for those of {epochs}"
-        )
+    accuracy = {epoch: 100 * (1 - error) for epoch, error in errors.items()}
     frames = align([snapshots[epoch] for epoch in epochs])
     rows = len(epochs) // _COLUMNS + 1
     figure = style.page_figure(4.1 * rows + 0.9, 12.5)
@@ -56,30 +48,22 @@ def figure2(snapshots, labels, curve, title=""):
     for k, epoch in enumerate(epochs):
         ax = figure.add_subplot(grid[divmod(k, _COLUMNS)])
         _draw_frame(ax, frames[k], snapshots[epoch], labels)
-        accuracy = style.percent(1 - errors[epoch])
-        ax.set_title(f"epoch {epoch}, accuracy {accuracy}", fontsize=12)
+        text = f"epoch {epoch}, accuracy {accuracy[epoch]:.1f} %"
+        ax.set_title(text, fontsize=12)
     # The curve has the rest of the last row to itself.
     ax = figure.add_subplot(grid[-1, len(epochs) % _COLUMNS :])
-    _draw_accuracy(ax, errors, epochs)
+    _draw_accuracy(ax, accuracy, epochs)
     style.class_legend(figure, labels)
     return figure
 
 
 def align(matrices):
-    """t-SNE of several matrices of the same examples, each from the one before.
-
-    An example with `B_i = 0` is not tied to any other and has no position. So
-    it is with all of them where fewer than four are left or all rows left are
-    the same: such a frame would show nothing.
-
-    Args:
-        matrices: List of `B`, `(m, n)`, not negative.
+    """t-SNE of several `B` of the same examples, each from the one before.
 
     Returns:
-        A list of positions, float64 `(m, 2)`, NaN for examples without one.
-
-    Raises:
-        ImportError: if scikit-learn is not installed.
+        A list of positions, float64 `(m, 2)`. They are NaN for examples with
+        `B_i = 0`, which are not tied to any other, and for all where fewer
+        than four are left or all rows left are the same.
     """
     matrices = [graph_statistics.unit_scale(B) for B in matrices]
     places = _principal_plane(matrices[0])
@@ -104,7 +88,7 @@ def _draw_frame(ax, positions, B, labels):
     colors = np.array(style.PALETTE)[labels]
     ax.scatter(*positions.T, s=5, c=colors, linewidths=0, alpha=0.85)
     wrong = B.argmax(axis=1) != labels
-    style.draw_rings(ax, positions[wrong], size=14, width=0.5)
+    style.draw_rings(ax, positions[wrong], s=14, lw=0.5)
     for label in np.unique(labels):
         own = positions[labels == label]
         # The example in the middle: a mean can fall outside of the cluster.
@@ -114,16 +98,14 @@ def _draw_frame(ax, positions, B, labels):
     style.hide_axes(ax, positions, 0.03)
 
 
-def _draw_accuracy(ax, errors, epochs):
-    accuracy = {epoch: 100 * (1 - error) for epoch, error in errors.items()}
+def _draw_accuracy(ax, accuracy, epochs):
     ax.plot(*zip(*sorted(accuracy.items()), strict=True), color="0.25", lw=1.5)
     marks = {"color": style.BAD, "ms": 7, "clip_on": False, "zorder": 3}
     shown = [accuracy[epoch] for epoch in epochs]
     ax.plot(epochs, shown, "o", label="shown as a frame", **marks)
     style.clear_axes(ax)
-    ax.set_title("accuracy on all test images", fontsize=12)
+    ax.set_title("accuracy on all test images, %", fontsize=12)
     ax.set_xlabel("epoch of GAR", fontsize=11)
-    ax.set_ylabel("test accuracy, %", fontsize=11)
     ax.legend(frameon=False, fontsize=10)
 
 
@@ -142,7 +124,8 @@ def _tsne(B, start):
     start += rng.normal(scale=0.01, size=start.shape)
     manifold = optional("sklearn.manifold", "Figure 2", extra="experiments")
     # scikit-learn depends on it.
-    threads = optional("threadpoolctl", "Figure 2", extra="experiments")
+    from threadpoolctl import threadpool_limits
+
     tsne = manifold.TSNE(
         perplexity=min(30, (len(B) - 1) / 3),
         # As small as scikit-learn makes its own start.
@@ -152,5 +135,5 @@ def _tsne(B, start):
     )
     # Its threads meet many times in each of 1,000 short steps, and spin while
     # they wait: beside any other load, more of them take longer.
-    with threads.threadpool_limits(1):
+    with threadpool_limits(1):
         return tsne.fit_transform(B)

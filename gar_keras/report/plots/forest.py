@@ -2,14 +2,12 @@
 
 from dataclasses import dataclass
 
-from matplotlib.lines import Line2D
-
 from gar_keras.report.plots import style
 from gar_keras.report.plots.curves import Runs, count_text
 from gar_keras.report.published import Published
 
-_OURS = style.LINES[0]
-_PAPER = style.INK
+_OURS = {"color": style.LINES[0]}
+_PAPER = {"color": style.INK}
 
 # Of the two figures of a row, from its middle.
 _ABOVE = 0.17
@@ -50,13 +48,14 @@ def ours_beside_paper(cells):
     Returns:
         A Matplotlib `Figure`.
     """
-    figure = style.page_figure(0.46 * len(cells) + 1.2)
+    figure = style.page_figure(0.46 * len(cells) + 1.3)
     ax = figure.subplots()
     for y, cell in enumerate(cells):
         _draw_paper(ax, y - _ABOVE, cell)
         _draw_ours(ax, y + _ABOVE, cell.runs)
-        _write_beside(ax, y, cell.texts, style.INK)
-    _write_beside(ax, -0.75, ["ours - paper"], style.MUTED)
+        for points, text in zip((8, 48), cell.texts, strict=True):
+            _write_beside(ax, y, points, text)
+    _write_beside(ax, -0.75, 8, "ours - paper")
     style.clear_axes(ax)
     ax.spines["left"].set_visible(False)
     ax.grid(visible=False, axis="y")
@@ -68,76 +67,45 @@ def ours_beside_paper(cells):
     names = [",\n".join(c.runs.name.rsplit(", ", 1)) for c in cells]
     ax.set_yticks(range(len(cells)), names, fontsize=9.5)
     ax.tick_params(axis="y", length=0)
-    _explain(figure)
+    style.legend_below(figure, ncols=3)
     return figure
 
 
 def _draw_paper(ax, y, cell):
-    after = cell.runs.paper
+    error, spread = cell.runs.paper.error, cell.runs.paper.spread or 0.0
     if cell.before:
-        _draw_start(ax, y, cell.before.error, after.error, "D", _PAPER)
-    ax.errorbar(
-        after.error,
-        y,
-        xerr=after.spread or 0.0,
-        color=_PAPER,
-        marker="D",
-        ms=6,
-        lw=1.5,
-        capsize=3,
-        zorder=4,
-    )
+        _draw_start(ax, y, cell.before.error, error, "D", _PAPER)
+    look = {"fmt": "D", "ms": 6, "lw": 1.5, "capsize": 3, **_PAPER}
+    label = "the paper, ± standard deviation"
+    ax.errorbar(error, y, xerr=spread, label=label, **look)
 
 
 def _draw_ours(ax, y, runs):
     mean = runs.chosen.mean()
     _draw_start(ax, y, runs.errors[:, 0].mean(), mean, "o", _OURS)
     for error, lost in zip(runs.chosen, runs.lost, strict=True):
-        marker, alpha = ("X", 1) if lost else ("o", 0.5)
-        ax.plot(error, y, marker, color=_OURS, ms=6.5, mew=0, alpha=alpha)
-    ax.plot(mean, y, "|", color=_OURS, ms=13, mew=2, zorder=4)
+        look = {"marker": "o", "alpha": 0.5, "label": "a seed of ours"}
+        if lost:
+            look = {"marker": "X", "label": "one that lost a class"}
+        ax.plot(error, y, ls="", ms=6.5, mew=0, **_OURS, **look)
+    ax.plot(mean, y, "|", ms=13, mew=2, label="our mean", **_OURS)
 
 
 def _draw_start(ax, y, before, after, marker, color):
     """The way from stage 1, a hollow mark, to the end of stage 2."""
-    ax.plot([before, after], [y, y], color=color, lw=0.8, alpha=0.5, zorder=1)
-    ax.plot(before, y, marker, mfc="white", color=color, ms=5, mew=1)
+    ax.plot([before, after], [y, y], lw=0.8, alpha=0.5, **color)
+    look = {"mfc": "white", "ms": 5, "label": "after stage 1"}
+    ax.plot(before, y, marker, **look, **color)
 
 
-def _write_beside(ax, y, texts, color):
-    for points, text in zip((8, 48), texts, strict=False):
-        ax.annotate(
-            text,
-            (1, y),
-            (points, 0),
-            xycoords=("axes fraction", "data"),
-            textcoords="offset points",
-            va="center",
-            fontsize=9.5,
-            color=color,
-            annotation_clip=False,
-        )
-
-
-def _explain(figure):
-    """Says above the panel what the marks are."""
-    marks = {
-        "the paper, ± standard deviation": ("D", _PAPER, _PAPER),
-        "a seed of ours": ("o", _OURS, _OURS),
-        "one that lost a class": ("X", _OURS, _OURS),
-        "our mean": ("|", _OURS, _OURS),
-        "after stage 1": ("o", style.MUTED, "white"),
-    }
-    handles = [
-        Line2D([], [], ls="", marker=m, ms=6.5, color=c, mfc=fill, label=text)
-        for text, (m, c, fill) in marks.items()
-    ]
-    figure.legend(
-        handles=handles,
-        loc="outside upper left",
-        ncols=len(handles),
-        frameon=False,
-        fontsize=9,
-        handletextpad=0.3,
-        columnspacing=1.1,
+def _write_beside(ax, y, points, text):
+    ax.annotate(
+        text,
+        (1, y),
+        (points, 0),
+        xycoords=("axes fraction", "data"),
+        textcoords="offset points",
+        va="center",
+        fontsize=9.5,
+        annotation_clip=False,
     )

@@ -2,7 +2,7 @@
 
 import numpy as np
 from matplotlib.collections import LineCollection
-from matplotlib.colors import to_rgba
+from matplotlib.colors import to_rgba_array
 
 from gar_keras.report.plots import graph_statistics, style
 from gar_keras.utils.optional import optional
@@ -38,32 +38,25 @@ def figure1(before, after, labels, title="", drawn=None):
         before: `B` after pretraining, `(m, n)`, not negative.
         after: `B` after stage 2, likewise, of the same examples.
         labels: Their true class indices `(m,)`, below 10.
-        title: Which run this is; see `Run.title`.
+        title: Which run this is; see `Run`.
         drawn: How many examples to draw, the first ones; `None` for all. Few
             hundred can be drawn.
 
     Returns:
         A Matplotlib `Figure`.
 
-    Raises:
-        ValueError: if an argument is not as described.
-        ImportError: if NetworkX or SciPy is not installed.
-
     Example:
 
     >>> run = load_run("runs/mnist-100/.../seed0.json")  # doctest: +SKIP
-    >>> B, last = run.snapshots, run.last_epoch  # doctest: +SKIP
-    >>> figure1(B[0], B[last], run.labels, drawn=250)  # doctest: +SKIP
+    >>> B = run.snapshots  # doctest: +SKIP
+    >>> figure1(B[0], B[200], run.labels, drawn=250)  # doctest: +SKIP
     """
     labels = style.check_drawable(labels, [before, after])
-    m = len(labels)
-    some = min(drawn or m, m)
+    some = min(drawn or len(labels), len(labels))
     figure = style.page_figure(10, 12.5)
     figure.get_layout_engine().set(w_pad=0.12, h_pad=0.12)
-    what = f"{m:,} test images"
-    if some < m:
-        what = f"{some:,} of {what} drawn, numbers of all of them"
-    figure.suptitle(f"{what}; {title}", fontsize=12)
+    what = f"{some:,} of {len(labels):,} test images drawn"
+    figure.suptitle(f"{what}, numbers of all of them; {title}", fontsize=12)
     axes = figure.subplots(2, 3)
     headings = (
         r"$\mathcal{G}^*$: examples and output nodes, $B$",
@@ -89,33 +82,23 @@ def graph_pair(before, after, labels, title="", drawn=None):
     """G_M of Figure 1 alone, before and after stage 2, in plain words.
 
     An edge joins two images whose rows of `B` have a cosine of at least
-    `graph_statistics.THRESHOLD`; those drawn are counted.
-
-    Args:
-        before: As in `figure1`.
-        after: As in `figure1`.
-        labels: As in `figure1`.
-        title: As in `figure1`.
-        drawn: As in `figure1`.
-
-    Returns:
-        A Matplotlib `Figure`, for a page as wide as a README is shown.
+    `graph_statistics.THRESHOLD`; those drawn are counted. Args and what is
+    returned are as for `figure1`.
     """
     labels = style.check_drawable(labels, [before, after])[:drawn]
     figure = style.page_figure(5.1)
+    least = graph_statistics.THRESHOLD
     figure.suptitle(
         f"{title}\nan edge joins two test images whose outputs $B$ are alike: "
-        f"cosine ≥ {graph_statistics.THRESHOLD}",
+        f"cosine ≥ {least}",
         fontsize=10.5,
     )
     names = ("after pretraining on the labels", "after GAR, without labels")
     panels = figure.subplots(1, 2)
     for ax, name, B in zip(panels, names, (before, after), strict=True):
-        ax.set_title(name, fontsize=12)
-        edges, within = _draw_examples(
-            ax, B[:drawn], labels, graph_statistics.THRESHOLD
-        )
+        edges, within = _draw_examples(ax, B[:drawn], labels, least)
         share = style.percent(within / edges) if edges else "none"
+        ax.set_title(name, fontsize=12)
         ax.set_xlabel(f"{edges:,} edges, {share} within a class", fontsize=11)
     style.class_legend(figure, labels, "edge between classes")
     return figure
@@ -150,10 +133,9 @@ def _draw_bipartite(ax, B, labels):
     outputs = 0.62 * _ring(m, (starts + ends - 1) / 2)
     i, j = np.nonzero(S > _VISIBLE)
     lines = np.stack([examples[i], outputs[j]], axis=1)
-    colors = np.array(style.PALETTE)[labels[i]]
-    _draw_edges(ax, lines, S[i, j], colors, width=0.7, opacity=0.8)
+    _draw_edges(ax, lines, S[i, j], _colors(labels[i]), 0.8, lw=0.7)
     _draw_nodes(ax, examples, labels, 9)
-    _draw_outputs_at(ax, outputs, 210)
+    _draw_output_nodes(ax, outputs, 210)
     style.hide_axes(ax, examples, 0.02)
 
 
@@ -164,13 +146,14 @@ def _draw_examples(ax, B, labels, least):
     positions = _layout(W, B)
     i, j = np.nonzero(W > least)
     within = labels[i] == labels[j]
-    colors = np.where(within, np.array(style.PALETTE)[labels[i]], "black")
+    colors = np.where(within, _colors(labels[i]), "black")
+    lines = np.stack([positions[i], positions[j]], axis=1)
     # Those between classes below, where they hide no others.
     for kind in (~within, within):
-        lines = np.stack([positions[i[kind]], positions[j[kind]]], axis=1)
-        _draw_edges(ax, lines, W[i, j][kind], colors[kind], 0.35, 0.35)
+        weights = W[i, j][kind]
+        _draw_edges(ax, lines[kind], weights, colors[kind], 0.35, lw=0.35)
     wrong = B.any(axis=1) & (B.argmax(axis=1) != labels)
-    style.draw_rings(ax, positions[wrong], size=52, width=1.1)
+    style.draw_rings(ax, positions[wrong], s=52, lw=1.1)
     _draw_nodes(ax, positions, labels, 16)
     style.hide_axes(ax, positions, 0.04)
     return len(i), int(within.sum())
@@ -183,8 +166,8 @@ def _draw_outputs(ax, B):
     i, j = np.nonzero(np.triu(N, 1))
     lines = np.stack([positions[i], positions[j]], axis=1)
     widths = 12 * N[i, j] / scale
-    _draw_edges(ax, lines, np.ones(len(i)), ["0.35"] * len(i), widths, 1)
-    _draw_outputs_at(ax, positions, 500 * N.diagonal() / scale)
+    ax.add_collection(LineCollection(lines, color="0.35", lw=widths))
+    _draw_output_nodes(ax, positions, 500 * N.diagonal() / scale)
     style.hide_axes(ax, positions, 0.14)
 
 
@@ -215,25 +198,27 @@ def _ring(size, places=None):
     return np.stack([np.sin(turn), np.cos(turn)], axis=1)
 
 
-def _draw_edges(ax, lines, weights, colors, width, opacity):
+def _draw_edges(ax, lines, weights, colors, opacity, lw):
     """Draws edges as opaque as they are heavy, the heaviest on top."""
     order = np.argsort(weights, kind="stable")
-    shown = [to_rgba(colors[k], opacity * min(weights[k], 1.0)) for k in order]
-    widths = np.broadcast_to(width, len(lines))[order]
-    edges = LineCollection(lines[order], colors=shown, linewidths=widths)
-    ax.add_collection(edges)
+    alpha = opacity * np.minimum(weights, 1)[order]
+    shown = to_rgba_array(list(colors[order]), alpha)
+    ax.add_collection(LineCollection(lines[order], colors=shown, lw=lw))
 
 
 def _draw_nodes(ax, positions, labels, size):
-    colors = np.array(style.PALETTE)[labels]
-    look = {"edgecolors": "white", "linewidths": 0.3, "zorder": 3}
-    ax.scatter(*positions.T, s=size, c=colors, **look)
+    look = {"ec": "white", "lw": 0.3, "zorder": 3}
+    ax.scatter(*positions.T, s=size, c=_colors(labels), **look)
 
 
-def _draw_outputs_at(ax, positions, sizes):
+def _draw_output_nodes(ax, positions, sizes):
     """Draws output nodes with their number."""
-    look = {"edgecolors": "black", "linewidths": 0.8, "zorder": 4}
+    look = {"ec": "black", "lw": 0.8, "zorder": 4, "clip_on": False}
     colors = style.PALETTE[: len(positions)]
-    ax.scatter(*positions.T, s=sizes, c=colors, clip_on=False, **look)
+    ax.scatter(*positions.T, s=sizes, c=colors, **look)
     for j, place in enumerate(positions):
         style.write_class(ax, place, j, 10)
+
+
+def _colors(labels):
+    return np.array(style.PALETTE)[labels]

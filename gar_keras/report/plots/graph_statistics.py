@@ -68,13 +68,12 @@ class GraphNumbers:
     balance: float
 
 
-def graph_numbers(B, labels, threshold=THRESHOLD):
+def graph_numbers(B, labels):
     """Measures all three graphs.
 
     Args:
         B: Rectified logits `(m, n)`, not negative, n at least 2.
         labels: True class indices `(m,)`, below n.
-        threshold: Weight from which an edge of G_M counts; see `components`.
 
     Returns:
         A `GraphNumbers`.
@@ -104,7 +103,7 @@ def graph_numbers(B, labels, threshold=THRESHOLD):
         )
     S, N = edge_shares(B), output_edges(B)
     v, loop_free = N.diagonal(), ~np.eye(n, dtype=bool)
-    count, member = components(B, threshold)
+    count, member = components(B)
     return GraphNumbers(
         examples=m,
         outputs=n,
@@ -113,7 +112,7 @@ def graph_numbers(B, labels, threshold=THRESHOLD):
         degree_deviation=_degree_deviation(S),
         class_deviation=_degree_deviation(np.eye(n)[labels]),
         within_class_share=_within_class_share(unit_scale(B), labels),
-        threshold=float(threshold),
+        threshold=THRESHOLD,
         components=int(count),
         largest_component=float(np.bincount(member).max() / m),
         identity_distance=identity_distance(B),

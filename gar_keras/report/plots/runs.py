@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,42 +16,21 @@ from gar_keras.utils import cli
 CELL = "mnist-100"
 
 
-@dataclass(frozen=True)
-class Run:
+class Run(NamedTuple):
     """A finished run with what it kept for the figures; see `load_run`.
 
     Attributes:
-        record: The run's record, a dict.
+        title: One line that says which run this is.
         labels: True class indices of the test images kept, int64 `(m,)`.
         snapshots: The rectified logits `B`, float32 `(m, n)`, by epoch of
             stage 2, in ascending order. Epoch 0 is the end of pretraining.
+        curve: The curves of stage 2: lists by name, among them `"epoch"`.
     """
 
-    record: dict
+    title: str
     labels: np.ndarray
     snapshots: dict
-
-    @property
-    def title(self):
-        """One line that says which run this is."""
-        settings = self.record["experiment"]
-        return (
-            f"{self.record['data']['title']}, "
-            f"m_L = {settings['num_labeled']}, "
-            f"seed {self.record['seed']}, "
-            f"{settings['pretrain_epochs']:,} epochs of pretraining, "
-            f"{self.last_epoch} of GAR"
-        )
-
-    @property
-    def curve(self):
-        """The curves of stage 2: lists by name, among them `"epoch"`."""
-        return self.record["regularization"]["curve"]
-
-    @property
-    def last_epoch(self):
-        """The last epoch of stage 2."""
-        return max(self.snapshots)
+    curve: dict
 
 
 def load_run(path):
@@ -66,18 +46,24 @@ def load_run(path):
     >>> list(run.snapshots)  # doctest: +SKIP
     [0, 1, 10, 50, 100, 200]
     """
-    kept = records.read_arrays(path)
+    record, kept = records.read(path), records.read_arrays(path)
     if kept is None:
         raise records.RecordError(
             f"{path} has no logits beside it, which the figures show. Delete "
             "it to run it again."
         )
+    e = record["experiment"]
+    title = (
+        f"{record['data']['title']}, m_L = {e['num_labeled']}, seed "
+        f"{record['seed']}, {e['pretrain_epochs']:,} epochs of pretraining, "
+        f"{e['epochs']} of GAR"
+    )
     snapshots = {epoch: np.maximum(Z, 0) for epoch, Z in kept.logits.items()}
-    return Run(records.read(path), kept.labels, snapshots)
+    return Run(title, kept.labels, snapshots, record["regularization"]["curve"])
 
 
 def choose_run(*results):
-    """The run that the figures show by default.
+    """The path of the record that the figures show by default.
 
     Of the finished runs on MNIST with m_L = 100 and the paper's settings: the
     one with the most epochs of stage 2, then the one with the lowest seed.
@@ -85,9 +71,6 @@ def choose_run(*results):
     Args:
         *results: Folders of run records. The first one that has such a run
             counts; `None` is none.
-
-    Returns:
-        The path of its record.
 
     Raises:
         RecordError: if there is no such run, or a damaged record.
@@ -124,12 +107,8 @@ class Options:
     def __post_init__(self):
         cli.check_output("--output", self.output)
 
-    def draw(self, figure, name):
-        """Draws the run, and says what it wrote.
-
-        Args:
-            figure: Function of a `Run` that returns a Matplotlib figure.
-            name: Name of the PNG.
+    def draw(self, name, figure):
+        """Draws a function of a `Run` as the PNG of that name, and says so.
 
         Returns:
             `(run, record, output)`: the `Run` and the paths of its record and

@@ -15,17 +15,9 @@ from gar_keras.utils.validation import check_labels
 # A colour for each of ten classes, to be told apart with any colour vision:
 # those of Petroff (2021), of which three are darker here.
 PALETTE = (
-    "#3f90da",
-    "#ffa90e",
-    "#bd1f01",
-    "#8d9c9a",
-    "#7a24ad",
-    "#a96b59",
-    "#e76300",
-    "#b9ac70",
-    "#454a5c",
-    "#92dadd",
-)
+    "#3f90da", "#ffa90e", "#bd1f01", "#8d9c9a", "#7a24ad",
+    "#a96b59", "#e76300", "#b9ac70", "#454a5c", "#92dadd",
+)  # fmt: skip
 
 # Colours of lines and dots, further apart and dark enough for thin lines.
 LINES = ("#3f90da", "#bd1f01", "#4a1486", "#d97a00")
@@ -64,12 +56,7 @@ def page_figure(height, width=8.4):
 
 
 def save(figure, path):
-    """Writes a figure as PNG of 256 colours for a page, whole or not at all.
-
-    Args:
-        figure: A Matplotlib `Figure`.
-        path: Path of the PNG. Its folder is made if need be.
-    """
+    """Writes a figure as PNG of 256 colours for a page, whole or not at all."""
     drawn = io.BytesIO()
     dpi = DENSITY * PAGE_WIDTH / figure.get_figwidth()
     figure.savefig(drawn, dpi=dpi, format="png")
@@ -81,11 +68,7 @@ def save(figure, path):
 
 
 def log_ticks(axis):
-    """Ticks at round numbers, written out, for an axis of logarithms.
-
-    Args:
-        axis: `ax.xaxis` or `ax.yaxis`, with its limits set.
-    """
+    """Ticks at round numbers, written out, for an axis of logarithms."""
     low, high = axis.get_view_interval()
     decades = 10.0 ** np.arange(np.floor(np.log10(low)), np.log10(high))
     for steps in _STEPS:
@@ -112,18 +95,30 @@ def clear_axes(ax):
     ax.set_axisbelow(True)
 
 
+def legend_below(figure, ncols, title=None):
+    """Puts what has a label, once each, below the panels."""
+    found = {}
+    for ax in figure.axes:
+        handles, labels = ax.get_legend_handles_labels()
+        found |= zip(labels, handles, strict=True)
+    figure.legend(
+        handles=[*found.values()],
+        loc="outside lower center",
+        ncols=ncols,
+        frameon=False,
+        fontsize=9.5,
+        title=title,
+        title_fontsize=9.5,
+    )
+
+
 def percent(share):
     """A share of 1 as text in percent."""
     return f"{100 * share:.1f} %"
 
 
 def check_drawable(labels, matrices):
-    """`labels` as int64 `(m,)`, if all `B` are alike and of few classes.
-
-    Args:
-        labels: True class indices.
-        matrices: List of `B`, `(m, n)`.
-    """
+    """`labels` as int64 `(m,)`, if all `B` are alike and of few classes."""
     shapes = {np.shape(B) for B in matrices}
     if len(shapes) != 1:
         raise ValueError(
@@ -143,41 +138,25 @@ def check_drawable(labels, matrices):
 
 def write_class(ax, place, label, size):
     """Writes a class number that can be read on any colour."""
-    ax.text(
-        *place,
-        str(label),
-        ha="center",
-        va="center_baseline",
-        fontsize=size,
-        fontweight="bold",
-        zorder=5,
-        path_effects=[withStroke(linewidth=2.2, foreground="white")],
-    )
+    edge = withStroke(linewidth=2.2, foreground="white")
+    look = {"ha": "center", "va": "center_baseline", "fontsize": size}
+    look |= {"fontweight": "bold", "zorder": 5, "path_effects": [edge]}
+    ax.text(*place, str(label), **look)
 
 
-def draw_rings(ax, positions, size, width):
+def draw_rings(ax, positions, **look):
     """Draws rings around examples that are given a wrong class."""
-    look = {"facecolors": "none", "edgecolors": "black", "linewidths": width}
-    ax.scatter(*positions.T, s=size, zorder=3, **look)
+    ax.scatter(*positions.T, fc="none", ec="black", zorder=3, **look)
 
 
 def class_legend(figure, labels, line=None):
-    """Puts the colours of the classes below a figure, and the other signs.
-
-    Args:
-        figure: A Matplotlib `Figure`.
-        labels: The true classes that are shown.
-        line: What a black line is, if there is one.
-    """
+    """Puts the colours of the classes below, and what a black line is."""
     dot = {"ls": "", "marker": "o", "ms": 8}
-    handles = [
-        Line2D([], [], color=PALETTE[j], label=str(j), **dot)
-        for j in np.unique(labels)
-    ]
+    looks = {str(j): {"color": PALETTE[j], **dot} for j in np.unique(labels)}
     if line is not None:
-        handles.append(Line2D([], [], lw=1, color="black", label=line))
-    ring = {"color": "black", "mfc": "none", **dot}
-    handles.append(Line2D([], [], label="given a wrong class", **ring))
+        looks[line] = {"color": "black", "lw": 1}
+    looks["given a wrong class"] = {"color": "black", "mfc": "none", **dot}
+    handles = [Line2D([], [], label=x, **look) for x, look in looks.items()]
     figure.legend(
         handles=handles,
         title="true class",
