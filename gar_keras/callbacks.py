@@ -31,52 +31,6 @@ def list_of(callbacks):
     return [] if callbacks is None else keras.tree.flatten(callbacks)
 
 
-class ReportProgress(keras.callbacks.Callback):
-    """Tells a reporter how far a stage has come, after steps and epochs.
-
-    Args:
-        reporter: A `gar_keras.utils.progress.Reporter`, or `None`.
-        stage: Name of the stage.
-        epochs_per_report: Epochs of the stage in an epoch of `fit`.
-    """
-
-    def __init__(self, reporter, stage, epochs_per_report=1):
-        super().__init__()
-        self.reporter = reporter
-        self.stage = stage
-        self.epochs_per_report = epochs_per_report
-
-    def on_epoch_begin(self, epoch, logs=None):
-        self.epoch = epoch
-        self.start = time.perf_counter()
-
-    def on_train_batch_end(self, batch, logs=None):
-        if self.reporter is not None:
-            steps = self.params["steps"]
-            done = (self.epoch + (batch + 1) / steps) * self.epochs_per_report
-            steps_per_epoch = steps // self.epochs_per_report
-            self.reporter.step(
-                self.stage, done, self.total(), logs, steps_per_epoch
-            )
-
-    def on_epoch_end(self, epoch, logs=None):
-        row = {
-            "epoch": (epoch + 1) * self.epochs_per_report,
-            **logs,
-            "seconds": time.perf_counter() - self.start,
-        }
-        self.report(row)
-
-    def report(self, row):
-        """Tells of an epoch, by the newest row of the stage's curve."""
-        if self.reporter is not None:
-            self.reporter.epoch(self.stage, row, self.total())
-
-    def total(self):
-        """Epochs of the stage."""
-        return self.params["epochs"] * self.epochs_per_report
-
-
 class ErrorRate(keras.callbacks.Callback):
     """Measures the error of the model at the end of each epoch.
 

@@ -10,7 +10,7 @@ import keras
 import numpy as np
 
 from gar_keras.augmentation import random_augmentation
-from gar_keras.callbacks import CoefficientSchedule, ErrorRate, ReportProgress
+from gar_keras.callbacks import CoefficientSchedule, ErrorRate
 from gar_keras.collapse import WarnOnCollapse
 from gar_keras.datasets import DataError
 from gar_keras.engine import backend
@@ -440,7 +440,7 @@ class Run:
         }
 
 
-class _Recorder(ReportProgress):
+class _Recorder(keras.callbacks.Callback):
     """Measures, notes, saves and reports each epoch of a stage.
 
     What comes before the first epoch, such as a method's graph of neighbours,
@@ -448,8 +448,10 @@ class _Recorder(ReportProgress):
     """
 
     def __init__(self, run, stage, sets, epochs_per_report=1):
-        super().__init__(run.reporter, stage, epochs_per_report)
+        super().__init__()
         self.run = run
+        self.stage = stage
+        self.epochs_per_report = epochs_per_report
         self.errors = ErrorRate(**sets)
         self.start = time.perf_counter()
 
@@ -457,6 +459,15 @@ class _Recorder(ReportProgress):
         self.epoch = epoch
         if self.start is None:
             self.start = time.perf_counter()
+
+    def on_train_batch_end(self, batch, logs=None):
+        if self.run.reporter is not None:
+            steps = self.params["steps"]
+            done = (self.epoch + (batch + 1) / steps) * self.epochs_per_report
+            steps_per_epoch = steps // self.epochs_per_report
+            self.run.reporter.step(
+                self.stage, done, self._total(), logs, steps_per_epoch
+            )
 
     def on_epoch_end(self, epoch, logs=None):
         state = self.run.state
@@ -477,8 +488,14 @@ class _Recorder(ReportProgress):
         if self.stage == "regularization":
             state.keep(evaluated_by(self.model, self.run.model))
         state.save(self.stage, self.model)
-        curve = state.curve(self.stage)
-        self.report({name: values[-1] for name, values in curve.items()})
+        if self.run.reporter is not None:
+            curve = state.curve(self.stage)
+            newest = {name: values[-1] for name, values in curve.items()}
+            self.run.reporter.epoch(self.stage, newest, self._total())
+
+    def _total(self):
+        """Epochs of the stage."""
+        return self.params["epochs"] * self.epochs_per_report
 
 
 class _Deadline(keras.callbacks.Callback):
