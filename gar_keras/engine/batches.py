@@ -12,8 +12,6 @@ from gar_keras.utils.validation import check_count, is_source, set_field
 
 # Random numbers that are drawn at once, for the labelled images of batches.
 KEYS_AT_ONCE = 1 << 20
-# Of a data set in an HDF5 file that has no chunks.
-IMAGES_PER_CHUNK = 16
 
 
 @dataclass(frozen=True)
@@ -47,11 +45,9 @@ class BatchSampler:
     Example:
 
     >>> sampler = BatchSampler(5, batch=2, num_labeled=4, labeled_per_batch=1)
-    >>> sampler.steps
-    3
     >>> order, chosen = sampler.epoch(1)
-    >>> sorted(order.tolist()), chosen.shape
-    ([0, 1, 2, 3, 4], (3, 1))
+    >>> sampler.steps, sorted(order.tolist()), chosen.shape
+    (3, [0, 1, 2, 3, 4], (3, 1))
     """
 
     size: int
@@ -63,11 +59,10 @@ class BatchSampler:
     in_random_order: bool = False
 
     def __post_init__(self):
-        check_count("size", self.size, least=1)
-        check_count("batch", self.batch, least=1)
-        check_count("num_labeled", self.num_labeled, least=0)
-        check_count("labeled_per_batch", self.labeled_per_batch, least=0)
-        check_count("seed", self.seed, least=0)
+        for name in ("size", "batch"):
+            check_count(name, getattr(self, name), least=1)
+        for name in ("num_labeled", "labeled_per_batch", "seed"):
+            check_count(name, getattr(self, name), least=0)
         if self.labeled_per_batch > self.num_labeled:
             raise ValueError(
                 f"A batch cannot hold {self.labeled_per_batch} different "
@@ -112,15 +107,13 @@ class BatchSampler:
         return order, self._draw_labeled(rng)
 
     def _draw_labeled(self, rng):
-        shape = (self.steps, self.labeled_per_batch)
-        if not self.labeled_per_batch:
-            return np.zeros(shape, "int64")
-        chosen = np.empty(shape, "int64")
-        # The same draws, a part at a time: all keys may take gigabytes.
-        rows = max(1, KEYS_AT_ONCE // self.num_labeled)
-        for first in range(0, self.steps, rows):
-            part = chosen[first : first + rows]
-            part[:] = self._draw_batches(rng, len(part))
+        chosen = np.empty((self.steps, self.labeled_per_batch), "int64")
+        if self.labeled_per_batch:
+            # The same draws, a part at a time: all keys may take gigabytes.
+            rows = max(1, KEYS_AT_ONCE // self.num_labeled)
+            for first in range(0, self.steps, rows):
+                part = chosen[first : first + rows]
+                part[:] = self._draw_batches(rng, len(part))
         return chosen
 
     def _draw_batches(self, rng, count):
@@ -146,8 +139,7 @@ class Feed:
     Args:
         sampler: `BatchSampler` over `images` and `x_labeled`.
         images: Array `(m, ...)`, `h5py.Dataset` or image source, a dict or
-            tuple of them where there are several inputs, or a
-            `streams.Stream`.
+            tuple of them for several inputs, or a `streams.Stream`.
         x_labeled: Array of the images that are put behind the others in each
             batch (X_L in stage 2), a dict or tuple of them, or `None`.
         labels: Class indices `(m,)` of `images`, or `None`.
@@ -163,8 +155,6 @@ class Feed:
     labels: object = None
     y_labeled: object = None
     first_epoch: int = 1
-    # What the images raised where TensorFlow asked for them.
-    error = None
 
     def batch(self, x, rows, chosen, gather=None, xp=np):
         """What `fit` gets of a step: `(x,)` or `(x, y)`.
@@ -173,7 +163,7 @@ class Feed:
             x: The images at `rows`.
             rows: Their indices.
             chosen: Indices of the labelled images.
-            gather: Function of an array and indices, `take` by default.
+            gather: Function of arrays and indices, `take` by default.
             xp: NumPy, or `keras.ops` for tensors.
         """
         gather = gather or take
@@ -190,9 +180,9 @@ class Feed:
     def converted(self, convert):
         """The feed with other arrays, made of each by a function."""
         names = ("images", "x_labeled", "labels", "y_labeled")
-        arrays = {name: getattr(self, name) for name in names}
         new = keras.tree.map_structure(
-            lambda part: None if part is None else convert(part), arrays
+            lambda part: None if part is None else convert(part),
+            {name: getattr(self, name) for name in names},
         )
         return replace(self, **new)
 
@@ -216,11 +206,9 @@ def _rows(part, rows):
 
 
 def _read(dataset, rows):
-    """Rows of an HDF5 file: one slice for each chunk that has any.
-
-    A list of indices, which h5py takes too, is over ten times slower.
-    """
-    chunk = (dataset.chunks or (IMAGES_PER_CHUNK,))[0]
+    """Rows of an HDF5 file, in any order, one slice for each chunk."""
+    # h5py takes a list of indices too, over ten times slower.
+    chunk = (dataset.chunks or (16,))[0]
     unique, position = np.unique(rows, return_inverse=True)
     # TensorFlow takes no other byte order than this machine's.
     dtype = dataset.dtype.newbyteorder("=")
@@ -241,18 +229,12 @@ def concatenated(*several, xp=np):
 
 
 def num_examples(x):
-    """How many examples there are.
-
-    Example:
-
-    >>> num_examples({"a": np.zeros((3, 2)), "b": np.zeros((3, 4))})
-    3
-    """
+    """How many examples there are."""
     return len(keras.tree.flatten(x)[0])
 
 
 def image_bytes(images):
-    """Bytes of one image of arrays or image sources."""
+    """Bytes of one example."""
     return sum(
         math.prod(part.shape[1:]) * np.dtype(part.dtype).itemsize
         for part in keras.tree.flatten(images)

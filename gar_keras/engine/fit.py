@@ -62,13 +62,7 @@ def fit(model, feed, *, passes=1, initial_epoch=0, by_step=False, **options):
                 # It holds the images, and takes no other batches than these.
                 model.train_function = None
     steps = passes * feed.sampler.steps
-    try:
-        return model.fit(make_batches(feed), steps_per_epoch=steps, **options)
-    except Exception as error:
-        if feed.error is None:
-            raise
-        # What the images raised, in the place of TensorFlow's error.
-        raise feed.error from error
+    return model.fit(make_batches(feed), steps_per_epoch=steps, **options)
 
 
 class _FollowFit(keras.callbacks.Callback):
@@ -148,7 +142,7 @@ def predict(model, x, batch_size=500):
     if isinstance(x, Stream):
         return model.predict(x.batches, verbose=0)
     if not all(map(is_in_memory, keras.tree.flatten(x))):
-        return model.predict(_InOrder(x, batch_size), verbose=0)
+        return model.predict(_in_order(x, batch_size), verbose=0)
     if backend.name() != "tensorflow":
         return model.predict(x, batch_size=batch_size, verbose=0)
     import tensorflow as tf
@@ -162,21 +156,12 @@ def predict(model, x, batch_size=500):
     return model.predict(batches, verbose=0)
 
 
-class _InOrder(keras.utils.PyDataset):
+def _in_order(x, batch_size):
     """Batches of examples that are not in memory, in their order."""
-
-    def __init__(self, x, batch_size):
-        super().__init__()
-        self.x = x
-        self.batch_size = batch_size
-
-    def __len__(self):
-        return -(-num_examples(self.x) // self.batch_size)
-
-    def __getitem__(self, index):
-        rows = np.arange(num_examples(self.x))
-        rows = rows[index * self.batch_size : (index + 1) * self.batch_size]
-        return (keras.tree.map_structure(_plain, take(self.x, rows)),)
+    rows = np.arange(num_examples(x))
+    for first in range(0, len(rows), batch_size):
+        taken = take(x, rows[first : first + batch_size])
+        yield (keras.tree.map_structure(_plain, taken),)
 
 
 def _plain(array):
