@@ -6,8 +6,9 @@ import keras
 import numpy as np
 from keras import ops
 
-from gar_keras.engine.autodiff import StepMetric, sum_over_replicas
+from gar_keras.engine.autodiff import StepMetric
 from gar_keras.engine.keras_internals import without_autocast
+from gar_keras.engine.replicas import sum_over_replicas
 from gar_keras.utils.types import ClassPrior
 
 

@@ -6,11 +6,8 @@ import keras
 from keras import ops
 
 from gar_keras.engine import backend
-from gar_keras.engine.keras_internals import (
-    SumsOverReplicas,
-    momentum_of,
-    step_counter,
-)
+from gar_keras.engine.keras_internals import momentum_of, step_counter
+from gar_keras.engine.replicas import SumsOverReplicas
 from gar_keras.paper import DECAY, LEARNING_RATE, MOMENTUM
 from gar_keras.utils.validation import check_count, check_number
 

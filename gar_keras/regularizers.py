@@ -25,7 +25,7 @@ import numpy as np
 from keras import ops
 from numpy.typing import ArrayLike
 
-from gar_keras.engine import autodiff, backend
+from gar_keras.engine import autodiff, replicas
 from gar_keras.engine.keras_internals import layer_in_call
 from gar_keras.paper import (
     COEFFICIENTS,
@@ -321,7 +321,7 @@ class GraphActivityRegularizer(keras.regularizers.Regularizer):
         self.class_prior = class_prior
 
     def __call__(self, x):
-        if backend.in_replica():
+        if replicas.is_inside():
             raise ValueError(
                 "On several replicas of tf.distribute, GAR cannot be an "
                 "activity_regularizer. Put a GraphActivityRegularization "
@@ -357,7 +357,7 @@ class GraphActivityRegularizer(keras.regularizers.Regularizer):
         """
         Z = _matrix(x)
         self.check_shape(Z.shape)
-        sums = autodiff.sum_over_replicas(self._sums(Z))
+        sums = replicas.sum_over_replicas(self._sums(Z))
         terms = {}
         if self.affinity:
             terms["affinity"] = _affinity(sums["N"], Z.shape[-1])
@@ -371,7 +371,7 @@ class GraphActivityRegularizer(keras.regularizers.Regularizer):
         """What the terms are made of: sums over the rows of a batch."""
         B = _positive_part(Z)
         if self.affinity or self.balance:
-            largest = autodiff.largest_over_replicas(_largest(B))
+            largest = replicas.largest_over_replicas(_largest(B))
         sums = {}
         if self.affinity:
             sums["N"] = _sums_of_N(_divided_by(largest, B))

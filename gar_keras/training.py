@@ -8,7 +8,6 @@ from numpy.typing import ArrayLike
 
 from gar_keras.callbacks import list_of, standard_callbacks
 from gar_keras.data import as_labeled, as_validation, check_examples, prepared
-from gar_keras.engine.backend import in_scope_of_model
 from gar_keras.engine.batches import BatchSampler, Feed, num_examples
 from gar_keras.engine.fit import (
     check_epochs,
@@ -16,6 +15,7 @@ from gar_keras.engine.fit import (
     fit,
     largest_divisor,
 )
+from gar_keras.engine.replicas import in_scope_of_model
 from gar_keras.layers import GraphActivityRegularization
 from gar_keras.methods.gar import GAR
 from gar_keras.models import plain_network, with_augmentation

@@ -350,7 +350,7 @@ REFUSED = {
         "y_labeled must have no masked values. Received: 15 masked of 45",
     ),
     "rows": (lambda: as_labeled([[1, 2], [3]]), "numpy.asarray makes"),
-    "path": (lambda: pretrain(network(), "x.npz", Y), "numpy.asarray makes one"),
+    "path": (lambda: pretrain(network(), "x.npz", Y), "numpy.asarray"),
     "sparse": (
         lambda: pretrain(network(), tf.sparse.from_dense(X), Y),
         "x_labeled of type SparseTensor",

@@ -17,7 +17,6 @@ from keras import layers, ops
 
 from gar_keras import (
     ExtendedGAR,
-    GARAfter,
     GARWarning,
     GraphActivityRegularization,
     GraphActivityRegularizer,
@@ -30,7 +29,6 @@ from gar_keras import (
 from gar_keras.collapse import WarnOnCollapse
 from gar_keras.engine import pipeline
 from gar_keras.engine.batches import BatchSampler
-from gar_keras.methods.supervised import Supervised
 
 CLASSES = 3
 BATCHES = dict(labeled_per_batch=2, unlabeled_per_batch=10)
@@ -125,28 +123,6 @@ def test_first_step_of_stage_2():
 
 
 @pytest.mark.slow
-def test_terms_of_stage_2_are_means_over_the_plans_batches():
-    model = linear()
-    W = model.get_weights()[0].astype("float64")
-    history = regularize(
-        model, X_L, X_U, epochs=2, seed=7, optimizer=keras.optimizers.SGD(0.0),
-        **BATCHES, **QUIET,
-    ).history  # fmt: skip
-    plan = BatchSampler(45, 10, 6, 2, seed=7)
-    for epoch in (1, 2):
-        order, chosen = plan.epoch(epoch)
-        batches = [
-            np.concatenate([X_U[order[10 * i : 10 * i + 10]], X_L[chosen[i]]])
-            for i in range(plan.steps)
-        ]
-        B = [np.maximum(x @ W, 0) for x in batches]
-        for name in ("affinity", "balance"):
-            expected = np.mean([getattr(oracle, name)(b) for b in B])
-            received = history[name][epoch - 1]
-            assert received == pytest.approx(expected, rel=1e-5)
-
-
-@pytest.mark.slow
 def test_layer_of_ones_own():
     model = linear()
     W = model.get_weights()[0].astype("float64")
@@ -159,24 +135,6 @@ def test_layer_of_ones_own():
     assert history["loss"] == pytest.approx(
         [oracle.loss(x @ W, **coefficients)], rel=1e-5
     )
-
-
-def test_optimizer_of_the_paper():
-    optimizer = sgd()
-    assert (optimizer.momentum, optimizer.nesterov) == (0.95, True)
-    assert float(optimizer.learning_rate) == pytest.approx(0.01)
-    assert optimizer.decay == 1e-6
-
-
-def test_optimizer_of_other_settings():
-    optimizer = sgd(learning_rate=0.5, momentum=0.1, decay=0.25)
-    assert (float(optimizer.learning_rate), optimizer.decay) == (0.5, 0.25)
-    assert optimizer.momentum == 0.1
-
-
-def test_optimizer_of_no_rate_is_refused():
-    with pytest.raises(ValueError, match="Received: learning_rate=None"):
-        sgd(learning_rate=None)
 
 
 # What comes of it
@@ -193,19 +151,6 @@ def test_both_stages_learn():
 
 
 @pytest.mark.slow
-def test_history_of_stage_1():
-    history = pretrain(
-        network(), X_L, Y_L, epochs=12, report_every=5,
-        validation_data=(X_V, Y_V), **QUIET,
-    )  # fmt: skip
-    # 4 is the largest divisor of 12 up to 5: 3 reports.
-    assert set(history.history) == {
-        "loss", "val_error", "val_accuracy", "val_loss",
-    }  # fmt: skip
-    assert len(history.history["loss"]) == 3
-
-
-@pytest.mark.slow
 def test_history_of_stage_2():
     history = regularize(
         network(), X_L, X_U, epochs=2, validation_data=(X_V, Y_V),
@@ -219,21 +164,14 @@ def test_history_of_stage_2():
 
 
 @pytest.mark.slow
-def test_no_validation_error_without_validation_images():
-    history = pretrain(network(), X_L, Y_L, epochs=1, **QUIET)
-    assert set(history.history) == {"loss"}
-    history = regularize(network(), X_L, X_U, epochs=1, **BATCHES, **QUIET)
-    assert "val_error" not in history.history
-
-
-@pytest.mark.slow
-def test_last_validation_error_is_that_of_the_model():
-    model = network()
-    history = regularize(
-        model, X_L, X_U, epochs=4, validation_data=(X_V, Y_V), keep_best=False,
-        **BATCHES, **QUIET,
+def test_history_of_stage_1():
+    history = pretrain(
+        network(), X_L, Y_L, epochs=12, report_every=5,
+        validation_data=(X_V, Y_V), **QUIET,
     ).history  # fmt: skip
-    assert history["val_error"][-1] == error_rate(model, X_V, Y_V)
+    # 4 is the largest divisor of 12 up to 5: 3 reports.
+    assert len(history["loss"]) == 3
+    assert set(history) == {"loss", "val_error", "val_accuracy", "val_loss"}
 
 
 class Weights(keras.callbacks.Callback):
@@ -282,19 +220,6 @@ def test_epochs_auto_end_after_ten_without_a_lower_validation_error():
     assert len(errors) == errors.index(min(errors)) + 1 + 10
 
 
-@pytest.mark.parametrize(
-    "options, message",
-    [
-        ({"epochs": "auto"}, "Received: validation_data=None"),
-        ({"epochs": "many"}, "of at least 1, or 'auto'. Received: epochs='m"),
-    ],
-    ids=["no validation", "no number"],
-)
-def test_epochs_that_nothing_ends_are_refused(options, message):
-    with pytest.raises(ValueError, match=message):
-        regularize(network(), X_L, X_U, **options, **BATCHES, **QUIET)
-
-
 @pytest.mark.slow
 def test_dropout_is_left_out_of_stage_2():
     with_dropout, without = network(dropout=0.5), network()
@@ -303,15 +228,6 @@ def test_dropout_is_left_out_of_stage_2():
         for m in (with_dropout, without)
     ]
     assert losses[0] == losses[1]
-
-
-@pytest.mark.slow
-def test_dropout_plays_its_part_in_stage_1():
-    losses = [
-        pretrain(network(d), X_L, Y_L, epochs=1, **QUIET).history["loss"]
-        for d in (0.5, 0.0)
-    ]
-    assert losses[0] != losses[1]
 
 
 @pytest.mark.slow
@@ -402,13 +318,6 @@ def test_subclassed_model():
     assert history["affinity"][-1] < 0.5 * history["affinity"][0]
 
 
-@pytest.mark.slow
-def test_model_compiled_with_what_keras_cannot_save():
-    model = network(dropout=0.5)
-    model.compile("sgd", lambda y, z: ops.mean(z))
-    regularize(model, X_L, X_U, epochs=1, **BATCHES, **QUIET)
-
-
 def unbuilt(dropout=0.5):
     """A model that learns what its input is from the first images."""
     keras.utils.set_random_seed(0)
@@ -425,27 +334,16 @@ def built(dropout=0.5):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("dtype", ["float32", "uint8"])
-def test_unbuilt_model_trains_like_a_built_one(dtype):
-    x_labeled, x_unlabeled = (abs(x).astype(dtype) for x in (X_L, X_U))
+def test_unbuilt_model_trains_like_a_built_one():
     histories = []
     for model in (unbuilt(), built()):
-        first = pretrain(model, x_labeled, Y_L, epochs=2, **QUIET)
+        first = pretrain(model, X_L, Y_L, epochs=2, **QUIET)
         assert model.input_shape == (None, 2)
         second = regularize(
-            model, x_labeled, x_unlabeled, epochs=2, **BATCHES, **QUIET
+            model, X_L, X_U, epochs=2, **BATCHES, **QUIET
         )
         histories.append((first.history, second.history))
     assert histories[0] == histories[1]
-
-
-@pytest.mark.slow
-def test_dropout_of_an_unbuilt_model_is_left_out_of_stage_2():
-    model = unbuilt()
-    received = regularize(model, X_L, X_U, epochs=2, **BATCHES, **QUIET)
-    expected = regularize(built(0.0), X_L, X_U, epochs=2, **BATCHES, **QUIET)
-    assert received.history == expected.history
-    assert model.input_shape == (None, 2)
 
 
 class Source:
@@ -458,24 +356,6 @@ class Source:
 
     def take(self, indices):
         return X_U[indices]
-
-
-@pytest.mark.slow
-def test_image_source_trains_like_the_array():
-    histories = [
-        regularize(network(), X_L, x, epochs=2, **BATCHES, **QUIET).history
-        for x in (X_U, Source())
-    ]
-    assert histories[0] == histories[1]
-
-
-@pytest.mark.slow
-def test_stage_1_on_an_image_source():
-    histories = [
-        pretrain(network(), x, Y_U, epochs=2, batch_size=9, **QUIET).history
-        for x in (X_U, Source())
-    ]
-    assert histories[0] == histories[1]
 
 
 class FromFile(np.memmap):
@@ -494,16 +374,16 @@ class FromFile(np.memmap):
 
 
 @pytest.mark.slow
-def test_memmap_is_read_batch_by_batch(tmp_path, monkeypatch):
+def test_memmap_and_image_source_are_read_batch_by_batch(tmp_path, monkeypatch):
     monkeypatch.setattr(pipeline, "STEPS_AT_ONCE", 2)
     np.save(tmp_path / "x.npy", X_U)
     stored = np.load(tmp_path / "x.npy", mmap_mode="r")
     mapped = FromFile(stored.filename, X_U.dtype, "r", stored.offset, X_U.shape)
     histories = [
         regularize(network(), X_L, x, epochs=2, **BATCHES, **QUIET).history
-        for x in (X_U, mapped)
+        for x in (X_U, mapped, Source())
     ]
-    assert histories[0] == histories[1]
+    assert histories[0] == histories[1] == histories[2]
 
 
 def pixels(dtype):
@@ -512,7 +392,7 @@ def pixels(dtype):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("dtype", ["uint8", "int64", "float32", "float64"])
+@pytest.mark.parametrize("dtype", ["uint8", "float64"])
 def test_dtype_of_the_images_is_no_matter(dtype):
     def model():
         keras.utils.set_random_seed(0)
@@ -543,11 +423,9 @@ def test_same_seed_same_numbers():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("other", [dict(seed=1), dict(model_seed=1)])
-def test_other_seed_other_numbers(other):
+def test_another_seed_gives_other_numbers():
     first = both_stages(network(dropout=0.5))
-    model = network(dropout=0.5, seed=other.pop("model_seed", 0))
-    assert both_stages(model, **other) != first
+    assert both_stages(network(dropout=0.5), seed=1) != first
 
 
 @pytest.mark.slow
@@ -644,75 +522,9 @@ def test_interrupted_training_is_restored_with_its_batches(train, tmp_path):
 # Callbacks of Keras
 
 
-def seen_by(form):
-    """The epochs that a callback sees which is given in some form."""
-    seen = []
-    noted = keras.callbacks.LambdaCallback(
-        on_epoch_end=lambda epoch, logs: seen.append(epoch)
-    )
-    callbacks = form(noted)
-    pretrain(
-        network(), X_L, Y_L, epochs=2, report_every=1, callbacks=callbacks,
-        **QUIET,
-    )  # fmt: skip
-    regularize(
-        network(), X_L, X_U, epochs=2, callbacks=callbacks, **BATCHES, **QUIET
-    )
-    Supervised().train(
-        network(), X_L, Y_L, X_U, epochs=2, callbacks=callbacks,
-        **BATCHES, **QUIET,
-    )  # fmt: skip
-    return seen
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "form, times",
-    [
-        (lambda callback: None, 0),
-        (lambda callback: callback, 3),
-        (lambda callback: (callback,), 3),
-        (lambda callback: keras.callbacks.CallbackList([callback]), 3),
-    ],
-    ids=["none", "one", "tuple", "list of Keras"],
-)
-def test_callbacks_in_the_forms_that_keras_takes(form, times):
-    assert seen_by(form) == [0, 1] * times
-
-
-RATE_SETTERS = {
-    "plateau": keras.callbacks.ReduceLROnPlateau(
-        "val_accuracy", factor=0.5, patience=1, mode="max", min_delta=2.0
-    ),
-    "scheduler": keras.callbacks.LearningRateScheduler(
-        lambda epoch, rate: rate * (0.5 if epoch else 1.0)
-    ),
-}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("setter", RATE_SETTERS.values(), ids=RATE_SETTERS)
-def test_callbacks_set_the_rate(setter):
-    history = regularize(
-        network(), X_L, X_U, epochs=3, validation_data=(X_V, Y_V),
-        callbacks=[setter], **BATCHES, **QUIET,
-    ).history  # fmt: skip
-    rates = history["learning_rate"]
-    assert min(rates) <= 0.005
-    assert max(rates) == pytest.approx(0.01)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "monitor",
-    [
-        keras.callbacks.EarlyStopping("val_error", 1.0, 1, mode="min"),
-        # By `val_loss`, whose direction Keras knows.
-        keras.callbacks.EarlyStopping(min_delta=100.0, patience=1),
-    ],
-    ids=["error", "default"],
-)
-def test_training_stops_early_by_validation(monitor):
+def test_training_stops_early_by_validation():
+    monitor = keras.callbacks.EarlyStopping(min_delta=100.0, patience=1)
     history = regularize(
         network(), X_L, X_U, epochs=9, validation_data=(X_V, Y_V),
         callbacks=monitor, **BATCHES, **QUIET,
@@ -851,12 +663,6 @@ TOO_FAST = 3e38
 
 
 @pytest.mark.slow
-def test_divergence_stops_stage_1():
-    with pytest.raises(FloatingPointError, match="Not finite: .*loss"):
-        pretrain(linear(), X_L, Y_L, epochs=9, optimizer=sgd(TOO_FAST), **QUIET)
-
-
-@pytest.mark.slow
 def test_divergence_stops_stage_2():
     with pytest.raises(FloatingPointError, match="Not finite: .*balance"):
         regularize(
@@ -900,27 +706,6 @@ def test_nan_of_a_hidden_layer_stops_training():
         )  # fmt: skip
 
 
-@pytest.mark.slow
-def test_too_large_weights_stop_stage_2():
-    model = linear()
-    model.set_weights([np.full((2, 3), 1e25, "float32"), np.zeros(3)])
-    # Clipped to a norm of infinity, the gradient would be NaN.
-    with pytest.raises(FloatingPointError, match="Not finite: .*ation"):
-        regularize(
-            model, X_L, X_U, epochs=1, optimizer=sgd(), **BATCHES, **QUIET
-        )
-
-
-@pytest.mark.slow
-def test_divergence_in_a_layer_of_ones_own_name():
-    layer = GraphActivityRegularization(name="digits")
-    with pytest.raises(FloatingPointError, match="digits_affinity, digits"):
-        regularize(
-            linear(), X_L, X_U, layer=layer, epochs=3,
-            optimizer=sgd(TOO_FAST), **BATCHES, **QUIET,
-        )  # fmt: skip
-
-
 # Bad input
 
 
@@ -933,53 +718,29 @@ def with_bad(x, value):
 STAGE_1 = dict(model=None, x_labeled=X_L, y_labeled=Y_L, epochs=1)
 BAD_STAGE_1 = {
     "nan image": (dict(x_labeled=with_bad(X_L, np.nan)), "1 of its values"),
-    "inf image": (dict(x_labeled=with_bad(X_L, np.inf)), "1 of its values"),
     "number": (dict(x_labeled=3), "what numpy.asarray makes one of"),
     "empty": (dict(x_labeled=X_L[:0], y_labeled=[]), "at least one example"),
-    "flat": (
-        dict(x_labeled=X_L[:, 0]), r"row for each .* shape=\(6,.* x\[:, None",
-    ),
-    "text": (dict(x_labeled=X_L.astype(str)), "real numbers.*Vectorization"),
-    "complex": (dict(x_labeled=X_L * 1j), "real numbers"),
-    "objects": (dict(x_labeled=X_L.astype(object)), "real numbers"),
+    "flat": (dict(x_labeled=X_L[:, 0]), "row for each"),
+    "text": (dict(x_labeled=X_L.astype(str)), "real numbers"),
     "two-hot": (dict(y_labeled=np.ones((6, 3), int)), "one-hot rows"),
-    "float labels": (dict(y_labeled=Y_L / 2), "integer class indices"),
-    "text labels": (dict(y_labeled=Y_L.astype(str)), "alike in all data"),
     "too few labels": (dict(y_labeled=Y_L[:5]), "each of the 6 examples"),
-    "negative label": (dict(y_labeled=Y_L - 1), "least label=-1"),
-    "label too large": (
-        dict(y_labeled=Y_L + 1), "from 0 to 2, for the 3 outputs.*label=3",
-    ),
+    "label too large": (dict(y_labeled=Y_L + 1), "for the 3 outputs"),
     "no epochs": (dict(epochs=0), "epochs=0"),
-    "half an epoch": (dict(epochs=0.5), "epochs=0.5"),
     "no batch": (dict(batch_size=0), "Received: batch_size=0"),
     "report": (dict(report_every=0), "report_every=0"),
     "begins late": (dict(epochs=2, initial_epoch=3), "initial_epoch=3"),
-    "begins early": (dict(initial_epoch=-1), "initial_epoch=-1"),
     "begins in between": (
         dict(epochs=4, initial_epoch=2), "multiple of the 4 epochs",
     ),
     "seed": (dict(seed=-1), "seed=-1"),
     "no pair": (dict(validation_data=X_V), r"pair \(x, y\)"),
-    "three": (dict(validation_data=(X_V, Y_V, Y_V)), r"pair \(x, y\)"),
-    "validation source": (
-        dict(validation_data=(Source(), Y_U)), "x.take",
-    ),
-    "validation shape": (
-        dict(validation_data=(X_V[:, :1], Y_V)), "same shape and dtype",
-    ),
+    "validation source": (dict(validation_data=(Source(), Y_U)), "x.take"),
     "validation dtype": (
         dict(validation_data=(X_V.astype("uint8"), Y_V)),
         "same shape and dtype",
     ),
     "validation labels": (
         dict(validation_data=(X_V, Y_V[:-1])), "each of the 20 examples",
-    ),
-    "validation label too large": (
-        dict(validation_data=(X_V, Y_V + 1)), "label=3",
-    ),
-    "validation nan": (
-        dict(validation_data=(with_bad(X_V, np.nan), Y_V)), "1 of its values",
     ),
 }  # fmt: skip
 
@@ -999,28 +760,19 @@ def test_bad_input_of_stage_1_is_refused(change, message):
 STAGE_2 = dict(x_labeled=X_L, x_unlabeled=X_U, epochs=1, **BATCHES)
 BAD_STAGE_2 = {
     "nan image": (dict(x_unlabeled=with_bad(X_U, np.nan)), "1 of its values"),
-    "nan guide": (dict(x_labeled=with_bad(X_L, np.nan)), "1 of its values"),
     "shape": (dict(x_unlabeled=X_U[:, :1]), "same shape and dtype"),
-    "dtype": (dict(x_unlabeled=X_U.astype("uint8")), "same shape and dtype"),
-    "generator": (dict(x_unlabeled=iter(X_U)), "numpy.asarray makes one of"),
     "guides from a source": (dict(x_labeled=Source()), "x.take"),
     "callback": (dict(callbacks=["stop"]), "Received: 'stop' of type str"),
-    "empty": (dict(x_unlabeled=X_U[:0]), "at least one example"),
-    "no guides": (dict(x_labeled=X_L[:0]), "at least one example"),
     "too many guides": (dict(labeled_per_batch=7), "7 different labelled"),
     "no batch": (
         dict(unlabeled_per_batch=0), "Received: unlabeled_per_batch=0",
     ),
     "too many an epoch": (dict(images_per_epoch=46), "from 1 to 45"),
-    "no epochs": (dict(epochs=0), "epochs=0"),
     "begins late": (dict(initial_epoch=2), "initial_epoch=2"),
     "layer": (dict(layer=GraphActivityRegularizer()), "layer must be"),
     "logits": (dict(logits="lgits"), "no layer of that name"),
-    "validation labels": (dict(validation_data=(X_V, Y_V + 1)), "label=3"),
-    "validation dtype": (
-        dict(validation_data=(X_V.astype("uint8"), Y_V)),
-        "same shape and dtype",
-    ),
+    "nothing ends it": (dict(epochs="auto"), "validation_data=None"),
+    "no number": (dict(epochs="many"), "or 'auto'. Received: epochs='m"),
 }  # fmt: skip
 
 
@@ -1135,10 +887,6 @@ def test_a_class_lost_is_named_at_the_end_of_its_epoch(after, in_use):
     assert f"is without class 1: at the end of epoch {epoch} " in message
 
 
-def test_no_class_is_named_where_all_are_in_use():
-    assert named(stage_2(fading(after=1000))) == ([], [3, 3])
-
-
 def test_a_rare_class_is_none_that_is_lost():
     # A share of 1 in 51: 12 of 612 examples.
     x = EYE[np.r_[np.repeat([0, 1], 300), np.full(12, 2)]]
@@ -1149,20 +897,6 @@ def test_a_rare_class_is_none_that_is_lost():
         optimizer=keras.optimizers.SGD(0.0), **QUIET,
     )  # fmt: skip
     assert named(train) == ([], [3])
-
-
-def test_before_gar_is_switched_on_no_class_is_named():
-    model = attach(fading(fades=2, after=-1))
-    model.compile(keras.optimizers.SGD(0.0))
-    found, counts = named(
-        lambda: model.fit(
-            EYE, batch_size=20, epochs=2, **QUIET,
-            callbacks=[WarnOnCollapse(), GARAfter(epochs=1)],
-        )
-    )  # fmt: skip
-    assert counts == [2, 2]
-    (message,) = found
-    assert "is without class 2: at the end of epoch 2" in message
 
 
 @pytest.mark.parametrize("steps_per_execution", [1, 3])

@@ -1,22 +1,14 @@
-"""Gradients, losses and metrics of layers, within a step and on any backend.
+"""Gradients, losses and metrics of layers, within a step and on any backend."""
 
-With several replicas of TensorFlow, each computes a part of the batch: what
-belongs to the batch as a whole is summed over them here.
-"""
-
-import itertools
-import math
 import weakref
 
 import keras
 from keras import ops
 
-from gar_keras.engine import backend
+from gar_keras.engine import backend, replicas
 from gar_keras.engine.keras_internals import (
     AssignmentScope,
-    can_train_on_replicas,
     is_rematerialized,
-    own_losses,
     stateless_scope,
 )
 
@@ -80,51 +72,6 @@ def _jax_gradient(function, x):
     return slope
 
 
-def sum_over_replicas(tensors):
-    """The sums of tensors over the replicas of TensorFlow, in one exchange.
-
-    The gradients are those of the sums, too.
-
-    Args:
-        tensors: A structure of float32 tensors of known shapes.
-
-    Returns:
-        A structure like it: `tensors` itself where there is no other replica.
-    """
-    flat = keras.tree.flatten(tensors)
-    if not flat or not backend.in_replica():
-        return tensors
-    if not can_train_on_replicas():
-        raise ValueError(
-            "With several replicas of tf.distribute, GAR needs Keras 3.10 or "
-            f"later. Received: Keras {keras.__version__}. Upgrade it, or use "
-            "one device."
-        )
-    sizes = [math.prod(x.shape) for x in flat]
-    ends = itertools.accumulate(sizes)
-    with own_losses():
-        sums = backend.all_reduce(
-            ops.concatenate([ops.reshape(x, (-1,)) for x in flat])
-        )
-    parts = [
-        ops.reshape(sums[end - size : end], x.shape)
-        for x, size, end in zip(flat, sizes, ends, strict=True)
-    ]
-    return keras.tree.pack_sequence_as(tensors, parts)
-
-
-def largest_over_replicas(x):
-    """The largest of a float32 scalar over the replicas; a constant."""
-    if not backend.in_replica():
-        return x
-    # TensorFlow has no exchange for it but sums.
-    mine = ops.equal(
-        ops.arange(backend.num_replicas()), backend.replica_index()
-    )
-    each = ops.where(mine, x, ops.zeros_like(x))
-    return ops.stop_gradient(ops.max(sum_over_replicas(each)))
-
-
 class StepMetric(keras.metrics.Metric):
     """Base of metrics that a layer updates in its `call`.
 
@@ -137,7 +84,7 @@ class StepMetric(keras.metrics.Metric):
 
     def record(self, value):
         """Takes one step's value. Called in the layer's `call`."""
-        if backend.beside_replicas():
+        if replicas.is_beside():
             # TensorFlow lets only replicas update a metric.
             return
         scope = stateless_scope()

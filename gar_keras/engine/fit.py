@@ -11,7 +11,7 @@ from dataclasses import replace
 import keras
 import numpy as np
 
-from gar_keras.engine import backend, hardware
+from gar_keras.engine import backend, hardware, replicas
 from gar_keras.engine.batches import num_examples, take
 from gar_keras.engine.pipeline import make_batches, pipeline_options
 from gar_keras.engine.streams import Stream
@@ -42,8 +42,7 @@ def fit(model, feed, *, passes=1, initial_epoch=0, by_step=False, **options):
     Returns:
         What `fit` returns.
     """
-    if backend.num_replicas() > 1:
-        backend.check_fit_on_replicas(feed.sampler.images_per_step)
+    replicas.check_fit(feed.sampler)
     feed = replace(feed)
     follow = _FollowFit(feed, passes)
     options |= {
@@ -54,7 +53,7 @@ def fit(model, feed, *, passes=1, initial_epoch=0, by_step=False, **options):
     if hardware.loops_on_device() and not by_step:
         from gar_keras.engine import jax_epochs
 
-        if jax_epochs.fits(feed, passes):
+        if jax_epochs.fits(feed):
             batches = jax_epochs.prepare(model, feed, passes)
             try:
                 return model.fit(batches, steps_per_epoch=1, **options)
@@ -142,7 +141,7 @@ def predict(model, x, batch_size=500):
     if isinstance(x, Stream):
         return model.predict(x.batches, verbose=0)
     if not all(map(is_in_memory, keras.tree.flatten(x))):
-        return model.predict(_in_order(x, batch_size), verbose=0)
+        return model.predict(_InOrder(x, batch_size), verbose=0)
     if backend.name() != "tensorflow":
         return model.predict(x, batch_size=batch_size, verbose=0)
     import tensorflow as tf
@@ -156,12 +155,21 @@ def predict(model, x, batch_size=500):
     return model.predict(batches, verbose=0)
 
 
-def _in_order(x, batch_size):
+class _InOrder(keras.utils.PyDataset):
     """Batches of examples that are not in memory, in their order."""
-    rows = np.arange(num_examples(x))
-    for first in range(0, len(rows), batch_size):
-        taken = take(x, rows[first : first + batch_size])
-        yield (keras.tree.map_structure(_plain, taken),)
+
+    def __init__(self, x, batch_size):
+        super().__init__()
+        self._x, self._batch_size = x, batch_size
+
+    def __len__(self):
+        return -(-num_examples(self._x) // self._batch_size)
+
+    def __getitem__(self, index):
+        first = index * self._batch_size
+        end = min(first + self._batch_size, num_examples(self._x))
+        taken = take(self._x, np.arange(first, end))
+        return (keras.tree.map_structure(_plain, taken),)
 
 
 def _plain(array):
@@ -187,7 +195,7 @@ def compile_options(steps, steps_per_execution=None):
             f"an epoch. Received: steps_per_execution={steps_per_execution}"
         )
     # A loop of TensorFlow fails on the exchanges between replicas.
-    if backend.name() != "tensorflow" or backend.num_replicas() > 1:
+    if backend.name() != "tensorflow" or replicas.count() > 1:
         return {"steps_per_execution": steps_per_execution or 1}
     # XLA makes the convolutions several times slower on a CPU.
     jit_compile = "auto" if hardware.device_kind() == "gpu" else False

@@ -29,31 +29,17 @@ def device_name():
     """The device by its maker's name, e.g. the model of the processor."""
     if device_kind() == "cpu":
         return processor()["model"]
-    return {
-        "tensorflow": _tensorflow_gpu,
-        "jax": _jax_gpu,
-        "torch": _torch_gpu,
-    }[backend.name()]()
+    if backend.name() == "tensorflow":
+        import tensorflow as tf
 
+        gpu = tf.config.list_physical_devices("GPU")[0]
+        details = tf.config.experimental.get_device_details(gpu)
+        return details.get("device_name", "GPU")
+    if backend.name() == "jax":
+        import jax
 
-def _tensorflow_gpu():
-    import tensorflow as tf
-
-    gpu = tf.config.list_physical_devices("GPU")[0]
-    details = tf.config.experimental.get_device_details(gpu)
-    return details.get("device_name", "GPU")
-
-
-def _jax_gpu():
-    import jax
-
-    return jax.devices()[0].device_kind
-
-
-def _torch_gpu():
-    import torch
-
-    return torch.cuda.get_device_name()
+        return jax.devices()[0].device_kind
+    return "GPU"
 
 
 @functools.cache

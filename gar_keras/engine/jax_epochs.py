@@ -15,33 +15,18 @@ import numpy as np
 from keras import ops
 
 from gar_keras.engine.batches import Feed, image_bytes, num_examples, take
-from gar_keras.engine.streams import Stream
 from gar_keras.utils.files import user_cache
+from gar_keras.utils.validation import is_in_memory
 
-# What the images may take on the device: all of them, which stay there, or
-# else those of one step of `fit`, which come with its indices.
+# What the images may take on the device.
 RESIDENT_BYTES = 4 << 30
 
 
-def fits(feed, passes=1):
-    """Whether the device has room for what one step of `fit` needs.
-
-    Args:
-        feed: A `batches.Feed`.
-        passes: Epochs of the sampler that make up one step of `fit`.
-    """
-    images = feed.images
-    if isinstance(images, Stream):
-        return False
-    count = num_examples(images)
-    # Labels are taken by the indices of all images, which then have to stay.
-    if feed.labels is None:
-        count = min(count, passes * feed.sampler.images_per_epoch)
-    return _have_room(count, images)
-
-
-def _have_room(count, images):
-    return count * image_bytes(images) <= RESIDENT_BYTES
+def fits(feed):
+    """Whether the images are in memory, and the device has room for them."""
+    return all(map(is_in_memory, keras.tree.flatten(feed.images))) and (
+        num_examples(feed.images) * image_bytes(feed.images) <= RESIDENT_BYTES
+    )
 
 
 def prepare(model, feed, passes=1):
@@ -57,15 +42,8 @@ def prepare(model, feed, passes=1):
     """
     _keep_programs()
     _build(model, feed)
-    stays = _have_room(num_examples(feed.images), feed.images)
-    resident = jax.device_put(
-        {
-            "images": _arrays(feed.images) if stays else None,
-            "x_labeled": feed.x_labeled,
-            "labels": feed.labels,
-            "y_labeled": feed.y_labeled,
-        }
-    )
+    names = ("images", "x_labeled", "labels", "y_labeled")
+    resident = jax.device_put({name: getattr(feed, name) for name in names})
     run = jax.jit(epochs(model.train_step, feed.sampler), donate_argnums=0)
 
     def train_function(state, iterator):
@@ -75,7 +53,7 @@ def prepare(model, feed, passes=1):
 
     # `fit` makes this function itself unless there is one.
     model.train_function = train_function
-    return _Indices(feed, passes, with_images=not stays)
+    return _Indices(feed, passes)
 
 
 def epochs(train_step, sampler):
@@ -88,29 +66,23 @@ def epochs(train_step, sampler):
 
     Returns:
         A function `(state, drawn, resident) -> (logs, state)` that `jax.jit`
-        takes. `drawn` has the arrays `"order"`, `(passes, images_per_epoch)`,
-        and `"chosen"`, `(passes, steps, b_L)`, as the sampler gives them.
-        `resident` has the arrays that they index, `"images"`, `"x_labeled"`,
-        `"labels"` and `"y_labeled"`; `drawn["images"]`, `(passes,
-        images_per_epoch, ...)`, takes the place of the first where it is
-        given. The logs are those of the last step.
+        takes, with the logs of the last step. `drawn` has the arrays
+        `"order"`, `(passes, images_per_epoch)`, and `"chosen"`, `(passes,
+        steps, b_L)`; `resident` has the arrays of a `Feed` that they index.
     """
     full = sampler.images_per_epoch // sampler.batch
     cut = full * sampler.batch
 
-    def one_step(state, rows, chosen, pool, resident):
-        feed = Feed(sampler, **resident)
-        return train_step(
-            state, feed.batch(take(pool, rows), rows, chosen, xp=ops)
-        )
+    def one_step(state, rows, chosen, feed):
+        x = take(feed.images, rows)
+        return train_step(state, feed.batch(x, rows, chosen, xp=ops))
 
-    def one_pass(state, drawn, resident):
+    def one_pass(state, drawn, feed):
         order, chosen = drawn["order"], drawn["chosen"]
-        pool = drawn.get("images", resident["images"])
         logs = None
 
         def loop(state, step):
-            logs, state = one_step(state, *step, pool, resident)
+            logs, state = one_step(state, *step, feed)
             return state, logs
 
         if full:
@@ -119,14 +91,13 @@ def epochs(train_step, sampler):
             logs = jax.tree.map(lambda values: values[-1], each)
         if full < sampler.steps:
             # The last batch is shorter: a step of its own.
-            logs, state = one_step(
-                state, order[cut:], chosen[full], pool, resident
-            )
+            logs, state = one_step(state, order[cut:], chosen[full], feed)
         return state, logs
 
     def run(state, drawn, resident):
+        feed = Feed(sampler, **resident)
         state, each = jax.lax.scan(
-            lambda state, one: one_pass(state, one, resident), state, drawn
+            lambda state, one: one_pass(state, one, feed), state, drawn
         )
         return jax.tree.map(lambda values: values[-1], each), state
 
@@ -134,48 +105,24 @@ def epochs(train_step, sampler):
 
 
 class _Indices(keras.utils.PyDataset):
-    """What the device needs from the host, `passes` epochs at a time.
-
-    Args:
-        feed: A `batches.Feed`.
-        passes: Epochs in one item.
-        with_images: Whether an epoch's images go to the device with it.
-    """
+    """What the device needs from the host, `passes` epochs at a time."""
 
     num_batches = None
 
-    def __init__(self, feed, passes, with_images):
+    def __init__(self, feed, passes):
         super().__init__()
-        self.feed, self.passes, self.with_images = feed, passes, with_images
+        self.feed = feed
+        self.passes = passes
 
     def __getitem__(self, index):
         first = self.feed.first_epoch + index * self.passes
         epochs = map(self.feed.sampler.epoch, range(first, first + self.passes))
-        orders, chosen = zip(*epochs, strict=True)
+        order, chosen = map(np.stack, zip(*epochs, strict=True))
         drawn = {
-            "order": np.stack(orders).astype("int32"),
-            "chosen": np.stack(chosen).astype("int32"),
+            "order": order.astype("int32"),
+            "chosen": chosen.astype("int32"),
         }
-        if self.with_images:
-            drawn["images"] = keras.tree.map_structure(
-                lambda *each: np.stack(each),
-                *(take(self.feed.images, order) for order in orders),
-            )
-            # They come in the order of the epoch.
-            drawn["order"][:] = np.arange(self.feed.sampler.images_per_epoch)
         return (drawn,)
-
-
-def _arrays(images):
-    """Images of a file or an image source as arrays in memory."""
-    return keras.tree.map_structure(
-        lambda part: (
-            part
-            if isinstance(part, np.ndarray)
-            else take(part, np.arange(len(part)))
-        ),
-        images,
-    )
 
 
 def _build(model, feed):

@@ -6,13 +6,11 @@ is allowed, on one that does not divide regularizers by the batch size, and on
 the newest.
 """
 
-import contextlib
-
 import keras
 from keras.src.backend.common.global_state import get_global_attribute
 from keras.src.backend.common.stateless_scope import get_stateless_scope
 
-from gar_keras.engine.backend import name, num_replicas
+from gar_keras.engine.backend import name
 
 
 def flatten_layers(model):
@@ -136,65 +134,6 @@ def step_counter(optimizer):
     the rate of `gar_keras.optimizers.SGD` would not decay.
     """
     return optimizer._iterations
-
-
-class SumsOverReplicas:
-    """For optimizers on TensorFlow: gradients are summed over replicas once.
-
-    Not where there is one replica: TensorFlow never lets go of a graph that
-    went through its all-reduce. And before they are clipped: Keras clips what
-    each replica has of a gradient, which is not to clip their sum.
-
-    Overrides `_all_reduce_sum_gradients` of Keras' optimizers on TensorFlow and
-    `_clip_gradients`, since Keras 3.0. Without the one, each training stays in
-    memory; without the other, replicas clip otherwise than one device.
-    """
-
-    def _clip_gradients(self, grads):
-        if num_replicas() > 1 and self._clips():
-            pairs = [(gradient, None) for gradient in grads]
-            grads = [g for g, _ in super()._all_reduce_sum_gradients(pairs)]
-        return super()._clip_gradients(grads)
-
-    def _all_reduce_sum_gradients(self, grads_and_vars):
-        if num_replicas() == 1 or self._clips():
-            return grads_and_vars
-        return super()._all_reduce_sum_gradients(grads_and_vars)
-
-    def _clips(self):
-        return bool(self.clipnorm or self.global_clipnorm or self.clipvalue)
-
-
-@contextlib.contextmanager
-def own_losses():
-    """Keeps what layers have added to the loss while other replicas compute.
-
-    The replicas of TensorFlow share the layers, which hold the added losses.
-    Where one waits for the others, these go on, with losses of their own.
-
-    Uses `Layer._losses` and the `entry_layer` of the call context in the
-    global state, since Keras 3.0. Without them, replicas would count the
-    losses of others, and miss some of their own.
-    """
-    context = get_global_attribute("current_call_ctx")
-    called = [] if context is None else flatten_layers(context.entry_layer)
-    kept = [list(layer._losses) for layer in called]
-    yield
-    for layer, losses in zip(called, kept, strict=True):
-        layer._losses[:] = losses
-
-
-def can_train_on_replicas():
-    """Whether Keras counts what is added on replicas of TensorFlow once.
-
-    Added losses are to be divided by the number of replicas, whose gradients
-    are summed: since Keras 3.8. And each replica is to have metrics of its own
-    until they are read, without waiting for the others: since Keras 3.10.
-
-    Uses `Variable.synchronization`, since Keras 3.10. Without it, GAR is
-    refused on several replicas.
-    """
-    return hasattr(keras.Variable, "synchronization")
 
 
 def layer_in_call():

@@ -31,22 +31,10 @@ def cores():
 
 
 def shares_of_cores(count):
-    """Cores for each of several processes, as many and none twice.
+    """Core numbers for each of several processes, as many and none twice.
 
-    Bound to them, the processes do not take each other's cores.
-
-    Args:
-        count: Number of processes.
-
-    Returns:
-        A list of `count` lists of core numbers. They are empty, for wherever
-        the system puts it, where there are fewer cores than processes or the
-        system does not let a process choose.
-
-    Example:
-
-    >>> len(shares_of_cores(3))
-    3
+    The lists are empty, for wherever the system puts it, where there are fewer
+    cores than processes or the system does not let a process choose.
     """
     try:
         mine = sorted(os.sched_getaffinity(0))
@@ -63,13 +51,7 @@ def keep_to(share):
 
 
 def threads(backend):
-    """Threads of a run on a CPU: with other numbers, sums round differently.
-
-    Example:
-
-    >>> threads("tensorflow") >= 1
-    True
-    """
+    """Threads of a run on a CPU: with other numbers, sums round differently."""
     given = os.environ.get(_THREADS[backend], "")
     return int(given) if given.isdecimal() and int(given) else cores()
 
@@ -77,8 +59,8 @@ def threads(backend):
 def share_gpu():
     """Leaves room for other processes in the memory of a GPU.
 
-    To be called before keras is loaded. Processes that are started afterwards
-    do the same. What the user set in the environment stays as it is.
+    Processes that are started afterwards do the same. What the user set in the
+    environment stays as it is.
     """
     # JAX would take 75 % of it when it starts, and TensorFlow all of it.
     os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
@@ -87,9 +69,6 @@ def share_gpu():
 
 
 def limit_threads(count):
-    """Bounds the threads of a run. To be called before keras is loaded.
-
-    What the user set in the environment stays as it is.
-    """
+    """Bounds the threads of a run, unless the user did."""
     for name in _THREADS.values():
         os.environ.setdefault(name, str(count))

@@ -62,8 +62,7 @@ class Stream:
     def read(self, order=None):
         """The batches of one pass, as tuples `(x, y, sample_weight)`.
 
-        Args:
-            order: Numbers of the batches of a `PyDataset`; all by default.
+        `order` has the numbers of the batches of a `PyDataset`, if not all.
         """
         if _is_tensorflow_dataset(self.batches):
             found = iter(self.batches)
@@ -75,12 +74,9 @@ class Stream:
             yield tuple(map(_arrays, parts))
 
     def in_batches(self, sizes, seed):
-        """The examples in batches of other sizes, without end.
+        """The examples in batches of these sizes, over and over.
 
-        Args:
-            sizes: Examples in a batch: of the first, the second and so on, and
-                round again at the end.
-            seed: Seed of the order of the batches of a `PyDataset`.
+        The seed is that of the order of the batches of a `PyDataset`.
         """
         examples = self._forever(seed)
         held = next(examples)

@@ -17,7 +17,7 @@ from gar_keras.callbacks import (
 )
 from gar_keras.collapse import WarnOnCollapse
 from gar_keras.data import prepared, stage_2_data
-from gar_keras.engine import backend
+from gar_keras.engine import replicas
 from gar_keras.engine.fit import (
     check_epochs,
     compile_options,
@@ -109,7 +109,7 @@ class Method:
         """
         return feed
 
-    @backend.in_scope_of_model
+    @replicas.in_scope_of_model
     def train(
         self,
         model: keras.Model,
@@ -324,7 +324,7 @@ class Learner(keras.Model):
     """
 
     def __init__(self, method, network, steps, labeled_per_batch, seed=0):
-        backend.check_one_replica(type(method).__name__)
+        replicas.check_one(type(method).__name__)
         # The network casts its inputs itself; a global policy would round
         # them before any layer that computes in float32.
         super().__init__(name=network.name, autocast=False)

@@ -90,21 +90,12 @@ def test_steps_of_the_papers_epochs(size, batch, labeled, steps):
 BIG = BatchSampler(size=500, batch=10, num_labeled=20, labeled_per_batch=5)
 
 
-def test_epochs_differ():
-    (first, chosen), (second, other_chosen) = BIG.epoch(1), BIG.epoch(2)
-    assert (first != second).any()
-    assert (chosen != other_chosen).any()
-
-
-def test_seeds_differ():
-    other = BatchSampler(500, 10, 20, 5, seed=1)
-    for mine, its in zip(BIG.epoch(1), other.epoch(1), strict=True):
-        assert (mine != its).any()
-
-
-def test_seed_and_epoch_are_not_added_up():
-    mine, its = BatchSampler(500, 10, seed=1), BatchSampler(500, 10, seed=2)
-    assert (mine.epoch(2)[0] != its.epoch(1)[0]).any()
+def test_epochs_and_seeds_differ():
+    # Nor are the two added up.
+    for other, number in ((0, 2), (1, 1), (1, 2)):
+        its = replace(BIG, seed=other).epoch(number)
+        for mine, theirs in zip(BIG.epoch(1), its, strict=True):
+            assert (mine != theirs).any()
 
 
 def test_labelled_images_are_drawn_afresh_for_every_batch():
@@ -120,12 +111,6 @@ def test_labelled_images_are_drawn_evenly():
     counts = np.bincount(chosen.ravel(), minlength=8)
     # 2,000 draws with p = 3/8: a standard deviation of 22 around 750.
     assert np.abs(counts - 750).max() < 5 * 22
-
-
-def test_order_is_even_too():
-    firsts = [BatchSampler(5, 1, seed=s).epoch(1)[0][0] for s in range(1000)]
-    # 1,000 draws with p = 1/5: a standard deviation of 13 around 200.
-    assert np.abs(np.bincount(firsts) - 200).max() < 5 * 13
 
 
 def test_all_labelled_images_in_every_batch():
@@ -150,11 +135,6 @@ def test_labelled_images_do_not_depend_on_how_many_are_drawn_at_once(
     np.testing.assert_array_equal(chosen, expected)
 
 
-def test_order_does_not_depend_on_the_labelled_images():
-    order, _ = BatchSampler(500, 10).epoch(3)
-    np.testing.assert_array_equal(order, BIG.epoch(3)[0])
-
-
 def test_windows_take_turns_and_wrap():
     sampler = BatchSampler(
         size=5, batch=2, images_per_epoch=3, in_random_order=True
@@ -174,18 +154,6 @@ def test_epochs_of_sorted_images_see_all_classes():
     assert all(len(set(order // 100)) == 10 for order in epochs)
 
 
-def test_indices_are_int64():
-    order, chosen = BIG.epoch(1)
-    assert order.dtype == chosen.dtype == "int64"
-    assert BatchSampler(5, 2).epoch(1)[1].dtype == "int64"
-
-
-def test_numpy_integers_are_integers():
-    sampler = BatchSampler(np.int64(500), np.int32(10), seed=np.uint8(3))
-    expected = BatchSampler(500, 10, seed=3).epoch(1)[0]
-    np.testing.assert_array_equal(sampler.epoch(np.int64(1))[0], expected)
-
-
 def test_more_labelled_images_than_there_are_are_refused():
     with pytest.raises(ValueError, match="labeled_per_batch=5, num_labeled=4"):
         BatchSampler(10, 2, num_labeled=4, labeled_per_batch=5)
@@ -202,30 +170,8 @@ def test_more_labelled_images_than_there_are_are_refused():
         "images_per_epoch",
     ],
 )
-@pytest.mark.parametrize("bad", [-1, 1.5, True, "3", np.nan], ids=repr)
+@pytest.mark.parametrize("bad", [-1, 1.5], ids=repr)
 def test_anything_but_a_count_is_refused(name, bad):
     fields = dict(size=10, batch=2, num_labeled=5, labeled_per_batch=2, seed=0)
     with pytest.raises(ValueError, match=f"Received: {name}={bad!r}"):
         BatchSampler(**{**fields, name: bad})
-
-
-@pytest.mark.parametrize(
-    "fields",
-    [
-        dict(size=0),
-        dict(batch=0),
-        dict(images_per_epoch=0),
-        dict(images_per_epoch=11),
-    ],
-    ids=str,
-)
-def test_count_out_of_range_is_refused(fields):
-    (name,) = fields
-    with pytest.raises(ValueError, match=f"{name} must be an integer"):
-        BatchSampler(**{"size": 10, "batch": 2, **fields})
-
-
-@pytest.mark.parametrize("number", [0, -1, 1.0, None])
-def test_epochs_are_counted_from_1(number):
-    with pytest.raises(ValueError, match="number must be an integer"):
-        BIG.epoch(number)

@@ -4,9 +4,7 @@ import keras
 import numpy as np
 import pytest
 
-from gar_keras.engine.batches import BatchSampler, Feed
-from gar_keras.engine.fit import compile_options, fit, largest_divisor, predict
-from gar_keras.engine.streams import Stream
+from gar_keras.engine.fit import compile_options, largest_divisor, predict
 
 BACKEND = keras.backend.backend()
 
@@ -52,45 +50,3 @@ def test_predictions_are_those_of_keras(dtype):
     expected = model.predict(x, batch_size=10, verbose=0)
     assert predicted.shape == (25, 3)
     np.testing.assert_array_equal(predicted, expected)
-
-
-class Unreadable:
-    """An image source that lacks an image."""
-
-    shape, dtype = (25, 2), np.dtype("float32")
-
-    def __len__(self):
-        return 25
-
-    def take(self, indices):
-        if 17 in indices:
-            raise OSError("17.png is not readable")
-        return np.ones((len(indices), 2), "float32")
-
-
-class UnreadableBatches(keras.utils.PyDataset):
-    """Batches of such images."""
-
-    num_batches = 5
-
-    def __getitem__(self, index):
-        return Unreadable().take(np.arange(5 * index, 5 * index + 5))
-
-
-def images_of(source):
-    is_batches = isinstance(source, keras.utils.PyDataset)
-    return Stream("x", source) if is_batches else source
-
-
-@pytest.mark.parametrize("source", [Unreadable(), UnreadableBatches()])
-def test_error_of_a_source_is_that_of_fit(source):
-    model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
-    model.compile("sgd", "mse")
-    feed = Feed(
-        BatchSampler(25, 5, 5, 5), images_of(source),
-        np.ones((5, 2), "float32"), y_labeled=np.zeros(5, "float32"),
-    )  # fmt: skip
-    with pytest.raises(OSError, match="^17.png is not readable$") as raised:
-        fit(model, feed, epochs=1, callbacks=[], verbose=0)
-    caused = raised.value.__cause__ is not None
-    assert caused == (BACKEND == "tensorflow")

@@ -3,7 +3,6 @@
 import re
 import subprocess
 import sys
-from dataclasses import replace
 from functools import partial
 
 import keras
@@ -11,7 +10,7 @@ import numpy as np
 import pytest
 from keras import layers
 
-from gar_keras import ExtendedGAR, attach, pretrain, regularize, sgd
+from gar_keras import ExtendedGAR, pretrain, regularize, sgd
 from gar_keras.engine import backend, hardware
 from gar_keras.engine.batches import BatchSampler, Feed
 from gar_keras.methods import METHODS
@@ -19,7 +18,6 @@ from gar_keras.methods import METHODS
 if backend.name() != "jax":
     pytest.skip("the fast path is JAX's", allow_module_level=True)
 
-import jax  # noqa: E402
 
 from gar_keras.engine import jax_epochs  # noqa: E402
 
@@ -28,23 +26,6 @@ X_U = rng.integers(0, 256, (103, 6, 6, 1), "uint8")
 X_L = rng.integers(0, 256, (20, 6, 6, 1), "uint8")
 Y_L = np.arange(20) % 3
 QUIET = {"verbose": 0}
-
-
-class Source:
-    """Images that are computed when they are asked for."""
-
-    shape, dtype = X_U.shape, X_U.dtype
-
-    def __len__(self):
-        return len(X_U)
-
-    def take(self, indices):
-        return X_U[indices]
-
-
-any_images = pytest.mark.parametrize(
-    "images", [X_U, Source()], ids=["array", "source"]
-)
 
 
 def network(dropout=0.0):
@@ -143,13 +124,12 @@ def test_other_methods_take_either_path(method, monkeypatch):
 
 
 @pytest.mark.slow
-@any_images
-@pytest.mark.parametrize("unlabeled", [103, 50, 200])
-def test_epochs_with_a_shorter_last_batch(monkeypatch, images, unlabeled):
+@pytest.mark.parametrize("unlabeled", [103, 50])
+def test_epochs_with_a_shorter_last_batch(monkeypatch, unlabeled):
     def train():
         model = network()
         history = regularize(
-            model, X_L, images, epochs=3, labeled_per_batch=4,
+            model, X_L, X_U, epochs=3, labeled_per_batch=4,
             unlabeled_per_batch=unlabeled, **QUIET,
         )  # fmt: skip
         return model, history
@@ -157,10 +137,7 @@ def test_epochs_with_a_shorter_last_batch(monkeypatch, images, unlabeled):
     assert_close(*both_paths(monkeypatch, train)[::-1])
 
 
-@pytest.mark.parametrize("room", [jax_epochs.RESIDENT_BYTES, 1500])
-def test_several_inputs_take_either_path(monkeypatch, room):
-    monkeypatch.setattr(jax_epochs, "RESIDENT_BYTES", room)
-
+def test_several_inputs_take_either_path(monkeypatch):
     def parted(x):
         return {"upper": x[:, :3], "lower": x[:, 3:]}
 
@@ -182,56 +159,14 @@ def test_several_inputs_take_either_path(monkeypatch, room):
 
 
 # An image has 36 bytes, X_U 103 of them: 3,708 bytes; 40 images 1,440.
-def in_windows(images):
-    model = network()
-    history = regularize(
-        model, X_L, images, epochs=5, labeled_per_batch=4,
-        unlabeled_per_batch=16, images_per_epoch=40, **QUIET,
-    )  # fmt: skip
-    return model, history
-
-
-@any_images
-def test_images_too_large_to_stay(images, monkeypatch):
-    monkeypatch.setattr(jax_epochs, "RESIDENT_BYTES", 2000)
-    sampler = BatchSampler(103, 16, seed=3, images_per_epoch=40)
-    indices = jax_epochs._Indices(Feed(sampler, images), 2, with_images=True)
-    ((drawn,),) = [indices[1]]
-    for i, epoch in enumerate((3, 4)):
-        order, _ = sampler.epoch(epoch)
-        np.testing.assert_array_equal(drawn["images"][i], X_U[order])
-        np.testing.assert_array_equal(drawn["order"][i], np.arange(40))
-    expected, received = both_paths(monkeypatch, lambda: in_windows(images))
-    assert_close(received, expected)
-
-
-@any_images
-def test_images_too_large_for_an_epoch_come_in_batches(images, monkeypatch):
-    monkeypatch.setattr(jax_epochs, "RESIDENT_BYTES", 1000)
-    expected, received = both_paths(monkeypatch, lambda: in_windows(images))
-    assert received[1] == expected[1]
-    for a, b in zip(received[0], expected[0], strict=True):
-        np.testing.assert_array_equal(a, b)
-
-
-@pytest.mark.parametrize(
-    "room, passes, fits",
-    [(3708, 1, True), (3708, 9, True), (3707, 1, True), (1440, 1, True)]
-    + [(3707, 2, True), (3707, 3, False), (2879, 2, False), (1439, 1, False)],
-)
-@any_images
-def test_room_by_hand(images, room, passes, fits, monkeypatch):
-    monkeypatch.setattr(jax_epochs, "RESIDENT_BYTES", room)
-    sampler = BatchSampler(103, 16, images_per_epoch=40)
-    assert jax_epochs.fits(Feed(sampler, images), passes) == fits
-
-
-def test_labelled_images_have_to_stay_on_the_device(monkeypatch):
-    monkeypatch.setattr(jax_epochs, "RESIDENT_BYTES", 2000)
-    feed = Feed(BatchSampler(103, 16, images_per_epoch=40), X_U)
-    assert jax_epochs.fits(feed)
-    # Sent with the indices, the images would get the labels of others.
-    assert not jax_epochs.fits(replace(feed, labels=np.arange(103) % 3))
+def test_images_have_to_be_in_memory_and_find_room(monkeypatch, tmp_path):
+    np.save(tmp_path / "x.npy", X_U)
+    mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
+    assert jax_epochs.fits(Feed(BatchSampler(103, 16), X_U))
+    assert not jax_epochs.fits(Feed(BatchSampler(103, 16), mapped))
+    # An image has 36 bytes.
+    monkeypatch.setattr(jax_epochs, "RESIDENT_BYTES", 103 * 36 - 1)
+    assert not jax_epochs.fits(Feed(BatchSampler(103, 16), X_U))
 
 
 @pytest.mark.slow
@@ -311,35 +246,6 @@ def test_stops_on_nan(monkeypatch):
             network(), X_L, Y_L, epochs=9, report_every=1,
             optimizer=sgd(1e30), **QUIET,
         )  # fmt: skip
-
-
-def test_images_are_no_constant_of_the_program():
-    # Compiled in, they would make the program grow with their number.
-    def program(images):
-        model = attach(network())
-        model.compile(sgd(), loss=None)
-        sampler = BatchSampler(
-            len(images), 16, len(X_L), 4, images_per_epoch=40
-        )
-        ((drawn,),) = [jax_epochs.prepare(model, Feed(sampler, images, X_L))[0]]
-        state = model._get_jax_state(
-            trainable_variables=True,
-            non_trainable_variables=True,
-            optimizer_variables=True,
-            metrics_variables=True,
-        )
-        labels = dict.fromkeys(("labels", "y_labeled"))
-        resident = {"images": images, "x_labeled": X_L, **labels}
-        run = jax.jit(jax_epochs.epochs(model.train_step, sampler))
-        return run.lower(state, drawn, resident).as_text()
-
-    few, many = program(X_U[:50]), program(np.repeat(X_U, 10, axis=0))
-    assert abs(len(many) - len(few)) < 1000
-
-
-def test_not_on_a_cpu():
-    # Convolutions in a loop are many times slower there.
-    assert hardware.device_kind() == "gpu" or not hardware.loops_on_device()
 
 
 SHARES = """

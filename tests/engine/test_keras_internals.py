@@ -3,7 +3,6 @@
 import ast
 import re
 from pathlib import Path
-from threading import Thread
 
 import keras
 import numpy as np
@@ -105,60 +104,6 @@ def test_every_step_is_counted():
     assert int(keras_internals.step_counter(optimizer).numpy()) == 2
 
 
-@pytest.mark.skipif(backend.name() != "tensorflow", reason="its all-reduce")
-@pytest.mark.parametrize("replicas, reduced", [(1, 0), (2, 1)])
-@pytest.mark.parametrize("clipped", [{}, {"global_clipnorm": 1.0}])
-def test_gradients_of_several_replicas_are_reduced_once(
-    replicas, reduced, clipped, monkeypatch
-):
-    monkeypatch.setattr(keras_internals, "num_replicas", lambda: replicas)
-    calls = []
-
-    class Base(keras.optimizers.SGD):
-        def _all_reduce_sum_gradients(self, grads_and_vars):
-            calls.append(1)
-            return grads_and_vars
-
-    class Optimizer(keras_internals.SumsOverReplicas, Base):
-        pass
-
-    # Within `fit`: Keras calls what is overridden.
-    optimizer = Optimizer(0.1, **clipped)
-    fitted(compiled(optimizer, run_eagerly=True), epochs=1, steps_per_epoch=1)
-    assert len(calls) == reduced
-
-
-def test_losses_of_a_replica_are_its_own():
-    class Waits(keras.layers.Layer):
-        def call(self, x):
-            with keras_internals.own_losses():
-                if not replicas:
-                    # TensorFlow has a thread for each, and runs one at a time.
-                    replicas.append(Thread(target=model, args=(10 * x,)))
-                    replicas[0].start()
-                    replicas[0].join()
-            self.add_loss(ops.sum(x))
-            return x
-
-        def compute_output_spec(self, x):
-            return keras.KerasTensor(x.shape, x.dtype)
-
-    replicas = []
-    model = keras.Sequential(
-        [layers.Dense(2, "relu", activity_regularizer=ops.sum), Waits()]
-    )
-    model.build((None, 2))
-    model.set_weights([np.eye(2), np.zeros(2)])
-    model(np.ones((1, 2)))
-    assert [float(loss) for loss in model.losses] == [2.0, 2.0]
-
-
-@pytest.mark.skipif(backend.name() != "tensorflow", reason="its replicas")
-def test_versions_that_can_train_on_replicas():
-    version = tuple(map(int, keras.__version__.split(".")[:2]))
-    assert keras_internals.can_train_on_replicas() == (version >= (3, 10))
-
-
 def test_layer_in_call():
     seen = []
 
@@ -241,6 +186,6 @@ def test_nothing_private_is_used_elsewhere():
         for path in PACKAGE.rglob("*.py")
         for name in uses(path, private)
     }
-    here = "engine/keras_internals.py: "
+    here = ("engine/keras_internals.py: ", "engine/replicas.py: ")
     assert {name for name in found if not name.startswith(here)} == set()
-    assert f"{here}keras.src.backend.common.stateless_scope" in found
+    assert f"{here[0]}keras.src.backend.common.stateless_scope" in found

@@ -1,0 +1,199 @@
+"""Replicas of `tf.distribute`, on which GAR is that of the whole batch.
+
+Each replica computes a part of the batch: what belongs to the batch as a whole
+is summed over them here. Some names that Keras keeps to itself are used; each
+place tells which, and what breaks without them.
+"""
+
+import contextlib
+import functools
+import inspect
+import itertools
+import math
+from typing import cast
+
+import keras
+from keras import ops
+from keras.src.backend.common.global_state import get_global_attribute
+
+from gar_keras.engine import backend
+from gar_keras.utils.types import Function
+
+
+def count():
+    """Replicas over which TensorFlow splits each batch; 1 elsewhere."""
+    return 1 if _strategy() is None else _strategy().num_replicas_in_sync
+
+
+def is_inside():
+    """Whether the caller computes one of several replicas."""
+    return count() > 1 and _replica() is not None
+
+
+def is_beside():
+    """Whether there are several replicas, and the caller is in none of them.
+
+    So it is where a model is called in the scope of a strategy.
+    """
+    return count() > 1 and _replica() is None
+
+
+def _strategy():
+    if backend.name() != "tensorflow":
+        return None
+    import tensorflow as tf
+
+    return tf.distribute.get_strategy()
+
+
+def _replica():
+    import tensorflow as tf
+
+    return tf.distribute.get_replica_context()
+
+
+def sum_over_replicas(tensors):
+    """The sums of float32 tensors over the replicas, in one exchange.
+
+    The gradients are those of the sums, too. `tensors` is a structure, which
+    is returned itself where there is no other replica.
+    """
+    flat = keras.tree.flatten(tensors)
+    if not flat or not is_inside():
+        return tensors
+    if not can_train():
+        raise ValueError(
+            "With several replicas of tf.distribute, GAR needs Keras 3.10 or "
+            f"later. Received: Keras {keras.__version__}. Upgrade it, or use "
+            "one device."
+        )
+    sizes = [math.prod(x.shape) for x in flat]
+    joined = ops.concatenate([ops.reshape(x, (-1,)) for x in flat])
+    with own_losses():
+        sums = _replica().all_reduce("SUM", joined)
+    parts = [
+        ops.reshape(sums[end - size : end], x.shape)
+        for x, size, end in zip(
+            flat, sizes, itertools.accumulate(sizes), strict=True
+        )
+    ]
+    return keras.tree.pack_sequence_as(tensors, parts)
+
+
+def largest_over_replicas(x):
+    """The largest of a float32 scalar over the replicas; a constant."""
+    if not is_inside():
+        return x
+    # TensorFlow has no exchange for it but sums.
+    mine = ops.equal(ops.arange(count()), _replica().replica_id_in_sync_group)
+    each = ops.where(mine, x, ops.zeros_like(x))
+    return ops.stop_gradient(ops.max(sum_over_replicas(each)))
+
+
+def can_train():
+    """Whether Keras counts what is added on replicas once.
+
+    Added losses are to be divided by the number of replicas, whose gradients
+    are summed: since Keras 3.8. And each replica is to have metrics of its own
+    until they are read, without waiting for the others: since Keras 3.10,
+    which has `Variable.synchronization`.
+    """
+    return hasattr(keras.Variable, "synchronization")
+
+
+@contextlib.contextmanager
+def own_losses():
+    """Keeps what layers have added to the loss while other replicas compute.
+
+    The replicas share the layers, which hold the added losses. Where one waits
+    for the others, these go on, with losses of their own.
+
+    Uses `Layer._losses`, `Layer._flatten_layers` and the `entry_layer` of the
+    call context in the global state, since Keras 3.0. Without them, replicas
+    would count the losses of others, and miss some of their own.
+    """
+    context = get_global_attribute("current_call_ctx")
+    called = context.entry_layer._flatten_layers() if context else ()
+    kept = [(layer, list(layer._losses)) for layer in called]
+    yield
+    for layer, losses in kept:
+        layer._losses[:] = losses
+
+
+class SumsOverReplicas:
+    """For optimizers: gradients are summed over the replicas once.
+
+    Not where there is one replica: TensorFlow never lets go of a graph that
+    went through its all-reduce. And before they are clipped: Keras clips what
+    each replica has of a gradient, which is not to clip their sum.
+
+    Overrides `_all_reduce_sum_gradients` of Keras' optimizers on TensorFlow and
+    `_clip_gradients`, since Keras 3.0. Without the one, each training stays in
+    memory; without the other, replicas clip otherwise than one device.
+    """
+
+    def _clip_gradients(self, grads):
+        if count() > 1 and self._clips():
+            pairs = [(gradient, None) for gradient in grads]
+            grads = [g for g, _ in super()._all_reduce_sum_gradients(pairs)]
+        return super()._clip_gradients(grads)
+
+    def _all_reduce_sum_gradients(self, grads_and_vars):
+        if count() == 1 or self._clips():
+            return grads_and_vars
+        return super()._all_reduce_sum_gradients(grads_and_vars)
+
+    def _clips(self):
+        return bool(self.clipnorm or self.global_clipnorm or self.clipvalue)
+
+
+def in_scope_of_model(function: Function) -> Function:
+    """A decorator: the function runs in the strategy scope of its `model`.
+
+    A model that is made of another has to be made in the same scope of
+    `tf.distribute` to be trained on its replicas.
+    """
+    signature = inspect.signature(function)
+
+    @functools.wraps(function)
+    def scoped(*args, **kwargs):
+        model = signature.bind(*args, **kwargs).arguments["model"]
+        strategy = getattr(model, "distribute_strategy", _strategy())
+        if strategy is _strategy():
+            return function(*args, **kwargs)
+        with strategy.scope():
+            return function(*args, **kwargs)
+
+    return cast(Function, scoped)
+
+
+def check_fit(sampler):
+    """Raises where `fit` of Keras fails on several replicas."""
+    if count() == 1:
+        return
+    kind = type(_strategy()).__name__
+    local = len(_strategy().extended.worker_devices)
+    if local < count():
+        raise ValueError(
+            "The fit of Keras 3 fails on several workers of tf.distribute. "
+            f"Received: {count()} replicas, {local} of them here. Put a "
+            "GraphActivityRegularization behind the logits, and train with a "
+            "loop of your own."
+        )
+    rows = sampler.images_per_step
+    if rows % count():
+        raise ValueError(
+            "The fit of Keras 3 needs a first batch that divides evenly over "
+            f"the replicas. Received: a batch of {rows}, and a {kind} of "
+            f"{count()}. Take batches of another size."
+        )
+
+
+def check_one(what):
+    """Raises if there are several replicas: `what` is for one device alone."""
+    if count() > 1:
+        raise ValueError(
+            f"{what} trains on one device, not on several replicas. Received: "
+            f"a {type(_strategy()).__name__} of {count()}. Use "
+            "gar_keras.regularize, or the layer in a fit of your own."
+        )
