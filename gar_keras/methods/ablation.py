@@ -41,9 +41,6 @@ def ablated(name, **options):
         name: One of the table above.
         **options: Arguments of `GraphActivityRegularization`.
 
-    Returns:
-        A `Method`.
-
     Example:
 
     >>> type(ablated("fixed-adjacency", affinity=2.0)).__name__
@@ -51,9 +48,10 @@ def ablated(name, **options):
     """
     # By this name the layer's terms bear no name in front in the logs.
     options["name"] = "graph_activity_regularization"
-    if name in LAYERS:
-        return GAR(LAYERS[name](**options))
     layer = GraphActivityRegularization(**options)
+    if name in FORMULAS:
+        layer._formula = FORMULAS[name](**layer._formula.get_config())
+        return GAR(layer)
     weight = layer.coefficients.get("affinity", 0.0)
     if weight:
         # Its affinity is measured all the same.
@@ -134,31 +132,11 @@ class SymmetricRegularizer(GraphActivityRegularizer):
         return 2 * GraphActivityRegularizer.combine(terms, coefficients)
 
 
-class AblatedRegularization(GraphActivityRegularization):
-    """A `GraphActivityRegularization` of another formula.
-
-    Attributes:
-        formula: Subclass of `GraphActivityRegularizer`.
-    """
-
-    formula: ClassVar[type] = GraphActivityRegularizer
-
-    def __init__(self, *args, **kwargs):
-        super().__init__(*args, **kwargs)
-        self._formula = self.formula(**self._formula.get_config())
-
-
-def _layer_of(regularizer):
-    """The layer whose formula is a regularizer, as a class of its own."""
-    name = regularizer.__name__.replace("Regularizer", "Regularization")
-    return type(name, (AblatedRegularization,), {"formula": regularizer})
-
-
-LAYERS = {
-    "unrectified": _layer_of(UnrectifiedRegularizer),
-    "softmax": _layer_of(SoftmaxRegularizer),
-    "unnormalized": _layer_of(UnnormalizedRegularizer),
-    "symmetric": _layer_of(SymmetricRegularizer),
+FORMULAS = {
+    "unrectified": UnrectifiedRegularizer,
+    "softmax": SoftmaxRegularizer,
+    "unnormalized": UnnormalizedRegularizer,
+    "symmetric": SymmetricRegularizer,
 }
 
 

@@ -277,12 +277,7 @@ def with_collapse_warning(callbacks, network, validation_data, sampler):
 
 
 def evaluated_by(trained, network):
-    """The model whose predictions count while another one is in training.
-
-    Args:
-        trained: What `Method.trainer` made.
-        network: The network in it.
-    """
+    """The model whose predictions count while `Method.trainer`'s is trained."""
     return trained.evaluated if isinstance(trained, Learner) else network
 
 

@@ -30,6 +30,20 @@ def network(seed=0):
     return tiny_runs.tiny_model(TINY, (6, 6, 1), 3)
 
 
+def normalized():
+    """A network that begins with a BatchNormalization."""
+    keras.utils.set_random_seed(0)
+    return keras.Sequential(
+        [
+            keras.Input((6, 6, 1)),
+            keras.layers.Rescaling(1 / 255),
+            keras.layers.Flatten(),
+            keras.layers.BatchNormalization(momentum=0.5),
+            keras.layers.Dense(3),
+        ]
+    )
+
+
 OPTIONS = {
     "epochs": 2,
     "labeled_per_batch": 6,
@@ -99,43 +113,11 @@ def test_consistency_is_of_two_views(moves):
 
 
 @pytest.mark.slow
-def test_the_model_s_own_layer_is_kept():
-    x, y, x_unlabeled = task()
-    layer = GraphActivityRegularization(5.0, class_prior=[0.5, 0.3, 0.2])
-    inside, given = network(), network()
-    own = attach(inside, layer)
-    theirs = GraphActivityRegularization(5.0, class_prior=[0.5, 0.3, 0.2])
-    for method, model in (
-        (ExtendedGAR(supervised=1.0), own),
-        (ExtendedGAR(theirs, supervised=1.0), given),
-    ):
-        method.train(model, x, y, x_unlabeled, **OPTIONS)
-    plain = network()
-    ExtendedGAR(supervised=1.0).train(plain, x, y, x_unlabeled, **OPTIONS)
-    for a, b in zip(inside.get_weights(), given.get_weights(), strict=True):
-        np.testing.assert_array_equal(a, b)
-    other = plain.get_weights()[0] - inside.get_weights()[0]
-    assert np.abs(other).max() > 1e-6
-    with pytest.raises(ValueError, match="already holds a GAR layer"):
-        ExtendedGAR(theirs).train(own, x, y, x_unlabeled, **OPTIONS)
-
-
-@pytest.mark.slow
 def test_an_unbuilt_model_is_built_for_any_batch():
     x, y, x_unlabeled = task()
     model = keras.Sequential([keras.layers.Flatten(), keras.layers.Dense(3)])
     ExtendedGAR().train(model, x, y, x_unlabeled, **OPTIONS)
     assert model.input_shape == (None, 6, 6, 1)
-
-
-def test_a_layer_that_is_not_at_the_end_is_refused():
-    x, y, x_unlabeled = task()
-    inputs = keras.Input((6, 6, 1))
-    hidden = keras.layers.Dense(4)(keras.layers.Flatten()(inputs))
-    hidden = GraphActivityRegularization()(hidden)
-    model = keras.Model(inputs, keras.layers.Dense(3)(hidden))
-    with pytest.raises(ValueError, match="has it elsewhere"):
-        ExtendedGAR().train(model, x, y, x_unlabeled, **OPTIONS)
 
 
 def test_integers_that_are_no_images_are_refused_before_training():
@@ -150,20 +132,13 @@ def test_integers_that_are_no_images_are_refused_before_training():
 @pytest.mark.slow
 def test_the_average_takes_the_statistics_of_batch_normalization():
     x, y, x_unlabeled = task()
-    keras.utils.set_random_seed(0)
-    model = keras.Sequential(
-        [
-            keras.Input((6, 6, 1)),
-            keras.layers.Flatten(),
-            keras.layers.BatchNormalization(momentum=0.5),
-            keras.layers.Dense(3),
-        ]
-    )
+    model = normalized()
     method = ExtendedGAR(average=0.5, supervised=1.0)
     method.train(model, x, y, x_unlabeled, **OPTIONS)
     # 20 steps of momentum 0.5 have forgotten where the statistics began.
-    statistics = model.layers[1].moving_mean
-    np.testing.assert_allclose(statistics, x_unlabeled.mean(0).ravel(), atol=25)
+    statistics = model.layers[2].moving_mean
+    expected = x_unlabeled.mean(0).ravel() / 255
+    np.testing.assert_allclose(statistics, expected, atol=0.1)
 
 
 @pytest.mark.slow
@@ -183,13 +158,34 @@ def test_the_average_after_two_steps():
 
 
 @pytest.mark.slow
-def test_vat_is_added():
+@pytest.mark.parametrize("radius", [2.5, 0.5])
+def test_vat_moves_the_images_by_its_radius(radius):
     x, y, _ = task()
     nothing = GraphActivityRegularization(0.0, 0.0, 0.0)
-    one, _ = loss_of(ExtendedGAR(nothing, vat=1.0), x, y)
-    two, _ = loss_of(ExtendedGAR(nothing, vat=2.0), x, y)
-    assert one > 0
-    assert two == pytest.approx(2 * one, rel=1e-4)
+    losses = []
+    for factor in (1.0, 2.0):
+        method = ExtendedGAR(nothing, vat=factor, vat_radius=radius)
+        loss, learner = loss_of(method, x, y)
+        losses.append(loss)
+    assert losses[0] > 0
+    assert losses[1] == pytest.approx(2 * losses[0], rel=1e-4)
+    x = keras.ops.convert_to_tensor(x[:4] / np.float32(255))
+    r = learner.adversary.perturbation(learner, x, learner.rest(x))
+    lengths = np.linalg.norm(np.array(r).reshape(4, -1), axis=1)
+    np.testing.assert_allclose(lengths, radius, rtol=1e-5)
+
+
+@pytest.mark.slow
+def test_adversarial_images_do_not_count_in_the_statistics():
+    x, y, x_unlabeled = task()
+    found = []
+    for options in ({}, {"vat": 1.0, "vat_radius": 50.0}):
+        model = normalized()
+        method = ExtendedGAR(supervised=1.0, **options)
+        method.train(model, x, y, x_unlabeled, **OPTIONS)
+        found.append(model.layers[2].non_trainable_weights)
+    for plain, moved in zip(*found, strict=True):
+        np.testing.assert_allclose(moved, plain, rtol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -199,11 +195,23 @@ def test_vat_is_added():
         {"affine": -0.1},
         {"average": 1.0},
         {"consistency": 1.0},
+        {"vat_radius": 0},
+        {"vat_radius": "far"},
+        {"shift": 1.5},
+        {"rate": "linear"},
+        {"warmup_steps": -1},
     ],
 )
 def test_impossible_methods_are_refused(wrong):
     with pytest.raises(ValueError, match="Received"):
         ExtendedGAR(**wrong)
+
+
+def test_a_model_that_holds_a_layer_is_refused():
+    x, y, x_unlabeled = task()
+    model = attach(network())
+    with pytest.raises(ValueError, match="already holds a GAR layer"):
+        ExtendedGAR().train(model, x, y, x_unlabeled, **OPTIONS)
 
 
 def test_a_model_without_a_graph_is_refused():
