@@ -62,7 +62,7 @@ LOSSES = {
 
 @pytest.mark.parametrize("name", LOSSES)
 def test_loss_and_gradient(name):
-    formula = FORMULAS[name](**COEFFICIENTS)
+    formula = FORMULAS[name](**COEFFICIENTS).loss
     expected = LOSSES[name](Z.astype(float))
     assert float(formula(Z)) == pytest.approx(expected, rel=1e-5)
     np.testing.assert_allclose(

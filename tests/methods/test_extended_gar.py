@@ -252,5 +252,5 @@ def test_a_collapse_is_warned_of():
     model = network()
     # One output takes all images.
     model.layers[-1].bias.assign([50.0, 0.0, 0.0])
-    with pytest.warns(GARWarning, match="hardly any example was"):
+    with pytest.warns(GARWarning, match="hardly any example is"):
         ExtendedGAR().train(model, x, y, x_unlabeled, **OPTIONS)
