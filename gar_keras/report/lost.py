@@ -22,14 +22,11 @@ _DIGITS = ("mnist", "svhn", "svhn-grey")
 
 
 def lost_class(record, arrays):
-    """Whether stage 2 lost a class; see `LOST_NOTE`.
+    """Whether stage 2 lost a class; `None` if nothing can tell.
 
     Args:
         record: Run record, a dict.
         arrays: `Arrays` that the run kept beside it, or `None`.
-
-    Returns:
-        A bool, or `None` if nothing can tell.
     """
     if record.get("first_epoch"):
         return bool(empty_classes(record["first_epoch"]["v"][-1]))

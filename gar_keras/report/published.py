@@ -14,12 +14,7 @@ GAR = "Pretraining + GAR"
 
 @dataclass(frozen=True)
 class Published:
-    """A figure of the paper.
-
-    Attributes:
-        error: Test error in percent.
-        spread: Its standard deviation, or `None` where the paper gives none.
-    """
+    """A figure of the paper: test error in percent, and its deviation."""
 
     error: float
     spread: float | None = None

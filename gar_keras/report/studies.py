@@ -40,12 +40,7 @@ STARTS_NOTE = (
 
 
 def study_markdown(study, frame):
-    """A study in Markdown; empty if none of it has been run.
-
-    Args:
-        study: A `gar_keras.experiments.studies.Study`.
-        frame: Runs.
-    """
+    """A study in Markdown; empty if none of it has been run."""
     cells, notes = study_table(study, frame)
     if not len(cells):
         return ""
@@ -70,12 +65,7 @@ def study_table(study, frame):
 
 
 def arm_runs(study, frame):
-    """The runs of the arms, by the text of their row.
-
-    Returns:
-        A dict of runs, with the chosen error of the first row on the same
-        seed, where the task is the same, as `beside`.
-    """
+    """The runs of the arms; `beside` is the first row's error on the seed."""
     rows = _arms(study, frame)
     usual = next(iter(rows.values()))
     return {
@@ -85,23 +75,16 @@ def arm_runs(study, frame):
 
 
 def _arms(study, frame):
-    """The runs of each arm with one precision and backend, from all restarts.
-
-    Of several pairs these are the ones in which the most of it was run.
-    """
-
-    def arms(part):
-        return {
-            name: pd.concat(
-                runs.like(part, replace(arm, restart=k), runs.HARDWARE)
-                for k in range(study.restarts)
-            )
-            for name, arm in study.arms.items()
-        }
-
-    parts = [frame[:0], *(part for _, part in frame.groupby(runs.HARDWARE))]
-    found = [arms(part) for part in parts]
-    return max(found, key=lambda rows: sum(map(bool, map(len, rows.values()))))
+    """The runs of each arm, in the precision and backend of the most arms."""
+    found = []
+    for part in [frame[:0], *(f for _, f in frame.groupby(runs.HARDWARE))]:
+        rows = {}
+        for name, arm in study.arms.items():
+            starts = (replace(arm, restart=k) for k in range(study.restarts))
+            alike = [runs.like(part, e, runs.HARDWARE) for e in starts]
+            rows[name] = pd.concat(alike)
+        found.append(rows)
+    return max(found, key=lambda rows: sum(not g.empty for g in rows.values()))
 
 
 def _on_seeds(usual, g):
@@ -136,23 +119,10 @@ ARM_COLUMNS = {
 
 
 def claim_runs(study, name, frame):
-    """The runs of a claim's row, beside those of the paper's stage 2.
-
-    Epochs of stage 2, precision and backend may be any. Of several experiments
-    it is the first with enough seeds for a verdict, or most of them, and of
-    these the one with the most epochs.
-
-    Args:
-        study: A `Study` with claims.
-        name: Text of the row.
-        frame: Runs.
-
-    Returns:
-        The runs, with what `CLAIM_COLUMNS` read: `claim`, `expected`, and of
-        the paper's stage 2 `epoch`, `beside`, `stage_1_beside`, `lost_beside`.
-    """
+    """The runs of a claim's row, beside those of the paper's stage 2."""
     claim = study.claims[name]
     papers = study.arms[claim.against]
+    # Enough seeds for a verdict come first, then the most epochs.
     g = max(
         runs.groups(runs.like(frame, study.arms[name], ANY)),
         key=lambda g: (min(len(g), LEAST_SEEDS), runs.size(g)),
@@ -162,8 +132,9 @@ def claim_runs(study, name, frame):
         return g
     epoch = papers_epoch(g.experiment.iloc[0], papers)
     usual = runs.like(frame, papers, ANY)
+    columns = ["seed", *ANY, "curve", "stage_1", "lost"]
     both = g.merge(
-        usual.loc[usual.epochs >= epoch, ["seed", *ANY, *_BESIDE]],
+        usual.loc[usual.epochs >= epoch, columns],
         how="left",
         on=["seed", *runs.HARDWARE],
         suffixes=("", "_beside"),
@@ -182,15 +153,8 @@ def claim_runs(study, name, frame):
     )
 
 
-_BESIDE = ["curve", "stage_1", "lost"]
-
-
 def papers_epoch(e, papers):
-    """The epoch of the paper's stage 2 that is as far as a run.
-
-    Args:
-        e: `Experiment` of the run.
-        papers: That of the paper's stage 2.
+    """The epoch of the paper's stage 2 that is as far as an experiment.
 
     Example:
 
@@ -268,8 +232,7 @@ CLAIM_COLUMNS = {
 def start_runs(study, frame):
     """The runs of the arms from all starts, beside the paper's stage 2.
 
-    The first arm after as many epochs of stage 1 is the paper's. A start is a
-    seed and a restart.
+    The first arm after as many epochs of stage 1 is the paper's.
     """
     rows, papers = _arms(study, frame), {}
     for name, g in rows.items():

@@ -123,14 +123,8 @@ def compare(frame):
     """GAR and other methods where all other settings are the same.
 
     A method without a network has the same labels and images; settings of the
-    training do not concern it.
-
-    Args:
-        frame: Runs.
-
-    Returns:
-        A list of dicts of runs by method; those of the most methods come
-        first.
+    training do not concern it. A list of dicts of runs by method, the largest
+    first.
     """
     trained, graph = {}, {}
     for g in runs.groups(frame):
@@ -171,11 +165,7 @@ METHOD_COLUMNS = {
 
 
 def comparison(methods):
-    """Methods as a table: a title, their runs by row, the best first.
-
-    Args:
-        methods: Runs by method, as `compare` gives them.
-    """
+    """What methods are compared on, and their runs by row, the best first."""
     first = next(iter(methods.values()))
     rate = first.experiment.iloc[0].stage_2_rate
     rate = f", learning rate of stage 2 {rate:g}" if rate else ""
@@ -189,11 +179,7 @@ def comparison(methods):
 
 
 def rivals(found):
-    """Comparisons of methods in Markdown.
-
-    Args:
-        found: A list of what `compare` gives.
-    """
+    """What `compare` gives, in Markdown."""
     texts = []
     for title, rows in map(comparison, found):
         text = markdown(table(rows, METHOD_COLUMNS), made_on(rows))

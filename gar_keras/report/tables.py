@@ -78,12 +78,7 @@ def in_terminal(cells, title):
 
 
 def figure(name, n=False):
-    """The column of an error: mean and deviation.
-
-    Args:
-        name: A column of the frame of runs.
-        n: Whether the number of seeds stands behind.
-    """
+    """The column of an error by its name; `n` shows the number of seeds."""
 
     def cell(g):
         if not len(g) or g[name].isna().any():
@@ -201,7 +196,7 @@ def paper_table(paper, frame, rows):
     Args:
         paper: A `Table` of the paper.
         frame: Runs.
-        rows: Functions of the runs of a column by the name of the row.
+        rows: Functions of the runs of a column, by the name of the row.
     """
     found = {c.heading: representative(frame, c) for c in paper.columns}
     published = {
