@@ -42,7 +42,8 @@ def numbers(run, record):
         for epoch, B in run.snapshots.items()
         for m in (plots.GRAPH_IMAGES, len(B))
     ]
-    return {"record": record.name, "run": run.title, "graphs": rows}
+    path = "/".join(record.absolute().parts[-3:])
+    return {"record": path, "run": run.title, "graphs": rows}
 
 
 def main(options):
