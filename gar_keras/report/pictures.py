@@ -10,7 +10,7 @@ from gar_keras.report.plots.curves import (
     error_over_time,
     learning_curves,
 )
-from gar_keras.report.plots.forest import Cell, ours_beside_paper
+from gar_keras.report.plots.forest import ours_beside_paper
 from gar_keras.report.plots.style import save
 from gar_keras.report.published import (
     BASELINE,
@@ -68,12 +68,13 @@ def _longer(g, frame):
 def _drawn(g, name):
     cell = g.cell.iloc[0]
     paper = published_error(cell)
-    return Runs.of(name, g, paper, PAPER[cell].epochs if paper else None)
+    epochs = PAPER[cell].epochs if paper else None
+    return Runs.of(name, g, paper, epochs, published_error(cell, BASELINE))
 
 
 def _summary(frame):
     cells = [
-        Cell(published_error(g.cell.iloc[0], BASELINE), _drawn(g, name))
+        _drawn(g, name)
         for name, g in summary.cell_runs(frame).items()
         if len(g)
     ]

@@ -123,18 +123,6 @@ def test_the_pair_counts_the_edges_that_it_draws():
     np.testing.assert_array_equal(rings.get_offsets(), nodes.get_offsets()[[1]])
 
 
-@pytest.mark.parametrize(
-    "before, labels, message",
-    [
-        (np.ones((M, N + 1)), LABELS, r"\(40, 4\), \(40, 5\)"),
-        (np.ones((M, N)), LABELS + 1, "largest label=4"),
-    ],
-)
-def test_bad_input(before, labels, message):
-    with pytest.raises(ValueError, match=message):
-        plots.figure1(before, np.ones((M, N)), labels)
-
-
 @pytest.mark.slow
 def test_figure2_has_frames_and_the_curve():
     B = logits(1).clip(0)

@@ -32,6 +32,7 @@ class Runs:
         minutes: Of stage 2, in the mean.
         paper: The paper's `Published` error, or `None`.
         paper_epochs: After so many epochs of stage 2.
+        paper_start: The paper's `Published` error after stage 1, or `None`.
     """
 
     name: str
@@ -42,9 +43,10 @@ class Runs:
     minutes: float
     paper: Published | None = None
     paper_epochs: int | None = None
+    paper_start: Published | None = None
 
     @classmethod
-    def of(cls, name, g, paper=None, paper_epochs=None):
+    def of(cls, name, g, paper=None, paper_epochs=None, paper_start=None):
         """From the runs of one experiment, as `read_runs` gives them."""
         errors = [curve["test_error"] for curve in g.curve]
         return cls(
@@ -56,6 +58,7 @@ class Runs:
             g.seconds.mean() / 60,
             paper,
             paper_epochs,
+            paper_start,
         )
 
     @property

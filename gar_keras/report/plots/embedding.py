@@ -34,7 +34,7 @@ def figure2(snapshots, labels, curve, title=""):
     >>> run = load_run("runs/mnist-100/.../seed0.json")  # doctest: +SKIP
     >>> figure2(run.snapshots, run.labels, run.curve)  # doctest: +SKIP
     """
-    labels = style.check_drawable(labels, [*snapshots.values()])
+    labels = np.asarray(labels)
     errors = dict(zip(curve["epoch"], curve["test_error"], strict=True))
     epochs = sorted(snapshots)
     accuracy = {epoch: 100 * (1 - error) for epoch, error in errors.items()}

@@ -1,10 +1,7 @@
 """Our errors beside the paper's, a row for each cell of its tables."""
 
-from dataclasses import dataclass
-
 from gar_keras.report.plots import style
-from gar_keras.report.plots.curves import Runs, count_text
-from gar_keras.report.published import Published
+from gar_keras.report.plots.curves import count_text
 
 _OURS = {"color": style.LINES[0]}
 _PAPER = {"color": style.INK}
@@ -13,48 +10,25 @@ _PAPER = {"color": style.INK}
 _ABOVE = 0.17
 
 
-@dataclass(frozen=True)
-class Cell:
-    """A cell of the paper's tables.
-
-    Attributes:
-        before: The paper's `Published` error of stage 1, or `None`.
-        runs: Our `Runs` in it, with the paper's error after stage 2.
-    """
-
-    before: Published | None
-    runs: Runs
-
-    @property
-    def texts(self):
-        """What stands beside it: the difference, then seeds and epochs."""
-        runs = self.runs
-        lost = f", {runs.lost.sum()} lost a class" if runs.lost.any() else ""
-        return (
-            f"{runs.chosen.mean() - runs.paper.error:+.2f}",
-            f"{count_text(len(runs.seeds))}{lost}, "
-            f"{runs.last_epoch} of {runs.paper_epochs} epochs",
-        )
-
-
 def ours_beside_paper(cells):
     """The errors before and after stage 2 in each cell, ours and the paper's.
 
     Each seed is a dot, a cross where it lost a class, and their mean a bar.
 
     Args:
-        cells: List of `Cell`, from top to bottom.
+        cells: List of `Runs`, all with the paper's error, from top to bottom.
 
     Returns:
         A Matplotlib `Figure`.
     """
     figure = style.page_figure(0.46 * len(cells) + 1.3)
     ax = figure.subplots()
-    for y, cell in enumerate(cells):
-        _draw_paper(ax, y - _ABOVE, cell)
-        _draw_ours(ax, y + _ABOVE, cell.runs)
-        for points, text in zip((8, 48), cell.texts, strict=True):
-            _write_beside(ax, y, points, text)
+    for y, runs in enumerate(cells):
+        _draw_paper(ax, y - _ABOVE, runs)
+        _draw_ours(ax, y + _ABOVE, runs)
+        difference = runs.chosen.mean() - runs.paper.error
+        _write_beside(ax, y, 8, f"{difference:+.2f}")
+        _write_beside(ax, y, 48, _runs_text(runs))
     _write_beside(ax, -0.75, 8, "ours - paper")
     style.clear_axes(ax)
     ax.spines["left"].set_visible(False)
@@ -64,17 +38,23 @@ def ours_beside_paper(cells):
     style.log_ticks(ax.xaxis)
     ax.set_xlabel("test error, %")
     # The data in one line, the number of labels in another.
-    names = [",\n".join(c.runs.name.rsplit(", ", 1)) for c in cells]
+    names = [",\n".join(runs.name.rsplit(", ", 1)) for runs in cells]
     ax.set_yticks(range(len(cells)), names, fontsize=9.5)
     ax.tick_params(axis="y", length=0)
     style.legend_below(figure, ncols=3)
     return figure
 
 
-def _draw_paper(ax, y, cell):
-    error, spread = cell.runs.paper.error, cell.runs.paper.spread or 0.0
-    if cell.before:
-        _draw_start(ax, y, cell.before.error, error, "D", _PAPER)
+def _runs_text(runs):
+    lost = f", {runs.lost.sum()} lost a class" if runs.lost.any() else ""
+    epochs = f"{runs.last_epoch} of {runs.paper_epochs} epochs"
+    return f"{count_text(len(runs.seeds))}{lost}, {epochs}"
+
+
+def _draw_paper(ax, y, runs):
+    error, spread = runs.paper.error, runs.paper.spread or 0.0
+    if runs.paper_start:
+        _draw_start(ax, y, runs.paper_start.error, error, "D", _PAPER)
     look = {"fmt": "D", "ms": 6, "lw": 1.5, "capsize": 3, **_PAPER}
     label = "the paper, ± standard deviation"
     ax.errorbar(error, y, xerr=spread, label=label, **look)

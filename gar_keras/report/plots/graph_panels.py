@@ -51,7 +51,7 @@ def figure1(before, after, labels, title="", drawn=None):
     >>> B = run.snapshots  # doctest: +SKIP
     >>> figure1(B[0], B[200], run.labels, drawn=250)  # doctest: +SKIP
     """
-    labels = style.check_drawable(labels, [before, after])
+    labels = np.asarray(labels)
     some = min(drawn or len(labels), len(labels))
     figure = style.page_figure(10, 12.5)
     figure.get_layout_engine().set(w_pad=0.12, h_pad=0.12)
@@ -85,7 +85,7 @@ def graph_pair(before, after, labels, title="", drawn=None):
     `graph_statistics.THRESHOLD`; those drawn are counted. Args and what is
     returned are as for `figure1`.
     """
-    labels = style.check_drawable(labels, [before, after])[:drawn]
+    labels = np.asarray(labels)[:drawn]
     figure = style.page_figure(5.1)
     least = graph_statistics.THRESHOLD
     figure.suptitle(

@@ -10,7 +10,6 @@ from matplotlib.ticker import FixedLocator, NullLocator
 from PIL import Image
 
 from gar_keras.utils import files
-from gar_keras.utils.validation import check_labels
 
 # A colour for each of ten classes, to be told apart with any colour vision:
 # those of Petroff (2021), of which three are darker here.
@@ -115,25 +114,6 @@ def legend_below(figure, ncols, title=None):
 def percent(share):
     """A share of 1 as text in percent."""
     return f"{100 * share:.1f} %"
-
-
-def check_drawable(labels, matrices):
-    """`labels` as int64 `(m,)`, if all `B` are alike and of few classes."""
-    shapes = {np.shape(B) for B in matrices}
-    if len(shapes) != 1:
-        raise ValueError(
-            "All B must be of the same examples and classes. Received: shapes "
-            f"{sorted(shapes)}"
-        )
-    ((m, n),) = shapes
-    labels = check_labels("labels", labels, m)
-    if n > len(PALETTE) or labels.max() >= n:
-        raise ValueError(
-            f"At most {len(PALETTE)} classes can be told apart by colour, and "
-            "labels must be below their number. Received: B of "
-            f"{n} classes, largest label={labels.max()}"
-        )
-    return labels
 
 
 def write_class(ax, place, label, size):
