@@ -71,8 +71,9 @@ class Options(command.DataOptions):
         return tuple(METHODS) if "all" in self.method else self.method
 
     @property
-    def default_labels(self):
-        return super().default_labels[:1]
+    def wanted_labels(self):
+        least = [*EXPERIMENTS[self.data]][:1]
+        return least if self.labels is None else self.labels
 
 
 if __name__ == "__main__":

@@ -132,18 +132,6 @@ def test_a_run_out_of_time_ends_with_124_and_can_go_on(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_folder_that_cannot_be_made_is_told_in_one_line():
-    done = run(
-        "table1.py", "--labels", "100", "--results", "/proc/none/results"
-    )
-    assert done.returncode == 2
-    (error,) = (x for x in done.stderr.splitlines() if "error:" in x)
-    assert "No such file or directory: '/proc/none'" in error
-    assert "Traceback" not in done.stderr
-    assert done.stdout == ""
-
-
-@pytest.mark.slow
 def test_a_benchmark_out_of_time_ends_with_124(tmp_path):
     done = run(
         "benchmark.py",

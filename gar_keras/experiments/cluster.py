@@ -1,9 +1,8 @@
 """Runs on the machines of a Ray cluster, side by side.
 
-A run is a task: this experiment with this seed. It works in a folder of its
-machine, and what it leaves there comes back when it ends: the record and the
-files beside it, or the state at which the time limit came. A task whose machine
-is lost begins again on another one.
+A run works in a folder of its machine. What it leaves there comes back when it
+ends: the record and the files beside it, or the state at which the time limit
+came. Where its machine is lost, it begins again on another one.
 """
 
 import os
@@ -31,16 +30,8 @@ _KEPT = (path_of_state, path_of_end, path_of_stage_1)
 def outcomes(address, tasks, results, deadline, options):
     """Makes runs on a cluster, each with a GPU or an equal share of the cores.
 
-    Args:
-        address: Address of the cluster, or `"local"` to start one here.
-        tasks: List of `(experiment, seed)`.
-        results: Folder of the records, on this machine alone.
-        deadline: `time.monotonic()` at which the runs must have stopped.
-        options: Dict of further arguments of `run`.
-
-    Yields:
-        `(task, outcome)` of each run that ended, as `workers.make` returns it,
-        once its files are here.
+    As `workers.outcomes`, but with the address of the cluster, or `"local"` to
+    start one here. The folder of the records is on this machine alone.
     """
     if not tasks:
         return
@@ -123,10 +114,7 @@ def _outcome(ray, ref, task, results):
 
 
 def _contents(folder, paths):
-    """The bytes of files by their path below a folder, the record as the last.
-
-    With a record, the run is finished.
-    """
+    """Bytes by path; the record as the last, as it says the run is finished."""
     ordered = sorted(paths, key=lambda path: path.suffix == ".json")
     return {path.relative_to(folder): path.read_bytes() for path in ordered}
 

@@ -30,11 +30,7 @@ OF_RUN = ("data_dir", "save_models", "share_stage_1", "keep_state")
 
 
 def parse_seeds(text, option="--seeds"):
-    """Seeds from text such as `0-9` or `0,2,5-7`.
-
-    Args:
-        text: The text.
-        option: Name of the option that it was given to.
+    """Seeds from the text of an option.
 
     Example:
 
@@ -189,12 +185,7 @@ def data_of(names):
 
 
 def labels_of(names, default):
-    """The type of an option of numbers of labels, with its help text.
-
-    Args:
-        names: Keys of `EXPERIMENTS`.
-        default: What is run by default, in words.
-    """
+    """The type of an option of numbers of labels, with its help text."""
     numbers = [
         f"{', '.join(map(str, EXPERIMENTS[name]))} ({name})" for name in names
     ]
@@ -213,22 +204,16 @@ class DataOptions(RunOptions):
     def __post_init__(self):
         super().__post_init__()
         known = EXPERIMENTS[self.data]
-        wrong = [str(m) for m in self.wanted_labels if m not in known]
-        if wrong or not self.wanted_labels:
+        if not self.wanted_labels or {*self.wanted_labels} - {*known}:
             raise ValueError(
                 f"--labels takes {', '.join(map(str, known))}. Received: "
-                f"{', '.join(wrong) or 'none'}"
+                f"{', '.join(map(str, self.wanted_labels)) or 'none'}"
             )
 
     @property
     def wanted_labels(self):
-        """The numbers of labels to run."""
-        return self.default_labels if self.labels is None else self.labels
-
-    @property
-    def default_labels(self):
-        """The numbers of labels to run where none are named."""
-        return tuple(EXPERIMENTS[self.data])
+        """The numbers of labels to run; all where none are named."""
+        return EXPERIMENTS[self.data] if self.labels is None else self.labels
 
     @property
     def experiments(self):
@@ -237,16 +222,7 @@ class DataOptions(RunOptions):
 
 
 def main(kind, description, show):
-    """Reads the options of a script of `DataOptions`, and runs it.
-
-    Args:
-        kind: Subclass of `DataOptions`.
-        description: What the script does, for `--help`.
-        show: As in `run_table`.
-
-    Returns:
-        The exit status, as of `run_table`.
-    """
+    """Reads a kind of `DataOptions`, and runs what they say as `run_table`."""
     options = cli.parse(kind, description)
     return run_table(options, options.experiments, show)
 
@@ -257,8 +233,7 @@ def run_table(options, experiments, show):
     Args:
         options: `RunOptions`.
         experiments: List of `Experiment`, before the options apply.
-        show: Function of the records and the results folder that shows what
-            was made, such as `gar_keras.report.show_rivals`.
+        show: Function of the records and the results folder.
 
     Returns:
         The exit status: 0, or 124 if runs are left to be done, for want of

@@ -12,6 +12,7 @@ import numpy as np
 from gar_keras.augmentation import random_augmentation
 from gar_keras.callbacks import CoefficientSchedule, ErrorRate
 from gar_keras.collapse import WarnOnCollapse
+from gar_keras.data import stage_2_sampler
 from gar_keras.datasets import DataError
 from gar_keras.engine import backend
 from gar_keras.engine.fit import largest_divisor, predict
@@ -44,7 +45,6 @@ from gar_keras.methods.base import evaluated_by
 from gar_keras.methods.gar import with_options
 from gar_keras.models import uncompiled
 from gar_keras.optimizers import sgd, stage_2_optimizer
-from gar_keras.data import stage_2_sampler
 from gar_keras.regularizers import class_prior_of
 from gar_keras.training import pretrain
 from gar_keras.utils import files
@@ -97,10 +97,7 @@ def run(
 
     Raises:
         OutOfTime: if the deadline came first.
-        SettingsError: if the experiment is for another backend than the one in
-            use, if the data do not allow its settings, if the model is wanted
-            of a method that trains no network, or if the state is to be kept
-            of a run whose epochs depend on their number.
+        SettingsError: if the data do not allow the settings; see `check`.
     """
     check(experiment, save_models, keep_state)
     named = experiment, seed, results
@@ -141,23 +138,9 @@ def finished(
 ):
     """The record of a run, if the run is finished.
 
-    What a killed process left of the run's state is put away.
-
-    Args:
-        experiment: An `Experiment`.
-        seed: Seed of the run.
-        results: Folder of the records.
-        data_dir: Folder of the data files.
-        keep_state: As for `run`.
-        say: Function that is told, in words, where the data are not at hand
-            to compare the record with.
-
-    Returns:
-        The record, or `None` without one.
-
-    Raises:
-        RecordError: if the file is not a sound record, or if it was made with
-            other data, labels or settings of the method than the run would be.
+    It must be of the data, labels and hyper-parameters that the run would have;
+    where the data are not at hand, `say` is told so. What a killed process left
+    of the run's state is put away.
     """
     path = path_of(experiment, seed, results)
     if not path.exists():
@@ -167,10 +150,8 @@ def finished(
         task, _, expected = learned_from(experiment, seed, data_dir)
         expected["labeled"] = labeled_of(task)
         # The first records do not say where X_U is from.
-        noted = {*record["data"]}
-        expected["data"] = {
-            k: v for k, v in expected["data"].items() if k in noted
-        }
+        if "unlabeled" not in record["data"]:
+            del expected["data"]["unlabeled"]
     except DataError as e:
         say(f"{path} is not compared with its data: {e}")
         expected = {"method_settings": METHODS[experiment.method].settings()}
@@ -184,19 +165,7 @@ def finished(
 
 
 class Run:
-    """What a run is made of, and its parts from the data to the record.
-
-    Args:
-        experiment: An `Experiment`.
-        seed: Seed of the run.
-        results: Folder of the records.
-        data_dir: Folder of the data files.
-        reporter: A `progress.Reporter`, or `None`.
-        deadline: `time.monotonic()` at which the run must have stopped.
-
-    Raises:
-        SettingsError: if stage 2 would refuse something after stage 1.
-    """
+    """What a run is made of, and its parts from the data to the record."""
 
     def __init__(
         self,
@@ -208,35 +177,28 @@ class Run:
         deadline=math.inf,
     ):
         e = self.experiment = experiment
-        self.seed = seed
-        self.reporter = reporter
-        self.deadline = deadline
-        task, self.unlabeled, described = learned_from(e, seed, data_dir)
-        self.task, self.data = task, task.data
-        self.x_labeled = self.data.x_train[task.split.labeled]
-        held_out = task.split.validation
-        # Images and labels whose error is measured, by its name; the further
-        # versions of the test images from the end of stage 1 on.
+        self.seed, self.reporter, self.deadline = seed, reporter, deadline
+        self.task, self.unlabeled, described = learned_from(e, seed, data_dir)
+        data, split = self.task.data, self.task.split
+        self.x_labeled = data.x_train[split.labeled]
+        held_out = split.validation
+        # What the error is measured of, by its name; further versions of the
+        # test images from the end of stage 1 on.
         self.sets = {
-            "val_error": (
-                self.data.x_train[held_out],
-                self.data.y_train[held_out],
-            ),
-            "test_error": (self.data.x_test, self.data.y_test),
+            "val_error": (data.x_train[held_out], data.y_train[held_out]),
+            "test_error": (data.x_test, data.y_test),
         }
         self.versions = {
-            name: (x, self.data.y_test)
+            name: (x, data.y_test)
             for name, x in versions_of_test(e, data_dir).items()
         }
         self.snapshot_epochs = {*SNAPSHOT_EPOCHS, e.epochs}
-        images = np.random.default_rng(seed).permutation(len(self.data.x_test))
+        images = np.random.default_rng(seed).permutation(len(data.x_test))
         self.snapshot_images = images[:KEPT_IMAGES]
         # Of weights and batches.
         self.training_seed = _restart_seed(seed, e.restart)
         keras.utils.set_random_seed(self.training_seed)
-        self.model = build_model(
-            e, self.data.x_train.shape[1:], self.data.num_classes
-        )
+        self.model = build_model(e, data.x_train.shape[1:], data.num_classes)
         self.method = _method(e, described["class_prior"])
         self.augmentation = random_augmentation(
             e.pretrain_shift, e.pretrain_affine, self.training_seed
@@ -279,20 +241,19 @@ class Run:
             state.load(end)
         if shared is not None and not state.curve("pretraining"):
             state.load_stage_1(shared)
-        if not state.curve("regularization"):
+        if state.done("pretraining") < self.experiment.pretrain_epochs:
             self.pretrain()
             if shared is not None:
                 state.save_stage_1(shared)
+        if not state.curve("regularization"):
             self.begin_stage_2()
-        with shown_by(state.warn):
-            self.train()
+        if state.done("regularization") < self.experiment.epochs:
+            with shown_by(state.warn):
+                self.train()
 
     def pretrain(self):
         """Stage 1: the labelled images alone."""
         e, stage = self.experiment, "pretraining"
-        done = self.state.done(stage)
-        if done == e.pretrain_epochs:
-            return
         per_report = largest_divisor(e.pretrain_epochs, 100)
         pretrain(
             self.model,
@@ -302,7 +263,7 @@ class Run:
             report_every=per_report,
             batch_size=e.batch_size,
             optimizer=self.optimizers[stage],
-            initial_epoch=done,
+            initial_epoch=self.state.done(stage),
             augmentation=self.augmentation,
             seed=self.training_seed,
             callbacks=[
@@ -321,14 +282,21 @@ class Run:
             "epoch": [0],
             **{name: [error] for name, error in errors.items()},
         }
-        self.state.keep_snapshot(self.model)
+        self.state.keep(self.model)
 
     def train(self):
         """Stage 2: the method of the experiment."""
         e, stage = self.experiment, "regularization"
-        done = self.state.done(stage)
-        if done == e.epochs:
-            return
+        callbacks = [
+            _Recorder(self, stage, {**self.sets, **self.versions}),
+            _Deadline(self.deadline),
+        ]
+        epochs = e.extensions.affinity_warmup
+        if epochs:
+            rise = lambda i: e.affinity * min(1.0, (i + 1) / epochs)  # noqa: E731
+            callbacks.append(CoefficientSchedule(affinity=rise))
+        if self.method.warns_of_collapse:
+            callbacks.append(self._collapse_warning())
         self.method.train(
             self.model,
             self.x_labeled,
@@ -339,37 +307,26 @@ class Run:
             unlabeled_per_batch=e.unlabeled_per_batch,
             images_per_epoch=e.images_per_epoch,
             optimizer=self.optimizers[stage],
-            initial_epoch=done,
+            initial_epoch=self.state.done(stage),
             state=self.state.method,
             seed=self.training_seed,
-            callbacks=[
-                _Recorder(self, stage, {**self.sets, **self.versions}),
-                _Deadline(self.deadline),
-                *_warm_up(e),
-                *self._collapse_warning(),
-            ],
+            callbacks=callbacks,
             verbose=0,
         )
 
     def _collapse_warning(self):
         """The warning that knows the epochs before this process, too."""
-        if not self.method.warns_of_collapse:
-            return []
-        e = self.experiment
-        curve = self.state.curve("regularization")
+        e, curve = self.experiment, self.state.curve("regularization")
         before, *earlier = (
             dict(zip(curve, row, strict=True))
             for row in zip(*curve.values(), strict=True)
         )
-        batch_size = e.labeled_per_batch + e.unlabeled_per_batch
-        return [
-            WarnOnCollapse(
-                before["val_error"],
-                earlier,
-                batch_size,
-                num_validation=e.num_validation,
-            )
-        ]
+        return WarnOnCollapse(
+            before["val_error"],
+            earlier,
+            e.labeled_per_batch + e.unlabeled_per_batch,
+            num_validation=e.num_validation,
+        )
 
     def propagate(self):
         """A method without a network: its curve has one epoch."""
@@ -396,7 +353,8 @@ class Run:
 
     def snapshot(self, network):
         """The logits of the test images that are shown."""
-        return predict(network, self.data.x_test[self.snapshot_images])
+        images = self.task.data.x_test[self.snapshot_images]
+        return predict(network, images)
 
     def save_best(self, path, save_models):
         """Saves what the weights of the validation-chosen epoch give.
@@ -405,17 +363,17 @@ class Run:
         for votes of several runs, and the model if it is wanted.
         """
         self.model.set_weights(self.state.best_weights)
-        logits = predict(self.model, self.data.x_test)
-        chosen = softmax(logits.astype(float))
+        x, y = self.sets["test_error"]
+        chosen = softmax(predict(self.model, x).astype(float))
+        snapshots = self.state.snapshots.items()
         arrays = {
             "indices": self.snapshot_images,
-            "labels": self.data.y_test[self.snapshot_images],
-            "test_labels": self.data.y_test.astype("uint8"),
+            "labels": y[self.snapshot_images],
+            "test_labels": y.astype("uint8"),
             # Most of them are near 0 or 1: they take little room.
             "chosen_probabilities": chosen.astype("float16"),
+            **{f"epoch_{epoch}": logits for epoch, logits in snapshots},
         }
-        for epoch, kept in self.state.snapshots.items():
-            arrays[f"epoch_{epoch}"] = kept
         files.write_atomically(
             path.with_suffix(".npz"),
             lambda file: np.savez_compressed(file, **arrays),
@@ -484,7 +442,9 @@ class _Recorder(keras.callbacks.Callback):
             "seconds": round(seconds, 3),
         }
         state.progress[self.stage]["seconds"] += seconds
-        state.note(self.stage, row, self.errors.seconds - before)
+        evaluation = self.errors.seconds - before
+        state.progress["evaluation_seconds"] += evaluation
+        state.note(self.stage, row)
         if self.stage == "regularization":
             state.keep(evaluated_by(self.model, self.run.model))
         state.save(self.stage, self.model)
@@ -588,33 +548,25 @@ def _optimizers(e, num_unlabeled):
     }
 
 
-def _warm_up(e):
-    epochs = e.extensions.affinity_warmup
-    if not epochs:
-        return []
-    return [
-        CoefficientSchedule(
-            affinity=lambda i: e.affinity * min(1.0, (i + 1) / epochs)
-        )
-    ]
-
-
 def check(experiment, save_models=False, keep_state=False):
-    """Raises `SettingsError` for what `run` cannot do with an experiment."""
-    if experiment.backend != backend.name():
-        raise SettingsError(
-            "The experiment is for another Keras backend than the one in use. "
-            f"Received: backend={experiment.backend!r}, in use: "
-            f"{backend.name()!r}. Set KERAS_BACKEND={experiment.backend} "
-            "before keras is imported."
-        )
-    if save_models and not METHODS[experiment.method].network:
-        raise SettingsError(
+    """Raises `SettingsError` for what cannot be had with an experiment."""
+    e = experiment
+    for wrong, text in (
+        (
+            e.backend != backend.name(),
+            f"backend={e.backend!r} is not the Keras backend in use, "
+            f"{backend.name()!r}. Set KERAS_BACKEND before keras is imported.",
+        ),
+        (
+            save_models and not METHODS[e.method].network,
             "save_models is for methods that train a network. Received: "
-            f"method={experiment.method!r}"
-        )
-    if keep_state and experiment.tied_by is not None:
-        raise SettingsError(
+            f"method={e.method!r}",
+        ),
+        (
+            keep_state and e.tied_by is not None,
             "keep_state is for runs whose epochs do not depend on how many "
-            f"there are. Received: {experiment.tied_by}"
-        )
+            f"there are. Received: {e.tied_by}",
+        ),
+    ):
+        if wrong:
+            raise SettingsError(text)

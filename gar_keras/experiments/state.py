@@ -1,6 +1,7 @@
 """What a run has done so far, kept in a file: a killed run goes on exactly."""
 
 import json
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,8 +29,7 @@ _UNFIT = (
 
 def path_of_state(experiment, seed, results):
     """Where the state of an unfinished run is kept."""
-    name = f"{experiment.cell}_seed{seed}_{experiment.fingerprint()}.npz"
-    return Path(results, ".checkpoints", name)
+    return _path(results, experiment.cell, seed, experiment.fingerprint())
 
 
 def path_of_end(experiment, seed, results):
@@ -39,21 +39,16 @@ def path_of_end(experiment, seed, results):
     the rate nor its warm-up does: a run of 200 epochs is, after 60, what a run
     of 60 is in the end.
     """
-    name = f"end_seed{seed}_{_family(experiment)}.npz"
-    return Path(results, ".checkpoints", name)
+    return _path(results, "end", seed, _family(experiment))
 
 
 def path_of_stage_1(experiment, seed, results):
     """Where the end of stage 1 is kept, for all runs that have the same."""
-    name = f"stage1_seed{seed}_{experiment.stage_1().fingerprint()}.npz"
-    return Path(results, ".checkpoints", name)
+    return _path(results, "stage1", seed, experiment.stage_1().fingerprint())
 
 
 def lock_of(experiment, seed, results):
-    """The lock that whoever makes a run has to hold.
-
-    The system lifts it when its holder dies, however it dies.
-    """
+    """The lock of a run, which the system lifts however its holder dies."""
     path = path_of_state(experiment, seed, results).with_suffix(".lock")
     path.parent.mkdir(parents=True, exist_ok=True)
     return filelock.FileLock(path)
@@ -87,7 +82,7 @@ class State:
     def __init__(self, run, results, described, say):
         self.run = run
         self.path = path_of_state(run.experiment, run.seed, results)
-        self.owner = _owner(run.experiment, run.seed)
+        self.owner = [_family(run.experiment), run.seed]
         self.described = described
         self.say = say
         # The environment now: the source may be edited while the run goes on.
@@ -112,9 +107,8 @@ class State:
         """Number of the last epoch of a stage that is done."""
         return _last_epoch(self.progress, stage)
 
-    def note(self, stage, row, evaluation_seconds):
+    def note(self, stage, row):
         """Adds an epoch to the curve of a stage, values by name."""
-        self.progress["evaluation_seconds"] += evaluation_seconds
         curve = self.curve(stage)
         missing = max(map(len, curve.values()), default=0)
         for name, value in row.items():
@@ -123,17 +117,14 @@ class State:
 
     def keep(self, network):
         """Keeps what the last epoch of stage 2 gives, where it counts."""
-        *earlier, last = self.curve("regularization")["val_error"][1:]
-        if not earlier or last < min(earlier):
-            self.best_weights = network.get_weights()
-        self.keep_snapshot(network)
-
-    def keep_snapshot(self, network):
-        """Keeps the logits of some test images, if the epoch is to be shown."""
         epoch = self.done("regularization")
         if epoch in self.run.snapshot_epochs:
             self.snapshots[epoch] = self.run.snapshot(network)
             self.progress["snapshot_epochs"] = [*self.snapshots]
+        *earlier, last = self.curve("regularization")["val_error"]
+        # Of equals, the first is chosen; epoch 0 is that of stage 1.
+        if epoch and last < min(earlier[1:], default=math.inf):
+            self.best_weights = network.get_weights()
 
     def warn(self, text):
         """Notes a warning, once, and tells it."""
@@ -142,12 +133,7 @@ class State:
         self.say(f"warning: {text}")
 
     def save(self, stage, trained):
-        """Writes the state, whole or not at all.
-
-        Args:
-            stage: The stage that the run is in.
-            trained: The model that `fit` is called of.
-        """
+        """Writes the state while a model is in training, whole or not."""
         in_stage_1 = stage == "pretraining"
         _write(
             self.path,
@@ -165,11 +151,7 @@ class State:
         _write(path, path.stem, self.progress, model=self.run.model.variables)
 
     def load(self, path=None):
-        """Takes up a saved state; one that does not fit is told, and left.
-
-        Args:
-            path: Of the file. By default that of the run's own state.
-        """
+        """Takes up the run's own state, or that of a path, if it fits."""
         self._load(path or self.path, self.owner, self._go_on)
 
     def load_stage_1(self, path):
@@ -236,15 +218,15 @@ class State:
         return [v for layer in self.run.augmentation for v in layer.variables]
 
 
+def _path(results, name, seed, fingerprint):
+    return Path(results, ".checkpoints", f"{name}_seed{seed}_{fingerprint}.npz")
+
+
 def _family(experiment):
     """The fingerprint of a run, without its epochs where these are no tie."""
     if experiment.tied_by is None:
         experiment = replace(experiment, epochs=1)
     return experiment.fingerprint()
-
-
-def _owner(experiment, seed):
-    return [_family(experiment), seed]
 
 
 def _last_epoch(progress, stage):

@@ -28,19 +28,10 @@ def name_of(task):
 
 
 def make(task, results, deadline, options):
-    """Makes a run in a worker, whatever becomes of it.
-
-    Its progress is lines on standard output.
-
-    Args:
-        task: `(experiment, seed)`.
-        results: Folder of the records.
-        deadline: `time.monotonic()` at which the run must have stopped.
-        options: Dict of further arguments of `run`.
+    """Makes a run in a worker, with lines on standard output as progress.
 
     Returns:
-        The record, `None` if another process is running this run, or an
-        `OutOfTime` or `WorkerError`.
+        What `run` does, or an `OutOfTime` or `WorkerError`.
     """
     reporter = Reporter(name_of(task), terminal.console(force_terminal=False))
     try:
@@ -62,26 +53,28 @@ def outcomes(jobs, tasks, results, deadline, options, make=make):
     Args:
         jobs: Runs to make at once.
         tasks: List of `(experiment, seed)`.
-        results: As for `make`, like the next two.
-        deadline: No run is begun after it.
+        results: Folder of the records.
+        deadline: `time.monotonic()` at which the runs must have stopped.
         options: Dict of further arguments of `run`.
         make: Function that makes a run.
 
     Yields:
-        `(task, outcome)` of each run that ended.
+        `(task, outcome)` of each run that ended; see `make`.
     """
-    resources.share_gpu()
-    resources.limit_threads(max(1, resources.cores() // jobs))
+    threads = max(1, resources.cores() // jobs)
     shares = resources.shares_of_cores(jobs)
+    # Neither TensorFlow nor JAX survives a fork.
+    context = get_context("spawn")
     waiting, busy = deque(tasks), {}
     try:
         while busy or waiting and time.monotonic() < deadline:
             while shares and waiting and time.monotonic() < deadline:
                 task, share = waiting.popleft(), shares.pop(0)
-                pipe, theirs = get_context("spawn").Pipe(duplex=False)
-                process = get_context("spawn").Process(
+                pipe, theirs = context.Pipe(duplex=False)
+                arguments = task, results, deadline, options
+                process = context.Process(
                     target=_serve,
-                    args=(theirs, make, task, results, deadline, options),
+                    args=(theirs, threads, make, *arguments),
                     daemon=True,
                 )
                 with _inherited(share):
@@ -123,9 +116,11 @@ def _inherited(share):
         signal.signal(signal.SIGINT, before)
 
 
-def _serve(pipe, make, *arguments):
+def _serve(pipe, threads, make, *arguments):
     """What a process does: one run."""
     threading.Thread(target=_end_with_parent, daemon=True).start()
+    resources.share_gpu()
+    resources.limit_threads(threads)
     pipe.send(make(*arguments))
 
 

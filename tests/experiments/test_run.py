@@ -5,7 +5,6 @@ imports that module and calls `run_tiny`.
 """
 
 import json
-import os
 import shutil
 import signal
 import subprocess
@@ -86,22 +85,11 @@ def test_a_record_tells_how_to_repeat_the_run(finished):
         "unlabeled": "all training images",
     }
     assert record["method_settings"] == {}
-
-
-def test_a_record_tells_what_it_ran_on_and_how_long(finished):
-    _, record = finished
-    environment = record["environment"]
-    assert environment["backend"] == BACKEND
-    assert environment["keras"] == keras.__version__
-    assert environment["cores"] == os.cpu_count()
-    # None outside of a repository.
-    assert len(environment["git_revision"] or 40 * "0") >= 40
+    assert record["environment"] == environment.describe()
     assert record["resumed_in"] == []
     for stage in STAGES:
-        spent = record[stage]["curve"]["seconds"]
-        spent = sum(s for s in spent if s is not None)
-        assert record[stage]["seconds"] == pytest.approx(spent, abs=0.01)
-    assert record["evaluation_seconds"] > 0
+        spent = [s for s in record[stage]["curve"]["seconds"] if s is not None]
+        assert record[stage]["seconds"] == pytest.approx(sum(spent), abs=0.01)
 
 
 def test_a_record_has_both_curves(finished):
@@ -168,7 +156,9 @@ def test_the_snapshots_are_of_the_epochs_they_name(finished):
     np.testing.assert_array_equal(content["labels"], y[content["indices"]])
     curve = record["regularization"]["curve"]["test_error"]
     for epoch in (0, 1, 3):
-        error = np.mean(content[f"epoch_{epoch}"].argmax(1) != content["labels"])
+        error = np.mean(
+            content[f"epoch_{epoch}"].argmax(1) != content["labels"]
+        )
         assert error == pytest.approx(curve[epoch])
 
 
@@ -229,26 +219,13 @@ def test_each_stage_gets_its_settings(tmp_path, monkeypatch):
         "frobenius_of": "Z", "balance_of": "column sums",
     }  # fmt: skip
     assert wanted.items() <= method.layer.get_config().items()
-    (watch,) = (
-        c for c in second["callbacks"] if isinstance(c, WarnOnCollapse)
-    )
+    (watch,) = (c for c in second["callbacks"] if isinstance(c, WarnOnCollapse))
     assert (watch.error_before, watch.batch_size) == (0.5, 9)
     for options, rate in ((first, 0.5), (second, 0.0625)):
         assert options["seed"] == 7
         optimizer = options["optimizer"]
         assert float(optimizer.learning_rate) == rate
         assert (optimizer.decay, optimizer.momentum) == (0.125, 0.25)
-
-
-@pytest.mark.slow
-def test_another_seed_gives_another_run(finished, tmp_path):
-    other = run.Run(TINY, 1, tmp_path)
-    first = run.Run(TINY, 0, tmp_path)
-    assert other.state.progress["split_fingerprint"] != (
-        finished[1]["split_fingerprint"]
-    )
-    a, b = other.model.get_weights(), first.model.get_weights()
-    assert not np.array_equal(a[0], b[0])
 
 
 def test_a_run_that_is_finished_is_not_run_again(finished, monkeypatch):
@@ -482,16 +459,6 @@ def test_a_run_out_of_time_can_go_on(tmp_path, monkeypatch):
     assert reporter.lines == ["goes on after epoch 1 of regularization"]
 
 
-def test_a_step_that_would_not_end_in_time_is_not_taken(monkeypatch):
-    times = iter([100.0, 120.0, 140.0])
-    monkeypatch.setattr(run.time, "monotonic", lambda: next(times))
-    limit = run._Deadline(deadline=150.0)
-    limit.on_train_begin()
-    limit.on_train_batch_end(0)
-    with pytest.raises(run.OutOfTime):
-        limit.on_train_batch_end(1)
-
-
 # States that do not fit.
 
 
@@ -514,25 +481,20 @@ def stopped(tmp_path_factory):
         return folder, json.loads(str(archive["state"]))
 
 
-def progress_with(content, **changes):
-    return {"progress": {**content["progress"], **changes}}
-
-
 UNFIT = {
-    "text": lambda path, _: path.write_bytes(b"no archive"),
     "half": lambda path, _: path.write_bytes(path.read_bytes()[:2000]),
     "empty": lambda path, _: path.write_bytes(b""),
     "owner": lambda path, _: altered(path, owner=["0123abcd", 0]),
     "no progress": lambda path, _: altered(path, progress=None),
-    "missing array": lambda path, _: altered(path, counts={"model": 99}),
     "fewer arrays": lambda path, content: altered(
         path, counts={**content["counts"], "model": 1}
     ),
     "split": lambda path, content: altered(
-        path, **progress_with(content, split_fingerprint="another")
+        path, progress={**content["progress"], "split_fingerprint": "another"}
     ),
     "curve": lambda path, content: altered(
-        path, **progress_with(content, pretraining={"curve": {"loss": [1]}})
+        path,
+        progress={**content["progress"], "pretraining": {"curve": {"a": [1]}}},
     ),
 }
 
@@ -608,16 +570,6 @@ def test_a_longer_run_goes_on_from_a_shorter_one(finished, tmp_path):
 
 
 @pytest.mark.slow
-def test_the_end_of_another_run_is_not_taken(tmp_path):
-    run.run(replace(TINY, epochs=1), 0, tmp_path, keep_state=True)
-    for change in ({"affinity": 2.0}, {"pretrain_epochs": 51}):
-        job = run.Run(replace(TINY, **change), 0, tmp_path)
-        end = run.path_of_end(job.experiment, 0, tmp_path)
-        job.state.load(end)
-        assert not job.state.curve("pretraining")
-
-
-@pytest.mark.slow
 def test_runs_share_the_end_of_stage_1(tmp_path):
     short = replace(TINY, epochs=1)
     path = path_of_stage_1(short, 0, tmp_path)
@@ -646,7 +598,7 @@ def test_runs_share_the_end_of_stage_1(tmp_path):
         (
             {"backend": "jax" if BACKEND != "jax" else "tensorflow"},
             {},
-            "another Keras backend",
+            "is not the Keras backend in use",
         ),
         ({"images_per_epoch": 319}, {}, "images_per_epoch must be an integer"),
         ({"method": "hagr"}, {"save_models": True}, "that train a network"),
@@ -680,22 +632,6 @@ def test_a_file_in_the_place_of_the_record_is_refused(tmp_path):
 
 
 # The networks.
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
-def test_weights_and_logits_are_float32(precision):
-    experiment = replace(TABLE_1[100], precision=precision)
-    model = build_model(experiment, (28, 28, 1), 10)
-    convolutions = [
-        layer
-        for layer in model.layers
-        if isinstance(layer, keras.layers.Conv2D)
-    ]
-    assert {layer.compute_dtype for layer in convolutions} == {precision}
-    assert {v.dtype for v in model.trainable_variables} == {"float32"}
-    assert model.output.dtype == "float32"
-    assert model.input.dtype == "uint8"
 
 
 ROW = np.array([0, 51, 204, 255], "uint8")

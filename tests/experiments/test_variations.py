@@ -24,9 +24,7 @@ def tiny():
 
 
 def run(folder, experiment, seed=0, reporter=None, **options):
-    return runner.run(
-        experiment, seed, folder, reporter=reporter, **options
-    )
+    return runner.run(experiment, seed, folder, reporter=reporter, **options)
 
 
 def unchanged(record):
