@@ -62,12 +62,8 @@ def stand_in(monkeypatch):
 
 # scikit-learn's checks
 
-EXPECTED_FAILURES = {
-    "check_classifiers_classes": (
-        "it ends with the classes -1 and 1; -1 marks an unlabelled row here, "
-        "as in sklearn.semi_supervised, whose estimators are exempt by name"
-    ),
-}
+# As sklearn.semi_supervised, whose estimators are exempt by name.
+EXPECTED_FAILURES = {"check_classifiers_classes": "-1 is no class here"}
 
 
 class Tiny:
@@ -126,19 +122,12 @@ def fitted():
 @pytest.mark.slow
 def test_learns_from_few_labels(fitted):
     assert fitted.score(*blobs(90, seed=1)) > 0.95
-    assert fitted.n_features_in_ == 3
-    np.testing.assert_array_equal(fitted.classes_, [0, 1, 2])
-
-
-@pytest.mark.slow
-def test_summary_tells_what_was_done(fitted):
     summary = fitted.summary_
     assert (summary.num_labeled, summary.num_unlabeled) == (18, 72)
-    assert summary.num_validation == 0
     assert summary.error_before is summary.error_after is None
-    assert summary.class_prior is None
     assert len(summary.regularization["balance"]) == 2
-    assert set(summary.pretraining) == {"loss"}
+    assert fitted.n_features_in_ == 3
+    np.testing.assert_array_equal(fitted.classes_, [0, 1, 2])
 
 
 def test_probabilities_are_the_softmax_of_the_models_logits(fitted):
@@ -188,19 +177,14 @@ def validated():
 
 
 @pytest.mark.slow
-def test_validation_rows_are_a_share_of_each_class(validated):
+def test_both_stages_are_those_of_gar_keras(validated):
+    """The same two stages, called by hand, end with the same weights."""
     summary = validated.summary_
     # 2 of each class are kept back.
     assert (summary.num_labeled, summary.num_validation) == (10, 6)
     assert summary.class_prior == (5 / 16, 5 / 16, 6 / 16)
-    assert len(summary.regularization["val_error"]) == 2
     assert summary.error_before == summary.pretraining["val_error"][-1]
     assert summary.error_after == min(summary.regularization["val_error"])
-
-
-@pytest.mark.slow
-def test_both_stages_are_those_of_gar_keras(validated):
-    """The same two stages, called by hand, end with the same weights."""
     seed = int(np.random.RandomState(0).randint(2**31 - 1))
     state = random.getstate()
     random.seed(seed)
@@ -306,13 +290,15 @@ def test_epochs_auto_stop_stage_2_by_the_validation_error(
         np.where(FEW < 0, -1, NAMES[FEW].astype(object)),
         np.where(FEW < 0, "-1", NAMES[FEW]),
         np.where(FEW < 0, "", NAMES[FEW]),
+        np.where(FEW < 0, -1, 10 * FEW - 7),
     ],
-    ids=["object", "string", "empty"],
+    ids=["object", "string", "empty", "gaps"],
 )
-def test_string_labels_and_their_marker(labels, stand_in):
+def test_labels_and_their_marker(labels, stand_in):
     model = quick(tiny).fit(X, labels)
-    np.testing.assert_array_equal(model.classes_, NAMES)
-    assert model.score(X, NAMES[Y]) > 0.9
+    names = np.unique(labels[:18])
+    np.testing.assert_array_equal(model.classes_, names)
+    assert model.score(X, names[Y]) > 0.9
 
 
 def all_to_one(method, model, *_, **__):
@@ -329,15 +315,7 @@ def test_summary_names_the_classes_that_were_lost(
     labels = np.where(FEW < 0, "", NAMES[FEW])
     model = quick(tiny, verbose=2).fit(X, labels)
     assert model.summary_.lost == ("cat", "eel")
-    assert (
-        capsys.readouterr()
-        .out.splitlines()[-1]
-        .endswith("classes lost: cat, eel")
-    )
-    monkeypatch.setattr(
-        Method, "train", lambda *_, **__: keras.callbacks.History()
-    )
-    assert quick(tiny).fit(X, labels).summary_.lost == ()
+    assert capsys.readouterr().out.endswith("classes lost: cat, eel\n")
 
 
 def test_warnings_know_the_classes_and_the_error_before(stand_in, monkeypatch):
@@ -372,12 +350,6 @@ def test_summary_in_one_line():
     assert str(alone) == "validation error: not measured; no stage 2"
 
 
-def test_labels_with_gaps_are_the_classes(stand_in):
-    model = quick(tiny).fit(X, np.where(FEW < 0, -1, 10 * FEW - 7))
-    np.testing.assert_array_equal(model.classes_, [-7, 3, 13])
-    assert set(model.predict(X)) == {-7, 3, 13}
-
-
 def test_no_row_unlabelled_is_supervised_training_and_said(
     stand_in, monkeypatch
 ):
@@ -403,14 +375,13 @@ def test_random_state_decides_everything():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("options", [{}, {"average": 0.9}], ids=str)
-def test_generators_of_the_program_are_left_alone(options):
+def test_generators_of_the_program_are_left_alone():
     random.seed(5)
     np.random.seed(5)
     expected = random.random(), np.random.random()
     random.seed(5)
     np.random.seed(5)
-    quick(noisy, pretrain_epochs=1, epochs=1, **options).fit(X, FEW)
+    quick(noisy, pretrain_epochs=1, epochs=1, average=0.9).fit(X, FEW)
     assert (random.random(), np.random.random()) == expected
 
 
@@ -427,11 +398,8 @@ def test_pickle_in_another_process(fitted, tmp_path):
         "model = pickle.load(open(sys.argv[1], 'rb'));"
         "print(model.predict(np.load(sys.argv[2])).tolist())"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program, path, tmp_path / "X.npy"],
-        capture_output=True,
-        text=True,
-    )
+    words = [sys.executable, "-c", program, path, tmp_path / "X.npy"]
+    done = subprocess.run(words, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-2000:]
     received = done.stdout.splitlines()[-1]
     assert received == str(fitted.predict(X).tolist())
@@ -476,20 +444,15 @@ def test_score_leaves_unlabelled_rows_out(known):
     assert known.score(X, mixed) == 3 / 4
 
 
-@pytest.mark.parametrize(
-    "y, message",
-    [(np.full(5, -1), "No row is labelled.*5 rows"), (SCORED[:4], "4")],
-    ids=["no label", "too few"],
-)
-def test_score_without_labels_is_refused(known, y, message):
-    with pytest.raises(ValueError, match=message):
-        known.score(rows(0, 1, 2, 0, 0), y)
-
-
-def test_masked_values_are_refused_after_fit(known):
+def test_score_refuses_what_it_cannot_compare(known):
     X = rows(0, 1, 2, 0, 0)
-    with pytest.raises(ValueError, match="y must have no masked values"):
-        known.score(X, np.ma.masked_equal(SCORED, SCORED[0]))
+    for y, message in (
+        (np.full(5, -1), "No row is labelled.*5 rows"),
+        (SCORED[:4], "4"),
+        (np.ma.masked_equal(SCORED, SCORED[0]), "y must have no masked values"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            known.score(X, y)
     with pytest.raises(ValueError, match="X must have no masked values"):
         known.predict(np.ma.masked_equal(X, 2))
 
@@ -504,12 +467,8 @@ def test_grid_search(stand_in, monkeypatch):
     monkeypatch.setattr(Method, "train", train)
     # Far enough apart for least squares.
     far = X + np.eye(3)[Y] * [1e-1, 1e5, 0]
-    search = GridSearchCV(
-        quick(tiny),
-        {"affinity": [1.0, 3.0]},
-        cv=2,
-        error_score="raise",
-    )
+    coefficients = {"affinity": [1.0, 3.0]}
+    search = GridSearchCV(quick(tiny), coefficients, cv=2, error_score="raise")
     search.fit(far, FEW)
     # Of the labelled rows in each fold a third is of the first class.
     np.testing.assert_allclose(
@@ -541,11 +500,9 @@ def test_network_of_ones_own_is_copied_with_its_weights():
     "x, shape",
     [
         (images(channels=()), (6, 6, 1)),
-        (images(channels=(3,)), (6, 6, 3)),
-        (images("float64"), (6, 6, 1)),
-        (images("int64"), (6, 6, 1)),
+        (images("int64", channels=(3,)), (6, 6, 3)),
     ],
-    ids=["(m, h, w)", "colour", "float64", "int64"],
+    ids=["(m, h, w)", "colour"],
 )
 def test_images_as_the_network_takes_them(x, shape, stand_in):
     seen = []
@@ -561,22 +518,16 @@ def test_images_as_the_network_takes_them(x, shape, stand_in):
     assert model.predict(x).shape == (40,)
 
 
-def test_default_network_of_images():
-    x = examples.as_input(images()[0])
+@pytest.mark.parametrize(
+    ("dtype", "factor", "largest"),
+    [("uint8", 1, 219 / 255), ("float64", 1 / 255, 1), ("float64", -7, 1)],
+)
+def test_default_network_of_images_scales_them(dtype, factor, largest):
+    x = examples.as_input((images("f8")[0] * factor).astype(dtype))
     model = networks.default_network(x, 5)
-    assert model.name == "cnn6"
-    assert model.output_shape == (None, 5)
-    scaled = model.layers[1](x[:1])
-    np.testing.assert_allclose(scaled, x[:1] / 255, rtol=1e-6)
-
-
-@pytest.mark.parametrize("factor", [1.0, 1 / 255, -7.0])
-def test_default_network_of_float_images_scales_them(factor):
-    x = examples.as_input(images("float64")[0] * factor)
-    model = networks.default_network(x, 5)
+    assert (model.name, model.output_shape) == ("cnn6", (None, 5))
     scaled = np.array(model.layers[1](x))
-    assert np.abs(scaled).max() == pytest.approx(1)
-    assert model.name == "cnn6"
+    assert np.abs(scaled).max() == pytest.approx(largest)
 
 
 def test_default_network_of_features_standardizes_them():
@@ -589,23 +540,21 @@ def test_default_network_of_features_standardizes_them():
 
 
 @pytest.mark.parametrize(
-    ("x", "auto"),
-    [(X, "float32"), (images()[0], "bfloat16")],
-    ids=["features", "images"],
+    ("x", "precision", "dtype"),
+    [
+        (X, "auto", "float32"),
+        (X, "bfloat16", "bfloat16"),
+        (images()[0], "auto", "bfloat16"),
+        (images()[0], "float32", "float32"),
+    ],
+    ids=["features", "bfloat16", "images", "float32"],
 )
-def test_precision_of_the_default_network(x, auto, monkeypatch):
+def test_precision_of_the_default_network(x, precision, dtype, monkeypatch):
     monkeypatch.setattr(hardware, "fast_precision", lambda: "bfloat16")
-    x = examples.as_input(x)
-    for precision, dtype in (
-        ("float32", "float32"), ("bfloat16", "bfloat16"), ("auto", auto),
-    ):  # fmt: skip
-        model = networks.default_network(x, 3, precision)
-        hidden, logits = (
-            [layer for layer in model.layers if isinstance(layer, layers.Dense)]
-        )[-2:]
-        assert hidden.compute_dtype == dtype
-        assert logits.compute_dtype == "float32"
-    assert keras.config.dtype_policy().name == "float32"
+    model = networks.default_network(examples.as_input(x), 3, precision)
+    dense = [d for d in model.layers if isinstance(d, layers.Dense)]
+    assert dense[0].compute_dtype == dtype
+    assert dense[-1].compute_dtype == "float32"
 
 
 def test_what_is_added_to_gar_reaches_stage_2(monkeypatch):
@@ -653,12 +602,6 @@ def test_images_are_learned_by_the_default_network():
 # Bad input
 
 
-def with_bad(value):
-    bad = X.copy()
-    bad[1, 1] = value
-    return bad
-
-
 BAD = {
     "masked features": (
         np.ma.masked_equal(X, X[1, 1]), FEW, {}, "X must have no masked values",
@@ -676,22 +619,16 @@ BAD = {
         dict(network=lambda s, n: keras.Sequential([keras.Input((3,)),
              layers.Reshape((3, 1))])), "one row of logits",
     ),
-    "nan": (with_bad(np.nan), FEW, {}, "contains NaN"),
     "no labels of some": (
         X, [None, float("nan"), *"abc" * 29, "a"], {},
         "with -1, or with ''.*Received: 2 of 90 labels",
     ),
-    "nan labels": (
-        X, np.where(FEW < 0, np.nan, FEW), {}, "of 90 labels that are None",
+    "beyond float32": (
+        np.where(X == X[1, 1], 1e300, X), FEW, {}, "Received: 1 values",
     ),
-    "inf": (with_bad(np.inf), FEW, {}, "contains infinity"),
-    "beyond float32": (with_bad(1e300), FEW, {}, "Received: 1 values"),
-    "nan pixel": (np.full((90, 4, 4), np.nan), FEW, {}, "contains NaN"),
     "five axes": (np.ones((90, 2, 2, 2, 2)), FEW, {}, r"or \(m, h, w, c\)"),
     "no pixel": (np.ones((90, 5, 0, 1)), FEW, {}, "shape=|0 feature"),
-    "strings": (np.full((90, 2), "a"), FEW, {}, "numeric|convert"),
     "too small": (np.ones((90, 3, 9)), FEW, dict(network="auto"), "4 to 64"),
-    "too large": (np.ones((90, 9, 65)), FEW, dict(network="auto"), "4 to 64"),
     "network": (X, FEW, dict(network="cnn"), "network='cnn'"),
     "function": (X, FEW, dict(network=lambda s, n: None), "that returns one"),
     "network with GAR": (
@@ -704,19 +641,13 @@ BAD = {
     "prior": (X, FEW, dict(class_prior="labelled"), "uniform, labeled"),
     "guides": (X, FEW, dict(labeled_per_batch=19), "19 different labelled"),
     "no guides": (X, FEW, dict(labeled_per_batch=0), "labeled_per_batch=0"),
-    "no epochs": (X, FEW, dict(epochs=0), "epochs=0"),
     "auto without validation": (
         X, FEW, dict(epochs="auto"), "validation_data=None",
-    ),
-    "validation": (
-        X, FEW, dict(validation_fraction=1.0), "validation_fraction=1.0",
     ),
     "small validation": (
         X, FEW, dict(validation_fraction=0.01), "too few labels",
     ),
     "balance": (X, FEW, dict(balance=-1), "balance=-1"),
-    "average": (X, FEW, dict(average=1.0), "average=1.0"),
-    "radius": (X, FEW, dict(vat_radius=0.0), "vat_radius=0"),
     "precision": (X, FEW, dict(precision="half"), "precision='half'"),
     "precision of a network": (
         X, FEW, dict(precision="bfloat16"), "network of your own",
@@ -726,7 +657,6 @@ BAD = {
         r"height, width, channels\).*\(90, 3, 9, 9\).*moveaxis",
     ),
     "shifted features": (X, FEW, dict(shift=1), "shift and affine move images"),
-    "one view": (X, FEW, dict(consistency=1.0), "both views"),
 }  # fmt: skip
 
 
@@ -739,15 +669,12 @@ def test_bad_input_is_refused_before_training(
         quick(**{"network": tiny, **options}).fit(x, y)
 
 
-@pytest.mark.parametrize("other", ["float32", "shape"])
-def test_images_of_another_kind_are_refused_in_predict(other, stand_in):
+def test_images_of_another_kind_are_refused_in_predict(stand_in):
     x, y = images()
-    few = np.where(np.arange(40) < 10, y, -1)
-
-    model = quick(tiny).fit(x, few)
-    wrong = x.astype("float32") / 255 if other == "float32" else x[:, :, :5]
-    with pytest.raises(ValueError, match="like those of fit"):
-        model.predict(wrong)
+    model = quick(tiny).fit(x, np.where(np.arange(40) < 10, y, -1))
+    for wrong in (x.astype("float32") / 255, x[:, :, :5]):
+        with pytest.raises(ValueError, match="like those of fit"):
+            model.predict(wrong)
 
 
 def test_without_scikit_learn_the_extra_is_named(monkeypatch):
