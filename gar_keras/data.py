@@ -48,21 +48,14 @@ LARGEST_ROOT_MEAN_SQUARE = 10.0
 
 
 def as_labeled(x, y=None, names=("x_labeled", "y_labeled")):
-    """Labelled examples in memory.
+    """Labelled examples in memory, and their labels or `None`.
 
     Args:
         x: Examples, in any form of the table above; a data set gives pairs
             `(x, y)`.
-        y: Their labels: class indices, as integers, whole floats or booleans,
-            or one-hot rows. `None` where `x` gives them, or has none.
+        y: Class indices, as integers, whole floats or booleans, or one-hot
+            rows. `None` where `x` gives them, or has none.
         names: What messages call the two.
-
-    Returns:
-        `(x, y)`: arrays, or a dict or tuple of them, and labels as an array or
-        `None`.
-
-    Raises:
-        ValueError: if it is none of these.
 
     Example:
 
@@ -86,45 +79,20 @@ def as_labeled(x, y=None, names=("x_labeled", "y_labeled")):
 def as_unlabeled(x, name="x_unlabeled"):
     """Unlabelled examples: by index, or as a `Stream`.
 
-    Args:
-        x: Examples, in any form of the table above. A data set may give labels
-            as well, which play no part.
-        name: What messages call them.
-
-    Returns:
-        Arrays, `h5py.Dataset` or image source, a dict or tuple of them, or a
-        `Stream`.
+    `x` is of any form of the table above. A data set may give labels as well,
+    which play no part.
     """
-    if is_stream(x):
-        return Stream(name, x)
-    if isinstance(x, Stream):
-        return x
-    return _each(
-        lambda name, part: (
-            part if isinstance(part, h5py.Dataset) else _in_memory(name, part)
-        ),
-        name,
-        x,
-    )
+    return Stream(name, x) if is_stream(x) else _each(_by_index, name, x)
 
 
-def is_read_in_batches(x):
-    """Whether examples have a form of which memory need not hold all."""
-    return is_stream(x) or is_source(x) or isinstance(x, h5py.Dataset)
+def _by_index(name, x):
+    return x if isinstance(x, h5py.Dataset) else _in_memory(name, x)
 
 
 def as_validation(data, like):
-    """`validation_data` of any form in memory, or `None`.
+    """`validation_data` of any form as a pair in memory, or `None`.
 
-    Args:
-        data: A pair `(x, y)`, a data set of such pairs, or `None`.
-        like: The labelled examples of the training.
-
-    Returns:
-        `(x, y)`, with `x` in the floats of these; or `None`.
-
-    Raises:
-        ValueError: if it is none of these.
+    The examples are in the precision of `like`, those of the training.
     """
     if data is None:
         return None
@@ -143,19 +111,10 @@ def as_validation(data, like):
 
 
 def pieces(name, batches, most_bytes=None):
-    """The pairs of a data set, in pieces of many batches in memory.
+    """The pairs `(x, y)` of a data set, in pieces of many batches in memory.
 
-    Args:
-        name: What messages call the data set.
-        batches: A `tf.data.Dataset` or `keras.utils.PyDataset`.
-        most_bytes: Size of the examples in a piece, but for its last batch;
-            `PIECE_BYTES` by default.
-
-    Yields:
-        `(x, y)`, with `y` as the data set has it, or `None` if it has none.
-
-    Raises:
-        ValueError: if the data set has no end, no batches, or more than pairs.
+    A piece ends with the batch that fills `most_bytes`, by default
+    `PIECE_BYTES`. `y` is `None` if the data set has none.
     """
     stream = Stream(name, batches)
     if stream.is_endless:
@@ -256,20 +215,11 @@ def _indices(name, y):
 def stage_2_data(x_labeled, y_labeled, x_unlabeled, validation_data, **batches):
     """What stage 2 trains on, of any form, checked.
 
-    Args:
-        x_labeled: X_L.
-        y_labeled: Labels of X_L, or `None`.
-        x_unlabeled: X_U.
-        validation_data: As `as_validation` takes it.
-        **batches: What `stage_2_sampler` takes besides.
+    `batches` is what `stage_2_sampler` takes besides.
 
     Returns:
         `(feed, validation_data)`: an `engine.batches.Feed`, whose labels have
         yet to be checked, and a pair in memory or `None`.
-
-    Raises:
-        ValueError: if one of them is nothing that it takes, or if they do not
-            fit together.
     """
     x_labeled, y_labeled = as_labeled(x_labeled, y_labeled)
     x_unlabeled = as_unlabeled(x_unlabeled)
@@ -341,8 +291,7 @@ def check_examples(name, x, like=None, check=check_images):
     Args:
         name: Name of the argument, for the message.
         x: Arrays, files or image sources, as `as_unlabeled` gives them.
-        like: `(name, x)` of others, whose examples must be of the same shapes
-            and dtypes.
+        like: `(name, x)` of others, of the same shapes and dtypes.
         check: The check of each input: `check_array` if it must be in memory.
     """
     parts = keras.tree.flatten(x)
@@ -448,13 +397,6 @@ def warn_if_unscaled(model, x):
     So too with pixels in floats, as `keras.utils.image_dataset_from_directory`
     gives them. Nothing is said where any other layer than those that keep
     values as they are comes before the first dense or convolutional one.
-
-    Args:
-        model: A `keras.Model`.
-        x: Images `(m, ...)`, an array or image source.
-
-    Warns:
-        GARWarning: names the layer.
     """
     # Features in floats may be of any scale; images (m, h, w, c) are not.
     is_one = hasattr(x, "dtype") and has_graph(model)

@@ -17,15 +17,8 @@ def gradient(function, x):
     """The gradient of a scalar function of a tensor, also within a step.
 
     What the function assigns to Keras variables, such as the state of a
-    dropout's seed, is assigned once, as if the function were called alone.
-
-    Args:
-        function: From a tensor like `x` to a scalar tensor.
-        x: A float tensor.
-
-    Returns:
-        A tensor like `x`. It is not a constant to a gradient taken around this
-        function: put `keras.ops.stop_gradient` around it if it is to be one.
+    dropout's seed, is assigned once, as if the function were called alone. To
+    a gradient taken around this function, the result is no constant.
 
     Example:
 
@@ -136,10 +129,6 @@ def add_loss(layer, loss):
 
     What Keras has dropped of its earlier calls is added again: see
     `pass_memory`.
-
-    Args:
-        layer: The layer whose `call` is running.
-        loss: A scalar tensor.
     """
     added = pass_memory(layer)
     if added is not None:
@@ -153,9 +142,7 @@ def add_loss(layer, loss):
 def check_called_once(layer, x):
     """Raises if Keras would drop the loss of an earlier call of the layer.
 
-    Args:
-        layer: A layer whose activity regularizer is being called.
-        x: Its output. The regularizer may call others with the same one.
+    `x` is its output, for which its activity regularizer is being called.
     """
     seen = pass_memory(layer)
     if seen is None:

@@ -69,10 +69,6 @@ class _FollowFit(keras.callbacks.Callback):
 
     That is a later one than `fit` was told, where a callback such as
     `keras.callbacks.BackupAndRestore` restores what an earlier call has done.
-
-    Args:
-        feed: The `Feed` of the batches, whose first epoch is that of epoch 0.
-        passes: Epochs of the sampler that make up one epoch of `fit`.
     """
 
     def __init__(self, feed, passes):
@@ -95,17 +91,7 @@ def check_epochs(epochs, initial_epoch):
 def early_stopping(epochs, validation_data):
     """The epochs of stage 2, at most, and the callbacks that end it sooner.
 
-    Args:
-        epochs: Number of epochs, or `"auto"`.
-        validation_data: What decides with `"auto"`, or `None`.
-
-    Returns:
-        `(epochs, callbacks)`, with a number of epochs.
-
-    Example:
-
-    >>> early_stopping(50, None)
-    (50, [])
+    `epochs` is a number, or `"auto"`, where the validation data decide.
     """
     if check_count_or_auto("epochs", epochs) != "auto":
         return epochs, []
@@ -181,11 +167,8 @@ def _plain(array):
 def compile_options(steps, steps_per_execution=None):
     """Arguments of `compile` that make `fit` fast on this backend and device.
 
-    Args:
-        steps: Steps of one `fit` epoch. Many run in one call where the
-            backend can loop by itself.
-        steps_per_execution: Steps in one call, a divisor of `steps`; `None`
-            for the fastest.
+    Where the backend can loop by itself, many of the `steps` of an epoch run
+    in one call: `steps_per_execution`, a divisor of them, or the fastest.
     """
     if steps_per_execution is not None and steps % check_count(
         "steps_per_execution", steps_per_execution, least=1

@@ -32,13 +32,8 @@ def fits(feed):
 def prepare(model, feed, passes=1):
     """Makes `fit` of a compiled model run whole epochs on the device.
 
-    Args:
-        model: A model after `compile`.
-        feed: A `batches.Feed`.
-        passes: Epochs of the sampler that make up one step of `fit`.
-
-    Returns:
-        What to give to `fit`, with `steps_per_epoch=1`.
+    Returns what to give to `fit`, with `steps_per_epoch=1`: `passes` epochs of
+    the sampler are one step.
     """
     _keep_programs()
     _build(model, feed)

@@ -1,9 +1,9 @@
 """Every use of what Keras keeps to itself: private names, modules and calls.
 
-Keras may change these in any release. Each function tells what it uses and
-what breaks without it; the tests of this module run on the oldest Keras that
-is allowed, on one that does not divide regularizers by the batch size, and on
-the newest.
+All are there since Keras 3.0, and Keras may change them in any release. Each
+function tells what breaks without it; the tests of this module run on the
+oldest Keras that is allowed, on one that does not divide regularizers by the
+batch size, and on the newest.
 """
 
 import keras
@@ -16,9 +16,8 @@ from gar_keras.engine.backend import name
 def flatten_layers(model):
     """The layers of a model at any depth, the model itself among them.
 
-    Uses `Layer._flatten_layers`, since Keras 3.0. Without it, GAR is not found
-    in a model that holds it: it would be attached twice, and no callback would
-    find its coefficients.
+    Without it, GAR is not found in a model that holds it: it would be attached
+    twice, and no callback would find its coefficients.
     """
     return list(model._flatten_layers())
 
@@ -26,15 +25,8 @@ def flatten_layers(model):
 def calls(model):
     """The calls of the layers of a graph, each after those that it needs.
 
-    Uses `Function._nodes_by_depth`, since Keras 3.0. Without it, `attach`
-    cannot cut a model at a layer that is named, and no roofline is counted.
-
-    Args:
-        model: A Functional model.
-
-    Returns:
-        A list of nodes with the attributes `operation`, `input_tensors` and
-        `output_tensors`, of which Keras' documentation does not speak either.
+    A list of nodes with `operation`, `input_tensors` and `output_tensors`.
+    Without it, `attach` cannot cut a model at a layer that is named.
     """
     levels = model._nodes_by_depth
     return [node for depth in sorted(levels, reverse=True)
@@ -44,8 +36,7 @@ def calls(model):
 def operation_behind(tensor):
     """The operation that gave a symbolic tensor, or `None` if not known.
 
-    Uses `KerasTensor._keras_history`, since Keras 3.0. Without it, nobody is
-    warned of a softmax in front of GAR.
+    Without it, nobody is warned of a softmax in front of GAR.
     """
     history = getattr(tensor, "_keras_history", None)
     return None if history is None else history.operation
@@ -54,8 +45,7 @@ def operation_behind(tensor):
 def inputs_behind(tensor):
     """The tensors from which the operation behind a symbolic tensor made it.
 
-    Uses `KerasTensor._keras_history` and `Operation._inbound_nodes`, since
-    Keras 3.0. Without them, `ExtendedGAR` refuses models that end with GAR.
+    Without it, `ExtendedGAR` refuses models that end with GAR.
     """
     operation, index, _ = tensor._keras_history
     return operation._inbound_nodes[index].input_tensors
@@ -64,24 +54,17 @@ def inputs_behind(tensor):
 def stateless_scope():
     """The `keras.StatelessScope` that is open, or `None`.
 
-    Uses `get_stateless_scope` of `keras.src`, since Keras 3.0. Without it, no
-    layer on JAX can tell whether `fit` has its variables: the metrics of GAR
-    would be lost, and its loss in layers that are called twice.
+    Without it, no layer on JAX can tell whether `fit` has its variables: the
+    metrics of GAR would be lost, and its loss in layers that are called twice.
     """
     return get_stateless_scope()
 
 
 class AssignmentScope(keras.StatelessScope):
-    """A stateless scope that knows which variables were assigned in it.
+    """A stateless scope that keeps which variables were `assigned` in it.
 
-    Uses `StatelessScope.state_mapping` and `add_update`, since Keras 3.0.
-    Without them, VAT leaves tracers in the seeds of Dropout on JAX.
-
-    Args:
-        around: A scope whose values hold in this one, or `None`.
-
-    Attributes:
-        assigned: The variables, once for each time.
+    The values of the scope `around` it, if any, hold in this one. Without it,
+    VAT leaves tracers in the seeds of Dropout on JAX.
     """
 
     def __init__(self, around=None):
@@ -98,11 +81,8 @@ class AssignmentScope(keras.StatelessScope):
 def is_taken(variable):
     """Whether `fit` has the value of a variable, to give it back later.
 
-    So it is on JAX from the first step of an epoch to its end, where an
-    assignment would be lost.
-
-    Uses `Variable._value`, which `fit` on JAX sets to `None`, since Keras 3.0.
-    Without it, `set_coefficients` within an epoch would do nothing.
+    So it is on JAX from the first step of an epoch to its end. Without it,
+    `set_coefficients` within an epoch would do nothing.
     """
     return name() == "jax" and variable._value is None
 
@@ -110,8 +90,7 @@ def is_taken(variable):
 def without_autocast(variable):
     """A variable that keeps its dtype within a layer of another dtype policy.
 
-    Uses `Variable._autocast`, since Keras 3.0, as Keras' metrics cannot ask
-    for it. Without it, a metric that a layer updates would count in float16.
+    Without it, a metric that a layer updates would count in float16.
     """
     variable._autocast = False
     return variable
@@ -120,8 +99,7 @@ def without_autocast(variable):
 def momentum_of(optimizer, variable):
     """The momentum that an SGD keeps of a weight.
 
-    Uses `Optimizer._get_variable_index`, since Keras 3.0. Without it,
-    `gar_keras.optimizers.SGD` has no faster update.
+    Without it, `gar_keras.optimizers.SGD` has no faster update.
     """
     return optimizer.momentums[optimizer._get_variable_index(variable)]
 
@@ -129,9 +107,9 @@ def momentum_of(optimizer, variable):
 def step_counter(optimizer):
     """The variable that counts the steps of an optimizer.
 
-    Uses `Optimizer._iterations`, since Keras 3.0, of which the public
-    `iterations` is a part only where gradients are accumulated. Without it,
-    the rate of `gar_keras.optimizers.SGD` would not decay.
+    The public `iterations` is a part of it only where gradients are
+    accumulated. Without it, the rate of `gar_keras.optimizers.SGD` would not
+    decay.
     """
     return optimizer._iterations
 
@@ -139,7 +117,6 @@ def step_counter(optimizer):
 def layer_in_call():
     """The innermost layer that Keras is calling, or `None`.
 
-    Uses the `caller` of the name scopes in the global state, since Keras 3.0.
     Without it, nobody is warned of a softmax in front of an activity
     regularizer, and JAX counts only the last call of its layer in a step.
     """

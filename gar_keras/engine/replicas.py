@@ -1,8 +1,7 @@
 """Replicas of `tf.distribute`, on which GAR is that of the whole batch.
 
 Each replica computes a part of the batch: what belongs to the batch as a whole
-is summed over them here. Some names that Keras keeps to itself are used; each
-place tells which, and what breaks without them.
+is summed over them here. As in `keras_internals`, private names are in use.
 """
 
 import contextlib
@@ -31,10 +30,7 @@ def is_inside():
 
 
 def is_beside():
-    """Whether there are several replicas, and the caller is in none of them.
-
-    So it is where a model is called in the scope of a strategy.
-    """
+    """Whether there are several replicas, and the caller is in none of them."""
     return count() > 1 and _replica() is None
 
 
@@ -91,13 +87,7 @@ def largest_over_replicas(x):
 
 
 def can_train():
-    """Whether Keras counts what is added on replicas once.
-
-    Added losses are to be divided by the number of replicas, whose gradients
-    are summed: since Keras 3.8. And each replica is to have metrics of its own
-    until they are read, without waiting for the others: since Keras 3.10,
-    which has `Variable.synchronization`.
-    """
+    """Whether Keras counts what is added on replicas once: since Keras 3.10."""
     return hasattr(keras.Variable, "synchronization")
 
 
@@ -106,11 +96,8 @@ def own_losses():
     """Keeps what layers have added to the loss while other replicas compute.
 
     The replicas share the layers, which hold the added losses. Where one waits
-    for the others, these go on, with losses of their own.
-
-    Uses `Layer._losses`, `Layer._flatten_layers` and the `entry_layer` of the
-    call context in the global state, since Keras 3.0. Without them, replicas
-    would count the losses of others, and miss some of their own.
+    for the others, these go on. Without this, replicas would count the losses
+    of others, and miss some of their own.
     """
     context = get_global_attribute("current_call_ctx")
     called = context.entry_layer._flatten_layers() if context else ()
@@ -124,12 +111,9 @@ class SumsOverReplicas:
     """For optimizers: gradients are summed over the replicas once.
 
     Not where there is one replica: TensorFlow never lets go of a graph that
-    went through its all-reduce. And before they are clipped: Keras clips what
-    each replica has of a gradient, which is not to clip their sum.
-
-    Overrides `_all_reduce_sum_gradients` of Keras' optimizers on TensorFlow and
-    `_clip_gradients`, since Keras 3.0. Without the one, each training stays in
-    memory; without the other, replicas clip otherwise than one device.
+    went through its all-reduce, and each training would stay in memory. And
+    before they are clipped: Keras clips what each replica has of a gradient,
+    which is not to clip their sum.
     """
 
     def _clip_gradients(self, grads):
@@ -176,8 +160,7 @@ def check_fit(sampler):
     if local < count():
         raise ValueError(
             "The fit of Keras 3 fails on several workers of tf.distribute. "
-            f"Received: {count()} replicas, {local} of them here. Put a "
-            "GraphActivityRegularization behind the logits, and train with a "
+            f"Received: {count()} replicas, {local} of them here. Train with a "
             "loop of your own."
         )
     rows = sampler.images_per_step

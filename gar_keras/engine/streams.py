@@ -30,9 +30,6 @@ class Stream:
         num_batches: Batches in a pass; `None` if the data set does not know,
             or has no end.
         is_endless: Whether it is known that there is no end.
-
-    Raises:
-        ValueError: if there is no batch.
     """
 
     def __init__(self, name, batches):
