@@ -1,52 +1,198 @@
-"""The Python of the pages of docs that need data of their own runs."""
+"""The Python of the README and the pages of docs, run once as a reader would."""
 
+import subprocess
+import sys
+import warnings
 from pathlib import Path
 
+import h5py
+import keras
 import numpy as np
 import pytest
 from snippets import python_blocks, run_blocks
 
-DOCS = Path(__file__).parents[1] / "docs"
+from gar_keras import GraphActivityRegularization
+
+ROOT = Path(__file__).parents[1]
+PAGES = {
+    path.relative_to(ROOT).as_posix(): python_blocks(path.read_text("utf-8"))
+    for path in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
+}
+# Those whose names are explained by other tests.
+ELSEWHERE = {"docs/distributed.md", "docs/leaving.md"}
+WITH_PYTHON = {name for name, blocks in PAGES.items() if blocks} - ELSEWHERE
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        keras.backend.backend() != "tensorflow", reason="once is enough"
+    ),
+]
 
 
-def run_page(name, arrays):
-    text = (DOCS / name).read_text(encoding="utf-8")
-    return run_blocks(python_blocks(text), arrays)
+def arrays(side=28, classes=10):
+    """Noise with labels, as x_labeled, y_labeled and so on."""
+    images = np.random.default_rng(0).uniform(size=(48, side, side, 1))
+    x, y = images.astype("float32"), np.arange(48) % classes
+    return {
+        "x_labeled": x[:20],
+        "y_labeled": y[:20],
+        "x_unlabeled": x,
+        "x_val": x[20:30],
+        "y_val": y[20:30],
+        "x_test": x[30:],
+        "y_test": y[30:],
+        "x": x,
+        "y": np.where(np.arange(48) < 20, y, -1),
+    }
 
 
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:GAR never began")
-@pytest.mark.parametrize("page", ["as-in-keras.md", "one-fit.md"])
-def test_pages_of_images(page, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    images = np.random.default_rng(0).uniform(size=(40, 28, 28, 1))
-    y = np.arange(40) % 10
-    run_page(
-        page,
-        {
-            "x": images,
-            "y": np.where(np.arange(40) < 20, y, -1),
-            "x_labeled": images[:20],
-            "y_labeled": y[:20],
-            "x_unlabeled": images,
-            "x_val": images[:20],
-            "y_val": y[:20],
-        },
-    )
-
-
-@pytest.mark.slow
-def test_first_hour(tmp_path, monkeypatch, capsys):
-    from gar_keras import GARClassifier
-
-    monkeypatch.chdir(tmp_path)
-    usual = GARClassifier.__init__.__kwdefaults__
-    monkeypatch.setitem(usual, "pretrain_epochs", 1)
+def named():
+    """Rows with names of classes, for half of them."""
     x = np.random.default_rng(0).normal(size=(60, 4))
     names = np.array(["cat", "dog", "eel"])[np.arange(60) % 3]
     few = np.where(np.arange(60) < 30, names, "")
-    found = run_page("first-hour.md", {"x": x, "y": few, "x_test": x})
-    assert found["class_names"]("model.keras") == ["cat", "dog", "eel"]
-    last = capsys.readouterr().out.splitlines()[-1]
-    assert last.startswith("validation error: ")
-    assert "classes lost: " in last
+    return {"x": x, "y": few, "x_test": x}
+
+
+GIVEN = {"docs/first-hour.md": named()}
+GIVEN["docs/your-data.md"] = arrays(8, 3)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A working folder with the files that the pages read."""
+    monkeypatch.chdir(tmp_path)
+    images = arrays(8)["x"]
+    for i, image in enumerate(images[:8]):
+        for name in (f"labeled/{i % 2}", "unlabeled"):
+            Path(name).mkdir(parents=True, exist_ok=True)
+            keras.utils.save_img(f"{name}/{i}.png", image)
+    np.save("images.npy", images)
+    with h5py.File("images.h5", "w") as file:
+        file["x"] = images
+    rows = named()
+    lines = [
+        f"{a},{b},{label}"
+        for (a, b, *_), label in zip(rows["x"], rows["y"], strict=True)
+    ]
+    Path("samples.csv").write_text("\n".join(["a,b,label", *lines]))
+    Path("new.csv").write_text("a,b\n0.1,0.2\n0.3,0.4\n")
+    return tmp_path
+
+
+@pytest.mark.filterwarnings("ignore:GAR never began")
+@pytest.mark.parametrize("name", sorted(WITH_PYTHON))
+def test_the_python_of_a_page_runs(name, folder, monkeypatch):
+    from gar_keras.estimator.classifier import GARClassifier
+
+    for option in ("pretrain_epochs", "epochs"):
+        usual = GARClassifier.__init__.__kwdefaults__
+        monkeypatch.setitem(usual, option, 1)
+    given = dict(GIVEN.get(name, arrays()))
+    if not any("model = " in block for block in PAGES[name]):
+        flat = [keras.layers.Flatten(), keras.layers.Dense(10)]
+        given["model"] = keras.Sequential([keras.Input((28, 28, 1)), *flat])
+    found = run_blocks(PAGES[name], given)
+    if name == "README.md":
+        assert found["model"].output_shape == (None, 10)
+    if name == "docs/your-data.md":
+        assert {*found["classifier"].classes_} == {"cat", "dog", "eel"}
+        assert Path("predicted.csv").read_text().startswith("a,b,label\n")
+    if name == "docs/first-hour.md":
+        assert "classes lost: " in str(found["classifier"].summary_)
+
+
+# docs/leaving.md: what is saved and exported runs without this package.
+
+X = np.random.default_rng(0).normal(size=(5, 6)).astype("float32")
+LEAVING = PAGES["docs/leaving.md"]
+
+WITHOUT_THE_PACKAGE = """
+import sys
+sys.modules["gar_keras"] = None
+import numpy as np
+import tensorflow as tf
+x = np.load("x.npy")
+exported = tf.saved_model.load("saved_model")
+np.save("saved_model.npy", exported.serve(x))
+import keras
+for name in ("plain", "other"):
+    np.save(f"{name}.npy", keras.saving.load_model(f"{name}.keras")(x))
+try:
+    keras.saving.load_model("with_gar.keras")
+except TypeError:
+    print("refused")
+"""
+
+
+def outputs(model):
+    return keras.ops.convert_to_numpy(model(X))
+
+
+def test_files_are_loaded_where_this_package_is_not(folder):
+    found = run_blocks([b for b in LEAVING if "format=" not in b], {})
+    model = found["model"]
+    assert isinstance(model.layers[-1], GraphActivityRegularization)
+    model.save("with_gar.keras")
+    np.save("x.npy", X)
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_THE_PACKAGE],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "refused\n"
+    for name, expected in (
+        ("saved_model", model),
+        ("plain", model),
+        ("other", found["other"]),
+    ):
+        np.testing.assert_allclose(
+            np.load(f"{name}.npy"), outputs(expected), rtol=1e-5
+        )
+
+
+def test_rescaling_takes_the_place_of_normalization():
+    (block,) = (b for b in LEAVING if "def rescaling" in b)
+    found = run_blocks([LEAVING[0], block], {})
+    inputs = keras.Input((6,))
+    layer = keras.layers.Normalization(mean=X.mean(0), variance=X.var(0))
+    model = keras.Model(inputs, keras.layers.Dense(3)(layer(inputs)))
+    clone = keras.models.clone_model(
+        model, clone_function=found["rescaling_for_normalization"]
+    )
+    assert not [x for x in clone.layers if x.name == layer.name]
+    np.testing.assert_allclose(outputs(clone), outputs(model), 1e-5, 1e-6)
+
+
+def of_onnx():
+    runtime = pytest.importorskip("onnxruntime")
+    session = runtime.InferenceSession("model.onnx")
+    (given,) = session.get_inputs()
+    return session.run(None, {given.name: X})[0]
+
+
+def of_litert():
+    import tensorflow as tf
+
+    runner = tf.lite.Interpreter("model.tflite").get_signature_runner()
+    (name,) = runner.get_input_details()
+    rows = [runner(**{name: X[i : i + 1]}) for i in range(len(X))]
+    return np.concatenate([next(iter(row.values())) for row in rows])
+
+
+@pytest.mark.parametrize(
+    ("name", "read"), [("onnx", of_onnx), ("litert", of_litert)]
+)
+def test_exported_files_have_the_outputs_of_the_model(name, read, folder):
+    if name == "onnx":
+        for package in ("onnx", "tf2onnx"):
+            pytest.importorskip(package)
+    (block,) = (b for b in LEAVING if f'format="{name}"' in b)
+    # Of the converters.
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = run_blocks([LEAVING[0], block], {"x": X})
+        results = read()
+    np.testing.assert_allclose(results, outputs(found["model"]), 1e-5, 1e-6)

@@ -40,7 +40,7 @@ try:
 except ImportError as e:
     raise ImportError(
         "GARClassifier needs scikit-learn 1.6 or newer: "
-        "pip install 'gar_keras[sklearn]'"
+        "pip install 'gar_keras[experiments]'"
     ) from e
 
 Network = Literal["auto"] | keras.Model | Callable[..., keras.Model]
