@@ -1,4 +1,4 @@
-"""The Python of the README and the pages of docs, run once as a reader would."""
+"""The Python of the README and the pages of docs, run once each."""
 
 import subprocess
 import sys

@@ -8,17 +8,17 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from made_records import make_record, write_record
+from made_records import write_record
 
-from gar_keras import report
-from gar_keras.experiments import placement, records
+from gar_keras.experiments import records
 from gar_keras.experiments.run import labeled_of, learned_from
 from gar_keras.experiments.settings import TABLE_1
-from gar_keras.report.published import TABLE_1 as TABLE
-from gar_keras.report.tables import paper_markdown
 
 ROOT = Path(__file__).parents[1]
+SCRIPTS = sorted(path.name for path in (ROOT / "scripts").glob("*.py"))
 MNIST_100 = replace(TABLE_1[100], epochs=3)
+
+pytestmark = pytest.mark.slow
 
 # Scripts one after another in one process: how each ends, and what it says.
 ONE_BY_ONE = """
@@ -38,6 +38,19 @@ def end(command):
 print(json.dumps([end(command) for command in json.loads(sys.argv[1])]))
 """
 
+# For some wrong command lines, what the error says.
+REFUSED = {
+    ("rivals.py", "--rate", "nan"): "--rate must be a finite number",
+    ("rivals.py", "--method", "label-spreading", "--rate", "0.1"): (
+        "label-spreading train none"
+    ),
+    ("study.py", "--study", "ablation", "--rows", "1,99"): "from 1 to 16",
+    ("figure1.py", "--output", "x.json"): "--output takes the name of a",
+    ("infimnist_sheet.py", "--data-dir", "gone"): "--data-dir takes a",
+    ("report.py", "--results", "gone"): "no run records in gone. A first one: ",
+    ("report.py", "--tables", "table9"): "table9",
+}
+
 
 def run(script, *arguments, **environment):
     """Runs a script of the repository and returns what came of it."""
@@ -49,39 +62,7 @@ def run(script, *arguments, **environment):
     )
 
 
-TABLES = ["table1.py", "table2.py", "table3.py", "rivals.py", "study.py"]
-BENCHMARKS = ["benchmark.py", "overhead.py"]
-DRAWINGS = ["figure1.py", "figure2.py", "infimnist_sheet.py"]
-OTHERS = ["report.py", "reproduce.py"]
-SCRIPTS = [*TABLES, *BENCHMARKS, *DRAWINGS, *OTHERS]
-
-
-def test_these_are_all_the_scripts():
-    assert {path.name for path in (ROOT / "scripts").glob("*.py")} == {*SCRIPTS}
-
-
-# For some wrong command lines, what the error says.
-REFUSED = {
-    **{(s, "--foo"): "--foo" for s in SCRIPTS},
-    ("rivals.py", "--rate", "nan"): "--rate must be a finite number",
-    ("rivals.py", "--method", "label-spreading", "--rate", "0.1"): (
-        "label-spreading train none"
-    ),
-    ("study.py", "--study", "ablation", "--rows", "1,99"): (
-        "--rows takes numbers from 1 to 16, the rows of the study ablation. "
-        "Received: '1,99'. They are: 1 the paper's stage 2; 2 m_L = 1000"
-    ),
-    ("figure1.py", "--output", "x.json"): "--output takes the name of a",
-    ("infimnist_sheet.py", "--data-dir", "gone"): "--data-dir takes a",
-    ("report.py", "--results", "gone"): "no run records in gone. A first one: ",
-    ("report.py", "--readme", "gone.md"): "--readme takes a file that is there",
-    ("report.py", "--tables", "table9"): "table9",
-}
-
-
-@pytest.fixture(scope="module")
-def ends():
-    """How command lines end that need no run, all from one process."""
+def test_help_and_refusals():
     commands = [*((script, "--help") for script in SCRIPTS), *REFUSED]
     paths = [[str(ROOT / "scripts" / s), *words] for s, *words in commands]
     done = subprocess.run(
@@ -90,29 +71,17 @@ def ends():
         text=True,
     )
     assert done.returncode == 0, done.stderr
-    return dict(zip(commands, json.loads(done.stdout), strict=True))
+    ends = dict(zip(commands, json.loads(done.stdout), strict=True))
+    for command, (code, output, errors) in ends.items():
+        if command in REFUSED:
+            assert (code, output) == (2, "")
+            # Without the frame of the box, and its line breaks.
+            words = " ".join(errors.replace("│", "").split())
+            assert REFUSED[command] in words
+        else:
+            assert (code, errors) == (0, "") and " DIR " in output, command
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("script", SCRIPTS)
-def test_help_tells_of_a_folder(script, ends):
-    code, output, errors = ends[script, "--help"]
-    assert code == 0
-    assert " DIR " in output
-    assert errors == ""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("command", REFUSED, ids=" ".join)
-def test_what_is_wrong_is_told(command, ends):
-    code, output, errors = ends[command]
-    assert code == 2
-    # Without the frame of the box, and its line breaks.
-    assert REFUSED[command] in " ".join(errors.replace("│", "").split())
-    assert output == ""
-
-
-@pytest.mark.slow
 def test_a_run_out_of_time_ends_with_124_and_can_go_on(tmp_path):
     done = run(
         "table1.py",
@@ -126,24 +95,7 @@ def test_a_run_out_of_time_ends_with_124_and_can_go_on(tmp_path):
         "finished epoch.\n"
     )
     assert "Traceback" not in done.stderr
-    (folder,) = tmp_path.iterdir()
-    assert folder.name == ".checkpoints"
-    assert [path.suffix for path in folder.iterdir()] == [".lock"]
-
-
-@pytest.mark.slow
-def test_a_benchmark_out_of_time_ends_with_124(tmp_path):
-    done = run(
-        "benchmark.py",
-        *["--all", "--time-limit", "0.001", "--results", tmp_path],
-    )
-    assert done.returncode == 124, done.stderr
-    assert done.stdout == (
-        "Time limit of 0.001 s reached. The same command goes on after the "
-        "last finished case.\n"
-    )
-    assert "Traceback" not in done.stderr
-    assert not [*tmp_path.glob("*.json")]
+    assert [path.name for path in tmp_path.iterdir()] == [".checkpoints"]
 
 
 @pytest.fixture
@@ -152,16 +104,13 @@ def results(tmp_path):
     folder = tmp_path / "a[/x]b[red]:warning:"
     for seed in (0, 1, 2):
         path = write_record(folder, MNIST_100, seed)
-        record = records.read(path)
-        record["environment"]["device"] = "Some [/GPU]"
         # Of another split it would not be taken for the run's.
         task, _, made_from = learned_from(MNIST_100, seed)
-        record |= {**made_from, "labeled": labeled_of(task)}
-        records.write(path, record)
+        split = {**made_from, "labeled": labeled_of(task)}
+        records.write(path, records.read(path) | split)
     return folder
 
 
-@pytest.mark.slow
 def test_finished_runs_end_with_the_table(results):
     # Without --precision auto, which is another run on other hardware.
     done = run(
@@ -179,38 +128,18 @@ def test_finished_runs_end_with_the_table(results):
     assert not {"\r", "\x1b"} & set(done.stdout)
 
 
-@pytest.mark.slow
-def test_the_report_makes_tables_curves_and_the_readme(results):
-    readme = results / "README.md"
+def test_the_report_writes_pages_and_refuses_what_is_no_record(results):
+    readme = results.parent / "README.md"
     readme.write_text("<!-- table1 -->\n<!-- end table1 -->\n")
     done = run("report.py", "--results", results, "--readme", readme)
     assert done.returncode == 0, done.stderr
     assert "2.00 ± 0.00" in done.stdout and "(n = 3)" in done.stdout
-    text = paper_markdown(TABLE, report.read_runs(results))
-    assert text.replace("](", "](./") in readme.read_text(encoding="utf-8")
+    assert "2.00 ± 0.00 (n = 3)" in readme.read_text("utf-8")
     assert (results / "table1.png").read_bytes().startswith(b"\x89PNG")
-    assert not (results / "table2.png").exists()
-
-
-@pytest.mark.slow
-def test_a_figure_is_followed_to_its_records(results):
-    done = run("report.py", "--results", results, "--find", "2.00")
-    assert done.returncode == 0, done.stderr
-    folder = placement.path_of(MNIST_100, 0, "").parent.as_posix()
-    assert f"{folder}: chosen 2.00, mean" in done.stdout
-    done = run("report.py", "--results", results, "--find", "77.77")
-    assert done.returncode == 2
-    assert "\nerror: no error of the runs, " in done.stderr
-
-
-@pytest.mark.slow
-def test_a_report_refuses_what_is_no_record(results):
-    path = placement.path_of(MNIST_100, 7, results)
-    record = {**make_record(MNIST_100, 7), "result": None}
-    path.write_text(json.dumps(record))
+    path = next(results.glob("*/*/seed0.json"))
+    path.write_text(json.dumps({**json.loads(path.read_text()), "result": 0}))
     done = run("report.py", "--results", results)
     assert done.returncode == 2
     # Behind the notes of TensorFlow.
-    assert done.stderr.splitlines()[-1].startswith(
-        f"error: {path} is not a whole record"
-    )
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith(f"error: {path} is not a whole record")
