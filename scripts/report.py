@@ -59,8 +59,7 @@ def main(options):
     if options.find is not None:
         return show_found(options.find, frame)
     for name in options.tables:
-        cells = shown_table(TABLES[name], frame)
-        print(in_terminal(cells, TABLES[name].title))
+        print(in_terminal(*shown_table(TABLES[name], frame)))
     for path in report.write(frame, options.results, options.readme):
         print(f"Written: {path}")
 

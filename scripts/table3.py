@@ -15,7 +15,8 @@ DATA = {
     name: table
     for table in (TABLE_3, SVHN_GREY)
     for name, by_labels in EXPERIMENTS.items()
-    if table.cells & {e.cell for e in by_labels.values()}
+    if {e.cell for e in by_labels.values()}
+    & {cell for c in table.columns for cell in (c.cell, c.stand_in)}
 }
 
 

@@ -4,15 +4,13 @@ import os
 import re
 from pathlib import Path
 
-import pandas as pd
-
 from gar_keras.experiments.studies import STUDIES
 from gar_keras.report import benchmarks, pictures, runs, summary
 from gar_keras.report.estimates import MISSING
 from gar_keras.report.lost import LOST_NOTE
 from gar_keras.report.published import TABLES
-from gar_keras.report.studies import study_markdown
-from gar_keras.report.tables import figure, markdown, paper_markdown, table
+from gar_keras.report.studies import study_table
+from gar_keras.report.tables import figure, markdown, paper_table, table
 from gar_keras.utils import files
 
 # The first line of a README that may be written anew.
@@ -26,20 +24,23 @@ def parts(frame, results):
         frame: Runs.
         results: Folder of them.
     """
-    return {
+    found = {
         "headline": summary.headline(frame),
         "summary": summary.summary(frame),
         "methods": summary.methods(frame),
-        "rivals": summary.rivals(summary.compare(frame)),
-        **{t.name: paper_markdown(t, frame) for t in TABLES.values()},
-        **{
-            f"study {study.name}": study_markdown(study, frame)
-            for study in STUDIES.values()
-        },
+        "rivals": "\n".join(
+            markdown(*summary.rivals_table(methods))
+            for methods in summary.compare(frame)
+        ),
         "lost classes": f"{LOST_NOTE}\n",
         "benchmark": benchmarks.speed_markdown(results),
         "overhead": benchmarks.overhead_markdown(results),
     }
+    for paper in TABLES.values():
+        found[paper.name] = markdown(*paper_table(paper, frame))
+    for study in STUDIES.values():
+        found[f"study {study.name}"] = markdown(*study_table(study, frame))
+    return found
 
 
 def pages_of(readme):
@@ -126,15 +127,18 @@ def _is_ours(path):
     return not path.exists() or path.read_text("utf-8").startswith(_OURS)
 
 
+INDEX_COLUMNS = {
+    "data": runs.task,
+    "method": lambda g: g.method.iloc[0],
+    "experiments": lambda g: str(g.fingerprint.nunique()),
+    "runs": lambda g: str(len(g)),
+}
+
+
 def index_page(frame):
     """The README of a results folder: its cells."""
-    cells = {
-        f"[{cell}]({cell}/README.md)": {
-            "data": summary.task(g),
-            "method": g.method.iloc[0],
-            "experiments": str(g.fingerprint.nunique()),
-            "runs": str(len(g)),
-        }
+    rows = {
+        cell: g.assign(path=f"{cell}/README.md")
         for cell, g in frame.groupby("cell")
     }
     return (
@@ -145,7 +149,36 @@ def index_page(frame):
         "all settings, as `gar_keras.report.read_runs` gives them. The tables "
         "are in docs. `python scripts/report.py --find 2.9` names the runs "
         "behind a figure.\n\n"
-    ) + markdown(pd.DataFrame.from_dict(cells, "index"))
+    ) + markdown(table(rows, INDEX_COLUMNS))
+
+
+def _key(e):
+    return tuple(v for k, v in vars(e).items() if k not in runs.HARDWARE)
+
+
+# What the studies call an experiment.
+_NAMES = {
+    _key(arm): f"{study.name}: {text}"
+    for study in STUDIES.values()
+    for text, arm in study.arms.items()
+}
+
+EXPERIMENT_COLUMNS = {
+    "what it is": lambda g: _NAMES.get(_key(g.experiment.iloc[0]), MISSING),
+    "differs from the paper in": lambda g: g.differs.iloc[0] or MISSING,
+    "seeds": runs.seeds,
+    "after stage 1": figure("stage_1"),
+    "chosen epoch": figure("chosen"),
+    "last epoch": figure("last"),
+    "lost a class": runs.lost,
+    "hardware": runs.hardware,
+}
+
+
+def experiments(frame):
+    """The experiments of some runs as a table, by the names of their folders."""
+    rows = {Path(g.path.iloc[0]).parent.name: g for g in runs.groups(frame)}
+    return table(rows, EXPERIMENT_COLUMNS)
 
 
 def cell_page(frame):
@@ -153,37 +186,12 @@ def cell_page(frame):
     cell, method = frame[["cell", "method"]].iloc[0]
     text = markdown(experiments(frame)).replace(f"]({cell}/", "](")
     return (
-        f"# {summary.task(frame)}: `{cell}`\n\n"
+        f"# {runs.task(frame)}: `{cell}`\n\n"
         f"Test errors in percent, method `{method}`: mean ± standard deviation "
         "over seeds. A folder is named by the epochs of both stages, the "
         "precision and a fingerprint of the settings, which the records have "
         f"in full.\n\n{text}"
     )
-
-
-def experiments(frame):
-    """The experiments of some runs as a table, with the studies' rows."""
-
-    def key(e):
-        return tuple(v for k, v in vars(e).items() if k not in runs.HARDWARE)
-
-    names = {
-        key(arm): f"{study.name}: {text}"
-        for study in STUDIES.values()
-        for text, arm in study.arms.items()
-    }
-    columns = {
-        "what it is": lambda g: names.get(key(g.experiment.iloc[0]), MISSING),
-        "differs from the paper in": lambda g: g.differs.iloc[0] or MISSING,
-        "seeds": runs.seeds,
-        "after stage 1": figure("stage_1"),
-        "chosen epoch": figure("chosen"),
-        "last epoch": figure("last"),
-        "lost a class": runs.lost,
-        "hardware": runs.hardware,
-    }
-    rows = {Path(g.path.iloc[0]).parent.name: g for g in runs.groups(frame)}
-    return table(rows, columns)
 
 
 def find(figure, frame):

@@ -103,6 +103,6 @@ def _rivals(frame):
             g, runs.like(frame, g.experiment.iloc[0], ["epochs"])
         )
     ]
-    title = f"{summary.task(first)}, {machine}"
+    title = f"{runs.task(first)}, {machine}"
     methods = [_drawn(g, name) for name, g in shown.items()]
     return error_over_time(methods, longer, title)

@@ -1,6 +1,6 @@
 """The figures of the paper's tables, as published (test errors in percent)."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from gar_keras.report.estimates import MISSING, Estimate
 
@@ -12,8 +12,7 @@ BASELINE = "Pretraining (baseline)"
 GAR = "Pretraining + GAR"
 
 
-@dataclass(frozen=True)
-class Published:
+class Published(NamedTuple):
     """A figure of the paper: test error in percent, and its deviation."""
 
     error: float
@@ -25,19 +24,14 @@ class Published:
         return Estimate(self.error, self.spread, RUNS)
 
     def __str__(self):
-        spread = "" if self.spread is None else f" ± {self.spread:.2f}"
-        return f"{self.error:.2f}{spread}"
+        return self.estimate.text()
 
 
-@dataclass(frozen=True)
-class Column:
-    """A column of a table.
+class Column(NamedTuple):
+    """A column of a table: our name of its cell, and its heading.
 
-    Attributes:
-        cell: Our name of its cell, e.g. `"norb-1000"`.
-        heading: Its heading.
-        stand_in: Cell to show, under its own data's name, where there is
-            nothing for `cell`, or `None`.
+    Where there is nothing for the cell, that of `stand_in` is shown, under the
+    name of its own data.
     """
 
     cell: str
@@ -45,28 +39,17 @@ class Column:
     stand_in: str | None = None
 
 
-@dataclass(frozen=True)
-class Table:
+class Table(NamedTuple):
     """A table of the paper.
 
-    Attributes:
-        name: Key, e.g. `"table1"`.
-        title: What the table shows.
-        columns: Its columns.
-        rows: Published figures by method, one for each column (`None` where
-            the paper has none). The last two rows are the paper's own method.
+    Its rows are figures by method, one for each column (`None` where the paper
+    has none). The last two are the paper's own method.
     """
 
     name: str
     title: str
     columns: tuple
     rows: dict
-
-    @property
-    def cells(self):
-        """Names of the cells that it shows, those of stand-ins among them."""
-        columns = self.columns
-        return {c.cell for c in columns} | {c.stand_in for c in columns}
 
 
 def _rows(text):

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from gar_keras.datasets.registry import NORB, UNLABELED
+from gar_keras.datasets.registry import UNLABELED
 from gar_keras.experiments import placement, records
-from gar_keras.experiments.settings import DataConditions, Experiment, changes
+from gar_keras.experiments.settings import Experiment, changes
 from gar_keras.report.estimates import MISSING
 from gar_keras.report.lost import empty_classes, lost_class
 
@@ -18,20 +18,6 @@ OBJECTS = ["experiment", "curve"]
 
 # Epochs of stage 2 whose mean error is told beside that of the last.
 LATE = 20
-
-# Training images by data set, all of which are X_U.
-_IMAGES = {"mnist": 60_000, "svhn": 73_257, **dict.fromkeys(NORB, 24_300)}
-
-# Settings in the words of the tables; the others go by their names.
-_WORDS = {
-    "frobenius_of": "Frobenius term of {}",
-    "balance_of": "balance of {}",
-    "shares": "class imbalance {}",
-    "wrong_labels": "label noise {}",
-    "strangers": "out-of-class images {} of X_U",
-    "camera_stretch": "each camera's image stretched",
-    "field_strength": "deformation fields times {}",
-}
 
 
 def read_runs(folder):
@@ -46,19 +32,17 @@ def read_runs(folder):
 
         - `path` below the folder, `cell`, `title` of the data, `seed`,
           `fingerprint`;
-        - `differs`: what is changed in the paper's setting but for epochs,
-          precision and backend, in words;
+        - `differs`: settings other than the paper's, by name, but for epochs,
+          precision and backend;
         - `stage_1`, `chosen`, `last`, `last_20`: the errors after stage 1, at
           the epoch chosen by validation, in the last one, and in the mean of
           the last 20 (none of fewer); `val_stage_1`, `val_last`: validation
-          errors;
-        - `chosen_epoch`, and `ties`, the number of epochs with the same
-          validation error; `steps` of stage 2 where they are known;
+          errors; `chosen_epoch`;
         - `lost`: whether a class was lost, see
           `gar_keras.report.lost.LOST_NOTE`; `emptied` and `lost_classes`,
           where the first epoch was noted by step;
-        - `affinity_end`, `balance_end`: the terms in the last epoch;
-          `warnings`: what the run warned of, if it noted that;
+        - `balance_end`: the balance in the last epoch; `warnings`: what the
+          run warned of, if it noted that;
         - `pretrain_seconds`, `seconds` of the stages, `minutes` of both, and
           `hardware`;
         - every setting of the experiment by its name;
@@ -92,11 +76,9 @@ def _row(record, folder):
         "fingerprint": record["fingerprint"],
         "differs": ", ".join(_in_words(changes(settings))),
         **_errors(curve, record["result"]["chosen_epoch"]),
-        "steps": _steps(Experiment(**settings)),
         "lost": lost_class(record, records.read_arrays(path)),
         "emptied": empty and any(empty),
         "lost_classes": empty and empty[-1],
-        "affinity_end": curve.get("affinity", [None])[-1],
         "balance_end": curve.get("balance", [None])[-1],
         "warnings": record.get("warnings"),
         "pretrain_seconds": seconds[0],
@@ -122,44 +104,33 @@ def _errors(curve, chosen):
         "last": test[-1],
         "last_20": late and sum(late) / LATE,
         "chosen_epoch": chosen,
-        "ties": validation[1:].count(validation[chosen]),
         "val_stage_1": validation[0],
         "val_last": validation[-1],
     }
 
 
-def _steps(e):
-    plain = e.unlabeled == "train" and e.world == DataConditions()
-    images = _IMAGES.get(e.dataset) if plain else None
-    if images is None and e.images_per_epoch is None:
-        return None
-    return e.epochs * e.steps_per_epoch(images)
-
-
 def _flat(settings):
-    """The settings of a record without groups: lists as text."""
-    flat = {}
-    for name, value in settings.items():
-        if isinstance(value, dict):
-            flat |= _flat(value)
-        else:
-            flat[name] = str(value) if isinstance(value, list) else value
-    return flat
+    """The settings of a record without groups."""
+    parts = (settings, settings["world"], settings["extensions"])
+    return {
+        name: value
+        for part in parts
+        for name, value in part.items()
+        if not isinstance(value, dict)
+    }
 
 
 def _in_words(changed):
     for name, value in changed.items():
-        text = value
         if isinstance(value, list):
-            text = f"{value[0]:.3g} to {value[-1]:.3g}"
-        yield _WORDS.get(name, f"{name.replace('_', ' ')} {{}}").format(text)
+            value = f"{value[0]:.3g} to {value[-1]:.3g}"
+        yield f"{name.replace('_', ' ')} {value}"
 
 
 def _hardware(record):
     """Device and cores of each process that had a part in a run, in words."""
-    parts = [record["environment"], *record.get("resumed_in", ())]
     texts = []
-    for e in parts:
+    for e in (record["environment"], *record.get("resumed_in", ())):
         threads, cores = e.get("threads", e["cores"]), e["cores"]
         # Of a run that took fewer than there are.
         fewer = e.get("device_kind") == "cpu" and threads < cores
@@ -205,6 +176,11 @@ def without_lost(g):
 
 
 # What tables say of a group.
+
+
+def task(g):
+    """The data and the number of labels."""
+    return f"{g.title.iloc[0]}, {g.num_labeled.iloc[0]} labels"
 
 
 def seeds(g):
@@ -254,6 +230,6 @@ def links(g):
     """Links below the results folder: to folders, or to a run on its own."""
     folders = g.path.map(lambda path: Path(path).parent.as_posix())
     return [
-        folder if len(runs) > 1 else runs.path.iloc[0]
+        folder if runs.path.nunique() > 1 else runs.path.iloc[0]
         for folder, runs in g.groupby(folders, sort=False)
     ]

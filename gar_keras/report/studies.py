@@ -1,4 +1,7 @@
-"""The studies beyond the paper: arms, claims, and starts of the first epoch."""
+"""The studies beyond the paper: arms, claims, and starts of the first epoch.
+
+In each, runs are beside others: of the first row, or of the paper's stage 2.
+"""
 
 from dataclasses import replace
 
@@ -13,7 +16,6 @@ from gar_keras.report.tables import (
     figure,
     lost,
     made_on,
-    markdown,
     signed,
     table,
 )
@@ -39,39 +41,78 @@ STARTS_NOTE = (
 )
 
 
-def study_markdown(study, frame):
-    """A study in Markdown; empty if none of it has been run."""
-    cells, notes = study_table(study, frame)
-    if not len(cells):
-        return ""
-    return f"**{study.title}**\n\n{markdown(cells, notes)}"
-
-
 def study_table(study, frame):
-    """A study as a table of texts, and the notes below it."""
+    """A study as a table.
+
+    Args:
+        study: A `gar_keras.experiments.studies.Study`.
+        frame: Runs.
+
+    Returns:
+        The cells, a DataFrame of texts, the notes and the title.
+    """
     if study.claims:
         rows = {name: claim_runs(study, name, frame) for name in study.claims}
-        cells, notes = table(rows, CLAIM_COLUMNS), CLAIM_NOTES
+        columns, notes = CLAIM_COLUMNS, CLAIM_NOTES
     elif study.restarts > 1:
-        rows = start_runs(study, frame)
-        cells, notes = table(rows, START_COLUMNS), [STARTS_NOTE]
+        rows, columns, notes = start_runs(study, frame), START_COLUMNS, ()
+        notes = [STARTS_NOTE]
     else:
-        rows = arm_runs(study, frame)
-        cells, notes = table(rows, ARM_COLUMNS), []
-    return cells, [*study.notes, *notes, *made_on(rows)]
+        rows, columns, notes = arm_runs(study, frame), ARM_COLUMNS, ()
+    notes = [*study.notes, *notes, *made_on(rows)]
+    return table(rows, columns), notes, study.title
+
+
+def with_others(g, others, error):
+    """Runs beside others of their seeds.
+
+    Of several on a seed it is the one from the same end of stage 1, if there
+    is one, and with the fewest epochs.
+
+    Args:
+        g: Runs.
+        others: Runs to compare with.
+        error: Function of one of them that gives its error.
+
+    Returns:
+        The runs with `beside`, the errors, and `lost_beside`: whether those
+        lost a class.
+    """
+    same = ["seed", "restart", *runs.HARDWARE]
+    found = []
+    for run in g.to_dict("records"):
+        on_seed = others[others[same].eq([run[k] for k in same]).all(axis=1)]
+        on_seed = on_seed.assign(other=on_seed.stage_1 != run["stage_1"])
+        on_seed = on_seed.sort_values(["other", "epochs"]).to_dict("records")
+        found.append(on_seed[0] if on_seed else None)
+    return g.assign(
+        beside=[other and error(other) for other in found],
+        lost_beside=[other and other["lost"] for other in found],
+    )
+
+
+def neither_lost(g):
+    """Those runs that lost no class, if the ones beside them lost none."""
+    return g[~(g.lost.eq(True) | g.lost_beside.eq(True))]
 
 
 # Arms.
 
 
 def arm_runs(study, frame):
-    """The runs of the arms; `beside` is the first row's error on the seed."""
+    """The runs of the arms, beside those of the first where the task is its."""
+
+    def task(g):
+        return g.dataset.iloc[0], g.experiment.iloc[0].world.known_classes
+
     rows = _arms(study, frame)
     usual = next(iter(rows.values()))
-    return {
-        name: g.assign(beside=None if g is usual else _on_seeds(usual, g))
-        for name, g in rows.items()
-    }
+    for name, g in rows.items():
+        comparable = len(g) and len(usual) and g is not usual
+        comparable = comparable and task(g) == task(usual)
+        others = usual if comparable else usual[:0]
+        rows[name] = with_others(g, others, lambda run: run["chosen"])
+    return rows
 
 
 def _arms(study, frame):
@@ -85,17 +126,6 @@ def _arms(study, frame):
             rows[name] = pd.concat(alike)
         found.append(rows)
     return max(found, key=lambda rows: sum(not g.empty for g in rows.values()))
-
-
-def _on_seeds(usual, g):
-    """The chosen errors of the first row on the seeds of another one."""
-
-    def task(g):
-        return g.dataset.iloc[0], g.experiment.iloc[0].world.known_classes
-
-    if not len(g) or not len(usual) or task(g) != task(usual):
-        return None
-    return g.seed.map(usual.set_index("seed").chosen)
 
 
 ARM_COLUMNS = {
@@ -130,51 +160,25 @@ def claim_runs(study, name, frame):
     )
     if not len(g):
         return g
-    epoch = papers_epoch(g.experiment.iloc[0], papers)
+    epoch = _papers_epoch(g.experiment.iloc[0], papers)
+
+    def error(run):
+        curve = run["curve"]
+        return 100 * np.interp(epoch, curve["epoch"], curve["test_error"])
+
     usual = runs.like(frame, papers, ANY)
-    columns = ["seed", *ANY, "curve", "stage_1", "lost"]
-    both = g.merge(
-        usual.loc[usual.epochs >= epoch, columns],
-        how="left",
-        on=["seed", *runs.HARDWARE],
-        suffixes=("", "_beside"),
-    )
-    # Of several runs of a seed the first: from the same stage 1, if there is
-    # one, and of the fewest epochs.
-    both = both.assign(other=both.stage_1 != both.stage_1_beside)
-    both = both.sort_values(["seed", "other", "epochs_beside"])
-    both = both.drop_duplicates("seed")
     section = f" ({claim.section})" if claim.section else ""
-    return both.assign(
-        claim=claim.text + section,
-        expected=claim.expected,
-        epoch=epoch,
-        beside=[_error_at(epoch, curve) for curve in both.curve_beside],
+    return with_others(g, usual[usual.epochs >= epoch], error).assign(
+        claim=claim.text + section, expected=claim.expected, epoch=epoch
     )
 
 
-def papers_epoch(e, papers):
-    """The epoch of the paper's stage 2 that is as far as an experiment.
-
-    Example:
-
-    >>> from gar_keras.experiments.settings import TABLE_1
-    >>> more = replace(TABLE_1[100], epochs=3, labeled_per_batch=96,
-    ...                unlabeled_per_batch=32)
-    >>> papers_epoch(more, TABLE_1[100])     # 3 * 112 / 32
-    10.5
-    """
+def _papers_epoch(e, papers):
+    """The epoch of the paper's stage 2 that is as far as an experiment."""
     sizes = {x.labeled_per_batch + x.unlabeled_per_batch for x in (e, papers)}
     if len(sizes) > 1:
         return e.epochs
     return e.epochs * papers.unlabeled_per_batch / e.unlabeled_per_batch
-
-
-def _error_at(epoch, curve):
-    """The error at an epoch, or on the line between two; `None` of no run."""
-    if not isinstance(curve, dict):
-        return None
-    return 100 * np.interp(epoch, curve["epoch"], curve["test_error"])
 
 
 def _papers(g):
@@ -192,8 +196,8 @@ def _change(g):
 
 
 def _sound_change(g):
-    lost = g.lost.eq(True) | g.lost_beside.eq(True)
-    return _change(g[~lost]) if lost.any() else MISSING
+    sound = neither_lost(g)
+    return _change(sound) if len(sound) < len(g) else MISSING
 
 
 def verdict(g):
@@ -238,12 +242,7 @@ def start_runs(study, frame):
     for name, g in rows.items():
         usual = papers.setdefault(study.arms[name].pretrain_epochs, g)
         others = usual[:0] if g is usual else usual
-        rows[name] = g.merge(
-            others[["seed", "restart", "last", "lost"]],
-            how="left",
-            on=["seed", "restart"],
-            suffixes=("", "_beside"),
-        )
+        rows[name] = with_others(g, others, lambda run: run["last"])
     return rows
 
 
@@ -253,9 +252,9 @@ def _wilson(g):
     return " to ".join(f"{100 * end:.1f} %" for end in interval)
 
 
-def _where_neither_lost(g):
-    kept = g[g.lost.eq(False) & g.lost_beside.eq(False)]
-    return signed(difference(kept["last"], kept.last_beside))
+def _sound_difference(g):
+    sound = neither_lost(g)
+    return signed(difference(sound["last"], sound.beside))
 
 
 START_COLUMNS = {
@@ -271,5 +270,5 @@ START_COLUMNS = {
     "where no class is lost": lambda g: figure("last", n=True)(
         g[g.lost.eq(False)]
     ),
-    "against the paper's, where neither loses one": _where_neither_lost,
+    "against the paper's, where neither loses one": _sound_difference,
 }

@@ -1,6 +1,5 @@
 """The headline, all cells of the paper, and the methods beside each other."""
 
-import math
 from dataclasses import replace
 
 from gar_keras.experiments.settings import (
@@ -31,8 +30,12 @@ from gar_keras.report.tables import (
     table,
 )
 
-# The cell of the headline.
+# The cell of the headline, and the images of MNIST, all of which are X_U.
 _HEADLINE = "mnist-100"
+_IMAGES = 60_000
+
+# Errors no farther apart are told as the same.
+_ALIKE = 0.1
 
 
 def headline(frame):
@@ -50,14 +53,12 @@ def headline(frame):
     )
     small = claim_runs(FASTER, SMALL_BATCHES, frame)
     if len(small):
-        b_L, b_U = (
-            small[f"{kind}_per_batch"].iloc[0]
-            for kind in ("labeled", "unlabeled")
-        )
+        e = small.experiment.iloc[0]
         same = g[g.seed.isin(small.seed)]
         text += (
             " With the default optimizer of `regularize` and "
-            f"`labeled_per_batch={b_L}`, `unlabeled_per_batch={b_U}`: "
+            f"`labeled_per_batch={e.labeled_per_batch}`, "
+            f"`unlabeled_per_batch={e.unlabeled_per_batch}`: "
             f"{small.chosen.mean():.1f} % ({_told(small)}; the runs above on "
             f"these seeds: {same.chosen.mean():.1f} %{_sound(same)})."
         )
@@ -66,11 +67,10 @@ def headline(frame):
 
 def _told(g):
     """How many runs, of what length."""
+    e = g.experiment.iloc[0]
     seeds = linked(f"seeds {runs.seeds(g)}", g)
-    text = f"{seeds}, {g.epochs.iloc[0]} epochs of GAR"
-    if g.steps.notna().all():
-        text += f", {g.steps.iloc[0]:,.0f} steps"
-    return text + _sound(g)
+    steps = e.epochs * e.steps_per_epoch(_IMAGES)
+    return f"{seeds}, {e.epochs} epochs of GAR, {steps:,} steps{_sound(g)}"
 
 
 def _sound(g):
@@ -82,25 +82,22 @@ def _sound(g):
     return f"; {error} in the {len(sound)} that lost no class"
 
 
+SUMMARY_COLUMNS = {
+    "the paper": lambda g: str(published_error(g.cell.iloc[0])),
+    "ours": figure("chosen"),
+    "difference shown?": shown,
+    f"last {runs.LATE} epochs": lambda g: (
+        figure("last_20")(g).partition(" ")[0]
+    ),
+    "lost a class": runs.lost,
+    "seeds": runs.seeds,
+    "epochs": runs.epochs,
+}
+
+
 def summary(frame):
     """Each cell of the paper's tables: the paper's error with GAR and ours."""
-
-    columns = {
-        "the paper": lambda g: str(published_error(g.cell.iloc[0])),
-        "ours": figure("chosen"),
-        "difference shown?": shown,
-        f"last {runs.LATE} epochs": _mean("last_20"),
-        "lost a class": runs.lost,
-        "seeds": runs.seeds,
-        "epochs": runs.epochs,
-    }
-    rows = cell_runs(frame)
-    cells = table(rows, columns)
-    return markdown(cells) if len(cells) else ""
-
-
-def _mean(name):
-    return lambda g: figure(name)(g).partition(" ")[0]
+    return markdown(table(cell_runs(frame), SUMMARY_COLUMNS))
 
 
 def cell_runs(frame):
@@ -109,13 +106,8 @@ def cell_runs(frame):
     for paper in TABLES.values():
         for column in paper.columns if GAR in paper.rows else ():
             g = representative(frame, column)
-            found[task(g) if len(g) else column.cell] = g
+            found[runs.task(g) if len(g) else column.cell] = g
     return found
-
-
-def task(g):
-    """The data and the number of labels."""
-    return f"{g.title.iloc[0]}, {g.num_labeled.iloc[0]} labels"
 
 
 # Methods.
@@ -176,56 +168,39 @@ def comparison(methods):
         start = {name: first.stage_1 for name in ("chosen", "last")}
         rows[BASELINE] = first.assign(**start, seconds=None)
     order = sorted(rows.items(), key=lambda row: row[1].chosen.mean())
-    title = f"GAR and other methods on {task(first)}{rate}: test error, percent"
+    task = runs.task(first)
+    title = f"GAR and other methods on {task}{rate}: test error, percent"
     return title, dict(order)
 
 
-def rivals(found):
-    """What `compare` gives, in Markdown."""
-    texts = []
-    for title, rows in map(comparison, found):
-        text = markdown(table(rows, METHOD_COLUMNS), made_on(rows))
-        texts.append(f"**{title}**\n\n{text}")
-    return "\n".join(texts)
+def rivals_table(methods):
+    """A comparison as a table: its cells, its notes and its title."""
+    title, rows = comparison(methods)
+    return table(rows, METHOD_COLUMNS), made_on(rows), title
 
 
 def methods(frame):
     """GAR and what is ahead of it on MNIST, 100 labels; the rest in words."""
     usual = runs.like(frame, PAPER[_HEADLINE], [*FREE, "method"])
-    for found in compare(usual)[:1]:
-        title, rows = comparison(found)
-        errors = {
-            name: (g.chosen.mean(), g["last"].mean())
-            for name, g in rows.items()
-        }
-        start = errors.get(BASELINE, (math.inf, math.inf))[0]
-        ours = errors.get("GAR", (math.inf, math.inf))[0]
-        told = {
-            "higher than GAR": [
-                name
-                for name, (chosen, last) in errors.items()
-                if chosen > ours and max(chosen, last) < start - 0.1
-            ],
-            "no gain over pretraining": [
-                name
-                for name, error in errors.items()
-                if name != BASELINE and abs(max(error) - start) <= 0.1
-            ],
-            "above pretraining at the last epoch": [
-                name for name, (_, last) in errors.items() if last > start + 0.1
-            ],
-        }
-        shown = {
-            name: g
-            for name, g in rows.items()
-            if errors[name][0] <= ours or name == BASELINE
-        }
-        columns = {
-            name: column
-            for name, column in METHOD_COLUMNS.items()
-            if name != "last epoch"
-        }
-        notes = [f"{what}: {', '.join(n)}" for what, n in told.items() if n]
-        text = markdown(table(shown, columns), ["; ".join(notes)])
-        return f"**{title}**\n\n{text}"
-    return ""
+    found = [c for c in compare(usual)[:1] if "gar" in c]
+    if not found:
+        return ""
+    title, rows = comparison(found[0])
+    ours, start = (rows[n].chosen.mean() for n in ("GAR", BASELINE))
+    ahead, higher, alike, above = {}, [], [], []
+    for name, g in rows.items():
+        worst = max(g.chosen.mean(), g["last"].mean())
+        if name == BASELINE or g.chosen.mean() <= ours:
+            ahead[name] = g
+        elif worst > start + _ALIKE:
+            above.append(name)
+        else:
+            (higher if worst < start - _ALIKE else alike).append(name)
+    told = {
+        "higher than GAR": higher,
+        "no gain over pretraining": alike,
+        "above pretraining at the last epoch": above,
+    }
+    note = "; ".join(f"{what}: {', '.join(n)}" for what, n in told.items() if n)
+    columns = {k: c for k, c in METHOD_COLUMNS.items() if k != "last epoch"}
+    return markdown(table(ahead, columns), [note], title)

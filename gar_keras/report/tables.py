@@ -14,8 +14,8 @@ def table(rows, columns):
     """A table of texts.
 
     Args:
-        rows: Runs by the name of their row, DataFrames as `read_runs` gives
-            them. Those without a run are left out.
+        rows: Runs by the name of their row, selections of what `read_runs`
+            gives. Those without a run are left out.
         columns: Functions of such runs, which return a text, by heading.
 
     Returns:
@@ -38,8 +38,8 @@ def linked(name, g):
     return f"{name} ({', '.join(numbered)})"
 
 
-def markdown(cells, notes=()):
-    """A table in Markdown, with notes below.
+def markdown(cells, notes=(), title=""):
+    """A table in Markdown, below its title, with notes below; or nothing.
 
     Columns without a figure are left out. Figures go to the right.
 
@@ -52,6 +52,8 @@ def markdown(cells, notes=()):
     | GAR | x | 1.5 |
     | VAT | y | - |
     """
+    if not len(cells):
+        return ""
     cells = cells.loc[:, (cells != MISSING).any()]
     figures = [cells[name].str.match(r"[-+]?\d|-$").all() for name in cells]
     lines = [
@@ -59,17 +61,20 @@ def markdown(cells, notes=()):
         ["---", *("---:" if right else "---" for right in figures)],
         *map(list, cells.itertuples()),
     ]
-    text = [f"| {' | '.join(line)} |" for line in lines]
+    text = [f"**{title}**", ""] * bool(title)
+    text += [f"| {' | '.join(line)} |" for line in lines]
     text += [""] * bool(notes) + [f"- {note}" for note in notes]
     return "\n".join([*text, ""])
 
 
-def in_terminal(cells, title):
-    """A table as it is printed, below its title, without links."""
+def in_terminal(cells, notes=(), title=""):
+    """The same as it is printed: without links, notes and empty columns."""
 
     def plain(name):
-        return re.sub(r"\[(.*)\]\(.*\)| \(\[1\]\(.*\)$", r"\1", name)
+        name = re.sub(r"\[(.*)\]\(.*\)| \(\[1\]\(.*\)$", r"\1", name)
+        return name.strip("*")
 
+    cells = cells.loc[:, (cells != MISSING).any()]
     cells = cells.rename(index=plain, columns=plain)
     return f"{title}\n{cells.to_string(line_width=120)}\n"
 
@@ -164,6 +169,8 @@ def shown(g):
     return "no" if interval[0] <= 0 <= interval[1] else "yes"
 
 
+_EPOCHS = "Epochs of both stages, ours"
+
 # Below the paper's rows: our errors, and what else is told of the runs.
 ERRORS = {
     f"{BASELINE}, ours": figure("stage_1", n=True),
@@ -173,8 +180,8 @@ ERRORS = {
         "last_20", n=True
     ),
 }
-EPOCHS = {"Epochs of both stages, ours": runs.epochs}
 DETAILS = {
+    _EPOCHS: runs.epochs,
     "difference from the paper's shown?": shown,
     "its 95 % interval (Welch's)": lambda g: between(above_paper(g)),
     "95 % interval of the mean (Student's t)": lambda g: between(
@@ -190,38 +197,37 @@ DETAILS = {
 }
 
 
-def paper_table(paper, frame, rows):
-    """A table of the paper, with rows on our runs below.
-
-    Args:
-        paper: A `Table` of the paper.
-        frame: Runs.
-        rows: Functions of the runs of a column, by the name of the row.
-    """
-    found = {c.heading: representative(frame, c) for c in paper.columns}
-    published = {
+def paper_rows(paper):
+    """The paper's own rows of a table, a column each by its heading."""
+    rows = {
         f"{name}, paper" if name in (BASELINE, GAR) else name: [
             str(figure or MISSING) for figure in figures
         ]
         for name, figures in paper.rows.items()
     }
-    headings = [linked(heading, g) for heading, g in found.items()]
-    published = pd.DataFrame.from_dict(published, "index", columns=headings)
-    return pd.concat([published, table(found, rows).T]).fillna(MISSING)
+    headings = [column.heading for column in paper.columns]
+    return pd.DataFrame.from_dict(rows, "index", columns=headings)
 
 
-def paper_markdown(paper, frame):
-    """A table of the paper with our rows; empty without a run."""
-    errors = {f"**{name}**": cell for name, cell in ERRORS.items()}
-    cells = paper_table(paper, frame, errors | EPOCHS | DETAILS)
-    if len(cells) == len(paper.rows):
-        return ""
-    told = (cells != MISSING).any(axis=1)
-    return f"**{paper.title}**\n\n{markdown(cells[told])}"
+def paper_table(paper, frame):
+    """A table of the paper with rows on our runs below; empty without a run.
+
+    Returns:
+        The cells, a DataFrame of texts, the notes and the title.
+    """
+    found = {c.heading: representative(frame, c) for c in paper.columns}
+    ours = table(found, {f"**{n}**": c for n, c in ERRORS.items()} | DETAILS).T
+    if ours.empty:
+        return ours, (), paper.title
+    headings = {name: linked(name, g) for name, g in found.items()}
+    cells = pd.concat([paper_rows(paper).rename(columns=headings), ours])
+    cells = cells.fillna(MISSING)
+    return cells[(cells != MISSING).any(axis=1)], (), paper.title
 
 
 def shown_table(paper, frame):
-    """A table of the paper for the terminal: the columns that runs fill."""
-    cells = paper_table(paper, frame, ERRORS | EPOCHS)
-    cells = cells.loc[:, cells.iloc[-1] != MISSING]
-    return cells[(cells != MISSING).any(axis=1)]
+    """Of a table of the paper the errors in the columns that runs fill."""
+    cells, notes, title = paper_table(paper, frame)
+    if len(cells):
+        cells = cells.loc[:_EPOCHS, cells.iloc[-1] != MISSING]
+    return cells[(cells != MISSING).any(axis=1)], notes, title

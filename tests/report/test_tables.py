@@ -46,10 +46,10 @@ def frame(tmp_path_factory):
 @pytest.mark.parametrize(
     ("name", "text"),
     {
-        "table1": lambda f: tables.paper_markdown(TABLES["table1"], f),
+        "table1": lambda f: tables.markdown(*tables.paper_table(TABLES["table1"], f)),
         "summary": summary.summary,
-        "study": lambda f: studies.study_markdown(SKEW, f),
-        "claims": lambda f: studies.study_markdown(ABLATION, f),
+        "study": lambda f: tables.markdown(*studies.study_table(SKEW, f)),
+        "claims": lambda f: tables.markdown(*studies.study_table(ABLATION, f)),
         "methods": summary.methods,
         "index": pages.index_page,
     }.items(),
