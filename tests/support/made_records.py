@@ -15,10 +15,12 @@ def make_record(
     baseline_error=0.1,
     title="MNIST",
     lost=False,
+    v=None,
 ):
     """A record whose results are the given ones, with curves to match.
 
-    Where a class was lost, the balance at the end says so.
+    Where a class was lost, the balance at the end says so, or the energies of
+    the classes in two batches of the first epoch, `v`.
     """
     epochs = 1 if experiment.method in GRAPH_RIVALS else experiment.epochs
     test = [chosen_error] * (epochs + 1)
@@ -30,6 +32,14 @@ def make_record(
     balance = [term and 1 - term for term in terms]
     if lost:
         balance[-1] = 0.5
+    first_epoch = {
+        "v": v,
+        "step": [0, 1],
+        "error_step": [],
+        "test_error": [],
+        **dict.fromkeys(("affinity", "balance"), [0.1, 0.1]),
+        **dict.fromkeys(("top_logit", "gradient_norm"), [0.1, 0.1]),
+    }
     return {
         "format": records.FORMAT,
         "experiment": asdict(experiment),
@@ -57,6 +67,7 @@ def make_record(
             "last_epoch": epochs,
             "last_error": test[-1],
         },
+        "first_epoch": first_epoch if v else None,
     }
 
 
