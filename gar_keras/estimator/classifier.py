@@ -24,6 +24,7 @@ from gar_keras.methods.options import GAROptions
 from gar_keras.paper import LEARNING_RATE, UNLABELED_PER_BATCH, Coefficients
 from gar_keras.utils.documented import documented
 from gar_keras.utils.softmax import softmax
+from gar_keras.utils.types import Tensor
 from gar_keras.utils.validation import check_choice, unmasked
 
 try:
@@ -139,7 +140,7 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
     random_state: Any = None
     verbose: int | str = 0
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+    def fit(self, X: Tensor, y: Tensor) -> Self:
         """Trains on labelled and unlabelled rows.
 
         Where an exception ends stage 2, Ctrl-C among them, the estimator has
@@ -182,7 +183,7 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
             print(summary)
         return self
 
-    def predict(self, X: ArrayLike) -> np.ndarray:
+    def predict(self, X: Tensor) -> np.ndarray:
         """The most likely label of each row, `(m,)`.
 
         Args:
@@ -191,7 +192,7 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
         logits = self._logits(X)
         return self.classes_[np.argmax(logits, axis=1)]
 
-    def predict_proba(self, X: ArrayLike) -> np.ndarray:
+    def predict_proba(self, X: Tensor) -> np.ndarray:
         """Probabilities `(m, n)`, in the order of `classes_`.
 
         They are the softmax of the logits. GAR makes these large: the
@@ -200,7 +201,7 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
         return softmax(self._logits(X))
 
     def score(
-        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+        self, X: Tensor, y: Tensor, sample_weight: ArrayLike | None = None
     ) -> float:
         """The accuracy on the labelled rows.
 
