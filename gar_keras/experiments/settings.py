@@ -4,7 +4,8 @@ import functools
 import hashlib
 import json
 import math
-from dataclasses import MISSING, asdict, fields, replace
+import re
+from dataclasses import asdict, fields, replace
 from typing import Annotated, Literal, get_args
 
 from pydantic import BeforeValidator, Field, TypeAdapter
@@ -82,67 +83,58 @@ def _check_prior(value):
     return value if value is None else check_class_prior(value)
 
 
-def _refuse_if(wrong, text, settings, *names):
-    """Raises a `ValueError` that tells what was received under some names."""
-    if wrong:
-        received = (f"{name}={getattr(settings, name)!r}" for name in names)
+def _refuse(settings, wrong):
+    """Raises a `ValueError` with the first text of which the case is true.
+
+    The settings that the text names are told with their values.
+    """
+    for text in (text for text, is_so in wrong.items() if is_so):
+        received = (
+            f"{f.name}={getattr(settings, f.name)!r}"
+            for f in fields(settings)
+            if f.name in re.findall(r"\w+", text)
+        )
         raise ValueError(f"{text} Received: {', '.join(received)}")
 
 
 @settings
 class DataConditions:
-    """Label noise, class imbalance and out-of-class images in the data.
+    """Label noise, class imbalance and out-of-class images in the data."""
 
-    The fields bear the names that they have in records.
-
-    Attributes:
-        shares: Class imbalance: share of each class among the training
-            images, positive, of sum 1: as many images are kept as the
-            rarest one allows. `None` for all images.
-        labels_drawn: `"even"` for as many labels in each class, as in the
-            paper, `"random"` for a draw without regard to the class.
-        wrong_labels: Label noise: share of the labels that are another
-            class's, from 0 to 1, drawn at random.
-        known_classes: Number of classes of the task, the first ones. `None`
-            for all. The labelled, validation and test images are of these.
-        strangers: Out-of-class images: share of X_U that is of the other
-            classes, from 0 to 1.
-    """
-
+    # Class imbalance: share of each class among the training images, positive,
+    # of sum 1: as many images are kept as the rarest one allows.
     shares: (
         Annotated[tuple[float, ...], BeforeValidator(check_class_prior)] | None
     ) = None
+    # As many labels in each class, as in the paper, or without regard to it.
     labels_drawn: Literal["even", "random"] = "even"
+    # Share of the labels that are another class's, drawn at random.
     wrong_labels: Share = 0.0
+    # Number of classes of the task, the first ones: labelled, validation and
+    # test images are of these.
     known_classes: Annotated[int, Field(ge=2)] | None = None
+    # Share of X_U that is of the other classes.
     strangers: Share = 0.0
 
     def __post_init__(self):
-        _refuse_if(
-            self.strangers and self.known_classes is None,
-            "strangers are images of classes that are not among the known "
-            "ones. Set known_classes.",
+        few = self.known_classes is not None
+        _refuse(
             self,
-            "strangers",
-            "known_classes",
-        )
-        _refuse_if(
-            self.shares is not None and self.known_classes is not None,
-            "shares and known_classes cannot be had together.",
-            self,
-            "shares",
-            "known_classes",
+            {
+                "strangers are of other classes than the known ones. Set "
+                "known_classes.": self.strangers and not few,
+                "shares and known_classes cannot be had together.": (
+                    few and self.shares is not None
+                ),
+            },
         )
 
 
 @settings
 class Extensions(GAROptions):
-    """What stage 2 adds to GAR. At the defaults it is the paper's.
+    """What stage 2 adds to GAR. At the defaults it is the paper's."""
 
-    Attributes:
-        affinity_warmup: Epochs over which c_α rises from 0.
-    """
-
+    # Epochs over which c_α rises from 0.
     affinity_warmup: Whole = 0
     # In a user's own training these are the cure of what the paper's does.
     warmup_steps: Whole | None = 0
@@ -151,88 +143,58 @@ class Extensions(GAROptions):
 
 @settings
 class Experiment(Coefficients):
-    """All that decides the numbers of a run, except for its seed.
+    """All that decides the numbers of a run, except for its seed."""
 
-    Attributes:
-        dataset: Name for `gar_keras.datasets.load`.
-        num_labeled: m_L.
-        network: `"cnn6"` or `"cnn9"`.
-        filters: f of `cnn9`; `None` for `cnn6`.
-        preprocessing: What the network does to the images as stored:
-            `"rescale"` (divide by 255), `"standardize"` (each image to mean 0
-            and standard deviation 1) or `"none"`.
-        labeled_per_batch: b_L; 0 for batches of X_U alone, where labels have
-            no part.
-        unlabeled_per_batch: b_U.
-        unlabeled: Where X_U comes from: `"train"` for all training images,
-            `"infimnist"` for an endless stream of deformed ones,
-            `"svhn-extra"` for the training images and SVHN's extra set.
-        images_per_epoch: Images of X_U in an epoch; `None` for all.
-        num_validation: Validation images.
-        batch_size: Images in a batch of stage 1.
-        pretrain_epochs: Epochs of stage 1.
-        pretrain_shift: Pixels by which the images of stage 1 are shifted at
-            random, at most. 0 in the paper, as the next.
-        pretrain_affine: Strength of random affine maps of these images.
-        epochs: Epochs of stage 2.
-        frobenius_of: `"B"` or `"Z"`.
-        balance_of: `"diagonal"` or `"column sums"`.
-        learning_rate: Initial learning rate of each stage.
-        stage_2_rate: That of stage 2, where it is another one. `None` in the
-            paper.
-        momentum: Nesterov momentum.
-        decay: Decay of the rate per step.
-        precision: `"float32"` or `"bfloat16"` (float32 weights and logits,
-            bfloat16 in between).
-        backend: Keras backend.
-        method: `"gar"`, or one of `RIVALS` in its place.
-        class_prior: Shares of the classes for the balance term, `"labels"`
-            for those of the labelled images (each class counted once more),
-            or `None` for classes of equal size, as in the paper.
-        world: How images and labels differ from those of the data set.
-        extensions: What stage 2 adds to GAR.
-        ablation: What is changed in the loss of GAR, one of `ABLATIONS`, or
-            `None` for the paper's.
-        camera_stretch: Whether the grey levels of each camera's image of NORB
-            are stretched to 0..255 first; see
-            `gar_keras.datasets.norb.NorbPreprocessing`.
-        field_strength: What the deformation fields of InfiMNIST are
-            multiplied by; see `gar_keras.datasets.load_infimnist`.
-        restart: Number of the run among those of one seed, with the same
-            labels and other initial weights and batches.
-    """
-
+    # Name for `gar_keras.datasets.load`.
     dataset: str
+    # m_L.
     num_labeled: Count
     network: Literal["cnn6", "cnn9"]
+    # f of cnn9.
     filters: Count | None
+    # Of the images as stored: division by 255, or each to mean 0 and standard
+    # deviation 1.
     preprocessing: Literal["rescale", "standardize", "none"]
+    # b_L; 0 for batches of X_U alone.
     labeled_per_batch: Whole
+    # b_U.
     unlabeled_per_batch: Count
+    # Where X_U comes from.
     unlabeled: Literal[tuple(UNLABELED)] = "train"
+    # Of X_U; `None` for all.
     images_per_epoch: Count | None = None
     num_validation: Count = 1000
+    # Of stage 1.
     batch_size: Count = paper.BATCH_SIZE
     pretrain_epochs: Count = 2000
     epochs: Count = 200
     frobenius_of: FrobeniusOf = "B"
+    # Initial rate of each stage, Nesterov momentum, decay per step.
     learning_rate: Number = paper.LEARNING_RATE
     momentum: Number = paper.MOMENTUM
     decay: Number = paper.DECAY
     precision: Precision = "float32"
     backend: Backend = "tensorflow"
     method: Literal["gar", *RIVALS] = "gar"
+    # For the balance term; "labels" for the shares of the labelled images,
+    # each class counted once more.
     class_prior: Annotated[
         tuple[float, ...] | Literal["labels"] | None,
         BeforeValidator(_check_prior),
     ] = None
     world: Annotated[DataConditions, or_dict(DataConditions)] = DataConditions()
     extensions: Annotated[Extensions, or_dict(Extensions)] = Extensions()
+    # Number of the run among those of one seed, with the same labels and other
+    # initial weights and batches.
     restart: Whole = 0
+    # Augmentation in stage 1, which the paper does not have: pixels at most,
+    # and strength of affine maps.
     pretrain_shift: Whole = 0
     pretrain_affine: Number = 0.0
+    # Learning rate of stage 2 where it is another one.
     stage_2_rate: Annotated[float, Field(gt=0)] | None = None
     ablation: Literal[ABLATIONS] | None = None
+    # See `gar_keras.datasets.norb.NorbPreprocessing`, `load_infimnist`.
     camera_stretch: bool = False
     field_strength: Number = 1.0
     balance_of: BalanceOf = "diagonal"
@@ -242,52 +204,37 @@ class Experiment(Coefficients):
         super().__post_init__()
         plain = self.class_prior is None and self.extensions == Extensions()
         gar = self.method == "gar"
-        for wrong, text, names in (
-            (
-                (self.filters is None) != (self.network == "cnn6"),
-                "filters is the number of filters of cnn9, and None for cnn6.",
-                ("filters", "network"),
-            ),
-            (
-                self.labeled_per_batch > self.num_labeled,
-                "labeled_per_batch must be at most num_labeled.",
-                ("labeled_per_batch", "num_labeled"),
-            ),
-            (
-                self.camera_stretch and self.dataset not in NORB_NAMES,
-                "camera_stretch is of small NORB, which has two cameras.",
-                ("camera_stretch", "dataset"),
-            ),
-            (
-                self.field_strength != 1 and self.unlabeled != "infimnist",
-                "field_strength is of the deformed images of InfiMNIST.",
-                ("field_strength", "unlabeled"),
-            ),
-            (
-                self.unlabeled != "train" and self.world != DataConditions(),
-                "world changes the images of the training set, of which X_U "
-                "must be made.",
-                ("unlabeled", "world"),
-            ),
-            (
-                self.extensions.affinity_warmup and not self.affinity,
-                "affinity_warmup is of the coefficient of the affinity, which "
-                "must be above 0.",
-                ("affinity", "extensions"),
-            ),
-            (
-                not gar and not plain,
-                "class_prior and extensions are of GAR.",
-                ("method", "class_prior", "extensions"),
-            ),
-            (
-                self.ablation is not None and not (gar and plain),
-                "An ablation changes one thing in the paper's GAR. Leave the "
-                "others at their defaults.",
-                ("ablation", "method", "class_prior", "extensions"),
-            ),
-        ):
-            _refuse_if(wrong, text, self, *names)
+        changed = self.world != DataConditions()
+        warmup = self.extensions.affinity_warmup
+        _refuse(
+            self,
+            {
+                "filters is the number of filters of network='cnn9', and None "
+                "for 'cnn6'.": (self.filters is None)
+                != (self.network == "cnn6"),
+                "labeled_per_batch must be at most num_labeled.": (
+                    self.labeled_per_batch > self.num_labeled
+                ),
+                "camera_stretch is of small NORB, a dataset of two cameras.": (
+                    self.camera_stretch and self.dataset not in NORB_NAMES
+                ),
+                "field_strength is of unlabeled='infimnist'.": (
+                    self.field_strength != 1 and self.unlabeled != "infimnist"
+                ),
+                "world changes the training set, of which X_U must be made: "
+                "unlabeled='train'.": changed and self.unlabeled != "train",
+                "The affinity_warmup of extensions needs affinity above 0.": (
+                    warmup and not self.affinity
+                ),
+                "class_prior and extensions are of method='gar'.": (
+                    not gar and not plain
+                ),
+                "An ablation changes one thing in method='gar', with "
+                "class_prior and extensions at their defaults.": (
+                    self.ablation is not None and not (gar and plain)
+                ),
+            },
+        )
 
     @property
     def cell(self):
@@ -298,11 +245,6 @@ class Experiment(Coefficients):
         own = self.unlabeled == "train"
         cell = f"{self.dataset if own else self.unlabeled}-{self.num_labeled}"
         return cell if self.method == "gar" else f"{cell}-{self.method}"
-
-    @property
-    def can_be_extended(self):
-        """Whether a run of more epochs begins with the same epochs."""
-        return self.tied_by is None
 
     @property
     def tied_by(self):
@@ -335,31 +277,13 @@ class Experiment(Coefficients):
 
         Experiments for which this is the same have the same stage 1.
         """
-        return replace(
-            self,
-            labeled_per_batch=1,
-            unlabeled_per_batch=1,
-            world=replace(self.world, strangers=0.0),
-            **{name: _DEFAULTS[name] for name in STAGE_2 if name in _DEFAULTS},
-        )
-
-    def file_name(self, seed):
-        """Name of the record of the run with this seed."""
-        return file_name(self.cell, seed, self.fingerprint())
+        usual = {f.name: f.default for f in fields(self) if f.name in STAGE_2}
+        usual |= {"labeled_per_batch": 1, "unlabeled_per_batch": 1}
+        world = replace(self.world, strangers=0.0)
+        return replace(self, world=world, **usual)
 
 
 _adapter = functools.cache(TypeAdapter)
-
-# The default of each setting that has one.
-_DEFAULTS = {
-    f.name: f.default for f in fields(Experiment) if f.default is not MISSING
-}
-
-
-def file_name(cell, seed, fingerprint):
-    """Name of the file of a record, e.g. `mnist-100_seed0_f9c7d9ca.json`."""
-    return f"{cell}_seed{seed}_{fingerprint}.json"
-
 
 _MNIST = Experiment(
     dataset="mnist",
@@ -400,13 +324,6 @@ SVHN = Experiment(
     epochs=100,
 )
 
-SVHN_EXTRA = replace(SVHN, unlabeled="svhn-extra")
-# A stand-in to exercise the path of SVHN; no cell of the paper's.
-SVHN_GREY = replace(SVHN, dataset="svhn-grey")
-NORB = {m: replace(_NORB, num_labeled=m) for m in (300, 1000)}
-# The same on a copy of NORB that went through JPEG.
-NORB_JPEG = {m: replace(e, dataset="norb-jpeg") for m, e in NORB.items()}
-
 # A quick try, on scikit-learn's digits.
 DIGITS = {
     100: replace(
@@ -417,6 +334,9 @@ DIGITS = {
         epochs=20,
     )
 }
+NORB = {m: replace(_NORB, num_labeled=m) for m in (300, 1000)}
+# The same on a copy of NORB that went through JPEG.
+NORB_JPEG = {m: replace(e, dataset="norb-jpeg") for m, e in NORB.items()}
 
 # What can be run on each data set, by the number of labels.
 EXPERIMENTS = {
@@ -425,8 +345,9 @@ EXPERIMENTS = {
     "norb": NORB,
     "norb-jpeg": NORB_JPEG,
     "svhn": {1000: SVHN},
-    "svhn-extra": {1000: SVHN_EXTRA},
-    "svhn-grey": {1000: SVHN_GREY},
+    "svhn-extra": {1000: replace(SVHN, unlabeled="svhn-extra")},
+    # A stand-in to exercise the path of SVHN; no cell of the paper's.
+    "svhn-grey": {1000: replace(SVHN, dataset="svhn-grey")},
     "digits": DIGITS,
 }
 
@@ -456,14 +377,14 @@ def differences(settings, standard):
 
     A part of `world` or `extensions` goes by its own name.
     """
+    usual = _flat(asdict(standard))
+    return {k: v for k, v in _flat(settings).items() if v != usual[k]}
+
+
+def _flat(settings):
     found = {}
-    expected = with_defaults(asdict(standard))
     for name, value in with_defaults(settings).items():
-        if isinstance(value, dict):
-            parts = expected[name]
-            found |= {k: v for k, v in value.items() if v != parts[k]}
-        elif value != expected[name]:
-            found[name] = value
+        found |= value if isinstance(value, dict) else {name: value}
     return found
 
 
@@ -475,9 +396,7 @@ def standard_of(settings):
     own = {name: settings[name] for name in ("dataset", "unlabeled")}
     m_L = settings["num_labeled"]
     alike = [e for e in PAPER.values() if own.items() <= vars(e).items()]
-    for experiment in alike:
-        if experiment.num_labeled == m_L:
-            return experiment
+    alike.sort(key=lambda e: e.num_labeled != m_L)
     usual = alike[0] if alike else TABLE_1[100]
     # Fewer labels than the paper's fill less of a batch.
     b_L = min(usual.labeled_per_batch, m_L)

@@ -5,7 +5,7 @@ seeds. All is with the paper's networks, on MNIST but for `NORB_CHANGES`, and
 with fewer epochs than the paper's: arms are to be compared with each other.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Literal
 
 from gar_keras.experiments.settings import (
@@ -14,11 +14,9 @@ from gar_keras.experiments.settings import (
     TABLE_1,
     TABLE_2,
     DataConditions,
-    Experiment,
     Extensions,
 )
 from gar_keras.methods.options import GLOBAL_CLIPNORM, WARMUP_STEPS
-from gar_keras.paper import BATCH_SIZE
 
 
 @dataclass(frozen=True)
@@ -26,18 +24,16 @@ class Claim:
     """What an arm of a study puts to the test.
 
     Attributes:
-        text: The claim, in short.
+        text: The claim in short, with the section of the paper it is from.
         expected: What follows for the error of the arm, beside that of the
             paper's loss: `"higher"`, `"lower"`, or `None` where the claim
             says nothing of it.
         against: The text of the row to compare with.
-        section: Section of the paper that claims it, or `None`.
     """
 
     text: str
     expected: Literal["higher", "lower"] | None
     against: str
-    section: str | None = None
 
 
 @dataclass(frozen=True)
@@ -49,17 +45,17 @@ class Study:
         title: What is compared.
         notes: What a reader has to know, a line each.
         arms: Experiments by the text of their row.
+        claims: A `Claim` by the text of the row that tests it.
         restarts: Runs of each arm and seed, with other initial weights and
             batches.
-        claims: A `Claim` by the text of the row that tests it.
     """
 
     name: str
     title: str
     notes: tuple
     arms: dict
-    restarts: int = 1
     claims: dict = field(default_factory=dict)
+    restarts: int = 1
 
     @property
     def experiments(self):
@@ -82,58 +78,52 @@ class Study:
         but_stage_1 = {k: v for k, v in given.items() if k != "pretrain_epochs"}
         # An arm with a stage 1 of its own keeps it: it is what is studied.
         usual = next(iter(self.arms.values())).pretrain_epochs
-
-        def changed(arm):
-            own = arm.pretrain_epochs != usual
-            return replace(arm, **(but_stage_1 if own else given))
-
-        arms = {text: changed(arm) for text, arm in self.arms.items()}
+        arms = {
+            text: replace(
+                arm, **(given if arm.pretrain_epochs == usual else but_stage_1)
+            )
+            for text, arm in self.arms.items()
+        }
         return replace(self, arms=arms)
 
 
-def _study_of_claims(name, title, notes, plain, tested):
-    """A study whose rows test a claim each.
+_PAPER = "the paper's stage 2"
 
-    The plain arms are there to compare with, those with as many labels. What
-    is tested, by the text of the row: the claim, its section, what is expected
-    of the error, and the arm.
+
+def _claims(expected, texts, against=_PAPER):
+    """Claims, by row, from which the same is expected of the error."""
+    return {row: Claim(text, expected, against) for row, text in texts.items()}
+
+
+def _rows(standard, rows):
+    """Arms by row: an experiment with the changes of each.
+
+    What is changed in `world` or `extensions` goes by its own name.
     """
-    arms, claims = {**plain}, {}
-    for text, (claim, section, expected, arm) in tested.items():
-        against, *_ = (
-            row for row, e in plain.items() if e.num_labeled == arm.num_labeled
-        )
-        arms[text] = arm
-        claims[text] = Claim(claim, expected, against, section)
-    return Study(name, title, notes, arms, claims=claims)
+    return {row: _changed(standard, **changes) for row, changes in rows.items()}
 
 
-def _mnist(num_labeled=100, **changes) -> Experiment:
-    standard = TABLE_1[100]
-    b_L = min(standard.labeled_per_batch, num_labeled)
-    return replace(
-        standard,
-        num_labeled=num_labeled,
-        labeled_per_batch=b_L,
-        unlabeled_per_batch=BATCH_SIZE - b_L,
-        **changes,
-    )
+def _changed(standard, **changes):
+    for part, kind in {
+        "world": DataConditions,
+        "extensions": Extensions,
+    }.items():
+        names = {f.name for f in fields(kind)} & changes.keys()
+        changes[part] = kind(**{name: changes.pop(name) for name in names})
+    return replace(standard, **changes)
 
 
-def _geometric(n, ratio):
-    """Shares of n classes, each smaller than the last by the same factor.
-
-    The first one is `ratio` times the last.
-
-    >>> [round(p, 3) for p in _geometric(3, 4)]
-    [0.571, 0.286, 0.143]
-    """
-    shares = [ratio ** (-i / (n - 1)) for i in range(n)]
-    return tuple(p / sum(shares) for p in shares)
+def _mnist(epochs, **changes):
+    return _changed(TABLE_1[100], epochs=epochs, **changes)
 
 
-_SHARES = _geometric(10, 20)
-_SKEWED = DataConditions(shares=_SHARES, labels_drawn="random")
+def _batches(b_L, b_U):
+    return {"labeled_per_batch": b_L, "unlabeled_per_batch": b_U}
+
+
+# Shares of the digits, each smaller than the last by the same factor.
+_SHARES = [20 ** (-i / 9) for i in range(10)]
+_SHARES = tuple(p / sum(_SHARES) for p in _SHARES)
 
 SKEW = Study(
     "skew",
@@ -145,24 +135,24 @@ SKEW = Study(
         "rare digits count there as much as frequent ones.",
     ),
     {
-        "the paper's balance term": _mnist(epochs=6, world=_SKEWED),
-        "class_prior: the true shares": _mnist(
-            epochs=6, world=_SKEWED, class_prior=_SHARES
-        ),
-        "class_prior: shares of the labels": _mnist(
-            epochs=6, world=_SKEWED, class_prior=PRIOR_OF_LABELS
-        ),
-        "no balance term": _mnist(epochs=6, world=_SKEWED, balance=0.0),
+        row: _mnist(6, shares=_SHARES, labels_drawn="random", **changes)
+        for row, changes in {
+            "the paper's balance term": {},
+            "class_prior: the true shares": {"class_prior": _SHARES},
+            "class_prior: shares of the labels": {
+                "class_prior": PRIOR_OF_LABELS
+            },
+            "no balance term": {"balance": 0.0},
+        }.items()
     },
 )
 
-
-def _extended(**options):
-    return _mnist(epochs=4, extensions=Extensions(**options))
-
-
 _MOVES = {"shift": 2, "affine": 0.2}
-_TOGETHER = {**_MOVES, "supervised": 1.0, "consistency": 100.0}
+_VIEWS = {"shift": 2, "consistency": 100.0}
+_LOG_LOSS = {"supervised": 1.0}
+_COSINE = {"rate": "cosine"}
+_ALL = _MOVES | _VIEWS | _LOG_LOSS
+_BEST = _ALL | _COSINE
 _NO_GAR = {"affinity": 0.0, "balance": 0.0, "frobenius": 0.0}
 _MOVED_START = {"pretrain_shift": 2, "pretrain_affine": 0.2}
 
@@ -170,38 +160,34 @@ OPTIONS = Study(
     "options",
     "More than the paper: MNIST, m_L = 100",
     ("The epoch is chosen by validation in each run.",),
-    {
-        "the paper's stage 2": _mnist(epochs=4),
-        "shifts by up to 2 pixels": _extended(shift=2),
-        "affine maps (0.2)": _extended(affine=0.2),
-        "deformed images (InfiMNIST)": replace(TABLE_2[100], epochs=4),
-        "EMA of the weights (0.999)": _extended(average=0.999),
-        "cosine learning-rate decay": _extended(rate="cosine"),
-        "affinity rises over 3 epochs": _extended(affinity_warmup=3),
-        "VAT": _extended(vat=1.0),
-        "consistency of two shifted views": _extended(
-            shift=2, consistency=100.0
-        ),
-        "cross-entropy of the labels": _extended(supervised=1.0),
-        "cross-entropy, shifts, EMA and cosine": _extended(
-            shift=2, supervised=1.0, average=0.999, rate="cosine"
-        ),
-        "cross-entropy, shifts, affine maps": _extended(
-            supervised=1.0, **_MOVES
-        ),
-        "cross-entropy and VAT": _extended(supervised=1.0, vat=1.0),
-        "cross-entropy, shifts, affine maps and consistency": _extended(
-            **_TOGETHER
-        ),
-        "the same, and cosine": _extended(rate="cosine", **_TOGETHER),
-        "the same with cosine, without GAR": replace(
-            _extended(rate="cosine", **_TOGETHER),
-            **_NO_GAR,
-        ),
-        "augmentation in stage 1": _mnist(epochs=4, **_MOVED_START),
-    },
+    _rows(
+        _mnist(4),
+        {
+            _PAPER: {},
+            "shifts by up to 2 pixels": {"shift": 2},
+            "affine maps (0.2)": {"affine": 0.2},
+            "deformed images (InfiMNIST)": {
+                "unlabeled": "infimnist",
+                "images_per_epoch": TABLE_2[100].images_per_epoch,
+            },
+            "EMA of the weights (0.999)": {"average": 0.999},
+            "cosine learning-rate decay": _COSINE,
+            "affinity rises over 3 epochs": {"affinity_warmup": 3},
+            "VAT": {"vat": 1.0},
+            "consistency of two shifted views": _VIEWS,
+            "cross-entropy of the labels": _LOG_LOSS,
+            "cross-entropy, shifts, EMA and cosine": (
+                _LOG_LOSS | {"shift": 2, "average": 0.999} | _COSINE
+            ),
+            "cross-entropy, shifts, affine maps": _MOVES | _LOG_LOSS,
+            "cross-entropy and VAT": _LOG_LOSS | {"vat": 1.0},
+            "cross-entropy, shifts, affine maps and consistency": _ALL,
+            "the same, and cosine": _BEST,
+            "the same with cosine, without GAR": _BEST | _NO_GAR,
+            "augmentation in stage 1": _MOVED_START,
+        },
+    ),
 )
-
 
 BEST = Study(
     "best",
@@ -210,29 +196,20 @@ BEST = Study(
         "The options were chosen by the validation errors of seed 0. The aim: "
         "below 0.8 %, which is under every figure of the paper's Table 1.",
     ),
-    {
-        "the paper's stage 2": _mnist(epochs=60),
-        "cross-entropy, shifts, affine maps, consistency and cosine": _mnist(
-            epochs=15, extensions=Extensions(rate="cosine", **_TOGETHER)
-        ),
-        "the same after augmentation in stage 1": _mnist(
-            epochs=15,
-            extensions=Extensions(rate="cosine", **_TOGETHER),
-            **_MOVED_START,
-        ),
-        "the same after such a stage 1, without GAR": _mnist(
-            epochs=15,
-            extensions=Extensions(rate="cosine", **_TOGETHER),
-            **_MOVED_START,
-            **_NO_GAR,
-        ),
-    },
+    _rows(
+        _mnist(15),
+        {
+            _PAPER: {"epochs": 60},
+            "cross-entropy, shifts, affine maps, consistency and cosine": _BEST,
+            "the same after augmentation in stage 1": _BEST | _MOVED_START,
+            "the same after such a stage 1, without GAR": (
+                _BEST | _MOVED_START | _NO_GAR
+            ),
+        },
+    ),
 )
 
-
-def _world(**options):
-    return _mnist(epochs=4, world=DataConditions(**options))
-
+_PAIRS = {"num_labeled": 1000, "pretrain_epochs": 200, "dataset": "mnist-pairs"}
 
 LIMITS = Study(
     "limits",
@@ -244,63 +221,30 @@ LIMITS = Study(
         "Batches are of 128 images where nothing else is said. With so few of "
         "100 classes the right labels themselves have a balance of 0.56.",
     ),
-    {
-        "m_L = 100": _mnist(epochs=4),
-        "m_L = 50": _mnist(50, epochs=4),
-        "m_L = 20": _mnist(20, epochs=4),
-        "m_L = 10": _mnist(10, epochs=4),
-        "label noise of 10 %": _world(wrong_labels=0.1),
-        "label noise of 20 %": _world(wrong_labels=0.2),
-        "digits 0 to 4": _world(known_classes=5),
-        "digits 0 to 4, 20 % of X_U out of class": _world(
-            known_classes=5, strangers=0.2
-        ),
-        "digits 0 to 4, 45 % of X_U out of class": _world(
-            known_classes=5, strangers=0.45
-        ),
-        "20 epochs of stage 1": _mnist(epochs=4, pretrain_epochs=20),
-        "100 classes: pairs of digits, m_L = 1000": _mnist(
-            1000, epochs=4, pretrain_epochs=200, dataset="mnist-pairs"
-        ),
-        "100 classes, batches of 1,024": replace(
-            _mnist(1000, epochs=4, pretrain_epochs=200, dataset="mnist-pairs"),
-            labeled_per_batch=128,
-            unlabeled_per_batch=896,
-        ),
-    },
+    _rows(
+        _mnist(4),
+        {
+            **{f"m_L = {m}": {"num_labeled": m} for m in (100, 50, 20)},
+            "m_L = 10": {"num_labeled": 10, **_batches(10, 118)},
+            "label noise of 10 %": {"wrong_labels": 0.1},
+            "label noise of 20 %": {"wrong_labels": 0.2},
+            "digits 0 to 4": {"known_classes": 5},
+            **{
+                f"digits 0 to 4, {percent} % of X_U out of class": {
+                    "known_classes": 5,
+                    "strangers": percent / 100,
+                }
+                for percent in (20, 45)
+            },
+            "20 epochs of stage 1": {"pretrain_epochs": 20},
+            "100 classes: pairs of digits, m_L = 1000": _PAIRS,
+            "100 classes, batches of 1,024": _PAIRS | _batches(128, 896),
+        },
+    ),
 )
-
 
 # What `gar_keras.regularize` adds to the paper's steps by default.
 _CURE = {"global_clipnorm": GLOBAL_CLIPNORM, "warmup_steps": WARMUP_STEPS}
-
-
-def _starts(pretrain_epochs):
-    """Arms of one epoch, from the same starts."""
-
-    def arm(learning_rate=None, balance=1.0, **options):
-        return _mnist(
-            epochs=1,
-            pretrain_epochs=pretrain_epochs,
-            stage_2_rate=learning_rate,
-            balance=balance,
-            extensions=Extensions(**options),
-        )
-
-    arms = {
-        "the paper's stage 2": arm(),
-        "gradient clipped to a norm of 1": arm(global_clipnorm=1.0),
-        "learning rate rises over 200 steps": arm(warmup_steps=200),
-        "both, the rate over 100 steps": arm(**_CURE),
-        "cross-entropy of the labels": arm(supervised=1.0),
-        "learning rate of 0.003": arm(learning_rate=0.003),
-        "c_β = 3": arm(balance=3.0),
-    }
-    return {
-        f"{text}, after {pretrain_epochs} epochs of stage 1": experiment
-        for text, experiment in arms.items()
-    }
-
 
 FIRST_EPOCH = Study(
     "first-epoch",
@@ -309,29 +253,31 @@ FIRST_EPOCH = Study(
         "A start is a seed and a restart: labels, initial weights and batches. "
         "Rows of the same stage 1 begin with the same starts.",
     ),
-    {**_starts(2000), **_starts(200)},
+    {
+        f"{row}, after {pretrain_epochs} epochs of stage 1": _mnist(
+            1, pretrain_epochs=pretrain_epochs, **changes
+        )
+        for pretrain_epochs in (2000, 200)
+        for row, changes in {
+            _PAPER: {},
+            "gradient clipped to a norm of 1": {"global_clipnorm": 1.0},
+            "learning rate rises over 200 steps": {"warmup_steps": 200},
+            "both, the rate over 100 steps": _CURE,
+            "cross-entropy of the labels": _LOG_LOSS,
+            "learning rate of 0.003": {"stage_2_rate": 0.003},
+            "c_β = 3": {"balance": 3.0},
+        }.items()
+    },
     restarts=3,
 )
 
+_MORE_LABELS = {"num_labeled": 1000, "pretrain_epochs": 300}
+_PAPER_1000 = "m_L = 1000, the paper's stage 2"
+_TENTH = "b_L is about a tenth of m_L (4)"
+_SAME_RANGE = "normalization brings both terms within the same range (3.3)"
+_SIZE = "a batch of 128 images (4)"
 
-def _ablated(epochs=10, **changes):
-    return _mnist(epochs=epochs, **changes)
-
-
-def _batches(b_L, b_U, num_labeled=100, **changes):
-    arm = replace(_ablated(**changes), num_labeled=num_labeled)
-    return replace(arm, labeled_per_batch=b_L, unlabeled_per_batch=b_U)
-
-
-_PAPER = "the paper's stage 2"
-_TENTH = "b_L is about a tenth of m_L"
-_SAME_RANGE = "normalization brings both terms within the same range"
-
-# At the end of stage 1 the denominator of the affinity is about 1.7 million
-# (100 labels, batches of 128): with this c_α the term begins as large.
-_UNNORMALIZED_AFFINITY = 1.7e-6
-
-ABLATION = _study_of_claims(
+ABLATION = Study(
     "ablation",
     "What the paper claims, one thing changed at a time: MNIST, m_L = 100",
     (
@@ -345,168 +291,103 @@ ABLATION = _study_of_claims(
         "Without its denominator, affinity begins about as large with "
         "c_α = 1.7e-6 as it does in the paper's loss.",
     ),
+    _rows(
+        _mnist(10),
+        {
+            _PAPER: {},
+            _PAPER_1000: _MORE_LABELS,
+            "c_β = 0": {"balance": 0.0},
+            "c_α = 0": {"affinity": 0.0},
+            "adjacency of stage 1, fixed": {"ablation": "fixed-adjacency"},
+            "unrectified logits": {"ablation": "unrectified"},
+            "softmax of the logits": {"ablation": "softmax"},
+            "c_F = 0": {"frobenius": 0.0},
+            # The denominator begins at about 1.7 million.
+            "affinity without its denominator, c_α = 1.7e-6": {
+                "affinity": 1.7e-6,
+                "ablation": "unnormalized",
+            },
+            "b_L = 0, b_U = 128": _batches(0, 128),
+            "b_L = 64, b_U = 64": _batches(64, 64) | {"epochs": 5},
+            "b_L = 96, b_U = 32": _batches(96, 32) | {"epochs": 2},
+            "m_L = 1000, b_L = 96, b_U = 32": (
+                _MORE_LABELS | _batches(96, 32) | {"epochs": 2}
+            ),
+            "batches of 32, b_L = 4": _batches(4, 28),
+            "batches of 512, b_L = 64": _batches(64, 448),
+            "affinity without its denominator, c_α = 3": {
+                "epochs": 2,
+                "ablation": "unnormalized",
+            },
+        },
+    ),
     {
-        _PAPER: _ablated(),
-        "m_L = 1000, the paper's stage 2": _mnist(
-            1000, epochs=10, pretrain_epochs=300
-        ),
-    },
-    {
-        "c_β = 0": (
-            "a balancing constraint is required to prevent collapsing",
-            "3.2",
+        **_claims(
             "higher",
-            _ablated(balance=0.0),
+            {
+                "c_β = 0": "a balancing constraint is required to prevent "
+                "collapsing (3.2)",
+                "c_α = 0": "affinity is what assigns an image to one class "
+                "(3.2)",
+                "adjacency of stage 1, fixed": "an adaptive adjacency "
+                "improves the accuracy (3.1, 5)",
+                "unrectified logits": "two negative activations would make a "
+                "false adjacency (3.3)",
+                "softmax of the logits": "linear activations are easier to "
+                "optimize than probabilities (3.3)",
+                "c_F = 0": "without an L2 norm growing activations diminish "
+                "both terms (3.3)",
+                "affinity without its denominator, c_α = 1.7e-6": _SAME_RANGE,
+                "affinity without its denominator, c_α = 3": _SAME_RANGE,
+                "b_L = 0, b_U = 128": "labelled images in the batches make it "
+                "more stable (3.4)",
+                "b_L = 64, b_U = 64": _TENTH,
+                "b_L = 96, b_U = 32": _TENTH,
+            },
         ),
-        "c_α = 0": (
-            "affinity is what assigns an image to one class",
-            "3.2",
-            "higher",
-            _ablated(affinity=0.0),
+        **_claims(
+            "lower", {"m_L = 1000, b_L = 96, b_U = 32": _TENTH}, _PAPER_1000
         ),
-        "adjacency of stage 1, fixed": (
-            "an adaptive adjacency improves the accuracy",
-            "3.1, 5",
-            "higher",
-            _ablated(ablation="fixed-adjacency"),
-        ),
-        "unrectified logits": (
-            "two negative activations would make a false adjacency",
-            "3.3",
-            "higher",
-            _ablated(ablation="unrectified"),
-        ),
-        "softmax of the logits": (
-            "linear activations are easier to optimize than probabilities",
-            "3.3",
-            "higher",
-            _ablated(ablation="softmax"),
-        ),
-        "c_F = 0": (
-            "without an L2 norm growing activations diminish both terms",
-            "3.3",
-            "higher",
-            _ablated(frobenius=0.0),
-        ),
-        "affinity without its denominator, c_α = 1.7e-6": (
-            _SAME_RANGE,
-            "3.3",
-            "higher",
-            _ablated(affinity=_UNNORMALIZED_AFFINITY, ablation="unnormalized"),
-        ),
-        "b_L = 0, b_U = 128": (
-            "labelled images in the batches make it more stable",
-            "3.4",
-            "higher",
-            _batches(0, 128),
-        ),
-        "b_L = 64, b_U = 64": (
-            _TENTH,
-            "4",
-            "higher",
-            _batches(64, 64, epochs=5),
-        ),
-        "b_L = 96, b_U = 32": (
-            _TENTH,
-            "4",
-            "higher",
-            _batches(96, 32, epochs=2),
-        ),
-        "m_L = 1000, b_L = 96, b_U = 32": (
-            _TENTH,
-            "4",
-            "lower",
-            _batches(96, 32, 1000, epochs=2, pretrain_epochs=300),
-        ),
-        "batches of 32, b_L = 4": (
-            "a batch of 128 images",
-            "4",
+        **_claims(
             None,
-            _batches(4, 28),
-        ),
-        "batches of 512, b_L = 64": (
-            "a batch of 128 images",
-            "4",
-            None,
-            _batches(64, 448),
-        ),
-        "affinity without its denominator, c_α = 3": (
-            _SAME_RANGE,
-            "3.3",
-            "higher",
-            _ablated(epochs=2, ablation="unnormalized"),
+            {
+                "batches of 32, b_L = 4": _SIZE,
+                "batches of 512, b_L = 64": _SIZE,
+            },
         ),
     },
 )
 
-
-def _cured(learning_rate=None, **options):
-    return _mnist(
-        epochs=20,
-        stage_2_rate=learning_rate,
-        extensions=Extensions(**_CURE, **options),
-    )
-
-
-_FASTER = "with it the error falls in fewer epochs"
-
 # The row that the README tells of beside the table of the paper.
 SMALL_BATCHES = "the same, batches of 32, b_L = 4"
+_FASTER = {
+    "the same, learning rate of 0.03": _CURE | {"stage_2_rate": 0.03},
+    "the same, learning rate of 0.1": _CURE | {"stage_2_rate": 0.1},
+    "the same, cross-entropy of the labels": _CURE | _LOG_LOSS,
+    "the same, batches of 64, b_L = 8": _CURE | _batches(8, 56),
+    SMALL_BATCHES: _CURE | _batches(4, 28),
+}
 
-FASTER = _study_of_claims(
+FASTER = Study(
     "faster",
     "Fewer epochs, once no class is lost: MNIST, m_L = 100",
     (
         "An epoch is one pass over X_U: with b_U = 28 it has 4 times the steps "
         "that it has with b_U = 112, with 56 twice as many.",
     ),
-    {_PAPER: _mnist(epochs=20)},
-    {
-        "clip of 1 and warm-up": (
-            "what keeps the classes costs nothing",
-            None,
-            None,
-            _cured(),
-        ),
-        "the same, learning rate of 0.03": (
-            _FASTER,
-            None,
-            "lower",
-            _cured(learning_rate=0.03),
-        ),
-        "the same, learning rate of 0.1": (
-            _FASTER,
-            None,
-            "lower",
-            _cured(learning_rate=0.1),
-        ),
-        "the same, cross-entropy of the labels": (
-            _FASTER,
-            None,
-            "lower",
-            _cured(supervised=1.0),
-        ),
-        "the same, batches of 64, b_L = 8": (
-            _FASTER,
-            None,
-            "lower",
-            replace(_cured(), labeled_per_batch=8, unlabeled_per_batch=56),
-        ),
-        SMALL_BATCHES: (
-            _FASTER,
-            None,
-            "lower",
-            replace(_cured(), labeled_per_batch=4, unlabeled_per_batch=28),
-        ),
-    },
+    _rows(_mnist(20), {_PAPER: {}, "clip of 1 and warm-up": _CURE, **_FASTER}),
+    _claims(
+        None, {"clip of 1 and warm-up": "what keeps the classes costs nothing"}
+    )
+    | _claims(
+        "lower",
+        dict.fromkeys(_FASTER, "with it the error falls in fewer epochs"),
+    ),
 )
 
+_NO_SWING = "the error swings less, and falls"
 
-def _norb(epochs=60, **changes):
-    return replace(NORB_JPEG[1000], epochs=epochs, **changes)
-
-
-NORB_CHANGES = _study_of_claims(
+NORB_CHANGES = Study(
     "norb",
     "One thing changed at a time: small NORB (JPEG copy), m_L = 1000",
     (
@@ -516,39 +397,26 @@ NORB_CHANGES = _study_of_claims(
         "An epoch is one pass over X_U: with b_U = 32 it has three times the "
         "steps that it has with b_U = 96. This row has a third of the epochs.",
     ),
-    {_PAPER: _norb()},
-    {
-        "each camera's image stretched": (
-            "the authors' code did it",
-            None,
-            None,
-            _norb(camera_stretch=True),
-        ),
-        "learning rate of 0.005": (
-            "the error swings less, and falls",
-            None,
-            "lower",
-            _norb(stage_2_rate=0.005),
-        ),
-        "learning rate of 0.002": (
-            "the error swings less, and falls",
-            None,
-            "lower",
-            _norb(stage_2_rate=0.002),
-        ),
-        "b_L = 96, b_U = 32": (
-            _TENTH,
-            "4",
-            "lower",
-            _norb(epochs=20, labeled_per_batch=96, unlabeled_per_batch=32),
-        ),
-    },
+    _rows(
+        replace(NORB_JPEG[1000], epochs=60),
+        {
+            _PAPER: {},
+            "each camera's image stretched": {"camera_stretch": True},
+            "learning rate of 0.005": {"stage_2_rate": 0.005},
+            "learning rate of 0.002": {"stage_2_rate": 0.002},
+            "b_L = 96, b_U = 32": _batches(96, 32) | {"epochs": 20},
+        },
+    ),
+    _claims(None, {"each camera's image stretched": "the authors' code did it"})
+    | _claims(
+        "lower",
+        {
+            "learning rate of 0.005": _NO_SWING,
+            "learning rate of 0.002": _NO_SWING,
+            "b_L = 96, b_U = 32": _TENTH,
+        },
+    ),
 )
-
-
-def _deformed(field_strength):
-    return replace(TABLE_2[100], epochs=15, field_strength=field_strength)
-
 
 INFIMNIST = Study(
     "infimnist",
@@ -558,9 +426,10 @@ INFIMNIST = Study(
         "image is only moved as a whole, by a pixel at most in each direction.",
     ),
     {
-        "fields times 1": _deformed(1.0),
-        "fields times 0.5": _deformed(0.5),
-        "fields times 0": _deformed(0.0),
+        f"fields times {strength:g}": replace(
+            TABLE_2[100], epochs=15, field_strength=strength
+        )
+        for strength in (1.0, 0.5, 0.0)
     },
 )
 

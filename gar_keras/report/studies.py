@@ -52,7 +52,8 @@ def study_table(study, frame):
         The cells, a DataFrame of texts, the notes and the title.
     """
     if study.claims:
-        rows = {name: claim_runs(study, name, frame) for name in study.claims}
+        names = (name for name in study.arms if name in study.claims)
+        rows = {name: claim_runs(study, name, frame) for name in names}
         columns, notes = CLAIM_COLUMNS, CLAIM_NOTES
     elif study.restarts > 1:
         rows, columns, notes = start_runs(study, frame), START_COLUMNS, ()
@@ -167,9 +168,8 @@ def claim_runs(study, name, frame):
         return 100 * np.interp(epoch, curve["epoch"], curve["test_error"])
 
     usual = runs.like(frame, papers, ANY)
-    section = f" ({claim.section})" if claim.section else ""
     return with_others(g, usual[usual.epochs >= epoch], error).assign(
-        claim=claim.text + section, expected=claim.expected, epoch=epoch
+        claim=claim.text, expected=claim.expected, epoch=epoch
     )
 
 
