@@ -89,6 +89,27 @@ def _by_index(name, x):
     return x if isinstance(x, h5py.Dataset) else _in_memory(name, x)
 
 
+def some_of(x, most):
+    """Unlabelled examples in memory: up to so many, from the whole of X_U.
+
+    Of a data set they are the first.
+
+    Args:
+        x: Examples as `as_unlabeled` gives them.
+        most: Number of examples, at most.
+    """
+    if not isinstance(x, Stream):
+        m = num_examples(x)
+        return take(x, np.linspace(0, m - 1, min(m, most)).astype(int))
+    held, left = [], most
+    for batch, *_ in x.read():
+        held.append(batch)
+        left -= num_examples(batch)
+        if left <= 0:
+            break
+    return concatenated(*held)
+
+
 def as_validation(data, like):
     """`validation_data` of any form as a pair in memory, or `None`.
 

@@ -2,11 +2,12 @@
 
 import contextlib
 import re
+from functools import partial
 
 import keras
 from keras import ops
 
-from gar_keras.engine import autodiff, backend
+from gar_keras.engine import autodiff, backend, replicas
 from gar_keras.engine.keras_internals import (
     flatten_layers,
     is_taken,
@@ -20,6 +21,7 @@ from gar_keras.regularizers import (
     warn_of_probabilities,
 )
 from gar_keras.utils.types import ClassPrior
+from gar_keras.utils.validation import check_number
 from gar_keras.utils.warnings import warn
 
 
@@ -57,6 +59,10 @@ class GraphActivityRegularization(keras.layers.Layer):
             over the unrectified logits, as in the authors' code.
         balance_of: `"diagonal"` for `v = diag N` as in the paper, or `"column
             sums"` for those of `B`; see `gar_keras.balance`.
+        balance_memory: ρ, from 0 to below 1. Above 0 the balance is of
+            `ρ u + (1 - ρ) v / sum(v)`, with `u` what it was of in the batch
+            before, without gradient; it begins with the class prior. For
+            batches too small to show all classes. 0 in the paper.
         training_only: Whether the loss is left out where `training` is
             `False`. Defaults to `True`, so that `evaluate` reports the other
             losses alone. (A subclassed model must take `training` in its
@@ -119,6 +125,7 @@ class GraphActivityRegularization(keras.layers.Layer):
         training_only: bool = True,
         class_prior: ClassPrior = None,
         balance_of: BalanceOf = "diagonal",
+        balance_memory: float = 0.0,
         **kwargs,
     ):
         # The logits pass as they are, whatever the dtype policy computes in.
@@ -128,6 +135,10 @@ class GraphActivityRegularization(keras.layers.Layer):
             affinity, balance, frobenius, frobenius_of, class_prior, balance_of
         )
         self.training_only = bool(training_only)
+        self.balance_memory = check_number(
+            "balance_memory", balance_memory, high=1
+        )
+        self._shares = None
         self.num_classes = None
         self.supports_masking = True
         self._coefficients = {
@@ -162,18 +173,47 @@ class GraphActivityRegularization(keras.layers.Layer):
     def call(self, inputs, training=None):
         autodiff.check_not_rematerialized(inputs)
         self.num_classes = inputs.shape[-1]
-        terms = self._formula.terms(inputs)
+        # Not known in a model that does not pass `training` on: better a loss
+        # too many in its evaluation than none in its training.
+        evaluating = training is not None and not training
+        options = {}
+        if self.balance_memory:
+            replicas.check_one("A layer with balance_memory")
+            self._remember_shares()
+            options["running"] = partial(self._running_mean, not evaluating)
+        terms = self._formula.terms(inputs, **options)
         loss = self._formula.combine(terms, self._coefficients)
         for name, tracker in self._trackers.items():
             tracker.record(terms.get(name, loss))
         self.usage.record(inputs)
-        # Not known in a model that does not pass `training` on: better a loss
-        # too many in its evaluation than none in its training.
-        evaluating = training is not None and not training
         # A loss of 0 lets a model without any other loss be evaluated.
         silent = evaluating and self.training_only
         autodiff.add_loss(self, ops.zeros_like(loss) if silent else loss)
         return inputs
+
+    def _remember_shares(self):
+        """Makes the variable of the shares, which begin as the prior."""
+        if self._shares is None:
+            n = self.num_classes
+            self._shares = self.add_weight(
+                name="shares",
+                shape=(n,),
+                initializer=lambda shape, dtype: ops.convert_to_tensor(
+                    self.class_prior or [1 / n] * n, dtype
+                ),
+                dtype="float32",
+                trainable=False,
+                autocast=False,
+            )
+
+    def _running_mean(self, training, v):
+        total = ops.sum(v)
+        shares = v / ops.where(total > 0, total, 1.0)
+        kept = self.balance_memory
+        mean = kept * self._shares + (1 - kept) * shares
+        if training:
+            self._shares.assign(ops.stop_gradient(mean))
+        return mean
 
     def rematerialized_call(self, fn, *args, **kwargs):
         # Nothing here is worth computing twice, and the loss would be lost.
@@ -275,6 +315,8 @@ class GraphActivityRegularization(keras.layers.Layer):
         self._formula.check_shape(inputs.shape)
         _warn_behind_probabilities(inputs)
         self.num_classes = inputs.shape[-1]
+        if self.balance_memory:
+            self._remember_shares()
         self.usage.build(self.num_classes)
         return keras.KerasTensor(inputs.shape, inputs.dtype)
 
@@ -284,6 +326,7 @@ class GraphActivityRegularization(keras.layers.Layer):
             **config,
             **self._formula.get_config(),
             "training_only": self.training_only,
+            "balance_memory": self.balance_memory,
         }
 
 

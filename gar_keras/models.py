@@ -19,6 +19,9 @@ POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
 # Behind pool 1, 2, 3 and behind the hidden Dense layer.
 POOL_DROPOUT = (0.2, 0.3, 0.4)
 DENSE_DROPOUT = 0.5
+# Those of the network of features.
+HIDDEN_UNITS = (128, 64)
+MLP_DROPOUT = 0.5
 
 DROPOUT_LAYERS = (
     layers.Dropout,
@@ -111,6 +114,42 @@ def cnn9(
     return _cnn(
         "cnn9", blocks, inputs, num_classes, preprocessing, dropout, dtype
     )
+
+
+def mlp(
+    input_shape: tuple[int, ...],
+    num_classes: int,
+    *,
+    preprocessing: keras.layers.Layer | None = None,
+    input_dtype: str | None = None,
+    dtype: Any = None,
+) -> keras.Model:
+    """Two hidden layers of 128 and 64 ReLU units with dropout, for features.
+
+    Args:
+        input_shape: Shape of an example; images are flattened.
+        num_classes: `n`.
+        preprocessing: As for `cnn6`, e.g. a `keras.layers.Normalization`.
+        input_dtype: As for `cnn6`.
+        dtype: As for `cnn6`.
+
+    Returns:
+        A `keras.Model` from examples to logits `(batch, n)`.
+
+    Example:
+
+    >>> mlp((13,), 3).output_shape
+    (None, 3)
+    """
+    inputs = _images(input_shape, preprocessing, input_dtype)
+    x = preprocessing(inputs) if preprocessing else inputs
+    if len(input_shape) > 1:
+        x = layers.Flatten(dtype=dtype)(x)
+    for units in HIDDEN_UNITS:
+        x = layers.Dense(units, activation="relu", dtype=dtype)(x)
+        x = layers.Dropout(MLP_DROPOUT, dtype=dtype)(x)
+    logits = layers.Dense(num_classes, dtype="float32", name="logits")(x)
+    return keras.Model(inputs, logits, name="mlp")
 
 
 def _images(shape, preprocessing, dtype):

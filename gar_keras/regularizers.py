@@ -345,11 +345,13 @@ class GraphActivityRegularizer(keras.regularizers.Regularizer):
         """`c_α`, `c_β` and `c_F` by the name of their term."""
         return {name: getattr(self, name) for name in COEFFICIENTS}
 
-    def terms(self, x):
+    def terms(self, x, running=None):
         """The terms whose coefficient is not 0, unweighted.
 
         Args:
             x: Unrectified logits `(m, n)`.
+            running: Function of `v` that gives what the balance is of, in its
+                place: a mean over batches.
 
         Returns:
             A dict of float32 scalars: `"affinity"` is `α(B)`, `"balance"` is
@@ -362,7 +364,8 @@ class GraphActivityRegularizer(keras.regularizers.Regularizer):
         if self.affinity:
             terms["affinity"] = _affinity(sums["N"], Z.shape[-1])
         if self.balance:
-            terms["balance"] = _balance(sums["v"], self.class_prior)
+            v = sums["v"] if running is None else running(sums["v"])
+            terms["balance"] = _balance(v, self.class_prior)
         if self.frobenius:
             terms["frobenius"] = sums["frobenius"]
         return terms

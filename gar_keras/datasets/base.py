@@ -16,7 +16,8 @@ class Dataset:
     Attributes:
         name: Key under which `load` finds it, e.g. `"mnist"`.
         title: Name shown beside every figure, e.g. `"small NORB (JPEG copy)"`.
-        x_train, x_test: Image arrays `(m, height, width, channels)`.
+        x_train, x_test: Image arrays `(m, height, width, channels)`, or
+            features `(m, f)`.
         y_train, y_test: Class indices `(m,)`, int64, from 0 to
             `num_classes - 1`.
         num_classes: Number of classes `n`.
@@ -35,10 +36,11 @@ class Dataset:
     def __post_init__(self):
         for part in ("train", "test"):
             x, y = getattr(self, f"x_{part}"), getattr(self, f"y_{part}")
-            if x.ndim != 4 or x.shape[1:] != self.x_train.shape[1:]:
+            if x.ndim not in (2, 4) or x.shape[1:] != self.x_train.shape[1:]:
                 raise DataError(
                     f"x_{part} of {self.name!r} must be (m, height, width, "
-                    f"channels), alike in both parts. Received: {x.shape}"
+                    "channels) or (m, features), alike in both parts. "
+                    f"Received: {x.shape}"
                 )
             if y.shape != (len(x),) or y.dtype != np.int64:
                 raise DataError(

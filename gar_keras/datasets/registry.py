@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from gar_keras.datasets import digits, infimnist, mnist, norb, svhn
+from gar_keras.datasets import digits, infimnist, mnist, norb, packages, svhn
 
 
 @dataclass(frozen=True)
@@ -53,6 +53,10 @@ DATASETS = {
         svhn.GREY_TITLE, svhn.load_svhn_grey, "a stand-in for svhn"
     ),
     "digits": Entry(digits.TITLE, digits.load_digits, "for a quick try"),
+    **{
+        table.name: Entry(table.title, table.load, table.note)
+        for table in packages.TABLES
+    },
 }
 
 # The names of small NORB.

@@ -1,18 +1,14 @@
 """The networks that are chosen by the examples alone."""
 
-import keras
 import numpy as np
 from keras import layers
 
 from gar_keras.engine import hardware
-from gar_keras.models import POLICIES, cnn6
+from gar_keras.models import POLICIES, cnn6, mlp
 
 # Sides of an image that the 6-layer CNN is made for: two poolings need 4
 # pixels, and its Dense layer outgrows the memory beyond 64.
 LEAST_SIDE, MOST_SIDE = 4, 64
-
-HIDDEN_UNITS = (128, 64)
-MLP_DROPOUT = 0.5
 
 
 def default_network(x, num_classes, precision="auto"):
@@ -54,17 +50,18 @@ def default_network(x, num_classes, precision="auto"):
 
 
 def _mlp(x, num_classes, dtype):
-    features = keras.Input(x.shape[1:], dtype="float32")
     mean, variance = x.mean(0, dtype="float64"), x.var(0, dtype="float64")
     # A constant feature becomes 0, whatever rounding leaves of its variance.
     constant = np.ptp(x, axis=0) == 0
-    hidden = layers.Normalization(
+    scaling = layers.Normalization(
         mean=np.where(constant, x[0], mean).astype("float32"),
         variance=np.where(constant, 1, variance).astype("float32"),
         dtype="float32",
-    )(features)
-    for units in HIDDEN_UNITS:
-        hidden = layers.Dense(units, activation="relu", dtype=dtype)(hidden)
-        hidden = layers.Dropout(MLP_DROPOUT, dtype=dtype)(hidden)
-    logits = layers.Dense(num_classes, dtype="float32", name="logits")(hidden)
-    return keras.Model(features, logits, name="mlp")
+    )
+    return mlp(
+        x.shape[1:],
+        num_classes,
+        preprocessing=scaling,
+        input_dtype="float32",
+        dtype=dtype,
+    )

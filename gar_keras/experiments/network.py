@@ -3,7 +3,7 @@
 import keras
 
 from gar_keras.layers import PerImageStandardization
-from gar_keras.models import POLICIES, cnn6, cnn9
+from gar_keras.models import POLICIES, cnn6, cnn9, mlp
 
 
 def build_model(experiment, input_shape, num_classes):
@@ -19,4 +19,6 @@ def build_model(experiment, input_shape, num_classes):
     }
     if experiment.network == "cnn6":
         return cnn6(input_shape, num_classes, **options)
+    if experiment.network == "mlp":
+        return mlp(input_shape, num_classes, **options)
     return cnn9(input_shape, num_classes, experiment.filters, **options)

@@ -152,6 +152,7 @@ class Progress(_Part):
     resumed_in: list[Environment] = []
     split_fingerprint: str | None = None
     class_prior: list[Share] | None = None
+    predicted_prior: list[Share] | None = None
     method_settings: dict[str, int | float | str | bool | None | list[Any]] = {}
     evaluation_seconds: Number = 0.0
     warnings: list[str] = []

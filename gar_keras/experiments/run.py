@@ -3,7 +3,7 @@
 import contextlib
 import math
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import filelock
 import keras
@@ -43,6 +43,8 @@ from gar_keras.methods import METHODS
 from gar_keras.methods.ablation import ablated
 from gar_keras.methods.base import evaluated_by
 from gar_keras.methods.gar import with_options
+from gar_keras.methods.options import GAROptions
+from gar_keras.methods.safe_gar import SafeGAR
 from gar_keras.models import uncompiled
 from gar_keras.optimizers import sgd, stage_2_optimizer
 from gar_keras.regularizers import class_prior_of
@@ -203,7 +205,7 @@ class Run:
         self.augmentation = random_augmentation(
             e.pretrain_shift, e.pretrain_affine, self.training_seed
         )
-        self.optimizers = _optimizers(e, len(self.unlabeled))
+        self.optimizers = _optimizers(e, self.method, len(self.unlabeled))
         if METHODS[e.method].network:
             self._check_stage_2()
             for optimizer in self.optimizers.values():
@@ -297,7 +299,12 @@ class Run:
             callbacks.append(CoefficientSchedule(affinity=rise))
         if self.method.warns_of_collapse:
             callbacks.append(self._collapse_warning())
-        self.method.train(
+        done = self.state.done(stage)
+        method = self.method
+        if done and isinstance(method, SafeGAR):
+            prior = self.state.progress["predicted_prior"]
+            method = replace(method, class_prior=prior)
+        method.train(
             self.model,
             self.x_labeled,
             self.task.y_labeled,
@@ -307,12 +314,16 @@ class Run:
             unlabeled_per_batch=e.unlabeled_per_batch,
             images_per_epoch=e.images_per_epoch,
             optimizer=self.optimizers[stage],
-            initial_epoch=self.state.done(stage),
+            initial_epoch=done,
             state=self.state.method,
             seed=self.training_seed,
             callbacks=callbacks,
             verbose=0,
         )
+        if isinstance(method, SafeGAR):
+            # It may have taken the training back.
+            errors = ErrorRate(**self.sets, **self.versions)
+            self.state.correct_last(errors.measure(self.model))
 
     def _collapse_warning(self):
         """The warning that knows the epochs before this process, too."""
@@ -446,6 +457,10 @@ class _Recorder(keras.callbacks.Callback):
         state.progress["evaluation_seconds"] += evaluation
         state.note(self.stage, row)
         if self.stage == "regularization":
+            method = getattr(self.model, "method", None)
+            if isinstance(method, SafeGAR):
+                prior = method.class_prior
+                state.progress["predicted_prior"] = prior and list(prior)
             state.keep(evaluated_by(self.model, self.run.model))
         state.save(self.stage, self.model)
         if self.run.reporter is not None:
@@ -536,14 +551,15 @@ def _method(e, class_prior):
     return with_options(e.extensions, GraphActivityRegularization(**options))
 
 
-def _optimizers(e, num_unlabeled):
+def _optimizers(e, method, num_unlabeled):
     """The optimizers of both stages, by the stage."""
+    options = method if isinstance(method, GAROptions) else e.extensions
     steps = e.epochs * e.steps_per_epoch(num_unlabeled)
     rate = e.stage_2_rate or e.learning_rate
     return {
         "pretraining": sgd(e.learning_rate, e.momentum, e.decay),
         "regularization": stage_2_optimizer(
-            e.extensions, steps, rate, e.momentum, e.decay
+            options, steps, rate, e.momentum, e.decay
         ),
     }
 

@@ -107,6 +107,12 @@ class State:
         """Number of the last epoch of a stage that is done."""
         return _last_epoch(self.progress, stage)
 
+    def correct_last(self, errors):
+        """Puts other errors in the last epoch of stage 2, by their names."""
+        curve = self.curve("regularization")
+        for name, error in errors.items():
+            curve[name][-1] = error
+
     def note(self, stage, row):
         """Adds an epoch to the curve of a stage, values by name."""
         curve = self.curve(stage)
@@ -156,17 +162,17 @@ class State:
 
     def load_stage_1(self, path):
         """Takes up the end of another run's stage 1, if it fits."""
-        self._load(path, path.stem, self._take_stage_1)
+        self._load(path, path.stem, self._take_stage_1, ["split_fingerprint"])
 
-    def _load(self, path, owner, take_up):
+    def _load(self, path, owner, take_up, must_agree=MUST_AGREE):
         try:
             saved = _read(path, owner)
             if saved is None:
                 return
             progress, arrays = saved
             Progress.model_validate(progress)
-            for name, value in self.described.items():
-                if progress[name] != value:
+            for name in must_agree:
+                if progress[name] != self.described[name]:
                     raise ValueError(f"it is of other {MUST_AGREE[name]}")
             take_up(progress, arrays)
         except _UNFIT as e:

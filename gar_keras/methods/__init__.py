@@ -10,7 +10,7 @@ when the method is first made.
 >>> METHODS["entropy"](weight=0.5)
 EntropyMinimization(weight=0.5)
 >>> [name for name, method in METHODS.items() if not method.network]
-['label-spreading', 'hagr']
+['label-spreading', 'self-training', 'hagr']
 """
 
 import importlib
@@ -74,6 +74,7 @@ METHODS = {
         can_be_extended=True,
         terms=("affinity", "balance"),
     ),
+    "safe-gar": Entry("GAR, safe default", "safe_gar:SafeGAR"),
     "supervised": Entry("Supervised only", "supervised:Supervised"),
     "entropy": Entry(
         "Entropy minimization", "entropy_minimization:EntropyMinimization"
@@ -90,6 +91,12 @@ METHODS = {
     "label-spreading": Entry(
         "Label spreading",
         "graph:LabelSpreading",
+        network=False,
+        in_memory=True,
+    ),
+    "self-training": Entry(
+        "Self-training",
+        "graph:SelfTraining",
         network=False,
         in_memory=True,
     ),

@@ -64,6 +64,22 @@ class Method:
     def check(self, network, x_unlabeled):
         """Raises unless the method can train this network on such an X_U."""
 
+    def begin(self, network, feed):
+        """Prepares the network before the first step of all."""
+
+    def adapted(self, network, feed):
+        """The method with the settings that follow from network and data."""
+        return self
+
+    def finish(self, network, feed, weights):
+        """Looks at the trained network, where there is no validation data.
+
+        Args:
+            network: That of `network`.
+            feed: The `Feed` of the training.
+            weights: Those that this training began with.
+        """
+
     def optimizer(self, steps):
         """A new optimizer for so many steps, where none is given."""
         return sgd()
@@ -131,7 +147,7 @@ class Method:
         callbacks: Callbacks = (),
         verbose: Verbosity = "auto",
     ) -> keras.callbacks.History:
-        """Stage 2 by this self.
+        """Stage 2 by this method.
 
         The arguments that are not below are those of `gar_keras.regularize`.
 
@@ -191,9 +207,13 @@ class Method:
             )
         feed = replace(feed, y_labeled=y)
         self.check(network, feed.images)
+        start = network.get_weights()
+        if not initial_epoch:
+            self.begin(network, feed)
+        method = self.adapted(network, feed)
         watching = standard_callbacks(validation)
         steps = epochs * sampler.steps
-        trained = self.trainer(network, steps, labeled_per_batch, seed)
+        trained = method.trainer(network, steps, labeled_per_batch, seed)
         if state is not None:
             restore_state(trained, state)
         trained.compile(
@@ -209,10 +229,10 @@ class Method:
                 callbacks, network, validation, sampler
             )
         with (
-            _weights_that_count(trained, network, callbacks),
+            _weights_that_count(trained, network, callbacks, start),
             coefficients_kept_in_failure(trained),
         ):
-            return fit(
+            history = fit(
                 trained,
                 self.feed(feed),
                 epochs=epochs,
@@ -221,16 +241,24 @@ class Method:
                 callbacks=callbacks,
                 verbose=verbose,
             )
+        if validation is None:
+            method.finish(network, feed, start)
+        return history
 
 
 @contextlib.contextmanager
-def _weights_that_count(trained, network, callbacks):
+def _weights_that_count(trained, network, callbacks, start):
     """Leaves the network with the weights whose predictions count.
 
     Where an exception ends training, a note in it says which they are. Keras
     has not told the callbacks of its end then.
+
+    Args:
+        trained: What `Method.trainer` made.
+        network: The network in it.
+        callbacks: Those of the training.
+        start: The weights that the network began with.
     """
-    start = network.get_weights()
     try:
         yield
     # Ctrl-C, too.

@@ -1,4 +1,4 @@
-"""Methods without a network, which infer classes on a graph of the images.
+"""Methods without a network: on a graph of the images, or a linear classifier.
 
 The images are raw pixels, in float64. The test images have no part in the
 graph, as for the networks: they get their classes afterwards.
@@ -109,3 +109,37 @@ class LabelSpreading(GraphMethod):
         # 0/0 where no label has reached any neighbour.
         with np.errstate(invalid="ignore"):
             return spreading.predict(x_test).astype("int64")
+
+
+@dataclass(frozen=True)
+class SelfTraining(GraphMethod):
+    """A linear classifier that labels what it is sure of, and learns from it.
+
+    scikit-learn's `SelfTrainingClassifier` of a logistic regression, with its
+    defaults.
+
+    Args:
+        threshold: Least probability of a predicted label that is taken.
+            scikit-learn's default: 0.75.
+        iterations: Steps of the solver at most, of each logistic regression.
+
+    Raises:
+        ValueError: if a value is not valid.
+    """
+
+    threshold: float = 0.75
+    iterations: int = 1000
+
+    def __post_init__(self):
+        check_fields(self, check_number, "threshold", high=1)
+        check_fields(self, check_count, "iterations", least=1)
+
+    def infer(self, x, y, x_test, seed):
+        linear = scikit_learn("linear_model").LogisticRegression(
+            max_iter=self.iterations
+        )
+        training = scikit_learn("semi_supervised").SelfTrainingClassifier(
+            linear, threshold=self.threshold
+        )
+        training.fit(x, np.concatenate([y, np.full(len(x) - len(y), -1)]))
+        return training.predict(x_test).astype("int64")

@@ -129,8 +129,8 @@ def test_settings_survive_json():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"network": "cnn7"}, "network must be 'cnn6' or 'cnn9'"),
-        ({"network": "cnn9"}, "filters is the number"),
+        ({"network": "cnn7"}, "network must be 'cnn6', 'cnn9' or 'mlp'"),
+        ({"network": "cnn9"}, "filters is of cnn9"),
         ({"num_labeled": 0}, "num_labeled must be at least 1"),
         ({"labeled_per_batch": 101}, "at most num_labeled"),
         ({"batch_size": 1.5}, "batch_size must be an integer"),

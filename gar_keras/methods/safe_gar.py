@@ -1,0 +1,175 @@
+"""GAR set up by what the pretrained network predicts, so that it does no harm.
+
+The paper's stage 2 expects classes of equal size, batches that show all of
+them, and logits as large as its own pretraining leaves them; it knows no
+label. Each of the four is replaced here by what the data show.
+"""
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from gar_keras.data import some_of
+from gar_keras.engine.fit import predict
+from gar_keras.engine.keras_internals import operation_behind
+from gar_keras.layers import GraphActivityRegularization
+from gar_keras.methods.gar import ExtendedGAR
+from gar_keras.paper import BATCH_SIZE, Coefficients
+from gar_keras.utils.types import ClassPrior
+from gar_keras.utils.validation import check_number
+from gar_keras.utils.warnings import warn
+
+# Unlabelled examples that are looked at before and after the training.
+LOOKED_AT = 10_000
+# Images of a class in the paper's batches, those of 10 classes.
+IMAGES_PER_CLASS = BATCH_SIZE / 10
+# The errors of a network that is right on most examples make predicted shares
+# of equal classes vary by up to a fifth.
+LARGEST_VARIATION = 0.2
+
+
+@dataclass(frozen=True, kw_only=True)
+class SafeGAR(ExtendedGAR, Coefficients):
+    """The default of `gar_keras.regularize` where it is given the labels.
+
+    `loss = U(B) + supervised * cross-entropy of X_L`, with
+
+    - the cross-entropy of the labelled examples of a batch, always;
+    - a class prior in the balance, where the predictions of the pretrained
+      network over X_U are uneven: see `class_prior`;
+    - a running balance, where the batch has fewer than 12.8 examples a class,
+      as the paper's has: `balance_memory` of the layer is `(w - 1) / (w + 1)`
+      then and the balance, of column sums, counts `w**(1/3)` times as much,
+      with `w = 12.8 * n / (b_L + b_U)`;
+    - logits that begin at the same scale, `top_logit`, whatever pretraining
+      left: one factor on the last layer, which changes no predicted class;
+    - without validation data, the weights of the start if the training has
+      lost a class that the pretrained network gave to some examples.
+
+    Args:
+        class_prior: `"predicted"`, or the shares of the classes, or `None` for
+            equal ones. Predicted ones are those of the classes that the network
+            gives to up to 10,000 unlabelled examples at the start, each class
+            counted once more; equal ones where these vary by no more than a
+            fifth (standard deviation over mean), as errors alone make them.
+        top_logit: Mean over X_U of the largest logit at the start. 0 to leave
+            the logits as they are.
+
+    All others are those of `gar_keras.ExtendedGAR` and of the layer.
+
+    Example:
+
+    >>> SafeGAR().supervised
+    1.0
+    """
+
+    supervised: float = 1.0
+    class_prior: Any = "predicted"
+    top_logit: float = 10.0
+    layer: Any = field(default=None, kw_only=False)
+
+    def __post_init__(self):
+        Coefficients.__post_init__(self)
+        ExtendedGAR.__post_init__(self)
+        check_number("top_logit", self.top_logit)
+
+    def begin(self, network, feed):
+        """Brings the logits to their scale."""
+        last = operation_behind(network.outputs[0])
+        largest = np.mean(np.max(_logits(network, feed), axis=-1))
+        if not self.top_logit or not hasattr(last, "kernel") or largest <= 0:
+            return
+        factor = self.top_logit / largest
+        last.set_weights([factor * weights for weights in last.get_weights()])
+
+    def adapted(self, network, feed):
+        """The method with the prior and the layer for these data."""
+        if self.layer is not None:
+            return self
+        n = network.output_shape[-1]
+        prior = self.class_prior
+        if isinstance(prior, str):
+            prior = predicted_prior(_logits(network, feed))
+        options = running_balance(n, feed.sampler.images_per_step)
+        layer = GraphActivityRegularization(
+            **{
+                **self.coefficients,
+                **options,
+                "balance": self.balance * options["balance"],
+            },
+            class_prior=prior,
+            name="graph_activity_regularization",
+        )
+        return replace(self, layer=layer, class_prior=prior)
+
+    def finish(self, network, feed, weights):
+        """Takes back a training that has lost a class.
+
+        Args:
+            network: The trained network.
+            feed: The `Feed` of the training.
+            weights: Those of the start.
+        """
+        after = _classes_given(network, feed)
+        trained = network.get_weights()
+        network.set_weights(weights)
+        lost = np.setdiff1d(_classes_given(network, feed), after)
+        if not len(lost):
+            network.set_weights(trained)
+            return
+        warn(
+            "Stage 2 has lost classes, and the model has the weights that it "
+            f"began with. Received: no example of class "
+            f"{', '.join(map(str, lost))} any more. Label more examples of "
+            "these, or compare methods with gar_keras.compare."
+        )
+
+
+def predicted_prior(logits) -> ClassPrior:
+    """The shares of the classes by predictions; `None` for about equal ones.
+
+    Args:
+        logits: `(m, n)`.
+
+    Example:
+
+    >>> predicted_prior(np.eye(2)[[0, 0, 0, 0, 0, 0, 1]])
+    (0.7777777777777778, 0.2222222222222222)
+    >>> predicted_prior(np.eye(2)[[0, 0, 1, 1]]) is None
+    True
+    """
+    n = logits.shape[-1]
+    counts = np.bincount(np.argmax(logits, axis=-1), minlength=n) + 1
+    if counts.std() <= LARGEST_VARIATION * counts.mean():
+        return None
+    return tuple((counts / counts.sum()).tolist())
+
+
+def running_balance(num_classes, batch_size):
+    """Options of the layer by how few examples of a class a batch has.
+
+    Example:
+
+    >>> running_balance(10, 128)
+    {'balance': 1.0}
+    >>> options = running_balance(100, 128)
+    >>> round(options["balance"], 2), round(options["balance_memory"], 2)
+    (2.15, 0.82)
+    """
+    w = IMAGES_PER_CLASS * num_classes / batch_size
+    if w <= 1:
+        return {"balance": 1.0}
+    return {
+        "balance": w ** (1 / 3),
+        "balance_memory": (w - 1) / (w + 1),
+        "balance_of": "column sums",
+    }
+
+
+def _logits(network, feed):
+    return predict(network, some_of(feed.images, LOOKED_AT))
+
+
+def _classes_given(network, feed):
+    return np.unique(np.argmax(_logits(network, feed), axis=-1))
