@@ -230,21 +230,6 @@ def test_dropout_is_left_out_of_stage_2():
     assert losses[0] == losses[1]
 
 
-@pytest.mark.slow
-def test_part_of_the_images_in_an_epoch():
-    seen = []
-
-    class Steps(keras.callbacks.Callback):
-        def on_epoch_begin(self, epoch, logs=None):
-            seen.append(self.params["steps"])
-
-    regularize(
-        network(), X_L, X_U, epochs=2, images_per_epoch=21, callbacks=[Steps()],
-        **BATCHES, **QUIET,
-    )  # fmt: skip
-    assert seen == [3, 3]
-
-
 # Kinds of models and images
 
 

@@ -86,20 +86,6 @@ def test_20_steps_of_stage_2(monkeypatch):
 
 
 @pytest.mark.slow
-def test_20_steps_of_stage_1_with_dropout(monkeypatch):
-    def train():
-        model = network(dropout=0.5)
-        history = pretrain(
-            model, X_L, Y_L, epochs=20, report_every=1, batch_size=20, **QUIET
-        )
-        return model, history
-
-    expected, received = both_paths(monkeypatch, train)
-    assert len(received[1]["loss"]) == 20
-    assert_close(received, expected)
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "method",
     [
@@ -221,20 +207,6 @@ def test_goes_on_where_it_stopped(path):
     train(model, optimizer, 0, 2)
     train(model, optimizer, 2, 4)
     for a, b in zip(whole.get_weights(), model.get_weights(), strict=True):
-        np.testing.assert_array_equal(a, b)
-
-
-@pytest.mark.slow
-def test_same_numbers_twice(path):
-    def train():
-        model = network()
-        regularize(
-            model, X_L, X_U, epochs=2, labeled_per_batch=4,
-            unlabeled_per_batch=30, **QUIET,
-        )  # fmt: skip
-        return model.get_weights()
-
-    for a, b in zip(train(), train(), strict=True):
         np.testing.assert_array_equal(a, b)
 
 
