@@ -4,7 +4,6 @@ import io
 import json
 import re
 import reprlib
-import statistics
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -13,7 +12,6 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
-    TypeAdapter,
     ValidationError,
     model_validator,
 )
@@ -51,7 +49,6 @@ MUST_AGREE = {
 
 # What is shown in a row of a table: no line breaks, bars nor tags.
 Text = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f<>|]*$")]
-Positive = Annotated[float, Field(gt=0)]
 
 
 class RecordError(ValueError):
@@ -82,15 +79,6 @@ class Data(_Part):
     unlabeled: Text | None = None
 
 
-def _check_lengths(name, lists):
-    """Raises unless lists, by name, are equally long."""
-    lengths = {key: len(values) for key, values in lists.items()}
-    if len({*lengths.values()}) > 1:
-        raise ValueError(
-            f"{name} must have equally long lists. Received: {lengths}"
-        )
-
-
 class Stage(_Part):
     """The curves of a stage: lists by name, with an entry an epoch."""
 
@@ -100,13 +88,15 @@ class Stage(_Part):
 
     @model_validator(mode="after")
     def _check_curve(self):
-        _check_lengths("curve", self.curve)
+        lengths = {name: len(values) for name, values in self.curve.items()}
+        _check(len({*lengths.values()}) < 2, "curve: equally long", lengths)
         for name, values in self.curve.items():
-            if "error" in name and not all(0 <= v <= 1 for v in values if v):
-                raise ValueError(
-                    f"curve.{name} must be shares from 0 to 1. Received: "
-                    f"{_short(values)}"
-                )
+            # Epoch 0 has errors alone, if it has any.
+            known = None not in values[1:]
+            _check(known, f"curve.{name}: numbers", values)
+            if "error" in name:
+                shares = all(0 <= value <= 1 for value in values if value)
+                _check(shares, f"curve.{name}: shares from 0 to 1", values)
         return self
 
 
@@ -114,21 +104,13 @@ class FirstEpoch(_Part):
     """The first epoch of stage 2 by step, where it was traced."""
 
     step: list[Whole]
-    v: list[list[Number]]
+    v: Annotated[list[list[Number]], Field(min_length=1)]
     affinity: list[float]
     balance: list[float]
     top_logit: list[float]
     gradient_norm: list[Number]
     error_step: list[Whole]
     test_error: list[Share]
-
-    @model_validator(mode="after")
-    def _check_steps(self):
-        steps = dict(self)
-        errors = {key: steps.pop(key) for key in ("error_step", "test_error")}
-        _check_lengths("first_epoch", steps)
-        _check_lengths("first_epoch", errors)
-        return self
 
 
 class Result(_Part):
@@ -176,31 +158,26 @@ class Run(Progress):
     @model_validator(mode="after")
     def _agrees(self):
         """Refuses what was altered by hand, or only in part."""
-        e = self.experiment
-        curve = self.regularization.curve
+        e, curve = self.experiment, self.regularization.curve
+        alone = e.method in GRAPH_RIVALS
+        terms = [name for name in METHODS[e.method].terms if getattr(e, name)]
+        lost = {"epoch", "val_error", "test_error", *terms} - curve.keys()
+        _check(not lost, "regularization.curve: complete", sorted(curve))
         _check_same("cell", self.cell, e.cell)
         _check_same("fingerprint", self.fingerprint, e.fingerprint())
         _check_same("number of labeled", len({*self.labeled}), e.num_labeled)
-        last = 1 if e.method in GRAPH_RIVALS else e.epochs
-        epochs = [*range(last + 1)]
-        _check_same("regularization.curve.epoch", curve.get("epoch"), epochs)
-        wanted = {"val_error", "test_error"}
-        wanted |= {n for n in METHODS[e.method].terms if getattr(e, n)}
-        lost = sorted(wanted - curve.keys())
-        if lost:
-            raise ValueError(f"regularization.curve.{lost[0]} is missing")
-        for name, values in curve.items():
-            # Epoch 0 has errors alone, if it has any.
-            if None in values[1:]:
-                raise ValueError(
-                    f"regularization.curve.{name} must be numbers. Received: "
-                    f"null in epoch {values.index(None, 1)}"
-                )
+        epochs = [*range(2 if alone else e.epochs + 1)]
+        _check_same("regularization.curve.epoch", curve["epoch"], epochs)
         for name, value in result_of(curve).items():
             _check_same(f"result.{name}", getattr(self.result, name), value)
-        if self.result.baseline_error is None and e.method not in GRAPH_RIVALS:
-            raise ValueError("result.baseline_error must be a number")
+        known = alone or self.result.baseline_error is not None
+        _check(known, "result.baseline_error: a number", None)
         return self
+
+    @property
+    def places(self):
+        """Where it belongs in a results folder."""
+        return [placement.path_of(self.experiment, self.seed, "")]
 
 
 class Machine(Environment):
@@ -211,7 +188,6 @@ class Machine(Environment):
     device_kind: Text
     git_revision: Text | None
     keras: Text
-    processor: Text
     python: Text
 
 
@@ -219,30 +195,8 @@ class Spread(_Part):
     """Values, their median and their quartiles."""
 
     median: float
-    quartiles: list[float]
-    all: Annotated[list[float], Field(min_length=2)]
-
-    @model_validator(mode="after")
-    def _agrees(self):
-        low, middle, high = statistics.quantiles(
-            self.all, n=4, method="inclusive"
-        )
-        _check_same("median", self.median, middle)
-        _check_same("quartiles", self.quartiles, [low, high])
-        return self
-
-
-class Measured(_Part):
-    """What each case of a benchmark has."""
-
-    # Earlier versions measured more, which is not shown any more.
-    model_config = ConfigDict(extra="allow")
-
-    environment: Machine
-    reference_ms: Spread
-    ms: Spread
-    ratio: Spread
-    difference_ms: Spread
+    quartiles: Annotated[list[float], Field(min_length=2, max_length=2)]
+    all: list[float]
 
 
 class OverheadSettings(_Part):
@@ -254,12 +208,6 @@ class OverheadSettings(_Part):
     precision: Precision
     steps: Count
     pairs: Count
-
-
-class OverheadCase(Measured):
-    """What the regularizer cost."""
-
-    case: OverheadSettings
 
 
 class SpeedSettings(_Part):
@@ -274,35 +222,53 @@ class SpeedSettings(_Part):
     pairs: Count
 
 
-class SpeedCase(Measured):
+class OverheadCase(_Part):
+    """What the regularizer cost."""
+
+    # Earlier versions measured more, which is not shown any more.
+    model_config = ConfigDict(extra="allow")
+
+    case: OverheadSettings
+    environment: Machine
+    reference_ms: Spread
+    ms: Spread
+    ratio: Spread
+    difference_ms: Spread
+
+
+class SpeedCase(OverheadCase):
     """How fast a way was, beside the plain one."""
 
     case: SpeedSettings
     speedup: Spread
-    images_per_second: Positive
-    seconds: Positive | None
-    reference_seconds: Positive | None
+    images_per_second: Number
+    seconds: Number | None
+    reference_seconds: Number | None
 
 
 class Overhead(_Part):
     """What the regularizer costs on a machine."""
 
     format: Literal[1]
-    kind: Literal["overhead"]
+    kind: Literal["overhead", "benchmark"]
     cases: list[OverheadCase]
 
+    @property
+    def places(self):
+        """Where it belongs in a results folder, by each case."""
+        return [
+            placement.path_of_benchmark(self.kind, vars(case.environment), "")
+            for case in self.cases
+        ]
 
-class Speed(_Part):
+
+class Speed(Overhead):
     """The speed of training on a machine."""
 
-    format: Literal[1]
-    kind: Literal["benchmark"]
     cases: list[SpeedCase]
 
 
-Benchmark = TypeAdapter(
-    Annotated[Overhead | Speed, Field(discriminator="kind")]
-)
+_BENCHMARKS = {"overhead": Overhead, "benchmark": Speed}
 
 
 def result_of(curve):
@@ -322,16 +288,15 @@ def result_of(curve):
     }
 
 
+def _check(right, wanted, received):
+    if not right:
+        received = reprlib.repr(received)
+        raise ValueError(f"{wanted} is wanted. Received: {received}")
+
+
 def _check_same(name, received, expected):
-    if received != expected:
-        raise ValueError(
-            f"{name} must be {_short(expected)}, by the rest of the record. "
-            f"Received: {_short(received)}"
-        )
-
-
-def _short(value):
-    return reprlib.repr(value)
+    wanted = f"{name}: {reprlib.repr(expected)}, by the rest of the record,"
+    _check(received == expected, wanted, received)
 
 
 def write(path, record):
@@ -357,47 +322,27 @@ def read(path):
             where another record belongs. So no run can count twice.
     """
     path = Path(path)
-    advice = "If it is a damaged record, delete it and make it again."
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, OSError, RecursionError) as e:
-        reason = str(e).splitlines()[0]
+        kind = _BENCHMARKS.get(str(dict(record).get("kind")), Run)
+        found = kind.model_validate(record)
+    except (ValueError, TypeError, OSError, RecursionError) as e:
+        told = in_one_line(e) if isinstance(e, ValidationError) else str(e)
         raise RecordError(
-            f"{path} is not readable JSON ({reason}). {advice}"
+            f"{path} is not a whole record of this version: "
+            f"{told.splitlines()[0]}. If it is damaged, delete it and make it "
+            "again."
         ) from e
-    if not isinstance(record, dict) or record.get("format") != FORMAT:
-        raise RecordError(
-            f"{path} is not a record of format {FORMAT}. {advice}"
-        )
-    is_run = "kind" not in record
-    try:
-        kind = Run.model_validate if is_run else Benchmark.validate_python
-        kind(record)
-    except (ValidationError, RecursionError) as e:
-        reason = in_one_line(e) if isinstance(e, ValidationError) else e
-        raise RecordError(
-            f"{path} is not a whole record of this version: {reason}. {advice}"
-        ) from e
-    for place in _places(record):
+    for place in found.places:
         if path.absolute().parts[-len(place.parts) :] != place.parts:
             raise RecordError(
                 f"{path} holds what belongs in {place}: it was renamed or "
                 "copied. Give it that place, or move it out of the results "
                 "folder."
             )
-    if is_run:
+    if kind is Run:
         record["experiment"] = with_defaults(record["experiment"])
     return record
-
-
-def _places(record):
-    """Where a record belongs in a results folder."""
-    if "kind" not in record:
-        return [placement.path_of_record(record, "")]
-    return [
-        placement.path_of_benchmark(record["kind"], case["environment"], "")
-        for case in record["cases"]
-    ]
 
 
 def read_all(folder):
@@ -431,26 +376,22 @@ def check_is_of(path, record, **expected):
         if received != value:
             raise RecordError(
                 f"{path} was made with other {MUST_AGREE[name]} than this run "
-                f"would be: {_short(received)}, not {_short(value)}. Move it "
-                "out of the results folder to run it again."
+                f"would be: {reprlib.repr(received)}, not "
+                f"{reprlib.repr(value)}. Move it out of the results folder to "
+                "run it again."
             )
 
 
 class Arrays(NamedTuple):
-    """What a run kept beside its record.
+    """What a run kept of some test images beside its record.
 
     Attributes:
-        labels: True classes of the test images kept, `(m,)`.
+        labels: Their true classes, `(m,)`.
         logits: Their logits, `(m, n)`, by epoch of stage 2.
-        test_labels: True classes of all test images, or `None`.
-        probabilities: Those that the network of the chosen epoch gave to the
-            classes of all test images, or `None`.
     """
 
     labels: np.ndarray
     logits: dict
-    test_labels: np.ndarray | None
-    probabilities: np.ndarray | None
 
 
 def read_arrays(path):
@@ -471,40 +412,22 @@ def read_arrays(path):
         return None
     try:
         # From memory: NumPy leaves a file open that it cannot read.
-        with np.load(io.BytesIO(file.read_bytes())) as archive:
-            return _arrays({**archive}, record)
-    except (*NPZ_DAMAGE, MemoryError, OverflowError) as e:
+        with np.load(io.BytesIO(file.read_bytes())) as found:
+            logits = {
+                epoch: found[f"epoch_{epoch}"]
+                for epoch in sorted(record["snapshot_epochs"])
+            }
+            m, n = next(iter(logits.values())).shape
+            for Z in logits.values():
+                sound = Z.shape == (m, n) and np.isfinite(Z).all()
+                _check(sound, "finite logits of one shape", Z)
+            return Arrays(check_labels("labels", found["labels"], m, n), logits)
+    except (*NPZ_DAMAGE, StopIteration, MemoryError, OverflowError) as e:
         reason = next(iter(str(e).splitlines()), type(e).__name__)
         raise RecordError(
             f"{file} is not what the run of {Path(path).name} kept ({reason}). "
             "Delete both to run it again."
         ) from e
-
-
-def _arrays(found, record):
-    logits = {
-        int(name.removeprefix("epoch_")): Z
-        for name, Z in sorted(found.items())
-        if name.startswith("epoch_")
-    }
-    logits = dict(sorted(logits.items()))
-    _check_same("its epochs", [*logits], sorted(record["snapshot_epochs"]))
-    m, n = next(iter(logits.values())).shape
-    labels = check_labels("labels", found["labels"], m, n)
-    for Z in logits.values():
-        if Z.shape != (m, n) or Z.dtype.kind != "f" or not np.isfinite(Z).all():
-            raise ValueError("its logits are not finite numbers of one shape")
-    probabilities = found.get("chosen_probabilities")
-    if probabilities is None:
-        return Arrays(labels, logits, None, None)
-    test_labels = check_labels(
-        "test_labels", found["test_labels"], *probabilities.shape
-    )
-    error = np.mean(probabilities.argmax(axis=1) != test_labels)
-    # In half precision two classes can be equal.
-    if not abs(error - record["result"]["chosen_error"]) < 1e-3:
-        raise ValueError("its predictions are another run's")
-    return Arrays(labels, logits, test_labels, probabilities)
 
 
 def _one_line_lists(text):

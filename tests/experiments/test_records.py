@@ -217,23 +217,23 @@ def test_an_altered_record_is_refused_in_a_line_or_read_as_it_is(
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    "text",
     [
-        ("", "not readable JSON"),
-        (json.dumps(SOUND["run"])[:-20], "not readable JSON"),
-        ("\0\xff", "not readable JSON"),
-        ("[" * 100_000, "not readable JSON"),
-        ("[]", "not a record of format 1"),
-        ('{"format": 2}', "not a record of format 1"),
-        ('{"format": 1}', "labeled, result missing"),
-        ('{"format": 1, "kind": "x"}', "not a whole record"),
+        "",
+        json.dumps(SOUND["run"])[:-20],
+        "\0\xff",
+        "[" * 100_000,
+        "[]",
+        '{"format": 1}',
+        '{"format": 1, "kind": "x"}',
+        json.dumps(SOUND["run"] | {"format": 2}),
     ],
 )
-def test_what_is_no_record_is_refused(text, message, tmp_path):
+def test_what_is_no_record_is_refused(text, tmp_path):
     path = path_of(SHORT, 0, tmp_path)
     path.parent.mkdir(parents=True)
     path.write_text(text, encoding="latin-1")
-    with pytest.raises(RecordError, match=message) as error:
+    with pytest.raises(RecordError, match="not a whole record") as error:
         records.read(path)
     assert str(error.value).startswith(str(path))
 
@@ -262,7 +262,7 @@ CURVE = ("regularization", "curve")
         ((*CURVE, "val_error"), [0.1, 0.1, float("nan"), 0.1]),
         ((*CURVE, "val_error"), [0.1, 0.0, 1.5, 0.03]),
         (CURVE, {}),
-        (("first_epoch", "step"), [0]),
+        (("first_epoch", "v"), []),
     ],
 )
 def test_each_refusal(keys, value, tmp_path):
@@ -333,19 +333,11 @@ def write_arrays(folder, **changes):
     """Writes a record and the arrays beside it; returns both paths."""
     labels = np.array([0, 1, 2, 0])
     logits = np.eye(3, dtype="float32")[labels]
-    arrays = {
-        "indices": np.arange(4),
-        "labels": labels,
-        "test_labels": labels.astype("uint8"),
-        # One of four is wrong.
-        "chosen_probabilities": np.eye(3, dtype="float16")[[0, 1, 2, 1]],
-        **{f"epoch_{i}": logits for i in (0, 1, 3)},
-        **changes,
-    }
-    record = make_record(SHORT, chosen_error=0.25)
+    arrays = {"labels": labels, **{f"epoch_{i}": logits for i in (0, 1, 3)}}
     path = path_of(SHORT, 0, folder)
-    records.write(path, record | {"snapshot_epochs": [0, 1, 3]})
+    records.write(path, make_record(SHORT) | {"snapshot_epochs": [0, 1, 3]})
     file = path.with_suffix(".npz")
+    arrays |= changes
     np.savez(file, **{k: v for k, v in arrays.items() if v is not None})
     return path, file
 
@@ -354,10 +346,7 @@ def test_what_was_kept_is_read(tmp_path):
     path, file = write_arrays(tmp_path)
     kept = records.read_arrays(path)
     assert [*kept.logits] == [0, 1, 3]
-    assert kept.labels.tolist() == kept.test_labels.tolist() == [0, 1, 2, 0]
-    assert kept.probabilities.shape == (4, 3)
-    write_arrays(tmp_path, chosen_probabilities=None)
-    assert records.read_arrays(path).probabilities is None
+    assert kept.labels.tolist() == [0, 1, 2, 0]
     file.unlink()
     assert records.read_arrays(path) is None
 
@@ -366,16 +355,12 @@ def test_what_was_kept_is_read(tmp_path):
     "changes",
     [
         {"labels": None},
-        {"labels": np.arange(3)},
         {"labels": np.array([0, 1, 2, 3])},
         {"labels": np.array(["a"], object)},
         {"epoch_3": None},
-        {"epoch_x": np.zeros((4, 3))},
         {"epoch_1": np.zeros((4, 2), "float32")},
         {"epoch_1": np.full((4, 3), np.nan, "float32")},
         {"epoch_0": np.float32(3)},
-        {"test_labels": None},
-        {"chosen_probabilities": np.eye(3)[[0, 1, 2, 0]]},
     ],
 )
 def test_arrays_of_something_else_are_refused(changes, tmp_path):

@@ -98,7 +98,7 @@ def test_a_group_in_words(tmp_path):
 
 def with_logits(*predictions):
     logits = {k: np.eye(3)[p] for k, p in enumerate(predictions)}
-    return records.Arrays(np.array([0, 1, 2]), logits, None, None)
+    return records.Arrays(np.array([0, 1, 2]), logits)
 
 
 @pytest.mark.parametrize(
