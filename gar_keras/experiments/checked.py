@@ -23,18 +23,6 @@ Whole = Annotated[int, Field(ge=0)]
 Number = Annotated[float, Field(ge=0)]
 Share = Annotated[float, Field(ge=0, le=1)]
 
-# Pydantic's words, and those of the other messages of this package.
-_WORDS = {
-    "Input should be": "must be",
-    "a valid integer": "an integer",
-    "a valid number": "a number",
-    "greater than or equal to": "at least",
-    "less than or equal to": "at most",
-    "greater than": "above",
-    "less than": "below",
-}
-
-
 @dataclass_transform(
     kw_only_default=True, frozen_default=True, field_specifiers=(field,)
 )
@@ -51,7 +39,7 @@ def settings(cls):
     ...     x: int = 0
     >>> Point(x="1")
     Traceback (most recent call last):
-    ValueError: x must be an integer. Received: x='1'
+    ValueError: x must be a valid integer. Received: x='1'
     """
     cls._plain = field_validator("*", mode="before")(staticmethod(_plain))
     cls = dataclass(frozen=True, kw_only=True, config=STRICT)(cls)
@@ -81,16 +69,13 @@ def _plain(value):
 
 def in_one_line(error):
     """What is wrong, of a pydantic `ValidationError`, in one line."""
-    errors = error.errors(include_url=False)
+    first, *_ = errors = error.errors(include_url=False)
     missing = [_name(e) for e in errors if e["type"] == "missing"]
     if missing:
         return f"{', '.join(missing)} missing"
-    first = errors[0]
     if "error" in first.get("ctx", {}):
         return str(first["ctx"]["error"])
-    text = first["msg"]
-    for theirs, ours in _WORDS.items():
-        text = text.replace(theirs, ours)
+    text = first["msg"].replace("Input should be", "must be")
     if first["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
         text = "is not known to this version"
     received = reprlib.repr(first["input"])

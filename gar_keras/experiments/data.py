@@ -15,6 +15,13 @@ from gar_keras.datasets.splits import draw_split
 IMBALANCE, LABEL_NOISE, OUT_OF_CLASS = 1, 2, 3
 
 
+# The error on NORB's test images without their own mean, by its name in curves.
+OWN_MEAN = "test_error_own_mean"
+
+# Runs of a table, one after another, have the same.
+_load = functools.lru_cache(maxsize=1)(datasets.load)
+
+
 @dataclass(frozen=True)
 class Task:
     """What a run learns from.
@@ -33,14 +40,6 @@ class Task:
     split: Split
     y_labeled: np.ndarray
     out_of_class: np.ndarray
-
-
-# The error on NORB's test images without their own mean, by its name in curves.
-OWN_MEAN = "test_error_own_mean"
-
-
-# Runs of a table, one after another, have the same.
-_load = functools.lru_cache(maxsize=1)(datasets.load)
 
 
 def load_data(experiment, data_dir=None):
@@ -64,11 +63,10 @@ def versions_of_test(experiment, data_dir=None):
 
 
 def _preprocessing(e, **settings):
-    """The arguments for the loader of an experiment's data set."""
     if e.dataset not in NORB:
         return {}
-    settings["stretch"] = e.camera_stretch
-    return {"preprocessing": NorbPreprocessing(**settings)}
+    made = NorbPreprocessing(stretch=e.camera_stretch, **settings)
+    return {"preprocessing": made}
 
 
 def make_task(world, data, num_labeled, num_validation, seed):
@@ -84,13 +82,18 @@ def make_task(world, data, num_labeled, num_validation, seed):
     Returns:
         A `Task`.
     """
-    kept, strangers = _images(world, data, seed)
+    kept, strangers = np.arange(len(data.y_train)), np.arange(0)
+    if world.shares is not None:
+        kept = with_imbalance(data.y_train, world.shares, seed)
+    elif world.known_classes is not None:
+        kept, strangers = _known_and_strangers(world, data, seed)
+    out_of_class = data.x_train[strangers]
     data = _only(data, kept, world.known_classes)
     draw = {"even": make_split, "random": draw_split}[world.labels_drawn]
     split = draw(data.y_train, num_labeled, seed, num_validation)
     y = data.y_train[split.labeled]
     y = with_label_noise(y, world.wrong_labels, data.num_classes, seed)
-    return Task(data, kept, split, y, strangers)
+    return Task(data, kept, split, y, out_of_class)
 
 
 def unlabeled_images(name, task, data_dir=None, **options):
@@ -103,10 +106,10 @@ def unlabeled_images(name, task, data_dir=None, **options):
         **options: Further arguments of the loader of the images.
     """
     origin = datasets.UNLABELED[name]
-    images, source = task.data.x_train, "all training images"
     if origin.loader is not None:
         images = origin.loader(data_dir, **options)
         return images, origin.source or images.source
+    images, source = task.data.x_train, "all training images"
     if len(task.out_of_class):
         images = np.concatenate([images, task.out_of_class])
         source += f" and {len(task.out_of_class)} of other classes"
@@ -114,26 +117,12 @@ def unlabeled_images(name, task, data_dir=None, **options):
 
 
 def with_imbalance(y, shares, seed):
-    """Indices of images of which the classes have the shares wanted.
+    """Sorted indices of images of which the classes have the shares wanted.
 
     Of class i, `round(k * p_i)` images are drawn at random, with the largest k
     for which there are enough of each class.
-
-    Args:
-        y: Class indices `(m,)`.
-        shares: p, `(n,)`, positive, of sum 1.
-        seed: Non-negative integer.
-
-    Returns:
-        Sorted indices.
-
-    Example:
-
-    >>> with_imbalance(np.array([0, 0, 0, 1, 1, 1]), (0.75, 0.25), 0)
-    array([0, 1, 2, ...
     """
-    sizes = np.bincount(y)
-    p = np.asarray(shares)
+    sizes, p = np.bincount(y), np.asarray(shares)
     if len(p) != len(sizes):
         raise ValueError(
             "shares must have one share for each class. Received: "
@@ -152,12 +141,6 @@ def with_imbalance(y, shares, seed):
 def with_label_noise(y, share, num_classes, seed):
     """Labels of which a share is another class's, drawn evenly.
 
-    Args:
-        y: Class indices `(m,)`.
-        share: Share that becomes wrong; `round(share * m)` labels do.
-        num_classes: n.
-        seed: Non-negative integer.
-
     Example:
 
     >>> y = np.zeros(10, int)
@@ -172,32 +155,25 @@ def with_label_noise(y, share, num_classes, seed):
     return y
 
 
-def _images(world, data, seed):
-    """The indices of the training images, and the out-of-class images."""
-    y = data.y_train
-    if world.shares is not None:
-        return with_imbalance(y, world.shares, seed), data.x_train[:0]
-    if world.known_classes is None:
-        return np.arange(len(y)), data.x_train[:0]
+def _known_and_strangers(world, data, seed):
+    """Indices of the images of known classes, and of those of others."""
     if world.known_classes >= data.num_classes:
         raise ValueError(
-            "known_classes must be fewer than the classes of the data set. "
-            f"Received: known_classes={world.known_classes} of "
-            f"{data.num_classes}. Leave it out for all."
+            "known_classes must be fewer than the classes of the data set, "
+            f"{data.num_classes}. Received: known_classes={world.known_classes}"
         )
-    kept = np.flatnonzero(y < world.known_classes)
-    others = np.flatnonzero(y >= world.known_classes)
+    known = data.y_train < world.known_classes
+    kept, others = np.flatnonzero(known), np.flatnonzero(~known)
     # So many that they are the wanted share of the whole.
     wanted = len(kept) * world.strangers / max(1 - world.strangers, 1e-9)
     if wanted > len(others):
         raise ValueError(
-            f"There are too few out-of-class images: {len(others)} can be at "
-            f"most {len(others) / len(y):.3f} of X_U beside the {len(kept)} of "
-            f"known classes. Received: strangers={world.strangers}"
+            "There are too few out-of-class images: they can be at most "
+            f"{len(others) / len(known):.3f} of X_U. Received: "
+            f"strangers={world.strangers}"
         )
     rng = np.random.default_rng([seed, OUT_OF_CLASS])
-    drawn = rng.permutation(others)[: round(wanted)]
-    return kept, data.x_train[np.sort(drawn)]
+    return kept, np.sort(rng.permutation(others)[: round(wanted)])
 
 
 def _only(data, kept, known_classes):

@@ -33,26 +33,22 @@ def describe():
 
 def _git_revision():
     """Commit of the package's source, `+changes` behind it if it was edited."""
-    package = Path(__file__).resolve().parents[1]
-    # An installed copy may lie in somebody else's repository.
-    if _git(package, "ls-files", "--error-unmatch", "layers.py") is None:
-        return None
-    commit = _git(package, "rev-parse", "HEAD")
-    if commit is None:
-        return None
-    edited = _git(package, "status", "--porcelain", "-uno", "--", ".")
-    return commit + ("+changes" if edited else "")
-
-
-def _git(folder, *arguments):
     try:
-        answer = subprocess.run(
-            ["git", "-C", str(folder), *arguments],
-            capture_output=True,
-            text=True,
-            check=True,
-            timeout=10,
-        )
+        # An installed copy may lie in somebody else's repository.
+        _git("ls-files", "--error-unmatch", "layers.py")
+        edited = _git("status", "--porcelain", "-uno", "--", ".")
+        return _git("rev-parse", "HEAD") + ("+changes" if edited else "")
     except (OSError, subprocess.SubprocessError):
         return None
+
+
+def _git(*arguments):
+    package = Path(__file__).resolve().parents[1]
+    answer = subprocess.run(
+        ["git", "-C", str(package), *arguments],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=10,
+    )
     return answer.stdout.strip()

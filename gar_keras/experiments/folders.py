@@ -6,22 +6,13 @@ _ROOT = Path(__file__).resolve().parents[2]
 
 
 def reference():
-    """Folder of the reference: the records that the project came with.
-
-    Returns:
-        Its path, or `None` where the package is installed without it.
-    """
+    """Folder of the records that the project came with; `None` if installed."""
     folder = _ROOT / "results"
     return _short(folder) if _in_clone() and folder.is_dir() else None
 
 
 def own():
-    """Folder of the user's runs, unless another one is named.
-
-    Returns:
-        `runs` in the clone, wherever the command was called; without a clone,
-        `runs` in the working directory.
-    """
+    """Folder of the user's runs: `runs` in the clone, or else here."""
     return _short(_ROOT / "runs") if _in_clone() else Path("runs")
 
 

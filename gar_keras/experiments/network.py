@@ -13,10 +13,8 @@ def build_model(experiment, input_shape, num_classes):
         "standardize": lambda: PerImageStandardization(dtype="float32"),
         "none": lambda: None,
     }[experiment.preprocessing]()
-    options = {
-        "preprocessing": preprocessing,
-        "dtype": POLICIES[experiment.precision],
-    }
+    dtype = POLICIES[experiment.precision]
+    options = {"preprocessing": preprocessing, "dtype": dtype}
     if experiment.network == "cnn6":
         return cnn6(input_shape, num_classes, **options)
     if experiment.network == "mlp":

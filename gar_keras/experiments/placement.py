@@ -1,11 +1,6 @@
 """Where the record of a run lies in a results folder.
 
-Its folders are named by the cell and by how it was made, and the file by the
-seed:
-
-```
-mnist-100/2000+4_bfloat16_5e002914/seed0.json
-```
+Its folders are named by the cell and by how it was made, the file by the seed.
 """
 
 import re
@@ -16,12 +11,7 @@ from gar_keras.methods import METHODS
 
 
 def path_of(experiment, seed, results):
-    """Path of the record of a run.
-
-    Args:
-        experiment: An `Experiment`.
-        seed: Seed of the run.
-        results: Folder of the records.
+    """Path of the record of a run of an `Experiment`, in a results folder.
 
     Example:
 
@@ -29,7 +19,12 @@ def path_of(experiment, seed, results):
     >>> path_of(TABLE_1[100], 0, "results").as_posix()
     'results/mnist-100/2000+200_float32_694a14ec/seed0.json'
     """
-    return Path(results, experiment.cell, _how(experiment), f"seed{seed}.json")
+    e, how = experiment, ["no-network"]
+    if METHODS[e.method].network:
+        backend = [] if e.backend == "tensorflow" else [e.backend]
+        how = [f"{e.pretrain_epochs}+{e.epochs}", e.precision, *backend]
+    folder = "_".join([*how, e.fingerprint()])
+    return Path(results, e.cell, folder, f"seed{seed}.json")
 
 
 def path_of_record(record, results):
@@ -65,13 +60,3 @@ def all_paths(results):
         Path(results).glob("*/*/seed*.json"),
         key=lambda path: (path.parent, len(path.name), path.name),
     )
-
-
-def _how(experiment):
-    """Epochs, precision, backend where it is another one, and fingerprint."""
-    e = experiment
-    if not METHODS[e.method].network:
-        return f"no-network_{e.fingerprint()}"
-    backend = [] if e.backend == "tensorflow" else [e.backend]
-    epochs = f"{e.pretrain_epochs}+{e.epochs}"
-    return "_".join([epochs, e.precision, *backend, e.fingerprint()])

@@ -12,12 +12,7 @@ from hypothesis import strategies as st
 from made_records import make_record, write_record
 
 from gar_keras.experiments import folders, records
-from gar_keras.experiments.placement import (
-    all_paths,
-    path_of,
-    path_of_benchmark,
-    path_of_record,
-)
+from gar_keras.experiments.placement import all_paths, path_of, path_of_record
 from gar_keras.experiments.records import RecordError
 from gar_keras.experiments.settings import NORB, TABLE_1
 
@@ -69,13 +64,8 @@ def test_records_come_by_cell_and_seed(tmp_path):
     write_record(tmp_path / "results", MNIST_100)
     found = [(r["cell"], r["seed"]) for r in records.read_all(tmp_path)]
     assert found == [("mnist-100", 2), ("mnist-100", 10), ("norb-300", 0)]
-    assert records.read_all(tmp_path / "none") == []
-
-
-@pytest.mark.parametrize("name", ["seed0 (copy).json", "seed1.json"])
-def test_a_copy_does_not_count_twice(name, tmp_path):
-    path = write_record(tmp_path, MNIST_100)
-    path.with_name(name).write_text(path.read_text())
+    # A copy does not count twice.
+    path.with_name("seed1.json").write_text(path.read_text())
     with pytest.raises(RecordError, match="renamed or copied"):
         records.read_all(tmp_path)
 
@@ -84,10 +74,8 @@ def test_the_folders_are_those_of_the_clone_from_anywhere(
     tmp_path, monkeypatch
 ):
     monkeypatch.chdir(ROOT)
-    assert (folders.own(), folders.reference()) == (
-        Path("runs"), Path("results")
-    )  # fmt: skip
-    assert folders.is_reference(RESULTS) and not folders.is_reference("runs")
+    assert folders.own() == Path("runs")
+    assert folders.is_reference("results") and not folders.is_reference("runs")
     monkeypatch.chdir(tmp_path)
     assert folders.own() == ROOT / "runs"
     assert folders.reference() == RESULTS
@@ -119,10 +107,9 @@ def test_the_form_of_the_file_changes_no_value(tmp_path, value):
     assert json.loads(text) == {"value": value}
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-def test_no_nan_is_written(value, tmp_path):
+def test_no_nan_is_written(tmp_path):
     with pytest.raises(ValueError, match="not JSON compliant"):
-        records.write(tmp_path / "a.json", {"curve": [0.1, float(value)]})
+        records.write(tmp_path / "a.json", {"curve": [0.1, float("nan")]})
     assert not list(tmp_path.iterdir())
 
 
@@ -137,20 +124,11 @@ def test_a_record_can_be_read_by_all_and_has_its_lists_in_a_line(tmp_path):
 
 def sound_run():
     """A record with what all kinds of runs have."""
-    numbers = [0.5, 0.25]
-    names = "affinity", "balance", "top_logit", "gradient_norm"
-    record = make_record(SHORT) | {
+    record = make_record(SHORT, v=[[1.0, 2.0], [3.0, 4.0]]) | {
         "class_prior": [0.1] * 10,
         "snapshot_epochs": [0, 1, 3],
         "split_fingerprint": "0a1b2c3d",
         "warnings": ["Stage 2 loses classes."],
-        "first_epoch": {
-            "step": [0, 1],
-            "v": [[1.0, 2.0], [3.0, 4.0]],
-            **dict.fromkeys(names, numbers),
-            "error_step": [0],
-            "test_error": [0.1],
-        },
     }
     return json.loads(json.dumps(record))
 
@@ -166,13 +144,11 @@ SOUND = {
     "benchmark": sound_benchmark("benchmark"),
     "overhead": sound_benchmark("overhead"),
 }
-
-
-def place_of(record, folder):
-    if "kind" not in record:
-        return path_of_record(record, folder)
-    environment = record["cases"][0]["environment"]
-    return path_of_benchmark(record["kind"], environment, folder)
+MODELS = {
+    "run": records.Run,
+    "benchmark": records.Speed,
+    "overhead": records.Overhead,
+}
 
 
 def places_in(value, way=()):
@@ -191,7 +167,8 @@ def test_an_altered_record_is_refused_in_a_line_or_read_as_it_is(
     kind, tmp_path, data
 ):
     sound = SOUND[kind]
-    path = place_of(sound, tmp_path)
+    (place,) = MODELS[kind].model_validate(sound).places
+    path = tmp_path / place
     *way, last = data.draw(st.sampled_from([*places_in(sound)]))
     altered = copy.deepcopy(sound)
     inner = altered
@@ -206,14 +183,20 @@ def test_an_altered_record_is_refused_in_a_line_or_read_as_it_is(
     try:
         found = records.read(path)
     except RecordError as e:
-        (line,) = str(e).splitlines()
-        assert line.startswith(str(path))
+        assert str(e).startswith(str(path)) and "\n" not in str(e)
         return
     decisive = "experiment", "cell", "fingerprint", "seed", "result", "kind"
     for name in decisive:
         assert found.get(name) == sound.get(name)
     without = {k: v for k, v in altered.items() if k != "experiment"}
     assert {k: v for k, v in found.items() if k != "experiment"} == without
+
+
+def write(folder, text):
+    path = path_of(SHORT, 0, folder)
+    path.parent.mkdir(parents=True)
+    path.write_text(text, encoding="latin-1")
+    return path
 
 
 @pytest.mark.parametrize(
@@ -230,9 +213,7 @@ def test_an_altered_record_is_refused_in_a_line_or_read_as_it_is(
     ],
 )
 def test_what_is_no_record_is_refused(text, tmp_path):
-    path = path_of(SHORT, 0, tmp_path)
-    path.parent.mkdir(parents=True)
-    path.write_text(text, encoding="latin-1")
+    path = write(tmp_path, text)
     with pytest.raises(RecordError, match="not a whole record") as error:
         records.read(path)
     assert str(error.value).startswith(str(path))
@@ -271,29 +252,19 @@ def test_each_refusal(keys, value, tmp_path):
     for key in keys[:-1]:
         inner = inner[key]
     inner[keys[-1]] = value
-    path = path_of(SHORT, 0, tmp_path)
-    path.parent.mkdir(parents=True)
-    path.write_text(json.dumps(record))
+    path = write(tmp_path, json.dumps(record))
     with pytest.raises(RecordError, match="not a whole record") as error:
         records.read(path)
     assert keys[-1] in str(error.value) or "fingerprint" in str(error.value)
 
 
-def test_cores_that_nobody_knows_are_sound(tmp_path):
+def test_what_was_added_later_has_its_default(tmp_path):
     record = sound_run()
     record["environment"]["cores"] = None
-    path = path_of(SHORT, 0, tmp_path)
-    records.write(path, record)
-    assert records.read(path) == record
-
-
-def test_settings_added_later_have_their_defaults(tmp_path):
-    record = sound_run()
+    expected = copy.deepcopy(record)
     del record["experiment"]["restart"]
     del record["experiment"]["extensions"]["vat"]
-    path = path_of(SHORT, 0, tmp_path)
-    records.write(path, record)
-    assert records.read(path) == sound_run()
+    assert records.read(write(tmp_path, json.dumps(record))) == expected
 
 
 # Records of another run.
@@ -311,19 +282,15 @@ def test_seeds_of_one_row_have_the_same_hyper_parameters(tmp_path):
     assert str(e.value).startswith(str(path))
 
 
-@pytest.mark.parametrize("name", records.MUST_AGREE)
-def test_a_record_made_from_something_else_is_not_this_run_s(name):
+def test_a_record_made_from_something_else_is_not_this_run_s():
     record = sound_run() | {"method_settings": {"weight": 1.0}}
     made_from = {key: record[key] for key in records.MUST_AGREE}
-    records.check_is_of("a.json", record, **made_from)
-    with pytest.raises(RecordError, match="a.json was made with other"):
-        records.check_is_of("a.json", record, **made_from | {name: None})
-
-
-def test_what_an_earlier_version_did_not_note_is_not_compared():
-    record = sound_run()
+    for name in records.MUST_AGREE:
+        with pytest.raises(RecordError, match="a.json was made with other"):
+            records.check_is_of("a.json", record, **made_from | {name: None})
+    # What an earlier version did not note is not compared.
     del record["class_prior"]
-    records.check_is_of("a.json", record, class_prior=None)
+    records.check_is_of("a.json", record, **made_from)
 
 
 # Arrays.
@@ -367,8 +334,7 @@ def test_arrays_of_something_else_are_refused(changes, tmp_path):
     path, file = write_arrays(tmp_path, **changes)
     with pytest.raises(RecordError, match="is not what the run") as error:
         records.read_arrays(path)
-    (line,) = str(error.value).splitlines()
-    assert line.startswith(str(file))
+    assert str(error.value).startswith(str(file))
 
 
 @REUSED
@@ -386,8 +352,7 @@ def test_damaged_arrays_are_refused_or_the_same(tmp_path, data):
     try:
         found = records.read_arrays(path)
     except RecordError as e:
-        (line,) = str(e).splitlines()
-        assert line.startswith(str(file))
+        assert str(e).startswith(str(file)) and "\n" not in str(e)
         return
     np.testing.assert_array_equal(found.labels, sound.labels)
     for epoch, Z in found.logits.items():
