@@ -226,24 +226,18 @@ CURVE = ("regularization", "curve")
     ("keys", "value"),
     [
         (("result", "chosen_error"), "0.1"),
-        (("result", "chosen_error"), 2.0),
         (("result", "last_error"), 0.04),
         (("result", "baseline_error"), None),
-        (("seed",), True),
         (("cell",), "mnist-600"),
         (("labeled",), [1, 1]),
         (("nosuch",), 1),
-        (("experiment", "nosuch"), 1),
         (("experiment", "epochs"), 2),
         (("environment", "device"), "<script>"),
-        (("environment", "processor"), {}),
         (("pretraining", "seconds"), -1.0),
         ((*CURVE, "epoch"), [0, 1, 2]),
         ((*CURVE, "affinity"), [None, 0.1, None, 0.1]),
-        ((*CURVE, "val_error"), [0.1, 0.1, float("nan"), 0.1]),
         ((*CURVE, "val_error"), [0.1, 0.0, 1.5, 0.03]),
         (CURVE, {}),
-        (("first_epoch", "v"), []),
     ],
 )
 def test_each_refusal(keys, value, tmp_path):
@@ -337,23 +331,10 @@ def test_arrays_of_something_else_are_refused(changes, tmp_path):
     assert str(error.value).startswith(str(file))
 
 
-@REUSED
-@given(data=st.data())
-def test_damaged_arrays_are_refused_or_the_same(tmp_path, data):
+def test_damaged_arrays_are_refused(tmp_path):
     path, file = write_arrays(tmp_path)
-    sound = records.read_arrays(path)
-    content = bytearray(file.read_bytes())
-    at = data.draw(st.integers(0, len(content) - 1))
-    if data.draw(st.booleans()):
-        del content[at:]
-    else:
-        content[at] ^= 1 << data.draw(st.integers(0, 7))
-    file.write_bytes(content)
-    try:
-        found = records.read_arrays(path)
-    except RecordError as e:
-        assert str(e).startswith(str(file)) and "\n" not in str(e)
-        return
-    np.testing.assert_array_equal(found.labels, sound.labels)
-    for epoch, Z in found.logits.items():
-        np.testing.assert_array_equal(Z, sound.logits[epoch])
+    content = file.read_bytes()
+    for damaged in (b"", content[:-30], content.replace(b"\x80?", b"\x81?")):
+        file.write_bytes(damaged)
+        with pytest.raises(RecordError, match="is not what the run"):
+            records.read_arrays(path)

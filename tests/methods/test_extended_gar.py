@@ -10,7 +10,6 @@ from gar_keras import (
     GARWarning,
     GraphActivityRegularization,
     attach,
-    pretrain,
     random_augmentation,
     regularize,
     without_dropout,
@@ -112,14 +111,6 @@ def test_consistency_is_of_two_views(moves):
     assert loss_of(method, flat, y)[0] == pytest.approx(0, abs=1e-12)
 
 
-@pytest.mark.slow
-def test_an_unbuilt_model_is_built_for_any_batch():
-    x, y, x_unlabeled = task()
-    model = keras.Sequential([keras.layers.Flatten(), keras.layers.Dense(3)])
-    ExtendedGAR().train(model, x, y, x_unlabeled, **OPTIONS)
-    assert model.input_shape == (None, 6, 6, 1)
-
-
 def test_integers_that_are_no_images_are_refused_before_training():
     inputs = keras.Input((5,), dtype="int32")
     features = keras.layers.Embedding(4, 3)(inputs)
@@ -203,36 +194,33 @@ def test_impossible_methods_are_refused(wrong):
         ExtendedGAR(**wrong)
 
 
-def test_a_model_that_holds_a_layer_is_refused():
+class Own(keras.Model):
+    """A model without a graph of layers."""
+
+    def call(self, x):
+        return keras.ops.reshape(x, (-1, 36))[:, :3]
+
+
+def features():
+    inputs = keras.Input((36,))
+    return keras.Model(inputs, keras.layers.Dense(3)(inputs))
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: attach(network()), "already holds a GAR layer"),
+        (Own, "Functional or Sequential"),
+        (features, "move images"),
+    ],
+)
+def test_models_that_it_cannot_train_are_refused(make, message):
     x, y, x_unlabeled = task()
-    model = attach(network())
-    with pytest.raises(ValueError, match="already holds a GAR layer"):
-        ExtendedGAR().train(model, x, y, x_unlabeled, **OPTIONS)
-
-
-def test_a_model_without_a_graph_is_refused():
-    class Own(keras.Model):
-        def __init__(self):
-            super().__init__()
-            self.logits = keras.layers.Dense(3)
-
-        def call(self, x):
-            return self.logits(keras.ops.reshape(x, (-1, 36)) / 255)
-
-    x, y, x_unlabeled = task()
-    with pytest.raises(ValueError, match="Functional or Sequential"):
-        ExtendedGAR().train(Own(), x, y, x_unlabeled, **OPTIONS)
-
-
-@pytest.mark.slow
-def test_features_are_not_moved():
-    inputs = keras.Input((5,))
-    model = keras.Model(inputs, keras.layers.Dense(3)(inputs))
-    x, y = np.ones((12, 5), "float32"), np.arange(12) % 3
-    with pytest.raises(ValueError, match="move images"):
-        ExtendedGAR(shift=1).train(model, x, y, x, **OPTIONS)
-    with pytest.raises(ValueError, match="move images"):
-        pretrain(model, x, y, epochs=1, augmentation=random_augmentation(1, 0))
+    model, method = make(), ExtendedGAR(shift=1)
+    if message == "move images":
+        x, x_unlabeled = x.reshape(-1, 36), x_unlabeled.reshape(-1, 36)
+    with pytest.raises(ValueError, match=message):
+        method.train(model, x, y, x_unlabeled, **OPTIONS)
 
 
 @pytest.mark.slow
