@@ -113,16 +113,6 @@ class FirstEpoch(_Part):
     test_error: list[Share]
 
 
-class Result(_Part):
-    """The test errors that the tables show."""
-
-    baseline_error: Share | None
-    chosen_epoch: int
-    chosen_error: Share
-    last_epoch: int
-    last_error: Share
-
-
 class Progress(_Part):
     """What a record and the saved state of an unfinished run both have."""
 
@@ -153,7 +143,8 @@ class Run(Progress):
     fingerprint: str
     seed: Whole
     labeled: list[Whole]
-    result: Result
+    # As `result_of` makes it.
+    result: dict[str, int | float | None]
 
     @model_validator(mode="after")
     def _agrees(self):
@@ -168,9 +159,8 @@ class Run(Progress):
         _check_same("number of labeled", len({*self.labeled}), e.num_labeled)
         epochs = [*range(2 if alone else e.epochs + 1)]
         _check_same("regularization.curve.epoch", curve["epoch"], epochs)
-        for name, value in result_of(curve).items():
-            _check_same(f"result.{name}", getattr(self.result, name), value)
-        known = alone or self.result.baseline_error is not None
+        _check_same("result", self.result, result_of(curve))
+        known = alone or self.result["baseline_error"] is not None
         _check(known, "result.baseline_error: a number", None)
         return self
 
@@ -222,36 +212,30 @@ class SpeedSettings(_Part):
     pairs: Count
 
 
-class OverheadCase(_Part):
-    """What the regularizer cost."""
+class Case(_Part):
+    """What was measured; the last four are of the speed of training."""
 
     # Earlier versions measured more, which is not shown any more.
     model_config = ConfigDict(extra="allow")
 
-    case: OverheadSettings
+    case: OverheadSettings | SpeedSettings
     environment: Machine
     reference_ms: Spread
     ms: Spread
     ratio: Spread
     difference_ms: Spread
+    speedup: Spread | None = None
+    images_per_second: Number | None = None
+    seconds: Number | None = None
+    reference_seconds: Number | None = None
 
 
-class SpeedCase(OverheadCase):
-    """How fast a way was, beside the plain one."""
-
-    case: SpeedSettings
-    speedup: Spread
-    images_per_second: Number
-    seconds: Number | None
-    reference_seconds: Number | None
-
-
-class Overhead(_Part):
-    """What the regularizer costs on a machine."""
+class Benchmark(_Part):
+    """The benchmarks of a kind on a machine."""
 
     format: Literal[1]
     kind: Literal["overhead", "benchmark"]
-    cases: list[OverheadCase]
+    cases: list[Case]
 
     @property
     def places(self):
@@ -260,15 +244,6 @@ class Overhead(_Part):
             placement.path_of_benchmark(self.kind, vars(case.environment), "")
             for case in self.cases
         ]
-
-
-class Speed(Overhead):
-    """The speed of training on a machine."""
-
-    cases: list[SpeedCase]
-
-
-_BENCHMARKS = {"overhead": Overhead, "benchmark": Speed}
 
 
 def result_of(curve):
@@ -324,7 +299,7 @@ def read(path):
     path = Path(path)
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
-        kind = _BENCHMARKS.get(str(dict(record).get("kind")), Run)
+        kind = Benchmark if "kind" in dict(record) else Run
         found = kind.model_validate(record)
     except (ValueError, TypeError, OSError, RecursionError) as e:
         told = in_one_line(e) if isinstance(e, ValidationError) else str(e)

@@ -24,7 +24,7 @@ from gar_keras.experiments.checked import (
 from gar_keras.methods import METHODS
 from gar_keras.methods.options import GAROptions
 from gar_keras.paper import COEFFICIENTS, BalanceOf, Coefficients, FrobeniusOf
-from gar_keras.utils.validation import check_choice, check_class_prior
+from gar_keras.utils.validation import check_class_prior
 
 Backend = Literal["tensorflow", "jax", "torch"]
 BACKENDS = get_args(Backend)
@@ -76,11 +76,7 @@ class SettingsError(ValueError):
     """Settings that the data of a run do not allow."""
 
 
-def _check_prior(value):
-    if isinstance(value, str):
-        check_choice("class_prior", value, (PRIOR_OF_LABELS,))
-        return value
-    return value if value is None else check_class_prior(value)
+Shares = Annotated[tuple[float, ...], BeforeValidator(check_class_prior)]
 
 
 def _refuse(settings, wrong):
@@ -103,9 +99,7 @@ class DataConditions:
 
     # Class imbalance: share of each class among the training images, positive,
     # of sum 1: as many images are kept as the rarest one allows.
-    shares: (
-        Annotated[tuple[float, ...], BeforeValidator(check_class_prior)] | None
-    ) = None
+    shares: Shares | None = None
     # As many labels in each class, as in the paper, or without regard to it.
     labels_drawn: Literal["even", "random"] = "even"
     # Share of the labels that are another class's, drawn at random.
@@ -178,10 +172,7 @@ class Experiment(Coefficients):
     method: Literal["gar", *RIVALS] = "gar"
     # For the balance term; "labels" for the shares of the labelled images,
     # each class counted once more.
-    class_prior: Annotated[
-        tuple[float, ...] | Literal["labels"] | None,
-        BeforeValidator(_check_prior),
-    ] = None
+    class_prior: Shares | Literal["labels"] | None = None
     world: Annotated[DataConditions, or_dict(DataConditions)] = DataConditions()
     extensions: Annotated[Extensions, or_dict(Extensions)] = Extensions()
     # Number of the run among those of one seed, with the same labels and other

@@ -122,8 +122,8 @@ def _batches(b_L, b_U):
 
 
 # Shares of the digits, each smaller than the last by the same factor.
-_SHARES = [20 ** (-i / 9) for i in range(10)]
-_SHARES = tuple(p / sum(_SHARES) for p in _SHARES)
+_SIZES = [20 ** (-i / 9) for i in range(10)]
+_SHARES = tuple(size / sum(_SIZES) for size in _SIZES)
 
 SKEW = Study(
     "skew",

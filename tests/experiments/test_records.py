@@ -2,6 +2,7 @@
 
 import copy
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -144,11 +145,6 @@ SOUND = {
     "benchmark": sound_benchmark("benchmark"),
     "overhead": sound_benchmark("overhead"),
 }
-MODELS = {
-    "run": records.Run,
-    "benchmark": records.Speed,
-    "overhead": records.Overhead,
-}
 
 
 def places_in(value, way=()):
@@ -167,7 +163,8 @@ def test_an_altered_record_is_refused_in_a_line_or_read_as_it_is(
     kind, tmp_path, data
 ):
     sound = SOUND[kind]
-    (place,) = MODELS[kind].model_validate(sound).places
+    model = records.Run if kind == "run" else records.Benchmark
+    (place,) = model.model_validate(sound).places
     path = tmp_path / place
     *way, last = data.draw(st.sampled_from([*places_in(sound)]))
     altered = copy.deepcopy(sound)
@@ -249,7 +246,8 @@ def test_each_refusal(keys, value, tmp_path):
     path = write(tmp_path, json.dumps(record))
     with pytest.raises(RecordError, match="not a whole record") as error:
         records.read(path)
-    assert keys[-1] in str(error.value) or "fingerprint" in str(error.value)
+    named = {*re.findall(r"\w+", str(error.value))}
+    assert named & {keys[0], keys[-1], "fingerprint"}
 
 
 def test_what_was_added_later_has_its_default(tmp_path):

@@ -129,7 +129,7 @@ def test_settings_survive_json():
         ({"learning_rate": "0.1"}, "learning_rate must be a valid"),
         ({"stage_2_rate": 0.0}, "stage_2_rate must be greater"),
         ({"class_prior": (0.5, 0.6)}, "sum to 1"),
-        ({"class_prior": "even"}, "class_prior must be one of labels"),
+        ({"class_prior": "even"}, "class_prior must be an array"),
         ({"world": {"strangers": 2}}, "strangers must be less"),
         ({"world": {"strangers": 0.5}}, "Set known_classes"),
         ({"world": {"shares": (0.5, 0.6)}}, "sum to 1"),
