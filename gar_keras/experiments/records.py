@@ -103,14 +103,10 @@ class Stage(_Part):
 class FirstEpoch(_Part):
     """The first epoch of stage 2 by step, where it was traced."""
 
-    step: list[Whole]
+    # More was traced than is shown.
+    model_config = ConfigDict(extra="allow")
+
     v: Annotated[list[list[Number]], Field(min_length=1)]
-    affinity: list[float]
-    balance: list[float]
-    top_logit: list[float]
-    gradient_norm: list[Number]
-    error_step: list[Whole]
-    test_error: list[Share]
 
 
 class Progress(_Part):

@@ -74,12 +74,10 @@ def test_records_come_by_cell_and_seed(tmp_path):
 def test_the_folders_are_those_of_the_clone_from_anywhere(
     tmp_path, monkeypatch
 ):
-    monkeypatch.chdir(ROOT)
-    assert folders.own() == Path("runs")
-    assert folders.is_reference("results") and not folders.is_reference("runs")
     monkeypatch.chdir(tmp_path)
     assert folders.own() == ROOT / "runs"
-    assert folders.reference() == RESULTS
+    assert folders.reference() == RESULTS and folders.is_reference(RESULTS)
+    # Installed, there is none.
     monkeypatch.setattr(folders, "_ROOT", tmp_path)
     (tmp_path / "results").mkdir()
     assert (folders.own(), folders.reference()) == (Path("runs"), None)

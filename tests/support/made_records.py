@@ -32,14 +32,6 @@ def make_record(
     balance = [term and 1 - term for term in terms]
     if lost:
         balance[-1] = 0.5
-    first_epoch = {
-        "v": v,
-        "step": [0, 1],
-        "error_step": [],
-        "test_error": [],
-        **dict.fromkeys(("affinity", "balance"), [0.1, 0.1]),
-        **dict.fromkeys(("top_logit", "gradient_norm"), [0.1, 0.1]),
-    }
     return {
         "format": records.FORMAT,
         "experiment": asdict(experiment),
@@ -67,7 +59,7 @@ def make_record(
             "last_epoch": epochs,
             "last_error": test[-1],
         },
-        "first_epoch": first_epoch if v else None,
+        "first_epoch": {"v": v} if v else None,
     }
 
 
