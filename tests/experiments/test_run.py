@@ -627,7 +627,7 @@ def test_a_file_in_the_place_of_the_record_is_refused(tmp_path):
     path = path_of(TINY, 0, tmp_path)
     path.parent.mkdir(parents=True)
     path.write_text("{}")
-    with pytest.raises(records.RecordError, match="not a record"):
+    with pytest.raises(records.RecordError, match="not a whole record"):
         run_tiny(tmp_path)
 
 
