@@ -7,8 +7,6 @@ from gar_keras.utils.optional import optional
 
 TITLE = "digits of 8 x 8 pixels"
 NUM_TEST = 500
-# The brightest pixel as stored.
-BRIGHTEST = 16
 
 
 def load_digits(data_dir=None):
@@ -31,7 +29,8 @@ def load_digits(data_dir=None):
     """
     sklearn = optional("sklearn.datasets", "The digits")
     x, y = sklearn.load_digits(return_X_y=True)
-    x = np.round(x * (255 / BRIGHTEST)).astype("uint8").reshape(-1, 8, 8, 1)
+    # The brightest pixel is a 16 there.
+    x = np.round(x * (255 / 16)).astype("uint8").reshape(-1, 8, 8, 1)
     y = y.astype("int64")
     return Dataset(
         name="digits",

@@ -8,10 +8,9 @@ Their C code has a plus instead of the first minus of the formula where `k1 +
 k2` is even, but it never is: 1522 is even, so `k2` has the parity of `k1 + 1`.
 
 The files with the original fields and tangents are read where a user has them.
-Otherwise both are generated, in integers alone: the fields are multiples of
-1/256 pixel and the tangents whole grey levels per pixel, so that no float32
-operation of the formula ever rounds and every machine yields the same bytes,
-whatever the order or the fusing of its operations.
+Otherwise both are generated, in integers alone: multiples of 1/256 pixel and
+whole grey levels per pixel, so that no float32 operation of the formula ever
+rounds and every machine yields the same bytes.
 """
 
 import math
@@ -44,11 +43,12 @@ SHIFTS = (
 # Images deformed at a time: the float32 work arrays stay near the L2 cache.
 _CHUNK = 128
 
-# Generated fields: noise smoothed by this many passes of a box this wide,
-# whose variance 4 * (7**2 - 1) / 12 = 16 is that of a Gaussian of 4 pixels.
+# Generated fields: noise smoothed by this many passes of a box this wide.
 _SEED = 2007
 _BOX = 7
 _PASSES = 4
+# The root mean square of the smoothed noise: one pixel.
+_PIXEL = 58_908_418
 _STEPS_PER_PIXEL = 256
 
 
@@ -113,13 +113,6 @@ class InfiMNIST:
     def __len__(self):
         return self.shape[0]
 
-    def __repr__(self):
-        return f"<InfiMNIST: {len(self):,} images, {self.source}>"
-
-    def origin(self, indices):
-        """Indices `a` of the training images that these derive from."""
-        return check_indices(indices, len(self)) % NUM_TRAIN
-
     def take(self, indices):
         """The images at indices in `[0, length)`, in any order.
 
@@ -132,7 +125,15 @@ class InfiMNIST:
         Raises:
             IndexError: if they are none, or out of bounds.
         """
-        indices = check_indices(indices, len(self))
+        array = np.asarray(indices)
+        is_whole = array.dtype.kind in "iu" or not array.size
+        inside = is_whole and np.all((array >= 0) & (array < len(self)))
+        if array.ndim != 1 or not inside:
+            raise IndexError(
+                f"indices must be integers in 0..{len(self) - 1}, (k,). "
+                f"Received: indices of {array.dtype} {array.shape}, {array}"
+            )
+        indices = array.astype(np.int64)
         origins = indices % NUM_TRAIN
         images = self._x[origins]
         later = np.flatnonzero(indices >= NUM_TRAIN)
@@ -177,15 +178,26 @@ def load_infimnist(data_dir=None, length=LENGTH, field_strength=1.0):
         ValueError: if `length` or `field_strength` is out of range.
     """
     field_strength = check_number("field_strength", field_strength)
-    paths = _original_files(data_folder(data_dir))
+    folder = data_folder(data_dir)
     x_train = load_mnist().x_train
-    if paths:
-        fields = _read(paths[0], (NUM_FIELDS, SIDE, SIDE))
-        tangents = _read(paths[1], (NUM_TRAIN, 2, SIDE, SIDE))
-        source = "InfiMNIST with the fields and tangents of the original files"
-    else:
+    missing = [
+        name
+        for name in (FIELDS_FILE, TANGENTS_FILE)
+        if not (folder / name).exists()
+    ]
+    if len(missing) == 1:
+        raise DataError(
+            f"{folder} holds only one of the two original InfiMNIST files. "
+            f"Received: no {missing[0]}. Add it, or remove the other one to "
+            "generate both."
+        )
+    if missing:
         fields, tangents = make_fields(), make_tangents(x_train)
         source = "InfiMNIST with generated fields and tangents"
+    else:
+        fields = _mapped(folder / FIELDS_FILE, (NUM_FIELDS, SIDE, SIDE))
+        tangents = _mapped(folder / TANGENTS_FILE, (NUM_TRAIN, 2, SIDE, SIDE))
+        source = "InfiMNIST with the fields and tangents of the original files"
     if field_strength != 1:
         fields = fields * np.float32(field_strength)
         source += f", the fields times {field_strength:g}"
@@ -195,12 +207,11 @@ def load_infimnist(data_dir=None, length=LENGTH, field_strength=1.0):
 def make_fields():
     """1,522 smooth random fields, the same on every machine.
 
-    White noise, smoothed by four passes of a box of 7 pixels each way (close
-    to a Gaussian of 4 pixels, the smoothing that Simard, Steinkraus & Platt
-    2003 use for MNIST) and scaled to a root mean square of 1 pixel, in
-    multiples of 1/256. The first-order formula is good for about that much:
-    the radius over which `make_tangents` smooths. The noise is the bare stream
-    of PCG64, which NumPy keeps the same for good.
+    White noise, smoothed by a box of 7 pixels four times each way (close to a
+    Gaussian of 4 pixels, as Simard, Steinkraus & Platt 2003 use for MNIST) and
+    scaled to a root mean square of 1 pixel, in multiples of 1/256: the
+    first-order formula is good for about that much. The noise is the bare
+    stream of PCG64, which NumPy keeps the same for good.
     """
     side = SIDE + _PASSES * (_BOX - 1)
     count = NUM_FIELDS * side * side
@@ -208,27 +219,23 @@ def make_fields():
     noise = words.astype("<u8").view(np.int8)[:count]
     # Odd integers from -255 to 255, since they have a mean of 0.
     field = 2 * noise.reshape(-1, side, side).astype(np.int64) + 1
-    for _ in range(_PASSES):
-        field = _box_sum(_box_sum(field).swapaxes(1, 2)).swapaxes(1, 2)
-    kernel = np.ones(1, np.int64)
-    for _ in range(_PASSES):
-        kernel = np.convolve(kernel, np.ones(_BOX, np.int64))
-    variance = (2**16 - 1) // 3  # of the noise, per pixel
-    pixel = math.isqrt(variance * int(kernel @ kernel) ** 2)
-    steps = (2 * _STEPS_PER_PIXEL * field + pixel) // (2 * pixel)
+    # Each pass sums up neighbours along one axis, and turns the images.
+    for _ in range(2 * _PASSES):
+        sums = np.cumsum(np.pad(field, ((0, 0), (1, 0), (0, 0))), axis=1)
+        field = (sums[:, _BOX:] - sums[:, :-_BOX]).swapaxes(1, 2)
+    steps = (2 * _STEPS_PER_PIXEL * field + _PIXEL) // (2 * _PIXEL)
     return np.ascontiguousarray(steps, np.float32) / _STEPS_PER_PIXEL
 
 
 def make_tangents(x_train):
     """Horizontal and vertical derivatives of the smoothed images.
 
-    One correlation with a binomial kernel each, close to the derivative of
-    a Gaussian of 1 pixel, with zeros outside of the image:
+    One correlation each, close to the derivative of a Gaussian of 1 pixel,
+    with zeros outside of the image and halves rounded up:
 
         tx = round((1, 4, 6, 4, 1)' (-1, -2, 0, 2, 1) * x / 128)
 
-    and `ty` with the kernel transposed; halves round up. Int8 is wide enough,
-    for no derivative exceeds 96.
+    and `ty` with the kernel transposed. No derivative exceeds 96.
 
     Example:
 
@@ -258,10 +265,9 @@ def _keys(numbers):
 def _shifted(z, ways):
     """Cuts images `(k, 784)` to uint8 and moves each as `ways` says.
 
-    An image moves as one row of 784 pixels, and the column into which it then
-    should have moved a blank is blanked: column 0 to the left, 1 to the right.
-    That is what the C code does, so a pixel from the outermost columns may
-    reappear on the other side, and it makes each way a single slice.
+    An image moves as one row of 784 pixels, and column 0 (to the left) or 1
+    (to the right) is blanked, as in the C code: a pixel from the outermost
+    columns may reappear on the other side.
     """
     margin = SIDE + 1
     padded = np.zeros((len(z), PIXELS + 2 * margin), np.uint8)
@@ -287,62 +293,20 @@ def _slope(x):
     return (np.diff(x) + 64) >> 7
 
 
-def _box_sum(x):
-    """Sums over every `_BOX` neighbours along axis 1, where all exist."""
-    sums = np.cumsum(np.pad(x, ((0, 0), (1, 0), (0, 0))), axis=1)
-    return sums[:, _BOX:] - sums[:, :-_BOX]
-
-
 def _rows(name, array, lead, dtype="float32"):
     """Checks images, fields or tangents, and flattens each: `(*lead, 784)`."""
     array = np.asarray(array)
-    shape = (*lead, SIDE, SIDE)
-    if array.shape != shape or not np.can_cast(array.dtype, dtype):
+    is_dtype = np.can_cast(array.dtype, dtype) and np.isfinite(array).all()
+    if array.shape != (*lead, SIDE, SIDE) or not is_dtype:
         raise DataError(
-            f"{name} must be {shape}, of a dtype whose values {dtype} can "
-            f"hold. Received: {name} of {array.dtype} {array.shape}"
+            f"{name} must be {(*lead, SIDE, SIDE)}, finite, of a dtype whose "
+            f"values {dtype} can hold. Received: {name} of {array.dtype} "
+            f"{array.shape}. Put a clean copy of the file in its place."
         )
-    rows = np.ascontiguousarray(array).reshape(*lead, PIXELS)
-    # In blocks, to need no mask as large as a mapped file.
-    for start in range(0, len(rows), NUM_FIELDS):
-        if not np.isfinite(rows[start : start + NUM_FIELDS]).all():
-            raise DataError(
-                f"{name} must be finite. Received: nan or infinity. Put a "
-                "clean copy of the file in its place."
-            )
-    return rows
+    return np.ascontiguousarray(array).reshape(*lead, PIXELS)
 
 
-def check_indices(indices, size):
-    """Returns `indices` as int64 `(k,)` if all lie in `[0, size)`."""
-    array = np.asarray(indices)
-    is_whole = array.dtype.kind in "iu" or not array.size
-    if (
-        not is_whole
-        or array.ndim != 1
-        or not np.all((array >= 0) & (array < size))
-    ):
-        raise IndexError(
-            f"indices must be integers in 0..{size - 1}, (k,). Received: "
-            f"indices of {array.dtype} {array.shape}, {array}"
-        )
-    return array.astype(np.int64)
-
-
-def _original_files(folder):
-    """Paths of the two original files, or none where neither is there."""
-    paths = [folder / FIELDS_FILE, folder / TANGENTS_FILE]
-    missing = [path.name for path in paths if not path.exists()]
-    if len(missing) == 1:
-        raise DataError(
-            f"{folder} holds only one of the two original InfiMNIST files. "
-            f"Received: no {missing[0]}. Add it, or remove the other one to "
-            "generate both."
-        )
-    return () if missing else paths
-
-
-def _read(path, shape):
+def _mapped(path, shape):
     expected, received = 4 * math.prod(shape), path.stat().st_size
     if received != expected:
         raise DataError(

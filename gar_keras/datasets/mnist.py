@@ -4,7 +4,7 @@ from importlib import resources
 
 import numpy as np
 
-from gar_keras.datasets.base import DataError, Dataset
+from gar_keras.datasets.base import Dataset
 from gar_keras.datasets.files import check_md5, data_folder, read_npz
 
 TITLE = "MNIST"
@@ -42,11 +42,6 @@ def load_mnist(data_dir=None):
         path = resources.files("gar_keras") / "data" / "mnist.npz"
     else:
         path = data_folder(data_dir) / "mnist.npz"
-    if not path.exists():
-        raise DataError(
-            f"No MNIST file. Received: {path}. Put Keras' mnist.npz there, or "
-            "leave data_dir out to use the copy inside the package."
-        )
     arrays = read_npz(path, IDX_MD5)
     for key, md5 in IDX_MD5.items():
         check_md5(_as_idx(arrays[key]), md5, f"{key} in {path}")

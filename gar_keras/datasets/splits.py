@@ -69,13 +69,11 @@ def make_split(y_train, num_labeled, seed, num_validation=1000):
             f" Ask for at most {n * sizes.min()}."
         )
     rng = np.random.default_rng([seed, num_labeled])
-    labeled = np.concatenate(
-        [
-            rng.choice(np.flatnonzero(y_train == c), per_class, replace=False)
-            for c in classes
-        ]
-    )
-    labeled = rng.permutation(labeled)
+    drawn = [
+        rng.choice(np.flatnonzero(y_train == c), per_class, replace=False)
+        for c in classes
+    ]
+    labeled = rng.permutation(np.concatenate(drawn))
     others = np.setdiff1d(np.arange(len(y_train)), labeled)
     validation = rng.choice(others, num_validation, replace=False)
     return Split(labeled, validation)

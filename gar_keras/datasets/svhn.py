@@ -1,11 +1,9 @@
 """SVHN: house numbers (format 2, cropped digits), its extra set, a stand-in."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from gar_keras.datasets.base import DataError, Dataset
-from gar_keras.datasets.files import data_folder, fetch, made_once, read_npz
+from gar_keras.datasets.files import data_folder, made_once, read_npz
 from gar_keras.utils.optional import optional
 from gar_keras.utils.validation import check_labels
 
@@ -14,29 +12,15 @@ GREY_TITLE = "SVHN-grey"
 HOME = "http://ufldl.stanford.edu/housenumbers/"
 GREY = "svhn_grey_32.npz"
 
-
-@dataclass(frozen=True)
-class SvhnFile:
-    """A published file of SVHN, and how to know it."""
-
-    name: str
-    md5: str
-    images: int
-    home: str = HOME
+# The MD5 of the published files.
+MD5 = {
+    "train_32x32.mat": "e26dedcc434d2e4c54c9b2d4a06d8373",
+    "test_32x32.mat": "eb5a983be6a315427106f1b164d9cef3",
+    "extra_32x32.mat": "a93ce644f1a588dc4d68dda5feec44a7",
+}
 
 
-TRAIN = SvhnFile(
-    "train_32x32.mat", "e26dedcc434d2e4c54c9b2d4a06d8373", images=73_257
-)
-TEST = SvhnFile(
-    "test_32x32.mat", "eb5a983be6a315427106f1b164d9cef3", images=26_032
-)
-EXTRA = SvhnFile(
-    "extra_32x32.mat", "a93ce644f1a588dc4d68dda5feec44a7", images=531_131
-)
-
-
-def load_svhn(data_dir=None, train=TRAIN, test=TEST):
+def load_svhn(data_dir=None):
     """Loads SVHN and checks both files against their MD5.
 
     Files that are not there are downloaded (182 and 64 MB). The pixels are as
@@ -45,7 +29,6 @@ def load_svhn(data_dir=None, train=TRAIN, test=TEST):
 
     Args:
         data_dir: Folder that holds the files; see `data_folder`.
-        train, test: `SvhnFile` of the training and of the test images.
 
     Returns:
         A `Dataset` with uint8 images `(m, 32, 32, 3)`, 73,257 for training
@@ -55,8 +38,8 @@ def load_svhn(data_dir=None, train=TRAIN, test=TEST):
         DataError: if a file cannot be downloaded, or is damaged.
         ImportError: if SciPy, which reads the files, is not installed.
     """
-    x_train, y_train = _read(train, data_dir)
-    x_test, y_test = _read(test, data_dir)
+    x_train, y_train = _read("train_32x32.mat", data_dir)
+    x_test, y_test = _read("test_32x32.mat", data_dir)
     return Dataset(
         name="svhn",
         title=TITLE,
@@ -69,7 +52,7 @@ def load_svhn(data_dir=None, train=TRAIN, test=TEST):
     )
 
 
-def load_svhn_with_extra(data_dir=None, train=TRAIN, extra=EXTRA):
+def load_svhn_with_extra(data_dir=None):
     """SVHN's training images and the 531,131 extra ones, as an array on disk.
 
     They would fill 7.4 GB as float32. The first call downloads the files (1.5
@@ -80,7 +63,6 @@ def load_svhn_with_extra(data_dir=None, train=TRAIN, extra=EXTRA):
 
     Args:
         data_dir: Folder that holds the files; see `data_folder`.
-        train, extra: `SvhnFile` of the training and of the extra images.
 
     Returns:
         A memory-mapped array `(604388, 32, 32, 3)`.
@@ -88,13 +70,13 @@ def load_svhn_with_extra(data_dir=None, train=TRAIN, extra=EXTRA):
     Raises:
         DataError, ImportError: as `load_svhn`.
     """
+    names = "train_32x32.mat", "extra_32x32.mat"
 
     def make():
-        parts = [_read(file, data_dir)[0] for file in (train, extra)]
-        return {"x": np.concatenate(parts)}
+        return {"x": np.concatenate([_read(n, data_dir)[0] for n in names])}
 
     # The MD5 stand for the content: no file need be read to know it.
-    settings = {"md5": [train.md5, extra.md5]}
+    settings = {"md5": [MD5[name] for name in names]}
     return made_once("svhn-extra", settings, ["x"], make)["x"]
 
 
@@ -124,7 +106,11 @@ def load_svhn_grey(data_dir=None):
     arrays = read_npz(path, ("x_train", "y_train", "x_test", "y_test"))
     for part in ("train", "test"):
         x = arrays[f"x_{part}"]
-        _check_images(path, x, (len(x), 32, 32, 1))
+        if x.dtype != np.uint8 or x.shape[1:] != (32, 32, 1):
+            raise DataError(
+                f"x_{part} in {path} must be uint8 (m, 32, 32, 1). Received: "
+                f"{x.dtype} {x.shape}"
+            )
         name = f"y_{part}"
         arrays[name] = check_labels(name, arrays[name], len(x), 10)
     return Dataset(
@@ -139,21 +125,22 @@ def load_svhn_grey(data_dir=None):
     )
 
 
-def _read(file, data_dir):
-    """Images `(m, 32, 32, 3)`, a view, and digits `(m,)` of a `.mat` file."""
+def _read(name, data_dir):
+    """Images `(m, 32, 32, 3)`, a view, and digits `(m,)` of a published file.
+
+    It is downloaded unless a sound one is there.
+    """
     io = optional("scipy.io", "Reading SVHN")
-    path = fetch(file.name, file.home + file.name, file.md5, data_dir)
-    # Its MD5 is known: it can be read.
-    content = io.loadmat(path, variable_names=("X", "y"))
-    x = content["X"].transpose(3, 0, 1, 2)
-    _check_images(path, x, (file.images, 32, 32, 3))
-    # 10 is the digit 0.
-    return x, check_labels("y", content["y"] % 10, file.images, 10)
-
-
-def _check_images(path, x, shape):
-    if x.dtype != np.uint8 or x.shape != shape:
+    pooch = optional("pooch", f"The download of {name}")
+    folder = data_folder(data_dir)
+    try:
+        path = pooch.retrieve(HOME + name, f"md5:{MD5[name]}", name, folder)
+    except (OSError, ValueError) as error:
         raise DataError(
-            f"Images in {path} must be uint8 {shape}. Received: {x.dtype} "
-            f"{x.shape}"
-        )
+            f"Could not download {name} from {HOME}: {error}. Try again, or "
+            f"put the file in {folder} (--data-dir names another folder)."
+        ) from error
+    content = io.loadmat(path, variable_names=("X", "y"))
+    # 10 is the digit 0.
+    y = content["y"][:, 0].astype("int64") % 10
+    return content["X"].transpose(3, 0, 1, 2), y

@@ -75,33 +75,20 @@ def test_one_altered_value_is_refused(key, mnist, tmp_path):
         load_mnist(tmp_path)
 
 
-def flip(content):
-    content = bytearray(content)
-    content[len(content) // 2] ^= 1
-    return content
-
-
-@pytest.mark.parametrize(
-    "damage",
-    [flip, lambda b: b[:-1], lambda b: b[:1000], lambda b: b"", lambda b: b"x"],
-)
-def test_a_damaged_file_is_refused(damage, tmp_path):
-    inside = resources.files("gar_keras") / "data" / "mnist.npz"
-    (tmp_path / "mnist.npz").write_bytes(damage(inside.read_bytes()))
-    with pytest.raises(DataError, match="mnist.npz"):
+@pytest.mark.parametrize("length", [-1, 1000, 0, None])
+def test_a_damaged_or_missing_file_is_refused(length, tmp_path):
+    if length is not None:
+        inside = resources.files("gar_keras") / "data" / "mnist.npz"
+        content = inside.read_bytes()[:length]
+        (tmp_path / "mnist.npz").write_bytes(content)
+    with pytest.raises(DataError, match="mnist.npz is not a readable"):
         load_mnist(tmp_path)
 
 
-def test_arrays_of_other_names_are_refused(tmp_path):
+def test_a_file_for_a_folder_and_arrays_of_other_names_are_refused(tmp_path):
     np.savez(tmp_path / "mnist.npz", images=np.zeros(3))
     with pytest.raises(DataError, match="is not a readable .npz file"):
         load_mnist(tmp_path)
-
-
-def test_a_missing_file_and_a_file_for_a_folder_are_named(tmp_path):
-    with pytest.raises(DataError, match="No MNIST file.*mnist.npz"):
-        load_mnist(tmp_path)
-    (tmp_path / "mnist.npz").touch()
     with pytest.raises(DataError, match="data_dir must be a folder"):
         load_mnist(tmp_path / "mnist.npz")
 
@@ -189,16 +176,10 @@ LABELS = np.arange(1000) % 10
 def test_seeds_give_different_splits_in_no_order():
     prints = {make_split(LABELS, 20, s, 50).fingerprint() for s in range(20)}
     assert len(prints) == 20
-    classes = LABELS[make_split(LABELS, 100, 0, 0).labeled]
-    assert not np.array_equal(classes, np.sort(classes))
-
-
-def test_a_fingerprint_is_of_the_values_in_their_parts():
-    split = make_split(LABELS, 20, seed=0, num_validation=20)
+    split = make_split(LABELS, 100, 0, 100)
+    assert (np.diff(LABELS[split.labeled]) < 0).any()
     swapped = replace(split, labeled=split.validation, validation=split.labeled)
     assert split.fingerprint() != swapped.fingerprint()
-    narrow = replace(split, labeled=split.labeled.astype("int16"))
-    assert split.fingerprint() == narrow.fingerprint()
 
 
 def test_the_published_split_is_drawn_again(mnist):

@@ -1,39 +1,11 @@
-"""Data files: their folder, their download, and what is made of them once."""
-
-import functools
-import hashlib
-import http.server
-import sys
-import threading
+"""Data files: their folder, and what is made of them once."""
 
 import numpy as np
 import pytest
 
-from gar_keras.datasets.base import DataError
-from gar_keras.datasets.files import data_folder, fetch, made_once
-
-CONTENT = b"published"
-MD5 = hashlib.md5(CONTENT, usedforsecurity=False).hexdigest()
+from gar_keras.datasets.files import data_folder, made_once
 
 pytestmark = pytest.mark.usefixtures("home")
-
-
-@pytest.fixture
-def address(tmp_path):
-    """The address of a folder with the file `a.bin`."""
-    folder = tmp_path / "published"
-    folder.mkdir()
-    (folder / "a.bin").write_bytes(CONTENT)
-
-    class Handler(http.server.SimpleHTTPRequestHandler):
-        def log_message(self, *_):
-            """Nothing."""
-
-    handler = functools.partial(Handler, directory=folder)
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}/a.bin"
-        server.shutdown()
 
 
 def test_the_folder_is_that_of_the_argument_the_variable_or_the_user(
@@ -43,30 +15,6 @@ def test_the_folder_is_that_of_the_argument_the_variable_or_the_user(
     monkeypatch.setenv("GAR_KERAS_DATA", str(tmp_path / "data"))
     assert data_folder() == tmp_path / "data"
     assert data_folder(tmp_path) == tmp_path
-
-
-def test_a_file_is_fetched_once_and_anew_where_it_is_damaged(address, tmp_path):
-    path = fetch("a.bin", address, MD5, tmp_path / "data")
-    assert path == tmp_path / "data/a.bin"
-    assert path.read_bytes() == CONTENT
-    path.write_bytes(b"damaged")
-    assert fetch("a.bin", address, MD5, path.parent).read_bytes() == CONTENT
-    # It is there: nobody is asked.
-    nowhere = "http://127.0.0.1:1/a.bin"
-    assert fetch("a.bin", nowhere, MD5, path.parent) == path
-
-
-def test_what_cannot_be_fetched_is_said_with_a_way_out(
-    address, tmp_path, monkeypatch
-):
-    for url in ("http://127.0.0.1:1/a.bin", f"{address}x"):
-        with pytest.raises(DataError, match=f"{url}.*put the file in .*data"):
-            fetch("a.bin", url, MD5, tmp_path / "data")
-    with pytest.raises(DataError, match="hash"):
-        fetch("a.bin", address, "0" * 32, tmp_path)
-    monkeypatch.setitem(sys.modules, "pooch", None)
-    with pytest.raises(ImportError, match="pip install 'gar_keras.experimen"):
-        fetch("a.bin", address, MD5, tmp_path)
 
 
 @pytest.fixture
@@ -104,10 +52,3 @@ def test_arrays_cut_short_are_made_anew(make, length, tmp_path, monkeypatch):
     made = made_once("a", {}, ["x", "y"], make)
     assert made["x"].sum() == 66
     assert make.calls == 2
-
-
-def test_a_folder_that_cannot_be_written_is_named(make, tmp_path, monkeypatch):
-    (tmp_path / "file").touch()
-    monkeypatch.setenv("GAR_KERAS_CACHE", str(tmp_path / "file"))
-    with pytest.raises(DataError, match="Could not write .*GAR_KERAS_CACHE"):
-        made_once("a", {}, ["x"], make)

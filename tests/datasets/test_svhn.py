@@ -1,7 +1,10 @@
 """SVHN from files written here by SciPy, and its stand-in."""
 
+import functools
 import hashlib
+import http.server
 import sys
+import threading
 
 import numpy as np
 import pytest
@@ -10,47 +13,63 @@ import scipy.io
 from gar_keras.datasets import svhn
 from gar_keras.datasets.base import DataError
 from gar_keras.datasets.svhn import (
-    SvhnFile,
     load_svhn,
     load_svhn_grey,
     load_svhn_with_extra,
 )
 
-# An address that nobody answers: what is not there must not be fetched.
-NOWHERE = "http://127.0.0.1:1/"
+# Images in each file.
+SIZES = {"train_32x32.mat": 23, "test_32x32.mat": 12, "extra_32x32.mat": 41}
 
 pytestmark = pytest.mark.usefixtures("home")
 
 
-def make(m, seed):
+def make(m):
     """Images (m, 32, 32, 3), and labels (m, 1) as published, 1 to 10."""
-    rng = np.random.default_rng(seed)
-    x = rng.integers(0, 256, (m, 32, 32, 3), dtype="uint8")
+    x = np.random.default_rng(m).integers(0, 256, (m, 32, 32, 3), dtype="uint8")
     return x, (np.arange(m, dtype="uint8") % 10 + 1)[:, None]
 
 
-def write(path, x, y):
-    """A file as published: image i is X[:, :, :, i]."""
-    arrays = {"X": np.stack(list(x), axis=-1), "y": y}
-    scipy.io.savemat(path, arrays, do_compression=True)
-    md5 = hashlib.md5(path.read_bytes(), usedforsecurity=False).hexdigest()
-    return SvhnFile(path.name, md5, len(x), NOWHERE)
+@pytest.fixture
+def published(tmp_path, monkeypatch):
+    """A folder with the files as published, where nobody can download."""
+    folder = tmp_path / "published"
+    folder.mkdir()
+    for name, m in SIZES.items():
+        x, y = make(m)
+        # Image i is X[:, :, :, i].
+        arrays = {"X": np.stack(list(x), axis=-1), "y": y}
+        scipy.io.savemat(folder / name, arrays, do_compression=True)
+        content = (folder / name).read_bytes()
+        md5 = hashlib.md5(content, usedforsecurity=False).hexdigest()
+        monkeypatch.setitem(svhn.MD5, name, md5)
+    monkeypatch.setattr(svhn, "HOME", "http://127.0.0.1:1/")
+    return folder
 
 
 @pytest.fixture
-def files(tmp_path):
-    return {
-        "train": write(tmp_path / "train_32x32.mat", *make(23, 0)),
-        "test": write(tmp_path / "test_32x32.mat", *make(12, 1)),
-    }
+def online(published, monkeypatch):
+    """The folder can be downloaded from."""
+
+    class Handler(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *_):
+            """Nothing."""
+
+    handler = functools.partial(Handler, directory=published)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        address = f"http://127.0.0.1:{server.server_port}/"
+        monkeypatch.setattr(svhn, "HOME", address)
+        yield
+        server.shutdown()
 
 
-def test_load(tmp_path, files):
-    data = load_svhn(tmp_path, **files)
+def test_load(published):
+    data = load_svhn(published)
     assert (data.name, data.title, data.num_classes) == ("svhn", "SVHN", 10)
     for x, y, (images, labels) in (
-        (data.x_train, data.y_train, make(23, 0)),
-        (data.x_test, data.y_test, make(12, 1)),
+        (data.x_train, data.y_train, make(23)),
+        (data.x_test, data.y_test, make(12)),
     ):
         np.testing.assert_array_equal(x, images, strict=True)
         assert x.flags.c_contiguous
@@ -59,43 +78,43 @@ def test_load(tmp_path, files):
         assert y.tolist() == [v % 10 for v in labels[:, 0].tolist()]
 
 
-def test_an_altered_or_missing_file_is_not_taken(tmp_path, files):
-    path = tmp_path / files["test"].name
-    path.write_bytes(path.read_bytes()[:-1])
-    with pytest.raises(DataError, match=f"download test_32x32.mat.*{NOWHERE}"):
-        load_svhn(tmp_path, **files)
-    path.unlink()
-    with pytest.raises(DataError, match="--data-dir"):
-        load_svhn(tmp_path, **files)
-
-
-def test_the_shape_must_be_that_of_the_data_set(tmp_path, files):
-    files["test"] = write(tmp_path / "test_32x32.mat", make(12, 1)[0][:, 1:], 1)
-    with pytest.raises(DataError, match=r"must be uint8 \(12, 32, 32, 3\)"):
-        load_svhn(tmp_path, **files)
-
-
-def test_without_scipy_nothing_is_downloaded(tmp_path, files, monkeypatch):
+@pytest.mark.usefixtures("online")
+def test_files_are_downloaded_once_and_anew_where_damaged(
+    tmp_path, monkeypatch
+):
+    folder = tmp_path / "data"
+    expected = load_svhn(folder).x_test
+    (folder / "test_32x32.mat").write_bytes(b"damaged")
+    np.testing.assert_array_equal(load_svhn(folder).x_test, expected)
+    # They are there: nobody is asked.
+    monkeypatch.setattr(svhn, "HOME", "http://127.0.0.1:1/")
+    load_svhn(folder)
     monkeypatch.setitem(sys.modules, "scipy.io", None)
     with pytest.raises(ImportError, match="needs the package scipy"):
-        load_svhn(tmp_path, **files)
+        load_svhn(folder)
 
 
-def test_the_extra_set_lies_behind_the_training_images(tmp_path, files):
-    extra = write(tmp_path / "extra_32x32.mat", *make(41, 2))
-    expected = np.concatenate([make(23, 0)[0], make(41, 2)[0]])
+def test_what_cannot_be_downloaded_is_said_with_a_way_out(published):
+    path = published / "test_32x32.mat"
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(DataError, match="download test_32x32.mat.*--data-dir"):
+        load_svhn(published)
+
+
+def test_the_extra_set_lies_behind_the_training_images(published):
+    expected = np.concatenate([make(23)[0], make(41)[0]])
     for _ in range(2):
-        images = load_svhn_with_extra(tmp_path, files["train"], extra)
+        images = load_svhn_with_extra(published)
         assert isinstance(images, np.memmap)
         np.testing.assert_array_equal(images, expected, strict=True)
         # The MD5 says what was kept: the file is not read again.
-        (tmp_path / extra.name).unlink(missing_ok=True)
+        (published / "extra_32x32.mat").unlink(missing_ok=True)
 
 
 def grey(**changes):
     arrays = {}
     for part, m in (("train", 7), ("test", 4)):
-        arrays[f"x_{part}"] = make(m, m)[0][..., :1]
+        arrays[f"x_{part}"] = make(m)[0][..., :1]
         arrays[f"y_{part}"] = np.arange(m, dtype="uint8")
     return {**arrays, **changes}
 
