@@ -97,6 +97,8 @@ ax.set_title("the 100 labelled images", fontsize=10)
 plt.show()
 
 # %% [markdown]
+# *Try*: 20 labels in place of 100. What is the error after pretraining then?
+#
 # ## The network
 #
 # Any Keras model will do, as long as it gives *logits*: one number for each
@@ -119,6 +121,8 @@ model = keras.Model(inputs, keras.layers.Dense(10)(x))
 print(f"{model.count_params():,} weights")
 
 # %% [markdown]
+# *Try*: `gar_keras.cnn6()` in place of this network, with patience.
+#
 # ## Stage 1: pretraining
 #
 # Supervised training on the 100 labelled images.
@@ -139,6 +143,9 @@ guess_before = model.predict(mnist.x_test, verbose=0).argmax(axis=1)
 print(f"test error after pretraining: {100 * error_before:.2f} %")
 
 # %% [markdown]
+# *Try*: `PRETRAIN_EPOCHS = 20`. GAR sharpens what the network believes: see
+# what it makes of a poor one.
+#
 # ## Stage 2: regularization
 #
 # The loss is computed from $B = \max(0, Z)$, the rectified logits of a batch.
@@ -180,6 +187,10 @@ print(f"test error before: {100 * error_before:5.2f} %")
 print(f"test error after:  {100 * error_after:5.2f} %")
 
 # %% [markdown]
+# That is one seed, and a smaller network than that of the README's figures.
+#
+# *Try*: without `validation_data`, which keeps the last epoch.
+#
 # ## What happened on the way
 #
 # Watch these three curves whenever you train with GAR. The affinity should fall
@@ -189,9 +200,9 @@ print(f"test error after:  {100 * error_after:5.2f} %")
 # batch does not have.
 # Neither curve needs labels, only the error does.
 #
-# The error may rise a little in the first epoch. If it stays above that of
-# stage 1, look at how many images each class gets: stage 2 can lose a class in
-# its first steps, and a lost class rarely comes back. `regularize` warns of
+# The error may rise by a few points in the first epoch. If it stays above that
+# of stage 1, look at how many images each class gets: stage 2 can lose a class
+# in its first steps, and a lost class rarely comes back. `regularize` warns of
 # both, and names the class.
 
 # %%
@@ -218,6 +229,9 @@ for ax in axes:
 plt.show()
 
 # %% [markdown]
+# *Try*: `layer=gar_keras.GraphActivityRegularization(balance=0.0)`. Which curve
+# tells that classes are lost?
+#
 # ## Which images changed
 #
 # Stage 2 corrects some predictions and breaks others. What counts is the
@@ -255,6 +269,8 @@ show_images(bottom, broken[:10], "broken: before → after", "[{}] → {}")
 plt.show()
 
 # %% [markdown]
+# *Try*: `np.bincount(mnist.y_test[broken])`. Which digits are broken most often?
+#
 # ## Where to go from here
 #
 # - `02_bipartite_graph`: why this loss works, step by step.

@@ -88,6 +88,9 @@ A = np.block([[np.zeros((m, m)), B], [B.T, np.zeros((n, n))]])
 print(A)
 
 # %% [markdown]
+# *Try*: give one example a probability of 0.5 for each of two classes. Which
+# entries of $A^*$ change?
+#
 # ## 2. Two steps on the graph
 #
 # $(A^{*2})_{kl}$ sums, over the walks of two edges from node $k$ to node $l$,
@@ -164,6 +167,8 @@ axes[2].set_title(r"$\mathcal{G}_\mathcal{N}$, edges $N$")
 plt.show()
 
 # %% [markdown]
+# *Try*: $A^{*3}$. Which nodes do walks of three edges connect?
+#
 # ## 3. The perfect case, three times over
 #
 # Equation 7 says that three statements about the perfect case mean the same.
@@ -218,6 +223,8 @@ print("components:", graph_statistics.components(B)[0])
 # examples, which is what makes graph methods expensive. It is enough to push
 # the small $n \times n$ matrix $N$ towards a scaled identity. The other two
 # statements follow, as long as the entries of $B$ are zeros and ones.
+#
+# *Try*: $m = 9$ examples. What becomes of $N$?
 #
 # ## 4. Two numbers for "a scaled identity"
 #
@@ -587,6 +594,9 @@ for scale in (1, 2, 4):
 # `first-epoch`: `python scripts/study.py --study first-epoch`.
 
 # %% [markdown]
+# *Try*: in `loss_gradient` leave out the affinity, then the balance. Which of
+# the two loses classes?
+#
 # ## 5. Real predictions
 #
 # A small network learns from 100 labelled images of MNIST.
@@ -686,6 +696,8 @@ print(f"by package: affinity {by_package[0]:.6f}, balance {by_package[1]:.6f}")
 print(f"loss:       {float(regularizer(before)):.6f}")
 
 # %% [markdown]
+# *Try*: 20 labels in place of 100. What do $M$ and $N$ look like?
+#
 # ## 6. Stage 2
 #
 # We train with the loss alone, on 10,000 images without labels, and keep $B$ of
@@ -785,6 +797,8 @@ axes[1].set_ylabel("share of the weight")
 plt.show()
 
 # %% [markdown]
+# *Try*: `labeled_per_batch=64, unlabeled_per_batch=64` in stage 2.
+#
 # ## 7. The three graphs
 #
 # Figure 1 of the paper, for this network and every second of the 250 images.
@@ -822,6 +836,8 @@ for key, gloss in NUMBERS.items():
     print(f"{gloss:44}", *values)
 
 # %% [markdown]
+# *Try*: `EPOCHS = 60`. Does the graph come nearer to ten components?
+#
 # ## What to remember
 #
 # - Predictions $B$ define a graph of the examples, $M = B B^\mathsf{T}$, and a

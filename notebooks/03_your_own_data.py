@@ -388,9 +388,10 @@ for seed in range(SEEDS):
 # - Give their proportions if you know them. From labels that were drawn at
 #   random `gar_keras.class_prior_of` estimates them; ours were chosen evenly,
 #   and tell nothing.
-# - Keep some labels for validation, with classes in their true proportions, and
-#   compare with stage 1. Here the right prior is a gain; on MNIST it repaired
-#   most of the harm and was none (`docs/limits.md`).
+# - Keep some labels for validation, with classes in their true proportions,
+#   and compare with stage 1. Here the right prior is below equal classes on
+#   each split, and below stage 1 on two of three; on MNIST it repaired most of
+#   the harm, and was no gain (`docs/limits.md`).
 #
 # *Try*: wrong proportions, e.g. `class_prior=shares[::-1]`.
 #

@@ -37,14 +37,14 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 from IPython.display import Image, Markdown, display
+from scipy import stats
 
-from gar_keras import report
+from gar_keras import expected_balance, report
 from gar_keras.experiments import records
 from gar_keras.report import pictures
-from gar_keras.report.estimates import between
 from gar_keras.report.pages import with_links_from
 from gar_keras.report.published import GAR, TABLES
-from gar_keras.report.runs import epochs, groups
+from gar_keras.report.runs import epochs
 from gar_keras.report.summary import cell_runs, summary
 from gar_keras.report.tables import representative
 
@@ -52,7 +52,7 @@ plt.rcParams.update({"figure.dpi": 90, "figure.constrained_layout.use": True})
 
 # %% [markdown]
 # The figure: the error with GAR in a cell of the paper's tables, `mnist-100`
-# for MNIST with 100 labels. Choose another cell, and the notebook is about it.
+# for MNIST with 100 labels.
 
 # %% tags=["parameters"]
 RESULTS = Path("../results")
@@ -61,10 +61,10 @@ CELL = "mnist-100"
 # %% [markdown]
 # ## 1. The figure in the README
 #
-# The README has one line for each cell, with the paper's figures and ours. If
-# there are several experiments in a cell, it shows the one with the most epochs
-# of stage 2, those of all its seeds together, or one with more seeds if it is
-# more than half as long.
+# `read_runs` reads all records into a DataFrame, a row for each run. The README
+# has one line for each cell. If there are several experiments in a cell, it
+# shows the one with the most epochs of stage 2, those of all its seeds
+# together, or one with more seeds if it is more than half as long.
 
 # %%
 frame = report.read_runs(RESULTS)
@@ -83,62 +83,48 @@ if runs.empty:
         "scripts/table1.py --labels 100 --seeds 0"
     )
 chosen = report.Estimate.of(runs.chosen)
-shown_as = f"{chosen.mean:.2f}"
 
-
-def show(markdown):
-    """Shows a table; its links lead from here to the records."""
-    display(Markdown(with_links_from(markdown, RESULTS, ".")))
-
-
-paths = [RESULTS / path for path in runs.path]
-folder = paths[0].relative_to(RESULTS).parent.as_posix()
+folder = Path(runs.path.iloc[0]).parent.as_posix()
 head, rule, *lines = summary(frame).splitlines()
-show("\n".join([head, rule, *(line for line in lines if folder in line)]))
+shown = [head, rule, *(line for line in lines if folder in line)]
+# Links lead from here to the records.
+display(Markdown(with_links_from("\n".join(shown), RESULTS, ".")))
 print(f"The figure: {chosen}, test error in percent")
 
 # %% [markdown]
+# *Try*: `CELL = "norb-jpeg-1000"`, and run all cells. What is different?
+#
 # ## 2. Its records
 #
 # `python scripts/report.py --find` prints the runs behind a figure. This is the
 # same in Python.
 
 # %%
-for line in report.find(shown_as, frame):
+for line in report.find(f"{chosen.mean:.2f}", frame):
     print(line)
 
 # %% [markdown]
 # The folders say what a run is: the cell, then the epochs of both stages, the
-# precision and a fingerprint of the settings. `read_runs` gives a row for each
-# run; `results/index.csv` has the same. These are those of our figure:
+# precision and a fingerprint of the settings. These are the runs of our figure:
 
 # %%
-for run in runs.itertuples():
-    print(run.path)
-    print(
-        f"    seed {run.seed}, {run.pretrain_epochs} + {run.epochs} epochs, "
-        f"{run.precision}, {run.minutes:.1f} minutes on {run.hardware}"
-    )
-    print(
-        f"    error after stage 1 {run.stage_1:.2f}, chosen "
-        f"{run.chosen:.2f}, last {run.last:.2f}; lost a class: {run.lost}"
-    )
+columns = ["seed", "stage_1", "chosen", "last", "lost", "minutes"]
+print(runs[columns].to_string(index=False, float_format="%.2f"))
 
 # %% [markdown]
+# *Try*: sort `frame` by `chosen`. Which run has the lowest error of all, and
+# what does its `differs` say?
+#
 # ## 3. A record and its settings
 #
-# This is what the first of them holds.
+# This is what the first of them holds, and the settings of the experiment that
+# are not 0 or `None`. With them and the seed the run can be made again.
 
 # %%
-record = records.read(paths[0])
-print(*record, sep="\n")
-
-# %% [markdown]
-# All settings are in `experiment`. With them and the seed the run can be made
-# again. These are the ones that are not 0 or `None`.
+record = records.read(RESULTS / runs.path.iloc[0])
+print(*record, sep=", ")
 
 
-# %%
 def settings_of(experiment):
     """Names and values, but for what is 0 or none."""
     for name, value in experiment.items():
@@ -153,42 +139,30 @@ for name, value in settings_of(record["experiment"]):
 
 # %% [markdown]
 # And what differs from the paper's settings. Epochs, precision and backend do
-# not count as such; the README names the epochs, since the authors' code has
-# 2,000 + 200.
+# not count as such; the authors' code has 2,000 + 200 epochs.
 
 # %%
 print("different:", runs.differs.iloc[0] or "nothing")
 print("epochs:", epochs(runs), "in", runs.precision.iloc[0])
 
 # %% [markdown]
+# *Try*: print the label indices, `record["labeled"]`, of two seeds. Are any the
+# same?
+#
 # ## 4. Its curve
 #
 # The test error, as `python scripts/report.py` draws it for the tables. Epoch 0
 # is the end of stage 1.
 
 # %%
-with tempfile.TemporaryDirectory() as folder:
-    (picture,) = pictures.draw(runs, folder, [table.name])
+with tempfile.TemporaryDirectory() as temporary:
+    (picture,) = pictures.draw(runs, temporary, [table.name])
     display(Image(picture.read_bytes(), width=640))
 
 # %% [markdown]
-# The affinity and the balance, a line for each seed. They are means over the
-# batches of an epoch, so they begin at epoch 1.
-
-# %%
-fig, axes = plt.subplots(1, 2, figsize=(6.5, 2.4))
-for ax, name in zip(axes, ("affinity", "balance"), strict=True):
-    for run in runs.itertuples():
-        values = run.curve.get(name, [])[1:]
-        at = np.arange(1, len(values) + 1)
-        ax.plot(at, values, ".-", ms=3, label=f"seed {run.seed}")
-    ax.set(title=name, xlabel="epoch of stage 2")
-    ax.grid(alpha=0.3)
-axes[0].set_yscale("log")
-axes[0].legend(fontsize=8)
-plt.show()
-
-# %% [markdown]
+# *Try*: plot `run.curve["affinity"]` of each seed. Does it know which run is
+# the worst?
+#
 # ## 5. The chosen epoch, the last, and the best
 #
 # Which epoch is *the* result? Three can be told apart:
@@ -199,9 +173,8 @@ plt.show()
 # - the **best** one: it has the least error on the test images.
 #
 # The best one does not count. To find it takes the test labels, so its error is
-# no longer that of unseen images: among many epochs, some have a low error by
-# luck. It is at most that of the others, whatever the method, and falls with
-# the number of epochs that one may choose from.
+# no longer that of unseen images. By construction it is never higher than the
+# other two, and gets lower the more epochs there are to choose from.
 
 
 # %%
@@ -213,120 +186,149 @@ def curve(run, name):
 print("test error, %    chosen (epoch)    last    best (epoch)")
 for run in runs.itertuples():
     test = curve(run, "test_error")
-    at = run.chosen_epoch
     best = 1 + test[1:].argmin()
     print(
-        f"seed {run.seed:2} {test[at]:14.2f} ({at:3}) {test[-1]:11.2f}"
-        f" {test[best]:7.2f} ({best:3})"
+        f"seed {run.seed:2} {run.chosen:14.2f} ({run.chosen_epoch:3})"
+        f" {run.last:11.2f} {test[best]:7.2f} ({best:3})"
     )
-print("mean, chosen:", chosen)
-print("mean, last:  ", report.Estimate.of(runs["last"]))
 
 # %% [markdown]
-# The seed with the largest difference between chosen and last:
-
+# The seed with the largest difference between chosen and last, its test error
+# in blue and its validation error in grey:
 
 # %%
-furthest = (runs.chosen - runs["last"]).abs().to_numpy().argmax()
-run = runs.iloc[furthest]
-test, validation = (curve(run, f"{s}_error") for s in ("test", "val"))
+run = runs.iloc[(runs.chosen - runs["last"]).abs().to_numpy().argmax()]
+test, validation = curve(run, "test_error"), curve(run, "val_error")
 at = np.arange(len(test))
-shown = at >= len(test) // 3
+late = at >= len(test) // 3
 
 fig, ax = plt.subplots(figsize=(6.5, 2.8))
-ax.plot(at[shown], validation[shown], ".-", color="0.7")
-ax.plot(at[shown], test[shown], ".-", color="tab:blue")
-for name, k, marker in (
-    ("chosen", run.chosen_epoch, "o"),
-    ("last", len(test) - 1, "s"),
-    ("best", 1 + test[1:].argmin(), "*"),
-):
-    label = f"{name}: epoch {k}, {test[k]:.2f} %"
-    ax.plot(k, test[k], marker, ms=10, mfc="none", mec="black", label=label)
+ax.plot(at[late], validation[late], ".-", color="0.7")
+ax.plot(at[late], test[late], ".-", color="tab:blue")
+ax.plot(run.chosen_epoch, run.chosen, "o", ms=10, mfc="none", label="chosen")
+ax.plot(at[-1], test[-1], "s", ms=10, mfc="none", label="last")
+ax.set(title=f"seed {run.seed}", xlabel="epoch of stage 2", ylabel="error, %")
 ax.legend(fontsize=8)
-ax.set(
-    title=f"seed {run.seed}: test error (blue), validation error (grey)",
-    xlabel="epoch of stage 2",
-    ylabel="error, %",
-)
 ax.grid(alpha=0.3)
 plt.show()
+ties = np.sum(validation[1:] == validation[1:].min())
+print(f"epochs with the least validation error: {ties}")
 
 # %% [markdown]
 # The validation error moves in steps, since its images are few. So the choice
 # is not perfect, and that is part of the method.
 #
-# ## 6. Its interval
+# *Try*: choose the *last* of the epochs with the least validation error. How
+# far does the mean move?
 #
-# The seeds are a sample: other labelled images, other weights. "±" is the
-# standard deviation $s$, which says how much single runs differ. How well the
-# *mean* of $n$ runs is known is another matter. The interval that holds it with
-# 95 % confidence, if errors are about normal, is
+# ## 6. The odd one out
 #
-# $$
-# \bar x \pm t_{n-1} \frac{s}{\sqrt n},
-# $$
-#
-# with $t_{n-1}$ from Student's distribution: 4.3 for three seeds, 2.3 for ten.
+# One run stands far from the others. A record says more than its error. First,
+# what the run itself said while it trained, without any test label:
 
 # %%
-published = table.rows[GAR][place]
-interval = chosen.interval()
-print(f"ours:  {chosen}, interval {between(interval)}")
-print(f"paper: {published} (n = 10)")
-if interval:
-    low, high = interval
-    inside = "inside" if low <= published.error <= high else "outside"
-    print(f"the paper's mean is {inside} our interval")
+odd = runs.iloc[runs.chosen.to_numpy().argmax()]
+print(f"seed {odd.seed}: {odd.stage_1:.2f} % -> {odd.chosen:.2f} %")
+for message in odd.warnings or ["no warning"]:
+    print(message.partition(". ")[0])
+
+# %% [markdown]
+# Beside the record lie the logits of 2,000 test images, at some epochs. Their
+# confusion matrices, at the end of stage 1 and at the end of stage 2:
 
 # %%
-errors = [*runs.chosen]
-fig, ax = plt.subplots(figsize=(6.5, 1.8))
-ax.plot(errors, np.zeros(len(errors)), "o", mfc="none", label="our seeds")
-ax.errorbar(
-    chosen.mean,
-    1,
-    xerr=interval and (high - low) / 2,
-    fmt="D",
-    color="tab:blue",
-    capsize=4,
-    label="our mean, 95 % interval",
-)
-ax.errorbar(
-    published.error,
-    2,
-    xerr=published.spread,
-    fmt="D",
-    color="black",
-    capsize=4,
-    label="the paper's mean ± s",
-)
-ax.set(xlabel="test error, %", yticks=[], ylim=(-0.7, 2.7))
-ax.set_xlim(left=0)
-fig.legend(fontsize=8, loc="outside right center")
+arrays = records.read_arrays(RESULTS / odd.path)
+stages = {"after stage 1": min(arrays.logits), "at the end": max(arrays.logits)}
+n = max(arrays.labels) + 1
+
+fig, axes = plt.subplots(1, 2, figsize=(7, 3.4))
+for ax, (title, epoch) in zip(axes, stages.items(), strict=True):
+    guess = arrays.logits[epoch].argmax(axis=1)
+    matrix = np.zeros((n, n), int)
+    np.add.at(matrix, (arrays.labels, guess), 1)
+    ax.imshow(matrix, cmap="Blues", vmax=60)
+    for i, j in zip(*np.nonzero(matrix), strict=True):
+        color = "white" if matrix[i, j] > 40 else "black"
+        ax.text(
+            j, i, matrix[i, j], ha="center", va="center", fontsize=6, c=color
+        )
+    ax.set(title=title, xlabel="predicted", ylabel="right")
+    ax.set(xticks=range(n), yticks=range(n))
 plt.show()
 
 # %% [markdown]
-# That a figure is inside says little where the interval is wide: then it would
-# hold many others as well. Nor is the paper's mean exact: the tables give the
-# interval of the difference, `chosen.interval_above(published.estimate)`. More
-# seeds make it narrower. If the seeds went on to differ as these do:
+# A whole column is empty: no image is given to that class any more, and nearly
+# all of its images go to one other. The balance knows it too. With one class of
+# $n$ lost, $n - 1$ outputs are used equally at best:
 
 # %%
-if interval:
-    for n in (3, 5, 10, 20):
-        low, high = report.Estimate(chosen.mean, chosen.deviation, n).interval()
-        print(f"n = {n:2}: {chosen.mean:.2f} ± {(high - low) / 2:.2f}")
+m = odd.labeled_per_batch + odd.unlabeled_per_batch
+print(f"balance of right predictions:   {expected_balance(m, n):.3f}")
+fig, ax = plt.subplots(figsize=(6.5, 2.4))
+for run in runs.itertuples():
+    is_odd = run.seed == odd.seed
+    ax.plot(run.curve["balance"], color="tab:red" if is_odd else "0.7", lw=1)
+ax.axhline(expected_balance(m, n), color="black", ls="--", lw=1)
+ax.set(xlabel="epoch of stage 2", ylabel="balance", ylim=(0.7, 1.0))
+plt.show()
+print(f"balance at the end, seed {odd.seed}:    {odd.balance_end:.3f}")
 
 # %% [markdown]
-# ## 7. What $n = 1$ means
+# So this is not bad luck of the kind that makes one run a little worse than
+# another. It is another outcome: a class is lost, which the default of
+# `regularize` guards against (`docs/limits.md`).
 #
-# One draw. It has no deviation and no interval, and can be as far off as any
-# single seed is. Had we run only one of our seeds, the README would show one of
+# *Try*: the same matrix after epoch 1, `arrays.logits[1]`. When did it happen?
+#
+# ## 7. How to sum up ten runs
+#
+# The mean and its deviation describe errors that scatter around one value.
+# These are nine of one kind and one of another. A mean is then pulled to where
+# no run is, and an interval by Student's $t$ reaches below every single one of
+# them:
+
+# %%
+low, high = chosen.interval() or (np.nan, np.nan)
+print(
+    f"mean, with its 95 % interval: {chosen.mean:.2f} ({low:.2f} to {high:.2f})"
+)
+print(f"least error of a run:         {runs.chosen.min():.2f}")
+
+fig, ax = plt.subplots(figsize=(6.5, 1.6))
+height = 0.3 * (np.arange(len(runs)) % 3)
+colors = np.where(runs.lost.eq(True), "tab:red", "tab:blue")
+ax.scatter(runs.chosen, height, c=colors)
+ax.axvline(chosen.mean, color="black", ls="--", lw=1)
+ax.axvspan(low, high, color="0.9", zorder=0)
+ax.set(xlabel="test error of a run, % (red: lost a class)", yticks=[])
+plt.show()
+
+# %% [markdown]
+# Say the two things one by one: what a typical run ends with, and how often a
+# run loses a class. One in ten leaves that rate wide open: Wilson's 95 %
+# interval says how wide.
+
+# %%
+kept = runs.chosen[~runs.lost.eq(True)]
+lost = int(runs.lost.eq(True).sum())
+rate = stats.binomtest(lost, len(runs)).proportion_ci(method="wilson")
+print(f"median of all runs:       {runs.chosen.median():.2f}")
+print(f"runs that lost a class:   {lost} of {len(runs)}, ", end="")
+print(f"{100 * rate.low:.1f} to {100 * rate.high:.1f} %")
+print(f"the others, mean:         {report.Estimate.of(kept)}")
+print(f"the paper:                {table.rows[GAR][place]} (n = 10)")
+
+# %% [markdown]
+# *Try*: how many runs without a loss would it take for the upper end of that
+# interval to be below 5 %?
+#
+# ## 8. What $n = 1$ means
+#
+# One draw. Had we run only one of our seeds, the README would show one of
 # these:
 
 # %%
-print(", ".join(f"{error:.2f}" for error in sorted(errors)))
+print(", ".join(f"{error:.2f}" for error in sorted(runs.chosen)))
 
 # %% [markdown]
 # So a difference between two figures with $n = 1$ means nothing unless it is
@@ -335,79 +337,13 @@ print(", ".join(f"{error:.2f}" for error in sorted(errors)))
 # both is then left out. GAR against its own stage 1:
 
 # %%
-for run in runs.itertuples():
-    print(
-        f"seed {run.seed:2}: {run.stage_1:6.2f} -> {run.chosen:5.2f}, "
-        f"gain {run.stage_1 - run.chosen:5.2f} points"
-    )
-
-# %% [markdown]
-# The cells of that table in the README that are one draw:
-
-# %%
+gain = runs.stage_1 - runs.chosen
+print(f"gain in points: least {gain.min():.2f}, median {gain.median():.2f}")
 single = [name for name, g in cell_runs(frame).items() if len(g) == 1]
-print("\n".join(single) or "none")
+print("Cells of the README that are one draw:", "; ".join(single) or "none")
 
 # %% [markdown]
-# ## Does the loss know the error?
-#
-# One thing that takes all records. In real life there are no test labels. Can
-# the affinity tell when the network is good? Each dot is an epoch of a run of
-# GAR without additions.
-
-# %%
-KINDS = {
-    "collapsed: balance below a half": "black",
-    "100 classes": "tab:red",
-    "small NORB": "tab:orange",
-    "X_U from InfiMNIST": "tab:cyan",
-    "MNIST": "tab:blue",
-}
-
-
-def kind_of(group):
-    """One of `KINDS`, or `None`."""
-    first = group.iloc[0]
-    # The data, the labels, the epochs and so on may be any.
-    if first.differs or first.method != "gar" or "svhn" in first.dataset:
-        return None
-    if group.balance_end.mean() < 0.5:
-        return "collapsed: balance below a half"
-    if first.dataset == "mnist-pairs":
-        return "100 classes"
-    if first.dataset.startswith("norb"):
-        return "small NORB"
-    infinite = first.unlabeled == "infimnist"
-    return "X_U from InfiMNIST" if infinite else "MNIST"
-
-
-fig, ax = plt.subplots(figsize=(7.5, 4))
-for name, color in KINDS.items():
-    curves = [
-        curve for g in groups(frame) if kind_of(g) == name for curve in g.curve
-    ]
-    if curves:
-        affinity, error = (
-            np.concatenate([curve[key][1:] for curve in curves]).astype(float)
-            for key in ("affinity", "test_error")
-        )
-        ax.plot(affinity, 100 * error, ".", ms=4, color=color, label=name)
-ax.set(
-    xlabel=r"affinity $\alpha$ of the epoch",
-    ylabel="test error, %",
-    xscale="log",
-    yscale="log",
-)
-ax.yaxis.set_major_formatter("{x:g}")
-ax.legend(fontsize=8, markerscale=2, loc="lower right")
-ax.grid(alpha=0.3)
-plt.show()
-
-# %% [markdown]
-# Within a run both tend to fall together, since both change with time. That
-# does not make the one a measure of the other: at the same affinity the errors
-# of different data lie far apart, and a network that has collapsed has a low
-# affinity and a high error.
+# *Try*: the gain of each seed against its error after stage 1. Who gains most?
 #
 # ## Where to go from here
 #
