@@ -269,7 +269,7 @@ show_images(bottom, broken[:10], "broken: before → after", "[{}] → {}")
 plt.show()
 
 # %% [markdown]
-# *Try*: `np.bincount(mnist.y_test[broken])`. Which digits are broken most often?
+# *Try*: `np.bincount(mnist.y_test[broken])`. Which digits break most often?
 #
 # ## Where to go from here
 #
