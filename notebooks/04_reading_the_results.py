@@ -300,7 +300,8 @@ colors = np.where(runs.lost.eq(True), "tab:red", "tab:blue")
 ax.scatter(runs.chosen, height, c=colors)
 ax.axvline(chosen.mean, color="black", ls="--", lw=1)
 ax.axvspan(low, high, color="0.9", zorder=0)
-ax.set(xlabel="test error of a run, % (red: lost a class)", yticks=[])
+ax.set(xlabel="test error of a run, % (red: lost a class)")
+ax.set(yticks=[], ylim=(-0.3, 0.9))
 plt.show()
 
 # %% [markdown]

@@ -310,9 +310,7 @@ def test_unbuilt_model_trains_like_a_built_one():
     for model in (unbuilt(), built()):
         first = pretrain(model, X_L, Y_L, epochs=2, **QUIET)
         assert model.input_shape == (None, 2)
-        second = regularize(
-            model, X_L, X_U, epochs=2, **BATCHES, **QUIET
-        )
+        second = regularize(model, X_L, X_U, epochs=2, **BATCHES, **QUIET)
         histories.append((first.history, second.history))
     assert histories[0] == histories[1]
 

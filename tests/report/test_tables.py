@@ -46,7 +46,9 @@ def frame(tmp_path_factory):
 @pytest.mark.parametrize(
     ("name", "text"),
     {
-        "table1": lambda f: tables.markdown(*tables.paper_table(TABLES["table1"], f)),
+        "table1": lambda f: tables.markdown(
+            *tables.paper_table(TABLES["table1"], f)
+        ),
         "summary": summary.summary,
         "study": lambda f: tables.markdown(*studies.study_table(SKEW, f)),
         "claims": lambda f: tables.markdown(*studies.study_table(ABLATION, f)),
