@@ -115,55 +115,30 @@ def test_every_path_and_link_leads_somewhere(name):
         assert anchor in anchors, link
 
 
-# Of mkdocs and Ray.
-OF_OTHERS = {"--strict", "--head"}
-OPTION = r"(?<!\S)`?(--[a-z][a-z0-9-]*)"
-COMMAND = r"scripts/(\w+)\.py(.*)"
+# Of mkdocs.
+OF_OTHERS = {"--strict"}
 
 
-def options_by_command(text):
-    """The options that a page names, as `{command: options}`.
-
-    An option belongs to the command before it in its line, in a row of a table
-    of options to the last command above. Those that have none are under `None`.
-    """
-    found, last = {}, None
-    for line in text.splitlines():
-        match = re.search(COMMAND, line)
-        if line.startswith("| `--"):
-            command, rest = last, line.split("|")[1]
-        elif match:
-            command, rest = match[1], match[2]
-            last = command
-        else:
-            command, rest = None, line
-        named = re.findall(OPTION, rest.replace("`,", " "))
-        if named:
-            found.setdefault(command, set()).update(named)
-    return found
-
-
-def options_of(command):
+def options_of(script):
     """The options that a script has."""
     # Not as a program: what is defined is read, nothing runs.
-    script = runpy.run_path(str(ROOT / f"scripts/{command}.py"))
-    if "Options" in script:
-        names = [f.name for f in fields(script["Options"])]
+    found = runpy.run_path(str(script))
+    if "Options" in found:
+        names = [f.name for f in fields(found["Options"])]
     else:
-        names = inspect.signature(script["main"]).parameters
+        names = inspect.signature(found["main"]).parameters
     return {f"--{name.replace('_', '-')}" for name in names}
 
 
-def test_every_option_named_is_one_of_its_command():
-    named = {}
-    for text in PAGES.values():
-        for command, options in options_by_command(text).items():
-            named.setdefault(command, set()).update(options)
-    loose = named.pop(None, set())
-    known = {command: options_of(command) for command in named}
-    assert {"table1", "table3", "rivals", "benchmark"} <= named.keys()
-    assert {c: named[c] - known[c] for c in named if named[c] - known[c]} == {}
-    assert not loose - set().union(*known.values()) - OF_OTHERS
+def test_every_option_named_is_one_of_its_script():
+    known = {p.name: options_of(p) for p in (ROOT / "scripts").glob("*.py")}
+    for line in "\n".join(PAGES.values()).splitlines():
+        command, _, rest = line.replace("`,", " ").partition(".py ")
+        named = {*re.findall(r"(?<!\S)`?(--[a-z][a-z0-9-]*)", rest or command)}
+        script = re.search(r"(\w+)$", command) if rest else None
+        own = known.get(f"{script[1]}.py") if script else None
+        own = set().union(*known.values()) if own is None else own
+        assert named <= own | OF_OTHERS, line
 
 
 def commands(**texts):
@@ -202,7 +177,7 @@ def test_the_first_command_ends_with_the_figures_of_the_reference():
         TEXT.partition(f"<!-- first {what} -->\n```")[2].partition("```")[0]
         for what in ("command", "figures")
     )
-    script, options = re.search(COMMAND, command).groups()
+    script, options = re.search(r"scripts/(\w+)\.py(.*)", command).groups()
     assert script == "table1"
     words = options.split()
     wanted = dict(zip(words[::2], words[1::2], strict=True))
