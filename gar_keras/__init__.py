@@ -12,8 +12,10 @@ from gar_keras.augmentation import (
     random_augmentation,
 )
 from gar_keras.callbacks import GARAfter, error_rate
+from gar_keras.comparison import compare
 from gar_keras.layers import GraphActivityRegularization
 from gar_keras.methods.gar import ExtendedGAR
+from gar_keras.methods.safe_gar import SafeGAR
 from gar_keras.metrics import (
     SparseCategoricalAccuracy,
     SparseCategoricalCrossentropy,
@@ -42,6 +44,7 @@ __all__ = [
     "GraphActivityRegularizer",
     "RandomAffine",
     "RandomShift",
+    "SafeGAR",
     "SparseCategoricalAccuracy",
     "SparseCategoricalCrossentropy",
     "affinity",
@@ -50,6 +53,7 @@ __all__ = [
     "class_prior_of",
     "cnn6",
     "cnn9",
+    "compare",
     "detach",
     "error_rate",
     "expected_balance",

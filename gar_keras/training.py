@@ -17,7 +17,8 @@ from gar_keras.engine.fit import (
 )
 from gar_keras.engine.replicas import in_scope_of_model
 from gar_keras.layers import GraphActivityRegularization
-from gar_keras.methods.gar import GAR
+from gar_keras.methods import method_of
+from gar_keras.methods.base import Method
 from gar_keras.models import plain_network, with_augmentation
 from gar_keras.optimizers import sgd
 from gar_keras.paper import BATCH_SIZE, LABELED_PER_BATCH, UNLABELED_PER_BATCH
@@ -146,6 +147,8 @@ def regularize(
     x_labeled: Images,
     x_unlabeled: Images,
     *,
+    y_labeled: ArrayLike | None = None,
+    method: str | Method | None = None,
     layer: GraphActivityRegularization | None = None,
     logits: str | None = None,
     epochs: int | Literal["auto"] = 100,
@@ -160,10 +163,13 @@ def regularize(
     steps_per_execution: int | None = None,
     callbacks: Callbacks = (),
     verbose: Verbosity = "auto",
+    **options,
 ) -> keras.callbacks.History:
-    """Stage 2: trains with the loss of GAR alone (Algorithm 1, second loop).
+    """Stage 2: goes on with unlabelled examples (Algorithm 1, second loop).
 
-    Labels play no part. Dropout layers are left out, as in the paper's
+    With `y_labeled` it is `gar_keras.methods.safe_gar.SafeGAR`, which is made
+    to do no harm; without, it is the paper's, where labels play no part:
+    `method="gar"`. Dropout layers are left out, as in the paper's
     experiments (not those inside a subclassed model, which Keras cannot take
     apart); all other layers are trained in place.
 
@@ -182,6 +188,9 @@ def regularize(
             `tf.data.Dataset` or a `keras.utils.PyDataset`, whose images are
             put into batches of b_U in the order in which they come: it should
             be shuffled.
+        y_labeled: Labels of X_L, `(m_L,)`, as for `pretrain`.
+        method: `"safe-gar"`, `"gar"` or another name in
+            `gar_keras.methods.METHODS`, or one of their objects.
         layer: A `GraphActivityRegularization`. One with the paper's
             coefficients by default.
         logits: Name of the layer that gives the logits, if it is not the last.
@@ -216,6 +225,7 @@ def regularize(
             needs `mode="min"`, for `val_accuracy` `mode="max"`, and for
             `val_loss` neither.
         verbose: As in `fit`.
+        **options: Settings of the method, e.g. `supervised` or `class_prior`.
 
     Returns:
         A `keras.callbacks.History` with `loss`, `affinity`, `balance`,
@@ -252,10 +262,16 @@ def regularize(
     >>> history.history["val_error"]
     [0.0, 0.0, 0.0]
     """
-    return GAR(layer, logits=logits).train(
+    if method is None:
+        method = "gar" if y_labeled is None else "safe-gar"
+    if layer is not None:
+        options["layer"] = layer
+    if logits is not None:
+        options["logits"] = logits
+    return method_of(method, options).train(
         model,
         x_labeled,
-        None,
+        y_labeled,
         x_unlabeled,
         epochs=epochs,
         labeled_per_batch=labeled_per_batch,

@@ -14,9 +14,11 @@ EntropyMinimization(weight=0.5)
 """
 
 import importlib
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 
-__all__ = ["METHODS", "Entry"]
+from gar_keras.utils.validation import check_choice
+
+__all__ = ["METHODS", "Entry", "method_of"]
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,35 @@ class Entry:
 
     def __call__(self, *args, **settings):
         return self.load()(*args, **settings)
+
+
+def method_of(method, options):
+    """A method for stage 2, by its name and settings.
+
+    Args:
+        method: A name in `METHODS` that trains a network, or a method.
+        options: Dict of its settings; empty for one that is made already.
+
+    Raises:
+        ValueError: if there is no such method.
+        TypeError: if it has no such setting.
+    """
+    names = [name for name, entry in METHODS.items() if entry.network]
+    if isinstance(method, str):
+        check_choice("method", method, names)
+        kind = METHODS[method].load()
+        known = [f.name for f in fields(kind) if f.init]
+    else:
+        kind, known = type(method), []
+    unknown = sorted(options.keys() - set(known))
+    if unknown:
+        raise TypeError(
+            f"{kind.__name__} has no setting {unknown[0]!r}. It has: "
+            f"{', '.join(known) or 'none to be given beside it'}. With "
+            "y_labeled, regularize takes those of SafeGAR, such as "
+            "class_prior and supervised."
+        )
+    return kind(**options) if isinstance(method, str) else method
 
 
 METHODS = {

@@ -1,0 +1,122 @@
+"""What each method would bring, measured on the labels at hand."""
+
+from collections.abc import Sequence
+
+import keras
+import numpy as np
+from numpy.typing import ArrayLike
+
+from gar_keras.callbacks import error_rate
+from gar_keras.data import as_labeled
+from gar_keras.engine.batches import num_examples, take
+from gar_keras.paper import LABELED_PER_BATCH
+from gar_keras.training import pretrain, regularize
+from gar_keras.utils.types import Images
+from gar_keras.utils.validation import check_count, check_labels
+
+
+def compare(
+    model: keras.Model,
+    x_labeled: Images,
+    y_labeled: ArrayLike,
+    x_unlabeled: Images,
+    methods: Sequence[str] = ("safe-gar", "gar", "entropy"),
+    *,
+    folds: int = 5,
+    pretrain_epochs: int = 2000,
+    seed: int = 0,
+    **options,
+) -> dict[str, list[float]]:
+    """Compares methods of stage 2 by cross-validation of the labels.
+
+    The labels are cut into folds, each with its share of every class. For each
+    fold a copy of the model with new weights is pretrained on the other folds,
+    and each method goes on from there. With few labels the errors are coarse:
+    look at the folds, not at small differences of their means.
+
+    Args:
+        model: A Functional or Sequential `keras.Model` from examples to
+            logits. It is not trained itself; layers without trainable weights,
+            such as `Normalization`, keep theirs in the copies.
+        x_labeled: X_L, `(m_L, ...)`.
+        y_labeled: Class indices `(m_L,)`.
+        x_unlabeled: X_U, `(m_U, ...)`.
+        methods: Names for `method` of `gar_keras.regularize`.
+        folds: Number of folds, at least 2.
+        pretrain_epochs: Epochs of each pretraining.
+        seed: Seed of folds, weights and batches.
+        **options: Further arguments of `gar_keras.regularize`, e.g. `epochs`.
+
+    Returns:
+        The error on each fold, from 0 to 1, by the name of the method, and as
+        `"pretraining"` that before stage 2.
+
+    Raises:
+        ValueError: if the data do not fit together, or if a class has fewer
+            labels than two.
+
+    Example:
+
+    >>> x, y = np.repeat(np.eye(2), 4, axis=0), np.repeat([0, 1], 4)
+    >>> model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(2)])
+    >>> errors = compare(
+    ...     model, x, y, x, ["gar"], folds=2, pretrain_epochs=1, epochs=1,
+    ...     labeled_per_batch=2, verbose=0,
+    ... )
+    >>> sorted(errors), len(errors["gar"])
+    (['gar', 'pretraining'], 2)
+    """
+    x_labeled, y_labeled = as_labeled(x_labeled, y_labeled)
+    m = num_examples(x_labeled)
+    y = check_labels("y_labeled", y_labeled, m, model.output_shape[-1])
+    fold_of = _folds(y, check_count("folds", folds, least=2), seed)
+    options.setdefault("labeled_per_batch", LABELED_PER_BATCH)
+    errors = {name: [] for name in ("pretraining", *methods)}
+    for fold in range(folds):
+        kept, others = (np.flatnonzero(c) for c in _sides(fold_of, fold))
+        x_kept, y_kept = take(x_labeled, kept), y[kept]
+        x, labels = take(x_labeled, others), y[others]
+        keras.utils.set_random_seed(seed + fold)
+        copy = _with_new_weights(model)
+        pretrain(copy, x, labels, epochs=pretrain_epochs, seed=seed, verbose=0)
+        start = copy.get_weights()
+        errors["pretraining"].append(error_rate(copy, x_kept, y_kept))
+        b_L = min(options["labeled_per_batch"], len(labels))
+        for name in methods:
+            copy.set_weights(start)
+            given = {**options, "labeled_per_batch": b_L, "seed": seed}
+            regularize(
+                copy, x, x_unlabeled, y_labeled=labels, method=name, **given
+            )
+            errors[name].append(error_rate(copy, x_kept, y_kept))
+    return errors
+
+
+def _sides(fold_of, fold):
+    return fold_of == fold, fold_of != fold
+
+
+def _folds(y, folds, seed):
+    """The number of the fold of each label."""
+    counts = np.bincount(y)
+    if counts[counts > 0].min() < 2:
+        raise ValueError(
+            "Cross-validation needs two labels of each class. Received: one of "
+            f"class {np.flatnonzero(counts == 1)[0]}. Label more examples."
+        )
+    fold_of = np.empty(len(y), int)
+    rng = np.random.default_rng(seed)
+    start = 0
+    for c in np.unique(y):
+        rows = rng.permutation(np.flatnonzero(y == c))
+        fold_of[rows] = (start + np.arange(len(rows))) % folds
+        start += len(rows)
+    return fold_of
+
+
+def _with_new_weights(model):
+    copy = keras.models.clone_model(model)
+    for mine, its in zip(copy.layers, model.layers, strict=True):
+        if its.weights and not its.trainable_weights:
+            mine.set_weights(its.get_weights())
+    return copy
