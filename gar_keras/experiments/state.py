@@ -164,14 +164,14 @@ class State:
         """Takes up the end of another run's stage 1, if it fits."""
         self._load(path, path.stem, self._take_stage_1, ["split_fingerprint"])
 
-    def _load(self, path, owner, take_up, must_agree=MUST_AGREE):
+    def _load(self, path, owner, take_up, must_agree=None):
         try:
             saved = _read(path, owner)
             if saved is None:
                 return
             progress, arrays = saved
             Progress.model_validate(progress)
-            for name in must_agree:
+            for name in must_agree or self.described:
                 if progress[name] != self.described[name]:
                     raise ValueError(f"it is of other {MUST_AGREE[name]}")
             take_up(progress, arrays)
