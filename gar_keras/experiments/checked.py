@@ -23,6 +23,7 @@ Whole = Annotated[int, Field(ge=0)]
 Number = Annotated[float, Field(ge=0)]
 Share = Annotated[float, Field(ge=0, le=1)]
 
+
 @dataclass_transform(
     kw_only_default=True, frozen_default=True, field_specifiers=(field,)
 )

@@ -176,7 +176,7 @@ EXPERIMENT_COLUMNS = {
 
 
 def experiments(frame):
-    """The experiments of some runs as a table, by the names of their folders."""
+    """The experiments of some runs as a table, by their folders."""
     rows = {Path(g.path.iloc[0]).parent.name: g for g in runs.groups(frame)}
     return table(rows, EXPERIMENT_COLUMNS)
 

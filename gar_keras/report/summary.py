@@ -86,9 +86,9 @@ SUMMARY_COLUMNS = {
     "the paper": lambda g: str(published_error(g.cell.iloc[0])),
     "ours": figure("chosen"),
     "difference shown?": shown,
-    f"last {runs.LATE} epochs": lambda g: (
-        figure("last_20")(g).partition(" ")[0]
-    ),
+    f"last {runs.LATE} epochs": lambda g: figure("last_20")(g).partition(" ")[
+        0
+    ],
     "lost a class": runs.lost,
     "seeds": runs.seeds,
     "epochs": runs.epochs,
