@@ -138,8 +138,8 @@ SKEW = Study(
         row: _mnist(6, shares=_SHARES, labels_drawn="random", **changes)
         for row, changes in {
             "the paper's balance term": {},
-            "class_prior: the true shares": {"class_prior": _SHARES},
-            "class_prior: shares of the labels": {
+            "class_prior: true class proportions": {"class_prior": _SHARES},
+            "class_prior: proportions of the labels": {
                 "class_prior": PRIOR_OF_LABELS
             },
             "no balance term": {"balance": 0.0},
@@ -248,10 +248,10 @@ _CURE = {"global_clipnorm": GLOBAL_CLIPNORM, "warmup_steps": WARMUP_STEPS}
 
 FIRST_EPOCH = Study(
     "first-epoch",
-    "One epoch of stage 2 from many starts: MNIST, m_L = 100",
+    "One epoch of stage 2 from many initializations: MNIST, m_L = 100",
     (
-        "A start is a seed and a restart: labels, initial weights and batches. "
-        "Rows of the same stage 1 begin with the same starts.",
+        "An initialization is a seed and a restart: labels, weights, batches. "
+        "Rows of the same stage 1 begin with the same ones.",
     ),
     {
         f"{row}, after {pretrain_epochs} epochs of stage 1": _mnist(
@@ -426,7 +426,7 @@ INFIMNIST = Study(
         "image is only moved as a whole, by a pixel at most in each direction.",
     ),
     {
-        f"fields times {strength:g}": replace(
+        f"deformation strength {strength:g}": replace(
             TABLE_2[100], epochs=15, field_strength=strength
         )
         for strength in (1.0, 0.5, 0.0)

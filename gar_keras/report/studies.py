@@ -36,8 +36,8 @@ CLAIM_NOTES = (
 )
 
 STARTS_NOTE = (
-    "The interval is Wilson's, of the starts that lost a class. Errors are "
-    "test errors in percent, over starts."
+    "The interval is Wilson's, of the runs that lost a class. Errors are "
+    "test errors in percent, over initializations."
 )
 
 
@@ -258,7 +258,7 @@ def _sound_difference(g):
 
 
 START_COLUMNS = {
-    "starts": lambda g: str(len(g)),
+    "initializations": lambda g: str(len(g)),
     "emptied a class": lambda g: f"{g.emptied.sum()} of {len(g)}",
     "lost a class": runs.lost,
     "95 % interval": _wilson,
