@@ -136,7 +136,7 @@ def dtype_policy():
         (7, sequential, {"run_eagerly": True}),
         (7, sequential, {"jit_compile": True}),
     ],
-    ids=str,
+    ids=lambda value: getattr(value, "__name__", str(value)),
 )
 def test_step_in_fit_is_the_papers(route, m, kind, options):
     x = inputs(m)
