@@ -6,8 +6,24 @@ from keras import ops
 from gar_keras.utils.validation import check_count, check_number
 
 
+class _RandomLayer(keras.layers.Layer):
+    """A layer that draws random numbers in training, and keeps the dtype."""
+
+    def __init__(self, seed, **kwargs):
+        kwargs["autocast"] = False
+        super().__init__(**kwargs)
+        self.seed = seed
+        self.seed_generator = keras.random.SeedGenerator(seed)
+
+    def compute_output_spec(self, inputs, training=None):
+        return keras.KerasTensor(inputs.shape, inputs.dtype)
+
+    def get_config(self):
+        return {**super().get_config(), "seed": self.seed}
+
+
 @keras.saving.register_keras_serializable(package="gar_keras")
-class RandomShift(keras.layers.Layer):
+class RandomShift(_RandomLayer):
     """Randomly shifts images by whole pixels during training.
 
     Up or down and left or right, each by a number from `-pixels` to `pixels`
@@ -36,11 +52,8 @@ class RandomShift(keras.layers.Layer):
     """
 
     def __init__(self, pixels: int, seed: int | None = None, **kwargs):
-        kwargs["autocast"] = False
-        super().__init__(**kwargs)
+        super().__init__(seed, **kwargs)
         self.pixels = check_count("pixels", pixels, least=0)
-        self.seed = seed
-        self.seed_generator = keras.random.SeedGenerator(seed)
 
     def call(self, inputs, training=None):
         if not training or not self.pixels:
@@ -61,19 +74,12 @@ class RandomShift(keras.layers.Layer):
         )
         return ops.clip(ops.arange(size)[None, :] + moves, 0, size - 1)
 
-    def compute_output_spec(self, inputs, training=None):
-        return keras.KerasTensor(inputs.shape, inputs.dtype)
-
     def get_config(self):
-        return {
-            **super().get_config(),
-            "pixels": self.pixels,
-            "seed": self.seed,
-        }
+        return {**super().get_config(), "pixels": self.pixels}
 
 
 @keras.saving.register_keras_serializable(package="gar_keras")
-class RandomAffine(keras.layers.Layer):
+class RandomAffine(_RandomLayer):
     """Randomly rotates, scales and shears images about their centre.
 
     The pixel at `x` is taken from `c + (I + E)(x - c)`, with `c` the centre
@@ -105,11 +111,8 @@ class RandomAffine(keras.layers.Layer):
     """
 
     def __init__(self, strength: float, seed: int | None = None, **kwargs):
-        kwargs["autocast"] = False
-        super().__init__(**kwargs)
+        super().__init__(seed, **kwargs)
         self.strength = check_number("strength", strength)
-        self.seed = seed
-        self.seed_generator = keras.random.SeedGenerator(seed)
 
     def call(self, inputs, training=None):
         if not training or not self.strength:
@@ -147,15 +150,8 @@ class RandomAffine(keras.layers.Layer):
             axis=1,
         )  # fmt: skip
 
-    def compute_output_spec(self, inputs, training=None):
-        return keras.KerasTensor(inputs.shape, inputs.dtype)
-
     def get_config(self):
-        return {
-            **super().get_config(),
-            "strength": self.strength,
-            "seed": self.seed,
-        }
+        return {**super().get_config(), "strength": self.strength}
 
 
 def random_augmentation(

@@ -16,10 +16,8 @@ from gar_keras.utils.validation import check_count, check_number
 class SGD(SumsOverReplicas, keras.optimizers.SGD):
     """Keras' SGD, with each weight's update in one kernel where there is one.
 
-    Keras writes the update as five operations, which read and write the
-    weights, momenta and gradients again and again. On TensorFlow one kernel
-    does it in a single pass; on the other backends, which compile the step as
-    a whole, nothing changes. The formula is the same, up to rounding:
+    Keras writes the update as five operations; on TensorFlow one kernel does it
+    in a single pass. The formula is the same, up to rounding:
 
     `m = momentum * m - rate * gradient`, and `w += m`, or, with Nesterov
     momentum, `w += momentum * m - rate * gradient`. The rate of step `t`,
@@ -29,8 +27,7 @@ class SGD(SumsOverReplicas, keras.optimizers.SGD):
         learning_rate: As in `keras.optimizers.SGD`. It stays as it is while
             the rate decays, and callbacks such as
             `keras.callbacks.ReduceLROnPlateau` can set it.
-        momentum: As in `keras.optimizers.SGD`.
-        nesterov: As in `keras.optimizers.SGD`.
+        momentum, nesterov: As in `keras.optimizers.SGD`.
         decay: Decay of the rate per step, a finite number of at least 0. A
             `weight_decay` does not decay with it.
         warmup_steps: Steps over which the rate rises to what it is without:
@@ -62,7 +59,7 @@ class SGD(SumsOverReplicas, keras.optimizers.SGD):
         self.warmup_steps = check_count("warmup_steps", warmup_steps, least=0)
 
     def update_step(self, gradient, variable, learning_rate):
-        learning_rate = self._warmed_up(self._decayed(learning_rate))
+        learning_rate = self._rate(learning_rate)
         if not self.momentum or not backend.updates_in_place(gradient):
             super().update_step(gradient, variable, learning_rate)
             return
@@ -75,21 +72,19 @@ class SGD(SumsOverReplicas, keras.optimizers.SGD):
             self.nesterov,
         )
 
-    def _decayed(self, learning_rate):
-        if not self.decay:
-            return learning_rate
-        # The operations of `InverseTimeDecay`, for the same rounding.
-        rate = ops.convert_to_tensor(learning_rate)
-        step = ops.cast(step_counter(self), rate.dtype)
-        decay = ops.cast(self.decay, rate.dtype)
-        return rate / (ops.ones((), rate.dtype) + decay * step)
-
-    def _warmed_up(self, learning_rate):
-        if not self.warmup_steps:
+    def _rate(self, learning_rate):
+        """The rate of this step."""
+        if not self.decay and not self.warmup_steps:
             return learning_rate
         rate = ops.convert_to_tensor(learning_rate)
         step = ops.cast(step_counter(self), rate.dtype)
-        return rate * ops.minimum((step + 1) / self.warmup_steps, 1)
+        if self.decay:
+            # The operations of `InverseTimeDecay`, for the same rounding.
+            decay = ops.cast(self.decay, rate.dtype)
+            rate = rate / (ops.ones((), rate.dtype) + decay * step)
+        if self.warmup_steps:
+            rate = rate * ops.minimum((step + 1) / self.warmup_steps, 1)
+        return rate
 
     def get_config(self):
         return {
@@ -105,10 +100,7 @@ def sgd(
     decay: float = DECAY,
     **kwargs: Any,
 ) -> SGD:
-    """The optimizer of the paper's experiments, for both stages.
-
-    SGD with Nesterov momentum and the rate `learning_rate / (1 + decay * t)`
-    at step `t`.
+    """SGD with Nesterov momentum as in the paper, for both stages.
 
     Args:
         learning_rate: Initial learning rate. Callbacks can set it.
@@ -146,9 +138,8 @@ def stage_2_optimizer(
     Args:
         options: `gar_keras.methods.options.GAROptions`.
         steps: Steps of the whole of stage 2.
-        learning_rate: As in `sgd`.
-        momentum: As in `sgd`.
-        decay: As in `sgd`; it has no part in the rate `"cosine"`.
+        learning_rate, momentum, decay: As in `sgd`; the decay has no part in
+            the rate `"cosine"`.
 
     Returns:
         A new `gar_keras.optimizers.SGD`.

@@ -20,37 +20,27 @@ def train(optimizer, gradients=GRADIENTS):
     return ops.convert_to_numpy(weight)
 
 
-@pytest.mark.parametrize("nesterov", [False, True])
-@pytest.mark.parametrize("momentum", [0.0, 0.95])
-def test_same_as_keras(momentum, nesterov):
-    arguments = {"learning_rate": 0.1, "momentum": momentum}
-    expected = train(keras.optimizers.SGD(**arguments, nesterov=nesterov))
-    received = train(SGD(**arguments, nesterov=nesterov))
-    np.testing.assert_allclose(received, expected, rtol=1e-5, atol=1e-6)
-
-
 @pytest.mark.parametrize(
     "option",
     [
-        {"clipvalue": 0.1},
-        {"weight_decay": 0.1},
-        {"use_ema": True, "ema_overwrite_frequency": 2},
-        {"gradient_accumulation_steps": 2},
+        {"momentum": 0.0},
+        {"momentum": 0.95, "nesterov": True},
+        {"momentum": 0.9, "clipvalue": 0.1},
+        {"momentum": 0.9, "weight_decay": 0.1},
+        {"momentum": 0.9, "gradient_accumulation_steps": 2},
     ],
-    ids=lambda option: next(iter(option)),
+    ids=str,
 )
-def test_options_of_keras(option):
-    arguments = {"learning_rate": 0.1, "momentum": 0.9, **option}
-    expected = train(keras.optimizers.SGD(**arguments))
-    received = train(SGD(**arguments))
+def test_same_as_keras(option):
+    expected = train(keras.optimizers.SGD(0.1, **option))
+    received = train(SGD(0.1, **option))
     np.testing.assert_allclose(received, expected, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("decay", [1e-6, 0.013])
-def test_decay_has_the_numbers_of_the_schedule(decay):
-    schedule = keras.optimizers.schedules.InverseTimeDecay(0.01, 1, decay)
+def test_decay_has_the_numbers_of_the_schedule():
+    schedule = keras.optimizers.schedules.InverseTimeDecay(0.01, 1, 0.013)
     np.testing.assert_array_equal(
-        train(SGD(0.01, 0.95, nesterov=True, decay=decay)),
+        train(SGD(0.01, 0.95, nesterov=True, decay=0.013)),
         train(SGD(schedule, 0.95, nesterov=True)),
     )
 
@@ -76,21 +66,6 @@ def test_one_kernel_on_tensorflow():
     graph = step.get_concrete_function(tf.ones((3, 4))).graph
     kinds = [operation.type for operation in graph.get_operations()]
     assert kinds.count("ResourceApplyKerasMomentum") == 1
-
-
-def test_sparse_gradient_goes_keras_way():
-    if backend.name() != "tensorflow":
-        pytest.skip("only TensorFlow has sparse gradients")
-    import tensorflow as tf
-
-    def one_step(optimizer):
-        table = keras.Variable(np.ones((4, 2), "float32"))
-        rows = tf.IndexedSlices(tf.ones((1, 2)), [2], dense_shape=(4, 2))
-        optimizer.apply([rows], [table])
-        return ops.convert_to_numpy(table)
-
-    expected = one_step(keras.optimizers.SGD(0.1, momentum=0.5))
-    np.testing.assert_allclose(one_step(SGD(0.1, momentum=0.5)), expected)
 
 
 def test_config_round_trip():
@@ -123,18 +98,12 @@ def test_stage_2_by_default_is_the_papers_with_clipping_and_warm_up():
     assert optimizer.get_config() == expected
 
 
-def test_the_cosine_falls_to_nothing():
+def test_stage_2_with_the_cosine_and_as_in_the_paper():
     optimizer = stage_2_optimizer(GAROptions(rate="cosine"), 10, 0.5)
     schedule = optimizer.get_config()["learning_rate"]["config"]
-    assert (schedule["initial_learning_rate"], schedule["decay_steps"]) == (
-        0.5,
-        10,
-    )
+    assert schedule["initial_learning_rate"] == 0.5
+    assert schedule["decay_steps"] == 10
     assert optimizer.decay == 0.0
-
-
-def test_the_experiments_of_the_paper_clip_nothing():
-    e = TABLE_1[100]
-    optimizer = stage_2_optimizer(e.extensions, 10)
+    optimizer = stage_2_optimizer(TABLE_1[100].extensions, 10)
     assert optimizer.global_clipnorm is None
     assert optimizer.warmup_steps == 0

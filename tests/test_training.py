@@ -740,7 +740,7 @@ BAD_STAGE_2 = {
     "layer": (dict(layer=GraphActivityRegularizer()), "layer must be"),
     "logits": (dict(logits="lgits"), "no layer of that name"),
     "nothing ends it": (dict(epochs="auto"), "validation_data=None"),
-    "no number": (dict(epochs="many"), "or 'auto'. Received: epochs='m"),
+    "no number": (dict(epochs="many"), "Received: epochs='m"),
 }  # fmt: skip
 
 

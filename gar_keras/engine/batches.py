@@ -8,7 +8,7 @@ import h5py
 import keras
 import numpy as np
 
-from gar_keras.utils.validation import check_count, is_source, set_field
+from gar_keras.utils.validation import check_count, is_source
 
 # Random numbers that are drawn at once, for the labelled images of batches.
 KEYS_AT_ONCE = 1 << 20
@@ -72,7 +72,7 @@ class BatchSampler:
                 "examples per batch."
             )
         if self.images_per_epoch is None:
-            set_field(self, "images_per_epoch", self.size)
+            object.__setattr__(self, "images_per_epoch", self.size)
         check_count(
             "images_per_epoch", self.images_per_epoch, least=1, most=self.size
         )

@@ -17,7 +17,6 @@ from gar_keras.engine.pipeline import make_batches, pipeline_options
 from gar_keras.engine.streams import Stream
 from gar_keras.utils.validation import (
     check_count,
-    check_count_or_auto,
     is_in_memory,
 )
 
@@ -93,8 +92,8 @@ def early_stopping(epochs, validation_data):
 
     `epochs` is a number, or `"auto"`, where the validation data decide.
     """
-    if check_count_or_auto("epochs", epochs) != "auto":
-        return epochs, []
+    if not isinstance(epochs, str) or epochs != "auto":
+        return check_count("epochs", epochs, least=1), []
     if validation_data is None:
         raise ValueError(
             "epochs='auto' ends training by the validation error. Received: "

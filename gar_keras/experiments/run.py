@@ -433,10 +433,7 @@ class _Recorder(keras.callbacks.Callback):
         if self.run.reporter is not None:
             steps = self.params["steps"]
             done = (self.epoch + (batch + 1) / steps) * self.epochs_per_report
-            steps_per_epoch = steps // self.epochs_per_report
-            self.run.reporter.step(
-                self.stage, done, self._total(), logs, steps_per_epoch
-            )
+            self.run.reporter.step(self.stage, done, self._total(), logs)
 
     def on_epoch_end(self, epoch, logs=None):
         state = self.run.state

@@ -1,6 +1,8 @@
 """What the scripts' command lines have in common."""
 
 import contextlib
+import importlib.util
+import logging
 import os
 import sys
 from pathlib import Path
@@ -8,9 +10,6 @@ from typing import Annotated
 
 import keras
 import tyro
-
-from gar_keras.utils.loading import quiet_tensorflow
-from gar_keras.utils.optional import check_installed
 
 EXIT_USAGE = 2
 # Unfinished for want of time, as `timeout` reports it.
@@ -29,23 +28,11 @@ Folder = Annotated[Path | None, tyro.conf.arg(metavar="DIR")]
 File = Annotated[Path | None, tyro.conf.arg(metavar="FILE")]
 
 
-def fail(message):
-    """Prints one line `error: message` and ends the program with status 2."""
-    line = " ".join(str(message).split())
-    print(f"error: {line}", file=sys.stderr)
-    raise SystemExit(EXIT_USAGE)
-
-
 def parse(options, description=None):
     """Reads the command line into a dataclass of options.
 
-    Args:
-        options: A dataclass, with a docstring below each field.
-        description: What the script does, for `--help`.
-
-    Returns:
-        An instance of it. Unknown options and impossible values end the
-        program with what is wrong.
+    Its docstring and those below its fields are the text of `--help`. Unknown
+    options and impossible values end the program with what is wrong.
     """
     with one_line():
         return tyro.cli(
@@ -56,26 +43,20 @@ def parse(options, description=None):
 
 
 def run(main, options):
-    """Calls `main(options)`, and says in one line what is wrong.
-
-    Returns:
-        The exit status: that of `main`, or 0.
-    """
+    """The exit status of `main(options)`; says in one line what is wrong."""
     with one_line():
         return main(options) or 0
 
 
 @contextlib.contextmanager
 def one_line(advice=""):
-    """Ends the program with one line for what is wrong, and for Ctrl-C.
-
-    Args:
-        advice: What to do after Ctrl-C, behind the word "interrupted".
-    """
+    """Ends the program with one line for what is wrong, and for Ctrl-C."""
     try:
         yield
     except EXPECTED as e:
-        fail(e)
+        # Of a message of several lines, one.
+        print(f"error: {' '.join(str(e).split())}", file=sys.stderr)
+        raise SystemExit(EXIT_USAGE) from None
     except KeyboardInterrupt:
         print(f"interrupted{advice}", file=sys.stderr)
         raise SystemExit(EXIT_INTERRUPTED) from None
@@ -84,24 +65,17 @@ def one_line(advice=""):
 def choose_backend(name):
     """Makes Keras run on a backend: the program starts again if it must."""
     with one_line():
-        check_installed(name, f"--backend {name}")
-    quiet_tensorflow()
+        if importlib.util.find_spec(name) is None:
+            raise ValueError(f"No {name} is installed: pip install {name}")
+    # Of TensorFlow's notes and warnings none is about GAR. Those of its C++
+    # code are left out in processes that are started from here.
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    logging.getLogger("tensorflow").setLevel(logging.ERROR)
     # For the processes that this one starts as well.
     os.environ["KERAS_BACKEND"] = name
     if keras.backend.backend() != name:
         sys.stdout.flush()
         os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
-
-
-def flag(name):
-    """How the command line calls an option.
-
-    Example:
-
-    >>> flag("keep_state")
-    '--keep-state'
-    """
-    return f"--{name.replace('_', '-')}"
 
 
 def check_at_least(option, value, least):

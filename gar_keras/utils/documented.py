@@ -6,25 +6,6 @@ def documented(*kinds):
 
     Args:
         *kinds: Classes whose docstrings have a block of `Args:`.
-
-    Example:
-
-    >>> class Point:
-    ...     '''A point.
-    ...
-    ...     Args:
-    ...         x: How far to the right.
-    ...     '''
-    >>> @documented(Point)
-    ... class Circle:
-    ...     '''A circle.
-    ...
-    ...     Args:
-    ...         {settings}
-    ...         radius: Of it.
-    ...     '''
-    >>> "x: How far to the right." in Circle.__doc__
-    True
     """
 
     def decorate(cls):

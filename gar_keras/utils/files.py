@@ -27,26 +27,12 @@ NPZ_DAMAGE = (
 def replacing(path, suffix=""):
     """A temporary path that becomes `path` once it is written.
 
-    It lies in the same folder, made if need be. If the block fails, it is
-    removed and `path` stays as it was.
-
-    Args:
-        path: Path of the file.
-        suffix: What its name must end in, where the writer looks at that.
-
-    Example:
-
-    >>> from tempfile import mkdtemp
-    >>> path = Path(mkdtemp()) / "a.txt"
-    >>> with replacing(path) as temporary:
-    ...     _ = temporary.write_text("whole")
-    >>> path.read_text()
-    'whole'
+    It lies in the same folder, made if need be, and its name ends in `suffix`.
+    If the block fails, it is removed and `path` stays as it was.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    name = f"{_temporary_prefix(path)}{secrets.token_hex(8)}{suffix}"
-    temporary = path.with_name(name)
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}{suffix}")
     try:
         yield temporary
         with open(temporary, "rb+") as file:
@@ -67,19 +53,11 @@ def write_atomically(path, write_to, mode="w"):
 def delete_leftovers(path):
     """Deletes what a killed process left of writing this file."""
     path = Path(path)
-    for leftover in path.parent.glob(f"{_temporary_prefix(path)}*"):
+    for leftover in path.parent.glob(f".{path.name}.*"):
         leftover.unlink(missing_ok=True)
 
 
-def _temporary_prefix(path):
-    return f".{path.name}."
-
-
 def user_cache():
-    """The user's cache folder of this package; it need not exist.
-
-    `gar_keras` in the folder named by the environment variable
-    `XDG_CACHE_HOME`; without it, `~/.cache/gar_keras`.
-    """
+    """`gar_keras` in `$XDG_CACHE_HOME` or `~/.cache`; it need not exist."""
     home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(home) / "gar_keras"

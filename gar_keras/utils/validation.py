@@ -14,7 +14,6 @@ SUM_TOLERANCE = 1e-6
 
 # What an image source has.
 _SOURCE = ("shape", "dtype", "take", "__len__")
-_LEAVE_OUT = "Leave out the examples that have no label."
 
 
 def check_count(name, value, *, least, most=math.inf):
@@ -25,37 +24,15 @@ def check_count(name, value, *, least, most=math.inf):
     >>> check_count("epochs", 3, least=1)
     3
     """
-    try:
-        number = None if isinstance(value, bool) else operator.index(value)
-    except TypeError:
-        number = None
-    if number is None or not least <= number <= most:
+    is_whole = isinstance(value, numbers.Integral)
+    if not is_whole or isinstance(value, bool) or not least <= value <= most:
         limits = f"of at least {least}"
         if most < math.inf:
             limits = f"from {least} to {most}"
         raise ValueError(
             f"{name} must be an integer {limits}. Received: {name}={value!r}"
         )
-    return number
-
-
-def check_count_or_auto(name, value):
-    """Returns `value` as an int of at least 1, or `"auto"`, or raises.
-
-    Example:
-
-    >>> check_count_or_auto("epochs", "auto")
-    'auto'
-    """
-    if isinstance(value, str) and value == "auto":
-        return value
-    try:
-        return check_count(name, value, least=1)
-    except ValueError:
-        raise ValueError(
-            f"{name} must be an integer of at least 1, or 'auto'. Received: "
-            f"{name}={value!r}"
-        ) from None
+    return int(value)
 
 
 def check_number(name, value, low=0, high=math.inf, closed="left"):
@@ -107,13 +84,8 @@ def check_choice(name, value, allowed):
 def check_images(name, x, like=None, least_dimensions=2):
     """Raises unless `x` can be batches of one input of a network.
 
-    Args:
-        name: Name of the argument, for the message.
-        x: Array `(m, ...)`, `h5py.Dataset`, or an image source with `shape`,
-            `dtype` and `take(indices)`.
-        like: `(name, x)` of another argument, whose images must be of the
-            same shape and dtype.
-        least_dimensions: Dimensions that it must have.
+    It is an array `(m, ...)`, an `h5py.Dataset` or an image source. `like` is
+    `(name, x)` of another argument, whose examples must be as those.
     """
     if not hasattr(x, "shape") or not hasattr(x, "dtype"):
         raise ValueError(
@@ -131,9 +103,7 @@ def check_images(name, x, like=None, least_dimensions=2):
         )
     if is_in_memory(x):
         _check_finite(name, x)
-    if like is None:
-        return
-    other_name, other = like
+    other_name, other = like or (name, x)
     mine, its = (x.shape[1:], x.dtype), (other.shape[1:], other.dtype)
     if mine != its:
         raise ValueError(
@@ -151,14 +121,12 @@ def check_array(name, x, like=None, least_dimensions=2):
             "x.take(np.arange(len(x)))."
         )
     check_images(name, x, like, least_dimensions)
-    _check_finite(name, x)
+    if not is_in_memory(x):
+        _check_finite(name, x)
 
 
 def unmasked(name, x):
-    """A plain array of a masked one, or raises if any of its values is masked.
-
-    What is no masked array is returned as it is.
-    """
+    """`x`, plain if it is a masked array; raises if a value is masked."""
     if not isinstance(x, np.ma.MaskedArray):
         return x
     if np.any(x.mask):
@@ -200,41 +168,25 @@ def check_labels(name, y, num_images, num_classes=None):
     if y.ndim == 2 and y.shape[1] == 1:
         y = y[:, 0]
     if y.shape != (num_images,) or y.dtype.kind not in "iu":
-        advice = "Turn one-hot rows into indices with argmax."
-        if count_missing(y):
-            advice = _LEAVE_OUT
-        elif y.ndim == 1:
-            advice = (
-                "Number the classes, alike in all data: classes, y = "
-                "np.unique(y, return_inverse=True)."
-            )
         raise ValueError(
             f"{name} must be integer class indices, one for each of the "
             f"{num_images} examples. Received: dtype={y.dtype}, "
-            f"shape={y.shape}. {advice}"
+            f"shape={y.shape}. Turn one-hot rows into indices with argmax and "
+            "names with np.unique(y, return_inverse=True), and leave out the "
+            "examples that have no label."
         )
-    if y.size and y.min() < 0:
+    n = math.inf if num_classes is None else num_classes
+    if y.size and (y.min() < 0 or y.max() >= n):
+        limits = "negative" if y.min() < 0 else f"{n} or more, of {n} outputs"
         raise ValueError(
-            f"{name} must not be negative. Received: least label={y.min()}. "
-            f"{_LEAVE_OUT}"
-        )
-    if num_classes is not None and y.size and y.max() >= num_classes:
-        raise ValueError(
-            f"{name} must be class indices from 0 to {num_classes - 1}, for "
-            f"the {num_classes} outputs of the model. Received: largest "
-            f"label={y.max()}"
+            f"{name} must not be {limits}. Received: labels from {y.min()} to "
+            f"{y.max()}. Leave out the examples that have no label."
         )
     return y.astype("int64")
 
 
 def count_missing(y):
-    """How many labels are `None`, NaN or pandas' NA.
-
-    Example:
-
-    >>> count_missing(["cat", None, float("nan")])
-    2
-    """
+    """How many labels are `None`, NaN or pandas' NA."""
     # NumPy would make the string "nan" of a NaN among strings.
     y = np.asarray(y, dtype=None if hasattr(y, "__array__") else object)
     if y.dtype.kind not in "fO":
@@ -256,13 +208,7 @@ def is_source(x):
 
 
 def is_in_memory(x):
-    """Whether `x` is an array in memory, not a view of a file as a memmap is.
-
-    Example:
-
-    >>> is_in_memory(np.zeros(3))
-    True
-    """
+    """Whether `x` is an array in memory, not a view of a file."""
     if not isinstance(x, np.ndarray):
         return False
     while isinstance(x, np.ndarray):
@@ -271,12 +217,7 @@ def is_in_memory(x):
 
 
 def check_class_prior(class_prior, num_classes=None):
-    """Returns a prior as a tuple of floats, or raises if it is none.
-
-    Args:
-        class_prior: Array-like `(n,)` of positive numbers of sum 1.
-        num_classes: What `n` must be, if it is known.
-    """
+    """Returns a prior as a tuple of floats, or raises if it is none."""
     p = np.asarray(class_prior)
     if p.ndim != 1 or len(p) < 2 or p.dtype.kind not in "iuf":
         raise ValueError(
@@ -284,8 +225,8 @@ def check_class_prior(class_prior, num_classes=None):
             f"n classes, n of at least 2. Received: class_prior={class_prior}"
         )
     p = p.astype("float64")
-    wrong = abs(p.sum() - 1) > SUM_TOLERANCE
-    if wrong or not (np.isfinite(p) & (p >= LEAST_SHARE)).all():
+    # False of NaN as well.
+    if not (p >= LEAST_SHARE).all() or abs(p.sum() - 1) > SUM_TOLERANCE:
         raise ValueError(
             f"class_prior must be positive numbers, none below "
             f"{LEAST_SHARE:g}, that sum to 1. Received: class_prior="
@@ -300,22 +241,12 @@ def check_class_prior(class_prior, num_classes=None):
     return tuple(p.tolist())
 
 
-def set_field(settings, name, value):
-    """Sets a field of a frozen dataclass, in its `__post_init__`."""
-    object.__setattr__(settings, name, value)
-
-
 def check_fields(settings, check, *names, **limits):
     """Checks fields of a frozen dataclass, in its `__post_init__`.
 
-    Each becomes what the check returns, e.g. a float.
-
-    Args:
-        settings: The dataclass.
-        check: A check of this module, `check(name, value, **limits)`.
-        *names: Names of the fields.
-        **limits: Further arguments of the check.
+    Each becomes what `check(name, value, **limits)` returns, e.g. a float.
     """
     for name in names:
         value = check(name, getattr(settings, name), **limits)
-        set_field(settings, name, value)
+        # Past the frozen dataclass.
+        object.__setattr__(settings, name, value)

@@ -16,12 +16,7 @@ def warn(message):
 
 @contextlib.contextmanager
 def shown_by(show):
-    """Within it, each `GARWarning` is given to a function at once.
-
-    Other warnings are treated as they are outside of it.
-
-    Args:
-        show: A function of one string, the message.
+    """Within it, each `GARWarning` is given to a function, as a string.
 
     Example:
 

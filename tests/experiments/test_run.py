@@ -340,7 +340,7 @@ def half_a_state(file, **arrays):
     time.sleep(600)
 
 class Slow(tiny_runs.Witness):
-    def step(self, name, done, total, logs, steps=1):
+    def step(self, name, done, total, logs):
         if name == "regularization" == stage and done > epoch:
             print("reached", flush=True)
             time.sleep(600)

@@ -108,7 +108,7 @@ class Witness:
     def say(self, text):
         self.lines.append(text)
 
-    def step(self, stage, done, total, logs, steps=1):
+    def step(self, stage, done, total, logs):
         # One epoch of `fit` in stage 1 is 51 passes.
         epochs, rest = divmod(done, {"pretraining": 51}.get(stage, 1))
         if rest and self.event == ("step", stage, epochs):

@@ -26,20 +26,6 @@ def test_number_of_an_interval(closed, inside, outside):
             validation.check_number("x", value, 0, 1, closed)
 
 
-@pytest.mark.parametrize(
-    ("limits", "text"),
-    [
-        ({}, "of at least 0. R"),
-        ({"closed": "neither"}, "above 0. R"),
-        ({"high": 1}, "of at least 0 and below 1. R"),
-        ({"low": 0.25, "high": 1, "closed": "right"}, "above 0.25 and at most"),
-    ],
-)
-def test_message_names_the_interval(limits, text):
-    with pytest.raises(ValueError, match=text):
-        validation.check_number("x", math.inf, **limits)
-
-
 def test_count():
     for value in (2, np.int32(2), np.uint8(2)):
         assert validation.check_count("n", value, least=1, most=2) == 2
@@ -47,10 +33,6 @@ def test_count():
     for value in wrong:
         with pytest.raises(ValueError, match="n must be an integer from 1 to"):
             validation.check_count("n", value, least=1, most=2)
-    assert validation.check_count_or_auto("n", "auto") == "auto"
-    for value in (0, "all"):
-        with pytest.raises(ValueError, match="n must be .* of at least 1"):
-            validation.check_count_or_auto("n", value)
 
 
 X = np.ones((3, 2), "float32")
@@ -92,10 +74,9 @@ def test_a_mapped_file_is_not_in_memory_and_yet_checked(tmp_path):
         ([0, 1], r"shape=\(2,\)"),
         (np.eye(3, dtype=int), "argmax"),
         ([0.0, 1.0, 2.0], "np.unique"),
-        (["a", "b", "c"], "np.unique"),
-        ([0, None, float("nan")], "Leave out the examples"),
-        ([0, 1, -1], "must not be negative. Received: least label=-1"),
-        ([0, 1, 3], "from 0 to 2.*largest label=3"),
+        ([0, None, float("nan")], "leave out the examples"),
+        ([0, 1, -1], "must not be negative.*labels from -1"),
+        ([0, 1, 3], "must not be 3 or more.*to 3"),
     ],
 )
 def test_labels(y, message):

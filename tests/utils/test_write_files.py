@@ -18,17 +18,11 @@ def half(error):
 
 
 @pytest.mark.parametrize("error", [OSError("full"), KeyboardInterrupt()])
-def test_a_failure_leaves_nothing(error, tmp_path):
-    with pytest.raises(type(error)):
-        files.write_atomically(tmp_path / "a.json", half(error))
-    assert not list(tmp_path.iterdir())
-
-
-def test_a_failure_leaves_the_file_before_it(tmp_path):
+def test_a_failure_leaves_the_file_before_it(error, tmp_path):
     path = tmp_path / "a.json"
     files.write_atomically(path, lambda file: file.write("before"))
-    with pytest.raises(OSError, match="full"):
-        files.write_atomically(path, half(OSError("full")))
+    with pytest.raises(type(error)):
+        files.write_atomically(path, half(error))
     assert path.read_text() == "before"
     assert list(tmp_path.iterdir()) == [path]
 
