@@ -177,10 +177,12 @@ def check_labels(name, y, num_images, num_classes=None):
         )
     n = math.inf if num_classes is None else num_classes
     if y.size and (y.min() < 0 or y.max() >= n):
-        limits = "negative" if y.min() < 0 else f"{n} or more, of {n} outputs"
+        limits = "of at least 0"
+        if num_classes is not None:
+            limits = f"from 0 to {n - 1}, for the {n} outputs of the model"
         raise ValueError(
-            f"{name} must not be {limits}. Received: labels from {y.min()} to "
-            f"{y.max()}. Leave out the examples that have no label."
+            f"{name} must be class indices {limits}. Received: labels from "
+            f"{y.min()} to {y.max()}. Leave out examples without a label."
         )
     return y.astype("int64")
 

@@ -75,8 +75,8 @@ def test_a_mapped_file_is_not_in_memory_and_yet_checked(tmp_path):
         (np.eye(3, dtype=int), "argmax"),
         ([0.0, 1.0, 2.0], "np.unique"),
         ([0, None, float("nan")], "leave out the examples"),
-        ([0, 1, -1], "must not be negative.*labels from -1"),
-        ([0, 1, 3], "must not be 3 or more.*to 3"),
+        ([0, 1, -1], "from 0 to 2.*labels from -1"),
+        ([0, 1, 3], "from 0 to 2.*to 3"),
     ],
 )
 def test_labels(y, message):
