@@ -12,12 +12,9 @@ MISSING = "-"
 
 @dataclass(frozen=True)
 class Estimate:
-    """Mean and standard deviation of an error over seeds, in percent.
+    """Mean and standard deviation of an error over n seeds, in percent.
 
-    Attributes:
-        mean: Mean.
-        deviation: Sample standard deviation, or `None` for one seed.
-        n: Number of seeds.
+    The deviation is that of a sample, `None` for one seed.
     """
 
     mean: float
@@ -47,17 +44,12 @@ class Estimate:
         """
         if self.deviation is None:
             return None
-        error = self.deviation / math.sqrt(self.n)
-        return _interval(self.mean, error, self.n - 1)
+        return _interval(self.mean, self.deviation**2 / self.n, self.n - 1)
 
     def interval_above(self, other):
         """Welch's 95 % interval of how far the mean is above another one.
 
-        Args:
-            other: An `Estimate` from other runs.
-
-        Returns:
-            The two ends, or `None` if either has no deviation.
+        It is `None` if either has no deviation.
 
         Example:
 
@@ -72,7 +64,7 @@ class Estimate:
         degrees = total and total**2 / (
             ours**2 / (self.n - 1) + theirs**2 / (other.n - 1)
         )
-        return _interval(self.mean - other.mean, math.sqrt(total), degrees)
+        return _interval(self.mean - other.mean, total, degrees)
 
     def text(self, sign=""):
         """Mean and deviation alone, of a difference with its sign: `"+"`."""
@@ -83,7 +75,8 @@ class Estimate:
         return f"{self.text()} (n = {self.n})"
 
 
-def _interval(mean, error, degrees):
+def _interval(mean, variance, degrees):
+    error = math.sqrt(variance)
     half = stats.t.ppf(0.975, degrees) * error if error else 0.0
     return mean - half, mean + half
 

@@ -14,20 +14,12 @@ LOST_NOTE = (
     "the mean of the classes; it was emptied if that was so in any batch."
 )
 
-# Of the mean energy of the classes in a batch.
-LEAST_ENERGY = 1e-3
-
 # Data sets of ten classes.
 _DIGITS = ("mnist", "svhn", "svhn-grey")
 
 
 def lost_class(record, arrays):
-    """Whether stage 2 lost a class; `None` if nothing can tell.
-
-    Args:
-        record: Run record, a dict.
-        arrays: `Arrays` that the run kept beside it, or `None`.
-    """
+    """Whether stage 2 of a record lost a class; `None` if nothing can tell."""
     if record.get("first_epoch"):
         return bool(empty_classes(record["first_epoch"]["v"][-1]))
     if arrays:
@@ -43,17 +35,11 @@ def lost_class(record, arrays):
         return None
     if curve.get("classes_in_use"):
         return curve["classes_in_use"][-1] < n
-    return _lost_by_balance(settings, curve.get("balance", ()), n)
-
-
-def _lost_by_balance(settings, balance, n):
-    # The mean over the first epoch is also that of the way there.
-    enough = len(balance) > 2
-    even = settings["world"]["shares"] is None
-    even = even and settings["class_prior"] is None
-    # Of unrectified logits, outputs that get no image count as well.
-    rectified = settings["ablation"] != "unrectified"
-    if not (enough and even and rectified):
+    balance = curve.get("balance", ())
+    uneven = settings["world"]["shares"] or settings["class_prior"]
+    # The mean over the first epoch is also that of the way there; of
+    # unrectified logits, outputs that get no image count as well.
+    if len(balance) <= 2 or uneven or settings["ablation"] == "unrectified":
         return None
     m = settings["labeled_per_batch"] + settings["unlabeled_per_batch"]
     return balance[-1] <= balance_without_a_class(m, n)
@@ -82,5 +68,5 @@ def empty_classes(v):
     >>> empty_classes([9.0, 0.0, 8.0])
     [1]
     """
-    least = LEAST_ENERGY * sum(v) / len(v)
+    least = 1e-3 * sum(v) / len(v)
     return [j for j, energy in enumerate(v) if energy <= least]

@@ -137,10 +137,8 @@ INDEX_COLUMNS = {
 
 def index_page(frame):
     """The README of a results folder: its cells."""
-    rows = {
-        cell: g.assign(path=f"{cell}/README.md")
-        for cell, g in frame.groupby("cell")
-    }
+    pages = frame.assign(path=frame.cell + "/README.md")
+    rows = dict([*pages.groupby("cell")])
     return (
         "# Results\n\n"
         "Run records: a folder a cell, in it a folder an experiment, in it a "

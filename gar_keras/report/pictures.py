@@ -1,5 +1,6 @@
 """The pictures beside the tables, drawn from the runs of a folder."""
 
+from functools import partial
 from pathlib import Path
 
 from gar_keras.experiments.settings import PAPER
@@ -12,30 +13,21 @@ from gar_keras.report.plots.curves import (
 )
 from gar_keras.report.plots.forest import ours_beside_paper
 from gar_keras.report.plots.style import save
-from gar_keras.report.published import (
-    BASELINE,
-    TABLES,
-    published_error,
-)
+from gar_keras.report.published import BASELINE, TABLES, published_error
 from gar_keras.report.tables import representative
 
 
 def draw(frame, results, names=(*TABLES, "summary", "rivals")):
-    """Draws pictures of a folder, those that there are runs for.
-
-    Args:
-        frame: Runs.
-        results: Folder where the pictures go.
-        names: Which of them.
+    """Draws those pictures into a folder that there are runs for.
 
     Returns:
-        The paths of the pictures.
+        Their paths.
     """
     others = {"summary": _summary, "rivals": _rivals}
     written = []
     for name in names:
-        figure = others.get(name, lambda f, name=name: _table(TABLES[name], f))
-        figure = figure(frame)
+        draws = others.get(name) or partial(_table, TABLES[name])
+        figure = draws(frame)
         if figure is not None:
             written.append(Path(results) / f"{name}.png")
             save(figure, written[-1])
@@ -48,17 +40,15 @@ def _table(paper, frame):
     columns = [g for g in found if len(g)]
     if not columns:
         return None
-    titles = {g.title.iloc[0] for g in columns}
+    title, *others = {g.title.iloc[0] for g in columns}
     longer = [
         _drawn(g, f"{g.epochs.iloc[0]} epochs {g.differs.iloc[0]}".strip())
         for shown in columns
         for g in _longer(shown, frame[frame.cell == shown.cell.iloc[0]])
     ]
-    return learning_curves(
-        [_drawn(g, f"{g.num_labeled.iloc[0]:,} labels") for g in columns],
-        titles.pop() if len(titles) == 1 else "",
-        longer,
-    )
+    names = [f"{g.num_labeled.iloc[0]:,} labels" for g in columns]
+    curves = map(_drawn, columns, names)
+    return learning_curves([*curves], "" if others else title, longer)
 
 
 def _longer(g, frame):
@@ -73,11 +63,8 @@ def _drawn(g, name):
 
 
 def _summary(frame):
-    cells = [
-        _drawn(g, name)
-        for name, g in summary.cell_runs(frame).items()
-        if len(g)
-    ]
+    rows = summary.cell_runs(frame)
+    cells = [_drawn(g, name) for name, g in rows.items() if len(g)]
     return ours_beside_paper(cells) if cells else None
 
 
@@ -96,13 +83,9 @@ def _rivals(frame):
         for name, g in found[0].items()
         if runs.hardware(g) == machine
     }
-    longer = [
-        _drawn(longer, name)
-        for name, g in shown.items()
-        for longer in _longer(
-            g, runs.like(frame, g.experiment.iloc[0], ["epochs"])
-        )
-    ]
-    title = f"{runs.task(first)}, {machine}"
+    longer = []
+    for name, g in shown.items():
+        alike = runs.like(frame, g.experiment.iloc[0], ["epochs"])
+        longer += [_drawn(more, name) for more in _longer(g, alike)]
     methods = [_drawn(g, name) for name, g in shown.items()]
-    return error_over_time(methods, longer, title)
+    return error_over_time(methods, longer, f"{runs.task(first)}, {machine}")

@@ -61,7 +61,7 @@ def read_runs(folder):
 
 
 def _row(record, folder):
-    settings = record["experiment"]
+    settings, data = record["experiment"], record["data"]
     path = placement.path_of_record(record, folder)
     curve = record["regularization"]["curve"]
     seconds = [record[s]["seconds"] for s in ("pretraining", "regularization")]
@@ -70,8 +70,7 @@ def _row(record, folder):
     return {
         "path": path.relative_to(folder).as_posix(),
         "cell": record["cell"],
-        "title": record["data"]["title"]
-        + UNLABELED[settings["unlabeled"]].suffix,
+        "title": data["title"] + UNLABELED[settings["unlabeled"]].suffix,
         "seed": record["seed"],
         "fingerprint": record["fingerprint"],
         "differs": ", ".join(_in_words(changes(settings))),
@@ -81,8 +80,7 @@ def _row(record, folder):
         "lost_classes": empty and empty[-1],
         "balance_end": curve.get("balance", [None])[-1],
         "warnings": record.get("warnings"),
-        "pretrain_seconds": seconds[0],
-        "seconds": seconds[1],
+        **dict(zip(("pretrain_seconds", "seconds"), seconds, strict=True)),
         "minutes": sum(seconds) / 60,
         "hardware": _hardware(record),
         **_flat(settings),
@@ -148,13 +146,7 @@ def groups(frame):
 
 
 def like(frame, arm, free=()):
-    """The runs with the settings of an experiment, but for some.
-
-    Args:
-        frame: Runs.
-        arm: An `Experiment`.
-        free: Names of settings that may be any.
-    """
+    """The runs with an `Experiment`'s settings; those in `free` may be any."""
     fixed = {k: v for k, v in vars(arm).items() if k not in free}
     alike = [fixed.items() <= vars(e).items() for e in frame.experiment]
     return frame.loc[alike]

@@ -42,22 +42,14 @@ STARTS_NOTE = (
 
 
 def study_table(study, frame):
-    """A study as a table.
-
-    Args:
-        study: A `gar_keras.experiments.studies.Study`.
-        frame: Runs.
-
-    Returns:
-        The cells, a DataFrame of texts, the notes and the title.
-    """
+    """A `Study` as a table: the arguments of `markdown` and `in_terminal`."""
     if study.claims:
         names = (name for name in study.arms if name in study.claims)
         rows = {name: claim_runs(study, name, frame) for name in names}
         columns, notes = CLAIM_COLUMNS, CLAIM_NOTES
     elif study.restarts > 1:
-        rows, columns, notes = start_runs(study, frame), START_COLUMNS, ()
-        notes = [STARTS_NOTE]
+        rows = start_runs(study, frame)
+        columns, notes = START_COLUMNS, [STARTS_NOTE]
     else:
         rows, columns, notes = arm_runs(study, frame), ARM_COLUMNS, ()
     notes = [*study.notes, *notes, *made_on(rows)]
@@ -65,19 +57,10 @@ def study_table(study, frame):
 
 
 def with_others(g, others, error):
-    """Runs beside others of their seeds.
+    """Runs with the error `beside` them, of others on their seeds.
 
     Of several on a seed it is the one from the same end of stage 1, if there
     is one, and with the fewest epochs.
-
-    Args:
-        g: Runs.
-        others: Runs to compare with.
-        error: Function of one of them that gives its error.
-
-    Returns:
-        The runs with `beside`, the errors, and `lost_beside`: whether those
-        lost a class.
     """
     same = ["seed", "restart", *runs.HARDWARE]
     found = []

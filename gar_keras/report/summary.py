@@ -82,13 +82,15 @@ def _sound(g):
     return f"; {error} in the {len(sound)} that lost no class"
 
 
+def _mean_late(g):
+    return figure("last_20")(g).partition(" ")[0]
+
+
 SUMMARY_COLUMNS = {
     "the paper": lambda g: str(published_error(g.cell.iloc[0])),
     "ours": figure("chosen"),
     "difference shown?": shown,
-    f"last {runs.LATE} epochs": lambda g: figure("last_20")(g).partition(" ")[
-        0
-    ],
+    f"last {runs.LATE} epochs": _mean_late,
     "lost a class": runs.lost,
     "seeds": runs.seeds,
     "epochs": runs.epochs,
@@ -114,11 +116,9 @@ def cell_runs(frame):
 
 
 def compare(frame):
-    """GAR and other methods where all other settings are the same.
+    """Dicts of runs by method with all other settings alike, largest first.
 
-    A method without a network has the same labels and images; settings of the
-    training do not concern it. A list of dicts of runs by method, the largest
-    first.
+    Settings of the training do not concern a method without a network.
     """
     trained, graph = {}, {}
     for g in runs.groups(frame):

@@ -212,8 +212,7 @@ def paper_rows(paper):
 def paper_table(paper, frame):
     """A table of the paper with rows on our runs below; empty without a run.
 
-    Returns:
-        The cells, a DataFrame of texts, the notes and the title.
+    These are the arguments of `markdown` and `in_terminal`.
     """
     found = {c.heading: representative(frame, c) for c in paper.columns}
     ours = table(found, {f"**{n}**": c for n, c in ERRORS.items()} | DETAILS).T

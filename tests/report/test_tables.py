@@ -156,10 +156,6 @@ def test_a_verdict_by_hand(tmp_path, errors, expected, found):
     assert verdict_on(tmp_path, errors, expected) == found
 
 
-def test_what_was_run_alone_has_no_verdict(tmp_path):
-    assert verdict_on(tmp_path, (1, 2), None, ()) == "undecided (n = 0)"
-
-
 def test_a_run_is_beside_the_paper_s_after_as_many_steps(tmp_path):
     name = "b_L = 96, b_U = 32"
     paper = ABLATION.arms[ABLATION.claims[name].against]
