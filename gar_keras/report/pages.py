@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 from gar_keras.experiments.studies import STUDIES
-from gar_keras.report import benchmarks, pictures, runs, summary
+from gar_keras.report import benchmarks, pictures, runs, small, summary
 from gar_keras.report.estimates import MISSING
 from gar_keras.report.lost import LOST_NOTE
 from gar_keras.report.published import TABLES
@@ -30,8 +30,11 @@ def parts(frame, results):
         "methods": summary.methods(frame),
         "rivals": "\n".join(
             markdown(*summary.rivals_table(methods))
-            for methods in summary.compare(frame)
+            for methods in summary.compare(frame[frame.network != "mlp"])
         ),
+        "small errors": small.errors(frame),
+        "small changes": small.changes(frame),
+        "small ranks": small.ranks(frame),
         "lost classes": f"{LOST_NOTE}\n",
         "benchmark": benchmarks.speed_markdown(results),
         "overhead": benchmarks.overhead_markdown(results),

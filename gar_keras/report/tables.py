@@ -55,7 +55,7 @@ def markdown(cells, notes=(), title=""):
     if not len(cells):
         return ""
     cells = cells.loc[:, (cells != MISSING).any()]
-    figures = [cells[name].str.match(r"[-+]?\d|-$").all() for name in cells]
+    figures = [cells[name].str.match(r"\[?[-+]?\d|-$").all() for name in cells]
     lines = [
         ["", *cells],
         ["---", *("---:" if right else "---" for right in figures)],

@@ -1,0 +1,111 @@
+"""Where GAR helps: small data sets, each method beside the pretraining."""
+
+import pandas as pd
+
+from gar_keras.experiments.settings import SMALL
+from gar_keras.methods import METHODS
+from gar_keras.report import runs
+from gar_keras.report.estimates import Estimate, between
+from gar_keras.report.tables import made_on, markdown
+
+# Points by which a run that ends above its start is told as harmed.
+HARM = 1.0
+START = "Pretraining"
+SAFE, PAPER = "safe-gar", "gar"
+
+
+def where(frame):
+    """The runs on `SMALL`, with the error that each began with."""
+    alike = frame.experiment.map(lambda e: (e.dataset, e.num_labeled))
+    wanted = {(e.dataset, e.num_labeled) for e in SMALL.values()}
+    found = frame[alike.isin(wanted) & (frame.network == "mlp")].copy()
+    start = found.groupby(["dataset", "seed"]).stage_1.transform("max")
+    return found.assign(start=start, change=found["last"] - start)
+
+
+def errors(frame):
+    """The error in the last epoch, a row a data set, a column a method."""
+    found = where(frame)
+    columns = {START: _start} | {
+        _title(name): _of(name, _error) for name in _methods(found)
+    }
+    return markdown(_by_data(found, columns), made_on({"": found}))
+
+
+def changes(frame):
+    """How far the two GARs end above pretraining, with intervals."""
+    columns = {
+        f"{_title(name)}{text}": _of(name, cell)
+        for name in (PAPER, SAFE)
+        for text, cell in (("", _change), (", worst seed", _worst))
+    }
+    return markdown(_by_data(where(frame), columns))
+
+
+def _by_data(found, columns):
+    """A table with a row a data set, whose cells have the links."""
+    rows = {
+        g.title.iloc[0]: {name: cell(g) for name, cell in columns.items()}
+        for _, g in found.groupby("dataset", sort=False)
+    }
+    return pd.DataFrame.from_dict(rows, "index")
+
+
+def ranks(frame):
+    """A row a method: its ranks among the methods, and the harm it does."""
+    found = where(frame)
+    if not len(found):
+        return ""
+    means = found.pivot_table("last", "dataset", "method")
+    rank = means.rank(axis=1)
+    rows = {}
+    for name in _methods(found):
+        g = found[found.method == name]
+        rows[_title(name)] = {
+            "data sets": str(g.dataset.nunique()),
+            "first or second": str(int((rank[name] <= 2).sum())),
+            "mean rank": f"{rank[name].mean():.1f}",
+            "mean below pretraining": str(
+                int((g.groupby("dataset").change.mean() < 0).sum())
+            ),
+            f"runs above it by more than {HARM:g} point": (
+                f"{(g.change > HARM).sum()} of {len(g)}"
+            ),
+        }
+    return markdown(pd.DataFrame.from_dict(rows, "index"))
+
+
+def _methods(found):
+    return [name for name in METHODS if name in set(found.method)]
+
+
+def _title(name):
+    return "GAR, the paper's" if name == PAPER else METHODS[name].title
+
+
+def _start(g):
+    return Estimate.of(g.groupby("seed").start.first()).text()
+
+
+def _of(name, cell):
+    """A cell of one method's runs on a data set."""
+
+    def text(g):
+        own = g[g.method == name]
+        return cell(own) if len(own) else "-"
+
+    return text
+
+
+def _error(own):
+    (link,) = runs.links(own)
+    return f"[{Estimate.of(own['last']).text()}]({link})"
+
+
+def _change(own):
+    change = Estimate.of(own.change)
+    return f"{change.mean:+.1f} ({between(change.interval())})"
+
+
+def _worst(own):
+    return f"{own.change.max():+.1f}"
