@@ -73,7 +73,7 @@ def test_figures_in_the_prose_of_the_readme_are_in_a_table():
     for part in generated(TEXT).values():
         prose = prose.replace(part, "")
     figures = re.findall(r"(?<![\w./])\d+\.\d\d(?![\d.])", prose)
-    assert len(figures) >= 8
+    assert len(figures) >= 2
     assert {*figures} - {*re.findall(r"(?<![\d.])\d+\.\d+", tables)} == set()
 
 
