@@ -194,8 +194,9 @@ def regularize(
         layer: A `GraphActivityRegularization`. One with the paper's
             coefficients by default.
         logits: Name of the layer that gives the logits, if it is not the last.
-        epochs: Epochs over X_U. `"auto"` for up to 200, until the error on
-            `validation_data` has not fallen for 10 epochs.
+        epochs: Epochs over X_U. `"auto"` for up to 200, or 4,000 steps if that
+            is more, until the error on `validation_data` has not fallen for 10
+            epochs, or 500 steps.
         labeled_per_batch: b_L. The paper takes about a tenth of m_L.
         unlabeled_per_batch: b_U. The paper fills the batch up to 128.
         images_per_epoch: Images of X_U in an epoch, if not all of them, drawn

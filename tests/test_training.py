@@ -207,7 +207,9 @@ def test_weights_of_the_best_epoch_are_kept(keep_best):
 
 
 @pytest.mark.slow
-def test_epochs_auto_end_after_ten_without_a_lower_validation_error():
+def test_epochs_auto_end_after_500_steps_without_a_lower_validation_error():
+    # Of five steps each.
+    patience = 100
     epochs = {
         rate: regularize(
             network(), X_L, X_U, epochs="auto", validation_data=(X_V, Y_V),
@@ -215,9 +217,9 @@ def test_epochs_auto_end_after_ten_without_a_lower_validation_error():
         ).history["val_error"]
         for rate in (0.0, 0.01)
     }  # fmt: skip
-    assert len(epochs[0.0]) == 1 + 10
+    assert len(epochs[0.0]) == 1 + patience
     errors = epochs[0.01]
-    assert len(errors) == errors.index(min(errors)) + 1 + 10
+    assert len(errors) == errors.index(min(errors)) + 1 + patience
 
 
 @pytest.mark.slow

@@ -6,6 +6,7 @@ epoch is one compiled program: see `jax_epochs`. Elsewhere `fit` gets the same
 batches, bit for bit, from NumPy.
 """
 
+import math
 from dataclasses import replace
 
 import keras
@@ -24,6 +25,10 @@ from gar_keras.utils.validation import (
 # these after the one with the least validation error.
 MOST_EPOCHS = 200
 PATIENCE = 10
+# On small data, where an epoch has few steps: the loss of GAR lets the error
+# rise for 50 to 150 steps, and the learning rate for 100.
+PATIENCE_STEPS = 500
+MOST_STEPS = 4000
 
 
 def fit(model, feed, *, passes=1, initial_epoch=0, by_step=False, **options):
@@ -87,10 +92,11 @@ def check_epochs(epochs, initial_epoch):
     check_count("initial_epoch", initial_epoch, least=0, most=epochs)
 
 
-def early_stopping(epochs, validation_data):
+def early_stopping(epochs, validation_data, steps_per_epoch=1):
     """The epochs of stage 2, at most, and the callbacks that end it sooner.
 
-    `epochs` is a number, or `"auto"`, where the validation data decide.
+    `epochs` is a number, or `"auto"`, where the validation data decide: not
+    before the warm-up is over, and not while the error may rise at first.
     """
     if not isinstance(epochs, str) or epochs != "auto":
         return check_count("epochs", epochs, least=1), []
@@ -100,9 +106,12 @@ def early_stopping(epochs, validation_data):
             "validation_data=None. Give validation_data, or a number of epochs."
         )
     stop = keras.callbacks.EarlyStopping(
-        "val_error", patience=PATIENCE, mode="min"
+        "val_error",
+        patience=max(PATIENCE, math.ceil(PATIENCE_STEPS / steps_per_epoch)),
+        mode="min",
     )
-    return MOST_EPOCHS, [stop]
+    most = max(MOST_EPOCHS, math.ceil(MOST_STEPS / steps_per_epoch))
+    return most, [stop]
 
 
 def predict(model, x, batch_size=500):

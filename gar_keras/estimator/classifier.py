@@ -14,7 +14,7 @@ from gar_keras import models
 from gar_keras.engine.fit import predict
 from gar_keras.estimator.examples import (
     as_input,
-    check_none_missing,
+    as_labels,
     encode,
     is_unlabeled,
 )
@@ -53,7 +53,8 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
     """A semi-supervised classifier: pretraining, then GAR (Algorithm 1).
 
     `fit` takes labelled and unlabelled rows together, as scikit-learn's
-    semi-supervised estimators do: -1 in `y` marks a row as unlabelled. Where
+    semi-supervised estimators do: -1 in `y` marks a row as unlabelled, and so
+    do `None`, NaN and pandas' NA. `X` may be a sparse matrix. Where
     the labels are strings, `y` may be an object array with the number -1, or
     an array of strings with `"-1"`, which is what NumPy makes of it, or with
     the empty string. With no row unlabelled it is plain supervised training,
@@ -70,9 +71,9 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
             `network(input_shape, num_classes)` that returns a new one.
         pretrain_epochs: Epochs over the labelled examples in stage 1; by
             default those of 2,000 steps, and at least 10.
-        epochs: Epochs over all examples in stage 2. `"auto"`: up to 200, until
-            the validation error has not fallen for 10; that needs a
-            `validation_fraction`. A rate of `"cosine"` falls over all 200.
+        epochs: Epochs over all examples in stage 2. `"auto"` as in
+            `gar_keras.regularize`; that needs a `validation_fraction`. A rate
+            of `"cosine"` falls over the most epochs that there may be.
         labeled_per_batch: b_L: labelled examples, without their labels, in a
             batch of stage 2; by default 16, or all where there are fewer.
         unlabeled_per_batch: b_U: further examples, of any kind, in a batch of
@@ -163,9 +164,9 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
             FloatingPointError: if the loss becomes NaN or infinite.
         """
         X, y = unmasked("X", X), unmasked("y", y)
-        check_none_missing(y)
-        X, y = validate_data(self, X, y, allow_nd=True)
-        x = as_input(X)
+        y = as_labels(y)
+        X, y = validate_data(self, X, y, allow_nd=True, accept_sparse="csr")
+        x = as_input(_dense(X))
         classes, targets = encode(y)
         check_classification_targets(y[targets >= 0])
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
@@ -238,13 +239,17 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.three_d_array = True
+        tags.input_tags.sparse = True
         return tags
 
     def _logits(self, X):
         """Logits, float64 `(m, n)`."""
         check_is_fitted(self)
         X = unmasked("X", X)
-        x = as_input(validate_data(self, X, reset=False, allow_nd=True))
+        X = validate_data(
+            self, X, reset=False, allow_nd=True, accept_sparse="csr"
+        )
+        x = as_input(_dense(X))
         shape, dtype = self._kind
         if x.shape[1:] != shape or x.dtype != dtype:
             raise ValueError(
@@ -282,6 +287,11 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
                 f"network={self.network!r}"
             )
         return model
+
+
+def _dense(X):
+    # Networks take arrays; texts as TF-IDF come sparse.
+    return X.toarray() if hasattr(X, "toarray") else X
 
 
 def _copy(model):

@@ -44,15 +44,17 @@ def encode(y):
     return classes, targets
 
 
-def check_none_missing(y):
-    """Raises if a label is `None` or NaN. Without `y` scikit-learn raises."""
-    missing = 0 if y is None else count_missing(y)
-    if missing:
-        raise ValueError(
-            "y must mark rows without a label with -1, or with '' where the "
-            f"labels are strings. Received: {missing} of {len(y)} labels that "
-            "are None or NaN. Replace them."
-        )
+def as_labels(y):
+    """`y` with -1 for what has no label in pandas: `None`, NaN and NA.
+
+    Example:
+
+    >>> as_labels(["cat", None, "dog"]).tolist()
+    ['cat', '-1', 'dog']
+    """
+    if y is None or not count_missing(y):
+        return y
+    return np.array([UNLABELED if count_missing([v]) else v for v in y])
 
 
 def as_input(x):

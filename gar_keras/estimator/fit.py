@@ -109,7 +109,6 @@ def stages(model, x, y, settings, class_names, seed):
     validation = (take(x, kept), y[kept]) if len(kept) else None
     labeled = np.setdiff1d(labeled, kept)
     x_labeled, y_labeled = take(x, labeled), y[labeled]
-    epochs, _ = early_stopping(settings.epochs, validation)
     labeled_per_batch = settings.labeled_per_batch
     if labeled_per_batch is None:
         labeled_per_batch = min(LABELED_PER_BATCH, len(labeled))
@@ -122,6 +121,7 @@ def stages(model, x, y, settings, class_names, seed):
         None,
         seed,
     )
+    epochs, _ = early_stopping(settings.epochs, validation, sampler.steps)
     options = GAROptions(**_shared_with(GAROptions, settings))
     layer = GraphActivityRegularization(
         **_shared_with(Coefficients, settings),

@@ -181,9 +181,7 @@ class Method:
                 is to train on several replicas of `tf.distribute`.
             FloatingPointError: as by `gar_keras.regularize`.
         """
-        epochs, stopping = early_stopping(epochs, validation_data)
-        check_epochs(epochs, initial_epoch)
-        callbacks = [*stopping, *list_of(callbacks)]
+        early_stopping(epochs, validation_data)
         self.check_batches(labeled_per_batch)
         feed, validation = stage_2_data(
             x_labeled,
@@ -196,6 +194,11 @@ class Method:
             seed=seed,
         )
         sampler = feed.sampler
+        epochs, stopping = early_stopping(
+            epochs, validation_data, sampler.steps
+        )
+        check_epochs(epochs, initial_epoch)
+        callbacks = [*stopping, *list_of(callbacks)]
         ensure_built(model, feed.x_labeled)
         network, classes, validation = prepared(
             model, self.network, feed.x_labeled, validation
