@@ -301,11 +301,7 @@ def test_even_labels_give_the_papers_term_to_the_last_bit():
         (([0, 2, 2], 4), "no label of class 1, 3.*smoothing=1"),
         (([], 2), "integer class indices"),
         (([0, 1, 2], 2), "from 0 to 1"),
-<<<<<<< HEAD
-        (([0, -1], 2), "labels from -1"),
-=======
         (([0, -1], 2), "labels from -1 to 0"),
->>>>>>> ee55eab (Estimator: missing labels and sparse features; epochs=auto waits 500 steps)
         ((np.ma.masked_equal([0, 0, 1], 0), 2), "labels must have no masked"),
         (([0.0, 1.0], 2), "integer class indices"),
         ((np.eye(2, dtype=int), 2), "argmax"),
