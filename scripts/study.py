@@ -25,7 +25,8 @@ class Options(command.RunOptions):
     epoch, and what keeps it; ablation: what the paper claims, one thing
     changed at a time; faster: what needs fewer epochs; norb: NORB's images,
     rate and batches, one thing changed at a time (needs the JPEG copy);
-    infimnist: how strongly the images are deformed."""
+    infimnist: how strongly the images are deformed; balance, form: what the
+    balance is made of."""
     rows: str | None = None
     """Rows of the study to run, counted from 1, e.g. 1-4,7; all by default. A
     wrong number lists them."""

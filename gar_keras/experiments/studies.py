@@ -398,6 +398,23 @@ BALANCE = Study(
     _claims("lower", {"column sums of B": "no output is emptied"}),
 )
 
+_SYMMETRIC = {"ablation": "symmetric"}
+FORM = Study(
+    "form",
+    "What a stuck confusion depends on: MNIST, m_L = 100",
+    ("Four seeds, those that lost a class or kept a large confusion.",),
+    _rows(
+        _mnist(20),
+        {
+            _PAPER: {},
+            "column sums of B": _SUMS,
+            "column sums, clip of 1 and warm-up": _SUMS | _CURE,
+            "symmetric": _SYMMETRIC,
+            "symmetric, column sums": _SYMMETRIC | _SUMS,
+        },
+    ),
+)
+
 _NO_SWING = "the error swings less, and falls"
 
 NORB_CHANGES = Study(
@@ -457,6 +474,7 @@ STUDIES = {
         ABLATION,
         FASTER,
         BALANCE,
+        FORM,
         NORB_CHANGES,
         INFIMNIST,
     )
