@@ -390,9 +390,9 @@ BALANCE = Study(
     "balance",
     "Column sums in place of the diagonal: MNIST, m_L = 100",
     (
-        "Column sums: four seeds, those whose runs with the diagonal lost a "
-        "class or kept a large confusion. Seeds 0 and 2 begin where the runs "
-        "with the diagonal do; 7 and 8 were pretrained on another processor.",
+        "Both rows begin with the same labels, weights and batches. Seeds 0 "
+        "and 2 have the same end of stage 1 to the digit; the other rows of "
+        "column sums were pretrained on another processor.",
     ),
     _rows(_mnist(100), {_PAPER: {}, "column sums of B": _SUMS}),
     _claims("lower", {"column sums of B": "no output is emptied"}),
