@@ -274,8 +274,9 @@ plt.show()
 # ## Where to go from here
 #
 # - `02_bipartite_graph`: why this loss works, step by step.
-# - `03_your_own_data`: GAR in your own model, on your own data, and what to
+# - `03_graph_of_a_network`: the graphs of a real network, before and after.
+# - `04_your_own_data`: GAR in your own model, on your own data, and what to
 #   watch out for.
-# - `04_reading_the_results`: from a figure of the README to its runs, which had
+# - `05_reading_the_results`: from a figure of the README to its runs, which had
 #   all 60,000 images, the network of the paper, and several seeds.
 # - `python scripts/table1.py` runs those experiments.
