@@ -19,7 +19,7 @@ PAGES = {
     for path in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
 }
 # Those whose names are explained by other tests.
-ELSEWHERE = {"docs/distributed.md", "docs/leaving.md"}
+ELSEWHERE = {"docs/distributed.md", "docs/export.md"}
 WITH_PYTHON = {name for name, blocks in PAGES.items() if blocks} - ELSEWHERE
 
 pytestmark = [
@@ -103,10 +103,10 @@ def test_the_python_of_a_page_runs(name, folder, monkeypatch):
         assert "classes lost: " in str(found["classifier"].summary_)
 
 
-# docs/leaving.md: what is saved and exported runs without this package.
+# docs/export.md: what is saved and exported runs without this package.
 
 X = np.random.default_rng(0).normal(size=(5, 6)).astype("float32")
-LEAVING = PAGES["docs/leaving.md"]
+EXPORT = PAGES["docs/export.md"]
 
 WITHOUT_THE_PACKAGE = """
 import sys
@@ -131,7 +131,7 @@ def outputs(model):
 
 
 def test_files_are_loaded_where_this_package_is_not(folder):
-    found = run_blocks([b for b in LEAVING if "format=" not in b], {})
+    found = run_blocks([b for b in EXPORT if "format=" not in b], {})
     model = found["model"]
     assert isinstance(model.layers[-1], GraphActivityRegularization)
     model.save("with_gar.keras")
@@ -154,8 +154,8 @@ def test_files_are_loaded_where_this_package_is_not(folder):
 
 
 def test_rescaling_takes_the_place_of_normalization():
-    (block,) = (b for b in LEAVING if "def rescaling" in b)
-    found = run_blocks([LEAVING[0], block], {})
+    (block,) = (b for b in EXPORT if "def rescaling" in b)
+    found = run_blocks([EXPORT[0], block], {})
     inputs = keras.Input((6,))
     layer = keras.layers.Normalization(mean=X.mean(0), variance=X.var(0))
     model = keras.Model(inputs, keras.layers.Dense(3)(layer(inputs)))
@@ -169,11 +169,11 @@ def test_rescaling_takes_the_place_of_normalization():
 def test_a_litert_file_has_the_outputs_of_the_model(folder):
     import tensorflow as tf
 
-    (block,) = (b for b in LEAVING if 'format="litert"' in b)
+    (block,) = (b for b in EXPORT if 'format="litert"' in b)
     # Of the converter.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model = run_blocks([LEAVING[0], block], {})["model"]
+        model = run_blocks([EXPORT[0], block], {})["model"]
         runner = tf.lite.Interpreter("model.tflite").get_signature_runner()
         (name,) = runner.get_input_details()
         rows = [runner(**{name: X[i : i + 1]}) for i in range(len(X))]
