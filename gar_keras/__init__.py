@@ -12,7 +12,8 @@ from gar_keras.augmentation import (
     random_augmentation,
 )
 from gar_keras.callbacks import GARAfter, error_rate
-from gar_keras.comparison import compare
+from gar_keras.engine.optimizers import sgd
+from gar_keras.estimator.comparison import compare
 from gar_keras.layers import GraphActivityRegularization
 from gar_keras.methods.gar import ExtendedGAR
 from gar_keras.methods.safe_gar import SafeGAR
@@ -21,7 +22,6 @@ from gar_keras.metrics import (
     SparseCategoricalCrossentropy,
 )
 from gar_keras.models import attach, cnn6, cnn9, detach, without_dropout
-from gar_keras.optimizers import sgd
 from gar_keras.regularizers import (
     GraphActivityRegularizer,
     affinity,

@@ -14,8 +14,10 @@ from gar_keras.engine.keras_internals import (
     operation_behind,
 )
 from gar_keras.metrics import ClassesInUse
-from gar_keras.paper import BalanceOf, Coefficients, FrobeniusOf
 from gar_keras.regularizers import (
+    BalanceOf,
+    Coefficients,
+    FrobeniusOf,
     GraphActivityRegularizer,
     check_coefficient,
     warn_of_probabilities,
@@ -41,7 +43,7 @@ class GraphActivityRegularization(keras.layers.Layer):
     but add to the loss there only if `training_only` is `False`. In a layer
     with a name of its own they carry that name in front, as in
     `digits_affinity`: name the layers of a model that has several, or their
-    terms share one entry of the history. `gar_keras.collapse.WarnOnCollapse`
+    terms share one entry of the history. `gar_keras.callbacks.WarnOnCollapse`
     is the callback that names the classes which training loses.
 
     The coefficients are variables of the layer that are not trained:

@@ -18,7 +18,8 @@ the place of `v_i`, and balance is 1 where `v` is proportional to `p`.
 """
 
 import functools
-from typing import get_args
+from dataclasses import dataclass
+from typing import Literal, get_args
 
 import keras
 import numpy as np
@@ -27,23 +28,26 @@ from numpy.typing import ArrayLike
 
 from gar_keras.engine import autodiff, replicas
 from gar_keras.engine.keras_internals import layer_in_call
-from gar_keras.paper import (
-    COEFFICIENTS,
-    LARGEST_COEFFICIENT,
-    BalanceOf,
-    Coefficients,
-    FrobeniusOf,
-)
 from gar_keras.utils.types import ClassPrior, Tensor
 from gar_keras.utils.validation import (
     check_choice,
     check_class_prior,
     check_count,
+    check_fields,
     check_labels,
     check_number,
     unmasked,
 )
 from gar_keras.utils.warnings import warn
+
+# The largest coefficient that a float32 weight can hold.
+LARGEST_COEFFICIENT = float(np.finfo("float32").max)
+
+# Of what the Frobenius norm is: B as in the paper, Z as in the authors' code.
+FrobeniusOf = Literal["B", "Z"]
+# What v is made of: the diagonal of N, as in the paper, or the column sums of
+# B, as in the authors' code until May 2017.
+BalanceOf = Literal["diagonal", "column sums"]
 
 # Names of the activations after which no logits are left.
 PROBABILITIES = (
@@ -53,6 +57,46 @@ PROBABILITIES = (
     "sigmoid",
     "hard_sigmoid",
 )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Coefficients:
+    """The coefficients of `U(B)`.
+
+    Args:
+        affinity: c_α, the coefficient of the affinity.
+        balance: c_β, the coefficient of the balance.
+        frobenius: c_F, the coefficient of the Frobenius norm.
+
+    Raises:
+        ValueError: if one is not a finite number of at least 0.
+
+    Example:
+
+    >>> Coefficients(balance=2).coefficients
+    {'affinity': 3.0, 'balance': 2.0, 'frobenius': 1e-06}
+    """
+
+    affinity: float = 3.0
+    balance: float = 1.0
+    frobenius: float = 1e-6
+
+    def __post_init__(self):
+        check_fields(
+            self,
+            check_number,
+            *COEFFICIENTS,
+            high=LARGEST_COEFFICIENT,
+            closed="both",
+        )
+
+    @property
+    def coefficients(self):
+        """These settings alone, as a dict."""
+        return {name: getattr(self, name) for name in COEFFICIENTS}
+
+
+COEFFICIENTS = tuple(Coefficients.__dataclass_fields__)
 
 
 def affinity(B: Tensor) -> Tensor:
@@ -267,7 +311,7 @@ class GraphActivityRegularizer(keras.regularizers.Regularizer):
 
     Keras has no metrics for an activity regularizer: neither the terms nor the
     classes in use are shown in training, and
-    `gar_keras.collapse.WarnOnCollapse` cannot watch it. The layer shows them.
+    `gar_keras.callbacks.WarnOnCollapse` cannot watch it. The layer shows them.
 
     Args:
         affinity: `c_α`, a float, finite and not negative. Defaults to `3.0`.

@@ -7,21 +7,32 @@ import keras
 from numpy.typing import ArrayLike
 
 from gar_keras.callbacks import list_of, standard_callbacks
-from gar_keras.data import as_labeled, as_validation, check_examples, prepared
-from gar_keras.engine.batches import BatchSampler, Feed, num_examples
+from gar_keras.engine.batches import (
+    BATCH_SIZE,
+    LABELED_PER_BATCH,
+    UNLABELED_PER_BATCH,
+    BatchSampler,
+    Feed,
+    num_examples,
+)
+from gar_keras.engine.data import (
+    as_labeled,
+    as_validation,
+    check_examples,
+    prepared,
+)
 from gar_keras.engine.fit import (
     check_epochs,
     compile_options,
     fit,
     largest_divisor,
 )
+from gar_keras.engine.optimizers import sgd
 from gar_keras.engine.replicas import in_scope_of_model
 from gar_keras.layers import GraphActivityRegularization
 from gar_keras.methods import method_of
 from gar_keras.methods.base import Method
 from gar_keras.models import plain_network, with_augmentation
-from gar_keras.optimizers import sgd
-from gar_keras.paper import BATCH_SIZE, LABELED_PER_BATCH, UNLABELED_PER_BATCH
 from gar_keras.utils.types import Callbacks, Images, Pairs, Verbosity
 from gar_keras.utils.validation import check_count, check_labels
 
@@ -52,7 +63,7 @@ def pretrain(
             layer and without `augmentation` the model itself is compiled
             anew: its optimizer, loss and metrics are replaced.
         x_labeled: X_L, `(m_L, ...)`, in any form that `fit` takes; see
-            `gar_keras.data`. It is taken into memory, unless it is an
+            `gar_keras.engine.data`. It is taken into memory, unless it is an
             image source.
         y_labeled: Class indices `(m_L,)`, or one-hot rows. Left out where
             `x_labeled` is a `tf.data.Dataset` or a `keras.utils.PyDataset` of
@@ -180,7 +191,7 @@ def regularize(
             the loss of the whole batch. A subclassed one that holds the loss
             of GAR already is itself compiled anew.
         x_labeled: X_L, `(m_L, ...)`, in any form that `fit` takes; see
-            `gar_keras.data`. Only the images: they guide each batch.
+            `gar_keras.engine.data`. Only the images: they guide each batch.
         x_unlabeled: X_U, `(m_U, ...)`, in any form that `fit` takes, or an
             image source. The paper's code takes all training images, the
             labelled ones among them. A `numpy.memmap` and an `h5py.Dataset`
@@ -248,7 +259,7 @@ def regularize(
             as pixels from 0 to 255, as they are; or if classes are lost,
             which it names, the outputs collapse, the batches are too small
             for the number of classes or the validation error rises; see
-            `gar_keras.collapse.WarnOnCollapse`, of which `callbacks` may
+            `gar_keras.callbacks.WarnOnCollapse`, of which `callbacks` may
             hold one of your own instead.
 
     Example:

@@ -24,8 +24,8 @@ from gar_keras.callbacks import (
     ErrorRate,
     LatestBestWeights,
     StopOnNaN,
+    WarnOnCollapse,
 )
-from gar_keras.collapse import WarnOnCollapse
 from gar_keras.metrics import ClassesInUse
 from gar_keras.utils.warnings import shown_by, warn
 

@@ -13,18 +13,18 @@ from gar_keras import (
     ExtendedGAR,
     GARWarning,
     callbacks,
-    data,
     error_rate,
     pretrain,
     regularize,
 )
-from gar_keras.data import (
+from gar_keras.engine import data
+from gar_keras.engine.batches import BatchSampler, Feed, take
+from gar_keras.engine.data import (
     as_labeled,
     as_unlabeled,
     stage_2_sampler,
     warn_if_unscaled,
 )
-from gar_keras.engine.batches import BatchSampler, Feed, take
 from gar_keras.engine.fit import predict
 from gar_keras.engine.pipeline import make_batches
 from gar_keras.engine.streams import Stream

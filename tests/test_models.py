@@ -15,7 +15,8 @@ from gar_keras import (
     detach,
     without_dropout,
 )
-from gar_keras.models import DROPOUT_LAYERS, ensure_built, is_regularized
+from gar_keras.engine.graphs import ensure_built
+from gar_keras.models import DROPOUT_LAYERS, is_regularized
 
 # The networks
 

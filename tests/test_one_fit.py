@@ -18,8 +18,7 @@ from gar_keras import (
     SparseCategoricalCrossentropy,
     regularize,
 )
-from gar_keras.callbacks import CoefficientSchedule
-from gar_keras.collapse import WarnOnCollapse
+from gar_keras.callbacks import CoefficientSchedule, WarnOnCollapse
 from gar_keras.utils.warnings import shown_by
 
 COEFFICIENTS = {"affinity": 2.0, "balance": 0.5, "frobenius": 1e-3}

@@ -26,7 +26,7 @@ from gar_keras import (
     regularize,
     sgd,
 )
-from gar_keras.collapse import WarnOnCollapse
+from gar_keras.callbacks import WarnOnCollapse
 from gar_keras.engine import pipeline
 from gar_keras.engine.batches import BatchSampler
 

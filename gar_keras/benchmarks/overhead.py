@@ -9,9 +9,9 @@ from gar_keras import datasets
 from gar_keras.benchmarks import timing
 from gar_keras.engine.batches import BatchSampler, Feed
 from gar_keras.engine.fit import compile_options, fit
+from gar_keras.engine.optimizers import sgd
 from gar_keras.layers import GraphActivityRegularization
 from gar_keras.models import POLICIES, cnn6
-from gar_keras.optimizers import sgd
 
 # Steps in a stretch, by the kind of device.
 STEPS = {"cpu": 40, "gpu": 400}

@@ -16,11 +16,11 @@ from gar_keras.callbacks import error_rate
 from gar_keras.engine import hardware
 from gar_keras.engine.batches import BatchSampler, Feed
 from gar_keras.engine.fit import compile_options, fit
+from gar_keras.engine.optimizers import sgd
 from gar_keras.experiments.network import build_model
 from gar_keras.experiments.records import SpeedSettings
 from gar_keras.experiments.settings import NORB, TABLE_1
 from gar_keras.models import attach, without_dropout
-from gar_keras.optimizers import sgd
 
 # The settings of the paper's experiments that have these networks, and their
 # classes.

@@ -10,6 +10,11 @@ import numpy as np
 
 from gar_keras.utils.validation import check_count, is_source
 
+# Of the paper: examples in a batch of either stage; in stage 2 b_L + b_U.
+BATCH_SIZE = 128
+LABELED_PER_BATCH = 16
+UNLABELED_PER_BATCH = BATCH_SIZE - LABELED_PER_BATCH
+
 # Random numbers that are drawn at once, for the labelled images of batches.
 KEYS_AT_ONCE = 1 << 20
 

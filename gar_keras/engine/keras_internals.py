@@ -99,7 +99,7 @@ def without_autocast(variable):
 def momentum_of(optimizer, variable):
     """The momentum that an SGD keeps of a weight.
 
-    Without it, `gar_keras.optimizers.SGD` has no faster update.
+    Without it, `optimizers.SGD` has no faster update.
     """
     return optimizer.momentums[optimizer._get_variable_index(variable)]
 
@@ -108,8 +108,7 @@ def step_counter(optimizer):
     """The variable that counts the steps of an optimizer.
 
     The public `iterations` is a part of it only where gradients are
-    accumulated. Without it, the rate of `gar_keras.optimizers.SGD` would not
-    decay.
+    accumulated. Without it, the rate of `optimizers.SGD` would not decay.
     """
     return optimizer._iterations
 

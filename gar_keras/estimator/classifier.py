@@ -11,7 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gar_keras import models
+from gar_keras.engine.batches import UNLABELED_PER_BATCH
 from gar_keras.engine.fit import predict
+from gar_keras.engine.graphs import has_graph, uncompiled
+from gar_keras.engine.optimizers import LEARNING_RATE
 from gar_keras.estimator.examples import (
     as_input,
     as_labels,
@@ -21,7 +24,7 @@ from gar_keras.estimator.examples import (
 from gar_keras.estimator.fit import stages
 from gar_keras.estimator.networks import default_network
 from gar_keras.methods.options import GAROptions
-from gar_keras.paper import LEARNING_RATE, UNLABELED_PER_BATCH, Coefficients
+from gar_keras.regularizers import Coefficients
 from gar_keras.utils.documented import documented
 from gar_keras.utils.softmax import softmax
 from gar_keras.utils.types import Tensor
@@ -176,8 +179,7 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
             names = classes.tolist()
             for summary in stages(model, x, targets, self, names, seed):
                 # Plain Keras, without what only training needs.
-                has_graph = models.has_graph(model)
-                self.model_ = models.uncompiled(model) if has_graph else model
+                self.model_ = uncompiled(model) if has_graph(model) else model
                 self.classes_, self.summary_ = classes, summary
                 self._kind = x.shape[1:], x.dtype
         if self.verbose:
@@ -297,7 +299,7 @@ def _dense(X):
 def _copy(model):
     """A model of the same architecture and weights."""
     # Of its graph alone: Keras cannot clone all that may be compiled in.
-    graph = models.uncompiled(model) if models.has_graph(model) else model
+    graph = uncompiled(model) if has_graph(model) else model
     copy = keras.models.clone_model(graph)
     copy.set_weights(model.get_weights())
     return copy

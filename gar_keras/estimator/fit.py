@@ -8,18 +8,17 @@ from keras import ops
 
 from gar_keras import models
 from gar_keras.augmentation import random_augmentation
-from gar_keras.callbacks import LatestBestWeights
-from gar_keras.collapse import WarnOnCollapse
-from gar_keras.data import num_classes, stage_2_sampler
-from gar_keras.engine.batches import take
+from gar_keras.callbacks import LatestBestWeights, WarnOnCollapse
+from gar_keras.engine.batches import BATCH_SIZE, LABELED_PER_BATCH, take
+from gar_keras.engine.data import num_classes, stage_2_sampler
 from gar_keras.engine.fit import early_stopping
+from gar_keras.engine.graphs import ensure_built
+from gar_keras.engine.optimizers import sgd, stage_2_optimizer
 from gar_keras.estimator.examples import UNLABELED
 from gar_keras.layers import GraphActivityRegularization
 from gar_keras.methods.gar import with_options
 from gar_keras.methods.options import GAROptions
-from gar_keras.optimizers import sgd, stage_2_optimizer
-from gar_keras.paper import BATCH_SIZE, LABELED_PER_BATCH, Coefficients
-from gar_keras.regularizers import class_prior_of
+from gar_keras.regularizers import Coefficients, class_prior_of
 from gar_keras.training import pretrain
 from gar_keras.utils.validation import (
     check_choice,
@@ -235,7 +234,7 @@ def _check_model(model, x, n):
             f"The network {model.name!r} holds the loss of GAR already. Give "
             "it without: the coefficients are set beside it."
         )
-    models.ensure_built(model, x)
+    ensure_built(model, x)
     outputs = num_classes(model, "X", x)
     if outputs != n:
         raise ValueError(

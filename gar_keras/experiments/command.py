@@ -19,7 +19,7 @@ from gar_keras.experiments.settings import (
 )
 from gar_keras.experiments.sweep import sweep
 from gar_keras.methods import METHODS
-from gar_keras.paper import BalanceOf, FrobeniusOf
+from gar_keras.regularizers import BalanceOf, FrobeniusOf
 from gar_keras.utils import cli
 from gar_keras.utils.validation import check_choice
 

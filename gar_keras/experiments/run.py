@@ -10,12 +10,13 @@ import keras
 import numpy as np
 
 from gar_keras.augmentation import random_augmentation
-from gar_keras.callbacks import CoefficientSchedule, ErrorRate
-from gar_keras.collapse import WarnOnCollapse
-from gar_keras.data import stage_2_sampler
+from gar_keras.callbacks import CoefficientSchedule, ErrorRate, WarnOnCollapse
 from gar_keras.datasets import DataError
 from gar_keras.engine import backend
+from gar_keras.engine.data import stage_2_sampler
 from gar_keras.engine.fit import largest_divisor, predict
+from gar_keras.engine.graphs import uncompiled
+from gar_keras.engine.optimizers import sgd, stage_2_optimizer
 from gar_keras.experiments import records
 from gar_keras.experiments.data import (
     load_data,
@@ -45,8 +46,6 @@ from gar_keras.methods.base import evaluated_by
 from gar_keras.methods.gar import with_options
 from gar_keras.methods.options import GAROptions
 from gar_keras.methods.safe_gar import SafeGAR
-from gar_keras.models import uncompiled
-from gar_keras.optimizers import sgd, stage_2_optimizer
 from gar_keras.regularizers import class_prior_of
 from gar_keras.training import pretrain
 from gar_keras.utils import files

@@ -10,9 +10,9 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import BeforeValidator, Field, TypeAdapter
 
-from gar_keras import paper
 from gar_keras.datasets.registry import NORB as NORB_NAMES
 from gar_keras.datasets.registry import UNLABELED
+from gar_keras.engine import batches, optimizers
 from gar_keras.experiments.checked import (
     Count,
     Number,
@@ -23,7 +23,12 @@ from gar_keras.experiments.checked import (
 )
 from gar_keras.methods import METHODS
 from gar_keras.methods.options import GAROptions
-from gar_keras.paper import COEFFICIENTS, BalanceOf, Coefficients, FrobeniusOf
+from gar_keras.regularizers import (
+    COEFFICIENTS,
+    BalanceOf,
+    Coefficients,
+    FrobeniusOf,
+)
 from gar_keras.utils.validation import check_class_prior
 
 Backend = Literal["tensorflow", "jax", "torch"]
@@ -159,14 +164,14 @@ class Experiment(Coefficients):
     images_per_epoch: Count | None = None
     num_validation: Count = 1000
     # Of stage 1.
-    batch_size: Count = paper.BATCH_SIZE
+    batch_size: Count = batches.BATCH_SIZE
     pretrain_epochs: Count = 2000
     epochs: Count = 200
     frobenius_of: FrobeniusOf = "B"
     # Initial rate of each stage, Nesterov momentum, decay per step.
-    learning_rate: Number = paper.LEARNING_RATE
-    momentum: Number = paper.MOMENTUM
-    decay: Number = paper.DECAY
+    learning_rate: Number = optimizers.LEARNING_RATE
+    momentum: Number = optimizers.MOMENTUM
+    decay: Number = optimizers.DECAY
     precision: Precision = "float32"
     backend: Backend = "tensorflow"
     method: Literal["gar", *RIVALS] = "gar"
@@ -282,8 +287,8 @@ _MNIST = Experiment(
     network="cnn6",
     filters=None,
     preprocessing="rescale",
-    labeled_per_batch=paper.LABELED_PER_BATCH,
-    unlabeled_per_batch=paper.UNLABELED_PER_BATCH,
+    labeled_per_batch=batches.LABELED_PER_BATCH,
+    unlabeled_per_batch=batches.UNLABELED_PER_BATCH,
 )
 
 TABLE_1 = {m: replace(_MNIST, num_labeled=m) for m in (100, 600, 1000, 3000)}

@@ -11,24 +11,25 @@ from numpy.typing import ArrayLike
 
 from gar_keras.callbacks import (
     BestWeights,
+    WarnOnCollapse,
     error_rate,
     list_of,
     standard_callbacks,
 )
-from gar_keras.collapse import WarnOnCollapse
-from gar_keras.data import prepared, stage_2_data
 from gar_keras.engine import replicas
+from gar_keras.engine.batches import LABELED_PER_BATCH, UNLABELED_PER_BATCH
+from gar_keras.engine.data import prepared, stage_2_data
 from gar_keras.engine.fit import (
     check_epochs,
     compile_options,
     early_stopping,
     fit,
 )
+from gar_keras.engine.graphs import ensure_built
+from gar_keras.engine.optimizers import sgd
 from gar_keras.layers import coefficients_kept_in_failure
 from gar_keras.methods import losses
-from gar_keras.models import ensure_built, plain_network, without_dropout
-from gar_keras.optimizers import sgd
-from gar_keras.paper import LABELED_PER_BATCH, UNLABELED_PER_BATCH
+from gar_keras.models import plain_network, without_dropout
 from gar_keras.utils.types import Callbacks, Images, Pairs, Verbosity
 from gar_keras.utils.validation import check_count, check_labels
 

@@ -11,6 +11,8 @@ from typing import Any, ClassVar
 from keras import ops
 
 from gar_keras.augmentation import random_augmentation
+from gar_keras.engine.graphs import has_graph
+from gar_keras.engine.optimizers import stage_2_optimizer
 from gar_keras.layers import GraphActivityRegularization
 from gar_keras.methods import losses
 from gar_keras.methods.base import Method
@@ -20,12 +22,10 @@ from gar_keras.methods.vat import VirtualAdversarialTraining, split
 from gar_keras.models import (
     attach,
     check_can_be_augmented,
-    has_graph,
     is_regularized,
     with_augmentation,
     without_dropout,
 )
-from gar_keras.optimizers import stage_2_optimizer
 from gar_keras.utils.documented import documented
 
 

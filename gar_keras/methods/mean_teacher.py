@@ -24,9 +24,9 @@ import keras
 import numpy as np
 from keras import ops
 
+from gar_keras.engine.graphs import has_graph, inputs_of
 from gar_keras.methods import losses
 from gar_keras.methods.base import Method
-from gar_keras.models import has_graph, inputs_of
 from gar_keras.utils.validation import check_fields, check_number
 
 

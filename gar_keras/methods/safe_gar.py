@@ -10,12 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from gar_keras.data import some_of
+from gar_keras.engine.batches import BATCH_SIZE
+from gar_keras.engine.data import some_of
 from gar_keras.engine.fit import predict
 from gar_keras.engine.keras_internals import operation_behind
 from gar_keras.layers import GraphActivityRegularization
 from gar_keras.methods.gar import ExtendedGAR
-from gar_keras.paper import BATCH_SIZE, Coefficients
+from gar_keras.regularizers import Coefficients
 from gar_keras.utils.types import ClassPrior
 from gar_keras.utils.validation import check_number
 from gar_keras.utils.warnings import warn

@@ -24,12 +24,12 @@ import keras
 from keras import layers, ops
 
 from gar_keras.engine import autodiff
+from gar_keras.engine.graphs import has_graph
 from gar_keras.engine.keras_internals import calls
 from gar_keras.layers import PerImageStandardization
 from gar_keras.methods import losses
 from gar_keras.methods.base import Method
 from gar_keras.methods.options import VAT_RADIUS
-from gar_keras.models import has_graph
 from gar_keras.utils.validation import check_count, check_fields, check_number
 
 # Layers that make, of the images as stored, the images that are moved.

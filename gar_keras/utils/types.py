@@ -5,7 +5,7 @@ from typing import Any, Literal, TypeVar
 
 # A tensor of any backend, or an array that becomes one.
 Tensor = Any
-# Examples in any form of `gar_keras.data`.
+# Examples in any form of `gar_keras.engine.data`.
 Images = Any
 # Examples and labels, or a data set of pairs of them.
 Pairs = Any

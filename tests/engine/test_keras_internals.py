@@ -11,7 +11,7 @@ from keras import layers, ops
 
 import gar_keras
 from gar_keras.engine import backend, keras_internals
-from gar_keras.optimizers import SGD
+from gar_keras.engine.optimizers import SGD
 
 PACKAGE = Path(gar_keras.__file__).parent
 

@@ -18,8 +18,7 @@ from sklearn.utils.estimator_checks import (
 
 import gar_keras
 from gar_keras import GARClassifier, GARWarning
-from gar_keras.callbacks import LatestBestWeights
-from gar_keras.collapse import WarnOnCollapse
+from gar_keras.callbacks import LatestBestWeights, WarnOnCollapse
 from gar_keras.engine import hardware
 from gar_keras.estimator import classifier, examples, fit, networks
 from gar_keras.methods.base import Method

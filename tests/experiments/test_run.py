@@ -32,8 +32,7 @@ from tiny_runs import (
 )
 
 from gar_keras import datasets
-from gar_keras.callbacks import error_rate
-from gar_keras.collapse import WarnOnCollapse
+from gar_keras.callbacks import WarnOnCollapse, error_rate
 from gar_keras.experiments import environment, records, run
 from gar_keras.experiments.network import build_model
 from gar_keras.experiments.placement import path_of

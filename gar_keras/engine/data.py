@@ -26,8 +26,8 @@ from gar_keras.engine.batches import (
     num_examples,
     take,
 )
+from gar_keras.engine.graphs import ensure_built, has_graph, uncompiled
 from gar_keras.engine.streams import Stream, is_stream
-from gar_keras.models import ensure_built, has_graph, uncompiled
 from gar_keras.utils.validation import (
     check_array,
     check_count,

@@ -8,8 +8,13 @@ from keras import ops
 from gar_keras.engine import backend
 from gar_keras.engine.keras_internals import momentum_of, step_counter
 from gar_keras.engine.replicas import SumsOverReplicas
-from gar_keras.paper import DECAY, LEARNING_RATE, MOMENTUM
 from gar_keras.utils.validation import check_count, check_number
+
+# Of the paper, with Nesterov momentum. The rate of step t is
+# LEARNING_RATE / (1 + DECAY * t).
+LEARNING_RATE = 0.01
+MOMENTUM = 0.95
+DECAY = 1e-6
 
 
 @keras.saving.register_keras_serializable(package="gar_keras")
@@ -106,10 +111,10 @@ def sgd(
         learning_rate: Initial learning rate. Callbacks can set it.
         momentum: Nesterov momentum.
         decay: Decay of the rate per step.
-        **kwargs: Other arguments of `gar_keras.optimizers.SGD`.
+        **kwargs: Other arguments of `gar_keras.engine.optimizers.SGD`.
 
     Returns:
-        A new `gar_keras.optimizers.SGD`.
+        A new `gar_keras.engine.optimizers.SGD`.
 
     Raises:
         ValueError: if a number is not valid.
@@ -142,7 +147,7 @@ def stage_2_optimizer(
             the rate `"cosine"`.
 
     Returns:
-        A new `gar_keras.optimizers.SGD`.
+        A new `gar_keras.engine.optimizers.SGD`.
 
     Example:
 

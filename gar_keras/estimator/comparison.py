@@ -7,9 +7,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gar_keras.callbacks import error_rate
-from gar_keras.data import as_labeled
-from gar_keras.engine.batches import num_examples, take
-from gar_keras.paper import LABELED_PER_BATCH
+from gar_keras.engine.batches import LABELED_PER_BATCH, num_examples, take
+from gar_keras.engine.data import as_labeled
 from gar_keras.training import pretrain, regularize
 from gar_keras.utils.types import Images
 from gar_keras.utils.validation import check_count, check_labels

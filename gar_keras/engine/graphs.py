@@ -1,0 +1,64 @@
+"""Keras models as graphs of layers, where Keras knows their graph."""
+
+import keras
+
+
+def has_graph(model):
+    """Whether Keras knows the layers of the model and how they connect.
+
+    A model whose class has a `call` of its own may do more than its graph.
+    """
+    is_built = hasattr(model, "inputs") and hasattr(model, "outputs")
+    return is_built and model.call.__module__.startswith("keras.")
+
+
+def inputs_of(model):
+    """The inputs in the form that the model takes them in when it is called."""
+    return model.input if _is_functional(model) else model.inputs[0]
+
+
+def _is_functional(model):
+    return has_graph(model) and not isinstance(model, keras.Sequential)
+
+
+def uncompiled(model):
+    """A Functional model of the same graph.
+
+    Keras clones a compiled model with its losses and optimizer, and fails if
+    it does not know them by name.
+
+    Args:
+        model: A Functional or Sequential `keras.Model`.
+
+    Returns:
+        A `keras.Model` of the same layers.
+    """
+    outputs = model.output if _is_functional(model) else model.outputs[0]
+    return keras.Model(inputs_of(model), outputs, name=model.name)
+
+
+def ensure_built(model, x):
+    """Builds a Sequential model that does not know its input yet.
+
+    Until then it has no graph to take Dropout or GAR out of. And Keras would
+    build it for batches of just the size that it is called with first.
+
+    Args:
+        model: A Keras model. Any other than such a Sequential stays as it is.
+        x: Images `(m, ...)`, an array or image source. As in Keras, images of
+            any dtype are cast to the one that the first layer computes in.
+
+    Example:
+
+    >>> model = keras.Sequential([keras.layers.Dense(3)])
+    >>> ensure_built(model, np.ones((8, 2)))
+    >>> model.input_shape
+    (None, 2)
+    """
+    if isinstance(model, keras.Sequential) and not model.built:
+        if not hasattr(x, "shape"):
+            raise ValueError(
+                "A Sequential model has one input. Received: "
+                f"{len(x)} inputs. Give a Functional model."
+            )
+        model.build((None, *x.shape[1:]))
