@@ -266,6 +266,7 @@ FIRST_EPOCH = Study(
             "cross-entropy of the labels": _LOG_LOSS,
             "learning rate of 0.003": {"stage_2_rate": 0.003},
             "c_β = 3": {"balance": 3.0},
+            "column sums of B": {"balance_of": "column sums"},
         }.items()
     },
     restarts=3,
