@@ -9,7 +9,6 @@ from numpy.typing import ArrayLike
 from gar_keras.callbacks import list_of, standard_callbacks
 from gar_keras.engine.batches import (
     BATCH_SIZE,
-    LABELED_PER_BATCH,
     UNLABELED_PER_BATCH,
     BatchSampler,
     Feed,
@@ -163,7 +162,7 @@ def regularize(
     layer: GraphActivityRegularization | None = None,
     logits: str | None = None,
     epochs: int | Literal["auto"] = 100,
-    labeled_per_batch: int = LABELED_PER_BATCH,
+    labeled_per_batch: int | None = None,
     unlabeled_per_batch: int = UNLABELED_PER_BATCH,
     images_per_epoch: int | None = None,
     optimizer: keras.optimizers.Optimizer | None = None,
@@ -208,7 +207,8 @@ def regularize(
         epochs: Epochs over X_U. `"auto"` for up to 200, or 4,000 steps if that
             is more, until the error on `validation_data` has not fallen for 10
             epochs, or 500 steps.
-        labeled_per_batch: b_L. The paper takes about a tenth of m_L.
+        labeled_per_batch: b_L. By default 16, or each of X_L in every batch
+            where there are fewer. The paper takes about a tenth of m_L.
         unlabeled_per_batch: b_U. The paper fills the batch up to 128.
         images_per_epoch: Images of X_U in an epoch, if not all of them, drawn
             at random; the epochs take turns until all have been seen. For a

@@ -20,6 +20,7 @@ import numpy as np
 from keras import layers
 
 from gar_keras.engine.batches import (
+    LABELED_PER_BATCH,
     BatchSampler,
     Feed,
     concatenated,
@@ -261,6 +262,8 @@ def stage_2_sampler(
 ):
     """The `BatchSampler` of X_L and X_U, of which both are checked."""
     check_examples("x_labeled", x_labeled, check=check_array)
+    if labeled_per_batch is None:
+        labeled_per_batch = min(LABELED_PER_BATCH, num_examples(x_labeled))
     # The sampler knows it by another name.
     check_count("unlabeled_per_batch", unlabeled_per_batch, least=1)
     like = ("x_labeled", x_labeled)

@@ -23,6 +23,7 @@ from gar_keras.estimator.examples import (
 )
 from gar_keras.estimator.fit import stages
 from gar_keras.estimator.networks import default_network
+from gar_keras.methods.base import Method
 from gar_keras.methods.options import GAROptions
 from gar_keras.regularizers import Coefficients
 from gar_keras.utils.documented import documented
@@ -53,7 +54,7 @@ Network = Literal["auto"] | keras.Model | Callable[..., keras.Model]
 @documented(Coefficients, GAROptions)
 @dataclass(eq=False, repr=False)
 class GARClassifier(ClassifierMixin, BaseEstimator):
-    """A semi-supervised classifier: pretraining, then GAR (Algorithm 1).
+    """A semi-supervised classifier: pretraining, then GAR or another method.
 
     `fit` takes labelled and unlabelled rows together, as scikit-learn's
     semi-supervised estimators do: -1 in `y` marks a row as unlabelled, and so
@@ -62,6 +63,19 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
     an array of strings with `"-1"`, which is what NumPy makes of it, or with
     the empty string. With no row unlabelled it is plain supervised training,
     and warns of that.
+
+    In a search over its settings (`GridSearchCV`, `cross_val_score`) leave
+    `scoring` out: `score` looks at the labelled rows alone, while
+    `scoring="accuracy"` and all others by name count each row of -1 as an
+    error. For another figure give a function that leaves these rows out, e.g.
+
+        def macro_f1(model, X, y):
+            known = y != -1
+            predicted = model.predict(X[known])
+            return f1_score(y[known], predicted, average="macro")
+
+    Mark them by -1 among numbers there, and by "" among names: scikit-learn
+    makes no folds of anything else.
 
     Of scikit-learn's own checks `check_classifiers_classes` fails, in which -1
     is a class; its own semi-supervised estimators are exempt by name.
@@ -72,19 +86,26 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
             its scaling; a `keras.Model` from rows as they are to logits,
             which is copied with its weights; or a function
             `network(input_shape, num_classes)` that returns a new one.
+        method: How stage 2 goes on: `"safe-gar"` as `gar_keras.regularize`
+            with labels, `"gar"` as in the paper, another name in
+            `gar_keras.methods.METHODS`, e.g. `"vat-entropy"`, or one of their
+            objects. `class_prior` and the settings from `affinity` to
+            `global_clipnorm` are for the first two; by default `supervised` is
+            1 for `"safe-gar"` and 0 for `"gar"`.
         pretrain_epochs: Epochs over the labelled examples in stage 1; by
             default those of 2,000 steps, and at least 10.
         epochs: Epochs over all examples in stage 2. `"auto"` as in
             `gar_keras.regularize`; that needs a `validation_fraction`. A rate
             of `"cosine"` falls over the most epochs that there may be.
-        labeled_per_batch: b_L: labelled examples, without their labels, in a
-            batch of stage 2; by default 16, or all where there are fewer.
+        labeled_per_batch: b_L: labelled examples in a batch of stage 2; by
+            default 16, or all in each batch where there are fewer.
         unlabeled_per_batch: b_U: further examples, of any kind, in a batch of
             stage 2.
-        class_prior: Shares of the classes: `"uniform"`, as in the paper;
-            `"labeled"` for those among the labels, if these were drawn at
-            random; or the numbers, in the order of the sorted labels. See
-            `gar_keras.balance`.
+        class_prior: Shares of the classes: by default those that the
+            pretrained network predicts (see `gar_keras.SafeGAR`), and equal
+            ones for `"gar"`; `"uniform"` for equal ones; `"labeled"` for those
+            among the labels, if these were drawn at random; or the numbers, in
+            the order of the sorted labels. See `gar_keras.balance`.
         validation_fraction: Share of the labelled examples of each class that
             is kept back to measure the error. The model ends with the weights
             of the epoch of stage 2 with the least such error, of several the
@@ -120,6 +141,7 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
 
     network: Network = "auto"
     _: KW_ONLY
+    method: str | Method = "safe-gar"
     pretrain_epochs: int | None = None
     epochs: int | Literal["auto"] = 100
     labeled_per_batch: int | None = None
@@ -127,10 +149,10 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
     affinity: float = Coefficients.affinity
     balance: float = Coefficients.balance
     frobenius: float = Coefficients.frobenius
-    class_prior: str | Sequence[float] = "uniform"
+    class_prior: str | Sequence[float] | None = None
     validation_fraction: float = 0.0
     learning_rate: float = LEARNING_RATE
-    supervised: float = GAROptions.supervised
+    supervised: float | None = None
     shift: int = GAROptions.shift
     affine: float = GAROptions.affine
     consistency: float = GAROptions.consistency

@@ -9,21 +9,21 @@ from keras import ops
 from gar_keras import models
 from gar_keras.augmentation import random_augmentation
 from gar_keras.callbacks import LatestBestWeights, WarnOnCollapse
-from gar_keras.engine.batches import BATCH_SIZE, LABELED_PER_BATCH, take
+from gar_keras.engine.batches import BATCH_SIZE, take
 from gar_keras.engine.data import num_classes, stage_2_sampler
 from gar_keras.engine.fit import early_stopping
 from gar_keras.engine.graphs import ensure_built
 from gar_keras.engine.optimizers import sgd, stage_2_optimizer
 from gar_keras.estimator.examples import UNLABELED
 from gar_keras.layers import GraphActivityRegularization
-from gar_keras.methods.gar import with_options
+from gar_keras.methods import method_of
+from gar_keras.methods.gar import GAR, with_options
 from gar_keras.methods.options import GAROptions
 from gar_keras.regularizers import Coefficients, class_prior_of
 from gar_keras.training import pretrain
 from gar_keras.utils.validation import (
     check_choice,
     check_class_prior,
-    check_count,
     check_number,
 )
 from gar_keras.utils.warnings import warn
@@ -48,7 +48,8 @@ class Summary:
         num_labeled: Labelled examples trained on.
         num_validation: Labelled examples kept back.
         num_unlabeled: Examples without a label.
-        class_prior: The shares of the classes, or `None` for equal ones.
+        class_prior: The shares of the classes, as stage 2 took them; `None`
+            for equal ones.
         pretraining: History of stage 1: lists by name.
         error_before: Error on the validation examples between the stages,
             from 0 to 1; `None` without any.
@@ -108,27 +109,17 @@ def stages(model, x, y, settings, class_names, seed):
     validation = (take(x, kept), y[kept]) if len(kept) else None
     labeled = np.setdiff1d(labeled, kept)
     x_labeled, y_labeled = take(x, labeled), y[labeled]
-    labeled_per_batch = settings.labeled_per_batch
-    if labeled_per_batch is None:
-        labeled_per_batch = min(LABELED_PER_BATCH, len(labeled))
-    check_count("labeled_per_batch", labeled_per_batch, least=1)
+    batches = {
+        "labeled_per_batch": settings.labeled_per_batch,
+        "unlabeled_per_batch": settings.unlabeled_per_batch,
+    }
     sampler = stage_2_sampler(
-        x_labeled,
-        x,
-        labeled_per_batch,
-        settings.unlabeled_per_batch,
-        None,
-        seed,
+        x_labeled, x, **batches, images_per_epoch=None, seed=seed
     )
     epochs, _ = early_stopping(settings.epochs, validation, sampler.steps)
-    options = GAROptions(**_shared_with(GAROptions, settings))
-    layer = GraphActivityRegularization(
-        **_shared_with(Coefficients, settings),
-        class_prior=prior,
-        name="graph_activity_regularization",
-    )
-    method = with_options(options, layer)
-    method.check(model, None)
+    method = _method(settings, prior)
+    method.check_batches(sampler.labeled_per_batch)
+    method.check(model, x)
     unlabeled = np.count_nonzero(y == UNLABELED)
     if not unlabeled:
         warn(
@@ -149,7 +140,9 @@ def stages(model, x, y, settings, class_names, seed):
         y_labeled,
         epochs=passes,
         optimizer=sgd(settings.learning_rate),
-        augmentation=random_augmentation(options.shift, options.affine, seed),
+        augmentation=random_augmentation(
+            getattr(method, "shift", 0), getattr(method, "affine", 0.0), seed
+        ),
         report_every=REPORT_EVERY,
         **alike,
     ).history
@@ -178,18 +171,19 @@ def stages(model, x, y, settings, class_names, seed):
         y_labeled,
         x,
         epochs=settings.epochs,
-        labeled_per_batch=labeled_per_batch,
-        unlabeled_per_batch=settings.unlabeled_per_batch,
-        optimizer=stage_2_optimizer(
-            options, epochs * sampler.steps, settings.learning_rate
-        ),
+        optimizer=_optimizer(method, settings, epochs * sampler.steps),
         keep_best=False,
         callbacks=[watching, *([LatestBestWeights()] if validation else [])],
+        **batches,
         **alike,
-    ).history
+    )
+    # With what the method has found in the data.
+    trained = getattr(history.model, "method", None)
+    history = history.history
     lost = np.setdiff1d(found, _classes_given(model, x))
     yield replace(
         summary,
+        class_prior=getattr(trained, "class_prior", prior),
         regularization=history,
         error_after=min(history["val_error"]) if validation else None,
         lost=tuple(class_names[i] for i in lost),
@@ -223,9 +217,36 @@ def default_epochs(num_labeled):
     return max(epochs, LEAST_PASSES)
 
 
-def _shared_with(kind, settings):
-    """The settings that a dataclass has under the same names."""
-    return {f.name: getattr(settings, f.name) for f in fields(kind)}
+def _method(settings, prior):
+    """The method of stage 2, with the settings that are not the defaults."""
+    given = _given(settings, Coefficients, GAROptions)
+    if settings.method == "gar":
+        layer = GraphActivityRegularization(
+            **_given(settings, Coefficients),
+            class_prior=prior,
+            name="graph_activity_regularization",
+        )
+        return with_options(GAROptions(**_given(settings, GAROptions)), layer)
+    if settings.class_prior is not None:
+        given["class_prior"] = prior
+    return method_of(settings.method, given)
+
+
+def _given(settings, *kinds):
+    """Settings that dataclasses share, where they are not the defaults."""
+    names = {f.name for kind in kinds for f in fields(kind)}
+    its = [(f, getattr(settings, f.name)) for f in fields(settings)]
+    return {f.name: v for f, v in its if f.name in names and v != f.default}
+
+
+def _optimizer(method, settings, steps):
+    """As the method's own, with the learning rate of the settings."""
+    if not isinstance(method, GAR | GAROptions):
+        return sgd(settings.learning_rate)
+    options = method
+    if isinstance(method, GAR):
+        options = GAROptions(**_given(settings, GAROptions))
+    return stage_2_optimizer(options, steps, settings.learning_rate)
 
 
 def _check_model(model, x, n):
@@ -244,6 +265,8 @@ def _check_model(model, x, n):
 
 
 def _class_prior(class_prior, labels, n):
+    if class_prior is None:
+        return None
     if not isinstance(class_prior, str):
         return check_class_prior(class_prior, n)
     check_choice("class_prior", class_prior, PRIORS)

@@ -17,7 +17,7 @@ from gar_keras.callbacks import (
     standard_callbacks,
 )
 from gar_keras.engine import replicas
-from gar_keras.engine.batches import LABELED_PER_BATCH, UNLABELED_PER_BATCH
+from gar_keras.engine.batches import UNLABELED_PER_BATCH
 from gar_keras.engine.data import prepared, stage_2_data
 from gar_keras.engine.fit import (
     check_epochs,
@@ -135,7 +135,7 @@ class Method:
         x_unlabeled: Images,
         *,
         epochs: int | Literal["auto"] = 100,
-        labeled_per_batch: int = LABELED_PER_BATCH,
+        labeled_per_batch: int | None = None,
         unlabeled_per_batch: int = UNLABELED_PER_BATCH,
         images_per_epoch: int | None = None,
         optimizer: keras.optimizers.Optimizer | None = None,
@@ -160,7 +160,8 @@ class Method:
                 data set of pairs. GAR without additions ignores them.
             x_unlabeled: X_U, `(m_U, ...)`.
             epochs: Epochs over X_U. Schedules are laid over all of them.
-            labeled_per_batch: b_L, at least 1 where labels have a part.
+            labeled_per_batch: b_L, at least 1 where labels have a part; by
+                default 16, or all of X_L where it has fewer.
             optimizer: A Keras optimizer. By default what the method's
                 `optimizer` returns: `gar_keras.sgd()`, for GAR that of
                 `gar_keras.regularize`.
@@ -183,7 +184,6 @@ class Method:
             FloatingPointError: as by `gar_keras.regularize`.
         """
         early_stopping(epochs, validation_data)
-        self.check_batches(labeled_per_batch)
         feed, validation = stage_2_data(
             x_labeled,
             y_labeled,
@@ -195,6 +195,8 @@ class Method:
             seed=seed,
         )
         sampler = feed.sampler
+        labeled_per_batch = sampler.labeled_per_batch
+        self.check_batches(labeled_per_batch)
         epochs, stopping = early_stopping(
             epochs, validation_data, sampler.steps
         )

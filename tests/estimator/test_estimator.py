@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from keras import layers
 from sklearn.base import clone
+from sklearn.metrics import balanced_accuracy_score
 from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import (
     parametrize_with_checks,
@@ -169,19 +170,21 @@ def noisy(input_shape, num_classes):
 UNEVEN = np.r_[FEW[:15], -1, -1, 2, FEW[18:]]
 
 
-@pytest.fixture(scope="module")
-def validated():
-    model = quick(noisy, validation_fraction=0.34, class_prior="labeled")
-    return model.fit(X, UNEVEN)
-
-
 @pytest.mark.slow
-def test_both_stages_are_those_of_gar_keras(validated):
+@pytest.mark.parametrize("method", ["safe-gar", "vat-entropy"])
+def test_both_stages_are_those_of_gar_keras(method):
     """The same two stages, called by hand, end with the same weights."""
+    is_gar = method == "safe-gar"
+    model = quick(
+        noisy, method=method, validation_fraction=0.34,
+        class_prior="labeled" if is_gar else None,
+    )  # fmt: skip
+    validated = clone(model).fit(X, UNEVEN)
     summary = validated.summary_
     # 2 of each class are kept back.
     assert (summary.num_labeled, summary.num_validation) == (10, 6)
-    assert summary.class_prior == (5 / 16, 5 / 16, 6 / 16)
+    shares = (5 / 16, 5 / 16, 6 / 16) if is_gar else None
+    assert summary.class_prior == shares
     assert summary.error_before == summary.pretraining["val_error"][-1]
     assert summary.error_after == min(summary.regularization["val_error"])
     seed = int(np.random.RandomState(0).randint(2**31 - 1))
@@ -202,13 +205,11 @@ def test_both_stages_are_those_of_gar_keras(validated):
         optimizer=gar_keras.sgd(0.1), **alike,
     )  # fmt: skip
     gar_keras.regularize(
-        network, x[labeled], x, epochs=2, labeled_per_batch=10,
-        unlabeled_per_batch=112,
-        optimizer=gar_keras.sgd(0.1, global_clipnorm=1.0),
-        layer=gar_keras.GraphActivityRegularization(
-            class_prior=[5 / 16, 5 / 16, 6 / 16]
-        ),
+        network, x[labeled], x, y_labeled=UNEVEN[labeled], epochs=2,
+        method=method,
+        optimizer=gar_keras.sgd(0.1, global_clipnorm=1.0 if is_gar else None),
         keep_best=False, callbacks=[LatestBestWeights()], **alike,
+        **({"class_prior": shares} if is_gar else {}),
     )  # fmt: skip
     assert weights(validated) == [w.tolist() for w in network.get_weights()]
 
@@ -230,11 +231,12 @@ def test_settings_reach_both_stages(monkeypatch):
     monkeypatch.setattr(fit, "pretrain", pretrain)
     monkeypatch.setattr(Method, "train", train)
     model = GARClassifier(
-        tiny, pretrain_epochs=7, epochs=9, labeled_per_batch=5,
+        tiny, method="gar", pretrain_epochs=7, epochs=9, labeled_per_batch=5,
         unlabeled_per_batch=11, affinity=2.0, balance=0.5, frobenius=0.25,
         class_prior=[0.5, 0.25, 0.25], learning_rate=0.125, random_state=3,
         verbose=2, warmup_steps=4, global_clipnorm=0.5,
     )  # fmt: skip
+    model = clone(model)
     with pytest.raises(Stop):
         model.fit(X, FEW)
     x, y, first = calls["pretrain"]
@@ -458,7 +460,7 @@ def test_score_refuses_what_it_cannot_compare(known):
 
 def test_grid_search(stand_in, monkeypatch):
     def train(method, model, *_, **__):
-        if method.layer.coefficients["affinity"] == 1.0:
+        if method.affinity == 1.0:
             # The first class for all.
             model.set_weights([0 * w for w in model.get_weights()])
         return keras.callbacks.History()
@@ -470,10 +472,19 @@ def test_grid_search(stand_in, monkeypatch):
     search = GridSearchCV(quick(tiny), coefficients, cv=2, error_score="raise")
     search.fit(far, FEW)
     # Of the labelled rows in each fold a third is of the first class.
-    np.testing.assert_allclose(
-        search.cv_results_["mean_test_score"], [1 / 3, 1]
-    )
+    scores = "mean_test_score"
+    np.testing.assert_allclose(search.cv_results_[scores], [1 / 3, 1])
     assert search.best_params_ == {"affinity": 3.0}
+
+    def recall(model, X, y):
+        known = y != -1
+        predicted = model.predict(X[known])
+        return balanced_accuracy_score(y[known], predicted)
+
+    by_function = search.set_params(scoring=recall).fit(far, FEW)
+    np.testing.assert_allclose(by_function.cv_results_[scores], [1 / 3, 1])
+    by_name = search.set_params(scoring="accuracy").fit(far, FEW)
+    assert max(by_name.cv_results_[scores]) == 18 / 90
 
 
 # Networks
@@ -484,7 +495,9 @@ def test_network_of_ones_own_is_copied_with_its_weights():
     keras.utils.set_random_seed(0)
     network = tiny((3,), 3)
     before = network.get_weights()
-    model = quick(network, pretrain_epochs=1, epochs=1, learning_rate=1e-20)
+    model = quick(
+        network, method="gar", pretrain_epochs=1, epochs=1, learning_rate=1e-20
+    )
     fitted = clone(model).fit(X, FEW)
     # Compiled with what Keras cannot save, by name or otherwise.
     network.compile("sgd", lambda y, z: 0.0)
@@ -574,7 +587,7 @@ def test_what_is_added_to_gar_reaches_stage_2(monkeypatch):
         return keras.callbacks.History()
 
     monkeypatch.setattr(fit, "pretrain", pretrain)
-    monkeypatch.setattr(gar_keras.ExtendedGAR, "train", train)
+    monkeypatch.setattr(Method, "train", train)
     x, y = images(side=4)
     few = np.where(np.arange(40) < 20, y, -1)
     added = {
@@ -585,7 +598,7 @@ def test_what_is_added_to_gar_reaches_stage_2(monkeypatch):
         quick(pretrain_epochs=1, epochs=3, affinity=2.0, **added).fit(x, few)
     ((method, labels, options),) = methods
     assert {name: getattr(method, name) for name in added} == added
-    assert method.layer.coefficients["affinity"] == 2.0
+    assert method.affinity == 2.0
     np.testing.assert_array_equal(labels, y[:20])
     assert options["epochs"] == 3
 
@@ -634,6 +647,7 @@ BAD = {
         X, FEW, dict(class_prior=[0.25] * 4), "4 shares for 3 outputs",
     ),
     "prior": (X, FEW, dict(class_prior="labelled"), "uniform, labeled"),
+    "method": (X, FEW, dict(method="VAT"), "one of gar, safe-gar.*vat-entropy"),
     "guides": (X, FEW, dict(labeled_per_batch=19), "19 different labelled"),
     "no guides": (X, FEW, dict(labeled_per_batch=0), "labeled_per_batch=0"),
     "auto without validation": (
