@@ -107,12 +107,12 @@ class RunOptions(Options):
     """Epochs of stage 1. The authors' code ran 2,000."""
     images_per_epoch: int | None = None
     """Images of X_U in an epoch of stage 2; all by default. For a quick try."""
-    frobenius_of: FrobeniusOf = "B"
-    """Matrix of the Frobenius term: the rectified logits B, as in the paper,
-    or the unrectified ones Z, as in the authors' code."""
-    balance_of: BalanceOf = "diagonal"
-    """What the balance is made of: the diagonal of N, as in the paper, or the
-    column sums of B, as in the authors' code until May 2017."""
+    frobenius_of: FrobeniusOf | None = None
+    """Matrix of the Frobenius term: the rectified logits B, as in the paper and
+    by default, or the unrectified ones Z, as in the authors' code."""
+    balance_of: BalanceOf | None = None
+    """What the balance is made of: the diagonal of N, as in the paper and by
+    default, or the column sums of B, as in the authors' code until May 2017."""
     precision: Precision = "auto"
     data_dir: cli.Folder = None
     """Folder of the data files, for data that are not in the package."""
@@ -158,19 +158,19 @@ class RunOptions(Options):
 
     def apply(self, experiment):
         """The experiment with these options in place of its settings."""
-        changes = {
-            "precision": chosen_precision(self.precision),
-            "backend": self.backend,
-        }
+        names = []
         # What a method has no part in stays as it is: its runs are the same.
         if METHODS[experiment.method].set_by_experiment:
-            changes["frobenius_of"] = self.frobenius_of
-            changes["balance_of"] = self.balance_of
+            names += ["frobenius_of", "balance_of"]
         if experiment.method not in GRAPH_RIVALS:
-            names = ("epochs", "pretrain_epochs", "images_per_epoch")
-            given = {name: getattr(self, name) for name in names}
-            changes |= {k: v for k, v in given.items() if v is not None}
-        return replace(experiment, **changes)
+            names += ["epochs", "pretrain_epochs", "images_per_epoch"]
+        given = {name: getattr(self, name) for name in names}
+        return replace(
+            experiment,
+            precision=chosen_precision(self.precision),
+            backend=self.backend,
+            **{k: v for k, v in given.items() if v is not None},
+        )
 
 
 def data_of(names):

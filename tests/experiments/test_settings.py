@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from gar_keras.experiments import studies
+from gar_keras.experiments.command import RunOptions
 from gar_keras.experiments.settings import (
     DIGITS,
     FREE,
@@ -185,6 +186,13 @@ def test_what_is_not_in_the_paper_is_set_against_its_nearest_cell():
 def test_arms_are_different_experiments(study):
     assert len({*study.arms.values()}) == len(study.arms)
     assert {c.against for c in study.claims.values()} <= study.arms.keys()
+
+
+def test_options_that_are_not_given_leave_an_arm_as_it_is():
+    arm = studies.BALANCE.arms["column sums of B"]
+    assert RunOptions().apply(arm).balance_of == "column sums"
+    options = RunOptions(balance_of="diagonal")
+    assert options.apply(arm).balance_of == "diagonal"
 
 
 def test_settings_of_a_study_can_be_changed():
