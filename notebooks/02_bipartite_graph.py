@@ -595,10 +595,10 @@ for scale in (1, 2, 4):
 # ### What holds a class, and what does not
 #
 # Why does the balance not save the class that is being emptied? Its gradient
-# has the factor $\partial v_j / \partial B_{ij} = 2 B_{ij}$: the less is left of an
-# output, the less it is held. The authors' code made the balance of the column
-# sums of $B$ until May 2017, $v_j = \sum_i B_{ij}$ (`balance_of="column sums"`).
-# Then that factor is 1.
+# has the factor $\partial v_j / \partial B_{ij} = 2 B_{ij}$: the less is left
+# of an output, the less it is held. The authors' code made the balance of the
+# column sums of $B$ until May 2017, $v_j = \sum_i B_{ij}$
+# (`balance_of="column sums"`). Then that factor is 1.
 #
 # Below, three classes have two examples each, and the logits of class 0 are
 # multiplied by a factor that falls to 0.

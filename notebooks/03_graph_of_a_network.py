@@ -18,8 +18,8 @@
 # rectified logits $B$ of a batch are a graph $\mathcal{G}^*$ of examples and
 # classes, with the edges $M = B B^\mathsf{T}$ between examples and
 # $N = B^\mathsf{T} B$ between classes, and how GAR pushes $N$ towards a scaled
-# identity. Here are the same matrices of a network that learns from 100 labelled
-# digits, before and after stage 2.
+# identity. Here are the same matrices of a network that learns from 100
+# labelled digits, before and after stage 2.
 #
 # It takes about a minute on two cores, without a GPU.
 
