@@ -11,7 +11,7 @@ from gar_keras.augmentation import (
     RandomShift,
     random_augmentation,
 )
-from gar_keras.callbacks import GARAfter, error_rate
+from gar_keras.callbacks import GARAfter
 from gar_keras.engine.optimizers import sgd
 from gar_keras.estimator.comparison import compare
 from gar_keras.layers import GraphActivityRegularization
@@ -20,6 +20,7 @@ from gar_keras.methods.safe_gar import SafeGAR
 from gar_keras.metrics import (
     SparseCategoricalAccuracy,
     SparseCategoricalCrossentropy,
+    error_rate,
 )
 from gar_keras.models import attach, cnn6, cnn9, detach, without_dropout
 from gar_keras.regularizers import (

@@ -1,5 +1,6 @@
 """Keras callbacks for training with GAR."""
 
+import contextlib
 import math
 import time
 
@@ -7,33 +8,39 @@ import keras
 import numpy as np
 
 from gar_keras.engine import backend
-from gar_keras.engine.batches import num_examples
-from gar_keras.engine.data import as_labeled, check_examples, pieces
-from gar_keras.engine.fit import predict
-from gar_keras.engine.streams import is_stream
 from gar_keras.layers import regularization_layers
-from gar_keras.regularizers import COEFFICIENTS, expected_balance
-from gar_keras.utils.types import Tensor
+from gar_keras.metrics import checked_logits, error_of, log_loss
+from gar_keras.regularizers import expected_balance
 from gar_keras.utils.validation import (
-    check_array,
     check_count,
-    check_labels,
-    check_number,
 )
 from gar_keras.utils.warnings import warn
 
 
 def list_of(callbacks):
-    """Callbacks in any form that Keras takes, as a list.
-
-    Example:
-
-    >>> list_of(None)
-    []
-    """
+    """Callbacks in any form that Keras takes, as a list."""
     if isinstance(callbacks, keras.callbacks.CallbackList):
         callbacks = callbacks.callbacks
     return [] if callbacks is None else keras.tree.flatten(callbacks)
+
+
+@contextlib.contextmanager
+def checkpoints_of(model, callbacks):
+    """Has each `ModelCheckpoint` write this model, not the one in training."""
+    checkpoints = [
+        callback
+        for callback in callbacks
+        if isinstance(callback, keras.callbacks.ModelCheckpoint)
+    ]
+    for checkpoint in checkpoints:
+        checkpoint.set_model(model)
+        # `fit` would give it the other.
+        checkpoint.set_model = lambda _: None
+    try:
+        yield
+    finally:
+        for checkpoint in checkpoints:
+            del checkpoint.set_model
 
 
 class ErrorRate(keras.callbacks.Callback):
@@ -66,94 +73,26 @@ class ErrorRate(keras.callbacks.Callback):
         found = self._logits(self.model)
         if logs is not None:
             for name, (logits, y) in found.items():
-                error = logs[name] = _error(logits, y)
+                error = logs[name] = error_of(logits, y)
                 if name.endswith("_error"):
                     of = name.removesuffix("_error")
                     logs[f"{of}_accuracy"] = 1 - error
-                    logs[f"{of}_loss"] = _log_loss(logits, y)
+                    logs[f"{of}_loss"] = log_loss(logits, y)
 
     def measure(self, model):
         """The errors of a model by name, each a float from 0 to 1."""
         found = self._logits(model)
-        return {name: _error(*logits) for name, logits in found.items()}
+        return {name: error_of(*logits) for name, logits in found.items()}
 
     def _logits(self, model):
         """Logits and labels by name."""
         start = time.perf_counter()
         found = {
-            name: _checked_logits(model, x, y, self.batch_size)
+            name: checked_logits(model, x, y, self.batch_size)
             for name, (x, y) in self.sets.items()
         }
         self.seconds += time.perf_counter() - start
         return found
-
-
-def _error(logits, y):
-    return float(np.mean(np.argmax(logits, axis=-1) != y))
-
-
-def _log_loss(logits, y):
-    """The mean of `-log softmax(logits)[y]`."""
-    logits = logits.astype("float64")
-    # The largest becomes 0, so that nothing overflows.
-    logits -= logits.max(axis=1, keepdims=True)
-    sums = np.log(np.exp(logits).sum(axis=1))
-    return float(np.mean(sums - logits[np.arange(len(y)), y]))
-
-
-def error_rate(
-    model: keras.Model, x: Tensor, y: Tensor = None, batch_size: int = 500
-) -> float:
-    """Share of images whose largest logit is not that of their label.
-
-    Args:
-        model: A model from images to logits.
-        x: Images `(m, ...)`, or a data set of pairs `(x, y)`, which is read
-            batch by batch.
-        y: Class indices `(m,)`, or one-hot rows.
-        batch_size: Images evaluated at a time.
-
-    Returns:
-        A float from 0 to 1.
-
-    Raises:
-        ValueError: if the images, the labels and the logits do not fit
-            together.
-        FloatingPointError: if a logit is NaN or infinite.
-
-    Example:
-
-    >>> model = keras.Sequential([keras.Input((2,)), keras.layers.ReLU()])
-    >>> x = np.array([[3., 1.], [2., 5.], [0., 1.], [4., 2.]])
-    >>> error_rate(model, x, [0, 1, 1, 1])
-    0.25
-    """
-    return _error(*_checked_logits(model, x, y, batch_size))
-
-
-def _checked_logits(model, x, y, batch_size):
-    """The finite logits of images, and their labels."""
-    if is_stream(x) and y is None:
-        found = [
-            _checked_logits(model, *pair, batch_size) for pair in pieces("x", x)
-        ]
-        return tuple(map(np.concatenate, zip(*found, strict=True)))
-    x, y = as_labeled(x, y, names=("x", "y"))
-    check_examples("x", x, check=check_array)
-    logits = predict(model, x, batch_size)
-    shape = getattr(logits, "shape", None)
-    if shape is None or len(shape) != 2 or shape[-1] < 2:
-        raise ValueError(
-            "The model must give one row of logits (n of at least 2) for each "
-            f"example. Received: outputs of shape {shape}"
-        )
-    y = check_labels("y", y, num_examples(x), num_classes=shape[-1])
-    if not np.isfinite(logits).all():
-        raise FloatingPointError(
-            "The model gives logits that are NaN or infinite. Lower the "
-            "learning rate, or check the examples."
-        )
-    return logits, y
 
 
 def standard_callbacks(validation_data):
@@ -169,19 +108,10 @@ class BestWeights(keras.callbacks.Callback):
     Of several such epochs the first one counts. At the end of training the
     model gets these weights. Where an exception ends it, Keras tells no
     callback: `gar_keras.regularize` calls `restore` then, and in a `fit` of
-    your own you can.
-
-    Args:
-        monitor: Name of the value in the logs, the less the better.
-
-    Raises:
-        ValueError: in training, if no such value is among the logs.
+    your own you can. It needs an `ErrorRate` in front of it.
     """
 
-    def __init__(self, monitor="val_error"):
-        super().__init__()
-        self.monitor = monitor
-        self.weights = None
+    weights = None
 
     def on_train_begin(self, logs=None):
         self.best = math.inf
@@ -189,14 +119,8 @@ class BestWeights(keras.callbacks.Callback):
         self.weights = None
 
     def on_epoch_end(self, epoch, logs=None):
-        if self.monitor not in (logs or {}):
-            raise ValueError(
-                f"There is no {self.monitor!r} among the logs. Received: "
-                f"{', '.join(logs or ()) or 'none'}. Put an ErrorRate in front "
-                "of this callback."
-            )
-        if self._improves(logs[self.monitor]):
-            self.best = logs[self.monitor]
+        if self._improves(logs["val_error"]):
+            self.best = logs["val_error"]
             self.best_epoch = epoch + 1
             self.weights = self.model.get_weights()
 
@@ -204,11 +128,7 @@ class BestWeights(keras.callbacks.Callback):
         self.restore()
 
     def restore(self):
-        """Gives the model the best weights so far, if there are any.
-
-        Returns:
-            Whether there were.
-        """
+        """Gives the model the best weights so far. `False` if it has none."""
         if self.weights is None:
             return False
         self.model.set_weights(self.weights)
@@ -274,15 +194,13 @@ class CoefficientSchedule(keras.callbacks.Callback):
 
     Args:
         **schedules: For each coefficient to change, a function from the epoch
-            (counted from 0, as in Keras) to its value. The last values stay.
-
-    Warns:
-        GARWarning: if training ends with a coefficient of 0.
+            (counted from 0, as in Keras) to its value. The last values stay,
+            also for another `fit`.
 
     Raises:
-        ValueError: if no schedule is given, or one of an unknown coefficient;
-            in training, if the model has no `GraphActivityRegularization`, or
-            if a value is not valid.
+        ValueError: in training, if the model has no
+            `GraphActivityRegularization`, if its layer has no such
+            coefficient, or if a value is not valid.
 
     Example: a warm-up of the affinity over five epochs.
 
@@ -293,31 +211,15 @@ class CoefficientSchedule(keras.callbacks.Callback):
 
     def __init__(self, **schedules):
         super().__init__()
-        if not schedules or not set(schedules) <= set(COEFFICIENTS):
-            raise ValueError(
-                "CoefficientSchedule needs a function for one or more of "
-                f"{', '.join(COEFFICIENTS)}. Received: "
-                f"{', '.join(schedules) or 'none'}"
-            )
         self.schedules = schedules
 
     def on_train_begin(self, logs=None):
         self._gar_layers = _layers_to_set(self.model)
-        self._off = []
 
     def on_epoch_begin(self, epoch, logs=None):
-        values = {k: f(epoch) for k, f in self.schedules.items()}
         for layer in self._gar_layers:
-            layer.set_coefficients(**values)
-        self._off = [name for name, value in values.items() if not value]
-
-    def on_train_end(self, logs=None):
-        if self._off:
-            warn(
-                "CoefficientSchedule ends with "
-                f"{', '.join(f'{name}=0' for name in self._off)}, and the "
-                "layer stays so: another fit trains without that, unless a "
-                "callback or set_coefficients of the layer changes it."
+            layer.set_coefficients(
+                **{name: f(epoch) for name, f in self.schedules.items()}
             )
 
 
@@ -328,9 +230,9 @@ class GARAfter(keras.callbacks.Callback):
     loss is that of the labels alone, as in stage 1. The coefficients of the
     GAR layers are 0 until then, afterwards those that the layers were made
     with. The history has the affinity and the balance of all epochs. If an
-    exception or Ctrl-C ends a `fit` of your own in the first epochs, or if you
-    save the model there, the coefficients are left at 0: call
-    `set_coefficients` of the layer.
+    exception or Ctrl-C ends training in the first epochs, or if you save the
+    model there, the coefficients are left at 0: call `set_coefficients` of
+    the layer.
 
     Args:
         epochs: Epochs without GAR, counted from epoch 0 of `fit`, whatever
@@ -405,10 +307,9 @@ def _layers_to_set(model):
     layers = regularization_layers(model)
     if not layers:
         raise ValueError(
-            "The model has no GraphActivityRegularization layer whose "
-            "coefficients could change. Received: "
-            f"model={model.name!r}. Put one behind its logits, e.g. "
-            "with gar_keras.attach."
+            "The model has no GraphActivityRegularization layer. Received: "
+            f"model={model.name!r}. Put one behind its logits, e.g. with "
+            "gar_keras.attach."
         )
     return layers
 
@@ -428,7 +329,8 @@ def warn_of_loss_of_probabilities(model):
     if options and not options["from_logits"]:
         warn(
             "The loss takes the logits that GAR needs for probabilities, and "
-            f"cuts them off at 0 and 1. Received: {_described(options)}. "
+            f"cuts them off at 0 and 1. Received: loss={options['name']!r} "
+            "with from_logits=False. "
             "Compile the model with from_logits=True in the loss."
         )
 
@@ -439,7 +341,8 @@ def warn_of_loss_of_every_label(model):
     if options and options.get("ignore_class", -1) is None:
         warn(
             "The loss counts each label, also -1 of examples that have none. "
-            f"Received: {_described(options)}. Compile the model with "
+            f"Received: loss={options['name']!r} with ignore_class=None. "
+            "Compile the model with "
             "keras.losses.SparseCategoricalCrossentropy(from_logits=True, "
             "ignore_class=-1)."
         )
@@ -450,15 +353,8 @@ def _cross_entropy(model):
     loss = getattr(model.loss, "__name__", model.loss)
     if isinstance(loss, str) and loss in _CROSS_ENTROPIES:
         loss = _CROSS_ENTROPIES[loss]()
-    if isinstance(loss, tuple(_CROSS_ENTROPIES.values())):
-        return loss.get_config()
-    return {}
-
-
-def _described(options):
-    shown = ("from_logits", "ignore_class")
-    listed = [f"{key}={options[key]}" for key in shown if key in options]
-    return f"loss={options['name']!r} with {', '.join(listed)}"
+    known = isinstance(loss, tuple(_CROSS_ENTROPIES.values()))
+    return loss.get_config() if known else {}
 
 
 class WarnOnCollapse(keras.callbacks.Callback):
@@ -511,10 +407,6 @@ class WarnOnCollapse(keras.callbacks.Callback):
             logits. `None` for their indices.
         num_validation: m, the images that the validation error is of.
 
-    Raises:
-        ValueError: if `error_before` is not from 0 to 1, if it comes without
-            `num_validation`, or if a number is not an integer of at least 1.
-
     Example:
 
     >>> from gar_keras import GraphActivityRegularization
@@ -540,11 +432,6 @@ class WarnOnCollapse(keras.callbacks.Callback):
         num_validation=None,
     ):
         super().__init__()
-        if error_before is not None:
-            check_number("error_before", error_before, high=1, closed="both")
-            check_count("num_validation", num_validation, least=1)
-        if batch_size is not None:
-            check_count("batch_size", batch_size, least=1)
         self.error_before = error_before
         self.earlier = earlier
         self.batch_size = batch_size
@@ -605,10 +492,7 @@ class WarnOnCollapse(keras.callbacks.Callback):
         return self._epoch * steps <= getattr(optimizer, "warmup_steps", 0)
 
     def _note_earlier(self, logs):
-        """Notes how many classes were missed in an earlier epoch.
-
-        Which ones is not known any more.
-        """
+        """Notes how many classes were missed in an earlier epoch."""
         for layer in self._watched:
             name = layer.usage.name
             if logs.get(name) is not None and not self._warms_up():
@@ -707,8 +591,8 @@ def _prior_advice(layers):
 def _in_words(classes, most=10):
     """Classes, by index or name, in words.
 
-    >>> _in_words([2]), _in_words([2, 4, 7]), _in_words([2, 4, 7], most=1)
-    ('class 2', 'classes 2, 4, 7', 'classes 2 and 2 more')
+    >>> _in_words([2]), _in_words([2, 4, 7], most=1)
+    ('class 2', 'classes 2 and 2 more')
     """
     listed = ", ".join(map(str, classes[:most]))
     more = f" and {len(classes) - most} more" if classes[most:] else ""

@@ -1,13 +1,13 @@
 """Layers: GAR behind a logit layer, and image standardization."""
 
-import contextlib
 import re
 from functools import partial
 
 import keras
+import numpy as np
 from keras import ops
 
-from gar_keras.engine import autodiff, backend, replicas
+from gar_keras.engine import autodiff, replicas
 from gar_keras.engine.keras_internals import (
     flatten_layers,
     is_taken,
@@ -22,12 +22,14 @@ from gar_keras.regularizers import (
     check_coefficient,
     warn_of_probabilities,
 )
+from gar_keras.utils.documented import documented
 from gar_keras.utils.types import ClassPrior
 from gar_keras.utils.validation import check_number
 from gar_keras.utils.warnings import warn
 
 
 @keras.saving.register_keras_serializable(package="gar_keras")
+@documented(GraphActivityRegularizer)
 class GraphActivityRegularization(keras.layers.Layer):
     """Adds the loss of GAR on the logits that pass through (section 3.3).
 
@@ -40,8 +42,9 @@ class GraphActivityRegularization(keras.layers.Layer):
     as `affinity` (α), `balance` (β) and `regularization` (U), and as
     `classes_in_use` how many classes the latest examples are given to, of n:
     see `gar_keras.metrics.ClassesInUse`. They are measured in `evaluate` too,
-    but add to the loss there only if `training_only` is `False`. In a layer
-    with a name of its own they carry that name in front, as in
+    but add nothing to the loss there. (A subclassed model must pass `training`
+    on from its `call`: else its layers cannot tell.) In a layer with a name
+    of its own they carry that name in front, as in
     `digits_affinity`: name the layers of a model that has several, or their
     terms share one entry of the history. `gar_keras.callbacks.WarnOnCollapse`
     is the callback that names the classes which training loses.
@@ -54,25 +57,11 @@ class GraphActivityRegularization(keras.layers.Layer):
     that of the whole batch.
 
     Args:
-        affinity: `c_α`, a float, finite and not negative. Defaults to `3.0`.
-        balance: `c_β`, likewise. Defaults to `1.0`.
-        frobenius: `c_F`, likewise. Defaults to `1e-6`.
-        frobenius_of: `"B"` for `‖B‖²_F` as in the paper, `"Z"` for `‖Z‖²_F`
-            over the unrectified logits, as in the authors' code.
-        balance_of: `"diagonal"` for `v = diag N` as in the paper, or `"column
-            sums"` for those of `B`; see `gar_keras.balance`.
+        {settings}
         balance_memory: ρ, from 0 to below 1. Above 0 the balance is of
             `ρ u + (1 - ρ) v / sum(v)`, with `u` what it was of in the batch
             before, without gradient; it begins with the class prior. For
             batches too small to show all classes. 0 in the paper.
-        training_only: Whether the loss is left out where `training` is
-            `False`. Defaults to `True`, so that `evaluate` reports the other
-            losses alone. (A subclassed model must take `training` in its
-            `call` and pass it on: else its layers cannot tell.)
-        class_prior: The shares of the classes, `(n,)`, positive, of sum 1, for
-            the balance term, which is 1 where `v` is proportional to them; see
-            `gar_keras.balance`. `None` for classes of equal size, as in the
-            paper.
         **kwargs: Arguments of `keras.layers.Layer`, e.g. `name`.
 
     A term whose coefficient is 0 here is left out, and stays out. A
@@ -124,7 +113,6 @@ class GraphActivityRegularization(keras.layers.Layer):
         balance: float = Coefficients.balance,
         frobenius: float = Coefficients.frobenius,
         frobenius_of: FrobeniusOf = "B",
-        training_only: bool = True,
         class_prior: ClassPrior = None,
         balance_of: BalanceOf = "diagonal",
         balance_memory: float = 0.0,
@@ -136,7 +124,6 @@ class GraphActivityRegularization(keras.layers.Layer):
         self._formula = GraphActivityRegularizer(
             affinity, balance, frobenius, frobenius_of, class_prior, balance_of
         )
-        self.training_only = bool(training_only)
         self.balance_memory = check_number(
             "balance_memory", balance_memory, high=1
         )
@@ -189,8 +176,7 @@ class GraphActivityRegularization(keras.layers.Layer):
             tracker.record(terms.get(name, loss))
         self.usage.record(inputs)
         # A loss of 0 lets a model without any other loss be evaluated.
-        silent = evaluating and self.training_only
-        autodiff.add_loss(self, ops.zeros_like(loss) if silent else loss)
+        autodiff.add_loss(self, ops.zeros_like(loss) if evaluating else loss)
         return inputs
 
     def _remember_shares(self):
@@ -200,8 +186,8 @@ class GraphActivityRegularization(keras.layers.Layer):
             self._shares = self.add_weight(
                 name="shares",
                 shape=(n,),
-                initializer=lambda shape, dtype: ops.convert_to_tensor(
-                    self.class_prior or [1 / n] * n, dtype
+                initializer=keras.initializers.Constant(
+                    np.array(self.class_prior or [1 / n] * n, "float32")
                 ),
                 dtype="float32",
                 trainable=False,
@@ -268,9 +254,8 @@ class GraphActivityRegularization(keras.layers.Layer):
     def set_coefficients(self, **coefficients: float) -> None:
         """Changes coefficients, from the next step on, without retracing.
 
-        A callback's hooks of a batch may come once in many steps: see
-        `steps_per_execution` of `gar_keras.regularize`. The next step is the
-        one after the hook. On JAX, `fit` keeps all weights to itself until the
+        In `gar_keras.regularize`, a callback's hooks of a batch come once in
+        many steps. On JAX, `fit` keeps all weights to itself until the
         end of an epoch: a callback that changes coefficients within one must
         call `model.jax_state_sync()` first.
 
@@ -327,25 +312,8 @@ class GraphActivityRegularization(keras.layers.Layer):
         return {
             **config,
             **self._formula.get_config(),
-            "training_only": self.training_only,
             "balance_memory": self.balance_memory,
         }
-
-
-@contextlib.contextmanager
-def coefficients_kept_in_failure(model):
-    """Undoes what callbacks have set where an exception ends a training."""
-    kept = {x: x.coefficients for x in regularization_layers(model)}
-    try:
-        yield
-    # Ctrl-C, too.
-    except BaseException:
-        # A step of JAX that was interrupted has no weights to give back.
-        with contextlib.suppress(Exception):
-            backend.return_state(model)
-            for layer, coefficients in kept.items():
-                layer.set_coefficients(**coefficients)
-        raise
 
 
 def regularization_layers(model):

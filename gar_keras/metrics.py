@@ -1,4 +1,4 @@
-"""Metrics: accuracy where some labels are missing, classes in use."""
+"""Metrics: errors, accuracy where some labels are missing, classes in use."""
 
 from typing import Any
 
@@ -7,9 +7,81 @@ import numpy as np
 from keras import ops
 
 from gar_keras.engine.autodiff import StepMetric
+from gar_keras.engine.batches import num_examples
+from gar_keras.engine.data import as_labeled, check_examples, pairs
+from gar_keras.engine.fit import predict
 from gar_keras.engine.keras_internals import without_autocast
 from gar_keras.engine.replicas import sum_over_replicas
-from gar_keras.utils.types import ClassPrior
+from gar_keras.engine.streams import is_stream
+from gar_keras.utils.types import ClassPrior, Tensor
+from gar_keras.utils.validation import (
+    check_array,
+    check_labels,
+    check_logits_shape,
+)
+
+
+def error_of(logits, y):
+    return float(np.mean(np.argmax(logits, axis=-1) != y))
+
+
+def log_loss(logits, y):
+    """The mean of `-log softmax(logits)[y]`."""
+    logits = logits.astype("float64")
+    # The largest becomes 0, so that nothing overflows.
+    logits -= logits.max(axis=1, keepdims=True)
+    sums = np.log(np.exp(logits).sum(axis=1))
+    return float(np.mean(sums - logits[np.arange(len(y)), y]))
+
+
+def error_rate(
+    model: keras.Model, x: Tensor, y: Tensor = None, batch_size: int = 500
+) -> float:
+    """Share of images whose largest logit is not that of their label.
+
+    Args:
+        model: A model from images to logits.
+        x: Images `(m, ...)`, or a data set of pairs `(x, y)`, which is read
+            batch by batch.
+        y: Class indices `(m,)`, or one-hot rows.
+        batch_size: Images evaluated at a time.
+
+    Returns:
+        A float from 0 to 1.
+
+    Raises:
+        ValueError: if the images, the labels and the logits do not fit
+            together.
+        FloatingPointError: if a logit is NaN or infinite.
+
+    Example:
+
+    >>> model = keras.Sequential([keras.Input((2,)), keras.layers.ReLU()])
+    >>> x = np.array([[3., 1.], [2., 5.], [0., 1.], [4., 2.]])
+    >>> error_rate(model, x, [0, 1, 1, 1])
+    0.25
+    """
+    return error_of(*checked_logits(model, x, y, batch_size))
+
+
+def checked_logits(model, x, y, batch_size):
+    """The finite logits of images, and their labels."""
+    if is_stream(x) and y is None:
+        found = [
+            checked_logits(model, *pair, batch_size) for pair in pairs("x", x)
+        ]
+        return tuple(map(np.concatenate, zip(*found, strict=True)))
+    x, y = as_labeled(x, y, names=("x", "y"))
+    check_examples("x", x, check=check_array)
+    logits = predict(model, x, batch_size)
+    n = check_logits_shape(getattr(logits, "shape", ()))
+    y = check_labels("y", y, num_examples(x), num_classes=n)
+    if not np.isfinite(logits).all():
+        raise FloatingPointError(
+            "The model gives logits that are NaN or infinite. Lower the "
+            "learning rate, or check the examples."
+        )
+    return logits, y
 
 
 class _OverLabelled:

@@ -6,7 +6,7 @@ import keras
 from keras import layers
 
 from gar_keras.engine.graphs import has_graph, inputs_of, uncompiled
-from gar_keras.engine.keras_internals import calls, flatten_layers
+from gar_keras.engine.keras_internals import flatten_layers
 from gar_keras.layers import GraphActivityRegularization
 from gar_keras.regularizers import (
     PROBABILITIES,
@@ -24,14 +24,8 @@ DENSE_DROPOUT = 0.5
 HIDDEN_UNITS = (128, 64)
 MLP_DROPOUT = 0.5
 
-DROPOUT_LAYERS = (
-    layers.Dropout,
-    layers.SpatialDropout1D,
-    layers.SpatialDropout2D,
-    layers.SpatialDropout3D,
-    layers.GaussianDropout,
-    layers.AlphaDropout,
-)
+# SpatialDropout is a Dropout too.
+DROPOUT_LAYERS = (layers.Dropout, layers.GaussianDropout, layers.AlphaDropout)
 
 
 def cnn6(
@@ -69,8 +63,8 @@ def cnn6(
     >>> cnn6().count_params()
     6510058
     """
-    blocks = [(32, 32), (64, 64)]
     inputs = _images(input_shape, preprocessing, input_dtype)
+    blocks = [(32, 32), (64, 64)]
     return _cnn(
         "cnn6", blocks, inputs, num_classes, preprocessing, dropout, dtype
     )
@@ -96,10 +90,7 @@ def cnn9(
         input_shape: `(height, width, channels)` of an image.
         num_classes: `n`.
         filters: `f`, filters of the first block.
-        preprocessing: As for `cnn6`.
-        input_dtype: As for `cnn6`.
-        dropout: As for `cnn6`.
-        dtype: As for `cnn6`.
+        preprocessing, input_dtype, dropout, dtype: As for `cnn6`.
 
     Returns:
         A `keras.Model` from images to logits `(batch, n)`.
@@ -131,8 +122,7 @@ def mlp(
         input_shape: Shape of an example; images are flattened.
         num_classes: `n`.
         preprocessing: As for `cnn6`, e.g. a `keras.layers.Normalization`.
-        input_dtype: As for `cnn6`.
-        dtype: As for `cnn6`.
+        input_dtype, dtype: As for `cnn6`.
 
     Returns:
         A `keras.Model` from examples to logits `(batch, n)`.
@@ -250,21 +240,7 @@ def _without(model, kinds):
 
 
 def with_augmentation(model, augmentation):
-    """The model, with layers in front that augment its images in training.
-
-    Args:
-        model: A Functional or Sequential `keras.Model` of images.
-        augmentation: List of layers, e.g.
-            `gar_keras.random_augmentation(2, 0.1)`.
-
-    Returns:
-        A `keras.Model` that shares the weights; the model itself if there is
-        no layer.
-
-    Raises:
-        ValueError: if the model takes no images `(h, w, c)`, or Keras does not
-            know its graph.
-    """
+    """The model, with layers in front that augment its images in training."""
     if not augmentation:
         return model
     check_can_be_augmented(model)
@@ -277,11 +253,6 @@ def with_augmentation(model, augmentation):
 
 def check_can_be_augmented(model):
     """Raises unless `with_augmentation` can take a model."""
-    if not has_graph(model):
-        raise ValueError(
-            "Layers in front of a model need a Functional or Sequential one. "
-            f"Received: model={model.name!r}, which is subclassed."
-        )
     shape = tuple(model.inputs[0].shape[1:])
     if len(shape) != 3 or len(model.inputs) > 1:
         raise ValueError(
@@ -294,29 +265,25 @@ def check_can_be_augmented(model):
 def attach(
     model: keras.Model,
     layer: GraphActivityRegularization | None = None,
-    logits: str | None = None,
 ) -> keras.Model:
     """Puts the regularization behind the logits of any Keras model.
 
     The layers and their weights are shared with `model`.
 
     Args:
-        model: A `keras.Model` whose output, or one of whose layers, is the
-            logits `(batch, n)`, before any activation.
+        model: A `keras.Model` whose output is the logits `(batch, n)`, before
+            any activation.
         layer: A `GraphActivityRegularization`. One with the coefficients of
             the paper by default.
-        logits: Name of the layer of a Functional or built Sequential model
-            whose output is the logits. The model's own output by default.
 
     Returns:
         A `keras.Model` from the inputs of `model` to the logits, with `layer`
         behind them. `model` itself if it holds such a layer or a
-        `GraphActivityRegularizer` already and neither argument is given.
+        `GraphActivityRegularizer` already and no layer is given.
 
     Raises:
         ValueError: if the output has an activation or is not `(batch, n)`, if
-            there are several outputs, if there is no layer of that name, or
-            if the model is regularized already.
+            there are several outputs, or if the model is regularized already.
 
     Example:
 
@@ -324,12 +291,12 @@ def attach(
     'graph_activity_regularization'
     """
     if is_regularized(model):
-        if layer is None and logits is None:
+        if layer is None:
             return model
         raise ValueError(
             f"The model {model.name!r} already holds a GAR layer or "
             "regularizer. Attach a second one to a model without it, or leave "
-            "layer and logits out to train with the one it holds."
+            "layer out to train with the one it holds."
         )
     if layer is None:
         layer = GraphActivityRegularization(
@@ -340,8 +307,6 @@ def attach(
             "layer must be a GraphActivityRegularization. Received: "
             f"layer={layer!r}"
         )
-    if logits is not None:
-        model = _cut_at(model, logits)
     check_linear(model)
     if not has_graph(model):
         return Regularized(model, layer, name=model.name)
@@ -351,10 +316,6 @@ def attach(
 
 def is_regularized(model):
     """Whether a layer of the model, at any depth, adds the loss of GAR."""
-    if not isinstance(model, keras.Model):
-        raise ValueError(
-            f"model must be a keras.Model. Received: model={model!r}"
-        )
     return any(
         isinstance(layer, GraphActivityRegularization)
         or isinstance(layer.activity_regularizer, GraphActivityRegularizer)
@@ -393,38 +354,8 @@ class Regularized(keras.Model):
         return cls(**parts, **config)
 
 
-def _cut_at(model, name):
-    if not has_graph(model):
-        raise ValueError(
-            "logits names a layer of a Functional or built Sequential model, "
-            "but Keras does not know how the layers of this one connect. "
-            f"Received: logits={name!r}, model={model.name!r}. Give a model "
-            "whose output is the logits."
-        )
-    names = [layer.name for layer in model.layers]
-    if name not in names:
-        raise ValueError(
-            f"The model has no layer of that name. Received: logits={name!r}. "
-            f"It has: {', '.join(names)}"
-        )
-    # Not `layer.output`: that is of the first model that the layer is part of.
-    nodes = calls(uncompiled(model))
-    found = [node for node in nodes if node.operation.name == name]
-    if len(found) > 1:
-        raise ValueError(
-            f"The layer is called {len(found)} times in the model, so that it "
-            f"gives no single output. Received: logits={name!r}."
-        )
-    output = found[0].output_tensors[0]
-    return keras.Model(inputs_of(model), output, name=model.name)
-
-
 def plain_network(model):
-    """The model without the loss of GAR, from images to logits.
-
-    Raises:
-        ValueError: if that cannot be taken out, or as `check_linear`.
-    """
+    """The model without the loss of GAR, from images to logits."""
     plain = detach(model)
     check_linear(plain)
     return plain
@@ -435,8 +366,8 @@ def check_linear(model):
     if has_graph(model) and len(model.outputs) > 1:
         raise ValueError(
             f"The model {model.name!r} has {len(model.outputs)} outputs. Give "
-            "a model of one, its logits, or name the layer that gives them in "
-            "attach or regularize: logits='...'."
+            "a model of one, its logits, such as "
+            "keras.Model(model.inputs, model.get_layer(name).output)."
         )
     last = _last_operation(model)
     activation = activation_of(last)
@@ -447,8 +378,8 @@ def check_linear(model):
     raise ValueError(
         "GAR needs the logits, before any activation, but the last layer has "
         f"one. Received: layer={last.name!r}, activation={activation!r}. Make "
-        "that layer linear and use from_logits=True in the loss, or name the "
-        "layer that gives the logits in attach or regularize: logits='...'."
+        "that layer linear and use from_logits=True in the loss, or give "
+        "keras.Model(model.inputs, model.get_layer(name_of_logits).output)."
     )
 
 

@@ -35,6 +35,7 @@ from gar_keras.utils.validation import (
     check_count,
     check_fields,
     check_labels,
+    check_logits_shape,
     check_number,
     unmasked,
 )
@@ -390,16 +391,9 @@ class GraphActivityRegularizer(keras.regularizers.Regularizer):
         return {name: getattr(self, name) for name in COEFFICIENTS}
 
     def terms(self, x, running=None):
-        """The terms whose coefficient is not 0, unweighted.
+        """α, β and ‖B‖²_F of logits, if not of coefficient 0, by name.
 
-        Args:
-            x: Unrectified logits `(m, n)`.
-            running: Function of `v` that gives what the balance is of, in its
-                place: a mean over batches.
-
-        Returns:
-            A dict of float32 scalars: `"affinity"` is `α(B)`, `"balance"` is
-            `β(B)`, `"frobenius"` is `‖B‖²_F` (or `‖Z‖²_F`).
+        `running` is a function of `v`: the balance is of what it returns.
         """
         Z = _matrix(x)
         self.check_shape(Z.shape)
@@ -459,16 +453,6 @@ class GraphActivityRegularizer(keras.regularizers.Regularizer):
 def check_coefficient(name, value):
     """`value` as a float; raises if it is not a valid coefficient."""
     return check_number(name, value, high=LARGEST_COEFFICIENT, closed="both")
-
-
-def check_logits_shape(shape):
-    """Raises unless the shape is `(m, n)` with n of at least 2."""
-    if len(shape) != 2 or shape[-1] is None or shape[-1] < 2:
-        raise ValueError(
-            "GAR needs a matrix (batch, n) of logits with n of at least 2 "
-            "classes, one row for each example. Reshape or flatten other "
-            f"outputs to that form. Received: shape={tuple(shape)}"
-        )
 
 
 def activation_of(operation):
@@ -573,10 +557,6 @@ def _ratio(numerator, denominator):
 
 @functools.cache
 def keras_divides_by_batch_size():
-    """Whether this Keras divides activity regularizers by the batch size.
-
-    Returns:
-        `True` for Keras 3.14 and later, `False` before.
-    """
+    """Whether this Keras divides activity regularizers by the batch size."""
     major, minor = (int(part) for part in keras.__version__.split(".")[:2])
     return (major, minor) >= (3, 14)

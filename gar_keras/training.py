@@ -6,7 +6,7 @@ from typing import Literal
 import keras
 from numpy.typing import ArrayLike
 
-from gar_keras.callbacks import list_of, standard_callbacks
+from gar_keras.callbacks import checkpoints_of, list_of, standard_callbacks
 from gar_keras.engine.batches import (
     BATCH_SIZE,
     UNLABELED_PER_BATCH,
@@ -28,7 +28,6 @@ from gar_keras.engine.fit import (
 )
 from gar_keras.engine.optimizers import sgd
 from gar_keras.engine.replicas import in_scope_of_model
-from gar_keras.layers import GraphActivityRegularization
 from gar_keras.methods import method_of
 from gar_keras.methods.base import Method
 from gar_keras.models import plain_network, with_augmentation
@@ -61,9 +60,8 @@ def pretrain(
             GAR layer in it is left out: it belongs to stage 2. Without such a
             layer and without `augmentation` the model itself is compiled
             anew: its optimizer, loss and metrics are replaced.
-        x_labeled: X_L, `(m_L, ...)`, in any form that `fit` takes; see
-            `gar_keras.engine.data`. It is taken into memory, unless it is an
-            image source.
+        x_labeled: X_L, `(m_L, ...)`, in any form that `fit` takes; it is taken
+            into memory, unless it is an image source.
         y_labeled: Class indices `(m_L,)`, or one-hot rows. Left out where
             `x_labeled` is a `tf.data.Dataset` or a `keras.utils.PyDataset` of
             pairs `(x, y)`.
@@ -83,7 +81,7 @@ def pretrain(
         seed: Seed of the order of the batches.
         callbacks: Keras callbacks, as in `fit`. One that monitors `val_error`
             needs `mode="min"`, for `val_accuracy` `mode="max"`, and for
-            `val_loss` neither.
+            `val_loss` neither. A `ModelCheckpoint` writes `model`.
         verbose: As in `fit`.
 
     Returns:
@@ -138,15 +136,16 @@ def pretrain(
     )
     start = plain.get_weights()
     try:
-        return fit(
-            trained,
-            Feed(sampler, x_labeled, labels=y_labeled),
-            passes=per_report,
-            epochs=epochs // per_report,
-            initial_epoch=initial_epoch // per_report,
-            callbacks=[*standard_callbacks(validation_data), *callbacks],
-            verbose=verbose,
-        )
+        with checkpoints_of(model, callbacks):
+            return fit(
+                trained,
+                Feed(sampler, x_labeled, labels=y_labeled),
+                passes=per_report,
+                epochs=epochs // per_report,
+                initial_epoch=initial_epoch // per_report,
+                callbacks=[*standard_callbacks(validation_data), *callbacks],
+                verbose=verbose,
+            )
     except FloatingPointError:
         plain.set_weights(start)
         raise
@@ -159,8 +158,6 @@ def regularize(
     *,
     y_labeled: ArrayLike | None = None,
     method: str | Method | None = None,
-    layer: GraphActivityRegularization | None = None,
-    logits: str | None = None,
     epochs: int | Literal["auto"] = 100,
     labeled_per_batch: int | None = None,
     unlabeled_per_batch: int = UNLABELED_PER_BATCH,
@@ -170,7 +167,6 @@ def regularize(
     keep_best: bool = True,
     initial_epoch: int = 0,
     seed: int = 0,
-    steps_per_execution: int | None = None,
     callbacks: Callbacks = (),
     verbose: Verbosity = "auto",
     **options,
@@ -184,13 +180,13 @@ def regularize(
     apart); all other layers are trained in place.
 
     Args:
-        model: A pretrained `keras.Model` whose output, or one of whose layers,
-            is the logits `(batch, n)`. One that was made in the scope of a
+        model: A pretrained `keras.Model` from examples to logits `(batch, n)`.
+            One that was made in the scope of a
             `tf.distribute.MirroredStrategy` is trained on its replicas, with
             the loss of the whole batch. A subclassed one that holds the loss
             of GAR already is itself compiled anew.
-        x_labeled: X_L, `(m_L, ...)`, in any form that `fit` takes; see
-            `gar_keras.engine.data`. Only the images: they guide each batch.
+        x_labeled: X_L, as for `pretrain`. Only the images: they guide each
+            batch.
         x_unlabeled: X_U, `(m_U, ...)`, in any form that `fit` takes, or an
             image source. The paper's code takes all training images, the
             labelled ones among them. A `numpy.memmap` and an `h5py.Dataset`
@@ -201,9 +197,6 @@ def regularize(
         y_labeled: Labels of X_L, `(m_L,)`, as for `pretrain`.
         method: `"safe-gar"`, `"gar"` or another name in
             `gar_keras.methods.METHODS`, or one of their objects.
-        layer: A `GraphActivityRegularization`. One with the paper's
-            coefficients by default.
-        logits: Name of the layer that gives the logits, if it is not the last.
         epochs: Epochs over X_U. `"auto"` for up to 200, or 4,000 steps if that
             is more, until the error on `validation_data` has not fallen for 10
             epochs, or 500 steps.
@@ -229,15 +222,13 @@ def regularize(
         initial_epoch: Epochs that are done already, when training goes on
             with the optimizer of an earlier call.
         seed: Seed of the order of the batches.
-        steps_per_execution: Steps that run in one call, a divisor of those of
-            an epoch. By default the fastest: up to 100 on TensorFlow, and the
-            whole epoch with JAX on a GPU. The hooks of a batch of `callbacks`
-            come once in so many steps.
-        callbacks: Keras callbacks, as in `fit`. One that monitors `val_error`
-            needs `mode="min"`, for `val_accuracy` `mode="max"`, and for
-            `val_loss` neither.
+        callbacks: As for `pretrain`: what a `ModelCheckpoint` writes is without
+            the loss of GAR. The hooks of a batch come once in up to 100 steps
+            on TensorFlow, and once an epoch with JAX on a GPU.
         verbose: As in `fit`.
-        **options: Settings of the method, e.g. `supervised` or `class_prior`.
+        **options: Settings of the method, e.g. `supervised`, `class_prior`, or
+            `layer`, a `GraphActivityRegularization` in place of one with the
+            paper's coefficients.
 
     Returns:
         A `keras.callbacks.History` with `loss`, `affinity`, `balance`,
@@ -276,10 +267,6 @@ def regularize(
     """
     if method is None:
         method = "gar" if y_labeled is None else "safe-gar"
-    if layer is not None:
-        options["layer"] = layer
-    if logits is not None:
-        options["logits"] = logits
     return method_of(method, options).train(
         model,
         x_labeled,
@@ -294,7 +281,6 @@ def regularize(
         keep_best=keep_best,
         initial_epoch=initial_epoch,
         seed=seed,
-        steps_per_execution=steps_per_execution,
         callbacks=callbacks,
         verbose=verbose,
     )

@@ -29,6 +29,7 @@ from gar_keras import (
 from gar_keras.callbacks import WarnOnCollapse
 from gar_keras.engine import pipeline
 from gar_keras.engine.batches import BatchSampler
+from gar_keras.models import is_regularized
 
 CLASSES = 3
 BATCHES = dict(labeled_per_batch=2, unlabeled_per_batch=10)
@@ -257,18 +258,6 @@ def test_both_routes_train_alike():
         weights.append(model.get_weights())
     for mine, its in zip(*weights, strict=True):
         np.testing.assert_allclose(mine, its, rtol=1e-5)
-
-
-@pytest.mark.slow
-def test_classifier_with_softmax_by_the_name_of_its_logits():
-    inner = network(dropout=0.5)
-    model = keras.Model(inner.inputs[0], layers.Softmax()(inner.outputs[0]))
-    model.compile("sgd", "sparse_categorical_crossentropy")
-    expected = regularize(network(), X_L, X_U, epochs=2, **BATCHES, **QUIET)
-    received = regularize(
-        model, X_L, X_U, logits="logits", epochs=2, **BATCHES, **QUIET
-    )
-    assert received.history == expected.history
 
 
 class Subclassed(keras.Model):
@@ -503,6 +492,24 @@ def test_training_stops_early_by_validation():
     errors = history["val_error"]
     assert len(errors) == 2
     assert history["val_accuracy"] == [1 - error for error in errors]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["gar", ExtendedGAR(average=0.5)])
+def test_a_checkpoint_has_the_model_without_gar(method, tmp_path):
+    model = network(dropout=0.5)
+    checkpoint = keras.callbacks.ModelCheckpoint(tmp_path / "{epoch}.keras")
+    history = regularize(
+        model, X_L, X_U, y_labeled=Y_L, epochs=2, callbacks=[checkpoint],
+        method=method, **BATCHES, **QUIET,
+    )  # fmt: skip
+    assert len(history.epoch) == 2
+    loaded = keras.saving.load_model(tmp_path / "2.keras")
+    assert not is_regularized(loaded)
+    np.testing.assert_array_equal(loaded(X_V), model(X_V))
+    assert not np.array_equal(
+        keras.saving.load_model(tmp_path / "1.keras")(X_V), loaded(X_V)
+    )
 
 
 # What remains of it
@@ -740,7 +747,6 @@ BAD_STAGE_2 = {
     "too many an epoch": (dict(images_per_epoch=46), "from 1 to 45"),
     "begins late": (dict(initial_epoch=2), "initial_epoch=2"),
     "layer": (dict(layer=GraphActivityRegularizer()), "layer must be"),
-    "logits": (dict(logits="lgits"), "no layer of that name"),
     "nothing ends it": (dict(epochs="auto"), "validation_data=None"),
     "no number": (dict(epochs="many"), "Received: epochs='m"),
 }  # fmt: skip
@@ -771,7 +777,6 @@ BAD_MODELS = {
         lambda: with_last(layers.Dense(4), layers.Reshape((2, 2))),
         "n of at least 2",
     ),
-    "no model": (lambda: layers.Dense(3), "must be a keras.Model"),
 }  # fmt: skip
 
 

@@ -12,7 +12,6 @@ import numpy as np
 
 from gar_keras import datasets
 from gar_keras.benchmarks import timing
-from gar_keras.callbacks import error_rate
 from gar_keras.engine import hardware
 from gar_keras.engine.batches import BatchSampler, Feed
 from gar_keras.engine.fit import compile_options, fit
@@ -20,6 +19,7 @@ from gar_keras.engine.optimizers import sgd
 from gar_keras.experiments.network import build_model
 from gar_keras.experiments.records import SpeedSettings
 from gar_keras.experiments.settings import NORB, TABLE_1
+from gar_keras.metrics import error_rate
 from gar_keras.models import attach, without_dropout
 
 # The settings of the paper's experiments that have these networks, and their

@@ -12,8 +12,6 @@ more is in memory than a few batches, unless it was before. An image source has
 a length, `shape`, `dtype` and `take(indices)`.
 """
 
-import math
-
 import h5py
 import keras
 import numpy as np
@@ -28,19 +26,19 @@ from gar_keras.engine.batches import (
     take,
 )
 from gar_keras.engine.graphs import ensure_built, has_graph, uncompiled
+from gar_keras.engine.keras_internals import may_be_shuffled
 from gar_keras.engine.streams import Stream, is_stream
 from gar_keras.utils.validation import (
     check_array,
     check_count,
     check_images,
     check_labels,
+    check_logits_shape,
     is_source,
     unmasked,
 )
 from gar_keras.utils.warnings import warn
 
-# Examples of a data set that are evaluated at a time.
-PIECE_BYTES = 256 << 20
 # Initial weights are made for inputs of a mean square of about 1.
 LARGEST_ROOT_MEAN_SQUARE = 10.0
 
@@ -49,21 +47,7 @@ LARGEST_ROOT_MEAN_SQUARE = 10.0
 
 
 def as_labeled(x, y=None, names=("x_labeled", "y_labeled")):
-    """Labelled examples in memory, and their labels or `None`.
-
-    Args:
-        x: Examples, in any form of the table above; a data set gives pairs
-            `(x, y)`.
-        y: Class indices, as integers, whole floats or booleans, or one-hot
-            rows. `None` where `x` gives them, or has none.
-        names: What messages call the two.
-
-    Example:
-
-    >>> x, y = as_labeled([[1.0, 2.0], [3.0, 4.0]], [[0, 1], [1, 0]])
-    >>> x.dtype, y.tolist()
-    (dtype('float32'), [1, 0])
-    """
+    """Labelled examples in memory, and their labels or `None`."""
     if is_stream(x):
         if y is not None:
             raise ValueError(
@@ -71,18 +55,15 @@ def as_labeled(x, y=None, names=("x_labeled", "y_labeled")):
                 f"of pairs (x, y). Received: {names[0]} of type "
                 f"{type(x).__name__}, and {names[1]}"
             )
-        ((x, y),) = pieces(names[0], x, math.inf)
+        xs, ys = zip(*pairs(names[0], x), strict=True)
+        x, y = concatenated(*xs), None if ys[0] is None else np.concatenate(ys)
     else:
         x = _each(_in_memory, names[0], x)
     return x, None if y is None else _indices(names[1], y)
 
 
 def as_unlabeled(x, name="x_unlabeled"):
-    """Unlabelled examples: by index, or as a `Stream`.
-
-    `x` is of any form of the table above. A data set may give labels as well,
-    which play no part.
-    """
+    """Unlabelled examples: by index, or as a `Stream`."""
     return Stream(name, x) if is_stream(x) else _each(_by_index, name, x)
 
 
@@ -91,14 +72,7 @@ def _by_index(name, x):
 
 
 def some_of(x, most):
-    """Unlabelled examples in memory: up to so many, from the whole of X_U.
-
-    Of a data set they are the first.
-
-    Args:
-        x: Examples as `as_unlabeled` gives them.
-        most: Number of examples, at most.
-    """
+    """So many of X_U in memory, at most: from all over it, or the first."""
     if not isinstance(x, Stream):
         m = num_examples(x)
         return take(x, np.linspace(0, m - 1, min(m, most)).astype(int))
@@ -112,10 +86,7 @@ def some_of(x, most):
 
 
 def as_validation(data, like):
-    """`validation_data` of any form as a pair in memory, or `None`.
-
-    The examples are in the precision of `like`, those of the training.
-    """
+    """`validation_data` as a pair in memory, in the precision of `like`."""
     if data is None:
         return None
     names = ("validation_data[0]", "validation_data[1]")
@@ -132,19 +103,14 @@ def as_validation(data, like):
     return _in_floats_of(like, x), y
 
 
-def pieces(name, batches, most_bytes=None):
-    """The pairs `(x, y)` of a data set, in pieces of many batches in memory.
-
-    A piece ends with the batch that fills `most_bytes`, by default
-    `PIECE_BYTES`. `y` is `None` if the data set has none.
-    """
+def pairs(name, batches):
+    """The batches `(x, y)` of a data set, whose `y` may be `None`."""
     stream = Stream(name, batches)
     if stream.is_endless:
         raise ValueError(
             f"{name} must have an end: it is read as a whole. Received: a "
             f"{type(batches).__name__} without one"
         )
-    held, size = [], 0
     for x, y, weights in stream.read():
         if weights is not None:
             raise ValueError(
@@ -153,18 +119,7 @@ def pieces(name, batches, most_bytes=None):
             )
         if getattr(y, "ndim", None) == 0:
             raise _not_batched(name)
-        held.append((x, y))
-        size += sum(part.nbytes for part in keras.tree.flatten(x))
-        if size >= (PIECE_BYTES if most_bytes is None else most_bytes):
-            yield _joined(held)
-            held, size = [], 0
-    if held:
-        yield _joined(held)
-
-
-def _joined(pairs):
-    xs, ys = zip(*pairs, strict=True)
-    return concatenated(*xs), None if ys[0] is None else np.concatenate(ys)
+        yield x, y
 
 
 def _each(convert, name, x):
@@ -204,17 +159,20 @@ def _in_memory(name, x):
 def _in_floats_of(like, x):
     """Examples in memory, in the precision of others where both are floats."""
     like = like.first if isinstance(like, Stream) else like
-    dtypes = [np.dtype(part.dtype) for part in keras.tree.flatten(like)]
-    parts = keras.tree.flatten(x)
-    if len(parts) != len(dtypes):
-        return x
-    cast = [
-        part.astype(dtype, copy=False)
-        if isinstance(part, np.ndarray) and part.dtype.kind == dtype.kind == "f"
-        else part
-        for part, dtype in zip(parts, dtypes, strict=True)
-    ]
-    return keras.tree.pack_sequence_as(x, cast)
+
+    def cast(part, other):
+        kinds = {np.dtype(part.dtype).kind, np.dtype(other.dtype).kind}
+        if isinstance(part, np.ndarray) and kinds == {"f"}:
+            return part.astype(other.dtype, copy=False)
+        return part
+
+    try:
+        return keras.tree.map_structure(cast, x, like)
+    except (TypeError, ValueError):
+        raise ValueError(
+            "All examples must have the same inputs: an array each, or a dict "
+            "or tuple of the same arrays."
+        ) from None
 
 
 def _indices(name, y):
@@ -235,14 +193,7 @@ def _indices(name, y):
 
 
 def stage_2_data(x_labeled, y_labeled, x_unlabeled, validation_data, **batches):
-    """What stage 2 trains on, of any form, checked.
-
-    `batches` is what `stage_2_sampler` takes besides.
-
-    Returns:
-        `(feed, validation_data)`: an `engine.batches.Feed`, whose labels have
-        yet to be checked, and a pair in memory or `None`.
-    """
+    """The `Feed` of stage 2, its labels not yet checked; validation data."""
     x_labeled, y_labeled = as_labeled(x_labeled, y_labeled)
     x_unlabeled = as_unlabeled(x_unlabeled)
     x_labeled = _in_floats_of(x_unlabeled, x_labeled)
@@ -274,9 +225,22 @@ def stage_2_sampler(
             raise _not_batched(x_unlabeled.name)
         check_examples("x_unlabeled", x_unlabeled.first, like)
         size = images_per_epoch = _epoch_of(x_unlabeled, images_per_epoch)
+        if not may_be_shuffled(x_unlabeled.batches):
+            warn(
+                "The batches hold x_unlabeled in the order of its tf.data, "
+                "which is never shuffled: sorted by class, they would be of "
+                "few classes each. Call its shuffle before its batch."
+            )
     else:
         check_examples("x_unlabeled", x_unlabeled, like)
         size = num_examples(x_unlabeled)
+    if size < unlabeled_per_batch:
+        warn(
+            "x_unlabeled has fewer examples than a batch takes. Received: "
+            f"{size} examples, unlabeled_per_batch={unlabeled_per_batch}. Give "
+            "all that there are, the labelled ones among them, or take fewer "
+            "in a batch."
+        )
     return BatchSampler(
         size,
         unlabeled_per_batch,
@@ -310,25 +274,11 @@ def _not_batched(name):
 
 
 def check_examples(name, x, like=None, check=check_images):
-    """Raises unless examples of one or several inputs can be batches.
-
-    Args:
-        name: Name of the argument, for the message.
-        x: Arrays, files or image sources, as `as_unlabeled` gives them.
-        like: `(name, x)` of others, of the same shapes and dtypes.
-        check: The check of each input: `check_array` if it must be in memory.
-    """
+    """Raises unless each input passes the `check`, `like` that of another."""
     parts = keras.tree.flatten(x)
     names = keras.tree.flatten(_each(lambda its_name, _: its_name, name, x))
     others = [None] * len(parts)
     if like is not None:
-        try:
-            keras.tree.assert_same_structure(x, like[1])
-        except (TypeError, ValueError) as error:
-            raise ValueError(
-                f"{name} and {like[0]} must have the same inputs. Received: "
-                f"{', '.join(names)}"
-            ) from error
         others = [(like[0], other) for other in keras.tree.flatten(like[1])]
     # One of several inputs may be a number for each example.
     least = 2 if parts and parts[0] is x else 1
@@ -342,18 +292,7 @@ def check_examples(name, x, like=None, check=check_images):
 
 
 def prepared(model, network_of, x_labeled, validation_data):
-    """What is trained of a model, once it is seen to fit the data.
-
-    Args:
-        model: A `keras.Model`. It is built for X_L, if it is not yet.
-        network_of: Function that returns what is trained of a built model.
-        x_labeled: X_L.
-        validation_data: As `as_validation` gives it.
-
-    Returns:
-        `(network, num_classes, validation_data)`: the model from images to
-        logits, n, and the pair with checked labels, or `None`.
-    """
+    """`network_of(model)`, its n and the checked validation data, or `None`."""
     ensure_built(model, x_labeled)
     network = network_of(model)
     n = num_classes(network, "x_labeled", x_labeled)
@@ -368,7 +307,7 @@ def prepared(model, network_of, x_labeled, validation_data):
 
 def num_classes(model, name, x):
     """n of the logits `(batch, n)` that the model gives for such images."""
-    for tensor, part in _inputs(model, name, x) if has_graph(model) else ():
+    for tensor, part in _inputs(model, x) if has_graph(model) else ():
         dtype = keras.backend.standardize_dtype(tensor.dtype)
         if "int" in dtype and not np.can_cast(part.dtype, dtype):
             raise ValueError(
@@ -376,58 +315,34 @@ def num_classes(model, name, x):
                 f"cut off what does not fit. Received: {name} of dtype "
                 f"{part.dtype}. Give the examples as they are stored."
             )
-    shape = getattr(model(take(x, np.arange(1))), "shape", None)
-    if shape is None or len(shape) != 2 or shape[-1] < 2:
-        raise ValueError(
-            "The model must give one row of logits (n of at least 2) for each "
-            f"example. Received: model={model.name!r}, whose output for one "
-            f"example has the shape {shape}"
-        )
+    logits = model(take(x, np.arange(1)))
     warn_if_unscaled(model, x)
-    return shape[-1]
+    return check_logits_shape(getattr(logits, "shape", ()))
 
 
-def _inputs(model, name, x):
+def _inputs(model, x):
     """The inputs of a model, each with what it gets of the examples."""
     inputs, found = model.inputs, keras.tree.flatten(x)
-    if len(inputs) != len(found):
-        raise ValueError(
-            f"The model has {len(inputs)} inputs, and {len(found)} are "
-            f"given. Received: model={model.name!r}. Give {name} as a dict or "
-            "tuple with one array for each input."
-        )
     if isinstance(x, dict) and all(tensor.name in x for tensor in inputs):
         found = [x[tensor.name] for tensor in inputs]
-    return zip(inputs, found, strict=True)
+    # Where their numbers differ, Keras says so when it calls the model.
+    return zip(inputs, found, strict=False)
 
 
 # Layers that leave values as large as they are, and those whose product with
 # the weights is as large as their inputs.
-_KEEPING = (
-    layers.InputLayer,
-    layers.Flatten,
-    layers.Reshape,
-    layers.Dropout,
-    layers.ZeroPadding2D,
-    layers.MaxPooling2D,
-    layers.AveragePooling2D,
-)
+_KEEPING = (layers.InputLayer, layers.Flatten, layers.Reshape, layers.Dropout)
 _WEIGHING = (layers.Dense, layers.Conv1D, layers.Conv2D)
 
 
 def warn_if_unscaled(model, x):
-    """Warns if the first weights of a model get large integers as they are.
-
-    So too with pixels in floats, as `keras.utils.image_dataset_from_directory`
-    gives them. Nothing is said where any other layer than those that keep
-    values as they are comes before the first dense or convolutional one.
-    """
+    """Warns if the first weights of a model get large numbers as they are."""
     # Features in floats may be of any scale; images (m, h, w, c) are not.
     is_one = hasattr(x, "dtype") and has_graph(model)
     if not is_one or np.dtype(x.dtype).kind == "f" and len(x.shape) != 4:
         return
-    others = (o for o in _operations(model) if not isinstance(o, _KEEPING))
-    first = next(others, None)
+    operations = uncompiled(model).operations
+    first = next((o for o in operations if not isinstance(o, _KEEPING)), None)
     values = take(x, np.arange(min(len(x), 100))).astype("float64")
     large = np.sqrt(np.mean(values**2)) > LARGEST_ROOT_MEAN_SQUARE
     if large and isinstance(first, _WEIGHING):
@@ -437,12 +352,3 @@ def warn_if_unscaled(model, x):
             "seldom succeeds. Put keras.layers.Rescaling(1 / 255), or for "
             "features an adapted keras.layers.Normalization, in front of it."
         )
-
-
-def _operations(model):
-    """The operations of a model in order, those of nested models in place."""
-    for operation in uncompiled(model).operations:
-        if isinstance(operation, keras.Model) and has_graph(operation):
-            yield from _operations(operation)
-        else:
-            yield operation

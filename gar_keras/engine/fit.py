@@ -31,7 +31,7 @@ PATIENCE_STEPS = 500
 MOST_STEPS = 4000
 
 
-def fit(model, feed, *, passes=1, initial_epoch=0, by_step=False, **options):
+def fit(model, feed, *, passes=1, initial_epoch=0, **options):
     """Calls `fit` of a model, with the batches of a feed, by the fastest path.
 
     Args:
@@ -39,8 +39,6 @@ def fit(model, feed, *, passes=1, initial_epoch=0, by_step=False, **options):
         feed: A `batches.Feed`.
         passes: Epochs of the sampler that make up one epoch of `fit`.
         initial_epoch: Epochs of `fit` that are done already.
-        by_step: Whether the hooks of a batch are to come in the epoch, also
-            where the device could run all of it in one call.
         **options: Other arguments of `fit`, a list of `callbacks` among them.
 
     Returns:
@@ -54,7 +52,7 @@ def fit(model, feed, *, passes=1, initial_epoch=0, by_step=False, **options):
         "shuffle": False,
         "callbacks": [follow, *options["callbacks"]],
     }
-    if hardware.loops_on_device() and not by_step:
+    if hardware.loops_on_device():
         from gar_keras.engine import jax_epochs
 
         if jax_epochs.fits(feed):
@@ -172,29 +170,21 @@ def _plain(array):
     return array.astype(keras.config.floatx()) if doubles else array
 
 
-def compile_options(steps, steps_per_execution=None):
+def compile_options(steps):
     """Arguments of `compile` that make `fit` fast on this backend and device.
 
     Where the backend can loop by itself, many of the `steps` of an epoch run
-    in one call: `steps_per_execution`, a divisor of them, or the fastest.
+    in one call.
     """
-    if steps_per_execution is not None and steps % check_count(
-        "steps_per_execution", steps_per_execution, least=1
-    ):
-        raise ValueError(
-            f"steps_per_execution must be a divisor of the {steps} steps of "
-            f"an epoch. Received: steps_per_execution={steps_per_execution}"
-        )
     # A loop of TensorFlow fails on the exchanges between replicas.
     if backend.name() != "tensorflow" or replicas.count() > 1:
-        return {"steps_per_execution": steps_per_execution or 1}
+        return {"steps_per_execution": 1}
     # XLA makes the convolutions several times slower on a CPU.
     jit_compile = "auto" if hardware.device_kind() == "gpu" else False
     # A divisor: the pipeline has no end that would stop the last call.
     return {
         "jit_compile": jit_compile,
-        "steps_per_execution": steps_per_execution
-        or largest_divisor(steps, 100),
+        "steps_per_execution": largest_divisor(steps, 100),
     }
 
 

@@ -26,12 +26,6 @@ def uncompiled(model):
 
     Keras clones a compiled model with its losses and optimizer, and fails if
     it does not know them by name.
-
-    Args:
-        model: A Functional or Sequential `keras.Model`.
-
-    Returns:
-        A `keras.Model` of the same layers.
     """
     outputs = model.output if _is_functional(model) else model.outputs[0]
     return keras.Model(inputs_of(model), outputs, name=model.name)
@@ -42,23 +36,6 @@ def ensure_built(model, x):
 
     Until then it has no graph to take Dropout or GAR out of. And Keras would
     build it for batches of just the size that it is called with first.
-
-    Args:
-        model: A Keras model. Any other than such a Sequential stays as it is.
-        x: Images `(m, ...)`, an array or image source. As in Keras, images of
-            any dtype are cast to the one that the first layer computes in.
-
-    Example:
-
-    >>> model = keras.Sequential([keras.layers.Dense(3)])
-    >>> ensure_built(model, np.ones((8, 2)))
-    >>> model.input_shape
-    (None, 2)
     """
     if isinstance(model, keras.Sequential) and not model.built:
-        if not hasattr(x, "shape"):
-            raise ValueError(
-                "A Sequential model has one input. Received: "
-                f"{len(x)} inputs. Give a Functional model."
-            )
         model.build((None, *x.shape[1:]))

@@ -26,7 +26,7 @@ def calls(model):
     """The calls of the layers of a graph, each after those that it needs.
 
     A list of nodes with `operation`, `input_tensors` and `output_tensors`.
-    Without it, `attach` cannot cut a model at a layer that is named.
+    Without it, VAT cannot tell which layers the images go through first.
     """
     levels = model._nodes_by_depth
     return [node for depth in sorted(levels, reverse=True)
@@ -142,3 +142,18 @@ def is_rematerialized(x):
     # Or in a function that is computed again as a whole, and returns the loss.
     whole = any(getattr(value, "_trace", None) is trace for value in values)
     return "remat" in getattr(info, "traced_for", "") and not whole
+
+
+def may_be_shuffled(batches):
+    """Whether a `tf.data.Dataset` may be in another order than its source.
+
+    Its own class and those that it is made of tell, which TensorFlow keeps to
+    itself. Without it, nobody is warned of data sorted by class.
+    """
+    changes = ("shuffle", "flatmap", "interleave")
+    inputs = getattr(batches, "_inputs", None)
+    return (
+        inputs is None
+        or any(word in type(batches).__name__.lower() for word in changes)
+        or any(may_be_shuffled(part) for part in inputs())
+    )

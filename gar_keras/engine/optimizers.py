@@ -111,7 +111,7 @@ def sgd(
         learning_rate: Initial learning rate. Callbacks can set it.
         momentum: Nesterov momentum.
         decay: Decay of the rate per step.
-        **kwargs: Other arguments of `gar_keras.engine.optimizers.SGD`.
+        **kwargs: Other arguments of `SGD`.
 
     Returns:
         A new `gar_keras.engine.optimizers.SGD`.
@@ -136,26 +136,7 @@ def stage_2_optimizer(
     momentum=MOMENTUM,
     decay=DECAY,
 ):
-    """The optimizer of stage 2 with these options.
-
-    By default that of `sgd`, with the gradient clipped and a warm-up.
-
-    Args:
-        options: `gar_keras.methods.options.GAROptions`.
-        steps: Steps of the whole of stage 2.
-        learning_rate, momentum, decay: As in `sgd`; the decay has no part in
-            the rate `"cosine"`.
-
-    Returns:
-        A new `gar_keras.engine.optimizers.SGD`.
-
-    Example:
-
-    >>> from gar_keras.methods.options import GAROptions
-    >>> optimizer = stage_2_optimizer(GAROptions(), steps=10_000)
-    >>> optimizer.global_clipnorm, optimizer.warmup_steps
-    (1.0, 100)
-    """
+    """`sgd` with the `GAROptions` for so many steps of stage 2."""
     rate = learning_rate
     if options.rate == "cosine":
         rate, decay = keras.optimizers.schedules.CosineDecay(rate, steps), 0.0

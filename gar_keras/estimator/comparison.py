@@ -6,9 +6,9 @@ import keras
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gar_keras.callbacks import error_rate
 from gar_keras.engine.batches import LABELED_PER_BATCH, num_examples, take
 from gar_keras.engine.data import as_labeled
+from gar_keras.metrics import error_rate
 from gar_keras.training import pretrain, regularize
 from gar_keras.utils.types import Images
 from gar_keras.utils.validation import check_count, check_labels
@@ -69,30 +69,33 @@ def compare(
     m = num_examples(x_labeled)
     y = check_labels("y_labeled", y_labeled, m, model.output_shape[-1])
     fold_of = _folds(y, check_count("folds", folds, least=2), seed)
-    options.setdefault("labeled_per_batch", LABELED_PER_BATCH)
+    most = options.pop("labeled_per_batch", LABELED_PER_BATCH)
     errors = {name: [] for name in ("pretraining", *methods)}
     for fold in range(folds):
-        kept, others = (np.flatnonzero(c) for c in _sides(fold_of, fold))
-        x_kept, y_kept = take(x_labeled, kept), y[kept]
+        kept, others = (
+            np.flatnonzero(side) for side in (fold_of == fold, fold_of != fold)
+        )
+        held = take(x_labeled, kept), y[kept]
         x, labels = take(x_labeled, others), y[others]
         keras.utils.set_random_seed(seed + fold)
         copy = _with_new_weights(model)
         pretrain(copy, x, labels, epochs=pretrain_epochs, seed=seed, verbose=0)
         start = copy.get_weights()
-        errors["pretraining"].append(error_rate(copy, x_kept, y_kept))
-        b_L = min(options["labeled_per_batch"], len(labels))
+        errors["pretraining"].append(error_rate(copy, *held))
         for name in methods:
             copy.set_weights(start)
-            given = {**options, "labeled_per_batch": b_L, "seed": seed}
             regularize(
-                copy, x, x_unlabeled, y_labeled=labels, method=name, **given
+                copy,
+                x,
+                x_unlabeled,
+                y_labeled=labels,
+                method=name,
+                labeled_per_batch=min(most, len(labels)),
+                seed=seed,
+                **options,
             )
-            errors[name].append(error_rate(copy, x_kept, y_kept))
+            errors[name].append(error_rate(copy, *held))
     return errors
-
-
-def _sides(fold_of, fold):
-    return fold_of == fold, fold_of != fold
 
 
 def _folds(y, folds, seed):
@@ -103,13 +106,11 @@ def _folds(y, folds, seed):
             "Cross-validation needs two labels of each class. Received: one of "
             f"class {np.flatnonzero(counts == 1)[0]}. Label more examples."
         )
+    # Shuffled, then class by class: dealt out, each fold has its share of each.
+    rows = np.random.default_rng(seed).permutation(len(y))
+    rows = rows[np.argsort(y[rows], kind="stable")]
     fold_of = np.empty(len(y), int)
-    rng = np.random.default_rng(seed)
-    start = 0
-    for c in np.unique(y):
-        rows = rng.permutation(np.flatnonzero(y == c))
-        fold_of[rows] = (start + np.arange(len(rows))) % folds
-        start += len(rows)
+    fold_of[rows] = np.arange(len(y)) % folds
     return fold_of
 
 

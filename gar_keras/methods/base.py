@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from gar_keras.callbacks import (
     BestWeights,
     WarnOnCollapse,
-    error_rate,
+    checkpoints_of,
     list_of,
     standard_callbacks,
 )
@@ -27,8 +27,8 @@ from gar_keras.engine.fit import (
 )
 from gar_keras.engine.graphs import ensure_built
 from gar_keras.engine.optimizers import sgd
-from gar_keras.layers import coefficients_kept_in_failure
 from gar_keras.methods import losses
+from gar_keras.metrics import error_rate
 from gar_keras.models import plain_network, without_dropout
 from gar_keras.utils.types import Callbacks, Images, Pairs, Verbosity
 from gar_keras.utils.validation import check_count, check_labels
@@ -144,7 +144,6 @@ class Method:
         initial_epoch: int = 0,
         state: Sequence[ArrayLike] | None = None,
         seed: int = 0,
-        steps_per_execution: int | None = None,
         callbacks: Callbacks = (),
         verbose: Verbosity = "auto",
     ) -> keras.callbacks.History:
@@ -225,7 +224,7 @@ class Method:
         trained.compile(
             optimizer or self.optimizer(steps),
             loss=None,
-            **compile_options(sampler.steps, steps_per_execution),
+            **compile_options(sampler.steps),
         )
         if validation is not None and keep_best:
             watching.append(BestWeights())
@@ -234,16 +233,17 @@ class Method:
             callbacks = with_collapse_warning(
                 callbacks, network, validation, sampler
             )
+        evaluated = evaluated_by(trained, network)
+        written = model if evaluated is network else evaluated
         with (
             _weights_that_count(trained, network, callbacks, start),
-            coefficients_kept_in_failure(trained),
+            checkpoints_of(written, callbacks),
         ):
             history = fit(
                 trained,
                 self.feed(feed),
                 epochs=epochs,
                 initial_epoch=initial_epoch,
-                by_step=steps_per_execution is not None,
                 callbacks=callbacks,
                 verbose=verbose,
             )

@@ -40,17 +40,15 @@ class GAR(Method):
         layer: A `GraphActivityRegularization`, for `U(B)`. By default the one
             that the model holds, and else one with the coefficients of the
             paper.
-        logits: Name of the layer that gives the logits, if it is not the last.
     """
 
     uses_labels: ClassVar[bool] = False
     warns_of_collapse: ClassVar[bool] = True
 
     layer: GraphActivityRegularization | None = None
-    logits: str | None = None
 
     def network(self, model):
-        return attach(without_dropout(model), self.layer, self.logits)
+        return attach(without_dropout(model), self.layer)
 
     def optimizer(self, steps):
         return stage_2_optimizer(GAROptions(), steps)
@@ -164,7 +162,7 @@ def with_options(options, layer=None):
     Example:
 
     >>> with_options(GAROptions())
-    GAR(layer=None, logits=None)
+    GAR(layer=None)
     >>> type(with_options(GAROptions(shift=2))).__name__
     'ExtendedGAR'
     """

@@ -187,6 +187,17 @@ def check_labels(name, y, num_images, num_classes=None):
     return y.astype("int64")
 
 
+def check_logits_shape(shape):
+    """Returns n of logits of the shape `(m, n)`, or raises."""
+    if len(shape) != 2 or shape[-1] is None or shape[-1] < 2:
+        raise ValueError(
+            "Logits must be a matrix (batch, n) with n of at least 2 classes, "
+            "one row for each example. Reshape or flatten other outputs to "
+            f"that form. Received: shape={tuple(shape)}"
+        )
+    return shape[-1]
+
+
 def count_missing(y):
     """How many labels are `None`, NaN or pandas' NA."""
     # NumPy would make the string "nan" of a NaN among strings.

@@ -31,8 +31,8 @@ from tiny_runs import (
     tiny_data,
 )
 
-from gar_keras import datasets
-from gar_keras.callbacks import WarnOnCollapse, error_rate
+from gar_keras import datasets, error_rate
+from gar_keras.callbacks import WarnOnCollapse
 from gar_keras.experiments import environment, records, run
 from gar_keras.experiments.network import build_model
 from gar_keras.experiments.placement import path_of
