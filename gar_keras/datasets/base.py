@@ -32,25 +32,3 @@ class Dataset:
     y_test: np.ndarray
     num_classes: int
     source: str
-
-    def __post_init__(self):
-        for part in ("train", "test"):
-            x, y = getattr(self, f"x_{part}"), getattr(self, f"y_{part}")
-            if x.ndim not in (2, 4) or x.shape[1:] != self.x_train.shape[1:]:
-                raise DataError(
-                    f"x_{part} of {self.name!r} must be (m, height, width, "
-                    "channels) or (m, features), alike in both parts. "
-                    f"Received: {x.shape}"
-                )
-            if y.shape != (len(x),) or y.dtype != np.int64:
-                raise DataError(
-                    f"y_{part} of {self.name!r} must have one int64 label for "
-                    f"each of the {len(x)} images. Received: {y.dtype} "
-                    f"{y.shape}"
-                )
-            if len(y) and (y.min() < 0 or y.max() >= self.num_classes):
-                raise DataError(
-                    f"Labels of {self.name!r} must lie in 0.."
-                    f"{self.num_classes - 1}. Received: y_{part} from "
-                    f"{y.min()} to {y.max()}"
-                )

@@ -31,13 +31,7 @@ def data_folder(data_dir=None):
     """
     if data_dir is None:
         data_dir = os.environ.get("GAR_KERAS_DATA") or user_cache()
-    folder = Path(data_dir).expanduser()
-    if folder.exists() and not folder.is_dir():
-        raise DataError(
-            f"data_dir must be a folder. Received: data_dir={str(folder)!r}. "
-            "Give the folder that holds the files."
-        )
-    return folder
+    return Path(data_dir).expanduser()
 
 
 def check_md5(data, expected, what):
@@ -49,12 +43,6 @@ def check_md5(data, expected, what):
             f"Received: md5={received}, expected md5={expected}. Put a clean "
             "copy in its place (for the copy inside the package: reinstall)."
         )
-
-
-def sha256_of(path):
-    """The SHA-256 of a file, in hexadecimal."""
-    with open(path, "rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def read_npz(path, names):
@@ -74,8 +62,8 @@ def made_once(name, settings, keys, make):
 
     Args:
         name: What the names of the files begin with.
-        settings: All that the arrays depend on, e.g. the SHA-256 of the files
-            that they are made of, as JSON can hold it.
+        settings: All that the arrays depend on, e.g. the MD5 of the files that
+            they are made of, as JSON can hold it.
         keys: Names of the arrays.
         make: Function without arguments that gives a dict of them.
 

@@ -13,11 +13,8 @@ whole grey levels per pixel, so that no float32 operation of the formula ever
 rounds and every machine yields the same bytes.
 """
 
-import math
-
 import numpy as np
 
-from gar_keras.datasets.base import DataError
 from gar_keras.datasets.files import data_folder
 from gar_keras.datasets.mnist import load_mnist
 from gar_keras.utils.validation import check_count, check_number
@@ -72,16 +69,14 @@ class InfiMNIST:
 
     Args:
         x_train: MNIST training images `(60000, 28, 28, 1)`, uint8.
-        fields: `F`, `(1522, 28, 28)`, of a dtype whose values float32 can hold.
+        fields: `F`, float32 `(1522, 28, 28)`.
         tangents: `tx` at `[:, 0]` and `ty` at `[:, 1]`, `(60000, 2, 28, 28)`,
-            likewise; may be a memory map.
+            int8 or float32; may be a memory map.
         length: Number of images.
         source: One sentence for records: which fields and tangents these are.
 
     Raises:
-        DataError: if an array has another shape or dtype, or holds a value
-            that is not finite.
-        ValueError: if `length` is out of range.
+        ValueError: if an array has another size, or `length` is out of range.
 
     Example (paper, Table 2):
 
@@ -105,10 +100,10 @@ class InfiMNIST:
         length = check_count("length", length, least=1, most=MAX_LENGTH)
         self.shape = (length, SIDE, SIDE, 1)
         self.source = source
-        x_train = np.asarray(x_train)[..., 0]
-        self._x = _rows("x_train", x_train, (NUM_TRAIN,), "uint8")
-        self._fields = _rows("fields", fields, (NUM_FIELDS,)).astype("float32")
-        self._tangents = _rows("tangents", tangents, (NUM_TRAIN, 2))
+        # Each image a row of 784 pixels.
+        self._x = x_train.reshape(NUM_TRAIN, PIXELS)
+        self._fields = fields.reshape(NUM_FIELDS, PIXELS)
+        self._tangents = tangents.reshape(NUM_TRAIN, 2, PIXELS)
 
     def __len__(self):
         return self.shape[0]
@@ -123,17 +118,13 @@ class InfiMNIST:
             A new uint8 array `(k, 28, 28, 1)`.
 
         Raises:
-            IndexError: if they are none, or out of bounds.
+            IndexError: if one is out of bounds.
         """
-        array = np.asarray(indices)
-        is_whole = array.dtype.kind in "iu" or not array.size
-        inside = is_whole and np.all((array >= 0) & (array < len(self)))
-        if array.ndim != 1 or not inside:
+        indices = np.asarray(indices, np.int64)
+        if np.any((indices < 0) | (indices >= len(self))):
             raise IndexError(
-                f"indices must be integers in 0..{len(self) - 1}, (k,). "
-                f"Received: indices of {array.dtype} {array.shape}, {array}"
+                f"indices must be in 0..{len(self) - 1}. Received: {indices}"
             )
-        indices = array.astype(np.int64)
         origins = indices % NUM_TRAIN
         images = self._x[origins]
         later = np.flatnonzero(indices >= NUM_TRAIN)
@@ -173,31 +164,20 @@ def load_infimnist(data_dir=None, length=LENGTH, field_strength=1.0):
         An `InfiMNIST`.
 
     Raises:
-        DataError: if only one of the two files is there, or if one is
-            truncated or altered.
-        ValueError: if `length` or `field_strength` is out of range.
+        FileNotFoundError: if only one of the two files is there.
+        ValueError: if one has another size, or if `length` or
+            `field_strength` is out of range.
     """
     field_strength = check_number("field_strength", field_strength)
     folder = data_folder(data_dir)
+    paths = [folder / name for name in (FIELDS_FILE, TANGENTS_FILE)]
     x_train = load_mnist().x_train
-    missing = [
-        name
-        for name in (FIELDS_FILE, TANGENTS_FILE)
-        if not (folder / name).exists()
-    ]
-    if len(missing) == 1:
-        raise DataError(
-            f"{folder} holds only one of the two original InfiMNIST files. "
-            f"Received: no {missing[0]}. Add it, or remove the other one to "
-            "generate both."
-        )
-    if missing:
+    if any(path.exists() for path in paths):
+        fields, tangents = (np.memmap(path, "<f4", "r") for path in paths)
+        source = "InfiMNIST with the fields and tangents of the original files"
+    else:
         fields, tangents = make_fields(), make_tangents(x_train)
         source = "InfiMNIST with generated fields and tangents"
-    else:
-        fields = _mapped(folder / FIELDS_FILE, (NUM_FIELDS, SIDE, SIDE))
-        tangents = _mapped(folder / TANGENTS_FILE, (NUM_TRAIN, 2, SIDE, SIDE))
-        source = "InfiMNIST with the fields and tangents of the original files"
     if field_strength != 1:
         fields = fields * np.float32(field_strength)
         source += f", the fields times {field_strength:g}"
@@ -291,26 +271,3 @@ def _slope(x):
     for _ in range(3):
         x = x[:, :, 1:] + x[:, :, :-1]
     return (np.diff(x) + 64) >> 7
-
-
-def _rows(name, array, lead, dtype="float32"):
-    """Checks images, fields or tangents, and flattens each: `(*lead, 784)`."""
-    array = np.asarray(array)
-    is_dtype = np.can_cast(array.dtype, dtype) and np.isfinite(array).all()
-    if array.shape != (*lead, SIDE, SIDE) or not is_dtype:
-        raise DataError(
-            f"{name} must be {(*lead, SIDE, SIDE)}, finite, of a dtype whose "
-            f"values {dtype} can hold. Received: {name} of {array.dtype} "
-            f"{array.shape}. Put a clean copy of the file in its place."
-        )
-    return np.ascontiguousarray(array).reshape(*lead, PIXELS)
-
-
-def _mapped(path, shape):
-    expected, received = 4 * math.prod(shape), path.stat().st_size
-    if received != expected:
-        raise DataError(
-            f"{path} must hold {expected} bytes, float32 {shape}. Received: "
-            f"{received} bytes. Put a clean copy in its place."
-        )
-    return np.memmap(path, "<f4", "r", shape=shape)

@@ -1,8 +1,9 @@
-"""Tabular data and texts that come with Python packages.
+"""Small data that come with Python packages: digits, tables and texts.
 
-They were chosen by size, number of classes and class proportions, before
-anything was trained on them. A third of the rows, drawn with a fixed seed, is
-the test set; features have mean 0 and standard deviation 1 over the others.
+Tables and texts were chosen by size, number of classes and class proportions,
+before anything was trained on them. A third of the rows, drawn with a fixed
+seed, is the test set; features have mean 0 and standard deviation 1 over the
+others.
 """
 
 import importlib.util
@@ -26,6 +27,44 @@ NEWSGROUPS = (
     "talk.politics.guns",
 )
 NUM_WORDS = 3000
+
+DIGITS_TITLE = "digits of 8 x 8 pixels"
+NUM_TEST_DIGITS = 500
+
+
+def load_digits(data_dir=None):
+    """Loads scikit-learn's 1,797 digits, the last 500 as test images.
+
+    Args:
+        data_dir: Not used: the images come with scikit-learn.
+
+    Returns:
+        A `Dataset` with uint8 images `(m, 8, 8, 1)`.
+
+    Raises:
+        ImportError: if scikit-learn is not installed.
+
+    Example:
+
+    >>> digits = load_digits()
+    >>> digits.x_train.shape, digits.x_test.shape
+    ((1297, 8, 8, 1), (500, 8, 8, 1))
+    """
+    sklearn = optional("sklearn.datasets", "The digits")
+    x, y = sklearn.load_digits(return_X_y=True)
+    # The brightest pixel is a 16 there.
+    x = np.round(x * (255 / 16)).astype("uint8").reshape(-1, 8, 8, 1)
+    y = y.astype("int64")
+    return Dataset(
+        name="digits",
+        title=DIGITS_TITLE,
+        x_train=x[:-NUM_TEST_DIGITS],
+        y_train=y[:-NUM_TEST_DIGITS],
+        x_test=x[-NUM_TEST_DIGITS:],
+        y_test=y[-NUM_TEST_DIGITS:],
+        num_classes=10,
+        source="scikit-learn's digits, the last 500 for testing",
+    )
 
 
 @dataclass(frozen=True)

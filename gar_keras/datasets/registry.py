@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from gar_keras.datasets import digits, infimnist, mnist, norb, packages, svhn
+from gar_keras.datasets import infimnist, mnist, norb, packages, svhn
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,9 @@ DATASETS = {
     "svhn-grey": Entry(
         svhn.GREY_TITLE, svhn.load_svhn_grey, "a stand-in for svhn"
     ),
-    "digits": Entry(digits.TITLE, digits.load_digits, "for a quick try"),
+    "digits": Entry(
+        packages.DIGITS_TITLE, packages.load_digits, "for a quick try"
+    ),
     **{
         table.name: Entry(table.title, table.load, table.note)
         for table in packages.TABLES

@@ -3,14 +3,19 @@
 import numpy as np
 
 from gar_keras.datasets.base import DataError, Dataset
-from gar_keras.datasets.files import data_folder, made_once, read_npz
+from gar_keras.datasets.files import (
+    check_md5,
+    data_folder,
+    made_once,
+    read_npz,
+)
 from gar_keras.utils.optional import optional
-from gar_keras.utils.validation import check_labels
 
 TITLE = "SVHN"
 GREY_TITLE = "SVHN-grey"
 HOME = "http://ufldl.stanford.edu/housenumbers/"
 GREY = "svhn_grey_32.npz"
+GREY_MD5 = "64d8fba771444667892bcecb9c31619a"
 
 # The MD5 of the published files.
 MD5 = {
@@ -100,28 +105,22 @@ def load_svhn_grey(data_dir=None):
     if not path.exists():
         raise DataError(
             f"No SVHN-grey. Received: {path}. Put the file {GREY} there "
-            "(x_train, y_train, x_test, y_test; 12 MB). --data-dir names "
-            "another folder."
+            "(12 MB). --data-dir names another folder."
         )
+    check_md5(path.read_bytes(), GREY_MD5, path)
     arrays = read_npz(path, ("x_train", "y_train", "x_test", "y_test"))
-    for part in ("train", "test"):
-        x = arrays[f"x_{part}"]
-        if x.dtype != np.uint8 or x.shape[1:] != (32, 32, 1):
-            raise DataError(
-                f"x_{part} in {path} must be uint8 (m, 32, 32, 1). Received: "
-                f"{x.dtype} {x.shape}"
-            )
-        name = f"y_{part}"
-        arrays[name] = check_labels(name, arrays[name], len(x), 10)
     return Dataset(
         name="svhn-grey",
         title=GREY_TITLE,
+        x_train=arrays["x_train"],
+        y_train=arrays["y_train"].astype("int64"),
+        x_test=arrays["x_test"],
+        y_test=arrays["y_test"].astype("int64"),
         num_classes=10,
         source=(
             "SVHN-grey: house-number digits cut from SVHN's test images, in "
             "grey; a stand-in, not SVHN format 2"
         ),
-        **arrays,
     )
 
 

@@ -3,6 +3,7 @@
 import sys
 from dataclasses import replace
 from importlib import resources
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gar_keras import datasets
-from gar_keras.datasets import DataError, Dataset, load_mnist, make_split
+from gar_keras.datasets import DataError, load_mnist, make_split
 from gar_keras.datasets.mnist import IDX_MD5
 from gar_keras.datasets.splits import draw_split
 
@@ -87,31 +88,13 @@ def test_a_damaged_or_missing_file_is_refused(length, tmp_path):
 
 def test_a_file_for_a_folder_and_arrays_of_other_names_are_refused(tmp_path):
     np.savez(tmp_path / "mnist.npz", images=np.zeros(3))
-    with pytest.raises(DataError, match="is not a readable .npz file"):
-        load_mnist(tmp_path)
-    with pytest.raises(DataError, match="data_dir must be a folder"):
-        load_mnist(tmp_path / "mnist.npz")
-
-
-def tiny(**changes):
-    """A small sound data set, with some attributes changed."""
-    sound = {
-        "x_train": np.zeros((6, 4, 4, 1), "uint8"),
-        "y_train": np.arange(6) % 3,
-        "x_test": np.zeros((3, 4, 4, 1), "uint8"),
-        "y_test": np.arange(3),
-    }
-    return Dataset(
-        name="tiny",
-        title="Tiny",
-        num_classes=3,
-        source="made for a test",
-        **{**sound, **changes},
-    )
+    for path in (tmp_path, tmp_path / "mnist.npz"):
+        with pytest.raises(DataError, match="is not a readable .npz file"):
+            load_mnist(path)
 
 
 def test_load_finds_by_name_and_refuses_others(monkeypatch):
-    found = tiny()
+    found = SimpleNamespace(name="tiny", title="Tiny")
     monkeypatch.setitem(datasets.DATASETS, "tiny", lambda data_dir: found)
     assert datasets.load("tiny") is found
     with pytest.raises(ValueError, match="mnist, .*Received: name='minst'"):
@@ -119,22 +102,6 @@ def test_load_finds_by_name_and_refuses_others(monkeypatch):
     monkeypatch.setitem(datasets.DATASETS, "norb", lambda data_dir: found)
     with pytest.raises(DataError, match="'tiny'.*Received: name='norb'"):
         datasets.load("norb")
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"x_train": np.zeros((6, 4, 4), "uint8")}, "x_train .* channels"),
-        ({"x_test": np.zeros((3, 5, 4, 1), "uint8")}, "x_test .* alike"),
-        ({"y_train": np.arange(5) % 3}, "label for each of the 6"),
-        ({"y_test": np.array([0, 1, 3])}, "must lie in 0..2"),
-        ({"y_test": np.array([0, 1, -1])}, "must lie in 0..2"),
-        ({"y_test": np.arange(3.0)}, "y_test .* int64"),
-    ],
-)
-def test_a_data_set_that_does_not_fit_is_refused(change, message):
-    with pytest.raises(DataError, match=message):
-        tiny(**change)
 
 
 # Splits

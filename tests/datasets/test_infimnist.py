@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gar_keras.datasets import infimnist
-from gar_keras.datasets.base import DataError
 from gar_keras.datasets.infimnist import (
     FIELDS_FILE,
     LENGTH,
@@ -20,9 +19,6 @@ from gar_keras.datasets.infimnist import (
     make_tangents,
 )
 from gar_keras.datasets.mnist import load_mnist
-
-FIELDS_BYTES = 1522 * 28 * 28 * 4
-TANGENTS_BYTES = 2 * 60000 * 28 * 28 * 4
 
 indices = st.integers(0, LENGTH - 1)
 
@@ -47,14 +43,12 @@ def source(x_train, fields, tangents):
     return InfiMNIST(x_train, fields, tangents)
 
 
-def constant(x=0, field=0.0, tx=0, ty=0, length=LENGTH):
-    """A source whose images, fields and tangents are each one constant."""
-    flat = np.empty((60000, 2, 28, 28), np.int8)
-    flat[:, 0], flat[:, 1] = tx, ty
+def constant(x=0, length=LENGTH):
+    """A source of images of one grey level, which are not deformed."""
     return InfiMNIST(
         np.full((60000, 28, 28, 1), x, np.uint8),
-        np.full((1522, 28, 28), field, np.float32),
-        flat,
+        np.zeros((1522, 28, 28), np.float32),
+        np.zeros((60000, 2, 28, 28), np.int8),
         length,
     )
 
@@ -134,23 +128,6 @@ def test_deformation_is_exact_in_float32(source, x_train, fields, tangents):
     assert 2 * abs(steps).max() * 128 + 256 * 255 < 2**24
 
 
-@pytest.mark.parametrize(
-    "x, field, tx, ty, expected",
-    [
-        (100, 1.0, 10, 0, 90),
-        (100, 1.0, 0, 10, 110),
-        (100, 1.0, 10, 3, 93),
-        (100, 0.75, 1, 0, 99),  # 99.25
-        (100, 0.75, 0, 1, 100),  # 100.75 is cut, not rounded
-        (5, 1.0, 10, 0, 0),
-        (250, 1.0, 0, 10, 255),
-    ],
-)
-def test_grey_levels(x, field, tx, ty, expected):
-    images = constant(x, field, tx, ty).take([index_of(8)])
-    assert (images == expected).all()
-
-
 def test_shift_blanks_what_it_uncovers():
     images = constant(x=7).take([index_of(way) for way in range(9)])[..., 0]
     up, down, left, right = images[:4]
@@ -204,11 +181,9 @@ def test_images_depend_on_their_index_alone(source, chosen, random):
         np.testing.assert_array_equal(source.take([index])[0], images[index])
 
 
-@pytest.mark.parametrize(
-    "bad", [[-1], [0, 100_000], [1.0], [True], [[1, 2]], ["1"]]
-)
-def test_indices_that_are_none(bad):
-    with pytest.raises(IndexError, match="Received: indices"):
+@pytest.mark.parametrize("bad", [[-1], [0, 100_000]])
+def test_indices_out_of_bounds(bad):
+    with pytest.raises(IndexError, match="0..99999. Received"):
         constant(length=100_000).take(bad)
 
 
@@ -219,22 +194,6 @@ def test_longest_source():
     assert images.shape == (2**32 - 10000, 28, 28, 1)
     assert len(images) == 2**32 - 10000
     assert images.take([2**32 - 10001])[0, 0, 0, 0] == 7
-
-
-@pytest.mark.parametrize(
-    "name, array",
-    [
-        ("x_train", np.zeros((60000, 28, 28, 1), "float32")),
-        ("fields", np.zeros((1521, 28, 28), "float32")),
-        ("fields", np.full((1522, 28, 28), np.nan, "float32")),
-        ("tangents", np.zeros((60000, 28, 28, 2), "int8")),
-        ("tangents", np.zeros((60000, 2, 28, 28), "int32")),
-    ],
-)
-def test_bad_arrays(x_train, fields, tangents, name, array):
-    arrays = {"x_train": x_train, "fields": fields, "tangents": tangents}
-    with pytest.raises(DataError, match=f"^{name} must be .*Received"):
-        InfiMNIST(**{**arrays, name: array})
 
 
 def test_generated_fields(fields):
@@ -297,12 +256,9 @@ def test_original_files(tmp_path, x_train):
 
 
 def test_files_of_other_sizes_and_one_without_the_other(tmp_path):
-    sizes = {FIELDS_FILE: FIELDS_BYTES, TANGENTS_FILE: TANGENTS_BYTES + 1}
-    for file, size in sizes.items():
-        with open(tmp_path / file, "wb") as stream:
-            stream.truncate(size)
-    with pytest.raises(DataError, match=f"{TANGENTS_FILE} must hold "):
+    np.zeros(1522 * 28 * 28, "<f4").tofile(tmp_path / FIELDS_FILE)
+    with pytest.raises(FileNotFoundError, match=TANGENTS_FILE):
         load_infimnist(tmp_path)
-    (tmp_path / TANGENTS_FILE).unlink()
-    with pytest.raises(DataError, match=f"one .* Received: no {TANGENTS_FILE}"):
+    np.zeros(5, "<f4").tofile(tmp_path / TANGENTS_FILE)
+    with pytest.raises(ValueError, match="size 5"):
         load_infimnist(tmp_path)

@@ -111,39 +111,22 @@ def test_the_extra_set_lies_behind_the_training_images(published):
         (published / "extra_32x32.mat").unlink(missing_ok=True)
 
 
-def grey(**changes):
-    arrays = {}
-    for part, m in (("train", 7), ("test", 4)):
-        arrays[f"x_{part}"] = make(m)[0][..., :1]
-        arrays[f"y_{part}"] = np.arange(m, dtype="uint8")
-    return {**arrays, **changes}
-
-
-def test_load_grey(tmp_path):
+def test_load_grey(tmp_path, monkeypatch):
     with pytest.raises(DataError, match="svhn_grey_32.npz.*--data-dir"):
         load_svhn_grey(tmp_path)
-    np.savez(tmp_path / "svhn_grey_32.npz", **grey())
+    grey = {}
+    for part, m in (("train", 7), ("test", 4)):
+        grey[f"x_{part}"] = make(m)[0][..., :1]
+        grey[f"y_{part}"] = np.arange(m, dtype="uint8")
+    path = tmp_path / "svhn_grey_32.npz"
+    np.savez(path, **grey)
+    with pytest.raises(DataError, match="is not the expected file"):
+        load_svhn_grey(tmp_path)
+    md5 = hashlib.md5(path.read_bytes(), usedforsecurity=False).hexdigest()
+    monkeypatch.setattr(svhn, "GREY_MD5", md5)
     data = load_svhn_grey(tmp_path)
     assert (data.name, data.title) == ("svhn-grey", svhn.GREY_TITLE)
     assert "not SVHN format 2" in data.source
-    np.testing.assert_array_equal(data.x_train, grey()["x_train"], strict=True)
+    np.testing.assert_array_equal(data.x_train, grey["x_train"], strict=True)
     assert data.y_train.tolist() == [0, 1, 2, 3, 4, 5, 6]
     assert data.y_test.dtype == np.int64
-
-
-@pytest.mark.parametrize(
-    "key, change",
-    [
-        ("x_train", lambda a: a[1:]),
-        ("x_test", lambda a: a / 255),
-        ("x_test", lambda a: a[..., 0]),
-        ("y_train", lambda a: a + 4),
-        ("y_train", lambda a: a * 1.0),
-    ],
-)
-def test_load_grey_refuses(tmp_path, key, change):
-    np.savez(
-        tmp_path / "svhn_grey_32.npz", **grey(**{key: change(grey()[key])})
-    )
-    with pytest.raises(ValueError, match="Received"):
-        load_svhn_grey(tmp_path)
