@@ -27,14 +27,10 @@ BATCH = 128
 class Options:
     """Options of this script."""
 
-    data_dir: cli.Folder = None
+    data_dir: cli.OptionalFolder = None
     """Folder with the original InfiMNIST files, if at hand."""
     out: cli.File = None
     """PNG to write. By default runs/infimnist.png."""
-
-    def __post_init__(self):
-        cli.check_data_dir(self.data_dir)
-        cli.check_output("--out", self.out)
 
 
 def sheet_indices(y_train, length):

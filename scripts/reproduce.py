@@ -33,7 +33,7 @@ class Options(command.Options):
 
     data: tuple[Literal[TABLE_3], ...] = ("norb",)
     """Data sets of Table 3 to run: those whose files are there."""
-    data_dir: cli.Folder = None
+    data_dir: cli.OptionalFolder = None
     """Folder of the data files, for data that are not in the package."""
     jobs: int = 1
     """Runs to make at once, in processes of their own."""
@@ -42,7 +42,6 @@ class Options(command.Options):
 
     def __post_init__(self):
         super().__post_init__()
-        cli.check_data_dir(self.data_dir)
         cli.check_at_least("--jobs", self.jobs, 1)
 
 

@@ -27,11 +27,11 @@ from gar_keras.methods.base import Method
 from gar_keras.methods.options import GAROptions
 from gar_keras.regularizers import Coefficients
 from gar_keras.utils.documented import documented
-from gar_keras.utils.softmax import softmax
 from gar_keras.utils.types import Tensor
 from gar_keras.utils.validation import check_choice, unmasked
 
 try:
+    from scipy.special import softmax
     from sklearn.base import BaseEstimator, ClassifierMixin
     from sklearn.metrics import accuracy_score
     from sklearn.utils import check_random_state
@@ -223,7 +223,7 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
         They are the softmax of the logits. GAR makes these large: the
         probabilities are confident, not calibrated.
         """
-        return softmax(self._logits(X))
+        return softmax(self._logits(X), axis=1)
 
     def score(
         self, X: Tensor, y: Tensor, sample_weight: ArrayLike | None = None

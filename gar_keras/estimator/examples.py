@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from gar_keras.utils.validation import check_real, count_missing
+from gar_keras.utils.validation import check_real
 
 # What stands in for the class of an unlabelled example.
 UNLABELED = -1
@@ -52,9 +52,21 @@ def as_labels(y):
     >>> as_labels(["cat", None, "dog"]).tolist()
     ['cat', '-1', 'dog']
     """
-    if y is None or not count_missing(y):
+    # NumPy would make the string "nan" of a NaN among strings.
+    labels = np.asarray(y, dtype=None if hasattr(y, "__array__") else object)
+    if labels.dtype.kind not in "fO":
         return y
-    return np.array([UNLABELED if count_missing([v]) else v for v in y])
+    missing = [_is_missing(label) for label in labels.flat]
+    if y is None or not any(missing):
+        return y
+    # Strings where there are strings.
+    return np.array(np.where(missing, UNLABELED, labels.ravel()).tolist())
+
+
+def _is_missing(label):
+    # Of pandas' NA, no comparison is true or false.
+    is_na = label is None or type(label).__name__ == "NAType"
+    return is_na or bool(label != label)
 
 
 def as_input(x):

@@ -88,7 +88,6 @@ class Options:
     """Seconds after which to stop cleanly. The same command goes on later."""
 
     def __post_init__(self):
-        cli.check_folder("--results", self.results)
         if self.time_limit is not None and not self.time_limit > 0:
             raise ValueError(
                 f"--time-limit must be above 0. Received: {self.time_limit}"
@@ -114,7 +113,7 @@ class RunOptions(Options):
     """What the balance is made of: the diagonal of N, as in the paper and by
     default, or the column sums of B, as in the authors' code until May 2017."""
     precision: Precision = "auto"
-    data_dir: cli.Folder = None
+    data_dir: cli.OptionalFolder = None
     """Folder of the data files, for data that are not in the package."""
     save_models: bool = False
     """Save the model of the validation-chosen epoch beside its record."""
@@ -146,10 +145,7 @@ class RunOptions(Options):
         cli.check_at_least("--pretrain-epochs", self.pretrain_epochs, 1)
         cli.check_at_least("--images-per-epoch", self.images_per_epoch, 1)
         cli.check_at_least("--jobs", self.jobs, 1)
-        # On a cluster it is there on each machine, which may not be this one.
-        if self.ray is None:
-            cli.check_data_dir(self.data_dir)
-        elif self.jobs > 1:
+        if self.ray is not None and self.jobs > 1:
             raise ValueError(
                 "--jobs is for this machine alone: with --ray, as many runs "
                 "are made at once as the cluster has room for. Received: "

@@ -8,6 +8,7 @@ from dataclasses import asdict, replace
 import filelock
 import keras
 import numpy as np
+from scipy.special import softmax
 
 from gar_keras.augmentation import random_augmentation
 from gar_keras.callbacks import CoefficientSchedule, ErrorRate, WarnOnCollapse
@@ -49,7 +50,6 @@ from gar_keras.methods.safe_gar import SafeGAR
 from gar_keras.regularizers import class_prior_of
 from gar_keras.training import pretrain
 from gar_keras.utils import files
-from gar_keras.utils.softmax import softmax
 from gar_keras.utils.validation import check_class_prior
 from gar_keras.utils.warnings import shown_by
 
@@ -374,7 +374,7 @@ class Run:
         """
         self.model.set_weights(self.state.best_weights)
         x, y = self.sets["test_error"]
-        chosen = softmax(predict(self.model, x).astype(float))
+        chosen = softmax(predict(self.model, x).astype(float), axis=1)
         snapshots = self.state.snapshots.items()
         arrays = {
             "indices": self.snapshot_images,

@@ -7,8 +7,7 @@ from gar_keras.experiments import cluster, workers
 from gar_keras.experiments.placement import path_of
 from gar_keras.experiments.run import OutOfTime, check, finished, run
 from gar_keras.experiments.workers import GOES_ON, WorkerError, name_of
-from gar_keras.utils import terminal
-from gar_keras.utils.progress import Reporter
+from gar_keras.utils import progress
 
 
 def sweep(
@@ -52,7 +51,7 @@ def sweep(
     Raises:
         WorkerError: if runs failed side by side, once all are over.
     """
-    console = console or terminal.console()
+    console = console or progress.console()
     started = time.monotonic() if started is None else started
     deadline = started + (time_limit or math.inf)
     # A run that is named twice must not count twice.
@@ -103,7 +102,7 @@ def sweep(
 def _one_by_one(tasks, results, deadline, options, console):
     """Makes runs in this process, with a bar; what one raises ends all."""
     for task in tasks:
-        with Reporter(name_of(task), console) as reporter:
+        with progress.Reporter(name_of(task), console) as reporter:
             try:
                 outcome = run(
                     *task,

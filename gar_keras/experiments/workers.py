@@ -11,8 +11,7 @@ from multiprocessing import connection, get_context, parent_process
 
 from gar_keras.engine import resources
 from gar_keras.experiments.run import OutOfTime, run
-from gar_keras.utils import cli, terminal
-from gar_keras.utils.progress import Reporter
+from gar_keras.utils import cli, progress
 
 GOES_ON = "The same command goes on from the last finished epoch."
 
@@ -33,7 +32,8 @@ def make(task, results, deadline, options):
     Returns:
         What `run` does, or an `OutOfTime` or `WorkerError`.
     """
-    reporter = Reporter(name_of(task), terminal.console(force_terminal=False))
+    console = progress.console(force_terminal=False)
+    reporter = progress.Reporter(name_of(task), console)
     try:
         return run(
             *task, results, deadline=deadline, reporter=reporter, **options

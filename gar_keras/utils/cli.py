@@ -24,7 +24,8 @@ EXPECTED = (ValueError, OSError, ImportError, FloatingPointError)
 MAX_SEED = 2**32 - 1
 
 Seconds = Annotated[float | None, tyro.conf.arg(metavar="SECONDS")]
-Folder = Annotated[Path | None, tyro.conf.arg(metavar="DIR")]
+Folder = Annotated[Path, tyro.conf.arg(metavar="DIR")]
+OptionalFolder = Annotated[Path | None, tyro.conf.arg(metavar="DIR")]
 File = Annotated[Path | None, tyro.conf.arg(metavar="FILE")]
 
 
@@ -84,30 +85,3 @@ def check_at_least(option, value, least):
         raise ValueError(
             f"{option} must be at least {least}. Received: {value}"
         )
-
-
-def check_folder(option, path):
-    """Raises unless a path is that of a folder, or of nothing yet."""
-    if path is None or path.exists() and not path.is_dir():
-        raise ValueError(f"{option} takes a folder. Received: {path}")
-
-
-def check_data_dir(path):
-    """Raises unless --data-dir, if it is given, is a folder that is there."""
-    if path is not None and not path.is_dir():
-        raise ValueError(
-            f"--data-dir takes a folder that is there. Received: {path}. Make "
-            "it first if data are to be downloaded to it"
-        )
-
-
-def check_output(option, path, suffix=".png"):
-    """Raises unless a file to write, if it is given, has a place to go to."""
-    if path is None:
-        return
-    if path.suffix != suffix or path.is_dir():
-        raise ValueError(
-            f"{option} takes the name of a {suffix} file. Received: {path}"
-        )
-    if not path.parent.is_dir():
-        raise ValueError(f"{option} is in a folder that is not there: {path}")

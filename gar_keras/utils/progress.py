@@ -3,9 +3,8 @@
 import time
 from datetime import timedelta
 
+from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-from gar_keras.utils import terminal
 
 TERMS = ("loss", "affinity", "balance", "supervised", "unsupervised")
 # For the lines of epochs, which are not cut off.
@@ -18,6 +17,17 @@ INTERVAL = 20.0
 SPEED_PERIOD = 3600.0
 
 
+def console(**options):
+    """A `rich` console that prints text as it is.
+
+    A folder may be called `a[/b]` or `:x:`, which `rich` would take for markup
+    and for an emoji.
+    """
+    return Console(
+        highlight=False, soft_wrap=True, markup=False, emoji=False, **options
+    )
+
+
 class Reporter:
     """Shows the progress of one run: a line for each epoch.
 
@@ -26,15 +36,15 @@ class Reporter:
 
     Args:
         name: Name of the run.
-        console: A `rich` console. Standard output by default.
+        console: A `rich` console, e.g. `console()`.
         clock: Function that returns the time in seconds.
     """
 
-    def __init__(self, name, console=None, clock=time.monotonic):
+    def __init__(self, name, console, clock=time.monotonic):
         self.name = name
         self._clock = clock
         self._last_line = clock()
-        self.console = console or terminal.console()
+        self.console = console
         self._progress = Progress(
             TextColumn("{task.description}"),
             # All of it within 80 characters: a terminal cuts off the rest.

@@ -38,17 +38,8 @@ def check_count(name, value, *, least, most=math.inf):
 def check_number(name, value, low=0, high=math.inf, closed="left"):
     """Returns a finite number of an interval as a float, or raises.
 
-    Args:
-        name: Name of the argument, for the message.
-        value: The number.
-        low, high: Ends of the interval.
-        closed: Which ends belong to it: `"left"`, `"right"`, `"both"` or
-            `"neither"`.
+    `closed` says which of its ends belong to it, as in `pandas.Interval`.
 
-    Example:
-
-    >>> check_number("decay", 2)
-    2.0
     >>> check_number("alpha", 1, high=1, closed="neither")
     ... # doctest: +NORMALIZE_WHITESPACE
     Traceback (most recent call last):
@@ -87,12 +78,6 @@ def check_images(name, x, like=None, least_dimensions=2):
     It is an array `(m, ...)`, an `h5py.Dataset` or an image source. `like` is
     `(name, x)` of another argument, whose examples must be as those.
     """
-    if not hasattr(x, "shape") or not hasattr(x, "dtype"):
-        raise ValueError(
-            f"{name} must be a NumPy array, or an image source with "
-            f"{', '.join(_SOURCE)}. Received: {name} of type "
-            f"{type(x).__name__}. Convert it with np.asarray."
-        )
     unmasked(name, x)
     check_real(name, x.dtype)
     if len(x.shape) < least_dimensions or not len(x):
@@ -196,21 +181,6 @@ def check_logits_shape(shape):
             f"that form. Received: shape={tuple(shape)}"
         )
     return shape[-1]
-
-
-def count_missing(y):
-    """How many labels are `None`, NaN or pandas' NA."""
-    # NumPy would make the string "nan" of a NaN among strings.
-    y = np.asarray(y, dtype=None if hasattr(y, "__array__") else object)
-    if y.dtype.kind not in "fO":
-        return 0
-    # Of pandas' NA, no comparison is true or false.
-    return sum(
-        label is None
-        or type(label).__name__ == "NAType"
-        or (isinstance(label, numbers.Real) and bool(label != label))
-        for label in y.flat
-    )
 
 
 def is_source(x):

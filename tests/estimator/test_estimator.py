@@ -629,7 +629,7 @@ BAD = {
     "no logits": (
         X, FEW,
         dict(network=lambda s, n: keras.Sequential([keras.Input((3,)),
-             layers.Reshape((3, 1))])), "one row of logits",
+             layers.Reshape((3, 1))])), r"shape=\(1, 3, 1\)",
     ),
     "beyond float32": (
         np.where(X == X[1, 1], 1e300, X), FEW, {}, "Received: 1 values",

@@ -33,7 +33,6 @@ class Options:
     """Draw only."""
 
     def __post_init__(self):
-        cli.check_folder("--results", self.results)
         cli.check_at_least("--time-limit", self.time_limit, 1)
 
 
@@ -58,8 +57,6 @@ def test_options_come_as_given(parse):
         ("--foo 3", "--foo"),
         ("--labels x", "--labels"),
         ("--time-limit 0", "--time-limit must be at least 1. Received: 0.0"),
-        ("--results setup.cfg", "--results takes a folder"),
-        ("--results None", "--results takes a folder"),
     ],
 )
 def test_what_is_wrong_is_told(line, told, parse, capsys, monkeypatch):
@@ -92,16 +89,6 @@ def test_what_ends_a_script_is_one_line(error, status, line, capsys):
 def test_the_status_is_that_of_main():
     assert cli.run(lambda _: None, None) == 0
     assert cli.run(lambda _: cli.EXIT_TIME, None) == 124
-
-
-@pytest.mark.parametrize("name", ["a.json", "gone/a.png", "folder.png"])
-def test_files_and_folders_that_are_not_there_are_told(name, tmp_path):
-    (tmp_path / "folder.png").mkdir()
-    with pytest.raises(ValueError, match="^--output "):
-        cli.check_output("--output", tmp_path / name)
-    cli.check_output("--output", tmp_path / "a.png")
-    with pytest.raises(ValueError, match="Make it first"):
-        cli.check_data_dir(tmp_path / "gone")
 
 
 def test_a_backend_that_is_not_installed_is_named(capsys, monkeypatch):

@@ -42,7 +42,6 @@ MASK = [[True, False], [False, False], [False, False]]
 @pytest.mark.parametrize(
     ("x", "message"),
     [
-        ([[1.0]], "of type list. Convert it with np.asarray"),
         (X[:, 0], "must have a row for each example"),
         (X[:0], "at least one"),
         (X.astype(str), "real numbers. Received: dtype=<U"),

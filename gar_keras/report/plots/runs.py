@@ -104,9 +104,6 @@ class Options:
     """PNG to write. By default that of the figure's name in the results
     folder."""
 
-    def __post_init__(self):
-        cli.check_output("--output", self.output)
-
     def draw(self, name, figure):
         """Draws a function of a `Run` as the PNG of that name, and says so.
 
