@@ -3,8 +3,8 @@
     python scripts/figure1.py
 
 draws a finished run, writes runs/figure1.png and, beside it, the numbers as
-runs/figure1.json. It takes seconds and does not load Keras. --pair draws
-the examples alone, before and after, as in the README: runs/graph_pair.png.
+runs/figure1.json. --pair draws the examples alone, before and after, as in the
+README: runs/graph_pair.png.
 """
 
 import sys
@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 
 from gar_keras.experiments import records
 from gar_keras.report import plots
+from gar_keras.report.plots.graph_panels import GRAPH_IMAGES
 from gar_keras.report.plots.graph_statistics import graph_numbers
 from gar_keras.utils import cli
 
@@ -31,7 +32,7 @@ def drawn_by(draw):
         run.snapshots[max(run.snapshots)],
         run.labels,
         run.title,
-        drawn=plots.GRAPH_IMAGES,
+        drawn=GRAPH_IMAGES,
     )
 
 
@@ -40,7 +41,7 @@ def numbers(run, record):
     rows = [
         {"epoch": epoch, **asdict(graph_numbers(B[:m], run.labels[:m]))}
         for epoch, B in run.snapshots.items()
-        for m in (plots.GRAPH_IMAGES, len(B))
+        for m in (GRAPH_IMAGES, len(B))
     ]
     path = "/".join(record.absolute().parts[-3:])
     return {"record": path, "run": run.title, "graphs": rows}

@@ -2,8 +2,7 @@
 
     python scripts/figure2.py
 
-draws a finished run and writes runs/figure2.png. It takes about a minute
-on two cores and does not load Keras.
+draws a finished run and writes runs/figure2.png, in about a minute.
 """
 
 import sys

@@ -1,18 +1,4 @@
-"""Whether stage 2 lost a class, by what a record holds."""
-
-from gar_keras.experiments.settings import KEPT_IMAGES
-
-# What a reader of a count has to know.
-LOST_NOTE = (
-    "A run lost a class if its network gives it to some of the test images "
-    f"kept ({KEPT_IMAGES:,}) after stage 1, and to none at the end. Where none "
-    "were kept, the classes in use in the last batches tell (of digits); in "
-    "records that have not counted them it is the balance at the end (for "
-    "classes of equal size), at most that of one output fewer than there are "
-    "classes, all used equally. Of runs whose first epoch was noted by step, "
-    "it is a class whose energy v_j in the last batch is below a thousandth of "
-    "the mean of the classes; it was emptied if that was so in any batch."
-)
+"""Whether stage 2 lost a class, by what a record holds; see docs/limits.md."""
 
 # Data sets of ten classes.
 _DIGITS = ("mnist", "svhn", "svhn-grey")

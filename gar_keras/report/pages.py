@@ -7,7 +7,6 @@ from pathlib import Path
 from gar_keras.experiments.studies import STUDIES
 from gar_keras.report import benchmarks, pictures, runs, small, summary
 from gar_keras.report.estimates import MISSING
-from gar_keras.report.lost import LOST_NOTE
 from gar_keras.report.published import TABLES
 from gar_keras.report.studies import study_table
 from gar_keras.report.tables import figure, markdown, paper_table, table
@@ -25,7 +24,6 @@ def parts(frame, results):
         results: Folder of them.
     """
     found = {
-        "headline": summary.headline(frame),
         "summary": summary.summary(frame),
         "methods": summary.methods(frame),
         "rivals": "\n".join(
@@ -35,7 +33,6 @@ def parts(frame, results):
         "small errors": small.errors(frame),
         "small changes": small.changes(frame),
         "small ranks": small.ranks(frame),
-        "lost classes": f"{LOST_NOTE}\n",
         "benchmark": benchmarks.speed_markdown(results),
         "overhead": benchmarks.overhead_markdown(results),
     }
@@ -62,25 +59,17 @@ def updated(page, texts, results):
         page: Path of the page.
         texts: What `parts` returns.
         results: Folder of the runs.
-
-    Raises:
-        ValueError: if a part's markers are not one pair.
     """
     text = Path(page).read_text(encoding="utf-8")
     for name, content in texts.items():
-        begin, end = f"<!-- {name} -->", f"<!-- end {name} -->"
-        if begin not in text and end not in text:
-            continue
-        head, _, rest = text.partition(begin)
-        _, found, tail = rest.partition(end)
-        if not found or begin in rest or end in head + tail:
-            raise ValueError(
-                f"{page} must hold {begin} and, below it, {end}, once each. "
-                "Put the missing one in, or take the other one out."
-            )
         content = content or "Not run yet.\n"
         content = with_links_from(content, results, Path(page).parent)
-        text = f"{head}{begin}\n{content}{end}{tail}"
+        text = re.sub(
+            f"(<!-- {name} -->\n).*?(?=<!-- end {name} -->)",
+            lambda found, content=content: found[1] + content,
+            text,
+            flags=re.DOTALL,
+        )
     return text
 
 
@@ -153,19 +142,7 @@ def index_page(frame):
     ) + markdown(table(rows, INDEX_COLUMNS))
 
 
-def _key(e):
-    return tuple(v for k, v in vars(e).items() if k not in runs.HARDWARE)
-
-
-# What the studies call an experiment.
-_NAMES = {
-    _key(arm): f"{study.name}: {text}"
-    for study in STUDIES.values()
-    for text, arm in study.arms.items()
-}
-
 EXPERIMENT_COLUMNS = {
-    "what it is": lambda g: _NAMES.get(_key(g.experiment.iloc[0]), MISSING),
     "differs from the paper in": lambda g: g.differs.iloc[0] or MISSING,
     "seeds": runs.seeds,
     "after stage 1": figure("stage_1"),

@@ -12,21 +12,6 @@ BASELINE = "Pretraining (baseline)"
 GAR = "Pretraining + GAR"
 
 
-class Published(NamedTuple):
-    """A figure of the paper: test error in percent, and its deviation."""
-
-    error: float
-    spread: float | None = None
-
-    @property
-    def estimate(self):
-        """The figure as an `Estimate`, if it is of the paper's own method."""
-        return Estimate(self.error, self.spread, RUNS)
-
-    def __str__(self):
-        return self.estimate.text()
-
-
 class Column(NamedTuple):
     """A column of a table: our name of its cell, and its heading.
 
@@ -42,7 +27,7 @@ class Column(NamedTuple):
 class Table(NamedTuple):
     """A table of the paper.
 
-    Its rows are figures by method, one for each column (`None` where the paper
+    Its rows are an `Estimate` for each column by method (`None` where the paper
     has none). The last two are the paper's own method.
     """
 
@@ -53,13 +38,7 @@ class Table(NamedTuple):
 
 
 def _rows(text):
-    """The rows of a table as it is printed.
-
-    Example:
-
-    >>> _rows("HAGR | 11.34 ± 1.23 | -")
-    {'HAGR': (Published(error=11.34, spread=1.23), None)}
-    """
+    """The rows of a table as it is printed."""
     rows = [line.split(" | ") for line in text.strip().splitlines()]
     return {method: tuple(map(_figure, cells)) for method, *cells in rows}
 
@@ -67,7 +46,8 @@ def _rows(text):
 def _figure(cell):
     if cell == MISSING:
         return None
-    return Published(*map(float, cell.split(" ± ")))
+    mean, *deviation = map(float, cell.split(" ± "))
+    return Estimate(mean, *(deviation or [None]), RUNS)
 
 
 TABLE_1 = Table(
@@ -139,11 +119,11 @@ TABLES = {t.name: t for t in (TABLE_1, TABLE_2, TABLE_3, SVHN_GREY)}
 
 
 def published_error(cell, row=GAR):
-    """The paper's `Published` error in a cell or its stand-in, or `None`.
+    """The paper's `Estimate` in a cell or its stand-in, or `None`.
 
     Example:
 
-    >>> str(published_error("mnist-100"))
+    >>> published_error("mnist-100").text()
     '1.56 ± 0.09'
     """
     for table in TABLES.values():

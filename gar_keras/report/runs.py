@@ -38,9 +38,8 @@ def read_runs(folder):
           the epoch chosen by validation, in the last one, and in the mean of
           the last 20 (none of fewer); `val_stage_1`, `val_last`: validation
           errors; `chosen_epoch`;
-        - `lost`: whether a class was lost, see
-          `gar_keras.report.lost.LOST_NOTE`; `emptied` and `lost_classes`,
-          where the first epoch was noted by step;
+        - `lost`: whether a class was lost; `emptied`, where the first epoch
+          was noted by step: whether one was in any batch;
         - `balance_end`: the balance in the last epoch; `warnings`: what the
           run warned of, if it noted that;
         - `pretrain_seconds`, `seconds` of the stages, `minutes` of both, and
@@ -66,7 +65,6 @@ def _row(record, folder):
     curve = record["regularization"]["curve"]
     seconds = [record[s]["seconds"] for s in ("pretraining", "regularization")]
     first_epoch = (record.get("first_epoch") or {}).get("v")
-    empty = [*map(empty_classes, first_epoch)] if first_epoch else None
     return {
         "path": path.relative_to(folder).as_posix(),
         "cell": record["cell"],
@@ -76,8 +74,7 @@ def _row(record, folder):
         "differs": ", ".join(_in_words(changes(settings))),
         **_errors(curve, record["result"]["chosen_epoch"]),
         "lost": lost_class(record, records.read_arrays(path)),
-        "emptied": empty and any(empty),
-        "lost_classes": empty and empty[-1],
+        "emptied": first_epoch and any(map(empty_classes, first_epoch)),
         "balance_end": curve.get("balance", [None])[-1],
         "warnings": record.get("warnings"),
         **dict(zip(("pretrain_seconds", "seconds"), seconds, strict=True)),

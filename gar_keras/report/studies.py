@@ -23,6 +23,9 @@ from gar_keras.report.tables import (
 # What may be any in a run of a claim's row.
 ANY = [*runs.HARDWARE, "epochs"]
 
+# What runs beside each other have in common.
+_SAME = ["seed", "restart", "dataset", "known_classes", *runs.HARDWARE]
+
 # Seeds that a verdict needs.
 LEAST_SEEDS = 3
 
@@ -47,32 +50,33 @@ def study_table(study, frame):
         names = (name for name in study.arms if name in study.claims)
         rows = {name: claim_runs(study, name, frame) for name in names}
         columns, notes = CLAIM_COLUMNS, CLAIM_NOTES
-    elif study.restarts > 1:
-        rows = start_runs(study, frame)
-        columns, notes = START_COLUMNS, [STARTS_NOTE]
     else:
         rows, columns, notes = arm_runs(study, frame), ARM_COLUMNS, ()
+    if study.restarts > 1:
+        columns, notes = START_COLUMNS, [STARTS_NOTE]
     notes = [*study.notes, *notes, *made_on(rows)]
     return table(rows, columns), notes, study.title
 
 
-def with_others(g, others, error):
-    """Runs with the error `beside` them, of others on their seeds.
+def _most(frame):
+    """The experiment with seeds enough for a verdict, then the most epochs."""
+    return max(
+        runs.groups(frame),
+        key=lambda g: (min(len(g), LEAST_SEEDS), runs.size(g)),
+        default=frame,
+    )
+
+
+def with_others(g, others):
+    """Runs with columns `..._beside`, of others on their seeds.
 
     Of several on a seed it is the one from the same end of stage 1, if there
     is one, and with the fewest epochs.
     """
-    same = ["seed", "restart", *runs.HARDWARE]
-    found = []
-    for run in g.to_dict("records"):
-        on_seed = others[others[same].eq([run[k] for k in same]).all(axis=1)]
-        on_seed = on_seed.assign(other=on_seed.stage_1 != run["stage_1"])
-        on_seed = on_seed.sort_values(["other", "epochs"]).to_dict("records")
-        found.append(on_seed[0] if on_seed else None)
-    return g.assign(
-        beside=[other and error(other) for other in found],
-        lost_beside=[other and other["lost"] for other in found],
-    )
+    pairs = g.merge(others, "left", _SAME, suffixes=("", "_beside"))
+    pairs["elsewhere"] = pairs.stage_1 != pairs.stage_1_beside
+    pairs = pairs.sort_values(["elsewhere", "epochs_beside"])
+    return pairs.drop_duplicates("path").sort_index()
 
 
 def neither_lost(g):
@@ -84,39 +88,26 @@ def neither_lost(g):
 
 
 def arm_runs(study, frame):
-    """The runs of the arms, beside those of the first where the task is its."""
+    """The runs of the arms from all starts, beside those of the first.
 
-    def task(g):
-        return g.dataset.iloc[0], g.experiment.iloc[0].world.known_classes
-
-    rows = _arms(study, frame)
-    usual = next(iter(rows.values()))
-    for name, g in rows.items():
-        comparable = len(g) and len(usual) and g is not usual
-        comparable = comparable and task(g) == task(usual)
-        others = usual if comparable else usual[:0]
-        rows[name] = with_others(g, others, lambda run: run["chosen"])
+    Of several starts it is the first arm after as many epochs of stage 1.
+    """
+    rows, firsts = {}, {}
+    for name, arm in study.arms.items():
+        starts = [replace(arm, restart=k) for k in range(study.restarts)]
+        alike = [runs.like(frame, start, runs.HARDWARE) for start in starts]
+        g = pd.concat(map(_most, alike))
+        stage_1 = arm.pretrain_epochs if len(starts) > 1 else None
+        first = firsts.setdefault(stage_1, g)
+        rows[name] = with_others(g, first[:0] if g is first else first)
     return rows
-
-
-def _arms(study, frame):
-    """The runs of each arm, in the precision and backend of the most arms."""
-    found = []
-    for part in [frame[:0], *(f for _, f in frame.groupby(runs.HARDWARE))]:
-        rows = {}
-        for name, arm in study.arms.items():
-            starts = (replace(arm, restart=k) for k in range(study.restarts))
-            alike = [runs.like(part, e, runs.HARDWARE) for e in starts]
-            rows[name] = pd.concat(alike)
-        found.append(rows)
-    return max(found, key=lambda rows: sum(not g.empty for g in rows.values()))
 
 
 ARM_COLUMNS = {
     "after stage 1": figure("stage_1"),
     "epoch chosen by validation": figure("chosen"),
     "difference from the first row": lambda g: signed(
-        difference(g.chosen, g.beside)
+        difference(g.chosen, g.chosen_beside)
     ),
     "last epoch": figure("last"),
     "validation, after stage 1": figure("val_stage_1"),
@@ -136,24 +127,17 @@ def claim_runs(study, name, frame):
     """The runs of a claim's row, beside those of the paper's stage 2."""
     claim = study.claims[name]
     papers = study.arms[claim.against]
-    # Enough seeds for a verdict come first, then the most epochs.
-    g = max(
-        runs.groups(runs.like(frame, study.arms[name], ANY)),
-        key=lambda g: (min(len(g), LEAST_SEEDS), runs.size(g)),
-        default=frame[:0],
-    )
-    if not len(g):
+    g = _most(runs.like(frame, study.arms[name], ANY))
+    if g.empty:
         return g
     epoch = _papers_epoch(g.experiment.iloc[0], papers)
-
-    def error(run):
-        curve = run["curve"]
-        return 100 * np.interp(epoch, curve["epoch"], curve["test_error"])
-
     usual = runs.like(frame, papers, ANY)
-    return with_others(g, usual[usual.epochs >= epoch], error).assign(
-        claim=claim.text, expected=claim.expected, epoch=epoch
+    usual = usual[usual.epochs >= epoch]
+    by_then = usual.curve.map(
+        lambda c: 100 * np.interp(epoch, c["epoch"], c["test_error"])
     )
+    found = with_others(g, usual.assign(by_then=by_then))
+    return found.assign(claim=claim.text, expected=claim.expected, epoch=epoch)
 
 
 def _papers_epoch(e, papers):
@@ -165,15 +149,15 @@ def _papers_epoch(e, papers):
 
 
 def _papers(g):
-    known = g.beside.dropna()
-    if not len(known):
+    known = g.by_then.dropna()
+    if known.empty:
         return MISSING
     return f"{Estimate.of(known).text()}, epoch {g.epoch.iloc[0]:.3g}"
 
 
 def _change(g):
     """The difference from the paper's stage 2, with its interval."""
-    found = difference(g["last"], g.beside)
+    found = difference(g["last"], g.by_then)
     interval = found and found.interval()
     return signed(found) + (f", {between(interval)}" if interval else "")
 
@@ -185,7 +169,7 @@ def _sound_change(g):
 
 def verdict(g):
     """What errors say to a claim; see `CLAIM_NOTES`."""
-    found = difference(g["last"], g.beside)
+    found = difference(g["last"], g.by_then)
     n = found.n if found else 0
     if n < LEAST_SEEDS:
         return f"undecided (n = {n})"
@@ -216,19 +200,6 @@ CLAIM_COLUMNS = {
 # Starts of the first epoch.
 
 
-def start_runs(study, frame):
-    """The runs of the arms from all starts, beside the paper's stage 2.
-
-    The first arm after as many epochs of stage 1 is the paper's.
-    """
-    rows, papers = _arms(study, frame), {}
-    for name, g in rows.items():
-        usual = papers.setdefault(study.arms[name].pretrain_epochs, g)
-        others = usual[:0] if g is usual else usual
-        rows[name] = with_others(g, others, lambda run: run["last"])
-    return rows
-
-
 def _wilson(g):
     found = stats.binomtest(int(g.lost.sum()), len(g))
     interval = found.proportion_ci(method="wilson")
@@ -237,7 +208,7 @@ def _wilson(g):
 
 def _sound_difference(g):
     sound = neither_lost(g)
-    return signed(difference(sound["last"], sound.beside))
+    return signed(difference(sound["last"], sound.last_beside))
 
 
 START_COLUMNS = {
@@ -245,9 +216,6 @@ START_COLUMNS = {
     "emptied a class": lambda g: f"{g.emptied.sum()} of {len(g)}",
     "lost a class": runs.lost,
     "95 % interval": _wilson,
-    "classes lost": lambda g: (
-        ", ".join(map(str, sorted(g.lost_classes.sum()))) or "none"
-    ),
     "after stage 1": figure("stage_1"),
     "after the epoch": figure("last"),
     "where no class is lost": lambda g: figure("last", n=True)(

@@ -1,4 +1,4 @@
-"""The headline, all cells of the paper, and the methods beside each other."""
+"""All cells of the paper, and the methods beside each other."""
 
 from dataclasses import replace
 
@@ -8,21 +8,12 @@ from gar_keras.experiments.settings import (
     PAPER,
     Extensions,
 )
-from gar_keras.experiments.studies import FASTER, SMALL_BATCHES
 from gar_keras.methods import METHODS
 from gar_keras.report import runs
 from gar_keras.report.estimates import MISSING
-from gar_keras.report.published import (
-    BASELINE,
-    GAR,
-    RUNS,
-    TABLES,
-    published_error,
-)
-from gar_keras.report.studies import claim_runs
+from gar_keras.report.published import BASELINE, GAR, TABLES, published_error
 from gar_keras.report.tables import (
     figure,
-    linked,
     made_on,
     markdown,
     representative,
@@ -30,67 +21,11 @@ from gar_keras.report.tables import (
     table,
 )
 
-# The cell of the headline, and the images of MNIST, all of which are X_U.
-_HEADLINE = "mnist-100"
-_IMAGES = 60_000
-
-# Errors no farther apart are told as the same.
-_ALIKE = 0.1
-
-
-def headline(frame):
-    """MNIST with 100 labels: ours, the paper's, and with small batches."""
-    g = cell_runs(frame).get("MNIST, 100 labels", frame[:0])
-    if not len(g):
-        return ""
-    before, after = (
-        published_error(_HEADLINE, row).error for row in (BASELINE, GAR)
-    )
-    text = (
-        "MNIST with 100 labels, 6-layer CNN (`cnn6`), no augmentation: test "
-        f"error {g.stage_1.mean():.1f} → **{g.chosen.mean():.1f} %** "
-        f"({_told(g)}). The paper: {before:.1f} → {after:.1f} % ({RUNS} seeds)."
-    )
-    small = claim_runs(FASTER, SMALL_BATCHES, frame)
-    if len(small):
-        e = small.experiment.iloc[0]
-        same = g[g.seed.isin(small.seed)]
-        text += (
-            " With the default optimizer of `regularize` and "
-            f"`labeled_per_batch={e.labeled_per_batch}`, "
-            f"`unlabeled_per_batch={e.unlabeled_per_batch}`: "
-            f"{small.chosen.mean():.1f} % ({_told(small)}; the runs above on "
-            f"these seeds: {same.chosen.mean():.1f} %{_sound(same)})."
-        )
-    return f"{text}\n"
-
-
-def _told(g):
-    """How many runs, of what length."""
-    e = g.experiment.iloc[0]
-    seeds = linked(f"seeds {runs.seeds(g)}", g)
-    steps = e.epochs * e.steps_per_epoch(_IMAGES)
-    return f"{seeds}, {e.epochs} epochs of GAR, {steps:,} steps{_sound(g)}"
-
-
-def _sound(g):
-    """The error of the runs that lost no class, if some lost one."""
-    sound = runs.without_lost(g)
-    if not len(sound):
-        return ""
-    error = f"{sound.chosen.mean():.1f} %"
-    return f"; {error} in the {len(sound)} that lost no class"
-
-
-def _mean_late(g):
-    return figure("last_20")(g).partition(" ")[0]
-
-
 SUMMARY_COLUMNS = {
-    "the paper": lambda g: str(published_error(g.cell.iloc[0])),
+    "the paper": lambda g: published_error(g.cell.iloc[0]).text(),
     "ours": figure("chosen"),
     "difference shown?": shown,
-    f"last {runs.LATE} epochs": _mean_late,
+    f"last {runs.LATE} epochs": lambda g: figure("last_20")(g).split()[0],
     "lost a class": runs.lost,
     "seeds": runs.seeds,
     "epochs": runs.epochs,
@@ -180,27 +115,19 @@ def rivals_table(methods):
 
 
 def methods(frame):
-    """GAR and what is ahead of it on MNIST, 100 labels; the rest in words."""
-    usual = runs.like(frame, PAPER[_HEADLINE], [*FREE, "method"])
+    """GAR and what is ahead of it on MNIST, 100 labels; the rest by name."""
+    usual = runs.like(frame, PAPER["mnist-100"], [*FREE, "method"])
     found = [c for c in compare(usual)[:1] if "gar" in c]
     if not found:
         return ""
     title, rows = comparison(found[0])
-    ours, start = (rows[n].chosen.mean() for n in ("GAR", BASELINE))
-    ahead, higher, alike, above = {}, [], [], []
-    for name, g in rows.items():
-        worst = max(g.chosen.mean(), g["last"].mean())
-        if name == BASELINE or g.chosen.mean() <= ours:
-            ahead[name] = g
-        elif worst > start + _ALIKE:
-            above.append(name)
-        else:
-            (higher if worst < start - _ALIKE else alike).append(name)
-    told = {
-        "higher than GAR": higher,
-        "no gain over pretraining": alike,
-        "above pretraining at the last epoch": above,
+    ours = rows["GAR"].chosen.mean()
+    ahead = {
+        name: g
+        for name, g in rows.items()
+        if name == BASELINE or g.chosen.mean() <= ours
     }
-    note = "; ".join(f"{what}: {', '.join(n)}" for what, n in told.items() if n)
+    others = ", ".join(name for name in rows if name not in ahead)
+    notes = [f"higher than GAR: {others}"] * bool(others)
     columns = {k: c for k, c in METHOD_COLUMNS.items() if k != "last epoch"}
-    return markdown(table(ahead, columns), [note], title)
+    return markdown(table(ahead, columns), notes, title)

@@ -4,7 +4,6 @@ import re
 
 import pandas as pd
 
-from gar_keras.experiments.settings import PAPER
 from gar_keras.report import runs
 from gar_keras.report.estimates import MISSING, Estimate, between
 from gar_keras.report.published import BASELINE, GAR, published_error
@@ -96,7 +95,7 @@ def figure(name, n=False):
 
 def difference(errors, others):
     """The mean difference of errors, seed by seed, where both are known."""
-    found = (errors - others.astype(float)).dropna()
+    found = (errors - others).dropna()
     return Estimate.of(found) if len(found) else None
 
 
@@ -134,31 +133,19 @@ def representative(frame, column):
 
     Of the experiments with the paper's settings: the one whose runs have the
     most epochs of stage 2 together, then the one with the most epochs, then
-    the one with the most epochs of stage 1. One with more runs takes its place
-    if it has half as many epochs or more.
+    the one with the most epochs of stage 1.
     """
     for cell in (column.cell, column.stand_in):
         found = runs.groups(frame[(frame.cell == cell) & (frame.differs == "")])
-        # Those of a single epoch count where there is nothing else.
-        found = [g for g in found if g.epochs.iloc[0] > 1] or found
-        if found and cell in PAPER:
-            largest = max(found, key=runs.size)
-            surer = [
-                g
-                for g in found
-                if len(g) > len(largest)
-                and 2 * g.epochs.iloc[0] >= largest.epochs.iloc[0]
-            ]
-            return max(surer, key=runs.size, default=largest)
+        if found:
+            return max(found, key=runs.size)
     return frame[:0]
 
 
 def above_paper(g):
     """Welch's interval of the chosen error less the paper's, or `None`."""
-    published = published_error(g.cell.iloc[0])
-    if published is None:
-        return None
-    return Estimate.of(g.chosen).interval_above(published.estimate)
+    paper = published_error(g.cell.iloc[0])
+    return paper and Estimate.of(g.chosen).interval_above(paper)
 
 
 def shown(g):
@@ -201,7 +188,7 @@ def paper_rows(paper):
     """The paper's own rows of a table, a column each by its heading."""
     rows = {
         f"{name}, paper" if name in (BASELINE, GAR) else name: [
-            str(figure or MISSING) for figure in figures
+            figure.text() if figure else MISSING for figure in figures
         ]
         for name, figures in paper.rows.items()
     }

@@ -153,7 +153,7 @@ def test_each_frame_starts_from_the_one_before(monkeypatch):
     B = np.eye(3)[[0, 0, 1, 1, 2, 2]]
     some = B.copy()
     some[0] = 0
-    frames = plots.align([B, some, np.zeros_like(B), B])
+    frames = embedding.align([B, some, np.zeros_like(B), B])
     # On the plane: a triangle with sides as in space.
     corners = starts[0][[0, 2, 4]]
     sides = np.linalg.norm(corners - np.roll(corners, 1, 0), axis=1)

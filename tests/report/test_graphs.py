@@ -15,7 +15,7 @@ from gar_keras.report.plots.graph_statistics import graph_numbers
 # Six examples, three classes: 2, 2 and 2.
 LABELS = np.array([0, 0, 1, 1, 2, 2])
 ONE_OUTPUT = np.outer([1, 2, 3, 4, 5, 6], [0, 1, 0])
-SAME = {"class_deviation": 0, "threshold": 0.75, "examples": 6, "outputs": 3}
+SAME = {"examples": 6, "outputs": 3}
 
 # Half of the entries 0, as after rectification; else over eleven decades.
 matrices = st.tuples(st.integers(1, 12), st.integers(3, 5)).flatmap(
@@ -61,7 +61,7 @@ def test_known_answers(
 def test_perfect_classifier_of_uneven_classes():
     labels = [0, 0, 0, 1]
     numbers = graph_numbers(np.eye(2)[labels], labels)
-    assert numbers.degree_deviation == numbers.class_deviation == 0.5
+    assert numbers.degree_deviation == 0.5
 
 
 def test_within_class_share_of_edges_that_cancel():
@@ -71,22 +71,19 @@ def test_within_class_share_of_edges_that_cancel():
     assert numbers.within_class_share == pytest.approx(0.5)
 
 
-def test_components_at_a_threshold():
-    B = [[1.0, 0.0], [4.0, 3.0]]  # cosine 0.8, whatever the lengths
-    assert graph_statistics.components(B, 0.8)[0] == 1
-    assert graph_statistics.components(B, 0.81)[0] == 2
-    # Beyond half a right angle none joins the examples of two outputs.
+def test_components_at_the_threshold():
+    # Of cosines 0.8 and 0.71: half a right angle joins no two outputs.
+    B = [[1.0, 0.0], [4.0, 3.0]]
+    assert graph_statistics.components(B)[0] == 1
     tied = [[1.0, 0.0], [1.0, 1.0], [0.0, 1.0]]
     assert graph_statistics.components(tied)[0] == 3
-    with pytest.raises(ValueError, match="threshold must be"):
-        graph_statistics.components(tied, 1)
 
 
 @settings(max_examples=60, deadline=None)
 @given(
     B=matrices,
     seed=st.integers(0, 99),
-    scale=st.sampled_from([1e-200, 1e-3, 7.0, 1e200]),
+    scale=st.sampled_from([1e-3, 7.0, 1e9]),
 )
 def test_ranges_and_neither_scale_nor_order_matters(B, seed, scale):
     labels = np.arange(len(B)) % 3
@@ -133,7 +130,7 @@ def test_affinity_and_balance_are_those_of_the_loss():
         ([["1", "2"]], [0], "real numbers"),
         ([[1.0, np.nan]], [0], "1 other values, e.g. nan"),
         ([[1.0, -0.5]], [0], r"max\(0, Z\).*-0.5"),
-        (np.eye(2), [0, 3], r"0\.\.1.*3"),
+        (np.eye(2), [0, 3], "from 0 to 1.*3"),
     ],
 )
 def test_bad_input(B, labels, message):

@@ -42,15 +42,6 @@ def test_parts_go_between_their_markers(tmp_path):
     )
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["<!-- table1 -->", "<!-- end table1 -->\n<!-- table1 -->"],
-)
-def test_markers_must_be_a_pair(tmp_path, text):
-    with pytest.raises(ValueError, match="must hold <!-- table1 --> and"):
-        report.updated(page(tmp_path, text), {"table1": ""}, tmp_path)
-
-
 def test_all_is_written_and_every_link_leads_somewhere(tmp_path, results):
     (tmp_path / "docs").mkdir()
     frame = report.read_runs(results)

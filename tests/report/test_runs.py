@@ -124,7 +124,6 @@ def test_the_first_epoch_by_step_tells(tmp_path):
     frame = report.read_runs(tmp_path)
     assert [*frame.lost] == [True, False, False]
     assert [*frame.emptied] == [True, True, False]
-    assert [*frame.lost_classes] == [[1], [], []]
 
 
 def test_classes_in_use_tell_more_than_the_balance():

@@ -2,28 +2,20 @@
 
 A run keeps, beside its record, the logits of some test images at some epochs
 of stage 2. Figure 1 shows the three graphs of `graph_statistics` before and
-after stage 2, Figure 2 the embedding `B` on its way. Keras is not needed.
+after stage 2, Figure 2 the embedding `B` on its way.
 """
 
-from gar_keras.report.plots.embedding import align, figure2
-from gar_keras.report.plots.graph_panels import (
-    GRAPH_IMAGES,
-    figure1,
-    graph_pair,
-)
-from gar_keras.report.plots.runs import Options, Run, choose_run, load_run
-from gar_keras.report.plots.style import PALETTE, save
+from gar_keras.report.plots.embedding import figure2
+from gar_keras.report.plots.graph_panels import figure1, graph_pair
+from gar_keras.report.plots.runs import Options, choose_run, load_run
+from gar_keras.report.plots.style import PALETTE
 
 __all__ = [
-    "GRAPH_IMAGES",
     "PALETTE",
     "Options",
-    "Run",
-    "align",
     "choose_run",
     "figure1",
     "figure2",
     "graph_pair",
     "load_run",
-    "save",
 ]

@@ -1,11 +1,14 @@
-"""Test errors over the epochs, and over the minutes, of stage 2."""
+"""Test errors over the epochs, and over the minutes, of stage 2.
 
-from dataclasses import dataclass
+Runs are rows of what `gar_keras.report.read_runs` gives, of one experiment.
+"""
 
 import numpy as np
 
+from gar_keras.experiments.settings import PAPER
 from gar_keras.report.plots import style
-from gar_keras.report.published import Published
+from gar_keras.report.published import published_error
+from gar_keras.report.runs import without_lost
 
 # Up to the second of them the axis is linear: 0 has no logarithm.
 _EPOCHS = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
@@ -18,74 +21,17 @@ _LOOKS = (
 )
 
 
-@dataclass(frozen=True)
-class Runs:
-    """The runs of one experiment, as pictures show them; errors in percent.
+def errors_of(g):
+    """Test errors in percent, `(seeds, 1 + epochs)`.
 
-    Attributes:
-        name: What a legend calls them.
-        seeds: Their seeds.
-        errors: Test errors, `(seeds, 1 + epochs)`. That of epoch 0 is of the
-            end of stage 1; NaN where there is no stage 1.
-        chosen: Those at the epochs chosen by validation, `(seeds,)`.
-        lost: Whether a run lost a class, bool `(seeds,)`.
-        minutes: Of stage 2, in the mean.
-        paper: The paper's `Published` error, or `None`.
-        paper_epochs: After so many epochs of stage 2.
-        paper_start: The paper's `Published` error after stage 1, or `None`.
+    That of epoch 0 is of the end of stage 1; NaN where there is no stage 1.
     """
-
-    name: str
-    seeds: tuple[int, ...]
-    errors: np.ndarray
-    chosen: np.ndarray
-    lost: np.ndarray
-    minutes: float
-    paper: Published | None = None
-    paper_epochs: int | None = None
-    paper_start: Published | None = None
-
-    @classmethod
-    def of(cls, name, g, paper=None, paper_epochs=None, paper_start=None):
-        """From the runs of one experiment, as `read_runs` gives them."""
-        errors = [curve["test_error"] for curve in g.curve]
-        return cls(
-            name,
-            tuple(g.seed),
-            100 * np.array(errors, float),
-            g.chosen.to_numpy(),
-            g.lost.eq(True).to_numpy(),
-            g.seconds.mean() / 60,
-            paper,
-            paper_epochs,
-            paper_start,
-        )
-
-    @property
-    def last_epoch(self):
-        """The last epoch of stage 2."""
-        return self.errors.shape[1] - 1
-
-    @property
-    def mean(self):
-        """The mean of the runs that kept all classes, or else of all."""
-        kept = self.errors[~self.lost]
-        return (kept if len(kept) else self.errors).mean(axis=0)
-
-    def describe(self):
-        """Name, error at the end and seeds, in lines for a legend."""
-        kept = count_text(int(np.sum(~self.lost)) or len(self.seeds))
-        end = f"{running_mean(self.mean)[-1]:.2f} %"
-        text = f"{self.name}\n{end} around epoch {self.last_epoch}, {kept}"
-        if self.lost.any() and not self.lost.all():
-            seeds = ", ".join(str(s) for s in np.array(self.seeds)[self.lost])
-            text += f"\ndashed: seed {seeds}, which lost a class"
-        return text
+    return 100 * np.array([curve["test_error"] for curve in g.curve], float)
 
 
-def count_text(seeds):
+def count_text(g):
     """A number of seeds in words."""
-    return "1 seed" if seeds == 1 else f"{seeds} seeds"
+    return "1 seed" if len(g) == 1 else f"{len(g)} seeds"
 
 
 def running_mean(errors):
@@ -105,27 +51,37 @@ def running_mean(errors):
     return np.stack(means, axis=-1)
 
 
-def learning_curves(columns, title="", longer=()):
+def learning_curves(columns, title=""):
     """The test error over the epochs of stage 2, beside the paper's.
 
     Each seed has a thin line, their mean a thick one: running means. A run
     that lost a class has a dashed line, and no part in the mean.
 
     Args:
-        columns: List of `Runs`, one for each column of a table.
+        columns: Runs of each column of a table, by what a legend calls them.
         title: What they were trained on.
-        longer: List of `Runs` to draw in grey.
 
     Returns:
         A Matplotlib `Figure`.
     """
     figure = style.page_figure(5.4)
     ax, side = figure.subplots(1, 2, sharey=True, width_ratios=[8, 1])
-    for runs, color in zip(columns, style.LINES, strict=False):
-        _draw_seeds(ax, runs, color)
-    for runs in longer:
-        _draw_seeds(ax, runs, style.MUTED)
-    _draw_papers(side, columns)
+    epochs = set()
+    for k, (name, g) in enumerate(columns.items()):
+        color, cell = style.LINES[k], g.cell.iloc[0]
+        _draw_seeds(ax, name, g, color)
+        paper = published_error(cell)
+        if paper:
+            look = {"marker": "_", "ms": 10, "mew": 3, "elinewidth": 1.2}
+            side.errorbar(k, paper.mean, paper.deviation, color=color, **look)
+            epochs.add(PAPER[cell].epochs)
+    style.clear_axes(side)
+    side.spines["left"].set_visible(False)
+    side.tick_params(left=False, labelleft=False)
+    side.set(xticks=[], xlim=(-0.7, len(columns) - 0.3))
+    if epochs:
+        text = " or ".join(map(str, sorted(epochs)))
+        side.set_xlabel(f"paper,\nepoch {text}", fontsize=9.5)
     style.clear_axes(ax)
     ax.set_xlabel("epoch of stage 2 (0: end of stage 1)")
     ax.set_title(title, loc="left", fontsize=11)
@@ -135,42 +91,31 @@ def learning_curves(columns, title="", longer=()):
     return figure
 
 
-def _draw_seeds(ax, runs, color):
+def _draw_seeds(ax, name, g, color):
     """Draws each run, and the mean of those that kept all classes."""
-    for errors, lost in zip(running_mean(runs.errors), runs.lost, strict=True):
+    for errors, lost in zip(errors_of(g), g.lost.eq(True), strict=True):
         look = {"ls": "--", "lw": 1.2} if lost else {"lw": 0.6, "alpha": 0.5}
-        ax.plot(errors, color=color, **look)
-    mean = running_mean(runs.mean)
-    ax.plot(mean, color=color, lw=1.8, label=runs.describe())
+        ax.plot(running_mean(errors), color=color, **look)
+    sound = without_lost(g)
+    kept = sound if len(sound) else g
+    mean = running_mean(errors_of(kept).mean(axis=0))
+    end = f"{mean[-1]:.2f} % around epoch {len(mean) - 1}, {count_text(kept)}"
+    label = f"{name}\n{end}"
+    if len(kept) < len(g):
+        seeds = ", ".join(map(str, g.seed[g.lost.eq(True)]))
+        label += f"\ndashed: seed {seeds}, which lost a class"
+    ax.plot(mean, color=color, lw=1.8, label=label)
 
 
-def _draw_papers(ax, columns):
-    """Draws the paper's errors side by side, with their epochs below."""
-    look = {"marker": "_", "ms": 10, "mew": 3, "elinewidth": 1.2}
-    shown = [(k, runs) for k, runs in enumerate(columns) if runs.paper]
-    for k, runs in shown:
-        error, spread = runs.paper.error, runs.paper.spread or 0.0
-        ax.errorbar(k, error, spread, color=style.LINES[k], **look)
-    style.clear_axes(ax)
-    ax.spines["left"].set_visible(False)
-    ax.tick_params(left=False, labelleft=False)
-    ax.set_xticks([])
-    ax.set_xlim(-0.7, len(columns) - 0.3)
-    epochs = sorted({runs.paper_epochs for _, runs in shown})
-    if epochs:
-        text = " or ".join(map(str, epochs))
-        ax.set_xlabel(f"paper,\nepoch {text}", fontsize=9.5)
-
-
-def error_over_time(methods, longer=(), title=""):
+def error_over_time(methods, title=""):
     """The test error of each method over the minutes of its stage 2.
 
     Longer runs may be of other machines: a thin line has as many minutes an
     epoch as the thick one of its method.
 
     Args:
-        methods: List of `Runs` of as many epochs, GAR first.
-        longer: List of `Runs` of the same names over more epochs, drawn thin.
+        methods: By name, GAR first, a list: the runs of as many epochs as the
+            others', drawn thick, and any longer ones.
         title: What they were trained on, and on what machine.
 
     Returns:
@@ -178,19 +123,18 @@ def error_over_time(methods, longer=(), title=""):
     """
     figure = style.page_figure(5.6)
     ax = figure.subplots()
-    best = sorted(methods[1:], key=lambda runs: runs.chosen.mean())
-    for short, look in zip([*methods[:1], *best], _LOOKS, strict=False):
-        longer_ones = [runs for runs in longer if runs.name == short.name]
-        label = f"{short.name}, {count_text(len(short.seeds))}"
-        for runs in longer_ones:
-            seeds = count_text(len(runs.seeds))
-            label += f"\n{runs.last_epoch} epochs: {seeds}"
-        for runs in (short, *longer_ones):
+    gar, *others = methods
+    best = sorted(others, key=lambda name: methods[name][0].chosen.mean())
+    for name, look in zip([gar, *best], _LOOKS, strict=False):
+        short, *longer = methods[name]
+        lines = [f"{g.epochs.iloc[0]} epochs: {count_text(g)}" for g in longer]
+        label = "\n".join([f"{name}, {count_text(short)}", *lines])
+        pace = short.seconds.mean() / 60 / (errors_of(short).shape[1] - 1)
+        for g in methods[name]:
             # What trains no network has no start, and so no line.
-            epochs = np.arange(runs.last_epoch + 1)
-            minutes = short.minutes / short.last_epoch * epochs
-            mean = running_mean(runs.errors.mean(axis=0))
-            line = {"lw": 2.2, "label": label} if runs is short else {"lw": 0.9}
+            mean = running_mean(errors_of(g).mean(axis=0))
+            minutes = pace * np.arange(len(mean))
+            line = {"lw": 2.2, "label": label} if g is short else {"lw": 0.9}
             ax.plot(minutes, mean, markevery=[-1], **look, **line)
     style.clear_axes(ax)
     ax.set_xlabel("minutes of stage 2 (thin: longer runs, at the same pace)")

@@ -1,9 +1,10 @@
 """Figure 2: t-SNE of B over stage 2, and the test accuracy."""
 
 import numpy as np
+from sklearn.manifold import TSNE
+from threadpoolctl import threadpool_limits
 
 from gar_keras.report.plots import graph_statistics, style
-from gar_keras.utils.optional import optional
 
 # Panels beside one another.
 _COLUMNS = 3
@@ -65,7 +66,7 @@ def align(matrices):
         `B_i = 0`, which are not tied to any other, and for all where fewer
         than four are left or all rows left are the same.
     """
-    matrices = [graph_statistics.unit_scale(B) for B in matrices]
+    matrices = [graph_statistics.matrix(B) for B in matrices]
     places = _principal_plane(matrices[0])
     frames = []
     for B in matrices:
@@ -122,11 +123,7 @@ def _tsne(B, start):
     start = start / (start.std() or 1.0)
     # Rows that start in one place would stay together for ever.
     start += rng.normal(scale=0.01, size=start.shape)
-    manifold = optional("sklearn.manifold", "Figure 2", extra="experiments")
-    # scikit-learn depends on it.
-    from threadpoolctl import threadpool_limits
-
-    tsne = manifold.TSNE(
+    tsne = TSNE(
         perplexity=min(30, (len(B) - 1) / 3),
         # As small as scikit-learn makes its own start.
         init=(1e-4 * start).astype("float32"),

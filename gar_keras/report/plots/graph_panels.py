@@ -1,11 +1,11 @@
 """Figure 1: the graphs G*, G_M and G_N before and after stage 2."""
 
+import networkx as nx
 import numpy as np
 from matplotlib.collections import LineCollection
 from matplotlib.colors import to_rgba_array
 
 from gar_keras.report.plots import graph_statistics, style
-from gar_keras.utils.optional import optional
 
 # Images in Figure 1, as in the paper.
 GRAPH_IMAGES = 250
@@ -113,7 +113,8 @@ def _captions(B, labels, some):
         f"strongest edge: {percent(g.strongest_share)} of an example's weight\n"
         f"examples without edges: {g.isolated}",
         f"{percent(g.within_class_share)} of the weight of $M$ within classes\n"
-        f"components of those drawn at cosine ≥ {g.threshold:g}: "
+        f"components of those drawn at cosine ≥ "
+        f"{graph_statistics.THRESHOLD}: "
         f"{shown.components},\nthe largest {percent(shown.largest_component)}",
         rf"affinity $\alpha$ = {g.affinity:.4f}, balance $\beta$ = "
         f"{g.balance:.3f}\n"
@@ -160,7 +161,7 @@ def _draw_examples(ax, B, labels, least):
 
 
 def _draw_outputs(ax, B):
-    N = graph_statistics.output_edges(B)
+    N = B.T @ B
     scale = np.trace(N) / len(N) or 1.0
     positions = _ring(len(N))
     i, j = np.nonzero(np.triu(N, 1))
@@ -173,7 +174,6 @@ def _draw_outputs(ax, B):
 
 def _layout(W, B):
     """Positions of the examples, pulled together by the edges `W` of G_M."""
-    nx = optional("networkx", "Figure 1", extra="experiments")
     S = graph_statistics.edge_shares(B)
     m, n = S.shape
     rng = np.random.default_rng(style.SEED)

@@ -16,9 +16,9 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.sparse import csgraph
 
-from gar_keras.utils.optional import optional
-from gar_keras.utils.validation import check_labels, check_number
+from gar_keras.utils.validation import check_labels
 
 # Two output nodes are at a right angle. Beyond its half, cos 45° = 0.71, no
 # example can be tied to the pure examples of two output nodes at once.
@@ -39,13 +39,11 @@ class GraphNumbers:
         degree_deviation: G*, how far the degrees `d_j = sum_i S_ij` of the
             output nodes are from m/n: `sqrt(mean_j (d_j / (m/n) - 1)²)`. 0 at
             the optimum, `sqrt(n - 1)` where one output node has all edges.
-        class_deviation: The same of the true classes: what a perfect
-            classifier has, above 0 where they differ in size.
         within_class_share: G_M, the share of the weight of its edges that
             lies within a true class, without self-loops. 1 at the optimum,
             about 1/n where all examples are alike.
-        threshold: Weight from which an edge counts in the next two.
-        components: Connected components of G_M; n at the optimum.
+        components: Connected components of G_M over edges from `THRESHOLD`
+            on; n at the optimum.
         largest_component: Share of the examples that are in the largest of
             them; 1/n at the optimum.
         identity_distance: `identity_distance(B)`; 0 at the optimum.
@@ -58,9 +56,7 @@ class GraphNumbers:
     isolated: int
     strongest_share: float
     degree_deviation: float
-    class_deviation: float
     within_class_share: float
-    threshold: float
     components: int
     largest_component: float
     identity_distance: float
@@ -80,7 +76,6 @@ def graph_numbers(B, labels):
 
     Raises:
         ValueError: if an argument is not as described.
-        ImportError: if SciPy is not installed.
 
     Example:
 
@@ -93,15 +88,10 @@ def graph_numbers(B, labels):
     >>> numbers.affinity                        # N = [[5, 1], [1, 2]]
     0.2857142857142857
     """
-    B = _matrix(B)
+    B = matrix(B)
     m, n = B.shape
-    labels = check_labels("labels", labels, m)
-    if labels.max() >= n:
-        raise ValueError(
-            f"labels must lie in 0..{n - 1}, since B has {n} output nodes. "
-            f"Received: largest label={labels.max()}"
-        )
-    S, N = edge_shares(B), output_edges(B)
+    labels = check_labels("labels", labels, m, n)
+    S, N = edge_shares(B), B.T @ B
     v, loop_free = N.diagonal(), ~np.eye(n, dtype=bool)
     count, member = components(B)
     return GraphNumbers(
@@ -110,9 +100,7 @@ def graph_numbers(B, labels):
         isolated=int((~B.any(axis=1)).sum()),
         strongest_share=float(S.max(axis=1).mean()),
         degree_deviation=_degree_deviation(S),
-        class_deviation=_degree_deviation(np.eye(n)[labels]),
-        within_class_share=_within_class_share(unit_scale(B), labels),
-        threshold=THRESHOLD,
+        within_class_share=_within_class_share(B, labels),
         components=int(count),
         largest_component=float(np.bincount(member).max() / m),
         identity_distance=identity_distance(B),
@@ -121,8 +109,8 @@ def graph_numbers(B, labels):
     )
 
 
-def components(B, threshold=THRESHOLD):
-    """G_M: its connected components over edges of at least a certain weight.
+def components(B):
+    """G_M: its connected components over edges of at least `THRESHOLD`.
 
     The weight of an edge is `M_ij / sqrt(M_ii · M_jj)`, the cosine between two
     rows of `B`. One doubtful example can join two components, so that their
@@ -130,14 +118,10 @@ def components(B, threshold=THRESHOLD):
 
     Args:
         B: Rectified logits `(m, n)`. All of M, `(m, m)`, is formed.
-        threshold: Least weight of an edge that counts, above 0 and below 1.
 
     Returns:
         `(count, member)`: how many components there are, and the component of
         each example, int `(m,)`, from 0 to `count - 1`.
-
-    Raises:
-        ImportError: if SciPy is not installed.
 
     Example:
 
@@ -145,10 +129,8 @@ def components(B, threshold=THRESHOLD):
     >>> count, member.tolist()
     (3, [0, 0, 1, 2])
     """
-    check_number("threshold", threshold, high=1, closed="neither")
-    csgraph = optional("scipy.sparse.csgraph", "Figure 1", extra="experiments")
     U = unit_rows(B)
-    return csgraph.connected_components(U @ U.T >= threshold, directed=False)
+    return csgraph.connected_components(U @ U.T >= THRESHOLD, directed=False)
 
 
 def identity_distance(B):
@@ -163,7 +145,8 @@ def identity_distance(B):
     >>> identity_distance([[1., 0.], [0., 1.], [0., 1.], [0., 1.]])
     0.5
     """
-    N = output_edges(B)
+    B = matrix(B)
+    N = B.T @ B
     n = len(N)
     scale = np.trace(N) / n
     difference = (N / scale if scale else N) - np.eye(n)
@@ -178,28 +161,14 @@ def edge_shares(B):
     >>> edge_shares([[3., 1.], [0., 0.]]).tolist()
     [[0.75, 0.25], [0.0, 0.0]]
     """
-    B = unit_scale(B)
+    B = matrix(B)
     return _over(B, B.sum(axis=1, keepdims=True))
 
 
 def unit_rows(B):
     """`B` with rows of length 1: its `UUᵀ` is G_M, with self-loops of 1."""
-    B = _matrix(B)
-    # The largest entry first: the squares of tiny ones would vanish.
-    B = _over(B, B.max(axis=1, keepdims=True))
+    B = matrix(B)
     return _over(B, np.linalg.norm(B, axis=1, keepdims=True))
-
-
-def output_edges(B):
-    """The edges of G_N up to a common factor, so that none overflows."""
-    B = unit_scale(B)
-    return B.T @ B
-
-
-def unit_scale(B):
-    """`B` divided by its largest entry, so that sums and squares are finite."""
-    B = _matrix(B)
-    return _over(B, B.max())
 
 
 def _degree_deviation(S):
@@ -225,7 +194,7 @@ def _over(numerator, denominator):
     return numerator / np.where(denominator > 0, denominator, 1.0)
 
 
-def _matrix(B):
+def matrix(B):
     """`B` as float64, if it is a matrix of at least two classes and not < 0."""
     B = np.asarray(B)
     real = B.dtype.kind in "fiu"

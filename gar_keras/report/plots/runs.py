@@ -7,9 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from gar_keras.experiments import folders, records
-from gar_keras.experiments.placement import path_of_record
-from gar_keras.experiments.settings import stands_for_paper
 from gar_keras.report.plots import style
+from gar_keras.report.runs import read_runs
 from gar_keras.utils import cli
 
 # The cell of the paper's tables that the figures are about.
@@ -17,7 +16,7 @@ CELL = "mnist-100"
 
 
 class Run(NamedTuple):
-    """A finished run with what it kept for the figures; see `load_run`.
+    """A finished run with what it kept for the figures.
 
     Attributes:
         title: One line that says which run this is.
@@ -76,15 +75,12 @@ def choose_run(*results):
         RecordError: if there is no such run, or a damaged record.
     """
     for folder in filter(None, results):
-        found = [
-            r
-            for r in records.read_all(folder)
-            if r["cell"] == CELL and stands_for_paper(r["experiment"], CELL)
-        ]
-        if found:
-            found.sort(key=lambda r: (r["seed"], r["fingerprint"]))
-            longest = max(found, key=lambda r: r["experiment"]["epochs"])
-            return path_of_record(longest, folder)
+        frame = read_runs(folder)
+        if len(frame):
+            frame = frame[(frame.cell == CELL) & (frame.differs == "")]
+        if len(frame):
+            longest = frame[frame.epochs == frame.epochs.max()]
+            return Path(folder, longest.sort_values("seed").path.iloc[0])
     raise records.RecordError(
         f"no finished run of {CELL} in {results[0]}. This makes one: python "
         "scripts/table1.py --labels 100 --seeds 0"
