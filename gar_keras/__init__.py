@@ -32,9 +32,8 @@ from gar_keras.regularizers import (
     rectify,
 )
 from gar_keras.training import pretrain, regularize
+from gar_keras.utils.version import __version__ as __version__
 from gar_keras.utils.warnings import GARWarning
-
-__version__ = "0.1.0"
 
 # All but GARClassifier, which needs a package that may not be installed.
 __all__ = [

@@ -10,8 +10,8 @@ import sys
 from dataclasses import dataclass
 from typing import Literal
 
-from gar_keras.benchmarks import command, speed
 from gar_keras.engine.hardware import fast_precision
+from gar_keras.experiments.benchmarks import command, speed
 from gar_keras.utils import cli
 
 

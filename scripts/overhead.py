@@ -10,9 +10,9 @@ import sys
 from dataclasses import dataclass
 from typing import Literal
 
-from gar_keras.benchmarks import command, overhead
 from gar_keras.engine import hardware
 from gar_keras.engine.batches import BATCH_SIZE
+from gar_keras.experiments.benchmarks import command, overhead
 from gar_keras.experiments.command import Precision, chosen_precision
 from gar_keras.experiments.records import OverheadSettings
 from gar_keras.utils import cli

@@ -5,8 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from gar_keras import datasets
-from gar_keras.datasets import Dataset, Split, make_split
+from gar_keras.datasets import UNLABELED, Dataset, Split, load, make_split
 from gar_keras.datasets.norb import NorbPreprocessing
 from gar_keras.datasets.registry import NORB
 from gar_keras.datasets.splits import draw_split
@@ -19,7 +18,7 @@ IMBALANCE, LABEL_NOISE, OUT_OF_CLASS = 1, 2, 3
 OWN_MEAN = "test_error_own_mean"
 
 # Runs of a table, one after another, have the same.
-_load = functools.lru_cache(maxsize=1)(datasets.load)
+_load = functools.lru_cache(maxsize=1)(load)
 
 
 @dataclass(frozen=True)
@@ -59,7 +58,7 @@ def versions_of_test(experiment, data_dir=None):
     if e.dataset not in NORB or e.world.known_classes is not None:
         return {}
     options = _preprocessing(e, test_mean="own")
-    return {OWN_MEAN: datasets.load(e.dataset, data_dir, **options).x_test}
+    return {OWN_MEAN: load(e.dataset, data_dir, **options).x_test}
 
 
 def _preprocessing(e, **settings):
@@ -105,7 +104,7 @@ def unlabeled_images(name, task, data_dir=None, **options):
         data_dir: Folder of the data files.
         **options: Further arguments of the loader of the images.
     """
-    origin = datasets.UNLABELED[name]
+    origin = UNLABELED[name]
     if origin.loader is not None:
         images = origin.loader(data_dir, **options)
         return images, origin.source or images.source

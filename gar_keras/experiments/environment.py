@@ -8,14 +8,14 @@ from pathlib import Path
 import keras
 import numpy as np
 
-import gar_keras
 from gar_keras.engine import backend, hardware, resources
+from gar_keras.utils.version import __version__
 
 
 def describe():
     """Versions, device and git revision, as a dict for a record."""
     return {
-        "gar_keras": gar_keras.__version__,
+        "gar_keras": __version__,
         "git_revision": _git_revision(),
         "python": platform.python_version(),
         "keras": keras.__version__,

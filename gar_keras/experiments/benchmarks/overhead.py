@@ -5,11 +5,11 @@ from functools import partial
 import keras
 import numpy as np
 
-from gar_keras import datasets
-from gar_keras.benchmarks import timing
+from gar_keras.datasets import load_infimnist, load_mnist
 from gar_keras.engine.batches import BatchSampler, Feed
 from gar_keras.engine.fit import compile_options, fit
 from gar_keras.engine.optimizers import sgd
+from gar_keras.experiments.benchmarks import timing
 from gar_keras.layers import GraphActivityRegularization
 from gar_keras.models import POLICIES, cnn6
 
@@ -70,10 +70,10 @@ def feed(case):
         in_random_order=True,
     )
     labels = np.arange(case.num_images) % case.num_classes
-    mnist = datasets.load("mnist").x_train
+    mnist = load_mnist().x_train
     if case.num_images <= len(mnist):
         return Feed(sampler, mnist[: case.num_images], labels=labels)
     # Its first 60,000 images are MNIST's as they are: begin behind them.
     first = 1 + -(-len(mnist) // sampler.images_per_epoch)
-    images = datasets.load_infimnist(length=case.num_images)
+    images = load_infimnist(length=case.num_images)
     return Feed(sampler, images, labels=labels, first_epoch=first)

@@ -10,12 +10,12 @@ from functools import partial
 import keras
 import numpy as np
 
-from gar_keras import datasets
-from gar_keras.benchmarks import timing
+from gar_keras.datasets import load_mnist
 from gar_keras.engine import hardware
 from gar_keras.engine.batches import BatchSampler, Feed
 from gar_keras.engine.fit import compile_options, fit
 from gar_keras.engine.optimizers import sgd
+from gar_keras.experiments.benchmarks import timing
 from gar_keras.experiments.network import build_model
 from gar_keras.experiments.records import SpeedSettings
 from gar_keras.experiments.settings import NORB, TABLE_1
@@ -120,7 +120,7 @@ class Workload:
         self.experiment, self.num_classes = NETWORKS[case.network]
         e = self.experiment
         if case.network == "cnn6":
-            self.images = datasets.load("mnist").x_train[: case.images]
+            self.images = load_mnist().x_train[: case.images]
             # As a network without preprocessing takes them.
             self.ready_images = self.images.astype("float32") / 255
         else:

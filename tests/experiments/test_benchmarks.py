@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 from keras import layers
 
-from gar_keras import datasets
-from gar_keras.benchmarks import command, overhead, speed, timing
 from gar_keras.experiments import environment, records
+from gar_keras.experiments.benchmarks import command, overhead, speed, timing
 from gar_keras.experiments.placement import path_of_benchmark
 from gar_keras.experiments.records import OverheadSettings, SpeedSettings
 from gar_keras.models import is_regularized
@@ -217,7 +216,7 @@ def test_the_two_networks_differ_in_the_regularizer_alone(monkeypatch):
 def test_more_images_than_mnist_has_are_made(monkeypatch):
     made = []
     monkeypatch.setattr(
-        datasets, "load_infimnist", lambda length: made.append(length)
+        overhead, "load_infimnist", lambda length: made.append(length)
     )
     many = {"num_images": 600_000, "batch_size": 512, "steps": 40}
     feed = overhead.feed(FEW.model_copy(update=many))

@@ -1,0 +1,3 @@
+"""The version of the package, for its own records as well."""
+
+__version__ = "0.1.0"
