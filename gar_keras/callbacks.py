@@ -56,16 +56,14 @@ class ErrorRate(keras.callbacks.Callback):
     Args:
         **sets: Images and class indices by name, e.g.
             `val_error=(x_val, y_val)`.
-        batch_size: Images evaluated at a time.
 
     Example:
 
     >>> callback = ErrorRate(val_error=(np.ones((4, 2)), np.zeros(4, int)))
     """
 
-    def __init__(self, *, batch_size=500, **sets):
+    def __init__(self, **sets):
         super().__init__()
-        self.batch_size = batch_size
         self.sets = sets
         self.seconds = 0.0
 
@@ -88,7 +86,7 @@ class ErrorRate(keras.callbacks.Callback):
         """Logits and labels by name."""
         start = time.perf_counter()
         found = {
-            name: checked_logits(model, x, y, self.batch_size)
+            name: checked_logits(model, x, y)
             for name, (x, y) in self.sets.items()
         }
         self.seconds += time.perf_counter() - start
@@ -322,6 +320,11 @@ _CROSS_ENTROPIES = {
     ),
 }
 
+PRIOR_ADVICE = (
+    "If classes are imbalanced, give their shares as class_prior to the GAR "
+    "layer."
+)
+
 
 def warn_of_loss_of_probabilities(model):
     """Warns if the cross-entropy that a model is compiled with wants them."""
@@ -523,7 +526,7 @@ class WarnOnCollapse(keras.callbacks.Callback):
             "gradients and a warm-up), a lower learning rate, or a supervised "
             "term beside GAR (supervised=1.0). One that the pretrained model "
             "did not know either is not learned: pretrain longer, or on more "
-            f"labels of it. {_prior_advice([layer])}".rstrip()
+            f"labels of it. {PRIOR_ADVICE}"
         )
 
     def _check_batches(self, layer, balance):
@@ -568,7 +571,7 @@ class WarnOnCollapse(keras.callbacks.Callback):
             f"{100 * self._error:.2f} % now (epochs above in a row: "
             f"{len(above)}). Check that the unlabelled examples are of the "
             "same classes and are scaled in the same way as the labelled ones. "
-            f"Pretrain longer or on more labels. {_prior_advice(self._watched)}"
+            f"Pretrain longer or on more labels. {PRIOR_ADVICE} "
             "Or lower the learning rate, or stay with the pretrained model."
         )
 
@@ -576,16 +579,6 @@ class WarnOnCollapse(keras.callbacks.Callback):
 def _is_on(layer):
     """Whether GAR is switched on: before, there is nothing for it to lose."""
     return any(layer.coefficients.values())
-
-
-def _prior_advice(layers):
-    """A sentence for those whose GAR layers know no prior, or nothing."""
-    if any(layer.class_prior is not None for layer in layers):
-        return ""
-    return (
-        "If classes are imbalanced, give their shares as class_prior to "
-        "the GAR layer. "
-    )
 
 
 def _in_words(classes, most=10):

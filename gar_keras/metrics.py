@@ -64,7 +64,7 @@ def error_rate(
     return error_of(*checked_logits(model, x, y, batch_size))
 
 
-def checked_logits(model, x, y, batch_size):
+def checked_logits(model, x, y, batch_size=500):
     """The finite logits of images, and their labels."""
     if is_stream(x) and y is None:
         found = [

@@ -34,13 +34,14 @@ def cnn6(
     *,
     preprocessing: keras.layers.Layer | None = None,
     input_dtype: str | None = None,
-    dropout: bool = True,
     dtype: Any = None,
 ) -> keras.Model:
     """The 6-layer CNN of the MNIST experiments (paper, section 4).
 
     conv 32-32, pool, conv 64-64, pool, Dense 2048, Dense n: 3x3 kernels,
-    "same" padding, ReLU, and logits in float32 with no activation.
+    "same" padding, ReLU, and logits in float32 with no activation. Dropout is
+    behind the pools and the hidden Dense layer, for stage 1:
+    `without_dropout` takes it out for stage 2.
 
     Args:
         input_shape: `(height, width, channels)` of an image.
@@ -50,8 +51,6 @@ def cnn6(
             `None` for images that are ready.
         input_dtype: Dtype of the images as stored. By default `"uint8"` with
             `preprocessing`, and `"float32"` without.
-        dropout: Whether to put Dropout behind the pools and the hidden Dense
-            layer, for stage 1. `without_dropout` takes it out for stage 2.
         dtype: Dtype or dtype policy of all layers but the last, e.g.
             `"mixed_bfloat16"`. Keras' global policy by default.
 
@@ -65,9 +64,7 @@ def cnn6(
     """
     inputs = _images(input_shape, preprocessing, input_dtype)
     blocks = [(32, 32), (64, 64)]
-    return _cnn(
-        "cnn6", blocks, inputs, num_classes, preprocessing, dropout, dtype
-    )
+    return _cnn("cnn6", blocks, inputs, num_classes, preprocessing, dtype)
 
 
 def cnn9(
@@ -77,7 +74,6 @@ def cnn9(
     *,
     preprocessing: keras.layers.Layer | None = None,
     input_dtype: str | None = None,
-    dropout: bool = True,
     dtype: Any = None,
 ) -> keras.Model:
     """The 9-layer CNN of the SVHN and NORB experiments (paper, section 4).
@@ -90,7 +86,7 @@ def cnn9(
         input_shape: `(height, width, channels)` of an image.
         num_classes: `n`.
         filters: `f`, filters of the first block.
-        preprocessing, input_dtype, dropout, dtype: As for `cnn6`.
+        preprocessing, input_dtype, dtype: As for `cnn6`.
 
     Returns:
         A `keras.Model` from images to logits `(batch, n)`.
@@ -103,9 +99,7 @@ def cnn9(
     f = filters
     blocks = [(f, f), (2 * f, 2 * f), (4 * f, 4 * f, 4 * f)]
     inputs = _images(input_shape, preprocessing, input_dtype)
-    return _cnn(
-        "cnn9", blocks, inputs, num_classes, preprocessing, dropout, dtype
-    )
+    return _cnn("cnn9", blocks, inputs, num_classes, preprocessing, dtype)
 
 
 def mlp(
@@ -148,7 +142,7 @@ def _images(shape, preprocessing, dtype):
     return keras.Input(shape, dtype=dtype or stored)
 
 
-def _cnn(name, blocks, inputs, num_classes, preprocessing, dropout, dtype):
+def _cnn(name, blocks, inputs, num_classes, preprocessing, dtype):
     x = preprocessing(inputs) if preprocessing else inputs
     for block, rate in zip(blocks, POOL_DROPOUT, strict=False):
         for filters in block:
@@ -156,12 +150,10 @@ def _cnn(name, blocks, inputs, num_classes, preprocessing, dropout, dtype):
                 filters, 3, padding="same", activation="relu", dtype=dtype
             )(x)
         x = layers.MaxPooling2D(dtype=dtype)(x)
-        if dropout:
-            x = layers.Dropout(rate, dtype=dtype)(x)
+        x = layers.Dropout(rate, dtype=dtype)(x)
     x = layers.Flatten(dtype=dtype)(x)
     x = layers.Dense(2048, activation="relu", dtype=dtype)(x)
-    if dropout:
-        x = layers.Dropout(DENSE_DROPOUT, dtype=dtype)(x)
+    x = layers.Dropout(DENSE_DROPOUT, dtype=dtype)(x)
     logits = layers.Dense(num_classes, dtype="float32", name="logits")(x)
     return keras.Model(inputs, logits, name=name)
 

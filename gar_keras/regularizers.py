@@ -52,11 +52,8 @@ BalanceOf = Literal["diagonal", "column sums"]
 
 # Names of the activations after which no logits are left.
 PROBABILITIES = (
-    "softmax",
-    "log_softmax",
-    "logsoftmax",
-    "sigmoid",
-    "hard_sigmoid",
+    *("softmax", "log_softmax", "logsoftmax"),
+    *("sigmoid", "hard_sigmoid"),
 )
 
 
@@ -507,12 +504,7 @@ def _not_negative(B):
 
 
 def _largest(B):
-    """The largest entry of B, as a constant; 0 if B has no rows.
-
-    Affinity and balance are of B divided by it, so that squares stay in range.
-    They do not change with the scale of B, so the divisor takes no part in the
-    gradient.
-    """
+    """The largest entry of B, or 0, a constant: B / it has squares in range."""
     return ops.stop_gradient(ops.max(B, initial=0.0))
 
 

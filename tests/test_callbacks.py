@@ -12,7 +12,6 @@ from gar_keras import (
     ExtendedGAR,
     GARWarning,
     GraphActivityRegularization,
-    GraphActivityRegularizer,
     attach,
     error_rate,
     regularize,
@@ -55,19 +54,6 @@ def test_error_rate_by_hand():
 )
 def test_error_rate_of_other_forms_of_labels(y):
     assert error_rate(identity(), X, y) == 1 / 4
-
-
-@pytest.mark.parametrize(
-    "x, y, message",
-    [
-        (X, Y[:3], "one for each of the 4 examples"),
-        (X, [0, 1, 2, 3], "from 0 to 2"),
-        (X[:0], Y[:0], "at least one example"),
-    ],
-)
-def test_error_rate_of_what_does_not_fit_is_refused(x, y, message):
-    with pytest.raises(ValueError, match=message):
-        error_rate(identity(), x, y)
 
 
 def test_error_rate_of_what_are_no_logits_is_refused():
@@ -157,15 +143,6 @@ def test_best_epoch_is_kept(errors, first, last):
         np.testing.assert_array_equal(model.layers[1].bias, [best] * 3)
         # It belongs to this training, and not to the next one.
         assert not keeper.restore()
-
-
-@pytest.mark.slow
-def test_second_training_forgets_the_first():
-    model = attach(identity())
-    keeper = BestWeights()
-    fit(model, epochs=2, callbacks=[Logs([0.1, 0.2]), keeper])
-    fit(model, epochs=2, callbacks=[Logs([0.9, 0.8]), keeper])
-    assert (keeper.best, keeper.best_epoch) == (0.8, 2)
 
 
 # StopOnNaN
@@ -356,10 +333,6 @@ def test_chance_depends_on_the_number_of_images():
         assert bool(found) == above
 
 
-def test_error_without_a_start_is_not_judged():
-    assert watched([{"val_error": 0.9}] * 9) == []
-
-
 def test_what_was_warned_of_is_warned_of_again_in_the_same_words():
     logs = [{"val_error": 0.5, "balance": 0.9}] * 6
     options = dict(error_before=0.1, num_validation=1000, batch_size=8)
@@ -441,23 +414,6 @@ def test_regularize_knows_the_error_that_it_starts_from(own):
     )
 
 
-@pytest.mark.slow
-def test_lost_class_is_named_with_validation_data():
-    # Images of the last class go to the first.
-    x = np.tile(EYE, (10, 1))
-    model = attach(identity())
-    kernel = np.array([[1, 0, 0], [0, 1, 0], [1, 0, 0]])
-    model.set_weights([kernel, np.zeros(3)])
-    model.compile(still(), loss=None)
-    found = shown_in(
-        lambda: model.fit(
-            x, validation_data=(x[:3], None), verbose=0,
-            callbacks=[WarnOnCollapse()],
-        )
-    )  # fmt: skip
-    assert ["is without class 2:" in text for text in found] == [True]
-
-
 def test_other_warnings_are_shown_as_ever():
     shown = []
     with pytest.warns(RuntimeWarning, match="another") as others:
@@ -502,24 +458,3 @@ def test_schedule_reaches_every_layer():
     fit(model, callbacks=[CoefficientSchedule(affinity=lambda epoch: 0.25)])
     for layer in (inner.layers[-1], outer):
         assert layer.coefficients["affinity"] == 0.25
-
-
-def test_bad_value_of_a_schedule_is_refused():
-    schedule = CoefficientSchedule(affinity=lambda epoch: -1.0)
-    with pytest.raises(ValueError, match="affinity must be a finite number"):
-        fit(attach(identity()), callbacks=[schedule])
-
-
-def test_schedule_of_a_term_left_out_is_refused():
-    model = attach(identity(), GraphActivityRegularization(affinity=0))
-    schedule = CoefficientSchedule(affinity=lambda epoch: 1.0)
-    with pytest.raises(ValueError, match="no term 'affinity'"):
-        fit(model, callbacks=[schedule])
-
-
-def test_schedule_without_a_layer_is_refused():
-    dense = layers.Dense(3, activity_regularizer=GraphActivityRegularizer())
-    model = keras.Sequential([keras.Input((3,)), dense])
-    schedule = CoefficientSchedule(affinity=lambda epoch: 1.0)
-    with pytest.raises(ValueError, match="no GraphActivityRegularization lay"):
-        fit(model, callbacks=[schedule])

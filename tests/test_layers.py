@@ -1,9 +1,6 @@
 """The layer, and that it does what the activity regularizer does."""
 
 import json
-import os
-import subprocess
-import sys
 import warnings
 
 import keras
@@ -364,14 +361,6 @@ def test_output_is_the_very_same_tensor(dtype, policy):
     assert layer(Z) is Z
 
 
-def test_shape_and_dtype_of_the_symbolic_output():
-    Z = keras.KerasTensor((None, 5), "float16")
-    output = GraphActivityRegularization()(Z)
-    assert (output.shape, output.dtype) == ((None, 5), "float16")
-    layer = GraphActivityRegularization()
-    assert layer.compute_output_shape((None, 5)) == (None, 5)
-
-
 @pytest.mark.parametrize("shape", [(None, 1), (None, 4, 3)], ids=str)
 def test_anything_but_a_matrix_is_refused_when_a_model_is_made(shape):
     with pytest.raises(ValueError, match="n of at least 2"):
@@ -440,24 +429,6 @@ def test_evaluate_reports_the_classification_loss(kind):
     received = model.evaluate(x, y, batch_size=8, verbose=0, return_dict=True)
     terms = means([term_values(part) for part in np.split(x, 3)])
     assert received == pytest.approx({**terms, "loss": log_loss(x, y)}, 1e-5)
-
-
-@pytest.mark.slow
-def test_prediction_between_epochs_leaves_the_terms_alone():
-    x = inputs(8)
-    model = sequential(layer_route())
-    model.compile(keras.optimizers.SGD(0.0), loss=None)
-
-    class Predict(keras.callbacks.Callback):
-        def on_epoch_end(self, epoch, logs=None):
-            self.model.predict(100 * inputs(3), verbose=0)
-
-    history = model.fit(
-        x, batch_size=8, epochs=3, verbose=0, callbacks=[Predict()]
-    )
-    assert history.history["regularization"] == pytest.approx(
-        [oracle.loss(x @ kernel(), **COEFFICIENTS)] * 3, rel=1e-5
-    )
 
 
 # Names
@@ -664,25 +635,6 @@ def test_changed_coefficients_are_saved_in_each_format(suffix, tmp_path):
     model.save(path)
     loaded = keras.saving.load_model(path, compile=False)
     assert loaded.layers[-1].coefficients == {**COEFFICIENTS, "affinity": 0.25}
-
-
-@pytest.mark.slow
-def test_models_load_in_a_program_that_imports_the_package(tmp_path):
-    paths = [str(tmp_path / f"{i}.keras") for i in range(2)]
-    models = [sequential(route()) for route in (layer_route, regularizer_route)]
-    for model, path in zip(models, paths, strict=True):
-        model.save(path)
-    program = f"""
-import keras, gar_keras
-for path in {paths}:
-    print(keras.saving.load_model(path).count_params())
-"""
-    result = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True,
-        env=os.environ,
-    )  # fmt: skip
-    expected = [str(model.count_params()) for model in models]
-    assert result.stdout.split() == expected
 
 
 # PerImageStandardization

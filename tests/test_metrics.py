@@ -218,11 +218,6 @@ def test_many_classes_that_are_all_in_use_are_not_missed():
     assert len(metric.unused()) == 99
 
 
-def test_before_any_example_no_class_is_in_use():
-    metric = ClassesInUse()
-    assert (float(metric.result()), metric.unused()) == (0, [])
-
-
 def test_classes_in_use_from_its_config():
     metric = ClassesInUse(name="digits", class_prior=(0.25, 0.75))
     assert ClassesInUse.from_config(metric.get_config()).get_config() == {

@@ -166,22 +166,6 @@ def test_coefficients_are_those_that_the_layer_was_made_with():
     assert layer.coefficients == pytest.approx(COEFFICIENTS)
 
 
-class Interrupt(keras.callbacks.Callback):
-    """Ends training at the end of an epoch, as Ctrl-C does."""
-
-    def on_epoch_end(self, epoch, logs=None):
-        raise KeyboardInterrupt
-
-
-@pytest.mark.slow
-def test_an_interrupted_fit_of_ones_own_leaves_the_coefficients_at_0():
-    model = linear(rate=0.0)
-    layer = model.layers[-1]
-    with pytest.raises(KeyboardInterrupt):
-        fit(model, epochs=3, callbacks=[GARAfter(epochs=2), Interrupt()])
-    assert layer.coefficients == dict.fromkeys(COEFFICIENTS, 0)
-
-
 class EvaluateInEpochs(keras.callbacks.Callback):
     def on_train_batch_begin(self, batch, logs=None):
         if batch == 1:

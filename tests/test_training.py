@@ -152,19 +152,6 @@ def test_both_stages_learn():
 
 
 @pytest.mark.slow
-def test_history_of_stage_2():
-    history = regularize(
-        network(), X_L, X_U, epochs=2, validation_data=(X_V, Y_V),
-        **BATCHES, **QUIET,
-    )  # fmt: skip
-    assert set(history.history) == {
-        "affinity", "balance", "classes_in_use", "loss", "regularization",
-        "val_accuracy", "val_error", "val_loss",
-    }  # fmt: skip
-    assert {len(values) for values in history.history.values()} == {2}
-
-
-@pytest.mark.slow
 def test_history_of_stage_1():
     history = pretrain(
         network(), X_L, Y_L, epochs=12, report_every=5,
@@ -351,28 +338,6 @@ def pixels(dtype):
     return rng.integers(0, 256, (12, 2), "uint8").astype(dtype)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("dtype", ["uint8", "float64"])
-def test_dtype_of_the_images_is_no_matter(dtype):
-    def model():
-        keras.utils.set_random_seed(0)
-        return keras.Sequential(
-            [keras.Input((2,)), layers.Rescaling(1 / 255), layers.Dense(3)]
-        )
-
-    y = np.arange(12) % 3
-    received, expected = (
-        [
-            pretrain(model(), pixels(d), y, epochs=2, **QUIET).history,
-            regularize(
-                model(), pixels(d)[:3], pixels(d), epochs=2, **BATCHES, **QUIET
-            ).history,
-        ]
-        for d in (dtype, "float32")
-    )
-    assert received == expected
-
-
 # The same numbers again
 
 
@@ -380,11 +345,6 @@ def test_dtype_of_the_images_is_no_matter(dtype):
 def test_same_seed_same_numbers():
     first = both_stages(network(dropout=0.5))
     assert both_stages(network(dropout=0.5)) == first
-
-
-@pytest.mark.slow
-def test_another_seed_gives_other_numbers():
-    first = both_stages(network(dropout=0.5))
     assert both_stages(network(dropout=0.5), seed=1) != first
 
 
@@ -637,18 +597,6 @@ def test_average_is_taken_where_training_is_interrupted():
     np.testing.assert_array_equal(model.get_weights()[-1], [1, 2, 3])
 
 
-TOO_FAST = 3e38
-
-
-@pytest.mark.slow
-def test_divergence_stops_stage_2():
-    with pytest.raises(FloatingPointError, match="Not finite: .*balance"):
-        regularize(
-            linear(), X_L, X_U, epochs=3, optimizer=sgd(TOO_FAST),
-            **BATCHES, **QUIET,
-        )  # fmt: skip
-
-
 class PoisonLogits(keras.callbacks.Callback):
     """Puts NaN into the weights of the logits, before an epoch."""
 
@@ -695,18 +643,8 @@ def with_bad(x, value):
 
 STAGE_1 = dict(model=None, x_labeled=X_L, y_labeled=Y_L, epochs=1)
 BAD_STAGE_1 = {
-    "nan image": (dict(x_labeled=with_bad(X_L, np.nan)), "1 of its values"),
-    "number": (dict(x_labeled=3), "what numpy.asarray makes one of"),
-    "empty": (dict(x_labeled=X_L[:0], y_labeled=[]), "at least one example"),
-    "flat": (dict(x_labeled=X_L[:, 0]), "row for each"),
-    "text": (dict(x_labeled=X_L.astype(str)), "real numbers"),
-    "two-hot": (dict(y_labeled=np.ones((6, 3), int)), "one-hot rows"),
-    "too few labels": (dict(y_labeled=Y_L[:5]), "each of the 6 examples"),
-    "label too large": (dict(y_labeled=Y_L + 1), "for the 3 outputs"),
-    "no epochs": (dict(epochs=0), "epochs=0"),
     "no batch": (dict(batch_size=0), "Received: batch_size=0"),
     "report": (dict(report_every=0), "report_every=0"),
-    "begins late": (dict(epochs=2, initial_epoch=3), "initial_epoch=3"),
     "begins in between": (
         dict(epochs=4, initial_epoch=2), "multiple of the 4 epochs",
     ),
@@ -737,14 +675,11 @@ def test_bad_input_of_stage_1_is_refused(change, message):
 
 STAGE_2 = dict(x_labeled=X_L, x_unlabeled=X_U, epochs=1, **BATCHES)
 BAD_STAGE_2 = {
-    "nan image": (dict(x_unlabeled=with_bad(X_U, np.nan)), "1 of its values"),
     "shape": (dict(x_unlabeled=X_U[:, :1]), "same shape and dtype"),
     "guides from a source": (dict(x_labeled=Source()), "x.take"),
-    "too many guides": (dict(labeled_per_batch=7), "7 different labelled"),
     "no batch": (
         dict(unlabeled_per_batch=0), "Received: unlabeled_per_batch=0",
     ),
-    "too many an epoch": (dict(images_per_epoch=46), "from 1 to 45"),
     "begins late": (dict(initial_epoch=2), "initial_epoch=2"),
     "layer": (dict(layer=GraphActivityRegularizer()), "layer must be"),
     "nothing ends it": (dict(epochs="auto"), "validation_data=None"),

@@ -18,7 +18,7 @@ from gar_keras.layers import GraphActivityRegularization
 from gar_keras.methods.gar import ExtendedGAR
 from gar_keras.regularizers import Coefficients
 from gar_keras.utils.types import ClassPrior
-from gar_keras.utils.validation import check_choice, check_number
+from gar_keras.utils.validation import check_number
 from gar_keras.utils.warnings import warn
 
 # Unlabelled examples that are looked at before and after the training.
@@ -74,8 +74,12 @@ class SafeGAR(ExtendedGAR, Coefficients):
         Coefficients.__post_init__(self)
         ExtendedGAR.__post_init__(self)
         check_number("top_logit", self.top_logit)
-        if isinstance(self.class_prior, str):
-            check_choice("class_prior", self.class_prior, ["predicted"])
+        prior = self.class_prior
+        if isinstance(prior, str) and prior != "predicted":
+            raise ValueError(
+                "class_prior must be 'predicted', the shares of the classes or "
+                f"None for equal ones. Received: class_prior={prior!r}"
+            )
 
     def begin(self, network, feed):
         """Brings the logits to their scale."""

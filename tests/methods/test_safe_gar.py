@@ -164,6 +164,11 @@ def test_with_labels_it_is_no_worse_on_uneven_digits():
     ("options", "error", "message"),
     [
         ({"class_prior": (0.2, 0.3, 0.5)}, TypeError, "GAR has no setting"),
+        (
+            {"method": "safe-gar", "class_prior": "even"},
+            ValueError,
+            "'predicted', the shares",
+        ),
         ({"method": "nothing"}, ValueError, "method must be one of gar"),
         ({"method": SafeGAR(), "vat": 1.0}, TypeError, "no setting 'vat'"),
     ],

@@ -11,7 +11,7 @@ from gar_keras.engine.fit import compile_options, fit
 from gar_keras.engine.optimizers import sgd
 from gar_keras.experiments.benchmarks import timing
 from gar_keras.layers import GraphActivityRegularization
-from gar_keras.models import POLICIES, cnn6
+from gar_keras.models import POLICIES, cnn6, without_dropout
 
 # Steps in a stretch, by the kind of device.
 STEPS = {"cpu": 40, "gpu": 400}
@@ -42,11 +42,12 @@ def measure(case):
 def stretch(case, gar):
     """The function that trains, with or without GAR, and returns its time."""
     keras.utils.set_random_seed(0)
-    network = cnn6(
-        num_classes=case.num_classes,
-        preprocessing=keras.layers.Rescaling(1 / 255, dtype="float32"),
-        dropout=False,
-        dtype=POLICIES[case.precision],
+    network = without_dropout(
+        cnn6(
+            num_classes=case.num_classes,
+            preprocessing=keras.layers.Rescaling(1 / 255, dtype="float32"),
+            dtype=POLICIES[case.precision],
+        )
     )
     logits = network.outputs[0]
     if gar:
