@@ -333,8 +333,7 @@ def warn_of_loss_of_probabilities(model):
         warn(
             "The loss takes the logits that GAR needs for probabilities, and "
             f"cuts them off at 0 and 1. Received: loss={options['name']!r} "
-            "with from_logits=False. "
-            "Compile the model with from_logits=True in the loss."
+            "with from_logits=False. Compile the model with from_logits=True."
         )
 
 
@@ -345,9 +344,7 @@ def warn_of_loss_of_every_label(model):
         warn(
             "The loss counts each label, also -1 of examples that have none. "
             f"Received: loss={options['name']!r} with ignore_class=None. "
-            "Compile the model with "
-            "keras.losses.SparseCategoricalCrossentropy(from_logits=True, "
-            "ignore_class=-1)."
+            "Compile the model with ignore_class=-1 in the loss."
         )
 
 

@@ -222,14 +222,12 @@ class GraphActivityRegularization(keras.layers.Layer):
         if not len(store.keys()):
             return
         super().load_own_variables(store)
-        made_with = self.made_with
         off = [name for name, value in self.coefficients.items() if not value]
         if off:
             warn(
                 "The weights that were loaded switch off terms of GAR: "
                 f"{', '.join(f'{name}=0' for name in off)}. Unless a callback "
-                "sets them, call set_coefficients of the layer, which was made "
-                f"with {', '.join(f'{n}={made_with[n]:g}' for n in off)}."
+                "sets them, call set_coefficients of the layer."
             )
 
     @property
@@ -279,18 +277,14 @@ class GraphActivityRegularization(keras.layers.Layer):
         for name, value in coefficients.items():
             if name not in self._coefficients:
                 raise ValueError(
-                    f"This layer has no term {name!r}. Received: "
-                    f"{name}={value!r}. It has: "
-                    f"{', '.join(self._coefficients) or 'none'}. Make the "
-                    "layer with a coefficient above 0 to have the term."
+                    f"This layer was made without a term {name!r}. It has: "
+                    f"{', '.join(self._coefficients) or 'none'}."
                 )
             values[name] = check_coefficient(name, value)
             if is_taken(self._coefficients[name]):
                 raise RuntimeError(
-                    "Within an epoch on JAX, fit has the weights of the "
-                    f"layer. Received: {name}={value!r}. Change coefficients "
-                    "between epochs, or call jax_state_sync() of the model "
-                    "first."
+                    "Within an epoch on JAX, fit has the weights of the layer. "
+                    "Call jax_state_sync() of the model first."
                 )
         for name, value in values.items():
             self._coefficients[name].assign(value)

@@ -232,11 +232,9 @@ def regularize(
 
     Returns:
         A `keras.callbacks.History` with `loss`, `affinity`, `balance`,
-        `regularization`, `classes_in_use` and, with `validation_data`,
-        `val_error`, from 0 to 1, `val_accuracy`, which is `1 - val_error`, and
-        `val_loss`, the mean cross-entropy of the labels: stage 2 trains
-        without it, and the predictions that GAR makes confident let it rise
-        where a few are wrong.
+        `regularization`, `classes_in_use` and, with `validation_data`, what
+        `pretrain` adds. The paper's stage 2 trains without `val_loss`, and the
+        predictions that GAR makes confident let it rise where a few are wrong.
 
     Raises:
         ValueError: if the data do not fit together, if a batch asks for more

@@ -122,6 +122,7 @@ class Progress(_Part):
     class_prior: list[Share] | None = None
     predicted_prior: list[Share] | None = None
     method_settings: dict[str, int | float | str | bool | None | list[Any]] = {}
+    # Of the first records alone.
     evaluation_seconds: Number = 0.0
     warnings: list[str] = []
     first_epoch: FirstEpoch | None = None

@@ -1,6 +1,5 @@
 """One run, an experiment with a seed: prepared, trained, recorded."""
 
-import contextlib
 import math
 import time
 from dataclasses import asdict, replace
@@ -102,18 +101,15 @@ def run(
     """
     check(experiment, save_models, keep_state)
     named = experiment, seed, results
-    record = finished(*named, data_dir, keep_state)
-    if record is not None:
-        return record
     path = path_of(*named)
     try:
         held = lock_of(*named).acquire(timeout=0)
     except filelock.Timeout:
         return None
     with held:
-        # Another process may have been faster.
-        if path.exists():
-            return records.read(path)
+        record = finished(*named, data_dir, keep_state)
+        if record is not None:
+            return record
         for file in (path, path.with_suffix(".npz"), path_of_state(*named)):
             files.delete_leftovers(file)
         if time.monotonic() >= deadline:
@@ -137,11 +133,10 @@ def run(
 def finished(
     experiment, seed, results, data_dir=None, keep_state=False, say=print
 ):
-    """The record of a run, if the run is finished.
+    """The record of a finished run; `None` of another one.
 
     It must be of the data, labels and hyper-parameters that the run would have;
-    where the data are not at hand, `say` is told so. What a killed process left
-    of the run's state is put away.
+    where the data are not at hand, `say` is told so.
     """
     path = path_of(experiment, seed, results)
     if not path.exists():
@@ -157,11 +152,8 @@ def finished(
         say(f"{path} is not compared with its data: {e}")
         expected = {"method_settings": METHODS[experiment.method].settings()}
     records.check_is_of(path, record, **expected)
-    # The process that made the record puts the state away itself, if it lives.
-    with contextlib.suppress(filelock.Timeout):
-        if path_of_state(experiment, seed, results).exists():
-            with lock_of(experiment, seed, results).acquire(timeout=0):
-                put_away(experiment, seed, results, keep_state)
+    # What a process left that was killed behind the record.
+    put_away(experiment, seed, results, keep_state)
     return record
 
 
@@ -232,9 +224,8 @@ class Run:
     def train_stages(self, shared=None, end=None):
         """Trains what is left of both stages.
 
-        Args:
-            shared: Path of the end of stage 1 that runs share, or `None`.
-            end: Path of the kept end of a run of fewer epochs, or `None`.
+        It may go on from the path of a stage 1 that runs share, and from that
+        of the end of a run of fewer epochs.
         """
         state = self.state
         state.load()
@@ -267,10 +258,7 @@ class Run:
             initial_epoch=self.state.done(stage),
             augmentation=self.augmentation,
             seed=self.training_seed,
-            callbacks=[
-                _Recorder(self, stage, self.sets, per_report),
-                _Deadline(self.deadline),
-            ],
+            callbacks=[_Recorder(self, stage, self.sets, per_report)],
             verbose=0,
         )
 
@@ -288,18 +276,14 @@ class Run:
     def train(self):
         """Stage 2: the method of the experiment."""
         e, stage = self.experiment, "regularization"
-        callbacks = [
-            _Recorder(self, stage, {**self.sets, **self.versions}),
-            _Deadline(self.deadline),
-        ]
+        callbacks = [_Recorder(self, stage, {**self.sets, **self.versions})]
         epochs = e.extensions.affinity_warmup
         if epochs:
             rise = lambda i: e.affinity * min(1.0, (i + 1) / epochs)  # noqa: E731
             callbacks.append(CoefficientSchedule(affinity=rise))
         if self.method.warns_of_collapse:
             callbacks.append(self._collapse_warning())
-        done = self.state.done(stage)
-        method = self.method
+        done, method = self.state.done(stage), self.method
         if done and isinstance(method, SafeGAR):
             prior = self.state.progress["predicted_prior"]
             method = replace(method, class_prior=prior)
@@ -412,7 +396,8 @@ class _Recorder(keras.callbacks.Callback):
     """Measures, notes, saves and reports each epoch of a stage.
 
     What comes before the first epoch, such as a method's graph of neighbours,
-    counts among its seconds.
+    counts among its seconds. An epoch that is broken off by the deadline is
+    done again later.
     """
 
     def __init__(self, run, stage, sets, epochs_per_report=1):
@@ -425,10 +410,10 @@ class _Recorder(keras.callbacks.Callback):
 
     def on_epoch_begin(self, epoch, logs=None):
         self.epoch = epoch
-        if self.start is None:
-            self.start = time.perf_counter()
 
     def on_train_batch_end(self, batch, logs=None):
+        if time.monotonic() >= self.run.deadline:
+            raise OutOfTime
         if self.run.reporter is not None:
             steps = self.params["steps"]
             done = (self.epoch + (batch + 1) / steps) * self.epochs_per_report
@@ -437,8 +422,6 @@ class _Recorder(keras.callbacks.Callback):
     def on_epoch_end(self, epoch, logs=None):
         state = self.run.state
         seconds = time.perf_counter() - self.start
-        self.start = None
-        before = self.errors.seconds
         errors = self.errors.measure(self.model)
         # For the callbacks that follow.
         logs.update(errors)
@@ -449,8 +432,6 @@ class _Recorder(keras.callbacks.Callback):
             "seconds": round(seconds, 3),
         }
         state.progress[self.stage]["seconds"] += seconds
-        evaluation = self.errors.seconds - before
-        state.progress["evaluation_seconds"] += evaluation
         state.note(self.stage, row)
         if self.stage == "regularization":
             method = getattr(self.model, "method", None)
@@ -463,32 +444,11 @@ class _Recorder(keras.callbacks.Callback):
             curve = state.curve(self.stage)
             newest = {name: values[-1] for name, values in curve.items()}
             self.run.reporter.epoch(self.stage, newest, self._total())
+        self.start = time.perf_counter()
 
     def _total(self):
         """Epochs of the stage."""
         return self.params["epochs"] * self.epochs_per_report
-
-
-class _Deadline(keras.callbacks.Callback):
-    """Ends a run before the step that would not end in time.
-
-    The part of the epoch that was done is lost, and is done again later.
-    """
-
-    def __init__(self, deadline):
-        super().__init__()
-        self.deadline = deadline
-
-    def on_train_begin(self, logs=None):
-        self._last = time.monotonic()
-        self._slowest = 0.0
-
-    def on_train_batch_end(self, batch, logs=None):
-        now = time.monotonic()
-        self._slowest = max(self._slowest, now - self._last)
-        self._last = now
-        if now + self._slowest > self.deadline:
-            raise OutOfTime
 
 
 def learned_from(e, seed, data_dir=None):
@@ -563,22 +523,18 @@ def _optimizers(e, method, num_unlabeled):
 def check(experiment, save_models=False, keep_state=False):
     """Raises `SettingsError` for what cannot be had with an experiment."""
     e = experiment
-    for wrong, text in (
-        (
-            e.backend != backend.name(),
+    if e.backend != backend.name():
+        raise SettingsError(
             f"backend={e.backend!r} is not the Keras backend in use, "
-            f"{backend.name()!r}. Set KERAS_BACKEND before keras is imported.",
-        ),
-        (
-            save_models and not METHODS[e.method].network,
+            f"{backend.name()!r}. Set KERAS_BACKEND before keras is imported."
+        )
+    if save_models and not METHODS[e.method].network:
+        raise SettingsError(
             "save_models is for methods that train a network. Received: "
-            f"method={e.method!r}",
-        ),
-        (
-            keep_state and e.tied_by is not None,
+            f"method={e.method!r}"
+        )
+    if keep_state and e.tied_by is not None:
+        raise SettingsError(
             "keep_state is for runs whose epochs do not depend on how many "
-            f"there are. Received: {e.tied_by}",
-        ),
-    ):
-        if wrong:
-            raise SettingsError(text)
+            f"there are. Received: {e.tied_by}"
+        )

@@ -1,5 +1,6 @@
 """What a run has done so far, kept in a file: a killed run goes on exactly."""
 
+import contextlib
 import json
 import math
 from dataclasses import replace
@@ -12,19 +13,9 @@ import numpy as np
 from gar_keras.experiments import environment
 from gar_keras.experiments.records import MUST_AGREE, Progress
 from gar_keras.methods.base import state_of
-from gar_keras.utils.files import NPZ_DAMAGE, write_atomically
+from gar_keras.utils.files import write_atomically
 
 STAGES = ("pretraining", "regularization")
-
-# What a file raises that is damaged, of another run or of another version.
-_UNFIT = (
-    *NPZ_DAMAGE,
-    IndexError,
-    MemoryError,
-    OverflowError,
-    RecursionError,
-    SyntaxError,
-)
 
 
 def path_of_state(experiment, seed, results):
@@ -57,9 +48,11 @@ def lock_of(experiment, seed, results):
 def put_away(experiment, seed, results, keep_state):
     """Removes the state of a finished run, or keeps it as its end."""
     path = path_of_state(experiment, seed, results)
-    if keep_state and path.exists():
-        path.replace(path_of_end(experiment, seed, results))
-    path.unlink(missing_ok=True)
+    with contextlib.suppress(FileNotFoundError):
+        if keep_state:
+            path.replace(path_of_end(experiment, seed, results))
+        else:
+            path.unlink()
 
 
 class State:
@@ -92,7 +85,6 @@ class State:
             "environment": environment.describe(),
             **described,
             "resumed_in": [],
-            "evaluation_seconds": 0.0,
             "warnings": [],
         }
         self.best_weights = []
@@ -165,17 +157,17 @@ class State:
         self._load(path, path.stem, self._take_stage_1, ["split_fingerprint"])
 
     def _load(self, path, owner, take_up, must_agree=None):
+        if not path.exists():
+            return
         try:
-            saved = _read(path, owner)
-            if saved is None:
-                return
-            progress, arrays = saved
+            progress, arrays = _read(path, owner)
             Progress.model_validate(progress)
             for name in must_agree or self.described:
                 if progress[name] != self.described[name]:
                     raise ValueError(f"it is of other {MUST_AGREE[name]}")
             take_up(progress, arrays)
-        except _UNFIT as e:
+        # A damaged file, one of another run or version: anything comes of it.
+        except Exception as e:
             reason = next(iter(str(e).splitlines()), type(e).__name__)
             self.say(f"starts afresh: {path} does not fit ({reason})")
 
@@ -255,9 +247,7 @@ def _write(path, owner, progress, **variables):
 
 
 def _read(path, owner):
-    """What `_write` wrote, `(progress, arrays)`; `None` without a file."""
-    if not path.exists():
-        return None
+    """What `_write` wrote, `(progress, arrays)`."""
     # Opened here, since np.load leaves a bad file open.
     with open(path, "rb") as file, np.load(file) as archive:
         state = json.loads(str(archive["state"]))

@@ -122,7 +122,7 @@ class Witness:
 def numbers(record):
     """A record without its wall times and without where it was made."""
     kept = copy.deepcopy(record)
-    for name in ("environment", "resumed_in", "evaluation_seconds"):
+    for name in ("environment", "resumed_in"):
         del kept[name]
     for stage in STAGES:
         del kept[stage]["seconds"], kept[stage]["curve"]["seconds"]
