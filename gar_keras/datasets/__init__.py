@@ -1,16 +1,10 @@
 """Data sets of the paper; the split into labelled and unlabelled images."""
 
 from gar_keras.datasets.base import DataError, Dataset
-from gar_keras.datasets.infimnist import InfiMNIST, load_infimnist
-from gar_keras.datasets.mnist import load_mnist, load_mnist_pairs
-from gar_keras.datasets.norb import load_norb
+from gar_keras.datasets.infimnist import InfiMNIST
+from gar_keras.datasets.mnist import load_mnist
 from gar_keras.datasets.registry import DATASETS, UNLABELED
 from gar_keras.datasets.splits import Split, make_split
-from gar_keras.datasets.svhn import (
-    load_svhn,
-    load_svhn_grey,
-    load_svhn_with_extra,
-)
 from gar_keras.utils.validation import check_choice
 
 __all__ = [
@@ -21,13 +15,7 @@ __all__ = [
     "InfiMNIST",
     "Split",
     "load",
-    "load_infimnist",
     "load_mnist",
-    "load_mnist_pairs",
-    "load_norb",
-    "load_svhn",
-    "load_svhn_grey",
-    "load_svhn_with_extra",
     "make_split",
 ]
 

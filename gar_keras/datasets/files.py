@@ -41,7 +41,7 @@ def check_md5(data, expected, what):
         raise DataError(
             f"{what} is not the expected file: it was truncated or altered. "
             f"Received: md5={received}, expected md5={expected}. Put a clean "
-            "copy in its place (for the copy inside the package: reinstall)."
+            "copy in its place (for that inside the package: reinstall)."
         )
 
 

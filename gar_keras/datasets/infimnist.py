@@ -67,20 +67,27 @@ class InfiMNIST:
     pixel), `tx` and `ty` the horizontal and vertical derivatives of the
     smoothed image (grey levels per pixel).
 
+    The original files `fields_float_1522x28x28.bin` and
+    `tangVec_float_60000x28x28.bin` are read where the folder holds them. Where
+    it holds neither, fields and tangents are generated: other images of the
+    same kind. The attribute `source` says which. The MNIST images are those
+    inside the package.
+
     Args:
-        x_train: MNIST training images `(60000, 28, 28, 1)`, uint8.
-        fields: `F`, float32 `(1522, 28, 28)`.
-        tangents: `tx` at `[:, 0]` and `ty` at `[:, 1]`, `(60000, 2, 28, 28)`,
-            int8 or float32; may be a memory map.
-        length: Number of images.
-        source: One sentence for records: which fields and tangents these are.
+        data_dir: Folder that may hold the two original files; without one,
+            as in `data_folder`.
+        length: Number of images; 8 million in the paper.
+        field_strength: What the fields are multiplied by. At 0 no image is
+            deformed, only moved as a whole.
 
     Raises:
-        ValueError: if an array has another size, or `length` is out of range.
+        FileNotFoundError: if only one of the two files is there.
+        ValueError: if one has another size, or if `length` or
+            `field_strength` is out of range.
 
     Example (paper, Table 2):
 
-    >>> images = load_infimnist()
+    >>> images = InfiMNIST()
     >>> images.shape, images.take([7_999_999, 0]).dtype.name
     ((8000000, 28, 28, 1), 'uint8')
     """
@@ -89,17 +96,23 @@ class InfiMNIST:
     # Images side by side are of all classes: epochs may take piece after piece.
     in_random_order = True
 
-    def __init__(
-        self,
-        x_train,
-        fields,
-        tangents,
-        length=LENGTH,
-        source="fields and tangents given by the caller",
-    ):
+    def __init__(self, data_dir=None, length=LENGTH, field_strength=1.0):
         length = check_count("length", length, least=1, most=MAX_LENGTH)
+        field_strength = check_number("field_strength", field_strength)
         self.shape = (length, SIDE, SIDE, 1)
-        self.source = source
+        x_train = load_mnist().x_train
+        folder = data_folder(data_dir)
+        paths = [folder / name for name in (FIELDS_FILE, TANGENTS_FILE)]
+        if any(path.exists() for path in paths):
+            fields, tangents = (np.memmap(path, "<f4", "r") for path in paths)
+            kind = "the fields and tangents of the original files"
+        else:
+            fields, tangents = make_fields(), make_tangents(x_train)
+            kind = "generated fields and tangents"
+        self.source = f"InfiMNIST with {kind}"
+        if field_strength != 1:
+            fields = fields * np.float32(field_strength)
+            self.source += f", the fields times {field_strength:g}"
         # Each image a row of 784 pixels.
         self._x = x_train.reshape(NUM_TRAIN, PIXELS)
         self._fields = fields.reshape(NUM_FIELDS, PIXELS)
@@ -145,45 +158,6 @@ class InfiMNIST:
         return _shifted(np.clip(z, 0, 255, out=z), k1 % len(SHIFTS))
 
 
-def load_infimnist(data_dir=None, length=LENGTH, field_strength=1.0):
-    """InfiMNIST from the original files, or with generated ones.
-
-    Reads `fields_float_1522x28x28.bin` and `tangVec_float_60000x28x28.bin`
-    where the folder holds both, and generates fields and tangents where it
-    holds neither: other images of the same kind. The attribute `source` says
-    which. The MNIST images are those inside the package.
-
-    Args:
-        data_dir: Folder that may hold the two original files; without one,
-            as in `data_folder`.
-        length: Number of images; 8 million in the paper.
-        field_strength: What the fields are multiplied by. At 0 no image is
-            deformed, only moved as a whole.
-
-    Returns:
-        An `InfiMNIST`.
-
-    Raises:
-        FileNotFoundError: if only one of the two files is there.
-        ValueError: if one has another size, or if `length` or
-            `field_strength` is out of range.
-    """
-    field_strength = check_number("field_strength", field_strength)
-    folder = data_folder(data_dir)
-    paths = [folder / name for name in (FIELDS_FILE, TANGENTS_FILE)]
-    x_train = load_mnist().x_train
-    if any(path.exists() for path in paths):
-        fields, tangents = (np.memmap(path, "<f4", "r") for path in paths)
-        source = "InfiMNIST with the fields and tangents of the original files"
-    else:
-        fields, tangents = make_fields(), make_tangents(x_train)
-        source = "InfiMNIST with generated fields and tangents"
-    if field_strength != 1:
-        fields = fields * np.float32(field_strength)
-        source += f", the fields times {field_strength:g}"
-    return InfiMNIST(x_train, fields, tangents, length, source)
-
-
 def make_fields():
     """1,522 smooth random fields, the same on every machine.
 
@@ -216,12 +190,6 @@ def make_tangents(x_train):
         tx = round((1, 4, 6, 4, 1)' (-1, -2, 0, 2, 1) * x / 128)
 
     and `ty` with the kernel transposed. No derivative exceeds 96.
-
-    Example:
-
-    >>> ramp = np.broadcast_to(np.arange(28, dtype="uint8") * 5, (1, 28, 28))
-    >>> make_tangents(ramp[..., None])[0, :, 14, 14]
-    array([5, 0], dtype=int8)
     """
     images = x_train[..., 0]
     tangents = np.empty((len(images), 2, SIDE, SIDE), np.int8)

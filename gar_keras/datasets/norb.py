@@ -143,13 +143,6 @@ def preprocess(x_train, x_test, preprocessing=DEFAULT):
 
     All but the stretch, which needs the images before they are reduced.
     Computed in float64.
-
-    Example:
-
-    >>> pixels = np.random.default_rng(0).integers(0, 256, (9, 32, 32, 2))
-    >>> x_train, x_test = preprocess(pixels, pixels)
-    >>> x_train.dtype.name, bool(abs(x_train.mean(axis=(1, 2, 3))).max() < 1e-6)
-    ('float32', True)
     """
     rng = np.random.default_rng(preprocessing.seed)
     train = _dequantized(x_train, rng)
@@ -193,12 +186,6 @@ def stretched(pixels, images, axes):
 
     with `low` and `high` the extremes of each image over these axes; if they
     are equal, 0. The pixels are all those of the images, or some.
-
-    Example:
-
-    >>> x = np.array([[50, 99, 100, 150]], "uint8")
-    >>> stretched(x, x, axes=(0, 1))
-    array([[  0, 125, 128, 255]], dtype=uint8)
     """
     # In float32, as there.
     low = images.min(axis=axes, keepdims=True).astype("float32")

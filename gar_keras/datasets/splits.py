@@ -53,21 +53,16 @@ def make_split(y_train, num_labeled, seed, num_validation=1000):
     >>> sorted(np.bincount(split.labeled % 10))[0]
     np.int64(2)
     """
-    num_labeled, y_train = _checked(y_train, num_labeled, seed, num_validation)
+    y_train = check_labels("y_train", y_train, len(y_train))
     classes, sizes = np.unique(y_train, return_counts=True)
     n = len(classes)
-    if num_labeled % n:
+    if not num_labeled or num_labeled % n or num_labeled > n * sizes.min():
         raise ValueError(
-            f"num_labeled must be a multiple of the {n} classes, since labels "
-            f"are even over the classes. Received: num_labeled={num_labeled}"
+            f"num_labeled must be a multiple of the {n} classes, from {n} to "
+            f"{n * sizes.min()}: labels are even over the classes, and the "
+            f"smallest holds {sizes.min()}. Received: num_labeled={num_labeled}"
         )
     per_class = num_labeled // n
-    if per_class > sizes.min():
-        raise ValueError(
-            f"num_labeled={num_labeled} asks for {per_class} images of each "
-            f"class, but class {classes[sizes.argmin()]} holds {sizes.min()}."
-            f" Ask for at most {n * sizes.min()}."
-        )
     rng = np.random.default_rng([seed, num_labeled])
     drawn = [
         rng.choice(np.flatnonzero(y_train == c), per_class, replace=False)
@@ -90,17 +85,8 @@ def draw_split(y_train, num_labeled, seed, num_validation=1000):
     >>> draw_split(np.zeros(9, int), 4, seed=0, num_validation=5).labeled.size
     4
     """
-    num_labeled, y_train = _checked(y_train, num_labeled, seed, num_validation)
-    rng = np.random.default_rng([seed, num_labeled])
-    drawn = rng.permutation(len(y_train))[: num_labeled + num_validation]
-    return Split(drawn[:num_labeled], drawn[num_labeled:])
-
-
-def _checked(y_train, num_labeled, seed, num_validation):
-    y_train = check_labels("y_train", y_train, len(y_train))
-    check_count("seed", seed, least=0)
     m = len(y_train)
-    num_labeled = check_count("num_labeled", num_labeled, least=1, most=m)
-    rest = m - num_labeled
-    check_count("num_validation", num_validation, least=0, most=rest)
-    return num_labeled, y_train
+    check_count("num_labeled", num_labeled, least=1, most=m - num_validation)
+    rng = np.random.default_rng([seed, num_labeled])
+    drawn = rng.permutation(m)[: num_labeled + num_validation]
+    return Split(drawn[:num_labeled], drawn[num_labeled:])

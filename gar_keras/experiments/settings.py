@@ -190,7 +190,7 @@ class Experiment(Coefficients):
     # Learning rate of stage 2 where it is another one.
     stage_2_rate: Annotated[float, Field(gt=0)] | None = None
     ablation: Literal[ABLATIONS] | None = None
-    # See `gar_keras.datasets.norb.NorbPreprocessing`, `load_infimnist`.
+    # See `gar_keras.datasets.norb.NorbPreprocessing`, `InfiMNIST`.
     camera_stretch: bool = False
     field_strength: Number = 1.0
     balance_of: BalanceOf = "diagonal"

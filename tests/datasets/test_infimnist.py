@@ -14,7 +14,6 @@ from gar_keras.datasets.infimnist import (
     LENGTH,
     TANGENTS_FILE,
     InfiMNIST,
-    load_infimnist,
     make_fields,
     make_tangents,
 )
@@ -39,18 +38,15 @@ def tangents(x_train):
 
 
 @pytest.fixture(scope="module")
-def source(x_train, fields, tangents):
-    return InfiMNIST(x_train, fields, tangents)
+def source():
+    return InfiMNIST()
 
 
-def constant(x=0, length=LENGTH):
-    """A source of images of one grey level, which are not deformed."""
-    return InfiMNIST(
-        np.full((60000, 28, 28, 1), x, np.uint8),
-        np.zeros((1522, 28, 28), np.float32),
-        np.zeros((60000, 2, 28, 28), np.int8),
-        length,
-    )
+@pytest.fixture
+def made(monkeypatch, fields, tangents):
+    """Fields and tangents need not be generated again."""
+    monkeypatch.setattr(infimnist, "make_fields", lambda: fields)
+    monkeypatch.setattr(infimnist, "make_tangents", lambda x: tangents)
 
 
 def index_of(way, start=60000):
@@ -128,8 +124,10 @@ def test_deformation_is_exact_in_float32(source, x_train, fields, tangents):
     assert 2 * abs(steps).max() * 128 + 256 * 255 < 2**24
 
 
-def test_shift_blanks_what_it_uncovers():
-    images = constant(x=7).take([index_of(way) for way in range(9)])[..., 0]
+def test_shift_blanks_what_it_uncovers(made):
+    source = InfiMNIST(field_strength=0)
+    source._x = np.full_like(source._x, 7)
+    images = source.take([index_of(way) for way in range(9)])[..., 0]
     up, down, left, right = images[:4]
     assert not up[27].any() and (up[:27] == 7).all()
     assert not down[0].any() and (down[1:] == 7).all()
@@ -147,12 +145,8 @@ def test_first_60000_are_mnist(source, x_train):
 
 
 @pytest.mark.parametrize("strength", [0.5, 0.0])
-def test_the_strength_of_the_fields(
-    strength, x_train, fields, tangents, monkeypatch
-):
-    monkeypatch.setattr(infimnist, "make_fields", lambda: fields)
-    monkeypatch.setattr(infimnist, "make_tangents", lambda x: tangents)
-    images = load_infimnist(field_strength=strength)
+def test_the_strength_of_the_fields(strength, x_train, fields, tangents, made):
+    images = InfiMNIST(field_strength=strength)
     chosen = [0, *(index_of(way, 70_000 * (way + 1)) for way in range(9))]
     expected = [
         by_hand(index, x_train, strength * fields, tangents)
@@ -182,18 +176,18 @@ def test_images_depend_on_their_index_alone(source, chosen, random):
 
 
 @pytest.mark.parametrize("bad", [[-1], [0, 100_000]])
-def test_indices_out_of_bounds(bad):
+def test_indices_out_of_bounds(bad, made):
     with pytest.raises(IndexError, match="0..99999. Received"):
-        constant(length=100_000).take(bad)
+        InfiMNIST(length=100_000).take(bad)
 
 
-def test_longest_source():
+def test_longest_source(made):
     with pytest.raises(ValueError, match="Received: length="):
-        constant(length=2**32 - 9999)
-    images = constant(x=7, length=2**32 - 10000)
+        InfiMNIST(length=2**32 - 9999)
+    images = InfiMNIST(length=2**32 - 10000)
     assert images.shape == (2**32 - 10000, 28, 28, 1)
     assert len(images) == 2**32 - 10000
-    assert images.take([2**32 - 10001])[0, 0, 0, 0] == 7
+    assert images.take([2**32 - 10001]).any()
 
 
 def test_generated_fields(fields):
@@ -243,7 +237,7 @@ def test_original_files(tmp_path, x_train):
     tangents = np.memmap(tmp_path / TANGENTS_FILE, "<f4", "w+", shape=shape)
     tangents[[5, 59999]] = rng.normal(0, 40, (2, 2, 28, 28))
     tangents.flush()
-    images = load_infimnist(tmp_path)
+    images = InfiMNIST(tmp_path)
     assert "original files" in images.source
     # Tangents of 0 leave only the shift.
     plain = index_of(8)
@@ -258,7 +252,7 @@ def test_original_files(tmp_path, x_train):
 def test_files_of_other_sizes_and_one_without_the_other(tmp_path):
     np.zeros(1522 * 28 * 28, "<f4").tofile(tmp_path / FIELDS_FILE)
     with pytest.raises(FileNotFoundError, match=TANGENTS_FILE):
-        load_infimnist(tmp_path)
+        InfiMNIST(tmp_path)
     np.zeros(5, "<f4").tofile(tmp_path / TANGENTS_FILE)
     with pytest.raises(ValueError, match="size 5"):
-        load_infimnist(tmp_path)
+        InfiMNIST(tmp_path)

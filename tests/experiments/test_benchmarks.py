@@ -216,7 +216,7 @@ def test_the_two_networks_differ_in_the_regularizer_alone(monkeypatch):
 def test_more_images_than_mnist_has_are_made(monkeypatch):
     made = []
     monkeypatch.setattr(
-        overhead, "load_infimnist", lambda length: made.append(length)
+        overhead, "InfiMNIST", lambda length: made.append(length)
     )
     many = {"num_images": 600_000, "batch_size": 512, "steps": 40}
     feed = overhead.feed(FEW.model_copy(update=many))

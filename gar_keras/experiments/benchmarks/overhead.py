@@ -5,7 +5,7 @@ from functools import partial
 import keras
 import numpy as np
 
-from gar_keras.datasets import load_infimnist, load_mnist
+from gar_keras.datasets.infimnist import InfiMNIST, load_mnist
 from gar_keras.engine.batches import BatchSampler, Feed
 from gar_keras.engine.fit import compile_options, fit
 from gar_keras.engine.optimizers import sgd
@@ -76,5 +76,5 @@ def feed(case):
         return Feed(sampler, mnist[: case.num_images], labels=labels)
     # Its first 60,000 images are MNIST's as they are: begin behind them.
     first = 1 + -(-len(mnist) // sampler.images_per_epoch)
-    images = load_infimnist(length=case.num_images)
+    images = InfiMNIST(length=case.num_images)
     return Feed(sampler, images, labels=labels, first_epoch=first)
