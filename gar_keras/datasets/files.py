@@ -1,19 +1,13 @@
-"""Data files: where they lie, and what is made of them once.
-
-What is made of them lies in the folder named by the environment variable
-`GAR_KERAS_CACHE`, else in the user's cache folder
-(`gar_keras.utils.files.user_cache`); it can be deleted at any time.
-"""
+"""Data files: where they lie, and whether they are as published."""
 
 import hashlib
-import json
 import os
 from pathlib import Path
 
 import numpy as np
 
 from gar_keras.datasets.base import DataError
-from gar_keras.utils.files import NPZ_DAMAGE, replacing, user_cache
+from gar_keras.utils.files import NPZ_DAMAGE, user_cache
 
 
 def data_folder(data_dir=None):
@@ -55,35 +49,3 @@ def read_npz(path, names):
             f"{path} is not a readable .npz file with {', '.join(names)}: "
             f"{error}. Put a clean copy in its place."
         ) from error
-
-
-def made_once(name, settings, keys, make):
-    """Arrays that are made at the first call, and kept in `.npy` files.
-
-    Args:
-        name: What the names of the files begin with.
-        settings: All that the arrays depend on, e.g. the MD5 of the files that
-            they are made of, as JSON can hold it.
-        keys: Names of the arrays.
-        make: Function without arguments that gives a dict of them.
-
-    Returns:
-        A dict of memory-mapped arrays.
-    """
-    text = json.dumps(settings, sort_keys=True)
-    stem = f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
-    folder = Path(os.environ.get("GAR_KERAS_CACHE") or user_cache())
-    paths = {key: folder.expanduser() / f"{stem}-{key}.npy" for key in keys}
-
-    def opened():
-        return {key: np.load(p, mmap_mode="r") for key, p in paths.items()}
-
-    try:
-        return opened()
-    # What is missing or cut short is made anew.
-    except (OSError, EOFError, ValueError):
-        arrays = make()
-    for key, path in paths.items():
-        with replacing(path, suffix=".npy") as temporary:
-            np.save(temporary, arrays[key])
-    return opened()

@@ -2,17 +2,12 @@
 
 import gzip
 import zlib
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import numpy as np
 
 from gar_keras.datasets.base import DataError, Dataset
-from gar_keras.datasets.files import (
-    check_md5,
-    data_folder,
-    made_once,
-    read_npz,
-)
+from gar_keras.datasets.files import check_md5, data_folder, read_npz
 from gar_keras.utils.validation import check_choice
 
 TITLE = "small NORB"
@@ -36,9 +31,6 @@ MD5 = {
 # Element types by the numbers at the head of NORB's files.
 MAGIC = {0x1E3D4C54: "<i4", 0x1E3D4C55: "u1"}
 
-# To be raised when `preprocess` changes what it returns.
-_VERSION = 1
-_KEYS = ("x_train", "y_train", "x_test", "y_test")
 # Images standardized at a time.
 _BLOCK = 500
 
@@ -74,8 +66,7 @@ def load_norb(data_dir=None, preprocessing=DEFAULT):
 
     Reads the official files of images and labels, `.mat.gz` as published, or
     else `smallnorb_32.npz`, a copy of the images at 32x32 that was decoded
-    from JPEG. The result is kept (400 MB; see `gar_keras.datasets.files` for
-    where), so that only the first call works it out.
+    from JPEG.
 
     For pixels `p` in 0..255 and noise `u` from U(0, 1), the preprocessing is
 
@@ -116,25 +107,17 @@ def load_norb(data_dir=None, preprocessing=DEFAULT):
             "from JPEG, not lossless"
         )
 
-    def make():
-        x, y, x_test, y_test = read(folder, preprocessing.stretch)
-        x, x_test = preprocess(x, x_test, preprocessing)
-        return dict(zip(_KEYS, (x, y, x_test, y_test), strict=True))
-
-    # The MD5 stand for the content: no file need be read to know it.
-    settings = {
-        "version": _VERSION,
-        "preprocessing": asdict(preprocessing),
-        "md5": COPY_MD5 if is_copy else [*MD5.values()],
-    }
-    kept = made_once(name, settings, _KEYS, make)
+    x, y, x_test, y_test = read(folder, preprocessing.stretch)
+    x, x_test = preprocess(x, x_test, preprocessing)
     return Dataset(
         name=name,
         title=title,
+        x_train=x,
+        y_train=y,
+        x_test=x_test,
+        y_test=y_test,
         num_classes=NUM_CLASSES,
         source=f"{source}; {_description(preprocessing)}",
-        # In memory, for speed.
-        **{key: np.array(array) for key, array in kept.items()},
     )
 
 
@@ -217,7 +200,7 @@ def read_official(folder, stretch=False):
 def read_copy(folder, stretch=False):
     """The same from `smallnorb_32.npz`, the copy at 32x32 decoded from JPEG."""
     check_md5((folder / COPY).read_bytes(), COPY_MD5, folder / COPY)
-    copy = read_npz(folder / COPY, _KEYS)
+    copy = read_npz(folder / COPY, ("x_train", "y_train", "x_test", "y_test"))
     arrays = []
     for part in ("train", "test"):
         images = copy[f"x_{part}"]

@@ -35,15 +35,6 @@ NUM_TEST_DIGITS = 500
 def load_digits(data_dir=None):
     """Loads scikit-learn's 1,797 digits, the last 500 as test images.
 
-    Args:
-        data_dir: Not used: the images come with scikit-learn.
-
-    Returns:
-        A `Dataset` with uint8 images `(m, 8, 8, 1)`.
-
-    Raises:
-        ImportError: if scikit-learn is not installed.
-
     Example:
 
     >>> digits = load_digits()

@@ -10,13 +10,8 @@ from gar_keras.datasets import infimnist, mnist, norb, packages, svhn
 class Entry:
     """A data set. Called with the folder of the data files, it loads it.
 
-    Further arguments are those of its loader.
-
-    Attributes:
-        title: Its name for a reader.
-        loader: Function of the folder that gives a `Dataset`.
-        note: What to know before it is chosen: where it comes from, or what
-            it stands in for.
+    Further arguments are those of its loader. `note` says where it comes from,
+    or what it stands in for.
     """
 
     title: str

@@ -3,12 +3,8 @@
 import numpy as np
 
 from gar_keras.datasets.base import DataError, Dataset
-from gar_keras.datasets.files import (
-    check_md5,
-    data_folder,
-    made_once,
-    read_npz,
-)
+from gar_keras.datasets.files import check_md5, data_folder, read_npz
+from gar_keras.utils.files import replacing
 from gar_keras.utils.optional import optional
 
 TITLE = "SVHN"
@@ -62,9 +58,9 @@ def load_svhn_with_extra(data_dir=None):
 
     They would fill 7.4 GB as float32. The first call downloads the files (1.5
     GB) if they are not there, checks their MD5, and writes the images as uint8
-    (1.9 GB; see `gar_keras.datasets.files` for where), for which it needs 4 GB
-    of memory. Later calls open what was written. The labels are left out: the
-    paper uses the extra images without them (section 4.2).
+    beside them (1.9 GB), for which it needs 4 GB of memory. Later calls open
+    what was written. The labels are left out: the paper uses the extra images
+    without them (section 4.2).
 
     Args:
         data_dir: Folder that holds the files; see `data_folder`.
@@ -75,14 +71,13 @@ def load_svhn_with_extra(data_dir=None):
     Raises:
         DataError, ImportError: as `load_svhn`.
     """
-    names = "train_32x32.mat", "extra_32x32.mat"
-
-    def make():
-        return {"x": np.concatenate([_read(n, data_dir)[0] for n in names])}
-
-    # The MD5 stand for the content: no file need be read to know it.
-    settings = {"md5": [MD5[name] for name in names]}
-    return made_once("svhn-extra", settings, ["x"], make)["x"]
+    path = data_folder(data_dir) / "svhn_train_and_extra.npy"
+    if not path.exists():
+        names = "train_32x32.mat", "extra_32x32.mat"
+        images = np.concatenate([_read(name, data_dir)[0] for name in names])
+        with replacing(path, suffix=".npy") as temporary:
+            np.save(temporary, images)
+    return np.load(path, mmap_mode="r")
 
 
 def load_svhn_grey(data_dir=None):

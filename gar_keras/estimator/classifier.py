@@ -10,7 +10,6 @@ import keras
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gar_keras import models
 from gar_keras.engine.batches import UNLABELED_PER_BATCH
 from gar_keras.engine.fit import predict
 from gar_keras.engine.graphs import has_graph, uncompiled
@@ -28,7 +27,7 @@ from gar_keras.methods.options import GAROptions
 from gar_keras.regularizers import Coefficients
 from gar_keras.utils.documented import documented
 from gar_keras.utils.types import Tensor
-from gar_keras.utils.validation import check_choice, unmasked
+from gar_keras.utils.validation import unmasked
 
 try:
     from scipy.special import softmax
@@ -82,10 +81,11 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
 
     Args:
         network: `"auto"` for `gar_keras.cnn6` on images (sides of 4 to 64
-            pixels) and a network of two hidden layers on features, each with
-            its scaling; a `keras.Model` from rows as they are to logits,
-            which is copied with its weights; or a function
-            `network(input_shape, num_classes)` that returns a new one.
+            pixels), in bfloat16 where the hardware computes in it, and a
+            network of two hidden layers on features, each with its scaling; a
+            `keras.Model` from rows as they are to logits, which is copied with
+            its weights; or a function `network(input_shape, num_classes)` that
+            returns a new one.
         method: How stage 2 goes on: `"safe-gar"` as `gar_keras.regularize`
             with labels, `"gar"` as in the paper, another name in
             `gar_keras.methods.METHODS`, e.g. `"vat-entropy"`, or one of their
@@ -112,9 +112,6 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
             last. 0 to train on all labels to the last epoch.
         learning_rate: Initial learning rate of each stage.
         {settings}
-        precision: Precision between the layers of the network `"auto"`.
-            `"auto"`: bfloat16 where the examples are images and the hardware
-            computes in it.
         random_state: Seed or `RandomState`, of weights, dropout, batches and
             validation rows. `None` for another one in each `fit`.
         verbose: As in Keras' `fit`.
@@ -162,7 +159,6 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
     rate: str = GAROptions.rate
     warmup_steps: int | None = GAROptions.warmup_steps
     global_clipnorm: float = GAROptions.global_clipnorm
-    precision: str = "auto"
     random_state: Any = None
     verbose: int | str = 0
 
@@ -290,15 +286,8 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
         return logits
 
     def _make_network(self, x, num_classes):
-        check_choice("precision", self.precision, ("auto", *models.POLICIES))
         if isinstance(self.network, str) and self.network == "auto":
-            return default_network(x, num_classes, self.precision)
-        if self.precision != "auto":
-            raise ValueError(
-                "precision is for the network 'auto'. Received: "
-                f"precision={self.precision!r} beside a network of your own. "
-                "Leave it out, and give the layers of the network their dtype."
-            )
+            return default_network(x, num_classes)
         if isinstance(self.network, keras.Model):
             return _copy(self.network)
         model = None

@@ -9,13 +9,7 @@ UNLABELED = -1
 
 
 def is_unlabeled(y):
-    """Which labels mark an example as unlabelled: -1, `"-1"` and `""`.
-
-    Example:
-
-    >>> is_unlabeled(np.array(["cat", "", "-1"])).tolist()
-    [False, True, True]
-    """
+    """Which labels mark an example as unlabelled: -1, `"-1"` and `""`."""
     marked = y == UNLABELED
     if y.dtype.kind in "OU":
         marked = marked | (y == str(UNLABELED)) | (y == "")
@@ -23,14 +17,7 @@ def is_unlabeled(y):
 
 
 def encode(y):
-    """The classes, sorted, and their indices in `y`, -1 where it has no label.
-
-    Example:
-
-    >>> classes, targets = encode(np.array(["cat", "dog", "", "cat"]))
-    >>> classes.tolist(), targets.tolist()
-    (['cat', 'dog'], [0, 1, -1, 0])
-    """
+    """The classes, sorted, and their indices in `y`, -1 without a label."""
     marked = is_unlabeled(y)
     classes, indices = np.unique(y[~marked], return_inverse=True)
     if len(classes) < 2:
@@ -70,13 +57,7 @@ def _is_missing(label):
 
 
 def as_input(x):
-    """Features, or images with channels, as float32; uint8 images stay uint8.
-
-    Example:
-
-    >>> as_input(np.zeros((5, 28, 28), "uint8")).shape
-    (5, 28, 28, 1)
-    """
+    """Features, or images with channels, float32; uint8 images stay so."""
     if x.ndim not in (2, 3, 4) or not x.size:
         raise ValueError(
             "X must be features (m, f), or images (m, h, w) or "

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, fields, replace
 import numpy as np
 from keras import ops
 
-from gar_keras import models
 from gar_keras.augmentation import random_augmentation
 from gar_keras.callbacks import LatestBestWeights, WarnOnCollapse
 from gar_keras.engine.batches import BATCH_SIZE, take
@@ -88,19 +87,8 @@ def stages(model, x, y, settings, class_names, seed):
     and those kept back for validation among them. With no unlabelled example
     there is no stage 2.
 
-    Args:
-        model: A `keras.Model` from examples to logits, trained in place.
-        x: Examples, as `examples.as_input` gives them.
-        y: Class indices `(m,)`, -1 for unlabelled examples.
-        settings: What has the parameters of `GARClassifier`.
-        class_names: The names of the n classes, a list.
-        seed: Seed of the validation examples and of the batches.
-
-    Yields:
-        A `Summary`, behind each stage.
-
-    Raises:
-        ValueError: if the settings, the data and the model do not fit.
+    `settings` has the parameters of `GARClassifier`, and y is -1 where there is
+    no label. Yields a `Summary` behind each stage.
     """
     _check_model(model, x, len(class_names))
     labeled = np.flatnonzero(y != UNLABELED)
@@ -119,7 +107,7 @@ def stages(model, x, y, settings, class_names, seed):
     epochs, _ = early_stopping(settings.epochs, validation, sampler.steps)
     method = _method(settings, prior)
     method.check_batches(sampler.labeled_per_batch)
-    method.check(model, x)
+    method.check(method.network(model), x)
     unlabeled = np.count_nonzero(y == UNLABELED)
     if not unlabeled:
         warn(
@@ -250,11 +238,6 @@ def _optimizer(method, settings, steps):
 
 
 def _check_model(model, x, n):
-    if models.is_regularized(model):
-        raise ValueError(
-            f"The network {model.name!r} holds the loss of GAR already. Give "
-            "it without: the coefficients are set beside it."
-        )
     ensure_built(model, x)
     outputs = num_classes(model, "X", x)
     if outputs != n:

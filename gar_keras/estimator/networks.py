@@ -11,14 +11,13 @@ from gar_keras.models import POLICIES, cnn6, mlp
 LEAST_SIDE, MOST_SIDE = 4, 64
 
 
-def default_network(x, num_classes, precision="auto"):
+def default_network(x, num_classes):
     """A network from examples as they are to float32 logits, with new weights.
 
     For images the 6-layer CNN of the paper, `gar_keras.cnn6`, on pixels that
     are divided by 255 if they are uint8, else by the largest in `x`. For
     features two hidden layers of 128 and 64 ReLU units with dropout, on
     features that are brought to mean 0 and standard deviation 1 over `x`.
-    `precision` is that between the layers.
 
     Example:
 
@@ -26,9 +25,7 @@ def default_network(x, num_classes, precision="auto"):
     (None, 2)
     """
     if len(x.shape) == 2:
-        # So small a network gains nothing by less precision.
-        policy = POLICIES["float32" if precision == "auto" else precision]
-        return _mlp(x, num_classes, policy)
+        return _mlp(x, num_classes)
     sides = x.shape[1:3]
     if min(sides) < LEAST_SIDE or max(sides) > MOST_SIDE:
         raise ValueError(
@@ -39,17 +36,16 @@ def default_network(x, num_classes, precision="auto"):
         )
     stored = "uint8" if x.dtype == "uint8" else "float32"
     largest = 255 if stored == "uint8" else float(np.abs(x).max()) or 1.0
-    auto = precision == "auto"
     return cnn6(
         x.shape[1:],
         num_classes,
         preprocessing=layers.Rescaling(1 / largest, dtype="float32"),
         input_dtype=stored,
-        dtype=POLICIES[hardware.fast_precision() if auto else precision],
+        dtype=POLICIES[hardware.fast_precision()],
     )
 
 
-def _mlp(x, num_classes, dtype):
+def _mlp(x, num_classes):
     mean, variance = x.mean(0, dtype="float64"), x.var(0, dtype="float64")
     # A constant feature becomes 0, whatever rounding leaves of its variance.
     constant = np.ptp(x, axis=0) == 0
@@ -63,5 +59,6 @@ def _mlp(x, num_classes, dtype):
         num_classes,
         preprocessing=scaling,
         input_dtype="float32",
-        dtype=dtype,
+        # So small a network gains nothing by less precision.
+        dtype="float32",
     )

@@ -247,20 +247,3 @@ def test_missing_and_altered_files_are_named(official, tmp_path, write_copy):
     np.savez(tmp_path / "smallnorb_32.npz", x_train=PIXELS[0])
     with pytest.raises(DataError, match="32.npz is not the expected file"):
         load_norb(tmp_path)
-
-
-def test_it_is_worked_out_again_only_for_other_settings_or_files(
-    tmp_path, monkeypatch, write_copy
-):
-    runs = []
-    original = norb.preprocess
-    monkeypatch.setattr(
-        norb, "preprocess", lambda *args: runs.append(1) or original(*args)
-    )
-    write_copy(tmp_path)
-    for setting in (norb.DEFAULT, NorbPreprocessing(1), norb.DEFAULT):
-        load_norb(tmp_path, setting)
-    assert len(runs) == 2
-    write_copy(tmp_path, x_train=PIXELS[0] ^ 1)
-    load_norb(tmp_path)
-    assert len(runs) == 3

@@ -107,7 +107,7 @@ def test_the_extra_set_lies_behind_the_training_images(published):
         images = load_svhn_with_extra(published)
         assert isinstance(images, np.memmap)
         np.testing.assert_array_equal(images, expected, strict=True)
-        # The MD5 says what was kept: the file is not read again.
+        # It is not read again.
         (published / "extra_32x32.mat").unlink(missing_ok=True)
 
 
