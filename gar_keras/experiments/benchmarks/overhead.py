@@ -5,7 +5,7 @@ from functools import partial
 import keras
 import numpy as np
 
-from gar_keras.datasets.infimnist import InfiMNIST, load_mnist
+from gar_keras.datasets import InfiMNIST, load_mnist
 from gar_keras.engine.batches import BatchSampler, Feed
 from gar_keras.engine.fit import compile_options, fit
 from gar_keras.engine.optimizers import sgd
