@@ -271,7 +271,7 @@ columns = [
 ]
 print(f"{'':44} {'before':>9} {'after':>9} {'true':>9}")
 for key, gloss in NUMBERS.items():
-    values = (f"{getattr(column, key):9.4g}" for column in columns)
+    values = (f"{column[key]:9.4g}" for column in columns)
     print(f"{gloss:44}", *values)
 
 # %% [markdown]

@@ -8,7 +8,7 @@ README: runs/graph_pair.png.
 """
 
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from gar_keras.experiments import records
 from gar_keras.report import plots
@@ -39,7 +39,7 @@ def drawn_by(draw):
 def numbers(run, record):
     """The numbers of the graphs: of the images drawn, and of all kept."""
     rows = [
-        {"epoch": epoch, **asdict(graph_numbers(B[:m], run.labels[:m]))}
+        {"epoch": epoch, **graph_numbers(B[:m], run.labels[:m])}
         for epoch, B in run.snapshots.items()
         for m in (GRAPH_IMAGES, len(B))
     ]

@@ -1,5 +1,7 @@
 """Whether stage 2 lost a class, by what a record holds; see docs/limits.md."""
 
+from gar_keras.regularizers import expected_balance
+
 # Data sets of ten classes.
 _DIGITS = ("mnist", "svhn", "svhn-grey")
 
@@ -28,22 +30,8 @@ def lost_class(record, arrays):
     if len(balance) <= 2 or uneven or settings["ablation"] == "unrectified":
         return None
     m = settings["labeled_per_batch"] + settings["unlabeled_per_batch"]
-    return balance[-1] <= balance_without_a_class(m, n)
-
-
-def balance_without_a_class(batch_size, num_classes):
-    """The balance of random batches whose images fill n - 1 outputs equally.
-
-    `gar_keras.expected_balance(m, n - 1)`, which counts pairs of n - 1 outputs,
-    times `(n - 2) / (n - 1)`, since n outputs have more of them.
-
-    Example:
-
-    >>> round(balance_without_a_class(128, 10), 3)
-    0.83
-    """
-    m, n = batch_size, num_classes
-    return (m - 1) / (m + n - 2) * (n - 2) / (n - 1)
+    # Of n - 1 outputs used equally; n outputs have more pairs.
+    return balance[-1] <= expected_balance(m, n - 1) * (n - 2) / (n - 1)
 
 
 def empty_classes(v):

@@ -43,8 +43,7 @@ def _table(paper, frame):
 
 
 def _summary(frame):
-    rows = summary.cell_runs(frame)
-    cells = {name: g for name, g in rows.items() if len(g)}
+    cells = summary.cell_runs(frame)
     return ours_beside_paper(cells) if cells else None
 
 

@@ -5,7 +5,7 @@ import pandas as pd
 from gar_keras.experiments.settings import SMALL
 from gar_keras.methods import METHODS
 from gar_keras.report import runs
-from gar_keras.report.estimates import Estimate, between
+from gar_keras.report.estimates import MISSING, Estimate, between
 from gar_keras.report.tables import made_on, markdown
 
 # Points by which a run that ends above its start is told as harmed.
@@ -26,29 +26,28 @@ def where(frame):
 def errors(frame):
     """The error in the last epoch, a row a data set, a column a method."""
     found = where(frame)
-    columns = {START: _start} | {
-        _title(name): _of(name, _error) for name in _methods(found)
+    rows = {
+        title: {START: _start(g)}
+        | {_title(m): _error(g[g.method == m]) for m in _methods(found)}
+        for title, g in found.groupby("title", sort=False)
     }
-    return markdown(_by_data(found, columns), made_on({"": found}))
+    return markdown(pd.DataFrame.from_dict(rows, "index"), made_on({"": found}))
 
 
 def changes(frame):
     """How far the two GARs end above pretraining, with intervals."""
-    columns = {
-        f"{_title(name)}{text}": _of(name, cell)
-        for name in (PAPER, SAFE)
-        for text, cell in (("", _change), (", worst seed", _worst))
-    }
-    return markdown(_by_data(where(frame), columns))
-
-
-def _by_data(found, columns):
-    """A table with a row a data set, whose cells have the links."""
-    rows = {
-        g.title.iloc[0]: {name: cell(g) for name, cell in columns.items()}
-        for _, g in found.groupby("dataset", sort=False)
-    }
-    return pd.DataFrame.from_dict(rows, "index")
+    rows = {}
+    for title, g in where(frame).groupby("title", sort=False):
+        rows[title] = cells = {}
+        for method in (PAPER, SAFE):
+            change = g.change[g.method == method]
+            if change.empty:
+                continue
+            mean = Estimate.of(change)
+            text = f"{mean.mean:+.1f} ({between(mean.interval())})"
+            cells[_title(method)] = text
+            cells[f"{_title(method)}, worst seed"] = f"{change.max():+.1f}"
+    return markdown(pd.DataFrame.from_dict(rows, "index").fillna(MISSING))
 
 
 def ranks(frame):
@@ -87,25 +86,8 @@ def _start(g):
     return Estimate.of(g.groupby("seed").start.first()).text()
 
 
-def _of(name, cell):
-    """A cell of one method's runs on a data set."""
-
-    def text(g):
-        own = g[g.method == name]
-        return cell(own) if len(own) else "-"
-
-    return text
-
-
 def _error(own):
+    if own.empty:
+        return MISSING
     (link,) = runs.links(own)
     return f"[{Estimate.of(own['last']).text()}]({link})"
-
-
-def _change(own):
-    change = Estimate.of(own.change)
-    return f"{change.mean:+.1f} ({between(change.interval())})"
-
-
-def _worst(own):
-    return f"{own.change.max():+.1f}"

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 from gar_keras.report import runs
 from gar_keras.report.estimates import MISSING, Estimate, between
@@ -38,11 +37,6 @@ CLAIM_NOTES = (
     "mean difference (Student's t) is without 0, else no difference is shown.",
 )
 
-STARTS_NOTE = (
-    "The interval is Wilson's, of the runs that lost a class. Errors are "
-    "test errors in percent, over initializations."
-)
-
 
 def study_table(study, frame):
     """A `Study` as a table: the arguments of `markdown` and `in_terminal`."""
@@ -53,7 +47,7 @@ def study_table(study, frame):
     else:
         rows, columns, notes = arm_runs(study, frame), ARM_COLUMNS, ()
     if study.restarts > 1:
-        columns, notes = START_COLUMNS, [STARTS_NOTE]
+        columns, notes = START_COLUMNS, ()
     notes = [*study.notes, *notes, *made_on(rows)]
     return table(rows, columns), notes, study.title
 
@@ -200,12 +194,6 @@ CLAIM_COLUMNS = {
 # Starts of the first epoch.
 
 
-def _wilson(g):
-    found = stats.binomtest(int(g.lost.sum()), len(g))
-    interval = found.proportion_ci(method="wilson")
-    return " to ".join(f"{100 * end:.1f} %" for end in interval)
-
-
 def _sound_difference(g):
     sound = neither_lost(g)
     return signed(difference(sound["last"], sound.last_beside))
@@ -215,7 +203,6 @@ START_COLUMNS = {
     "initializations": lambda g: str(len(g)),
     "emptied a class": lambda g: f"{g.emptied.sum()} of {len(g)}",
     "lost a class": runs.lost,
-    "95 % interval": _wilson,
     "after stage 1": figure("stage_1"),
     "after the epoch": figure("last"),
     "where no class is lost": lambda g: figure("last", n=True)(

@@ -43,7 +43,8 @@ def cell_runs(frame):
     for paper in TABLES.values():
         for column in paper.columns if GAR in paper.rows else ():
             g = representative(frame, column)
-            found[runs.task(g) if len(g) else column.cell] = g
+            if len(g):
+                found[runs.task(g)] = g
     return found
 
 

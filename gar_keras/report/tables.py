@@ -171,9 +171,6 @@ DETAILS = {
     _EPOCHS: runs.epochs,
     "difference from the paper's shown?": shown,
     "its 95 % interval (Welch's)": lambda g: between(above_paper(g)),
-    "95 % interval of the mean (Student's t)": lambda g: between(
-        Estimate.of(g.chosen).interval()
-    ),
     "runs that lost a class": lost,
     "runs with a warning": runs.warned,
     "data": lambda g: g.title.iloc[0],

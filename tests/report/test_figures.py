@@ -2,7 +2,7 @@
 
 import json
 import runpy
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -89,10 +89,10 @@ def test_figure1_has_the_numbers_of_all_and_draws_some():
     g = graph_statistics.graph_numbers(B, LABELS)
     below = "\n".join(ax.get_xlabel() for ax in figure.axes)
     for number in (
-        f"{100 * g.strongest_share:.1f} %",
-        f"{100 * g.within_class_share:.1f} %",
-        rf"$\alpha$ = {g.affinity:.4f}",
-        rf"$\beta$ = {g.balance:.3f}",
+        f"{100 * g['strongest_share']:.1f} %",
+        f"{100 * g['within_class_share']:.1f} %",
+        rf"$\alpha$ = {g['affinity']:.4f}",
+        rf"$\beta$ = {g['balance']:.3f}",
         "0.75: 4,\nthe largest 25.0 %",
     ):
         assert number in below
@@ -179,7 +179,7 @@ def test_the_script_of_figure1_draws(pair, tmp_path):
         assert numbers["run"].startswith("MNIST, m_L = 100, seed 0")
         g = graph_statistics.graph_numbers(logits(0.1).clip(0), LABELS)
         # Fewer images are kept than drawn: two rows of the same images.
-        assert numbers["graphs"][2:] == 2 * [{"epoch": 2, **asdict(g)}]
+        assert numbers["graphs"][2:] == 2 * [{"epoch": 2, **g}]
 
 
 @pytest.mark.slow

@@ -1,7 +1,6 @@
 """The numbers of the graphs against hand-made answers and plain definitions."""
 
 import math
-from dataclasses import asdict
 
 import numpy as np
 import pytest
@@ -55,20 +54,20 @@ def test_known_answers(
         "affinity": terms[0],
         "balance": terms[1],
     }
-    assert asdict(graph_numbers(B, LABELS)) == pytest.approx(expected)
+    assert graph_numbers(B, LABELS) == pytest.approx(expected)
 
 
 def test_perfect_classifier_of_uneven_classes():
     labels = [0, 0, 0, 1]
     numbers = graph_numbers(np.eye(2)[labels], labels)
-    assert numbers.degree_deviation == 0.5
+    assert numbers["degree_deviation"] == 0.5
 
 
 def test_within_class_share_of_edges_that_cancel():
     # The only two edges, 1e-12 next to self-loops of 1: one in the class.
     B = np.array([[1, 0, 0], [1e-12, 1, 0], [0, 1e-12, 1]])
     numbers = graph_numbers(B, [0, 0, 1])
-    assert numbers.within_class_share == pytest.approx(0.5)
+    assert numbers["within_class_share"] == pytest.approx(0.5)
 
 
 def test_components_at_the_threshold():
@@ -87,7 +86,7 @@ def test_components_at_the_threshold():
 )
 def test_ranges_and_neither_scale_nor_order_matters(B, seed, scale):
     labels = np.arange(len(B)) % 3
-    numbers = asdict(graph_numbers(B, labels))
+    numbers = graph_numbers(B, labels)
     for name, most in (
         ("strongest_share", 1),
         ("within_class_share", 1),
@@ -105,7 +104,7 @@ def test_ranges_and_neither_scale_nor_order_matters(B, seed, scale):
         within / M.sum() if M.any() else 0, rel=1e-6, abs=1e-12
     )
     rows = np.random.default_rng(seed).permutation(len(B))
-    other = asdict(graph_numbers(scale * B[rows], labels[rows]))
+    other = graph_numbers(scale * B[rows], labels[rows])
     for name in ("components", "largest_component"):
         # Rounding can move a cosine over the threshold.
         del numbers[name], other[name]
@@ -120,15 +119,14 @@ def test_affinity_and_balance_are_those_of_the_loss():
     numbers = graph_numbers(B, np.arange(50) % 7)
     for name in ("affinity", "balance"):
         loss = float(getattr(regularizers, name)(B))
-        assert getattr(numbers, name) == pytest.approx(loss, rel=1e-5)
+        assert numbers[name] == pytest.approx(loss, rel=1e-5)
 
 
 @pytest.mark.parametrize(
     "B, labels, message",
     [
-        (np.ones((3, 1)), [0, 0, 0], r"Received: float64 \(3, 1\)"),
-        ([["1", "2"]], [0], "real numbers"),
-        ([[1.0, np.nan]], [0], "1 other values, e.g. nan"),
+        ([1.0, 2.0], [0, 0], r"shape \(2,\)"),
+        ([[1.0, np.nan]], [0], "largest nan"),
         ([[1.0, -0.5]], [0], r"max\(0, Z\).*-0.5"),
         (np.eye(2), [0, 3], "from 0 to 1.*3"),
     ],

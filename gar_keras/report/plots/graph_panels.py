@@ -110,15 +110,15 @@ def _captions(B, labels, some):
     shown = graph_statistics.graph_numbers(B[:some], labels[:some])
     percent = style.percent
     return (
-        f"strongest edge: {percent(g.strongest_share)} of an example's weight\n"
-        f"examples without edges: {g.isolated}",
-        f"{percent(g.within_class_share)} of the weight of $M$ within classes\n"
-        f"components of those drawn at cosine ≥ "
-        f"{graph_statistics.THRESHOLD}: "
-        f"{shown.components},\nthe largest {percent(shown.largest_component)}",
-        rf"affinity $\alpha$ = {g.affinity:.4f}, balance $\beta$ = "
-        f"{g.balance:.3f}\n"
-        f"$N$ off a scaled identity by {percent(g.identity_distance)}",
+        f"strongest edge: {percent(g['strongest_share'])} of an example's "
+        f"weight\nexamples without edges: {g['isolated']}",
+        f"{percent(g['within_class_share'])} of the weight of $M$ within "
+        "classes\ncomponents of those drawn at cosine ≥ "
+        f"{graph_statistics.THRESHOLD}: {shown['components']},\n"
+        f"the largest {percent(shown['largest_component'])}",
+        rf"affinity $\alpha$ = {g['affinity']:.4f}, balance $\beta$ = "
+        f"{g['balance']:.3f}\n"
+        f"$N$ off a scaled identity by {percent(g['identity_distance'])}",
     )
 
 

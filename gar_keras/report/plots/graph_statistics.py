@@ -9,11 +9,10 @@
 The paper's claim is that three things are the same: G* is (1, m/n)-biregular,
 G_M falls apart into n regular subgraphs, and N is a scaled identity. None of
 the numbers changes when `B` is multiplied by one, and each is defined for
-`B = 0` too. All is NumPy in float64: Keras is not needed.
+`B = 0` too. All is NumPy in float64.
 """
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 from scipy.sparse import csgraph
@@ -25,54 +24,32 @@ from gar_keras.utils.validation import check_labels
 THRESHOLD = 0.75
 
 
-@dataclass(frozen=True)
-class GraphNumbers:
-    """How near the three graphs are to the optimum of section 3.2.
-
-    Attributes:
-        examples: m.
-        outputs: n.
-        isolated: Examples without any edge, `B_i = 0`.
-        strongest_share: G*, the share of an example's weight on its strongest
-            edge, `mean_i max_j S_ij` with `S = edge_shares(B)`. 1 at the
-            optimum, 1/n where each is tied to all output nodes alike.
-        degree_deviation: G*, how far the degrees `d_j = sum_i S_ij` of the
-            output nodes are from m/n: `sqrt(mean_j (d_j / (m/n) - 1)²)`. 0 at
-            the optimum, `sqrt(n - 1)` where one output node has all edges.
-        within_class_share: G_M, the share of the weight of its edges that
-            lies within a true class, without self-loops. 1 at the optimum,
-            about 1/n where all examples are alike.
-        components: Connected components of G_M over edges from `THRESHOLD`
-            on; n at the optimum.
-        largest_component: Share of the examples that are in the largest of
-            them; 1/n at the optimum.
-        identity_distance: `identity_distance(B)`; 0 at the optimum.
-        affinity: The paper's, of N; 0 at the optimum.
-        balance: The paper's, of `v = diag(N)`; 1 at the optimum.
-    """
-
-    examples: int
-    outputs: int
-    isolated: int
-    strongest_share: float
-    degree_deviation: float
-    within_class_share: float
-    components: int
-    largest_component: float
-    identity_distance: float
-    affinity: float
-    balance: float
-
-
 def graph_numbers(B, labels):
-    """Measures all three graphs.
+    """How near the three graphs are to the optimum of section 3.2.
 
     Args:
         B: Rectified logits `(m, n)`, not negative, n at least 2.
         labels: True class indices `(m,)`, below n.
 
     Returns:
-        A `GraphNumbers`.
+        A dict of
+
+        - `examples`, m, and `outputs`, n;
+        - `isolated`: examples without any edge, `B_i = 0`;
+        - `strongest_share`: G*, the share of an example's weight on its
+          strongest edge, `mean_i max_j S_ij` with `S = edge_shares(B)`. 1 at
+          the optimum, 1/n where each is tied to all output nodes alike;
+        - `degree_deviation`: G*, how far the degrees `d_j = sum_i S_ij` of the
+          output nodes are from m/n: `sqrt(mean_j (d_j / (m/n) - 1)²)`. 0 at
+          the optimum, `sqrt(n - 1)` where one output node has all edges;
+        - `within_class_share`: G_M, the share of the weight of its edges that
+          lies within a true class, without self-loops. 1 at the optimum,
+          about 1/n where all examples are alike;
+        - `components`: those of G_M over edges from `THRESHOLD` on; n at the
+          optimum; `largest_component`: the share of the examples in the
+          largest of them, 1/n at the optimum;
+        - `identity_distance`: see there; 0 at the optimum;
+        - `affinity` and `balance`: the paper's, 0 and 1 at the optimum.
 
     Raises:
         ValueError: if an argument is not as described.
@@ -81,11 +58,11 @@ def graph_numbers(B, labels):
 
     >>> B = [[1., 1.], [2., 0.], [0., 1.]]      # M_12 = 2, M_13 = 1, M_23 = 0
     >>> numbers = graph_numbers(B, labels=[0, 0, 1])
-    >>> round(numbers.within_class_share, 6)
+    >>> round(numbers["within_class_share"], 6)
     0.666667
-    >>> numbers.strongest_share == (1/2 + 1 + 1) / 3
+    >>> numbers["strongest_share"] == (1/2 + 1 + 1) / 3
     True
-    >>> numbers.affinity                        # N = [[5, 1], [1, 2]]
+    >>> numbers["affinity"]                     # N = [[5, 1], [1, 2]]
     0.2857142857142857
     """
     B = matrix(B)
@@ -94,19 +71,19 @@ def graph_numbers(B, labels):
     S, N = edge_shares(B), B.T @ B
     v, loop_free = N.diagonal(), ~np.eye(n, dtype=bool)
     count, member = components(B)
-    return GraphNumbers(
-        examples=m,
-        outputs=n,
-        isolated=int((~B.any(axis=1)).sum()),
-        strongest_share=float(S.max(axis=1).mean()),
-        degree_deviation=_degree_deviation(S),
-        within_class_share=_within_class_share(B, labels),
-        components=int(count),
-        largest_component=float(np.bincount(member).max() / m),
-        identity_distance=identity_distance(B),
-        affinity=float(_over(N[loop_free].sum(), (n - 1) * np.trace(N))),
-        balance=float(_over(np.sum(v * (v.sum() - v)), (n - 1) * np.sum(v**2))),
-    )
+    return {
+        "examples": m,
+        "outputs": n,
+        "isolated": int((~B.any(axis=1)).sum()),
+        "strongest_share": float(S.max(axis=1).mean()),
+        "degree_deviation": _degree_deviation(S),
+        "within_class_share": _within_class_share(B, labels),
+        "components": int(count),
+        "largest_component": float(np.bincount(member).max() / m),
+        "identity_distance": identity_distance(B),
+        "affinity": float(_over(N[loop_free].sum(), (n - 1) * np.trace(N))),
+        "balance": float(_over(v @ (v.sum() - v), (n - 1) * (v @ v))),
+    }
 
 
 def components(B):
@@ -195,18 +172,12 @@ def _over(numerator, denominator):
 
 
 def matrix(B):
-    """`B` as float64, if it is a matrix of at least two classes and not < 0."""
-    B = np.asarray(B)
-    real = B.dtype.kind in "fiu"
-    if not real or B.ndim != 2 or len(B) < 1 or B.shape[1] < 2:
+    """`B` as float64, if it is a matrix and has no entry below 0."""
+    B = np.asarray(B, "float64")
+    if B.ndim != 2 or not ((B >= 0) & (B < np.inf)).all():
         raise ValueError(
-            "B must be a matrix (m, n) of real numbers, with at least one "
-            f"example and two classes. Received: {B.dtype} {B.shape}"
+            "B must be a matrix (m, n) of rectified logits, max(0, Z), finite "
+            f"and not negative. Received: shape {B.shape}, least entry "
+            f"{B.min()}, largest {B.max()}"
         )
-    wrong = B[~((B >= 0) & (B < np.inf))]
-    if wrong.size:
-        raise ValueError(
-            "B must be finite and not negative: the rectified logits, "
-            f"max(0, Z). Received: {wrong.size} other values, e.g. {wrong[0]}"
-        )
-    return B.astype(np.float64)
+    return B

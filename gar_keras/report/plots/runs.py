@@ -33,18 +33,7 @@ class Run(NamedTuple):
 
 
 def load_run(path):
-    """Reads a record and the logits beside it.
-
-    Raises:
-        RecordError: if one of the files is missing, damaged or not of the
-            other.
-
-    Example:
-
-    >>> run = load_run("runs/mnist-100/.../seed0.json")  # doctest: +SKIP
-    >>> list(run.snapshots)  # doctest: +SKIP
-    [0, 1, 10, 50, 100, 200]
-    """
+    """A `Run` from a record and the logits beside it."""
     record, kept = records.read(path), records.read_arrays(path)
     if kept is None:
         raise records.RecordError(
@@ -62,17 +51,9 @@ def load_run(path):
 
 
 def choose_run(*results):
-    """The path of the record that the figures show by default.
+    """The path of the longest run in the first folder that has one.
 
-    Of the finished runs on MNIST with m_L = 100 and the paper's settings: the
-    one with the most epochs of stage 2, then the one with the lowest seed.
-
-    Args:
-        *results: Folders of run records. The first one that has such a run
-            counts; `None` is none.
-
-    Raises:
-        RecordError: if there is no such run, or a damaged record.
+    It is on MNIST with m_L = 100 and the paper's settings, of the lowest seed.
     """
     for folder in filter(None, results):
         frame = read_runs(folder)

@@ -44,13 +44,7 @@ _STEPS = (
 
 
 def page_figure(height, width=8.4):
-    """An empty Matplotlib `Figure` that lays itself out, in no window.
-
-    Args:
-        height: In inches.
-        width: In inches, of which a page is 8.4 wide: a point is 1.4 of its
-            pixels. A wider figure is shown smaller.
-    """
+    """An empty Matplotlib `Figure`, in inches; a wider one is shown smaller."""
     return Figure(figsize=(width, height), layout="constrained")
 
 
