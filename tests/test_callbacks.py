@@ -326,13 +326,6 @@ def test_higher_validation_error_is_said_once(errors, epoch):
         assert "10.00 % before, and is 13.00 % now" in text
 
 
-def test_chance_depends_on_the_number_of_images():
-    logs = [{"val_error": 0.13}] * 5
-    for m, above in ((100, False), (10_000, True)):
-        found = watched(logs, error_before=0.1, num_validation=m)
-        assert bool(found) == above
-
-
 def test_what_was_warned_of_is_warned_of_again_in_the_same_words():
     logs = [{"val_error": 0.5, "balance": 0.9}] * 6
     options = dict(error_before=0.1, num_validation=1000, batch_size=8)
