@@ -40,11 +40,20 @@ def generated(text):
 @pytest.mark.slow
 def test_the_tables_are_those_of_the_records():
     # If not: python scripts/report.py --readme README.md
-    parts = report.parts(report.read_runs(RESULTS), RESULTS)
+    frame = report.read_runs(RESULTS)
+    parts = report.parts(frame, RESULTS)
     for name, text in PAGES.items():
         assert report.updated(ROOT / name, parts, RESULTS) == text, name
     places = [part for text in PAGES.values() for part in generated(text)]
     assert sorted(places) == sorted(parts)
+    # Figures beside links to their runs.
+    linked = re.findall(
+        r"(\d\.\d) %\S* \(\[seeds [^]]+\]\(results/(\S+)\)", TEXT
+    )
+    assert len(linked) == 2
+    for figure, folder in linked:
+        lines = report.find(figure, frame)
+        assert any(folder in line and "chosen" in line for line in lines)
 
 
 def test_pages_are_short():

@@ -1,9 +1,9 @@
 """The pages, the index of a results folder, and the search for a figure."""
 
-import csv
 import re
 from dataclasses import replace
 
+import pandas as pd
 import pytest
 from made_records import write_record
 
@@ -67,13 +67,10 @@ def test_all_is_written_and_every_link_leads_somewhere(tmp_path, results):
 
 def test_the_index_and_the_pages_of_the_cells(results):
     report.write(report.read_runs(results), results)
-    with open(results / "index.csv", newline="", encoding="utf-8") as file:
-        rows = [*csv.DictReader(file)]
-    assert len(rows) == 5 and "curve" not in rows[0]
-    assert (results / rows[0]["path"]).exists()
-    assert float(rows[0]["chosen"]) == pytest.approx(1.86)
-    index = (results / "README.md").read_text("utf-8")
-    assert "| [mnist-100](mnist-100/README.md) | MNIST, 100 labels |" in index
+    index = pd.read_csv(results / "index.csv")
+    assert len(index) == 5 and "curve" not in index
+    assert (results / index.path[0]).exists()
+    assert index.chosen[0] == pytest.approx(1.86)
     cell = (results / "mnist-100/README.md").read_text("utf-8")
     assert "stage 2 rate 0.1" in cell
     assert "| 0-2 | 10.00 ± 0.00 | 6.25 ± 5.94 |" in cell

@@ -66,13 +66,6 @@ def test_a_whole_table(name, text, frame):
 @pytest.mark.parametrize(
     ("table", "method", "figures"),
     [
-        ("table1", "Ladder Network", ["1.06 ± 0.37", "-", "0.84 ± 0.08", "-"]),
-        ("table1", "VAT", ["2.12", "1.39", "1.36", "1.25"]),
-        (
-            "table1",
-            "Pretraining + GAR, paper",
-            ["1.56 ± 0.09", "1.15 ± 0.07", "1.10 ± 0.07", "0.93 ± 0.05"],
-        ),
         ("table2", "Pretraining + GAR, paper", ["1.00 ± 0.09"]),
         ("table3", "SGDM", ["29.82", "16.61 ± 0.24", "-", "9.40 ± 0.04"]),
         (
@@ -114,21 +107,6 @@ def test_differences_are_of_the_seeds_that_both_have():
 # Claims.
 
 
-def verdict_on(tmp_path, errors, expected, base=(0.04, 0.05, 0.06)):
-    """The verdict on errors in the last epoch, in percent above 4, 5 and 6."""
-    name = "c_β = 0"
-    claims = {name: replace(ABLATION.claims[name], expected=expected)}
-    study = replace(ABLATION, claims=claims)
-    paper = ABLATION.arms[claims[name].against]
-    for seed, error in enumerate(base):
-        write_record(tmp_path, paper, seed, last_error=error)
-    for seed, more in enumerate(errors):
-        error = 0.04 + (seed + more) / 100
-        write_record(tmp_path, ABLATION.arms[name], seed, last_error=error)
-    g = studies.claim_runs(study, name, report.read_runs(tmp_path))
-    return studies.verdict(g)
-
-
 @pytest.mark.parametrize(
     ("errors", "expected", "found"),
     [
@@ -142,7 +120,18 @@ def verdict_on(tmp_path, errors, expected, base=(0.04, 0.05, 0.06)):
     ],
 )
 def test_a_verdict_by_hand(tmp_path, errors, expected, found):
-    assert verdict_on(tmp_path, errors, expected) == found
+    # Errors in the last epoch, in percent above 4, 5 and 6 of the paper's.
+    name = "c_β = 0"
+    claims = {name: replace(ABLATION.claims[name], expected=expected)}
+    study = replace(ABLATION, claims=claims)
+    paper = ABLATION.arms[claims[name].against]
+    for seed, more in enumerate(errors):
+        base = 0.04 + seed / 100
+        write_record(tmp_path, paper, seed, last_error=base)
+        error = base + more / 100
+        write_record(tmp_path, ABLATION.arms[name], seed, last_error=error)
+    g = studies.claim_runs(study, name, report.read_runs(tmp_path))
+    assert studies.verdict(g) == found
 
 
 def test_a_run_is_beside_the_paper_s_after_as_many_steps(tmp_path):
