@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from gar_keras.datasets.base import DataError
-from gar_keras.utils.files import NPZ_DAMAGE, user_cache
+from gar_keras.utils.files import user_cache
 
 
 def data_folder(data_dir=None):
@@ -44,7 +44,8 @@ def read_npz(path, names):
     try:
         with open(path, "rb") as stream, np.load(stream) as archive:
             return {name: archive[name] for name in names}
-    except NPZ_DAMAGE as error:
+    # NumPy raises many kinds for a damaged file, a folder or another file.
+    except Exception as error:
         raise DataError(
             f"{path} is not a readable .npz file with {', '.join(names)}: "
             f"{error}. Put a clean copy in its place."

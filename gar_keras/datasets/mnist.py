@@ -53,12 +53,6 @@ def load_mnist_pairs(data_dir=None):
     Each image of MNIST is the left half of one image; the right half is
     another one of the same part of MNIST, drawn with a fixed seed.
 
-    Args:
-        data_dir: Not used.
-
-    Returns:
-        A `Dataset` with uint8 images `(m, 28, 56, 1)`.
-
     Example:
 
     >>> pairs = load_mnist_pairs()

@@ -143,9 +143,6 @@ def read_matrix(path, md5):
     All numbers are little-endian: a magic number that names the element type,
     the number of dimensions, the dimensions (at least three are stored, even
     for a vector), and the elements, the last index changing fastest.
-
-    Raises:
-        DataError: if it cannot be read, or has another MD5, unpacked.
     """
     try:
         with gzip.open(path) as file:

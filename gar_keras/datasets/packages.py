@@ -60,14 +60,7 @@ def load_digits(data_dir=None):
 
 @dataclass(frozen=True)
 class Table:
-    """A table of a package, by its name here and there.
-
-    Attributes:
-        name: Key of the data set.
-        title: Its name for a reader.
-        read: Function that returns features `(m, f)` and labels `(m,)`.
-        note: The package that brings it.
-    """
+    """A table of a package; `read()` gives its features and labels."""
 
     name: str
     title: str
@@ -76,9 +69,6 @@ class Table:
 
     def load(self, data_dir=None):
         """The table as a `Dataset` with float32 features `(m, f)`.
-
-        Args:
-            data_dir: Not used: the table comes with a package.
 
         Example:
 

@@ -26,11 +26,9 @@ class Entry:
 class Unlabeled:
     """Where X_U comes from.
 
-    Attributes:
-        suffix: What to put behind the name of the data set.
-        loader: Function of the folder of the data files that gives images in
-            place of the training images; `None` for those.
-        source: What the images are, if they do not tell it themselves.
+    `suffix` stands behind the name of the data set; `loader`, of the folder of
+    the data files, gives images in place of the training images, and `source`
+    says what they are, if they do not tell it themselves.
     """
 
     suffix: str

@@ -61,15 +61,7 @@ def load_svhn_with_extra(data_dir=None):
     beside them (1.9 GB), for which it needs 4 GB of memory. Later calls open
     what was written. The labels are left out: the paper uses the extra images
     without them (section 4.2).
-
-    Args:
-        data_dir: Folder that holds the files; see `data_folder`.
-
-    Returns:
-        A memory-mapped array `(604388, 32, 32, 3)`.
-
-    Raises:
-        DataError, ImportError: as `load_svhn`.
+    The array is memory-mapped, `(604388, 32, 32, 3)`.
     """
     path = data_folder(data_dir) / "svhn_train_and_extra.npy"
     if not path.exists():
@@ -85,16 +77,6 @@ def load_svhn_grey(data_dir=None):
 
     Its digits were cut from SVHN's test images and are grey: errors on it say
     nothing about SVHN, and must not stand beside the paper's Table 3.
-
-    Args:
-        data_dir: Folder that holds `svhn_grey_32.npz`; see `data_folder`.
-
-    Returns:
-        A `Dataset` with uint8 images `(m, 32, 32, 1)` and the digits 0 to 9
-        as classes.
-
-    Raises:
-        DataError: if the file is missing or damaged.
     """
     path = data_folder(data_dir) / GREY
     if not path.exists():

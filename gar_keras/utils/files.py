@@ -1,26 +1,9 @@
-"""Files written whole or not at all, damaged archives, the user's cache."""
+"""Files written whole or not at all; the user's cache."""
 
 import contextlib
 import os
 import secrets
-import tokenize
-import zipfile
-import zlib
 from pathlib import Path
-
-# What NumPy raises for a damaged .npz file, a directory or another file.
-NPZ_DAMAGE = (
-    AttributeError,
-    EOFError,
-    KeyError,
-    OSError,
-    RuntimeError,
-    TypeError,
-    ValueError,
-    tokenize.TokenError,
-    zipfile.BadZipFile,
-    zlib.error,
-)
 
 
 @contextlib.contextmanager

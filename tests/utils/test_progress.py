@@ -75,12 +75,6 @@ def test_after_a_line_the_20_seconds_begin_anew(reporter, clock, text):
     assert text.getvalue() == "mnist-100 seed 0: warning: something\n"
 
 
-def test_a_resumed_run_counts_its_own_time_alone(reporter, clock, text):
-    advance(reporter, clock, 60, {0: 50.5, 30: 51.0})
-    # Nine epochs, a minute each.
-    assert text.getvalue().endswith("51.00/60  loss 0.5  0:09:00 left\n")
-
-
 def test_a_terminal_has_the_bar_alone(clock):
     text = io.StringIO()
     console = Console(file=text, width=80, force_terminal=True)
