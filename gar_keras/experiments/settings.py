@@ -391,13 +391,6 @@ EXPERIMENTS["digits"] = {**DIGITS, 50: SMALL["digits"]}
 FREE = ("epochs", "pretrain_epochs", "precision", "backend")
 
 
-def stands_for_paper(settings, cell):
-    """Whether a record's settings are the paper's but for those in `FREE`."""
-    if cell not in PAPER:
-        return False
-    return differences(settings, PAPER[cell]).keys() <= set(FREE)
-
-
 def with_defaults(settings):
     """A record's settings, with those that were added after it was made."""
     return json.loads(json.dumps(asdict(Experiment(**settings))))

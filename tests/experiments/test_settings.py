@@ -19,7 +19,6 @@ from gar_keras.experiments.settings import (
     Extensions,
     changes,
     differences,
-    stands_for_paper,
 )
 
 MNIST_100 = TABLE_1[100]
@@ -167,9 +166,9 @@ def test_what_stage_1_depends_on():
 
 def test_a_run_stands_for_the_paper_whatever_its_length_and_device():
     for name, value in OTHER_VALUES.items():
-        changed = asdict(replace(MNIST_100, **{name: value}))
-        assert stands_for_paper(changed, "mnist-100") == (name in FREE)
-        assert not stands_for_paper(changed, "mnist-200")
+        e = replace(MNIST_100, **{name: value})
+        stands = e.cell == "mnist-100" and not changes(asdict(e))
+        assert stands == (name in FREE)
 
 
 def test_what_is_not_in_the_paper_is_set_against_its_nearest_cell():

@@ -69,6 +69,7 @@ def graph_numbers(B, labels):
     m, n = B.shape
     labels = check_labels("labels", labels, m, n)
     S, N = edge_shares(B), B.T @ B
+    degrees = S.sum(axis=0) / (m / n)
     v, loop_free = N.diagonal(), ~np.eye(n, dtype=bool)
     count, member = components(B)
     return {
@@ -76,7 +77,7 @@ def graph_numbers(B, labels):
         "outputs": n,
         "isolated": int((~B.any(axis=1)).sum()),
         "strongest_share": float(S.max(axis=1).mean()),
-        "degree_deviation": _degree_deviation(S),
+        "degree_deviation": float(np.sqrt(np.mean((degrees - 1) ** 2))),
         "within_class_share": _within_class_share(B, labels),
         "components": int(count),
         "largest_component": float(np.bincount(member).max() / m),
@@ -146,12 +147,6 @@ def unit_rows(B):
     """`B` with rows of length 1: its `UUᵀ` is G_M, with self-loops of 1."""
     B = matrix(B)
     return _over(B, np.linalg.norm(B, axis=1, keepdims=True))
-
-
-def _degree_deviation(S):
-    m, n = S.shape
-    relative = S.sum(axis=0) / (m / n)
-    return float(np.sqrt(np.mean((relative - 1) ** 2)))
 
 
 def _within_class_share(B, labels):
