@@ -25,7 +25,6 @@ def parts(frame, results):
     """
     found = {
         "summary": summary.summary(frame),
-        "methods": summary.methods(frame),
         "rivals": "\n".join(
             markdown(*summary.rivals_table(methods))
             for methods in summary.compare(frame[frame.network != "mlp"])

@@ -3,9 +3,7 @@
 from dataclasses import replace
 
 from gar_keras.experiments.settings import (
-    FREE,
     GRAPH_RIVALS,
-    PAPER,
     Extensions,
 )
 from gar_keras.methods import METHODS
@@ -113,22 +111,3 @@ def rivals_table(methods):
     """A comparison as a table: its cells, its notes and its title."""
     title, rows = comparison(methods)
     return table(rows, METHOD_COLUMNS), made_on(rows), title
-
-
-def methods(frame):
-    """GAR and what is ahead of it on MNIST, 100 labels; the rest by name."""
-    usual = runs.like(frame, PAPER["mnist-100"], [*FREE, "method"])
-    found = [c for c in compare(usual)[:1] if "gar" in c]
-    if not found:
-        return ""
-    title, rows = comparison(found[0])
-    ours = rows["GAR"].chosen.mean()
-    ahead = {
-        name: g
-        for name, g in rows.items()
-        if name == BASELINE or g.chosen.mean() <= ours
-    }
-    others = ", ".join(name for name in rows if name not in ahead)
-    notes = [f"higher than GAR: {others}"] * bool(others)
-    columns = {k: c for k, c in METHOD_COLUMNS.items() if k != "last epoch"}
-    return markdown(table(ahead, columns), notes, title)

@@ -52,7 +52,6 @@ def frame(tmp_path_factory):
         "summary": summary.summary,
         "study": lambda f: tables.markdown(*studies.study_table(SKEW, f)),
         "claims": lambda f: tables.markdown(*studies.study_table(ABLATION, f)),
-        "methods": summary.methods,
         "index": pages.index_page,
     }.items(),
 )
