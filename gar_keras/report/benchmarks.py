@@ -52,18 +52,12 @@ OVERHEAD_AIM = (
 )
 
 
-def speed_markdown(results):
-    """The table of the speed benchmark; empty without a record."""
-    return _markdown("benchmark", results, SPEED, SPEED_AIMS)
+KINDS = {"benchmark": (SPEED, SPEED_AIMS), "overhead": (OVERHEAD, OVERHEAD_AIM)}
 
 
-def overhead_markdown(results):
-    """The table of what the regularizer costs; empty without a record."""
-    return _markdown("overhead", results, OVERHEAD, OVERHEAD_AIM)
-
-
-def _markdown(kind, results, columns, note):
-    """A table of all records of a kind, and a line for each machine."""
+def benchmark_markdown(kind, results):
+    """The table of a kind of benchmark; empty without a record."""
+    columns, note = KINDS[kind]
     rows, names, machines = [], [], {}
     for path in sorted(Path(results).glob(f"{kind}_*.json")):
         for entry in records.read(path)["cases"]:

@@ -32,9 +32,9 @@ def parts(frame, results):
         "small errors": small.errors(frame),
         "small changes": small.changes(frame),
         "small ranks": small.ranks(frame),
-        "benchmark": benchmarks.speed_markdown(results),
-        "overhead": benchmarks.overhead_markdown(results),
     }
+    for kind in benchmarks.KINDS:
+        found[kind] = benchmarks.benchmark_markdown(kind, results)
     for paper in TABLES.values():
         found[paper.name] = markdown(*paper_table(paper, frame))
     for study in STUDIES.values():

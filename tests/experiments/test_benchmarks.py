@@ -188,15 +188,12 @@ def test_a_tiny_case_is_measured_and_shown(task, tiny, tmp_path):
     ratios = zip(entry["reference_ms"]["all"], entry["ms"]["all"], strict=True)
     assert entry["speedup"]["all"] == pytest.approx([a / b for a, b in ratios])
     assert f"task {task}, network cnn6" in command.describe(entry)
-    assert "| cnn6 | fit | float32 |" in benchmarks.speed_markdown(tmp_path)
-
-
-@pytest.mark.slow
-def test_the_overhead_is_measured_and_shown(tmp_path):
+    text = benchmarks.benchmark_markdown("benchmark", tmp_path)
+    assert "| cnn6 | fit | float32 |" in text:
     path = path_of_benchmark("overhead", environment.describe(), tmp_path)
     (entry,) = command.fill(path, "overhead", [FEW], overhead.measure)
     assert len(records.read(path)["cases"][0]["ratio"]["all"]) == 2
-    text = benchmarks.overhead_markdown(tmp_path)
+    text = benchmarks.benchmark_markdown("overhead", tmp_path)
     assert "| 4 | 10 | 10 | float32 |" in text
 
 
@@ -228,5 +225,5 @@ def test_more_images_than_mnist_has_are_made(monkeypatch):
 
 
 def test_without_records_nothing_is_claimed(tmp_path):
-    assert benchmarks.speed_markdown(tmp_path) == ""
-    assert benchmarks.overhead_markdown(tmp_path) == ""
+    assert benchmarks.benchmark_markdown("benchmark", tmp_path) == ""
+    assert benchmarks.benchmark_markdown("overhead", tmp_path) == ""
