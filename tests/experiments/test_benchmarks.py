@@ -189,7 +189,11 @@ def test_a_tiny_case_is_measured_and_shown(task, tiny, tmp_path):
     assert entry["speedup"]["all"] == pytest.approx([a / b for a, b in ratios])
     assert f"task {task}, network cnn6" in command.describe(entry)
     text = benchmarks.benchmark_markdown("benchmark", tmp_path)
-    assert "| cnn6 | fit | float32 |" in text:
+    assert "| cnn6 | fit | float32 |" in text
+
+
+@pytest.mark.slow
+def test_the_overhead_is_measured_and_shown(tmp_path):
     path = path_of_benchmark("overhead", environment.describe(), tmp_path)
     (entry,) = command.fill(path, "overhead", [FEW], overhead.measure)
     assert len(records.read(path)["cases"][0]["ratio"]["all"]) == 2
