@@ -64,7 +64,7 @@ CELL = "mnist-100"
 # `read_runs` reads all records into a DataFrame, a row for each run. The README
 # has one line for each cell. If there are several experiments in a cell, it
 # shows the one with the most epochs of stage 2, those of all its seeds
-# together, or one with more seeds if it is more than half as long.
+# together.
 
 # %%
 frame = report.read_runs(RESULTS)
