@@ -33,11 +33,6 @@ class Reporter:
 
     Within an epoch, a bar in a terminal, and elsewhere a line every 20 seconds,
     with the time that remains in the stage and the terms of the loss.
-
-    Args:
-        name: Name of the run.
-        console: A `rich` console, e.g. `console()`.
-        clock: Function that returns the time in seconds.
     """
 
     def __init__(self, name, console, clock=time.monotonic):

@@ -212,10 +212,7 @@ def check_class_prior(class_prior, num_classes=None):
 
 
 def check_fields(settings, check, *names, **limits):
-    """Checks fields of a frozen dataclass, in its `__post_init__`.
-
-    Each becomes what `check(name, value, **limits)` returns, e.g. a float.
-    """
+    """Each field becomes what `check(name, value, **limits)` returns of it."""
     for name in names:
         value = check(name, getattr(settings, name), **limits)
         # Past the frozen dataclass.

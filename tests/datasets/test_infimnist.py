@@ -141,7 +141,6 @@ def test_shift_blanks_what_it_uncovers(made):
 
 def test_first_60000_are_mnist(source, x_train):
     np.testing.assert_array_equal(source.take(np.arange(60000)), x_train)
-    assert not np.shares_memory(source.take([0]), x_train)
 
 
 @pytest.mark.parametrize("strength", [0.5, 0.0])
@@ -186,7 +185,6 @@ def test_longest_source(made):
         InfiMNIST(length=2**32 - 9999)
     images = InfiMNIST(length=2**32 - 10000)
     assert images.shape == (2**32 - 10000, 28, 28, 1)
-    assert len(images) == 2**32 - 10000
     assert images.take([2**32 - 10001]).any()
 
 

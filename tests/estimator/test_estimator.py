@@ -268,9 +268,7 @@ def with_errors(*errors):
     return history
 
 
-def test_epochs_auto_stop_stage_2_by_the_validation_error(
-    stand_in, monkeypatch
-):
+def test_epochs_auto_and_warnings_know_the_error_before(stand_in, monkeypatch):
     seen = {}
 
     def train(method, *_, **options):
@@ -279,10 +277,16 @@ def test_epochs_auto_stop_stage_2_by_the_validation_error(
 
     monkeypatch.setattr(Method, "train", train)
     monkeypatch.setattr(fit, "pretrain", lambda *_, **__: with_errors(0.5))
-    quick(tiny, epochs="auto", validation_fraction=0.34).fit(X, FEW)
-    assert isinstance(seen["callbacks"][-1], LatestBestWeights)
+    numbers = np.where(FEW < 0, -1, 3 * FEW + 5)
+    quick(tiny, epochs="auto", validation_fraction=0.34).fit(X, numbers)
+    watch, keeper = seen["callbacks"]
+    assert isinstance(keeper, LatestBestWeights)
     assert seen["epochs"] == "auto"
     assert seen["validation_data"][0].shape == (6, 3)
+    assert isinstance(watch, WarnOnCollapse)
+    assert watch.class_names == [5, 8, 11]
+    assert (watch.error_before, watch.num_validation) == (0.5, 6)
+    assert watch.batch_size == 90 + 12
 
 
 @pytest.mark.parametrize(
@@ -317,22 +321,6 @@ def test_summary_names_the_classes_that_were_lost(
     model = quick(tiny, verbose=2).fit(X, labels)
     assert model.summary_.lost == ("cat", "eel")
     assert capsys.readouterr().out.endswith("classes lost: cat, eel\n")
-
-
-def test_warnings_know_the_classes_and_the_error_before(stand_in, monkeypatch):
-    watches = []
-
-    def train(*_, callbacks, **__):
-        watches.extend(c for c in callbacks if isinstance(c, WarnOnCollapse))
-        return keras.callbacks.History()
-
-    monkeypatch.setattr(Method, "train", train)
-    numbers = np.where(FEW < 0, -1, 3 * FEW + 5)
-    quick(tiny).fit(X, numbers)
-    (watch,) = watches
-    assert watch.class_names == [5, 8, 11]
-    assert watch.error_before is None
-    assert watch.batch_size == 90 + 16
 
 
 def test_summary_in_one_line():
@@ -534,12 +522,17 @@ def test_images_as_the_network_takes_them(x, shape, stand_in):
     ("dtype", "factor", "largest"),
     [("uint8", 1, 219 / 255), ("float64", 1 / 255, 1), ("float64", -7, 1)],
 )
-def test_default_network_of_images_scales_them(dtype, factor, largest):
+def test_default_network_of_images_scales_them(
+    dtype, factor, largest, monkeypatch
+):
+    monkeypatch.setattr(hardware, "fast_precision", lambda: "bfloat16")
     x = examples.as_input((images("f8")[0] * factor).astype(dtype))
     model = networks.default_network(x, 5)
     assert (model.name, model.output_shape) == ("cnn6", (None, 5))
     scaled = np.array(model.layers[1](x))
     assert np.abs(scaled).max() == pytest.approx(largest)
+    assert model.layers[2].compute_dtype == "bfloat16"
+    assert model.layers[-1].compute_dtype == "float32"
 
 
 def test_default_network_of_features_standardizes_them():
@@ -549,17 +542,6 @@ def test_default_network_of_features_standardizes_them():
     np.testing.assert_allclose(scaled.mean(axis=0), 0, atol=1e-5)
     # The third feature is constant.
     np.testing.assert_allclose(scaled.std(axis=0), [1, 1, 0], atol=1e-5)
-
-
-@pytest.mark.parametrize(
-    ("x", "dtype"), [(X, "float32"), (images()[0], "bfloat16")]
-)
-def test_precision_of_the_default_network(x, dtype, monkeypatch):
-    monkeypatch.setattr(hardware, "fast_precision", lambda: "bfloat16")
-    model = networks.default_network(examples.as_input(x), 3)
-    dense = [d for d in model.layers if isinstance(d, layers.Dense)]
-    assert dense[0].compute_dtype == dtype
-    assert dense[-1].compute_dtype == "float32"
 
 
 def test_what_is_added_to_gar_reaches_stage_2(monkeypatch):

@@ -84,10 +84,6 @@ def test_what_ends_a_script_is_one_line(error, status, line, capsys):
         cli.run(main, error)
     assert end.value.code == status
     assert capsys.readouterr() == ("", line)
-
-
-def test_the_status_is_that_of_main():
-    assert cli.run(lambda _: None, None) == 0
     assert cli.run(lambda _: cli.EXIT_TIME, None) == 124
 
 

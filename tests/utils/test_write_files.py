@@ -1,7 +1,5 @@
 """Files are written whole or not at all, whatever stops the writer."""
 
-from pathlib import Path
-
 import pytest
 
 from gar_keras.utils import files
@@ -50,10 +48,3 @@ def test_a_temporary_file_has_the_suffix_that_the_writer_looks_at(tmp_path):
         assert temporary.parent == tmp_path and temporary != path
         temporary.touch()
     assert list(tmp_path.iterdir()) == [path]
-
-
-def test_user_cache(monkeypatch, tmp_path):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert files.user_cache() == tmp_path / "gar_keras"
-    monkeypatch.setenv("XDG_CACHE_HOME", "")
-    assert files.user_cache() == Path.home() / ".cache/gar_keras"
