@@ -14,7 +14,7 @@ import numpy as np
 
 from gar_keras.datasets.infimnist import NUM_TRAIN, InfiMNIST
 from gar_keras.datasets.mnist import load_mnist
-from gar_keras.experiments import folders
+from gar_keras.experiments import placement
 from gar_keras.report.plots import style
 from gar_keras.utils import cli
 
@@ -80,7 +80,7 @@ def images_per_second(source, repeats=15, batches=100):
 
 def main(options):
     """Draws the contact sheet and times `take`."""
-    out = options.out or folders.own() / "infimnist.png"
+    out = options.out or placement.own() / "infimnist.png"
     source = InfiMNIST(options.data_dir)
     indices = sheet_indices(load_mnist().y_train, len(source))
     style.save(sheet(source, indices), out)

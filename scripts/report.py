@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from gar_keras import report
-from gar_keras.experiments import folders
+from gar_keras.experiments import placement
 from gar_keras.report.published import TABLES
 from gar_keras.report.tables import in_terminal, shown_table
 from gar_keras.utils import cli
@@ -23,7 +23,7 @@ class Options:
     tables: tuple[Literal[tuple(TABLES)], ...] = tuple(TABLES)
     """Tables to show. svhn_grey is a stand-in, not a table of the paper."""
     results: cli.Folder = field(
-        default_factory=lambda: folders.reference() or folders.own()
+        default_factory=lambda: placement.reference() or placement.own()
     )
     """Folder of the run records."""
     readme: cli.File = None

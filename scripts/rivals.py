@@ -20,7 +20,9 @@ class Options(command.DataOptions):
     method: tuple[Literal[("all", *METHODS)], ...] = ("all",)
     """Methods to run: all, or some of them."""
     data: command.data_of(EXPERIMENTS) = "mnist"
-    labels: command.labels_of(EXPERIMENTS, "By default the least") = None
+    labels: tuple[int, ...] | None = None
+    """Numbers of labelled images; by default the least of the data set. A wrong
+    one lists them."""
     rate: float | None = None
     """Learning rate of stage 2, for all methods that train a network. By
     default the paper's, 0.01."""

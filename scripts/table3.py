@@ -25,7 +25,8 @@ class Options(command.DataOptions):
     """Options of this script."""
 
     data: command.data_of(DATA) = "norb"
-    labels: command.labels_of(DATA, "By default 1000") = (1000,)
+    labels: tuple[int, ...] = (1000,)
+    """Numbers of labelled images: 1000, for NORB 300 too."""
 
 
 if __name__ == "__main__":

@@ -87,7 +87,6 @@ def test_accuracy_and_loss_have_the_names_of_keras():
     errors = ErrorRate(val_error=(X, Y), other=(X, Y))
     model = identity()
     history = fit(attach(model), epochs=2, callbacks=[errors])
-    assert errors.seconds > 0
     assert history["val_error"] == [1 / 4] * 2
     assert history["val_accuracy"] == [3 / 4] * 2
     Z = X.astype("float64")

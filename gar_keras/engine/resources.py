@@ -30,26 +30,6 @@ def cores():
         return os.cpu_count() or 1
 
 
-def shares_of_cores(count):
-    """Core numbers for each of several processes, as many and none twice.
-
-    The lists are empty, for wherever the system puts it, where there are fewer
-    cores than processes or the system does not let a process choose.
-    """
-    try:
-        mine = sorted(os.sched_getaffinity(0))
-    except AttributeError:
-        mine = []
-    each = len(mine) // count
-    return [mine[i * each : (i + 1) * each] for i in range(count)]
-
-
-def keep_to(share):
-    """Binds this process to a share of `shares_of_cores`."""
-    if share:
-        os.sched_setaffinity(0, share)
-
-
 def threads(backend):
     """Threads of a run on a CPU: with other numbers, sums round differently."""
     given = os.environ.get(_THREADS[backend], "")

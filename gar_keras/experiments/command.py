@@ -4,29 +4,20 @@ import os
 import re
 import time
 from dataclasses import dataclass, field, replace
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, get_args
 
 import tyro
 
 from gar_keras.datasets.registry import DATASETS
 from gar_keras.engine.hardware import fast_precision
-from gar_keras.experiments import folders
-from gar_keras.experiments.settings import (
-    BACKENDS,
-    EXPERIMENTS,
-    GRAPH_RIVALS,
-    PRECISIONS,
-)
+from gar_keras.experiments import placement, settings
+from gar_keras.experiments.settings import EXPERIMENTS, GRAPH_RIVALS
 from gar_keras.experiments.sweep import sweep
 from gar_keras.methods import METHODS
 from gar_keras.regularizers import BalanceOf, FrobeniusOf
 from gar_keras.utils import cli
-from gar_keras.utils.validation import check_choice
 
 MAX_SEEDS = 10_000
-
-# Options that `run` takes under the same names.
-OF_RUN = ("data_dir", "save_models", "share_stage_1", "keep_state")
 
 
 def parse_seeds(text, option="--seeds"):
@@ -37,33 +28,22 @@ def parse_seeds(text, option="--seeds"):
     >>> parse_seeds("0,2,5-7")
     [0, 2, 5, 6, 7]
     """
-    ranges = [_seed_range(part) for part in text.split(",")]
+    ranges = []
+    for part in text.split(","):
+        # Keras takes no seed that is much larger.
+        found = re.fullmatch(r"\s*(\d{1,9})(?:-(\d{1,9}))?\s*", part)
+        first, last = found.groups() if found else (1, 0)
+        ranges.append(range(int(first), int(last or first) + 1))
     if not all(ranges) or sum(map(len, ranges)) > MAX_SEEDS:
         raise ValueError(
-            f"{option} takes numbers and ranges such as 0-9 or 0,2,5-7, up to "
-            f"{cli.MAX_SEED}, at most {MAX_SEEDS} of them. Received: {text!r}"
+            f"{option} takes numbers and ranges such as 0-9 or 0,2,5-7, each "
+            f"below 1e9, at most {MAX_SEEDS} of them. Received: {text!r}"
         )
     return [seed for part in ranges for seed in part]
 
 
-def _seed_range(text):
-    """The seeds of `3` or `5-7`; none if the text is neither."""
-    match = re.fullmatch(r"\s*(\d{1,10})(?:-(\d{1,10}))?\s*", text)
-    if match is None:
-        return range(0)
-    first, last = int(match[1]), int(match[2] or match[1])
-    return range(first, last + 1) if last <= cli.MAX_SEED else range(0)
-
-
-def default_backend():
-    """The backend named in `KERAS_BACKEND`, else TensorFlow."""
-    name = os.environ.get("KERAS_BACKEND") or "tensorflow"
-    check_choice("KERAS_BACKEND", name, BACKENDS)
-    return name
-
-
 Precision = Annotated[
-    Literal[("auto", *PRECISIONS)],
+    Literal[("auto", *get_args(settings.Precision))],
     tyro.conf.arg(
         help="Precision between the layers. auto: bfloat16 where the hardware "
         "computes in it."
@@ -76,22 +56,23 @@ def chosen_precision(name):
     return fast_precision() if name == "auto" else name
 
 
+def default_backend():
+    return os.environ.get("KERAS_BACKEND") or "tensorflow"
+
+
 @dataclass(frozen=True)
 class Options:
     """Options of every script that trains or measures."""
 
-    backend: Literal[BACKENDS] = field(default_factory=default_backend)
+    backend: settings.Backend = field(default_factory=default_backend)
     """Keras backend; what KERAS_BACKEND names, if it is set."""
-    results: cli.Folder = field(default_factory=folders.own)
+    results: cli.Folder = field(default_factory=placement.own)
     """Folder of the records."""
     time_limit: cli.Seconds = None
     """Seconds after which to stop cleanly. The same command goes on later."""
 
     def __post_init__(self):
-        if self.time_limit is not None and not self.time_limit > 0:
-            raise ValueError(
-                f"--time-limit must be above 0. Received: {self.time_limit}"
-            )
+        cli.check_at_least("--time-limit", self.time_limit, 0)
 
 
 @dataclass(frozen=True)
@@ -118,25 +99,22 @@ class RunOptions(Options):
     save_models: bool = False
     """Save the model of the validation-chosen epoch beside its record."""
     share_stage_1: bool = False
-    """Keep the end of stage 1 in the folder .checkpoints of the results, and
-    take it up in runs that have the same stage 1, such as GAR and its
-    rivals."""
+    """Keep the end of stage 1 in the results, and take it up in runs that have
+    the same stage 1, such as GAR and its rivals."""
     keep_state: bool = False
-    """Keep the state at the end of each run in the folder .checkpoints of the
-    results, and go on from it in a run of more epochs. Not for a rival, nor
-    a rate or warm-up that depends on their number."""
+    """Keep the state at the end of each run in the results, and go on from it
+    in a run of more epochs. Not for a rival, nor a rate or warm-up that depends
+    on their number."""
     jobs: int = 1
-    """Runs to make at once, in processes of their own, each bound to an equal
-    share of the cores. On a CPU a run repeats bit for bit only with the same
+    """Runs to make at once, in processes of their own, each with an equal share
+    of the cores' threads. On a CPU a run repeats bit for bit only with the same
     number of threads, which TF_NUM_INTRAOP_THREADS sets: the order in which
-    TensorFlow adds depends on it. On a GPU the runs share its memory; for
-    several GPUs take --ray local."""
+    TensorFlow adds depends on it. For several GPUs take --ray local."""
     ray: str | None = None
     """Make the runs on the Ray cluster at this address: auto, HOST:PORT or
     ray://HOST:10001, or local to start one here. A run gets a GPU, or else an
-    equal share of the cores. If its machine is lost, or after Ctrl-C, it begins
-    again from where it was given to the cluster. --data-dir has to be there on
-    each machine. --precision auto looks at this machine."""
+    equal share of the cores. If its machine is lost it begins again. --data-dir
+    has to be there on each machine. --precision auto looks at this one."""
 
     def __post_init__(self):
         super().__post_init__()
@@ -147,8 +125,7 @@ class RunOptions(Options):
         cli.check_at_least("--jobs", self.jobs, 1)
         if self.ray is not None and self.jobs > 1:
             raise ValueError(
-                "--jobs is for this machine alone: with --ray, as many runs "
-                "are made at once as the cluster has room for. Received: "
+                "--jobs is for this machine, --ray for a cluster. Received: "
                 f"--jobs {self.jobs} --ray {self.ray}"
             )
 
@@ -180,21 +157,13 @@ def data_of(names):
     return Annotated[Literal[tuple(names)], help_text]
 
 
-def labels_of(names, default):
-    """The type of an option of numbers of labels, with its help text."""
-    numbers = [
-        f"{', '.join(map(str, EXPERIMENTS[name]))} ({name})" for name in names
-    ]
-    text = f"Numbers of labelled images: {', '.join(numbers)}. {default}."
-    return Annotated[tuple[int, ...] | None, tyro.conf.arg(help=text)]
-
-
 @dataclass(frozen=True)
 class DataOptions(RunOptions):
     """Options of every script that runs one data set with some labels."""
 
     labels: tuple[int, ...] | None = None
-    """Numbers of labelled images; by default all that the script has."""
+    """Numbers of labelled images; by default all that the script has. A wrong
+    one lists them."""
     data: ClassVar[str] = "mnist"
 
     def __post_init__(self):
@@ -224,16 +193,10 @@ def main(kind, description, show):
 
 
 def run_table(options, experiments, show):
-    """Runs a table's experiments and shows the table.
+    """Runs experiments with `RunOptions` and shows their records.
 
-    Args:
-        options: `RunOptions`.
-        experiments: List of `Experiment`, before the options apply.
-        show: Function of the records and the results folder.
-
-    Returns:
-        The exit status: 0, or 124 if runs are left to be done, for want of
-        time or because another process is at them.
+    Returns the exit status: 0, or 124 if runs are left to be done, for want of
+    time or because another process is at them.
     """
     started = time.monotonic()
     cli.choose_backend(options.backend)
@@ -246,7 +209,10 @@ def run_table(options, experiments, show):
             started=started,
             jobs=options.jobs,
             ray=options.ray,
-            **{name: getattr(options, name) for name in OF_RUN},
+            data_dir=options.data_dir,
+            save_models=options.save_models,
+            share_stage_1=options.share_stage_1,
+            keep_state=options.keep_state,
         )
         if records:
             show(records, options.results)

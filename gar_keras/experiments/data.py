@@ -13,7 +13,6 @@ from gar_keras.datasets.splits import draw_split
 # Each choice has random numbers of its own: one does not change another.
 IMBALANCE, LABEL_NOISE, OUT_OF_CLASS = 1, 2, 3
 
-
 # The error on NORB's test images without their own mean, by its name in curves.
 OWN_MEAN = "test_error_own_mean"
 
@@ -25,19 +24,16 @@ _load = functools.lru_cache(maxsize=1)(load)
 class Task:
     """What a run learns from.
 
-    Attributes:
-        data: The `Dataset`; its training images are those of X_L, X_U and
-            validation alike.
-        kept: Indices of these training images in the data set as loaded.
-        split: The `Split` of the training images.
-        y_labeled: Labels of X_L as the network is told them.
-        out_of_class: Images of other classes, to be added to X_U.
+    Its training images, X_L, X_U and those for validation, have the indices
+    `kept` in the data set as loaded.
     """
 
     data: Dataset
     kept: np.ndarray
     split: Split
+    # As the network is told them.
     y_labeled: np.ndarray
+    # To be added to X_U.
     out_of_class: np.ndarray
 
 
@@ -50,9 +46,8 @@ def load_data(experiment, data_dir=None):
 def versions_of_test(experiment, data_dir=None):
     """Further versions of the test images, by the name of the error on them.
 
-    Those of NORB come as the authors' code made them: without their own
-    feature-wise mean, in place of the training images'. None for other data,
-    nor where only some classes are known.
+    Those of NORB without their own feature-wise mean, in place of the training
+    images', as the authors' code made them.
     """
     e = experiment
     if e.dataset not in NORB or e.world.known_classes is not None:
@@ -69,17 +64,9 @@ def _preprocessing(e, **settings):
 
 
 def make_task(world, data, num_labeled, num_validation, seed):
-    """Draws what a run learns from; all of it depends on the seed alone.
+    """The `Task` of a `Dataset` under `DataConditions`, drawn by the seed.
 
-    Args:
-        world: A `DataConditions`; `ValueError` if the images do not allow it.
-        data: A `Dataset`.
-        num_labeled: m_L.
-        num_validation: Validation images.
-        seed: Non-negative integer.
-
-    Returns:
-        A `Task`.
+    A `ValueError` says that the images do not allow them.
     """
     kept, strangers = np.arange(len(data.y_train)), np.arange(0)
     if world.shares is not None:
@@ -96,14 +83,7 @@ def make_task(world, data, num_labeled, num_validation, seed):
 
 
 def unlabeled_images(name, task, data_dir=None, **options):
-    """X_U of a run, an array or an image source, and what it is, in words.
-
-    Args:
-        name: `Experiment.unlabeled`.
-        task: A `Task`.
-        data_dir: Folder of the data files.
-        **options: Further arguments of the loader of the images.
-    """
+    """X_U of a `Task` by the name of its source, and what it is, in words."""
     origin = UNLABELED[name]
     if origin.loader is not None:
         images = origin.loader(data_dir, **options)

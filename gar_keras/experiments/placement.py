@@ -1,13 +1,36 @@
-"""Where the record of a run lies in a results folder.
+"""Where records are: the results folders, and their files in them.
 
-Its folders are named by the cell and by how it was made, the file by the seed.
+A run's folders are named by the cell and by how it was made, its file by the
+seed.
 """
 
 import re
 from pathlib import Path
 
-from gar_keras.experiments.settings import Experiment
 from gar_keras.methods import METHODS
+
+_ROOT = Path(__file__).resolve().parents[2]
+
+
+def reference():
+    """Folder of the records that the project came with; `None` if installed."""
+    folder = _ROOT / "results"
+    return _short(folder) if _in_clone() and folder.is_dir() else None
+
+
+def own():
+    """Folder of the user's runs: `runs` in the clone, or else here."""
+    return _short(_ROOT / "runs") if _in_clone() else Path("runs")
+
+
+def _in_clone():
+    return (_ROOT / "setup.cfg").is_file()
+
+
+def _short(path):
+    """A path from the working directory, where it lies below."""
+    here = Path.cwd()
+    return path.relative_to(here) if path.is_relative_to(here) else path
 
 
 def path_of(experiment, seed, results):
@@ -27,18 +50,8 @@ def path_of(experiment, seed, results):
     return Path(results, e.cell, folder, f"seed{seed}.json")
 
 
-def path_of_record(record, results):
-    """Path of a record, a dict, in the folder that it is from."""
-    return path_of(Experiment(**record["experiment"]), record["seed"], results)
-
-
 def path_of_benchmark(kind, environment, results):
     """Path of the record of the benchmarks of a kind on a machine.
-
-    Args:
-        kind: `"benchmark"` or `"overhead"`.
-        environment: What `environment.describe` returns.
-        results: Folder of the records.
 
     Example:
 

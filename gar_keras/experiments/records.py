@@ -4,6 +4,7 @@ import io
 import json
 import re
 import reprlib
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -30,7 +31,6 @@ from gar_keras.experiments.settings import (
     GRAPH_RIVALS,
     Experiment,
     Precision,
-    with_defaults,
 )
 from gar_keras.methods import METHODS
 from gar_keras.utils.files import write_atomically
@@ -72,8 +72,6 @@ class Environment(_Part):
 
 
 class Data(_Part):
-    """What a run was made with, in words."""
-
     title: Text
     source: Text
     unlabeled: Text | None = None
@@ -122,7 +120,7 @@ class Progress(_Part):
     class_prior: list[Share] | None = None
     predicted_prior: list[Share] | None = None
     method_settings: dict[str, int | float | str | bool | None | list[Any]] = {}
-    # Of the first records alone.
+    # Noted by earlier versions.
     evaluation_seconds: Number = 0.0
     warnings: list[str] = []
     first_epoch: FirstEpoch | None = None
@@ -179,8 +177,6 @@ class Machine(Environment):
 
 
 class Spread(_Part):
-    """Values, their median and their quartiles."""
-
     median: float
     quartiles: Annotated[list[float], Field(min_length=2, max_length=2)]
     all: list[float]
@@ -244,11 +240,7 @@ class Benchmark(_Part):
 
 
 def result_of(curve):
-    """The results of a run, by the curves of its stage 2.
-
-    Args:
-        curve: Dict of the lists `epoch`, `val_error` and `test_error`.
-    """
+    """The results of a run, by the curves of its stage 2."""
     # Stage 2's own epochs compete; of equals, the first is taken.
     chosen = min(curve["epoch"][1:], key=lambda i: curve["val_error"][i])
     return {
@@ -272,22 +264,15 @@ def _check_same(name, received, expected):
 
 
 def write(path, record):
-    """Writes a record atomically: readers see all of it or nothing.
-
-    Args:
-        path: Path of the JSON file.
-        record: Dict of what `json` can hold. NaN and infinity are refused.
-    """
+    """Writes a record, whole or not at all; NaN and infinity are refused."""
     text = json.dumps(record, indent=1, allow_nan=False)
     write_atomically(path, lambda file: file.write(_one_line_lists(text)))
 
 
 def read(path):
-    """Reads one record, of a run or of benchmarks.
+    """Reads a record, of a run or of benchmarks, as a dict.
 
-    Returns:
-        A dict, as in the file. Settings that were added to `Experiment` after
-        a run have their defaults.
+    Settings that were added to `Experiment` after a run have their defaults.
 
     Raises:
         RecordError: if the file is not a sound record of this format, or lies
@@ -313,7 +298,8 @@ def read(path):
                 "folder."
             )
     if kind is Run:
-        record["experiment"] = with_defaults(record["experiment"])
+        settings = asdict(found.experiment)
+        record["experiment"] = json.loads(json.dumps(settings))
     return record
 
 
@@ -335,13 +321,10 @@ def read_all(folder):
 
 
 def check_is_of(path, record, **expected):
-    """Raises a `RecordError` if a record was made from something else.
+    """Raises a `RecordError` if a run was made from other than is expected.
 
-    Args:
-        path: Path of the record.
-        record: The record of a run.
-        **expected: What the run would be made from, by names in `MUST_AGREE`.
-            What an earlier version did not note is not compared.
+    It is by names in `MUST_AGREE`. What an earlier version did not note is not
+    compared.
     """
     for name, value in expected.items():
         received = record.get(name, {} if name == "method_settings" else value)
@@ -355,25 +338,14 @@ def check_is_of(path, record, **expected):
 
 
 class Arrays(NamedTuple):
-    """What a run kept of some test images beside its record.
-
-    Attributes:
-        labels: Their true classes, `(m,)`.
-        logits: Their logits, `(m, n)`, by epoch of stage 2.
-    """
+    """True classes and logits by epoch of some test images of a run."""
 
     labels: np.ndarray
     logits: dict
 
 
 def read_arrays(path):
-    """Reads what lies beside the record of a run.
-
-    Args:
-        path: Path of the record.
-
-    Returns:
-        `Arrays`, or `None` without the file.
+    """The `Arrays` beside the record of a run; `None` without the file.
 
     Raises:
         RecordError: if the file is damaged, or not of this run.

@@ -24,13 +24,8 @@ from gar_keras.experiments.data import (
     unlabeled_images,
     versions_of_test,
 )
-from gar_keras.experiments.network import build_model
 from gar_keras.experiments.placement import path_of
-from gar_keras.experiments.settings import (
-    KEPT_IMAGES,
-    PRIOR_OF_LABELS,
-    SettingsError,
-)
+from gar_keras.experiments.settings import PRIOR_OF_LABELS, SettingsError
 from gar_keras.experiments.state import (
     State,
     lock_of,
@@ -39,21 +34,27 @@ from gar_keras.experiments.state import (
     path_of_state,
     put_away,
 )
-from gar_keras.layers import GraphActivityRegularization
+from gar_keras.layers import (
+    GraphActivityRegularization,
+    PerImageStandardization,
+)
 from gar_keras.methods import METHODS
 from gar_keras.methods.ablation import ablated
 from gar_keras.methods.base import evaluated_by
 from gar_keras.methods.gar import with_options
 from gar_keras.methods.options import GAROptions
 from gar_keras.methods.safe_gar import SafeGAR
+from gar_keras.models import POLICIES, cnn6, cnn9, mlp
 from gar_keras.regularizers import class_prior_of
 from gar_keras.training import pretrain
-from gar_keras.utils import files
+from gar_keras.utils import files, progress
 from gar_keras.utils.validation import check_class_prior
 from gar_keras.utils.warnings import shown_by
 
 # Figure 2 of the paper shows these epochs of stage 2; the last one is added.
 SNAPSHOT_EPOCHS = (0, 1, 10, 50, 100)
+# And as many test images.
+KEPT_IMAGES = 2000
 
 
 class OutOfTime(Exception):
@@ -82,13 +83,8 @@ def run(
         experiment: An `Experiment`.
         seed: Decides the split, the initial weights, dropout and the batches.
         results: Folder of the records.
-        data_dir: Folder of the data files.
-        save_models: Whether to save the model of the validation-chosen epoch
-            beside the record, as a `.keras` file.
-        share_stage_1: Whether to keep the end of stage 1, and to take it up in
-            runs that have the same stage 1.
-        keep_state: Whether to keep the state at the end, and to go on from it
-            in a run of more epochs.
+        data_dir, save_models, share_stage_1, keep_state: As in
+            `command.RunOptions`.
         deadline: `time.monotonic()` at which the run must have stopped.
         reporter: A `progress.Reporter`, or `None`.
 
@@ -170,7 +166,9 @@ class Run:
         deadline=math.inf,
     ):
         e = self.experiment = experiment
-        self.seed, self.reporter, self.deadline = seed, reporter, deadline
+        self.seed, self.deadline = seed, deadline
+        silent = progress.console(quiet=True)
+        self.reporter = reporter or progress.Reporter("", silent)
         self.task, self.unlabeled, described = learned_from(e, seed, data_dir)
         data, split = self.task.data, self.task.split
         self.x_labeled = data.x_train[split.labeled]
@@ -201,8 +199,7 @@ class Run:
             self._check_stage_2()
             for optimizer in self.optimizers.values():
                 optimizer.build(self.model.trainable_variables)
-        say = reporter.say if reporter else lambda text: None
-        self.state = State(self, results, described, say)
+        self.state = State(self, results, described, self.reporter.say)
 
     def _check_stage_2(self):
         """Refuses now what stage 2 would refuse after stage 1."""
@@ -351,11 +348,7 @@ class Run:
         return predict(network, images)
 
     def save_best(self, path, save_models):
-        """Saves what the weights of the validation-chosen epoch give.
-
-        Beside the record: the snapshots, the probabilities of all test images
-        for votes of several runs, and the model if it is wanted.
-        """
+        """Saves the snapshots, and what the validation-chosen epoch gives."""
         self.model.set_weights(self.state.best_weights)
         x, y = self.sets["test_error"]
         chosen = softmax(predict(self.model, x).astype(float), axis=1)
@@ -364,7 +357,7 @@ class Run:
             "indices": self.snapshot_images,
             "labels": y[self.snapshot_images],
             "test_labels": y.astype("uint8"),
-            # Most of them are near 0 or 1: they take little room.
+            # For votes of several runs. Near 0 or 1 they take little room.
             "chosen_probabilities": chosen.astype("float16"),
             **{f"epoch_{epoch}": logits for epoch, logits in snapshots},
         }
@@ -414,10 +407,9 @@ class _Recorder(keras.callbacks.Callback):
     def on_train_batch_end(self, batch, logs=None):
         if time.monotonic() >= self.run.deadline:
             raise OutOfTime
-        if self.run.reporter is not None:
-            steps = self.params["steps"]
-            done = (self.epoch + (batch + 1) / steps) * self.epochs_per_report
-            self.run.reporter.step(self.stage, done, self._total(), logs)
+        share = (batch + 1) / self.params["steps"]
+        done = (self.epoch + share) * self.epochs_per_report
+        self.run.reporter.step(self.stage, done, self._total(), logs)
 
     def on_epoch_end(self, epoch, logs=None):
         state = self.run.state
@@ -440,10 +432,7 @@ class _Recorder(keras.callbacks.Callback):
                 state.progress["predicted_prior"] = prior and list(prior)
             state.keep(evaluated_by(self.model, self.run.model))
         state.save(self.stage, self.model)
-        if self.run.reporter is not None:
-            curve = state.curve(self.stage)
-            newest = {name: values[-1] for name, values in curve.items()}
-            self.run.reporter.epoch(self.stage, newest, self._total())
+        self.run.reporter.epoch(self.stage, row, self._total())
         self.start = time.perf_counter()
 
     def _total(self):
@@ -491,6 +480,24 @@ def _restart_seed(seed, restart):
     return int(np.random.default_rng([seed, restart]).integers(2**31))
 
 
+def build_model(experiment, input_shape, num_classes):
+    """The network of an experiment, with new weights."""
+    e = experiment
+    preprocessing = {
+        "rescale": lambda: keras.layers.Rescaling(1 / 255, dtype="float32"),
+        "standardize": lambda: PerImageStandardization(dtype="float32"),
+        "none": lambda: None,
+    }[e.preprocessing]
+    filters = {} if e.filters is None else {"filters": e.filters}
+    return {"cnn6": cnn6, "cnn9": cnn9, "mlp": mlp}[e.network](
+        input_shape,
+        num_classes,
+        preprocessing=preprocessing(),
+        dtype=POLICIES[e.precision],
+        **filters,
+    )
+
+
 def _method(e, class_prior):
     """What stage 2 trains with."""
     entry = METHODS[e.method]
@@ -510,7 +517,8 @@ def _method(e, class_prior):
 def _optimizers(e, method, num_unlabeled):
     """The optimizers of both stages, by the stage."""
     options = method if isinstance(method, GAROptions) else e.extensions
-    steps = e.epochs * e.steps_per_epoch(num_unlabeled)
+    images = e.images_per_epoch or num_unlabeled
+    steps = e.epochs * math.ceil(images / e.unlabeled_per_batch)
     rate = e.stage_2_rate or e.learning_rate
     return {
         "pretraining": sgd(e.learning_rate, e.momentum, e.decay),

@@ -3,10 +3,9 @@
 import functools
 import hashlib
 import json
-import math
 import re
 from dataclasses import asdict, fields, replace
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, TypeAdapter
 
@@ -32,15 +31,12 @@ from gar_keras.regularizers import (
 from gar_keras.utils.validation import check_class_prior
 
 Backend = Literal["tensorflow", "jax", "torch"]
-BACKENDS = get_args(Backend)
 Precision = Literal["float32", "bfloat16"]
-PRECISIONS = get_args(Precision)
 
 # What stage 2 can do in GAR's place: with the network of stage 1, and without
 # any network.
-RIVALS = tuple(name for name in METHODS if name != "gar")
-NETWORK_RIVALS = tuple(name for name in RIVALS if METHODS[name].network)
-GRAPH_RIVALS = tuple(name for name in RIVALS if not METHODS[name].network)
+GRAPH_RIVALS = tuple(name for name in METHODS if not METHODS[name].network)
+NETWORK_RIVALS = tuple(n for n in METHODS if n not in ("gar", *GRAPH_RIVALS))
 
 # What an ablation changes in the loss of GAR; see `gar_keras.methods.ablation`.
 ABLATIONS = (
@@ -53,10 +49,6 @@ ABLATIONS = (
 
 # class_prior: the shares of the labelled images.
 PRIOR_OF_LABELS = "labels"
-
-# Test images of which a run notes more than the error: the first of them, as
-# many as Figure 2 of the paper shows.
-KEPT_IMAGES = 2000
 
 # What stage 1 does not depend on.
 STAGE_2 = (
@@ -174,7 +166,7 @@ class Experiment(Coefficients):
     decay: Number = optimizers.DECAY
     precision: Precision = "float32"
     backend: Backend = "tensorflow"
-    method: Literal["gar", *RIVALS] = "gar"
+    method: Literal[tuple(METHODS)] = "gar"
     # For the balance term; "labels" for the shares of the labelled images,
     # each class counted once more.
     class_prior: Shares | Literal["labels"] | None = None
@@ -252,11 +244,6 @@ class Experiment(Coefficients):
         if self.extensions.warmup_steps is None:
             return "warmup_steps=None"
         return None
-
-    def steps_per_epoch(self, num_unlabeled):
-        """Steps of an epoch of stage 2, with m_U unlabelled images."""
-        images = self.images_per_epoch or num_unlabeled
-        return math.ceil(images / self.unlabeled_per_batch)
 
     def fingerprint(self):
         """Eight hexadecimal digits that differ when any setting does.
@@ -391,53 +378,41 @@ EXPERIMENTS["digits"] = {**DIGITS, 50: SMALL["digits"]}
 FREE = ("epochs", "pretrain_epochs", "precision", "backend")
 
 
-def with_defaults(settings):
-    """A record's settings, with those that were added after it was made."""
-    return json.loads(json.dumps(asdict(Experiment(**settings))))
+def changes(experiment):
+    """What an experiment changes in the paper's, as `{name: value}`.
 
-
-def differences(settings, standard):
-    """What a record's settings change in an experiment, as `{name: value}`.
-
-    A part of `world` or `extensions` goes by its own name.
+    The data, the number of labels, and what is in `FREE` are no part of it. A
+    part of `world` or `extensions` goes by its own name.
     """
-    usual = _flat(asdict(standard))
-    return {k: v for k, v in _flat(settings).items() if v != usual[k]}
+    usual, own = _flat(_standard_of(experiment)), _flat(experiment)
+    return {k: v for k, v in own.items() if v != usual[k] and k not in FREE}
 
 
-def _flat(settings):
+def _flat(experiment):
     found = {}
-    for name, value in with_defaults(settings).items():
+    for name, value in asdict(experiment).items():
         found |= value if isinstance(value, dict) else {name: value}
     return found
 
 
-def standard_of(settings):
+def _standard_of(e):
     """The paper's experiment on the same data, with as many labels.
 
     Data that the paper does not have are set against its MNIST.
     """
-    own = {name: settings[name] for name in ("dataset", "unlabeled")}
-    m_L = settings["num_labeled"]
-    alike = [e for e in PAPER.values() if own.items() <= vars(e).items()]
-    alike.sort(key=lambda e: e.num_labeled != m_L)
+    own = {"dataset": e.dataset, "unlabeled": e.unlabeled}
+    alike = [
+        usual for usual in PAPER.values() if own.items() <= vars(usual).items()
+    ]
+    alike.sort(key=lambda usual: usual.num_labeled != e.num_labeled)
     usual = alike[0] if alike else TABLE_1[100]
     # Fewer labels than the paper's fill less of a batch.
-    b_L = min(usual.labeled_per_batch, m_L)
+    b_L = min(usual.labeled_per_batch, e.num_labeled)
     batch = usual.labeled_per_batch + usual.unlabeled_per_batch
     return replace(
         usual,
         **own,
-        num_labeled=m_L,
+        num_labeled=e.num_labeled,
         labeled_per_batch=b_L,
         unlabeled_per_batch=batch - b_L,
     )
-
-
-def changes(settings):
-    """What a record's settings change in the paper's, as `{name: value}`.
-
-    The data, the number of labels, and what is in `FREE` are no part of it.
-    """
-    changed = differences(settings, standard_of(settings))
-    return {k: v for k, v in changed.items() if k not in FREE}

@@ -26,9 +26,8 @@ def path_of_state(experiment, seed, results):
 def path_of_end(experiment, seed, results):
     """Where the state at the end of a run is kept, for one of more epochs.
 
-    An epoch of GAR does not depend on how many there are, as long as neither
-    the rate nor its warm-up does: a run of 200 epochs is, after 60, what a run
-    of 60 is in the end.
+    A run of 200 epochs is, after 60, what a run of 60 is in the end, as long as
+    neither the rate nor its warm-up depends on their number.
     """
     return _path(results, "end", seed, _family(experiment))
 
@@ -56,13 +55,10 @@ def put_away(experiment, seed, results, keep_state):
 
 
 class State:
-    """The curves, weights and logits of a run, and the file that keeps them.
+    """The curves, weights and logits of a `Run`, and the file that keeps them.
 
-    Args:
-        run: The `Run`, whose network and optimizers get what was saved.
-        results: Folder of the records.
-        described: Dict of what the run is made from, as a record has it.
-        say: Function that is told, in words, what is taken up.
+    It is described by what it is made from, as a record has it. The function
+    `say` is told, in words, what is taken up.
 
     Attributes:
         progress: Dict of what the record will hold of the training.

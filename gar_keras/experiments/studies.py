@@ -13,8 +13,6 @@ from gar_keras.experiments.settings import (
     PRIOR_OF_LABELS,
     TABLE_1,
     TABLE_2,
-    DataConditions,
-    Extensions,
 )
 from gar_keras.methods.options import GLOBAL_CLIPNORM, WARMUP_STEPS
 
@@ -67,23 +65,17 @@ class Study:
         )
         return [*dict.fromkeys(restarted)]
 
-    def with_settings(self, **settings):
-        """The study with other settings in each arm, where one is given.
+    def with_settings(self, pretrain_epochs=None, **settings):
+        """The study with settings in each arm, those that are not `None`.
 
-        Args:
-            **settings: Settings of an `Experiment`; `None` to leave one as it
-                is in each arm.
+        An arm with a stage 1 of its own keeps it: it is what is studied.
         """
         given = {k: v for k, v in settings.items() if v is not None}
-        but_stage_1 = {k: v for k, v in given.items() if k != "pretrain_epochs"}
-        # An arm with a stage 1 of its own keeps it: it is what is studied.
-        usual = next(iter(self.arms.values())).pretrain_epochs
-        arms = {
-            text: replace(
-                arm, **(given if arm.pretrain_epochs == usual else but_stage_1)
-            )
-            for text, arm in self.arms.items()
-        }
+        arms = {row: replace(arm, **given) for row, arm in self.arms.items()}
+        usual = next(iter(arms.values())).pretrain_epochs
+        for row, arm in arms.items():
+            if pretrain_epochs is not None and arm.pretrain_epochs == usual:
+                arms[row] = replace(arm, pretrain_epochs=pretrain_epochs)
         return replace(self, arms=arms)
 
 
@@ -104,12 +96,11 @@ def _rows(standard, rows):
 
 
 def _changed(standard, **changes):
-    for part, kind in {
-        "world": DataConditions,
-        "extensions": Extensions,
-    }.items():
-        names = {f.name for f in fields(kind)} & changes.keys()
-        changes[part] = kind(**{name: changes.pop(name) for name in names})
+    for part in ("world", "extensions"):
+        usual = getattr(standard, part)
+        names = {f.name for f in fields(usual)} & changes.keys()
+        own = {name: changes.pop(name) for name in names}
+        changes[part] = replace(usual, **own)
     return replace(standard, **changes)
 
 
@@ -134,17 +125,17 @@ SKEW = Study(
         "without regard to the class. The test images are all of MNIST's: "
         "rare digits count there as much as frequent ones.",
     ),
-    {
-        row: _mnist(6, shares=_SHARES, labels_drawn="random", **changes)
-        for row, changes in {
+    _rows(
+        _mnist(6, shares=_SHARES, labels_drawn="random"),
+        {
             "the paper's balance term": {},
             "class_prior: true class proportions": {"class_prior": _SHARES},
             "class_prior: proportions of the labels": {
                 "class_prior": PRIOR_OF_LABELS
             },
             "no balance term": {"balance": 0.0},
-        }.items()
-    },
+        },
+    ),
 )
 
 _MOVES = {"shift": 2, "affine": 0.2}
@@ -359,14 +350,12 @@ ABLATION = Study(
     },
 )
 
-# The row that the README tells of beside the table of the paper.
-SMALL_BATCHES = "the same, batches of 32, b_L = 4"
 _FASTER = {
     "the same, learning rate of 0.03": _CURE | {"stage_2_rate": 0.03},
     "the same, learning rate of 0.1": _CURE | {"stage_2_rate": 0.1},
     "the same, cross-entropy of the labels": _CURE | _LOG_LOSS,
     "the same, batches of 64, b_L = 8": _CURE | _batches(8, 56),
-    SMALL_BATCHES: _CURE | _batches(4, 28),
+    "the same, batches of 32, b_L = 4": _CURE | _batches(4, 28),
 }
 
 FASTER = Study(
@@ -456,12 +445,13 @@ INFIMNIST = Study(
         "The deformation fields are multiplied by the strength. With 0, an "
         "image is only moved as a whole, by a pixel at most in each direction.",
     ),
-    {
-        f"deformation strength {strength:g}": replace(
-            TABLE_2[100], epochs=15, field_strength=strength
-        )
-        for strength in (1.0, 0.5, 0.0)
-    },
+    _rows(
+        replace(TABLE_2[100], epochs=15),
+        {
+            f"deformation strength {strength:g}": {"field_strength": strength}
+            for strength in (1.0, 0.5, 0.0)
+        },
+    ),
 )
 
 STUDIES = {

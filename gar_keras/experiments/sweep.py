@@ -32,16 +32,12 @@ def sweep(
         experiments: List of `Experiment`.
         seeds: List of seeds.
         results: Folder of the records.
-        time_limit: Seconds after which to stop, or `None`. What is unfinished
-            goes on at the next call.
-        started: `time.monotonic()` from which these are counted. That of the
-            call by default.
+        time_limit, jobs, ray: As in `command.RunOptions`. The processes of
+            jobs are spawned: a script that asks for them must call this below
+            `if __name__ == "__main__"`.
+        started: `time.monotonic()` from which the time is counted, or `None`
+            for now.
         console: A `rich` console for the progress.
-        jobs: Runs to make at once, each in a process of its own. Processes
-            are spawned: a script that asks for more than one must call this
-            below `if __name__ == "__main__"`.
-        ray: Address of a Ray cluster that makes the runs, `"local"` for one
-            that is started on this machine, or `None`.
         **options: Further arguments of `run`.
 
     Returns:

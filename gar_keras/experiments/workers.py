@@ -1,6 +1,5 @@
 """Runs in processes of this machine, side by side."""
 
-import contextlib
 import os
 import signal
 import threading
@@ -27,11 +26,7 @@ def name_of(task):
 
 
 def make(task, results, deadline, options):
-    """Makes a run in a worker, with lines on standard output as progress.
-
-    Returns:
-        What `run` does, or an `OutOfTime` or `WorkerError`.
-    """
+    """What `run` returns in a worker, or an `OutOfTime` or `WorkerError`."""
     console = progress.console(force_terminal=False)
     reporter = progress.Reporter(name_of(task), console)
     try:
@@ -48,42 +43,42 @@ def make(task, results, deadline, options):
 
 
 def outcomes(jobs, tasks, results, deadline, options, make=make):
-    """Makes runs in processes, each bound to its share of the cores.
+    """Makes runs in so many processes, each with its share of threads.
 
-    Args:
-        jobs: Runs to make at once.
-        tasks: List of `(experiment, seed)`.
-        results: Folder of the records.
-        deadline: `time.monotonic()` at which the runs must have stopped.
-        options: Dict of further arguments of `run`.
-        make: Function that makes a run.
-
-    Yields:
-        `(task, outcome)` of each run that ended; see `make`.
+    The tasks are `(experiment, seed)`, the options further arguments of `run`.
+    Yields `(task, outcome)` of each run that ended; see `make`.
     """
     threads = max(1, resources.cores() // jobs)
-    shares = resources.shares_of_cores(jobs)
     # Neither TensorFlow nor JAX survives a fork.
     context = get_context("spawn")
     waiting, busy = deque(tasks), {}
     try:
         while busy or waiting and time.monotonic() < deadline:
-            while shares and waiting and time.monotonic() < deadline:
-                task, share = waiting.popleft(), shares.pop(0)
+            while waiting and len(busy) < jobs and time.monotonic() < deadline:
+                task = waiting.popleft()
                 pipe, theirs = context.Pipe(duplex=False)
-                arguments = task, results, deadline, options
                 process = context.Process(
                     target=_serve,
-                    args=(theirs, threads, make, *arguments),
+                    args=(
+                        theirs,
+                        threads,
+                        make,
+                        task,
+                        results,
+                        deadline,
+                        options,
+                    ),
                     daemon=True,
                 )
-                with _inherited(share):
-                    process.start()
+                # Ctrl-C is not for it, which it inherits.
+                before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+                process.start()
+                signal.signal(signal.SIGINT, before)
                 # Now the pipe ends when the process does.
                 theirs.close()
-                busy[pipe] = process, task, share
+                busy[pipe] = process, task
             for pipe in connection.wait(busy):
-                process, task, share = busy[pipe]
+                process, task = busy[pipe]
                 try:
                     outcome = pipe.recv()
                 except EOFError:
@@ -95,25 +90,11 @@ def outcomes(jobs, tasks, results, deadline, options, make=make):
                     )
                 del busy[pipe]
                 process.join()
-                shares.append(share)
                 yield task, outcome
     finally:
-        for process, *_ in busy.values():
+        for process, _ in busy.values():
             process.kill()
             process.join()
-
-
-@contextlib.contextmanager
-def _inherited(share):
-    """What a process takes over: its cores, and that Ctrl-C is not for it."""
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    (mine,) = resources.shares_of_cores(1)
-    resources.keep_to(share)
-    try:
-        yield
-    finally:
-        resources.keep_to(mine)
-        signal.signal(signal.SIGINT, before)
 
 
 def _serve(pipe, threads, make, *arguments):

@@ -61,7 +61,8 @@ def read_runs(folder):
 
 def _row(record, folder):
     settings, data = record["experiment"], record["data"]
-    path = placement.path_of_record(record, folder)
+    experiment = Experiment(**settings)
+    path = placement.path_of(experiment, record["seed"], folder)
     curve = record["regularization"]["curve"]
     seconds = [record[s]["seconds"] for s in ("pretraining", "regularization")]
     first_epoch = (record.get("first_epoch") or {}).get("v")
@@ -71,7 +72,7 @@ def _row(record, folder):
         "title": data["title"] + UNLABELED[settings["unlabeled"]].suffix,
         "seed": record["seed"],
         "fingerprint": record["fingerprint"],
-        "differs": ", ".join(_in_words(changes(settings))),
+        "differs": ", ".join(_in_words(changes(experiment))),
         **_errors(curve, record["result"]["chosen_epoch"]),
         "lost": lost_class(record, records.read_arrays(path)),
         "emptied": first_epoch and any(map(empty_classes, first_epoch)),
@@ -81,7 +82,7 @@ def _row(record, folder):
         "minutes": sum(seconds) / 60,
         "hardware": _hardware(record),
         **_flat(settings),
-        "experiment": Experiment(**settings),
+        "experiment": experiment,
         "curve": curve,
     }
 
@@ -117,7 +118,7 @@ def _flat(settings):
 
 def _in_words(changed):
     for name, value in changed.items():
-        if isinstance(value, list):
+        if isinstance(value, tuple):
             value = f"{value[0]:.3g} to {value[-1]:.3g}"
         yield f"{name.replace('_', ' ')} {value}"
 

@@ -1,6 +1,6 @@
 """Tables in the terminal, after runs."""
 
-from gar_keras.experiments import folders
+from gar_keras.experiments import placement
 from gar_keras.report import pictures, runs, summary
 from gar_keras.report.pages import experiments
 from gar_keras.report.studies import study_table
@@ -41,13 +41,13 @@ def show_rivals(records, results):
 
 def _show(tables, records, results):
     """Prints tables of the reference, and of some runs, which it returns."""
-    frame, reference = runs.read_runs(results), folders.reference()
+    frame, reference = runs.read_runs(results), placement.reference()
     wanted = {(r["fingerprint"], r["seed"]) for r in records}
     pairs = zip(frame.fingerprint, frame.seed, strict=True)
     own = frame.loc[[pair in wanted for pair in pairs]]
     shown = [*tables(own)]
     titles = {title for *_, title in shown}
-    if reference is not None and not folders.is_reference(results):
+    if reference is not None and not reference.samefile(results):
         for cells, _, title in tables(runs.read_runs(reference)):
             if title in titles and len(cells):
                 print(in_terminal(cells, title=f"Reference: {title}"))

@@ -20,9 +20,6 @@ EXIT_INTERRUPTED = 130
 # What is told in one line: no defect of the program, as a rule.
 EXPECTED = (ValueError, OSError, ImportError, FloatingPointError)
 
-# Keras takes no larger seed.
-MAX_SEED = 2**32 - 1
-
 Seconds = Annotated[float | None, tyro.conf.arg(metavar="SECONDS")]
 Folder = Annotated[Path, tyro.conf.arg(metavar="DIR")]
 OptionalFolder = Annotated[Path | None, tyro.conf.arg(metavar="DIR")]

@@ -50,21 +50,3 @@ def test_the_cores_are_those_this_process_may_use(monkeypatch):
     assert resources.cores() == 3
     monkeypatch.delattr(resources.os, "sched_getaffinity")
     assert resources.cores() == os.cpu_count()
-    assert resources.shares_of_cores(2) == [[], []]
-
-
-@pytest.mark.parametrize(
-    ("count", "shares"),
-    [
-        (1, [[1, 3, 5, 6, 7]]),
-        # As many for each: with other numbers of threads, sums differ.
-        (2, [[1, 3], [5, 6]]),
-        (6, [[], [], [], [], [], []]),
-    ],
-)
-def test_processes_share_the_cores(count, shares, monkeypatch):
-    monkeypatch.setattr(
-        resources.os, "sched_getaffinity", lambda pid: {7, 3, 6, 1, 5},
-        raising=False,
-    )  # fmt: skip
-    assert resources.shares_of_cores(count) == shares

@@ -1,10 +1,8 @@
 """The benchmarks: pairs, what is timed, the record, and what is shown."""
 
-import json
 import math
 from dataclasses import replace
 
-import filelock
 import keras
 import numpy as np
 import pytest
@@ -15,7 +13,7 @@ from gar_keras.experiments.benchmarks import command, overhead, speed, timing
 from gar_keras.experiments.placement import path_of_benchmark
 from gar_keras.experiments.records import OverheadSettings, SpeedSettings
 from gar_keras.models import is_regularized
-from gar_keras.report import benchmarks
+from gar_keras.report.benchmarks import benchmark_markdown
 
 FEW = OverheadSettings(
     batch_size=4,
@@ -91,6 +89,14 @@ def test_a_diverged_network_is_no_measurement():
         timing.training(line(np.full((4, 1), np.inf)), units=1)()
 
 
+def run(folder, kind, cases, measure, **options):
+    """The entries of a record, once cases are measured, and the status."""
+    options = command.Options(results=folder, **options)
+    status = command.run(options, kind, cases, measure)
+    path = path_of_benchmark(kind, environment.describe(), folder)
+    return records.read(path)["cases"], status
+
+
 def measured(seen):
     """A `measure` that notes its cases."""
 
@@ -102,37 +108,15 @@ def measured(seen):
 
 
 def test_a_finished_case_is_not_measured_again(tmp_path):
-    path = path_of_benchmark("overhead", environment.describe(), tmp_path)
-    other = FEW.model_copy(update={"batch_size": 5})
+    cases = [FEW.model_copy(update={"batch_size": b}) for b in (4, 5, 6)]
     seen = []
-    (first,) = command.fill(path, "overhead", [FEW], measured(seen))
-    cases = [FEW, other]
-    found = [*command.fill(path, "overhead", cases, measured(seen))]
-    assert seen == cases and found[0] == first
-    assert records.read(path)["cases"] == found
+    found, status = run(tmp_path, "overhead", cases[:1], measured(seen))
+    assert (len(found), status) == (1, 0)
+    more, _ = run(tmp_path, "overhead", cases[:2], measured(seen))
+    assert seen == cases[:2] and more[:1] == found
     # No case is begun after the deadline.
-    third = FEW.model_copy(update={"steps": 1})
-    late = command.fill(path, "overhead", [FEW, third], measured(seen), -1.0)
-    assert [*late] == [first, None] and len(seen) == 2
-
-
-def test_two_do_not_measure_at_once(tmp_path):
-    folder = tmp_path / ".checkpoints"
-    folder.mkdir()
-    with filelock.FileLock(folder / "a.lock"):
-        with pytest.raises(ValueError, match="Another process is measuring"):
-            [*command.fill(tmp_path / "a.json", "overhead", [], None)]
-
-
-def test_every_case_of_the_paper_s_sizes():
-    found = speed.cases(
-        speed.WAYS, speed.NETWORKS, ["float32", "bfloat16"], steps=9
-    )
-    assert len(found) == len(set(found)) == 3 * 2 * 2
-    sizes = {(c.task, c.network): (c.images, c.stretch) for c in found}
-    assert sizes["regularize", "cnn6"] == (60_000, 9)
-    assert sizes["pretrain", "cnn6"] == (100, 100)
-    assert sizes["evaluate", "cnn9"] == (24_300, 1)
+    late = run(tmp_path, "overhead", cases, measured(seen), time_limit=1e-9)
+    assert late == (more, 124) and len(seen) == 2
 
 
 @pytest.fixture
@@ -171,12 +155,9 @@ def test_the_plain_network_is_the_same_function(tiny):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("task", speed.WAYS)
-def test_a_tiny_case_is_measured_and_shown(task, tiny, tmp_path):
+def test_a_tiny_case_is_measured_and_shown(task, tiny, tmp_path, capsys):
     case = TINY.model_copy(update={"task": task})
-    path = path_of_benchmark("benchmark", environment.describe(), tmp_path)
-    (entry,) = command.fill(path, "benchmark", [case], speed.measure)
-    assert json.loads(path.read_text())["cases"] == [entry]
-    records.read(path)
+    (entry,), _ = run(tmp_path, "benchmark", [case], speed.measure)
     ms = entry["ms"]["median"]
     # 100 epochs of 24 images, 8 to a step; or 1,000 passes.
     whole = {"regularize": 300, "pretrain": 1000, "evaluate": math.nan}[task]
@@ -187,17 +168,17 @@ def test_a_tiny_case_is_measured_and_shown(task, tiny, tmp_path):
     assert entry["images_per_second"] == pytest.approx(images / ms * 1000)
     ratios = zip(entry["reference_ms"]["all"], entry["ms"]["all"], strict=True)
     assert entry["speedup"]["all"] == pytest.approx([a / b for a, b in ratios])
-    assert f"task {task}, network cnn6" in command.describe(entry)
-    text = benchmarks.benchmark_markdown("benchmark", tmp_path)
-    assert "| cnn6 | fit | float32 |" in text
+    assert f"task {task}, network cnn6" in capsys.readouterr().out
+    assert "| cnn6 | fit | float32 |" in benchmark_markdown(
+        "benchmark", tmp_path
+    )
 
 
 @pytest.mark.slow
 def test_the_overhead_is_measured_and_shown(tmp_path):
-    path = path_of_benchmark("overhead", environment.describe(), tmp_path)
-    (entry,) = command.fill(path, "overhead", [FEW], overhead.measure)
-    assert len(records.read(path)["cases"][0]["ratio"]["all"]) == 2
-    text = benchmarks.benchmark_markdown("overhead", tmp_path)
+    (entry,), _ = run(tmp_path, "overhead", [FEW], overhead.measure)
+    assert len(entry["ratio"]["all"]) == 2
+    text = benchmark_markdown("overhead", tmp_path)
     assert "| 4 | 10 | 10 | float32 |" in text
 
 
@@ -229,5 +210,5 @@ def test_more_images_than_mnist_has_are_made(monkeypatch):
 
 
 def test_without_records_nothing_is_claimed(tmp_path):
-    assert benchmarks.benchmark_markdown("benchmark", tmp_path) == ""
-    assert benchmarks.benchmark_markdown("overhead", tmp_path) == ""
+    assert benchmark_markdown("benchmark", tmp_path) == ""
+    assert benchmark_markdown("overhead", tmp_path) == ""

@@ -12,7 +12,6 @@ import sys
 import time
 from dataclasses import asdict, replace
 
-import filelock
 import fresh
 import keras
 import numpy as np
@@ -34,8 +33,8 @@ from tiny_runs import (
 from gar_keras import datasets, error_rate
 from gar_keras.callbacks import WarnOnCollapse
 from gar_keras.experiments import environment, records, run
-from gar_keras.experiments.network import build_model
 from gar_keras.experiments.placement import path_of
+from gar_keras.experiments.run import build_model
 from gar_keras.experiments.settings import (
     TABLE_1,
     Experiment,
@@ -411,19 +410,6 @@ with filelock.FileLock(sys.argv[1]):
 """
 
 
-def test_a_run_that_another_process_finished_meanwhile_is_read(
-    finished, tmp_path, monkeypatch
-):
-    class FileLock(filelock.FileLock):
-        def acquire(self, *args, **kwargs):
-            shutil.copytree(finished[0], tmp_path, dirs_exist_ok=True)
-            return super().acquire(*args, **kwargs)
-
-    monkeypatch.setattr(filelock, "FileLock", FileLock)
-    monkeypatch.delattr(run, "Run")
-    assert run_tiny(tmp_path) == finished[1]
-
-
 @pytest.mark.slow
 def test_what_a_killed_process_left_of_a_finished_run_is_removed(
     finished, tmp_path
@@ -431,9 +417,6 @@ def test_what_a_killed_process_left_of_a_finished_run_is_removed(
     with pytest.raises(Stop):
         run_tiny(tmp_path, Witness(("epoch", "regularization", 3)))
     shutil.copytree(finished[0], tmp_path, dirs_exist_ok=True)
-    with filelock.FileLock(state_of(tmp_path).with_suffix(".lock")):
-        run_tiny(tmp_path)
-        assert state_of(tmp_path).exists()
     run_tiny(tmp_path)
     assert not state_of(tmp_path).exists()
 

@@ -18,7 +18,6 @@ from rich.console import Console
 from tiny_runs import TINY, numbers
 from worker_runs import act
 
-from gar_keras.engine.resources import shares_of_cores
 from gar_keras.experiments import command, run, sweep, workers
 from gar_keras.experiments.placement import path_of
 from gar_keras.experiments.settings import DIGITS, SettingsError
@@ -176,10 +175,7 @@ def test_a_worker_has_its_share_of_the_machine(acted, monkeypatch):
         monkeypatch.setenv(name, "")
         monkeypatch.delenv(name)
     monkeypatch.setattr(workers.resources, "cores", lambda: 7)
-    before = os.sched_getaffinity(0)
-    ((first, second), _), _ = acted("record", "record")
-    assert [first["cores"], second["cores"]] == shares_of_cores(2)
-    assert os.sched_getaffinity(0) == before
+    ((first, _), _), _ = acted("record", "record")
     assert first["TF_NUM_INTRAOP_THREADS"] == "3"
     assert first["XLA_PYTHON_CLIENT_PREALLOCATE"] == "false"
 

@@ -8,7 +8,7 @@ import pytest
 from made_records import write_record
 
 from gar_keras import report
-from gar_keras.experiments import folders, records
+from gar_keras.experiments import placement, records
 from gar_keras.experiments.settings import NORB_JPEG, TABLE_1
 from gar_keras.experiments.studies import ABLATION, FIRST_EPOCH, SKEW
 from gar_keras.report import pages, studies, summary, tables
@@ -187,7 +187,7 @@ def test_a_user_s_runs_are_shown_beside_the_reference(
     tmp_path, monkeypatch, capsys
 ):
     mine, reference = tmp_path / "mine", tmp_path / "reference"
-    monkeypatch.setattr(folders, "reference", lambda: reference)
+    monkeypatch.setattr(placement, "reference", lambda: reference)
     monkeypatch.setattr(report.pictures, "draw", lambda *args: [])
     write(reference, MNIST, 0.015, 0.017)
     write(mine, replace(MNIST, epochs=3), 0.0456)

@@ -13,27 +13,12 @@ from gar_keras.experiments.benchmarks import timing
 from gar_keras.layers import GraphActivityRegularization
 from gar_keras.models import POLICIES, cnn6, without_dropout
 
-# Steps in a stretch, by the kind of device.
-STEPS = {"cpu": 40, "gpu": 400}
-
 
 def measure(case):
     """Times supervised training with and without GAR's terms (section 4.1).
 
     Both networks, their batches and their loops are the same; one has a
     `GraphActivityRegularization` behind its logits.
-
-    Args:
-        case: `records.OverheadSettings`: `num_images` to draw from, those
-            above MNIST's 60,000 made on the way, as InfiMNIST; `steps` in a
-            timed stretch.
-
-    Returns:
-        A dict for a record: what `timing.compare` returns, with the network
-        without the terms as the reference.
-
-    Raises:
-        FloatingPointError: if the network diverges.
     """
     ways = (partial(stretch, case, gar) for gar in (False, True))
     return timing.compare(timing.interleave(*ways, case.pairs))

@@ -11,13 +11,11 @@ import keras
 import numpy as np
 
 from gar_keras.datasets import load_mnist
-from gar_keras.engine import hardware
 from gar_keras.engine.batches import BatchSampler, Feed
 from gar_keras.engine.fit import compile_options, fit
 from gar_keras.engine.optimizers import sgd
 from gar_keras.experiments.benchmarks import timing
-from gar_keras.experiments.network import build_model
-from gar_keras.experiments.records import SpeedSettings
+from gar_keras.experiments.run import build_model
 from gar_keras.experiments.settings import NORB, TABLE_1
 from gar_keras.metrics import error_rate
 from gar_keras.models import attach, without_dropout
@@ -26,67 +24,17 @@ from gar_keras.models import attach, without_dropout
 # classes.
 NETWORKS = {"cnn6": (TABLE_1[100], 10), "cnn9": (NORB[1000], 5)}
 
-# Images to train on or to evaluate, as in the paper.
-IMAGES = {
-    "regularize": {"cnn6": 60_000, "cnn9": 24_300},
-    "pretrain": {"cnn6": 100, "cnn9": 1000},
-    "evaluate": {"cnn6": 10_000, "cnn9": 24_300},
-}
-
-# What is timed in one go: steps of stage 2, passes of stage 1 over the
-# labelled images, evaluations. Short enough for the machine to stay the same.
-STRETCH = {
-    "cpu": {"regularize": 67, "pretrain": 100, "evaluate": 1},
-    "gpu": {"regularize": 536, "pretrain": 1000, "evaluate": 10},
-}
-
 # Stage 2 takes this many epochs, and the time of stage 1 is given for this
 # many passes.
 EPOCHS = 100
 PASSES = 1000
 
 
-def cases(tasks, networks, precisions, pairs=10, steps=None):
-    """The `SpeedSettings` of some tasks, networks and precisions.
-
-    The plain way has float32 in all of them. By default as many `steps` of
-    stage 2 are a stretch as suit the device.
-    """
-    stretch = dict(STRETCH[hardware.device_kind()])
-    stretch["regularize"] = steps or stretch["regularize"]
-    path = "compiled" if hardware.loops_on_device() else "fit"
-    paths = {"regularize": path, "pretrain": path, "evaluate": "error_rate"}
-    return [
-        SpeedSettings(
-            task=task,
-            network=network,
-            path=paths[task],
-            precision=precision,
-            images=IMAGES[task][network],
-            stretch=stretch[task],
-            pairs=pairs,
-        )
-        for task in tasks
-        for network in networks
-        for precision in precisions
-    ]
-
-
 def measure(case):
-    """Times a case in turns with the plain way.
+    """Times a case in turns with the plain way, the reference.
 
-    Args:
-        case: `SpeedSettings`.
-
-    Returns:
-        A dict for a record: what `timing.compare` returns, of a step, of a
-        pass or of 1,000 images, with the plain way as the reference;
-        `"speedup"`, how many times as fast as plain; `"images_per_second"`;
-        `"seconds"` of 100 epochs of stage 2 or of 1,000 passes of stage 1
-        (`None` for an evaluation), and `"reference_seconds"`, the plain way's.
-
-    Raises:
-        FloatingPointError: if the network diverges.
+    The units are a step, a pass or 1,000 images; the seconds are of 100 epochs
+    of stage 2 or 1,000 passes of stage 1.
     """
     work = Workload(case)
     ways = (partial(way, work) for way in WAYS[case.task])
@@ -142,18 +90,20 @@ class Workload:
                 images_per_epoch=min(case.images, stretch),
             )
 
-    def network(self, **changes):
+    def network(self):
         """The network of the case, as the experiments build it."""
-        changes = {"precision": self.case.precision, **changes}
+        return self._built(precision=self.case.precision)
+
+    def plain_network(self):
+        """The same network for `ready_images`, in float32."""
+        return self._built(precision="float32", preprocessing="none")
+
+    def _built(self, **changes):
         experiment = replace(self.experiment, **changes)
         # The same weights for every way.
         keras.utils.set_random_seed(0)
         shape = self.images.shape[1:]
         return build_model(experiment, shape, self.num_classes)
-
-    def plain_network(self):
-        """The same network for `ready_images`, in float32."""
-        return self.network(preprocessing="none", precision="float32")
 
 
 def _plain_regularize(work):

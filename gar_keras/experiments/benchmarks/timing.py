@@ -10,24 +10,15 @@ import numpy as np
 
 
 def interleave(first, second, pairs, per_build=4):
-    """Times two ways in turns, so that both see the same machine.
+    """Pairs of the seconds of two ways, in turns on the same machine.
 
     A B, B A, A B and so on, so that neither always comes second. Both are
     called once before, to warm up: to fill caches, and to trace and compile.
 
-    Where its arrays happen to lie in memory makes a network faster or slower,
-    for as long as it lives, by more than what is measured here. So it is built
-    several times, now before the other and now behind it.
-
-    Args:
-        first: Function without arguments that builds a function that does
-            some work and returns the seconds that one unit of it took.
-        second: Likewise.
-        pairs: Number of pairs.
-        per_build: Pairs with the same two, at most.
-
-    Returns:
-        A list of `(seconds of first, seconds of second)`.
+    Each way is a function that builds a function that does some work and
+    returns the seconds that a unit of it took. Where its arrays happen to lie
+    in memory makes a network faster or slower, for as long as it lives, by more
+    than what is measured here: so it is built anew for each `per_build` pairs.
 
     Example:
 
@@ -55,9 +46,6 @@ def _in_turn(first, second, turn):
 
 def compare(times):
     """The `spread`s of two or more pairs `(seconds of reference, seconds)`.
-
-    They are `"reference_ms"` and `"ms"` a unit, `"ratio"` (the second over the
-    reference, pair by pair) and `"difference_ms"`.
 
     Example:
 
@@ -87,19 +75,11 @@ def spread(values):
 
 
 def training(fit, units):
-    """A function that trains and returns its seconds a unit.
+    """A function that calls `fit(callbacks=...)` and returns seconds a unit.
 
-    The time runs from the start of the second epoch to the end of the last,
-    when the weights are there: what comes once, such as tracing and
-    compiling, is in the first.
-
-    Args:
-        fit: Function of `callbacks` that calls `fit` for some epochs.
-        units: Units of work in an epoch.
-
-    Raises:
-        FloatingPointError: by the function returned, if the loss is NaN or
-            infinite: such a run is not a measurement.
+    The time runs from the end of the first epoch, in which is what comes once,
+    such as tracing and compiling, to the end of the last, when the weights are
+    there. An epoch has so many units.
     """
 
     def run():

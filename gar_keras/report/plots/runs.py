@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gar_keras.experiments import folders, records
+from gar_keras.experiments import placement, records
 from gar_keras.report.plots import style
 from gar_keras.report.runs import read_runs
 from gar_keras.utils import cli
@@ -72,7 +72,7 @@ def choose_run(*results):
 class Options:
     """Options of a script that draws a figure of a run."""
 
-    results: cli.Folder = field(default_factory=folders.own)
+    results: cli.Folder = field(default_factory=placement.own)
     """Folder of the run records."""
     record: cli.File = None
     """Record of the run to draw. By default the longest run of MNIST with 100
@@ -88,7 +88,7 @@ class Options:
             `(run, record, output)`: the `Run` and the paths of its record and
             of the PNG.
         """
-        record = self.record or choose_run(self.results, folders.reference())
+        record = self.record or choose_run(self.results, placement.reference())
         run = load_run(record)
         output = self.output or self.results / name
         style.save(figure(run), output)
