@@ -13,7 +13,7 @@ from typing import Literal
 from gar_keras.engine import hardware
 from gar_keras.engine.batches import BATCH_SIZE
 from gar_keras.experiments.benchmarks import command, overhead
-from gar_keras.experiments.command import Precision, chosen_precision
+from gar_keras.experiments.command import Precision
 from gar_keras.experiments.records import OverheadSettings
 from gar_keras.utils import cli
 
@@ -39,11 +39,13 @@ SWEEPS = {
 def main(options):
     """Measures the paper's case, and those of the sweeps."""
     cli.choose_backend(options.backend)
+    auto = options.precision == "auto"
+    precision = hardware.fast_precision() if auto else options.precision
     usual = {
         "batch_size": BATCH_SIZE,
         "num_classes": 10,
         "num_images": 60_000,
-        "precision": chosen_precision(options.precision),
+        "precision": precision,
         "steps": STEPS[hardware.device_kind()],
         "pairs": options.pairs,
     }

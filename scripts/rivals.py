@@ -19,7 +19,8 @@ class Options(command.DataOptions):
 
     method: tuple[Literal[("all", *METHODS)], ...] = ("all",)
     """Methods to run: all, or some of them."""
-    data: command.data_of(EXPERIMENTS) = "mnist"
+    data: Literal[tuple(EXPERIMENTS)] = "mnist"
+    """Data set; docs/experiments.md tells where their files come from."""
     labels: tuple[int, ...] | None = None
     """Numbers of labelled images; by default the least of the data set. A wrong
     one lists them."""

@@ -3,6 +3,7 @@
 import sys
 from dataclasses import dataclass
 from functools import partial
+from typing import Literal
 
 from gar_keras import report
 from gar_keras.experiments import command
@@ -24,7 +25,9 @@ DATA = {
 class Options(command.DataOptions):
     """Options of this script."""
 
-    data: command.data_of(DATA) = "norb"
+    data: Literal[tuple(DATA)] = "norb"
+    """Data set: the official files of norb, svhn with or without its extra
+    images, or a stand-in: norb-jpeg, svhn-grey."""
     labels: tuple[int, ...] = (1000,)
     """Numbers of labelled images: 1000, for NORB 300 too."""
 

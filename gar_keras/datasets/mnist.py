@@ -7,9 +7,6 @@ import numpy as np
 from gar_keras.datasets.base import Dataset
 from gar_keras.datasets.files import check_md5, read_npz
 
-TITLE = "MNIST"
-PAIRS_TITLE = "pairs of MNIST digits"
-
 # Of the file, whose arrays are those of the original idx files.
 MD5 = "1645a3b44f673782419eaed6fa02cb86"
 
@@ -37,7 +34,7 @@ def load_mnist(data_dir=None):
     arrays = read_npz(path, ("x_train", "y_train", "x_test", "y_test"))
     return Dataset(
         name="mnist",
-        title=TITLE,
+        title="MNIST",
         x_train=arrays["x_train"][..., None],
         y_train=arrays["y_train"].astype("int64"),
         x_test=arrays["x_test"][..., None],
@@ -64,7 +61,7 @@ def load_mnist_pairs(data_dir=None):
     x_test, y_test = _pairs(mnist.x_test, mnist.y_test, seed=1)
     return Dataset(
         name="mnist-pairs",
-        title=PAIRS_TITLE,
+        title="pairs of MNIST digits",
         x_train=x_train,
         y_train=y_train,
         x_test=x_test,

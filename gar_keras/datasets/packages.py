@@ -28,7 +28,6 @@ NEWSGROUPS = (
 )
 NUM_WORDS = 3000
 
-DIGITS_TITLE = "digits of 8 x 8 pixels"
 NUM_TEST_DIGITS = 500
 
 
@@ -48,7 +47,7 @@ def load_digits(data_dir=None):
     y = y.astype("int64")
     return Dataset(
         name="digits",
-        title=DIGITS_TITLE,
+        title="digits of 8 x 8 pixels",
         x_train=x[:-NUM_TEST_DIGITS],
         y_train=y[:-NUM_TEST_DIGITS],
         x_test=x[-NUM_TEST_DIGITS:],

@@ -7,22 +7,6 @@ from gar_keras.datasets import infimnist, mnist, norb, packages, svhn
 
 
 @dataclass(frozen=True)
-class Entry:
-    """A data set. Called with the folder of the data files, it loads it.
-
-    Further arguments are those of its loader. `note` says where it comes from,
-    or what it stands in for.
-    """
-
-    title: str
-    loader: Callable
-    note: str = "in the package"
-
-    def __call__(self, data_dir=None, **options):
-        return self.loader(data_dir, **options)
-
-
-@dataclass(frozen=True)
 class Unlabeled:
     """Where X_U comes from.
 
@@ -36,22 +20,16 @@ class Unlabeled:
     source: str | None = None
 
 
-DATASETS = {
-    "mnist": Entry(mnist.TITLE, mnist.load_mnist),
-    "mnist-pairs": Entry(mnist.PAIRS_TITLE, mnist.load_mnist_pairs),
-    "norb": Entry(norb.TITLE, norb.load_norb, "official files"),
-    "norb-jpeg": Entry(norb.COPY_TITLE, norb.load_norb, "a stand-in for norb"),
-    "svhn": Entry(svhn.TITLE, svhn.load_svhn, "downloaded"),
-    "svhn-grey": Entry(
-        svhn.GREY_TITLE, svhn.load_svhn_grey, "a stand-in for svhn"
-    ),
-    "digits": Entry(
-        packages.DIGITS_TITLE, packages.load_digits, "for a quick try"
-    ),
-    **{
-        table.name: Entry(table.title, table.load, table.note)
-        for table in packages.TABLES
-    },
+# Functions of the folder of the data files that give a `Dataset`.
+DATASETS: dict[str, Callable] = {
+    "mnist": mnist.load_mnist,
+    "mnist-pairs": mnist.load_mnist_pairs,
+    "norb": norb.load_norb,
+    "norb-jpeg": norb.load_norb,
+    "svhn": svhn.load_svhn,
+    "svhn-grey": svhn.load_svhn_grey,
+    "digits": packages.load_digits,
+    **{table.name: table.load for table in packages.TABLES},
 }
 
 # The names of small NORB.

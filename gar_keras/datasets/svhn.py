@@ -7,7 +7,6 @@ from gar_keras.datasets.files import check_md5, data_folder, read_npz
 from gar_keras.utils.files import replacing
 from gar_keras.utils.optional import optional
 
-TITLE = "SVHN"
 GREY_TITLE = "SVHN-grey"
 HOME = "http://ufldl.stanford.edu/housenumbers/"
 GREY = "svhn_grey_32.npz"
@@ -43,7 +42,7 @@ def load_svhn(data_dir=None):
     x_test, y_test = _read("test_32x32.mat", data_dir)
     return Dataset(
         name="svhn",
-        title=TITLE,
+        title="SVHN",
         x_train=np.ascontiguousarray(x_train),
         y_train=y_train,
         x_test=np.ascontiguousarray(x_test),

@@ -2,13 +2,11 @@
 
 import os
 import re
-import time
 from dataclasses import dataclass, field, replace
 from typing import Annotated, ClassVar, Literal, get_args
 
 import tyro
 
-from gar_keras.datasets.registry import DATASETS
 from gar_keras.engine.hardware import fast_precision
 from gar_keras.experiments import placement, settings
 from gar_keras.experiments.settings import EXPERIMENTS, GRAPH_RIVALS
@@ -49,11 +47,6 @@ Precision = Annotated[
         "computes in it."
     ),
 ]
-
-
-def chosen_precision(name):
-    """The precision of that name; of `"auto"`, that of the hardware."""
-    return fast_precision() if name == "auto" else name
 
 
 def default_backend():
@@ -138,23 +131,14 @@ class RunOptions(Options):
         if experiment.method not in GRAPH_RIVALS:
             names += ["epochs", "pretrain_epochs", "images_per_epoch"]
         given = {name: getattr(self, name) for name in names}
+        auto = self.precision == "auto"
+        precision = fast_precision() if auto else self.precision
         return replace(
             experiment,
-            precision=chosen_precision(self.precision),
+            precision=precision,
             backend=self.backend,
             **{k: v for k, v in given.items() if v is not None},
         )
-
-
-def data_of(names):
-    """The type of an option of a data set, with its help text."""
-    notes = [
-        f"{name}: {DATASETS[name].title}, {DATASETS[name].note}"
-        for name in names
-        if name in DATASETS
-    ]
-    help_text = tyro.conf.arg(help=f"Data set. {'; '.join(notes)}.")
-    return Annotated[Literal[tuple(names)], help_text]
 
 
 @dataclass(frozen=True)
@@ -198,7 +182,6 @@ def run_table(options, experiments, show):
     Returns the exit status: 0, or 124 if runs are left to be done, for want of
     time or because another process is at them.
     """
-    started = time.monotonic()
     cli.choose_backend(options.backend)
     with cli.one_line(": the same command goes on from the last epoch"):
         records, complete = sweep(
@@ -206,7 +189,6 @@ def run_table(options, experiments, show):
             parse_seeds(options.seeds),
             options.results,
             time_limit=options.time_limit,
-            started=started,
             jobs=options.jobs,
             ray=options.ray,
             data_dir=options.data_dir,

@@ -43,7 +43,7 @@ def load_data(experiment, data_dir=None):
     return _load(e.dataset, data_dir, **_preprocessing(e))
 
 
-def versions_of_test(experiment, data_dir=None):
+def versions_of_test(experiment, data, data_dir=None):
     """Further versions of the test images, by the name of the error on them.
 
     Those of NORB without their own feature-wise mean, in place of the training
@@ -53,7 +53,8 @@ def versions_of_test(experiment, data_dir=None):
     if e.dataset not in NORB or e.world.known_classes is not None:
         return {}
     options = _preprocessing(e, test_mean="own")
-    return {OWN_MEAN: load(e.dataset, data_dir, **options).x_test}
+    images = load(e.dataset, data_dir, **options).x_test
+    return {OWN_MEAN: (images, data.y_test)}
 
 
 def _preprocessing(e, **settings):

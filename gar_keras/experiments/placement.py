@@ -65,11 +65,3 @@ def path_of_benchmark(kind, environment, results):
         device += f" {environment['cores'] or 'some'} cores"
     slug = re.sub(r"[^a-z0-9]+", "-", device.lower()).strip("-")
     return Path(results, f"{kind}_{slug}_{environment['backend']}.json")
-
-
-def all_paths(results):
-    """Paths of all records of a folder, by cell, experiment and seed."""
-    return sorted(
-        Path(results).glob("*/*/seed*.json"),
-        key=lambda path: (path.parent, len(path.name), path.name),
-    )

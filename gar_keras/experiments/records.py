@@ -311,7 +311,11 @@ def read_all(folder):
             experiment were made with different hyper-parameters of its method,
             and so are not repetitions of one run.
     """
-    found = {path: read(path) for path in placement.all_paths(folder)}
+    paths = sorted(
+        Path(folder).glob("*/*/seed*.json"),
+        key=lambda path: (path.parent, len(path.name), path.name),
+    )
+    found = {path: read(path) for path in paths}
     firsts = {}
     for path, record in found.items():
         settings = record.get("method_settings", {})

@@ -179,10 +179,7 @@ class Run:
             "val_error": (data.x_train[held_out], data.y_train[held_out]),
             "test_error": (data.x_test, data.y_test),
         }
-        self.versions = {
-            name: (x, data.y_test)
-            for name, x in versions_of_test(e, data_dir).items()
-        }
+        self.versions = versions_of_test(e, data, data_dir)
         self.snapshot_epochs = {*SNAPSHOT_EPOCHS, e.epochs}
         images = np.random.default_rng(seed).permutation(len(data.x_test))
         self.snapshot_images = images[:KEPT_IMAGES]
@@ -303,7 +300,8 @@ class Run:
         if isinstance(method, SafeGAR):
             # It may have taken the training back.
             errors = ErrorRate(**self.sets, **self.versions)
-            self.state.correct_last(errors.measure(self.model))
+            for name, error in errors.measure(self.model).items():
+                self.state.curve(stage)[name][-1] = error
 
     def _collapse_warning(self):
         """The warning that knows the epochs before this process, too."""

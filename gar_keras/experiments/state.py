@@ -95,12 +95,6 @@ class State:
         """Number of the last epoch of a stage that is done."""
         return _last_epoch(self.progress, stage)
 
-    def correct_last(self, errors):
-        """Puts other errors in the last epoch of stage 2, by their names."""
-        curve = self.curve("regularization")
-        for name, error in errors.items():
-            curve[name][-1] = error
-
     def note(self, stage, row):
         """Adds an epoch to the curve of a stage, values by name."""
         curve = self.curve(stage)

@@ -16,7 +16,6 @@ def sweep(
     results,
     *,
     time_limit=None,
-    started=None,
     console=None,
     jobs=1,
     ray=None,
@@ -35,8 +34,6 @@ def sweep(
         time_limit, jobs, ray: As in `command.RunOptions`. The processes of
             jobs are spawned: a script that asks for them must call this below
             `if __name__ == "__main__"`.
-        started: `time.monotonic()` from which the time is counted, or `None`
-            for now.
         console: A `rich` console for the progress.
         **options: Further arguments of `run`.
 
@@ -48,8 +45,7 @@ def sweep(
         WorkerError: if runs failed side by side, once all are over.
     """
     console = console or progress.console()
-    started = time.monotonic() if started is None else started
-    deadline = started + (time_limit or math.inf)
+    deadline = time.monotonic() + (time_limit or math.inf)
     # A run that is named twice must not count twice.
     tasks = list(dict.fromkeys((e, s) for s in seeds for e in experiments))
     data_dir = options.get("data_dir")

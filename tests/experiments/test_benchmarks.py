@@ -55,18 +55,6 @@ def test_the_two_take_turns_and_the_warm_up_does_not_count():
     assert times == [(5, 6), (8, 7), (13, 14)]
 
 
-def test_pairs_are_compared_pair_by_pair():
-    # Ratios 2, 1 and 3; the ratio of the medians would be 40 / 20 too, but
-    # not its quartiles.
-    result = timing.compare([(0.01, 0.02), (0.04, 0.04), (0.02, 0.06)])
-    assert result["ratio"]["median"] == 2
-    assert result["ratio"]["quartiles"] == [1.5, 2.5]
-    assert result["reference_ms"]["median"] == pytest.approx(20)
-    assert result["ms"]["median"] == pytest.approx(40)
-    # 10, 0 and 40 more.
-    assert result["difference_ms"]["median"] == pytest.approx(10)
-
-
 def line(x):
     """A `fit` of a model of one weight over three epochs."""
     model = keras.Sequential([keras.Input((1,)), layers.Dense(1)])
