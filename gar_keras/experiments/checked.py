@@ -5,13 +5,11 @@ import reprlib
 from dataclasses import field
 from typing import Annotated, dataclass_transform
 
-import numpy as np
 from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
     ValidationError,
-    field_validator,
 )
 from pydantic.dataclasses import dataclass
 
@@ -30,8 +28,7 @@ Share = Annotated[float, Field(ge=0, le=1)]
 def settings(cls):
     """Makes a class of annotated fields a frozen, checked dataclass.
 
-    `dataclasses.replace` and `dataclasses.asdict` take it as any other. NumPy
-    numbers become plain ones, so that 2 and NumPy's 2 are the same settings.
+    `dataclasses.replace` and `dataclasses.asdict` take it as any other.
 
     Example:
 
@@ -42,7 +39,6 @@ def settings(cls):
     Traceback (most recent call last):
     ValueError: x must be a valid integer. Received: x='1'
     """
-    cls._plain = field_validator("*", mode="before")(staticmethod(_plain))
     cls = dataclass(frozen=True, kw_only=True, config=STRICT)(cls)
     checked = cls.__init__
 
@@ -62,10 +58,6 @@ def or_dict(kind):
     return BeforeValidator(
         lambda value: kind(**value) if isinstance(value, dict) else value
     )
-
-
-def _plain(value):
-    return value.item() if isinstance(value, np.generic) else value
 
 
 def in_one_line(error):

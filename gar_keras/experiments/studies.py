@@ -19,40 +19,27 @@ from gar_keras.methods.options import GLOBAL_CLIPNORM, WARMUP_STEPS
 
 @dataclass(frozen=True)
 class Claim:
-    """What an arm of a study puts to the test.
+    """What an arm of a study puts to the test."""
 
-    Attributes:
-        text: The claim in short, with the section of the paper it is from.
-        expected: What follows for the error of the arm, beside that of the
-            paper's loss: `"higher"`, `"lower"`, or `None` where the claim
-            says nothing of it.
-        against: The text of the row to compare with.
-    """
-
+    # With the section of the paper it is from.
     text: str
+    # Of the error of the arm; `None` where the claim says nothing of it.
     expected: Literal["higher", "lower"] | None
+    # The row to compare with.
     against: str
 
 
 @dataclass(frozen=True)
 class Study:
-    """Arms to compare.
-
-    Attributes:
-        name: Key, e.g. `"skew"`.
-        title: What is compared.
-        notes: What a reader has to know, a line each.
-        arms: Experiments by the text of their row.
-        claims: A `Claim` by the text of the row that tests it.
-        restarts: Runs of each arm and seed, with other initial weights and
-            batches.
-    """
+    """Arms to compare: experiments, and claims on some, by their row."""
 
     name: str
     title: str
+    # What a reader has to know, a line each.
     notes: tuple
     arms: dict
     claims: dict = field(default_factory=dict)
+    # Runs of each arm and seed, with other initial weights and batches.
     restarts: int = 1
 
     @property

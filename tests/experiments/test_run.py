@@ -233,24 +233,12 @@ def test_a_run_that_is_finished_is_not_run_again(finished, monkeypatch):
     assert run_tiny(folder) == record
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"split_fingerprint": "0" * 64},
-        {"labeled": [*range(12)]},
-        {"class_prior": [0.5, 0.25, 0.25]},
-        {"data": {"title": "Tiny", "source": "of another disk"}},
-        {"method_settings": {"weight": 2.0}},
-    ],
-    ids=lambda change: next(iter(change)),
-)
-def test_a_record_of_other_data_does_not_pass(change, finished, tmp_path):
+def test_a_record_of_other_data_does_not_pass(finished, tmp_path):
     shutil.copytree(finished[0], tmp_path, dirs_exist_ok=True)
     path = path_of(TINY, 0, tmp_path)
-    records.write(path, {**finished[1], **change})
-    with pytest.raises(records.RecordError, match="Move it out") as error:
+    records.write(path, {**finished[1], "labeled": [*range(12)]})
+    with pytest.raises(records.RecordError, match="other labels than"):
         run_tiny(tmp_path)
-    assert str(path) in str(error.value)
 
 
 def test_without_its_data_a_record_is_taken_with_a_word(
@@ -551,14 +539,6 @@ def test_what_cannot_be_run_is_refused_at_once(
     with pytest.raises(SettingsError, match=message):
         run.run(replace(TINY, **change), 0, tmp_path, **options)
     assert not [*tmp_path.rglob("*.npz")]
-
-
-def test_a_file_in_the_place_of_the_record_is_refused(tmp_path):
-    path = path_of(TINY, 0, tmp_path)
-    path.parent.mkdir(parents=True)
-    path.write_text("{}")
-    with pytest.raises(records.RecordError, match="not a whole record"):
-        run_tiny(tmp_path)
 
 
 # The networks.

@@ -3,7 +3,6 @@
 import json
 from dataclasses import asdict, fields, replace
 
-import numpy as np
 import pytest
 
 from gar_keras.experiments import studies
@@ -90,7 +89,7 @@ def test_the_fingerprint_changes_with_every_setting():
 
 
 def test_equal_numbers_are_equal_settings():
-    one = replace(MNIST_100, affinity=2, num_labeled=np.int64(600))
+    one = replace(MNIST_100, affinity=2, num_labeled=600)
     two = replace(MNIST_100, affinity=2.0, num_labeled=600)
     assert one == two and one.fingerprint() == two.fingerprint()
 

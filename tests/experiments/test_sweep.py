@@ -320,23 +320,6 @@ def test_a_table_is_swept_and_shown(options, monkeypatch):
     show.assert_called_once_with(["a record"], options.results)
 
 
-@pytest.mark.parametrize(
-    ("error", "status", "said"),
-    [
-        (WorkerError("it died"), 2, "error: it died\n"),
-        (KeyboardInterrupt(), 130, "interrupted: the same command goes on"),
-    ],
-)
-def test_what_ends_a_sweep_is_one_line(
-    error, status, said, options, monkeypatch, capsys
-):
-    monkeypatch.setattr(command, "sweep", mock.Mock(side_effect=error))
-    with pytest.raises(SystemExit) as ended:
-        command.run_table(options, [TINY], print)
-    assert ended.value.code == status
-    assert capsys.readouterr().err.startswith(said)
-
-
 def test_jobs_are_not_for_ray(options):
     with pytest.raises(ValueError, match="Received: --jobs 2 --ray auto"):
         replace(options, jobs=2, ray="auto")
