@@ -23,9 +23,6 @@ from gar_keras.estimator.examples import (
 from gar_keras.estimator.fit import stages
 from gar_keras.estimator.networks import default_network
 from gar_keras.methods.base import Method
-from gar_keras.methods.options import GAROptions
-from gar_keras.regularizers import Coefficients
-from gar_keras.utils.documented import documented
 from gar_keras.utils.types import Tensor
 from gar_keras.utils.validation import unmasked
 
@@ -50,7 +47,6 @@ except ImportError as e:
 Network = Literal["auto"] | keras.Model | Callable[..., keras.Model]
 
 
-@documented(Coefficients, GAROptions)
 @dataclass(eq=False, repr=False)
 class GARClassifier(ClassifierMixin, BaseEstimator):
     """A semi-supervised classifier: pretraining, then GAR or another method.
@@ -88,10 +84,8 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
             returns a new one.
         method: How stage 2 goes on: `"safe-gar"` as `gar_keras.regularize`
             with labels, `"gar"` as in the paper, another name in
-            `gar_keras.methods.METHODS`, e.g. `"vat-entropy"`, or one of their
-            objects. `class_prior` and the settings from `affinity` to
-            `global_clipnorm` are for the first two; by default `supervised` is
-            1 for `"safe-gar"` and 0 for `"gar"`.
+            `gar_keras.methods.METHODS`, e.g. `"vat-entropy"`, or a method with
+            settings of its own, e.g. `gar_keras.ExtendedGAR(supervised=1.0)`.
         pretrain_epochs: Epochs over the labelled examples in stage 1; by
             default those of 2,000 steps, and at least 10.
         epochs: Epochs over all examples in stage 2. `"auto"` as in
@@ -101,17 +95,17 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
             default 16, or all in each batch where there are fewer.
         unlabeled_per_batch: b_U: further examples, of any kind, in a batch of
             stage 2.
-        class_prior: Shares of the classes: by default those that the
-            pretrained network predicts (see `gar_keras.SafeGAR`), and equal
-            ones for `"gar"`; `"uniform"` for equal ones; `"labeled"` for those
-            among the labels, if these were drawn at random; or the numbers, in
-            the order of the sorted labels. See `gar_keras.balance`.
+        class_prior: Shares of the classes, for `"safe-gar"` and `"gar"`: by
+            default those that the pretrained network predicts for the first
+            (see `gar_keras.SafeGAR`) and equal ones for the second;
+            `"uniform"` for equal ones; `"labeled"` for those among the labels,
+            if these were drawn at random; or the numbers, in the order of the
+            sorted labels. See `gar_keras.balance`.
         validation_fraction: Share of the labelled examples of each class that
             is kept back to measure the error. The model ends with the weights
             of the epoch of stage 2 with the least such error, of several the
             last. 0 to train on all labels to the last epoch.
         learning_rate: Initial learning rate of each stage.
-        {settings}
         random_state: Seed or `RandomState`, of weights, dropout, batches and
             validation rows. `None` for another one in each `fit`.
         verbose: As in Keras' `fit`.
@@ -143,22 +137,9 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
     epochs: int | Literal["auto"] = 100
     labeled_per_batch: int | None = None
     unlabeled_per_batch: int = UNLABELED_PER_BATCH
-    affinity: float = Coefficients.affinity
-    balance: float = Coefficients.balance
-    frobenius: float = Coefficients.frobenius
     class_prior: str | Sequence[float] | None = None
     validation_fraction: float = 0.0
     learning_rate: float = LEARNING_RATE
-    supervised: float | None = None
-    shift: int = GAROptions.shift
-    affine: float = GAROptions.affine
-    consistency: float = GAROptions.consistency
-    vat: float = GAROptions.vat
-    average: float = GAROptions.average
-    vat_radius: float = GAROptions.vat_radius
-    rate: str = GAROptions.rate
-    warmup_steps: int | None = GAROptions.warmup_steps
-    global_clipnorm: float = GAROptions.global_clipnorm
     random_state: Any = None
     verbose: int | str = 0
 

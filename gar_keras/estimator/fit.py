@@ -1,7 +1,7 @@
 """Algorithm 1 on examples whose labels are known in part."""
 
 import math
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from keras import ops
@@ -16,9 +16,9 @@ from gar_keras.engine.optimizers import sgd, stage_2_optimizer
 from gar_keras.estimator.examples import UNLABELED
 from gar_keras.layers import GraphActivityRegularization
 from gar_keras.methods import method_of
-from gar_keras.methods.gar import GAR, with_options
+from gar_keras.methods.gar import GAR
 from gar_keras.methods.options import GAROptions
-from gar_keras.regularizers import Coefficients, class_prior_of
+from gar_keras.regularizers import class_prior_of
 from gar_keras.training import pretrain
 from gar_keras.utils.validation import (
     check_choice,
@@ -206,34 +206,19 @@ def default_epochs(num_labeled):
 
 
 def _method(settings, prior):
-    """The method of stage 2, with the settings that are not the defaults."""
-    given = _given(settings, Coefficients, GAROptions)
+    """The method of stage 2, with the prior if one is given."""
+    if settings.class_prior is None:
+        return method_of(settings.method, {})
     if settings.method == "gar":
-        layer = GraphActivityRegularization(
-            **_given(settings, Coefficients),
-            class_prior=prior,
-            name="graph_activity_regularization",
-        )
-        return with_options(GAROptions(**_given(settings, GAROptions)), layer)
-    if settings.class_prior is not None:
-        given["class_prior"] = prior
-    return method_of(settings.method, given)
-
-
-def _given(settings, *kinds):
-    """Settings that dataclasses share, where they are not the defaults."""
-    names = {f.name for kind in kinds for f in fields(kind)}
-    its = [(f, getattr(settings, f.name)) for f in fields(settings)]
-    return {f.name: v for f, v in its if f.name in names and v != f.default}
+        return GAR(GraphActivityRegularization(class_prior=prior))
+    return method_of(settings.method, {"class_prior": prior})
 
 
 def _optimizer(method, settings, steps):
     """As the method's own, with the learning rate of the settings."""
     if not isinstance(method, GAR | GAROptions):
         return sgd(settings.learning_rate)
-    options = method
-    if isinstance(method, GAR):
-        options = GAROptions(**_given(settings, GAROptions))
+    options = method if isinstance(method, GAROptions) else GAROptions()
     return stage_2_optimizer(options, steps, settings.learning_rate)
 
 

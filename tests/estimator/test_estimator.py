@@ -231,10 +231,11 @@ def test_settings_reach_both_stages(monkeypatch):
     monkeypatch.setattr(fit, "pretrain", pretrain)
     monkeypatch.setattr(Method, "train", train)
     model = GARClassifier(
-        tiny, method="gar", pretrain_epochs=7, epochs=9, labeled_per_batch=5,
-        unlabeled_per_batch=11, affinity=2.0, balance=0.5, frobenius=0.25,
-        class_prior=[0.5, 0.25, 0.25], learning_rate=0.125, random_state=3,
-        verbose=2, warmup_steps=4, global_clipnorm=0.5,
+        tiny, pretrain_epochs=7, epochs=9, labeled_per_batch=5,
+        unlabeled_per_batch=11, learning_rate=0.125, random_state=3, verbose=2,
+        method=gar_keras.SafeGAR(
+            affinity=2.0, warmup_steps=4, global_clipnorm=0.5
+        ),
     )  # fmt: skip
     model = clone(model)
     with pytest.raises(Stop):
@@ -250,11 +251,7 @@ def test_settings_reach_both_stages(monkeypatch):
     assert second["unlabeled_per_batch"] == 11
     assert first["verbose"] == second["verbose"] == 2
     assert first["seed"] == second["seed"]
-    layer = method.layer
-    assert layer.coefficients == {
-        "affinity": 2.0, "balance": 0.5, "frobenius": 0.25,
-    }  # fmt: skip
-    assert layer.class_prior == (0.5, 0.25, 0.25)
+    assert method.affinity == 2.0
     for options in (first, second):
         assert float(options["optimizer"].learning_rate) == 0.125
     optimizer = second["optimizer"]
@@ -370,7 +367,12 @@ def test_generators_of_the_program_are_left_alone():
     expected = random.random(), np.random.random()
     random.seed(5)
     np.random.seed(5)
-    quick(noisy, pretrain_epochs=1, epochs=1, average=0.9).fit(X, FEW)
+    quick(
+        noisy,
+        pretrain_epochs=1,
+        epochs=1,
+        method=gar_keras.SafeGAR(average=0.9),
+    ).fit(X, FEW)
     assert (random.random(), np.random.random()) == expected
 
 
@@ -456,13 +458,13 @@ def test_grid_search(stand_in, monkeypatch):
     monkeypatch.setattr(Method, "train", train)
     # Far enough apart for least squares.
     far = X + np.eye(3)[Y] * [1e-1, 1e5, 0]
-    coefficients = {"affinity": [1.0, 3.0]}
-    search = GridSearchCV(quick(tiny), coefficients, cv=2, error_score="raise")
+    grid = {"method": [gar_keras.SafeGAR(affinity=c) for c in (1.0, 3.0)]}
+    search = GridSearchCV(quick(tiny), grid, cv=2, error_score="raise")
     search.fit(far, FEW)
     # Of the labelled rows in each fold a third is of the first class.
     scores = "mean_test_score"
     np.testing.assert_allclose(search.cv_results_[scores], [1 / 3, 1])
-    assert search.best_params_ == {"affinity": 3.0}
+    assert search.best_params_["method"].affinity == 3.0
 
     def recall(model, X, y):
         known = y != -1
@@ -570,7 +572,8 @@ def test_what_is_added_to_gar_reaches_stage_2(monkeypatch):
         "vat": 0.5, "average": 0.9, "vat_radius": 1.5,
     }  # fmt: skip
     with pytest.raises(Stop):
-        quick(pretrain_epochs=1, epochs=3, affinity=2.0, **added).fit(x, few)
+        method = gar_keras.SafeGAR(affinity=2.0, **added)
+        quick(pretrain_epochs=1, epochs=3, method=method).fit(x, few)
     ((method, labels, options),) = methods
     assert {name: getattr(method, name) for name in added} == added
     assert method.affinity == 2.0
@@ -628,7 +631,10 @@ BAD = {
         np.ones((90, 3, 9, 9)), FEW, dict(network="auto"),
         r"height, width, channels\).*\(90, 3, 9, 9\).*moveaxis",
     ),
-    "shifted features": (X, FEW, dict(shift=1), "shift and affine move images"),
+    "shifted features": (
+        X, FEW, dict(method=gar_keras.SafeGAR(shift=1)),
+        "shift and affine move images",
+    ),
 }  # fmt: skip
 
 
