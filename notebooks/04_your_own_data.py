@@ -168,7 +168,12 @@ pretrained = model.get_weights()
 print(f"test error before: {100 * error_rate(model, x_test, y_test):.1f} %")
 
 history = regularize(
-    model, x_labeled, x_unlabeled, epochs=EPOCHS, verbose=0
+    model,
+    x_labeled,
+    x_unlabeled,
+    y_labeled=y_labeled,
+    epochs=EPOCHS,
+    verbose=0,
 ).history
 print(f"test error after:  {100 * error_rate(model, x_test, y_test):.1f} %")
 
