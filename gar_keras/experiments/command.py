@@ -111,10 +111,6 @@ class RunOptions(Options):
 
     def __post_init__(self):
         super().__post_init__()
-        parse_seeds(self.seeds)
-        cli.check_at_least("--epochs", self.epochs, 1)
-        cli.check_at_least("--pretrain-epochs", self.pretrain_epochs, 1)
-        cli.check_at_least("--images-per-epoch", self.images_per_epoch, 1)
         cli.check_at_least("--jobs", self.jobs, 1)
         if self.ray is not None and self.jobs > 1:
             raise ValueError(

@@ -25,7 +25,7 @@ from gar_keras.experiments.data import (
     versions_of_test,
 )
 from gar_keras.experiments.placement import path_of
-from gar_keras.experiments.settings import PRIOR_OF_LABELS, SettingsError
+from gar_keras.experiments.settings import PRIOR_OF_LABELS
 from gar_keras.experiments.state import (
     State,
     lock_of,
@@ -93,7 +93,7 @@ def run(
 
     Raises:
         OutOfTime: if the deadline came first.
-        SettingsError: if the data do not allow the settings; see `check`.
+        ValueError: if the data do not allow the settings; see `check`.
     """
     check(experiment, save_models, keep_state)
     named = experiment, seed, results
@@ -167,8 +167,9 @@ class Run:
     ):
         e = self.experiment = experiment
         self.seed, self.deadline = seed, deadline
-        silent = progress.console(quiet=True)
-        self.reporter = reporter or progress.Reporter("", silent)
+        self.reporter = reporter or progress.Reporter(
+            "", progress.console(quiet=True)
+        )
         self.task, self.unlabeled, described = learned_from(e, seed, data_dir)
         data, split = self.task.data, self.task.split
         self.x_labeled = data.x_train[split.labeled]
@@ -184,7 +185,10 @@ class Run:
         images = np.random.default_rng(seed).permutation(len(data.x_test))
         self.snapshot_images = images[:KEPT_IMAGES]
         # Of weights and batches.
-        self.training_seed = _restart_seed(seed, e.restart)
+        self.training_seed = seed
+        if e.restart:
+            rng = np.random.default_rng([seed, e.restart])
+            self.training_seed = int(rng.integers(2**31))
         keras.utils.set_random_seed(self.training_seed)
         self.model = build_model(e, data.x_train.shape[1:], data.num_classes)
         self.method = _method(e, described["class_prior"])
@@ -201,19 +205,16 @@ class Run:
     def _check_stage_2(self):
         """Refuses now what stage 2 would refuse after stage 1."""
         e = self.experiment
-        try:
-            self.method.check_batches(e.labeled_per_batch)
-            stage_2_sampler(
-                self.x_labeled,
-                self.unlabeled,
-                e.labeled_per_batch,
-                e.unlabeled_per_batch,
-                e.images_per_epoch,
-                self.training_seed,
-            )
-            self.method.check(self.model, self.unlabeled)
-        except ValueError as error:
-            raise SettingsError(str(error)) from error
+        self.method.check_batches(e.labeled_per_batch)
+        stage_2_sampler(
+            self.x_labeled,
+            self.unlabeled,
+            e.labeled_per_batch,
+            e.unlabeled_per_batch,
+            e.images_per_epoch,
+            self.training_seed,
+        )
+        self.method.check(self.model, self.unlabeled)
 
     def train_stages(self, shared=None, end=None):
         """Trains what is left of both stages.
@@ -339,11 +340,6 @@ class Run:
             "seconds": seconds,
             "curve": {"epoch": [0, 1], **errors, **times},
         }
-
-    def snapshot(self, network):
-        """The logits of the test images that are shown."""
-        images = self.task.data.x_test[self.snapshot_images]
-        return predict(network, images)
 
     def save_best(self, path, save_models):
         """Saves the snapshots, and what the validation-chosen epoch gives."""
@@ -471,13 +467,6 @@ def labeled_of(task):
     return task.kept[task.split.labeled].tolist()
 
 
-def _restart_seed(seed, restart):
-    """The seed itself in the first run of one seed, another one in others."""
-    if not restart:
-        return seed
-    return int(np.random.default_rng([seed, restart]).integers(2**31))
-
-
 def build_model(experiment, input_shape, num_classes):
     """The network of an experiment, with new weights."""
     e = experiment
@@ -527,20 +516,20 @@ def _optimizers(e, method, num_unlabeled):
 
 
 def check(experiment, save_models=False, keep_state=False):
-    """Raises `SettingsError` for what cannot be had with an experiment."""
+    """Raises a `ValueError` for what cannot be had with an experiment."""
     e = experiment
     if e.backend != backend.name():
-        raise SettingsError(
+        raise ValueError(
             f"backend={e.backend!r} is not the Keras backend in use, "
             f"{backend.name()!r}. Set KERAS_BACKEND before keras is imported."
         )
     if save_models and not METHODS[e.method].network:
-        raise SettingsError(
+        raise ValueError(
             "save_models is for methods that train a network. Received: "
             f"method={e.method!r}"
         )
-    if keep_state and e.tied_by is not None:
-        raise SettingsError(
+    if keep_state and not e.can_be_longer:
+        raise ValueError(
             "keep_state is for runs whose epochs do not depend on how many "
-            f"there are. Received: {e.tied_by}"
+            f"there are. Received: method={e.method!r}, {e.extensions}"
         )

@@ -69,10 +69,6 @@ STAGE_2 = (
 )
 
 
-class SettingsError(ValueError):
-    """Settings that the data of a run do not allow."""
-
-
 Shares = Annotated[tuple[float, ...], BeforeValidator(check_class_prior)]
 
 
@@ -193,15 +189,11 @@ class Experiment(Coefficients):
         plain = self.class_prior is None and self.extensions == Extensions()
         gar = self.method == "gar"
         changed = self.world != DataConditions()
-        warmup = self.extensions.affinity_warmup
         _refuse(
             self,
             {
                 "filters is of network='cnn9', and None for others.": (
                     (self.filters is None) == (self.network == "cnn9")
-                ),
-                "labeled_per_batch must be at most num_labeled.": (
-                    self.labeled_per_batch > self.num_labeled
                 ),
                 "camera_stretch is of small NORB, a dataset of two cameras.": (
                     self.camera_stretch and self.dataset not in NORB_NAMES
@@ -211,9 +203,6 @@ class Experiment(Coefficients):
                 ),
                 "world changes the training set, of which X_U must be made: "
                 "unlabeled='train'.": changed and self.unlabeled != "train",
-                "The affinity_warmup of extensions needs affinity above 0.": (
-                    warmup and not self.affinity
-                ),
                 "class_prior and extensions are of method='gar'.": (
                     not gar and not plain
                 ),
@@ -235,15 +224,12 @@ class Experiment(Coefficients):
         return cell if self.method == "gar" else f"{cell}-{self.method}"
 
     @property
-    def tied_by(self):
-        """The setting that ties a run to its epochs, in words, or `None`."""
-        if not METHODS[self.method].can_be_extended:
-            return f"method={self.method!r}"
-        if self.extensions.rate == "cosine":
-            return "rate='cosine'"
-        if self.extensions.warmup_steps is None:
-            return "warmup_steps=None"
-        return None
+    def can_be_longer(self):
+        """Whether a run of more epochs begins as this one."""
+        extended = METHODS[self.method].can_be_extended
+        added = self.extensions
+        tied = added.rate == "cosine" or added.warmup_steps is None
+        return extended and not tied
 
     def fingerprint(self):
         """Eight hexadecimal digits that differ when any setting does.

@@ -10,6 +10,7 @@ import filelock
 import keras
 import numpy as np
 
+from gar_keras.engine.fit import predict
 from gar_keras.experiments import environment
 from gar_keras.experiments.records import MUST_AGREE, Progress
 from gar_keras.methods.base import state_of
@@ -107,7 +108,8 @@ class State:
         """Keeps what the last epoch of stage 2 gives, where it counts."""
         epoch = self.done("regularization")
         if epoch in self.run.snapshot_epochs:
-            self.snapshots[epoch] = self.run.snapshot(network)
+            images = self.run.task.data.x_test[self.run.snapshot_images]
+            self.snapshots[epoch] = predict(network, images)
             self.progress["snapshot_epochs"] = [*self.snapshots]
         *earlier, last = self.curve("regularization")["val_error"]
         # Of equals, the first is chosen; epoch 0 is that of stage 1.
@@ -212,7 +214,7 @@ def _path(results, name, seed, fingerprint):
 
 def _family(experiment):
     """The fingerprint of a run, without its epochs where these are no tie."""
-    if experiment.tied_by is None:
+    if experiment.can_be_longer:
         experiment = replace(experiment, epochs=1)
     return experiment.fingerprint()
 

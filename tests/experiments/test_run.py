@@ -36,12 +36,7 @@ from gar_keras.callbacks import WarnOnCollapse
 from gar_keras.experiments import environment, records, run
 from gar_keras.experiments.placement import path_of
 from gar_keras.experiments.run import build_model
-from gar_keras.experiments.settings import (
-    TABLE_1,
-    Experiment,
-    Extensions,
-    SettingsError,
-)
+from gar_keras.experiments.settings import TABLE_1, Experiment, Extensions
 from gar_keras.experiments.state import STAGES, lock_of, path_of_stage_1
 from gar_keras.methods.gar import GAR
 
@@ -524,19 +519,14 @@ def test_runs_share_the_end_of_stage_1(tmp_path):
         (
             {"extensions": Extensions(rate="cosine")},
             {"keep_state": True},
-            "Received: rate='cosine'",
-        ),
-        (
-            {"extensions": Extensions(warmup_steps=None)},
-            {"keep_state": True},
-            "Received: warmup_steps=None",
+            "Received: .* rate='cosine'",
         ),
     ],
 )
 def test_what_cannot_be_run_is_refused_at_once(
     change, options, message, tmp_path
 ):
-    with pytest.raises(SettingsError, match=message):
+    with pytest.raises(ValueError, match=message):
         run.run(replace(TINY, **change), 0, tmp_path, **options)
     assert not [*tmp_path.rglob("*.npz")]
 

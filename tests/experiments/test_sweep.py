@@ -20,7 +20,7 @@ from worker_runs import act
 
 from gar_keras.experiments import command, run, sweep, workers
 from gar_keras.experiments.placement import path_of
-from gar_keras.experiments.settings import DIGITS, SettingsError
+from gar_keras.experiments.settings import DIGITS
 from gar_keras.experiments.state import lock_of, path_of_state
 from gar_keras.experiments.workers import WorkerError
 from gar_keras.utils import cli
@@ -96,7 +96,7 @@ def test_what_is_finished_is_named_and_not_run(tmp_path, monkeypatch):
 
 def test_what_cannot_be_run_is_refused_before_any_run(made_up):
     experiments = [TINY, replace(TINY, method="vat")]
-    with pytest.raises(SettingsError, match="method='vat'"):
+    with pytest.raises(ValueError, match="method='vat'"):
         swept("nowhere", experiments=experiments, keep_state=True)
     assert not made_up[1]
 
@@ -198,7 +198,7 @@ def test_an_error_in_a_worker_is_one_line_and_the_others_go_on(tmp_path):
     with pytest.raises(WorkerError, match="images_per_epoch must be"):
         swept(tmp_path, [0], [wrong, SHORT], output=output, jobs=2)
     (line,) = output.getvalue().splitlines()
-    assert line.startswith("digits-100 seed 0 failed: SettingsError: images")
+    assert line.startswith("digits-100 seed 0 failed: ValueError: images")
     assert path_of(SHORT, 0, tmp_path).exists()
 
 
@@ -277,7 +277,7 @@ def test_on_ray_is_as_one_after_another(
             )  # fmt: skip
     said = output.getvalue()
     assert "digits-100 seed 1 is being run by another process" in said
-    assert "digits-100 seed 0 failed: SettingsError: images_per_epoch" in said
+    assert "digits-100 seed 0 failed: ValueError: images_per_epoch" in said
     (found, complete), _ = swept(
         tmp_path, [0, 1], [SHORT], ray="local", save_models=True
     )
