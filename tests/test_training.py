@@ -543,30 +543,28 @@ class EndBadly(keras.callbacks.Callback):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("error", "measured", "bias", "note"),
+    ("error", "measured", "bias"),
     [
-        (FloatingPointError, True, 0, "epoch 1 of stage 2, the best"),
-        (KeyboardInterrupt, True, 0, "epoch 1 of stage 2, the best"),
-        (FloatingPointError, False, 7, "weights that this training began with"),
-        (KeyboardInterrupt, False, np.nan, None),
+        (FloatingPointError, True, 0),
+        (KeyboardInterrupt, True, 0),
+        (FloatingPointError, False, 7),
+        (KeyboardInterrupt, False, np.nan),
     ],
 )
 def test_stage_2_that_ends_badly_leaves_the_weights_that_count(
-    error, measured, bias, note
+    error, measured, bias
 ):
     model = network()
     # With its first weights the error is 0.
     y = ops.convert_to_numpy(model(X_V)).argmax(axis=1)
     model.layers[-1].bias.assign([7.0, 0, 0])
-    with pytest.raises(error) as raised:
+    with pytest.raises(error):
         regularize(
             model, X_L, X_U, epochs=4, optimizer=keras.optimizers.SGD(0.0),
             validation_data=(X_V, y) if measured else None,
             callbacks=[EndBadly(error)], **BATCHES, **QUIET,
         )  # fmt: skip
     np.testing.assert_array_equal(model.get_weights()[-1], [bias, 0, 0])
-    notes = getattr(raised.value, "__notes__", [])
-    assert [note in text for text in notes] == [True] * (note is not None)
 
 
 def test_stage_1_that_diverges_leaves_the_first_weights():

@@ -17,14 +17,7 @@ def gradient(function, x):
     """The gradient of a scalar function of a tensor, also within a step.
 
     What the function assigns to Keras variables, such as the state of a
-    dropout's seed, is assigned once, as if the function were called alone. To
-    a gradient taken around this function, the result is no constant.
-
-    Example:
-
-    >>> x = keras.ops.convert_to_tensor([1.0, 2.0])
-    >>> np.array(gradient(lambda x: keras.ops.sum(x * x), x)).tolist()
-    [2.0, 4.0]
+    dropout's seed, is assigned once, as if the function were called alone.
     """
     if backend.name() == "tensorflow":
         import tensorflow as tf
@@ -68,11 +61,9 @@ def _jax_gradient(function, x):
 class StepMetric(keras.metrics.Metric):
     """Base of metrics that a layer updates in its `call`.
 
-    Keras' other metrics are updated outside of `call`. On TensorFlow that
-    makes no difference. On JAX a layer cannot touch the variables of a metric
-    while the loss is differentiated: the values have to wait until the metrics
-    of the step are gathered, which is when Keras asks for `result`. There
-    a subclass has to call `take_waiting` first.
+    On JAX a layer cannot touch the variables of a metric while the loss is
+    differentiated: the values wait until Keras gathers the metrics of the step
+    by `result`. There a subclass has to call `take_waiting` first.
     """
 
     def record(self, value):
@@ -111,11 +102,10 @@ _passes = weakref.WeakKeyDictionary()
 
 
 def pass_memory(layer):
-    """A list that belongs to a layer for the rest of a pass, or `None`.
+    """A list that belongs to a layer for the rest of a pass on JAX, or `None`.
 
-    It is `None` outside of `stateless_call`, with which `fit` of JAX calls a
-    model. There each call of a layer makes Keras drop the losses that the
-    layer added before, as if it were the call of another pass.
+    There each call of a layer makes Keras drop the losses that the layer added
+    before, as if it were the call of another pass.
     """
     scope = stateless_scope()
     if scope is None or not scope.collect_losses:
@@ -125,25 +115,18 @@ def pass_memory(layer):
 
 
 def add_loss(layer, loss):
-    """Adds a loss to a layer that may be called several times in a pass.
-
-    What Keras has dropped of its earlier calls is added again: see
-    `pass_memory`.
-    """
+    """Adds a loss to a layer that may be called several times in a pass."""
     added = pass_memory(layer)
     if added is not None:
         left = {id(x) for x in layer.losses}
-        dropped = [x for x in added if id(x) not in left]
-        loss = sum(dropped, loss)
+        # What Keras has dropped of its earlier calls is added again.
+        loss = sum((x for x in added if id(x) not in left), loss)
         added[:] = [x for x in added if id(x) in left] + [loss]
     layer.add_loss(loss)
 
 
 def check_called_once(layer, x):
-    """Raises if Keras would drop the loss of an earlier call of the layer.
-
-    `x` is its output, for which its activity regularizer is being called.
-    """
+    """Raises if Keras would drop the loss of an earlier output of the layer."""
     seen = pass_memory(layer)
     if seen is None:
         return
@@ -160,9 +143,7 @@ def check_called_once(layer, x):
 def check_not_rematerialized(x):
     """Raises if a tensor is computed again for the gradient.
 
-    `keras.remat` does so. A loss added there is lost on JAX, and has no
-    gradient on TensorFlow. (A function that calls `stateless_call` itself, and
-    returns the losses, may well be computed again.)
+    A loss added there is lost on JAX, and has no gradient on TensorFlow.
     """
     if is_rematerialized(x):
         raise ValueError(

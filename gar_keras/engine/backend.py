@@ -16,11 +16,7 @@ def backend_version():
 
 
 def return_state(model):
-    """Has `fit` of a model on JAX give back the variables that it holds.
-
-    On JAX they have no value within an epoch. Training goes on with the ones
-    given back.
-    """
+    """Has `fit` on JAX give back the variables that it holds in an epoch."""
     if name() == "jax":
         model.jax_state_sync()
 
@@ -35,16 +31,7 @@ def updates_in_place(gradient):
 
 
 def apply_momentum(variable, moment, gradient, rate, momentum, nesterov):
-    """Updates a weight and its momentum in one kernel. TensorFlow only.
-
-    Args:
-        variable: The weight, a Keras or TensorFlow variable.
-        moment: Its momentum, a Keras variable.
-        gradient: Dense gradient of the weight.
-        rate: Learning rate of the step.
-        momentum: Factor of the momentum.
-        nesterov: Whether with Nesterov momentum.
-    """
+    """Updates a weight and its momentum in one kernel. TensorFlow only."""
     import tensorflow as tf
 
     if isinstance(variable, keras.Variable):

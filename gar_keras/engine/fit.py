@@ -14,12 +14,9 @@ import numpy as np
 
 from gar_keras.engine import backend, hardware, replicas
 from gar_keras.engine.batches import num_examples, take
-from gar_keras.engine.pipeline import make_batches, pipeline_options
+from gar_keras.engine.pipeline import Batches, make_batches, pipeline_options
 from gar_keras.engine.streams import Stream
-from gar_keras.utils.validation import (
-    check_count,
-    is_in_memory,
-)
+from gar_keras.utils.validation import check_count, is_in_memory
 
 # With `epochs="auto"`: at most those of the authors' code, and no more than
 # these after the one with the least validation error.
@@ -34,15 +31,8 @@ MOST_STEPS = 4000
 def fit(model, feed, *, passes=1, initial_epoch=0, **options):
     """Calls `fit` of a model, with the batches of a feed, by the fastest path.
 
-    Args:
-        model: A Keras model, compiled with `compile_options`.
-        feed: A `batches.Feed`.
-        passes: Epochs of the sampler that make up one epoch of `fit`.
-        initial_epoch: Epochs of `fit` that are done already.
-        **options: Other arguments of `fit`, a list of `callbacks` among them.
-
-    Returns:
-        What `fit` returns.
+    `passes` epochs of the sampler make up one epoch of `fit`. The options are
+    other arguments of it, a list of `callbacks` among them.
     """
     replicas.check_fit(feed.sampler)
     feed = replace(feed)
@@ -69,8 +59,7 @@ def fit(model, feed, *, passes=1, initial_epoch=0, **options):
 class _FollowFit(keras.callbacks.Callback):
     """Has the batches start with the epoch that `fit` starts with.
 
-    That is a later one than `fit` was told, where a callback such as
-    `keras.callbacks.BackupAndRestore` restores what an earlier call has done.
+    With `keras.callbacks.BackupAndRestore` that is a later one than was told.
     """
 
     def __init__(self, feed, passes):
@@ -113,27 +102,18 @@ def early_stopping(epochs, validation_data, steps_per_epoch=1):
 
 
 def predict(model, x, batch_size=500):
-    """What `predict` gives for examples, by the fastest path.
+    """What `predict` gives for examples in any form, by the fastest path.
 
-    Args:
-        model: A Keras model.
-        x: Array `(m, ...)`, `h5py.Dataset` or image source, a dict or tuple of
-            them, or a `streams.Stream`, of which one pass is taken.
-        batch_size: Images in a batch; that of a stream is its own.
-
-    Returns:
-        A NumPy array, or what the model's structure of outputs is.
-
-    Example:
-
-    >>> model = keras.Sequential([keras.Input((2,)), keras.layers.ReLU()])
-    >>> predict(model, np.array([[-1., 2.], [3., -4.]])).tolist()
-    [[0.0, 2.0], [3.0, 0.0]]
+    Of a `Stream` one pass is taken, in its own batches.
     """
     if isinstance(x, Stream):
         return model.predict(x.batches, verbose=0)
     if not all(map(is_in_memory, keras.tree.flatten(x))):
-        return model.predict(_InOrder(x, batch_size), verbose=0)
+        starts = range(0, num_examples(x), batch_size)
+        batches = Batches(
+            lambda i: (_rows(x, starts[i], batch_size),), len(starts)
+        )
+        return model.predict(batches, verbose=0)
     if backend.name() != "tensorflow":
         return model.predict(x, batch_size=batch_size, verbose=0)
     import tensorflow as tf
@@ -147,21 +127,10 @@ def predict(model, x, batch_size=500):
     return model.predict(batches, verbose=0)
 
 
-class _InOrder(keras.utils.PyDataset):
-    """Batches of examples that are not in memory, in their order."""
-
-    def __init__(self, x, batch_size):
-        super().__init__()
-        self._x, self._batch_size = x, batch_size
-
-    def __len__(self):
-        return -(-num_examples(self._x) // self._batch_size)
-
-    def __getitem__(self, index):
-        first = index * self._batch_size
-        end = min(first + self._batch_size, num_examples(self._x))
-        taken = take(self._x, np.arange(first, end))
-        return (keras.tree.map_structure(_plain, taken),)
+def _rows(x, first, count):
+    """So many examples of x that are not in memory, from the first on."""
+    rows = np.arange(first, min(first + count, num_examples(x)))
+    return keras.tree.map_structure(_plain, take(x, rows))
 
 
 def _plain(array):
@@ -171,21 +140,15 @@ def _plain(array):
 
 
 def compile_options(steps):
-    """Arguments of `compile` that make `fit` fast on this backend and device.
-
-    Where the backend can loop by itself, many of the `steps` of an epoch run
-    in one call.
-    """
+    """Arguments of `compile` that make `fit` fast on backend and device."""
     # A loop of TensorFlow fails on the exchanges between replicas.
     if backend.name() != "tensorflow" or replicas.count() > 1:
         return {"steps_per_execution": 1}
     # XLA makes the convolutions several times slower on a CPU.
     jit_compile = "auto" if hardware.device_kind() == "gpu" else False
     # A divisor: the pipeline has no end that would stop the last call.
-    return {
-        "jit_compile": jit_compile,
-        "steps_per_execution": largest_divisor(steps, 100),
-    }
+    per_call = largest_divisor(steps, 100)
+    return {"jit_compile": jit_compile, "steps_per_execution": per_call}
 
 
 def largest_divisor(number, limit):

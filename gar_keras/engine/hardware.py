@@ -1,45 +1,51 @@
-"""The device in use: its kind, its name and its fast precision."""
+"""The device in use, and the cores and threads that a process may take."""
 
 import functools
+import os
 import platform
+import re
 from pathlib import Path
 
 import keras
 
 from gar_keras.engine import backend
 
+# Each is the number of threads of a pool: of TensorFlow's operations, of JAX
+# on a CPU, and of what uses OpenMP, such as PyTorch.
+_THREADS = {
+    "tensorflow": "TF_NUM_INTRAOP_THREADS",
+    "jax": "PJRT_NPROC",
+    "torch": "OMP_NUM_THREADS",
+}
+
 
 @functools.cache
-def device_kind():
-    """`"gpu"` if the backend sees one, else `"cpu"`."""
+def _gpus():
+    """The names of the GPUs that the backend sees."""
     if backend.name() == "tensorflow":
         import tensorflow as tf
 
-        return "gpu" if tf.config.list_physical_devices("GPU") else "cpu"
+        details = tf.config.experimental.get_device_details
+        gpus = tf.config.list_physical_devices("GPU")
+        return [details(gpu).get("device_name", "GPU") for gpu in gpus]
     if backend.name() == "jax":
         import jax
 
-        return "gpu" if jax.default_backend() in ("gpu", "cuda") else "cpu"
+        gpus = [d for d in jax.devices() if d.platform in ("gpu", "cuda")]
+        return [gpu.device_kind for gpu in gpus]
     import torch
 
-    return "gpu" if torch.cuda.is_available() else "cpu"
+    return ["GPU"] * torch.cuda.device_count()
+
+
+def device_kind():
+    """`"gpu"` if the backend sees one, else `"cpu"`."""
+    return "gpu" if _gpus() else "cpu"
 
 
 def device_name():
     """The device by its maker's name, e.g. the model of the processor."""
-    if device_kind() == "cpu":
-        return processor()["model"]
-    if backend.name() == "tensorflow":
-        import tensorflow as tf
-
-        gpu = tf.config.list_physical_devices("GPU")[0]
-        details = tf.config.experimental.get_device_details(gpu)
-        return details.get("device_name", "GPU")
-    if backend.name() == "jax":
-        import jax
-
-        return jax.devices()[0].device_kind
-    return "GPU"
+    return processor()["model"] if device_kind() == "cpu" else _gpus()[0]
 
 
 @functools.cache
@@ -48,13 +54,11 @@ def processor():
     try:
         text = Path("/proc/cpuinfo").read_text()
     except OSError:
-        return {"model": platform.processor() or "unknown", "flags": ()}
-    fields = {}
-    for line in text.splitlines():
-        key, _, value = line.partition(":")
-        fields.setdefault(key.strip(), value.strip())
+        text = ""
+    found = re.findall(r"^(model name|flags)\s*: *(.*)", text, re.M)
+    fields = dict(reversed(found))
     return {
-        "model": fields.get("model name", "unknown"),
+        "model": fields.get("model name") or platform.processor() or "unknown",
         "flags": tuple(fields.get("flags", "").split()),
     }
 
@@ -74,3 +78,51 @@ def loops_on_device():
     """Whether epochs run as one compiled program: with JAX on one GPU."""
     alone = keras.distribution.distribution() is None
     return backend.name() == "jax" and device_kind() == "gpu" and alone
+
+
+def _cores():
+    """The numbers of the cores that are this process's, if the OS tells."""
+    known = hasattr(os, "sched_getaffinity")
+    return sorted(os.sched_getaffinity(0)) if known else []
+
+
+def cores():
+    """Processor cores that this process may use."""
+    return len(_cores()) or os.cpu_count() or 1
+
+
+def shares_of_cores(count):
+    """Core numbers for each of several processes, as many and none twice.
+
+    The lists are empty, for wherever the system puts it, where there are fewer
+    cores than processes or the system does not let a process choose.
+    """
+    mine = _cores()
+    each = len(mine) // count
+    return [mine[i * each : (i + 1) * each] for i in range(count)]
+
+
+def keep_to(share):
+    """Binds this process to a share of `shares_of_cores`."""
+    if share:
+        os.sched_setaffinity(0, share)
+
+
+def threads(backend):
+    """Threads of a run on a CPU: with other numbers, sums round differently."""
+    given = os.environ.get(_THREADS[backend], "")
+    return int(given) if given.isdecimal() and int(given) else cores()
+
+
+def take_part(threads=None):
+    """Leaves room for others in the memory of a GPU, and bounds the threads.
+
+    For a process before it computes, and those that it starts. What the user
+    set in the environment stays as it is.
+    """
+    # JAX would take 75 % of the memory when it starts, and TensorFlow all.
+    os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+    if threads is not None:
+        for name in _THREADS.values():
+            os.environ.setdefault(name, str(threads))

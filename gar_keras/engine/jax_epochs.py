@@ -9,12 +9,15 @@ step is Keras' own `train_step` of the same model, layers and optimizer, and
 Not for a CPU: convolutions inside a loop are many times slower there.
 """
 
+import functools
+
 import jax
 import keras
 import numpy as np
 from keras import ops
 
 from gar_keras.engine.batches import Feed, image_bytes, num_examples, take
+from gar_keras.engine.pipeline import Batches
 from gar_keras.utils.files import user_cache
 from gar_keras.utils.validation import is_in_memory
 
@@ -48,7 +51,7 @@ def prepare(model, feed, passes=1):
 
     # `fit` makes this function itself unless there is one.
     model.train_function = train_function
-    return _Indices(feed, passes)
+    return Batches(functools.partial(_drawn, feed, passes))
 
 
 def epochs(train_step, sampler):
@@ -99,25 +102,13 @@ def epochs(train_step, sampler):
     return run
 
 
-class _Indices(keras.utils.PyDataset):
-    """What the device needs from the host, `passes` epochs at a time."""
-
-    num_batches = None
-
-    def __init__(self, feed, passes):
-        super().__init__()
-        self.feed = feed
-        self.passes = passes
-
-    def __getitem__(self, index):
-        first = self.feed.first_epoch + index * self.passes
-        epochs = map(self.feed.sampler.epoch, range(first, first + self.passes))
-        order, chosen = map(np.stack, zip(*epochs, strict=True))
-        drawn = {
-            "order": order.astype("int32"),
-            "chosen": chosen.astype("int32"),
-        }
-        return (drawn,)
+def _drawn(feed, passes, index):
+    """What the device needs from the host, for so many epochs."""
+    first = feed.first_epoch + index * passes
+    epochs = map(feed.sampler.epoch, range(first, first + passes))
+    order, chosen = map(np.stack, zip(*epochs, strict=True))
+    drawn = {"order": order.astype("int32"), "chosen": chosen.astype("int32")}
+    return (drawn,)
 
 
 def _build(model, feed):

@@ -24,17 +24,13 @@ PREFETCH_BYTES = 256 << 20
 
 
 def make_batches(feed):
-    """What `fit` draws its batches from, on the backend in use.
+    """What `fit` draws the batches of a feed from, on the backend in use.
 
-    Args:
-        feed: A `batches.Feed`.
-
-    Returns:
-        A `tf.data.Dataset` or a `keras.utils.PyDataset`, of batches `(x,)` or
-        `(x, y)`. It has no end: `fit` must be told `steps_per_epoch`.
+    They are `(x,)` or `(x, y)`. There is no end: `fit` must be told
+    `steps_per_epoch`.
     """
     if backend.name() != "tensorflow":
-        return _Batches(feed)
+        return Batches(_begun_anew(feed))
     in_memory = all(map(is_in_memory, keras.tree.flatten(feed.images)))
     batches, lent = (_graph_of_arrays if in_memory else _generated)(feed)
     batches = batches.prefetch(2 * steps_at_once(feed))
@@ -74,16 +70,7 @@ def _taken(images, rows, at_once):
 def steps_at_once(feed):
     """Steps whose images are fetched at once; twice as many wait for `fit`.
 
-    Returns:
-        `STEPS_AT_ONCE`, or less where so many batches would be larger than
-        half of `PREFETCH_BYTES`; 1 at least.
-
-    Example:
-
-    >>> from gar_keras.engine.batches import BatchSampler, Feed
-    >>> images = np.zeros((2000, 28, 28), "uint8")
-    >>> steps_at_once(Feed(BatchSampler(2000, 128), images))
-    40
+    `STEPS_AT_ONCE`, or less where these would take half of `PREFETCH_BYTES`.
     """
     in_batch = feed.sampler.batch + feed.sampler.labeled_per_batch
     room = PREFETCH_BYTES // (2 * in_batch * image_bytes(_like(feed.images)))
@@ -94,24 +81,39 @@ def _like(images):
     return images.first if isinstance(images, Stream) else images
 
 
-class _Batches(keras.utils.PyDataset):
-    """The generator for backends without a pipeline.
+class Batches(keras.utils.PyDataset):
+    """Batches from a function of their index, by default without end.
 
-    Without end: what Keras does at the end of a data set, and how often it
-    calls `on_epoch_end`, differs between its versions.
+    What Keras does at the end of a data set, and how often it calls
+    `on_epoch_end`, differs between its versions.
     """
 
-    num_batches = None
-
-    def __init__(self, feed):
+    def __init__(self, batch, count=None):
         super().__init__()
-        self._feed = feed
+        self._batch, self._count = batch, count
+
+    @property
+    def num_batches(self):
+        return self._count
 
     def __getitem__(self, index):
-        # `fit` looks at a batch before it begins, and asks for it again.
+        return self._batch(index)
+
+
+def _begun_anew(feed):
+    """The generator for backends without a pipeline, a function of the index.
+
+    `fit` looks at the first batch before it begins, and asks for it again.
+    """
+    found = None
+
+    def batch(index):
+        nonlocal found
         if index == 0:
-            self._batches = batches_of(self._feed)
-        return next(self._batches)
+            found = batches_of(feed)
+        return next(found)
+
+    return batch
 
 
 def _generated(feed):
@@ -131,7 +133,10 @@ def _generated(feed):
     if labels is not None:
         signature.append(spec(labels))
     lent = _Lent(lambda: batches_of(feed))
-    return _from_generator(lent, signature), lent
+    batches = tf.data.Dataset.from_generator(
+        lent, output_signature=tuple(signature)
+    )
+    return batches, lent
 
 
 def _graph_of_arrays(feed):
@@ -166,20 +171,13 @@ def _graph_of_arrays(feed):
         return made.concatenate(batches(order[None, cut:], chosen[full:]))
 
     lent = _Lent(lambda: map(sampler.epoch, itertools.count(feed.first_epoch)))
-    shapes = (
-        (sampler.images_per_epoch,),
-        (sampler.steps, sampler.labeled_per_batch),
+    chosen = (sampler.steps, sampler.labeled_per_batch)
+    signature = (
+        tf.TensorSpec((sampler.images_per_epoch,), tf.int64),
+        tf.TensorSpec(chosen, tf.int64),
     )
-    signature = [tf.TensorSpec(shape, tf.int64) for shape in shapes]
-    return _from_generator(lent, signature).flat_map(epoch), lent
-
-
-def _from_generator(function, signature):
-    import tensorflow as tf
-
-    return tf.data.Dataset.from_generator(
-        function, output_signature=tuple(signature)
-    )
+    drawn = tf.data.Dataset.from_generator(lent, output_signature=signature)
+    return drawn.flat_map(epoch), lent
 
 
 class _Lent:

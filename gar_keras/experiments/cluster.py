@@ -12,7 +12,7 @@ from pathlib import Path
 
 import filelock
 
-from gar_keras.engine import resources
+from gar_keras.engine import hardware
 from gar_keras.experiments.state import (
     lock_of,
     path_of_end,
@@ -85,9 +85,7 @@ def _share(machines, num_runs):
 
 def _make(task, sent, until, threads, options):
     """Makes a run on a machine of the cluster; its outcome and its files."""
-    resources.share_gpu()
-    if threads is not None:
-        resources.limit_threads(threads)
+    hardware.take_part(threads)
     with tempfile.TemporaryDirectory(prefix="gar_keras_") as folder:
         _write(folder, sent)
         deadline = time.monotonic() + until - time.time()

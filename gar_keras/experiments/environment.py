@@ -8,7 +8,7 @@ from pathlib import Path
 import keras
 import numpy as np
 
-from gar_keras.engine import backend, hardware, resources
+from gar_keras.engine import backend, hardware
 from gar_keras.utils.version import __version__
 
 
@@ -27,7 +27,7 @@ def describe():
         "device": hardware.device_name(),
         "processor": hardware.processor()["model"],
         "cores": os.cpu_count(),
-        "threads": resources.threads(backend.name()),
+        "threads": hardware.threads(backend.name()),
     }
 
 

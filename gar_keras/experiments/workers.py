@@ -8,7 +8,7 @@ import traceback
 from collections import deque
 from multiprocessing import connection, get_context, parent_process
 
-from gar_keras.engine import resources
+from gar_keras.engine import hardware
 from gar_keras.experiments.run import OutOfTime, run
 from gar_keras.utils import cli, progress
 
@@ -48,7 +48,7 @@ def outcomes(jobs, tasks, results, deadline, options, make=make):
     The tasks are `(experiment, seed)`, the options further arguments of `run`.
     Yields `(task, outcome)` of each run that ended; see `make`.
     """
-    threads = max(1, resources.cores() // jobs)
+    threads = max(1, hardware.cores() // jobs)
     # Neither TensorFlow nor JAX survives a fork.
     context = get_context("spawn")
     waiting, busy = deque(tasks), {}
@@ -100,8 +100,7 @@ def outcomes(jobs, tasks, results, deadline, options, make=make):
 def _serve(pipe, threads, make, *arguments):
     """What a process does: one run."""
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    resources.share_gpu()
-    resources.limit_threads(threads)
+    hardware.take_part(threads)
     pipe.send(make(*arguments))
 
 

@@ -25,7 +25,6 @@ from gar_keras.engine.fit import (
     early_stopping,
     fit,
 )
-from gar_keras.engine.graphs import ensure_built
 from gar_keras.engine.optimizers import sgd
 from gar_keras.methods import losses
 from gar_keras.metrics import error_rate
@@ -75,10 +74,7 @@ class Method:
     def finish(self, network, feed, weights):
         """Looks at the trained network, where there is no validation data.
 
-        Args:
-            network: That of `network`.
-            feed: The `Feed` of the training.
-            weights: Those that this training began with.
+        `weights` are those that this training began with.
         """
 
     def optimizer(self, steps):
@@ -91,10 +87,7 @@ class Method:
             check_count("labeled_per_batch", labeled_per_batch, least=1)
 
     def trainer(self, network, steps, labeled_per_batch, seed):
-        """The model that `fit` is called of, with the method's loss in it.
-
-        By default a `Learner`, of the same arguments.
-        """
+        """The model that `fit` is called of, with the method's loss in it."""
         return Learner(self, network, steps, labeled_per_batch, seed)
 
     def wrap(self, network, seed):
@@ -119,11 +112,7 @@ class Method:
         raise NotImplementedError
 
     def feed(self, feed):
-        """The `Feed` of the training, made of that of X_U and X_L.
-
-        By default batches of `x = [unlabelled; labelled]`, and `y` for a
-        method that uses labels.
-        """
+        """The `Feed` of the training, made of that of X_U and X_L."""
         return feed
 
     @replicas.in_scope_of_model
@@ -152,15 +141,9 @@ class Method:
         The arguments that are not below are those of `gar_keras.regularize`.
 
         Args:
-            model: A pretrained `keras.Model` from images to logits
-                `(batch, n)`, trained in place.
-            x_labeled: X_L, `(m_L, ...)`.
             y_labeled: Class indices `(m_L,)`, or `None` where `x_labeled` is a
                 data set of pairs. GAR without additions ignores them.
-            x_unlabeled: X_U, `(m_U, ...)`.
             epochs: Epochs over X_U. Schedules are laid over all of them.
-            labeled_per_batch: b_L, at least 1 where labels have a part; by
-                default 16, or all of X_L where it has fewer.
             optimizer: A Keras optimizer. By default what the method's
                 `optimizer` returns: `gar_keras.sgd()`, for GAR that of
                 `gar_keras.regularize`.
@@ -171,18 +154,15 @@ class Method:
             seed: Seed of the order of the batches and of the method's noise.
 
         Returns:
-            A `keras.callbacks.History` with `loss` and, with
-            `validation_data`, those of `gar_keras.pretrain`. GAR adds those
-            of `gar_keras.regularize`, methods with labels `supervised`,
-            `unsupervised` (the term) and `weight` (its factor). Its `model`
-            is what `trainer` made.
+            As `gar_keras.regularize`. The terms of GAR are those of methods
+            with GAR; methods with labels add `supervised`, `unsupervised` (the
+            term) and `weight` (its factor). Its `model` is what was trained.
 
         Raises:
             ValueError: as by `gar_keras.regularize`, and if any method but GAR
                 is to train on several replicas of `tf.distribute`.
             FloatingPointError: as by `gar_keras.regularize`.
         """
-        early_stopping(epochs, validation_data)
         feed, validation = stage_2_data(
             x_labeled,
             y_labeled,
@@ -194,14 +174,12 @@ class Method:
             seed=seed,
         )
         sampler = feed.sampler
-        labeled_per_batch = sampler.labeled_per_batch
-        self.check_batches(labeled_per_batch)
+        self.check_batches(sampler.labeled_per_batch)
         epochs, stopping = early_stopping(
             epochs, validation_data, sampler.steps
         )
         check_epochs(epochs, initial_epoch)
         callbacks = [*stopping, *list_of(callbacks)]
-        ensure_built(model, feed.x_labeled)
         network, classes, validation = prepared(
             model, self.network, feed.x_labeled, validation
         )
@@ -216,16 +194,19 @@ class Method:
         if not initial_epoch:
             self.begin(network, feed)
         method = self.adapted(network, feed)
-        watching = standard_callbacks(validation)
         steps = epochs * sampler.steps
-        trained = method.trainer(network, steps, labeled_per_batch, seed)
+        trained = method.trainer(
+            network, steps, sampler.labeled_per_batch, seed
+        )
         if state is not None:
-            restore_state(trained, state)
+            for variable, value in zip(state_of(trained), state, strict=True):
+                variable.assign(value)
         trained.compile(
             optimizer or self.optimizer(steps),
             loss=None,
             **compile_options(sampler.steps),
         )
+        watching = standard_callbacks(validation)
         if validation is not None and keep_best:
             watching.append(BestWeights())
         callbacks = [*watching, *callbacks]
@@ -235,65 +216,31 @@ class Method:
             )
         evaluated = evaluated_by(trained, network)
         written = model if evaluated is network else evaluated
-        with (
-            _weights_that_count(trained, network, callbacks, start),
-            checkpoints_of(written, callbacks),
-        ):
-            history = fit(
-                trained,
-                self.feed(feed),
-                epochs=epochs,
-                initial_epoch=initial_epoch,
-                callbacks=callbacks,
-                verbose=verbose,
-            )
+        with checkpoints_of(written, callbacks):
+            try:
+                history = fit(
+                    trained,
+                    self.feed(feed),
+                    epochs=epochs,
+                    initial_epoch=initial_epoch,
+                    callbacks=callbacks,
+                    verbose=verbose,
+                )
+            # Ctrl-C, too, of whose end Keras has not told the callbacks.
+            except BaseException as e:
+                keepers = [c for c in callbacks if isinstance(c, BestWeights)]
+                best = [keeper.restore() for keeper in keepers]
+                if isinstance(e, FloatingPointError) and not any(best):
+                    evaluated.set_weights(start)
+                # A step of JAX that was interrupted has no weights to take.
+                with contextlib.suppress(Exception):
+                    network.set_weights(evaluated.get_weights())
+                raise
+        if evaluated is not network:
+            network.set_weights(evaluated.get_weights())
         if validation is None:
             method.finish(network, feed, start)
         return history
-
-
-@contextlib.contextmanager
-def _weights_that_count(trained, network, callbacks, start):
-    """Leaves the network with the weights whose predictions count.
-
-    Where an exception ends training, a note in it says which they are. Keras
-    has not told the callbacks of its end then.
-
-    Args:
-        trained: What `Method.trainer` made.
-        network: The network in it.
-        callbacks: Those of the training.
-        start: The weights that the network began with.
-    """
-    try:
-        yield
-    # Ctrl-C, too.
-    except BaseException as e:
-        keepers = [c for c in callbacks if isinstance(c, BestWeights)]
-        best = [keeper.best_epoch for keeper in keepers if keeper.restore()]
-        if best:
-            e.add_note(
-                f"The model has the weights of epoch {best[-1]} of stage 2, "
-                "the best so far."
-            )
-        elif isinstance(e, FloatingPointError):
-            network.set_weights(start)
-            e.add_note(
-                "The model has the weights that this training began with."
-            )
-            raise
-        # A step of JAX that was interrupted has none to take.
-        with contextlib.suppress(Exception):
-            _take_evaluated(trained, network)
-        raise
-    _take_evaluated(trained, network)
-
-
-def _take_evaluated(trained, network):
-    """Gives the network the weights whose predictions count."""
-    evaluated = evaluated_by(trained, network)
-    if evaluated is not network:
-        network.set_weights(evaluated.get_weights())
 
 
 def with_collapse_warning(callbacks, network, validation_data, sampler):
@@ -320,36 +267,15 @@ def state_of(trained):
     return trained.state if isinstance(trained, Learner) else []
 
 
-def restore_state(trained, values):
-    """Gives the variables of `state_of` their values from before."""
-    variables = state_of(trained)
-    if len(values) != len(variables):
-        raise ValueError(
-            f"The state of this method has {len(variables)} variables. "
-            f"Received: state of {len(values)} values. Give the values of "
-            "history.model.state of the same method and model."
-        )
-    for variable, value in zip(variables, values, strict=True):
-        variable.assign(value)
-
-
 class Learner(keras.Model):
     """A network with a method's loss on it, for `fit` on any backend.
 
     Schedules and averages are steps of the graph, on variables of this model:
     they hold for many steps in one call, and a saved state has them.
 
-    Args:
-        method: A `Method`.
-        network: A `keras.Model` from images to logits, trained in place.
-        steps: Steps of the whole training, for the schedules.
-        labeled_per_batch: Labelled images at the end of each batch.
-        seed: Seed of the method's own noise.
-
-    Attributes:
-        trained: What is called in training: the network, or a model around it.
-        evaluated: The model whose predictions count: the network, or what the
-            method puts in its place.
+    `trained` is what it calls in training, the network or a model around it;
+    `evaluated` is the model whose predictions count, the network or what the
+    method puts in its place.
     """
 
     def __init__(self, method, network, steps, labeled_per_batch, seed=0):
@@ -364,11 +290,7 @@ class Learner(keras.Model):
         self.labeled_per_batch = labeled_per_batch
         self.evaluated = network
         self.step = self.add_weight(
-            shape=(),
-            initializer="zeros",
-            dtype="int32",
-            trainable=False,
-            name="step",
+            (), "zeros", "int32", trainable=False, name="step"
         )
         self.supervised = keras.metrics.Mean("supervised")
         self.unsupervised = keras.metrics.Mean("unsupervised")
@@ -382,12 +304,7 @@ class Learner(keras.Model):
         return self.evaluated(inputs, training=False)
 
     def compute_loss(
-        self,
-        x=None,
-        y=None,
-        y_pred=None,
-        sample_weight=None,
-        training=True,
+        self, x, y=None, y_pred=None, sample_weight=None, training=True
     ):
         # Before the method calls the network again: e.g. weight decay.
         loss = sum(self.losses)

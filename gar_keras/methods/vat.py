@@ -150,10 +150,9 @@ def unit(x):
 
 
 def split(network):
-    """`(front, rest)` of a network: its preprocessing layers, and a model.
+    """The preprocessing layers of a network, and a model of what is behind.
 
-    The model has the layers of the network from the images that `front` gives
-    to the logits. It takes floats: integers would round the perturbed images.
+    The model takes floats: integers would round the perturbed images.
     """
     if not has_graph(network):
         return [], network
@@ -163,39 +162,21 @@ def split(network):
             f"Received: model={network.name!r} of {len(network.inputs)} "
             "inputs. Leave it out, or take gar_keras.regularize."
         )
-    inputs = network.inputs[0]
-    graph = keras.Model(inputs, network.outputs[0], name="rest")
-    front = _preprocessing(graph)
-    dtype = keras.backend.standardize_dtype(inputs.dtype)
+    x, logits = network.inputs[0], network.outputs[0]
+    dtype = keras.backend.standardize_dtype(x.dtype)
+    nodes, front = calls(keras.Model(x, logits)), []
+    while True:
+        behind = [n for n in nodes if any(t is x for t in n.input_tensors)]
+        # What else gets the images would miss them behind the layer.
+        layer = behind[0].operation if len(behind) == 1 else None
+        if not isinstance(layer, PREPROCESSING):
+            break
+        front.append(layer)
+        x = behind[0].output_tensors[0]
     if "float" not in dtype and not front:
         raise ValueError(
             "Virtual adversarial training moves the images a little, but the "
             f"model takes {dtype}. Received: model={network.name!r}. Begin "
             "the model with a Rescaling layer, or give it float images."
         )
-
-    def clone(layer):
-        if layer in front:
-            return layers.Identity(name=layer.name, dtype="float32")
-        return layer
-
-    rest = keras.models.clone_model(
-        graph,
-        input_tensors=keras.Input(batch_shape=inputs.shape, dtype="float32"),
-        clone_function=clone,
-    )
-    return front, rest
-
-
-def _preprocessing(graph):
-    """The layers that all of the images go through first, one by one."""
-    nodes = calls(graph)
-    called = [node.operation for node in nodes]
-    front, x = [], graph.inputs[0]
-    while True:
-        behind = [n for n in nodes if any(t is x for t in n.input_tensors)]
-        layer = behind[0].operation if len(behind) == 1 else None
-        if not isinstance(layer, PREPROCESSING) or called.count(layer) > 1:
-            return front
-        front.append(layer)
-        x = behind[0].output_tensors[0]
+    return front, keras.Model(x, logits, name="rest")

@@ -1,4 +1,6 @@
-"""The device in use, and machines made up."""
+"""The device in use and shares of it, on machines made up."""
+
+import os
 
 import keras
 import pytest
@@ -48,3 +50,38 @@ def test_precision_by_the_units_of_the_processor(flags, precision, cpuinfo):
 def test_processor_of_an_unknown_system(cpuinfo):
     assert hardware.processor()["flags"] == ()
     assert hardware.processor()["model"]
+
+
+def test_what_the_user_set_stays(monkeypatch):
+    monkeypatch.setattr(os, "environ", {"OMP_NUM_THREADS": "7"})
+    hardware.take_part(3)
+    assert os.environ == {
+        "TF_FORCE_GPU_ALLOW_GROWTH": "true",
+        "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
+        "TF_NUM_INTRAOP_THREADS": "3",
+        "PJRT_NPROC": "3",
+        "OMP_NUM_THREADS": "7",
+    }
+    names = ("tensorflow", "jax", "torch")
+    assert [hardware.threads(name) for name in names] == [3, 3, 7]
+
+
+@pytest.mark.parametrize(
+    ("count", "shares"),
+    [
+        (1, [[1, 3, 5, 6, 7]]),
+        # As many for each: with other numbers of threads, sums differ.
+        (2, [[1, 3], [5, 6]]),
+        (6, [[], [], [], [], [], []]),
+    ],
+)
+def test_processes_share_the_cores(count, shares, monkeypatch):
+    mine = {7, 3, 6, 1, 5}
+    monkeypatch.setattr(
+        os, "sched_getaffinity", lambda pid: mine, raising=False
+    )
+    assert hardware.cores() == 5
+    assert hardware.shares_of_cores(count) == shares
+    monkeypatch.delattr(os, "sched_getaffinity")
+    assert hardware.cores() == os.cpu_count()
+    assert hardware.shares_of_cores(2) == [[], []]

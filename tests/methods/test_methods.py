@@ -21,7 +21,7 @@ from gar_keras.experiments import run as runner
 from gar_keras.experiments.placement import path_of
 from gar_keras.methods import METHODS, embed_cnn, hagr, supervised, vat
 from gar_keras.methods import losses as terms
-from gar_keras.methods.base import Learner, restore_state
+from gar_keras.methods.base import Learner
 
 W = np.array([[1.0, -0.5, 0.25], [0.5, 0.75, -1.0]])
 # Four images without a label and two with one.
@@ -542,13 +542,6 @@ def test_labels_that_do_not_fit_are_refused(pretrained):
         METHODS["entropy"]().train(
             pretrained[0], X_L, Y_L, X_U, labeled_per_batch=0
         )
-
-
-def test_a_state_of_another_method_is_refused():
-    learner = learner_of(METHODS["mean-teacher"]())
-    state = learner_of(METHODS["entropy"]()).state
-    with pytest.raises(ValueError, match="has 2 variables. Received: .* 1 val"):
-        restore_state(learner, state)
 
 
 @pytest.mark.slow
