@@ -108,9 +108,7 @@ def test_two_processes_train_as_one(backend):
         )
     )
     losses, weights = process_runs.alone()
-    for their_losses, their_weights, *refused in results:
+    for their_losses, their_weights in results:
         np.testing.assert_allclose(their_losses, losses, rtol=1e-5)
         for ours, theirs in zip(weights, their_weights, strict=True):
             np.testing.assert_allclose(theirs, ours, atol=1e-5)
-        if backend == "tensorflow":
-            assert "fails on several workers" in refused[0]

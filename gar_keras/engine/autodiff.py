@@ -68,8 +68,8 @@ class StepMetric(keras.metrics.Metric):
 
     def record(self, value):
         """Takes one step's value. Called in the layer's `call`."""
-        if replicas.is_beside():
-            # TensorFlow lets only replicas update a metric.
+        # TensorFlow lets only replicas update a metric.
+        if replicas.count() > 1 and not replicas.is_inside():
             return
         scope = stateless_scope()
         if backend.name() != "jax" or scope is None:

@@ -23,29 +23,19 @@ KEYS_AT_ONCE = 1 << 20
 class BatchSampler:
     """The indices of every batch, a function of seed and epoch alone.
 
-    An epoch is one pass over the images in random order, `batch` at a time;
-    the last batch holds what is left. With `labeled_per_batch` above 0, each
-    batch also gets that many labelled images, drawn without replacement
-    within a batch and afresh for every batch.
-
-    Stage 1 samples X_L alone; stage 2 samples X_U, `b_U` images in a batch,
-    and adds `b_L` of X_L (paper, Algorithm 1).
+    An epoch is one pass over `size` images in random order, `batch` at a time;
+    the last batch holds what is left. Each batch also gets `labeled_per_batch`
+    of the labelled images, drawn without replacement within a batch and afresh
+    for every batch. Stage 1 samples X_L alone; stage 2 samples X_U and adds
+    some of X_L (paper, Algorithm 1).
 
     Args:
-        size: Number of images to draw from.
-        batch: Images in a batch, the labelled ones added to it not counted.
-        num_labeled: Number of labelled images to draw from.
-        labeled_per_batch: Labelled images added to a batch.
-        seed: Non-negative integer.
         images_per_epoch: Images seen in an epoch; `size` by default. If less,
             the epochs take turns: each sees images that those before have not
             seen, until all have been, and then round again.
         in_random_order: Whether the images lie in random order. If so, epoch
             1 sees the first of them, epoch 2 the next; if not, they are
             shuffled before, since they may lie class by class.
-
-    Raises:
-        ValueError: if a batch needs more images than there are.
 
     Example:
 
@@ -70,11 +60,9 @@ class BatchSampler:
             check_count(name, getattr(self, name), least=0)
         if self.labeled_per_batch > self.num_labeled:
             raise ValueError(
-                f"A batch cannot hold {self.labeled_per_batch} different "
-                f"labelled examples when there are {self.num_labeled}. "
-                f"Received: labeled_per_batch={self.labeled_per_batch}, "
-                f"num_labeled={self.num_labeled}. Take fewer labelled "
-                "examples per batch."
+                "A batch holds no labelled example twice. Received: "
+                f"labeled_per_batch={self.labeled_per_batch}, "
+                f"num_labeled={self.num_labeled}. Take fewer in a batch."
             )
         if self.images_per_epoch is None:
             object.__setattr__(self, "images_per_epoch", self.size)
@@ -93,17 +81,13 @@ class BatchSampler:
         return min(self.batch, self.images_per_epoch) + self.labeled_per_batch
 
     def epoch(self, number):
-        """The indices of one epoch.
-
-        Args:
-            number: Number of the epoch, counted from 1.
+        """The indices of one epoch, counted from 1.
 
         Returns:
             `(order, chosen)`: `order` is `(images_per_epoch,)`, the images in
             the order in which the batches take them; `chosen` is `(steps,
             labeled_per_batch)`, the labelled images of each batch. Both int64.
         """
-        check_count("number", number, least=1)
         rng = np.random.default_rng([self.seed, number])
         first = (number - 1) * self.images_per_epoch
         order = (first + rng.permutation(self.images_per_epoch)) % self.size
@@ -112,23 +96,19 @@ class BatchSampler:
         return order, self._draw_labeled(rng)
 
     def _draw_labeled(self, rng):
-        chosen = np.empty((self.steps, self.labeled_per_batch), "int64")
-        if self.labeled_per_batch:
-            # The same draws, a part at a time: all keys may take gigabytes.
-            rows = max(1, KEYS_AT_ONCE // self.num_labeled)
-            for first in range(0, self.steps, rows):
-                part = chosen[first : first + rows]
-                part[:] = self._draw_batches(rng, len(part))
+        b, m = self.labeled_per_batch, self.num_labeled
+        chosen = np.empty((self.steps, b), "int64")
+        # A part at a time: all keys may take gigabytes.
+        rows = max(1, KEYS_AT_ONCE // max(1, m))
+        for first in range(0, self.steps if b else 0, rows):
+            part = chosen[first : first + rows]
+            # The smallest keys of each row: a draw without replacement.
+            keys = rng.random((len(part), m), dtype="float32")
+            if b == m:
+                part[:] = np.argsort(keys, axis=1)
+            else:
+                part[:] = np.argpartition(keys, b - 1, axis=1)[:, :b]
         return chosen
-
-    def _draw_batches(self, rng, count):
-        """The labelled images of some batches, `(count, b_L)`."""
-        # The smallest keys of each row: a draw without replacement.
-        keys = rng.random((count, self.num_labeled), dtype="float32")
-        if self.labeled_per_batch == self.num_labeled:
-            return np.argsort(keys, axis=1)
-        last = self.labeled_per_batch - 1
-        return np.argpartition(keys, last, axis=1)[:, : last + 1]
 
 
 @functools.lru_cache(maxsize=1)
@@ -142,16 +122,14 @@ class Feed:
     """The data of a training, and the sampler that makes batches of it.
 
     Args:
-        sampler: `BatchSampler` over `images` and `x_labeled`.
         images: Array `(m, ...)`, `h5py.Dataset` or image source, a dict or
             tuple of them for several inputs, or a `streams.Stream`.
-        x_labeled: Array of the images that are put behind the others in each
-            batch (X_L in stage 2), a dict or tuple of them, or `None`.
-        labels: Class indices `(m,)` of `images`, or `None`.
-        y_labeled: Class indices of `x_labeled`, or `None`. With them, `y` is
-            -1 for the other images, and `labels` must be `None`.
-        first_epoch: Number of the epoch of the sampler to begin with, from 1.
-            It may be set until the first batch is made.
+        x_labeled: The images behind the others in each batch (X_L in stage 2).
+        labels: Class indices `(m,)` of `images`.
+        y_labeled: Class indices of `x_labeled`, with which `y` is -1 for the
+            other images, in place of `labels`.
+        first_epoch: Epoch of the sampler to begin with, from 1. It may be set
+            until the first batch is made.
     """
 
     sampler: BatchSampler
@@ -162,14 +140,9 @@ class Feed:
     first_epoch: int = 1
 
     def batch(self, x, rows, chosen, gather=None, xp=np):
-        """What `fit` gets of a step: `(x,)` or `(x, y)`.
+        """What `fit` gets of a step, `(x,)` or `(x, y)`, with `x` at `rows`.
 
-        Args:
-            x: The images at `rows`.
-            rows: Their indices.
-            chosen: Indices of the labelled images.
-            gather: Function of arrays and indices, `take` by default.
-            xp: NumPy, or `keras.ops` for tensors.
+        Of the labelled images it gets those `chosen`.
         """
         gather = gather or take
         if self.labels is not None:
@@ -193,14 +166,7 @@ class Feed:
 
 
 def take(examples, rows):
-    """The examples at some rows: an array of indices, or a slice.
-
-    Example:
-
-    >>> x = {"a": np.array([5, 6, 7]), "b": np.array([[8], [9], [10]])}
-    >>> take(x, np.array([2, 0]))["a"].tolist()
-    [7, 5]
-    """
+    """The examples at some rows: an array of indices, or a slice."""
     return keras.tree.map_structure(lambda part: _rows(part, rows), examples)
 
 

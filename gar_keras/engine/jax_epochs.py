@@ -55,18 +55,11 @@ def prepare(model, feed, passes=1):
 
 
 def epochs(train_step, sampler):
-    """The function that runs every step of some epochs.
+    """The function that runs every step of some epochs, for `jax.jit`.
 
-    Args:
-        train_step: `train_step(state, batch) -> (logs, state)`, as a Keras
-            model has it on JAX.
-        sampler: `BatchSampler` of the epochs.
-
-    Returns:
-        A function `(state, drawn, resident) -> (logs, state)` that `jax.jit`
-        takes, with the logs of the last step. `drawn` has the arrays
-        `"order"`, `(passes, images_per_epoch)`, and `"chosen"`, `(passes,
-        steps, b_L)`; `resident` has the arrays of a `Feed` that they index.
+    `(state, drawn, resident) -> (logs, state)`, with the logs of the last
+    step. `drawn` has the arrays `"order"`, `(passes, images_per_epoch)`, and
+    `"chosen"`, `(passes, steps, b_L)`; `resident` those that they index.
     """
     full = sampler.images_per_epoch // sampler.batch
     cut = full * sampler.batch

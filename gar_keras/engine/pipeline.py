@@ -32,10 +32,12 @@ def make_batches(feed):
     if backend.name() != "tensorflow":
         return Batches(_begun_anew(feed))
     in_memory = all(map(is_in_memory, keras.tree.flatten(feed.images)))
-    batches, lent = (_graph_of_arrays if in_memory else _generated)(feed)
+    held = [feed]
+    batches = (_graph_of_arrays if in_memory else _generated)(held)
     batches = batches.prefetch(2 * steps_at_once(feed))
     batches = batches.with_options(pipeline_options())
-    weakref.finalize(batches, lent.take_back)
+    # TensorFlow never lets go of a generator, and of what that refers to.
+    weakref.finalize(batches, held.clear)
     return batches
 
 
@@ -116,10 +118,11 @@ def _begun_anew(feed):
     return batch
 
 
-def _generated(feed):
+def _generated(held):
     """The generator as a `tf.data.Dataset`."""
     import tensorflow as tf
 
+    (feed,) = held
     sampler = feed.sampler
     is_even = sampler.images_per_epoch % sampler.batch == 0
     rows = sampler.batch + sampler.labeled_per_batch if is_even else None
@@ -132,17 +135,16 @@ def _generated(feed):
     labels = feed.labels if feed.y_labeled is None else feed.y_labeled
     if labels is not None:
         signature.append(spec(labels))
-    lent = _Lent(lambda: batches_of(feed))
-    batches = tf.data.Dataset.from_generator(
-        lent, output_signature=tuple(signature)
+    return tf.data.Dataset.from_generator(
+        lambda: batches_of(*held), output_signature=tuple(signature)
     )
-    return batches, lent
 
 
-def _graph_of_arrays(feed):
+def _graph_of_arrays(held):
     """The same batches from images in memory, gathered by TensorFlow."""
     import tensorflow as tf
 
+    (feed,) = held
     sampler = feed.sampler
     full = sampler.images_per_epoch // sampler.batch
     cut = full * sampler.batch
@@ -170,30 +172,17 @@ def _graph_of_arrays(feed):
         # One more, shorter batch with what is left.
         return made.concatenate(batches(order[None, cut:], chosen[full:]))
 
-    lent = _Lent(lambda: map(sampler.epoch, itertools.count(feed.first_epoch)))
+    def drawn():
+        (feed,) = held
+        return map(feed.sampler.epoch, itertools.count(feed.first_epoch))
+
     chosen = (sampler.steps, sampler.labeled_per_batch)
     signature = (
         tf.TensorSpec((sampler.images_per_epoch,), tf.int64),
         tf.TensorSpec(chosen, tf.int64),
     )
-    drawn = tf.data.Dataset.from_generator(lent, output_signature=signature)
-    return drawn.flat_map(epoch), lent
-
-
-class _Lent:
-    """A function for TensorFlow, which never lets go of it by itself.
-
-    Once it is taken back, what it refers to can be freed.
-    """
-
-    def __init__(self, function):
-        self._function = function
-
-    def __call__(self):
-        return self._function()
-
-    def take_back(self):
-        self._function = None
+    indices = tf.data.Dataset.from_generator(drawn, output_signature=signature)
+    return indices.flat_map(epoch)
 
 
 def pipeline_options():

@@ -29,11 +29,6 @@ def is_inside():
     return count() > 1 and _replica() is not None
 
 
-def is_beside():
-    """Whether there are several replicas, and the caller is in none of them."""
-    return count() > 1 and _replica() is None
-
-
 def _strategy():
     if backend.name() != "tensorflow":
         return None
@@ -49,15 +44,15 @@ def _replica():
 
 
 def sum_over_replicas(tensors):
-    """The sums of float32 tensors over the replicas, in one exchange.
+    """The sums of float32 tensors over the replicas, and their gradients.
 
-    The gradients are those of the sums, too. `tensors` is a structure, which
-    is returned itself where there is no other replica.
+    In one exchange. Where there is no other replica, `tensors` itself.
     """
     flat = keras.tree.flatten(tensors)
     if not flat or not is_inside():
         return tensors
-    if not can_train():
+    # Earlier ones count what is added on replicas more than once.
+    if not hasattr(keras.Variable, "synchronization"):
         raise ValueError(
             "With several replicas of tf.distribute, GAR needs Keras 3.10 or "
             f"later. Received: Keras {keras.__version__}. Upgrade it, or use "
@@ -86,18 +81,11 @@ def largest_over_replicas(x):
     return ops.stop_gradient(ops.max(sum_over_replicas(each)))
 
 
-def can_train():
-    """Whether Keras counts what is added on replicas once: since Keras 3.10."""
-    return hasattr(keras.Variable, "synchronization")
-
-
 @contextlib.contextmanager
 def own_losses():
     """Keeps what layers have added to the loss while other replicas compute.
 
-    The replicas share the layers, which hold the added losses. Where one waits
-    for the others, these go on. Without this, replicas would count the losses
-    of others, and miss some of their own.
+    The replicas share the layers: where one waits, they count its losses.
     """
     context = get_global_attribute("current_call_ctx")
     called = context.entry_layer._flatten_layers() if context else ()
@@ -134,18 +122,15 @@ class SumsOverReplicas:
 def in_scope_of_model(function: Function) -> Function:
     """A decorator: the function runs in the strategy scope of its `model`.
 
-    A model that is made of another has to be made in the same scope of
-    `tf.distribute` to be trained on its replicas.
+    To be trained on the replicas, what is made of a model has to be made there.
     """
-    signature = inspect.signature(function)
 
     @functools.wraps(function)
     def scoped(*args, **kwargs):
-        model = signature.bind(*args, **kwargs).arguments["model"]
-        strategy = getattr(model, "distribute_strategy", _strategy())
-        if strategy is _strategy():
-            return function(*args, **kwargs)
-        with strategy.scope():
+        bound = inspect.signature(function).bind(*args, **kwargs)
+        own = getattr(bound.arguments["model"], "distribute_strategy", None)
+        is_open = own in (None, _strategy())
+        with contextlib.nullcontext() if is_open else own.scope():
             return function(*args, **kwargs)
 
     return cast(Function, scoped)
@@ -153,22 +138,11 @@ def in_scope_of_model(function: Function) -> Function:
 
 def check_fit(sampler):
     """Raises where `fit` of Keras fails on several replicas."""
-    if count() == 1:
-        return
-    kind = type(_strategy()).__name__
-    local = len(_strategy().extended.worker_devices)
-    if local < count():
-        raise ValueError(
-            "The fit of Keras 3 fails on several workers of tf.distribute. "
-            f"Received: {count()} replicas, {local} of them here. Train with a "
-            "loop of your own."
-        )
-    rows = sampler.images_per_step
-    if rows % count():
+    if sampler.images_per_step % count():
         raise ValueError(
             "The fit of Keras 3 needs a first batch that divides evenly over "
-            f"the replicas. Received: a batch of {rows}, and a {kind} of "
-            f"{count()}. Take batches of another size."
+            f"the replicas. Received: a batch of {sampler.images_per_step}, "
+            f"and {count()} replicas. Take batches of another size."
         )
 
 

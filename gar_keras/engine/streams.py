@@ -1,8 +1,4 @@
-"""Streams: batches of examples one after the other, with no access by index.
-
-A `tf.data.Dataset` or a `keras.utils.PyDataset`, of which memory holds a few
-batches at a time.
-"""
+"""Streams: batches of examples one by one, with no access by index."""
 
 import itertools
 import sys
@@ -20,15 +16,9 @@ class Stream:
     The order is that of the data set, anew in each pass. The batches of a
     `PyDataset` come in random order, as in Keras' `fit`.
 
-    Args:
-        name: Name of the argument, for messages.
-        batches: A `tf.data.Dataset` or `keras.utils.PyDataset` of examples
-            `x`, or of `(x, y)` or `(x, y, sample_weight)`.
-
     Attributes:
         first: The examples of the first batch, as NumPy arrays.
-        num_batches: Batches in a pass; `None` if the data set does not know,
-            or has no end.
+        num_batches: Batches in a pass; `None` if that is not known.
         is_endless: Whether it is known that there is no end.
     """
 
@@ -71,10 +61,7 @@ class Stream:
             yield tuple(map(_arrays, parts))
 
     def in_batches(self, sizes, seed):
-        """The examples in batches of these sizes, over and over.
-
-        The seed is that of the order of the batches of a `PyDataset`.
-        """
+        """The examples in batches of these sizes, over and over."""
         examples = self._forever(seed)
         held = next(examples)
         for size in itertools.cycle(sizes):

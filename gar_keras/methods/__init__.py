@@ -26,8 +26,6 @@ class Entry:
     """A method of the list. Called, it makes one with the settings given.
 
     Attributes:
-        title: Its name in tables and pictures.
-        path: Its module in this package and its class, `"module:Class"`.
         network: Whether it trains the network of stage 1.
         in_memory: Whether it needs all of X_U in memory.
         set_by_experiment: Whether an experiment has its hyper-parameters,
@@ -52,11 +50,7 @@ class Entry:
         return getattr(importlib.import_module(f"{__name__}.{module}"), name)
 
     def settings(self):
-        """The hyper-parameters of its own, as JSON has them.
-
-        >>> METHODS["hagr"].settings()["anchors"]
-        [5000, 500]
-        """
+        """The hyper-parameters of its own, as JSON has them."""
         if self.set_by_experiment:
             return {}
         return {
@@ -69,16 +63,7 @@ class Entry:
 
 
 def method_of(method, options):
-    """A method for stage 2, by its name and settings.
-
-    Args:
-        method: A name in `METHODS` that trains a network, or a method.
-        options: Dict of its settings; empty for one that is made already.
-
-    Raises:
-        ValueError: if there is no such method.
-        TypeError: if it has no such setting.
-    """
+    """A method for stage 2, by its name and a dict of settings, or itself."""
     names = [name for name, entry in METHODS.items() if entry.network]
     if isinstance(method, str):
         check_choice("method", method, names)

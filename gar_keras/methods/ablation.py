@@ -35,17 +35,7 @@ RIDGE = 1e-6
 
 
 def ablated(name, **options):
-    """GAR with one thing changed.
-
-    Args:
-        name: One of the table above.
-        **options: Arguments of `GraphActivityRegularization`.
-
-    Example:
-
-    >>> type(ablated("fixed-adjacency", affinity=2.0)).__name__
-    'FixedAdjacency'
-    """
+    """GAR with one thing of the table changed, and the layer's options."""
     # By this name the layer's terms bear no name in front in the logs.
     options["name"] = "graph_activity_regularization"
     layer = GraphActivityRegularization(**options)
@@ -54,7 +44,7 @@ def ablated(name, **options):
         return GAR(layer)
     weight = layer.coefficients.get("affinity", 0.0)
     if weight:
-        # Its affinity is measured all the same.
+        # It is measured all the same.
         layer.set_coefficients(affinity=0.0)
     return FixedAdjacency(layer, weight)
 
@@ -64,12 +54,6 @@ class UnrectifiedRegularizer(GraphActivityRegularizer):
 
     Two negative logits of an image have a positive product in N, a "false
     adjacency". Affinity can be negative, down to `-1 / (n - 1)`.
-
-    Example:
-
-    >>> regularizer = UnrectifiedRegularizer(balance=0.0, frobenius=0.0)
-    >>> round(float(regularizer.loss(np.array([[-1., -1.], [0., 2.]]))), 6)
-    1.0
     """
 
     def terms(self, x):
@@ -90,15 +74,7 @@ class SoftmaxRegularizer(GraphActivityRegularizer):
 
 
 class UnnormalizedRegularizer(GraphActivityRegularizer):
-    """The loss with the sum of off-diagonal N for its affinity.
-
-    Example:
-
-    >>> regularizer = UnnormalizedRegularizer(balance=0.0, frobenius=0.0)
-    >>> Z = np.array([[1., 1.], [-3., 2.]])      # N = [[1, 1], [1, 5]]
-    >>> round(float(regularizer.loss(Z)), 5)     # 3 * 2
-    6.0
-    """
+    """The loss with the sum of off-diagonal N for its affinity."""
 
     def terms(self, x):
         terms = super().terms(x)
@@ -114,13 +90,6 @@ class SymmetricRegularizer(GraphActivityRegularizer):
 
     As in the authors' later PyTorch code: an output that is below 0 for all
     images of a batch has a gradient.
-
-    Example:
-
-    >>> regularizer = SymmetricRegularizer(balance=0.0, frobenius=0.0)
-    >>> Z = np.array([[1., 1.], [-3., -3.]])
-    >>> round(float(regularizer.loss(Z)), 6)     # 3 * (1 + 1)
-    6.0
     """
 
     def terms(self, x):
@@ -156,19 +125,7 @@ def distances_on_graph(B, B0):
     It is from 0 to 1, as affinity is, and like it does not change with the
     scale of B. Nothing is `m x m`.
 
-    M has rank n: its eigenmap is `Z = D^{-1} B0` up to a mixture of columns.
-    There each image has the class that it had in stage 1.
-
     `B` and `B0` are rectified logits `(m, n)`.
-
-    Example:
-
-    >>> B0 = np.array([[1., 0.], [2., 0.], [0., 1.], [0., 1.]], "float32")
-    >>> round(float(distances_on_graph(B0, B0)), 5)      # d = 3, 6, 2, 2
-    0.03704
-    >>> pure = (B0 > 0).astype("float32")                # D^{-1} B0, mixed
-    >>> round(abs(float(distances_on_graph(pure, B0))), 5)
-    0.0
     """
     B, B0 = _unit_scale(B), _unit_scale(B0)
     n = B.shape[-1]
@@ -192,14 +149,9 @@ def _unit_scale(B):
 class FixedAdjacency(Method):
     """GAR with distances on the graph of stage 1 in place of its affinity.
 
-    `loss = weight * distances + c_β (1 - β(B)) + c_F ‖B‖²_F`, with the
-    distances of `distances_on_graph`. Classical graph regularization: the
-    adjacency of the images is what the network of stage 1 makes it, and stays.
-
-    Args:
-        layer: A `GraphActivityRegularization` for the other two terms, whose
-            affinity has the coefficient 0.
-        weight: Factor of the distances, in place of c_α.
+    `loss = weight * distances + c_β (1 - β(B)) + c_F ‖B‖²_F`, with the last
+    two terms of the layer, whose affinity has the coefficient 0. Classical
+    graph regularization: the adjacency of the images stays that of stage 1.
     """
 
     warns_of_collapse: ClassVar[bool] = True

@@ -210,10 +210,10 @@ class Method:
         if validation is not None and keep_best:
             watching.append(BestWeights())
         callbacks = [*watching, *callbacks]
-        if self.warns_of_collapse:
-            callbacks = with_collapse_warning(
-                callbacks, network, validation, sampler
-            )
+        watched = any(isinstance(c, WarnOnCollapse) for c in callbacks)
+        if self.warns_of_collapse and not watched:
+            # The last, so that it sees the errors that others put in the logs.
+            callbacks.append(collapse_warning(network, validation, sampler))
         evaluated = evaluated_by(trained, network)
         written = model if evaluated is network else evaluated
         with checkpoints_of(written, callbacks):
@@ -243,22 +243,17 @@ class Method:
         return history
 
 
-def with_collapse_warning(callbacks, network, validation_data, sampler):
-    """The callbacks, with a `WarnOnCollapse` behind them if they have none."""
-    if any(isinstance(c, WarnOnCollapse) for c in callbacks):
-        return callbacks
-    before = validation_data and error_rate(network, *validation_data)
-    # The last, so that it sees the errors that others put in the logs.
-    warning = WarnOnCollapse(
-        before,
+def collapse_warning(network, validation_data, sampler):
+    """The `WarnOnCollapse` of a training that has none."""
+    return WarnOnCollapse(
+        validation_data and error_rate(network, *validation_data),
         batch_size=sampler.images_per_step,
         num_validation=validation_data and len(validation_data[1]),
     )
-    return [*callbacks, warning]
 
 
 def evaluated_by(trained, network):
-    """The model whose predictions count while `Method.trainer`'s is trained."""
+    """The model whose predictions count while another is trained."""
     return trained.evaluated if isinstance(trained, Learner) else network
 
 

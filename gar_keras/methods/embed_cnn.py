@@ -62,7 +62,8 @@ class EmbedCNN(Method):
     def check(self, network, x_unlabeled):
         # The neighbours of each image are looked for among all.
         check_array("x_unlabeled", x_unlabeled)
-        _check_neighbors(x_unlabeled, self.neighbors)
+        most = len(x_unlabeled) - 1
+        check_count("neighbors", self.neighbors, least=1, most=most)
         scikit_learn("neighbors")
 
     def feed(self, feed):
@@ -81,17 +82,7 @@ class EmbedCNN(Method):
 
 
 def nearest_neighbors(images, k):
-    """The k nearest neighbours of each image among the others.
-
-    Indices `(m, k)`, the nearest first. An image is not its own neighbour; a
-    second copy of it is.
-
-    Example:
-
-    >>> nearest_neighbors(np.array([[0.0], [1.0], [3.0]]), 1).tolist()
-    [[1], [0], [1]]
-    """
-    _check_neighbors(images, k)
+    """Indices `(m, k)` of the nearest others of each image, nearest first."""
     # float32 is enough to rank distances, at half the time.
     search = scikit_learn("neighbors").NearestNeighbors(
         n_neighbors=k, algorithm="brute"
@@ -100,10 +91,6 @@ def nearest_neighbors(images, k):
     return search.fit(pixels(images, "float32")).kneighbors(
         return_distance=False
     )
-
-
-def _check_neighbors(images, k):
-    check_count("neighbors", k, least=1, most=len(images) - 1)
 
 
 class _Pairs:

@@ -24,9 +24,6 @@ class EntropyMinimization(Method):
     Args:
         weight: λ. The paper chooses it from 0 to 1 by cross-validation; here
             it is 1, as where Miyato et al. (2018) take up the term.
-
-    Raises:
-        ValueError: if the weight is not a finite number of at least 0.
     """
 
     weight: float = 1.0

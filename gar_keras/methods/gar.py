@@ -157,15 +157,7 @@ class ExtendedGAR(GAROptions, Method):
 
 
 def with_options(options, layer=None):
-    """GAR with what `GAROptions` add to it: plain `GAR` if that is nothing.
-
-    Example:
-
-    >>> with_options(GAROptions())
-    GAR(layer=None)
-    >>> type(with_options(GAROptions(shift=2))).__name__
-    'ExtendedGAR'
-    """
+    """GAR with what `GAROptions` add to it: plain `GAR` if that is nothing."""
     if not options.has_additions:
         return GAR(layer)
     names = GAROptions.__dataclass_fields__

@@ -19,25 +19,10 @@ from gar_keras.utils.validation import (
 
 
 class GraphMethod:
-    """A method without a network, on raw pixels.
-
-    A subclass is a dataclass of its hyper-parameters and has `infer`.
-    """
+    """A method without a network: a subclass is a dataclass with `infer`."""
 
     def fit_predict(self, x_labeled, y_labeled, x_unlabeled, x_test, seed=0):
-        """The class indices of the test images, `(m,)`.
-
-        Args:
-            x_labeled: X_L, `(m_L, ...)`, in memory, as all images.
-            y_labeled: Class indices `(m_L,)`.
-            x_unlabeled: X_U, `(m_U, ...)`.
-            x_test: `(m, ...)`.
-            seed: Seed of what is drawn at random.
-
-        Raises:
-            ValueError: if the arrays do not fit together.
-            ImportError: if scikit-learn is not installed.
-        """
+        """The class indices of the test images; all images in memory."""
         check_array("x_labeled", x_labeled)
         check_array("x_unlabeled", x_unlabeled, ("x_labeled", x_labeled))
         check_array("x_test", x_test, ("x_labeled", x_labeled))
@@ -51,13 +36,7 @@ class GraphMethod:
 
 
 def pixels(images, dtype="float64"):
-    """The images as a matrix `(m, pixels)`.
-
-    Example:
-
-    >>> pixels(np.zeros((3, 2, 2, 1), "uint8")).shape
-    (3, 4)
-    """
+    """The images as a matrix `(m, pixels)`."""
     return images.reshape(len(images), -1).astype(dtype)
 
 
@@ -85,9 +64,6 @@ class LabelSpreading(GraphMethod):
         alpha: α, how much an image takes from its neighbours. The paper: 0.99.
         neighbors: k, the image itself among them. scikit-learn's default: 7.
         iterations: Steps at most; α = 0.99 needs about 2,000.
-
-    Raises:
-        ValueError: if a value is not valid.
     """
 
     alpha: float = 0.99
@@ -122,9 +98,6 @@ class SelfTraining(GraphMethod):
         threshold: Least probability of a predicted label that is taken.
             scikit-learn's default: 0.75.
         iterations: Steps of the solver at most, of each logistic regression.
-
-    Raises:
-        ValueError: if a value is not valid.
     """
 
     threshold: float = 0.75

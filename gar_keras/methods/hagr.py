@@ -52,9 +52,6 @@ class HAGR(GraphMethod):
             would have more anchors than points below it has as many as these.
         nearest: s. Both papers: 3.
         weight: γ, the weight of smoothness. Liu et al.: 0.01.
-
-    Raises:
-        ValueError: if a value is not valid, or the levels do not get smaller.
     """
 
     anchors: tuple = (5000, 500)
@@ -77,10 +74,9 @@ class HAGR(GraphMethod):
     def infer(self, x, y, x_test, seed):
         finest, levels = self.hierarchy(x, seed)
         A = soft_labels(levels, y, self.weight)
+        mass = (_product(levels) @ A).sum(0)
         test = local_weights(x_test, finest, self.nearest)
-        return classify(
-            _product([test, *levels[1:]]) @ A, (_product(levels) @ A).sum(0)
-        )
+        return classify(_product([test, *levels[1:]]) @ A, mass)
 
     def hierarchy(self, x, seed=0):
         """The anchors of the finest level, and `[Z^1, Z^2, ...]`."""
@@ -111,12 +107,6 @@ def local_weights(points, anchors, nearest):
 
     `exp(-d^2 / (2 h^2))` of the distance d to each of them, scaled to sum to
     1; h is the distance to the last of them.
-
-    Example:
-
-    >>> Z = local_weights(np.array([[1.0]]), np.array([[0.0], [2.0], [9.0]]), 2)
-    >>> Z.toarray().tolist()
-    [[0.5, 0.5, 0.0]]
     """
     from scipy import sparse
 
@@ -136,10 +126,7 @@ def local_weights(points, anchors, nearest):
 
 
 def soft_labels(levels, y, weight):
-    """`A`, the soft labels of the coarsest anchors, `(anchors, classes)`.
-
-    The images of the class indices `y` are the first of `Z^1`.
-    """
+    """`A`; the images of the class indices `y` are the first of `Z^1`."""
     finest, Z = levels[0], _product(levels)
     mass = np.asarray(finest.sum(0)).ravel()
     cross = (Z.T @ finest).toarray()
@@ -153,13 +140,7 @@ def soft_labels(levels, y, weight):
 
 
 def classify(F, mass):
-    """The class of each row of `F`, by its share of the class's mass.
-
-    Example:
-
-    >>> classify(np.array([[0.6, 0.4]]), np.array([3.0, 1.0])).tolist()
-    [1]
-    """
+    """The class of each row of `F`, by its share of the class's mass."""
     present = mass > 0
     shares = F / np.where(present, mass, 1)
     return np.where(present, shares, -np.inf).argmax(1)

@@ -10,18 +10,7 @@ from keras import ops
 
 
 def log_loss(y, logits):
-    """The mean cross-entropy of the labelled images; 0 if there is none.
-
-    `y` is -1 for the images without a label.
-
-    Example:
-
-    >>> import math
-    >>> logits = keras.ops.zeros((3, 2))
-    >>> loss = log_loss(np.array([-1, 0, 1]), logits)
-    >>> round(float(loss) / math.log(2), 6)
-    1.0
-    """
+    """The mean cross-entropy of the images whose `y` is not -1, or 0."""
     labeled = y >= 0
     each = cross_entropy(ops.where(labeled, y, ops.zeros_like(y)), logits)
     return mean_over(labeled, each)
@@ -46,15 +35,7 @@ def probabilities(logits):
 
 
 def entropy(logits):
-    """`-sum_j p_j log p_j` of each image, `(m,)`.
-
-    Example:
-
-    >>> import math
-    >>> h = entropy(keras.ops.zeros((1, 4)))
-    >>> round(float(h[0]) / math.log(4), 6)
-    1.0
-    """
+    """`-sum_j p_j log p_j` of each image, `(m,)`."""
     log_p = ops.log_softmax(ops.cast(logits, "float32"), axis=-1)
     return -ops.sum(ops.exp(log_p) * log_p, axis=-1)
 
@@ -73,25 +54,12 @@ def squared_distance(logits, others):
 
 
 def gaussian_ramp(done, end):
-    """`exp(-5 (1 - done/end)^2)` up to `end`, then 1 (Laine & Aila).
-
-    Example:
-
-    >>> import math
-    >>> round(float(gaussian_ramp(0.1, 0.2)), 6) == round(math.exp(-1.25), 6)
-    True
-    """
+    """`exp(-5 (1 - done/end)^2)` up to `end`, then 1 (Laine & Aila)."""
     left = 1.0 - ops.minimum(done / end, 1.0)
     return ops.exp(-5.0 * ops.square(left))
 
 
 def linear_ramp(done, start, end):
-    """0 up to `start`, 1 from `end`, a straight line in between (Lee).
-
-    Example:
-
-    >>> float(linear_ramp(0.375, 0.25, 0.75))
-    0.25
-    """
+    """0 up to `start`, 1 from `end`, a straight line in between (Lee)."""
     share = (done - start) / (end - start)
     return ops.minimum(ops.maximum(share, 0.0), 1.0)

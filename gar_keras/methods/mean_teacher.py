@@ -72,11 +72,10 @@ class MeanTeacher(Method):
 
 
 def average(mean, network, decay):
-    """Takes the network's weights, as the last step left them, into a mean.
+    """`mean <- decay * mean + (1 - decay) * network`, of models of one graph.
 
-    `mean <- decay * mean + (1 - decay) * weights`, where both are models of the
-    same graph. What is not trained, such as the statistics of a
-    BatchNormalization, is taken as it is.
+    What is not trained, such as the statistics of a BatchNormalization, is
+    taken as it is.
     """
     for old, new in zip(mean.weights, network.weights, strict=True):
         if new.trainable:

@@ -20,18 +20,6 @@ GLOBAL_CLIPNORM = 1.0
 WARMUP_STEPS = 100
 LARGEST_WARMUP = 0.2
 
-RATES = ("inverse-time", "cosine")
-
-# The options that change the loss or the weights that are kept.
-ADDITIONS = (
-    "supervised",
-    "shift",
-    "affine",
-    "consistency",
-    "vat",
-    "average",
-)
-
 
 @dataclass(frozen=True, kw_only=True)
 class GAROptions:
@@ -93,7 +81,7 @@ class GAROptions:
         check_fields(self, check_count, "shift", least=0)
         if self.warmup_steps is not None:
             check_fields(self, check_count, "warmup_steps", least=0)
-        check_choice("rate", self.rate, RATES)
+        check_choice("rate", self.rate, ("inverse-time", "cosine"))
         if self.consistency and not (self.shift or self.affine):
             raise ValueError(
                 "Without shift or affine both views of an image are the same. "
@@ -102,11 +90,7 @@ class GAROptions:
             )
 
     def warmup_of(self, steps):
-        """Steps of the warm-up in a training of so many steps.
-
-        >>> GAROptions().warmup_of(10_000), GAROptions().warmup_of(50)
-        (100, 10)
-        """
+        """Steps of the warm-up in a training of so many steps."""
         if self.warmup_steps is not None:
             return self.warmup_steps
         return min(WARMUP_STEPS, int(LARGEST_WARMUP * steps))
@@ -114,4 +98,5 @@ class GAROptions:
     @property
     def has_additions(self):
         """Whether anything is added to the loss or the weights."""
-        return any(getattr(self, name) for name in ADDITIONS)
+        losses = self.supervised, self.consistency, self.vat
+        return any((*losses, self.shift, self.affine, self.average))

@@ -33,10 +33,7 @@ class PseudoLabel(Method):
     Args:
         weight: α_f.
         start: T1 as a share of the training.
-        end: T2 as a share of the training.
-
-    Raises:
-        ValueError: if a value is not valid, or `end` is not above `start`.
+        end: T2 as a share of the training, above `start`.
     """
 
     noise: ClassVar[bool] = True

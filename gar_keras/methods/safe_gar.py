@@ -74,12 +74,6 @@ class SafeGAR(ExtendedGAR, Coefficients):
         Coefficients.__post_init__(self)
         ExtendedGAR.__post_init__(self)
         check_number("top_logit", self.top_logit)
-        prior = self.class_prior
-        if isinstance(prior, str) and prior != "predicted":
-            raise ValueError(
-                "class_prior must be 'predicted', the shares of the classes or "
-                f"None for equal ones. Received: class_prior={prior!r}"
-            )
 
     def begin(self, network, feed):
         """Brings the logits to their scale."""
@@ -96,7 +90,7 @@ class SafeGAR(ExtendedGAR, Coefficients):
             return self
         n = network.output_shape[-1]
         prior = self.class_prior
-        if isinstance(prior, str):
+        if isinstance(prior, str) and prior == "predicted":
             prior = predicted_prior(_logits(network, feed))
         options = running_balance(n, feed.sampler.images_per_step)
         layer = GraphActivityRegularization(
@@ -111,13 +105,7 @@ class SafeGAR(ExtendedGAR, Coefficients):
         return replace(self, layer=layer, class_prior=prior)
 
     def finish(self, network, feed, weights):
-        """Takes back a training that has lost a class.
-
-        Args:
-            network: The trained network.
-            feed: The `Feed` of the training.
-            weights: Those of the start.
-        """
+        """Takes back a training that has lost a class."""
         after = _classes_given(network, feed)
         trained = network.get_weights()
         network.set_weights(weights)
@@ -135,9 +123,6 @@ class SafeGAR(ExtendedGAR, Coefficients):
 
 def predicted_prior(logits) -> ClassPrior:
     """The shares of the classes by predictions; `None` for about equal ones.
-
-    Args:
-        logits: `(m, n)`.
 
     Example:
 

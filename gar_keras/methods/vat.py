@@ -99,10 +99,7 @@ class VirtualAdversarialTraining(Method):
         return self.weight, lds + share * ops.mean(losses.entropy(logits))
 
     def perturbation(self, learner, images, clean):
-        """`r` of each image: of length ε, in the virtual adversarial direction.
-
-        `clean` are the logits of the images, as the network sees them.
-        """
+        """`r` of each image, whose logits are `clean`: of length ε."""
         start = keras.random.normal(ops.shape(images), seed=learner.noise)
 
         def change(step):
@@ -134,13 +131,7 @@ def kept_statistics(network):
 
 
 def unit(x):
-    """Each image of `x` scaled to length 1; zeros stay zeros.
-
-    Example:
-
-    >>> np.array(unit(keras.ops.convert_to_tensor([[3e-30, 4e-30]]))).round(6)
-    array([[0.6, 0.8]], dtype=float32)
-    """
+    """Each image of `x` scaled to length 1; zeros stay zeros."""
     axes = tuple(range(1, len(x.shape)))
     # First by the largest entry: the squares of small ones would vanish.
     largest = ops.max(ops.abs(x), axis=axes, keepdims=True)

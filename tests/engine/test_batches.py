@@ -28,50 +28,24 @@ def samplers(draw):
     )
 
 
-numbers = st.integers(1, 1000)
-
-
 @quick
-@given(sampler=samplers(), number=numbers)
-def test_epoch_sees_each_image_of_its_window_once(sampler, number):
-    order, _ = replace(sampler, in_random_order=True).epoch(number)
+@given(sampler=samplers(), number=st.integers(1, 1000))
+def test_an_epoch_sees_each_image_of_its_window_once(sampler, number):
+    order, chosen = sampler.epoch(number)
     first = (number - 1) * sampler.images_per_epoch
     window = (first + np.arange(sampler.images_per_epoch)) % sampler.size
-    np.testing.assert_array_equal(np.sort(order), np.sort(window))
-
-
-@quick
-@given(sampler=samplers(), number=numbers)
-def test_epoch_sees_no_image_twice(sampler, number):
-    order, _ = sampler.epoch(number)
+    in_order, _ = replace(sampler, in_random_order=True).epoch(number)
+    np.testing.assert_array_equal(np.sort(in_order), np.sort(window))
     assert len(set(order.tolist())) == sampler.images_per_epoch
     assert order.min() >= 0 and order.max() < sampler.size
-
-
-@quick
-@given(sampler=samplers(), number=numbers)
-def test_labelled_images_of_a_batch_are_distinct(sampler, number):
-    _, chosen = sampler.epoch(number)
     assert chosen.shape == (sampler.steps, sampler.labeled_per_batch)
     for batch in chosen:
         assert len(set(batch.tolist())) == len(batch)
         assert all(0 <= i < sampler.num_labeled for i in batch)
-
-
-@quick
-@given(sampler=samplers(), number=numbers)
-def test_epoch_is_a_function_of_seed_and_number(sampler, number):
-    for first, second in zip(
-        sampler.epoch(number), sampler.epoch(number), strict=True
-    ):
-        np.testing.assert_array_equal(first, second)
-
-
-@quick
-@given(sampler=samplers())
-def test_steps_cover_the_epoch_and_no_more(sampler):
-    assert sampler.steps * sampler.batch >= sampler.images_per_epoch
-    assert (sampler.steps - 1) * sampler.batch < sampler.images_per_epoch
+    # A function of seed and number.
+    again = sampler.epoch(number)
+    for now, before in zip(again, (order, chosen), strict=True):
+        np.testing.assert_array_equal(now, before)
 
 
 @pytest.mark.parametrize(
@@ -159,19 +133,6 @@ def test_more_labelled_images_than_there_are_are_refused():
         BatchSampler(10, 2, num_labeled=4, labeled_per_batch=5)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "size",
-        "batch",
-        "num_labeled",
-        "labeled_per_batch",
-        "seed",
-        "images_per_epoch",
-    ],
-)
-@pytest.mark.parametrize("bad", [-1, 1.5], ids=repr)
-def test_anything_but_a_count_is_refused(name, bad):
-    fields = dict(size=10, batch=2, num_labeled=5, labeled_per_batch=2, seed=0)
-    with pytest.raises(ValueError, match=f"Received: {name}={bad!r}"):
-        BatchSampler(**{**fields, name: bad})
+def test_anything_but_a_count_is_refused():
+    with pytest.raises(ValueError, match="Received: images_per_epoch=11"):
+        BatchSampler(10, 2, images_per_epoch=11)

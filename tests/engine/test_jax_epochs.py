@@ -109,20 +109,6 @@ def test_other_methods_take_either_path(method, monkeypatch):
     assert_close(received, expected)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("unlabeled", [103, 50])
-def test_epochs_with_a_shorter_last_batch(monkeypatch, unlabeled):
-    def train():
-        model = network()
-        history = regularize(
-            model, X_L, X_U, epochs=3, labeled_per_batch=4,
-            unlabeled_per_batch=unlabeled, **QUIET,
-        )  # fmt: skip
-        return model, history
-
-    assert_close(*both_paths(monkeypatch, train)[::-1])
-
-
 def test_several_inputs_take_either_path(monkeypatch):
     def parted(x):
         return {"upper": x[:, :3], "lower": x[:, 3:]}
@@ -144,7 +130,6 @@ def test_several_inputs_take_either_path(monkeypatch):
     assert_close(*both_paths(monkeypatch, train)[::-1])
 
 
-# An image has 36 bytes, X_U 103 of them: 3,708 bytes; 40 images 1,440.
 def test_images_have_to_be_in_memory_and_find_room(monkeypatch, tmp_path):
     np.save(tmp_path / "x.npy", X_U)
     mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
@@ -208,16 +193,6 @@ def test_goes_on_where_it_stopped(path):
     train(model, optimizer, 2, 4)
     for a, b in zip(whole.get_weights(), model.get_weights(), strict=True):
         np.testing.assert_array_equal(a, b)
-
-
-@pytest.mark.slow
-def test_stops_on_nan(monkeypatch):
-    monkeypatch.setattr(hardware, "loops_on_device", lambda: True)
-    with pytest.raises(FloatingPointError, match="Lower the learning rate"):
-        pretrain(
-            network(), X_L, Y_L, epochs=9, report_every=1,
-            optimizer=sgd(1e30), **QUIET,
-        )  # fmt: skip
 
 
 SHARES = """

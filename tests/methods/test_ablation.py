@@ -3,18 +3,13 @@
 On JAX: KERAS_BACKEND=jax python -m pytest tests/methods/test_ablation.py
 """
 
-from dataclasses import replace
-
 import keras
 import numpy as np
 import oracle
 import pytest
-import tiny_runs
 from keras import layers
 from scipy import linalg
-from tiny_runs import TINY
 
-from gar_keras.experiments import run as runner
 from gar_keras.experiments import settings
 from gar_keras.methods.ablation import FORMULAS, ablated, distances_on_graph
 from gar_keras.methods.base import Learner
@@ -22,11 +17,6 @@ from gar_keras.methods.base import Learner
 Z = oracle.logits(12, 4, scale=3.0)
 B0 = np.maximum(oracle.logits(12, 4, seed=1), 0)
 COEFFICIENTS = {"affinity": 2.0, "balance": 0.5, "frobenius": 0.01}
-
-
-@pytest.fixture
-def tiny(monkeypatch):
-    tiny_runs.install(monkeypatch)
 
 
 # Their losses
@@ -130,25 +120,6 @@ def test_distances_and_their_gradient():
     )
 
 
-def test_the_eigenmap_of_a_fixed_graph_has_the_classes_of_stage_1():
-    L, D = laplacian(B0.astype(float))
-    linked = np.diag(D) > 0
-    least = linalg.eigh(
-        L[linked][:, linked],
-        D[linked][:, linked],
-        eigvals_only=True,
-        subset_by_index=(0, 3),
-    ).mean()
-    eigenmap = np.zeros_like(B0)
-    eigenmap[linked] = B0[linked] / np.diag(D)[linked, None]
-    assert float(distances_on_graph(eigenmap, B0)) == pytest.approx(
-        least, abs=1e-5
-    )
-    slope = oracle.gradient(lambda B: distances_on_graph(B, B0), eigenmap)
-    assert np.abs(slope).max() * np.abs(eigenmap).max() < 1e-4
-    assert (eigenmap[linked].argmax(1) == B0[linked].argmax(1)).all()
-
-
 @pytest.mark.parametrize("empty", [[2], [0, 1, 2, 3]])
 def test_distances_are_finite_where_classes_are_lost(empty):
     B = np.maximum(Z, 0)
@@ -185,25 +156,3 @@ def test_the_graph_stays_that_of_stage_1():
     assert not {id(v) for v in learner.first.variables} & {
         id(v) for v in learner.trainable_variables
     }
-
-
-# As experiments
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "change",
-    [{"ablation": "fixed-adjacency"}, {"labeled_per_batch": 0}],
-    ids=["fixed-adjacency", "no X_L"],
-)
-def test_a_run_goes_on_as_if_unbroken(tiny, tmp_path, change):
-    experiment = replace(TINY, pretrain_epochs=2, epochs=2, **change)
-    unbroken = runner.run(experiment, 0, tmp_path / "unbroken")
-    stop = tiny_runs.Witness(("epoch", "regularization", 1))
-    with pytest.raises(tiny_runs.Stop):
-        runner.run(experiment, 0, tmp_path / "broken", reporter=stop)
-    record = runner.run(experiment, 0, tmp_path / "broken")
-    assert tiny_runs.numbers(record) == tiny_runs.numbers(unbroken)
-    assert record["experiment"]["ablation"] == change.get("ablation")
-    curve = record["regularization"]["curve"]
-    assert {"affinity", "balance"} <= curve.keys()

@@ -133,37 +133,16 @@ def test_the_average_takes_the_statistics_of_batch_normalization():
 
 
 @pytest.mark.slow
-def test_the_average_after_two_steps():
-    x, y, _ = task()
-    learner = Learner(ExtendedGAR(average=0.9), network(), 10, 0)
-    mean = start = learner.network.get_weights()[0]
-    for change in (1.0, -3.0):
-        changed = start + change
-        learner.network.set_weights(
-            [changed, *learner.network.get_weights()[1:]]
-        )
-        learner.compute_loss(x, y, learner(x, training=True))
-        mean = 0.9 * mean + 0.1 * changed
-    received = learner.evaluated.get_weights()[0]
-    np.testing.assert_allclose(received, mean, rtol=1e-5, atol=1e-6)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("radius", [2.5, 0.5])
-def test_vat_moves_the_images_by_its_radius(radius):
+def test_vat_moves_the_images_by_its_radius():
     x, y, _ = task()
     nothing = GraphActivityRegularization(0.0, 0.0, 0.0)
-    losses = []
-    for factor in (1.0, 2.0):
-        method = ExtendedGAR(nothing, vat=factor, vat_radius=radius)
-        loss, learner = loss_of(method, x, y)
-        losses.append(loss)
-    assert losses[0] > 0
-    assert losses[1] == pytest.approx(2 * losses[0], rel=1e-4)
+    once, _ = loss_of(ExtendedGAR(nothing, vat=1.0, vat_radius=0.5), x, y)
+    loss, learner = loss_of(ExtendedGAR(nothing, vat=2.0, vat_radius=0.5), x, y)
+    assert loss == pytest.approx(2 * once, rel=1e-4) and once > 0
     x = keras.ops.convert_to_tensor(x[:4] / np.float32(255))
     r = learner.adversary.perturbation(learner, x, learner.rest(x))
     lengths = np.linalg.norm(np.array(r).reshape(4, -1), axis=1)
-    np.testing.assert_allclose(lengths, radius, rtol=1e-5)
+    np.testing.assert_allclose(lengths, 0.5, rtol=1e-5)
 
 
 @pytest.mark.slow

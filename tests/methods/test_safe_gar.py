@@ -167,7 +167,7 @@ def test_with_labels_it_is_no_worse_on_uneven_digits():
         (
             {"method": "safe-gar", "class_prior": "even"},
             ValueError,
-            "'predicted', the shares",
+            "class_prior must be an array of n numbers",
         ),
         ({"method": "nothing"}, ValueError, "method must be one of gar"),
         ({"method": SafeGAR(), "vat": 1.0}, TypeError, "no setting 'vat'"),
