@@ -80,32 +80,12 @@ def loops_on_device():
     return backend.name() == "jax" and device_kind() == "gpu" and alone
 
 
-def _cores():
-    """The numbers of the cores that are this process's, if the OS tells."""
-    known = hasattr(os, "sched_getaffinity")
-    return sorted(os.sched_getaffinity(0)) if known else []
-
-
 def cores():
     """Processor cores that this process may use."""
-    return len(_cores()) or os.cpu_count() or 1
-
-
-def shares_of_cores(count):
-    """Core numbers for each of several processes, as many and none twice.
-
-    The lists are empty, for wherever the system puts it, where there are fewer
-    cores than processes or the system does not let a process choose.
-    """
-    mine = _cores()
-    each = len(mine) // count
-    return [mine[i * each : (i + 1) * each] for i in range(count)]
-
-
-def keep_to(share):
-    """Binds this process to a share of `shares_of_cores`."""
-    if share:
-        os.sched_setaffinity(0, share)
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # macOS and Windows have no such thing.
+        return os.cpu_count() or 1
 
 
 def threads(backend):

@@ -66,22 +66,10 @@ def test_what_the_user_set_stays(monkeypatch):
     assert [hardware.threads(name) for name in names] == [3, 3, 7]
 
 
-@pytest.mark.parametrize(
-    ("count", "shares"),
-    [
-        (1, [[1, 3, 5, 6, 7]]),
-        # As many for each: with other numbers of threads, sums differ.
-        (2, [[1, 3], [5, 6]]),
-        (6, [[], [], [], [], [], []]),
-    ],
-)
-def test_processes_share_the_cores(count, shares, monkeypatch):
-    mine = {7, 3, 6, 1, 5}
+def test_the_cores_are_those_this_process_may_use(monkeypatch):
     monkeypatch.setattr(
-        os, "sched_getaffinity", lambda pid: mine, raising=False
+        os, "sched_getaffinity", lambda pid: {1, 3, 5}, raising=False
     )
-    assert hardware.cores() == 5
-    assert hardware.shares_of_cores(count) == shares
+    assert hardware.cores() == 3
     monkeypatch.delattr(os, "sched_getaffinity")
     assert hardware.cores() == os.cpu_count()
-    assert hardware.shares_of_cores(2) == [[], []]

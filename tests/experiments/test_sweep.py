@@ -174,7 +174,7 @@ def test_a_worker_has_its_share_of_the_machine(acted, monkeypatch):
     for name in ("TF_NUM_INTRAOP_THREADS", "XLA_PYTHON_CLIENT_PREALLOCATE"):
         monkeypatch.setenv(name, "")
         monkeypatch.delenv(name)
-    monkeypatch.setattr(workers.resources, "cores", lambda: 7)
+    monkeypatch.setattr(workers.hardware, "cores", lambda: 7)
     ((first, _), _), _ = acted("record", "record")
     assert first["TF_NUM_INTRAOP_THREADS"] == "3"
     assert first["XLA_PYTHON_CLIENT_PREALLOCATE"] == "false"

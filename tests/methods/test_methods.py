@@ -538,13 +538,14 @@ def test_labels_that_do_not_fit_are_refused(pretrained):
 
 
 @pytest.mark.slow
-def test_gar_takes_no_labels(pretrained):
+@pytest.mark.parametrize("guides", [3, 0])
+def test_gar_takes_no_labels(pretrained, guides):
     weights = []
     for y in (Y_L, None):
         model = keras.models.clone_model(pretrained[0])
         model.set_weights(pretrained[0].get_weights())
         METHODS["gar"]().train(
-            model, X_L, y, X_U, epochs=1, labeled_per_batch=3, verbose=0
+            model, X_L, y, X_U, epochs=1, labeled_per_batch=guides, verbose=0
         )
         weights.append(model.get_weights())
     for a, b in zip(*weights, strict=True):
