@@ -30,12 +30,8 @@ def gradient(function, x):
         return _jax_gradient(function, x)
     import torch
 
-    with torch.enable_grad():
-        if not x.requires_grad:
-            x = x.detach().requires_grad_(True)
-        y = function(x)
-        (slope,) = torch.autograd.grad(y, x, create_graph=True)
-    return slope
+    x = x.detach().requires_grad_(True)
+    return torch.autograd.grad(function(x), x)[0]
 
 
 def _jax_gradient(function, x):

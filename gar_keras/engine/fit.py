@@ -152,11 +152,5 @@ def compile_options(steps):
 
 
 def largest_divisor(number, limit):
-    """The largest divisor of `number` that is at most `limit`.
-
-    Example:
-
-    >>> largest_divisor(536, 100)
-    67
-    """
+    """The largest divisor of `number` that is at most `limit`."""
     return next(d for d in range(limit, 0, -1) if number % d == 0)

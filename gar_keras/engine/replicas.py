@@ -138,7 +138,7 @@ def in_scope_of_model(function: Function) -> Function:
 
 def check_fit(sampler):
     """Raises where `fit` of Keras fails on several replicas."""
-    if sampler.images_per_step % count():
+    if count() > 1 and sampler.images_per_step % count():
         raise ValueError(
             "The fit of Keras 3 needs a first batch that divides evenly over "
             f"the replicas. Received: a batch of {sampler.images_per_step}, "

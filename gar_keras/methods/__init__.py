@@ -99,22 +99,15 @@ METHODS = {
     "pi": Entry("Π model", "pi_model:PiModel"),
     "vat": Entry("VAT", "vat:VirtualAdversarialTraining"),
     "vat-entropy": Entry(
-        "VAT + entropy minimization",
-        "vat:VirtualAdversarialTrainingEntropy",
+        "VAT + entropy minimization", "vat:VirtualAdversarialTrainingEntropy"
     ),
     "mean-teacher": Entry("Mean Teacher", "mean_teacher:MeanTeacher"),
     "embed-cnn": Entry("EmbedCNN", "embed_cnn:EmbedCNN", in_memory=True),
     "label-spreading": Entry(
-        "Label spreading",
-        "graph:LabelSpreading",
-        network=False,
-        in_memory=True,
+        "Label spreading", "graph:LabelSpreading", network=False, in_memory=True
     ),
     "self-training": Entry(
-        "Self-training",
-        "graph:SelfTraining",
-        network=False,
-        in_memory=True,
+        "Self-training", "graph:SelfTraining", network=False, in_memory=True
     ),
     "hagr": Entry("HAGR", "hagr:HAGR", network=False, in_memory=True),
 }

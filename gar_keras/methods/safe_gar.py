@@ -93,12 +93,9 @@ class SafeGAR(ExtendedGAR, Coefficients):
         if isinstance(prior, str) and prior == "predicted":
             prior = predicted_prior(_logits(network, feed))
         options = running_balance(n, feed.sampler.images_per_step)
+        options["balance"] *= self.balance
         layer = GraphActivityRegularization(
-            **{
-                **self.coefficients,
-                **options,
-                "balance": self.balance * options["balance"],
-            },
+            **self.coefficients | options,
             class_prior=prior,
             name="graph_activity_regularization",
         )
