@@ -619,7 +619,7 @@ BAD = {
     ),
     "prior": (X, FEW, dict(class_prior="labelled"), "uniform, labeled"),
     "method": (X, FEW, dict(method="VAT"), "one of gar, safe-gar.*vat-entropy"),
-    "guides": (X, FEW, dict(labeled_per_batch=19), "19 different labelled"),
+    "guides": (X, FEW, dict(labeled_per_batch=19), "labeled_per_batch=19"),
     "no guides": (X, FEW, dict(labeled_per_batch=0), "labeled_per_batch=0"),
     "auto without validation": (
         X, FEW, dict(epochs="auto"), "validation_data=None",
