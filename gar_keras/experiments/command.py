@@ -49,15 +49,13 @@ Precision = Annotated[
 ]
 
 
-def default_backend():
-    return os.environ.get("KERAS_BACKEND") or "tensorflow"
-
-
 @dataclass(frozen=True)
 class Options:
     """Options of every script that trains or measures."""
 
-    backend: settings.Backend = field(default_factory=default_backend)
+    backend: settings.Backend = field(
+        default_factory=lambda: os.environ.get("KERAS_BACKEND") or "tensorflow"
+    )
     """Keras backend; what KERAS_BACKEND names, if it is set."""
     results: cli.Folder = field(default_factory=placement.own)
     """Folder of the records."""
@@ -96,8 +94,8 @@ class RunOptions(Options):
     the same stage 1, such as GAR and its rivals."""
     keep_state: bool = False
     """Keep the state at the end of each run in the results, and go on from it
-    in a run of more epochs. Not for a rival, nor a rate or warm-up that depends
-    on their number."""
+    in a run of more epochs. Does nothing for a rival, nor where a rate or
+    warm-up depends on their number."""
     jobs: int = 1
     """Runs to make at once, in processes of their own, each with an equal share
     of the cores' threads. On a CPU a run repeats bit for bit only with the same

@@ -13,11 +13,8 @@ from gar_keras.datasets.splits import draw_split
 # Each choice has random numbers of its own: one does not change another.
 IMBALANCE, LABEL_NOISE, OUT_OF_CLASS = 1, 2, 3
 
-# The error on NORB's test images without their own mean, by its name in curves.
-OWN_MEAN = "test_error_own_mean"
-
-# Runs of a table, one after another, have the same.
-_load = functools.lru_cache(maxsize=1)(load)
+# Runs of a table, one after another, have the same; NORB's has two versions.
+_load = functools.lru_cache(maxsize=2)(load)
 
 
 @dataclass(frozen=True)
@@ -37,10 +34,13 @@ class Task:
     out_of_class: np.ndarray
 
 
-def load_data(experiment, data_dir=None):
+def load_data(experiment, data_dir=None, **norb):
     """The `Dataset` of an experiment, with what it changes in the images."""
-    e = experiment
-    return _load(e.dataset, data_dir, **_preprocessing(e))
+    e, options = experiment, {}
+    if e.dataset in NORB:
+        made = NorbPreprocessing(stretch=e.camera_stretch, **norb)
+        options["preprocessing"] = made
+    return _load(e.dataset, data_dir, **options)
 
 
 def versions_of_test(experiment, data, data_dir=None):
@@ -52,16 +52,8 @@ def versions_of_test(experiment, data, data_dir=None):
     e = experiment
     if e.dataset not in NORB or e.world.known_classes is not None:
         return {}
-    options = _preprocessing(e, test_mean="own")
-    images = load(e.dataset, data_dir, **options).x_test
-    return {OWN_MEAN: (images, data.y_test)}
-
-
-def _preprocessing(e, **settings):
-    if e.dataset not in NORB:
-        return {}
-    made = NorbPreprocessing(stretch=e.camera_stretch, **settings)
-    return {"preprocessing": made}
+    images = load_data(e, data_dir, test_mean="own").x_test
+    return {"test_error_own_mean": (images, data.y_test)}
 
 
 def make_task(world, data, num_labeled, num_validation, seed):
@@ -83,9 +75,12 @@ def make_task(world, data, num_labeled, num_validation, seed):
     return Task(data, kept, split, y, out_of_class)
 
 
-def unlabeled_images(name, task, data_dir=None, **options):
-    """X_U of a `Task` by the name of its source, and what it is, in words."""
-    origin = UNLABELED[name]
+def unlabeled_images(experiment, task, data_dir=None):
+    """X_U of an experiment with a `Task`, and what it is, in words."""
+    e, options = experiment, {}
+    origin = UNLABELED[e.unlabeled]
+    if e.unlabeled == "infimnist":
+        options = {"field_strength": e.field_strength}
     if origin.loader is not None:
         images = origin.loader(data_dir, **options)
         return images, origin.source or images.source

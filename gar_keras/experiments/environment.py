@@ -35,20 +35,14 @@ def _git_revision():
     """Commit of the package's source, `+changes` behind it if it was edited."""
     try:
         # An installed copy may lie in somebody else's repository.
-        _git("ls-files", "--error-unmatch", "layers.py")
-        edited = _git("status", "--porcelain", "-uno", "--", ".")
-        return _git("rev-parse", "HEAD") + ("+changes" if edited else "")
+        _git("ls-files --error-unmatch layers.py")
+        edited = _git("status --porcelain -uno -- .")
+        return _git("rev-parse HEAD") + ("+changes" if edited else "")
     except (OSError, subprocess.SubprocessError):
         return None
 
 
-def _git(*arguments):
-    package = Path(__file__).resolve().parents[1]
-    answer = subprocess.run(
-        ["git", "-C", str(package), *arguments],
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=10,
-    )
-    return answer.stdout.strip()
+def _git(words):
+    command, package = f"git {words}".split(), Path(__file__).parents[1]
+    options = {"stderr": subprocess.DEVNULL, "text": True, "timeout": 10}
+    return subprocess.check_output(command, cwd=package, **options).strip()

@@ -14,23 +14,20 @@ _ROOT = Path(__file__).resolve().parents[2]
 
 def reference():
     """Folder of the records that the project came with; `None` if installed."""
-    folder = _ROOT / "results"
-    return _short(folder) if _in_clone() and folder.is_dir() else None
+    return _in_clone("results")
 
 
 def own():
     """Folder of the user's runs: `runs` in the clone, or else here."""
-    return _short(_ROOT / "runs") if _in_clone() else Path("runs")
+    return _in_clone("runs") or Path("runs")
 
 
-def _in_clone():
-    return (_ROOT / "setup.cfg").is_file()
-
-
-def _short(path):
-    """A path from the working directory, where it lies below."""
-    here = Path.cwd()
-    return path.relative_to(here) if path.is_relative_to(here) else path
+def _in_clone(name):
+    """A folder of the clone, as seen from here; `None` if installed."""
+    folder, here = _ROOT / name, Path.cwd()
+    if not (_ROOT / "setup.cfg").is_file():
+        return None
+    return folder.relative_to(here) if _ROOT.is_relative_to(here) else folder
 
 
 def path_of(experiment, seed, results):

@@ -7,14 +7,13 @@ from dataclasses import asdict, replace
 import filelock
 import keras
 import numpy as np
-from scipy.special import softmax
 
 from gar_keras.augmentation import random_augmentation
 from gar_keras.callbacks import CoefficientSchedule, ErrorRate, WarnOnCollapse
 from gar_keras.datasets import DataError
 from gar_keras.engine import backend
 from gar_keras.engine.data import stage_2_sampler
-from gar_keras.engine.fit import largest_divisor, predict
+from gar_keras.engine.fit import largest_divisor
 from gar_keras.engine.graphs import uncompiled
 from gar_keras.engine.optimizers import sgd, stage_2_optimizer
 from gar_keras.experiments import records
@@ -93,9 +92,13 @@ def run(
 
     Raises:
         OutOfTime: if the deadline came first.
-        ValueError: if the data do not allow the settings; see `check`.
+        ValueError: if the data do not allow the settings.
     """
-    check(experiment, save_models, keep_state)
+    if experiment.backend != backend.name():
+        raise ValueError(
+            f"backend={experiment.backend!r} is not the Keras backend in use, "
+            f"{backend.name()!r}. Set KERAS_BACKEND before keras is imported."
+        )
     named = experiment, seed, results
     path = path_of(*named)
     try:
@@ -126,13 +129,11 @@ def run(
         return record
 
 
-def finished(
-    experiment, seed, results, data_dir=None, keep_state=False, say=print
-):
+def finished(experiment, seed, results, data_dir=None, keep_state=False):
     """The record of a finished run; `None` of another one.
 
     It must be of the data, labels and hyper-parameters that the run would have;
-    where the data are not at hand, `say` is told so.
+    where the data are not at hand, this is printed.
     """
     path = path_of(experiment, seed, results)
     if not path.exists():
@@ -145,7 +146,7 @@ def finished(
         if "unlabeled" not in record["data"]:
             del expected["data"]["unlabeled"]
     except DataError as e:
-        say(f"{path} is not compared with its data: {e}")
+        print(f"{path} is not compared with its data: {e}")
         expected = {"method_settings": METHODS[experiment.method].settings()}
     records.check_is_of(path, record, **expected)
     # What a process left that was killed behind the record.
@@ -217,11 +218,7 @@ class Run:
         self.method.check(self.model, self.unlabeled)
 
     def train_stages(self, shared=None, end=None):
-        """Trains what is left of both stages.
-
-        It may go on from the path of a stage 1 that runs share, and from that
-        of the end of a run of fewer epochs.
-        """
+        """Trains what is left; `shared` and `end` are paths of such states."""
         state = self.state
         state.load()
         if end is not None and not state.curve("pretraining"):
@@ -342,17 +339,11 @@ class Run:
         }
 
     def save_best(self, path, save_models):
-        """Saves the snapshots, and what the validation-chosen epoch gives."""
-        self.model.set_weights(self.state.best_weights)
-        x, y = self.sets["test_error"]
-        chosen = softmax(predict(self.model, x).astype(float), axis=1)
+        """Saves the snapshots, and the model of the validation-chosen epoch."""
         snapshots = self.state.snapshots.items()
         arrays = {
             "indices": self.snapshot_images,
-            "labels": y[self.snapshot_images],
-            "test_labels": y.astype("uint8"),
-            # For votes of several runs. Near 0 or 1 they take little room.
-            "chosen_probabilities": chosen.astype("float16"),
+            "labels": self.task.data.y_test[self.snapshot_images],
             **{f"epoch_{epoch}": logits for epoch, logits in snapshots},
         }
         files.write_atomically(
@@ -361,6 +352,7 @@ class Run:
             mode="wb",
         )
         if save_models:
+            self.model.set_weights(self.state.best_weights)
             # Without an optimizer: that of a resumed run is another one.
             uncompiled(self.model).save(path.with_suffix(".keras"))
 
@@ -380,12 +372,7 @@ class Run:
 
 
 class _Recorder(keras.callbacks.Callback):
-    """Measures, notes, saves and reports each epoch of a stage.
-
-    What comes before the first epoch, such as a method's graph of neighbours,
-    counts among its seconds. An epoch that is broken off by the deadline is
-    done again later.
-    """
+    """Measures, notes, saves and reports each epoch of a stage."""
 
     def __init__(self, run, stage, sets, epochs_per_report=1):
         super().__init__()
@@ -393,6 +380,7 @@ class _Recorder(keras.callbacks.Callback):
         self.stage = stage
         self.epochs_per_report = epochs_per_report
         self.errors = ErrorRate(**sets)
+        # What comes before the first epoch, such as a graph, counts too.
         self.start = time.perf_counter()
 
     def on_epoch_begin(self, epoch, logs=None):
@@ -439,10 +427,7 @@ def learned_from(e, seed, data_dir=None):
     data = load_data(e, data_dir)
     task = make_task(e.world, data, e.num_labeled, e.num_validation, seed)
     data = task.data
-    fields = {}
-    if e.unlabeled == "infimnist":
-        fields = {"field_strength": e.field_strength}
-    unlabeled, source = unlabeled_images(e.unlabeled, task, data_dir, **fields)
+    unlabeled, source = unlabeled_images(e, task, data_dir)
     prior = e.class_prior
     if prior == PRIOR_OF_LABELS:
         # A class without a label would have no share at all.
@@ -513,23 +498,3 @@ def _optimizers(e, method, num_unlabeled):
             options, steps, rate, e.momentum, e.decay
         ),
     }
-
-
-def check(experiment, save_models=False, keep_state=False):
-    """Raises a `ValueError` for what cannot be had with an experiment."""
-    e = experiment
-    if e.backend != backend.name():
-        raise ValueError(
-            f"backend={e.backend!r} is not the Keras backend in use, "
-            f"{backend.name()!r}. Set KERAS_BACKEND before keras is imported."
-        )
-    if save_models and not METHODS[e.method].network:
-        raise ValueError(
-            "save_models is for methods that train a network. Received: "
-            f"method={e.method!r}"
-        )
-    if keep_state and not e.can_be_longer:
-        raise ValueError(
-            "keep_state is for runs whose epochs do not depend on how many "
-            f"there are. Received: method={e.method!r}, {e.extensions}"
-        )

@@ -21,6 +21,7 @@ from gar_keras.experiments.checked import (
     settings,
 )
 from gar_keras.methods import METHODS
+from gar_keras.methods.ablation import ABLATIONS
 from gar_keras.methods.options import GAROptions
 from gar_keras.regularizers import (
     COEFFICIENTS,
@@ -37,15 +38,6 @@ Precision = Literal["float32", "bfloat16"]
 # any network.
 GRAPH_RIVALS = tuple(name for name in METHODS if not METHODS[name].network)
 NETWORK_RIVALS = tuple(n for n in METHODS if n not in ("gar", *GRAPH_RIVALS))
-
-# What an ablation changes in the loss of GAR; see `gar_keras.methods.ablation`.
-ABLATIONS = (
-    "unrectified",
-    "softmax",
-    "unnormalized",
-    "symmetric",
-    "fixed-adjacency",
-)
 
 # class_prior: the shares of the labelled images.
 PRIOR_OF_LABELS = "labels"

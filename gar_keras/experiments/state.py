@@ -3,6 +3,7 @@
 import contextlib
 import json
 import math
+from collections import defaultdict
 from dataclasses import replace
 from pathlib import Path
 
@@ -49,7 +50,7 @@ def put_away(experiment, seed, results, keep_state):
     """Removes the state of a finished run, or keeps it as its end."""
     path = path_of_state(experiment, seed, results)
     with contextlib.suppress(FileNotFoundError):
-        if keep_state:
+        if keep_state and experiment.can_be_longer:
             path.replace(path_of_end(experiment, seed, results))
         else:
             path.unlink()
@@ -60,13 +61,6 @@ class State:
 
     It is described by what it is made from, as a record has it. The function
     `say` is told, in words, what is taken up.
-
-    Attributes:
-        progress: Dict of what the record will hold of the training.
-        best_weights: Those of the validation-chosen epoch so far.
-        snapshots: Logits of some test images, by the epoch of stage 2.
-        method: What there was of the model in training beside weights and
-            optimizer when the state was saved in stage 2, else `None`.
     """
 
     def __init__(self, run, results, described, say):
@@ -84,8 +78,11 @@ class State:
             "resumed_in": [],
             "warnings": [],
         }
+        # Of the validation-chosen epoch so far.
         self.best_weights = []
+        # Logits of some test images, by the epoch of stage 2.
         self.snapshots = {}
+        # What a method has beside weights and optimizer, in stage 2.
         self.method = None
 
     def curve(self, stage):
@@ -214,9 +211,8 @@ def _path(results, name, seed, fingerprint):
 
 def _family(experiment):
     """The fingerprint of a run, without its epochs where these are no tie."""
-    if experiment.can_be_longer:
-        experiment = replace(experiment, epochs=1)
-    return experiment.fingerprint()
+    epochs = 1 if experiment.can_be_longer else experiment.epochs
+    return replace(experiment, epochs=epochs).fingerprint()
 
 
 def _last_epoch(progress, stage):
@@ -230,9 +226,7 @@ def _write(path, owner, progress, **variables):
         for name, values in variables.items()
         for i, value in enumerate(values)
     }
-    counts = {name: len(values) for name, values in variables.items()}
-    state = {"owner": owner, "progress": progress, "counts": counts}
-    text = np.array(json.dumps(state))
+    text = np.array(json.dumps({"owner": owner, "progress": progress}))
     write_atomically(
         path, lambda file: np.savez(file, state=text, **arrays), mode="wb"
     )
@@ -240,15 +234,15 @@ def _write(path, owner, progress, **variables):
 
 def _read(path, owner):
     """What `_write` wrote, `(progress, arrays)`."""
+    arrays = defaultdict(list)
     # Opened here, since np.load leaves a bad file open.
     with open(path, "rb") as file, np.load(file) as archive:
         state = json.loads(str(archive["state"]))
         if state["owner"] != owner:
             raise ValueError("it is of another run")
-        arrays = {
-            name: [archive[f"{name}/{i}"] for i in range(count)]
-            for name, count in state["counts"].items()
-        }
+        # In the order in which they were written.
+        for key in archive.files:
+            arrays[key.partition("/")[0]].append(archive[key])
     return state["progress"], arrays
 
 

@@ -5,7 +5,7 @@ import time
 
 from gar_keras.experiments import cluster, workers
 from gar_keras.experiments.placement import path_of
-from gar_keras.experiments.run import OutOfTime, check, finished, run
+from gar_keras.experiments.run import OutOfTime, finished, run
 from gar_keras.experiments.workers import GOES_ON, WorkerError, name_of
 from gar_keras.utils import progress
 
@@ -48,21 +48,17 @@ def sweep(
     deadline = time.monotonic() + (time_limit or math.inf)
     # A run that is named twice must not count twice.
     tasks = list(dict.fromkeys((e, s) for s in seeds for e in experiments))
-    data_dir = options.get("data_dir")
-    save_models = options.get("save_models", False)
-    keep_state = options.get("keep_state", False)
-    for experiment in experiments:
-        check(experiment, save_models, keep_state)
+    made_from = options.get("data_dir"), options.get("keep_state", False)
     found = {}
     for task in tasks:
-        record = finished(*task, results, data_dir, keep_state, console.print)
+        record = finished(*task, results, *made_from)
         if record is None:
             continue
         found[task] = record
         path = path_of(*task, results)
         console.print(f"{name_of(task)} is finished: {path}")
         model = path.with_suffix(".keras")
-        if save_models and not model.exists():
+        if options.get("save_models") and not model.exists():
             console.print(f"Its model was not saved. To have it, delete {path}")
     left = [task for task in tasks if task not in found]
     if ray is not None:

@@ -108,6 +108,8 @@ FORMULAS = {
     "symmetric": SymmetricRegularizer,
 }
 
+ABLATIONS = (*FORMULAS, "fixed-adjacency")
+
 
 def distances_on_graph(B, B0):
     """Distances of an embedding on a fixed graph (paper, equation 2).

@@ -94,13 +94,6 @@ def test_what_is_finished_is_named_and_not_run(tmp_path, monkeypatch):
     ]
 
 
-def test_what_cannot_be_run_is_refused_before_any_run(made_up):
-    experiments = [TINY, replace(TINY, method="vat")]
-    with pytest.raises(ValueError, match="method='vat'"):
-        swept("nowhere", experiments=experiments, keep_state=True)
-    assert not made_up[1]
-
-
 # In processes.
 
 

@@ -10,8 +10,12 @@ import pytest
 from keras import layers
 from scipy import linalg
 
-from gar_keras.experiments import settings
-from gar_keras.methods.ablation import FORMULAS, ablated, distances_on_graph
+from gar_keras.methods.ablation import (
+    ABLATIONS,
+    FORMULAS,
+    ablated,
+    distances_on_graph,
+)
 from gar_keras.methods.base import Learner
 
 Z = oracle.logits(12, 4, scale=3.0)
@@ -85,7 +89,7 @@ class Linear(layers.Layer):
         return x
 
 
-@pytest.mark.parametrize("name", settings.ABLATIONS)
+@pytest.mark.parametrize("name", ABLATIONS)
 def test_a_term_of_coefficient_0_is_left_out(name):
     method = ablated(name, **{**COEFFICIENTS, "affinity": 0.0})
     assert set(method.layer._formula.terms(Z)) == {"balance", "frobenius"}

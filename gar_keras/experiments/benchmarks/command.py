@@ -42,17 +42,11 @@ def run(options, kind, cases, measure):
             entries.append({"case": settings, **here, **measure(case)})
             content = {"format": records.FORMAT, "kind": kind}
             records.write(path, {**content, "cases": entries})
-        print(*(_told(e) for e in entries if e["case"] == settings))
+        entry = next(e for e in entries if e["case"] == settings)
+        print(*(f"{key} {value}" for key, value in settings.items()), sep=", ")
+        for name in ("reference_ms", "ms", "ratio"):
+            low, high = entry[name]["quartiles"]
+            median = entry[name]["median"]
+            print(f"  {name} {median:.4g} ({low:.4g} to {high:.4g})")
     print(f"Written: {path}")
     return 0
-
-
-def _told(entry):
-    """A measured case in a line."""
-    case = ", ".join(f"{key} {value}" for key, value in entry["case"].items())
-    low, high = entry["ratio"]["quartiles"]
-    return (
-        f"{case}: {entry['ms']['median']:.4g} ms, the reference "
-        f"{entry['reference_ms']['median']:.4g} ms; ratio "
-        f"{entry['ratio']['median']:.4f} ({low:.4f} to {high:.4f})"
-    )
