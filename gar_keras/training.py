@@ -1,12 +1,20 @@
 """Algorithm 1 of the paper: supervised pretraining, then GAR."""
 
+import contextlib
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Literal
 
 import keras
 from numpy.typing import ArrayLike
 
-from gar_keras.callbacks import checkpoints_of, list_of, standard_callbacks
+from gar_keras.callbacks import (
+    BestWeights,
+    WarnOnCollapse,
+    checkpoints_of,
+    list_of,
+    standard_callbacks,
+)
 from gar_keras.engine.batches import (
     BATCH_SIZE,
     UNLABELED_PER_BATCH,
@@ -19,17 +27,20 @@ from gar_keras.engine.data import (
     as_validation,
     check_examples,
     prepared,
+    stage_2_data,
 )
 from gar_keras.engine.fit import (
     check_epochs,
     compile_options,
+    early_stopping,
     fit,
     largest_divisor,
 )
 from gar_keras.engine.optimizers import sgd
 from gar_keras.engine.replicas import in_scope_of_model
 from gar_keras.methods import method_of
-from gar_keras.methods.base import Method
+from gar_keras.methods.base import Method, evaluated_by
+from gar_keras.metrics import error_rate
 from gar_keras.models import plain_network, with_augmentation
 from gar_keras.utils.types import Callbacks, Images, Pairs, Verbosity
 from gar_keras.utils.validation import check_count, check_labels
@@ -151,6 +162,7 @@ def pretrain(
         raise
 
 
+@in_scope_of_model
 def regularize(
     model: keras.Model,
     x_labeled: Images,
@@ -265,20 +277,83 @@ def regularize(
     """
     if method is None:
         method = "gar" if y_labeled is None else "safe-gar"
-    return method_of(method, options).train(
-        model,
+    way = method_of(method, options)
+    feed, validation = stage_2_data(
         x_labeled,
         y_labeled,
         x_unlabeled,
-        epochs=epochs,
+        validation_data,
         labeled_per_batch=labeled_per_batch,
         unlabeled_per_batch=unlabeled_per_batch,
         images_per_epoch=images_per_epoch,
-        optimizer=optimizer,
-        validation_data=validation_data,
-        keep_best=keep_best,
-        initial_epoch=initial_epoch,
         seed=seed,
-        callbacks=callbacks,
-        verbose=verbose,
+    )
+    sampler = feed.sampler
+    way.check_batches(sampler.labeled_per_batch)
+    epochs, stopping = early_stopping(epochs, validation, sampler.steps)
+    check_epochs(epochs, initial_epoch)
+    network, classes, validation = prepared(
+        model, way.network, feed.x_labeled, validation
+    )
+    y = None
+    if way.uses_labels:
+        y = check_labels(
+            "y_labeled", feed.y_labeled, sampler.num_labeled, classes
+        )
+    feed = replace(feed, y_labeled=y)
+    way.check(network, feed.images)
+    start = network.get_weights()
+    if not initial_epoch:
+        way.begin(network, feed)
+    way = way.adapted(network, feed)
+    steps = epochs * sampler.steps
+    trained = way.trainer(network, steps, sampler.labeled_per_batch, seed)
+    trained.compile(
+        optimizer or way.optimizer(steps),
+        loss=None,
+        **compile_options(sampler.steps),
+    )
+    watching = standard_callbacks(validation)
+    if validation is not None and keep_best:
+        watching.append(BestWeights())
+    callbacks = [*watching, *stopping, *list_of(callbacks)]
+    watched = any(isinstance(c, WarnOnCollapse) for c in callbacks)
+    if way.warns_of_collapse and not watched:
+        # The last, so that it sees the errors that others put in the logs.
+        callbacks.append(_collapse_warning(network, validation, sampler))
+    evaluated = evaluated_by(trained, network)
+    written = model if evaluated is network else evaluated
+    with checkpoints_of(written, callbacks):
+        try:
+            history = fit(
+                trained,
+                way.feed(feed),
+                epochs=epochs,
+                initial_epoch=initial_epoch,
+                callbacks=callbacks,
+                verbose=verbose,
+            )
+        # Ctrl-C, too, of whose end Keras has not told the callbacks.
+        except BaseException as e:
+            keepers = [c for c in callbacks if isinstance(c, BestWeights)]
+            best = [keeper.restore() for keeper in keepers]
+            if isinstance(e, FloatingPointError) and not any(best):
+                evaluated.set_weights(start)
+            # A step of JAX that was interrupted has no weights to take.
+            with contextlib.suppress(Exception):
+                network.set_weights(evaluated.get_weights())
+            raise
+    if evaluated is not network:
+        network.set_weights(evaluated.get_weights())
+    if validation is None:
+        way.finish(network, feed, start)
+    return history
+
+
+def _collapse_warning(network, validation_data, sampler):
+    """The `WarnOnCollapse` of a training that has none."""
+    return WarnOnCollapse(
+        validation_data and error_rate(network, *validation_data),
+        batch_size=sampler.images_per_step,
+        num_validation=validation_data and len(validation_data[1]),
     )

@@ -39,7 +39,7 @@ from gar_keras.layers import (
 )
 from gar_keras.methods import METHODS
 from gar_keras.methods.ablation import ablated
-from gar_keras.methods.base import evaluated_by
+from gar_keras.methods.base import RestoreState, evaluated_by
 from gar_keras.methods.gar import with_options
 from gar_keras.methods.options import GAROptions
 from gar_keras.methods.safe_gar import SafeGAR
@@ -275,6 +275,8 @@ class Run:
             callbacks.append(CoefficientSchedule(affinity=rise))
         if self.method.warns_of_collapse:
             callbacks.append(self._collapse_warning())
+        if self.state.method is not None:
+            callbacks.insert(0, RestoreState(self.state.method))
         done, method = self.state.done(stage), self.method
         if done and isinstance(method, SafeGAR):
             prior = self.state.progress["predicted_prior"]
@@ -290,7 +292,6 @@ class Run:
             images_per_epoch=e.images_per_epoch,
             optimizer=self.optimizers[stage],
             initial_epoch=done,
-            state=self.state.method,
             seed=self.training_seed,
             callbacks=callbacks,
             verbose=0,

@@ -1,36 +1,16 @@
 """What all methods share that train the network of stage 1."""
 
-import contextlib
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from dataclasses import dataclass
+from typing import ClassVar
 
 import keras
 from keras import ops
-from numpy.typing import ArrayLike
 
-from gar_keras.callbacks import (
-    BestWeights,
-    WarnOnCollapse,
-    checkpoints_of,
-    list_of,
-    standard_callbacks,
-)
 from gar_keras.engine import replicas
-from gar_keras.engine.batches import UNLABELED_PER_BATCH
-from gar_keras.engine.data import prepared, stage_2_data
-from gar_keras.engine.fit import (
-    check_epochs,
-    compile_options,
-    early_stopping,
-    fit,
-)
 from gar_keras.engine.optimizers import sgd
 from gar_keras.methods import losses
-from gar_keras.metrics import error_rate
 from gar_keras.models import plain_network, without_dropout
-from gar_keras.utils.types import Callbacks, Images, Pairs, Verbosity
-from gar_keras.utils.validation import check_count, check_labels
+from gar_keras.utils.validation import check_count
 
 
 @dataclass(frozen=True)
@@ -115,43 +95,11 @@ class Method:
         """The `Feed` of the training, made of that of X_U and X_L."""
         return feed
 
-    @replicas.in_scope_of_model
-    def train(
-        self,
-        model: keras.Model,
-        x_labeled: Images,
-        y_labeled: ArrayLike | None,
-        x_unlabeled: Images,
-        *,
-        epochs: int | Literal["auto"] = 100,
-        labeled_per_batch: int | None = None,
-        unlabeled_per_batch: int = UNLABELED_PER_BATCH,
-        images_per_epoch: int | None = None,
-        optimizer: keras.optimizers.Optimizer | None = None,
-        validation_data: Pairs | None = None,
-        keep_best: bool = True,
-        initial_epoch: int = 0,
-        state: Sequence[ArrayLike] | None = None,
-        seed: int = 0,
-        callbacks: Callbacks = (),
-        verbose: Verbosity = "auto",
-    ) -> keras.callbacks.History:
+    def train(self, model, x_labeled, y_labeled, x_unlabeled, **options):
         """Stage 2 by this method.
 
-        The arguments that are not below are those of `gar_keras.regularize`.
-
-        Args:
-            y_labeled: Class indices `(m_L,)`, or `None` where `x_labeled` is a
-                data set of pairs. GAR without additions ignores them.
-            epochs: Epochs over X_U. Schedules are laid over all of them.
-            optimizer: A Keras optimizer. By default what the method's
-                `optimizer` returns: `gar_keras.sgd()`, for GAR that of
-                `gar_keras.regularize`.
-            state: What an earlier call left besides weights and optimizer, the
-                values of `history.model.state`, or `None` at the beginning.
-                The model has to have the weights that were in training then:
-                not those that `keep_best` took, nor an average of them.
-            seed: Seed of the order of the batches and of the method's noise.
+        It is `gar_keras.regularize` with this object as `method`, whose other
+        arguments it takes. GAR without additions ignores the labels.
 
         Returns:
             As `gar_keras.regularize`. The terms of GAR are those of methods
@@ -163,93 +111,11 @@ class Method:
                 is to train on several replicas of `tf.distribute`.
             FloatingPointError: as by `gar_keras.regularize`.
         """
-        feed, validation = stage_2_data(
-            x_labeled,
-            y_labeled,
-            x_unlabeled,
-            validation_data,
-            labeled_per_batch=labeled_per_batch,
-            unlabeled_per_batch=unlabeled_per_batch,
-            images_per_epoch=images_per_epoch,
-            seed=seed,
-        )
-        sampler = feed.sampler
-        self.check_batches(sampler.labeled_per_batch)
-        epochs, stopping = early_stopping(
-            epochs, validation_data, sampler.steps
-        )
-        check_epochs(epochs, initial_epoch)
-        callbacks = [*stopping, *list_of(callbacks)]
-        network, classes, validation = prepared(
-            model, self.network, feed.x_labeled, validation
-        )
-        y = None
-        if self.uses_labels:
-            y = check_labels(
-                "y_labeled", feed.y_labeled, sampler.num_labeled, classes
-            )
-        feed = replace(feed, y_labeled=y)
-        self.check(network, feed.images)
-        start = network.get_weights()
-        if not initial_epoch:
-            self.begin(network, feed)
-        method = self.adapted(network, feed)
-        steps = epochs * sampler.steps
-        trained = method.trainer(
-            network, steps, sampler.labeled_per_batch, seed
-        )
-        if state is not None:
-            for variable, value in zip(state_of(trained), state, strict=True):
-                variable.assign(value)
-        trained.compile(
-            optimizer or self.optimizer(steps),
-            loss=None,
-            **compile_options(sampler.steps),
-        )
-        watching = standard_callbacks(validation)
-        if validation is not None and keep_best:
-            watching.append(BestWeights())
-        callbacks = [*watching, *callbacks]
-        watched = any(isinstance(c, WarnOnCollapse) for c in callbacks)
-        if self.warns_of_collapse and not watched:
-            # The last, so that it sees the errors that others put in the logs.
-            callbacks.append(collapse_warning(network, validation, sampler))
-        evaluated = evaluated_by(trained, network)
-        written = model if evaluated is network else evaluated
-        with checkpoints_of(written, callbacks):
-            try:
-                history = fit(
-                    trained,
-                    self.feed(feed),
-                    epochs=epochs,
-                    initial_epoch=initial_epoch,
-                    callbacks=callbacks,
-                    verbose=verbose,
-                )
-            # Ctrl-C, too, of whose end Keras has not told the callbacks.
-            except BaseException as e:
-                keepers = [c for c in callbacks if isinstance(c, BestWeights)]
-                best = [keeper.restore() for keeper in keepers]
-                if isinstance(e, FloatingPointError) and not any(best):
-                    evaluated.set_weights(start)
-                # A step of JAX that was interrupted has no weights to take.
-                with contextlib.suppress(Exception):
-                    network.set_weights(evaluated.get_weights())
-                raise
-        if evaluated is not network:
-            network.set_weights(evaluated.get_weights())
-        if validation is None:
-            method.finish(network, feed, start)
-        return history
+        # It imports this module.
+        from gar_keras.training import regularize
 
-
-def collapse_warning(network, validation_data, sampler):
-    """The `WarnOnCollapse` of a training that has none."""
-    return WarnOnCollapse(
-        validation_data and error_rate(network, *validation_data),
-        batch_size=sampler.images_per_step,
-        num_validation=validation_data and len(validation_data[1]),
-    )
+        options |= {"y_labeled": y_labeled, "method": self}
+        return regularize(model, x_labeled, x_unlabeled, **options)
 
 
 def evaluated_by(trained, network):
@@ -260,6 +126,23 @@ def evaluated_by(trained, network):
 def state_of(trained):
     """The variables of what `Method.trainer` made, but for the network's."""
     return trained.state if isinstance(trained, Learner) else []
+
+
+class RestoreState(keras.callbacks.Callback):
+    """Gives the variables of `state_of` their values of an earlier training.
+
+    The model has to have the weights that were in training then.
+    """
+
+    def __init__(self, values):
+        super().__init__()
+        self._values = values
+
+    def on_train_begin(self, logs=None):
+        for variable, value in zip(
+            state_of(self.model), self._values, strict=True
+        ):
+            variable.assign(value)
 
 
 class Learner(keras.Model):
