@@ -516,7 +516,7 @@ class WarnOnCollapse(keras.callbacks.Callback):
             "stage 2 has lost rarely comes back: start again from the "
             "pretrained model, with the default optimizer of stage 2 (clipped "
             "gradients and a warm-up), a lower learning rate, or a supervised "
-            "term beside GAR (supervised=1.0). One that the pretrained model "
+            "term beside GAR (y_labeled). One that the pretrained model "
             "did not know either is not learned: pretrain longer, or on more "
             f"labels of it. {PRIOR_ADVICE}"
         )

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Literal
 
 import keras
+import numpy as np
 from numpy.typing import ArrayLike
 
 from gar_keras.callbacks import (
@@ -44,6 +45,7 @@ from gar_keras.metrics import error_rate
 from gar_keras.models import plain_network, with_augmentation
 from gar_keras.utils.types import Callbacks, Images, Pairs, Verbosity
 from gar_keras.utils.validation import check_count, check_labels
+from gar_keras.utils.warnings import warn
 
 
 @in_scope_of_model
@@ -197,8 +199,8 @@ def regularize(
             `tf.distribute.MirroredStrategy` is trained on its replicas, with
             the loss of the whole batch. A subclassed one that holds the loss
             of GAR already is itself compiled anew.
-        x_labeled: X_L, as for `pretrain`. Only the images: they guide each
-            batch.
+        x_labeled: X_L, as for `pretrain`. With a data set of pairs, say
+            `method="safe-gar"` to have the labels used.
         x_unlabeled: X_U, `(m_U, ...)`, in any form that `fit` takes, or an
             image source. The paper's code takes all training images, the
             labelled ones among them. A `numpy.memmap` and an `h5py.Dataset`
@@ -244,9 +246,11 @@ def regularize(
 
     Returns:
         A `keras.callbacks.History` with `loss`, `affinity`, `balance`,
-        `regularization`, `classes_in_use` and, with `validation_data`, what
-        `pretrain` adds. The paper's stage 2 trains without `val_loss`, and the
-        predictions that GAR makes confident let it rise where a few are wrong.
+        `regularization`, `classes_in_use` (methods other than GAR:
+        `supervised`, `unsupervised`, `weight`) and, with `validation_data`,
+        what `pretrain` adds. The paper's stage 2 trains without `val_loss`,
+        and the predictions that GAR makes confident let it rise where a few
+        are wrong.
 
     Raises:
         ValueError: if the data do not fit together, if a batch asks for more
@@ -257,7 +261,8 @@ def regularize(
 
     Warns:
         GARWarning: if the first weights of the model get large integers, such
-            as pixels from 0 to 255, as they are; or if classes are lost,
+            as pixels from 0 to 255, as they are; if the labels are used and a
+            class has none; or if classes are lost,
             which it names, the outputs collapse, the batches are too small
             for the number of classes or the validation error rises; see
             `gar_keras.callbacks.WarnOnCollapse`, of which `callbacks` may
@@ -300,6 +305,7 @@ def regularize(
         y = check_labels(
             "y_labeled", feed.y_labeled, sampler.num_labeled, classes
         )
+        _warn_of_classes_without_label(y, classes)
     feed = replace(feed, y_labeled=y)
     way.check(network, feed.images)
     start = network.get_weights()
@@ -348,6 +354,17 @@ def regularize(
     if validation is None:
         way.finish(network, feed, start)
     return history
+
+
+def _warn_of_classes_without_label(y, n):
+    missing = np.setdiff1d(np.arange(n), y)
+    if len(missing):
+        warn(
+            "No example is labelled as class "
+            f"{', '.join(map(str, missing))}, which the model has an output "
+            "for: no example will be given to it. Label some, or take a model "
+            "without that output."
+        )
 
 
 def _collapse_warning(network, validation_data, sampler):

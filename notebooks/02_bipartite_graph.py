@@ -588,7 +588,8 @@ for scale in (1, 2, 4):
         print(f"  {way}: {lost} of {STARTS} lose a class")
 
 # %% [markdown]
-# So `regularize` does both, by default: `global_clipnorm` and `warmup_steps`.
+# So `regularize` does both by default. (In `SafeGAR` and `ExtendedGAR` they are
+# called `global_clipnorm` and `warmup_steps`.)
 # On MNIST, with the network of the paper, they were tried in the study
 # `first-epoch`: `python scripts/study.py --study first-epoch`.
 #

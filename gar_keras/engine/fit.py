@@ -90,7 +90,8 @@ def early_stopping(epochs, validation_data, steps_per_epoch=1):
     if validation_data is None:
         raise ValueError(
             "epochs='auto' ends training by the validation error. Received: "
-            "validation_data=None. Give validation_data, or a number of epochs."
+            "validation_data=None. Give validation_data (GARClassifier: a "
+            "validation_fraction), or a number of epochs."
         )
     stop = keras.callbacks.EarlyStopping(
         "val_error",

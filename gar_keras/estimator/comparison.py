@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 
 from gar_keras.engine.batches import LABELED_PER_BATCH, num_examples, take
 from gar_keras.engine.data import as_labeled
+from gar_keras.methods import method_of
 from gar_keras.metrics import error_rate
 from gar_keras.training import pretrain, regularize
 from gar_keras.utils.types import Images
@@ -67,8 +68,11 @@ def compare(
     """
     x_labeled, y_labeled = as_labeled(x_labeled, y_labeled)
     m = num_examples(x_labeled)
+    for name in methods:
+        method_of(name, {})
     y = check_labels("y_labeled", y_labeled, m, model.output_shape[-1])
-    fold_of = _folds(y, check_count("folds", folds, least=2), seed)
+    fold_of = _folds(y, check_count("folds", folds, least=2, most=m), seed)
+    options = {"verbose": 0, **options}
     most = options.pop("labeled_per_batch", LABELED_PER_BATCH)
     errors = {name: [] for name in ("pretraining", *methods)}
     for fold in range(folds):

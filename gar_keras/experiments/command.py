@@ -54,7 +54,7 @@ class Options:
     """Options of every script that trains or measures."""
 
     backend: settings.Backend = field(
-        default_factory=lambda: os.environ.get("KERAS_BACKEND") or "tensorflow"
+        default_factory=lambda: os.environ.get("KERAS_BACKEND", "tensorflow")  # type: ignore[arg-type, return-value]
     )
     """Keras backend; what KERAS_BACKEND names, if it is set."""
     results: cli.Folder = field(default_factory=placement.own)

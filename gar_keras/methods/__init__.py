@@ -74,10 +74,9 @@ def method_of(method, options):
     unknown = sorted(options.keys() - set(known))
     if unknown:
         raise TypeError(
-            f"{kind.__name__} has no setting {unknown[0]!r}. It has: "
-            f"{', '.join(known) or 'none to be given beside it'}. With "
-            "y_labeled, regularize takes those of SafeGAR, such as "
-            "class_prior and supervised."
+            f"There is no argument {unknown[0]!r}: neither regularize has it, "
+            f"nor {kind.__name__}, whose settings are: "
+            f"{', '.join(known) or 'none beside a method that is made'}."
         )
     return kind(**options) if isinstance(method, str) else method
 

@@ -163,7 +163,11 @@ def test_with_labels_it_is_no_worse_on_uneven_digits():
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"class_prior": (0.2, 0.3, 0.5)}, TypeError, "GAR has no setting"),
+        (
+            {"class_prior": (0.2, 0.3, 0.5)},
+            TypeError,
+            "no argument 'class_prior'",
+        ),
         (
             {"method": "safe-gar", "class_prior": "even"},
             ValueError,
