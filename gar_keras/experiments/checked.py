@@ -62,18 +62,9 @@ def or_dict(kind):
 
 def in_one_line(error):
     """What is wrong, of a pydantic `ValidationError`, in one line."""
-    first, *_ = errors = error.errors(include_url=False)
-    missing = [_name(e) for e in errors if e["type"] == "missing"]
-    if missing:
-        return f"{', '.join(missing)} missing"
+    first = error.errors(include_url=False)[0]
     if "error" in first.get("ctx", {}):
         return str(first["ctx"]["error"])
+    name = ".".join(map(str, first["loc"]))
     text = first["msg"].replace("Input should be", "must be")
-    if first["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
-        text = "is not known to this version"
-    received = reprlib.repr(first["input"])
-    return f"{_name(first)} {text}. Received: {_name(first)}={received}"
-
-
-def _name(error):
-    return ".".join(map(str, error["loc"]))
+    return f"{name} {text}. Received: {name}={reprlib.repr(first['input'])}"

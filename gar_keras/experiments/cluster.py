@@ -1,8 +1,7 @@
 """Runs on the machines of a Ray cluster, side by side.
 
 A run works in a folder of its machine. What it leaves there comes back when it
-ends: the record and the files beside it, or the state at which the time limit
-came. Where its machine is lost, it begins again on another one.
+ends. Where its machine is lost, it begins again on another one.
 """
 
 import os
@@ -28,10 +27,9 @@ _KEPT = (path_of_state, path_of_end, path_of_stage_1)
 
 
 def outcomes(address, tasks, results, deadline, options):
-    """Makes runs on a cluster, each with a GPU or an equal share of the cores.
+    """As `workers.outcomes`, on the cluster of this address, or one begun here.
 
-    As `workers.outcomes`, but with the address of the cluster, or `"local"` to
-    start one here. The folder of the records is on this machine alone.
+    A run gets a GPU, or an equal share of the cores.
     """
     if not tasks:
         return

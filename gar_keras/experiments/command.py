@@ -49,13 +49,15 @@ Precision = Annotated[
 ]
 
 
+def default_backend():
+    return os.environ.get("KERAS_BACKEND") or "tensorflow"
+
+
 @dataclass(frozen=True)
 class Options:
     """Options of every script that trains or measures."""
 
-    backend: settings.Backend = field(
-        default_factory=lambda: os.environ.get("KERAS_BACKEND", "tensorflow")  # type: ignore[arg-type, return-value]
-    )
+    backend: settings.Backend = field(default_factory=default_backend)
     """Keras backend; what KERAS_BACKEND names, if it is set."""
     results: cli.Folder = field(default_factory=placement.own)
     """Folder of the records."""

@@ -19,13 +19,10 @@ _load = functools.lru_cache(maxsize=2)(load)
 
 @dataclass(frozen=True)
 class Task:
-    """What a run learns from.
-
-    Its training images, X_L, X_U and those for validation, have the indices
-    `kept` in the data set as loaded.
-    """
+    """What a run learns from."""
 
     data: Dataset
+    # Indices of its training images in the data set as loaded.
     kept: np.ndarray
     split: Split
     # As the network is told them.
@@ -44,23 +41,17 @@ def load_data(experiment, data_dir=None, **norb):
 
 
 def versions_of_test(experiment, data, data_dir=None):
-    """Further versions of the test images, by the name of the error on them.
-
-    Those of NORB without their own feature-wise mean, in place of the training
-    images', as the authors' code made them.
-    """
+    """Further versions of the test images, by the name of the error on them."""
     e = experiment
     if e.dataset not in NORB or e.world.known_classes is not None:
         return {}
+    # Without their own feature-wise mean, as the authors' code made them.
     images = load_data(e, data_dir, test_mean="own").x_test
     return {"test_error_own_mean": (images, data.y_test)}
 
 
 def make_task(world, data, num_labeled, num_validation, seed):
-    """The `Task` of a `Dataset` under `DataConditions`, drawn by the seed.
-
-    A `ValueError` says that the images do not allow them.
-    """
+    """The `Task` of a `Dataset` under `DataConditions`, drawn by the seed."""
     kept, strangers = np.arange(len(data.y_train)), np.arange(0)
     if world.shares is not None:
         kept = with_imbalance(data.y_train, world.shares, seed)
@@ -132,11 +123,6 @@ def with_label_noise(y, share, num_classes, seed):
 
 def _known_and_strangers(world, data, seed):
     """Indices of the images of known classes, and of those of others."""
-    if world.known_classes >= data.num_classes:
-        raise ValueError(
-            "known_classes must be fewer than the classes of the data set, "
-            f"{data.num_classes}. Received: known_classes={world.known_classes}"
-        )
     known = data.y_train < world.known_classes
     kept, others = np.flatnonzero(known), np.flatnonzero(~known)
     # So many that they are the wanted share of the whole.

@@ -1,8 +1,4 @@
-"""Where records are: the results folders, and their files in them.
-
-A run's folders are named by the cell and by how it was made, its file by the
-seed.
-"""
+"""Where records are: the results folders, and their files in them."""
 
 import re
 from pathlib import Path

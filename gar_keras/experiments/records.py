@@ -127,10 +127,7 @@ class Progress(_Part):
 
 
 class Run(Progress):
-    """A finished run.
-
-    What was added after the first runs has a default.
-    """
+    """A finished run. What was added after the first runs has a default."""
 
     format: Literal[1]
     experiment: Annotated[Experiment, or_dict(Experiment)]
@@ -272,8 +269,6 @@ def write(path, record):
 def read(path):
     """Reads a record, of a run or of benchmarks, as a dict.
 
-    Settings that were added to `Experiment` after a run have their defaults.
-
     Raises:
         RecordError: if the file is not a sound record of this format, or lies
             where another record belongs. So no run can count twice.
@@ -298,6 +293,7 @@ def read(path):
                 "folder."
             )
     if kind is Run:
+        # What was added to `Experiment` after the run has its default.
         settings = asdict(found.experiment)
         record["experiment"] = json.loads(json.dumps(settings))
     return record

@@ -274,7 +274,20 @@ class Run:
             rise = lambda i: e.affinity * min(1.0, (i + 1) / epochs)  # noqa: E731
             callbacks.append(CoefficientSchedule(affinity=rise))
         if self.method.warns_of_collapse:
-            callbacks.append(self._collapse_warning())
+            # It knows the epochs before this process, too.
+            curve = self.state.curve(stage)
+            before, *earlier = (
+                dict(zip(curve, row, strict=True))
+                for row in zip(*curve.values(), strict=True)
+            )
+            callbacks.append(
+                WarnOnCollapse(
+                    before["val_error"],
+                    earlier,
+                    e.labeled_per_batch + e.unlabeled_per_batch,
+                    num_validation=e.num_validation,
+                )
+            )
         if self.state.method is not None:
             callbacks.insert(0, RestoreState(self.state.method))
         done, method = self.state.done(stage), self.method
@@ -301,20 +314,6 @@ class Run:
             errors = ErrorRate(**self.sets, **self.versions)
             for name, error in errors.measure(self.model).items():
                 self.state.curve(stage)[name][-1] = error
-
-    def _collapse_warning(self):
-        """The warning that knows the epochs before this process, too."""
-        e, curve = self.experiment, self.state.curve("regularization")
-        before, *earlier = (
-            dict(zip(curve, row, strict=True))
-            for row in zip(*curve.values(), strict=True)
-        )
-        return WarnOnCollapse(
-            before["val_error"],
-            earlier,
-            e.labeled_per_batch + e.unlabeled_per_batch,
-            num_validation=e.num_validation,
-        )
 
     def propagate(self):
         """A method without a network: its curve has one epoch."""

@@ -171,16 +171,13 @@ class State:
         )
         if epochs:
             _check_shapes(run.model.get_weights(), arrays["best"])
+        variables = [*run.model.variables, *run.optimizers[stage].variables]
+        values = arrays["model"] + arrays["optimizer"]
         # In stage 2, only the method knows what else it has.
-        drawn = [] if epochs else self._augmentation()
-        _assign(
-            [*run.model.variables, *run.optimizers[stage].variables, *drawn],
-            [
-                *arrays["model"],
-                *arrays["optimizer"],
-                *([] if epochs else arrays["method"]),
-            ],
-        )
+        if not epochs:
+            variables += self._augmentation()
+            values += arrays["method"]
+        _assign(variables, values)
         so_far = [progress["environment"], *progress["resumed_in"]]
         if so_far[-1] != self.progress["environment"]:
             progress["resumed_in"].append(self.progress["environment"])

@@ -89,16 +89,11 @@ def sweep(
 
 def _one_by_one(tasks, results, deadline, options, console):
     """Makes runs in this process, with a bar; what one raises ends all."""
+    options = {**options, "deadline": deadline}
     for task in tasks:
         with progress.Reporter(name_of(task), console) as reporter:
             try:
-                outcome = run(
-                    *task,
-                    results,
-                    deadline=deadline,
-                    reporter=reporter,
-                    **options,
-                )
+                outcome = run(*task, results, reporter=reporter, **options)
             except OutOfTime:
                 return
         yield task, outcome

@@ -57,18 +57,9 @@ def outcomes(jobs, tasks, results, deadline, options, make=make):
             while waiting and len(busy) < jobs and time.monotonic() < deadline:
                 task = waiting.popleft()
                 pipe, theirs = context.Pipe(duplex=False)
+                given = theirs, threads, make, task, results, deadline, options
                 process = context.Process(
-                    target=_serve,
-                    args=(
-                        theirs,
-                        threads,
-                        make,
-                        task,
-                        results,
-                        deadline,
-                        options,
-                    ),
-                    daemon=True,
+                    target=_serve, args=given, daemon=True
                 )
                 # Ctrl-C is not for it, which it inherits.
                 before = signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -32,20 +32,6 @@ REUSED = settings(
 # Places.
 
 
-@pytest.mark.parametrize(
-    ("changes", "folder"),
-    [
-        ({}, "mnist-100/2000+200_float32_694a14ec"),
-        ({"precision": "bfloat16", "backend": "jax", "epochs": 60},
-         "mnist-100/2000+60_bfloat16_jax_d260eb56"),
-        ({"method": "hagr"}, "mnist-100-hagr/no-network_"),
-    ],
-)  # fmt: skip
-def test_folders_say_what_a_run_is(changes, folder):
-    path = path_of(replace(MNIST_100, **changes), 3, "r").as_posix()
-    assert path.startswith(f"r/{folder}") and path.endswith("/seed3.json")
-
-
 def test_each_published_record_is_sound_and_in_its_place():
     # Their fingerprints are recomputed from the settings.
     assert len(records.read_all(RESULTS)) >= 326

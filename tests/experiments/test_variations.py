@@ -65,7 +65,6 @@ def test_strangers_are_a_share_of_all_unlabelled_images():
     ("world", "message"),
     [
         ({"known_classes": 2, "strangers": 0.9}, "at most 0.333"),
-        ({"known_classes": 3}, "known_classes=3"),
         ({"shares": (0.5, 0.5)}, "2 shares for 3 classes"),
     ],
 )
@@ -83,14 +82,6 @@ def test_labels_drawn_at_random_have_no_even_number_in_each_class():
     assert 165 <= drawn[0] <= 195
     assert not set(split.labeled) & set(split.validation)
     assert len(split.validation) == 300
-
-
-def test_the_paper_s_world_leaves_the_data_as_they_are():
-    data = tiny_runs.tiny_data()
-    task = worlds.make_task(DataConditions(), data, 12, 60, seed=0)
-    assert task.data is data
-    expected = datasets.make_split(data.y_train, 12, 0, 60)
-    assert (task.split.labeled == expected.labeled).all()
 
 
 # Runs.

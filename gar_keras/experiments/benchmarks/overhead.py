@@ -15,11 +15,7 @@ from gar_keras.models import POLICIES, cnn6, without_dropout
 
 
 def measure(case):
-    """Times supervised training with and without GAR's terms (section 4.1).
-
-    Both networks, their batches and their loops are the same; one has a
-    `GraphActivityRegularization` behind its logits.
-    """
+    """Times supervised training with and without GAR's terms (section 4.1)."""
     ways = (partial(stretch, case, gar) for gar in (False, True))
     return timing.compare(timing.interleave(*ways, case.pairs))
 

@@ -31,16 +31,14 @@ LOG_LOSS = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
 
 
 def measure(case):
-    """Times a case in turns with the plain way, the reference.
-
-    The units are a step, a pass or 1,000 images; the seconds are of 100 epochs
-    of stage 2 or 1,000 passes of stage 1.
-    """
+    """Times a case in turns with the plain way, the reference."""
     work = Workload(case)
     ways = (partial(way, work) for way in WAYS[case.task])
     times = timing.interleave(*ways, case.pairs)
     result = timing.compare(times)
     batch, guides = work.sampler.batch, work.sampler.labeled_per_batch
+    # Images in a step, a pass or a unit of evaluation, and the units of 100
+    # epochs of stage 2 or 1,000 passes of stage 1.
     images, whole = {
         "regularize": (batch + guides, 100 * -(-case.images // batch)),
         "pretrain": (case.images, 1000),
@@ -57,11 +55,7 @@ def measure(case):
 
 
 class Workload:
-    """The data, the networks and the batches of a case.
-
-    The images of `cnn6` are MNIST's, as uint8. Those of `cnn9` are noise of
-    NORB's shape and dtype: no kernel is faster or slower for it.
-    """
+    """The data, the networks and the batches of a case."""
 
     def __init__(self, case):
         self.case = case
@@ -72,6 +66,7 @@ class Workload:
             # As a network without preprocessing takes them.
             self.ready_images = self.images.astype("float32") / 255
         else:
+            # Of NORB's shape and dtype. No kernel is faster or slower for it.
             shape = (case.images, 32, 32, 2)
             rng = np.random.default_rng(0)
             self.images = rng.standard_normal(shape, "float32")
@@ -171,11 +166,7 @@ WAYS = {
 
 
 class MixedBatches(keras.utils.PyDataset):
-    """Batches of stage 2 as a Keras user would make them from arrays.
-
-    Each is b_U unlabelled images, in a new order in each epoch, with b_L
-    labelled ones behind them, drawn for the batch.
-    """
+    """Batches of stage 2 as a Keras user would make them from arrays."""
 
     def __init__(self, work):
         super().__init__()

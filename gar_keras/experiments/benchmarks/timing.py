@@ -77,9 +77,8 @@ def spread(values):
 def training(fit, units):
     """A function that calls `fit(callbacks=...)` and returns seconds a unit.
 
-    The time runs from the end of the first epoch, in which is what comes once,
-    such as tracing and compiling, to the end of the last, when the weights are
-    there. An epoch has so many units.
+    An epoch has so many units. The first, in which a model is compiled, does
+    not count.
     """
 
     def run():
