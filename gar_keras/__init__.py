@@ -66,9 +66,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from gar_keras.estimator.classifier import (
-        GARClassifier as GARClassifier,
-    )
+    from gar_keras.estimator.classifier import GARClassifier as GARClassifier
 else:
 
     def __getattr__(name):

@@ -10,9 +10,7 @@ from gar_keras.engine import backend
 from gar_keras.layers import regularization_layers
 from gar_keras.metrics import checked_logits, error_of, log_loss
 from gar_keras.regularizers import expected_balance
-from gar_keras.utils.validation import (
-    check_count,
-)
+from gar_keras.utils.validation import check_count
 from gar_keras.utils.warnings import warn
 
 

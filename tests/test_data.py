@@ -9,13 +9,7 @@ import pytest
 import tensorflow as tf
 from keras import layers, ops
 
-from gar_keras import (
-    ExtendedGAR,
-    GARWarning,
-    error_rate,
-    pretrain,
-    regularize,
-)
+from gar_keras import ExtendedGAR, GARWarning, error_rate, pretrain, regularize
 from gar_keras.engine.batches import BatchSampler, Feed, take
 from gar_keras.engine.data import (
     as_labeled,

@@ -17,12 +17,7 @@ from hypothesis.extra import numpy as hnp
 from keras import ops
 from tracing import sizes_of_tensors
 
-from gar_keras import (
-    GraphActivityRegularizer,
-    affinity,
-    balance,
-    rectify,
-)
+from gar_keras import GraphActivityRegularizer, affinity, balance, rectify
 from gar_keras.regularizers import keras_divides_by_batch_size
 
 BACKEND = keras.backend.backend()

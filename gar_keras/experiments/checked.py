@@ -5,12 +5,7 @@ import reprlib
 from dataclasses import field
 from typing import Annotated, dataclass_transform
 
-from pydantic import (
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    ValidationError,
-)
+from pydantic import BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic.dataclasses import dataclass
 
 # No number is taken for another one: neither True for 1 nor "2" for 2.

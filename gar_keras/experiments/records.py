@@ -27,11 +27,7 @@ from gar_keras.experiments.checked import (
     in_one_line,
     or_dict,
 )
-from gar_keras.experiments.settings import (
-    GRAPH_RIVALS,
-    Experiment,
-    Precision,
-)
+from gar_keras.experiments.settings import GRAPH_RIVALS, Experiment, Precision
 from gar_keras.methods import METHODS
 from gar_keras.utils.files import write_atomically
 from gar_keras.utils.validation import check_labels

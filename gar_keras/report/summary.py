@@ -2,10 +2,7 @@
 
 from dataclasses import replace
 
-from gar_keras.experiments.settings import (
-    GRAPH_RIVALS,
-    Extensions,
-)
+from gar_keras.experiments.settings import GRAPH_RIVALS, Extensions
 from gar_keras.methods import METHODS
 from gar_keras.report import runs
 from gar_keras.report.estimates import MISSING
