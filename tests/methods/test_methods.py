@@ -602,8 +602,6 @@ def test_a_run_without_a_network(name, tiny, tmp_path):
     assert result["last_error"] == curve["test_error"][1] < 0.4
     assert record["pretraining"] == {"seconds": 0.0, "curve": {}}
     assert not list(tmp_path.glob("*.npz"))
-    with pytest.raises(ValueError, match="save_models is for methods"):
-        runner.run(experiment, 1, tmp_path, save_models=True)
 
 
 @pytest.mark.parametrize("name", METHODS)
