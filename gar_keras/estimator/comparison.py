@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike
 from gar_keras.engine.batches import LABELED_PER_BATCH, num_examples, take
 from gar_keras.engine.data import as_labeled
 from gar_keras.methods import method_of
+from gar_keras.methods.training import pretrain, regularize
 from gar_keras.metrics import error_rate
-from gar_keras.training import pretrain, regularize
 from gar_keras.utils.types import Images
 from gar_keras.utils.validation import check_count, check_labels
 

@@ -18,8 +18,8 @@ from gar_keras.layers import GraphActivityRegularization
 from gar_keras.methods import method_of
 from gar_keras.methods.gar import GAR
 from gar_keras.methods.options import GAROptions
+from gar_keras.methods.training import pretrain
 from gar_keras.regularizers import class_prior_of
-from gar_keras.training import pretrain
 from gar_keras.utils.validation import (
     check_choice,
     check_class_prior,

@@ -43,9 +43,9 @@ from gar_keras.methods.base import RestoreState, evaluated_by
 from gar_keras.methods.gar import with_options
 from gar_keras.methods.options import GAROptions
 from gar_keras.methods.safe_gar import SafeGAR
+from gar_keras.methods.training import pretrain
 from gar_keras.models import POLICIES, cnn6, cnn9, mlp
 from gar_keras.regularizers import class_prior_of
-from gar_keras.training import pretrain
 from gar_keras.utils import files, progress
 from gar_keras.utils.validation import check_class_prior
 from gar_keras.utils.warnings import shown_by

@@ -9,6 +9,7 @@ from keras import ops
 from gar_keras.engine import replicas
 from gar_keras.engine.optimizers import sgd
 from gar_keras.methods import losses
+from gar_keras.methods.training import regularize
 from gar_keras.models import plain_network, without_dropout
 from gar_keras.utils.validation import check_count
 
@@ -111,9 +112,6 @@ class Method:
                 is to train on several replicas of `tf.distribute`.
             FloatingPointError: as by `gar_keras.regularize`.
         """
-        # It imports this module.
-        from gar_keras.training import regularize
-
         options |= {"y_labeled": y_labeled, "method": self}
         return regularize(model, x_labeled, x_unlabeled, **options)
 

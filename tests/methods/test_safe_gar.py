@@ -174,7 +174,7 @@ def test_with_labels_it_is_no_worse_on_uneven_digits():
             "class_prior must be an array of n numbers",
         ),
         ({"method": "nothing"}, ValueError, "method must be one of gar"),
-        ({"method": SafeGAR(), "vat": 1.0}, TypeError, "no setting 'vat'"),
+        ({"method": SafeGAR(), "vat": 1.0}, TypeError, "no argument 'vat'"),
     ],
 )
 def test_what_a_method_does_not_take_is_refused(options, error, message):
@@ -203,4 +203,4 @@ def test_comparison_by_folds(pretrained):
 def test_comparison_needs_two_labels_of_a_class(pretrained):
     y = np.array([0, 0, 1])
     with pytest.raises(ValueError, match="two labels of each class"):
-        compare(pretrained, X[:3], y, X_U)
+        compare(pretrained, X[:3], y, X_U, folds=2)

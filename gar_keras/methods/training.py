@@ -3,7 +3,7 @@
 import contextlib
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Literal
+from typing import Any, Literal
 
 import keras
 import numpy as np
@@ -40,7 +40,6 @@ from gar_keras.engine.fit import (
 from gar_keras.engine.optimizers import sgd
 from gar_keras.engine.replicas import in_scope_of_model
 from gar_keras.methods import method_of
-from gar_keras.methods.base import Method, evaluated_by
 from gar_keras.metrics import error_rate
 from gar_keras.models import plain_network, with_augmentation
 from gar_keras.utils.types import Callbacks, Images, Pairs, Verbosity
@@ -171,7 +170,7 @@ def regularize(
     x_unlabeled: Images,
     *,
     y_labeled: ArrayLike | None = None,
-    method: str | Method | None = None,
+    method: Any = None,
     epochs: int | Literal["auto"] = 100,
     labeled_per_batch: int | None = None,
     unlabeled_per_batch: int = UNLABELED_PER_BATCH,
@@ -327,7 +326,8 @@ def regularize(
     if way.warns_of_collapse and not watched:
         # The last, so that it sees the errors that others put in the logs.
         callbacks.append(_collapse_warning(network, validation, sampler))
-    evaluated = evaluated_by(trained, network)
+    # A `Learner` may evaluate another network than it trains.
+    evaluated = getattr(trained, "evaluated", network)
     written = model if evaluated is network else evaluated
     with checkpoints_of(written, callbacks):
         try:
