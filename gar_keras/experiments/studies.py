@@ -296,6 +296,7 @@ def _starts(pretrain_epochs):
         "cross-entropy of the labels": arm(supervised=1.0),
         "learning rate of 0.003": arm(learning_rate=0.003),
         "c_β = 3": arm(balance=3.0),
+        "column sums of B": replace(arm(), balance_of="column sums"),
     }
     return {
         f"{text}, after {pretrain_epochs} epochs of stage 1": experiment
