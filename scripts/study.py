@@ -58,8 +58,6 @@ if __name__ == "__main__":
     study = study.with_settings(
         epochs=options.epochs,
         pretrain_epochs=options.pretrain_epochs,
-        frobenius_of=options.frobenius_of,
-        balance_of=options.balance_of,
     )
     # They are in the arms now, each of which has its own.
     options = replace(options, epochs=None, pretrain_epochs=None)

@@ -200,8 +200,6 @@ class RunOptions(RunnerOptions, Options):
         }
         # What a method has no part in stays as it is: its runs are the same.
         if METHODS[experiment.method].set_by_experiment:
-            changes["frobenius_of"] = self.frobenius_of
-            changes["balance_of"] = self.balance_of
         if experiment.method not in GRAPH_RIVALS:
             names = ("epochs", "pretrain_epochs", "images_per_epoch")
             given = {name: getattr(self, name) for name in names}
