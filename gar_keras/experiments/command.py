@@ -199,7 +199,6 @@ class RunOptions(RunnerOptions, Options):
             "backend": self.backend,
         }
         # What a method has no part in stays as it is: its runs are the same.
-        if METHODS[experiment.method].set_by_experiment:
         if experiment.method not in GRAPH_RIVALS:
             names = ("epochs", "pretrain_epochs", "images_per_epoch")
             given = {name: getattr(self, name) for name in names}
