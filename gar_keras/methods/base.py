@@ -71,6 +71,10 @@ class Method:
         """The model that `fit` is called of, with the method's loss in it."""
         return Learner(self, network, steps, labeled_per_batch, seed)
 
+    def evaluated(self, trained, network):
+        """The model whose predictions count while another is trained."""
+        return evaluated_by(trained, network)
+
     def wrap(self, network, seed):
         """What a `Learner` calls in training: a model with the network."""
         return network

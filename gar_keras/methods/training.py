@@ -326,8 +326,7 @@ def regularize(
     if way.warns_of_collapse and not watched:
         # The last, so that it sees the errors that others put in the logs.
         callbacks.append(_collapse_warning(network, validation, sampler))
-    # A `Learner` may evaluate another network than it trains.
-    evaluated = getattr(trained, "evaluated", network)
+    evaluated = way.evaluated(trained, network)
     written = model if evaluated is network else evaluated
     with checkpoints_of(written, callbacks):
         try:
