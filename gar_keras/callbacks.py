@@ -100,23 +100,36 @@ class BestWeights(keras.callbacks.Callback):
     model gets these weights. Where an exception ends it, Keras tells no
     callback: `gar_keras.regularize` calls `restore` then, and in a `fit` of
     your own you can. It needs an `ErrorRate` in front of it.
+
+    Args:
+        start: Validation error of the weights that training begins with, which
+            are kept if every epoch has a greater one. Without it they are not.
     """
 
     weights = None
 
+    def __init__(self, start=math.inf):
+        super().__init__()
+        self.start = start
+
     def on_train_begin(self, logs=None):
-        self.best = math.inf
-        self.best_epoch = None
-        self.weights = None
+        self.best, self.best_epoch, self.weights = self.start, None, None
+        if self.start < math.inf:
+            self.weights = self.model.get_weights()
 
     def on_epoch_end(self, epoch, logs=None):
-        if self._improves(logs["val_error"]):
+        first = self.best_epoch is None and logs["val_error"] == self.best
+        if first or self._improves(logs["val_error"]):
             self.best = logs["val_error"]
             self.best_epoch = epoch + 1
             self.weights = self.model.get_weights()
 
     def on_train_end(self, logs=None):
-        self.restore()
+        if self.restore() and self.best_epoch is None:
+            warn(
+                "Every epoch has a greater error on the validation data than "
+                "the weights that training began with: the model has these."
+            )
 
     def restore(self):
         """Gives the model the best weights so far. `False` if it has none."""
@@ -366,13 +379,11 @@ class WarnOnCollapse(keras.callbacks.Callback):
     labelled ones too; no class is named before 50 examples should have been
     its own in an epoch. An `activity_regularizer` is not watched.
 
-    *The batches are too small.* With few images to a class, many classes are
-    missing from a batch, and the balance term gives their outputs images of
-    others. A warning comes once, where `gar_keras.expected_balance` is below
-    3/4 (for classes of equal size, less than about three images to a class),
+    *The batches are too small.* Many classes are missing from a batch, and the
+    balance gives their outputs images of others. A warning comes once, where
+    `gar_keras.expected_balance` is below 3/4 (about three images to a class),
     and the balance at the end of an epoch is above it by more than a quarter
-    of what is left to 1. It advises `10 * mean(1 / p)` images, which are ten
-    to a class for classes of equal size.
+    of what is left to 1. It advises `10 * mean(1 / p)` images.
 
     *The validation error rises.* A warning comes once, when it was above
     `error_before` in each of the last five epochs, or in all of them where
@@ -510,13 +521,11 @@ class WarnOnCollapse(keras.callbacks.Callback):
         place = "" if plain else f" in the layer {layer.name!r}"
         warn(
             f"Stage 2 is without {words}{place}: at the end of epoch "
-            f"{self._epoch} hardly any example is classified so. A class that "
-            "stage 2 has lost rarely comes back: start again from the "
-            "pretrained model, with the default optimizer of stage 2 (clipped "
-            "gradients and a warm-up), a lower learning rate, or a supervised "
-            "term beside GAR (y_labeled). One that the pretrained model "
-            "did not know either is not learned: pretrain longer, or on more "
-            f"labels of it. {PRIOR_ADVICE}"
+            f"{self._epoch} hardly any example is classified so. One that is "
+            "lost rarely comes back: start again from the pretrained model, "
+            "with the default optimizer, a lower learning rate or the labels "
+            "(y_labeled). One that the pretrained model did not know is not "
+            f"learned: pretrain longer, or on more labels of it. {PRIOR_ADVICE}"
         )
 
     def _check_batches(self, layer, balance):
@@ -560,9 +569,8 @@ class WarnOnCollapse(keras.callbacks.Callback):
             f"{100 * self.error_before:.2f} % before, and is "
             f"{100 * self._error:.2f} % now (epochs above in a row: "
             f"{len(above)}). Check that the unlabelled examples are of the "
-            "same classes and are scaled in the same way as the labelled ones. "
-            f"Pretrain longer or on more labels. {PRIOR_ADVICE} "
-            "Or lower the learning rate, or stay with the pretrained model."
+            "same classes and scaled as the labelled ones, pretrain longer or "
+            f"on more labels, or lower the learning rate. {PRIOR_ADVICE}"
         )
 
 

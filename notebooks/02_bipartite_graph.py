@@ -308,7 +308,7 @@ plt.show()
 regularizer = gar_keras.GraphActivityRegularizer()
 for name, case in cases.items():
     by_hand = 3 * affinity(case) + (1 - balance(case)) + 1e-6 * np.sum(case**2)
-    by_package = float(regularizer(case))
+    by_package = float(regularizer.loss(case))
     name = name.replace("\n", " ")
     print(f"{name:24} {by_hand:.6f} by hand, {by_package:.6f} by gar_keras")
 
@@ -575,7 +575,7 @@ for ax in axes[:, 1]:
 plt.show()
 
 # %% [markdown]
-# How often? The logits begin at three scales, from 30 starts each.
+# How often? The logits begin at three scales, from 30 initializations each.
 
 # %%
 for scale in (1, 2, 4):
@@ -629,7 +629,7 @@ for name, push in pushes.items():
     ax.plot(left, push, label=name)
 ax.set(xlabel="what is left of class 0", ylabel="push on its own example")
 ax.set(xlim=(1, 0), ylim=(0, None))
-ax.legend(fontsize=8)
+ax.legend(fontsize=8, loc="lower center")
 plt.show()
 
 # %% [markdown]

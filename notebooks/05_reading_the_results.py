@@ -317,7 +317,7 @@ print(f"median of all runs:       {runs.chosen.median():.2f}")
 print(f"runs that lost a class:   {lost} of {len(runs)}, ", end="")
 print(f"{100 * rate.low:.1f} to {100 * rate.high:.1f} %")
 print(f"the others, mean:         {report.Estimate.of(kept)}")
-print(f"the paper:                {table.rows[GAR][place]} (n = 10)")
+print(f"the paper:                {table.rows[GAR][place]}")
 
 # %% [markdown]
 # *Try*: how many runs without a loss would it take for the upper end of that

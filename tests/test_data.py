@@ -322,7 +322,12 @@ REFUSED = {
         lambda: pretrain(network(), parted(X), Y), "input",
     ),
     "too few inputs": (
-        lambda: pretrain(two_inputs(), X, Y), "input",
+        lambda: pretrain(two_inputs(), [X, X], Y),
+        "takes 2 inputs. Received: one array as x_labeled. Give a dict or a tu",
+    ),
+    "another name": (
+        lambda: pretrain(network(), X, Y, lr=0.1),
+        "pretrain: got an unexpected .*'lr'. It takes model, x_labeled, y_lab",
     ),
     "another input": (
         lambda: regularize(two_inputs(), parted(X), {"one": X}),

@@ -307,6 +307,12 @@ def prepared(model, network_of, x_labeled, validation_data):
 
 def num_classes(model, name, x):
     """n of the logits `(batch, n)` that the model gives for such images."""
+    wanted = len(model.inputs) if has_graph(model) else 1
+    if len(keras.tree.flatten(x)) == 1 < wanted:
+        raise ValueError(
+            f"The model takes {wanted} inputs. Received: one array as {name}. "
+            "Give a dict or a tuple of arrays; a list is a list of examples."
+        )
     for tensor, part in _inputs(model, x) if has_graph(model) else ():
         dtype = keras.backend.standardize_dtype(tensor.dtype)
         if "int" in dtype and not np.can_cast(part.dtype, dtype):

@@ -127,7 +127,12 @@ def in_scope_of_model(function: Function) -> Function:
 
     @functools.wraps(function)
     def scoped(*args, **kwargs):
-        bound = inspect.signature(function).bind(*args, **kwargs)
+        known = inspect.signature(function)
+        try:
+            bound = known.bind(*args, **kwargs)
+        except TypeError as e:
+            name, all_of_it = function.__name__, ", ".join(known.parameters)
+            raise TypeError(f"{name}: {e}. It takes {all_of_it}.") from None
         own = getattr(bound.arguments["model"], "distribute_strategy", None)
         is_open = own in (None, _strategy())
         with contextlib.nullcontext() if is_open else own.scope():

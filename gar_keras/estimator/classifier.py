@@ -95,12 +95,9 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
             default 16, or all in each batch where there are fewer.
         unlabeled_per_batch: b_U: further examples, of any kind, in a batch of
             stage 2.
-        class_prior: Shares of the classes, for `"safe-gar"` and `"gar"`: by
-            default those that the pretrained network predicts for the first
-            (see `gar_keras.SafeGAR`) and equal ones for the second;
-            `"uniform"` for equal ones; `"labeled"` for those among the labels,
-            if these were drawn at random; or the numbers, in the order of the
-            sorted labels. See `gar_keras.balance`.
+        class_prior: Shares of the classes, as in `gar_keras.SafeGAR`, for
+            `"safe-gar"`, whose default is `"predicted"`, and `"gar"`, whose is
+            `"uniform"`; numbers are in the order of the sorted labels.
         validation_fraction: Share of the labelled examples of each class that
             is kept back to measure the error. The model ends with the weights
             of the epoch of stage 2 with the least such error, of several the

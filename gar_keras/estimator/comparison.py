@@ -68,6 +68,7 @@ def compare(
     """
     x_labeled, y_labeled = as_labeled(x_labeled, y_labeled)
     m = num_examples(x_labeled)
+    methods = [methods] if isinstance(methods, str) else methods
     for name in methods:
         method_of(name, {})
     y = check_labels("y_labeled", y_labeled, m, model.output_shape[-1])

@@ -18,16 +18,10 @@ from gar_keras.layers import GraphActivityRegularization
 from gar_keras.methods import method_of
 from gar_keras.methods.gar import GAR
 from gar_keras.methods.options import GAROptions
+from gar_keras.methods.safe_gar import given_prior
 from gar_keras.methods.training import pretrain
-from gar_keras.regularizers import class_prior_of
-from gar_keras.utils.validation import (
-    check_choice,
-    check_class_prior,
-    check_number,
-)
+from gar_keras.utils.validation import check_number
 from gar_keras.utils.warnings import warn
-
-PRIORS = ("uniform", "labeled")
 
 # Steps of stage 1 by default: those of the paper's code, with 100 labels.
 PRETRAIN_STEPS = 2000
@@ -92,7 +86,7 @@ def stages(model, x, y, settings, class_names, seed):
     """
     _check_model(model, x, len(class_names))
     labeled = np.flatnonzero(y != UNLABELED)
-    prior = _class_prior(settings.class_prior, y[labeled], len(class_names))
+    prior = given_prior(settings.class_prior, y[labeled], len(class_names))
     kept = _keep_back(y, labeled, settings.validation_fraction, seed)
     validation = (take(x, kept), y[kept]) if len(kept) else None
     labeled = np.setdiff1d(labeled, kept)
@@ -161,7 +155,10 @@ def stages(model, x, y, settings, class_names, seed):
         epochs=settings.epochs,
         optimizer=_optimizer(method, settings, epochs * sampler.steps),
         keep_best=False,
-        callbacks=[watching, *([LatestBestWeights()] if validation else [])],
+        callbacks=[
+            watching,
+            *([LatestBestWeights(before)] if validation else []),
+        ],
         **batches,
         **alike,
     )
@@ -173,7 +170,7 @@ def stages(model, x, y, settings, class_names, seed):
         summary,
         class_prior=getattr(trained, "class_prior", prior),
         regularization=history,
-        error_after=min(history["val_error"]) if validation else None,
+        error_after=min(before, *history["val_error"]) if validation else None,
         lost=tuple(class_names[i] for i in lost),
     )
 
@@ -230,15 +227,6 @@ def _check_model(model, x, n):
             f"The network must have an output for each of the {n} classes that "
             f"have a label. Received: {outputs} outputs of {model.name!r}"
         )
-
-
-def _class_prior(class_prior, labels, n):
-    if class_prior is None:
-        return None
-    if not isinstance(class_prior, str):
-        return check_class_prior(class_prior, n)
-    check_choice("class_prior", class_prior, PRIORS)
-    return class_prior_of(labels, n) if class_prior == "labeled" else None
 
 
 def _keep_back(y, labeled, fraction, seed):

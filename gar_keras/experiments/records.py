@@ -346,10 +346,10 @@ def read_arrays(path):
     Raises:
         RecordError: if the file is damaged, or not of this run.
     """
-    record = read(path)
     file = Path(path).with_suffix(".npz")
     if not file.exists():
         return None
+    record = read(path)
     try:
         # From memory: NumPy leaves a file open that it cannot read.
         with np.load(io.BytesIO(file.read_bytes())) as found:

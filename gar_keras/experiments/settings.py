@@ -274,10 +274,9 @@ _NORB = Experiment(
     unlabeled_per_batch=96,
 )
 
-SVHN = Experiment(
+SVHN = replace(
+    _NORB,
     dataset="svhn",
-    num_labeled=1000,
-    network="cnn9",
     filters=64,
     preprocessing="standardize",
     labeled_per_batch=96,
@@ -285,16 +284,6 @@ SVHN = Experiment(
     epochs=100,
 )
 
-# A quick try, on scikit-learn's digits.
-DIGITS = {
-    100: replace(
-        _MNIST,
-        dataset="digits",
-        num_validation=200,
-        pretrain_epochs=400,
-        epochs=20,
-    )
-}
 NORB = {m: replace(_NORB, num_labeled=m) for m in (300, 1000)}
 # The same on a copy of NORB that went through JPEG.
 NORB_JPEG = {m: replace(e, dataset="norb-jpeg") for m, e in NORB.items()}
@@ -341,7 +330,6 @@ EXPERIMENTS = {
     "svhn-extra": {1000: replace(SVHN, unlabeled="svhn-extra")},
     # A stand-in to exercise the path of SVHN; no cell of the paper's.
     "svhn-grey": {1000: replace(SVHN, dataset="svhn-grey")},
-    "digits": DIGITS,
 }
 
 # The settings of each cell of the tables.
@@ -350,7 +338,6 @@ PAPER = {
 }
 
 EXPERIMENTS |= {name: {e.num_labeled: e} for name, e in SMALL.items()}
-EXPERIMENTS["digits"] = {**DIGITS, 50: SMALL["digits"]}
 
 # What a run may choose and still stand for a cell of the paper's tables.
 FREE = ("epochs", "pretrain_epochs", "precision", "backend")

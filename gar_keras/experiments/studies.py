@@ -196,8 +196,8 @@ LIMITS = Study(
         "With known classes, the task is the digits 0 to 4 and the test "
         "images are of these. Out-of-class images are the other digits.",
         "The validation images keep their right labels.",
-        "Batches are of 128 images where nothing else is said. With so few of "
-        "100 classes the right labels themselves have a balance of 0.56.",
+        "Batches are of 128 images where nothing else is said. In these the "
+        "right labels of 100 classes have a balance of 0.56.",
     ),
     _rows(
         _mnist(4),
@@ -367,9 +367,8 @@ BALANCE = Study(
     "balance",
     "Column sums in place of the diagonal: MNIST, m_L = 100",
     (
-        "Both rows begin with the same labels, weights and batches. Seeds 0 "
-        "and 2 have the same end of stage 1 to the digit; the other rows of "
-        "column sums were pretrained on another processor.",
+        "Seeds 0 to 6 begin at the same end of stage 1; 7 to 9 were pretrained "
+        "on another processor, with the same labels, weights and batches.",
     ),
     _rows(_mnist(100), {_PAPER: {}, "column sums of B": _SUMS}),
     _claims("lower", {"column sums of B": "no output is emptied"}),

@@ -111,7 +111,7 @@ class ExtendedGAR(GAROptions, Method):
                 "ExtendedGAR puts layers around the model, but Keras does not "
                 "know the graph of a subclassed one. Received: "
                 f"model={network.name!r}. Give a Functional or Sequential "
-                "model, or use gar_keras.regularize."
+                "model, or take method='gar', which uses no labels."
             )
         if self.shift or self.affine:
             check_can_be_augmented(network)

@@ -16,11 +16,16 @@ from gar_keras.engine.fit import predict
 from gar_keras.engine.keras_internals import operation_behind
 from gar_keras.layers import GraphActivityRegularization
 from gar_keras.methods.gar import ExtendedGAR
-from gar_keras.regularizers import Coefficients
+from gar_keras.regularizers import Coefficients, class_prior_of
 from gar_keras.utils.types import ClassPrior
-from gar_keras.utils.validation import check_number
+from gar_keras.utils.validation import (
+    check_choice,
+    check_class_prior,
+    check_number,
+)
 from gar_keras.utils.warnings import warn
 
+PRIORS = ("predicted", "uniform", "labeled")
 # Unlabelled examples that are looked at before and after the training.
 LOOKED_AT = 10_000
 # Images of a class in the paper's batches, those of 10 classes.
@@ -49,11 +54,12 @@ class SafeGAR(ExtendedGAR, Coefficients):
       lost a class that the pretrained network gave to some examples.
 
     Args:
-        class_prior: `"predicted"`, or the shares of the classes, or `None` for
-            equal ones. Predicted ones are those of the classes that the network
-            gives to up to 10,000 unlabelled examples at the start, each class
-            counted once more; equal ones where these vary by no more than a
-            fifth (standard deviation over mean), as errors alone make them.
+        class_prior: Shares of the classes: `"predicted"`, `"uniform"` or `None`
+            for equal ones, `"labeled"` for those of the labels, or the numbers.
+            Predicted ones are those of the classes that the network gives to
+            up to 10,000 unlabelled examples at the start, each class counted
+            once more; equal ones where these vary by no more than a fifth
+            (standard deviation over mean), as errors alone make them.
         top_logit: Mean over X_U of the largest logit at the start. 0 to leave
             the logits as they are.
 
@@ -89,8 +95,8 @@ class SafeGAR(ExtendedGAR, Coefficients):
         if self.layer is not None:
             return self
         n = network.output_shape[-1]
-        prior = self.class_prior
-        if isinstance(prior, str) and prior == "predicted":
+        prior = given_prior(self.class_prior, feed.y_labeled, n)
+        if prior == "predicted":
             prior = predicted_prior(_logits(network, feed))
         options = running_balance(n, feed.sampler.images_per_step)
         options["balance"] *= self.balance
@@ -116,6 +122,23 @@ class SafeGAR(ExtendedGAR, Coefficients):
             f"{', '.join(map(str, lost))} any more. Label more examples of "
             "these, or compare methods with gar_keras.compare."
         )
+
+
+def given_prior(class_prior, labels, n):
+    """The shares of n classes by what a user gave; `"predicted"` stays.
+
+    Example:
+
+    >>> given_prior("labeled", [0, 0, 0, 1], 2)
+    (0.75, 0.25)
+    """
+    if class_prior is None:
+        return None
+    if not isinstance(class_prior, str):
+        return check_class_prior(class_prior, n)
+    check_choice("class_prior", class_prior, PRIORS)
+    labeled = class_prior == "labeled" and class_prior_of(labels, n)
+    return {"predicted": class_prior, "labeled": labeled}.get(class_prior)
 
 
 def predicted_prior(logits) -> ClassPrior:

@@ -186,8 +186,8 @@ def regularize(
 ) -> keras.callbacks.History:
     """Stage 2: goes on with unlabelled examples (Algorithm 1, second loop).
 
-    With `y_labeled` it is `gar_keras.methods.safe_gar.SafeGAR`, which is made
-    to do no harm; without, it is the paper's, where labels play no part:
+    With labels it is `gar_keras.methods.safe_gar.SafeGAR`, which is made to do
+    no harm; without, it is the paper's, where they play no part:
     `method="gar"`. Dropout layers are left out, as in the paper's
     experiments (not those inside a subclassed model, which Keras cannot take
     apart); all other layers are trained in place.
@@ -198,8 +198,7 @@ def regularize(
             `tf.distribute.MirroredStrategy` is trained on its replicas, with
             the loss of the whole batch. A subclassed one that holds the loss
             of GAR already is itself compiled anew.
-        x_labeled: X_L, as for `pretrain`. With a data set of pairs, say
-            `method="safe-gar"` to have the labels used.
+        x_labeled: X_L, as for `pretrain`.
         x_unlabeled: X_U, `(m_U, ...)`, in any form that `fit` takes, or an
             image source. The paper's code takes all training images, the
             labelled ones among them. A `numpy.memmap` and an `h5py.Dataset`
@@ -207,7 +206,7 @@ def regularize(
             `tf.data.Dataset` or a `keras.utils.PyDataset`, whose images are
             put into batches of b_U in the order in which they come: it should
             be shuffled.
-        y_labeled: Labels of X_L, `(m_L,)`, as for `pretrain`.
+        y_labeled: Labels of X_L, as for `pretrain`, or `None`.
         method: `"safe-gar"`, `"gar"` or another name in
             `gar_keras.methods.METHODS`, or one of their objects.
         epochs: Epochs over X_U. `"auto"` for up to 200, or 4,000 steps if that
@@ -228,10 +227,10 @@ def regularize(
         validation_data: As for `pretrain`.
         keep_best: Whether the model ends with the weights of the epoch with
             the least validation error (the first of them), of the epochs of
-            this call: those before `initial_epoch` do not count. So it does
-            where an exception ends training after an epoch, Ctrl-C among
-            them. Without `validation_data` it ends with those of the last
-            step.
+            this call, or with those it began with if every epoch has a greater
+            error. So it does where an exception ends training after an epoch,
+            Ctrl-C among them. Without `validation_data` it ends with those of
+            the last step.
         initial_epoch: Epochs that are done already, when training goes on
             with the optimizer of an earlier call.
         seed: Seed of the order of the batches.
@@ -247,9 +246,8 @@ def regularize(
         A `keras.callbacks.History` with `loss`, `affinity`, `balance`,
         `regularization`, `classes_in_use` (methods other than GAR:
         `supervised`, `unsupervised`, `weight`) and, with `validation_data`,
-        what `pretrain` adds. The paper's stage 2 trains without `val_loss`,
-        and the predictions that GAR makes confident let it rise where a few
-        are wrong.
+        what `pretrain` adds. `val_loss` rises where a few of the predictions
+        that GAR makes confident are wrong.
 
     Raises:
         ValueError: if the data do not fit together, if a batch asks for more
@@ -279,9 +277,6 @@ def regularize(
     >>> history.history["val_error"]
     [0.0, 0.0, 0.0]
     """
-    if method is None:
-        method = "gar" if y_labeled is None else "safe-gar"
-    way = method_of(method, options)
     feed, validation = stage_2_data(
         x_labeled,
         y_labeled,
@@ -292,7 +287,9 @@ def regularize(
         images_per_epoch=images_per_epoch,
         seed=seed,
     )
-    sampler = feed.sampler
+    if method is None:
+        method = "gar" if feed.y_labeled is None else "safe-gar"
+    way, sampler = method_of(method, options), feed.sampler
     way.check_batches(sampler.labeled_per_batch)
     epochs, stopping = early_stopping(epochs, validation, sampler.steps)
     check_epochs(epochs, initial_epoch)
@@ -319,13 +316,16 @@ def regularize(
         **compile_options(sampler.steps),
     )
     watching = standard_callbacks(validation)
+    before = validation and error_rate(network, *validation)
     if validation is not None and keep_best:
-        watching.append(BestWeights())
+        watching.append(BestWeights(before))
     callbacks = [*watching, *stopping, *list_of(callbacks)]
     watched = any(isinstance(c, WarnOnCollapse) for c in callbacks)
     if way.warns_of_collapse and not watched:
         # The last, so that it sees the errors that others put in the logs.
-        callbacks.append(_collapse_warning(network, validation, sampler))
+        m = validation and len(validation[1])
+        size = sampler.images_per_step
+        callbacks.append(WarnOnCollapse(before, (), size, num_validation=m))
     evaluated = way.evaluated(trained, network)
     written = model if evaluated is network else evaluated
     with checkpoints_of(written, callbacks):
@@ -364,12 +364,3 @@ def _warn_of_classes_without_label(y, n):
             "for: no example will be given to it. Label some, or take a model "
             "without that output."
         )
-
-
-def _collapse_warning(network, validation_data, sampler):
-    """The `WarnOnCollapse` of a training that has none."""
-    return WarnOnCollapse(
-        validation_data and error_rate(network, *validation_data),
-        batch_size=sampler.images_per_step,
-        num_validation=validation_data and len(validation_data[1]),
-    )

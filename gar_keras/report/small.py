@@ -10,6 +10,7 @@ from gar_keras.report.tables import made_on, markdown
 
 # Points by which a run that ends above its start is told as harmed.
 HARM = 1.0
+SEEDS = 5
 START = "Pretraining"
 SAFE, PAPER = "safe-gar", "gar"
 
@@ -27,7 +28,7 @@ def errors(frame):
     """The error in the last epoch, a row a data set, a column a method."""
     found = where(frame)
     rows = {
-        title: {START: _start(g)}
+        title: {START: Estimate.of(g.groupby("seed").start.first()).text()}
         | {_title(m): _error(g[g.method == m]) for m in _methods(found)}
         for title, g in found.groupby("title", sort=False)
     }
@@ -82,12 +83,9 @@ def _title(name):
     return "GAR, the paper's" if name == PAPER else METHODS[name].title
 
 
-def _start(g):
-    return Estimate.of(g.groupby("seed").start.first()).text()
-
-
 def _error(own):
     if own.empty:
         return MISSING
     (link,) = runs.links(own)
-    return f"[{Estimate.of(own['last']).text()}]({link})"
+    fewer = f" (n = {len(own)})" if len(own) < SEEDS else ""
+    return f"[{Estimate.of(own['last']).text()}{fewer}]({link})"

@@ -135,11 +135,25 @@ def representative(frame, column):
     most epochs of stage 2 together, then the one with the most epochs, then
     the one with the most epochs of stage 1.
     """
-    for cell in (column.cell, column.stand_in):
-        found = runs.groups(frame[(frame.cell == cell) & (frame.differs == "")])
-        if found:
-            return max(found, key=runs.size)
-    return frame[:0]
+    found = (largest(frame, cell) for cell in (column.cell, column.stand_in))
+    return next(filter(len, found), frame[:0])
+
+
+def largest(frame, cell, differs=""):
+    """Of a cell's experiments with some settings the one of most epochs."""
+    alike = frame[(frame.cell == cell) & (frame.differs == differs)]
+    return max(runs.groups(alike), key=runs.size, default=alike)
+
+
+def with_sums(frame):
+    """The column of the errors with the balance of column sums."""
+
+    def cell(g):
+        g = largest(frame, g.cell.iloc[0], "balance of column sums")
+        text = f"{figure('chosen')(g)}, {figure('last', n=True)(g)}"
+        return linked(text, g) if len(g) else MISSING
+
+    return cell
 
 
 def above_paper(g):
@@ -157,6 +171,7 @@ def shown(g):
 
 
 _EPOCHS = "Epochs of both stages, ours"
+_SUMS = "balance of column sums: chosen and last epoch"
 
 # Below the paper's rows: our errors, and what else is told of the runs.
 ERRORS = {
@@ -175,8 +190,7 @@ DETAILS = {
     "runs with a warning": runs.warned,
     "data": lambda g: g.title.iloc[0],
     "seeds": runs.seeds,
-    "precision": lambda g: g.precision.iloc[0],
-    "hardware": runs.hardware,
+    "made on": lambda g: f"{g.precision.iloc[0]}, {runs.hardware(g)}",
     "minutes a run": runs.minutes,
 }
 
@@ -199,7 +213,8 @@ def paper_table(paper, frame):
     These are the arguments of `markdown` and `in_terminal`.
     """
     found = {c.heading: representative(frame, c) for c in paper.columns}
-    ours = table(found, {f"**{n}**": c for n, c in ERRORS.items()} | DETAILS).T
+    columns = {f"**{name}**": cell for name, cell in ERRORS.items()} | DETAILS
+    ours = table(found, columns | {_SUMS: with_sums(frame)}).T
     if ours.empty:
         return ours, (), paper.title
     headings = {name: linked(name, g) for name, g in found.items()}
@@ -212,5 +227,5 @@ def shown_table(paper, frame):
     """Of a table of the paper the errors in the columns that runs fill."""
     cells, notes, title = paper_table(paper, frame)
     if len(cells):
-        cells = cells.loc[:_EPOCHS, cells.iloc[-1] != MISSING]
+        cells = cells.loc[:_EPOCHS, cells.loc[_EPOCHS] != MISSING]
     return cells[(cells != MISSING).any(axis=1)], notes, title

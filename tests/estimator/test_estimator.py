@@ -184,7 +184,8 @@ def test_both_stages_are_those_of_gar_keras(method):
     shares = (5 / 16, 5 / 16, 6 / 16) if is_gar else None
     assert summary.class_prior == shares
     assert summary.error_before == summary.pretraining["val_error"][-1]
-    assert summary.error_after == min(summary.regularization["val_error"])
+    errors = summary.error_before, *summary.regularization["val_error"]
+    assert summary.error_after == min(errors)
     seed = int(np.random.RandomState(0).randint(2**31 - 1))
     state = random.getstate()
     random.seed(seed)
@@ -206,7 +207,8 @@ def test_both_stages_are_those_of_gar_keras(method):
         network, x[labeled], x, y_labeled=UNEVEN[labeled], epochs=2,
         method=method,
         optimizer=gar_keras.sgd(0.1, global_clipnorm=1.0 if is_gar else None),
-        keep_best=False, callbacks=[LatestBestWeights()], **alike,
+        keep_best=False, **alike,
+        callbacks=[LatestBestWeights(summary.error_before)],
         **({"class_prior": shares} if is_gar else {}),
     )  # fmt: skip
     assert weights(validated) == [w.tolist() for w in network.get_weights()]
@@ -276,6 +278,7 @@ def test_epochs_auto_and_warnings_know_the_error_before(stand_in, monkeypatch):
     quick(tiny, epochs="auto", validation_fraction=0.34).fit(X, numbers)
     watch, keeper = seen["callbacks"]
     assert isinstance(keeper, LatestBestWeights)
+    assert keeper.start == 0.5
     assert seen["epochs"] == "auto"
     assert seen["validation_data"][0].shape == (6, 3)
     assert isinstance(watch, WarnOnCollapse)
@@ -615,7 +618,7 @@ BAD = {
     "prior of four": (
         X, FEW, dict(class_prior=[0.25] * 4), "4 shares for 3 outputs",
     ),
-    "prior": (X, FEW, dict(class_prior="labelled"), "uniform, labeled"),
+    "prior": (X, FEW, dict(class_prior="labelled"), "predicted, uniform"),
     "method": (X, FEW, dict(method="VAT"), "one of gar, safe-gar.*vat-entropy"),
     "guides": (X, FEW, dict(labeled_per_batch=19), "labeled_per_batch=19"),
     "no guides": (X, FEW, dict(labeled_per_batch=0), "labeled_per_batch=0"),

@@ -8,7 +8,6 @@ import pytest
 from gar_keras.experiments import studies
 from gar_keras.experiments.command import RunOptions
 from gar_keras.experiments.settings import (
-    DIGITS,
     FREE,
     NORB,
     PAPER,
@@ -166,7 +165,7 @@ def test_what_is_not_in_the_paper_is_set_against_its_nearest_cell():
     fewer = replace(MNIST_100, num_labeled=10, labeled_per_batch=10)
     fewer = replace(fewer, unlabeled_per_batch=118, balance=0.0, epochs=4)
     assert changes(fewer) == {"balance": 0.0}
-    assert changes(DIGITS[100]) == {}
+    assert changes(replace(TABLE_1[100], dataset="digits")) == {}
 
 
 # Studies.

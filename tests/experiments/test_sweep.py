@@ -20,14 +20,14 @@ from worker_runs import act
 
 from gar_keras.experiments import command, run, sweep, workers
 from gar_keras.experiments.placement import path_of
-from gar_keras.experiments.settings import DIGITS
+from gar_keras.experiments.settings import SMALL
 from gar_keras.experiments.state import lock_of, path_of_state
 from gar_keras.experiments.workers import WorkerError
 from gar_keras.utils import cli
 
 BACKEND = tiny_runs.BACKEND
 # Real digits, which processes of their own find as well.
-SHORT = replace(DIGITS[100], pretrain_epochs=2, epochs=1, backend=BACKEND)
+SHORT = replace(SMALL["digits"], pretrain_epochs=2, epochs=1, backend=BACKEND)
 
 
 def swept(folder, seeds=(0,), experiments=(TINY,), output=None, **options):

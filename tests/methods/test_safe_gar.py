@@ -6,6 +6,7 @@ import keras
 import numpy as np
 import oracle
 import pytest
+import tensorflow as tf
 from keras import layers, ops
 
 from gar_keras import (
@@ -17,7 +18,11 @@ from gar_keras import (
     pretrain,
     regularize,
 )
-from gar_keras.methods.safe_gar import predicted_prior, running_balance
+from gar_keras.methods.safe_gar import (
+    given_prior,
+    predicted_prior,
+    running_balance,
+)
 
 RNG = np.random.default_rng(0)
 CENTRES = 3 * RNG.normal(size=(3, 8))
@@ -106,6 +111,39 @@ def test_prior_and_memory_follow_from_predictions_and_batch():
     assert running_balance(40, 128)["balance_memory"] == pytest.approx(0.6)
 
 
+@pytest.mark.parametrize(
+    ("given", "prior"),
+    {
+        None: None,
+        "uniform": None,
+        "labeled": (0.75, 0.25),
+        "predicted": "predicted",
+        (0.5, 0.5): (0.5, 0.5),
+    }.items(),
+)
+def test_a_prior_is_given_in_numbers_or_by_a_word(given, prior):
+    assert given_prior(given, [0, 0, 1, 0], 2) == prior
+    if isinstance(prior, tuple):
+        assert given_prior(np.array(prior), [0, 1], 2) == prior
+
+
+@pytest.mark.slow
+def test_a_data_set_of_pairs_has_its_labels_used(pretrained):
+    start, found = pretrained.get_weights(), []
+    pairs = tf.data.Dataset.from_tensor_slices((X_L, Y_L)).batch(5)
+    for x_labeled, y_labeled in ((X_L, Y_L), (pairs, None)):
+        pretrained.set_weights(start)
+        regularize(
+            pretrained, x_labeled, X_U, y_labeled=y_labeled,
+            labeled_per_batch=6, epochs=1, verbose=0,
+        )  # fmt: skip
+        found.append(pretrained.predict(X, verbose=0))
+    np.testing.assert_array_equal(*found)
+    pretrained.set_weights(start)
+    train(pretrained, epochs=1)
+    assert np.abs(pretrained.predict(X, verbose=0) - found[0]).max() > 0.1
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("factor", [100.0, 0.01])
 def test_the_scale_of_the_logits_changes_nothing(factor, pretrained):
@@ -171,7 +209,7 @@ def test_with_labels_it_is_no_worse_on_uneven_digits():
         (
             {"method": "safe-gar", "class_prior": "even"},
             ValueError,
-            "class_prior must be an array of n numbers",
+            "class_prior must be one of predicted, uniform, labeled",
         ),
         ({"method": "nothing"}, ValueError, "method must be one of gar"),
         ({"method": SafeGAR(), "vat": 1.0}, TypeError, "no argument 'vat'"),
@@ -194,7 +232,7 @@ def test_every_method_by_its_name(pretrained):
 @pytest.mark.slow
 def test_comparison_by_folds(pretrained):
     options = dict(folds=3, pretrain_epochs=20, epochs=1, verbose=0)
-    errors = compare(pretrained, X_L, Y_L, X_U, ["gar"], **options)
+    errors = compare(pretrained, X_L, Y_L, X_U, "gar", **options)
     assert [*errors] == ["pretraining", "gar"]
     again = compare(pretrained, X_L, Y_L, X_U, ["gar"], **options)
     assert again == errors and all(0 <= e <= 1 for e in errors["gar"])

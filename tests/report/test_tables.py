@@ -30,6 +30,7 @@ def frame(tmp_path_factory):
     folder = tmp_path_factory.mktemp("results")
     write(folder, MNIST, 0.02, 0.03)
     write_record(folder, MNIST, 2, chosen_error=0.13, lost=True)
+    write(folder, replace(MNIST, balance_of="column sums"), 0.02, 0.04)
     write(folder, replace(TABLE_1[3000], epochs=20), 0.009)
     norb = replace(NORB_JPEG[1000], epochs=20)
     write(folder, norb, 0.08, title="small NORB (JPEG copy)")

@@ -79,9 +79,9 @@ def learning_curves(columns, title=""):
     side.spines["left"].set_visible(False)
     side.tick_params(left=False, labelleft=False)
     side.set(xticks=[], xlim=(-0.7, len(columns) - 0.3))
-    if epochs:
-        text = " or ".join(map(str, sorted(epochs)))
-        side.set_xlabel(f"paper,\nepoch {text}", fontsize=9.5)
+    side.set_visible(bool(epochs))
+    text = " or ".join(map(str, sorted(epochs)))
+    side.set_xlabel(f"paper,\nepoch {text}", fontsize=9.5)
     style.clear_axes(ax)
     ax.set_xlabel("epoch of stage 2 (0: end of stage 1)")
     ax.set_title(title, loc="left", fontsize=11)

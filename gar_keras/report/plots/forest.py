@@ -46,7 +46,7 @@ def _draw_paper(ax, y, cell):
     if start:
         _draw_start(ax, y, start.mean, paper.mean, "D", _PAPER)
     look = {"fmt": "D", "ms": 6, "lw": 1.5, "capsize": 3, **_PAPER}
-    label = "the paper, ± standard deviation"
+    label = "the paper, with its ±"
     ax.errorbar(paper.mean, y, xerr=paper.deviation, label=label, **look)
 
 
@@ -64,5 +64,5 @@ def _draw_ours(ax, y, g):
 def _draw_start(ax, y, before, after, marker, color):
     """The way from stage 1, a hollow mark, to the end of stage 2."""
     ax.plot([before, after], [y, y], lw=0.8, alpha=0.5, **color)
-    look = {"mfc": "white", "ms": 5, "label": "after stage 1"}
+    look = {"mfc": "white", "ms": 5, "label": "after pretraining (hollow)"}
     ax.plot(before, y, marker, **look, **color)
