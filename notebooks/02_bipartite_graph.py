@@ -629,7 +629,7 @@ for name, push in pushes.items():
     ax.plot(left, push, label=name)
 ax.set(xlabel="what is left of class 0", ylabel="push on its own example")
 ax.set(xlim=(1, 0), ylim=(0, None))
-ax.legend(fontsize=8, loc="lower center")
+ax.legend(fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
 plt.show()
 
 # %% [markdown]

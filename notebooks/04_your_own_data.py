@@ -306,8 +306,8 @@ plt.show()
 # ## 7. Is the gain real?
 #
 # One run proves little. Both stages on other splits, and beside them label
-# spreading, a method of scikit-learn without a network: it is fast, and a strong
-# baseline on small tabular data.
+# spreading, a method of scikit-learn without a network: it is fast, and a
+# strong baseline on small tabular data.
 
 
 # %%
