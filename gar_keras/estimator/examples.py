@@ -44,7 +44,7 @@ def as_labels(y):
     if labels.dtype.kind not in "fO":
         return y
     missing = [_is_missing(label) for label in labels.flat]
-    if y is None or not any(missing):
+    if y is None or not (any(missing) or labels.dtype.kind == "O"):
         return y
     # Strings where there are strings.
     return np.array(np.where(missing, UNLABELED, labels.ravel()).tolist())

@@ -48,8 +48,8 @@ class SafeGAR(ExtendedGAR, Coefficients):
       as the paper's has: `balance_memory` of the layer is `(w - 1) / (w + 1)`
       then and the balance, of column sums, counts `w**(1/3)` times as much,
       with `w = 12.8 * n / (b_L + b_U)`;
-    - logits that begin at the same scale, `top_logit`, whatever pretraining
-      left: one factor on the last layer, which changes no predicted class;
+    - logits that begin at the same scale, `top_logit`: one factor on the
+      weights of the last layer, if it has any, which changes no predicted class;
     - without validation data, the weights of the start if the training has
       lost a class that the pretrained network gave to some examples.
 

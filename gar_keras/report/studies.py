@@ -152,7 +152,7 @@ def _papers(g):
 def _change(g):
     """The difference from the paper's stage 2, with its interval."""
     found = difference(g["last"], g.by_then)
-    interval = found and found.interval()
+    interval = found and found.n >= LEAST_SEEDS and found.interval()
     return signed(found) + (f", {between(interval)}" if interval else "")
 
 

@@ -164,8 +164,8 @@ def check_logits_shape(shape):
     if len(shape) != 2 or shape[-1] is None or shape[-1] < 2:
         raise ValueError(
             "Logits must be a matrix (batch, n) with n of at least 2 classes, "
-            "one row for each example. Reshape or flatten other outputs to "
-            f"that form. Received: shape={tuple(shape)}"
+            "one row for each example: two units for two classes. Reshape or "
+            f"flatten other outputs. Received: shape={tuple(shape)}"
         )
     return shape[-1]
 

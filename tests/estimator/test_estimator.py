@@ -294,8 +294,9 @@ def test_epochs_auto_and_warnings_know_the_error_before(stand_in, monkeypatch):
         np.where(FEW < 0, "-1", NAMES[FEW]),
         np.where(FEW < 0, "", NAMES[FEW]),
         np.where(FEW < 0, -1, 10 * FEW - 7),
+        np.where(FEW < 0, -1, FEW).astype(object),
     ],
-    ids=["object", "string", "empty", "gaps"],
+    ids=["object", "string", "empty", "gaps", "numbers as objects"],
 )
 def test_labels_and_their_marker(labels, stand_in):
     model = quick(tiny).fit(X, labels)
