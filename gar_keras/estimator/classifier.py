@@ -220,7 +220,7 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
             ValueError: if no row is labelled.
         """
         predicted = self.predict(X)
-        y = column_or_1d(unmasked("y", y))
+        y = column_or_1d(as_labels(unmasked("y", y)))
         check_consistent_length(predicted, y, sample_weight)
         labeled = ~is_unlabeled(y)
         if not labeled.any():
