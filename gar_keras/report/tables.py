@@ -114,15 +114,14 @@ def lost(g):
 
 
 def made_on(rows):
-    """Notes on the precision, backend and machines of rows, and on the rest."""
-    alike, rest = {}, [name for name, g in rows.items() if not len(g)]
+    """Notes on the precision, the backend and the machines of rows."""
+    alike = {}
     for name, g in rows.items():
         if len(g):
             where = ", ".join([*g[runs.HARDWARE].iloc[0], runs.hardware(g)])
             alike.setdefault(where, []).append(name)
     notes = [f"{where}: {'; '.join(names)}" for where, names in alike.items()]
-    notes = [*alike] if len(alike) == 1 else notes
-    return notes + [f"not run: {'; '.join(rest)}"] * bool(rest)
+    return [*alike] if len(alike) == 1 else notes
 
 
 # The tables of the paper.
