@@ -27,7 +27,7 @@ from gar_keras import (
     sgd,
 )
 from gar_keras.callbacks import WarnOnCollapse
-from gar_keras.engine import pipeline
+from gar_keras.engine import fit, pipeline
 from gar_keras.engine.batches import BatchSampler
 from gar_keras.models import is_regularized
 
@@ -195,9 +195,12 @@ def test_weights_of_the_best_epoch_are_kept(keep_best):
 
 
 @pytest.mark.slow
-def test_epochs_auto_end_after_500_steps_without_a_lower_validation_error():
+def test_epochs_auto_end_after_steps_without_a_lower_validation_error(
+    monkeypatch,
+):
+    monkeypatch.setattr(fit, "PATIENCE_STEPS", 100)
     # Of five steps each.
-    patience = 100
+    patience = 20
     epochs = {
         rate: regularize(
             network(), X_L, X_U, epochs="auto", validation_data=(X_V, Y_V),
