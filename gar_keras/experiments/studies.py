@@ -121,6 +121,7 @@ SKEW = Study(
                 "class_prior": PRIOR_OF_LABELS
             },
             "no balance term": {"balance": 0.0},
+            "the safe default of regularize": {"method": "safe-gar"},
         },
     ),
 )
