@@ -380,7 +380,7 @@ FORM = Study(
     "form",
     "Other forms of the balance: MNIST, m_L = 100",
     (
-        "Of the four seeds that lost a class or kept a large confusion.",
+        "Seed 8 was pretrained on another processor than the run beside it.",
         "Symmetric: the terms of max(0, -Z) are added to those of max(0, Z).",
     ),
     _rows(
