@@ -191,7 +191,7 @@ def test_an_error_in_a_worker_is_one_line_and_the_others_go_on(tmp_path):
     with pytest.raises(WorkerError, match="images_per_epoch must be"):
         swept(tmp_path, [0], [wrong, SHORT], output=output, jobs=2)
     (line,) = output.getvalue().splitlines()
-    assert line.startswith("digits-100 seed 0 failed: ValueError: images")
+    assert line.startswith("digits-50 seed 0 failed: ValueError: images")
     assert path_of(SHORT, 0, tmp_path).exists()
 
 
@@ -269,8 +269,8 @@ def test_on_ray_is_as_one_after_another(
                 save_models=True,
             )  # fmt: skip
     said = output.getvalue()
-    assert "digits-100 seed 1 is being run by another process" in said
-    assert "digits-100 seed 0 failed: ValueError: images_per_epoch" in said
+    assert "digits-50 seed 1 is being run by another process" in said
+    assert "digits-50 seed 0 failed: ValueError: images_per_epoch" in said
     (found, complete), _ = swept(
         tmp_path, [0, 1], [SHORT], ray="local", save_models=True
     )
