@@ -49,7 +49,7 @@ class SafeGAR(ExtendedGAR, Coefficients):
       then and the balance, of column sums, counts `w**(1/3)` times as much,
       with `w = 12.8 * n / (b_L + b_U)`;
     - logits that begin at the same scale, `top_logit`: one factor on the
-      weights of the last layer, if it has any, which changes no predicted class;
+      weights of the last layer, if it has any, which changes no prediction;
     - without validation data, the weights of the start if the training has
       lost a class that the pretrained network gave to some examples.
 
