@@ -47,16 +47,16 @@ def cell_runs(frame):
 
 
 def compare(frame):
-    """Dicts of runs by method with all other settings alike, largest first.
+    """Dicts of runs by method, all else alike, of even classes, largest first.
 
     Settings of the training do not concern a method without a network.
     """
-    trained, graph = {}, {}
+    trained, graph, plain = {}, {}, Extensions()
     for g in runs.groups(frame):
         e = g.experiment.iloc[0]
         if e.method in GRAPH_RIVALS:
             graph.setdefault(_data(e), {})[e.method] = g
-        elif e.class_prior is None and e.extensions == Extensions():
+        elif e.class_prior is e.world.shares is None and e.extensions == plain:
             trained.setdefault(replace(e, method="gar"), {})[e.method] = g
     found = [
         methods | graph.get(_data(e), {})
