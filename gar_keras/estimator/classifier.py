@@ -100,8 +100,8 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
             `"uniform"`; numbers are in the order of the sorted labels.
         validation_fraction: Share of the labelled examples of each class that
             is kept back to measure the error. The model ends with the weights
-            of the epoch of stage 2 with the least such error, of several the
-            last. 0 to train on all labels to the last epoch.
+            of the least such error: of the last such epoch of stage 2, or of
+            stage 1 if all have more. 0 to train on all to the last epoch.
         learning_rate: Initial learning rate of each stage.
         random_state: Seed or `RandomState`, of weights, dropout, batches and
             validation rows. `None` for another one in each `fit`.

@@ -44,7 +44,8 @@ def as_labels(y):
     if labels.dtype.kind not in "fO":
         return y
     missing = [_is_missing(label) for label in labels.flat]
-    if y is None or not (any(missing) or labels.dtype.kind == "O"):
+    mixed = labels.dtype.kind == "O" and labels.ndim == 1
+    if y is None or not (mixed or any(missing)):
         return y
     # Strings where there are strings.
     return np.array(np.where(missing, UNLABELED, labels.ravel()).tolist())

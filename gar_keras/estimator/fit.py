@@ -147,6 +147,7 @@ def stages(model, x, y, settings, class_names, seed):
         class_names=class_names,
         num_validation=validation and len(kept),
     )
+    keeping = [LatestBestWeights(before)] if validation else []
     history = method.train(
         model,
         x_labeled,
@@ -155,10 +156,7 @@ def stages(model, x, y, settings, class_names, seed):
         epochs=settings.epochs,
         optimizer=_optimizer(method, settings, epochs * sampler.steps),
         keep_best=False,
-        callbacks=[
-            watching,
-            *([LatestBestWeights(before)] if validation else []),
-        ],
+        callbacks=[watching, *keeping],
         **batches,
         **alike,
     )

@@ -132,13 +132,13 @@ def given_prior(class_prior, labels, n):
     >>> given_prior("labeled", [0, 0, 0, 1], 2)
     (0.75, 0.25)
     """
-    if class_prior is None:
-        return None
-    if not isinstance(class_prior, str):
+    if isinstance(class_prior, str):
+        check_choice("class_prior", class_prior, PRIORS)
+    elif class_prior is not None:
         return check_class_prior(class_prior, n)
-    check_choice("class_prior", class_prior, PRIORS)
-    labeled = class_prior == "labeled" and class_prior_of(labels, n)
-    return {"predicted": class_prior, "labeled": labeled}.get(class_prior)
+    if class_prior == "labeled":
+        return class_prior_of(labels, n)
+    return class_prior if class_prior == "predicted" else None
 
 
 def predicted_prior(logits) -> ClassPrior:

@@ -316,12 +316,16 @@ def regularize(
         **compile_options(sampler.steps),
     )
     watching = standard_callbacks(validation)
-    before = validation and error_rate(network, *validation)
+    callbacks = list_of(callbacks)
+    watched = any(isinstance(c, WarnOnCollapse) for c in callbacks)
+    warns = way.warns_of_collapse and not watched
+    before = None
+    if validation is not None and (keep_best or warns):
+        before = error_rate(network, *validation)
     if validation is not None and keep_best:
         watching.append(BestWeights(before))
-    callbacks = [*watching, *stopping, *list_of(callbacks)]
-    watched = any(isinstance(c, WarnOnCollapse) for c in callbacks)
-    if way.warns_of_collapse and not watched:
+    callbacks = [*watching, *stopping, *callbacks]
+    if warns:
         # The last, so that it sees the errors that others put in the logs.
         m = validation and len(validation[1])
         size = sampler.images_per_step

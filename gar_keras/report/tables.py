@@ -144,15 +144,11 @@ def largest(frame, cell, differs=""):
     return max(runs.groups(alike), key=runs.size, default=alike)
 
 
-def with_sums(frame):
-    """The column of the errors with the balance of column sums."""
-
-    def cell(g):
-        g = largest(frame, g.cell.iloc[0], "balance of column sums")
-        text = f"{figure('chosen')(g)}, {figure('last', n=True)(g)}"
-        return linked(text, g) if len(g) else MISSING
-
-    return cell
+def with_sums(frame, g):
+    """The errors in the cell of some runs with the balance of column sums."""
+    g = largest(frame, g.cell.iloc[0], "balance of column sums")
+    text = f"{figure('chosen')(g)}, {figure('last', n=True)(g)}"
+    return linked(text, g) if len(g) else MISSING
 
 
 def above_paper(g):
@@ -213,7 +209,8 @@ def paper_table(paper, frame):
     """
     found = {c.heading: representative(frame, c) for c in paper.columns}
     columns = {f"**{name}**": cell for name, cell in ERRORS.items()} | DETAILS
-    ours = table(found, columns | {_SUMS: with_sums(frame)}).T
+    columns[_SUMS] = lambda g: with_sums(frame, g)
+    ours = table(found, columns).T
     if ours.empty:
         return ours, (), paper.title
     headings = {name: linked(name, g) for name, g in found.items()}
