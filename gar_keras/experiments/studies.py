@@ -229,8 +229,8 @@ FIRST_EPOCH = Study(
     "first-epoch",
     "One epoch of stage 2 from many initializations: MNIST, m_L = 100",
     (
-        "An initialization is a seed and a restart: labels, weights, batches. "
-        "Rows of the same stage 1 begin with the same ones.",
+        "Initializations differ in weights and batches, those of another seed "
+        "in labels too. Rows of the same stage 1 begin with the same ones.",
     ),
     {
         f"{row}, after {pretrain_epochs} epochs of stage 1": _mnist(

@@ -5,7 +5,6 @@ from pathlib import Path
 import pandas as pd
 
 from gar_keras.experiments import records
-from gar_keras.report.estimates import MISSING
 from gar_keras.report.tables import markdown
 
 _TASKS = {
@@ -18,16 +17,10 @@ _TASKS = {
 SPEED = {
     "what": lambda c, e: _TASKS[c["task"]],
     "network": lambda c, e: c["network"],
-    "path": lambda c, e: c["path"],
     "precision": lambda c, e: c["precision"],
     "plain, ms": lambda c, e: _spread(e["reference_ms"], _number),
     "ms": lambda c, e: _spread(e["ms"], _number),
     "times plain's speed": lambda c, e: _spread(e["speedup"], "{:.2f}".format),
-    "100 epochs or 1,000 passes, s (plain)": lambda c, e: (
-        f"{e['seconds']:,.1f} ({e['reference_seconds']:,.1f})"
-        if e["seconds"]
-        else MISSING
-    ),
     "images/s": lambda c, e: f"{e['images_per_second']:,.0f}",
 }
 OVERHEAD = {

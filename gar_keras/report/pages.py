@@ -23,11 +23,13 @@ def parts(frame, results):
         frame: Runs.
         results: Folder of them.
     """
+    # The small data sets have a page of their own.
+    whole = frame[(frame.network != "mlp") & frame.images_per_epoch.isna()]
     found = {
         "summary": summary.summary(frame),
         "rivals": "\n".join(
             markdown(*summary.rivals_table(methods))
-            for methods in summary.compare(frame[frame.network != "mlp"])
+            for methods in summary.compare(whole)
         ),
         "small errors": small.errors(frame),
         "small changes": small.changes(frame),

@@ -16,6 +16,12 @@ HARDWARE = ["precision", "backend"]
 # Columns of a frame that a CSV file cannot hold.
 OBJECTS = ["experiment", "curve"]
 
+# Settings that go by another name in words.
+WORDS = {
+    "average": "EMA", "restart": "initialization", "strangers": "out of class",
+    "labeled_per_batch": "b_L", "unlabeled_per_batch": "b_U",
+}  # fmt: skip
+
 # Epochs of stage 2 whose mean error is told beside that of the last.
 LATE = 20
 
@@ -32,7 +38,7 @@ def read_runs(folder):
 
         - `path` below the folder, `cell`, `title` of the data, `seed`,
           `fingerprint`;
-        - `differs`: settings other than the paper's, by name, but for epochs,
+        - `differs`: settings other than the paper's, in words, but for epochs,
           precision and backend;
         - `stage_1`, `chosen`, `last`, `last_20`: the errors after stage 1, at
           the epoch chosen by validation, in the last one, and in the mean of
@@ -120,7 +126,7 @@ def _in_words(changed):
     for name, value in changed.items():
         if isinstance(value, tuple):
             value = f"{value[0]:.3g} to {value[-1]:.3g}"
-        yield f"{name.replace('_', ' ')} {value}"
+        yield f"{WORDS.get(name, name.replace('_', ' '))} {value}"
 
 
 def _hardware(record):
@@ -193,12 +199,9 @@ def hardware(g):
 
 
 def minutes(g):
-    """Minutes of training a run: a mean, or a range over several machines."""
-    low, high = g.minutes.min(), g.minutes.max()
-    digits = 0 if low >= 10 else 1
-    if "," not in hardware(g):
-        return f"{g.minutes.mean():.{digits}f}"
-    return f"{low:.{digits}f} to {high:.{digits}f}"
+    """Minutes of training a run, the least and the most."""
+    ends = (f"{end:.0f}" for end in (g.minutes.min(), g.minutes.max()))
+    return " to ".join(dict.fromkeys(ends))
 
 
 def lost(g):

@@ -104,13 +104,13 @@ ARM_COLUMNS = {
         difference(g.chosen, g.chosen_beside)
     ),
     "last epoch": figure("last"),
-    "validation, after stage 1": figure("val_stage_1"),
-    "validation, last epoch": figure("val_last"),
+    "validation error, after stage 1 → last epoch": lambda g: " → ".join(
+        figure(name)(g) for name in ("val_stage_1", "val_last")
+    ),
     "runs that lost a class": lost,
     "runs with a warning": runs.warned,
     "seeds": runs.seeds,
     "epochs": runs.epochs,
-    "min per run": runs.minutes,
 }
 
 

@@ -114,8 +114,8 @@ def test_figure2_has_frames_and_the_curve():
     B = logits(1).clip(0)
     some = B.copy()
     some[: M // 2] = 0
-    snapshots = {2: np.zeros_like(B), 0: np.roll(B, 1, axis=0), 1: some}
-    curve = {"epoch": [0, 1, 2], "test_error": [0.5, 0.25, 0.125]}
+    snapshots = {3: np.zeros_like(B), 0: np.roll(B, 1, axis=0), 1: some, 2: B}
+    curve = {"epoch": [0, 1, 2, 3], "test_error": [0.5, 0.25, 0.2, 0.125]}
     *frames, accuracy = plots.figure2(snapshots, LABELS, curve).axes
     assert frames[1].get_title() == "epoch 1, accuracy 75.0 %"
     shown = [len(c.get_offsets()) for ax in frames for c in ax.collections]
@@ -124,8 +124,9 @@ def test_figure2_has_frames_and_the_curve():
     assert "without 20 of 40" in frames[1].get_xlabel()
     assert "without 40 of 40" in frames[2].get_xlabel()
     line, marks = accuracy.lines
-    assert line.get_ydata().tolist() == [50, 75, 87.5]
-    assert list(marks.get_xdata()) == [0, 1, 2]
+    assert line.get_ydata().tolist() == [50, 75, 80, 87.5]
+    # The second half has a frame of its end alone.
+    assert list(marks.get_xdata()) == [0, 1, 3]
 
 
 def test_each_frame_starts_from_the_one_before(monkeypatch):

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pytest
 from made_records import make_record
 from PIL import Image
 
@@ -109,6 +110,23 @@ def sheet():
     indices = script["sheet_indices"](np.arange(40) % 10, 8_000_000)
     assert indices.shape == (20, 17)
     return script["sheet"](Source(), indices)
+
+
+def test_the_lost_class_is_marked_in_the_first_epoch(tmp_path):
+    script = runpy.run_path(str(SCRIPTS / "first_epoch.py"))
+    found = script["noted_runs"](SCRIPTS.parent / "results", seed=2)
+    legend = script["picture"](found).legends[0]
+    assert "class 2" in [text.get_text() for text in legend.get_texts()]
+    kept = script["noted_runs"](SCRIPTS.parent / "results", seed=0)
+    assert not len(script["lost_classes"](kept))
+    for record in found.values():
+        noted = record["first_epoch"]
+        noted |= {"step": noted["step"][-2:], "v": noted["v"][-2:]}
+    script["animation"](found).save(tmp_path / "a.gif", dpi=20)
+    with Image.open(tmp_path / "a.gif") as movie:
+        assert movie.n_frames == 2
+    with pytest.raises(ValueError, match="takes 0, 1 or 2. Received: 9"):
+        script["noted_runs"](tmp_path, seed=9)
 
 
 def test_a_png_is_of_a_page_s_width(tmp_path):

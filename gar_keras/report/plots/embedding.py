@@ -22,6 +22,7 @@ def figure2(snapshots, labels, curve, title=""):
 
     Args:
         snapshots: Dict of `B`, `(m, n)`, not negative, by epoch of stage 2.
+            Of the second half, where frames look alike, the last one is drawn.
         labels: True class indices `(m,)` of the examples, below 10.
         curve: Dict with the lists `"epoch"` and `"test_error"` (a share from
             0 to 1), one entry for each epoch of stage 2 from epoch 0.
@@ -36,9 +37,10 @@ def figure2(snapshots, labels, curve, title=""):
     >>> figure2(run.snapshots, run.labels, run.curve)  # doctest: +SKIP
     """
     labels = np.asarray(labels)
-    errors = dict(zip(curve["epoch"], curve["test_error"], strict=True))
-    epochs = sorted(snapshots)
-    accuracy = {epoch: 100 * (1 - error) for epoch, error in errors.items()}
+    errors = zip(curve["epoch"], curve["test_error"], strict=True)
+    last = max(snapshots)
+    epochs = sorted(e for e in snapshots if e < last / 2 or e == last)
+    accuracy = {epoch: 100 * (1 - error) for epoch, error in errors}
     frames = align([snapshots[epoch] for epoch in epochs])
     rows = len(epochs) // _COLUMNS + 1
     figure = style.page_figure(4.1 * rows + 0.9, 12.5)

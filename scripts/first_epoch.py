@@ -1,0 +1,153 @@
+"""How a class is lost: the first epoch of stage 2 by step, from the records.
+
+    python scripts/first_epoch.py
+
+writes runs/first_epoch.png and runs/first_epoch.gif: two runs of the study
+first-epoch from one initialization, with the paper's optimizer and with the
+clip and warm-up of the default.
+"""
+
+import sys
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from matplotlib.animation import FuncAnimation, PillowWriter
+
+from gar_keras.experiments import placement, records
+from gar_keras.experiments.studies import STUDIES
+from gar_keras.report.plots import style
+from gar_keras.utils import cli
+
+ARMS = {
+    "the paper's optimizer": "the paper's stage 2",
+    "clip and warm-up": "both, the rate over 100 steps",
+}
+# Of the energy of all classes, where none is left.
+FLOOR = 1e-5
+FRAMES_PER_SECOND = 8
+# Frames for which the last one stays.
+PAUSE = 16
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options of this script."""
+
+    seed: int = 2
+    """Seed of the runs: 0, 1 or 2."""
+    output: cli.Folder = field(default_factory=placement.own)
+    """Folder of the pictures."""
+
+
+def noted_runs(folder, seed):
+    """The records of a seed by the names of `ARMS`."""
+    arms = STUDIES["first-epoch"].arms
+    found = {}
+    for name, row in ARMS.items():
+        arm = arms[f"{row}, after 2000 epochs of stage 1"]
+        arm = replace(arm, precision="bfloat16")
+        path = placement.path_of(arm, seed, folder)
+        if not path.exists():
+            raise ValueError(f"--seed takes 0, 1 or 2. Received: {seed}")
+        found[name] = records.read(path)
+    return found
+
+
+def shares(record):
+    """The share of each class in the energies `v`, by step, `(steps, n)`."""
+    v = np.array(record["first_epoch"]["v"])
+    return v / v.sum(axis=1, keepdims=True).clip(min=1e-30)
+
+
+def picture(found):
+    """The energies of the classes, and the scale of the logits, by step."""
+    figure = style.page_figure(5.4, 10)
+    axes = figure.subplots(2, 2, sharex=True, sharey="row")
+    columns = zip(axes.T, found.items(), strict=True)
+    for (above, below), (name, record) in columns:
+        result, noted = record["result"], record["first_epoch"]
+        errors = [result["baseline_error"], result["last_error"]]
+        text = " → ".join(map(style.percent, errors))
+        above.set_title(f"{name}\ntest error {text}", fontsize=11)
+        steps = np.array(noted["step"]) + 1
+        for j, share in enumerate(shares(record).clip(min=FLOOR).T):
+            look = {"color": "0.75", "lw": 1, "label": "the other classes"}
+            if j in lost_classes(found):
+                look = {"color": style.BAD, "lw": 2, "zorder": 3}
+                look["label"] = f"class {j}"
+            above.plot(steps, share, **look)
+        for key, label, color in (
+            ("top_logit", "largest logit, mean", style.LINES[0]),
+            ("gradient_norm", "norm of the gradient", style.LINES[2]),
+        ):
+            below.plot(steps, noted[key], label=label, color=color)
+        below.set_xlabel("step of the first epoch")
+    axes[0, 0].set(yscale="log", ylim=(FLOOR, 1), ylabel="share of the energy")
+    axes[1, 0].set(xscale="log", yscale="log", ylabel="scale")
+    for axis in (axes[1, 0].yaxis, axes[1, 0].xaxis):
+        axis.set_major_formatter("{x:g}")
+    for ax in axes.flat:
+        style.clear_axes(ax)
+    style.legend_below(figure, 4)
+    figure.suptitle(title(record), fontsize=12)
+    return figure
+
+
+def lost_classes(found):
+    """The classes that any of the runs leaves without energy."""
+    least = np.min([shares(r).min(axis=0) for r in found.values()], axis=0)
+    return np.flatnonzero(least < FLOOR)
+
+
+def title(record):
+    """Which runs these are, in one line."""
+    e = record["experiment"]
+    return (
+        f"{record['data']['title']}, m_L = {e['num_labeled']}, seed "
+        f"{record['seed']}, {e['pretrain_epochs']:,} epochs of stage 1"
+    )
+
+
+def animation(found):
+    """The energies as bars, step by step, and the error of the images kept."""
+    figure = style.page_figure(3.2, 8)
+    axes = figure.subplots(1, 2, sharey=True)
+    axes[0].set_ylabel("share of the energy")
+    panels = []
+    for ax, (name, record) in zip(axes, found.items(), strict=True):
+        energy = shares(record)
+        n = energy.shape[1]
+        lost = np.isin(range(n), lost_classes(found))
+        colors = np.where(lost, style.BAD, style.LINES[0])
+        bars = ax.bar(range(n), energy[0], color=colors)
+        ax.axhline(1 / n, color="0.6", lw=0.8, ls="--")
+        ax.set(xticks=range(n), xlabel="class", ylim=(0, 3 / n))
+        panels.append((ax, name, bars, energy, record["first_epoch"]))
+
+    def show(k):
+        for ax, name, bars, energy, noted in panels:
+            for bar, share in zip(bars, energy[k], strict=True):
+                bar.set_height(share)
+            step = noted["step"][k]
+            error = np.interp(step, noted["error_step"], noted["test_error"])
+            text = f"{style.percent(error)} of 2,000 test images wrong"
+            ax.set_title(f"{name}\nstep {step}: {text}", fontsize=10)
+
+    last = len(panels[0][3]) - 1
+    return FuncAnimation(figure, show, [*range(last), *[last] * PAUSE])
+
+
+def main(options):
+    """Draws the picture and the animation."""
+    folder = placement.reference()
+    if folder is None:
+        raise ValueError("the records are in a clone. Run it in one.")
+    found = noted_runs(folder, options.seed)
+    style.save(picture(found), options.output / "first_epoch.png")
+    movie, writer = animation(found), PillowWriter(fps=FRAMES_PER_SECOND)
+    movie.save(options.output / "first_epoch.gif", writer, dpi=80)
+    print(f"Written: {options.output / 'first_epoch'}.png and .gif")
+
+
+if __name__ == "__main__":
+    sys.exit(cli.run(main, cli.parse(Options, __doc__)))
