@@ -4,7 +4,7 @@ import re
 
 
 def python_blocks(text):
-    """The Python of a page, a text for each block, with one short epoch each."""
+    """The Python of a page, a text for each block, with one short epoch."""
     text = re.sub(r"images_per_epoch=[\d_]+", "images_per_epoch=448", text)
     blocks = re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.M)
     return [re.sub(r"epochs=\d+", "epochs=1", block) for block in blocks]
