@@ -96,10 +96,11 @@ def standard_callbacks(validation_data):
 class BestWeights(keras.callbacks.Callback):
     """Keeps the weights of the epoch with the least validation error.
 
-    Of several such epochs the first one counts. At the end of training the
-    model gets these weights. Where an exception ends it, Keras tells no
-    callback: `gar_keras.regularize` calls `restore` then, and in a `fit` of
-    your own you can. It needs an `ErrorRate` in front of it.
+    Of several such epochs the last one counts: the error on few examples often
+    stays the same for many epochs in which the model grows better. At the end
+    of training the model gets these weights. Where an exception ends it, Keras
+    tells no callback: `gar_keras.regularize` calls `restore` then, and in a
+    `fit` of your own you can. It needs an `ErrorRate` in front of it.
 
     Args:
         start: Validation error of the weights that training begins with, which
@@ -118,8 +119,7 @@ class BestWeights(keras.callbacks.Callback):
             self.weights = self.model.get_weights()
 
     def on_epoch_end(self, epoch, logs=None):
-        first = self.best_epoch is None and logs["val_error"] == self.best
-        if first or self._improves(logs["val_error"]):
+        if logs["val_error"] <= self.best:
             self.best = logs["val_error"]
             self.best_epoch = epoch + 1
             self.weights = self.model.get_weights()
@@ -139,20 +139,6 @@ class BestWeights(keras.callbacks.Callback):
         # They belong to this training, and not to the next one.
         self.weights = None
         return True
-
-    def _improves(self, value):
-        return value < self.best
-
-
-class LatestBestWeights(BestWeights):
-    """`BestWeights`, where of several best epochs the last one counts.
-
-    For a validation set of few examples: the error on it often stays the same
-    for many epochs in which the model grows better.
-    """
-
-    def _improves(self, value):
-        return value <= self.best
 
 
 class StopOnNaN(keras.callbacks.Callback):

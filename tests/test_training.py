@@ -176,17 +176,17 @@ class Weights(keras.callbacks.Callback):
 @pytest.mark.slow
 @pytest.mark.parametrize("keep_best", [True, False])
 def test_weights_of_the_best_epoch_are_kept(keep_best):
-    # Trained to the optimum of U from random weights, it gets worse and better.
-    model = network(seed=3)
+    # From random weights: the two first epochs are equal, the others worse.
+    model = network(seed=4)
     weights = Weights()
     history = regularize(
         model, X_L, X_U, epochs=6, validation_data=(X_V, Y_V),
-        optimizer=sgd(0.3), keep_best=keep_best, callbacks=[weights],
+        optimizer=sgd(1.0), keep_best=keep_best, callbacks=[weights],
         **BATCHES, **QUIET,
     ).history  # fmt: skip
     errors = history["val_error"]
-    kept = errors.index(min(errors)) if keep_best else 5
-    assert errors.index(min(errors)) != 5
+    assert errors[0] == errors[1] < min(errors[2:])
+    kept = 1 if keep_best else 5
     # The trained model has the coefficients of its GAR layer besides.
     for mine, its in zip(
         model.get_weights(), weights.epochs[kept], strict=False

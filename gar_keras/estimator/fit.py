@@ -7,7 +7,7 @@ import numpy as np
 from keras import ops
 
 from gar_keras.augmentation import random_augmentation
-from gar_keras.callbacks import LatestBestWeights, WarnOnCollapse
+from gar_keras.callbacks import BestWeights, WarnOnCollapse
 from gar_keras.engine.batches import BATCH_SIZE, take
 from gar_keras.engine.data import num_classes, stage_2_sampler
 from gar_keras.engine.fit import early_stopping
@@ -147,7 +147,7 @@ def stages(model, x, y, settings, class_names, seed):
         class_names=class_names,
         num_validation=validation and len(kept),
     )
-    keeping = [LatestBestWeights(before)] if validation else []
+    keeping = [BestWeights(before)] if validation else []
     history = method.train(
         model,
         x_labeled,

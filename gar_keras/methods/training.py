@@ -226,7 +226,7 @@ def regularize(
             exactly.
         validation_data: As for `pretrain`.
         keep_best: Whether the model ends with the weights of the epoch with
-            the least validation error (the first of them), of the epochs of
+            the least validation error (the last of them), of the epochs of
             this call, or with those it began with if every epoch has a greater
             error. So it does where an exception ends training after an epoch,
             Ctrl-C among them. Without `validation_data` it ends with those of
