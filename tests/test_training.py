@@ -176,17 +176,18 @@ class Weights(keras.callbacks.Callback):
 @pytest.mark.slow
 @pytest.mark.parametrize("keep_best", [True, False])
 def test_weights_of_the_best_epoch_are_kept(keep_best):
-    # From random weights: the two first epochs are equal, the others worse.
-    model = network(seed=4)
+    # From random weights it gets better and worse.
+    model = network(seed=5)
     weights = Weights()
     history = regularize(
         model, X_L, X_U, epochs=6, validation_data=(X_V, Y_V),
-        optimizer=sgd(1.0), keep_best=keep_best, callbacks=[weights],
+        optimizer=sgd(3.0), keep_best=keep_best, callbacks=[weights],
         **BATCHES, **QUIET,
     ).history  # fmt: skip
     errors = history["val_error"]
-    assert errors[0] == errors[1] < min(errors[2:])
-    kept = 1 if keep_best else 5
+    best = max(i for i in range(6) if errors[i] == min(errors))
+    assert best != 5
+    kept = best if keep_best else 5
     # The trained model has the coefficients of its GAR layer besides.
     for mine, its in zip(
         model.get_weights(), weights.epochs[kept], strict=False
