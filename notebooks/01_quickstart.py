@@ -87,13 +87,13 @@ x_unlabeled = mnist.x_train[:10_000]
 
 # %%
 by_class = x_labeled[np.argsort(y_labeled, kind="stable"), :, :, 0]
-rows = by_class.reshape(10, 10, 28, 28)
-sheet = rows.swapaxes(1, 2).reshape(280, 280)
+rows = by_class.reshape(10, -1, 28, 28)
+sheet = rows.swapaxes(1, 2).reshape(280, -1)
 
 fig, ax = plt.subplots(figsize=(3.6, 3.6))
 ax.imshow(sheet, cmap="gray_r")
 ax.set(xticks=[], yticks=np.arange(10) * 28 + 14, yticklabels=range(10))
-ax.set_title("the 100 labelled images", fontsize=10)
+ax.set_title(f"the {len(x_labeled)} labelled images", fontsize=10)
 plt.show()
 
 # %% [markdown]
@@ -121,7 +121,7 @@ model = keras.Model(inputs, keras.layers.Dense(10)(x))
 print(f"{model.count_params():,} weights")
 
 # %% [markdown]
-# *Try*: `gar_keras.cnn6()` in place of this network, with patience.
+# *Try*: the network of the README, `cnn6(preprocessing=...)`, with patience.
 #
 # ## Stage 1: pretraining
 #
@@ -149,8 +149,8 @@ print(f"test error after pretraining: {100 * error_before:.2f} %")
 # ## Stage 2: regularization
 #
 # The loss is computed from $B = \max(0, Z)$, the rectified logits of a batch.
-# With $N = B^\mathsf{T} B$, the vector $v$ of the diagonal of $N$, and
-# $V = v^\mathsf{T} v$,
+# With $N = B^\mathsf{T} B$, its diagonal as a row $v$, $V = v^\mathsf{T} v$
+# and $n$ classes,
 #
 # $$
 # \alpha(B) = \frac{\sum_{i \ne j} N_{ij}}{(n-1) \sum_{i=j} N_{ij}},
@@ -189,7 +189,8 @@ print(f"test error after:  {100 * error_after:5.2f} %")
 # %% [markdown]
 # That is one seed, and a smaller network than that of the README's figures.
 #
-# *Try*: without `validation_data`, which keeps the last epoch.
+# *Try*: `keep_best=False`, which keeps the last epoch. `regularize` goes on
+# with the weights that it finds: run the notebook again from the network on.
 #
 # ## What happened on the way
 #
@@ -229,8 +230,9 @@ for ax in axes:
 plt.show()
 
 # %% [markdown]
-# *Try*: `layer=gar_keras.GraphActivityRegularization(balance=0.0)`. Which curve
-# tells that classes are lost?
+# *Try*: import `GraphActivityRegularization`, and give `regularize` the
+# `layer=GraphActivityRegularization(balance=1e-9)`, from the network on. Which
+# curve tells that classes are lost?
 #
 # ## Which images changed
 #

@@ -236,7 +236,7 @@ axes[1].set_ylabel("share of the weight")
 plt.show()
 
 # %% [markdown]
-# *Try*: `labeled_per_batch=64, unlabeled_per_batch=64` in stage 2.
+# *Try*: `labeled_per_batch=64, unlabeled_per_batch=64`, from the network on.
 #
 # ## 3. The three graphs
 #
@@ -249,8 +249,8 @@ figure1(
 )
 
 # %% [markdown]
-# The numbers of the three graphs, before and after, beside those of the true
-# labels of the same images. These are not 0 or 1 everywhere, since the draw has
+# The same numbers for all 250 images, before and after, beside those of their
+# true labels. These are not 0 or 1 everywhere, since the draw has
 # more images of some classes than of others.
 
 # %%
@@ -275,6 +275,7 @@ for key, gloss in NUMBERS.items():
     print(f"{gloss:44}", *values)
 
 # %% [markdown]
-# *Try*: `EPOCHS = 60`. Does the graph come nearer to ten components?
+# *Try*: `EPOCHS = 60`, from the top. Does the graph come nearer to ten
+# components?
 #
 # The loss has seen $N$ only, which is small, and $M$ followed.

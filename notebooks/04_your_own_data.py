@@ -98,14 +98,14 @@ print(f"{len(labeled)} labelled, {len(rest)} without, {len(test)} to test with")
 
 # %%
 fig, axes = plt.subplots(1, 10, figsize=(9, 1.2))
-for ax, row in zip(axes, x_labeled[::5], strict=True):
+for ax, row in zip(axes, x_labeled[:: len(x_labeled) // 10], strict=True):
     ax.imshow(row.reshape(8, 8), cmap="gray_r")
     ax.axis("off")
 plt.show()
 
 # %% [markdown]
-# *Try*: keep two labels of each digit in place of five (`[:2]`), run all cells,
-# and compare the error after pretraining with the one after GAR.
+# *Try*: keep two labels of each digit in place of five (`[:2]`), and run all
+# cells. Compare the errors after pretraining and after GAR.
 #
 # ## 2. From a CSV: `GARClassifier`
 #
@@ -251,8 +251,8 @@ print(f"test error: {100 * before:.1f} % before, {100 * after:.1f} % after")
 # %% [markdown]
 # Other forms of data, such as HDF5, are in `docs/your-data.md`.
 #
-# *Try*: `ExtendedGAR(supervised=1.0, shift=1)` in place of `regularize`, since
-# these are images that may be shifted.
+# *Try*: import `ExtendedGAR`, and give `regularize` the
+# `method=ExtendedGAR(shift=1)`, since these images may be shifted.
 #
 # ## 6. What to watch
 #
@@ -266,8 +266,8 @@ print(f"test error: {100 * before:.1f} % before, {100 * after:.1f} % after")
 #   progress bar, should stay at the number of classes, and a warning names
 #   those that are lost.
 #
-# They say how confident the predictions are, not how right. This is the same
-# training from an untrained network, beside ours:
+# None of them says how right predictions are. This is stage 2 without labels,
+# from an untrained network, beside ours:
 
 # %%
 keras.utils.set_random_seed(2)
@@ -288,7 +288,7 @@ fig, axes = plt.subplots(1, 2, figsize=(7, 2.6))
 for name, ax in zip(("affinity", "balance"), axes, strict=True):
     for label, curve in {
         "regularize": history,
-        "layer in fit": curves,
+        "fit, with dropout": curves,
         "from an untrained network": trap,
     }.items():
         ax.plot(np.arange(1, EPOCHS + 1), curve[name], label=label)
@@ -300,14 +300,17 @@ axes[1].axhline(expected_balance(128, 10), color="black", ls="--", lw=1)
 plt.show()
 
 # %% [markdown]
-# *Try*: `layer=GraphActivityRegularization(balance=0.0)` in `regularize`, from
-# the pretrained weights. Which curve gives it away, and what is the warning?
+# Dropout stays on in `fit`: its logits are noisier, and the balance is lower.
+#
+# *Try*: `layer=GraphActivityRegularization(balance=1e-9)` in `regularize`, from
+# the pretrained weights (`model.set_weights(pretrained)`). Which curve gives it
+# away?
 #
 # ## 7. Is the gain real?
 #
 # One run proves little. Both stages on other splits, and beside them label
-# spreading, a method of scikit-learn without a network: it is fast, and a
-# strong baseline on small tabular data.
+# spreading, a method of scikit-learn without a network: it is fast, and strong
+# on these digits.
 
 
 # %%

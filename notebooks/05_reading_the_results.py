@@ -62,9 +62,8 @@ CELL = "mnist-100"
 # ## 1. The figure in the README
 #
 # `read_runs` reads all records into a DataFrame, a row for each run. The README
-# has one line for each cell. If there are several experiments in a cell, it
-# shows the one with the most epochs of stage 2, those of all its seeds
-# together.
+# has one line for each cell. Of several experiments in a cell it shows the one
+# with the most epochs of stage 2, summed over its seeds.
 
 # %%
 frame = report.read_runs(RESULTS)
@@ -92,7 +91,7 @@ display(Markdown(with_links_from("\n".join(shown), RESULTS, ".")))
 print(f"The figure: {chosen}, test error in percent")
 
 # %% [markdown]
-# *Try*: `CELL = "norb-jpeg-1000"`, and run all cells. What is different?
+# *Try*: `CELL = "norb-1000"`, and run all cells. What is different?
 #
 # ## 2. Its records
 #
@@ -112,8 +111,8 @@ columns = ["seed", "stage_1", "chosen", "last", "lost", "minutes"]
 print(runs[columns].to_string(index=False, float_format="%.2f"))
 
 # %% [markdown]
-# *Try*: sort `frame` by `chosen`. Which run has the lowest error of all, and
-# what does its `differs` say?
+# *Try*: sort `frame[frame.cell == CELL]` by `chosen`. Which run has the lowest
+# error, and what does its `differs` say?
 #
 # ## 3. A record and its settings
 #
@@ -257,8 +256,8 @@ for ax, (title, epoch) in zip(axes, stages.items(), strict=True):
 plt.show()
 
 # %% [markdown]
-# A whole column is empty: no image is given to that class any more, and nearly
-# all of its images go to one other. The balance knows it too. With one class of
+# A whole column is empty: no image is given to that class any more, and most of
+# its images go to one other. The balance knows it too. With one class of
 # $n$ lost, $n - 1$ outputs are used equally at best:
 
 # %%
@@ -320,8 +319,8 @@ print(f"the others, mean:         {report.Estimate.of(kept)}")
 print(f"the paper:                {table.rows[GAR][place]}")
 
 # %% [markdown]
-# *Try*: how many runs without a loss would it take for the upper end of that
-# interval to be below 5 %?
+# *Try*: with 0 of $n$ runs lost, which $n$ brings the upper end of that
+# interval below 5 %?
 #
 # ## 8. What $n = 1$ means
 #

@@ -83,9 +83,9 @@ def picture(found):
             below.plot(steps, noted[key], label=label, color=color)
         below.set_xlabel("step of the first epoch")
     axes[0, 0].set(yscale="log", ylim=(FLOOR, 1), ylabel="share of the energy")
-    axes[1, 0].set(xscale="log", yscale="log", ylabel="scale")
-    for axis in (axes[1, 0].yaxis, axes[1, 0].xaxis):
-        axis.set_major_formatter("{x:g}")
+    axes[1, 0].set(xscale="log", yscale="log", ylabel="logit; norm")
+    for axis in (axes[0, 0].yaxis, axes[1, 0].yaxis, axes[1, 0].xaxis):
+        axis.set_major_formatter(lambda x, _: f"{x:g}" if x > FLOOR else "0")
     for ax in axes.flat:
         style.clear_axes(ax)
     style.legend_below(figure, 4)

@@ -101,8 +101,11 @@ def write(frame, results, readme=None):
     """
     results = Path(results)
     found = {results / "README.md": index_page(frame)}
-    for cell, g in frame.groupby("cell"):
-        found[results / cell / "README.md"] = cell_page(g)
+    for cell, in_cell in frame.groupby("cell"):
+        found[results / cell / "README.md"] = cell_page(in_cell)
+        for g in runs.groups(in_cell):
+            folder = Path(g.path.iloc[0]).parent
+            found[results / folder / "README.md"] = experiment_page(g, folder)
     found = {p: _OURS + text for p, text in found.items() if _is_ours(p)}
     index = frame.drop(columns=runs.OBJECTS)
     found[results / "index.csv"] = index.to_csv(
@@ -144,7 +147,7 @@ def index_page(frame):
 
 
 EXPERIMENT_COLUMNS = {
-    "differs from the paper in": lambda g: g.differs.iloc[0] or MISSING,
+    "differs, but for epochs, in": lambda g: g.differs.iloc[0] or MISSING,
     "seeds": runs.seeds,
     "after stage 1": figure("stage_1"),
     "chosen epoch": figure("chosen"),
@@ -156,6 +159,7 @@ EXPERIMENT_COLUMNS = {
 
 def experiments(frame):
     """The experiments of some runs as a table, by their folders."""
+    frame = frame.sort_values(["pretrain_epochs", "epochs"], kind="stable")
     rows = {Path(g.path.iloc[0]).parent.name: g for g in runs.groups(frame)}
     return table(rows, EXPERIMENT_COLUMNS)
 
@@ -170,6 +174,19 @@ def cell_page(frame):
         "over seeds. A folder is named by the epochs of both stages, the "
         "precision and a fingerprint of the settings, which the records have "
         f"in full.\n\n{text}"
+    )
+
+
+def experiment_page(g, folder):
+    """The README of an experiment's folder: its seeds, and their means."""
+    rows = {f"seed {seed}": g[g.seed == seed] for seed in g.seed}
+    rows |= {"mean": g} if len(g) > 1 else {}
+    columns = dict([*EXPERIMENT_COLUMNS.items()][2:])
+    text = markdown(table(rows, columns)).replace(f"]({folder}", "](.")
+    return (
+        f"# {runs.task(g)}, {runs.epochs(g)} epochs\n\nTest errors in percent, "
+        f"method `{g.method.iloc[0]}`. It differs from the paper in: "
+        f"{g.differs.iloc[0] or 'epochs at most'}.\n\n{text}"
     )
 
 

@@ -20,7 +20,9 @@ SUMMARY_COLUMNS = {
     "the paper": lambda g: published_error(g.cell.iloc[0]).text(),
     "ours": figure("chosen"),
     "difference shown?": shown,
-    f"last {runs.LATE} epochs": lambda g: figure("last_20")(g).split()[0],
+    f"last {runs.LATE} epochs, shown?": lambda g: ", ".join(
+        (figure("last_20")(g).split()[0], shown(g, "last_20"))
+    ),
     "lost a class": runs.lost,
     "seeds": runs.seeds,
     "epochs": runs.epochs,
@@ -49,7 +51,7 @@ def cell_runs(frame):
 def compare(frame):
     """Dicts of runs by method, all else alike, of even classes, largest first.
 
-    Settings of the training do not concern a method without a network.
+    A method without a network has no training to be alike: it is in the first.
     """
     trained, graph, plain = {}, {}, Extensions()
     for g in runs.groups(frame):
@@ -58,12 +60,12 @@ def compare(frame):
             graph.setdefault(_data(e), {})[e.method] = g
         elif e.class_prior is e.world.shares is None and e.extensions == plain:
             trained.setdefault(replace(e, method="gar"), {})[e.method] = g
-    found = [
-        methods | graph.get(_data(e), {})
-        for e, methods in trained.items()
-        if {*methods} != {"gar"}
-    ]
-    return sorted(found or graph.values(), key=len, reverse=True)
+    found = [methods for methods in trained.values() if {*methods} != {"gar"}]
+    found.sort(key=len, reverse=True)
+    for methods in found:
+        e = next(iter(methods.values())).experiment.iloc[0]
+        methods |= graph.pop(_data(e), {})
+    return found or [*graph.values()]
 
 
 def _data(e):
@@ -100,6 +102,8 @@ def comparison(methods):
         rows[BASELINE] = first.assign(**start, seconds=None)
     order = sorted(rows.items(), key=lambda row: row[1].chosen.mean())
     task = runs.task(first)
+    if METHODS[first.method.iloc[0]].network:
+        task += f", {runs.epochs(first)} epochs"
     title = f"GAR and other methods on {task}{rate}: test error, percent"
     return title, dict(order)
 

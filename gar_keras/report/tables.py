@@ -151,18 +151,20 @@ def with_sums(frame, g):
     return linked(text, g) if len(g) else MISSING
 
 
-def above_paper(g):
-    """Welch's interval of the chosen error less the paper's, or `None`."""
+def above_paper(g, name="chosen"):
+    """Welch's interval of an error less the paper's, or `None`."""
+    if not len(g) or g[name].isna().any():
+        return None
     paper = published_error(g.cell.iloc[0])
-    return paper and Estimate.of(g.chosen).interval_above(paper)
+    return paper and Estimate.of(g[name]).interval_above(paper)
 
 
-def shown(g):
+def shown(g, name="chosen"):
     """Whether an error is shown to be another one than the paper's."""
-    interval = above_paper(g)
-    if interval is None:
-        return MISSING
-    return "no" if interval[0] <= 0 <= interval[1] else "yes"
+    parts = (g, runs.without_lost(g))
+    intervals = filter(None, [above_paper(part, name) for part in parts])
+    texts = ["no" if low <= 0 <= high else "yes" for low, high in intervals]
+    return ", without the lost class ".join(texts) or MISSING
 
 
 _EPOCHS = "Epochs of both stages, ours"
@@ -181,6 +183,10 @@ DETAILS = {
     _EPOCHS: runs.epochs,
     "difference from the paper's shown?": shown,
     "its 95 % interval (Welch's)": lambda g: between(above_paper(g)),
+    "where no class is lost": lambda g: between(
+        above_paper(runs.without_lost(g))
+    ),
+    f"shown over the last {runs.LATE} epochs?": lambda g: shown(g, "last_20"),
     "runs that lost a class": lost,
     "runs with a warning": runs.warned,
     "data": lambda g: g.title.iloc[0],

@@ -194,4 +194,4 @@ def test_settings_of_a_study_can_be_changed():
     assert {arm.batch_size for arm in arms} == {128}
     # What has a stage 1 of its own keeps it.
     assert {arm.pretrain_epochs for arm in arms} == {100, 20, 200}
-    assert len(studies.FIRST_EPOCH.experiments) == 48
+    assert len(studies.FIRST_EPOCH.experiments) == 36

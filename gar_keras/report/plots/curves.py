@@ -5,7 +5,6 @@ Runs are rows of what `gar_keras.report.read_runs` gives, of one experiment.
 
 import numpy as np
 
-from gar_keras.experiments.settings import PAPER
 from gar_keras.report.plots import style
 from gar_keras.report.published import published_error
 from gar_keras.report.runs import without_lost
@@ -66,28 +65,23 @@ def learning_curves(columns, title=""):
     """
     figure = style.page_figure(5.4)
     ax, side = figure.subplots(1, 2, sharey=True, width_ratios=[8, 1])
-    epochs = set()
     for k, (name, g) in enumerate(columns.items()):
-        color, cell = style.LINES[k], g.cell.iloc[0]
+        color, paper = style.LINES[k], published_error(g.cell.iloc[0])
         _draw_seeds(ax, name, g, color)
-        paper = published_error(cell)
         if paper:
             look = {"marker": "_", "ms": 10, "mew": 3, "elinewidth": 1.2}
             side.errorbar(k, paper.mean, paper.deviation, color=color, **look)
-            epochs.add(PAPER[cell].epochs)
     style.clear_axes(side)
     side.spines["left"].set_visible(False)
     side.tick_params(left=False, labelleft=False)
     side.set(xticks=[], xlim=(-0.7, len(columns) - 0.3))
-    side.set_visible(bool(epochs))
-    text = " or ".join(map(str, sorted(epochs)))
-    side.set_xlabel(f"paper,\nepoch {text}", fontsize=9.5)
+    side.set_visible(side.has_data())
+    side.set_xlabel("the paper", fontsize=9.5)
     style.clear_axes(ax)
     ax.set_xlabel("epoch of stage 2 (0: end of stage 1)")
     ax.set_title(title, loc="left", fontsize=11)
     _scale(ax, _EPOCHS)
-    text = "thin: each seed; thick: their mean; both running means"
-    style.legend_below(figure, ncols=2, title=text)
+    style.legend_below(figure, 2, "running means; thin: each seed, thick: all")
     return figure
 
 
@@ -137,7 +131,7 @@ def error_over_time(methods, title=""):
             line = {"lw": 2.2, "label": label} if g is short else {"lw": 0.9}
             ax.plot(minutes, mean, markevery=[-1], **look, **line)
     style.clear_axes(ax)
-    ax.set_xlabel("minutes of stage 2 (thin: longer runs, at the same pace)")
+    ax.set_xlabel("minutes of stage 2 (running means; thin: longer runs)")
     ax.set_title(title, loc="left", fontsize=10)
     _scale(ax, _MINUTES)
     style.legend_below(figure, ncols=3)

@@ -12,10 +12,10 @@ from PIL import Image
 from gar_keras.utils import files
 
 # A colour for each of ten classes, to be told apart with any colour vision:
-# those of Petroff (2021), of which three are darker here.
+# those of Petroff (2021), two of them darker, and a pink for the grey.
 PALETTE = (
     "#3f90da", "#ffa90e", "#bd1f01", "#8d9c9a", "#7a24ad",
-    "#a96b59", "#e76300", "#b9ac70", "#454a5c", "#92dadd",
+    "#a96b59", "#e76300", "#b9ac70", "#e377c2", "#92dadd",
 )  # fmt: skip
 
 # Colours of lines and dots, further apart and dark enough for thin lines.
