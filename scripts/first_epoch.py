@@ -103,7 +103,7 @@ def title(record):
     """Which runs these are, in one line."""
     e = record["experiment"]
     return (
-        f"{record['data']['title']}, m_L = {e['num_labeled']}, seed "
+        f"{record['data']['title']}, {e['num_labeled']} labels, seed "
         f"{record['seed']}, {e['pretrain_epochs']:,} epochs of stage 1"
     )
 

@@ -365,7 +365,7 @@ BALANCE = Study(
         "on another processor, with the same labels, weights and batches.",
     ),
     _rows(_mnist(100), {_PAPER: {}, "column sums of B": _SUMS}),
-    _claims("lower", {"column sums of B": "no output is emptied"}),
+    _claims("lower", {"column sums of B": "no output dies"}),
 )
 
 _SYMMETRIC = {"ablation": "symmetric"}

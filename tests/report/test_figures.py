@@ -55,7 +55,7 @@ def test_a_run_is_rectified_and_in_the_order_of_its_epochs(tmp_path):
     np.testing.assert_array_equal(run.labels, LABELS)
     assert run.curve["epoch"] == list(range(13))
     assert run.title == (
-        "MNIST, m_L = 100, seed 0, 2,000 epochs of pretraining, 12 of GAR"
+        "MNIST, 100 labels, seed 0, 2,000 epochs of pretraining, 12 of GAR"
     )
     path.with_suffix(".npz").unlink()
     with pytest.raises(RecordError, match="no logits beside"):
@@ -163,7 +163,7 @@ def test_the_script_of_figure1_draws(pair, tmp_path):
     assert image.imread(tmp_path / picture).shape[1] == 1257
     if not pair:
         numbers = json.loads((tmp_path / "figure1.json").read_text())
-        assert numbers["run"].startswith("MNIST, m_L = 100, seed 0")
+        assert numbers["run"].startswith("MNIST, 100 labels, seed 0")
         g = graph_statistics.graph_numbers(logits(0.1).clip(0), LABELS)
         # Fewer images are kept than drawn: two rows of the same images.
         assert numbers["graphs"][2:] == 2 * [{"epoch": 2, **g}]

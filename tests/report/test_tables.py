@@ -173,7 +173,7 @@ def test_starts_are_compared_where_neither_loses_a_class(tmp_path):
     frame = report.read_runs(tmp_path)
     cells, *_ = studies.study_table(FIRST_EPOCH, frame)
     papers, cure = cells.to_dict("records")
-    assert papers["lost a class"] == papers["emptied a class"] == "1 of 2"
+    assert papers["lost a class"] == papers["had a dead output"] == "1 of 2"
     assert papers["where no class is lost"] == "10.00 (n = 1)"
     assert cure["lost a class"] == "0 of 2"
     assert cure["against the paper's, where neither loses one"] == (

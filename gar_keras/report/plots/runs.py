@@ -42,7 +42,7 @@ def load_run(path):
         )
     e = record["experiment"]
     title = (
-        f"{record['data']['title']}, m_L = {e['num_labeled']}, seed "
+        f"{record['data']['title']}, {e['num_labeled']} labels, seed "
         f"{record['seed']}, {e['pretrain_epochs']:,} epochs of pretraining, "
         f"{e['epochs']} of GAR"
     )
