@@ -48,7 +48,7 @@ def test_the_tables_are_those_of_the_records():
     assert sorted(places) == sorted(parts)
     # Figures beside links to their runs.
     linked = re.findall(
-        r"(\d\.\d) %\S*\s\(\[seeds [^]]+\]\(results/([^)]+)\)", TEXT
+        r"(\d\.\d)\s%\S*\s\(\[seeds\s[^]]+\]\(results/([^)]+)\)", TEXT
     )
     assert len(linked) == 2
     for figure, folder in linked:
