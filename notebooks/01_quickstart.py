@@ -121,7 +121,7 @@ model = keras.Model(inputs, keras.layers.Dense(10)(x))
 print(f"{model.count_params():,} weights")
 
 # %% [markdown]
-# *Try*: the network of the README, `cnn6(preprocessing=...)`, with patience.
+# *Try*: import `cnn6`, and take the network of the README, with patience.
 #
 # ## Stage 1: pretraining
 #
@@ -189,8 +189,9 @@ print(f"test error after:  {100 * error_after:5.2f} %")
 # %% [markdown]
 # That is one seed, and a smaller network than that of the README's figures.
 #
-# *Try*: `keep_best=False`, which keeps the last epoch. `regularize` goes on
-# with the weights that it finds: run the notebook again from the network on.
+# *Try*: `EPOCHS = 27`, and `keep_best=False`, which keeps the last. As
+# `regularize` goes on with the weights that it finds, run the notebook again
+# from the network on.
 #
 # ## What happened on the way
 #

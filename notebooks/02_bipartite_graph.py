@@ -481,7 +481,7 @@ plt.show()
 
 # %% [markdown]
 # Dashed: where an edge must end for the affinity to let it grow. On the right
-# it is higher, since the other examples are decided and $\alpha$ is lower. And
+# it is higher, since two of the others are decided and $\alpha$ is lower. And
 # the balance acts against the strong edge, since class 0 has too much already.
 
 # %% [markdown]
@@ -517,9 +517,9 @@ for s in (4, 2, 1, 0.5):
 # weights. Nothing calls the class back. In a deep network the layers before
 # may, by chance: their features go on changing.
 #
-# Below, the same start is trained as in the paper (learning rate 0.01, Nesterov
-# momentum of 0.95), and with shorter first steps: the gradient clipped to a
-# norm of 1, and a learning rate that rises over the first 100 steps.
+# Below, the same start is trained as by the authors (learning rate 0.01,
+# Nesterov momentum of 0.95), and with shorter first steps: the gradient clipped
+# to a norm of 1, and a learning rate that rises over the first 100 steps.
 
 # %%
 COMMON, NOISE, STEPS = 3.0, 0.3, 200
@@ -554,7 +554,7 @@ def descend(seed, scale, clip=np.inf, warmup=1, pull=balance_gradient):
 
 # %%
 ways = {
-    "as in the paper": {},
+    "as by the authors": {},
     "clipped": {"clip": 1.0},
     "warm-up": {"warmup": 100},
     "clipped, with warm-up": {"clip": 1.0, "warmup": 100},
@@ -562,14 +562,14 @@ ways = {
 
 fig, axes = plt.subplots(2, 2, figsize=(8, 4.5), sharex=True, sharey="row")
 for column, way in zip(
-    axes.T, ("as in the paper", "clipped, with warm-up"), strict=True
+    axes.T, ("as by the authors", "clipped, with warm-up"), strict=True
 ):
     energies, top, norms = descend(seed=SEED, scale=2, **ways[way])
     shares = energies / energies.sum(axis=1, keepdims=True)
     for j in range(3):
         column[0].plot(shares[:, j], color=PALETTE[j], label=f"class {j}")
     column[1].plot(top, color="black", label="mean top logit")
-    column[1].plot(norms, color="0.55", label="norm of the gradient")
+    column[1].plot(norms, color="0.55", label="norm before the clip")
     column[0].set_title(way)
     column[1].set(xlabel="step")
 axes[0, 0].set_ylabel("share of the energy")
@@ -591,8 +591,8 @@ for scale in (1, 2, 4):
         print(f"  {way}: {lost} of {STARTS} lose a class")
 
 # %% [markdown]
-# *Try*: in `descend` leave out the affinity, then the balance. Which of the two
-# loses classes?
+# *Try*: in `descend` leave out the affinity, then the balance. Which term,
+# alone, loses classes?
 #
 # So `regularize` does both by default. (In `SafeGAR` and `ExtendedGAR` they are
 # called `global_clipnorm` and `warmup_steps`.)

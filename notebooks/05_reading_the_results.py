@@ -258,7 +258,7 @@ plt.show()
 # %% [markdown]
 # A whole column is empty: no image is given to that class any more, and most of
 # its images go to one other. The balance knows it too. With one class of
-# $n$ lost, $n - 1$ outputs are used equally at best:
+# ten lost it is 0.83 at best (red; dashed: right labels):
 
 # %%
 m = odd.labeled_per_batch + odd.unlabeled_per_batch

@@ -3,7 +3,7 @@
     python scripts/first_epoch.py
 
 writes runs/first_epoch.png and runs/first_epoch.gif: two runs of the study
-first-epoch from one initialization, with the paper's optimizer and with the
+first-epoch from one initialization, with the authors' optimizer and with the
 clip and warm-up of the default.
 """
 
@@ -19,7 +19,7 @@ from gar_keras.report.plots import style
 from gar_keras.utils import cli
 
 ARMS = {
-    "the paper's optimizer": "the paper's stage 2",
+    "the authors' optimizer": "the paper's stage 2",
     "clip and warm-up": "both, the rate over 100 steps",
 }
 # Of the energy of all classes, where none is left.

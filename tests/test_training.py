@@ -86,7 +86,7 @@ def both_stages(model, seed=0, **options):
 
 
 def nesterov_step(W, gradient):
-    """The first step of the paper's optimizer: momentum starts at 0."""
+    """The first step of the authors' optimizer: momentum starts at 0."""
     return W - (1 + 0.95) * 0.01 * gradient
 
 

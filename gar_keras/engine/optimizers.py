@@ -1,4 +1,4 @@
-"""The optimizer of the paper, with a faster update than that of Keras."""
+"""The authors' optimizer, with a faster update than that of Keras."""
 
 from typing import Any
 

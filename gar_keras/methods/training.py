@@ -219,7 +219,7 @@ def regularize(
             at random; the epochs take turns until all have been seen. For a
             data set the default is the number of its batches times the size of
             the first; a data set of unknown length needs this number.
-        optimizer: A Keras optimizer. By default that of the paper, `sgd()`,
+        optimizer: A Keras optimizer. By default the authors', `sgd()`,
             with the gradient clipped to a norm of 1 and a rate that rises over
             the first 100 steps (a fifth of all, if that is less): the paper's
             own first steps can lose a class for good. `sgd()` gives them

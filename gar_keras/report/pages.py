@@ -141,7 +141,7 @@ def index_page(frame):
         "file a seed. Each cell's README says what its experiments are. "
         "[`index.csv`](index.csv) has a row a run, with errors in percent and "
         "all settings, as `gar_keras.report.read_runs` gives them. The tables "
-        "are in docs. `python scripts/report.py --find 2.9` names the runs "
+        "are in docs. `python scripts/report.py --find 2.89` names the runs "
         "behind a figure.\n\n"
     ) + markdown(table(rows, INDEX_COLUMNS))
 

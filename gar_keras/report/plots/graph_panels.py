@@ -74,7 +74,7 @@ def figure1(before, after, labels, title="", drawn=None):
         for ax, text in zip(row, _captions(B, labels, some), strict=True):
             ax.set_xlabel(text, fontsize=10.5, linespacing=1.4)
         row[0].set_ylabel(name, fontsize=13, labelpad=10)
-    style.class_legend(figure, labels, "edge between classes, in the middle")
+    style.class_legend(figure, labels, "middle column: between classes")
     return figure
 
 
