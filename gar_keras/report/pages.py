@@ -184,8 +184,8 @@ def experiment_page(g, folder):
     columns = dict([*EXPERIMENT_COLUMNS.items()][2:])
     text = markdown(table(rows, columns)).replace(f"]({folder}", "](.")
     return (
-        f"# {runs.task(g)}, {runs.epochs(g)} epochs\n\nTest errors in percent, "
-        f"method `{g.method.iloc[0]}`. It differs from the paper in: "
+        f"# {runs.task(g)}: `{folder.name}`\n\nTest errors in percent, method "
+        f"`{g.method.iloc[0]}`. It differs from the paper in: "
         f"{g.differs.iloc[0] or 'epochs at most'}.\n\n{text}"
     )
 
