@@ -531,8 +531,8 @@ class WarnOnCollapse(keras.callbacks.Callback):
                 f"{layer.metric_name('balance')} is {balance:.3f}, but {m} "
                 f"rightly classified examples of {n} classes have about "
                 f"{right:.3f}. Examples are being spread over classes that "
-                f"their batch does not have. Take batches of {enough} examples "
-                "or more."
+                "their batch does not have. Give y_labeled, or take batches of "
+                f"{enough} examples."
             )
 
     def _check_error(self, error):

@@ -517,7 +517,7 @@ for s in (4, 2, 1, 0.5):
 # weights. Nothing calls the class back. In a deep network the layers before
 # may, by chance: their features go on changing.
 #
-# Below, the same start is trained as by the authors (learning rate 0.01,
+# Below, the same weights are trained as by the authors (learning rate 0.01,
 # Nesterov momentum of 0.95), and with shorter first steps: the gradient clipped
 # to a norm of 1, and a learning rate that rises over the first 100 steps.
 
@@ -601,7 +601,7 @@ for scale in (1, 2, 4):
 #
 # ### What holds a class, and what does not
 #
-# Why does the balance not save the class that is being emptied? Its gradient
+# Why does the balance not save the class that is being lost? Its gradient
 # has the factor $\partial v_j / \partial B_{ij} = 2 B_{ij}$: the less is left
 # of an output, the less it is held. The authors' code made the balance of the
 # column sums of $B$ until May 2017, $v_j = \sum_i B_{ij}$

@@ -187,19 +187,14 @@ plt.show()
 # diagonal. It is 0 for a scaled identity. The 250 images are a random draw, so
 # their true classes are not quite equal in size. Neither are the entries of
 # $v$, then, even for a perfect classifier.
-#
-# The balance need not rise here. Undecided predictions use all classes a
-# little, which counts as balanced. Once they decide, it takes training to stay
-# so.
 
 # %%
 measures = {
     r"affinity $\alpha$": lambda B: float(gar_keras.affinity(B)),
-    r"balance $\beta$": lambda B: float(gar_keras.balance(B)),
     "distance from identity": graph_statistics.identity_distance,
     "error of the 250, %": lambda B: 100 * np.mean(B.argmax(axis=1) != labels),
 }
-fig, axes = plt.subplots(1, 4, figsize=(11, 2.6))
+fig, axes = plt.subplots(1, 3, figsize=(9, 2.6))
 for ax, (name, measure) in zip(axes, measures.items(), strict=True):
     ax.plot(list(snapshots), [measure(B) for B in snapshots.values()], ".-")
     ax.set(title=name, xlabel="epoch of stage 2")

@@ -351,8 +351,7 @@ for seed in range(SEEDS):
 
 # %% [markdown]
 # GAR lowers the error on each split. Label spreading has the lowest: GAR is not
-# the method to take for tabular data on trust. Compare on labels that you keep
-# back.
+# the method to take for tabular data on trust: see `docs/where-gar-helps.md`.
 #
 # *Try*: ten labels of each digit (`[:10]`). Is label spreading still ahead?
 #

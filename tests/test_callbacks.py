@@ -289,7 +289,7 @@ def test_batches_that_are_too_small_are_said_once(m, balances, epoch):
     for _, text in found:
         assert f"after epoch {epoch} the balance is" in text
         assert f"{m} rightly classified examples of 4 classes have" in text
-        assert "Take batches of 40 examples or more" in text
+        assert "Give y_labeled, or take batches of 40 examples." in text
 
 
 @pytest.mark.parametrize("m, small", [(11, True), (9, False)])
@@ -299,7 +299,7 @@ def test_what_is_expected_of_batches_knows_the_prior(m, small):
     model = attach(identity(), layer)
     found = watched([{"balance": 0.7}], model=model, batch_size=m)
     assert len(found) == small
-    assert all("Take batches of 71 examples" in text for _, text in found)
+    assert all("take batches of 71 examples" in text for _, text in found)
 
 
 # The validation error

@@ -185,8 +185,8 @@ def experiment_page(g, folder):
     text = markdown(table(rows, columns)).replace(f"]({folder}", "](.")
     return (
         f"# {runs.task(g)}: `{folder.name}`\n\nTest errors in percent, method "
-        f"`{g.method.iloc[0]}`. It differs from the paper in: "
-        f"{g.differs.iloc[0] or 'epochs at most'}.\n\n{text}"
+        f"`{g.method.iloc[0]}`. Settings other than the paper's, but for data "
+        f"and epochs: {g.differs.iloc[0] or 'none'}.\n\n{text}"
     )
 
 

@@ -118,7 +118,7 @@ def _captions(B, labels, some):
         f"the largest {percent(shown['largest_component'])}",
         rf"affinity $\alpha$ = {g['affinity']:.4f}, balance $\beta$ = "
         f"{g['balance']:.3f}\n"
-        f"$N$ off a scaled identity by {percent(g['identity_distance'])}",
+        f"$N$ from a scaled identity: {percent(g['identity_distance'])}",
     )
 
 
