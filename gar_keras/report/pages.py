@@ -198,8 +198,8 @@ def find(figure, frame):
         frame: Runs.
 
     Returns:
-        A list of texts, a line each: errors of single runs, means of
-        experiments, and means of the runs that lost no class.
+        A list of texts, a line each: errors of single runs (`val_`: validation
+        errors), means of experiments, and of the runs that lost no class.
 
     Raises:
         ValueError: if it is no number.
@@ -211,8 +211,8 @@ def find(figure, frame):
         some = {"mean": g, "mean where no class is lost": runs.without_lost(g)}
         some |= {f"seed {seed}": g[g.seed == seed] for seed in g.seed}
         for what, part in some.items():
-            for name in ("stage_1", "chosen", "last", "last_20"):
-                error = part[name].mean()
+            errors = part.filter(regex="^(val_)?(stage_1|chosen|last|last_20)$")
+            for name, error in errors.astype(float).mean().items():
                 if f"{error:.{digits}f}" == figure:
                     links = " ".join(runs.links(part))
                     found.append(f"{links}: {name} {error:.2f}, {what}")
