@@ -532,7 +532,7 @@ class WarnOnCollapse(keras.callbacks.Callback):
                 f"rightly classified examples of {n} classes have about "
                 f"{right:.3f}. Examples are being spread over classes that "
                 "their batch does not have. Give y_labeled, or take batches of "
-                f"{enough} examples."
+                f"{enough} examples or more."
             )
 
     def _check_error(self, error):

@@ -15,6 +15,7 @@ from matplotlib.animation import FuncAnimation, PillowWriter
 
 from gar_keras.experiments import placement, records
 from gar_keras.experiments.studies import STUDIES
+from gar_keras.report.lost import empty_classes
 from gar_keras.report.plots import style
 from gar_keras.utils import cli
 
@@ -63,6 +64,7 @@ def picture(found):
     """The energies of the classes, and the scale of the logits, by step."""
     figure = style.page_figure(5.4, 10)
     axes = figure.subplots(2, 2, sharex=True, sharey="row")
+    lost = emptied(found)
     columns = zip(axes.T, found.items(), strict=True)
     for (above, below), (name, record) in columns:
         result, noted = record["result"], record["first_epoch"]
@@ -72,7 +74,7 @@ def picture(found):
         steps = np.array(noted["step"]) + 1
         for j, share in enumerate(shares(record).clip(min=FLOOR).T):
             look = {"color": "0.75", "lw": 1, "label": "the other classes"}
-            if j in lost_classes(found):
+            if j in lost:
                 look = {"color": style.BAD, "lw": 2, "zorder": 3}
                 look["label"] = f"class {j}"
             above.plot(steps, share, **look)
@@ -93,10 +95,10 @@ def picture(found):
     return figure
 
 
-def lost_classes(found):
-    """The classes that any of the runs leaves without energy."""
-    least = np.min([shares(r).min(axis=0) for r in found.values()], axis=0)
-    return np.flatnonzero(least < FLOOR)
+def emptied(found):
+    """The classes that any of the runs leaves without energy in some step."""
+    noted = [record["first_epoch"]["v"] for record in found.values()]
+    return {j for steps in noted for v in steps for j in empty_classes(v)}
 
 
 def title(record):
@@ -113,12 +115,11 @@ def animation(found):
     figure = style.page_figure(3.2, 8)
     axes = figure.subplots(1, 2, sharey=True)
     axes[0].set_ylabel("share of the energy")
-    panels = []
+    lost, panels = emptied(found), []
     for ax, (name, record) in zip(axes, found.items(), strict=True):
         energy = shares(record)
         n = energy.shape[1]
-        lost = np.isin(range(n), lost_classes(found))
-        colors = np.where(lost, style.BAD, style.LINES[0])
+        colors = [style.BAD if j in lost else style.LINES[0] for j in range(n)]
         bars = ax.bar(range(n), energy[0], color=colors)
         ax.axhline(1 / n, color="0.6", lw=0.8, ls="--")
         ax.set(xticks=range(n), xlabel="class", ylim=(0, 3 / n))

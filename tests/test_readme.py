@@ -53,7 +53,7 @@ def test_the_tables_are_those_of_the_records():
     assert len(linked) == 2
     for figure, folder in linked:
         lines = report.find(figure, frame)
-        assert any(folder in line for line in lines)
+        assert any(folder in line and "chosen" in line for line in lines)
 
 
 def test_pages_are_short():

@@ -221,7 +221,7 @@ def regularize(
             the first; a data set of unknown length needs this number.
         optimizer: A Keras optimizer. By default the authors', `sgd()`,
             with the gradient clipped to a norm of 1 and a rate that rises over
-            the first 100 steps (a fifth of all, if that is less): the paper's
+            the first 100 steps (a fifth of all, if that is less): their
             own first steps can lose a class for good. `sgd()` gives them
             exactly.
         validation_data: As for `pretrain`.

@@ -146,15 +146,17 @@ def index_page(frame):
     ) + markdown(table(rows, INDEX_COLUMNS))
 
 
-EXPERIMENT_COLUMNS = {
-    "differs, but for epochs, in": lambda g: g.differs.iloc[0] or MISSING,
-    "seeds": runs.seeds,
+SEED_COLUMNS = {
     "after stage 1": figure("stage_1"),
     "chosen epoch": figure("chosen"),
     "last epoch": figure("last"),
     "lost a class": runs.lost,
     "hardware": runs.hardware,
 }
+EXPERIMENT_COLUMNS = {
+    "differs, but for epochs, in": lambda g: g.differs.iloc[0] or MISSING,
+    "seeds": runs.seeds,
+} | SEED_COLUMNS
 
 
 def experiments(frame):
@@ -181,8 +183,7 @@ def experiment_page(g, folder):
     """The README of an experiment's folder: its seeds, and their means."""
     rows = {f"seed {seed}": g[g.seed == seed] for seed in g.seed}
     rows |= {"mean": g} if len(g) > 1 else {}
-    columns = dict([*EXPERIMENT_COLUMNS.items()][2:])
-    text = markdown(table(rows, columns)).replace(f"]({folder}", "](.")
+    text = markdown(table(rows, SEED_COLUMNS)).replace(f"]({folder}", "](.")
     return (
         f"# {runs.task(g)}: `{folder.name}`\n\nTest errors in percent, method "
         f"`{g.method.iloc[0]}`. Settings other than the paper's, but for data "

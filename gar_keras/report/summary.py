@@ -60,12 +60,12 @@ def compare(frame):
             graph.setdefault(_data(e), {})[e.method] = g
         elif e.class_prior is e.world.shares is None and e.extensions == plain:
             trained.setdefault(replace(e, method="gar"), {})[e.method] = g
-    found = [methods for methods in trained.values() if {*methods} != {"gar"}]
-    found.sort(key=len, reverse=True)
-    for methods in found:
-        e = next(iter(methods.values())).experiment.iloc[0]
-        methods |= graph.pop(_data(e), {})
-    return found or [*graph.values()]
+    found = [
+        trained[e] | graph.pop(_data(e), {})
+        for e in sorted(trained, key=lambda e: len(trained[e]), reverse=True)
+        if {*trained[e]} != {"gar"}
+    ]
+    return found or sorted(graph.values(), key=len, reverse=True)
 
 
 def _data(e):

@@ -215,8 +215,7 @@ def paper_table(paper, frame):
     """
     found = {c.heading: representative(frame, c) for c in paper.columns}
     columns = {f"**{name}**": cell for name, cell in ERRORS.items()} | DETAILS
-    columns[_SUMS] = lambda g: with_sums(frame, g)
-    ours = table(found, columns).T
+    ours = table(found, columns | {_SUMS: lambda g: with_sums(frame, g)}).T
     if ours.empty:
         return ours, (), paper.title
     headings = {name: linked(name, g) for name, g in found.items()}

@@ -345,13 +345,14 @@ for folder in sys.argv[1:]:
 @pytest.mark.slow
 def test_a_run_killed_with_sigkill_ends_as_an_unbroken_one(tmp_path):
     killed, whole = tmp_path / "killed", tmp_path / "whole"
-    process = start(HANG, killed, "regularization", 1)
-    assert process.stdout.readline() == "reached\n"
-    process.kill()
-    assert process.wait() == -signal.SIGKILL
-    process.communicate()
-    assert records.read_all(killed) == []
-    assert state_of(killed).exists()
+    for where in ("pretraining", 51), ("regularization", 1):
+        process = start(HANG, killed, *where)
+        assert process.stdout.readline() == "reached\n"
+        process.kill()
+        assert process.wait() == -signal.SIGKILL
+        process.communicate()
+        assert records.read_all(killed) == []
+        assert state_of(killed).exists()
     process = start(RUN_BOTH, killed, whole)
     _, errors = process.communicate()
     assert process.returncode == 0, errors

@@ -219,7 +219,7 @@ if __name__ == "__main__":
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_no_worker_outlives_the_sweep(end, tmp_path):
     script = tmp_path / "hang.py"
     script.write_text(HANG)
@@ -235,7 +235,7 @@ def test_no_worker_outlives_the_sweep(end, tmp_path):
         assert process.poll() is None
         time.sleep(0.05)
     (worker,) = pids(tmp_path)
-    # Ctrl-C goes to the whole group, the other signal to one process.
+    # Ctrl-C goes to the whole group, the other signals to one process.
     (os.killpg if end == signal.SIGINT else os.kill)(process.pid, end)
     output, errors = process.communicate(timeout=60)
     assert output == ("interrupted\n" if end == signal.SIGINT else "")
