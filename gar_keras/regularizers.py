@@ -30,6 +30,7 @@ from gar_keras.engine import autodiff, replicas
 from gar_keras.engine.keras_internals import layer_in_call
 from gar_keras.utils.types import ClassPrior, Tensor
 from gar_keras.utils.validation import (
+    as_array,
     check_choice,
     check_class_prior,
     check_count,
@@ -37,7 +38,7 @@ from gar_keras.utils.validation import (
     check_labels,
     check_logits_shape,
     check_number,
-    unmasked,
+    not_real,
 )
 from gar_keras.utils.warnings import warn
 
@@ -49,6 +50,9 @@ FrobeniusOf = Literal["B", "Z"]
 # What v is made of: the diagonal of N, as in the paper, or the column sums of
 # B, as in the authors' code until May 2017.
 BalanceOf = Literal["diagonal", "column sums"]
+
+# How the names of dtypes of real numbers begin.
+REAL = ("bool", "int", "uint", "float", "bfloat")
 
 # Names of the activations after which no logits are left.
 PROBABILITIES = (
@@ -112,8 +116,9 @@ def affinity(B: Tensor) -> Tensor:
         A float32 scalar, from 0 to 1.
 
     Raises:
-        ValueError: if `B` is not a matrix of at least two columns, or a NumPy
-            array with a negative entry (tensors are not looked into).
+        ValueError: if `B` is not a matrix of real numbers of at least two
+            columns, or if it has a negative or masked entry (tensors are not
+            looked into).
 
     Example:
 
@@ -121,7 +126,7 @@ def affinity(B: Tensor) -> Tensor:
     >>> round(float(affinity(B)), 6)            # 2 / (1 * 6)
     0.333333
     """
-    B = _matrix(_not_negative(B))
+    B = _rectified(B)
     B = _divided_by(_largest(B), B)
     return _affinity(_sums_of_N(B), B.shape[-1])
 
@@ -159,10 +164,10 @@ def balance(
         A float32 scalar, from 0 to 1.
 
     Raises:
-        ValueError: if `B` is not a matrix of at least two columns, or a NumPy
-            array with a negative entry (tensors are not looked into); if
-            `class_prior` is not a prior, or one of another number of classes;
-            if `balance_of` is neither of the two.
+        ValueError: if `B` is not a matrix of real numbers of at least two
+            columns, or if it has a negative or masked entry (tensors are not
+            looked into); if `class_prior` is not a prior, or one of another
+            number of classes; if `balance_of` is neither of the two.
 
     Example:
 
@@ -175,7 +180,7 @@ def balance(
     0.6
     """
     check_choice("balance_of", balance_of, get_args(BalanceOf))
-    B = _matrix(_not_negative(B))
+    B = _rectified(B)
     B = _divided_by(_largest(B), B)
     return _balance(_v(B, balance_of), class_prior)
 
@@ -257,8 +262,14 @@ def class_prior_of(
     (0.25, 0.75)
     """
     n = check_count("num_classes", num_classes, least=2)
-    labels = np.asarray(unmasked("labels", labels))
-    labels = check_labels("labels", labels, labels.size, n)
+    labels = as_array("labels", labels)
+    labels = check_labels("labels", labels, labels.size)
+    if labels.max(initial=0) >= n:
+        raise ValueError(
+            "num_classes must count each class that the labels have. Received: "
+            f"num_classes={n}, labels up to {labels.max()}. Set it to "
+            f"{labels.max() + 1}, as many outputs as the model must have."
+        )
     smoothing = check_coefficient("smoothing", smoothing)
     counts = np.bincount(labels, minlength=n) + smoothing
     if not counts.all():
@@ -281,7 +292,8 @@ def rectify(Z: Tensor) -> Tensor:
         A float32 tensor `(m, n)`.
 
     Raises:
-        ValueError: if `Z` is not a matrix of at least two columns.
+        ValueError: if `Z` is not a matrix of real numbers of at least two
+            columns, or if it has a masked entry.
 
     Example:
 
@@ -477,9 +489,23 @@ def warn_of_probabilities(operation):
 
 def _matrix(x):
     """`x` as a float32 `(m, n)` tensor with n of at least 2."""
-    x = ops.convert_to_tensor(x)
+    x = ops.convert_to_tensor(_real("Z", x))
     check_logits_shape(x.shape)
     return ops.cast(x, "float32")
+
+
+def _real(name, x):
+    """A tensor as it is, of anything else the array; raises unless real."""
+    is_symbolic = isinstance(x, keras.KerasTensor | keras.Variable)
+    if is_symbolic or ops.is_tensor(x):
+        dtype = keras.backend.standardize_dtype(x.dtype)
+    else:
+        x = as_array(name, x)
+        dtype = x.dtype
+    # NumPy has no kind of its own for bfloat16.
+    if not getattr(dtype, "name", dtype).startswith(REAL):
+        raise not_real(name, dtype)
+    return x
 
 
 def _positive_part(Z):
@@ -491,16 +517,16 @@ def _positive_part(Z):
     return ops.where(Z <= 0, ops.zeros_like(Z), Z)
 
 
-def _not_negative(B):
-    if isinstance(B, np.ndarray | list | tuple):
-        least = np.min(B, initial=0)
-        if least < 0:
-            raise ValueError(
-                "Affinity and balance are of rectified logits, none of them "
-                f"negative. Received: least entry={least}. Pass logits "
-                "through gar_keras.rectify first."
-            )
-    return B
+def _rectified(B):
+    """As `_matrix`, of what must not be negative."""
+    B = _real("B", B)
+    if isinstance(B, np.ndarray) and np.min(B, initial=0) < 0:
+        raise ValueError(
+            "Affinity and balance are of rectified logits, none of them "
+            f"negative. Received: least entry={np.min(B)}. Pass logits "
+            "through gar_keras.rectify first."
+        )
+    return _matrix(B)
 
 
 def _largest(B):

@@ -189,16 +189,21 @@ BAD = {
     "one": ([1.0], "n of at least 2"),
     "matrix": ([[0.5, 0.5]], "n of at least 2"),
     "text": ("uniform", "an array of n numbers"),
+    "complex": (np.array([0.5, 0.5 + 1j]), "an array of n numbers"),
+    "masked": (np.ma.masked_equal([0.5, 0.5], 0.5), "no masked values"),
+    "lengths": ([[1], [1, 2]], "an array of n numbers"),
+    "long": (np.ones((9, 9)), "of type ndarray$"),
 }
 
 
 @pytest.mark.parametrize("prior, message", BAD.values(), ids=BAD)
 def test_what_is_no_prior_is_refused(prior, message):
+    message = f"^class_prior must[^\n]*{message}"
     for call in (
         lambda: balance(np.ones((2, 2)), prior),
         lambda: GraphActivityRegularizer(class_prior=prior),
     ):
-        with pytest.raises(ValueError, match=f"class_prior must.*{message}"):
+        with pytest.raises(ValueError, match=message):
             call()
 
 
@@ -276,6 +281,8 @@ def test_shares_are_a_prior(labels, smoothing):
         ((np.ma.masked_equal([0, 0, 1], 0), 2), "labels must have no masked"),
         (([0.0, 1.0], 2), "integer class indices"),
         (([0, 1], 2, -1), "smoothing must be"),
+        (([0, 1, 3], 3), "labels up to 3. Set it to 4"),
+        (([0, 1, -1], 2), "-1 to 1. Leave out examples without a label"),
     ],
 )
 def test_bad_labels_are_refused(arguments, message):

@@ -54,6 +54,17 @@ def test_decay_by_hand():
     assert float(optimizer.learning_rate) == 0.5
 
 
+@pytest.mark.parametrize("make", [sgd, SGD])
+@pytest.mark.parametrize(
+    "name",
+    ["learning_rate", "momentum", "decay", "global_clipnorm", "weight_decay"],
+)
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -0.1, "0.1"])
+def test_what_is_no_number_of_at_least_0_is_refused(make, name, value):
+    with pytest.raises(ValueError, match=f"{name}.*{value}"):
+        make(**{name: value})
+
+
 def test_one_kernel_on_tensorflow():
     if backend.name() != "tensorflow":
         pytest.skip("the kernel is TensorFlow's")

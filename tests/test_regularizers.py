@@ -255,6 +255,38 @@ def test_anything_but_a_matrix_is_refused(function, shape):
 def test_term_of_unrectified_logits_is_refused(term):
     with pytest.raises(ValueError, match=r"least entry=-3.*rectify"):
         term(np.array([[1.0, -3.0], [2.0, 1.0]]))
+    pandas = pytest.importorskip("pandas")
+    with pytest.raises(ValueError, match=r"least entry=-3.*rectify"):
+        term(pandas.DataFrame([[1.0, -3.0], [2.0, 1.0]]))
+
+
+FULL = np.array([[1.0, 2.0], [3.0, 4.0]])
+NOT_REAL = {
+    "complex": FULL + 1j,
+    "complex list": (FULL + 1j).tolist(),
+    "complex tensor": ops.convert_to_tensor((FULL + 1j).astype("complex64")),
+    "text": FULL.astype(str),
+    "objects": FULL.astype(object),
+    "dates": FULL.astype("datetime64[s]"),
+    "missing": [[1.0, None], [2.0, 3.0]],
+    "lengths": [[1.0, 2.0], [3.0]],
+    "dict": {"a": FULL},
+    "None": None,
+}
+
+
+@pytest.mark.parametrize("x", NOT_REAL.values(), ids=NOT_REAL)
+@pytest.mark.parametrize(
+    "function", [affinity, balance, rectify, GraphActivityRegularizer().loss]
+)
+def test_anything_but_real_numbers_is_refused(function, x):
+    with pytest.raises(ValueError, match="must be an array of real numbers"):
+        function(x)
+    with pytest.raises(ValueError, match="1 masked of 4"):
+        function(np.ma.masked_equal(FULL, 3.0))
+    # Nothing is masked here.
+    held = np.ma.masked_equal(FULL, 7.0)
+    np.testing.assert_array_equal(function(held), function(FULL))
 
 
 @pytest.mark.parametrize("name", ["affinity", "balance", "frobenius"])

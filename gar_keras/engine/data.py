@@ -29,6 +29,7 @@ from gar_keras.engine.graphs import ensure_built, has_graph, uncompiled
 from gar_keras.engine.keras_internals import may_be_shuffled
 from gar_keras.engine.streams import Stream, is_stream
 from gar_keras.utils.validation import (
+    as_array,
     check_array,
     check_count,
     check_images,
@@ -138,11 +139,7 @@ def _in_memory(name, x):
         return x
     array = unmasked(name, x)
     if not isinstance(array, np.ndarray):
-        try:
-            array = np.asarray(x)
-        except (TypeError, ValueError):
-            # Rows of several lengths.
-            array = np.asarray(None)
+        array = as_array(name, x)
         if not array.ndim:
             raise ValueError(
                 f"{name} must be an array, or what numpy.asarray makes one of, "
@@ -177,7 +174,7 @@ def _in_floats_of(like, x):
 
 def _indices(name, y):
     """Labels as class indices, where they can be read as such."""
-    y = np.asarray(unmasked(name, y))
+    y = as_array(name, y)
     if y.ndim == 2 and y.shape[1] > 1:
         if np.isin(y, (0, 1)).all() and (y.sum(axis=1) == 1).all():
             return y.argmax(axis=1)

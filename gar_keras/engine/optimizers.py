@@ -16,6 +16,9 @@ LEARNING_RATE = 0.01
 MOMENTUM = 0.95
 DECAY = 1e-6
 
+# Arguments of Keras' that are numbers of at least 0.
+NUMBERS = ("clipnorm", "clipvalue", "global_clipnorm", "weight_decay")
+
 
 @keras.saving.register_keras_serializable(package="gar_keras")
 class SGD(SumsOverReplicas, keras.optimizers.SGD):
@@ -40,8 +43,8 @@ class SGD(SumsOverReplicas, keras.optimizers.SGD):
         **kwargs: Other arguments of `keras.optimizers.SGD`.
 
     Raises:
-        ValueError: if `decay` is not a finite number of at least 0, or
-            `warmup_steps` no such integer.
+        ValueError: if `momentum` is not a number from 0 to 1, `warmup_steps`
+            no integer of at least 0, or another number none of at least 0.
 
     Example:
 
@@ -59,6 +62,13 @@ class SGD(SumsOverReplicas, keras.optimizers.SGD):
         warmup_steps=0,
         **kwargs,
     ):
+        # Anything else is a schedule or a function, or Keras refuses it.
+        if isinstance(learning_rate, float):
+            check_number("learning_rate", learning_rate)
+        momentum = check_number("momentum", momentum, high=1, closed="both")
+        for name in NUMBERS:
+            if kwargs.get(name) is not None:
+                check_number(name, kwargs[name])
         super().__init__(learning_rate, momentum, nesterov, **kwargs)
         self.decay = check_number("decay", decay)
         self.warmup_steps = check_count("warmup_steps", warmup_steps, least=0)

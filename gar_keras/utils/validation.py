@@ -11,9 +11,19 @@ import numpy as np
 LEAST_SHARE = 1e-30
 # What rounding may take from the sum of a prior, in float32 as well.
 SUM_TOLERANCE = 1e-6
+# Of an argument that an error repeats.
+MOST_CHARACTERS = 200
 
 # What an image source has.
 _SOURCE = ("shape", "dtype", "take", "__len__")
+
+
+def received(name, value):
+    """An argument as an error tells of it: in one line, a long one by type."""
+    text = f"{name}={value!r}"
+    if "\n" in text or len(text) > MOST_CHARACTERS:
+        return f"{name} of type {type(value).__name__}"
+    return text
 
 
 def check_count(name, value, *, least, most=math.inf):
@@ -24,7 +34,8 @@ def check_count(name, value, *, least, most=math.inf):
         if most < math.inf:
             limits = f"from {least} to {most}"
         raise ValueError(
-            f"{name} must be an integer {limits}. Received: {name}={value!r}"
+            f"{name} must be an integer {limits}. Received: "
+            f"{received(name, value)}"
         )
     return int(value)
 
@@ -45,17 +56,17 @@ def check_number(name, value, low=0, high=math.inf, closed="left"):
             limits += f" and {word} {high:g}"
         raise ValueError(
             f"{name} must be a finite number {limits}. Received: "
-            f"{name}={value!r}"
+            f"{received(name, value)}"
         )
     return float(value)
 
 
 def check_choice(name, value, allowed):
     """Raises unless `value` is one of the allowed ones."""
-    if value not in allowed:
+    if not isinstance(value, str) or value not in allowed:
         raise ValueError(
             f"{name} must be one of {', '.join(map(str, allowed))}. "
-            f"Received: {name}={value!r}"
+            f"Received: {received(name, value)}"
         )
 
 
@@ -113,11 +124,26 @@ def unmasked(name, x):
 def check_real(name, dtype, kinds="iuf"):
     """Raises unless a dtype is of real numbers, by its `kind`."""
     if np.dtype(dtype).kind not in kinds:
-        raise ValueError(
-            f"{name} must be an array of real numbers. Received: "
-            f"dtype={dtype}. Make numbers of text first, with "
-            "x.astype('float32') or keras.layers.TextVectorization."
-        )
+        raise not_real(name, dtype)
+
+
+def not_real(name, dtype):
+    """The error of what is no array of real numbers."""
+    return ValueError(
+        f"{name} must be an array of real numbers. Received: "
+        f"dtype={dtype}. Make numbers of text first, with "
+        "x.astype('float32') or keras.layers.TextVectorization."
+    )
+
+
+def as_array(name, x):
+    """The NumPy array of anything; raises if values are masked."""
+    x = unmasked(name, x)
+    try:
+        return np.asarray(x)
+    except (TypeError, ValueError):
+        # Rows of several lengths: no array of numbers.
+        return np.asarray(None)
 
 
 def _check_finite(name, x):
@@ -136,7 +162,7 @@ def check_labels(name, y, num_images, num_classes=None):
             f"{name} is missing. Give class indices, or a data set of pairs "
             "(x, y)."
         )
-    y = np.asarray(unmasked(name, y))
+    y = as_array(name, y)
     if y.ndim == 2 and y.shape[1] == 1:
         y = y[:, 0]
     if y.shape != (num_images,) or y.dtype.kind not in "iu":
@@ -152,9 +178,17 @@ def check_labels(name, y, num_images, num_classes=None):
         limits = "of at least 0"
         if num_classes is not None:
             limits = f"from 0 to {n - 1}, for the {n} outputs of the model"
+        advice = ""
+        if y.min() < 0:
+            advice += " Leave out examples without a label."
+        if y.max() >= n:
+            advice += (
+                f" An output is missing: give the model {y.max() + 1} outputs, "
+                "one for each class from 0 on."
+            )
         raise ValueError(
             f"{name} must be class indices {limits}. Received: labels from "
-            f"{y.min()} to {y.max()}. Leave out examples without a label."
+            f"{y.min()} to {y.max()}.{advice}"
         )
     return y.astype("int64")
 
@@ -188,11 +222,12 @@ def is_in_memory(x):
 
 def check_class_prior(class_prior, num_classes=None):
     """Returns a prior as a tuple of floats, or raises if it is none."""
-    p = np.asarray(class_prior)
+    p = as_array("class_prior", class_prior)
     if p.ndim != 1 or len(p) < 2 or p.dtype.kind not in "iuf":
         raise ValueError(
             "class_prior must be an array of n numbers, the share of each of "
-            f"n classes, n of at least 2. Received: class_prior={class_prior}"
+            "n classes, n of at least 2. Received: "
+            f"{received('class_prior', class_prior)}"
         )
     p = p.astype("float64")
     # False of NaN as well.

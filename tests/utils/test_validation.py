@@ -74,8 +74,13 @@ def test_a_mapped_file_is_not_in_memory_and_yet_checked(tmp_path):
         (np.eye(3, dtype=int), "argmax"),
         ([0.0, 1.0, 2.0], "np.unique"),
         ([0, None, float("nan")], "leave out the examples"),
-        ([0, 1, -1], "from 0 to 2.*labels from -1"),
-        ([0, 1, 3], "from 0 to 2.*to 3"),
+        ([0, 1, -1], "from 0 to 2.*labels from -1 to 1. Leave out [^.]*.$"),
+        (
+            [0, 1, 3],
+            "from 0 to 2.*labels from 0 to 3. An output is missing: "
+            "give the model 4 outputs, [^.]*.$",
+        ),
+        ([-1, 0, 7], "Leave out.*give the model 8 outputs"),
     ],
 )
 def test_labels(y, message):

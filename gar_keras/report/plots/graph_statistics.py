@@ -17,7 +17,7 @@ import math
 import numpy as np
 from scipy.sparse import csgraph
 
-from gar_keras.utils.validation import check_labels
+from gar_keras.utils.validation import as_array, check_labels, check_real
 
 # Two output nodes are at a right angle. Beyond its half, cos 45° = 0.71, no
 # example can be tied to the pure examples of two output nodes at once.
@@ -168,7 +168,9 @@ def _over(numerator, denominator):
 
 def matrix(B):
     """`B` as float64, if it is a matrix and has no entry below 0."""
-    B = np.asarray(B, "float64")
+    B = as_array("B", B)
+    check_real("B", B.dtype, "biuf")
+    B = B.astype("float64")
     if B.ndim != 2 or not ((B >= 0) & (B < np.inf)).all():
         raise ValueError(
             "B must be a matrix (m, n) of rectified logits, max(0, Z), finite "
