@@ -262,16 +262,16 @@ def class_prior_of(
     (0.25, 0.75)
     """
     n = check_count("num_classes", num_classes, least=2)
-    labels = as_array("labels", labels)
-    labels = check_labels("labels", labels, labels.size)
-    if labels.max(initial=0) >= n:
+    array = as_array("labels", labels)
+    indices = check_labels("labels", array, array.size)
+    if indices.max(initial=0) >= n:
         raise ValueError(
             "num_classes must count each class that the labels have. Received: "
-            f"num_classes={n}, labels up to {labels.max()}. Set it to "
-            f"{labels.max() + 1}, as many outputs as the model must have."
+            f"num_classes={n}, labels up to {indices.max()}. Set it to "
+            f"{indices.max() + 1}, as many outputs as the model must have."
         )
     smoothing = check_coefficient("smoothing", smoothing)
-    counts = np.bincount(labels, minlength=n) + smoothing
+    counts = np.bincount(indices, minlength=n) + smoothing
     if not counts.all():
         raise ValueError(
             "The share of a class without any label cannot be estimated. "
