@@ -24,7 +24,7 @@ from gar_keras.regularizers import (
 )
 from gar_keras.utils.documented import documented
 from gar_keras.utils.types import ClassPrior
-from gar_keras.utils.validation import check_number
+from gar_keras.utils.validation import check_logits, check_number
 from gar_keras.utils.warnings import warn
 
 
@@ -161,7 +161,7 @@ class GraphActivityRegularization(keras.layers.Layer):
 
     def call(self, inputs, training=None):
         autodiff.check_not_rematerialized(inputs)
-        self.num_classes = inputs.shape[-1]
+        self.num_classes = check_logits(inputs)
         # Not known in a model that does not pass `training` on: better a loss
         # too many in its evaluation than none in its training.
         evaluating = training is not None and not training

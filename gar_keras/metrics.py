@@ -8,16 +8,24 @@ from keras import ops
 
 from gar_keras.engine.autodiff import StepMetric
 from gar_keras.engine.batches import num_examples
-from gar_keras.engine.data import as_labeled, check_examples, pairs
+from gar_keras.engine.data import (
+    as_labeled,
+    check_examples,
+    check_inputs,
+    num_classes,
+    pairs,
+)
 from gar_keras.engine.fit import predict
+from gar_keras.engine.graphs import check_model
 from gar_keras.engine.keras_internals import without_autocast
 from gar_keras.engine.replicas import sum_over_replicas
 from gar_keras.engine.streams import is_stream
 from gar_keras.utils.types import ClassPrior, Tensor
 from gar_keras.utils.validation import (
     check_array,
+    check_count,
     check_labels,
-    check_logits_shape,
+    check_logits,
 )
 
 
@@ -61,6 +69,8 @@ def error_rate(
     >>> error_rate(model, x, [0, 1, 1, 1])
     0.25
     """
+    check_model(model)
+    check_count("batch_size", batch_size, least=1)
     return error_of(*checked_logits(model, x, y, batch_size))
 
 
@@ -73,15 +83,26 @@ def checked_logits(model, x, y, batch_size=500):
         return tuple(map(np.concatenate, zip(*found, strict=True)))
     x, y = as_labeled(x, y, names=("x", "y"))
     check_examples("x", x, check=check_array)
-    logits = predict(model, x, batch_size)
-    n = check_logits_shape(getattr(logits, "shape", ()))
-    y = check_labels("y", y, num_examples(x), num_classes=n)
+    check_inputs(model, "x", x)
+    logits = _predicted(model, x, batch_size)
+    y = check_labels("y", y, num_examples(x), check_logits(logits))
     if not np.isfinite(logits).all():
         raise FloatingPointError(
             "The model gives logits that are NaN or infinite. Lower the "
             "learning rate, or check the examples."
         )
     return logits, y
+
+
+def _predicted(model, x, batch_size):
+    """What `predict` gives; if it fails, the reason in one line."""
+    try:
+        return predict(model, x, batch_size)
+    except Exception as e:
+        error = e
+    # The call of a single example says it, where a graph takes pages.
+    num_classes(model, "x", x)
+    raise error
 
 
 class _OverLabelled:

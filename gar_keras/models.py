@@ -5,7 +5,13 @@ from typing import Any
 import keras
 from keras import layers
 
-from gar_keras.engine.graphs import has_graph, inputs_of, uncompiled
+from gar_keras.engine.graphs import (
+    check_model,
+    has_graph,
+    inputs_of,
+    output_of,
+    uncompiled,
+)
 from gar_keras.engine.keras_internals import flatten_layers
 from gar_keras.layers import GraphActivityRegularization
 from gar_keras.regularizers import (
@@ -13,6 +19,7 @@ from gar_keras.regularizers import (
     GraphActivityRegularizer,
     activation_of,
 )
+from gar_keras.utils.validation import check_logits
 
 # The dtype policy between the layers, for each precision.
 POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
@@ -179,6 +186,7 @@ def without_dropout(model: keras.Model) -> keras.Model:
     >>> plain.layers[1] is model.layers[1]
     True
     """
+    check_model(model)
     return _without(model, DROPOUT_LAYERS)
 
 
@@ -203,6 +211,7 @@ def detach(model: keras.Model) -> keras.Model:
     >>> is_regularized(detach(attach(cnn6())))
     False
     """
+    check_model(model)
     if not is_regularized(model):
         return model
     plain = _without(model, GraphActivityRegularization)
@@ -282,6 +291,7 @@ def attach(
     >>> attach(cnn6()).layers[-1].name
     'graph_activity_regularization'
     """
+    check_model(model)
     if is_regularized(model):
         if layer is None:
             return model
@@ -357,10 +367,15 @@ def check_linear(model):
     """Raises if the model has several outputs or a known activation."""
     if has_graph(model) and len(model.outputs) > 1:
         raise ValueError(
-            f"The model {model.name!r} has {len(model.outputs)} outputs. Give "
-            "a model of one, its logits, such as "
+            "A model must give one array, its logits. Received: "
+            f"model={model.name!r}, which has {len(model.outputs)} outputs. "
+            "Give a model of one, such as "
             "keras.Model(model.inputs, model.get_layer(name).output)."
         )
+    if has_graph(model):
+        output = output_of(model)
+        # Of a list of one, Keras gives the one.
+        check_logits(output if type(output) is dict else model.outputs[0])
     last = _last_operation(model)
     activation = activation_of(last)
     # Without a graph, the layer made last may be a hidden one all the same.

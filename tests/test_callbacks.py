@@ -62,6 +62,29 @@ def test_error_rate_of_what_are_no_logits_is_refused():
             error_rate(keras.Model(source, outputs), X, Y)
 
 
+@pytest.mark.parametrize(
+    ("x", "size", "message"),
+    [
+        (X[:, :2], 500, "fails on x. Received: .2,. float32. .*shape"),
+        (X.astype(str), 500, "x must be an array of real numbers"),
+        (X, 0, "batch_size must be an integer of at least 1"),
+        (X, 2.0, "batch_size must be an integer of at least 1"),
+    ],
+)
+def test_error_rate_refuses_in_a_line(x, size, message):
+    with pytest.raises(ValueError, match=message) as e:
+        error_rate(identity(), x, Y, batch_size=size)
+    assert "\n" not in str(e.value)
+
+
+def test_error_rate_of_what_keras_would_cut_off_is_refused():
+    stored = keras.Sequential(
+        [keras.Input((3,), dtype="uint8"), *identity().layers]
+    )
+    with pytest.raises(ValueError, match="inputs of dtype uint8"):
+        error_rate(stored, X / 10, Y)
+
+
 def test_error_rate_of_nan_logits_is_refused():
     model = identity()
     kernel, bias = model.get_weights()

@@ -6,6 +6,7 @@ import oracle
 import pytest
 from keras import layers, ops
 
+import gar_keras
 from gar_keras import (
     GraphActivityRegularization,
     GraphActivityRegularizer,
@@ -15,7 +16,7 @@ from gar_keras import (
     detach,
     without_dropout,
 )
-from gar_keras.engine.graphs import ensure_built
+from gar_keras.engine.graphs import ensure_built, has_graph
 from gar_keras.models import is_regularized
 
 # The networks
@@ -361,6 +362,84 @@ def test_several_outputs_are_refused():
     model = keras.Model(source, [features, layers.Dense(3, name="z")(features)])
     with pytest.raises(ValueError, match="has 2 outputs"):
         attach(model)
+
+
+# At each door
+
+
+def with_dict(*names):
+    """A model whose outputs are a dict."""
+    source = keras.Input((4,))
+    return keras.Model(source, {n: layers.Dense(3)(source) for n in names})
+
+
+class GivesDict(keras.Model):
+    """The same, of a graph that Keras does not know."""
+
+    def __init__(self):
+        super().__init__()
+        self.dense = layers.Dense(3)
+
+    def call(self, x):
+        return {"logits": self.dense(x)}
+
+
+X, Y = np.ones((6, 4), "float32"), np.array([0, 1, 2, 0, 1, 2])
+LOOK_AT_EXAMPLES = {
+    "pretrain": lambda m: gar_keras.pretrain(m, X, Y),
+    "regularize": lambda m: gar_keras.regularize(m, X, X),
+    "with labels": lambda m: gar_keras.regularize(m, X, X, y_labeled=Y),
+    "train": lambda m: gar_keras.ExtendedGAR().train(m, X, Y, X),
+    "compare": lambda m: gar_keras.compare(m, X, Y, X, folds=2),
+    "error_rate": lambda m: gar_keras.error_rate(m, X, Y),
+}
+TAKE_A_MODEL = LOOK_AT_EXAMPLES | {
+    f.__name__: f for f in (attach, detach, without_dropout)
+}
+
+
+@pytest.mark.parametrize("door", TAKE_A_MODEL.values(), ids=TAKE_A_MODEL)
+def test_what_is_no_model_is_refused(door):
+    for model in (
+        *(None, "cnn6", cnn6, keras.Sequential, layers.Dense(3)),
+        *([sequential()], GraphActivityRegularization(), np.ones((40, 40))),
+    ):
+        with pytest.raises(ValueError, match="^model must be a keras.Mo") as e:
+            door(model)
+        assert "Received: model" in str(e.value)
+        assert "\n" not in str(e.value)
+
+
+def of_five_features():
+    return keras.Sequential([keras.Input((5,)), layers.Dense(3)])
+
+
+def subclassed_of_five_features():
+    model = Subclassed(layers.Dense(3))
+    model(np.ones((1, 5), "float32"))
+    return model
+
+
+@pytest.mark.parametrize(
+    "door", LOOK_AT_EXAMPLES.values(), ids=LOOK_AT_EXAMPLES
+)
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: with_dict("logits"), "a dict of logits"),
+        (lambda: with_dict("a", "b"), "2 outputs|a dict of a, b"),
+        (GivesDict, "a dict of logits"),
+        (of_five_features, "(shape|value).*5.* shape"),
+        (subclassed_of_five_features, "value 5.* shape"),
+    ],
+)
+def test_model_that_does_not_fit_is_refused_in_a_line(door, make, message):
+    model = make()
+    if door is LOOK_AT_EXAMPLES["compare"] and not has_graph(model):
+        pytest.skip("compare makes copies, which Keras cannot of such models")
+    with pytest.raises(ValueError, match=f"Received: .*{message}") as e:
+        door(model)
+    assert "\n" not in str(e.value)
 
 
 def test_output_that_is_no_row_of_logits_is_refused():

@@ -12,6 +12,8 @@ more is in memory than a few batches, unless it was before. An image source has
 a length, `shape`, `dtype` and `take(indices)`.
 """
 
+import re
+
 import h5py
 import keras
 import numpy as np
@@ -34,7 +36,7 @@ from gar_keras.utils.validation import (
     check_count,
     check_images,
     check_labels,
-    check_logits_shape,
+    check_logits,
     is_source,
     unmasked,
 )
@@ -304,6 +306,34 @@ def prepared(model, network_of, x_labeled, validation_data):
 
 def num_classes(model, name, x):
     """n of the logits `(batch, n)` that the model gives for such images."""
+    check_inputs(model, name, x)
+    try:
+        logits = model(take(x, np.arange(1)))
+    except Exception as e:
+        raise ValueError(
+            f"The model {model.name!r} fails on {name}. Received: "
+            f"{_kinds_of(x)}. {_reason(e)}"
+        ) from e
+    warn_if_unscaled(model, x)
+    return check_logits(logits)
+
+
+def _kinds_of(x):
+    """Shape and dtype of each input of the examples."""
+    parts = keras.tree.flatten(x)
+    return " and ".join(f"{part.shape[1:]} {part.dtype}" for part in parts)
+
+
+def _reason(error):
+    """The line of an error that says what is wrong."""
+    text = re.sub(r"\x1b\[\d+m", "", str(error)) or repr(error)
+    # Keras puts it, in bold type, between where it was and what came in.
+    first, *rest = filter(str.strip, text.splitlines())
+    return rest[0] if first.startswith("Exception encountered") else first
+
+
+def check_inputs(model, name, x):
+    """Raises unless the examples have the inputs and the dtypes of a model."""
     wanted = len(model.inputs) if has_graph(model) else 1
     if len(keras.tree.flatten(x)) == 1 < wanted:
         raise ValueError(
@@ -318,9 +348,6 @@ def num_classes(model, name, x):
                 f"cut off what does not fit. Received: {name} of dtype "
                 f"{part.dtype}. Give the examples as they are stored."
             )
-    logits = model(take(x, np.arange(1)))
-    warn_if_unscaled(model, x)
-    return check_logits_shape(getattr(logits, "shape", ()))
 
 
 def _inputs(model, x):

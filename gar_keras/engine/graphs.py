@@ -2,6 +2,17 @@
 
 import keras
 
+from gar_keras.utils.validation import received
+
+
+def check_model(model):
+    """Raises unless `model` is a Keras model."""
+    if not isinstance(model, keras.Model):
+        raise ValueError(
+            "model must be a keras.Model from examples to logits. Received: "
+            f"{received('model', model)}. Make one, e.g. gar_keras.cnn6()."
+        )
+
 
 def has_graph(model):
     """Whether Keras knows the layers of the model and how they connect.
@@ -17,6 +28,11 @@ def inputs_of(model):
     return model.input if _is_functional(model) else model.inputs[0]
 
 
+def output_of(model):
+    """The output in the form that the model gives it in."""
+    return model.output if _is_functional(model) else model.outputs[0]
+
+
 def _is_functional(model):
     return has_graph(model) and not isinstance(model, keras.Sequential)
 
@@ -27,8 +43,7 @@ def uncompiled(model):
     Keras clones a compiled model with its losses and optimizer, and fails if
     it does not know them by name.
     """
-    outputs = model.output if _is_functional(model) else model.outputs[0]
-    return keras.Model(inputs_of(model), outputs, name=model.name)
+    return keras.Model(inputs_of(model), output_of(model), name=model.name)
 
 
 def ensure_built(model, x):

@@ -16,6 +16,7 @@ from keras import ops
 from keras.src.backend.common.global_state import get_global_attribute
 
 from gar_keras.engine import backend
+from gar_keras.engine.graphs import check_model
 from gar_keras.utils.types import Function
 
 
@@ -133,7 +134,9 @@ def in_scope_of_model(function: Function) -> Function:
         except TypeError as e:
             name, all_of_it = function.__name__, ", ".join(known.parameters)
             raise TypeError(f"{name}: {e}. It takes {all_of_it}.") from None
-        own = getattr(bound.arguments["model"], "distribute_strategy", None)
+        model = bound.arguments["model"]
+        check_model(model)
+        own = getattr(model, "distribute_strategy", None)
         is_open = own in (None, _strategy())
         with contextlib.nullcontext() if is_open else own.scope():
             return function(*args, **kwargs)

@@ -24,7 +24,7 @@ from gar_keras.estimator.fit import stages
 from gar_keras.estimator.networks import default_network
 from gar_keras.methods.base import Method
 from gar_keras.utils.types import Tensor
-from gar_keras.utils.validation import unmasked
+from gar_keras.utils.validation import received, unmasked
 
 try:
     from scipy.special import softmax
@@ -269,13 +269,14 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
         if isinstance(self.network, keras.Model):
             return _copy(self.network)
         model = None
-        if callable(self.network):
+        is_layer = isinstance(self.network, keras.Layer)
+        if callable(self.network) and not is_layer:
             model = self.network(x.shape[1:], num_classes)
         if not isinstance(model, keras.Model):
             raise ValueError(
                 "network must be 'auto', a keras.Model or a function of "
                 "(input_shape, num_classes) that returns one. Received: "
-                f"network={self.network!r}"
+                f"{received('network', self.network)}"
             )
         return model
 

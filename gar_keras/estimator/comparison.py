@@ -8,9 +8,11 @@ from numpy.typing import ArrayLike
 
 from gar_keras.engine.batches import LABELED_PER_BATCH, num_examples, take
 from gar_keras.engine.data import as_labeled
+from gar_keras.engine.graphs import check_model
 from gar_keras.methods import method_of
 from gar_keras.methods.training import pretrain, regularize
 from gar_keras.metrics import error_rate
+from gar_keras.models import check_linear
 from gar_keras.utils.types import Images
 from gar_keras.utils.validation import check_count, check_labels
 
@@ -66,6 +68,8 @@ def compare(
     >>> sorted(errors), len(errors["gar"])
     (['gar', 'pretraining'], 2)
     """
+    check_model(model)
+    check_linear(model)
     x_labeled, y_labeled = as_labeled(x_labeled, y_labeled)
     m = num_examples(x_labeled)
     methods = [methods] if isinstance(methods, str) else methods

@@ -193,6 +193,19 @@ def check_labels(name, y, num_images, num_classes=None):
     return y.astype("int64")
 
 
+def check_logits(outputs):
+    """Returns n of what a model gives, or raises unless it is `(m, n)`."""
+    if not hasattr(outputs, "shape"):
+        names = f" of {', '.join(outputs)}" if isinstance(outputs, dict) else ""
+        raise ValueError(
+            "A model must give one array, its logits (batch, n) with n of at "
+            f"least 2. Received: a {type(outputs).__name__}{names}. Give a "
+            "model of one output, e.g. "
+            "keras.Model(model.inputs, model.output[name])."
+        )
+    return check_logits_shape(outputs.shape)
+
+
 def check_logits_shape(shape):
     """Returns n of logits of the shape `(m, n)`, or raises."""
     if len(shape) != 2 or shape[-1] is None or shape[-1] < 2:
