@@ -8,27 +8,36 @@ are in the record are not measured again.
 
 import sys
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from gar_keras.engine import hardware
 from gar_keras.experiments.benchmarks import command, speed
 from gar_keras.experiments.records import SpeedSettings
+from gar_keras.experiments.settings import Precision
 from gar_keras.utils import cli
+
+PRECISIONS = get_args(Precision)
 
 
 @dataclass(frozen=True)
 class Options(command.Options):
     """Options of this script."""
 
-    tasks: tuple[Literal[tuple(speed.WAYS)], ...] = ()
+    tasks: tuple[Literal[tuple(speed.WAYS)], ...] | None = None
     """Stage 2, stage 1, the error of the test images."""
-    networks: tuple[Literal[tuple(speed.NETWORKS)], ...] = ()
+    networks: tuple[Literal[tuple(speed.NETWORKS)], ...] | None = None
     """Networks."""
-    precisions: tuple[Literal["float32", "bfloat16"], ...] = ()
+    precisions: tuple[Literal[PRECISIONS], ...] | None = None
     """Precisions between the layers. By default the one that the hardware is
     made for; with --all float32 too."""
     all: bool = False
     """Every task, network and precision that is not named otherwise."""
+
+    def __post_init__(self):
+        super().__post_init__()
+        cli.check_values("--tasks", self.tasks, speed.WAYS)
+        cli.check_values("--networks", self.networks, speed.NETWORKS)
+        cli.check_values("--precisions", self.precisions, PRECISIONS)
 
 
 # Images to train on or to evaluate, as in the paper.

@@ -9,6 +9,7 @@ clip and warm-up of the default.
 
 import sys
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 import numpy as np
 from matplotlib.animation import FuncAnimation, PillowWriter
@@ -34,10 +35,13 @@ PAUSE = 16
 class Options:
     """Options of this script."""
 
-    seed: int = 2
-    """Seed of the runs: 0, 1 or 2."""
+    seed: Literal[0, 1, 2] = 2
+    """Seed of the runs."""
     output: cli.Folder = field(default_factory=placement.own)
     """Folder of the pictures."""
+
+    def __post_init__(self):
+        cli.check_folder("--output", self.output)
 
 
 def noted_runs(folder, seed):

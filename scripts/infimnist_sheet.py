@@ -32,6 +32,10 @@ class Options:
     out: cli.File = None
     """PNG to write. By default runs/infimnist.png."""
 
+    def __post_init__(self):
+        cli.check_data_dir(self.data_dir)
+        cli.check_png("--out", self.out)
+
 
 def sheet_indices(y_train, length):
     """Indices `(rows, 1 + DEFORMATIONS)`: an original, then its copies."""

@@ -4,7 +4,6 @@ By default from the reference, the records that the project came with; with
 --results runs from yours.
 """
 
-import os
 import sys
 from dataclasses import dataclass, field
 from typing import Literal
@@ -34,15 +33,9 @@ class Options:
     and do nothing else."""
 
     def __post_init__(self):
-        if not self.tables:
-            raise ValueError(
-                f"--tables takes {', '.join(TABLES)}. Received: none"
-            )
-        if self.readme is not None and not os.path.isfile(self.readme):
-            raise ValueError(
-                "--readme takes a file that is there. Received: "
-                f"{str(self.readme)!r}"
-            )
+        cli.check_values("--tables", self.tables, TABLES)
+        cli.check_folder("--results", self.results)
+        cli.check_file("--readme", self.readme)
 
 
 def main(options):

@@ -42,7 +42,9 @@ class Options(command.Options):
 
     def __post_init__(self):
         super().__post_init__()
-        cli.check_at_least("--jobs", self.jobs, 1)
+        cli.check_values("--data", self.data or None, TABLE_3)
+        cli.check_data_dir(self.data_dir)
+        cli.check_count("--jobs", self.jobs)
 
 
 def plan(options):

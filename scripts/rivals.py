@@ -1,6 +1,5 @@
 """GAR and other semi-supervised methods on the same network and labels."""
 
-import math
 import sys
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -9,6 +8,7 @@ from gar_keras import report
 from gar_keras.experiments import command
 from gar_keras.experiments.settings import EXPERIMENTS, GRAPH_RIVALS
 from gar_keras.methods import METHODS
+from gar_keras.utils import cli
 
 IN_MEMORY = tuple(name for name in METHODS if METHODS[name].in_memory)
 
@@ -30,14 +30,8 @@ class Options(command.DataOptions):
 
     def __post_init__(self):
         super().__post_init__()
-        if not self.method:
-            raise ValueError(
-                f"--method takes all, {', '.join(METHODS)}. Received: none"
-            )
-        if self.rate is not None and not 0 < self.rate < math.inf:
-            raise ValueError(
-                f"--rate must be a finite number above 0. Received: {self.rate}"
-            )
+        cli.check_values("--method", self.method, ("all", *METHODS))
+        cli.check_above_0("--rate", self.rate)
         if self.rate is not None and not {*self.methods} - {*GRAPH_RIVALS}:
             raise ValueError(
                 "--rate is for the methods that train a network, and "

@@ -52,10 +52,9 @@ class Options(command.RunOptions):
         return replace(study, arms=arms).experiments
 
 
-if __name__ == "__main__":
-    options = cli.parse(Options, __doc__)
-    study = STUDIES[options.study]
-    study = study.with_settings(
+def main(options):
+    """Runs the rows of the study."""
+    study = STUDIES[options.study].with_settings(
         epochs=options.epochs,
         pretrain_epochs=options.pretrain_epochs,
         frobenius_of=options.frobenius_of,
@@ -64,4 +63,8 @@ if __name__ == "__main__":
     # They are in the arms now, each of which has its own.
     options = replace(options, epochs=None, pretrain_epochs=None)
     show = partial(report.show_study, study)
-    sys.exit(command.run_table(options, options.experiments_of(study), show))
+    return command.run_table(options, options.experiments_of(study), show)
+
+
+if __name__ == "__main__":
+    sys.exit(cli.run(main, cli.parse(Options, __doc__)))

@@ -26,18 +26,23 @@ def parse_seeds(text, option="--seeds"):
     >>> parse_seeds("0,2,5-7")
     [0, 2, 5, 6, 7]
     """
-    ranges = []
-    for part in text.split(","):
-        # Keras takes no seed that is much larger.
-        found = re.fullmatch(r"\s*(\d{1,9})(?:-(\d{1,9}))?\s*", part)
-        first, last = found.groups() if found else (1, 0)
-        ranges.append(range(int(first), int(last or first) + 1))
+    ranges = [_range_of(part) for part in text.split(",")]
     if not all(ranges) or sum(map(len, ranges)) > MAX_SEEDS:
         raise ValueError(
             f"{option} takes numbers and ranges such as 0-9 or 0,2,5-7, each "
             f"below 1e9, at most {MAX_SEEDS} of them. Received: {text!r}"
         )
     return [seed for part in ranges for seed in part]
+
+
+def _range_of(text):
+    """The numbers that a part of such a text is of; none if it is of none."""
+    # Keras takes no seed that is much larger.
+    found = re.fullmatch(r"\s*(\d{1,9})(?:-(\d{1,9}))?\s*", text)
+    if found is None:
+        return range(0)
+    first, last = int(found[1]), int(found[2] or found[1])
+    return range(first, last + 1)
 
 
 Precision = Annotated[
@@ -65,7 +70,8 @@ class Options:
     """Seconds after which to stop cleanly. The same command goes on later."""
 
     def __post_init__(self):
-        cli.check_at_least("--time-limit", self.time_limit, 0)
+        cli.check_folder("--results", self.results)
+        cli.check_above_0("--time-limit", self.time_limit)
 
 
 @dataclass(frozen=True)
@@ -111,7 +117,14 @@ class RunOptions(Options):
 
     def __post_init__(self):
         super().__post_init__()
-        cli.check_at_least("--jobs", self.jobs, 1)
+        parse_seeds(self.seeds)
+        cli.check_count("--epochs", self.epochs)
+        cli.check_count("--pretrain-epochs", self.pretrain_epochs)
+        cli.check_count("--images-per-epoch", self.images_per_epoch)
+        cli.check_count("--jobs", self.jobs)
+        # Of a cluster, the other machines need not have it in this place.
+        if self.ray is None:
+            cli.check_data_dir(self.data_dir)
         if self.ray is not None and self.jobs > 1:
             raise ValueError(
                 "--jobs is for this machine, --ray for a cluster. Received: "
@@ -148,12 +161,7 @@ class DataOptions(RunOptions):
 
     def __post_init__(self):
         super().__post_init__()
-        known = EXPERIMENTS[self.data]
-        if not self.wanted_labels or {*self.wanted_labels} - {*known}:
-            raise ValueError(
-                f"--labels takes {', '.join(map(str, known))}. Received: "
-                f"{', '.join(map(str, self.wanted_labels)) or 'none'}"
-            )
+        cli.check_values("--labels", self.labels, EXPERIMENTS[self.data])
 
     @property
     def wanted_labels(self):

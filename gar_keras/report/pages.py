@@ -205,7 +205,10 @@ def find(figure, frame):
     Raises:
         ValueError: if it is no number.
     """
-    float(figure)
+    if not re.fullmatch(r"-?\d+(\.\d*)?", figure):
+        raise ValueError(
+            f"find takes a figure such as 4.98. Received: {figure!r}"
+        )
     digits = len(figure.partition(".")[2])
     found = []
     for g in runs.groups(frame):

@@ -2,14 +2,19 @@
 
 import contextlib
 import importlib.util
+import io
 import logging
 import os
+import re
 import sys
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated
 
 import keras
 import tyro
+
+from gar_keras.utils import validation
 
 EXIT_USAGE = 2
 # Unfinished for want of time, as `timeout` reports it.
@@ -19,6 +24,9 @@ EXIT_INTERRUPTED = 130
 
 # What is told in one line: no defect of the program, as a rule.
 EXPECTED = (ValueError, OSError, ImportError, FloatingPointError)
+
+# More than any number of epochs, pairs or processes can be.
+MOST = 10**9
 
 Seconds = Annotated[float | None, tyro.conf.arg(metavar="SECONDS")]
 Folder = Annotated[Path, tyro.conf.arg(metavar="DIR")]
@@ -30,14 +38,43 @@ def parse(options, description=None):
     """Reads the command line into a dataclass of options.
 
     Its docstring and those below its fields are the text of `--help`. Unknown
-    options and impossible values end the program with what is wrong.
+    options and impossible values end the program with a line on what is wrong.
     """
+    told = io.StringIO()
     with one_line():
-        return tyro.cli(
-            options,
-            description=description,
-            config=(tyro.conf.FlagCreatePairsOff,),
-        )
+        _check_words(sys.argv)
+        try:
+            with contextlib.redirect_stderr(told):
+                return tyro.cli(
+                    options,
+                    description=description,
+                    config=(tyro.conf.FlagCreatePairsOff,),
+                )
+        except SystemExit as end:
+            if end.code != EXIT_USAGE:
+                raise
+            # A check of the options' own needs no box around what it says.
+            if isinstance(end.__context__, ValueError):
+                raise end.__context__ from None
+            raise ValueError(_told_in(told.getvalue())) from None
+
+
+def _check_words(words):
+    """Raises if an option is given an empty word: a path of one is `.`."""
+    for before, word in pairwise(words):
+        option, sign, value = word.partition("=")
+        if not word or (option.startswith("--") and sign and not value):
+            raise ValueError(
+                f"{option or before} needs a value. Received: ''. Leave it out "
+                "for its default"
+            )
+
+
+def _told_in(box):
+    """What is wrong, of a box of `tyro`: a title, a rule, and the message."""
+    title, *parts = re.split(r"\n[\s-]*\n", box.strip())
+    message = parts[0] if parts else title
+    return f"{message.strip().removeprefix('Error parsing ')} (See --help.)"
 
 
 def run(main, options):
@@ -76,9 +113,71 @@ def choose_backend(name):
         os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
 
 
-def check_at_least(option, value, least):
-    """Raises unless the value of an option is at least the least."""
-    if value is not None and not value >= least:
+def check_count(option, value, least=1):
+    """Raises unless the number of an option, if it is given, makes sense."""
+    if value is not None:
+        validation.check_count(option, value, least=least, most=MOST)
+
+
+def check_above_0(option, value):
+    """Raises unless the number of an option, if it is given, is above 0."""
+    if value is not None:
+        validation.check_number(option, value, closed="right")
+
+
+def check_values(option, values, allowed):
+    """Raises unless an option, if it is given, has some of these, each once."""
+    if values is None:
+        return
+    chosen = set(values)
+    if not chosen or len(chosen) < len(values) or chosen - {*allowed}:
         raise ValueError(
-            f"{option} must be at least {least}. Received: {value}"
+            f"{option} takes {', '.join(map(str, allowed))}, each once. "
+            f"Received: {' '.join(map(str, values)) or 'none'}"
+        )
+
+
+def check_folder(option, path):
+    """Raises unless a folder can be written to, or made."""
+    if not _is_writable(path):
+        raise ValueError(
+            f"{option} takes a folder that can be written to. Received: "
+            f"{str(path)!r}"
+        )
+
+
+def check_png(option, path):
+    """Raises unless a PNG, if its name is given, can be written."""
+    if path is None:
+        return
+    named = path.suffix == ".png" and not path.is_dir()
+    if not named or not _is_writable(path.parent):
+        raise ValueError(
+            f"{option} takes the name of a .png file, in a folder that can be "
+            f"written to. Received: {str(path)!r}"
+        )
+
+
+def _is_writable(folder):
+    """Whether files can be put in a folder, which may have to be made."""
+    nearest = folder.absolute()
+    while not nearest.exists():
+        nearest = nearest.parent
+    return nearest.is_dir() and os.access(nearest, os.W_OK)
+
+
+def check_file(option, path):
+    """Raises unless a file to read, if its name is given, is there."""
+    if path is not None and not os.path.isfile(path):
+        raise ValueError(
+            f"{option} takes a file that is there. Received: {str(path)!r}"
+        )
+
+
+def check_data_dir(path):
+    """Raises unless --data-dir, if it is given, is a folder that is there."""
+    if path is not None and not os.path.isdir(path):
+        raise ValueError(
+            "--data-dir takes a folder that is there. Received: "
+            f"{str(path)!r}. Make it first if data are to be downloaded to it"
         )

@@ -313,6 +313,28 @@ def test_a_table_is_swept_and_shown(options, monkeypatch):
     show.assert_called_once_with(["a record"], options.results)
 
 
+@pytest.mark.parametrize(
+    ("outcome", "status", "told"),
+    [
+        ([([], False)], cli.EXIT_TIME, ""),
+        (KeyboardInterrupt, 130, "interrupted: the same command goes on"),
+        (WorkerError("It ended."), 2, "error: It ended."),
+        (KeyError("a defect"), None, ""),
+    ],
+)
+def test_how_a_sweep_without_records_ends(
+    outcome, status, told, options, monkeypatch, capsys
+):
+    monkeypatch.setattr(command, "sweep", mock.Mock(side_effect=outcome))
+    show = mock.Mock()
+    # A defect of the program is not hidden.
+    with pytest.raises((SystemExit, KeyError)) as end:
+        raise SystemExit(command.run_table(options, [TINY], show))
+    assert getattr(end.value, "code", None) == status
+    assert capsys.readouterr().err.startswith(told)
+    show.assert_not_called()
+
+
 def test_jobs_are_not_for_ray(options):
     with pytest.raises(ValueError, match="Received: --jobs 2 --ray auto"):
         replace(options, jobs=2, ray="auto")

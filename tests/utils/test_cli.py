@@ -1,8 +1,9 @@
 """Command lines: what is wrong is told, and how they end."""
 
+import importlib.util
 import subprocess
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 import fresh
@@ -12,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gar_keras.experiments import command
+from gar_keras.report import plots
 from gar_keras.utils import cli
 
 SCRIPTS = Path(__file__).parents[2] / "scripts"
@@ -33,7 +35,7 @@ class Options:
     """Draw only."""
 
     def __post_init__(self):
-        cli.check_at_least("--time-limit", self.time_limit, 1)
+        cli.check_above_0("--time-limit", self.time_limit)
 
 
 @pytest.fixture
@@ -51,20 +53,111 @@ def test_options_come_as_given(parse):
     assert parse(*words.split()) == Options("0,2", (1, 2), Path("a"), 1.5, True)
 
 
+# Options of the scripts, wrong values, and what is said of them beside both.
+WHOLE = "epochs pretrain-epochs images-per-epoch jobs"
+CHOICES = (
+    "backend frobenius-of balance-of precision data study method tasks "
+    "networks precisions sweep tables"
+)
+RANGES = "takes numbers and ranges such as 0-9"
+WRONG = [
+    (WHOLE, "0 -1 10000000000", "must be an integer from 1 to"),
+    ("pairs", "1 0 -1 10000000000", "must be an integer from 2 to"),
+    (f"{WHOLE} pairs labels", "1.5 x nan 5-2 1e3", "(See --help.)"),
+    ("time-limit rate", "0 -1 nan inf", "finite number above 0"),
+    ("time-limit rate", "x 1,5", "(See --help.)"),
+    ("seeds rows", "abc 0,x x,0 x -1 1.5 5-2 0,,1 1, 0- - nan 1e3", RANGES),
+    ("seeds rows", "4294967296 0-10000 0;1 1-2-3 0-9,8-3", RANGES),
+    ("rows", "0 99 1,99", "takes numbers from 1 to"),
+    ("labels", "7 -1 0 100000000000", "takes"),
+    ("seed", "3 -1 1.5 x", "Expected one of ('0', '1', '2')"),
+    (CHOICES, "mxnet 0", "Expected one of"),
+    ("results output", "{file}/a.png", "can be written to"),
+    ("record readme", "{folder} {gone} {file}/below", "file that is there"),
+    ("out", "{folder}.png {file}/a.png {folder}/a.json", "--out takes"),
+    ("data-dir", "{gone} {file} {file}/below", "folder that is there"),
+]
+# What may be right is not known before it is looked for.
+ANY_WORD = ("ray", "find")
+# Of options that take several values.
+TWICE = {
+    "labels": "1000 1000",
+    "method": "vat vat",
+    "tasks": "evaluate evaluate",
+    "networks": "cnn6 cnn6",
+    "precisions": "float32 float32",
+    "tables": "table1 table1",
+}
+
+
+def wrong_words(option):
+    """Wrong command lines of an option: words, and what is said of them."""
+    name = option.name.replace("_", "-")
+    if option.type is bool:
+        return [(["yes"], "Unrecognized options")]
+    found = [
+        ([value], f"--{name}", told)
+        for names, values, told in WRONG
+        if name in names.split()
+        for value in values.split()
+    ]
+    assert found or name in ANY_WORD, f"What is a wrong --{name}?"
+    if name in TWICE:
+        found += [([], "Received: none"), (TWICE[name].split(), "each once")]
+    return [*found, ([""], f"--{name} needs a value")]
+
+
+@pytest.fixture(params=sorted(SCRIPTS.glob("*.py")), ids=lambda path: path.stem)
+def script_options(request, monkeypatch):
+    """The class of the options of a script."""
+    path = request.param
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    # Where `tyro` looks for its source.
+    monkeypatch.setitem(sys.modules, path.stem, module)
+    spec.loader.exec_module(module)
+    return getattr(module, "Options", plots.Options)
+
+
+def test_no_wrong_value_of_any_option_is_taken(
+    script_options, tmp_path, capsys, monkeypatch
+):
+    places = {name: tmp_path / name for name in ("file", "folder", "gone")}
+    places["file"].touch()
+    places["folder"].mkdir()
+    (tmp_path / "folder.png").mkdir()
+    for option in fields(script_options):
+        for words, *told in wrong_words(option):
+            words = [word.format(**places) for word in words]
+            line = [f"--{option.name.replace('_', '-')}", *words]
+            monkeypatch.setattr(sys, "argv", ["script.py", *line])
+            with pytest.raises(SystemExit) as end:
+                pytest.fail(f"{line} taken: {cli.parse(script_options)}")
+            (said,) = capsys.readouterr().err.splitlines()
+            assert end.value.code == 2 and said.startswith("error: ")
+            assert all(part in said for part in [*words, *told]), said
+
+
+@pytest.mark.parametrize("name", ["a.json", "a", "gone/a.svg"])
+def test_a_figure_is_a_png(name):
+    with pytest.raises(ValueError, match="--output takes the name of a .png"):
+        plots.Options(output=Path(name))
+
+
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        ("--foo 3", "--foo"),
-        ("--labels x", "--labels"),
-        ("--time-limit 0", "--time-limit must be at least 1. Received: 0.0"),
+        ("--foo 3", "Unrecognized options: --foo, 3 (See --help.)"),
+        ("--time-limit", "Missing value for argument '--time-limit'."),
+        ("--results=", "--results needs a value. Received: ''."),
+        ("--seeds 0 1", "Unrecognized options: 1"),
     ],
 )
-def test_what_is_wrong_is_told(line, told, parse, capsys, monkeypatch):
-    monkeypatch.chdir(SCRIPTS.parent)
+def test_what_is_wrong_is_told_in_one_line(line, told, parse, capsys):
     with pytest.raises(SystemExit) as end:
         parse(*line.split())
     assert end.value.code == cli.EXIT_USAGE == 2
-    assert told in " ".join(capsys.readouterr().err.replace("│", "").split())
+    assert capsys.readouterr().err.startswith(f"error: {told}")
 
 
 @pytest.mark.parametrize(

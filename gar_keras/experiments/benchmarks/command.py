@@ -18,7 +18,7 @@ class Options(command.Options):
 
     def __post_init__(self):
         super().__post_init__()
-        cli.check_at_least("--pairs", self.pairs, 2)
+        cli.check_count("--pairs", self.pairs, least=2)
 
 
 def run(options, kind, cases, measure):

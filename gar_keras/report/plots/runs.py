@@ -81,6 +81,12 @@ class Options:
     """PNG to write. By default that of the figure's name in the results
     folder."""
 
+    def __post_init__(self):
+        cli.check_file("--record", self.record)
+        cli.check_png("--output", self.output)
+        if self.output is None:
+            cli.check_folder("--results", self.results)
+
     def draw(self, name, figure):
         """Draws a function of a `Run` as the PNG of that name, and says so.
 
@@ -92,5 +98,5 @@ class Options:
         run = load_run(record)
         output = self.output or self.results / name
         style.save(figure(run), output)
-        print(f"{run.title}\nWritten: {output}")
+        print(f"{record}: {run.title}\nWritten: {output}")
         return run, Path(record), output
