@@ -14,6 +14,7 @@ from gar_keras.engine.batches import BatchSampler, Feed, take
 from gar_keras.engine.data import (
     as_labeled,
     as_unlabeled,
+    stage_2_data,
     stage_2_sampler,
     warn_if_unscaled,
 )
@@ -198,7 +199,10 @@ def test_order_and_number_of_unlabeled_examples_are_warned_of():
     def found(x):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            stage_2_sampler(X[:9], as_unlabeled(x), 4, 10, None, seed=0)
+            stage_2_data(
+                X[:9], None, x, None, labeled_per_batch=4,
+                unlabeled_per_batch=10, images_per_epoch=None, seed=0,
+            )  # fmt: skip
         return [str(w.message).split(". ")[0] for w in caught]
 
     (order,) = found(dataset(X))
@@ -207,7 +211,7 @@ def test_order_and_number_of_unlabeled_examples_are_warned_of():
     for x in (X, X[:10], slices.shuffle(45).batch(8).prefetch(1), Batches(X)):
         assert found(x) == []
     (few,) = found(X[:9])
-    assert few == "x_unlabeled has fewer examples than a batch takes"
+    assert few == "Stage 2 has fewer examples than a batch takes"
 
 
 @pytest.mark.slow

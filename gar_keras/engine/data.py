@@ -198,6 +198,7 @@ def stage_2_data(x_labeled, y_labeled, x_unlabeled, validation_data, **batches):
     x_labeled = _in_floats_of(x_unlabeled, x_labeled)
     validation_data = as_validation(validation_data, x_labeled)
     sampler = stage_2_sampler(x_labeled, x_unlabeled, **batches)
+    _warn_of_batches(x_unlabeled, sampler)
     feed = Feed(sampler, x_unlabeled, x_labeled, y_labeled=y_labeled)
     return feed, validation_data
 
@@ -224,22 +225,9 @@ def stage_2_sampler(
             raise _not_batched(x_unlabeled.name)
         check_examples("x_unlabeled", x_unlabeled.first, like)
         size = images_per_epoch = _epoch_of(x_unlabeled, images_per_epoch)
-        if not may_be_shuffled(x_unlabeled.batches):
-            warn(
-                "The batches hold x_unlabeled in the order of its tf.data, "
-                "which is never shuffled: sorted by class, they would be of "
-                "few classes each. Call its shuffle before its batch."
-            )
     else:
         check_examples("x_unlabeled", x_unlabeled, like)
         size = num_examples(x_unlabeled)
-    if size < unlabeled_per_batch:
-        warn(
-            "x_unlabeled has fewer examples than a batch takes. Received: "
-            f"{size} examples, unlabeled_per_batch={unlabeled_per_batch}. Give "
-            "all that there are, the labelled ones among them, or take fewer "
-            "in a batch."
-        )
     return BatchSampler(
         size,
         unlabeled_per_batch,
@@ -249,6 +237,23 @@ def stage_2_sampler(
         images_per_epoch,
         getattr(x_unlabeled, "in_random_order", False),
     )
+
+
+def _warn_of_batches(x_unlabeled, sampler):
+    is_stream = isinstance(x_unlabeled, Stream)
+    if is_stream and not may_be_shuffled(x_unlabeled.batches):
+        warn(
+            "The batches hold x_unlabeled in the order of its tf.data, "
+            "which is never shuffled: sorted by class, they would be of "
+            "few classes each. Call its shuffle before its batch."
+        )
+    if sampler.size < sampler.batch:
+        warn(
+            "Stage 2 has fewer examples than a batch takes. Received: "
+            f"{sampler.size} examples, unlabeled_per_batch={sampler.batch}. "
+            "Give all that there are, the labelled ones among them, or take "
+            "fewer in a batch."
+        )
 
 
 def _epoch_of(stream, images_per_epoch):

@@ -15,6 +15,7 @@ from gar_keras.engine.fit import predict
 from gar_keras.engine.graphs import has_graph, uncompiled
 from gar_keras.engine.optimizers import LEARNING_RATE
 from gar_keras.estimator.examples import (
+    UNLABELED,
     as_input,
     as_labels,
     encode,
@@ -22,6 +23,7 @@ from gar_keras.estimator.examples import (
 )
 from gar_keras.estimator.fit import stages
 from gar_keras.estimator.networks import default_network
+from gar_keras.estimator.wrappers import check_wrappers
 from gar_keras.methods.base import Method
 from gar_keras.utils.types import Tensor
 from gar_keras.utils.validation import received, unmasked
@@ -57,7 +59,9 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
     the labels are strings, `y` may be an object array with the number -1, or
     an array of strings with `"-1"`, which is what NumPy makes of it, or with
     the empty string. With no row unlabelled it is plain supervised training,
-    and warns of that.
+    and warns of that: so it is in meta-estimators that make -1 a class or
+    leave its rows out, all but `Pipeline` and searches. Fit it first, and give
+    them `sklearn.frozen.FrozenEstimator(fitted)` and the labelled rows.
 
     In a search over its settings (`GridSearchCV`, `cross_val_score`) leave
     `scoring` out: `score` looks at the labelled rows alone, while
@@ -159,7 +163,7 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
         Raises:
             ValueError: if the data or the settings are not valid: wrong
                 shapes, NaN, one class only, an output of the network without
-                a label.
+                a label, unlabelled rows within a `CalibratedClassifierCV`.
             FloatingPointError: if the loss becomes NaN or infinite.
         """
         X, y = unmasked("X", X), unmasked("y", y)
@@ -168,6 +172,7 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
         x = as_input(_dense(X))
         classes, targets = encode(y)
         check_classification_targets(y[targets >= 0])
+        check_wrappers(self, np.count_nonzero(targets == UNLABELED))
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         # The training too: an average of the weights is kept in new layers.
         with _seeded(seed):
@@ -195,7 +200,8 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
         """Probabilities `(m, n)`, in the order of `classes_`.
 
         They are the softmax of the logits. GAR makes these large: the
-        probabilities are confident, not calibrated.
+        probabilities are confident, not calibrated. Calibrate them on labelled
+        rows, by scikit-learn's `CalibratedClassifierCV` of a `FrozenEstimator`.
         """
         return softmax(self._logits(X), axis=1)
 

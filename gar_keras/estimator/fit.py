@@ -20,8 +20,7 @@ from gar_keras.methods.gar import GAR
 from gar_keras.methods.options import GAROptions
 from gar_keras.methods.safe_gar import given_prior
 from gar_keras.methods.training import pretrain
-from gar_keras.utils.validation import check_number
-from gar_keras.utils.warnings import warn
+from gar_keras.utils.validation import check_count, check_number
 
 # Steps of stage 1 by default: those of the paper's code, with 100 labels.
 PRETRAIN_STEPS = 2000
@@ -95,19 +94,17 @@ def stages(model, x, y, settings, class_names, seed):
         "labeled_per_batch": settings.labeled_per_batch,
         "unlabeled_per_batch": settings.unlabeled_per_batch,
     }
-    sampler = stage_2_sampler(
-        x_labeled, x, **batches, images_per_epoch=None, seed=seed
-    )
-    epochs, _ = early_stopping(settings.epochs, validation, sampler.steps)
     method = _method(settings, prior)
-    method.check_batches(sampler.labeled_per_batch)
-    method.check(method.network(model), x)
     unlabeled = np.count_nonzero(y == UNLABELED)
-    if not unlabeled:
-        warn(
-            "No example is unlabelled: this is plain supervised training, "
-            f"without GAR. Mark unlabelled examples with {UNLABELED} in y."
+    if unlabeled:
+        sampler = stage_2_sampler(
+            x_labeled, x, **batches, images_per_epoch=None, seed=seed
         )
+        epochs, _ = early_stopping(settings.epochs, validation, sampler.steps)
+        method.check_batches(sampler.labeled_per_batch)
+        method.check(method.network(model), x)
+    else:
+        _check_numbers(settings)
     passes = settings.pretrain_epochs
     if passes is None:
         passes = default_epochs(len(labeled))
@@ -215,6 +212,15 @@ def _optimizer(method, settings, steps):
         return sgd(settings.learning_rate)
     options = method if isinstance(method, GAROptions) else GAROptions()
     return stage_2_optimizer(options, steps, settings.learning_rate)
+
+
+def _check_numbers(settings):
+    """What of stage 2 is refused even where there is none."""
+    check_count("unlabeled_per_batch", settings.unlabeled_per_batch, least=1)
+    if settings.labeled_per_batch is not None:
+        check_count("labeled_per_batch", settings.labeled_per_batch, least=0)
+    if not isinstance(settings.epochs, str) or settings.epochs != "auto":
+        check_count("epochs", settings.epochs, least=1)
 
 
 def _check_model(model, x, n):

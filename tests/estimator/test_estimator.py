@@ -11,16 +11,28 @@ import numpy as np
 import pytest
 from keras import layers
 from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.ensemble import (
+    BaggingClassifier,
+    StackingClassifier,
+    VotingClassifier,
+)
+from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import balanced_accuracy_score
 from sklearn.model_selection import GridSearchCV
+from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.semi_supervised import SelfTrainingClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import gar_keras
-from gar_keras import GARClassifier, GARWarning
+from gar_keras import GARClassifier
 from gar_keras.callbacks import BestWeights, WarnOnCollapse
 from gar_keras.engine import hardware
 from gar_keras.estimator import classifier, examples, fit, networks
 from gar_keras.methods.base import Method
+from gar_keras.utils.warnings import shown_by
 
 # Enough steps for scikit-learn's blobs, in one call of `fit` each.
 QUICK = dict(pretrain_epochs=20, epochs=2, learning_rate=0.1)
@@ -341,10 +353,99 @@ def test_summary_in_one_line():
 def test_no_row_unlabelled_is_supervised_training_and_said(
     stand_in, monkeypatch
 ):
-    with pytest.warns(GARWarning, match="plain supervised training"):
-        model = quick(tiny).fit(X, Y)
-    assert model.summary_.regularization == {}
-    assert model.score(X, Y) > 0.9
+    # What belongs to stage 2 alone is neither warned of nor refused.
+    for options in (
+        {},
+        {"labeled_per_batch": 91},
+        {"epochs": "auto"},
+        {"network": lambda shape, n: OwnCall(shape, n)},
+    ):
+        model = quick(**{"network": tiny, **options})
+        (text,) = said(lambda model=model: model.fit(X, Y))
+        assert "plain supervised training" in text
+        assert "Mark unlabelled examples with -1" in text
+        assert model.summary_.regularization == {}
+        assert model.score(X, Y) > 0.9
+    for wrong in ({"epochs": 0}, {"unlabeled_per_batch": 0.5}):
+        with pytest.raises(ValueError, match=f"{[*wrong][0]} must be an int"):
+            quick(tiny, **wrong).fit(X, Y)
+
+
+class OwnCall(keras.Model):
+    """A linear network of which Keras does not know the graph."""
+
+    def __init__(self, shape, num_classes):
+        super().__init__()
+        self.dense = layers.Dense(num_classes)
+        self(np.zeros((1, *shape)))
+
+    def call(self, x):
+        return self.dense(x)
+
+
+def said(call):
+    """What a call warns of as GAR, each as often as it does."""
+    texts = []
+    with shown_by(texts.append):
+        call()
+    return texts
+
+
+# In meta-estimators
+
+
+TAKE_NO_MARKER = {
+    "StackingClassifier": lambda m: StackingClassifier([("gar", m)], cv=2),
+    "BaggingClassifier": lambda m: BaggingClassifier(m, n_estimators=1),
+    "VotingClassifier": lambda m: VotingClassifier([("gar", m)]),
+    "OneVsRestClassifier": OneVsRestClassifier,
+    "OneVsOneClassifier": OneVsOneClassifier,
+    "SelfTrainingClassifier": lambda m: SelfTrainingClassifier(m, max_iter=1),
+}
+MARKERS = {
+    "numbers": FEW,
+    "names": np.where(FEW < 0, "", NAMES[FEW]),
+}
+
+
+@pytest.mark.filterwarnings("ignore:y contains no unlabeled samples")
+@pytest.mark.parametrize("name", TAKE_NO_MARKER)
+def test_a_meta_estimator_that_keeps_no_row_unlabelled_is_named(name, stand_in):
+    y = MARKERS["numbers" if name.startswith("Self") else "names"]
+    for around in (lambda m: m, lambda m: make_pipeline(StandardScaler(), m)):
+        wrapper = TAKE_NO_MARKER[name](around(quick(tiny)))
+        texts = said(lambda wrapper=wrapper: wrapper.fit(X, y))
+        found = [text for text in texts if "No example is unlabelled" in text]
+        assert found and all(f"GAR. {name} made" in text for text in found)
+    # Where all rows are labelled, it is not to blame.
+    texts = said(lambda: TAKE_NO_MARKER[name](quick(tiny)).fit(X, Y))
+    assert texts and not any(f"{name} made" in text for text in texts)
+
+
+@pytest.mark.parametrize("y", MARKERS.values(), ids=MARKERS)
+def test_pipelines_and_searches_keep_rows_unlabelled(y, stand_in):
+    pipeline = make_pipeline(StandardScaler(), quick(tiny))
+    for model in (
+        pipeline,
+        GridSearchCV(quick(tiny), {"epochs": [1, 2]}, cv=2),
+        GridSearchCV(pipeline, {"garclassifier__epochs": [1, 2]}, cv=2),
+    ):
+        assert said(lambda model=model: model.fit(X, y)) == []
+        assert set(model.classes_) == set(np.unique(y[FEW >= 0]))
+
+
+@pytest.mark.parametrize("ensemble", [True, False])
+@pytest.mark.parametrize("y", MARKERS.values(), ids=MARKERS)
+def test_calibration_is_of_labelled_rows(y, ensemble, stand_in):
+    wrapper = CalibratedClassifierCV(quick(tiny), cv=2, ensemble=ensemble)
+    with pytest.raises(ValueError, match="takes -1 for a class.*FrozenEst"):
+        wrapper.fit(X, y)
+    frozen = FrozenEstimator(quick(tiny).fit(X, y))
+    known = FEW >= 0
+    calibrated = CalibratedClassifierCV(frozen).fit(X[known], y[known])
+    assert list(calibrated.classes_) == list(frozen.classes_)
+    right = y[known][Y[known].argsort()][6 * Y]
+    assert np.mean(calibrated.predict(X) == right) > 0.9
 
 
 # The same numbers again
