@@ -105,24 +105,30 @@ class BestWeights(keras.callbacks.Callback):
     Args:
         start: Validation error of the weights that training begins with, which
             are kept if every epoch has a greater one. Without it they are not.
+        network: The model whose weights are kept; by default the one in
+            training.
+        start_weights: Those that `network` begins with, if it has others when
+            training begins.
     """
 
     weights = None
 
-    def __init__(self, start=math.inf):
+    def __init__(self, start=math.inf, network=None, start_weights=None):
         super().__init__()
         self.start = start
+        self.network = network
+        self.start_weights = start_weights
 
     def on_train_begin(self, logs=None):
         self.best, self.best_epoch, self.weights = self.start, None, None
         if self.start < math.inf:
-            self.weights = self.model.get_weights()
+            self.weights = self.start_weights or self._network.get_weights()
 
     def on_epoch_end(self, epoch, logs=None):
         if logs["val_error"] <= self.best:
             self.best = logs["val_error"]
             self.best_epoch = epoch + 1
-            self.weights = self.model.get_weights()
+            self.weights = self._network.get_weights()
 
     def on_train_end(self, logs=None):
         if self.restore() and self.best_epoch is None:
@@ -135,10 +141,23 @@ class BestWeights(keras.callbacks.Callback):
         """Gives the model the best weights so far. `False` if it has none."""
         if self.weights is None:
             return False
-        self.model.set_weights(self.weights)
+        self._network.set_weights(self.weights)
         # They belong to this training, and not to the next one.
         self.weights = None
         return True
+
+    @property
+    def _network(self):
+        return self.model if self.network is None else self.network
+
+
+class ResetShares(keras.callbacks.Callback):
+    """Has the shares of `balance_memory` begin with the prior at epoch 0."""
+
+    def on_epoch_begin(self, epoch, logs=None):
+        if epoch == 0:
+            for layer in regularization_layers(self.model):
+                layer.reset_shares()
 
 
 class StopOnNaN(keras.callbacks.Callback):
@@ -213,7 +232,7 @@ class CoefficientSchedule(keras.callbacks.Callback):
             )
 
 
-class GARAfter(keras.callbacks.Callback):
+class GARAfter(ResetShares):
     """Trains without GAR in the first epochs, and with it from then on.
 
     For one `fit` on labelled and unlabelled examples: in the first epochs the
@@ -269,6 +288,7 @@ class GARAfter(keras.callbacks.Callback):
         warn_of_loss_of_every_label(self.model)
 
     def on_epoch_begin(self, epoch, logs=None):
+        super().on_epoch_begin(epoch, logs)
         self._done = epoch + 1
         if epoch >= self.epochs:
             self._switch_on()

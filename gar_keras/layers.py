@@ -60,8 +60,9 @@ class GraphActivityRegularization(keras.layers.Layer):
         {settings}
         balance_memory: ρ, from 0 to below 1. Above 0 the balance is of
             `ρ u + (1 - ρ) v / sum(v)`, with `u` what it was of in the batch
-            before, without gradient; it begins with the class prior. For
-            batches too small to show all classes. 0 in the paper.
+            before, without gradient; it begins with the class prior, and
+            moves where the layer is called with `training=True`. For batches
+            too small to show all classes. 0 in the paper.
         **kwargs: Arguments of `keras.layers.Layer`, e.g. `name`.
 
     A term whose coefficient is 0 here is left out, and stays out. A
@@ -169,7 +170,7 @@ class GraphActivityRegularization(keras.layers.Layer):
         if self.balance_memory:
             replicas.check_one("A layer with balance_memory")
             self._remember_shares()
-            options["running"] = partial(self._running_mean, not evaluating)
+            options["running"] = partial(self._running_mean, bool(training))
         terms = self._formula.terms(inputs, **options)
         loss = self._formula.combine(terms, self._coefficients)
         for name, tracker in self._trackers.items():
@@ -179,16 +180,26 @@ class GraphActivityRegularization(keras.layers.Layer):
         autodiff.add_loss(self, ops.zeros_like(loss) if evaluating else loss)
         return inputs
 
+    def reset_shares(self) -> None:
+        """Has the shares of `balance_memory` begin with the prior again.
+
+        `gar_keras.regularize` and `gar_keras.GARAfter` call it at epoch 0. In
+        another `fit` of your own they go on from those of the training before.
+        """
+        if self._shares is not None:
+            self._shares.assign(self._first_shares())
+
+    def _first_shares(self):
+        n = self.num_classes
+        return np.array(self.class_prior or [1 / n] * n, "float32")
+
     def _remember_shares(self):
         """Makes the variable of the shares, which begin as the prior."""
         if self._shares is None:
-            n = self.num_classes
             self._shares = self.add_weight(
                 name="shares",
-                shape=(n,),
-                initializer=keras.initializers.Constant(
-                    np.array(self.class_prior or [1 / n] * n, "float32")
-                ),
+                shape=(self.num_classes,),
+                initializer=keras.initializers.Constant(self._first_shares()),
                 dtype="float32",
                 trainable=False,
                 autocast=False,

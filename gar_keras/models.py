@@ -12,7 +12,12 @@ from gar_keras.engine.graphs import (
     output_of,
     uncompiled,
 )
-from gar_keras.engine.keras_internals import flatten_layers
+from gar_keras.engine.keras_internals import (
+    calls,
+    flatten_layers,
+    inputs_behind,
+    operation_behind,
+)
 from gar_keras.layers import GraphActivityRegularization
 from gar_keras.regularizers import (
     PROBABILITIES,
@@ -20,6 +25,7 @@ from gar_keras.regularizers import (
     activation_of,
 )
 from gar_keras.utils.validation import check_logits
+from gar_keras.utils.warnings import warn
 
 # The dtype policy between the layers, for each precision.
 POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
@@ -227,17 +233,32 @@ def detach(model: keras.Model) -> keras.Model:
 def _without(model, kinds):
     if not has_graph(model):
         return model
+    if not _has(model, kinds):
+        return uncompiled(model)
 
     def clone(layer):
-        if isinstance(layer, kinds):
-            # The policy by name: Keras saves no layer that is given a policy.
+        if isinstance(layer, keras.Model) and _has(layer, kinds):
+            return _without(layer, kinds)
+        if isinstance(layer, kinds) and isinstance(layer, DROPOUT_LAYERS):
+            # It casts as the layer does. The policy by name: Keras saves no
+            # layer that is given a policy.
             dtype = layer.dtype_policy.name
             return layers.Identity(name=layer.name, dtype=dtype)
-        if isinstance(layer, keras.Model):
-            return _without(layer, kinds)
         return layer
 
-    return keras.models.clone_model(uncompiled(model), clone_function=clone)
+    def call(layer, *args, **kwargs):
+        # Not an Identity: its name would be taken when GAR is attached again.
+        if isinstance(layer, kinds):
+            return args[0]
+        return layer(*args, **kwargs)
+
+    return keras.models.clone_model(
+        uncompiled(model), clone_function=clone, call_function=call
+    )
+
+
+def _has(model, kinds):
+    return any(isinstance(layer, kinds) for layer in flatten_layers(model))
 
 
 def with_augmentation(model, augmentation):
@@ -286,12 +307,23 @@ def attach(
         ValueError: if the output has an activation or is not `(batch, n)`, if
             there are several outputs, or if the model is regularized already.
 
+    Warns:
+        GARWarning: if the class of the model has a `train_step` or a
+            `compute_loss` of its own: the new model has Keras'.
+
     Example:
 
     >>> attach(cnn6()).layers[-1].name
     'graph_activity_regularization'
     """
     check_model(model)
+    if not is_regularized(model):
+        warn_of_own_training(model)
+    return attached(model, layer)
+
+
+def attached(model, layer=None):
+    """As `attach`, for models whose training is not their own."""
     if is_regularized(model):
         if layer is None:
             return model
@@ -388,6 +420,84 @@ def check_linear(model):
         "that layer linear and use from_logits=True in the loss, or give "
         "keras.Model(model.inputs, model.get_layer(name_of_logits).output)."
     )
+
+
+def plain_head(model):
+    """The `Dense` whose weights are the scale of the logits, and no more.
+
+    It is trained, and behind it are only layers that pass its outputs on.
+    `None` if there is none: if the last weights are frozen, quantized,
+    constrained, under an adapter, in use twice or of another layer.
+    """
+    tensor, around = model.outputs[0], []
+    while True:
+        layer = operation_behind(tensor)
+        if isinstance(layer, keras.Model) and has_graph(layer):
+            around.append(tensor)
+            tensor = layer.outputs[0]
+        elif isinstance(layer, layers.InputLayer) and around:
+            tensor = inputs_behind(around.pop())[0]
+        elif _passes_on(layer):
+            tensor = inputs_behind(tensor)[0]
+        else:
+            is_alone = _is_plain(layer) and _count_calls(layer, model) == 1
+            return layer if is_alone else None
+
+
+def _passes_on(layer):
+    """Whether the outputs of a layer are its inputs, in whatever shape."""
+    if isinstance(layer, layers.Activation):
+        return activation_of(layer) is None
+    kinds = (layers.Identity, layers.Flatten, layers.Reshape)
+    return isinstance(layer, kinds)
+
+
+def _is_plain(layer):
+    """Whether a layer is a `Dense` whose weights are trained as they are."""
+    return (
+        type(layer) is layers.Dense
+        and len(layer.trainable_weights) == len(layer.weights)
+        and activation_of(layer) is None
+        and layer.kernel_constraint is None
+        and layer.bias_constraint is None
+        and layer.quantization_mode is None
+    )
+
+
+def _count_calls(layer, model):
+    """How often a model calls a layer, at any depth."""
+    count = 0
+    for node in calls(uncompiled(model)):
+        if node.operation is layer:
+            count += 1
+        elif isinstance(node.operation, keras.Model):
+            is_known = has_graph(node.operation)
+            count += _count_calls(layer, node.operation) if is_known else 0
+    return count
+
+
+def scaled(model, factor):
+    """A model of the same layers whose logits are multiplied by a factor."""
+    if factor == 1:
+        return model
+    scaling = layers.Rescaling(factor, dtype="float32", name="logit_factor")
+    logits = scaling(model.outputs[0])
+    return keras.Model(inputs_of(model), logits, name=model.name)
+
+
+def warn_of_own_training(model):
+    """Warns if a model's class has a training of its own, which is left out."""
+    own = [
+        name
+        for name in ("train_step", "compute_loss")
+        if not getattr(type(model), name).__module__.startswith("keras.")
+    ]
+    if own:
+        warn(
+            f"The class {type(model).__name__} has its own "
+            f"{' and '.join(own)}, which play no part: the loss is that of the "
+            "method alone. Put losses of your own into layers, by add_loss."
+        )
 
 
 def _last_operation(model):

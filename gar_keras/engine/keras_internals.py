@@ -8,6 +8,7 @@ batch size, and on the newest.
 import keras
 from keras.src.backend.common.global_state import get_global_attribute
 from keras.src.backend.common.stateless_scope import get_stateless_scope
+from keras.src.saving.serialization_lib import SafeModeScope
 
 from gar_keras.engine.backend import name
 
@@ -27,6 +28,12 @@ def operation_behind(tensor):
     """The operation that gave a symbolic tensor, or `None` if not known."""
     history = getattr(tensor, "_keras_history", None)
     return None if history is None else history.operation
+
+
+def inputs_behind(tensor):
+    """The symbolic tensors of the call that gave a symbolic tensor."""
+    history = tensor._keras_history
+    return history.operation._inbound_nodes[history.node_index].input_tensors
 
 
 def stateless_scope():
@@ -102,3 +109,11 @@ def may_be_shuffled(batches):
         or any(word in type(batches).__name__.lower() for word in changes)
         or any(may_be_shuffled(part) for part in inputs())
     )
+
+
+def unsafe_deserialization():
+    """A scope in which Keras also copies the code of a `Lambda` layer.
+
+    It is for models that are in memory, which have run that code already.
+    """
+    return SafeModeScope(safe_mode=False)

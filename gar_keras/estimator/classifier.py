@@ -1,7 +1,5 @@
 """GAR as a scikit-learn classifier. Needs scikit-learn."""
 
-import contextlib
-import random
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, Self
@@ -11,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gar_keras.engine.batches import UNLABELED_PER_BATCH
+from gar_keras.engine.copies import copy_model, seeded
 from gar_keras.engine.fit import predict
 from gar_keras.engine.graphs import has_graph, uncompiled
 from gar_keras.engine.optimizers import LEARNING_RATE
@@ -21,10 +20,11 @@ from gar_keras.estimator.examples import (
     encode,
     is_unlabeled,
 )
-from gar_keras.estimator.fit import stages
+from gar_keras.estimator.fit import check_model, stages
 from gar_keras.estimator.networks import default_network
 from gar_keras.estimator.wrappers import check_wrappers
 from gar_keras.methods.base import Method
+from gar_keras.models import warn_of_own_training
 from gar_keras.utils.types import Tensor
 from gar_keras.utils.validation import received, unmasked
 
@@ -174,15 +174,15 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
         check_classification_targets(y[targets >= 0])
         check_wrappers(self, np.count_nonzero(targets == UNLABELED))
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        # The training too: an average of the weights is kept in new layers.
-        with _seeded(seed):
+        names = classes.tolist()
+        with seeded(seed):
             model = self._make_network(x, len(classes))
-            names = classes.tolist()
-            for summary in stages(model, x, targets, self, names, seed):
-                # Plain Keras, without what only training needs.
-                self.model_ = uncompiled(model) if has_graph(model) else model
-                self.classes_, self.summary_ = classes, summary
-                self._kind = x.shape[1:], x.dtype
+            check_model(model, x, len(classes))
+        for summary in stages(model, x, targets, self, names, seed):
+            # Plain Keras, without what only training needs.
+            self.model_ = uncompiled(model) if has_graph(model) else model
+            self.classes_, self.summary_ = classes, summary
+            self._kind = x.shape[1:], x.dtype
         if self.verbose:
             print(summary)
         return self
@@ -273,7 +273,8 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
         if isinstance(self.network, str) and self.network == "auto":
             return default_network(x, num_classes)
         if isinstance(self.network, keras.Model):
-            return _copy(self.network)
+            warn_of_own_training(self.network)
+            return copy_model(self.network)
         model = None
         is_layer = isinstance(self.network, keras.Layer)
         if callable(self.network) and not is_layer:
@@ -290,24 +291,3 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
 def _dense(X):
     # Networks take arrays; texts as TF-IDF come sparse.
     return X.toarray() if hasattr(X, "toarray") else X
-
-
-def _copy(model):
-    """A model of the same architecture and weights."""
-    # Of its graph alone: Keras cannot clone all that may be compiled in.
-    graph = uncompiled(model) if has_graph(model) else model
-    copy = keras.models.clone_model(graph)
-    copy.set_weights(model.get_weights())
-    return copy
-
-
-@contextlib.contextmanager
-def _seeded(seed):
-    """Within it, new Keras layers draw from `seed`, and nothing else does."""
-    # Keras takes the seed of a new layer from Python's generator.
-    state = random.getstate()
-    random.seed(seed)
-    try:
-        yield
-    finally:
-        random.setstate(state)

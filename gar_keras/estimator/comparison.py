@@ -1,5 +1,6 @@
 """What each method would bring, measured on the labels at hand."""
 
+import inspect
 from collections.abc import Sequence
 
 import keras
@@ -7,12 +8,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gar_keras.engine.batches import LABELED_PER_BATCH, num_examples, take
+from gar_keras.engine.copies import copy_with_new_weights, seeded
 from gar_keras.engine.data import as_labeled
+from gar_keras.engine.fit import early_stopping
 from gar_keras.engine.graphs import check_model
 from gar_keras.methods import method_of
 from gar_keras.methods.training import pretrain, regularize
 from gar_keras.metrics import error_rate
-from gar_keras.models import check_linear
+from gar_keras.models import check_linear, warn_of_own_training
 from gar_keras.utils.types import Images
 from gar_keras.utils.validation import check_count, check_labels
 
@@ -37,9 +40,9 @@ def compare(
     look at the folds, not at small differences of their means.
 
     Args:
-        model: A Functional or Sequential `keras.Model` from examples to
-            logits. It is not trained itself; layers without trainable weights,
-            such as `Normalization`, keep theirs in the copies.
+        model: A `keras.Model` from examples to logits. It is not trained
+            itself; in the copies, weights that are not trained keep their
+            values, such as those of `Normalization` and of frozen layers.
         x_labeled: X_L, `(m_L, ...)`.
         y_labeled: Class indices `(m_L,)`.
         x_unlabeled: X_U, `(m_U, ...)`.
@@ -47,7 +50,8 @@ def compare(
         folds: Number of folds, at least 2.
         pretrain_epochs: Epochs of each pretraining.
         seed: Seed of folds, weights and batches.
-        **options: Further arguments of `gar_keras.regularize`, e.g. `epochs`.
+        **options: Further arguments of `gar_keras.regularize`, e.g. `epochs`;
+            of an `optimizer` each training gets a new one of its config.
 
     Returns:
         The error on each fold, from 0 to 1, by the name of the method, and as
@@ -72,13 +76,18 @@ def compare(
     check_linear(model)
     x_labeled, y_labeled = as_labeled(x_labeled, y_labeled)
     m = num_examples(x_labeled)
-    methods = [methods] if isinstance(methods, str) else methods
-    for name in methods:
-        method_of(name, {})
+    methods = [methods] if isinstance(methods, str) else [*methods]
+    options = {"verbose": 0, **options}
+    _check_methods(methods, options)
+    check_count("pretrain_epochs", pretrain_epochs, least=1)
+    check_count("seed", seed, least=0)
+    warn_of_own_training(model)
     y = check_labels("y_labeled", y_labeled, m, model.output_shape[-1])
     fold_of = _folds(y, check_count("folds", folds, least=2, most=m), seed)
-    options = {"verbose": 0, **options}
-    most = options.pop("labeled_per_batch", LABELED_PER_BATCH)
+    optimizer = options.pop("optimizer", None)
+    most = options.pop("labeled_per_batch", None)
+    if most is None:
+        most = LABELED_PER_BATCH
     errors = {name: [] for name in ("pretraining", *methods)}
     for fold in range(folds):
         kept, others = (
@@ -86,8 +95,8 @@ def compare(
         )
         held = take(x_labeled, kept), y[kept]
         x, labels = take(x_labeled, others), y[others]
-        keras.utils.set_random_seed(seed + fold)
-        copy = _with_new_weights(model)
+        with seeded(seed + fold):
+            copy = copy_with_new_weights(model)
         pretrain(copy, x, labels, epochs=pretrain_epochs, seed=seed, verbose=0)
         start = copy.get_weights()
         errors["pretraining"].append(error_rate(copy, *held))
@@ -100,11 +109,40 @@ def compare(
                 y_labeled=labels,
                 method=name,
                 labeled_per_batch=min(most, len(labels)),
+                optimizer=_copy_of(optimizer),
                 seed=seed,
                 **options,
             )
             errors[name].append(error_rate(copy, *held))
     return errors
+
+
+def _check_methods(methods, options):
+    """Raises unless each method is named once, and takes the options."""
+    if not methods or len({*methods}) < len(methods):
+        raise ValueError(
+            "methods must name one method or more, each once. Received: "
+            f"methods={methods}"
+        )
+    set_here = {"model", "x_labeled", "x_unlabeled", "y_labeled", "method"}
+    twice = set_here & options.keys()
+    if twice:
+        raise TypeError(
+            f"compare sets {min(twice)} of each training itself. Received: "
+            f"{min(twice)} as a further argument of gar_keras.regularize."
+        )
+    taken = inspect.signature(regularize).parameters
+    own = {name: options[name] for name in options.keys() - taken.keys()}
+    for name in methods:
+        method_of(name, own)
+    early_stopping(options.get("epochs", 1), options.get("validation_data"))
+
+
+def _copy_of(optimizer):
+    """A new optimizer of the same settings: each keeps the state of one model."""
+    if not isinstance(optimizer, keras.optimizers.Optimizer):
+        return optimizer
+    return type(optimizer).from_config(optimizer.get_config())
 
 
 def _folds(y, folds, seed):
@@ -122,10 +160,3 @@ def _folds(y, folds, seed):
     fold_of[rows] = np.arange(len(y)) % folds
     return fold_of
 
-
-def _with_new_weights(model):
-    copy = keras.models.clone_model(model)
-    for mine, its in zip(copy.layers, model.layers, strict=True):
-        if its.weights and not its.trainable_weights:
-            mine.set_weights(its.get_weights())
-    return copy

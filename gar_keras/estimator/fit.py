@@ -7,7 +7,7 @@ import numpy as np
 from keras import ops
 
 from gar_keras.augmentation import random_augmentation
-from gar_keras.callbacks import BestWeights, WarnOnCollapse
+from gar_keras.callbacks import WarnOnCollapse
 from gar_keras.engine.batches import BATCH_SIZE, take
 from gar_keras.engine.data import num_classes, stage_2_sampler
 from gar_keras.engine.fit import early_stopping
@@ -83,7 +83,6 @@ def stages(model, x, y, settings, class_names, seed):
     `settings` has the parameters of `GARClassifier`, and y is -1 where there is
     no label. Yields a `Summary` behind each stage.
     """
-    _check_model(model, x, len(class_names))
     labeled = np.flatnonzero(y != UNLABELED)
     prior = given_prior(settings.class_prior, y[labeled], len(class_names))
     kept = _keep_back(y, labeled, settings.validation_fraction, seed)
@@ -144,7 +143,6 @@ def stages(model, x, y, settings, class_names, seed):
         class_names=class_names,
         num_validation=validation and len(kept),
     )
-    keeping = [BestWeights(before)] if validation else []
     history = method.train(
         model,
         x_labeled,
@@ -152,8 +150,7 @@ def stages(model, x, y, settings, class_names, seed):
         x,
         epochs=settings.epochs,
         optimizer=_optimizer(method, settings, epochs * sampler.steps),
-        keep_best=False,
-        callbacks=[watching, *keeping],
+        callbacks=[watching],
         **batches,
         **alike,
     )
@@ -223,7 +220,8 @@ def _check_numbers(settings):
         check_count("epochs", settings.epochs, least=1)
 
 
-def _check_model(model, x, n):
+def check_model(model, x, n):
+    """Builds a model for such examples; raises unless it has n outputs."""
     ensure_built(model, x)
     outputs = num_classes(model, "X", x)
     if outputs != n:

@@ -293,7 +293,8 @@ class Run:
         done, method = self.state.done(stage), self.method
         if done and isinstance(method, SafeGAR):
             prior = self.state.progress["predicted_prior"]
-            method = replace(method, class_prior=prior)
+            # The networks of the experiments end in a Dense, which has it.
+            method = replace(method, class_prior=prior, logit_factor=1.0)
         method.train(
             self.model,
             self.x_labeled,

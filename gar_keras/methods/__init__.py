@@ -50,12 +50,18 @@ class Entry:
         return getattr(importlib.import_module(f"{__name__}.{module}"), name)
 
     def settings(self):
-        """The hyper-parameters of its own, as JSON has them."""
+        """The hyper-parameters of its own, as JSON has them.
+
+        Without those that each training finds.
+        """
         if self.set_by_experiment:
             return {}
+        method = self()
+        found = {f.name for f in fields(method) if f.metadata.get("found")}
         return {
             name: list(value) if isinstance(value, tuple) else value
-            for name, value in asdict(self()).items()
+            for name, value in asdict(method).items()
+            if name not in found
         }
 
     def __call__(self, *args, **settings):

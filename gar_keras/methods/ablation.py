@@ -22,7 +22,7 @@ from gar_keras.methods import losses
 from gar_keras.methods.base import Method
 from gar_keras.methods.gar import GAR
 from gar_keras.methods.mean_teacher import copy_of
-from gar_keras.models import attach
+from gar_keras.models import attached
 from gar_keras.regularizers import (
     GraphActivityRegularizer,
     affinity,
@@ -163,7 +163,7 @@ class FixedAdjacency(Method):
     weight: float
 
     def wrap(self, network, seed):
-        return attach(network, self.layer)
+        return attached(network, self.layer)
 
     def prepare(self, learner, seed):
         # Part of the saved state: a run that goes on has the same graph.

@@ -46,11 +46,19 @@ class Method:
         """Raises unless the method can train this network on such an X_U."""
 
     def begin(self, network, feed):
-        """Prepares the network before the first step of all."""
+        """Prepares the network before the first step of all.
 
-    def adapted(self, network, feed):
-        """The method with the settings that follow from network and data."""
+        Returns the method with the settings that follow from network and data.
+        """
         return self
+
+    def go_on(self, network, feed):
+        """The method for a training that goes on after `initial_epoch`."""
+        return self
+
+    def scaled(self, network):
+        """The network with the logits that the loss is of."""
+        return network
 
     def finish(self, network, feed, weights):
         """Looks at the trained network, where there is no validation data.
@@ -153,9 +161,9 @@ class Learner(keras.Model):
     Schedules and averages are steps of the graph, on variables of this model:
     they hold for many steps in one call, and a saved state has them.
 
-    `trained` is what it calls in training, the network or a model around it;
-    `evaluated` is the model whose predictions count, the network or what the
-    method puts in its place.
+    `trained` is what it calls in training, the network or a model around it,
+    with logits as the method scales them; `evaluated` is the model whose
+    predictions count, the network or what the method puts in its place.
     """
 
     def __init__(self, method, network, steps, labeled_per_batch, seed=0):
@@ -164,8 +172,8 @@ class Learner(keras.Model):
         # them before any layer that computes in float32.
         super().__init__(name=network.name, autocast=False)
         self.method = method
-        self.network = network
-        self.trained = method.wrap(network, seed)
+        self.network = method.scaled(network)
+        self.trained = method.wrap(self.network, seed)
         self.steps = steps
         self.labeled_per_batch = labeled_per_batch
         self.evaluated = network

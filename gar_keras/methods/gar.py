@@ -20,7 +20,7 @@ from gar_keras.methods.mean_teacher import average, copy_of
 from gar_keras.methods.options import GAROptions
 from gar_keras.methods.vat import VirtualAdversarialTraining, split
 from gar_keras.models import (
-    attach,
+    attached,
     check_can_be_augmented,
     is_regularized,
     with_augmentation,
@@ -48,7 +48,7 @@ class GAR(Method):
     layer: GraphActivityRegularization | None = None
 
     def network(self, model):
-        return attach(without_dropout(model), self.layer)
+        return attached(without_dropout(model), self.layer)
 
     def optimizer(self, steps):
         return stage_2_optimizer(GAROptions(), steps)
@@ -121,7 +121,7 @@ class ExtendedGAR(GAROptions, Method):
     def wrap(self, network, seed):
         """The network, with augmented images and the loss of GAR behind it."""
         augmentation = random_augmentation(self.shift, self.affine, seed)
-        return attach(with_augmentation(network, augmentation), self.layer)
+        return attached(with_augmentation(network, augmentation), self.layer)
 
     def prepare(self, learner, seed):
         learner.views = random_augmentation(self.shift, self.affine, seed + 1)
@@ -133,7 +133,7 @@ class ExtendedGAR(GAROptions, Method):
             )
             learner.adversary.prepare(learner, seed)
         if self.average:
-            learner.teacher = copy_of(learner.network, seed)
+            learner.teacher = copy_of(learner.evaluated, seed)
             learner.evaluated = learner.teacher
 
     def term(self, learner, x, y, logits):

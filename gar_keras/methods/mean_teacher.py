@@ -24,6 +24,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from gar_keras.engine.copies import copy_model, seeded
 from gar_keras.engine.graphs import has_graph, inputs_of
 from gar_keras.methods import losses
 from gar_keras.methods.base import Method
@@ -95,8 +96,8 @@ def copy_of(network, seed):
     # A model without an optimizer, which Keras would copy as well.
     inputs = inputs_of(network)
     bare = keras.Model(inputs, network.outputs[0], name="teacher")
-    copy = keras.models.clone_model(bare)
-    copy.set_weights(network.get_weights())
+    with seeded(seed):
+        copy = copy_model(bare)
     copy.trainable = False
     rng = np.random.default_rng([seed, 1])
     weights = {id(weight) for weight in copy.weights}

@@ -13,9 +13,9 @@ import numpy as np
 from gar_keras.engine.batches import BATCH_SIZE
 from gar_keras.engine.data import some_of
 from gar_keras.engine.fit import predict
-from gar_keras.engine.keras_internals import operation_behind
 from gar_keras.layers import GraphActivityRegularization
 from gar_keras.methods.gar import ExtendedGAR
+from gar_keras.models import plain_head, scaled
 from gar_keras.regularizers import Coefficients, class_prior_of
 from gar_keras.utils.types import ClassPrior
 from gar_keras.utils.validation import (
@@ -48,8 +48,9 @@ class SafeGAR(ExtendedGAR, Coefficients):
       as the paper's has: `balance_memory` of the layer is `(w - 1) / (w + 1)`
       then and the balance, of column sums, counts `w**(1/3)` times as much,
       with `w = 12.8 * n / (b_L + b_U)`;
-    - logits that begin at the same scale, `top_logit`: one factor on the
-      weights of the last layer, if it has any, which changes no prediction;
+    - logits that begin at the same scale, `top_logit`: one factor, on the
+      weights of the last layer where this is a plain, trained `Dense`, and
+      else on the logits in the loss alone. No prediction changes by it;
     - without validation data, the weights of the start if the training has
       lost a class that the pretrained network gave to some examples.
 
@@ -62,6 +63,8 @@ class SafeGAR(ExtendedGAR, Coefficients):
             (standard deviation over mean), as errors alone make them.
         top_logit: Mean over X_U of the largest logit at the start. 0 to leave
             the logits as they are.
+        logit_factor: Factor on the logits in the loss, as a training begins
+            with it. Each training finds it anew.
 
     All others are those of `gar_keras.ExtendedGAR` and of the layer.
 
@@ -74,6 +77,7 @@ class SafeGAR(ExtendedGAR, Coefficients):
     supervised: float = 1.0
     class_prior: Any = "predicted"
     top_logit: float = 10.0
+    logit_factor: float | None = field(default=None, metadata={"found": True})
     layer: Any = field(default=None, kw_only=False)
 
     def __post_init__(self):
@@ -82,30 +86,52 @@ class SafeGAR(ExtendedGAR, Coefficients):
         check_number("top_logit", self.top_logit)
 
     def begin(self, network, feed):
-        """Brings the logits to their scale."""
-        last = operation_behind(network.outputs[0])
-        largest = np.mean(np.max(_logits(network, feed), axis=-1))
-        if not self.top_logit or not hasattr(last, "kernel") or largest <= 0:
-            return
-        factor = self.top_logit / largest
-        last.set_weights([factor * weights for weights in last.get_weights()])
+        """Brings the logits to their scale, and finds prior and layer."""
+        logits = _logits(network, feed)
+        factor = self._factor_of(logits)
+        head = plain_head(network)
+        if head is not None and factor != 1:
+            head.set_weights([factor * w for w in head.get_weights()])
+            factor = 1.0
+        if self.layer is not None:
+            prior = self.layer.class_prior
+        else:
+            n = logits.shape[-1]
+            prior = given_prior(self.class_prior, feed.y_labeled, n)
+            if prior == "predicted":
+                prior = predicted_prior(logits)
+        begun = replace(self, class_prior=prior, logit_factor=factor)
+        return begun.go_on(network, feed)
 
-    def adapted(self, network, feed):
-        """The method with the prior and the layer for these data."""
+    def go_on(self, network, feed):
+        if self.logit_factor is None or isinstance(self.class_prior, str):
+            raise ValueError(
+                "A training that goes on needs what its first epoch began "
+                "with. Received: initial_epoch, and a method that has not "
+                "begun. Give method=history.model.method, of the History that "
+                "the call before returned."
+            )
         if self.layer is not None:
             return self
         n = network.output_shape[-1]
-        prior = given_prior(self.class_prior, feed.y_labeled, n)
-        if prior == "predicted":
-            prior = predicted_prior(_logits(network, feed))
         options = running_balance(n, feed.sampler.images_per_step)
         options["balance"] *= self.balance
         layer = GraphActivityRegularization(
             **self.coefficients | options,
-            class_prior=prior,
+            class_prior=self.class_prior,
             name="graph_activity_regularization",
         )
-        return replace(self, layer=layer, class_prior=prior)
+        return replace(self, layer=layer)
+
+    def scaled(self, network):
+        return scaled(network, self.logit_factor or 1.0)
+
+    def _factor_of(self, logits):
+        """What brings the mean of the largest logits to `top_logit`."""
+        largest = np.mean(np.max(logits, axis=-1))
+        if not self.top_logit or largest <= 0:
+            return 1.0
+        return float(self.top_logit / largest)
 
     def finish(self, network, feed, weights):
         """Takes back a training that has lost a class."""

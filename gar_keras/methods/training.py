@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from gar_keras.callbacks import (
     BestWeights,
+    ResetShares,
     WarnOnCollapse,
     checkpoints_of,
     list_of,
@@ -41,7 +42,11 @@ from gar_keras.engine.optimizers import sgd
 from gar_keras.engine.replicas import in_scope_of_model
 from gar_keras.methods import method_of
 from gar_keras.metrics import error_rate
-from gar_keras.models import plain_network, with_augmentation
+from gar_keras.models import (
+    plain_network,
+    warn_of_own_training,
+    with_augmentation,
+)
 from gar_keras.utils.types import Callbacks, Images, Pairs, Verbosity
 from gar_keras.utils.validation import check_count, check_labels
 from gar_keras.utils.warnings import warn
@@ -141,6 +146,8 @@ def pretrain(
     )
     y_labeled = check_labels("y_labeled", y_labeled, sampler.size, classes)
     trained = with_augmentation(plain, augmentation)
+    if trained is not model:
+        warn_of_own_training(model)
     trained.compile(
         optimizer or sgd(),
         keras.losses.SparseCategoricalCrossentropy(from_logits=True),
@@ -232,7 +239,9 @@ def regularize(
             Ctrl-C among them. Without `validation_data` it ends with those of
             the last step.
         initial_epoch: Epochs that are done already, when training goes on
-            with the optimizer of an earlier call.
+            with the optimizer of an earlier call. With `"safe-gar"` it also
+            goes on with the prior and the scale of that call, which are in its
+            method: `method=history.model.method`.
         seed: Seed of the order of the batches.
         callbacks: As for `pretrain`: what a `ModelCheckpoint` writes is without
             the loss of GAR. The hooks of a batch come once in up to 100 steps
@@ -304,10 +313,12 @@ def regularize(
         _warn_of_classes_without_label(y, classes)
     feed = replace(feed, y_labeled=y)
     way.check(network, feed.images)
+    warn_of_own_training(model)
     start = network.get_weights()
-    if not initial_epoch:
-        way.begin(network, feed)
-    way = way.adapted(network, feed)
+    if initial_epoch:
+        way = way.go_on(network, feed)
+    else:
+        way = way.begin(network, feed)
     steps = epochs * sampler.steps
     trained = way.trainer(network, steps, sampler.labeled_per_batch, seed)
     trained.compile(
@@ -315,7 +326,8 @@ def regularize(
         loss=None,
         **compile_options(sampler.steps),
     )
-    watching = standard_callbacks(validation)
+    evaluated = way.evaluated(trained, network)
+    watching = [ResetShares(), *standard_callbacks(validation)]
     callbacks = list_of(callbacks)
     watched = any(isinstance(c, WarnOnCollapse) for c in callbacks)
     warns = way.warns_of_collapse and not watched
@@ -323,14 +335,13 @@ def regularize(
     if validation is not None and (keep_best or warns):
         before = error_rate(network, *validation)
     if validation is not None and keep_best:
-        watching.append(BestWeights(before))
+        watching.append(BestWeights(before, evaluated, start))
     callbacks = [*watching, *stopping, *callbacks]
     if warns:
         # The last, so that it sees the errors that others put in the logs.
         m = validation and len(validation[1])
         size = sampler.images_per_step
         callbacks.append(WarnOnCollapse(before, (), size, num_validation=m))
-    evaluated = way.evaluated(trained, network)
     written = model if evaluated is network else evaluated
     with checkpoints_of(written, callbacks):
         try:
