@@ -220,6 +220,8 @@ def detach(model: keras.Model) -> keras.Model:
     check_model(model)
     if not is_regularized(model):
         return model
+    if isinstance(model, Regularized):
+        return detach(model.model)
     plain = _without(model, GraphActivityRegularization)
     if is_regularized(plain):
         raise ValueError(

@@ -28,7 +28,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import gar_keras
 from gar_keras import GARClassifier
-from gar_keras.callbacks import BestWeights, WarnOnCollapse
+from gar_keras.callbacks import WarnOnCollapse
 from gar_keras.engine import hardware
 from gar_keras.estimator import classifier, examples, fit, networks
 from gar_keras.methods.base import Method
@@ -219,8 +219,7 @@ def test_both_stages_are_those_of_gar_keras(method):
         network, x[labeled], x, y_labeled=UNEVEN[labeled], epochs=2,
         method=method,
         optimizer=gar_keras.sgd(0.1, global_clipnorm=1.0 if is_gar else None),
-        keep_best=False, **alike,
-        callbacks=[BestWeights(summary.error_before)],
+        **alike,
         **({"class_prior": shares} if is_gar else {}),
     )  # fmt: skip
     assert weights(validated) == [w.tolist() for w in network.get_weights()]
@@ -288,9 +287,7 @@ def test_epochs_auto_and_warnings_know_the_error_before(stand_in, monkeypatch):
     monkeypatch.setattr(fit, "pretrain", lambda *_, **__: with_errors(0.5))
     numbers = np.where(FEW < 0, -1, 3 * FEW + 5)
     quick(tiny, epochs="auto", validation_fraction=0.34).fit(X, numbers)
-    watch, keeper = seen["callbacks"]
-    assert isinstance(keeper, BestWeights)
-    assert keeper.start == 0.5
+    (watch,) = seen["callbacks"]
     assert seen["epochs"] == "auto"
     assert seen["validation_data"][0].shape == (6, 3)
     assert isinstance(watch, WarnOnCollapse)

@@ -17,6 +17,7 @@ from gar_keras import (
     error_rate,
     pretrain,
     regularize,
+    sgd,
 )
 from gar_keras.methods.safe_gar import (
     given_prior,
@@ -144,17 +145,201 @@ def test_a_data_set_of_pairs_has_its_labels_used(pretrained):
     assert np.abs(pretrained.predict(X, verbose=0) - found[0]).max() > 0.1
 
 
+# The last layers of a model, whose first has the weights of the logits.
+
+
+def then(*behind):
+    return lambda: [layers.Dense(3), *behind]
+
+
+def inside():
+    inner = [keras.Input((16,)), layers.Dense(3), layers.Identity()]
+    return [keras.Sequential(inner)]
+
+
+def low_rank():
+    dense = layers.Dense(3)
+    dense.build((None, 16))
+    dense.enable_lora(2)
+    return [dense]
+
+
+def quantized():
+    dense = layers.Dense(3)
+    dense.build((None, 16))
+    dense.quantize("int8")
+    return [dense]
+
+
+class Head(layers.Layer):
+    def build(self, shape):
+        self.kernel = self.add_weight((shape[-1], 3))
+
+    def call(self, inputs):
+        return inputs @ self.kernel
+
+
+PLAIN = {
+    "Dense": then(),
+    "linear": then(layers.Activation("linear", dtype="float32")),
+    "reshaped": then(layers.Reshape((3, 1)), layers.Flatten()),
+    "inside": inside,
+}
+OTHERS = {
+    "frozen": lambda: [layers.Dense(3, trainable=False)],
+    "LoRA": low_rank,
+    "int8": quantized,
+    "normalized": lambda: [layers.SpectralNormalization(layers.Dense(3))],
+    "constrained": lambda: [layers.Dense(3, kernel_constraint="max_norm")],
+    "bounded bias": lambda: [layers.Dense(3, bias_constraint="non_neg")],
+    "own layer": lambda: [Head()],
+    "rescaled": then(layers.Rescaling(0.5)),
+    "batch-normalized": then(layers.BatchNormalization()),
+    "in use twice": lambda: [layers.Dense(3), dense := layers.Dense(3), dense],
+    "convolution": lambda: [
+        layers.Reshape((16, 1)),
+        layers.Conv1D(3, 16),
+        layers.Flatten(),
+    ],
+}
+
+
+def with_head(make):
+    keras.utils.set_random_seed(3)
+    layers_behind = make()
+    return keras.Sequential(
+        [keras.Input((8,)), layers.Dense(16, "relu"), *layers_behind]
+    )
+
+
+def begun(model):
+    """The method as a training begins with it, and what it gives for X."""
+    feed = SimpleNamespace(
+        images=X_U, y_labeled=Y_L, sampler=SimpleNamespace(images_per_step=128)
+    )
+    method = SafeGAR().begin(model, feed)
+    return method, np.asarray(method.scaled(model)(X_U))
+
+
+@pytest.mark.parametrize("make", PLAIN.values(), ids=PLAIN)
+def test_the_weights_of_a_plain_dense_are_scaled(make):
+    model = with_head(make)
+    before = np.asarray(model(X_U))
+    method, logits = begun(model)
+    assert method.logit_factor == 1
+    assert logits.max(axis=1).mean() == pytest.approx(10, rel=1e-5)
+    np.testing.assert_allclose(model(X_U), logits)
+    factor = 10 / before.max(axis=1).mean()
+    np.testing.assert_allclose(logits, factor * before, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("make", OTHERS.values(), ids=OTHERS)
+def test_other_heads_stay_as_they_are_and_the_loss_has_the_factor(make):
+    model = with_head(make)
+    weights, before = model.get_weights(), np.asarray(model(X_U))
+    method, logits = begun(model)
+    for now, then_ in zip(model.get_weights(), weights, strict=True):
+        np.testing.assert_array_equal(now, then_)
+    factor = 10 / before.max(axis=1).mean()
+    assert method.logit_factor == pytest.approx(factor)
+    np.testing.assert_allclose(logits, factor * before, rtol=1e-4)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["frozen", "constrained", "normalized"])
+def test_at_rate_0_no_prediction_changes(name):
+    model = with_head(OTHERS[name])
+    before = model.predict(X, verbose=0).argmax(axis=1)
+    train(model, y_labeled=Y_L, optimizer=keras.optimizers.SGD(0.0))
+    after = model.predict(X, verbose=0).argmax(axis=1)
+    np.testing.assert_array_equal(after, before)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("factor", [100.0, 0.01])
-def test_the_scale_of_the_logits_changes_nothing(factor, pretrained):
-    weights, errors = pretrained.get_weights(), []
+@pytest.mark.parametrize("name", ["linear", "inside", "frozen", "rescaled"])
+def test_the_scale_of_the_logits_changes_nothing(factor, name, pretrained):
+    """Whatever the last layer is: its weights are multiplied by a factor."""
+    model = with_head({**PLAIN, **OTHERS}[name])
+    model.layers[0].set_weights(pretrained.layers[0].get_weights())
+    values = pretrained.layers[1].get_weights()
+    last = model.layers[1]
+    parts, found = len(last.get_weights()), []
+    start = model.layers[0].get_weights()
     for scale in (1.0, factor):
-        pretrained.set_weights(weights)
-        last = pretrained.layers[-1]
-        last.set_weights([scale * w for w in last.get_weights()])
-        train(pretrained, y_labeled=Y_L)
-        errors.append(pretrained.predict(X, verbose=0))
-    np.testing.assert_allclose(errors[0], errors[1], rtol=0.01, atol=0.01)
+        model.layers[0].set_weights(start)
+        last.set_weights([scale * w for w in values[:parts]])
+        train(model, y_labeled=Y_L, epochs=2)
+        found.append(model.predict(X, verbose=0).argmax(axis=1))
+    np.testing.assert_array_equal(*found)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("make", [then(), OTHERS["frozen"]])
+def test_if_every_epoch_is_worse_the_model_is_what_it_was(make):
+    model = with_head(make)
+    weights = model.get_weights()
+    right = model.predict(X, verbose=0).argmax(axis=1)
+    with pytest.warns(GARWarning, match="Every epoch has a greater error"):
+        train(
+            model, y_labeled=(Y_L + 1) % 3, validation_data=(X, right),
+            optimizer=keras.optimizers.SGD(0.5), class_prior="uniform",
+        )  # fmt: skip
+    for now, before in zip(model.get_weights(), weights, strict=True):
+        np.testing.assert_array_equal(now, before)
+
+
+# Trainings one after the other
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["Dense", "constrained"])
+def test_two_calls_are_one_training(name):
+    """With a running balance, of 3 classes in batches of 20."""
+    weights = []
+    for stops in ([4], [2, 4]):
+        model, optimizer = with_head({**PLAIN, **OTHERS}[name]), sgd(0.01)
+        options, done = {}, 0
+        for epochs in stops:
+            history = train(
+                model, y_labeled=Y_L, epochs=epochs, initial_epoch=done,
+                optimizer=optimizer, unlabeled_per_batch=14, **options,
+            )  # fmt: skip
+            options, done = {"method": history.model.method}, epochs
+        assert history.model.method.layer.balance_memory > 0
+        weights.append(model.get_weights())
+    for one, two in zip(*weights, strict=True):
+        np.testing.assert_array_equal(one, two)
+
+
+def test_what_has_not_begun_cannot_go_on(pretrained):
+    with pytest.raises(ValueError, match="Give method=history.model.method"):
+        train(pretrained, y_labeled=Y_L, initial_epoch=1)
+
+
+@pytest.mark.slow
+def test_running_shares_begin_with_the_prior_in_each_training(pretrained):
+    layer = GraphActivityRegularization(balance_memory=0.9)
+    start, found = pretrained.get_weights(), []
+    for _ in range(2):
+        pretrained.set_weights(start)
+        train(pretrained, method="gar", layer=layer)
+        found.append(pretrained.get_weights())
+    for first, second in zip(*found, strict=True):
+        np.testing.assert_array_equal(first, second)
+
+
+@pytest.mark.parametrize("options", [{}, {"training": False}])
+def test_running_shares_do_not_move_in_inference(options):
+    layer = GraphActivityRegularization(balance_memory=0.5)
+    model = keras.Sequential([keras.Input((3,)), layer])
+    model(np.eye(3)[[0, 0, 1]], **options)
+    shares = layer._shares.numpy()
+    np.testing.assert_array_equal(shares, np.full(3, 1 / 3, "float32"))
+    model(np.eye(3)[[0, 0, 1]], training=True)
+    np.testing.assert_allclose(layer._shares, [3 / 6, 2 / 6, 1 / 6], rtol=1e-6)
+    layer.reset_shares()
+    np.testing.assert_array_equal(layer._shares, shares)
 
 
 def test_a_training_that_loses_a_class_is_taken_back(pretrained):

@@ -1,0 +1,428 @@
+"""Copies of models as users have them: they are what the model is."""
+
+import random
+import threading
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from keras import layers
+
+from gar_keras import (
+    GARClassifier,
+    GARWarning,
+    attach,
+    compare,
+    detach,
+    error_rate,
+    pretrain,
+    regularize,
+)
+from gar_keras.engine.copies import (
+    copy_model,
+    copy_with_new_weights,
+)
+from gar_keras.methods.mean_teacher import copy_of
+
+RNG = np.random.default_rng(0)
+Y = np.arange(60) % 3
+X = (RNG.normal(size=(3, 4))[Y] + 0.2 * RNG.normal(size=(60, 4))) * 50 + 300
+X = X.astype("float32")
+IDS = np.arange(60)[:, None] % 3 * 7
+
+
+def sequential(*parts, shape=(4,), dtype="float32"):
+    return keras.Sequential([keras.Input(shape, dtype=dtype), *parts])
+
+
+def adapted(kind=layers.Normalization, data=X, **options):
+    layer = kind(**options)
+    layer.adapt(data)
+    return layer
+
+
+def normalized():
+    return sequential(adapted(), layers.Dense(8, "relu"), layers.Dense(3))
+
+
+def normalized_inside():
+    return sequential(normalized(), layers.Dense(3))
+
+
+def normalized_twice():
+    inputs = keras.Input((4,))
+    parts = [adapted()(inputs), adapted(axis=None)(inputs)]
+    return keras.Model(inputs, layers.Dense(3)(layers.concatenate(parts)))
+
+
+def looked_up(kind=layers.IntegerLookup, **options):
+    lookup = adapted(kind, IDS, output_mode="one_hot", **options)
+    return sequential(lookup, layers.Dense(3), shape=(1,), dtype="int64")
+
+
+def text_looked_up():
+    lookup = adapted(layers.StringLookup, ["a", "b"], output_mode="one_hot")
+    return sequential(lookup, layers.Dense(3), shape=(1,), dtype="string")
+
+
+def discretized():
+    parts = adapted(layers.Discretization, num_bins=5), layers.Rescaling(0.1)
+    return sequential(*parts, layers.Dense(3))
+
+
+def batch_normalized():
+    model = sequential(layers.BatchNormalization(), layers.Dense(3))
+    model(X, training=True)
+    return model
+
+
+def partly_frozen():
+    backbone = sequential(layers.Dense(6), layers.Dense(5), layers.Dense(5))
+    backbone.layers[0].trainable = False
+    backbone.layers[1].kernel.trainable = False
+    return sequential(backbone, layers.Dense(3))
+
+
+def low_rank():
+    model = sequential(layers.Dense(8), layers.Dense(3))
+    model.layers[0].enable_lora(2)
+    model.layers[0].lora_kernel_b.assign(np.ones((2, 8)))
+    return model
+
+
+def quantized():
+    model = sequential(layers.Dense(8), layers.Dense(3))
+    for layer in model.layers:
+        layer.quantize("int8")
+    model.layers[0].enable_lora(2)
+    return model
+
+
+class OwnTraining(keras.Model):
+    def train_step(self, *args):
+        return super().train_step(*args)
+
+    def compute_loss(self, *args, **kwargs):
+        return 1000 + super().compute_loss(*args, **kwargs)
+
+
+def own_training():
+    inputs = keras.Input((4,))
+    return OwnTraining(inputs, layers.Dense(3)(layers.Dense(4)(inputs)))
+
+
+def own_loss():
+    model = sequential(layers.Dense(3))
+    model.compile("adam", lambda y, logits: keras.ops.mean(logits))
+    return model
+
+
+def own_activation():
+    def squared(x):
+        return x * x
+
+    return sequential(layers.Dense(4, activation=squared), layers.Dense(3))
+
+
+class Shifted(layers.Layer):
+    """A layer that trains one weight and is given another."""
+
+    def build(self, shape):
+        self.kernel = self.add_weight((shape[-1], 3))
+        self.table = self.add_weight((3,), trainable=False)
+
+    def call(self, inputs):
+        return inputs @ self.kernel + self.table
+
+
+def own_layer():
+    layer = Shifted()
+    model = sequential(sequential(layer))
+    layer.table.assign([5.0, 6.0, 7.0])
+    return model
+
+
+class OwnCall(keras.Model):
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.normalization = adapted()
+        self.logits = layers.Dense(3)
+
+    def call(self, inputs):
+        return self.logits(self.normalization(inputs))
+
+
+def own_call():
+    model = OwnCall()
+    model(X)
+    return model
+
+
+def with_a_lambda():
+    inner = sequential(layers.Lambda(lambda x: 2 * x), layers.Dense(5))
+    return sequential(inner, layers.Dense(3))
+
+
+def detached():
+    return detach(attach(normalized()))
+
+
+def shared():
+    inputs, dense = keras.Input((4,)), layers.Dense(4)
+    return keras.Model(inputs, layers.Dense(3)(dense(dense(inputs))))
+
+
+ZOO = [
+    normalized, normalized_inside, normalized_twice, looked_up, text_looked_up,
+    discretized, batch_normalized, partly_frozen, low_rank, quantized,
+    own_training, own_loss, own_activation, own_layer, own_call, with_a_lambda,
+    detached, shared,
+]  # fmt: skip
+
+
+def rows_of(model):
+    dtype = getattr(model, "inputs", None) and model.inputs[0].dtype
+    words = tf.constant([["a"], ["b"], ["else"]])
+    return {"int64": IDS, "string": words}.get(dtype, X)
+
+
+def logits_of(model):
+    return np.asarray(model(rows_of(model)))
+
+
+def values(weights):
+    return [np.asarray(weight).tolist() for weight in weights]
+
+
+@pytest.mark.parametrize("make", ZOO)
+def test_a_copy_is_what_the_model_is(make):
+    model = make()
+    copy = copy_model(model)
+    np.testing.assert_array_equal(logits_of(copy), logits_of(model))
+    assert values(copy.weights) == values(model.weights)
+    for its, mine in zip(model.weights, copy.weights, strict=True):
+        assert its is not mine
+        assert its.trainable == mine.trainable
+
+
+# Weights that a new training begins with: whether each is the model's.
+KEPT = {
+    normalized: [True] * 3 + [False, True, False, True],
+    normalized_inside: [True] * 3 + [False, True, False, True, False, True],
+    partly_frozen: [True, True, True, True, False, True, False, True],
+    # The kernel, the bias, and the adapter A and B.
+    low_rank: [True, True, False, False, False, True],
+    own_layer: [False, True],
+    # Scale, offset and the statistics that training gathers.
+    batch_normalized: [True, True, False, False, False, True],
+}
+
+
+@pytest.mark.parametrize("make", KEPT)
+def test_what_is_not_trained_is_kept_beside_new_weights(make):
+    model = make()
+    copy = copy_with_new_weights(model)
+    its, mine = values(model.weights), values(copy.weights)
+    assert [a == b for a, b in zip(its, mine, strict=True)] == KEPT[make]
+
+
+def test_new_weights_keep_vocabularies():
+    for make in (looked_up, text_looked_up):
+        model = make()
+        copy = copy_with_new_weights(model)
+        copy.set_weights(model.get_weights())
+        np.testing.assert_array_equal(logits_of(copy), logits_of(model))
+
+
+def test_a_model_that_was_not_built_is_copied():
+    model = keras.Sequential([adapted(), layers.Dense(3)])
+    copy = copy_model(model)
+    np.testing.assert_array_equal(
+        copy.layers[0](X), model.layers[0](X)
+    )  # fmt: skip
+    assert copy(X).shape == (60, 3)
+
+
+def test_what_keras_cannot_copy_is_named():
+    class NeedsWidth(layers.Dense):
+        def __init__(self, width):
+            super().__init__(width)
+
+    with pytest.raises(ValueError, match="cannot copy the model 'mine'") as e:
+        copy_model(keras.Sequential([NeedsWidth(3)], name="mine"))
+    assert "\n" not in str(e.value)
+
+
+def test_a_teacher_has_the_state_of_the_network():
+    model = normalized()
+    teacher = copy_of(model, seed=0)
+    np.testing.assert_array_equal(logits_of(teacher), logits_of(model))
+
+
+# Through the doors of the package
+
+
+FEW = np.where(np.arange(60) < 15, Y, -1)
+QUICK = dict(labeled_per_batch=6, unlabeled_per_batch=30)
+
+
+@pytest.mark.slow
+def test_an_adapted_layer_comes_through_every_door():
+    """A network without it is at chance on these features, about 300."""
+    quick = dict(pretrain_epochs=40, epochs=2, random_state=0, **QUICK)
+    for make in (normalized, normalized_inside, normalized_twice):
+        model = make()
+        fitted = GARClassifier(model, **quick).fit(X, FEW)
+        assert fitted.score(X, Y) > 0.9
+    for method in ("mean-teacher", "safe-gar"):
+        model = normalized()
+        pretrain(model, X[:15], Y[:15], epochs=40, verbose=0)
+        options = {"average": 0.5} if method == "safe-gar" else {}
+        history = regularize(
+            model, X[:15], X, y_labeled=Y[:15], method=method, epochs=2,
+            validation_data=(X, Y), verbose=0, **QUICK, **options,
+        )  # fmt: skip
+        assert history.history["val_error"][0] < 0.1
+        assert error_rate(model, X, Y) < 0.1
+    errors = compare(
+        normalized(), X[:15], Y[:15], X, ["gar", "mean-teacher"], folds=3,
+        pretrain_epochs=40, epochs=1, unlabeled_per_batch=30,
+    )  # fmt: skip
+    assert max(map(np.mean, errors.values())) < 0.1
+
+
+@pytest.mark.parametrize("make", [normalized, normalized_inside, own_call])
+def test_what_was_detached_is_attached_again(make):
+    model = make()
+    for _ in range(2):
+        model = attach(detach(attach(model)))
+    np.testing.assert_allclose(logits_of(model), logits_of(detach(model)))
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:x_unlabeled has fewer")
+def test_what_was_detached_is_trained_again():
+    model = detach(attach(normalized()))
+    for _ in range(2):
+        regularize(model, X[:15], X, epochs=1, verbose=0, **QUICK)
+
+
+@pytest.mark.slow
+def test_a_training_of_ones_own_is_told_to_play_no_part():
+    match = "OwnTraining has its own train_step and compute_loss"
+    options = dict(epochs=1, verbose=0, **QUICK)
+    doors = [
+        attach,
+        lambda model: regularize(model, X[:15], X, **options),
+        lambda model: regularize(
+            model, X[:15], X, y_labeled=Y[:15], **options
+        ),
+        lambda model: compare(
+            model, X[:15], Y[:15], X, "gar", folds=2, pretrain_epochs=1,
+            epochs=1, unlabeled_per_batch=30,
+        ),  # fmt: skip
+        lambda model: GARClassifier(
+            model, pretrain_epochs=1, epochs=1, unlabeled_per_batch=30
+        ).fit(X, FEW),
+    ]
+    for door in doors:
+        with pytest.warns(GARWarning) as warnings:
+            door(own_training())
+        told = [w for w in warnings if match in str(w.message)]
+        assert len(told) == 1
+    # It is the user's own training there.
+    losses = pretrain(own_training(), X[:15], Y[:15], epochs=1, verbose=0)
+    assert losses.history["loss"][0] > 1000
+
+
+# Random numbers
+
+
+def draws():
+    return [random.random(), np.random.random(), keras.random.uniform(())]
+
+
+@pytest.mark.slow
+def test_a_users_generators_go_on_as_if_nothing_had_happened():
+    options = dict(pretrain_epochs=1, epochs=1, unlabeled_per_batch=30)
+
+    def nothing(model):
+        pass
+
+    def comparison(model):
+        methods = ["safe-gar", "mean-teacher"]
+        compare(model, X[:15], Y[:15], X, methods, folds=2, **options)
+
+    def classifier(model):
+        estimator = GARClassifier(
+            model, method="mean-teacher", random_state=0, **options
+        )
+        estimator.fit(X, FEW)
+
+    found = []
+    for between in (nothing, comparison, classifier):
+        model = normalized()
+        keras.utils.set_random_seed(7)
+        before = draws()
+        between(model)
+        found.append([float(x) for x in [*before, *draws()]])
+    assert found[0] == found[1] == found[2]
+
+
+@pytest.mark.slow
+def test_threads_repeat_what_each_does_alone():
+    def fit(seed, found):
+        model = GARClassifier(
+            method="mean-teacher", pretrain_epochs=2, epochs=1,
+            unlabeled_per_batch=30, random_state=seed,
+        ).fit(X, FEW)  # fmt: skip
+        found[seed] = values(model.model_.weights)
+
+    alone, together = {}, {}
+    for seed in range(3):
+        fit(seed, alone)
+    threads = [
+        threading.Thread(target=fit, args=(seed, together)) for seed in range(3)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert together == alone
+
+
+@pytest.mark.slow
+def test_each_training_of_a_comparison_has_an_optimizer_of_its_own():
+    optimizer = keras.optimizers.SGD(0.01, momentum=0.9, nesterov=True)
+    options = dict(folds=2, pretrain_epochs=5, epochs=2, unlabeled_per_batch=30)
+    alone = compare(
+        normalized(), X[:15], Y[:15], X, "gar", optimizer=optimizer, **options
+    )
+    both = compare(
+        normalized(), X[:15], Y[:15], X, ["entropy", "gar"],
+        optimizer=optimizer, **options,
+    )  # fmt: skip
+    assert both["gar"] == alone["gar"]
+    assert not optimizer.built
+
+
+BAD = {
+    "twice": (dict(methods=["gar", "gar"]), "each once"),
+    "none": (dict(methods=[]), "one method or more"),
+    "unknown method": (dict(methods=["garr"]), "method must be one of"),
+    "unknown option": (dict(epochz=3), "no argument 'epochz'"),
+    "option of one": (dict(methods=["gar", "vat"], epsilon=1.0), "'epsilon'"),
+    "set here": (dict(method="gar"), "compare sets method"),
+    "seed": (dict(seed=-1), "seed must be an integer of at least 0"),
+    "epochs": (dict(epochs=0), "epochs must be an integer"),
+    "no validation": (dict(epochs="auto"), "Give validation_data"),
+    "pretraining": (dict(pretrain_epochs=0), "pretrain_epochs must be"),
+}
+
+
+@pytest.mark.parametrize("options, message", BAD.values(), ids=BAD)
+def test_comparison_refuses_before_it_trains(options, message, monkeypatch):
+    monkeypatch.setattr("gar_keras.estimator.comparison.pretrain", None)
+    with pytest.raises((TypeError, ValueError), match=message):
+        compare(normalized(), X[:15], Y[:15], X, **options)
