@@ -1,5 +1,6 @@
 """The networks of the paper's experiments, and stage 2's view of a model."""
 
+import weakref
 from typing import Any
 
 import keras
@@ -13,6 +14,7 @@ from gar_keras.engine.graphs import (
     uncompiled,
 )
 from gar_keras.engine.keras_internals import (
+    call_behind,
     calls,
     flatten_layers,
     inputs_behind,
@@ -196,6 +198,22 @@ def without_dropout(model: keras.Model) -> keras.Model:
     return _without(model, DROPOUT_LAYERS)
 
 
+# By model. Each new one would leave a call in each layer, for good.
+_networks = weakref.WeakKeyDictionary()
+
+
+def stage_2_network(model):
+    """The model `without_dropout`, the same one for each training."""
+    if not (has_graph(model) and _has(model, DROPOUT_LAYERS)):
+        return without_dropout(model)
+    # A Sequential model that is changed has another output.
+    logits, network = _networks.get(model, (None, None))
+    if logits is not model.outputs[0]:
+        network = without_dropout(model)
+        _networks[model] = model.outputs[0], network
+    return network
+
+
 def detach(model: keras.Model) -> keras.Model:
     """The same model, with the same weights, without the loss of GAR.
 
@@ -346,7 +364,7 @@ def attached(model, layer=None):
     check_linear(model)
     if not has_graph(model):
         return Regularized(model, layer, name=model.name)
-    logits = layer(model.outputs[0])
+    logits = call_behind(layer, model.outputs[0])
     return keras.Model(inputs_of(model), logits, name=model.name)
 
 
@@ -483,7 +501,7 @@ def scaled(model, factor):
     if factor == 1:
         return model
     scaling = layers.Rescaling(factor, dtype="float32", name="logit_factor")
-    logits = scaling(model.outputs[0])
+    logits = call_behind(scaling, model.outputs[0])
     return keras.Model(inputs_of(model), logits, name=model.name)
 
 

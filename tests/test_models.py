@@ -497,3 +497,25 @@ def test_detach_leaves_a_plain_model_as_it_is(kind):
 def test_what_cannot_be_detached_is_refused(name):
     with pytest.raises(ValueError, match="cannot be taken out"):
         detach(regularized_models()[name])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["gar", "safe-gar", "mean-teacher"])
+def test_no_training_leaves_a_trace_in_the_graph_of_a_model(method):
+    """Nothing that was made for one, its traced functions among them."""
+    x, y = np.eye(8, 4, dtype="float32") + 1, np.arange(8) % 3
+    model = functional()
+    models, nodes = [], []
+    for _ in range(3):
+        history = regularize(
+            model, x, np.repeat(x, 16, axis=0), y_labeled=y, method=method,
+            epochs=1, labeled_per_batch=8, verbose=0,
+        )  # fmt: skip
+        models.append(weakref.ref(history.model))
+        del history
+        gc.collect()
+        nodes.append(
+            [len(o._inbound_nodes + o._outbound_nodes) for o in model.layers]
+        )
+    assert nodes[0] == nodes[1] == nodes[2]
+    assert [ref() for ref in models] == [None] * 3

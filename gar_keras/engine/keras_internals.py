@@ -30,6 +30,16 @@ def operation_behind(tensor):
     return None if history is None else history.operation
 
 
+def call_behind(layer, tensor):
+    """What a layer gives for a tensor of a graph, which keeps no hold on it.
+
+    Keras notes the call in the operation in front, as long as that lives.
+    """
+    outputs = layer(tensor)
+    operation_behind(tensor)._outbound_nodes.pop()
+    return outputs
+
+
 def inputs_behind(tensor):
     """The symbolic tensors of the call that gave a symbolic tensor."""
     history = tensor._keras_history

@@ -10,7 +10,7 @@ from gar_keras.engine import replicas
 from gar_keras.engine.optimizers import sgd
 from gar_keras.methods import losses
 from gar_keras.methods.training import regularize
-from gar_keras.models import plain_network, without_dropout
+from gar_keras.models import plain_network, stage_2_network
 from gar_keras.utils.validation import check_count
 
 
@@ -40,7 +40,7 @@ class Method:
     def network(self, model):
         """What of a model is trained, from images to logits."""
         plain = plain_network(model)
-        return plain if self.noise else without_dropout(plain)
+        return plain if self.noise else stage_2_network(plain)
 
     def check(self, network, x_unlabeled):
         """Raises unless the method can train this network on such an X_U."""

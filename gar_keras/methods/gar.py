@@ -23,8 +23,8 @@ from gar_keras.models import (
     attached,
     check_can_be_augmented,
     is_regularized,
+    stage_2_network,
     with_augmentation,
-    without_dropout,
 )
 from gar_keras.utils.documented import documented
 
@@ -48,7 +48,7 @@ class GAR(Method):
     layer: GraphActivityRegularization | None = None
 
     def network(self, model):
-        return attached(without_dropout(model), self.layer)
+        return attached(stage_2_network(model), self.layer)
 
     def optimizer(self, steps):
         return stage_2_optimizer(GAROptions(), steps)
