@@ -1,5 +1,8 @@
 """The paper's networks, and models with and without the loss of GAR."""
 
+import gc
+import weakref
+
 import keras
 import numpy as np
 import oracle
@@ -14,6 +17,7 @@ from gar_keras import (
     cnn6,
     cnn9,
     detach,
+    regularize,
     without_dropout,
 )
 from gar_keras.engine.graphs import ensure_built, has_graph
@@ -504,7 +508,7 @@ def test_what_cannot_be_detached_is_refused(name):
 def test_no_training_leaves_a_trace_in_the_graph_of_a_model(method):
     """Nothing that was made for one, its traced functions among them."""
     x, y = np.eye(8, 4, dtype="float32") + 1, np.arange(8) % 3
-    model = functional()
+    model = functional(layers.Dense(6), layers.Dropout(0.5), layers.Dense(3))
     models, nodes = [], []
     for _ in range(3):
         history = regularize(

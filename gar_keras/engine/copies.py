@@ -131,4 +131,3 @@ def _copy_state(old, new):
         with tempfile.TemporaryDirectory() as folder:
             old.save_assets(folder)
             new.load_assets(folder)
-

@@ -139,7 +139,7 @@ def _check_methods(methods, options):
 
 
 def _copy_of(optimizer):
-    """A new optimizer of the same settings: each keeps the state of one model."""
+    """A new optimizer of the same settings, without the state of another."""
     if not isinstance(optimizer, keras.optimizers.Optimizer):
         return optimizer
     return type(optimizer).from_config(optimizer.get_config())
@@ -159,4 +159,3 @@ def _folds(y, folds, seed):
     fold_of = np.empty(len(y), int)
     fold_of[rows] = np.arange(len(y)) % folds
     return fold_of
-

@@ -315,12 +315,17 @@ def test_a_training_of_ones_own_is_told_to_play_no_part():
     doors = [
         attach,
         lambda model: regularize(model, X[:15], X, **options),
-        lambda model: regularize(
-            model, X[:15], X, y_labeled=Y[:15], **options
-        ),
+        lambda model: regularize(model, X[:15], X, y_labeled=Y[:15], **options),
         lambda model: compare(
-            model, X[:15], Y[:15], X, "gar", folds=2, pretrain_epochs=1,
-            epochs=1, unlabeled_per_batch=30,
+            model,
+            X[:15],
+            Y[:15],
+            X,
+            "gar",
+            folds=2,
+            pretrain_epochs=1,
+            epochs=1,
+            unlabeled_per_batch=30,
         ),  # fmt: skip
         lambda model: GARClassifier(
             model, pretrain_epochs=1, epochs=1, unlabeled_per_batch=30
