@@ -20,7 +20,7 @@ from gar_keras.estimator.examples import (
     encode,
     is_unlabeled,
 )
-from gar_keras.estimator.fit import check_model, stages
+from gar_keras.estimator.fit import check_outputs, stages
 from gar_keras.estimator.networks import default_network
 from gar_keras.estimator.wrappers import check_wrappers
 from gar_keras.methods.base import Method
@@ -177,7 +177,7 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
         names = classes.tolist()
         with seeded(seed):
             model = self._make_network(x, len(classes))
-            check_model(model, x, len(classes))
+            check_outputs(model, x, len(classes))
         for summary in stages(model, x, targets, self, names, seed):
             # Plain Keras, without what only training needs.
             self.model_ = uncompiled(model) if has_graph(model) else model

@@ -220,7 +220,7 @@ def _check_numbers(settings):
         check_count("epochs", settings.epochs, least=1)
 
 
-def check_model(model, x, n):
+def check_outputs(model, x, n):
     """Builds a model for such examples; raises unless it has n outputs."""
     ensure_built(model, x)
     outputs = num_classes(model, "X", x)
