@@ -52,9 +52,13 @@ def noted_runs(folder, seed):
         arm = arms[f"{row}, after 2000 epochs of stage 1"]
         arm = replace(arm, precision="bfloat16")
         path = placement.path_of(arm, seed, folder)
-        if not path.exists():
-            raise ValueError(f"--seed takes 0, 1 or 2. Received: {seed}")
         found[name] = records.read(path)
+        if not found[name].get("first_epoch"):
+            raise ValueError(
+                f"{path} is of a version that does not note the first epoch by "
+                "step. The pictures are of the records that the project came "
+                "with"
+            )
     return found
 
 

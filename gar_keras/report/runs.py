@@ -214,6 +214,11 @@ def warned(g):
     return _of_known(g.warnings)
 
 
+def emptied(g):
+    """In how many runs an output was dead, of those that noted it."""
+    return _of_known(g.emptied)
+
+
 def _of_known(values):
     known = values.dropna().map(bool)
     return f"{known.sum()} of {len(known)}" if len(known) else MISSING

@@ -201,7 +201,7 @@ def _sound_difference(g):
 
 START_COLUMNS = {
     "initializations": lambda g: str(len(g)),
-    "had a dead output": lambda g: f"{g.emptied.sum()} of {len(g)}",
+    "had a dead output": runs.emptied,
     "lost a class": runs.lost,
     "after stage 1": figure("stage_1"),
     "after the epoch": figure("last"),

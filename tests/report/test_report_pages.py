@@ -8,7 +8,8 @@ import pytest
 from made_records import write_record
 
 from gar_keras import report
-from gar_keras.experiments.settings import TABLE_1
+from gar_keras.experiments.settings import SMALL, TABLE_1
+from gar_keras.report import small
 
 MNIST = replace(TABLE_1[100], epochs=20)
 
@@ -95,5 +96,51 @@ def test_a_figure_is_found_as_it_is_shown_or_rounded(results, figure, behind):
 def test_no_figure_is_no_figure(results):
     frame = report.read_runs(results)
     assert report.find("77.77", frame) == []
-    with pytest.raises(ValueError, match="could not convert"):
-        report.find("mean", frame)
+    for text in ("mean", "nan", "4,98", ""):
+        with pytest.raises(ValueError, match="takes a figure such as 4.98"):
+            report.find(text, frame)
+
+
+# Small data sets.
+
+WINE = SMALL["wine"]
+SPREADING = {"method": "label-spreading", "baseline": None}
+TRIED = {"epochs": 3, "pretrain_epochs": 5, "baseline": 0.5}
+
+
+@pytest.mark.parametrize(
+    ("runs", "errors", "harm"),
+    [
+        # A method without a network, alone: no start, and no harm known.
+        (
+            [SPREADING | {"seed": s, "error": s / 10} for s in (1, 2, 3)],
+            ["20.00 ± 10.00 (n = 3)"],
+            [],
+        ),
+        # Its start is known for one of its seeds.
+        (
+            [{"error": 0.3}, SPREADING, SPREADING | {"seed": 1}],
+            ["10.00", "30.00 (n = 1)", "20.00 ± 0.00 (n = 2)"],
+            ["1 of 1", "1 of 1"],
+        ),
+        # A quick try is not of the same row, nor is its start.
+        (
+            [TRIED, {"error": 0.11}, {"seed": 1}],
+            ["10.00 ± 0.00", "15.50 ± 6.36 (n = 2)"],
+            ["1 of 2"],
+        ),
+        ([{"stage_2_rate": 0.1}, {"num_labeled": 18}], [], []),
+    ],
+)
+def test_small_data_sets_of_few_runs(runs, errors, harm, tmp_path):
+    for run in runs:
+        run = {"seed": 0, "error": 0.2, "baseline": 0.1} | run
+        seed, error, start = map(run.pop, ("seed", "error", "baseline"))
+        found = {"chosen_error": error, "last_error": error}
+        e = replace(WINE, **run)
+        write_record(tmp_path, e, seed, baseline_error=start, **found)
+    frame = report.read_runs(tmp_path)
+    form = r"\d+\.\d\d(?: ± \d+\.\d\d)?(?: \(n = \d\))?"
+    assert re.findall(form, small.errors(frame)) == errors
+    assert re.findall(r"\d of \d", small.ranks(frame)) == harm
+    report.write(frame, tmp_path, page(tmp_path, ""))

@@ -160,6 +160,8 @@ def test_starts_are_compared_where_neither_loses_a_class(tmp_path):
     for arm, restart, last_energy, error in (
         (paper, 0, 0.0, 0.3),
         (paper, 1, 4.0, 0.1),
+        # One that did not note the steps.
+        (paper, 2, None, 0.1),
         (cured, 0, 4.0, 0.1),
         (cured, 1, 4.0, 0.12),
     ):
@@ -168,11 +170,12 @@ def test_starts_are_compared_where_neither_loses_a_class(tmp_path):
             replace(arm, restart=restart),
             error,
             last_error=error,
-            v=[[5.0, 4.0], [5.0, last_energy]],
+            v=last_energy is not None and [[5.0, 4.0], [5.0, last_energy]],
         )
     frame = report.read_runs(tmp_path)
     cells, *_ = studies.study_table(FIRST_EPOCH, frame)
     papers, cure = cells.to_dict("records")
+    assert papers["initializations"] == "3"
     assert papers["lost a class"] == papers["had a dead output"] == "1 of 2"
     assert papers["where no class is lost"] == "10.00 (n = 1)"
     assert cure["lost a class"] == "0 of 2"
