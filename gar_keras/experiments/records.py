@@ -18,6 +18,7 @@ from pydantic import (
 )
 
 from gar_keras.experiments import placement
+from gar_keras.experiments.benchmarks import timing
 from gar_keras.experiments.checked import (
     STRICT,
     Count,
@@ -171,8 +172,16 @@ class Machine(Environment):
 
 class Spread(_Part):
     median: float
-    quartiles: Annotated[list[float], Field(min_length=2, max_length=2)]
+    quartiles: list[float]
     all: list[float]
+
+    def is_of(self, values):
+        """Whether it is the spread of values, but for what rounding does."""
+        spread = timing.spread(values)
+        wanted = [spread["median"], *spread["quartiles"], *values]
+        received = [self.median, *self.quartiles, *self.all]
+        alike = len(received) == len(wanted)
+        return alike and np.allclose(received, wanted, rtol=1e-9, atol=0)
 
 
 class OverheadSettings(_Part):
@@ -215,6 +224,31 @@ class Case(_Part):
     seconds: Number | None = None
     reference_seconds: Number | None = None
 
+    @model_validator(mode="after")
+    def _agrees(self):
+        """Refuses what does not follow from the times of the pairs."""
+        plain, ours = self.reference_ms.all, self.ms.all
+        m = self.case.pairs
+        counted = len(plain) == len(ours) == m and min(plain + ours) > 0
+        _check(counted, f"ms.all and reference_ms.all: {m} times above 0", ours)
+        pairs = [*zip(plain, ours, strict=True)]
+        wanted = {
+            "reference_ms": plain,
+            "ms": ours,
+            "ratio": [b / a for a, b in pairs],
+            "difference_ms": [b - a for a, b in pairs],
+        }
+        if isinstance(self.case, SpeedSettings):
+            wanted["speedup"] = [a / b for a, b in pairs]
+            images = (self.images_per_second or 0) * self.ms.median / 1000
+            known = 0 < images <= 1.001 * max(self.case.images, 1000)
+            _check(known, "images_per_second", self.images_per_second)
+        for name, values in wanted.items():
+            found = getattr(self, name)
+            follows = found is not None and found.is_of(values)
+            _check(follows, f"{name}: what follows from the times", found)
+        return self
+
 
 class Benchmark(_Part):
     """The benchmarks of a kind on a machine."""
@@ -222,6 +256,16 @@ class Benchmark(_Part):
     format: Literal[1]
     kind: Literal["overhead", "benchmark"]
     cases: list[Case]
+
+    @model_validator(mode="after")
+    def _agrees(self):
+        overhead = self.kind == "overhead"
+        wanted = OverheadSettings if overhead else SpeedSettings
+        cases = [entry.case for entry in self.cases]
+        alike = all(isinstance(case, wanted) for case in cases)
+        _check(alike, f"cases: of the kind {self.kind}", cases)
+        _check(len({*cases}) == len(cases), "cases: each one once", cases)
+        return self
 
     @property
     def places(self):

@@ -233,6 +233,50 @@ def test_each_refusal(keys, value, tmp_path):
     assert named & {keys[0], keys[-1], "fingerprint"}
 
 
+CASE = SOUND["benchmark"]["cases"][0]
+TIMES = CASE["reference_ms"]["all"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "keys", "value"),
+    [
+        *(
+            ("benchmark", (part, key), value)
+            for part in ("ms", "ratio", "difference_ms", "speedup")
+            for key, value in {
+                "quartiles": CASE[part]["quartiles"][::-1],
+                "median": 1e308,
+                "all": CASE[part]["all"][1:],
+            }.items()
+        ),
+        ("benchmark", ("speedup",), None),
+        ("benchmark", ("speedup",), CASE["ratio"]),
+        ("benchmark", ("images_per_second",), None),
+        ("benchmark", ("images_per_second",), 1e308),
+        ("benchmark", ("reference_ms", "all"), [-TIMES[0], *TIMES[1:]]),
+        ("benchmark", ("case", "pairs"), 99),
+        ("overhead", ("ratio", "quartiles"), [1e308, -1e308]),
+        ("overhead", ("case",), CASE["case"]),
+    ],
+)
+def test_each_refusal_of_a_benchmark(kind, keys, value, tmp_path):
+    record = copy.deepcopy(SOUND[kind])
+    inner = record["cases"][0]
+    for key in keys[:-1]:
+        inner = inner[key]
+    inner[keys[-1]] = value
+    path = tmp_path / records.Benchmark(**SOUND[kind]).places[0]
+    path.write_text(json.dumps(record))
+    with pytest.raises(RecordError, match="not a whole record") as error:
+        records.read(path)
+    assert "\n" not in str(error.value)
+    # Sound, but twice.
+    record = {**SOUND[kind], "cases": 2 * SOUND[kind]["cases"]}
+    path.write_text(json.dumps(record))
+    with pytest.raises(RecordError, match="cases: each one once"):
+        records.read(path)
+
+
 def test_what_was_added_later_has_its_default(tmp_path):
     record = sound_run()
     record["environment"]["cores"] = None
