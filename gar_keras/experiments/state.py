@@ -41,9 +41,13 @@ def path_of_stage_1(experiment, seed, results):
 
 def lock_of(experiment, seed, results):
     """The lock of a run, which the system lifts however its holder dies."""
-    path = path_of_state(experiment, seed, results).with_suffix(".lock")
+    return lock_at(path_of_state(experiment, seed, results))
+
+
+def lock_at(path):
+    """The lock of what is kept at a path, beside it."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    return filelock.FileLock(path)
+    return filelock.FileLock(path.with_suffix(".lock"))
 
 
 def put_away(experiment, seed, results, keep_state):

@@ -107,6 +107,21 @@ def test_a_finished_case_is_not_measured_again(tmp_path):
     assert late == (more, 124) and len(seen) == 2
 
 
+def test_two_processes_do_not_measure_into_one_record(tmp_path):
+    path = path_of_benchmark("overhead", environment.describe(), tmp_path)
+    seen = []
+
+    def meanwhile(case):
+        # Another process has come, while this one measures.
+        with pytest.raises(ValueError, match="Another process is measuring"):
+            run(tmp_path, "overhead", [FEW], measured(seen))
+        return measured(seen)(case)
+
+    found, _ = run(tmp_path, "overhead", [FEW], meanwhile)
+    assert seen == [FEW] and records.read(path)["cases"] == found
+    assert run(tmp_path, "overhead", [FEW], measured(seen)) == (found, 0)
+
+
 @pytest.fixture
 def tiny(monkeypatch):
     """Batches of 8 + 4 images in place of 112 + 16."""

@@ -4,8 +4,11 @@ import math
 import time
 from dataclasses import dataclass
 
+import filelock
+
 from gar_keras.experiments import command, environment, records
 from gar_keras.experiments.placement import path_of_benchmark
+from gar_keras.experiments.state import lock_at
 from gar_keras.utils import cli
 
 
@@ -28,13 +31,27 @@ def run(options, kind, cases, measure):
     """
     deadline = time.monotonic() + (options.time_limit or math.inf)
     path = path_of_benchmark(kind, environment.describe(), options.results)
+    lock = lock_at(path.parent / ".checkpoints" / path.name)
+    try:
+        held = lock.acquire(timeout=0)
+    except filelock.Timeout:
+        raise ValueError(
+            f"Another process is measuring into {path}. Wait for its end: two "
+            "that measure at once disturb each other"
+        ) from None
+    with held:
+        return _fill(path, kind, cases, measure, options.time_limit, deadline)
+
+
+def _fill(path, kind, cases, measure, time_limit, deadline):
+    """What `run` does while no other process does it."""
     entries = records.read(path)["cases"] if path.exists() else []
     for case in cases:
         settings = case.model_dump()
         if settings not in [entry["case"] for entry in entries]:
             if time.monotonic() >= deadline:
                 print(
-                    f"Time limit of {options.time_limit:g} s reached. The same "
+                    f"Time limit of {time_limit:g} s reached. The same "
                     "command goes on after the last finished case."
                 )
                 return cli.EXIT_TIME
