@@ -289,7 +289,8 @@ class Run:
                 )
             )
         if self.state.method is not None:
-            callbacks.insert(0, RestoreState(self.state.method))
+            saved = self.state.method, self.state.source
+            callbacks.insert(0, RestoreState(*saved))
         done, method = self.state.done(stage), self.method
         if done and isinstance(method, SafeGAR):
             prior = self.state.progress["predicted_prior"]

@@ -14,7 +14,7 @@ import numpy as np
 from gar_keras.engine.fit import predict
 from gar_keras.experiments import environment
 from gar_keras.experiments.records import MUST_AGREE, Progress
-from gar_keras.methods.base import state_of
+from gar_keras.methods.base import assign_all, check_values, state_of
 from gar_keras.utils.files import write_atomically
 
 STAGES = ("pretraining", "regularization")
@@ -88,6 +88,8 @@ class State:
         self.snapshots = {}
         # What a method has beside weights and optimizer, in stage 2.
         self.method = None
+        # The file that was taken up.
+        self.source = None
 
     def curve(self, stage):
         """The curve of a stage, lists by name; empty before it begins."""
@@ -159,6 +161,7 @@ class State:
                 if progress[name] != self.described[name]:
                     raise ValueError(f"it is of other {MUST_AGREE[name]}")
             take_up(progress, arrays)
+            self.source = path
         # A damaged file, one of another run or version: anything comes of it.
         except Exception as e:
             reason = next(iter(str(e).splitlines()), type(e).__name__)
@@ -173,15 +176,18 @@ class State:
         logits = dict(
             zip(progress["snapshot_epochs"], arrays["snapshots"], strict=True)
         )
+        kept = len(run.snapshot_images), run.task.data.num_classes
+        if any(z.shape != kept or z.dtype.kind != "f" for z in logits.values()):
+            raise ValueError("it has logits of other images")
         if epochs:
-            _check_shapes(run.model.get_weights(), arrays["best"])
+            check_values(run.model.weights, arrays["best"])
         variables = [*run.model.variables, *run.optimizers[stage].variables]
         values = arrays["model"] + arrays["optimizer"]
         # In stage 2, only the method knows what else it has.
         if not epochs:
             variables += self._augmentation()
             values += arrays["method"]
-        _assign(variables, values)
+        assign_all(variables, values)
         so_far = [progress["environment"], *progress["resumed_in"]]
         if so_far[-1] != self.progress["environment"]:
             progress["resumed_in"].append(self.progress["environment"])
@@ -196,7 +202,7 @@ class State:
         self.say(f"goes on after epoch {self.done(stage)} of {stage}")
 
     def _take_stage_1(self, progress, arrays):
-        _assign(self.run.model.variables, arrays["model"])
+        assign_all(self.run.model.variables, arrays["model"])
         made_in = {"environment": progress["environment"]}
         self.progress["pretraining"] = {**progress["pretraining"], **made_in}
         self.say("takes stage 1 from an earlier run")
@@ -245,15 +251,3 @@ def _read(path, owner):
         for key in archive.files:
             arrays[key.partition("/")[0]].append(archive[key])
     return state["progress"], arrays
-
-
-def _check_shapes(variables, values):
-    if [tuple(v.shape) for v in variables] != [*map(np.shape, values)]:
-        raise ValueError("it has other variables")
-
-
-def _assign(variables, values):
-    """Gives each variable its saved value, or none if one does not fit."""
-    _check_shapes(variables, values)
-    for variable, value in zip(variables, values, strict=True):
-        variable.assign(value)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import keras
+import numpy as np
 from keras import ops
 
 from gar_keras.engine import replicas
@@ -138,21 +139,40 @@ def state_of(trained):
     return trained.state if isinstance(trained, Learner) else []
 
 
+def check_values(variables, values):
+    """Raises unless saved values are of the shapes and dtypes of variables."""
+    wanted = [(tuple(v.shape), np.dtype(v.dtype)) for v in variables]
+    if wanted != [(value.shape, value.dtype) for value in values]:
+        raise ValueError("it has other variables")
+
+
+def assign_all(variables, values):
+    """Gives each variable its saved value, or none if one does not fit."""
+    check_values(variables, values)
+    for variable, value in zip(variables, values, strict=True):
+        variable.assign(value)
+
+
 class RestoreState(keras.callbacks.Callback):
     """Gives the variables of `state_of` their values of an earlier training.
 
-    The model has to have the weights that were in training then.
+    The model has to have the weights that were in training then. The path is
+    that of the file which the values are from.
     """
 
-    def __init__(self, values):
+    def __init__(self, values, path):
         super().__init__()
         self._values = values
+        self._path = path
 
     def on_train_begin(self, logs=None):
-        for variable, value in zip(
-            state_of(self.model), self._values, strict=True
-        ):
-            variable.assign(value)
+        try:
+            assign_all(state_of(self.model), self._values)
+        except ValueError as e:
+            raise ValueError(
+                f"{self._path} does not fit the method ({e}). Delete it to "
+                "begin this run again."
+            ) from None
 
 
 class Learner(keras.Model):

@@ -415,6 +415,18 @@ def altered(state, drop=None, **changes):
     np.savez(state, **arrays)
 
 
+def changed(part, change):
+    """Changes the last array of a part of a state: those before it fit."""
+
+    def alter(path, _):
+        with np.load(path) as archive:
+            arrays = {key: archive[key] for key in archive.files}
+        *_, last = (key for key in arrays if key.startswith(f"{part}/"))
+        np.savez(path, **{**arrays, last: change(arrays[last])})
+
+    return alter
+
+
 @pytest.fixture(scope="module")
 def stopped(tmp_path_factory):
     """Folder of a run that ended in the middle of stage 1, and its state."""
@@ -425,6 +437,13 @@ def stopped(tmp_path_factory):
         return folder, json.loads(str(archive["state"]))
 
 
+CHANGES = {
+    "text": lambda array: array.astype(str),
+    "float64": lambda array: array.astype("float64") + 0.5,
+    "complex": lambda array: array.astype("complex64"),
+    "byte order": lambda array: array.astype(array.dtype.newbyteorder()),
+    "shape": lambda array: array[None],
+}
 UNFIT = {
     "half": lambda path, _: path.write_bytes(path.read_bytes()[:2000]),
     "empty": lambda path, _: path.write_bytes(b""),
@@ -434,6 +453,11 @@ UNFIT = {
     "split": lambda path, content: altered(
         path, progress={**content["progress"], "split_fingerprint": "another"}
     ),
+    **{
+        f"{part} {name}": changed(part, change)
+        for part in ("model", "optimizer")
+        for name, change in CHANGES.items()
+    },
     "curve": lambda path, content: altered(
         path,
         progress={**content["progress"], "pretraining": {"curve": {"a": [1]}}},
@@ -453,6 +477,44 @@ def test_a_state_that_does_not_fit_is_told_and_left(change, stopped, tmp_path):
     (line,) = reporter.lines
     assert line.startswith(f"starts afresh: {state_of(tmp_path)} does not fit")
     assert job.state.curve("pretraining") == {}
+    for a, b in zip(job.model.get_weights(), before, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+RIVAL = replace(TINY, method="entropy")
+
+
+@pytest.fixture(scope="module")
+def stopped_in_stage_2(tmp_path_factory):
+    """Folder of a run of another method that ended in stage 2."""
+    folder = tmp_path_factory.mktemp("stage_2")
+    stop = Witness(("epoch", "regularization", 1))
+    with pytest.raises(Stop):
+        run.run(RIVAL, 0, folder, reporter=stop)
+    return folder
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", ["best", "snapshots", "method"])
+@pytest.mark.parametrize("change", ["complex", "shape"])
+def test_a_state_of_stage_2_that_does_not_fit(
+    part, change, stopped_in_stage_2, tmp_path
+):
+    shutil.copytree(stopped_in_stage_2, tmp_path, dirs_exist_ok=True)
+    state = state_of(tmp_path, RIVAL)
+    changed(part, CHANGES[change])(state, None)
+    reporter = Witness()
+    job = run.Run(RIVAL, 0, tmp_path, reporter=reporter)
+    before = job.model.get_weights()
+    job.state.load()
+    (line,) = reporter.lines
+    if part == "method":
+        # Nothing but the method in training knows these.
+        with pytest.raises(ValueError, match="Delete it to begin") as error:
+            job.train()
+        assert str(error.value).startswith(f"{state} does not fit")
+        return
+    assert line.startswith(f"starts afresh: {state} does not fit (it has ")
     for a, b in zip(job.model.get_weights(), before, strict=True):
         np.testing.assert_array_equal(a, b)
 
