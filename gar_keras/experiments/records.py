@@ -35,6 +35,9 @@ from gar_keras.utils.validation import check_labels
 
 FORMAT = 1
 
+# Test images of which a run keeps the logits.
+KEPT_IMAGES = 2000
+
 # What a record must have in common with the run that it stands for.
 MUST_AGREE = {
     "labeled": "labels",
@@ -343,20 +346,29 @@ def read_all(folder):
     """The records of the runs in a folder, by cell, experiment and seed.
 
     Raises:
-        RecordError: if one of them is not a sound record, or if runs of one
+        RecordError: if one of them is not a sound record, if runs of one
             experiment were made with different hyper-parameters of its method,
-            and so are not repetitions of one run.
+            and so are not repetitions of one run, or if two seeds have the same
+            labels, and so are one run under two names.
     """
     paths = sorted(
         Path(folder).glob("*/*/seed*.json"),
         key=lambda path: (path.parent, len(path.name), path.name),
     )
     found = {path: read(path) for path in paths}
-    firsts = {}
+    firsts, drawn = {}, {}
     for path, record in found.items():
         settings = record.get("method_settings", {})
         expected = firsts.setdefault(record["fingerprint"], settings)
         check_is_of(path, record, method_settings=expected)
+        labels = record["experiment"]["dataset"], *record["labeled"]
+        first = drawn.setdefault(labels, path)
+        if first.name != path.name:
+            raise RecordError(
+                f"{path} has the labels of {first}: the same draw under two "
+                "seeds. Move the one that is not of its seed out of the "
+                "results folder."
+            )
     return [*found.values()]
 
 
@@ -375,6 +387,11 @@ def check_is_of(path, record, **expected):
                 f"{reprlib.repr(value)}. Move it out of the results folder to "
                 "run it again."
             )
+
+
+def kept_images(seed, num_images):
+    """Indices of the test images of which a run keeps the logits."""
+    return np.random.default_rng(seed).permutation(num_images)[:KEPT_IMAGES]
 
 
 class Arrays(NamedTuple):
@@ -405,7 +422,9 @@ def read_arrays(path):
             for Z in logits.values():
                 sound = Z.shape == (m, n) and np.isfinite(Z).all()
                 _check(sound, "finite logits of one shape", Z)
-            return Arrays(check_labels("labels", found["labels"], m, n), logits)
+            labels = check_labels("labels", found["labels"], m, n)
+            _check_owner(record, found, labels, logits)
+            return Arrays(labels, logits)
     # NumPy raises many kinds for a damaged file.
     except Exception as e:
         reason = next(iter(str(e).splitlines()), type(e).__name__)
@@ -413,6 +432,30 @@ def read_arrays(path):
             f"{file} is not what the run of {Path(path).name} kept ({reason}). "
             "Delete both to run it again."
         ) from e
+
+
+def _check_owner(record, found, labels, logits):
+    """Raises unless arrays are of the run of a record, as far as they tell."""
+    if "owner" in found:
+        owner = [record["fingerprint"], str(record["seed"])]
+        _check_same("owner", found["owner"].tolist(), owner)
+        return
+    # Those of earlier versions do not say it.
+    if "indices" in found:
+        indices = found["indices"]
+        least = int(indices.max()) + 1
+        # Of evenly drawn indices, the largest is about the last of all.
+        likely = range(least, least + 50 * (least // len(indices)))
+        drawn = (kept_images(record["seed"], num) for num in likely)
+        of_seed = any(np.array_equal(indices, images) for images in drawn)
+        _check(of_seed, f"indices drawn by seed {record['seed']}", indices)
+    for epoch, Z in logits.items():
+        error = record["regularization"]["curve"]["test_error"][epoch]
+        wrong = np.mean(Z.argmax(axis=1) != labels)
+        # Six standard deviations of the error of so many images.
+        far = 6 * np.sqrt(error * (1 - error) / len(labels))
+        near = abs(wrong - error) <= far + 1 / len(labels)
+        _check(near, f"an error of {error:.4f} in epoch {epoch}", wrong)
 
 
 def _one_line_lists(text):

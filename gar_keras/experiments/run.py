@@ -52,8 +52,6 @@ from gar_keras.utils.warnings import shown_by
 
 # Figure 2 of the paper shows these epochs of stage 2; the last one is added.
 SNAPSHOT_EPOCHS = (0, 1, 10, 50, 100)
-# And as many test images.
-KEPT_IMAGES = 2000
 
 
 class OutOfTime(Exception):
@@ -183,8 +181,7 @@ class Run:
         }
         self.versions = versions_of_test(e, data, data_dir)
         self.snapshot_epochs = {*SNAPSHOT_EPOCHS, e.epochs}
-        images = np.random.default_rng(seed).permutation(len(data.x_test))
-        self.snapshot_images = images[:KEPT_IMAGES]
+        self.snapshot_images = records.kept_images(seed, len(data.x_test))
         # Of weights and batches.
         self.training_seed = seed
         if e.restart:
@@ -344,6 +341,7 @@ class Run:
         """Saves the snapshots, and the model of the validation-chosen epoch."""
         snapshots = self.state.snapshots.items()
         arrays = {
+            "owner": [self.experiment.fingerprint(), str(self.seed)],
             "indices": self.snapshot_images,
             "labels": self.task.data.y_test[self.snapshot_images],
             **{f"epoch_{epoch}": logits for epoch, logits in snapshots},

@@ -312,6 +312,23 @@ def test_a_record_made_from_something_else_is_not_this_run_s():
     records.check_is_of("a.json", record, **made_from)
 
 
+def test_one_draw_of_labels_is_of_one_seed(tmp_path):
+    first = write_record(tmp_path, MNIST_100)
+    # Seed 0 under another name, in a longer run as well.
+    for e in (MNIST_100, replace(MNIST_100, epochs=300)):
+        record = make_record(e, 1) | {"labeled": [*range(100)]}
+        path = path_of(e, 1, tmp_path)
+        records.write(path, record)
+        with pytest.raises(RecordError, match="the same draw under two seeds"):
+            records.read_all(tmp_path)
+        path.unlink()
+    # Of other data they are other images.
+    e = replace(MNIST_100, dataset="svhn")
+    records.write(path_of(e, 1, tmp_path), make_record(e, 1))
+    write_record(tmp_path, replace(MNIST_100, epochs=300))
+    assert len(records.read_all(tmp_path)) == 3 and first.exists()
+
+
 # Arrays.
 
 
@@ -337,9 +354,41 @@ def test_what_was_kept_is_read(tmp_path):
     assert records.read_arrays(path) is None
 
 
+def kept(seed, num_images, wrong=0.1):
+    """Arrays of test images that a seed kept in an earlier version."""
+    indices = records.kept_images(seed, num_images)
+    labels = indices % 3
+    given = (labels + (np.arange(len(labels)) < wrong * len(labels))) % 3
+    logits = np.eye(3, dtype="float32")[given]
+    epochs = {f"epoch_{epoch}": logits for epoch in (0, 1, 3)}
+    return {"indices": indices, "labels": labels, **epochs}
+
+
+@pytest.mark.parametrize("num_images", [30, 2000, 2001, 10_000, 24_300])
+def test_kept_arrays_are_those_of_their_run(num_images, tmp_path):
+    errors = {"chosen_error": 0.1, "last_error": 0.1}
+    for seed in (0, 1):
+        path, _ = write_arrays(tmp_path, **kept(seed, num_images))
+        record = make_record(SHORT, **errors)
+        records.write(path, record | {"snapshot_epochs": [0, 1, 3]})
+        if seed:
+            with pytest.raises(RecordError, match="drawn by seed 0 is wanted"):
+                records.read_arrays(path)
+        else:
+            found = records.read_arrays(path)
+            assert len(found.labels) == min(num_images, 2000)
+
+
 @pytest.mark.parametrize(
     "changes",
     [
+        {"owner": [SHORT.fingerprint(), "1"]},
+        {"owner": [MNIST_100.fingerprint(), "0"]},
+        {"owner": SHORT.fingerprint()},
+        {"indices": np.array([1, 0, 2, 3])},
+        {"indices": np.array(["a"])},
+        # In 0.1, 0.02 and 0.03 of the images, by the record.
+        kept(0, 500, wrong=0.5),
         {"labels": None},
         {"labels": np.array([0, 1, 2, 3])},
         {"labels": np.array(["a"], object)},

@@ -140,8 +140,9 @@ def test_the_snapshots_are_of_the_epochs_they_name(finished):
     folder, record = finished
     content = snapshots(folder)
     assert content.keys() == {
-        "indices", "labels", "epoch_0", "epoch_1", "epoch_3"
+        "owner", "indices", "labels", "epoch_0", "epoch_1", "epoch_3"
     }  # fmt: skip
+    assert content["owner"].tolist() == [TINY.fingerprint(), "0"]
     assert record["snapshot_epochs"] == [0, 1, 3]
     assert sorted(content["indices"]) == [*range(TEST)]
     _, y = test_set()

@@ -39,7 +39,8 @@ def make_record(
         "fingerprint": experiment.fingerprint(),
         "seed": seed,
         "data": {"title": title, "source": "made", "unlabeled": "made"},
-        "labeled": [*range(experiment.num_labeled)],
+        # Another draw by each seed.
+        "labeled": [*range(seed, seed + experiment.num_labeled)],
         "environment": {"device": "Some CPU", "cores": 2},
         "pretraining": {"seconds": 120.0, "curve": {"epoch": [1]}},
         "regularization": {
