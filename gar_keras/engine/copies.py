@@ -45,10 +45,11 @@ def copy_model(model):
     copy, pairs = _with_new_weights(model)
     for old, new in pairs:
         _copy_state(old, new)
-    # Saving merges the weights of an adapter.
+    # Saving merges the weights of an adapter. As arrays: on JAX two variables
+    # would share one.
     for its, mine in zip(model.weights, copy.weights, strict=True):
         mine.trainable = its.trainable
-        mine.assign(its)
+        mine.assign(keras.ops.convert_to_numpy(its))
     return copy
 
 
@@ -68,7 +69,7 @@ def copy_with_new_weights(model):
             gathered |= {id(weight) for weight in old.weights}
     for its, mine in zip(model.weights, copy.weights, strict=True):
         if not its.trainable and id(its) not in gathered:
-            mine.assign(its)
+            mine.assign(keras.ops.convert_to_numpy(its))
     return copy
 
 
