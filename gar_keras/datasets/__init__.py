@@ -26,8 +26,8 @@ def load(name, data_dir=None, **options):
     Args:
         name: One of the keys of `DATASETS`, e.g. `"mnist"`.
         data_dir: Folder that holds the files; see
-            `gar_keras.datasets.files.data_folder`. MNIST ships with the
-            package and needs none.
+            `gar_keras.datasets.files.data_folder`. Without one, MNIST is that
+            inside the package; what comes with another package takes none.
         **options: Further arguments of its loader, e.g. `preprocessing` of
             `load_norb`.
 

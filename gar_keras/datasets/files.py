@@ -1,7 +1,9 @@
 """Data files: where they lie, and whether they are as published."""
 
+import gzip
 import hashlib
 import os
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -37,6 +39,20 @@ def check_md5(data, expected, what):
             f"Received: md5={received}, expected md5={expected}. Put a clean "
             "copy in its place (for that inside the package: reinstall)."
         )
+
+
+def read_unpacked(path, where_from=""):
+    """The bytes of a file, unpacked if its name ends in `.gz`."""
+    try:
+        if path.suffix != ".gz":
+            return path.read_bytes()
+        with gzip.open(path) as file:
+            return file.read()
+    except (OSError, EOFError, zlib.error) as error:
+        raise DataError(
+            f"{path} cannot be read: {error}. Put a clean copy in its place"
+            f"{where_from}."
+        ) from error
 
 
 def read_npz(path, names):

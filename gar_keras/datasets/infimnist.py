@@ -13,8 +13,11 @@ whole grey levels per pixel, so that no float32 operation of the formula ever
 rounds and every machine yields the same bytes.
 """
 
+import math
+
 import numpy as np
 
+from gar_keras.datasets.base import DataError
 from gar_keras.datasets.files import data_folder
 from gar_keras.datasets.mnist import load_mnist
 from gar_keras.utils.validation import check_count, check_number
@@ -39,6 +42,9 @@ SHIFTS = (
 
 # Images deformed at a time: the float32 work arrays stay near the L2 cache.
 _CHUNK = 128
+
+# Neither pixels nor grey levels a pixel can be more.
+_LARGEST = 1e4
 
 # Generated fields: noise smoothed by this many passes of a box this wide.
 _SEED = 2007
@@ -68,22 +74,23 @@ class InfiMNIST:
     smoothed image (grey levels per pixel).
 
     The original files `fields_float_1522x28x28.bin` and
-    `tangVec_float_60000x28x28.bin` are read where the folder holds them. Where
-    it holds neither, fields and tangents are generated: other images of the
-    same kind. The attribute `source` says which. The MNIST images are those
-    inside the package.
+    `tangVec_float_60000x28x28.bin` are read from the folder that is named, or
+    from that of `data_folder`. Where none is named and that one holds neither
+    of them, fields and tangents are generated: other images of the same kind.
+    The attribute `source` says which. The MNIST images are those inside the
+    package.
 
     Args:
-        data_dir: Folder that may hold the two original files; without one,
-            as in `data_folder`.
+        data_dir: Folder that holds the two original files; `None` for that of
+            `data_folder`, if they are in it.
         length: Number of images; 8 million in the paper.
         field_strength: What the fields are multiplied by. At 0 no image is
             deformed, only moved as a whole.
 
     Raises:
-        FileNotFoundError: if only one of the two files is there.
-        ValueError: if one has another size, or if `length` or
-            `field_strength` is out of range.
+        DataError: if a file is missing from the folder that is named, or
+            beside the other one, or if one is packed, cut or altered.
+        ValueError: if `length` or `field_strength` is out of range.
 
     Example (paper, Table 2):
 
@@ -102,9 +109,9 @@ class InfiMNIST:
         self.shape = (length, SIDE, SIDE, 1)
         x_train = load_mnist().x_train
         folder = data_folder(data_dir)
-        paths = [folder / name for name in (FIELDS_FILE, TANGENTS_FILE)]
-        if any(path.exists() for path in paths):
-            fields, tangents = (np.memmap(path, "<f4", "r") for path in paths)
+        if data_dir is not None or _holds_any(folder):
+            fields = _original(folder / FIELDS_FILE, NUM_FIELDS)
+            tangents = _original(folder / TANGENTS_FILE, NUM_TRAIN, 2)
             kind = "the fields and tangents of the original files"
         else:
             fields, tangents = make_fields(), make_tangents(x_train)
@@ -156,6 +163,40 @@ class InfiMNIST:
         z -= across
         z += self._x[origins]
         return _shifted(np.clip(z, 0, 255, out=z), k1 % len(SHIFTS))
+
+
+def _holds_any(folder):
+    """Whether a folder holds an original file, or one that is packed."""
+    names = FIELDS_FILE, TANGENTS_FILE
+    return any([*folder.glob(f"{name}*")] for name in names)
+
+
+def _original(path, *shape):
+    """An original file, memory-mapped, of images of numbers that make sense."""
+    shape = *shape, SIDE, SIDE
+    if not path.is_file():
+        raise DataError(
+            f"No {path}. InfiMNIST's original files are {FIELDS_FILE} and "
+            f"{TANGENTS_FILE}, unpacked: put both there, or name no folder "
+            "(--data-dir) and have fields and tangents generated."
+        )
+    size, expected = path.stat().st_size, 4 * math.prod(shape)
+    if size != expected:
+        raise DataError(
+            f"{path} was truncated, or is another file. Received: {size} "
+            f"bytes, expected {expected}. Put a clean copy in its place."
+        )
+    array = np.memmap(path, "<f4", "r", shape=shape)
+    for start in range(0, len(array), _CHUNK):
+        largest = np.abs(array[start : start + _CHUNK]).max()
+        # False of NaN as well.
+        if not largest <= _LARGEST:
+            raise DataError(
+                f"{path} is damaged, or no file of float32: it must hold "
+                f"numbers up to {_LARGEST:g}. Received: {largest}. Put a clean "
+                "copy in its place."
+            )
+    return array
 
 
 def make_fields():

@@ -1,13 +1,16 @@
 """Small NORB: stereo pairs of toys, from the official files or a JPEG copy."""
 
-import gzip
-import zlib
 from dataclasses import dataclass
 
 import numpy as np
 
 from gar_keras.datasets.base import DataError, Dataset
-from gar_keras.datasets.files import check_md5, data_folder, read_npz
+from gar_keras.datasets.files import (
+    check_md5,
+    data_folder,
+    read_npz,
+    read_unpacked,
+)
 from gar_keras.utils.validation import check_choice
 
 TITLE = "small NORB"
@@ -144,14 +147,7 @@ def read_matrix(path, md5):
     the number of dimensions, the dimensions (at least three are stored, even
     for a vector), and the elements, the last index changing fastest.
     """
-    try:
-        with gzip.open(path) as file:
-            content = file.read()
-    except (OSError, EOFError, zlib.error) as error:
-        raise DataError(
-            f"{path} cannot be read: {error}. Put a clean copy in its place, "
-            f"from {HOME}"
-        ) from error
+    content = read_unpacked(path, f", from {HOME}")
     check_md5(content, md5, f"{path}, unpacked,")
     magic, ndim = np.frombuffer(content, "<i4", 2)
     shape = np.frombuffer(content, "<i4", ndim, offset=8)

@@ -41,6 +41,7 @@ def load_digits(data_dir=None):
     ((1297, 8, 8, 1), (500, 8, 8, 1))
     """
     sklearn = optional("sklearn.datasets", "The digits")
+    _refuse_folder("The data set digits", data_dir)
     x, y = sklearn.load_digits(return_X_y=True)
     # The brightest pixel is a 16 there.
     x = np.round(x * (255 / 16)).astype("uint8").reshape(-1, 8, 8, 1)
@@ -75,6 +76,7 @@ class Table:
         >>> load("wine").x_test.shape
         (59, 13)
         """
+        _refuse_folder(f"The data set {self.name}", data_dir)
         x, y = self.read()
         classes, y = np.unique(y, return_inverse=True)
         order = np.random.default_rng(0).permutation(len(y))
@@ -90,6 +92,14 @@ class Table:
             y_test=y[test].astype("int64"),
             num_classes=len(classes),
             source=f"{self.note}, a third of the rows for testing",
+        )
+
+
+def _refuse_folder(what, data_dir):
+    if data_dir is not None:
+        raise DataError(
+            f"{what} comes with a Python package, not as files. Leave the "
+            f"folder out (--data-dir). Received: data_dir={str(data_dir)!r}"
         )
 
 

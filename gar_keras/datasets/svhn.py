@@ -12,6 +12,8 @@ HOME = "http://ufldl.stanford.edu/housenumbers/"
 GREY = "svhn_grey_32.npz"
 GREY_MD5 = "64d8fba771444667892bcecb9c31619a"
 
+NUM_TRAIN_AND_EXTRA = 73_257 + 531_131
+
 # The MD5 of the published files.
 MD5 = {
     "train_32x32.mat": "e26dedcc434d2e4c54c9b2d4a06d8373",
@@ -61,6 +63,10 @@ def load_svhn_with_extra(data_dir=None):
     what was written. The labels are left out: the paper uses the extra images
     without them (section 4.2).
     The array is memory-mapped, `(604388, 32, 32, 3)`.
+
+    Raises:
+        DataError: if a file cannot be downloaded, or if what was written is
+            damaged or another array.
     """
     path = data_folder(data_dir) / "svhn_train_and_extra.npy"
     if not path.exists():
@@ -68,7 +74,19 @@ def load_svhn_with_extra(data_dir=None):
         images = np.concatenate([_read(name, data_dir)[0] for name in names])
         with replacing(path, suffix=".npy") as temporary:
             np.save(temporary, images)
-    return np.load(path, mmap_mode="r")
+    advice = f"Delete {path} to have it written anew."
+    try:
+        images = np.lib.format.open_memmap(path, mode="r")
+    # NumPy raises many kinds for a damaged file or another one.
+    except Exception as error:
+        raise DataError(f"{path} cannot be read: {error}. {advice}") from error
+    expected = (NUM_TRAIN_AND_EXTRA, 32, 32, 3)
+    if images.shape != expected or images.dtype != np.uint8:
+        raise DataError(
+            f"{path} must hold uint8 images of shape {expected}. Received: "
+            f"{images.dtype}, {images.shape}. {advice}"
+        )
+    return images
 
 
 def load_svhn_grey(data_dir=None):

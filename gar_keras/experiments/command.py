@@ -94,7 +94,8 @@ class RunOptions(Options):
     default, or the column sums of B, as in the authors' code until May 2017."""
     precision: Precision = "auto"
     data_dir: cli.OptionalFolder = None
-    """Folder of the data files, for data that are not in the package."""
+    """Folder of the data files, for data that are not in the package, or of
+    MNIST's own."""
     save_models: bool = False
     """Save the model of the validation-chosen epoch beside its record."""
     share_stage_1: bool = False

@@ -37,7 +37,9 @@ def load_data(experiment, data_dir=None, **norb):
     if e.dataset in NORB:
         made = NorbPreprocessing(stretch=e.camera_stretch, **norb)
         options["preprocessing"] = made
-    return _load(e.dataset, data_dir, **options)
+    # The folder is of its own files then, which go with the package's MNIST.
+    folder = None if e.unlabeled == "infimnist" else data_dir
+    return _load(e.dataset, folder, **options)
 
 
 def versions_of_test(experiment, data, data_dir=None):

@@ -1,5 +1,6 @@
 """MNIST as published or not at all, and splits that can be drawn again."""
 
+import gzip
 import hashlib
 import sys
 from dataclasses import replace
@@ -84,6 +85,69 @@ def test_a_damaged_file_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(mnist_module.resources, "files", lambda _: tmp_path)
     with pytest.raises(DataError, match="mnist.npz is not the expected file"):
         load_mnist()
+
+
+def idx(array):
+    """An array as a file of MNIST's."""
+    head = bytes([0, 0, 8, array.ndim])
+    return head + np.array(array.shape, ">u4").tobytes() + array.tobytes()
+
+
+def write_mnist(mnist, folder, form, **changes):
+    """Writes the arrays of MNIST into a folder in some form."""
+    arrays = {n: getattr(mnist, n).squeeze().astype("uint8") for n in IDX_MD5}
+    arrays |= changes
+    folder.mkdir()
+    if form == "npz":
+        np.savez(folder / "mnist.npz", **arrays)
+        return
+    for name, array in arrays.items():
+        file, content = mnist_module.IDX[name][0], idx(array)
+        if form == "idx, gzipped":
+            file, content = f"{file}.gz", gzip.compress(content, 0)
+        if form == "idx, with a dot":
+            file = file.replace("-idx", ".idx")
+        (folder / file).write_bytes(content)
+
+
+FORMS = ["npz", "idx", "idx, gzipped", "idx, with a dot"]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_mnist_is_read_from_a_folder(form, mnist, tmp_path):
+    write_mnist(mnist, tmp_path / "files", form)
+    found = load_mnist(tmp_path / "files")
+    assert found.source == mnist.source
+    for name in IDX_MD5:
+        expected = getattr(mnist, name)
+        received = getattr(found, name)
+        np.testing.assert_array_equal(received, expected, strict=True)
+        assert received.flags.writeable
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_files_that_are_not_mnist_s_are_named(form, mnist, tmp_path):
+    folder = tmp_path / "files"
+    with pytest.raises(DataError, match="No MNIST in .*files.*train-images"):
+        load_mnist(folder)
+    # Labels of another data set, as Fashion-MNIST has them in the same names.
+    write_mnist(mnist, folder, form, y_test=np.zeros(10_000, "uint8"))
+    with pytest.raises(DataError, match="is not the expected file") as error:
+        datasets.load("mnist-pairs", folder)
+    assert str(folder) in str(error.value)
+    for path in folder.iterdir():
+        path.write_bytes(path.read_bytes()[:2000])
+    with pytest.raises(DataError, match=str(folder)):
+        load_mnist(folder)
+    path.unlink()
+    with pytest.raises(DataError, match=str(folder)):
+        load_mnist(folder)
+
+
+@pytest.mark.parametrize("name", ["digits", "wine"])
+def test_what_comes_with_a_package_takes_no_folder(name, tmp_path):
+    with pytest.raises(DataError, match="Leave the folder out.*data_dir='"):
+        datasets.load(name, tmp_path)
 
 
 def test_a_file_that_is_no_archive_is_refused(tmp_path):

@@ -1,5 +1,6 @@
 """The InfiMNIST generator against the published formula, done by hand."""
 
+import gzip
 import hashlib
 import math
 
@@ -8,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gar_keras.datasets import infimnist
+from gar_keras.datasets import DataError, infimnist
 from gar_keras.datasets.infimnist import (
     FIELDS_FILE,
     LENGTH,
@@ -247,10 +248,41 @@ def test_original_files(tmp_path, x_train):
         np.testing.assert_array_equal(received, expected)
 
 
-def test_files_of_other_sizes_and_one_without_the_other(tmp_path):
-    np.zeros(1522 * 28 * 28, "<f4").tofile(tmp_path / FIELDS_FILE)
-    with pytest.raises(FileNotFoundError, match=TANGENTS_FILE):
-        InfiMNIST(tmp_path)
-    np.zeros(5, "<f4").tofile(tmp_path / TANGENTS_FILE)
-    with pytest.raises(ValueError, match="size 5"):
-        InfiMNIST(tmp_path)
+FIELDS = np.random.default_rng(0).normal(size=(1522, 28, 28)).astype("<f4")
+LAST_NAN = np.append(FIELDS.ravel()[1:], np.float32("nan"))
+
+
+@pytest.mark.parametrize(
+    ("files", "named"),
+    [
+        (None, FIELDS_FILE),
+        ({}, FIELDS_FILE),
+        ({f"{FIELDS_FILE}.gz": b"", f"{TANGENTS_FILE}.gz": b""}, FIELDS_FILE),
+        ({TANGENTS_FILE: b""}, FIELDS_FILE),
+        ({FIELDS_FILE: FIELDS.tobytes()}, TANGENTS_FILE),
+        ({FIELDS_FILE: FIELDS[1:].tobytes()}, FIELDS_FILE),
+        ({FIELDS_FILE: gzip.compress(FIELDS[:9].tobytes())}, FIELDS_FILE),
+        ({FIELDS_FILE: FIELDS.astype(">f4").tobytes()}, FIELDS_FILE),
+        ({FIELDS_FILE: LAST_NAN.tobytes()}, FIELDS_FILE),
+        (
+            {FIELDS_FILE: FIELDS.tobytes(), TANGENTS_FILE: bytes(20)},
+            TANGENTS_FILE,
+        ),
+    ],
+)
+@pytest.mark.parametrize("by", ["argument", "environment"])
+def test_files_that_are_not_the_original_ones_are_named(
+    files, named, by, tmp_path, monkeypatch, made
+):
+    folder = tmp_path / "files"
+    if files is not None:
+        folder.mkdir()
+    for name, content in (files or {}).items():
+        (folder / name).write_bytes(content)
+    monkeypatch.setenv("GAR_KERAS_DATA", str(folder))
+    if by == "environment" and not files:
+        # Nobody has asked for them.
+        assert "generated" in InfiMNIST().source
+        return
+    with pytest.raises(DataError, match=f"{folder / named}"):
+        InfiMNIST(*[folder] * (by == "argument"))

@@ -184,20 +184,28 @@ def test_a_run_on_norb_measures_the_test_images_without_their_own_mean(
     assert asked == [NorbPreprocessing(stretch=True)]
 
 
-def test_the_strength_of_the_fields_reaches_infimnist(monkeypatch):
-    asked = []
+def test_folder_and_strength_of_the_fields_reach_infimnist(monkeypatch):
+    asked, of_mnist = [], []
 
     class Images(list):
         source = "made"
 
     def load(data_dir, **options):
-        asked.append(options)
+        asked.append((data_dir, options))
         return Images()
+
+    def tiny(data_dir):
+        of_mnist.append(data_dir)
+        return tiny_runs.tiny_data()
 
     found = replace(registry.UNLABELED["infimnist"], loader=load)
     monkeypatch.setitem(registry.UNLABELED, "infimnist", found)
     monkeypatch.setattr(runner.Run, "_check_stage_2", lambda made: None)
+    monkeypatch.setitem(datasets.DATASETS, "tiny", tiny)
+    worlds._load.cache_clear()
     for strength in (0.5, 1.0):
         change = {"unlabeled": "infimnist", "field_strength": strength}
-        runner.Run(replace(TINY, **change), 0, "nowhere")
-    assert asked == [{"field_strength": 0.5}, {"field_strength": 1.0}]
+        runner.Run(replace(TINY, **change), 0, "nowhere", "files")
+    assert asked == [("files", {"field_strength": s}) for s in (0.5, 1.0)]
+    # The images that are deformed are the package's own.
+    assert of_mnist == [None]
