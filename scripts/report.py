@@ -34,8 +34,9 @@ class Options:
 
     def __post_init__(self):
         cli.check_values("--tables", self.tables, TABLES)
-        cli.check_folder("--results", self.results)
         cli.check_file("--readme", self.readme)
+        if self.find is None:
+            cli.check_folder("--results", self.results)
 
 
 def main(options):
