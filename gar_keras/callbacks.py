@@ -2,6 +2,7 @@
 
 import contextlib
 import math
+from dataclasses import dataclass
 
 import keras
 import numpy as np
@@ -109,15 +110,20 @@ class BestWeights(keras.callbacks.Callback):
             training.
         start_weights: Those that `network` begins with, if it has others when
             training begins.
+        watch: The `WarnOnCollapse` of the same training, if it has one: what
+            that has warned of is not said again.
     """
 
     weights = None
 
-    def __init__(self, start=math.inf, network=None, start_weights=None):
+    def __init__(
+        self, start=math.inf, network=None, start_weights=None, watch=None
+    ):
         super().__init__()
         self.start = start
         self.network = network
         self.start_weights = start_weights
+        self.watch = watch
 
     def on_train_begin(self, logs=None):
         self.best, self.best_epoch, self.weights = self.start, None, None
@@ -131,7 +137,9 @@ class BestWeights(keras.callbacks.Callback):
             self.weights = self._network.get_weights()
 
     def on_train_end(self, logs=None):
-        if self.restore() and self.best_epoch is None:
+        none_is_better = self.restore() and self.best_epoch is None
+        told = self.watch is not None and self.watch.warns_of_error()
+        if none_is_better and not told:
             warn(
                 "Every epoch has a greater error on the validation data than "
                 "the weights that training began with: the model has these."
@@ -332,10 +340,28 @@ _CROSS_ENTROPIES = {
     ),
 }
 
-PRIOR_ADVICE = (
-    "If classes are imbalanced, give their shares as class_prior to the GAR "
-    "layer."
-)
+# Of a training that keeps the best weights, for `Advice.kept`.
+BEST_ARE_KEPT = "The model ends with the weights of the least validation error."
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What can be done in a training that goes wrong, and is not done yet.
+
+    Its words are those of the call that trains; by default of a `fit` of one's
+    own.
+
+    Args:
+        rate: What to train again with, so that no class is lost.
+        labels: How to have the labels used. `None` if they are.
+        prior: How to give the shares of the classes. `None` if that cannot be.
+        kept: Which weights the model ends with, as a sentence.
+    """
+
+    rate: str = "a lower learning rate"
+    labels: str | None = None
+    prior: str | None = "as class_prior to the GAR layer"
+    kept: str = ""
 
 
 def warn_of_loss_of_probabilities(model):
@@ -416,6 +442,7 @@ class WarnOnCollapse(keras.callbacks.Callback):
         class_names: What the warnings call the classes, in the order of the
             logits. `None` for their indices.
         num_validation: m, the images that the validation error is of.
+        advice: An `Advice` in the words of the call that trains.
 
     Example:
 
@@ -440,6 +467,7 @@ class WarnOnCollapse(keras.callbacks.Callback):
         batch_size=None,
         class_names=None,
         num_validation=None,
+        advice=None,
     ):
         super().__init__()
         self.error_before = error_before
@@ -447,6 +475,8 @@ class WarnOnCollapse(keras.callbacks.Callback):
         self.batch_size = batch_size
         self.class_names = class_names
         self.num_validation = num_validation
+        self.advice = advice or Advice()
+        self._most_unused = {}
 
     def on_train_begin(self, logs=None):
         self._watched = regularization_layers(self.model)
@@ -490,8 +520,25 @@ class WarnOnCollapse(keras.callbacks.Callback):
         self._check_error(logs.get("val_error"))
 
     def on_train_end(self, logs=None):
+        self.warns_of_error()
+
+    def warns_of_error(self):
+        """Whether it has warned of the validation error, or does so now.
+
+        To be called at the end of training.
+        """
         if self._above and len(self._above) < self.PATIENCE:
             self._warn_if_above(self._above)
+        return self._grows_worse
+
+    def has_named(self, number):
+        """Whether it has warned that so many classes are missing."""
+        return max(self._most_unused.values(), default=0) >= number
+
+    def in_words(self, classes):
+        """Classes by their names."""
+        names = self.class_names
+        return _in_words([names[i] for i in classes] if names else classes)
 
     def _warms_up(self):
         """Whether the learning rate rises until the end of the epoch."""
@@ -521,18 +568,29 @@ class WarnOnCollapse(keras.callbacks.Callback):
                 self._warn_of_missing(layer, unused)
 
     def _warn_of_missing(self, layer, classes):
-        names = self.class_names
-        words = _in_words([names[i] for i in classes] if names else classes)
+        words = self.in_words(classes)
+        labels = self.advice.labels
+        or_labels = f", or {labels}" if labels else ""
         plain = layer.metric_name("balance") == "balance"
         place = "" if plain else f" in the layer {layer.name!r}"
         warn(
             f"Stage 2 is without {words}{place}: at the end of epoch "
             f"{self._epoch} hardly any example is classified so. One that is "
             "lost rarely comes back: start again from the pretrained model, "
-            "with the default optimizer, a lower learning rate or the labels "
-            "(y_labeled). One that the pretrained model did not know is not "
-            f"learned: pretrain longer, or on more labels of it. {PRIOR_ADVICE}"
+            f"with {self.advice.rate}{or_labels}. One that the pretrained "
+            "model did not know is not learned: pretrain longer, or on more "
+            "labels of it."
+            f"{self._on_prior_and_weights()}"
         )
+
+    def _on_prior_and_weights(self):
+        """The end of an advice."""
+        text = ""
+        has_prior = all(layer.class_prior for layer in self._watched)
+        if self.advice.prior and not has_prior:
+            where = self.advice.prior
+            text = f" If classes are imbalanced, give their shares {where}."
+        return f"{text} {self.advice.kept}".rstrip()
 
     def _check_batches(self, layer, balance):
         m, n, p = self.batch_size, layer.num_classes, layer.class_prior
@@ -546,13 +604,15 @@ class WarnOnCollapse(keras.callbacks.Callback):
         if right < self.LEAST_EXPECTED_BALANCE and above:
             self._batches_are_small = True
             enough = round(10 * np.mean(1 / np.array(p or [1 / n])))
+            labels = self.advice.labels
+            or_labels = f", or start again with {labels}" if labels else ""
             warn(
                 f"The batches are too small: after epoch {self._epoch} the "
                 f"{layer.metric_name('balance')} is {balance:.3f}, but {m} "
                 f"rightly classified examples of {n} classes have about "
                 f"{right:.3f}. Examples are being spread over classes that "
-                "their batch does not have. Give y_labeled, or take batches of "
-                f"{enough} examples or more."
+                "their batch does not have. Take batches of "
+                f"{enough} examples or more{or_labels}."
             )
 
     def _check_error(self, error):
@@ -576,7 +636,8 @@ class WarnOnCollapse(keras.callbacks.Callback):
             f"{100 * self._error:.2f} % now (epochs above in a row: "
             f"{len(above)}). Check that the unlabelled examples are of the "
             "same classes and scaled as the labelled ones, pretrain longer or "
-            f"on more labels, or lower the learning rate. {PRIOR_ADVICE}"
+            "on more labels, or lower the learning rate."
+            f"{self._on_prior_and_weights()}"
         )
 
 

@@ -1,6 +1,7 @@
 """The callbacks, each against numbers worked out by hand."""
 
 import math
+import re
 import warnings
 
 import keras
@@ -18,6 +19,7 @@ from gar_keras import (
     sgd,
 )
 from gar_keras.callbacks import (
+    Advice,
     BestWeights,
     CoefficientSchedule,
     ErrorRate,
@@ -278,6 +280,27 @@ def test_classes_have_the_names_that_are_given(unused):
     assert "is without classes bee, 7 in the layer 'digits': at" in text
 
 
+def test_advice_is_in_the_words_of_the_door(unused):
+    advice = Advice("fewer steps", "the labels (y)", "as p", "It keeps some.")
+    logs = unused([1], [1])
+    for row in logs:
+        row |= {"balance": 0.99, "val_error": 0.9}
+    options = dict(batch_size=4, error_before=0.1, num_validation=100)
+    found = watched(logs, model=built(), advice=advice, **options)
+    lost, small, worse = (text for _, text in found)
+    assert "model, with fewer steps, or the labels (y). One that" in lost
+    assert "40 examples or more, or start again with the labels (y)." in small
+    for text in (lost, worse):
+        end = " If classes are imbalanced, give their shares as p. It keeps "
+        assert text.endswith(f"{end}some.")
+    # What is in use is not advised.
+    layer = GraphActivityRegularization(class_prior=[0.1, 0.2, 0.3, 0.4])
+    found = watched(unused([1]), model=built(layer))
+    ((_, text),) = found
+    assert "model, with a lower learning rate. One that" in text
+    assert text.endswith("pretrain longer, or on more labels of it.")
+
+
 def test_warm_up_is_left_alone(unused):
     model = built()
     model.compile(sgd(warmup_steps=20), loss=None)
@@ -313,7 +336,7 @@ def test_batches_that_are_too_small_are_said_once(m, balances, epoch):
     for _, text in found:
         assert f"after epoch {epoch} the balance is" in text
         assert f"{m} rightly classified examples of 4 classes have" in text
-        assert "Give y_labeled, or take batches of 40 examples or more" in text
+        assert "Take batches of 40 examples or more." in text
 
 
 @pytest.mark.parametrize("m, small", [(11, True), (9, False)])
@@ -323,7 +346,7 @@ def test_what_is_expected_of_batches_knows_the_prior(m, small):
     model = attach(identity(), layer)
     found = watched([{"balance": 0.7}], model=model, batch_size=m)
     assert len(found) == small
-    assert all("take batches of 71 examples" in text for _, text in found)
+    assert all("Take batches of 71 examples" in text for _, text in found)
 
 
 # The validation error
@@ -431,6 +454,67 @@ def test_regularize_knows_the_error_that_it_starts_from(own):
     )  # fmt: skip
     worse = ["0.00 % before, and is 100.00 % now" in x for x in found]
     assert any(worse) != own
+
+
+BALANCED = np.tile(np.eye(3, dtype="float32"), (60, 1))
+WITH_LABELS = {"y_labeled": np.arange(3)}
+VALIDATED = {"validation_data": (BALANCED, np.arange(180) % 3)}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("options", "said", "not_said"),
+    [
+        (
+            WITH_LABELS,
+            ["is without class 2.*with a lower learning rate[.].*as class_prior"
+             "[.] If a class has no example at the end, the model gets the "
+             "weights that it began with[.]$"],
+            "y_labeled|default optimizer|GAR layer",
+        ),
+        (
+            {},
+            ["without class 2.*rate, or the labels .y_labeled.*GAR layer[.]$"],
+            "default optimizer",
+        ),
+        (
+            WITH_LABELS | {"method": "gar", "optimizer": "sgd"},
+            ["the default optimizer or .*, or the labels .method='safe-gar'"],
+            "y_labeled",
+        ),
+        (
+            WITH_LABELS | VALIDATED,
+            ["is without class 2.*ends with the weights of the least valid",
+             "makes the model worse.*in a row: 5.*ends with the weights of"],
+            "y_labeled|default optimizer|GAR layer|Every epoch",
+        ),
+        (
+            VALIDATED | {"epochs": 4},
+            ["is without class 2", "makes the model worse.*in a row: 4"],
+            "Every epoch",
+        ),
+    ],
+    ids=["labels", "none", "labels unused", "validation", "short"],
+)  # fmt: skip
+def test_an_event_is_told_once_with_what_can_be_done(options, said, not_said):
+    model = identity()
+    dense = model.layers[0]
+    lose = keras.callbacks.LambdaCallback(
+        on_epoch_begin=lambda *_: dense.bias.assign([0.0, 0.0, -1e3])
+    )
+    texts = shown_in(
+        lambda: regularize(
+            model, EYE[:3], BALANCED, callbacks=[lose],
+            **{**STILL, "epochs": 7, **options},
+        )
+    )  # fmt: skip
+    assert len(texts) == len(said)
+    for text, pattern in zip(texts, said, strict=True):
+        assert re.search(pattern, text)
+        assert not re.search(not_said, text)
+    is_safe = "y_labeled" in options and "method" not in options
+    if is_safe or "validation_data" in options:
+        np.testing.assert_array_equal(dense.bias.numpy(), [0.0, 0.0, 0.0])
 
 
 def test_other_warnings_are_shown_as_ever():

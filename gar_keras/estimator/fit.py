@@ -7,7 +7,7 @@ import numpy as np
 from keras import ops
 
 from gar_keras.augmentation import random_augmentation
-from gar_keras.callbacks import WarnOnCollapse
+from gar_keras.callbacks import BEST_ARE_KEPT, Advice, WarnOnCollapse
 from gar_keras.engine.batches import BATCH_SIZE, take
 from gar_keras.engine.data import num_classes, stage_2_sampler
 from gar_keras.engine.fit import early_stopping
@@ -142,6 +142,7 @@ def stages(model, x, y, settings, class_names, seed):
         batch_size=sampler.images_per_step,
         class_names=class_names,
         num_validation=validation and len(kept),
+        advice=_advice(method, settings, validation),
     )
     history = method.train(
         model,
@@ -164,6 +165,18 @@ def stages(model, x, y, settings, class_names, seed):
         regularization=history,
         error_after=min(before, *history["val_error"]) if validation else None,
         lost=tuple(class_names[i] for i in lost),
+    )
+
+
+def _advice(method, settings, validation):
+    """The `Advice` in the words of `GARClassifier`."""
+    is_name = isinstance(settings.method, str)
+    labels = "the labels (method='safe-gar')"
+    return Advice(
+        rate="a lower learning_rate",
+        labels=None if method.learns_labels else labels,
+        prior="as class_prior" if is_name else "as class_prior to the method",
+        kept=BEST_ARE_KEPT if validation else method.if_lost,
     )
 
 

@@ -9,7 +9,12 @@ import keras
 import numpy as np
 
 from gar_keras.augmentation import random_augmentation
-from gar_keras.callbacks import CoefficientSchedule, ErrorRate, WarnOnCollapse
+from gar_keras.callbacks import (
+    Advice,
+    CoefficientSchedule,
+    ErrorRate,
+    WarnOnCollapse,
+)
 from gar_keras.datasets import DataError
 from gar_keras.engine import backend
 from gar_keras.engine.data import stage_2_sampler
@@ -283,6 +288,7 @@ class Run:
                     earlier,
                     e.labeled_per_batch + e.unlabeled_per_batch,
                     num_validation=e.num_validation,
+                    advice=self._advice(),
                 )
             )
         if self.state.method is not None:
@@ -313,6 +319,17 @@ class Run:
             errors = ErrorRate(**self.sets, **self.versions)
             for name, error in errors.measure(self.model).items():
                 self.state.curve(stage)[name][-1] = error
+
+    def _advice(self):
+        """The `Advice` in the words of the settings."""
+        of_gar = self.experiment.method == "gar"
+        labels = "the labels (supervised in extensions)"
+        return Advice(
+            rate="a lower stage_2_rate",
+            labels=None if self.method.learns_labels else labels,
+            prior="as class_prior" if of_gar else None,
+            kept=self.method.if_lost,
+        )
 
     def propagate(self):
         """A method without a network: its curve has one epoch."""

@@ -29,12 +29,14 @@ class Method:
         noise: Whether the Dropout layers of stage 1 stay in.
         uses_labels: Whether the labels have a part in the loss.
         warns_of_collapse: Whether a `WarnOnCollapse` watches the training.
+        if_lost: What `finish` does where a class is lost, as a sentence.
         supervised: Factor of the cross-entropy.
     """
 
     noise: ClassVar[bool] = False
     uses_labels: ClassVar[bool] = True
     warns_of_collapse: ClassVar[bool] = False
+    if_lost: ClassVar[str] = ""
     # Without a type: a subclass may make a field of it, in its own order.
     supervised = 1.0
 
@@ -61,10 +63,16 @@ class Method:
         """The network with the logits that the loss is of."""
         return network
 
-    def finish(self, network, feed, weights):
+    @property
+    def learns_labels(self):
+        """Whether the cross-entropy of the labels is in the loss."""
+        return bool(self.uses_labels and self.supervised)
+
+    def finish(self, network, feed, weights, watch=None):
         """Looks at the trained network, where there is no validation data.
 
-        `weights` are those that this training began with.
+        `weights` are those that this training began with, `watch` is its
+        `WarnOnCollapse`, if it has one.
         """
 
     def optimizer(self, steps):

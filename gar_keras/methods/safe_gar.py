@@ -6,10 +6,11 @@ label. Each of the four is replaced here by what the data show.
 """
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
+from gar_keras.callbacks import WarnOnCollapse
 from gar_keras.engine.batches import BATCH_SIZE
 from gar_keras.engine.data import some_of
 from gar_keras.engine.fit import predict
@@ -74,6 +75,11 @@ class SafeGAR(ExtendedGAR, Coefficients):
     1.0
     """
 
+    if_lost: ClassVar[str] = (
+        "If a class has no example at the end, the model gets the weights "
+        "that it began with."
+    )
+
     supervised: float = 1.0
     class_prior: Any = "predicted"
     top_logit: float = 10.0
@@ -133,20 +139,23 @@ class SafeGAR(ExtendedGAR, Coefficients):
             return 1.0
         return float(self.top_logit / largest)
 
-    def finish(self, network, feed, weights):
+    def finish(self, network, feed, weights, watch=None):
         """Takes back a training that has lost a class."""
         after = _classes_given(network, feed)
         trained = network.get_weights()
         network.set_weights(weights)
-        lost = np.setdiff1d(_classes_given(network, feed), after)
-        if not len(lost):
+        lost = np.setdiff1d(_classes_given(network, feed), after).tolist()
+        if not lost:
             network.set_weights(trained)
+            return
+        watch = watch or WarnOnCollapse()
+        if watch.has_named(len(lost)):
             return
         warn(
             "Stage 2 has lost classes, and the model has the weights that it "
-            f"began with. Received: no example of class "
-            f"{', '.join(map(str, lost))} any more. Label more examples of "
-            "these, or compare methods with gar_keras.compare."
+            f"began with. Received: no example of {watch.in_words(lost)} any "
+            "more. Label more examples of these, or compare methods with "
+            "gar_keras.compare."
         )
 
 

@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gar_keras.callbacks import (
+    BEST_ARE_KEPT,
+    Advice,
     BestWeights,
     ResetShares,
     WarnOnCollapse,
@@ -296,8 +298,9 @@ def regularize(
         images_per_epoch=images_per_epoch,
         seed=seed,
     )
+    has_labels = feed.y_labeled is not None
     if method is None:
-        method = "gar" if feed.y_labeled is None else "safe-gar"
+        method = "safe-gar" if has_labels else "gar"
     way, sampler = method_of(method, options), feed.sampler
     way.check_batches(sampler.labeled_per_batch)
     epochs, stopping = early_stopping(epochs, validation, sampler.steps)
@@ -329,19 +332,24 @@ def regularize(
     evaluated = way.evaluated(trained, network)
     watching = [ResetShares(), *standard_callbacks(validation)]
     callbacks = list_of(callbacks)
-    watched = any(isinstance(c, WarnOnCollapse) for c in callbacks)
-    warns = way.warns_of_collapse and not watched
+    watch = next((c for c in callbacks if isinstance(c, WarnOnCollapse)), None)
+    warns = way.warns_of_collapse and watch is None
+    keeps = keep_best and validation is not None
     before = None
-    if validation is not None and (keep_best or warns):
+    if keeps or (warns and validation is not None):
         before = error_rate(network, *validation)
-    if validation is not None and keep_best:
-        watching.append(BestWeights(before, evaluated, start))
-    callbacks = [*watching, *stopping, *callbacks]
     if warns:
+        watch = WarnOnCollapse(
+            before,
+            batch_size=sampler.images_per_step,
+            num_validation=validation and len(validation[1]),
+            advice=_advice(way, has_labels, optimizer, validation, keeps),
+        )
         # The last, so that it sees the errors that others put in the logs.
-        m = validation and len(validation[1])
-        size = sampler.images_per_step
-        callbacks.append(WarnOnCollapse(before, (), size, num_validation=m))
+        callbacks = [*callbacks, watch]
+    if keeps:
+        watching.append(BestWeights(before, evaluated, start, watch))
+    callbacks = [*watching, *stopping, *callbacks]
     written = model if evaluated is network else evaluated
     with checkpoints_of(written, callbacks):
         try:
@@ -366,8 +374,25 @@ def regularize(
     if evaluated is not network:
         network.set_weights(evaluated.get_weights())
     if validation is None:
-        way.finish(network, feed, start)
+        way.finish(network, feed, start, watch)
     return history
+
+
+def _advice(way, has_labels, optimizer, validation, keeps_best):
+    """The `Advice` in the words of `regularize`."""
+    options = {}
+    if optimizer is not None:
+        options["rate"] = "the default optimizer or a lower learning rate"
+    if not way.learns_labels:
+        how = "method='safe-gar'" if has_labels else "y_labeled"
+        options["labels"] = f"the labels ({how})"
+    if hasattr(way, "class_prior"):
+        options["prior"] = "as class_prior"
+    if keeps_best:
+        options["kept"] = BEST_ARE_KEPT
+    elif validation is None:
+        options["kept"] = way.if_lost
+    return Advice(**options)
 
 
 def _warn_of_classes_without_label(y, n):

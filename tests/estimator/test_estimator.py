@@ -28,7 +28,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import gar_keras
 from gar_keras import GARClassifier
-from gar_keras.callbacks import WarnOnCollapse
+from gar_keras.callbacks import Advice, WarnOnCollapse
 from gar_keras.engine import hardware
 from gar_keras.estimator import classifier, examples, fit, networks
 from gar_keras.methods.base import Method
@@ -294,6 +294,19 @@ def test_epochs_auto_and_warnings_know_the_error_before(stand_in, monkeypatch):
     assert watch.class_names == [5, 8, 11]
     assert (watch.error_before, watch.num_validation) == (0.5, 6)
     assert watch.batch_size == 90 + 12
+    # In the words of the classifier, of what is not in use.
+    best = "The model ends with the weights of the least validation error."
+    expected = Advice("a lower learning_rate", None, "as class_prior", best)
+    assert watch.advice == expected
+    quick(tiny, method="gar").fit(X, FEW)
+    (watch,) = seen["callbacks"]
+    assert watch.advice == replace(
+        expected, labels="the labels (method='safe-gar')", kept=""
+    )
+    quick(tiny, method=gar_keras.SafeGAR()).fit(X, FEW)
+    (watch,) = seen["callbacks"]
+    assert watch.advice.kept == gar_keras.SafeGAR.if_lost
+    assert watch.advice.prior == "as class_prior to the method"
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ from tiny_runs import (
 )
 
 from gar_keras import datasets, error_rate
-from gar_keras.callbacks import WarnOnCollapse
+from gar_keras.callbacks import Advice, WarnOnCollapse
 from gar_keras.experiments import environment, records, run
 from gar_keras.experiments.placement import path_of
 from gar_keras.experiments.run import build_model
@@ -214,6 +214,12 @@ def test_each_stage_gets_its_settings(tmp_path, monkeypatch):
     assert wanted.items() <= method.layer.get_config().items()
     (watch,) = (c for c in second["callbacks"] if isinstance(c, WarnOnCollapse))
     assert (watch.error_before, watch.batch_size) == (0.5, 9)
+    # In the words of the settings.
+    assert watch.advice == Advice(
+        "a lower stage_2_rate",
+        "the labels (supervised in extensions)",
+        "as class_prior",
+    )
     for options, rate in ((first, 0.5), (second, 0.0625)):
         assert options["seed"] == 7
         optimizer = options["optimizer"]

@@ -19,6 +19,7 @@ from gar_keras import (
     regularize,
     sgd,
 )
+from gar_keras.callbacks import WarnOnCollapse
 from gar_keras.methods.safe_gar import (
     given_prior,
     predicted_prior,
@@ -351,6 +352,10 @@ def test_a_training_that_loses_a_class_is_taken_back(pretrained):
         SafeGAR().finish(pretrained, feed, weights)
     for now, before in zip(pretrained.get_weights(), weights, strict=True):
         np.testing.assert_array_equal(now, before)
+    pretrained.layers[-1].bias.assign([0.0, 0.0, -1e3])
+    watch = WarnOnCollapse(class_names=["ant", "bee", "cat"])
+    with pytest.warns(GARWarning, match="no example of class cat any more"):
+        SafeGAR().finish(pretrained, feed, weights, watch)
 
 
 @pytest.mark.slow
