@@ -94,6 +94,14 @@ def standard_callbacks(validation_data):
     return [StopOnNaN(), ErrorRate(val_error=validation_data)]
 
 
+# Of a training that keeps the best weights: what its model ends with.
+BEST_ARE_KEPT = "The model ends with the weights of the least validation error."
+NONE_IS_BETTER = (
+    "Every epoch has a greater error on the validation data than the weights "
+    "that training began with: the model has these."
+)
+
+
 class BestWeights(keras.callbacks.Callback):
     """Keeps the weights of the epoch with the least validation error.
 
@@ -137,13 +145,11 @@ class BestWeights(keras.callbacks.Callback):
             self.weights = self._network.get_weights()
 
     def on_train_end(self, logs=None):
-        none_is_better = self.restore() and self.best_epoch is None
-        told = self.watch is not None and self.watch.warns_of_error()
-        if none_is_better and not told:
-            warn(
-                "Every epoch has a greater error on the validation data than "
-                "the weights that training began with: the model has these."
-            )
+        if not self.restore() or self.best_epoch is not None:
+            return
+        watch = self.watch
+        if watch is None or not watch.warns_of_error(NONE_IS_BETTER):
+            warn(NONE_IS_BETTER)
 
     def restore(self):
         """Gives the model the best weights so far. `False` if it has none."""
@@ -340,9 +346,6 @@ _CROSS_ENTROPIES = {
     ),
 }
 
-# Of a training that keeps the best weights, for `Advice.kept`.
-BEST_ARE_KEPT = "The model ends with the weights of the least validation error."
-
 
 @dataclass(frozen=True)
 class Advice:
@@ -522,13 +525,13 @@ class WarnOnCollapse(keras.callbacks.Callback):
     def on_train_end(self, logs=None):
         self.warns_of_error()
 
-    def warns_of_error(self):
+    def warns_of_error(self, kept=None):
         """Whether it has warned of the validation error, or does so now.
 
-        To be called at the end of training.
+        To be called at the end of training, with what is `Advice.kept` then.
         """
         if self._above and len(self._above) < self.PATIENCE:
-            self._warn_if_above(self._above)
+            self._warn_if_above(self._above, kept)
         return self._grows_worse
 
     def has_named(self, number):
@@ -583,14 +586,14 @@ class WarnOnCollapse(keras.callbacks.Callback):
             f"{self._on_prior_and_weights()}"
         )
 
-    def _on_prior_and_weights(self):
+    def _on_prior_and_weights(self, kept=None):
         """The end of an advice."""
         text = ""
         has_prior = all(layer.class_prior for layer in self._watched)
         if self.advice.prior and not has_prior:
             where = self.advice.prior
             text = f" If classes are imbalanced, give their shares {where}."
-        return f"{text} {self.advice.kept}".rstrip()
+        return f"{text} {kept or self.advice.kept}".rstrip()
 
     def _check_batches(self, layer, balance):
         m, n, p = self.batch_size, layer.num_classes, layer.class_prior
@@ -626,7 +629,7 @@ class WarnOnCollapse(keras.callbacks.Callback):
         if len(self._above) >= self.PATIENCE:
             self._warn_if_above(self._above[-self.PATIENCE :])
 
-    def _warn_if_above(self, above):
+    def _warn_if_above(self, above, kept=None):
         if self._grows_worse or not all(above):
             return
         self._grows_worse = True
@@ -637,7 +640,7 @@ class WarnOnCollapse(keras.callbacks.Callback):
             f"{len(above)}). Check that the unlabelled examples are of the "
             "same classes and scaled as the labelled ones, pretrain longer or "
             "on more labels, or lower the learning rate."
-            f"{self._on_prior_and_weights()}"
+            f"{self._on_prior_and_weights(kept)}"
         )
 
 
