@@ -4,14 +4,17 @@ import subprocess
 import sys
 
 import fresh
+import keras
+import numpy as np
 import pytest
+import user_code
 
 import gar_keras
 
 # What only the experiments and the report need; Keras itself brings rich.
 EXTRAS = (
     *("filelock", "networkx", "pandas", "pooch", "pydantic"),
-    *("scipy", "sklearn", "tabulate", "tyro"),
+    *("scipy", "sklearn", "tyro"),
 )
 
 CORE = f"""
@@ -60,3 +63,16 @@ def test_the_core_needs_no_package_of_the_extras(tmp_path):
         env=fresh.environment(KERAS_BACKEND="tensorflow"),
     )
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.slow
+def test_the_code_of_a_user_runs():
+    x = np.random.default_rng(0).normal(size=(60, 2)).astype("float32")
+    y = (x[:, 0] > 0).astype("int64")
+    model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(2)])
+    assert 0 <= user_code.both_stages(model, x, y) <= 1
+    few = np.where(np.arange(60) < 20, y, -1)
+    assert 0 <= user_code.classifier(x, few) <= 1
+    for call in user_code.what_is_wrong(model, x, y):
+        with pytest.raises((AttributeError, TypeError, ValueError)):
+            call()
