@@ -11,7 +11,7 @@ from gar_keras.engine import backend
 from gar_keras.layers import regularization_layers
 from gar_keras.metrics import checked_logits, error_of, log_loss
 from gar_keras.regularizers import expected_balance
-from gar_keras.utils.validation import check_count
+from gar_keras.utils.validation import check_count, received
 from gar_keras.utils.warnings import warn
 
 
@@ -19,7 +19,14 @@ def list_of(callbacks):
     """Callbacks in any form that Keras takes, as a list."""
     if isinstance(callbacks, keras.callbacks.CallbackList):
         callbacks = callbacks.callbacks
-    return [] if callbacks is None else keras.tree.flatten(callbacks)
+    found = [] if callbacks is None else keras.tree.flatten(callbacks)
+    for callback in found:
+        if not isinstance(callback, keras.callbacks.Callback):
+            raise ValueError(
+                "callbacks must be Keras callbacks, each made of its class. "
+                f"Received: {received('callback', callback)}"
+            )
+    return found
 
 
 @contextlib.contextmanager

@@ -26,7 +26,7 @@ from gar_keras.regularizers import (
     GraphActivityRegularizer,
     activation_of,
 )
-from gar_keras.utils.validation import check_logits
+from gar_keras.utils.validation import check_count, check_logits, received
 from gar_keras.utils.warnings import warn
 
 # The dtype policy between the layers, for each precision.
@@ -111,7 +111,7 @@ def cnn9(
     >>> cnn9((32, 32, 2), 5, filters=32).count_params()
     4640901
     """
-    f = filters
+    f = check_count("filters", filters, least=1)
     blocks = [(f, f), (2 * f, 2 * f), (4 * f, 4 * f, 4 * f)]
     inputs = _images(input_shape, preprocessing, input_dtype)
     return _cnn("cnn9", blocks, inputs, num_classes, preprocessing, dtype)
@@ -158,6 +158,7 @@ def _images(shape, preprocessing, dtype):
 
 
 def _cnn(name, blocks, inputs, num_classes, preprocessing, dtype):
+    check_count("num_classes", num_classes, least=2)
     x = preprocessing(inputs) if preprocessing else inputs
     for block, rate in zip(blocks, POOL_DROPOUT, strict=False):
         for filters in block:
@@ -352,20 +353,25 @@ def attached(model, layer=None):
             "regularizer. Attach a second one to a model without it, or leave "
             "layer out to train with the one it holds."
         )
+    check_layer(layer)
     if layer is None:
         layer = GraphActivityRegularization(
             name="graph_activity_regularization"
-        )
-    elif not isinstance(layer, GraphActivityRegularization):
-        raise ValueError(
-            "layer must be a GraphActivityRegularization. Received: "
-            f"layer={layer!r}"
         )
     check_linear(model)
     if not has_graph(model):
         return Regularized(model, layer, name=model.name)
     logits = call_behind(layer, model.outputs[0])
     return keras.Model(inputs_of(model), logits, name=model.name)
+
+
+def check_layer(layer):
+    """Raises unless `layer` is one of GAR, or `None` for the default one."""
+    if not isinstance(layer, GraphActivityRegularization | None):
+        raise ValueError(
+            "layer must be a GraphActivityRegularization. Received: "
+            f"{received('layer', layer)}"
+        )
 
 
 def is_regularized(model):

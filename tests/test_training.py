@@ -660,6 +660,19 @@ BAD_STAGE_1 = {
     "validation labels": (
         dict(validation_data=(X_V, Y_V[:-1])), "each of the 20 examples",
     ),
+    "class without an output": (
+        dict(y_labeled=Y_L + 1), "1 to 3. An output is missing: give the .* 4",
+    ),
+    "validation without an output": (
+        dict(validation_data=(X_V, 2 * Y_V)), "give the model 5 outputs",
+    ),
+    "callback": (dict(callbacks=["stop"]), "Received: callback='stop'"),
+    "class of callbacks": (
+        dict(callbacks=keras.callbacks.History), "callback=<class .*History",
+    ),
+    "inputs": (
+        dict(x_labeled=(X_L, X_L)), "takes 1 inputs. Received: 2 arrays",
+    ),
 }  # fmt: skip
 
 
@@ -686,6 +699,13 @@ BAD_STAGE_2 = {
     "layer": (dict(layer=GraphActivityRegularizer()), "layer must be"),
     "nothing ends it": (dict(epochs="auto"), "validation_data=None"),
     "no number": (dict(epochs="many"), "Received: epochs='m"),
+    "method": (dict(method=3), "Received: method=3"),
+    "class of methods": (
+        dict(method=ExtendedGAR), "made of a class .*method=<class",
+    ),
+    "class without an output": (
+        dict(y_labeled=Y_L + 1), "1 to 3. An output is missing: give the .* 4",
+    ),
 }  # fmt: skip
 
 

@@ -339,13 +339,17 @@ def _reason(error):
 
 def check_inputs(model, name, x):
     """Raises unless the examples have the inputs and the dtypes of a model."""
-    wanted = len(model.inputs) if has_graph(model) else 1
-    if len(keras.tree.flatten(x)) == 1 < wanted:
+    if not has_graph(model):
+        return
+    wanted, given = len(model.inputs), len(keras.tree.flatten(x))
+    # Of a dict, Keras takes those that the model names.
+    if given < wanted or (given > wanted and not isinstance(x, dict)):
+        arrays = "one array" if given == 1 else f"{given} arrays"
         raise ValueError(
-            f"The model takes {wanted} inputs. Received: one array as {name}. "
+            f"The model takes {wanted} inputs. Received: {arrays} as {name}. "
             "Give a dict or a tuple of arrays; a list is a list of examples."
         )
-    for tensor, part in _inputs(model, x) if has_graph(model) else ():
+    for tensor, part in _inputs(model, x):
         dtype = keras.backend.standardize_dtype(tensor.dtype)
         if "int" in dtype and not np.can_cast(part.dtype, dtype):
             raise ValueError(

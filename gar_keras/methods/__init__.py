@@ -16,7 +16,7 @@ EntropyMinimization(weight=0.5)
 import importlib
 from dataclasses import asdict, dataclass, fields
 
-from gar_keras.utils.validation import check_choice
+from gar_keras.utils.validation import check_choice, received
 
 __all__ = ["METHODS", "Entry", "method_of"]
 
@@ -70,13 +70,22 @@ class Entry:
 
 def method_of(method, options):
     """A method for stage 2, by its name and a dict of settings, or itself."""
+    # It imports this module.
+    from gar_keras.methods.base import Method
+
     names = [name for name, entry in METHODS.items() if entry.network]
     if isinstance(method, str):
         check_choice("method", method, names)
         kind = METHODS[method].load()
         known = [f.name for f in fields(kind) if f.init]
-    else:
+    elif isinstance(method, Method):
         kind, known = type(method), []
+    else:
+        raise ValueError(
+            f"method must be one of {', '.join(names)}, or made of a class "
+            "such as gar_keras.SafeGAR. Received: "
+            f"{received('method', method)}"
+        )
     unknown = sorted(options.keys() - set(known))
     if unknown:
         raise TypeError(

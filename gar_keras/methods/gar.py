@@ -22,11 +22,13 @@ from gar_keras.methods.vat import VirtualAdversarialTraining, split
 from gar_keras.models import (
     attached,
     check_can_be_augmented,
+    check_layer,
     is_regularized,
     stage_2_network,
     with_augmentation,
 )
 from gar_keras.utils.documented import documented
+from gar_keras.utils.validation import check_class_prior
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,9 @@ class GAR(Method):
     warns_of_collapse: ClassVar[bool] = True
 
     layer: GraphActivityRegularization | None = None
+
+    def __post_init__(self):
+        check_layer(self.layer)
 
     def network(self, model):
         return attached(stage_2_network(model), self.layer)
@@ -93,6 +98,10 @@ class ExtendedGAR(GAROptions, Method):
 
     layer: Any = field(default=None, kw_only=False)
 
+    def __post_init__(self):
+        super().__post_init__()
+        check_layer(self.layer)
+
     def network(self, model):
         if is_regularized(model):
             raise ValueError(
@@ -113,6 +122,9 @@ class ExtendedGAR(GAROptions, Method):
                 f"model={network.name!r}. Give a Functional or Sequential "
                 "model, or take method='gar', which uses no labels."
             )
+        if self.layer is not None and self.layer.class_prior:
+            n = network.output_shape[-1]
+            check_class_prior(self.layer.class_prior, n)
         if self.shift or self.affine:
             check_can_be_augmented(network)
         if self.vat:

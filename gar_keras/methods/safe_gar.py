@@ -90,6 +90,11 @@ class SafeGAR(ExtendedGAR, Coefficients):
         Coefficients.__post_init__(self)
         ExtendedGAR.__post_init__(self)
         check_number("top_logit", self.top_logit)
+        check_prior(self.class_prior)
+
+    def check(self, network, x_unlabeled):
+        super().check(network, x_unlabeled)
+        check_prior(self.class_prior, network.output_shape[-1])
 
     def begin(self, network, feed):
         """Brings the logits to their scale, and finds prior and layer."""
@@ -167,13 +172,20 @@ def given_prior(class_prior, labels, n):
     >>> given_prior("labeled", [0, 0, 0, 1], 2)
     (0.75, 0.25)
     """
+    prior = check_prior(class_prior, n)
+    if prior == "labeled":
+        return class_prior_of(labels, n)
+    return None if prior == "uniform" else prior
+
+
+def check_prior(class_prior, num_classes=None):
+    """Returns shares as a tuple, a name or `None`, or raises if not known."""
     if isinstance(class_prior, str):
         check_choice("class_prior", class_prior, PRIORS)
-    elif class_prior is not None:
-        return check_class_prior(class_prior, n)
-    if class_prior == "labeled":
-        return class_prior_of(labels, n)
-    return class_prior if class_prior == "predicted" else None
+        return class_prior
+    if class_prior is None:
+        return None
+    return check_class_prior(class_prior, num_classes)
 
 
 def predicted_prior(logits) -> ClassPrior:

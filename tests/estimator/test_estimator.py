@@ -744,6 +744,21 @@ BAD = {
         np.ones((90, 3, 9, 9)), FEW, dict(network="auto"),
         r"height, width, channels\).*\(90, 3, 9, 9\).*moveaxis",
     ),
+    "prior of the method": (
+        X, FEW, dict(method=gar_keras.SafeGAR(class_prior=[0.25] * 4)),
+        "4 shares for 3 outputs",
+    ),
+    "layer of the method": (
+        X, FEW,
+        dict(
+            method=gar_keras.ExtendedGAR(
+                gar_keras.GraphActivityRegularization(class_prior=[0.25] * 4)
+            )
+        ),
+        "4 shares for 3 outputs",
+    ),
+    "class of methods": (X, FEW, dict(method=gar_keras.SafeGAR), "made of a"),
+    "layer as network": (X, FEW, dict(network=layers.Dense(3)), "network=<De"),
     "shifted features": (
         X, FEW, dict(method=gar_keras.SafeGAR(shift=1)),
         "shift and affine move images",

@@ -385,6 +385,12 @@ def test_with_labels_it_is_no_worse_on_uneven_digits():
     assert errors["gar"] > errors["before"] + 0.03
 
 
+@pytest.mark.parametrize("prior", ["even", [1.0], [0.9, 0.9], 0.5, [None, 1]])
+def test_what_are_no_shares_is_refused_when_the_method_is_made(prior):
+    with pytest.raises(ValueError, match="class_prior must be"):
+        SafeGAR(class_prior=prior)
+
+
 # The door
 
 
