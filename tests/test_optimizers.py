@@ -65,6 +65,15 @@ def test_what_is_no_number_of_at_least_0_is_refused(make, name, value):
         make(**{name: value})
 
 
+@pytest.mark.parametrize("make", [sgd, SGD])
+def test_a_rate_may_be_any_real_number(make):
+    # Keras' own takes no integer.
+    for rate in (1, np.float32(1), np.int64(1)):
+        assert float(make(rate).learning_rate) == 1.0
+    with pytest.raises(ValueError, match="learning_rate must be a finite"):
+        make(True)
+
+
 def test_one_kernel_on_tensorflow():
     if backend.name() != "tensorflow":
         pytest.skip("the kernel is TensorFlow's")

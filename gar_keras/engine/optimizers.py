@@ -1,5 +1,6 @@
 """The authors' optimizer, with a faster update than that of Keras."""
 
+import numbers
 from typing import Any
 
 import keras
@@ -63,8 +64,8 @@ class SGD(SumsOverReplicas, keras.optimizers.SGD):
         **kwargs,
     ):
         # Anything else is a schedule or a function, or Keras refuses it.
-        if isinstance(learning_rate, float):
-            check_number("learning_rate", learning_rate)
+        if isinstance(learning_rate, numbers.Real):
+            learning_rate = check_number("learning_rate", learning_rate)
         momentum = check_number("momentum", momentum, high=1, closed="both")
         for name in NUMBERS:
             if kwargs.get(name) is not None:

@@ -76,7 +76,8 @@ def compare(
     check_linear(model)
     x_labeled, y_labeled = as_labeled(x_labeled, y_labeled)
     m = num_examples(x_labeled)
-    methods = [methods] if isinstance(methods, str) else [*methods]
+    is_one = isinstance(methods, str) or not hasattr(methods, "__iter__")
+    methods = [methods] if is_one else [*methods]
     options = {"verbose": 0, **options}
     _check_methods(methods, options)
     check_count("pretrain_epochs", pretrain_epochs, least=1)
@@ -88,6 +89,7 @@ def compare(
     most = options.pop("labeled_per_batch", None)
     if most is None:
         most = LABELED_PER_BATCH
+    check_count("labeled_per_batch", most, least=0)
     errors = {name: [] for name in ("pretraining", *methods)}
     for fold in range(folds):
         kept, others = (

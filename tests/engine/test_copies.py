@@ -428,6 +428,9 @@ BAD = {
     "epochs": (dict(epochs=0), "epochs must be an integer"),
     "no validation": (dict(epochs="auto"), "Give validation_data"),
     "pretraining": (dict(pretrain_epochs=0), "pretrain_epochs must be"),
+    "no name": (dict(methods=3), "method must be one of.*method=3"),
+    "labels of a batch": (dict(labeled_per_batch="x"), "labeled_per_batch='x'"),
+    "infinite": (dict(labeled_per_batch=float("inf")), "labeled_per_batch=inf"),
 }
 
 
