@@ -76,8 +76,7 @@ def compare(
     check_linear(model)
     x_labeled, y_labeled = as_labeled(x_labeled, y_labeled)
     m = num_examples(x_labeled)
-    is_one = isinstance(methods, str) or not hasattr(methods, "__iter__")
-    methods = [methods] if is_one else [*methods]
+    methods = _as_list(methods)
     options = {"verbose": 0, **options}
     _check_methods(methods, options)
     check_count("pretrain_epochs", pretrain_epochs, least=1)
@@ -117,6 +116,11 @@ def compare(
             )
             errors[name].append(error_rate(copy, *held))
     return errors
+
+
+def _as_list(methods):
+    is_one = isinstance(methods, str) or not hasattr(methods, "__iter__")
+    return [methods] if is_one else [*methods]
 
 
 def _check_methods(methods, options):
