@@ -388,6 +388,16 @@ class GivesDict(keras.Model):
         return {"logits": self.dense(x)}
 
 
+@keras.saving.register_keras_serializable(package="tests")
+class NamesItsInputs(keras.Model):
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.dense = layers.Dense(3)
+
+    def call(self, x):
+        return self.dense({"a": x}["b"])
+
+
 X, Y = np.ones((6, 4), "float32"), np.array([0, 1, 2, 0, 1, 2])
 LOOK_AT_EXAMPLES = {
     "pretrain": lambda m: gar_keras.pretrain(m, X, Y),
@@ -414,6 +424,31 @@ def test_what_is_no_model_is_refused(door):
         assert "\n" not in str(e.value)
 
 
+TAKE_LABELS = {
+    "pretrain": lambda m, y: gar_keras.pretrain(m, X, y),
+    "validation": lambda m, y: gar_keras.pretrain(
+        m, X, Y, validation_data=(X, y)
+    ),
+    "regularize": lambda m, y: gar_keras.regularize(m, X, X, y_labeled=y),
+    "compare": lambda m, y: gar_keras.compare(m, X, y, X, folds=2),
+    "error_rate": lambda m, y: gar_keras.error_rate(m, X, y),
+}
+
+
+@pytest.mark.parametrize("door", TAKE_LABELS.values(), ids=TAKE_LABELS)
+def test_labels_without_an_output_are_told_from_those_that_are_none(door):
+    missing = "An output is missing: give the model 4 outputs"
+    none = "Leave out examples without a label"
+    for labels, advice, another in (
+        ([0, 3, 2, 0, 3, 2], missing, none),
+        (np.eye(4)[[0, 3, 2, 0, 3, 2]], missing, none),
+        ([0, -1, 2, 0, -1, 2], none, missing),
+    ):
+        with pytest.raises(ValueError, match=advice) as e:
+            door(sequential(layers.Dense(3)), labels)
+        assert another not in str(e.value)
+
+
 def of_five_features():
     return keras.Sequential([keras.Input((5,)), layers.Dense(3)])
 
@@ -433,8 +468,9 @@ def subclassed_of_five_features():
         (lambda: with_dict("logits"), "a dict of logits"),
         (lambda: with_dict("a", "b"), "2 outputs|a dict of a, b"),
         (GivesDict, "a dict of logits"),
-        (of_five_features, "(shape|value).*5.* shape"),
-        (subclassed_of_five_features, "value 5.* shape"),
+        (of_five_features, ".4,. float32. .* shape"),
+        (subclassed_of_five_features, ".4,. float32. .*value 5.* shape"),
+        (NamesItsInputs, ".4,. float32. "),
     ],
 )
 def test_model_that_does_not_fit_is_refused_in_a_line(door, make, message):

@@ -660,12 +660,6 @@ BAD_STAGE_1 = {
     "validation labels": (
         dict(validation_data=(X_V, Y_V[:-1])), "each of the 20 examples",
     ),
-    "class without an output": (
-        dict(y_labeled=Y_L + 1), "1 to 3. An output is missing: give the .* 4",
-    ),
-    "validation without an output": (
-        dict(validation_data=(X_V, 2 * Y_V)), "give the model 5 outputs",
-    ),
     "callback": (dict(callbacks=["stop"]), "Received: callback='stop'"),
     "class of callbacks": (
         dict(callbacks=keras.callbacks.History), "callback=<class .*History",
@@ -702,9 +696,6 @@ BAD_STAGE_2 = {
     "method": (dict(method=3), "Received: method=3"),
     "class of methods": (
         dict(method=ExtendedGAR), "made of a class .*method=<class",
-    ),
-    "class without an output": (
-        dict(y_labeled=Y_L + 1), "1 to 3. An output is missing: give the .* 4",
     ),
 }  # fmt: skip
 

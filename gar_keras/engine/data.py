@@ -13,6 +13,7 @@ a length, `shape`, `dtype` and `take(indices)`.
 """
 
 import re
+import textwrap
 
 import h5py
 import keras
@@ -31,6 +32,7 @@ from gar_keras.engine.graphs import ensure_built, has_graph, uncompiled
 from gar_keras.engine.keras_internals import may_be_shuffled
 from gar_keras.engine.streams import Stream, is_stream
 from gar_keras.utils.validation import (
+    MOST_CHARACTERS,
     as_array,
     check_array,
     check_count,
@@ -315,26 +317,29 @@ def num_classes(model, name, x):
     try:
         logits = model(take(x, np.arange(1)))
     except Exception as e:
+        takes = f", of {_kinds(model.inputs)}" if has_graph(model) else ""
         raise ValueError(
-            f"The model {model.name!r} fails on {name}. Received: "
-            f"{_kinds_of(x)}. {_reason(e)}"
+            f"The model {model.name!r}{takes}, fails on {name}. Received: "
+            f"{_kinds(keras.tree.flatten(x))}. {_reason(e)}"
         ) from e
     warn_if_unscaled(model, x)
     return check_logits(logits)
 
 
-def _kinds_of(x):
-    """Shape and dtype of each input of the examples."""
-    parts = keras.tree.flatten(x)
+def _kinds(parts):
+    """Shape and dtype of an example, for each input."""
     return " and ".join(f"{part.shape[1:]} {part.dtype}" for part in parts)
 
 
 def _reason(error):
-    """The line of an error that says what is wrong."""
-    text = re.sub(r"\x1b\[\d+m", "", str(error)) or repr(error)
-    # Keras puts it, in bold type, between where it was and what came in.
-    first, *rest = filter(str.strip, text.splitlines())
-    return rest[0] if first.startswith("Exception encountered") else first
+    """What an error says is wrong, in a line."""
+    # Of a `KeyError`, `str` is the `repr` of its text.
+    text = error.args[0] if isinstance(error, KeyError) else str(error)
+    text = re.sub(r"\x1b\[\d+m", "", str(text)) or repr(error)
+    # Keras puts it between where it was, and what came in.
+    text = re.sub(r"^Exception encountered when calling .*\n", "", text)
+    text = text.partition("\nArguments received by")[0]
+    return textwrap.shorten(text, MOST_CHARACTERS, placeholder=" ...")
 
 
 def check_inputs(model, name, x):

@@ -82,7 +82,8 @@ def compare(
     check_count("pretrain_epochs", pretrain_epochs, least=1)
     check_count("seed", seed, least=0)
     warn_of_own_training(model)
-    y = check_labels("y_labeled", y_labeled, m, model.output_shape[-1])
+    # `pretrain` knows of how many classes the model is.
+    y = check_labels("y_labeled", y_labeled, m)
     fold_of = _folds(y, check_count("folds", folds, least=2, most=m), seed)
     optimizer = options.pop("optimizer", None)
     most = options.pop("labeled_per_batch", None)

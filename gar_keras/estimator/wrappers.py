@@ -35,8 +35,9 @@ def check_wrappers(own, num_unlabeled):
     warn(
         "No example is unlabelled: this is plain supervised training, without "
         f"GAR. {advice} GARClassifier by itself, in a Pipeline or in a search: "
-        "other meta-estimators of scikit-learn do not pass -1 on. They can "
-        "have the fitted one, in a FrozenEstimator, and the labelled rows."
+        "other meta-estimators of scikit-learn, and cross_val_predict of "
+        "probabilities, do not pass -1 on. They can have the fitted one, in a "
+        "FrozenEstimator, and the labelled rows."
     )
 
 

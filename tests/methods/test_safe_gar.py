@@ -436,6 +436,15 @@ def test_comparison_by_folds(pretrained):
     assert [round(6 * e, 9) % 1 for e in errors["gar"]] == [0, 0]
 
 
+@pytest.mark.slow
+def test_comparison_of_a_model_that_is_not_built_yet():
+    model = keras.Sequential([layers.Dense(3)])
+    options = dict(folds=2, pretrain_epochs=20, epochs=1)
+    errors = compare(model, X_L, Y_L, X_U, "gar", **options)
+    assert len(errors["gar"]) == 2
+    assert not model.built
+
+
 def test_comparison_needs_two_labels_of_a_class(pretrained):
     y = np.array([0, 0, 1])
     with pytest.raises(ValueError, match="two labels of each class"):
