@@ -11,7 +11,7 @@ from gar_keras.datasets.files import (
     read_npz,
     read_unpacked,
 )
-from gar_keras.utils.validation import check_choice
+from gar_keras.utils.validation import check_choice, check_count
 
 TITLE = "small NORB"
 COPY_TITLE = "small NORB (JPEG copy)"
@@ -58,6 +58,7 @@ class NorbPreprocessing:
     stretch: bool = False
 
     def __post_init__(self):
+        check_count("seed", self.seed, least=0)
         check_choice("test_mean", self.test_mean, ("training", "own"))
 
 

@@ -54,9 +54,10 @@ def make_split(y_train, num_labeled, seed, num_validation=1000):
     np.int64(2)
     """
     y_train = check_labels("y_train", y_train, len(y_train))
+    _check_numbers(len(y_train), num_labeled, seed, num_validation)
     classes, sizes = np.unique(y_train, return_counts=True)
     n = len(classes)
-    if not num_labeled or num_labeled % n or num_labeled > n * sizes.min():
+    if num_labeled % n or num_labeled > n * sizes.min():
         raise ValueError(
             f"num_labeled must be a multiple of the {n} classes, from {n} to "
             f"{n * sizes.min()}: labels are even over the classes, and the "
@@ -86,7 +87,20 @@ def draw_split(y_train, num_labeled, seed, num_validation=1000):
     4
     """
     m = len(y_train)
-    check_count("num_labeled", num_labeled, least=1, most=m - num_validation)
+    _check_numbers(m, num_labeled, seed, num_validation)
     rng = np.random.default_rng([seed, num_labeled])
     drawn = rng.permutation(m)[: num_labeled + num_validation]
     return Split(drawn[:num_labeled], drawn[num_labeled:])
+
+
+def _check_numbers(num_images, num_labeled, seed, num_validation):
+    check_count("seed", seed, least=0)
+    check_count("num_labeled", num_labeled, least=1, most=num_images)
+    check_count("num_validation", num_validation, least=0)
+    if num_validation > num_images - num_labeled:
+        raise ValueError(
+            f"Of {num_images} images, {num_labeled} labelled, "
+            f"{num_images - num_labeled} are left for validation. Received: "
+            f"num_validation={num_validation}. Give a smaller num_validation, "
+            "e.g. 0."
+        )

@@ -8,7 +8,7 @@ import h5py
 import keras
 import numpy as np
 
-from gar_keras.utils.validation import check_count, is_source
+from gar_keras.utils.validation import check_count, check_fields, is_source
 
 # Of the paper: examples in a batch of either stage; in stage 2 b_L + b_U.
 BATCH_SIZE = 128
@@ -17,6 +17,9 @@ UNLABELED_PER_BATCH = BATCH_SIZE - LABELED_PER_BATCH
 
 # Random numbers that are drawn at once, for the labelled images of batches.
 KEYS_AT_ONCE = 1 << 20
+
+# Bytes of examples that may be copied as a whole.
+LARGEST_COPY = 16 << 20
 
 
 @dataclass(frozen=True)
@@ -54,10 +57,9 @@ class BatchSampler:
     in_random_order: bool = False
 
     def __post_init__(self):
-        for name in ("size", "batch"):
-            check_count(name, getattr(self, name), least=1)
-        for name in ("num_labeled", "labeled_per_batch", "seed"):
-            check_count(name, getattr(self, name), least=0)
+        check_fields(self, check_count, "size", "batch", least=1)
+        names = "num_labeled", "labeled_per_batch", "seed"
+        check_fields(self, check_count, *names, least=0)
         if self.labeled_per_batch > self.num_labeled:
             raise ValueError(
                 "A batch holds no labelled example twice. Received: "
@@ -202,6 +204,33 @@ def concatenated(*several, xp=np):
 def num_examples(x):
     """How many examples there are."""
     return len(keras.tree.flatten(x)[0])
+
+
+@dataclass(frozen=True)
+class RowsOf:
+    """Some rows of an array, as an image source: copied when they are read."""
+
+    array: np.ndarray
+    rows: np.ndarray
+
+    @property
+    def shape(self):
+        return (len(self.rows), *self.array.shape[1:])
+
+    @property
+    def dtype(self):
+        return self.array.dtype
+
+    def __len__(self):
+        return len(self.rows)
+
+    def take(self, indices):
+        return self.array[self.rows[indices]]
+
+
+def is_large(examples):
+    """Whether a copy of examples in memory should not be made."""
+    return num_examples(examples) * image_bytes(examples) > LARGEST_COPY
 
 
 def image_bytes(images):

@@ -15,6 +15,7 @@ from gar_keras.utils.validation import (
     check_fields,
     check_labels,
     check_number,
+    check_seed,
 )
 
 
@@ -27,6 +28,7 @@ class GraphMethod:
         check_array("x_unlabeled", x_unlabeled, ("x_labeled", x_labeled))
         check_array("x_test", x_test, ("x_labeled", x_labeled))
         y = check_labels("y_labeled", y_labeled, len(x_labeled))
+        check_seed("seed", seed)
         x = np.concatenate([pixels(x_labeled), pixels(x_unlabeled)])
         return self.infer(x, y, pixels(x_test), seed)
 

@@ -14,6 +14,9 @@ SUM_TOLERANCE = 1e-6
 # Of an argument that an error repeats.
 MOST_CHARACTERS = 200
 
+# The largest seed that all backends of Keras take.
+LARGEST_SEED = 2**32 - 1
+
 # What an image source has.
 _SOURCE = ("shape", "dtype", "take", "__len__")
 
@@ -38,6 +41,11 @@ def check_count(name, value, *, least, most=math.inf):
             f"{received(name, value)}"
         )
     return int(value)
+
+
+def check_seed(name, value):
+    """Returns a seed as an int, or raises if not every backend takes it."""
+    return check_count(name, value, least=0, most=LARGEST_SEED)
 
 
 def check_number(name, value, low=0, high=math.inf, closed="left"):

@@ -225,26 +225,42 @@ def test_a_random_split_has_the_shares_of_the_classes():
     split = draw_split(y, 500, seed=0, num_validation=500)
     assert sorted([*split.labeled, *split.validation]) == [*range(1000)]
     assert 25 < np.count_nonzero(y[split.labeled]) < 75
-    with pytest.raises(ValueError, match="num_labeled must be .* 1 to 499"):
-        draw_split(y, 500, seed=0, num_validation=501)
+
+
+ARGUMENTS = {
+    "y_train": LABELS,
+    "num_labeled": 20,
+    "seed": 0,
+    "num_validation": 2,
+}
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"num_labeled": 25}, "multiple of the 10 classes.*num_labeled=25"),
-        ({"num_labeled": 0}, "from 10 to 1000"),
-        ({"num_validation": 981}, "larger sample"),
         ({"y_train": []}, "y_train must be integer class indices"),
         ({"y_train": np.repeat([0, 1], [9, 2]), "num_labeled": 6}, "2 to 4"),
     ],
 )
-def test_what_cannot_be_drawn_is_refused(change, message):
-    arguments = {
-        "y_train": LABELS,
-        "num_labeled": 20,
-        "seed": 0,
-        "num_validation": 2,
-    }
+def test_what_cannot_be_drawn_evenly_is_refused(change, message):
     with pytest.raises(ValueError, match=message):
-        make_split(**{**arguments, **change})
+        make_split(**ARGUMENTS | change)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"num_labeled": 0}, "num_labeled must be an integer from 1 to 1000"),
+        ({"num_labeled": 20.0}, "num_labeled=20.0"),
+        ({"num_validation": 981}, "20 labelled, 980 are left .*=981"),
+        ({"num_validation": -1}, "num_validation=-1"),
+        ({"seed": -1}, "seed must be an integer of at least 0.*seed=-1"),
+        ({"seed": None}, "seed=None"),
+        ({"seed": 50.0}, "seed=50.0"),
+    ],
+)
+@pytest.mark.parametrize("draw", [make_split, draw_split])
+def test_what_cannot_be_drawn_is_refused(draw, change, message):
+    with pytest.raises(ValueError, match=message):
+        draw(**ARGUMENTS | change)
