@@ -3,23 +3,29 @@
 import keras
 from keras import ops
 
-from gar_keras.utils.validation import check_count, check_number
+from gar_keras.utils.images import side_axes, standardize_data_format
+from gar_keras.utils.validation import check_count, check_number, check_seed
 
 
 class _RandomLayer(keras.layers.Layer):
     """A layer that draws random numbers in training, and keeps the dtype."""
 
-    def __init__(self, seed, **kwargs):
+    def __init__(self, seed, data_format, **kwargs):
         kwargs["autocast"] = False
         super().__init__(**kwargs)
-        self.seed = seed
-        self.seed_generator = keras.random.SeedGenerator(seed)
+        self.seed = None if seed is None else check_seed("seed", seed)
+        self.seed_generator = keras.random.SeedGenerator(self.seed)
+        self.data_format = standardize_data_format(data_format)
 
     def compute_output_spec(self, inputs, training=None):
         return keras.KerasTensor(inputs.shape, inputs.dtype)
 
     def get_config(self):
-        return {**super().get_config(), "seed": self.seed}
+        return {
+            **super().get_config(),
+            "seed": self.seed,
+            "data_format": self.data_format,
+        }
 
 
 @keras.saving.register_keras_serializable(package="gar_keras")
@@ -33,15 +39,19 @@ class RandomShift(_RandomLayer):
     Args:
         pixels: The most that an image is shifted by, an integer of at least 0.
         seed: Integer seed, or `None` for another one each time.
+        data_format: `"channels_last"` or `"channels_first"`: where the channels
+            are. By default `keras.config.image_data_format()`.
 
     Input shape:
-        `(batch, height, width, channels)`, of any dtype.
+        `(batch, height, width, channels)`, of any dtype, or
+        `(batch, channels, height, width)` with `"channels_first"`.
 
     Output shape:
         The same.
 
     Raises:
-        ValueError: if `pixels` is not an integer of at least 0.
+        ValueError: if `pixels` is not an integer of at least 0, or `seed` or
+            `data_format` is not valid.
 
     Example:
 
@@ -51,28 +61,37 @@ class RandomShift(_RandomLayer):
     (3, 28, 28, 1)
     """
 
-    def __init__(self, pixels: int, seed: int | None = None, **kwargs):
-        super().__init__(seed, **kwargs)
+    def __init__(
+        self,
+        pixels: int,
+        seed: int | None = None,
+        data_format: str | None = None,
+        **kwargs,
+    ):
+        super().__init__(seed, data_format, **kwargs)
         self.pixels = check_count("pixels", pixels, least=0)
 
     def call(self, inputs, training=None):
         if not training or not self.pixels:
             return inputs
-        height, width = inputs.shape[1:3]
-        rows = self._indices(inputs, height)
-        columns = self._indices(inputs, width)
-        x = ops.take_along_axis(inputs, rows[:, :, None, None], axis=1)
-        return ops.take_along_axis(x, columns[:, None, :, None], axis=2)
+        x = inputs
+        for axis in side_axes(self.data_format):
+            x = ops.take_along_axis(x, self._indices(x, axis), axis=axis)
+        return x
 
-    def _indices(self, images, size):
-        """Where each row comes from, `(batch, size)`."""
+    def _indices(self, images, axis):
+        """Where each row or column comes from, along this axis alone."""
         moves = keras.random.randint(
             (ops.shape(images)[0], 1),
             -self.pixels,
             self.pixels + 1,
             seed=self.seed_generator,
         )
-        return ops.clip(ops.arange(size)[None, :] + moves, 0, size - 1)
+        size = images.shape[axis]
+        places = ops.arange(size, dtype="int32")[None, :]
+        indices = ops.clip(places + moves, 0, size - 1)
+        others = [other for other in (1, 2, 3) if other != axis]
+        return ops.expand_dims(indices, others)
 
     def get_config(self):
         return {**super().get_config(), "pixels": self.pixels}
@@ -91,16 +110,20 @@ class RandomAffine(_RandomLayer):
     Args:
         strength: The largest entry of `E`, a number of at least 0.
         seed: Integer seed, or `None` for another one each time.
+        data_format: `"channels_last"` or `"channels_first"`: where the channels
+            are. By default `keras.config.image_data_format()`.
 
     Input shape:
-        `(batch, height, width, channels)`, of any real dtype. Integers are
-        rounded and stay integers.
+        `(batch, height, width, channels)`, of any real dtype, or
+        `(batch, channels, height, width)` with `"channels_first"`. Integers
+        are rounded and stay integers.
 
     Output shape:
         The same.
 
     Raises:
-        ValueError: if `strength` is not a finite number of at least 0.
+        ValueError: if `strength` is not a finite number of at least 0, or
+            `seed` or `data_format` is not valid.
 
     Example:
 
@@ -110,8 +133,14 @@ class RandomAffine(_RandomLayer):
     (3, 28, 28, 1)
     """
 
-    def __init__(self, strength: float, seed: int | None = None, **kwargs):
-        super().__init__(seed, **kwargs)
+    def __init__(
+        self,
+        strength: float,
+        seed: int | None = None,
+        data_format: str | None = None,
+        **kwargs,
+    ):
+        super().__init__(seed, data_format, **kwargs)
         self.strength = check_number("strength", strength)
 
     def call(self, inputs, training=None):
@@ -122,7 +151,7 @@ class RandomAffine(_RandomLayer):
             ops.cast(inputs, "float32"),
             self._transforms(inputs),
             fill_mode="nearest",
-            data_format="channels_last",
+            data_format=self.data_format,
         )
         if "int" in dtype:
             # What is between two pixels is never beyond both of them.
@@ -137,7 +166,8 @@ class RandomAffine(_RandomLayer):
             self.strength,
             seed=self.seed_generator,
         )
-        middle_y, middle_x = ((size - 1) / 2 for size in images.shape[1:3])
+        sides = (images.shape[axis] for axis in side_axes(self.data_format))
+        middle_y, middle_x = ((size - 1) / 2 for size in sides)
         center = ops.convert_to_tensor([[middle_x], [middle_y]], "float32")
         moves_x = -ops.matmul(E[:, :2], center)
         moves_y = -ops.matmul(E[:, 2:], center)
@@ -155,7 +185,10 @@ class RandomAffine(_RandomLayer):
 
 
 def random_augmentation(
-    shift: int, affine: float, seed: int | None = None
+    shift: int,
+    affine: float,
+    seed: int | None = None,
+    data_format: str | None = None,
 ) -> list[keras.layers.Layer]:
     """Layers that shift and distort images at random in training; none for 0.
 
@@ -163,6 +196,7 @@ def random_augmentation(
         shift: `pixels` of a `RandomShift`.
         affine: `strength` of a `RandomAffine`.
         seed: Seed of both.
+        data_format: As that of both.
 
     Returns:
         A list of layers, to be called one after the other.
@@ -174,7 +208,11 @@ def random_augmentation(
     """
     layers = []
     if shift:
-        layers.append(RandomShift(shift, seed, name="random_shift"))
+        layers.append(
+            RandomShift(shift, seed, data_format, name="random_shift")
+        )
     if affine:
-        layers.append(RandomAffine(affine, seed, name="random_affine"))
+        layers.append(
+            RandomAffine(affine, seed, data_format, name="random_affine")
+        )
     return layers

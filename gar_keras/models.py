@@ -26,6 +26,11 @@ from gar_keras.regularizers import (
     GraphActivityRegularizer,
     activation_of,
 )
+from gar_keras.utils.images import (
+    LAYOUTS,
+    side_axes,
+    standardize_data_format,
+)
 from gar_keras.utils.validation import check_count, check_logits, received
 from gar_keras.utils.warnings import warn
 
@@ -59,7 +64,8 @@ def cnn6(
     `without_dropout` takes it out for stage 2.
 
     Args:
-        input_shape: `(height, width, channels)` of an image.
+        input_shape: `(height, width, channels)` of an image, the channels
+            first if `keras.config.image_data_format()` has them so.
         num_classes: `n`.
         preprocessing: Layer that turns the images as stored into the images
             that the network sees, e.g. `keras.layers.Rescaling(1 / 255)`.
@@ -71,6 +77,9 @@ def cnn6(
 
     Returns:
         A `keras.Model` from images to logits `(batch, n)`.
+
+    Raises:
+        ValueError: if a side is too short for the pools.
 
     Example:
 
@@ -98,13 +107,16 @@ def cnn9(
     activation. f is 64 for SVHN and 32 for NORB.
 
     Args:
-        input_shape: `(height, width, channels)` of an image.
+        input_shape: As for `cnn6`.
         num_classes: `n`.
         filters: `f`, filters of the first block.
         preprocessing, input_dtype, dtype: As for `cnn6`.
 
     Returns:
         A `keras.Model` from images to logits `(batch, n)`.
+
+    Raises:
+        ValueError: if a side is too short for the pools.
 
     Example:
 
@@ -157,8 +169,22 @@ def _images(shape, preprocessing, dtype):
     return keras.Input(shape, dtype=dtype or stored)
 
 
+def _check_sides(name, shape, least):
+    """Raises unless both sides of an image are left after the pools."""
+    is_image = len(shape) == 3
+    sides = [shape[axis - 1] for axis in side_axes()] if is_image else [0]
+    if any(side is not None and side < least for side in sides):
+        data_format = standardize_data_format()
+        raise ValueError(
+            f"{name} takes images {LAYOUTS[data_format]} of at least {least} "
+            f"pixels a side, with Keras' image_data_format() {data_format!r}. "
+            f"Received: input_shape={tuple(shape)}"
+        )
+
+
 def _cnn(name, blocks, inputs, num_classes, preprocessing, dtype):
     check_count("num_classes", num_classes, least=2)
+    _check_sides(name, inputs.shape[1:], 2 ** len(blocks))
     x = preprocessing(inputs) if preprocessing else inputs
     for block, rate in zip(blocks, POOL_DROPOUT, strict=False):
         for filters in block:
@@ -282,6 +308,12 @@ def _has(model, kinds):
     return any(isinstance(layer, kinds) for layer in flatten_layers(model))
 
 
+def image_format_of(model):
+    """The data format of a model's layers, by default Keras' global one."""
+    named = (getattr(x, "data_format", None) for x in flatten_layers(model))
+    return next(filter(None, named), standardize_data_format())
+
+
 def with_augmentation(model, augmentation):
     """The model, with layers in front that augment its images in training."""
     if not augmentation:
@@ -298,8 +330,9 @@ def check_can_be_augmented(model):
     """Raises unless `with_augmentation` can take a model."""
     shape = tuple(model.inputs[0].shape[1:])
     if len(shape) != 3 or len(model.inputs) > 1:
+        layout = LAYOUTS[image_format_of(model)]
         raise ValueError(
-            "shift and affine move images (h, w, c), the one input of a "
+            f"shift and affine move images {layout}, the one input of a "
             f"model. Received: a model of {len(model.inputs)} inputs, the "
             f"first {shape}. Leave them at 0."
         )

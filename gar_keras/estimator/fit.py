@@ -20,6 +20,7 @@ from gar_keras.methods.gar import GAR
 from gar_keras.methods.options import GAROptions
 from gar_keras.methods.safe_gar import given_prior
 from gar_keras.methods.training import pretrain
+from gar_keras.models import image_format_of
 from gar_keras.utils.validation import check_count, check_number
 
 # Steps of stage 1 by default: those of the paper's code, with 100 labels.
@@ -119,7 +120,10 @@ def stages(model, x, y, settings, class_names, seed):
         epochs=passes,
         optimizer=sgd(settings.learning_rate),
         augmentation=random_augmentation(
-            getattr(method, "shift", 0), getattr(method, "affine", 0.0), seed
+            getattr(method, "shift", 0),
+            getattr(method, "affine", 0.0),
+            seed,
+            image_format_of(model),
         ),
         report_every=REPORT_EVERY,
         **alike,

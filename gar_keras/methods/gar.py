@@ -23,6 +23,7 @@ from gar_keras.models import (
     attached,
     check_can_be_augmented,
     check_layer,
+    image_format_of,
     is_regularized,
     stage_2_network,
     with_augmentation,
@@ -132,11 +133,16 @@ class ExtendedGAR(GAROptions, Method):
 
     def wrap(self, network, seed):
         """The network, with augmented images and the loss of GAR behind it."""
-        augmentation = random_augmentation(self.shift, self.affine, seed)
+        augmentation = self._augmentation(network, seed)
         return attached(with_augmentation(network, augmentation), self.layer)
 
+    def _augmentation(self, network, seed):
+        return random_augmentation(
+            self.shift, self.affine, seed, image_format_of(network)
+        )
+
     def prepare(self, learner, seed):
-        learner.views = random_augmentation(self.shift, self.affine, seed + 1)
+        learner.views = self._augmentation(learner.network, seed + 1)
         for layer in learner.views:
             layer.build(learner.network.inputs[0].shape)
         if self.vat:
