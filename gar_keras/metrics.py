@@ -286,7 +286,11 @@ class ClassesInUse(StepMetric):
             # should be its own), classes.
             # Each replica of `tf.distribute` has the same.
             windows = self.add_variable(
-                (2, 2, num_classes), "zeros", aggregation="mean", name="windows"
+                (2, 2, num_classes),
+                "zeros",
+                self.dtype,
+                aggregation="mean",
+                name="windows",
             )
             self._windows = without_autocast(windows)
 

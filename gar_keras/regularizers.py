@@ -389,7 +389,8 @@ class GraphActivityRegularizer(keras.regularizers.Regularizer):
         loss = self.loss(x)
         if keras_divides_by_batch_size():
             loss = loss * ops.cast(ops.shape(x)[0], "float32")
-        return loss
+        # The dtype of Keras' losses, with which it is summed up.
+        return ops.cast(loss, keras.config.floatx())
 
     def loss(self, Z: Tensor) -> Tensor:
         """`U` of unrectified logits `(m, n)`, a float32 scalar."""

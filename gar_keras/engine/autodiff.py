@@ -112,6 +112,8 @@ def pass_memory(layer):
 
 def add_loss(layer, loss):
     """Adds a loss to a layer that may be called several times in a pass."""
+    # The dtype of Keras' losses, with which it is summed up.
+    loss = ops.cast(loss, keras.config.floatx())
     added = pass_memory(layer)
     if added is not None:
         left = {id(x) for x in layer.losses}

@@ -93,6 +93,9 @@ class SGD(SumsOverReplicas, keras.optimizers.SGD):
         if not self.decay and not self.warmup_steps:
             return learning_rate
         rate = ops.convert_to_tensor(learning_rate)
+        # float16 has no steps beyond 65,504.
+        dtype = keras.backend.result_type(rate.dtype, "float32")
+        rate = ops.cast(rate, dtype)
         step = ops.cast(step_counter(self), rate.dtype)
         if self.decay:
             # The operations of `InverseTimeDecay`, for the same rounding.

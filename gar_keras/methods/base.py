@@ -223,7 +223,7 @@ class Learner(keras.Model):
         self, x, y=None, y_pred=None, sample_weight=None, training=True
     ):
         # Before the method calls the network again: e.g. weight decay.
-        loss = sum(self.losses)
+        loss = sum(ops.cast(each, "float32") for each in self.losses)
         supervised = losses.log_loss(y, y_pred)
         self.supervised.update_state(supervised)
         loss = loss + self.method.supervised * supervised

@@ -30,6 +30,8 @@ from gar_keras.methods import losses
 from gar_keras.methods.base import Method
 from gar_keras.utils.validation import check_fields, check_number
 
+COARSE = {"float16", "bfloat16"}
+
 
 @dataclass(frozen=True)
 class MeanTeacher(Method):
@@ -78,9 +80,12 @@ def average(mean, network, decay):
     What is not trained, such as the statistics of a BatchNormalization, is
     taken as it is.
     """
+    rest = 1 - decay
     for old, new in zip(mean.weights, network.weights, strict=True):
         if new.trainable:
-            old.assign(decay * old + (1 - decay) * ops.stop_gradient(new))
+            kept = ops.cast(decay, old.dtype) * old
+            taken = ops.cast(rest, old.dtype) * ops.stop_gradient(new)
+            old.assign(kept + taken)
         else:
             old.assign(new)
 
@@ -92,6 +97,14 @@ def copy_of(network, seed):
             "The teacher is a copy of the model, but Keras cannot take apart "
             f"a subclassed one. Received: model={network.name!r}. Give a "
             "Functional or Sequential model."
+        )
+    coarse = {v.dtype for v in network.trainable_weights} & COARSE
+    if coarse:
+        raise ValueError(
+            "An average of weights moves in steps that are lost in their "
+            f"rounding. Received: model={network.name!r} with weights in "
+            f"{coarse.pop()}. Give it a mixed policy, such as "
+            "'mixed_bfloat16', whose weights are in float32."
         )
     # A model without an optimizer, which Keras would copy as well.
     inputs = inputs_of(network)

@@ -26,17 +26,23 @@ from keras import layers, ops
 from gar_keras.engine import autodiff
 from gar_keras.engine.graphs import has_graph
 from gar_keras.engine.keras_internals import calls
-from gar_keras.layers import PerImageStandardization
+from gar_keras.layers import PerImageStandardization, Standardization
 from gar_keras.methods import losses
 from gar_keras.methods.base import Method
 from gar_keras.methods.options import VAT_RADIUS
-from gar_keras.utils.validation import check_count, check_fields, check_number
+from gar_keras.utils.validation import (
+    check_count,
+    check_fields,
+    check_number,
+    check_seed,
+)
 
 # Layers that make, of the images as stored, the images that are moved.
 PREPROCESSING = (
     layers.Rescaling,
     layers.Normalization,
     PerImageStandardization,
+    Standardization,
 )
 
 
@@ -81,12 +87,12 @@ class VirtualAdversarialTraining(Method):
 
     def prepare(self, learner, seed):
         learner.front, learner.rest = split(learner.network)
-        learner.noise = keras.random.SeedGenerator(seed)
+        learner.noise = keras.random.SeedGenerator(check_seed("seed", seed))
 
     def term(self, learner, x, y, logits):
         images = ops.cast(x, "float32")
         for layer in learner.front:
-            images = layer(images)
+            images = ops.cast(layer(images), "float32")
         clean = ops.stop_gradient(logits)
         with kept_statistics(learner.network):
             r = self.perturbation(learner, images, clean)
@@ -100,7 +106,9 @@ class VirtualAdversarialTraining(Method):
 
     def perturbation(self, learner, images, clean):
         """`r` of each image, whose logits are `clean`: of length ε."""
-        start = keras.random.normal(ops.shape(images), seed=learner.noise)
+        start = keras.random.normal(
+            ops.shape(images), dtype="float32", seed=learner.noise
+        )
 
         def change(step):
             moved = learner.rest(images + step, training=True)

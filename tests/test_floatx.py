@@ -1,0 +1,168 @@
+"""Trainings under another `keras.config.floatx()` than float32."""
+
+import keras
+import numpy as np
+import oracle
+import pytest
+from keras import layers
+
+from gar_keras import (
+    ExtendedGAR,
+    GARAfter,
+    GARClassifier,
+    GraphActivityRegularization,
+    GraphActivityRegularizer,
+    SafeGAR,
+    SparseCategoricalAccuracy,
+    SparseCategoricalCrossentropy,
+    attach,
+    compare,
+    error_rate,
+    pretrain,
+    random_augmentation,
+    regularize,
+    sgd,
+)
+from gar_keras.engine.optimizers import SGD
+from gar_keras.methods import METHODS
+
+RNG = np.random.default_rng(0)
+Y = np.arange(48) % 3
+FEW = np.where(np.arange(48) < 12, Y, -1)
+X = 4 * np.eye(3)[Y] + RNG.normal(size=(48, 3))
+IMAGES = RNG.random((24, 6, 6, 1))
+ONE = dict(epochs=1, verbose=0)
+SMALL = dict(labeled_per_batch=4, unlabeled_per_batch=16, **ONE)
+
+
+@pytest.fixture
+def floatx(request):
+    before = keras.config.floatx(), keras.config.dtype_policy()
+    keras.config.set_floatx(request.param)
+    keras.config.set_dtype_policy(request.param)
+    yield request.param
+    keras.config.set_floatx(before[0])
+    keras.config.set_dtype_policy(before[1])
+
+
+in_each = pytest.mark.parametrize(
+    "floatx", ["float64", "float16", "bfloat16"], indirect=True
+)
+
+
+def network(dropout=0.1):
+    """The same weights in each precision."""
+    model = keras.Sequential(
+        [
+            keras.Input((3,)), layers.Dense(4, "relu"), layers.Dropout(dropout),
+            layers.Dense(3),
+        ]
+    )  # fmt: skip
+    rng = np.random.default_rng(1)
+    model.set_weights([rng.normal(size=w.shape) for w in model.get_weights()])
+    return model
+
+
+def convolutional():
+    return keras.Sequential(
+        [
+            keras.Input((6, 6, 1)), layers.Conv2D(2, 3), layers.Flatten(),
+            layers.Dense(2),
+        ]
+    )  # fmt: skip
+
+
+def one_fit(optimizer=None, **options):
+    layer = GraphActivityRegularization(balance_memory=0.5)
+    model = attach(network(), layer)
+    loss = keras.losses.SparseCategoricalCrossentropy(
+        from_logits=True, ignore_class=-1
+    )
+    metrics = [SparseCategoricalAccuracy(), SparseCategoricalCrossentropy()]
+    model.compile(optimizer or sgd(), loss, metrics=metrics)
+    model.fit(X, FEW, batch_size=16, **ONE, **options)
+    model.evaluate(X, FEW, verbose=0)
+    return model
+
+
+def by_activity_regularizer():
+    regularizer = GraphActivityRegularizer()
+    dense = layers.Dense(3, activity_regularizer=regularizer)
+    model = keras.Sequential([keras.Input((3,)), dense])
+    model.compile(sgd(), "mse")
+    model.fit(X, np.eye(3)[Y], **ONE)
+    return model
+
+
+def two_stages(method, labels=True):
+    model = network()
+    pair = X[:12], Y[:12]
+    pretrain(model, *pair, validation_data=(X, Y), **ONE)
+    y = {"y_labeled": Y[:12]} if labels else {}
+    regularize(model, X[:12], X, method=method, **y, **SMALL)
+    return model
+
+
+def on_images(method):
+    model, y = convolutional(), np.arange(24) % 2
+    augmentation = random_augmentation(1, 0.1)
+    pretrain(model, IMAGES, y, augmentation=augmentation, **ONE)
+    regularize(model, IMAGES, IMAGES, y_labeled=y, method=method, **SMALL)
+    return model
+
+
+def classifier(network):
+    fitted = GARClassifier(network, pretrain_epochs=1, epochs=1).fit(X, FEW)
+    assert np.isfinite(fitted.predict_proba(X)).all()
+    return fitted.model_
+
+
+TRAININGS = {
+    "one fit": one_fit,
+    "warm-up": lambda: one_fit(SGD(decay=1e-3, warmup_steps=2, momentum=0.9)),
+    "adam": lambda: one_fit(keras.optimizers.Adam()),
+    "GARAfter": lambda: one_fit(callbacks=[GARAfter(epochs=0)]),
+    "activity regularizer": by_activity_regularizer,
+    "gar": lambda: two_stages("gar", labels=False),
+    "shift": lambda: on_images(
+        ExtendedGAR(supervised=1.0, shift=1, affine=0.1, consistency=1.0)
+    ),
+    "vat": lambda: on_images(SafeGAR(vat=1.0, rate="cosine")),
+    "classifier": lambda: classifier("auto"),
+    "own classifier": lambda: classifier(network()),
+}
+# An average is refused in half precision: see below.
+for name in METHODS:
+    if METHODS[name].network and name not in ("gar", "mean-teacher"):
+        TRAININGS[name] = lambda name=name: two_stages(name)
+
+
+@pytest.mark.slow
+@in_each
+@pytest.mark.parametrize("train", TRAININGS.values(), ids=TRAININGS)
+def test_every_training_runs(train, floatx):
+    model = train()
+    assert all(np.isfinite(w.astype("f8")).all() for w in model.get_weights())
+
+
+@pytest.mark.slow
+@in_each
+@pytest.mark.parametrize("average", ["mean-teacher", SafeGAR(average=0.9)])
+def test_an_average_moves_or_is_refused(average, floatx):
+    if floatx == "float64":
+        assert error_rate(two_stages(average), X, Y) < 0.7
+        return
+    with pytest.raises(ValueError, match=f"average.*weights in {floatx}"):
+        two_stages(average)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("floatx", ["float32", "float64"], indirect=True)
+def test_the_loss_of_a_fit_is_that_of_the_equations(floatx):
+    model = attach(network(dropout=0.0))
+    expected = oracle.loss(model.predict(X, verbose=0))
+    model.compile(sgd(), loss=None)
+    history = model.fit(X, batch_size=48, **ONE).history
+    assert history["loss"][0] == pytest.approx(expected, rel=1e-5)
+    compare(network(), X[:12], Y[:12], X, ["gar"], folds=2,
+            pretrain_epochs=1, **SMALL)  # fmt: skip
