@@ -127,8 +127,8 @@ pd.DataFrame(x_test).to_csv(FOLDER / "new.csv", index=False)
 # hidden layers, scales the columns, and trains both stages.
 
 # %%
-table = pd.read_csv(FOLDER / "digits.csv")
-labels = table.pop("label").fillna("").to_numpy(str)
+table = pd.read_csv(FOLDER / "digits.csv", converters={"label": str})
+labels = table.pop("label").to_numpy(str)
 classifier = GARClassifier(
     pretrain_epochs=PRETRAIN_EPOCHS, epochs=EPOCHS, random_state=0
 )

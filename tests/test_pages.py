@@ -13,6 +13,7 @@ from snippets import python_blocks, run_blocks
 
 from gar_keras import GraphActivityRegularization, pretrain, sgd
 from gar_keras.engine import fit
+from gar_keras.estimator.examples import as_labels, encode
 
 ROOT = Path(__file__).parents[1]
 PAGES = {
@@ -58,6 +59,10 @@ def named():
 
 GIVEN = {"docs/first-hour.md": named()}
 GIVEN["docs/your-data.md"] = arrays(8, 3)
+TABLE = np.random.default_rng(0).normal(5, 2, size=(48, 4))
+GIVEN["docs/models.md"] = arrays() | {
+    "table": TABLE, "table_labeled": TABLE[:20],
+}  # fmt: skip
 
 
 @pytest.fixture
@@ -104,6 +109,19 @@ def test_the_python_of_a_page_runs(name, folder, monkeypatch):
         assert Path("predicted.csv").read_text().startswith("a,b,label\n")
     if name == "docs/first-hour.md":
         assert "classes lost: " in str(found["classifier"].summary_)
+
+
+def test_names_of_classes_in_a_csv_file_are_as_written(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = ["0", "01", "1.50", "NA", "None", "nan", "N/A", "TRUE", ""]
+    lines = [f"{i},{name}" for i, name in enumerate(names)]
+    Path("samples.csv").write_text("\n".join(["a,label", *lines]))
+    (recipe,) = (b for b in PAGES["docs/your-data.md"] if "read_csv" in b)
+    found = run_blocks([recipe.partition("classifier = ")[0]], {})
+    classes, targets = encode(as_labels(found["labels"]))
+    assert classes.tolist() == sorted(names[:-1])
+    assert [*classes[targets[:-1]]] == names[:-1]
+    assert targets[-1] == -1
 
 
 # docs/export.md: what is saved and exported runs without this package.
