@@ -350,7 +350,7 @@ class PerImageStandardization(keras.layers.Layer):
     code is this (a factor such as 1/255 before it changes nothing).
 
     Input shape:
-        `(batch, height, width, channels)`, of any real dtype.
+        `(batch, ...)`, of any real dtype and any order of the axes.
 
     Output shape:
         The same, in float32.
@@ -380,3 +380,44 @@ class PerImageStandardization(keras.layers.Layer):
 
     def compute_output_spec(self, inputs):
         return keras.KerasTensor(inputs.shape, "float32")
+
+
+@keras.saving.register_keras_serializable(package="gar_keras")
+class Standardization(keras.layers.Layer):
+    """Brings features in any unit to mean 0 and standard deviation 1.
+
+    `(x - mean) / std` for each feature, in float32: what
+    `keras.layers.Normalization` is where `std` is neither below 1e-7 nor so
+    large that its square leaves the range of float32.
+
+    Args:
+        mean, std: `(f,)`, of the features; no `std` is 0.
+
+    Input shape:
+        `(batch, f)`, of any real dtype.
+
+    Output shape:
+        The same, in float32.
+
+    Example:
+
+    >>> layer = Standardization(mean=[2e-9], std=[1e-9])
+    >>> np.array(layer(np.array([[1e-9], [3e-9]]))).round(3).tolist()
+    [[-1.0], [1.0]]
+    """
+
+    def __init__(self, mean, std, **kwargs):
+        kwargs["autocast"] = False
+        super().__init__(**kwargs)
+        self.mean = np.array(mean, "float32")
+        self.std = np.array(std, "float32")
+
+    def call(self, inputs):
+        return (ops.cast(inputs, "float32") - self.mean) / self.std
+
+    def compute_output_spec(self, inputs):
+        return keras.KerasTensor(inputs.shape, "float32")
+
+    def get_config(self):
+        parts = {"mean": self.mean.tolist(), "std": self.std.tolist()}
+        return {**super().get_config(), **parts}

@@ -14,6 +14,7 @@ from gar_keras.engine.batches import BatchSampler, Feed, take
 from gar_keras.engine.data import (
     as_labeled,
     as_unlabeled,
+    num_classes,
     stage_2_data,
     stage_2_sampler,
     warn_if_unscaled,
@@ -402,6 +403,100 @@ def test_what_may_be_scaled_is_not_warned_of(model, x):
     with warnings.catch_warnings():
         warnings.simplefilter("error", GARWarning)
         warn_if_unscaled(model, x)
+
+
+# Tables that no layer rescales
+
+
+TABLE = np.random.default_rng(0).normal(size=(60, 4))
+MIXED = TABLE * [1, 1, 1, 100]
+
+
+def columns(*first, width=4):
+    last = layers.Dense(3, name="logits")
+    return keras.Sequential([keras.Input((width,)), *first, last])
+
+
+def adapted(x):
+    return layers.Normalization(mean=x.mean(0), variance=x.var(0))
+
+
+def wide_and_deep():
+    inputs = keras.Input((4,))
+    both = [layers.Dense(4)(adapted(MIXED)(inputs)), inputs]
+    x = layers.Concatenate()(both)
+    return keras.Model(inputs, layers.Dense(3, name="logits")(x))
+
+
+@pytest.mark.parametrize(
+    "model, x, sizes",
+    [
+        (columns(), 50 + 20 * TABLE, "up to"),
+        (columns(), (50 + 20 * TABLE).astype("int64"), "up to"),
+        (columns(), MIXED, "up to"),
+        (columns(layers.Dropout(0.5)), TABLE + 20, "up to"),
+        (columns(keras.Sequential([layers.Dense(5)])), MIXED, "up to"),
+        (wide_and_deep(), MIXED, "up to"),
+        (two_inputs(), parted(30 * X), "up to"),
+        (columns(), 1e-9 * TABLE, "at most"),
+    ],
+    ids=[
+        *("0 to 100", "integers", "one column", "offset", "nested"),
+        *("one of two ways", "two inputs", "nanometres"),
+    ],
+)
+def test_features_that_reach_the_weights_as_they_are_are_warned_of(
+    model, x, sizes
+):
+    with pytest.warns(GARWarning, match=f"stored, numbers .*{sizes}"):
+        warn_if_unscaled(model, x)
+
+
+@pytest.mark.parametrize(
+    "model, x",
+    [
+        (columns(), TABLE),
+        (columns(), abs(TABLE) / abs(TABLE).max()),
+        (columns(), np.eye(4)),
+        (columns(adapted(MIXED)), MIXED),
+        (columns(layers.BatchNormalization()), MIXED),
+        (columns(layers.Embedding(9, 3), layers.Flatten()), 9 * [[80] * 4]),
+        # scikit-learn's digits: no worse than when they are standardized.
+        (columns(), np.random.default_rng(0).integers(0, 17, (60, 4)) / 1.0),
+    ],
+    ids=[
+        *("standardized", "0 to 1", "one-hot", "normalization"),
+        *("batch normalization", "embedding", "0 to 16"),
+    ],
+)
+def test_features_that_are_or_may_be_scaled_are_not_warned_of(model, x):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", GARWarning)
+        warn_if_unscaled(model, np.asarray(x))
+
+
+SECONDS = 1.7e9 + 60.0 * (np.arange(60) % 3)[:, None]
+
+
+@pytest.mark.parametrize(
+    "x, lost",
+    [
+        (SECONDS, True),
+        ((1000 * SECONDS).astype("int64"), True),
+        (1e-50 * TABLE, True),
+        # Of years, and what had lost its differences before.
+        (SECONDS + 1e8 * TABLE[:, :1], False),
+        (SECONDS.astype("float32"), False),
+    ],
+    ids=["seconds", "milliseconds", "1e-50", "years", "float32"],
+)
+def test_what_float32_does_not_hold_is_warned_of(x, lost):
+    model = columns(adapted(x), width=x.shape[1])
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        num_classes(model, "x_labeled", x)
+    told = ["gets x_labeled in float32" in str(w.message) for w in caught]
+    assert told == [True] * lost
 
 
 @pytest.mark.slow

@@ -24,12 +24,14 @@ from gar_keras.engine.batches import (
     LABELED_PER_BATCH,
     BatchSampler,
     Feed,
+    RowsOf,
     concatenated,
     num_examples,
     take,
 )
 from gar_keras.engine.graphs import ensure_built, has_graph, uncompiled
-from gar_keras.engine.keras_internals import may_be_shuffled
+from gar_keras.engine.keras_internals import calls, may_be_shuffled
+from gar_keras.engine.precision import warn_if_lost
 from gar_keras.engine.streams import Stream, is_stream
 from gar_keras.utils.validation import (
     MOST_CHARACTERS,
@@ -39,13 +41,20 @@ from gar_keras.utils.validation import (
     check_images,
     check_labels,
     check_logits,
+    is_in_memory,
     is_source,
     unmasked,
 )
 from gar_keras.utils.warnings import warn
 
-# Initial weights are made for inputs of a mean square of about 1.
+# Initial weights are made for inputs of a mean square of about 1. Errors of an
+# MLP on iris, wine, breast cancer and digits, 10 labels a class, in percent:
+# 5, 5, 5, 11 of standardized features; of all times 10: 10, 10, 11, 22; of one
+# times 30: 8, 8, 7, 11, and times 100: 53, 64, 70, 11; of all times 0.01: 19,
+# 10, 7, 29.
 LARGEST_ROOT_MEAN_SQUARE = 10.0
+LARGEST_OF_COLUMN = 30.0
+LEAST_OF_COLUMNS = 0.01
 
 
 # Forms
@@ -77,10 +86,16 @@ def _by_index(name, x):
 
 
 def some_of(x, most):
-    """So many of X_U in memory, at most: from all over it, or the first."""
+    """So many of X_U, at most, from all over it; of a `Stream` the first."""
     if not isinstance(x, Stream):
         m = num_examples(x)
-        return take(x, np.linspace(0, m - 1, min(m, most)).astype(int))
+        rows = np.linspace(0, m - 1, min(m, most)).astype(int)
+        if not all(map(is_in_memory, keras.tree.flatten(x))):
+            return take(x, rows)
+        # A copy may be as large as what there is.
+        if m <= most:
+            return x
+        return keras.tree.map_structure(lambda part: RowsOf(part, rows), x)
     held, left = [], most
     for batch, *_ in x.read():
         held.append(batch)
@@ -322,6 +337,7 @@ def num_classes(model, name, x):
             f"The model {model.name!r}{takes}, fails on {name}. Received: "
             f"{_kinds(keras.tree.flatten(x))}. {_reason(e)}"
         ) from e
+    _warn_if_lost(model, name, x)
     warn_if_unscaled(model, x)
     return check_logits(logits)
 
@@ -373,26 +389,68 @@ def _inputs(model, x):
     return zip(inputs, found, strict=False)
 
 
+def _warn_if_lost(model, name, x):
+    for tensor, part in _inputs(model, x) if has_graph(model) else ():
+        dtype = keras.backend.standardize_dtype(tensor.dtype)
+        if dtype == "float32" and is_in_memory(part):
+            warn_if_lost(name, part)
+
+
 # Layers that leave values as large as they are, and those whose product with
 # the weights is as large as their inputs.
-_KEEPING = (layers.InputLayer, layers.Flatten, layers.Reshape, layers.Dropout)
+_KEEPING = (
+    *(layers.InputLayer, layers.Flatten, layers.Reshape, layers.Dropout),
+    *(layers.Concatenate, layers.Identity),
+)
 _WEIGHING = (layers.Dense, layers.Conv1D, layers.Conv2D)
 
 
 def warn_if_unscaled(model, x):
-    """Warns if the first weights of a model get large numbers as they are."""
-    # Features in floats may be of any scale; images (m, h, w, c) are not.
-    is_one = hasattr(x, "dtype") and has_graph(model)
-    if not is_one or np.dtype(x.dtype).kind == "f" and len(x.shape) != 4:
+    """Warns if the first weights of a model get numbers of another size."""
+    if not has_graph(model):
         return
-    operations = uncompiled(model).operations
-    first = next((o for o in operations if not isinstance(o, _KEEPING)), None)
+    nodes = calls(uncompiled(model))
+    for tensor, part in _inputs(model, x):
+        layer = next(_weighing(nodes, tensor), None)
+        sizes = "" if layer is None else _other_sizes(part)
+        if sizes:
+            warn(
+                f"The weights of the layer {layer.name!r} get the examples as "
+                f"they are stored, {sizes}, with which training seldom "
+                "succeeds. Put keras.layers.Rescaling(1 / 255), or for "
+                "features an adapted keras.layers.Normalization, in front of "
+                "it."
+            )
+
+
+def _weighing(nodes, tensor):
+    """The layers of a graph whose weights get a tensor as it is."""
+    for node in nodes:
+        if not any(given is tensor for given in node.input_tensors):
+            continue
+        layer = node.operation
+        if isinstance(layer, _WEIGHING):
+            yield layer
+        elif isinstance(layer, _KEEPING):
+            yield from _weighing(nodes, node.output_tensors[0])
+        elif isinstance(layer, keras.Model) and has_graph(layer):
+            inner = calls(uncompiled(layer))
+            yield from _weighing(inner, layer.inputs[0])
+
+
+def _other_sizes(x):
+    """What of the examples is too large or too small, in words, or `""`."""
+    if np.dtype(x.dtype).kind not in "iuf":
+        return ""
     values = take(x, np.arange(min(len(x), 100))).astype("float64")
-    large = np.sqrt(np.mean(values**2)) > LARGEST_ROOT_MEAN_SQUARE
-    if large and isinstance(first, _WEIGHING):
-        warn(
-            f"The weights of the layer {first.name!r} get the examples as they "
-            f"are stored, numbers up to {values.max():g}, with which training "
-            "seldom succeeds. Put keras.layers.Rescaling(1 / 255), or for "
-            "features an adapted keras.layers.Normalization, in front of it."
-        )
+    columns = np.sqrt(np.mean(values**2, axis=0))
+    is_table = values.ndim == 2
+    if (
+        np.sqrt(np.mean(values**2)) > LARGEST_ROOT_MEAN_SQUARE
+        or is_table
+        and columns.max() > LARGEST_OF_COLUMN
+    ):
+        return f"numbers up to {abs(values).max():g}"
+    if is_table and 0 < columns.max() < LEAST_OF_COLUMNS:
+        return f"numbers of at most {abs(values).max():g}"
+    return ""

@@ -13,7 +13,7 @@ import keras
 import numpy as np
 
 from gar_keras.engine import backend, hardware, replicas
-from gar_keras.engine.batches import num_examples, take
+from gar_keras.engine.batches import is_large, num_examples, take
 from gar_keras.engine.pipeline import Batches, make_batches, pipeline_options
 from gar_keras.engine.streams import Stream
 from gar_keras.utils.validation import check_count, is_in_memory
@@ -109,7 +109,7 @@ def predict(model, x, batch_size=500):
     """
     if isinstance(x, Stream):
         return model.predict(x.batches, verbose=0)
-    if not all(map(is_in_memory, keras.tree.flatten(x))):
+    if not all(map(is_in_memory, keras.tree.flatten(x))) or is_large(x):
         starts = range(0, num_examples(x), batch_size)
         batches = Batches(
             lambda i: (_rows(x, starts[i], batch_size),), len(starts)
@@ -120,7 +120,7 @@ def predict(model, x, batch_size=500):
     import tensorflow as tf
 
     images = keras.tree.map_structure(
-        lambda part: tf.convert_to_tensor(_plain(part)), x
+        lambda part: backend.as_tensor(_plain(part)), x
     )
     starts = tf.data.Dataset.range(0, num_examples(x), batch_size)
     batches = starts.map(lambda i: (take(images, slice(i, i + batch_size)),))

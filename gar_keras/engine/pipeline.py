@@ -149,7 +149,7 @@ def _graph_of_arrays(held):
     full = sampler.images_per_epoch // sampler.batch
     cut = full * sampler.batch
     # Captured tensors, not constants of the graph, which must stay below 2 GB.
-    tensors = feed.converted(tf.convert_to_tensor)
+    tensors = feed.converted(backend.as_tensor)
 
     def gather(examples, rows):
         return keras.tree.map_structure(

@@ -2,6 +2,13 @@
 
 import numpy as np
 
+from gar_keras.engine.backend import aligned_empty
+from gar_keras.engine.precision import blocks, columns_of
+from gar_keras.utils.images import (
+    LAYOUTS,
+    channel_axis,
+    standardize_data_format,
+)
 from gar_keras.utils.validation import check_real
 
 # What stands in for the class of an unlabelled example.
@@ -9,7 +16,9 @@ UNLABELED = -1
 
 
 def is_unlabeled(y):
-    """Which labels mark an example as unlabelled: -1, `"-1"` and `""`."""
+    """Which labels mark an example as unlabelled: -1, `"-1"`, `""`, NaT."""
+    if y.dtype.kind in "mM":
+        return np.isnat(y)
     marked = y == UNLABELED
     if y.dtype.kind in "OU":
         marked = marked | (y == str(UNLABELED)) | (y == "")
@@ -39,16 +48,37 @@ def as_labels(y):
     >>> as_labels(["cat", None, "dog"]).tolist()
     ['cat', '-1', 'dog']
     """
-    # NumPy would make the string "nan" of a NaN among strings.
-    labels = np.asarray(y, dtype=None if hasattr(y, "__array__") else object)
-    if labels.dtype.kind not in "fO":
+    # NumPy would make the string "nan" of a NaN among strings, and a float of
+    # an integer where pandas has NA beside it.
+    has_numpy_dtype = isinstance(getattr(y, "dtype", None), np.dtype)
+    labels = np.asarray(y, dtype=None if has_numpy_dtype else object)
+    if y is None or labels.dtype.kind not in "fO":
         return y
-    missing = [_is_missing(label) for label in labels.flat]
-    mixed = labels.dtype.kind == "O" and labels.ndim == 1
-    if y is None or not (mixed or any(missing)):
+    is_mixed = labels.dtype.kind == "O" and labels.size == len(labels)
+    if not is_mixed and not any(map(_is_missing, labels.flat)):
         return y
+    given = [UNLABELED if _is_marked(x) else x for x in labels.ravel().tolist()]
     # Strings where there are strings.
-    return np.array(np.where(missing, UNLABELED, labels.ravel()).tolist())
+    found = np.array(given)
+    _check_kept(given, found)
+    return found
+
+
+def _check_kept(given, found):
+    """Raises if NumPy has made another label of one, as "0" of 0."""
+    pairs = zip(given, found.tolist(), strict=True)
+    changed = [old for old, new in pairs if old != new and old != UNLABELED]
+    if changed:
+        kinds = {type(label).__name__ for label in given if label != UNLABELED}
+        raise ValueError(
+            "y must have labels of one kind, names or numbers. Received: "
+            f"{changed[0]!r} among labels of {' and '.join(sorted(kinds))}. "
+            "Give all of them as names, or all as numbers."
+        )
+
+
+def _is_marked(label):
+    return _is_missing(label) or label in (UNLABELED, str(UNLABELED), "")
 
 
 def _is_missing(label):
@@ -57,21 +87,47 @@ def _is_missing(label):
     return is_na or bool(label != label)
 
 
-def as_input(x):
-    """Features, or images with channels, float32; uint8 images stay so."""
-    if x.ndim not in (2, 3, 4) or not x.size:
+def scaling_of(X):
+    """`offset` and `scale` of the columns: 0 and 1 where float32 holds them.
+
+    Else mean and standard deviation, in float64.
+    """
+    _check_rows(X)
+    columns = columns_of(X)
+    offset = np.where(columns.is_lost, columns.mean, 0.0)
+    return offset, np.where(columns.is_lost, columns.std, 1.0)
+
+
+def as_input(X, offset=0.0, scale=1.0):
+    """`(X - offset) / scale`, float32, images with channels; uint8 ones as is.
+
+    A sparse X becomes dense, some rows at a time.
+    """
+    _check_rows(X)
+    if len(X.shape) == 2 or X.dtype != "uint8":
+        X = _rounded(X, offset, scale)
+    return np.expand_dims(X, channel_axis()) if X.ndim == 3 else X
+
+
+def _check_rows(X):
+    if len(X.shape) not in (2, 3, 4) or 0 in X.shape:
+        layout = LAYOUTS[standardize_data_format()][1:]
         raise ValueError(
             "X must be features (m, f), or images (m, h, w) or "
-            f"(m, h, w, c), none of these 0. Received: shape={x.shape}"
+            f"(m, {layout}, none of these 0. Received: shape={X.shape}"
         )
-    check_real("X", x.dtype, "biuf")
-    if x.ndim == 2 or x.dtype != "uint8":
-        # What float32 cannot hold becomes infinite, and is seen below.
+    check_real("X", X.dtype, "biuf")
+
+
+def _rounded(X, offset, scale):
+    x, infinite = aligned_empty(X.shape, "float32"), 0
+    for rows, block in blocks(X):
         with np.errstate(over="ignore"):
-            x = x.astype("float32")
-        if not np.isfinite(x).all():
-            raise ValueError(
-                "X must be finite in float32. Received: "
-                f"{np.count_nonzero(~np.isfinite(x))} values that are not"
-            )
-    return x[..., None] if x.ndim == 3 else x
+            x[rows] = (block - offset) / scale
+        infinite += np.count_nonzero(~np.isfinite(x[rows]))
+    if infinite:
+        raise ValueError(
+            f"X must be finite in float32. Received: {infinite} values that "
+            "are not"
+        )
+    return x

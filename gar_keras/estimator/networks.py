@@ -1,23 +1,32 @@
 """The networks that are chosen by the examples alone."""
 
+import keras
 import numpy as np
 from keras import layers
 
 from gar_keras.engine import hardware
+from gar_keras.engine.precision import BLOCK
+from gar_keras.layers import Standardization
 from gar_keras.models import POLICIES, cnn6, mlp
+from gar_keras.utils.images import LAYOUTS, side_axes, standardize_data_format
 
 # Sides of an image that the 6-layer CNN is made for: two poolings need 4
 # pixels, and its Dense layer outgrows the memory beyond 64.
 LEAST_SIDE, MOST_SIDE = 4, 64
+
+# The largest standard deviation with a square in float32.
+LARGEST_STD = 1e19
 
 
 def default_network(x, num_classes):
     """A network from examples as they are to float32 logits, with new weights.
 
     For images the 6-layer CNN of the paper, `gar_keras.cnn6`, on pixels that
-    are divided by 255 if they are uint8, else by the largest in `x`. For
-    features two hidden layers of 128 and 64 ReLU units with dropout, on
-    features that are brought to mean 0 and standard deviation 1 over `x`.
+    are divided by 255 if they are uint8, else by the largest in `x`. Where that
+    leaves less than half of the range from 0 to 1, as of masks of 0 and 1 in
+    uint8, the range in `x` becomes 0 to 1. For features two hidden layers of
+    128 and 64 ReLU units with dropout, on features that are brought to mean 0
+    and standard deviation 1 over `x`, in any unit.
 
     Example:
 
@@ -26,34 +35,51 @@ def default_network(x, num_classes):
     """
     if len(x.shape) == 2:
         return _mlp(x, num_classes)
-    sides = x.shape[1:3]
+    sides = [x.shape[axis] for axis in side_axes()]
     if min(sides) < LEAST_SIDE or max(sides) > MOST_SIDE:
+        data_format = standardize_data_format()
         raise ValueError(
-            "The network for images takes (m, height, width, channels), with "
-            f"sides from {LEAST_SIDE} to {MOST_SIDE} pixels. Received: "
-            f"shape={x.shape}. Resize the images, move channels that come "
-            "first with np.moveaxis(x, 1, -1), or give a network of your own."
+            f"The network for images takes {LAYOUTS[data_format]}, with Keras' "
+            f"image_data_format() {data_format!r}, and sides from {LEAST_SIDE} "
+            f"to {MOST_SIDE} pixels. Received: shape={x.shape}. Resize the "
+            "images, move their channels with np.moveaxis, or give a network "
+            "of your own."
         )
-    stored = "uint8" if x.dtype == "uint8" else "float32"
-    largest = 255 if stored == "uint8" else float(np.abs(x).max()) or 1.0
     return cnn6(
         x.shape[1:],
         num_classes,
-        preprocessing=layers.Rescaling(1 / largest, dtype="float32"),
-        input_dtype=stored,
+        preprocessing=_rescaling(x),
+        input_dtype="uint8" if x.dtype == "uint8" else "float32",
         dtype=POLICIES[hardware.fast_precision()],
     )
 
 
+def _rescaling(x):
+    low, high = float(x.min()), float(x.max())
+    largest = 255.0 if x.dtype == "uint8" else max(-low, high)
+    span = high - low
+    if span < largest / 2:
+        # Masks of 0 and 1 in uint8, or a range far from 0.
+        scale = 1 / (span or 1.0)
+        return layers.Rescaling(scale, -low * scale, dtype="float32")
+    return layers.Rescaling(1 / (largest or 1.0), dtype="float32")
+
+
 def _mlp(x, num_classes):
-    mean, variance = x.mean(0, dtype="float64"), x.var(0, dtype="float64")
+    mean, variance = _moments(x)
     # A constant feature becomes 0, whatever rounding leaves of its variance.
     constant = np.ptp(x, axis=0) == 0
-    scaling = layers.Normalization(
-        mean=np.where(constant, x[0], mean).astype("float32"),
-        variance=np.where(constant, 1, variance).astype("float32"),
-        dtype="float32",
-    )
+    mean = np.where(constant, x[0], mean).astype("float32")
+    variance = np.where(constant, 1, variance)
+    std = np.sqrt(variance)
+    # Normalization divides by no less than this, and has float32 squares.
+    is_usual = (std > keras.config.epsilon()) & (std < LARGEST_STD)
+    if is_usual.all():
+        scaling = layers.Normalization(
+            mean=mean, variance=variance.astype("float32"), dtype="float32"
+        )
+    else:
+        scaling = Standardization(mean, std, dtype="float32")
     return mlp(
         x.shape[1:],
         num_classes,
@@ -61,4 +87,15 @@ def _mlp(x, num_classes):
         input_dtype="float32",
         # So small a network gains nothing by less precision.
         dtype="float32",
+    )
+
+
+def _moments(x):
+    """Mean and variance of the columns, in float64, for some at a time."""
+    # With one column alone, NumPy would add in another order.
+    groups = min(max(1, x.size // BLOCK), max(1, x.shape[1] // 2))
+    parts = np.array_split(x, groups, axis=1)
+    return (
+        np.concatenate([part.mean(0, dtype="float64") for part in parts]),
+        np.concatenate([part.var(0, dtype="float64") for part in parts]),
     )

@@ -116,8 +116,9 @@ def pretrain(
             has the weights that it had before then.
 
     Warns:
-        GARWarning: if the first weights of the model get large integers, such
-            as pixels from 0 to 255, as they are.
+        GARWarning: if the first weights of the model get numbers as they are
+            that are too large, such as pixels from 0 to 255, or too small, or
+            if float32 does not hold a column of features.
 
     Example:
 
@@ -268,9 +269,8 @@ def regularize(
             that this call began with, of which a copy is kept for that.
 
     Warns:
-        GARWarning: if the first weights of the model get large integers, such
-            as pixels from 0 to 255, as they are; if the labels are used and a
-            class has none; or if classes are lost,
+        GARWarning: if the examples are not scaled, as for `pretrain`; if the
+            labels are used and a class has none; or if classes are lost,
             which it names, the outputs collapse, the batches are too small
             for the number of classes or the validation error rises; see
             `gar_keras.callbacks.WarnOnCollapse`, of which `callbacks` may
@@ -323,7 +323,9 @@ def regularize(
     else:
         way = way.begin(network, feed)
     steps = epochs * sampler.steps
-    trained = way.trainer(network, steps, sampler.labeled_per_batch, seed)
+    trained = way.trainer(
+        network, steps, sampler.labeled_per_batch, sampler.seed
+    )
     trained.compile(
         optimizer or way.optimizer(steps),
         loss=None,

@@ -8,8 +8,10 @@ from dataclasses import replace
 
 import keras
 import numpy as np
+import pandas as pd
 import pytest
 from keras import layers
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import (
@@ -30,6 +32,7 @@ import gar_keras
 from gar_keras import GARClassifier
 from gar_keras.callbacks import Advice, WarnOnCollapse
 from gar_keras.engine import hardware
+from gar_keras.engine.fit import predict
 from gar_keras.estimator import classifier, examples, fit, networks
 from gar_keras.methods.base import Method
 from gar_keras.utils.warnings import shown_by
@@ -325,6 +328,39 @@ def test_labels_and_their_marker(labels, stand_in):
     names = np.unique(labels[:18])
     np.testing.assert_array_equal(model.classes_, names)
     assert model.score(X, names[Y]) > 0.9
+
+
+@pytest.mark.parametrize(
+    ("labels", "classes"),
+    [
+        ([1, 1.0, True, 2, -1], [1, 2]),
+        ([True, False, None], [False, True]),
+        (["NA", "None", "nan", ""], ["NA", "None", "nan"]),
+        ([2**53, 2**53 + 1, None], [2**53, 2**53 + 1]),
+        ([0, 1, ""], [0, 1]),
+        (pd.array([1, 2, None], "Int64"), [1, 2]),
+        (pd.Series(["x", None], dtype="category"), ["x"]),
+        (pd.to_datetime(["2020-01-01", None]), ["2020-01-01"]),
+        ([0, "a", -1], "0 among labels of int and str"),
+        ([1, "1"], "1 among labels of int and str"),
+        ([True, "True"], "True among labels of bool and str"),
+        ([b"a", "a"], "b'a' among labels of bytes and str"),
+        (["a\0", "a"], "among labels of str"),
+        ([2**53 + 1, 0.5], "9007199254740993 among labels of float and int"),
+        (np.array([[0], ["a"]], object), "0 among labels of int and str"),
+    ],
+    ids=str,
+)
+def test_labels_are_kept_or_refused(labels, classes):
+    if isinstance(classes, str):
+        with pytest.raises(ValueError, match=f"one kind, .* {classes}"):
+            examples.as_labels(labels)
+        return
+    found = np.asarray(examples.as_labels(labels))
+    known = found[~examples.is_unlabeled(found)]
+    assert [*np.unique(known.astype(found.dtype))] == [
+        *np.array(classes, known.dtype)
+    ]
 
 
 def all_to_one(method, model, *_, **__):
@@ -650,6 +686,38 @@ def test_default_network_of_images_scales_them(
     assert model.layers[-1].compute_dtype == "float32"
 
 
+@pytest.mark.parametrize(
+    "x",
+    [
+        np.uint8([0, 1]), np.uint8([0, 16]), np.uint8([0, 120]),
+        np.uint8([200, 255]), np.bool_([0, 1]), np.int64([0, 1]),
+        np.float64([1e9, 1e9 + 1]), np.float64([0, 1e-40]),
+        np.float32([20, 21]),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_images_of_a_narrow_range_fill_it(x, stand_in):
+    pixels = np.tile(x, 40 * 18).reshape(40, 6, 6)
+    scaling = examples.scaling_of(pixels)
+    rows = examples.as_input(pixels, *scaling)
+    scaled = np.array(networks.default_network(rows, 2).layers[1](rows))
+    assert np.ptp(scaled) >= 1
+    assert np.abs(scaled).max() == pytest.approx(1)
+    # Of other images, by what was seen here.
+    (other,) = examples.as_input(pixels[:1, :, ::2], *scaling)
+    assert len(np.unique(other)) == 1
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "divided"), [(0, 254, 255), (10, 140, 255), (0, 128, 255)]
+)
+def test_usual_images_are_divided_by_255(low, high, divided):
+    x = np.uint8([low, high] * 18 * 4).reshape(4, 6, 6, 1)
+    layer = networks.default_network(x, 2).layers[1]
+    assert layer.get_config()["scale"] == 1 / divided
+    assert layer.get_config()["offset"] == 0
+
+
 def test_default_network_of_features_standardizes_them():
     x = examples.as_input(X)
     model = networks.default_network(x, 3)
@@ -657,6 +725,88 @@ def test_default_network_of_features_standardizes_them():
     np.testing.assert_allclose(scaled.mean(axis=0), 0, atol=1e-5)
     # The third feature is constant.
     np.testing.assert_allclose(scaled.std(axis=0), [1, 1, 0], atol=1e-5)
+
+
+def standardized(x):
+    return (x - x.mean(axis=0)) / x.std(axis=0)
+
+
+MINUTES = 60.0 * (np.arange(90) % 3) + X[:, 0]
+TABLES = {
+    "seconds": 1.7e9 + MINUTES[:, None],
+    "milliseconds": (1.7e12 + 1000 * MINUTES[:, None]).round().astype("int64"),
+    "1e-12": 1e-12 * X[:, :2],
+    "1e20": 1e20 * X[:, :2],
+    "1e-60": 1e-60 * X[:, :2],
+    "1e100": 1e100 * X[:, :2],
+    "many": np.c_[1e-12 * X[:, 0], 1e25 * X[:, 1], 1.7e9 + MINUTES, MINUTES],
+}
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
+@pytest.mark.parametrize("X", TABLES.values(), ids=TABLES)
+def test_default_network_standardizes_features_of_any_unit(X, form):
+    expected = standardized(X.astype("float64") / abs(X).max(axis=0))
+    scaling = examples.scaling_of(form(X))
+    rows = examples.as_input(form(X), *scaling)
+    layer = networks.default_network(rows, 3).layers[1]
+    np.testing.assert_allclose(np.array(layer(rows)), expected, atol=2e-3)
+
+
+def test_columns_that_float32_holds_stay_as_they_are():
+    rng = np.random.default_rng(0)
+    held = np.c_[
+        rng.normal(1000, 1, 60), rng.normal(0, 1e-20, 60), np.full(60, 1.7e9),
+        # Constant but for the rounding of a sum in float64.
+        1 / 3 + rng.normal(0, 1e-16, 60), rng.integers(0, 9, 60),
+    ]  # fmt: skip
+    offset, scale = examples.scaling_of(held)
+    assert (offset == 0).all()
+    assert (scale == 1).all()
+    np.testing.assert_array_equal(
+        examples.as_input(held), held.astype("float32")
+    )
+
+
+@pytest.mark.slow
+def test_time_stamps_are_learned_and_kept(tmp_path):
+    x = np.c_[1.7e9 + MINUTES, 1e-12 * X[:, 1]]
+    model = quick().fit(x, FEW)
+    assert model.score(x, Y) > 0.95
+    rows = ((x - model.offset_) / model.scale_).astype("float32")
+    assert model.scale_[1] == 1
+    path = tmp_path / "model.keras"
+    model.model_.save(path)
+    logits = keras.models.load_model(path).predict(rows, verbose=0)
+    predicted = model.predict(x)
+    np.testing.assert_array_equal(logits.argmax(axis=1), predicted)
+    loaded = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(loaded.predict(x), predicted)
+    np.testing.assert_array_equal(model.predict(x[:1]), predicted[:1])
+
+
+def test_a_network_of_ones_own_gets_rows_as_they_are(stand_in):
+    x = np.c_[1.7e9 + MINUTES, X[:, 1]]
+    with pytest.warns(GARWarning, match="gets X in float32.*in column 0, e.g"):
+        model = quick(tiny).fit(x, FEW)
+    assert (model.offset_, model.scale_) == (0, 1)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "int64", "float32"])
+@pytest.mark.parametrize("form", ["csr", "csc", "coo"])
+def test_sparse_rows_take_about_the_memory_of_dense_ones(
+    form, dtype, stand_in, peak, monkeypatch
+):
+    monkeypatch.setattr(classifier, "predict", predict)
+    x = sparse.random(3000, 600, 0.01, form, rng=0)
+    x = (100 * x).astype(dtype)
+    y = np.where(np.arange(3000) < 30, np.arange(3000) % 3, -1)
+    dense = 4 * 3000 * 600
+    model = quick(tiny)
+    assert peak(lambda: model.fit(x, y)) < 1.6 * dense
+    predicted = model.predict(x)
+    assert peak(lambda: model.predict(x)) < 1.6 * dense
+    np.testing.assert_array_equal(predicted, model.predict(x.toarray()))
 
 
 def test_what_is_added_to_gar_reaches_stage_2(monkeypatch):
@@ -720,6 +870,16 @@ BAD = {
     "beyond float32": (
         np.where(X == X[1, 1], 1e300, X), FEW, {}, "Received: 1 values",
     ),
+    "one value beyond float32": (
+        np.where(X == X[1, 1], 1e300, X), FEW, dict(network="auto"),
+        "Received: 1 values",
+    ),
+    "names and numbers": (
+        X, np.where(FEW > 0, FEW.astype(object), "a"), {},
+        "labels of one kind.*1 among labels of int and str",
+    ),
+    "negative seed": (X, FEW, dict(random_state=-1), "random_state=-1"),
+    "seed": (X, FEW, dict(random_state=50.0), "random_state=50.0"),
     "five axes": (np.ones((90, 2, 2, 2, 2)), FEW, {}, r"or \(m, h, w, c\)"),
     "too small": (np.ones((90, 3, 9)), FEW, dict(network="auto"), "4 to 64"),
     "network": (X, FEW, dict(network="cnn"), "network='cnn'"),
@@ -742,7 +902,7 @@ BAD = {
     ),
     "channels first": (
         np.ones((90, 3, 9, 9)), FEW, dict(network="auto"),
-        r"height, width, channels\).*\(90, 3, 9, 9\).*moveaxis",
+        r"takes \(h, w, c\).*\(90, 3, 9, 9\).*moveaxis",
     ),
     "prior of the method": (
         X, FEW, dict(method=gar_keras.SafeGAR(class_prior=[0.25] * 4)),
@@ -795,8 +955,6 @@ def test_without_scikit_learn_the_extra_is_named(monkeypatch):
 
 
 def test_missing_labels_and_sparse_features():
-    sparse = pytest.importorskip("scipy.sparse")
-    pd = pytest.importorskip("pandas")
     rng = np.random.default_rng(0)
     y = np.arange(60) % 2
     X = rng.normal(size=(60, 3)) + 4 * y[:, None]

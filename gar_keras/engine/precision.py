@@ -1,0 +1,97 @@
+"""What float32 keeps of a user's numbers, and how to bring in the rest.
+
+Seconds since 1970 are 128 apart in float32, and beyond 1e-38 and 1e38 it has
+no numbers at all. A column that would lose what tells its rows apart has to be
+standardized in float64, before it is rounded.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from gar_keras.utils.warnings import warn
+
+# Values in float64 at a time: beside a large table they take little memory.
+BLOCK = 1 << 16
+
+# What float32 may change values by, in standard deviations of their column.
+LARGEST_CHANGE = 1e-3
+# Of standard deviations: float32 can divide by these, and square the quotient.
+LEAST_SPREAD, LARGEST_SPREAD = 1e-30, 1e30
+# A column whose values are apart by less of their size is constant: float64
+# rounds sums to about this.
+ROUNDING = 1e-12
+
+# Rows that are enough for a warning.
+LOOKED_AT = 1000
+
+
+class Columns(NamedTuple):
+    """Of each column, in float64; of images all pixels are one.
+
+    Attributes:
+        mean, std: Of the values; `std` is 0 where they are constant.
+        is_lost: Whether float32 does not hold the column.
+    """
+
+    mean: np.ndarray
+    std: np.ndarray
+    is_lost: np.ndarray
+
+
+def blocks(x):
+    """Slices of the rows, and the rows in float64; x may be sparse."""
+    size = int(np.prod(x.shape[1:]))
+    step = max(1, BLOCK // size)
+    for first in range(0, x.shape[0], step):
+        rows = slice(first, first + step)
+        block = x[rows]
+        block = block.toarray() if hasattr(block, "toarray") else block
+        yield rows, np.asarray(block, "float64")
+
+
+def columns_of(x):
+    """The `Columns` of a table `(m, f)`, also sparse, or of images."""
+    over = 0 if len(x.shape) == 2 else tuple(range(len(x.shape)))
+    least, largest = np.inf, -np.inf
+    for _, block in blocks(x):
+        least = np.minimum(least, block.min(over))
+        largest = np.maximum(largest, block.max(over))
+    # From -1 to 1, with squares in range whatever the unit.
+    middle, half = least / 2 + largest / 2, largest / 2 - least / 2
+    is_constant = half <= ROUNDING * np.maximum(abs(least), abs(largest))
+    half = np.where(is_constant, 1.0, half)
+    total = squares = change = beyond = 0
+    for _, block in blocks(x):
+        with np.errstate(over="ignore"):
+            rounded = block.astype("float32")
+        beyond = beyond + np.isinf(rounded).sum(over)
+        change = np.maximum(change, abs(rounded - block).max(over))
+        block = (block - middle) / half
+        total = total + block.sum(over)
+        squares = squares + np.square(block).sum(over)
+    m = np.prod(x.shape) // np.size(middle)
+    mean = total / m
+    std = half * np.sqrt(np.maximum(squares / m - mean**2, 0))
+    std = np.where(is_constant, 0.0, std)
+    in_range = (LEAST_SPREAD <= std) & (std <= LARGEST_SPREAD)
+    is_held = is_constant | in_range & (change <= LARGEST_CHANGE * std)
+    # A few values beyond float32 are mistakes, not the unit of the column.
+    is_held |= (beyond > 0) & (beyond < m / 2)
+    return Columns(middle + half * mean, std, ~is_held)
+
+
+def warn_if_lost(name, x):
+    """Warns if float32 does not hold a column of a table that it will be in."""
+    if len(x.shape) != 2 or np.can_cast(x.dtype, "float32"):
+        return
+    some = np.linspace(0, x.shape[0] - 1, min(x.shape[0], LOOKED_AT))
+    is_lost = columns_of(x[some.astype(int)]).is_lost
+    if is_lost.any():
+        warn(
+            f"The network gets {name} in float32, which does not hold what "
+            "tells the rows apart in column "
+            f"{', '.join(map(str, np.flatnonzero(is_lost)[:5]))}, e.g. seconds "
+            "since 1970. Standardize it in float64 before, e.g. with "
+            "sklearn.preprocessing.StandardScaler."
+        )
