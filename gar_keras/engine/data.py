@@ -47,11 +47,8 @@ from gar_keras.utils.validation import (
 )
 from gar_keras.utils.warnings import warn
 
-# Initial weights are made for inputs of a mean square of about 1. Errors of an
-# MLP on iris, wine, breast cancer and digits, 10 labels a class, in percent:
-# 5, 5, 5, 11 of standardized features; of all times 10: 10, 10, 11, 22; of one
-# times 30: 8, 8, 7, 11, and times 100: 53, 64, 70, 11; of all times 0.01: 19,
-# 10, 7, 29.
+# Initial weights are made for inputs of a mean square of about 1: in tables
+# neither one column may be much larger than that, nor all of them much less.
 LARGEST_ROOT_MEAN_SQUARE = 10.0
 LARGEST_OF_COLUMN = 30.0
 LEAST_OF_COLUMNS = 0.01

@@ -323,5 +323,3 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
                 f"{received('network', self.network)}"
             )
         return model
-
-

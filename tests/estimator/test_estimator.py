@@ -29,7 +29,7 @@ from sklearn.semi_supervised import SelfTrainingClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import gar_keras
-from gar_keras import GARClassifier
+from gar_keras import GARClassifier, GARWarning
 from gar_keras.callbacks import Advice, WarnOnCollapse
 from gar_keras.engine import hardware
 from gar_keras.engine.fit import predict
@@ -109,6 +109,8 @@ def blobs(m, seed=0):
 
 
 X, Y = blobs(90)
+# For networks without a scaling.
+SCALED = X * [1e3, 1e-3, 1e-4]
 # Every class has six labels.
 FEW = np.where(np.arange(90) < 18, Y, -1)
 NAMES = np.array(["cat", "dog", "eel"])
@@ -407,11 +409,11 @@ def test_no_row_unlabelled_is_supervised_training_and_said(
         {"network": lambda shape, n: OwnCall(shape, n)},
     ):
         model = quick(**{"network": tiny, **options})
-        (text,) = said(lambda model=model: model.fit(X, Y))
+        (text,) = said(lambda model=model: model.fit(SCALED, Y))
         assert "plain supervised training" in text
         assert "Mark unlabelled examples with -1" in text
         assert model.summary_.regularization == {}
-        assert model.score(X, Y) > 0.9
+        assert model.score(SCALED, Y) > 0.9
     for wrong in ({"epochs": 0}, {"unlabeled_per_batch": 0.5}):
         with pytest.raises(ValueError, match=f"{[*wrong][0]} must be an int"):
             quick(tiny, **wrong).fit(X, Y)
@@ -476,7 +478,7 @@ def test_pipelines_and_searches_keep_rows_unlabelled(y, stand_in):
         GridSearchCV(quick(tiny), {"epochs": [1, 2]}, cv=2),
         GridSearchCV(pipeline, {"garclassifier__epochs": [1, 2]}, cv=2),
     ):
-        assert said(lambda model=model: model.fit(X, y)) == []
+        assert said(lambda model=model: model.fit(SCALED, y)) == []
         assert set(model.classes_) == set(np.unique(y[FEW >= 0]))
 
 
