@@ -29,6 +29,7 @@ from gar_keras.methods.base import Method
 from gar_keras.models import warn_of_own_training
 from gar_keras.utils.types import Tensor
 from gar_keras.utils.validation import received, unmasked
+from gar_keras.utils.warnings import each_once
 
 try:
     from scipy.special import softmax
@@ -192,15 +193,17 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
         check_wrappers(self, np.count_nonzero(targets == UNLABELED))
         seed = self._draw_seed()
         names = classes.tolist()
-        with seeded(seed):
-            model = self._make_network(x, len(classes))
-            check_outputs(model, x, len(classes))
-        for summary in stages(model, x, targets, self, names, seed):
-            # Plain Keras, without what only training needs.
-            self.model_ = uncompiled(model) if has_graph(model) else model
-            self.classes_, self.summary_ = classes, summary
-            self.offset_, self.scale_ = offset, scale
-            self._kind = x.shape[1:], x.dtype
+        # The network is looked at here and by both stages.
+        with each_once():
+            with seeded(seed):
+                model = self._make_network(x, len(classes))
+                check_outputs(model, x, len(classes))
+            for summary in stages(model, x, targets, self, names, seed):
+                # Plain Keras, without what only training needs.
+                self.model_ = uncompiled(model) if has_graph(model) else model
+                self.classes_, self.summary_ = classes, summary
+                self.offset_, self.scale_ = offset, scale
+                self._kind = x.shape[1:], x.dtype
         if self.verbose:
             print(summary)
         return self

@@ -439,6 +439,15 @@ def said(call):
     return texts
 
 
+@pytest.mark.slow
+def test_nothing_is_said_twice_in_a_fit():
+    # The network is looked at three times.
+    texts = said(lambda: quick(tiny, epochs=1).fit(1e4 * X, FEW))
+    assert any("get the examples as they are stored" in t for t in texts)
+    assert any("fewer examples than a batch takes" in t for t in texts)
+    assert len({*texts}) == len(texts)
+
+
 # In meta-estimators
 
 
