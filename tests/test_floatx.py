@@ -26,6 +26,9 @@ from gar_keras import (
 from gar_keras.engine.optimizers import SGD
 from gar_keras.methods import METHODS
 
+# JAX has no float64 unless it is told to.
+pytestmark = pytest.mark.filterwarnings("ignore:Explicitly requested dtype")
+
 RNG = np.random.default_rng(0)
 Y = np.arange(48) % 3
 FEW = np.where(np.arange(48) < 12, Y, -1)

@@ -61,11 +61,14 @@ def columns_of(x):
     middle, half = least / 2 + largest / 2, largest / 2 - least / 2
     is_constant = half <= ROUNDING * np.maximum(abs(least), abs(largest))
     half = np.where(is_constant, 1.0, half)
-    total = squares = change = beyond = 0
+    total = squares = change = 0
+    is_beyond = has_usual = False
     for _, block in blocks(x):
         with np.errstate(over="ignore"):
             rounded = block.astype("float32")
-        beyond = beyond + np.isinf(rounded).sum(over)
+        is_usual = (block != 0) & (abs(block) < LARGEST_SPREAD)
+        has_usual = has_usual | is_usual.any(over)
+        is_beyond = is_beyond | np.isinf(rounded).any(over)
         change = np.maximum(change, abs(rounded - block).max(over))
         block = (block - middle) / half
         total = total + block.sum(over)
@@ -76,15 +79,17 @@ def columns_of(x):
     std = np.where(is_constant, 0.0, std)
     in_range = (LEAST_SPREAD <= std) & (std <= LARGEST_SPREAD)
     is_held = is_constant | in_range & (change <= LARGEST_CHANGE * std)
-    # A few values beyond float32 are mistakes, not the unit of the column.
-    is_held |= (beyond > 0) & (beyond < m / 2)
-    return Columns(middle + half * mean, std, ~is_held)
+    # Values beyond float32 among usual ones are mistakes, not the unit.
+    is_mistaken = is_beyond & has_usual
+    is_lost = np.logical_not(is_held | is_mistaken)
+    return Columns(middle + half * mean, std, is_lost)
 
 
 def warn_if_lost(name, x):
     """Warns if float32 does not hold a column of a table that it will be in."""
     if len(x.shape) != 2 or np.can_cast(x.dtype, "float32"):
         return
+    # All over the table, which may be in the order of a column.
     some = np.linspace(0, x.shape[0] - 1, min(x.shape[0], LOOKED_AT))
     is_lost = columns_of(x[some.astype(int)]).is_lost
     if is_lost.any():

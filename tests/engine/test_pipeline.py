@@ -5,8 +5,10 @@ import numpy as np
 import pytest
 from keras import ops
 
-from gar_keras.engine import pipeline
+from gar_keras.engine import backend, batches, pipeline
 from gar_keras.engine.batches import BatchSampler, Feed
+from gar_keras.engine.data import some_of
+from gar_keras.engine.fit import predict
 
 BACKEND = keras.backend.backend()
 IMAGES = np.random.default_rng(0).integers(0, 256, (23, 4, 3, 1), "uint8")
@@ -146,3 +148,32 @@ def test_source_is_asked_for_what_there_is_room_for(room, steps, monkeypatch):
     batches = pipeline.make_batches(Feed(sampler, Asked(), X_L))
     assert_same(first(batches, 8), by_hand(sampler, X_L, None, 1, 8))
     assert asked[0] == 5 * min(steps, sampler.steps)
+
+
+@pytest.mark.skipif(BACKEND != "tensorflow", reason="TensorFlow's tensors")
+def test_a_tensor_shares_the_memory_of_an_array_that_begins_where_it_can():
+    shared = backend.aligned_empty((5, 3), "float32")
+    shared[...] = np.arange(15).reshape(5, 3)
+    off = np.append(np.ones(1, "float32"), shared.ravel())[1:].reshape(5, 3)
+    frozen = shared.copy()
+    frozen.flags.writeable = False
+    for array in (
+        shared, off, frozen, shared[::2], shared.T, shared.astype(">f4"),
+        shared.astype("float16"), shared.astype("uint8"), shared[:0],
+    ):  # fmt: skip
+        found = backend.as_tensor(array)
+        np.testing.assert_array_equal(found, array)
+        assert found.dtype == array.dtype.newbyteorder("=")
+    tensor = backend.as_tensor(shared)
+    shared[0, 0] = 99
+    assert float(tensor[0, 0]) == 99
+
+
+def test_predictions_of_large_examples_are_those_of_small_ones(monkeypatch):
+    model = keras.Sequential([keras.Input((4, 3, 1)), keras.layers.Flatten()])
+    some, rows = some_of(IMAGES, 5), [0, 5, 11, 16, 22]
+    np.testing.assert_array_equal(some.take(np.arange(5)), IMAGES[rows])
+    expected = predict(model, IMAGES, batch_size=4)
+    monkeypatch.setattr(batches, "LARGEST_COPY", 0)
+    np.testing.assert_array_equal(predict(model, IMAGES, 4), expected)
+    np.testing.assert_array_equal(predict(model, some, 4), expected[rows])
