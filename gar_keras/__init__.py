@@ -17,7 +17,6 @@ from gar_keras.estimator.comparison import compare
 from gar_keras.layers import GraphActivityRegularization
 from gar_keras.methods.gar import ExtendedGAR
 from gar_keras.methods.safe_gar import SafeGAR
-from gar_keras.methods.training import pretrain, regularize
 from gar_keras.metrics import (
     SparseCategoricalAccuracy,
     SparseCategoricalCrossentropy,
@@ -32,6 +31,7 @@ from gar_keras.regularizers import (
     expected_balance,
     rectify,
 )
+from gar_keras.training import pretrain, regularize
 from gar_keras.utils.version import __version__ as __version__
 from gar_keras.utils.warnings import GARWarning
 

@@ -43,12 +43,18 @@
 # It takes a few seconds.
 
 # %%
+import sys
+
 import matplotlib.pyplot as plt
 import networkx as nx
 import numpy as np
 
 import gar_keras
-from gar_keras.report.plots import PALETTE, graph_statistics
+
+# What draws the figures is beside the scripts of a clone.
+sys.path.append("../scripts")
+
+from reproduction.report.plots import PALETTE, graph_statistics
 
 plt.rcParams.update({"figure.dpi": 80, "figure.constrained_layout.use": True})
 np.set_printoptions(precision=3, suppress=True)

@@ -24,6 +24,8 @@
 # It takes about a minute on two cores, without a GPU.
 
 # %%
+import sys
+
 import keras
 import matplotlib.pyplot as plt
 import numpy as np
@@ -31,7 +33,11 @@ from matplotlib.colors import PowerNorm
 
 import gar_keras
 from gar_keras.datasets import load_mnist, make_split
-from gar_keras.report.plots import PALETTE, figure1, graph_statistics
+
+# What draws the figures is beside the scripts of a clone.
+sys.path.append("../scripts")
+
+from reproduction.report.plots import PALETTE, figure1, graph_statistics
 
 plt.rcParams.update({"figure.dpi": 80, "figure.constrained_layout.use": True})
 
@@ -236,7 +242,7 @@ plt.show()
 # ## 3. The three graphs
 #
 # Figure 1 of the paper, for this network and every second of the 250 images.
-# `gar_keras.report.plots` draws it with networkx.
+# `reproduction.report.plots` draws it with networkx.
 
 # %%
 figure1(

@@ -31,6 +31,7 @@
 # are: after new runs, run it again.
 
 # %%
+import sys
 import tempfile
 from pathlib import Path
 
@@ -39,14 +40,18 @@ import numpy as np
 from IPython.display import Image, Markdown, display
 from scipy import stats
 
-from gar_keras import expected_balance, report
-from gar_keras.experiments import records
-from gar_keras.report import pictures
-from gar_keras.report.pages import with_links_from
-from gar_keras.report.published import GAR, TABLES
-from gar_keras.report.runs import epochs
-from gar_keras.report.summary import cell_runs, summary
-from gar_keras.report.tables import representative
+from gar_keras import expected_balance
+
+# What reads the records is beside the scripts of a clone.
+sys.path.append("../scripts")
+
+from reproduction import records, report
+from reproduction.report import pictures
+from reproduction.report.published import GAR, TABLES
+from reproduction.report.run_frame import epochs
+from reproduction.report.summary import cell_runs, summary
+from reproduction.report.tables import representative
+from reproduction.report.write_pages import with_links_from
 
 plt.rcParams.update({"figure.dpi": 90, "figure.constrained_layout.use": True})
 

@@ -11,16 +11,16 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from gar_keras.engine import hardware
-from gar_keras.experiments.benchmarks import command, speed
-from gar_keras.experiments.records import SpeedSettings
-from gar_keras.experiments.settings import Precision
-from gar_keras.utils import cli
+from reproduction import cli
+from reproduction.benchmarks import benchmark_command, speed
+from reproduction.records import SpeedSettings
+from reproduction.settings import Precision
 
 PRECISIONS = get_args(Precision)
 
 
 @dataclass(frozen=True)
-class Options(command.Options):
+class Options(benchmark_command.Options):
     """Options of this script."""
 
     tasks: tuple[Literal[tuple(speed.WAYS)], ...] | None = None
@@ -76,7 +76,7 @@ def main(options):
         for network in options.networks or [*speed.NETWORKS][:end]
         for precision in options.precisions or [*precisions][:end]
     ]
-    return command.run(options, "benchmark", cases, speed.measure)
+    return benchmark_command.run(options, "benchmark", cases, speed.measure)
 
 
 if __name__ == "__main__":

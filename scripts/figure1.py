@@ -10,11 +10,10 @@ README: runs/graph_pair.png.
 import sys
 from dataclasses import dataclass
 
-from gar_keras.experiments import records
-from gar_keras.report import plots
-from gar_keras.report.plots.graph_panels import GRAPH_IMAGES
-from gar_keras.report.plots.graph_statistics import graph_numbers
-from gar_keras.utils import cli
+from reproduction import cli, records
+from reproduction.report import plots
+from reproduction.report.plots.graph_panels import GRAPH_IMAGES
+from reproduction.report.plots.graph_statistics import graph_numbers
 
 
 @dataclass(frozen=True)

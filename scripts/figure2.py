@@ -7,8 +7,8 @@ draws a finished run and writes runs/figure2.png, in about a minute.
 
 import sys
 
-from gar_keras.report import plots
-from gar_keras.utils import cli
+from reproduction import cli
+from reproduction.report import plots
 
 
 def figure(run):

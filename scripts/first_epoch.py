@@ -14,11 +14,10 @@ from typing import Literal
 import numpy as np
 from matplotlib.animation import FuncAnimation, PillowWriter
 
-from gar_keras.experiments import placement, records
-from gar_keras.experiments.studies import STUDIES
-from gar_keras.report.lost import empty_classes
-from gar_keras.report.plots import style
-from gar_keras.utils import cli
+from reproduction import cli, paths, records
+from reproduction.report.lost_classes import empty_classes
+from reproduction.report.plots import style
+from reproduction.studies import STUDIES
 
 ARMS = {
     "the authors' optimizer": "the paper's stage 2",
@@ -37,7 +36,7 @@ class Options:
 
     seed: Literal[0, 1, 2] = 2
     """Seed of the runs."""
-    output: cli.Folder = field(default_factory=placement.own)
+    output: cli.Folder = field(default_factory=paths.own)
     """Folder of the pictures."""
 
     def __post_init__(self):
@@ -51,7 +50,7 @@ def noted_runs(folder, seed):
     for name, row in ARMS.items():
         arm = arms[f"{row}, after 2000 epochs of stage 1"]
         arm = replace(arm, precision="bfloat16")
-        path = placement.path_of(arm, seed, folder)
+        path = paths.path_of(arm, seed, folder)
         found[name] = records.read(path)
         if not found[name].get("first_epoch"):
             raise ValueError(
@@ -148,10 +147,7 @@ def animation(found):
 
 def main(options):
     """Draws the picture and the animation."""
-    folder = placement.reference()
-    if folder is None:
-        raise ValueError("the records are in a clone. Run it in one.")
-    found = noted_runs(folder, options.seed)
+    found = noted_runs(paths.reference(), options.seed)
     style.save(picture(found), options.output / "first_epoch.png")
     movie, writer = animation(found), PillowWriter(fps=FRAMES_PER_SECOND)
     movie.save(options.output / "first_epoch.gif", writer, dpi=80)

@@ -12,11 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gar_keras.datasets.infimnist import NUM_TRAIN, InfiMNIST
 from gar_keras.datasets.mnist import load_mnist
-from gar_keras.experiments import placement
-from gar_keras.report.plots import style
-from gar_keras.utils import cli
+from reproduction import cli, paths
+from reproduction.datasets.infimnist import NUM_TRAIN, InfiMNIST
+from reproduction.report.plots import style
 
 ROWS_PER_CLASS = 2
 DEFORMATIONS = 16
@@ -84,7 +83,7 @@ def images_per_second(source, repeats=15, batches=100):
 
 def main(options):
     """Draws the contact sheet and times `take`."""
-    out = options.out or placement.own() / "infimnist.png"
+    out = options.out or paths.own() / "infimnist.png"
     source = InfiMNIST(options.data_dir)
     indices = sheet_indices(load_mnist().y_train, len(source))
     style.save(sheet(source, indices), out)

@@ -12,14 +12,14 @@ from typing import Literal
 
 from gar_keras.engine import hardware
 from gar_keras.engine.batches import BATCH_SIZE
-from gar_keras.experiments.benchmarks import command, overhead
-from gar_keras.experiments.command import Precision
-from gar_keras.experiments.records import OverheadSettings
-from gar_keras.utils import cli
+from reproduction import cli
+from reproduction.benchmarks import benchmark_command, layer_overhead
+from reproduction.experiment_command import Precision
+from reproduction.records import OverheadSettings
 
 
 @dataclass(frozen=True)
-class Options(command.Options):
+class Options(benchmark_command.Options):
     """Options of this script."""
 
     sweep: Literal["none", "batch", "classes", "images", "all"] = "none"
@@ -52,7 +52,9 @@ def main(options):
     names = SWEEPS if options.sweep == "all" else [options.sweep]
     changes = [{}, *(c for name in names for c in SWEEPS.get(name, []))]
     cases = [OverheadSettings(**usual | change) for change in changes]
-    return command.run(options, "overhead", cases, overhead.measure)
+    return benchmark_command.run(
+        options, "overhead", cases, layer_overhead.measure
+    )
 
 
 if __name__ == "__main__":

@@ -8,11 +8,9 @@ import sys
 from dataclasses import dataclass, field
 from typing import Literal
 
-from gar_keras import report
-from gar_keras.experiments import placement
-from gar_keras.report.published import TABLES
-from gar_keras.report.tables import in_terminal, shown_table
-from gar_keras.utils import cli
+from reproduction import cli, paths, report
+from reproduction.report.published import TABLES
+from reproduction.report.tables import in_terminal, shown_table
 
 
 @dataclass(frozen=True)
@@ -21,9 +19,7 @@ class Options:
 
     tables: tuple[Literal[tuple(TABLES)], ...] = tuple(TABLES)
     """Tables to show. svhn_grey is a stand-in, not a table of the paper."""
-    results: cli.Folder = field(
-        default_factory=lambda: placement.reference() or placement.own()
-    )
+    results: cli.Folder = field(default_factory=paths.reference)
     """Folder of the run records."""
     readme: cli.File = None
     """README whose tables are to be brought up to date, with those of the

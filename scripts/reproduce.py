@@ -14,10 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from gar_keras.experiments import command
-from gar_keras.experiments.settings import EXPERIMENTS, NETWORK_RIVALS
-from gar_keras.experiments.studies import STUDIES
-from gar_keras.utils import cli
+from reproduction import cli, experiment_command
+from reproduction.settings import EXPERIMENTS, NETWORK_RIVALS
+from reproduction.studies import STUDIES
 
 # Data sets with the network of Table 3: its own and their stand-ins.
 TABLE_3 = tuple(
@@ -28,7 +27,7 @@ TABLE_3 = tuple(
 
 
 @dataclass(frozen=True)
-class Options(command.Options):
+class Options(experiment_command.Options):
     """Options of this script."""
 
     data: tuple[Literal[TABLE_3], ...] = ("norb",)

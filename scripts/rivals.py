@@ -4,17 +4,15 @@ import sys
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from gar_keras import report
-from gar_keras.experiments import command
-from gar_keras.experiments.settings import EXPERIMENTS, GRAPH_RIVALS
-from gar_keras.methods import METHODS
-from gar_keras.utils import cli
+from reproduction import cli, experiment_command, report
+from reproduction.methods import METHODS
+from reproduction.settings import EXPERIMENTS, GRAPH_RIVALS
 
 IN_MEMORY = tuple(name for name in METHODS if METHODS[name].in_memory)
 
 
 @dataclass(frozen=True)
-class Options(command.DataOptions):
+class Options(experiment_command.DataOptions):
     """Options of this script."""
 
     method: tuple[Literal[("all", *METHODS)], ...] = ("all",)
@@ -74,4 +72,4 @@ class Options(command.DataOptions):
 
 
 if __name__ == "__main__":
-    sys.exit(command.main(Options, __doc__, report.show_rivals))
+    sys.exit(experiment_command.main(Options, __doc__, report.show_rivals))

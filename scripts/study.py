@@ -6,14 +6,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
 
-from gar_keras import report
-from gar_keras.experiments import command
-from gar_keras.experiments.studies import STUDIES
-from gar_keras.utils import cli
+from reproduction import cli, experiment_command, report
+from reproduction.studies import STUDIES
 
 
 @dataclass(frozen=True)
-class Options(command.RunOptions):
+class Options(experiment_command.RunOptions):
     """Options of this script."""
 
     seeds: str = "0-2"
@@ -39,7 +37,7 @@ class Options(command.RunOptions):
         """The experiments to run of a study."""
         if self.rows is None:
             return study.experiments
-        numbers = command.parse_seeds(self.rows, "--rows")
+        numbers = experiment_command.parse_seeds(self.rows, "--rows")
         names = [*study.arms]
         if not all(1 <= number <= len(names) for number in numbers):
             rows = "; ".join(f"{k} {row}" for k, row in enumerate(names, 1))
@@ -63,7 +61,9 @@ def main(options):
     # They are in the arms now, each of which has its own.
     options = replace(options, epochs=None, pretrain_epochs=None)
     show = partial(report.show_study, study)
-    return command.run_table(options, options.experiments_of(study), show)
+    return experiment_command.run_table(
+        options, options.experiments_of(study), show
+    )
 
 
 if __name__ == "__main__":

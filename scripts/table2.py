@@ -4,13 +4,12 @@ import sys
 from dataclasses import dataclass
 from functools import partial
 
-from gar_keras import report
-from gar_keras.experiments import command
-from gar_keras.report.published import TABLE_2
+from reproduction import experiment_command, report
+from reproduction.report.published import TABLE_2
 
 
 @dataclass(frozen=True)
-class Options(command.DataOptions):
+class Options(experiment_command.DataOptions):
     """Options of this script."""
 
     data = "infimnist"
@@ -18,5 +17,7 @@ class Options(command.DataOptions):
 
 if __name__ == "__main__":
     sys.exit(
-        command.main(Options, __doc__, partial(report.show_table, TABLE_2))
+        experiment_command.main(
+            Options, __doc__, partial(report.show_table, TABLE_2)
+        )
     )

@@ -5,11 +5,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
-from gar_keras import report
-from gar_keras.experiments import command
-from gar_keras.experiments.settings import EXPERIMENTS
-from gar_keras.report.published import SVHN_GREY, TABLE_3
-from gar_keras.utils import cli
+from reproduction import cli, experiment_command, report
+from reproduction.report.published import SVHN_GREY, TABLE_3
+from reproduction.settings import EXPERIMENTS
 
 # The table of each data set.
 DATA = {
@@ -22,7 +20,7 @@ DATA = {
 
 
 @dataclass(frozen=True)
-class Options(command.DataOptions):
+class Options(experiment_command.DataOptions):
     """Options of this script."""
 
     data: Literal[tuple(DATA)] = "norb"
@@ -35,4 +33,4 @@ class Options(command.DataOptions):
 if __name__ == "__main__":
     options = cli.parse(Options, __doc__)
     show = partial(report.show_table, DATA[options.data])
-    sys.exit(command.run_table(options, options.experiments, show))
+    sys.exit(experiment_command.run_table(options, options.experiments, show))

@@ -1,4 +1,4 @@
-"""Settings of all tests, and the memory that a call uses."""
+"""Settings of all tests, the memory of a call, and a home without files."""
 
 import tracemalloc
 
@@ -32,3 +32,13 @@ def peak():
             tracemalloc.stop()
 
     return peak
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    """A home of its own for each test, and no settings from outside."""
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("GAR_KERAS_DATA", raising=False)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    return tmp_path / "home"

@@ -423,7 +423,14 @@ def test_training_knows_the_size_of_its_batches(images, small, extended):
     y = np.arange(3)
     found = shown_in(
         lambda: (
-            ExtendedGAR().train(even(), EYE[:3], y, EYE, **options)
+            regularize(
+                even(),
+                EYE[:3],
+                EYE,
+                y_labeled=y,
+                method=ExtendedGAR(),
+                **options,
+            )
             if extended
             else regularize(even(), EYE[:3], EYE, **options)
         )

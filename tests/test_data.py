@@ -22,7 +22,6 @@ from gar_keras.engine.data import (
 from gar_keras.engine.fit import predict
 from gar_keras.engine.pipeline import make_batches
 from gar_keras.engine.streams import Stream
-from gar_keras.methods import METHODS
 
 RNG = np.random.default_rng(0)
 Y = np.arange(45) % 3
@@ -192,7 +191,9 @@ def test_both_stages_on_data_sets(make):
     assert len(history.history["val_error"]) == 2
     assert error_rate(model, test) < 0.2
     method = ExtendedGAR(supervised=1.0)
-    history = method.train(model, labeled, None, make(X), epochs=1, **SMALL)
+    history = regularize(
+        model, labeled, make(X), method=method, epochs=1, **SMALL
+    )
     assert history.history["supervised"][0] < 1
 
 
@@ -248,8 +249,14 @@ def test_several_inputs_train_as_one():
         pair = part(X[:9]), Y[:9]
         pretrain(model, *pair, epochs=5, verbose=0, validation_data=pair)
         regularize(model, pair[0], part(X), epochs=1, **SMALL)
-        ExtendedGAR(supervised=1.0, average=0.5).train(
-            model, *pair, part(X), epochs=1, **SMALL
+        regularize(
+            model,
+            pair[0],
+            part(X),
+            y_labeled=pair[1],
+            method=ExtendedGAR(supervised=1.0, average=0.5),
+            epochs=1,
+            **SMALL,
         )
         results.append([*model.get_weights(), error_rate(model, part(X), Y)])
     for mine, its in zip(*results, strict=True):
@@ -343,8 +350,8 @@ REFUSED = {
         "as many examples in each input",
     ),
     "neighbours of a stream": (
-        lambda: METHODS["embed-cnn"]().train(
-            network(), X, Y, dataset(X), **SMALL
+        lambda: regularize(
+            network(), X, dataset(X), y_labeled=Y, method="embed-cnn", **SMALL
         ),
         "x_unlabeled must be a NumPy array",
     ),

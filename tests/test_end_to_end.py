@@ -10,7 +10,7 @@ import pytest
 from keras import layers
 
 import gar_keras
-from gar_keras import datasets
+from gar_keras.datasets import load_mnist, make_split
 
 pytestmark = pytest.mark.slow
 
@@ -42,8 +42,8 @@ def small_cnn(num_classes):
 
 def errors_of_both_stages(seed):
     """Test errors after stage 1 and at stage 2's validation-chosen epoch."""
-    data = datasets.load("mnist")
-    split = datasets.make_split(data.y_train, num_labeled=100, seed=seed)
+    data = load_mnist()
+    split = make_split(data.y_train, num_labeled=100, seed=seed)
     x_labeled = data.x_train[split.labeled]
     y_labeled = data.y_train[split.labeled]
     np.testing.assert_array_equal(np.bincount(y_labeled), [10] * 10)

@@ -404,7 +404,9 @@ LOOK_AT_EXAMPLES = {
     "pretrain": lambda m: gar_keras.pretrain(m, X, Y),
     "regularize": lambda m: gar_keras.regularize(m, X, X),
     "with labels": lambda m: gar_keras.regularize(m, X, X, y_labeled=Y),
-    "train": lambda m: gar_keras.ExtendedGAR().train(m, X, Y, X),
+    "train": lambda m: gar_keras.regularize(
+        m, X, X, y_labeled=Y, method=gar_keras.ExtendedGAR()
+    ),
     "compare": lambda m: gar_keras.compare(m, X, Y, X, folds=2),
     "error_rate": lambda m: gar_keras.error_rate(m, X, Y),
 }

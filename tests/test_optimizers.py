@@ -7,8 +7,8 @@ from keras import ops
 
 from gar_keras.engine import backend
 from gar_keras.engine.optimizers import SGD, sgd, stage_2_optimizer
-from gar_keras.experiments.settings import TABLE_1
 from gar_keras.methods.options import GAROptions
+from reproduction.settings import TABLE_1
 
 GRADIENTS = np.random.default_rng(0).normal(size=(5, 3, 4)).astype("float32")
 

@@ -25,7 +25,7 @@ import keras
 import gar_keras
 from gar_keras import datasets
 
-mnist = datasets.load("mnist")
+mnist = datasets.load_mnist()
 split = datasets.make_split(mnist.y_train, 20, seed=0)
 labeled = mnist.x_train[split.labeled], mnist.y_train[split.labeled]
 x = mnist.x_train[:128]
@@ -37,7 +37,10 @@ model = keras.Sequential([
 ])
 gar_keras.pretrain(model, *labeled, epochs=2)
 gar_keras.regularize(model, labeled[0], x, epochs=1)
-gar_keras.ExtendedGAR(vat=1.0).train(model, *labeled, x, epochs=1)
+method = gar_keras.ExtendedGAR(vat=1.0)
+gar_keras.regularize(
+    model, labeled[0], x, y_labeled=labeled[1], method=method, epochs=1
+)
 gar_keras.attach(model).save("model.keras")
 loaded = keras.saving.load_model("model.keras")
 assert gar_keras.error_rate(loaded, mnist.x_test, mnist.y_test) < 1

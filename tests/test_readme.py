@@ -12,10 +12,9 @@ from pathlib import Path
 import pytest
 
 import gar_keras
-from gar_keras import report
-from gar_keras.experiments import placement, records
-from gar_keras.experiments.settings import TABLE_1
-from gar_keras.report.tables import ERRORS
+from reproduction import paths, records, report
+from reproduction.report.tables import ERRORS
+from reproduction.settings import TABLE_1
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
@@ -201,7 +200,7 @@ def test_the_first_command_ends_with_the_figures_of_the_reference():
         pretrain_epochs=pretrain_epochs,
         precision="bfloat16",
     )
-    record = records.read(placement.path_of(experiment, seed, RESULTS))
+    record = records.read(paths.path_of(experiment, seed, RESULTS))
     keys = ("baseline_error", "chosen_error", "last_error")
     for row, key in zip(ERRORS, keys, strict=False):
         error = 100 * record["result"][key]

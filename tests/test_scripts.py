@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from made_records import write_record
 
-from gar_keras.experiments import records
-from gar_keras.experiments.run import labeled_of, learned_from
-from gar_keras.experiments.settings import TABLE_1
+from reproduction import records
+from reproduction.run import labeled_of, learned_from
+from reproduction.settings import TABLE_1
 
 ROOT = Path(__file__).parents[1]
 SCRIPTS = sorted(path.name for path in (ROOT / "scripts").glob("*.py"))

@@ -592,9 +592,9 @@ def test_average_is_taken_where_training_is_interrupted():
 
     model = network()
     with pytest.raises(KeyboardInterrupt):
-        ExtendedGAR(average=0.5).train(
-            model, X_L, Y_L, X_U, epochs=1, callbacks=[Interrupt()],
-            **BATCHES, **QUIET,
+        regularize(
+            model, X_L, X_U, y_labeled=Y_L, method=ExtendedGAR(average=0.5),
+            epochs=1, callbacks=[Interrupt()], **BATCHES, **QUIET,
         )  # fmt: skip
     np.testing.assert_array_equal(model.get_weights()[-1], [1, 2, 3])
 

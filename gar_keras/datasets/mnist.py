@@ -5,13 +5,13 @@ from pathlib import Path
 
 import numpy as np
 
-from gar_keras.datasets.base import DataError, Dataset
-from gar_keras.datasets.files import (
+from gar_keras.datasets.data_files import (
     check_md5,
     data_folder,
     read_npz,
     read_unpacked,
 )
+from gar_keras.datasets.dataset import DataError, Dataset
 
 # Of the file, whose arrays are those of the original idx files.
 MD5 = "1645a3b44f673782419eaed6fa02cb86"
@@ -98,35 +98,3 @@ def _read_idx(folder, name, md5):
     shape = np.frombuffer(content, ">u4", count=content[3], offset=4)
     array = np.frombuffer(content, "u1", offset=4 + 4 * len(shape))
     return array.reshape(shape).copy()
-
-
-def load_mnist_pairs(data_dir=None):
-    """MNIST digits side by side: a task of 100 classes, 00 to 99.
-
-    Each image of MNIST is the left half of one image; the right half is
-    another one of the same part of MNIST, drawn with a fixed seed.
-
-    Example:
-
-    >>> pairs = load_mnist_pairs()
-    >>> pairs.x_test.shape, pairs.num_classes
-    ((10000, 28, 56, 1), 100)
-    """
-    mnist = load_mnist(data_dir)
-    x_train, y_train = _pairs(mnist.x_train, mnist.y_train, seed=0)
-    x_test, y_test = _pairs(mnist.x_test, mnist.y_test, seed=1)
-    return Dataset(
-        name="mnist-pairs",
-        title="pairs of MNIST digits",
-        x_train=x_train,
-        y_train=y_train,
-        x_test=x_test,
-        y_test=y_test,
-        num_classes=100,
-        source=f"two images side by side of {mnist.source}",
-    )
-
-
-def _pairs(x, y, seed):
-    right = np.random.default_rng(seed).permutation(len(x))
-    return np.concatenate([x, x[right]], axis=2), 10 * y + y[right]

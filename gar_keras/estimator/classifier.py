@@ -46,7 +46,7 @@ try:
 except ImportError as e:
     raise ImportError(
         "GARClassifier needs scikit-learn 1.6 or newer: "
-        "pip install 'gar_keras[experiments]'"
+        "pip install 'gar_keras[scikit-learn]'"
     ) from e
 
 Network = Literal["auto"] | keras.Model | Callable[..., keras.Model]

@@ -13,9 +13,9 @@ from gar_keras.engine.data import as_labeled
 from gar_keras.engine.fit import early_stopping
 from gar_keras.engine.graphs import check_model
 from gar_keras.methods import method_of
-from gar_keras.methods.training import pretrain, regularize
 from gar_keras.metrics import error_rate
 from gar_keras.models import check_linear, warn_of_own_training
+from gar_keras.training import pretrain, regularize
 from gar_keras.utils.types import Images
 from gar_keras.utils.validation import check_count, check_labels
 

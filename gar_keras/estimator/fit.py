@@ -19,8 +19,8 @@ from gar_keras.methods import method_of
 from gar_keras.methods.gar import GAR
 from gar_keras.methods.options import GAROptions
 from gar_keras.methods.safe_gar import given_prior
-from gar_keras.methods.training import pretrain
 from gar_keras.models import image_format_of
+from gar_keras.training import pretrain, regularize
 from gar_keras.utils.validation import check_count, check_number
 
 # Steps of stage 1 by default: those of the paper's code, with 100 labels.
@@ -148,11 +148,12 @@ def stages(model, x, y, settings, class_names, seed):
         num_validation=validation and len(kept),
         advice=_advice(method, settings, validation),
     )
-    history = method.train(
+    history = regularize(
         model,
         x_labeled,
-        y_labeled,
         x,
+        y_labeled=y_labeled,
+        method=method,
         epochs=settings.epochs,
         optimizer=_optimizer(method, settings, epochs * sampler.steps),
         callbacks=[watching],

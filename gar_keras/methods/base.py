@@ -10,7 +10,6 @@ from keras import ops
 from gar_keras.engine import replicas
 from gar_keras.engine.optimizers import sgd
 from gar_keras.methods import losses
-from gar_keras.methods.training import regularize
 from gar_keras.models import plain_network, stage_2_network
 from gar_keras.utils.validation import check_count
 
@@ -116,25 +115,6 @@ class Method:
     def feed(self, feed):
         """The `Feed` of the training, made of that of X_U and X_L."""
         return feed
-
-    def train(self, model, x_labeled, y_labeled, x_unlabeled, **options):
-        """Stage 2 by this method.
-
-        It is `gar_keras.regularize` with this object as `method`, whose other
-        arguments it takes. GAR without additions ignores the labels.
-
-        Returns:
-            As `gar_keras.regularize`. The terms of GAR are those of methods
-            with GAR; methods with labels add `supervised`, `unsupervised` (the
-            term) and `weight` (its factor). Its `model` is what was trained.
-
-        Raises:
-            ValueError: as by `gar_keras.regularize`, and if any method but GAR
-                is to train on several replicas of `tf.distribute`.
-            FloatingPointError: as by `gar_keras.regularize`.
-        """
-        options |= {"y_labeled": y_labeled, "method": self}
-        return regularize(model, x_labeled, x_unlabeled, **options)
 
 
 def evaluated_by(trained, network):

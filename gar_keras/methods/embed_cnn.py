@@ -26,7 +26,7 @@ from keras import ops
 
 from gar_keras.methods import losses
 from gar_keras.methods.base import Method
-from gar_keras.methods.graph import pixels, scikit_learn
+from gar_keras.utils.optional import optional
 from gar_keras.utils.validation import (
     check_array,
     check_count,
@@ -91,6 +91,16 @@ def nearest_neighbors(images, k):
     return search.fit(pixels(images, "float32")).kneighbors(
         return_distance=False
     )
+
+
+def pixels(images, dtype="float64"):
+    """The images as a matrix `(m, pixels)`."""
+    return images.reshape(len(images), -1).astype(dtype)
+
+
+def scikit_learn(module):
+    """A module of scikit-learn, such as `"neighbors"`."""
+    return optional(f"sklearn.{module}", "A graph method", "scikit-learn")
 
 
 class _Pairs:

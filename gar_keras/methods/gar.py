@@ -67,7 +67,7 @@ class GAR(Method):
 @documented(GAROptions)
 @dataclass(frozen=True, kw_only=True)
 class ExtendedGAR(GAROptions, Method):
-    """Stage 2 with GAR and more: `ExtendedGAR(...).train(model, ...)`.
+    """Stage 2 with GAR and more: `regularize(..., method=ExtendedGAR(...))`.
 
     `loss = U(B) + supervised * cross-entropy of X_L
           + consistency * mean (p - p')^2 + vat * mean LDS`

@@ -6,21 +6,20 @@ import importlib
 _DISTRIBUTIONS = {"sklearn": "scikit-learn"}
 
 
-def optional(module, use, extra="experiments"):
+def optional(module, use, extra):
     """A module of a package that may not be installed.
 
     Example:
 
-    >>> optional("nowhere.io", "The reader")  # doctest: +NORMALIZE_WHITESPACE
+    >>> optional("nowhere.io", "A sum", "far")
     Traceback (most recent call last):
-    ImportError: The reader needs the package nowhere, which is not installed:
-    pip install 'gar_keras[experiments]'
+    ImportError: A sum needs the package nowhere: pip install 'gar_keras[far]'
     """
     try:
         return importlib.import_module(module)
     except ImportError as error:
         package = module.partition(".")[0]
         raise ImportError(
-            f"{use} needs the package {_DISTRIBUTIONS.get(package, package)}, "
-            f"which is not installed: pip install 'gar_keras[{extra}]'"
+            f"{use} needs the package {_DISTRIBUTIONS.get(package, package)}: "
+            f"pip install 'gar_keras[{extra}]'"
         ) from error

@@ -2,19 +2,16 @@
 
 import gzip
 import hashlib
-import sys
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gar_keras import datasets
 from gar_keras.datasets import DataError, load_mnist, make_split
 from gar_keras.datasets import mnist as mnist_module
-from gar_keras.datasets.files import read_npz
+from gar_keras.datasets.data_files import read_npz
 from gar_keras.datasets.splits import draw_split
 
 # Images of each digit, as counted on the original label files.
@@ -54,26 +51,6 @@ def test_mnist_is_mnist(mnist):
     # The mean that everybody standardizes MNIST with.
     assert mnist.x_train.mean() / 255 == pytest.approx(0.1306604762738429)
     assert "exact" in mnist.source
-
-
-def test_pairs_are_two_digits_side_by_side(mnist):
-    pairs = datasets.load("mnist-pairs")
-    left, right = np.split(pairs.x_test, 2, axis=2)
-    np.testing.assert_array_equal(left, mnist.x_test)
-    for row in (0, 7, 9_999):
-        where = (mnist.x_test == right[row]).all(axis=(1, 2, 3))
-        (found,) = np.flatnonzero(where)
-        labels = mnist.y_test[[row, found]]
-        assert pairs.y_test[row] == 10 * labels[0] + labels[1]
-
-
-def test_digits_are_those_of_scikit_learn(monkeypatch):
-    digits = datasets.load("digits")
-    assert digits.x_train.max() == 255
-    assert np.bincount(digits.y_test).sum() == 500
-    monkeypatch.setitem(sys.modules, "sklearn.datasets", None)
-    with pytest.raises(ImportError, match="pip install 'gar_keras.experim"):
-        datasets.load("digits")
 
 
 def test_a_damaged_file_is_refused(tmp_path, monkeypatch):
@@ -133,7 +110,7 @@ def test_files_that_are_not_mnist_s_are_named(form, mnist, tmp_path):
     # Labels of another data set, as Fashion-MNIST has them in the same names.
     write_mnist(mnist, folder, form, y_test=np.zeros(10_000, "uint8"))
     with pytest.raises(DataError, match="is not the expected file") as error:
-        datasets.load("mnist-pairs", folder)
+        load_mnist(folder)
     assert str(folder) in str(error.value)
     for path in folder.iterdir():
         path.write_bytes(path.read_bytes()[:2000])
@@ -144,29 +121,12 @@ def test_files_that_are_not_mnist_s_are_named(form, mnist, tmp_path):
         load_mnist(folder)
 
 
-@pytest.mark.parametrize("name", ["digits", "wine"])
-def test_what_comes_with_a_package_takes_no_folder(name, tmp_path):
-    with pytest.raises(DataError, match="Leave the folder out.*data_dir='"):
-        datasets.load(name, tmp_path)
-
-
 def test_a_file_that_is_no_archive_is_refused(tmp_path):
     with pytest.raises(DataError, match="is not a readable .npz file"):
         read_npz(tmp_path, ["x"])
     np.savez(tmp_path / "a.npz", x=np.zeros(3))
     with pytest.raises(DataError, match="is not a readable .npz file with y"):
         read_npz(tmp_path / "a.npz", ["y"])
-
-
-def test_load_finds_by_name_and_refuses_others(monkeypatch):
-    found = SimpleNamespace(name="tiny", title="Tiny")
-    monkeypatch.setitem(datasets.DATASETS, "tiny", lambda data_dir: found)
-    assert datasets.load("tiny") is found
-    with pytest.raises(ValueError, match="mnist, .*Received: name='minst'"):
-        datasets.load("minst")
-    monkeypatch.setitem(datasets.DATASETS, "norb", lambda data_dir: found)
-    with pytest.raises(DataError, match="'tiny'.*Received: name='norb'"):
-        datasets.load("norb")
 
 
 # Splits

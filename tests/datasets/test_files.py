@@ -2,7 +2,7 @@
 
 import pytest
 
-from gar_keras.datasets.files import data_folder
+from gar_keras.datasets.data_files import data_folder
 
 pytestmark = pytest.mark.usefixtures("home")
 

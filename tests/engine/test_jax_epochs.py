@@ -99,9 +99,9 @@ def test_20_steps_of_stage_2(monkeypatch):
 def test_other_methods_take_either_path(method, monkeypatch):
     def train():
         model = network()
-        history = method().train(
-            model, X_L, Y_L, X_U, epochs=3, labeled_per_batch=4,
-            unlabeled_per_batch=20, **QUIET,
+        history = regularize(
+            model, X_L, X_U, y_labeled=Y_L, method=method(), epochs=3,
+            labeled_per_batch=4, unlabeled_per_batch=20, **QUIET,
         )  # fmt: skip
         return model, history
 

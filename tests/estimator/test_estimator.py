@@ -34,7 +34,6 @@ from gar_keras.callbacks import Advice, WarnOnCollapse
 from gar_keras.engine import hardware
 from gar_keras.engine.fit import predict
 from gar_keras.estimator import classifier, examples, fit, networks
-from gar_keras.methods.base import Method
 from gar_keras.utils.warnings import shown_by
 
 # Enough steps for scikit-learn's blobs, in one call of `fit` each.
@@ -66,7 +65,7 @@ def stand_in(monkeypatch):
     """Fits and predicts without training, where that is not in question."""
     monkeypatch.setattr(fit, "pretrain", least_squares)
     monkeypatch.setattr(
-        Method, "train", lambda *_, **__: keras.callbacks.History()
+        fit, "regularize", lambda *_, **__: keras.callbacks.History()
     )
     monkeypatch.setattr(
         classifier, "predict", lambda model, x: np.array(model(x))
@@ -152,18 +151,18 @@ def test_probabilities_are_the_softmax_of_the_models_logits(fitted):
     np.testing.assert_allclose(fitted.predict_proba(X), expected, rtol=1e-6)
 
 
-@pytest.mark.parametrize("stage", [(fit, "pretrain"), (Method, "train")])
+@pytest.mark.parametrize("stage", ["pretrain", "regularize"])
 def test_an_interrupted_stage_leaves_what_the_one_before_made(
     stage, stand_in, monkeypatch
 ):
     def interrupt(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(*stage, interrupt)
+    monkeypatch.setattr(fit, stage, interrupt)
     model = quick(tiny)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, FEW)
-    if stage == (fit, "pretrain"):
+    if stage == "pretrain":
         assert not hasattr(model, "model_")
     else:
         assert model.score(X, Y) > 0.9
@@ -240,12 +239,12 @@ def test_settings_reach_both_stages(monkeypatch):
         calls["pretrain"] = (x, y, options)
         return keras.callbacks.History()
 
-    def train(method, model, x, y, x_unlabeled, **options):
-        calls["train"] = (method, x, x_unlabeled, options)
+    def regularize(model, x, x_unlabeled, *, method, **options):
+        calls["regularize"] = (method, x, x_unlabeled, options)
         raise Stop
 
     monkeypatch.setattr(fit, "pretrain", pretrain)
-    monkeypatch.setattr(Method, "train", train)
+    monkeypatch.setattr(fit, "regularize", regularize)
     model = GARClassifier(
         tiny, pretrain_epochs=7, epochs=9, labeled_per_batch=5,
         unlabeled_per_batch=11, learning_rate=0.125, random_state=3, verbose=2,
@@ -259,7 +258,7 @@ def test_settings_reach_both_stages(monkeypatch):
     x, y, first = calls["pretrain"]
     np.testing.assert_array_equal(x, X[:18].astype("float32"))
     np.testing.assert_array_equal(y, Y[:18])
-    method, guides, x_unlabeled, second = calls["train"]
+    method, guides, x_unlabeled, second = calls["regularize"]
     np.testing.assert_array_equal(guides, x)
     np.testing.assert_array_equal(x_unlabeled, X.astype("float32"))
     assert (first["epochs"], second["epochs"]) == (7, 9)
@@ -284,11 +283,11 @@ def with_errors(*errors):
 def test_epochs_auto_and_warnings_know_the_error_before(stand_in, monkeypatch):
     seen = {}
 
-    def train(method, *_, **options):
+    def regularize(*_, **options):
         seen.update(options)
         return with_errors(0.5)
 
-    monkeypatch.setattr(Method, "train", train)
+    monkeypatch.setattr(fit, "regularize", regularize)
     monkeypatch.setattr(fit, "pretrain", lambda *_, **__: with_errors(0.5))
     numbers = np.where(FEW < 0, -1, 3 * FEW + 5)
     quick(tiny, epochs="auto", validation_fraction=0.34).fit(X, numbers)
@@ -365,8 +364,8 @@ def test_labels_are_kept_or_refused(labels, classes):
     ]
 
 
-def all_to_one(method, model, *_, **__):
-    """In place of `Method.train`: every row is of the second class."""
+def all_to_one(model, *_, **__):
+    """In place of `regularize`: every row is of the second class."""
     kernel, bias = model.get_weights()
     model.set_weights([0 * kernel, 0 * bias + [0, 1, 0]])
     return keras.callbacks.History()
@@ -375,7 +374,7 @@ def all_to_one(method, model, *_, **__):
 def test_summary_names_the_classes_that_were_lost(
     stand_in, monkeypatch, capsys
 ):
-    monkeypatch.setattr(Method, "train", all_to_one)
+    monkeypatch.setattr(fit, "regularize", all_to_one)
     labels = np.where(FEW < 0, "", NAMES[FEW])
     model = quick(tiny, verbose=2).fit(X, labels)
     assert model.summary_.lost == ("cat", "eel")
@@ -609,13 +608,13 @@ def test_score_refuses_what_it_cannot_compare(known):
 
 
 def test_grid_search(stand_in, monkeypatch):
-    def train(method, model, *_, **__):
+    def regularize(model, *_, method, **__):
         if method.affinity == 1.0:
             # The first class for all.
             model.set_weights([0 * w for w in model.get_weights()])
         return keras.callbacks.History()
 
-    monkeypatch.setattr(Method, "train", train)
+    monkeypatch.setattr(fit, "regularize", regularize)
     # Far enough apart for least squares.
     far = X + np.eye(3)[Y] * [1e-1, 1e5, 0]
     grid = {"method": [gar_keras.SafeGAR(affinity=c) for c in (1.0, 3.0)]}
@@ -827,7 +826,7 @@ def test_what_is_added_to_gar_reaches_stage_2(monkeypatch):
     class Stop(Exception):
         pass
 
-    def train(method, model, x_labeled, y_labeled, x, **options):
+    def regularize(model, x_labeled, x, *, method, y_labeled, **options):
         methods.append((method, y_labeled, options))
         raise Stop
 
@@ -839,7 +838,7 @@ def test_what_is_added_to_gar_reaches_stage_2(monkeypatch):
         return keras.callbacks.History()
 
     monkeypatch.setattr(fit, "pretrain", pretrain)
-    monkeypatch.setattr(Method, "train", train)
+    monkeypatch.setattr(fit, "regularize", regularize)
     x, y = images(side=4)
     few = np.where(np.arange(40) < 20, y, -1)
     added = {
@@ -960,7 +959,7 @@ def test_without_scikit_learn_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "sklearn.base", None)
     monkeypatch.delitem(sys.modules, name)
     with pytest.raises(
-        ImportError, match=r"install 'gar_keras\[experiments\]'"
+        ImportError, match=r"install 'gar_keras\[scikit-learn\]'"
     ):
         _ = gar_keras.GARClassifier
     assert "GARClassifier" not in gar_keras.__all__

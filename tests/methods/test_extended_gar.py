@@ -56,7 +56,9 @@ def test_without_extensions_it_is_gar():
     x, y, x_unlabeled = task()
     plain, extended = network(), network()
     expected = regularize(plain, x, x_unlabeled, **OPTIONS)
-    history = ExtendedGAR().train(extended, x, y, x_unlabeled, **OPTIONS)
+    history = regularize(
+        extended, x, x_unlabeled, y_labeled=y, method=ExtendedGAR(), **OPTIONS
+    )
     for name in ("loss", "affinity", "balance"):
         np.testing.assert_allclose(
             history.history[name], expected.history[name], rtol=1e-5
@@ -125,7 +127,7 @@ def test_the_average_takes_the_statistics_of_batch_normalization():
     x, y, x_unlabeled = task()
     model = normalized()
     method = ExtendedGAR(average=0.5, supervised=1.0)
-    method.train(model, x, y, x_unlabeled, **OPTIONS)
+    regularize(model, x, x_unlabeled, y_labeled=y, method=method, **OPTIONS)
     # 20 steps of momentum 0.5 have forgotten where the statistics began.
     statistics = model.layers[2].moving_mean
     expected = x_unlabeled.mean(0).ravel() / 255
@@ -152,7 +154,7 @@ def test_adversarial_images_do_not_count_in_the_statistics():
     for options in ({}, {"vat": 1.0, "vat_radius": 50.0}):
         model = normalized()
         method = ExtendedGAR(supervised=1.0, **options)
-        method.train(model, x, y, x_unlabeled, **OPTIONS)
+        regularize(model, x, x_unlabeled, y_labeled=y, method=method, **OPTIONS)
         found.append(model.layers[2].non_trainable_weights)
     for plain, moved in zip(*found, strict=True):
         np.testing.assert_allclose(moved, plain, rtol=1e-6)
@@ -201,7 +203,7 @@ def test_models_that_it_cannot_train_are_refused(make, message):
     if message == "move images":
         x, x_unlabeled = x.reshape(-1, 36), x_unlabeled.reshape(-1, 36)
     with pytest.raises(ValueError, match=message):
-        method.train(model, x, y, x_unlabeled, **OPTIONS)
+        regularize(model, x, x_unlabeled, y_labeled=y, method=method, **OPTIONS)
 
 
 @pytest.mark.slow
@@ -211,4 +213,6 @@ def test_a_collapse_is_warned_of():
     # One output takes all images.
     model.layers[-1].bias.assign([50.0, 0.0, 0.0])
     with pytest.warns(GARWarning, match="hardly any example is"):
-        ExtendedGAR().train(model, x, y, x_unlabeled, **OPTIONS)
+        regularize(
+            model, x, x_unlabeled, y_labeled=y, method=ExtendedGAR(), **OPTIONS
+        )

@@ -3,25 +3,19 @@
 On JAX: KERAS_BACKEND=jax python -m pytest tests/methods
 """
 
-from dataclasses import asdict, replace
-
 import keras
 import numpy as np
 import oracle
 import pytest
-import tiny_runs
 from keras import layers, ops
-from tiny_runs import TINY, Stop, Witness, numbers
 
-from gar_keras import error_rate, pretrain
+from gar_keras import error_rate, pretrain, regularize
 from gar_keras.engine import autodiff
 from gar_keras.engine.batches import BatchSampler
-from gar_keras.experiments import records, settings
-from gar_keras.experiments import run as runner
-from gar_keras.experiments.placement import path_of
-from gar_keras.methods import METHODS, embed_cnn, hagr, supervised, vat
+from gar_keras.methods import METHODS, embed_cnn, supervised, vat
 from gar_keras.methods import losses as terms
 from gar_keras.methods.base import Learner
+from reproduction import settings
 
 W = np.array([[1.0, -0.5, 0.25], [0.5, 0.75, -1.0]])
 # Four images without a label and two with one.
@@ -353,68 +347,6 @@ def test_supervised_has_no_term_and_sees_the_labelled_images_alone():
     assert none.shape == (3, 0)
 
 
-# Methods without a network
-
-
-def points(*values):
-    return np.array(values, "float64").reshape(-1, 1, 1)
-
-
-def test_label_spreading_on_five_points():
-    # With itself and two neighbours, nobody takes anything from 4.6: the
-    # label of 0 goes along the chain, to points that are nearer to 4.6.
-    method = METHODS["label-spreading"](neighbors=3)
-    classes = method.fit_predict(
-        points(0, 4.6), np.array([0, 1]), points(1, 1.9, 2.7),
-        points(0.2, 2.9, 4.6),
-    )  # fmt: skip
-    # The neighbours of 4.6 itself are 4.6, 2.7 and 1.9: two to one.
-    assert classes.tolist() == [0, 0, 0]
-    assert classes.dtype == "int64"
-
-
-def test_hagr_on_five_points():
-    # Two anchors, each point on one of them: a cluster has its label's class.
-    method = METHODS["hagr"](anchors=(2,), nearest=1)
-    classes = method.fit_predict(
-        points(0, 20), np.array([1, 0]), points(1, 22, 23), points(2, 14, 30)
-    )
-    assert classes.tolist() == [1, 0, 0]
-
-
-def test_soft_labels_have_the_least_cost():
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=(30, 4))
-    y = np.arange(6) % 3
-    finest, levels = METHODS["hagr"](anchors=(8, 4)).hierarchy(x)
-    assert finest.shape == (8, 4)
-    assert [level.shape for level in levels] == [(30, 8), (8, 4)]
-    A = hagr.soft_labels(levels, y, weight=0.1)
-    Z1, Z2 = (level.toarray() for level in levels)
-    for Z in (Z1, Z2):
-        np.testing.assert_allclose(Z.sum(1), 1)
-        assert ((Z > 0).sum(1) == 3).all()
-    L = np.eye(30) - Z1 @ np.diag(1 / Z1.sum(0)) @ Z1.T
-
-    def cost(A):
-        F = Z1 @ Z2 @ A
-        return ((F[:6] - np.eye(3)[y]) ** 2).sum() + 0.1 * np.trace(F.T @ L @ F)
-
-    np.testing.assert_allclose(oracle.differences(cost, A), 0, atol=1e-8)
-
-
-def test_graph_methods_need_images_in_memory_and_labels():
-    class Source:
-        shape, dtype, take = (3, 1, 1), np.dtype("float64"), None
-
-    for name in settings.GRAPH_RIVALS:
-        method = METHODS[name]()
-        with pytest.raises(ValueError, match="x_unlabeled must be a NumPy"):
-            method.fit_predict(points(0), np.array([0]), Source(), points(1))
-        with pytest.raises(ValueError, match="y_labeled must be integer"):
-            method.fit_predict(points(0), np.zeros(1), points(2), points(1))
-
-
 @pytest.mark.parametrize(
     ("name", "wrong"),
     [
@@ -425,9 +357,6 @@ def test_graph_methods_need_images_in_memory_and_labels():
         ("vat", {"epsilon": 0.0}),
         ("vat-entropy", {"weight": 0.0}),
         ("embed-cnn", {"neighbors": 0}),
-        ("label-spreading", {"alpha": 1.0}),
-        ("hagr", {"anchors": ()}),
-        ("hagr", {"anchors": (5, 5)}),
     ],
 )
 def test_impossible_settings_are_refused(name, wrong):
@@ -507,10 +436,10 @@ def test_every_method_learns(name, pretrained):
         "pi": {"weight": 10.0},
         "mean-teacher": {"weight": 10.0, "decay_in_ramp": 0.5, "decay": 0.5},
     }.get(name, {})
-    history = METHODS[name](**options).train(
-        model, X_L, Y_L, X_U, epochs=8, labeled_per_batch=3,
-        unlabeled_per_batch=10, keep_best=False, validation_data=(X_V, Y_V),
-        verbose=0,
+    history = regularize(
+        model, X_L, X_U, y_labeled=Y_L, method=name, **options,
+        epochs=8, labeled_per_batch=3, unlabeled_per_batch=10,
+        keep_best=False, validation_data=(X_V, Y_V), verbose=0,
     )  # fmt: skip
     curve = history.history
     terms = {"affinity", "balance", "regularization", "classes_in_use"}
@@ -528,12 +457,22 @@ def test_every_method_learns(name, pretrained):
 
 def test_labels_that_do_not_fit_are_refused(pretrained):
     with pytest.raises(ValueError, match="one for each of the 6 examples"):
-        METHODS["entropy"]().train(
-            pretrained[0], X_L, Y_L[:4], X_U, labeled_per_batch=3
+        regularize(
+            pretrained[0],
+            X_L,
+            X_U,
+            y_labeled=Y_L[:4],
+            method=METHODS["entropy"](),
+            labeled_per_batch=3,
         )
     with pytest.raises(ValueError, match="labeled_per_batch=0"):
-        METHODS["entropy"]().train(
-            pretrained[0], X_L, Y_L, X_U, labeled_per_batch=0
+        regularize(
+            pretrained[0],
+            X_L,
+            X_U,
+            y_labeled=Y_L,
+            method=METHODS["entropy"](),
+            labeled_per_batch=0,
         )
 
 
@@ -544,66 +483,16 @@ def test_gar_takes_no_labels(pretrained, guides):
     for y in (Y_L, None):
         model = keras.models.clone_model(pretrained[0])
         model.set_weights(pretrained[0].get_weights())
-        METHODS["gar"]().train(
-            model, X_L, y, X_U, epochs=1, labeled_per_batch=guides, verbose=0
+        regularize(
+            model,
+            X_L,
+            X_U,
+            y_labeled=y,
+            method=METHODS["gar"](),
+            epochs=1,
+            labeled_per_batch=guides,
+            verbose=0,
         )
         weights.append(model.get_weights())
     for a, b in zip(*weights, strict=True):
         np.testing.assert_array_equal(a, b)
-
-
-# Runs and records
-
-
-@pytest.fixture
-def tiny(monkeypatch):
-    """Puts the data set and the network where the runner finds them."""
-    tiny_runs.install(monkeypatch)
-
-
-@pytest.mark.slow
-def test_a_killed_mean_teacher_ends_as_an_unbroken_one(tiny, tmp_path):
-    experiment = replace(
-        TINY, method="mean-teacher", pretrain_epochs=1, images_per_epoch=30
-    )
-    with pytest.raises(Stop):
-        runner.run(
-            experiment, 0, tmp_path / "killed",
-            reporter=Witness(("epoch", "regularization", 2)),
-        )  # fmt: skip
-    resumed, whole = (
-        runner.run(experiment, 0, tmp_path / name) for name in ("killed", "new")
-    )
-    assert numbers(resumed) == numbers(whole)
-    assert whole["cell"] == "tiny-12-mean-teacher"
-    assert whole["method_settings"] == asdict(METHODS["mean-teacher"]())
-    mine, its = (
-        path_of(experiment, 0, tmp_path / name).with_suffix(".npz")
-        for name in ("killed", "new")
-    )
-    with np.load(mine) as mine, np.load(its) as its:
-        for key in its.files:
-            np.testing.assert_array_equal(mine[key], its[key])
-        # The teacher's logits, whose error the curve has.
-        errors = np.mean(its["epoch_3"].argmax(1) != its["labels"])
-    assert errors == pytest.approx(whole["result"]["last_error"])
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", settings.GRAPH_RIVALS)
-def test_a_run_without_a_network(name, tiny, tmp_path):
-    experiment = replace(TINY, method=name)
-    record = runner.run(experiment, 0, tmp_path)
-    assert records.read_all(tmp_path) == [record]
-    curve, result = record["regularization"]["curve"], record["result"]
-    assert curve["epoch"] == [0, 1]
-    assert result["baseline_error"] is None
-    assert result["chosen_epoch"] == result["last_epoch"] == 1
-    assert result["last_error"] == curve["test_error"][1] < 0.4
-    assert record["pretraining"] == {"seconds": 0.0, "curve": {}}
-    assert not list(tmp_path.glob("*.npz"))
-
-
-@pytest.mark.parametrize("name", METHODS)
-def test_the_list_says_which_methods_train_a_network(name):
-    assert METHODS[name].network == hasattr(METHODS[name].load(), "train")

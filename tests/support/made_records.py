@@ -2,9 +2,9 @@
 
 from dataclasses import asdict
 
-from gar_keras.experiments import records
-from gar_keras.experiments.placement import path_of
-from gar_keras.experiments.settings import GRAPH_RIVALS
+from reproduction import records
+from reproduction.paths import path_of
+from reproduction.settings import GRAPH_RIVALS
 
 
 def make_record(

@@ -22,7 +22,7 @@ from gar_keras import (
     sgd,
 )
 from gar_keras.callbacks import CoefficientSchedule
-from gar_keras.methods import METHODS
+from reproduction.methods import METHODS
 
 RNG = np.random.default_rng(0)
 # Batches of 8, 8 and 5: on 4 replicas, the last one has 2, 2, 1 and 0 rows.
@@ -138,10 +138,19 @@ def refusals(scope, replicas):
     """The messages of what cannot be trained on replicas, by its name."""
 
     def extended():
-        ExtendedGAR(supervised=1.0).train(network(), X, Y, X, verbose=0)
+        regularize(
+            network(),
+            X,
+            X,
+            y_labeled=Y,
+            method=ExtendedGAR(supervised=1.0),
+            verbose=0,
+        )
 
     def entropy():
-        METHODS["entropy"]().train(network(), X, Y, X, verbose=0)
+        regularize(
+            network(), X, X, y_labeled=Y, method=METHODS["entropy"](), verbose=0
+        )
 
     def uneven():
         pretrain(network(), X, Y, epochs=1, verbose=0)

@@ -9,11 +9,12 @@ import math
 import keras
 import numpy as np
 
-from gar_keras import datasets
-from gar_keras.experiments import run as runner
-from gar_keras.experiments.placement import path_of
-from gar_keras.experiments.settings import Experiment
-from gar_keras.experiments.state import STAGES, path_of_state
+from gar_keras.datasets import Dataset
+from reproduction import datasets
+from reproduction import run as runner
+from reproduction.paths import path_of
+from reproduction.settings import Experiment
+from reproduction.state import STAGES, path_of_state
 
 BACKEND = keras.backend.backend()
 
@@ -43,7 +44,7 @@ def tiny_data(data_dir=None):
     y = np.arange(TRAIN + TEST) % 3
     x = centres[y] + rng.normal(0, 60, (len(y), 6, 6, 1))
     x = x.clip(0, 255).astype("uint8")
-    return datasets.Dataset(
+    return Dataset(
         name="tiny",
         title="Tiny",
         x_train=x[:TRAIN],

@@ -23,7 +23,14 @@ def both_stages(model: keras.Model, x: np.ndarray, y: np.ndarray) -> float:
         optimizer=gar_keras.sgd(0.1),
         verbose="auto",
     )
-    gar_keras.ExtendedGAR(supervised=1.0).train(model, x, y, x, epochs=1)
+    gar_keras.regularize(
+        model,
+        x,
+        x,
+        y_labeled=y,
+        method=gar_keras.ExtendedGAR(supervised=1.0),
+        epochs=1,
+    )
     assert_type(gar_keras.expected_balance(128, 10), float)
     return gar_keras.error_rate(model, x, y)
 

@@ -1,0 +1,147 @@
+"""Runs on the machines of a Ray cluster, side by side.
+
+A run works in a folder of its machine. What it leaves there comes back when it
+ends. Where its machine is lost, it begins again on another one.
+"""
+
+import os
+import tempfile
+import time
+from pathlib import Path
+
+import filelock
+
+from gar_keras.engine import hardware
+from gar_keras.utils import files
+from gar_keras.utils.optional import optional
+from reproduction import environment
+from reproduction.state import (
+    lock_of,
+    path_of_end,
+    path_of_stage_1,
+    path_of_state,
+)
+from reproduction.workers import WorkerError, make
+
+# What a run can take up.
+_KEPT = (path_of_state, path_of_end, path_of_stage_1)
+
+
+def outcomes(address, tasks, results, deadline, options):
+    """As `workers.outcomes`, on the cluster of this address, or one begun here.
+
+    A run gets a GPU, or an equal share of the cores.
+    """
+    if not tasks:
+        return
+    ray = _connect(address)
+    needs, threads = _share(ray.nodes(), len(tasks))
+    remote = ray.remote(max_retries=3, **needs)(_make)
+    # Other machines know the time of day, but not our monotonic().
+    until = time.time() + deadline - time.monotonic()
+    busy = {}
+    try:
+        for task in tasks:
+            lock = lock_of(*task, results)
+            try:
+                lock.acquire(timeout=0)
+            except filelock.Timeout:
+                yield task, None
+                continue
+            kept = (path_of(*task, results) for path_of in _KEPT)
+            sent = _contents(results, filter(Path.exists, kept))
+            ref = remote.remote(task, sent, until, threads, options)
+            busy[ref] = task, lock
+        while busy:
+            (ref,), _ = ray.wait([*busy], num_returns=1)
+            task, lock = busy.pop(ref)
+            with lock:
+                yield task, _outcome(ray, ref, task, results)
+    finally:
+        # After Ctrl-C, as a rule.
+        for ref, (_, lock) in busy.items():
+            ray.cancel(ref, force=True)
+            lock.release()
+        ray.shutdown()
+
+
+def _share(machines, num_runs):
+    """What Ray is to give a run, and its threads where it has no GPU.
+
+    Example:
+
+    >>> _share([{"Alive": True, "Resources": {"CPU": 8.0}}] * 2, num_runs=4)
+    ({'num_cpus': 4}, 4)
+    """
+    alive = [node["Resources"] for node in machines if node["Alive"]]
+    if any(node.get("GPU", 0) >= 1 for node in alive):
+        return {"num_gpus": 1, "num_cpus": 1}, None
+    cores = [int(node.get("CPU", 0)) for node in alive]
+    # On one machine.
+    share = max(1, min(sum(cores) // num_runs, max(cores)))
+    return {"num_cpus": share}, share
+
+
+def _make(task, sent, until, threads, options):
+    """Makes a run on a machine of the cluster; its outcome and its files."""
+    hardware.take_part(threads)
+    with tempfile.TemporaryDirectory(prefix="gar_keras_") as folder:
+        _write(folder, sent)
+        deadline = time.monotonic() + until - time.time()
+        outcome = make(task, folder, deadline, options)
+        left = (p for p in Path(folder).rglob("*") if p.suffix != ".lock")
+        return outcome, _contents(folder, filter(Path.is_file, left))
+
+
+def _outcome(ray, ref, task, results):
+    """The outcome of a task, once its files are here."""
+    try:
+        outcome, left = ray.get(ref)
+    except ray.exceptions.RayError as e:
+        reason = next(iter(str(e).splitlines()), type(e).__name__)
+        return WorkerError(
+            f"It could not be made on the cluster ({reason}). Each machine "
+            "needs Ray and Keras in the versions of this one."
+        )
+    _write(results, left)
+    state = path_of_state(*task, results)
+    if state.relative_to(results) not in left:
+        state.unlink(missing_ok=True)
+    return outcome
+
+
+def _contents(folder, paths):
+    """Bytes by path; the record as the last, as it says the run is finished."""
+    ordered = sorted(paths, key=lambda path: path.suffix == ".json")
+    return {path.relative_to(folder): path.read_bytes() for path in ordered}
+
+
+def _write(folder, contents):
+    for path, content in contents.items():
+        files.write_atomically(
+            Path(folder, path), lambda f, c=content: f.write(c), mode="wb"
+        )
+
+
+def _connect(address):
+    # Nobody is told of it, unless the user wants it so.
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    # The coming default, of which Ray else warns with every task.
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    ray = optional("ray", "A cluster", "ray")
+    options = {"include_dashboard": False} if address == "local" else {}
+    # Other machines get this one's code.
+    options["runtime_env"] = {
+        "py_modules": [str(environment.PACKAGE), str(Path(__file__).parent)],
+        "env_vars": {environment.REVISION: environment.git_revision() or ""},
+    }
+    try:
+        ray.init(address, logging_level="WARNING", **options)
+    # Ray raises a bare Exception where its start takes too long.
+    except Exception as e:
+        reason = next(iter(str(e).splitlines()), type(e).__name__)
+        raise WorkerError(
+            f"There is no reaching a Ray cluster at {address!r} ({reason}). "
+            "Start one with `ray start --head`, or take --ray local."
+        ) from e
+    return ray

@@ -1,0 +1,236 @@
+"""Small NORB: stereo pairs of toys, from the official files or a JPEG copy."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gar_keras.datasets.data_files import (
+    check_md5,
+    data_folder,
+    read_npz,
+    read_unpacked,
+)
+from gar_keras.datasets.dataset import DataError, Dataset
+from gar_keras.utils.validation import check_choice, check_count
+
+TITLE = "small NORB"
+COPY_TITLE = "small NORB (JPEG copy)"
+HOME = "https://cs.nyu.edu/~ylclab/data/norb-v1.0-small/"
+COPY = "smallnorb_32.npz"
+COPY_MD5 = "9d82b4d0a8c0d498b73f2d2948c2e886"
+NUM_CLASSES = 5
+
+# The official files: images, labels and, of each pair, four numbers on it.
+_TRAINING = "smallnorb-5x46789x9x18x6x2x96x96-training"
+_TESTING = "smallnorb-5x01235x9x18x6x2x96x96-testing"
+# The MD5, unpacked, that several projects on the web have for them.
+MD5 = {
+    f"{_TRAINING}-dat.mat.gz": "8138a0902307b32dfa0025a36dfa45ec",
+    f"{_TRAINING}-cat.mat.gz": "fd5120d3f770ad57ebe620eb61a0b633",
+    f"{_TESTING}-dat.mat.gz": "e9920b7f7b2869a8f1a12e945b2c166c",
+    f"{_TESTING}-cat.mat.gz": "fd5120d3f770ad57ebe620eb61a0b633",
+}
+
+# Element types by the numbers at the head of NORB's files.
+MAGIC = {0x1E3D4C54: "<i4", 0x1E3D4C55: "u1"}
+
+# Images standardized at a time.
+_BLOCK = 500
+
+
+@dataclass(frozen=True)
+class NorbPreprocessing:
+    """Settings of the preprocessing of the 32x32 images.
+
+    Args:
+        seed: Seed of the noise.
+        test_mean: Which feature-wise mean is subtracted from the test images:
+            `"training"`, that of the training images, or `"own"`, that of the
+            test images. The paper's code did the latter, so that what it
+            reports for one test image depended on all the others.
+        stretch: Whether the grey levels of each camera's image are stretched
+            to 0..255 by themselves first, as the paper's code did: over those
+            of the 96x96 image, or of the 32x32 one in the JPEG copy.
+    """
+
+    seed: int = 0
+    test_mean: str = "training"
+    stretch: bool = False
+
+    def __post_init__(self):
+        check_count("seed", self.seed, least=0)
+        check_choice("test_mean", self.test_mean, ("training", "own"))
+
+
+DEFAULT = NorbPreprocessing()
+
+
+def load_norb(data_dir=None, preprocessing=DEFAULT):
+    """Loads small NORB at 32x32, preprocessed for training (paper, section 4).
+
+    Reads the official files of images and labels, `.mat.gz` as published, or
+    else `smallnorb_32.npz`, a copy of the images at 32x32 that was decoded
+    from JPEG.
+
+    For pixels `p` in 0..255 and noise `u` from U(0, 1), the preprocessing is
+
+        x = (p + u) / 256
+        x = x - mean of x over the training images, for each pixel and camera
+        x = (x - mean(x)) / std(x), for each pair of images by itself
+
+    In two points the paper's code did otherwise: see `NorbPreprocessing`.
+
+    Args:
+        data_dir: Folder that holds the files; see `data_folder`.
+        preprocessing: `NorbPreprocessing`.
+
+    Returns:
+        A `Dataset` with float32 images `(24300, 32, 32, 2)`, whose channels
+        are the left and the right camera, called `"norb"` if it was made from
+        the official files, and `"norb-jpeg"` if it was made from the copy.
+
+    Raises:
+        DataError: if no files are there, or some only, or damaged ones.
+    """
+    folder = data_folder(data_dir)
+    missing = [name for name in MD5 if not (folder / name).exists()]
+    is_copy = len(missing) == len(MD5) and (folder / COPY).exists()
+    if missing and not is_copy:
+        raise DataError(
+            f"{folder} holds no small NORB, or only some of it. Missing: "
+            f"{', '.join(missing)}. Put the files there, from {HOME}, or "
+            f"{COPY}, the JPEG copy at 32x32, alone. --data-dir names another "
+            "folder."
+        )
+    name, title, read = "norb", TITLE, read_official
+    source = "small NORB, official files, 96x96 to 32x32 (nearest)"
+    if is_copy:
+        name, title, read = "norb-jpeg", COPY_TITLE, read_copy
+        source = (
+            "small NORB (JPEG copy): the official split at 32x32, decoded "
+            "from JPEG, not lossless"
+        )
+
+    x, y, x_test, y_test = read(folder, preprocessing.stretch)
+    x, x_test = preprocess(x, x_test, preprocessing)
+    return Dataset(
+        name=name,
+        title=title,
+        x_train=x,
+        y_train=y,
+        x_test=x_test,
+        y_test=y_test,
+        num_classes=NUM_CLASSES,
+        source=f"{source}; {_description(preprocessing)}",
+    )
+
+
+def preprocess(x_train, x_test, preprocessing=DEFAULT):
+    """The preprocessing of `load_norb`, from uint8 pixels to float32 inputs.
+
+    All but the stretch, which needs the images before they are reduced.
+    Computed in float64.
+    """
+    rng = np.random.default_rng(preprocessing.seed)
+    train = _dequantized(x_train, rng)
+    mean = train.mean(axis=0)
+    train = _standardized(train, mean)
+    test = _dequantized(x_test, rng)
+    if preprocessing.test_mean == "own":
+        mean = test.mean(axis=0)
+    return train, _standardized(test, mean)
+
+
+def read_matrix(path, md5):
+    """The array of a gzipped file in NORB's binary matrix format.
+
+    All numbers are little-endian: a magic number that names the element type,
+    the number of dimensions, the dimensions (at least three are stored, even
+    for a vector), and the elements, the last index changing fastest.
+    """
+    content = read_unpacked(path, f", from {HOME}")
+    check_md5(content, md5, f"{path}, unpacked,")
+    magic, ndim = np.frombuffer(content, "<i4", 2)
+    shape = np.frombuffer(content, "<i4", ndim, offset=8)
+    begin = 8 + 4 * max(3, ndim)
+    return np.frombuffer(content, MAGIC[magic], offset=begin).reshape(shape)
+
+
+def stretched(pixels, images, axes):
+    """Grey levels on 0..255, as `scipy.misc.bytescale` puts float images.
+
+        floor((p - low) * 255 / (high - low) + 1/2)
+
+    with `low` and `high` the extremes of each image over these axes; if they
+    are equal, 0. The pixels are all those of the images, or some.
+    """
+    # In float32, as there.
+    low = images.min(axis=axes, keepdims=True).astype("float32")
+    high = images.max(axis=axes, keepdims=True).astype("float32")
+    out = pixels - low
+    out *= 255 / np.maximum(high - low, 1)
+    out += 0.5
+    return out.astype("uint8")
+
+
+def read_official(folder, stretch=False):
+    """Small NORB from its official files: images and labels of both parts.
+
+    The 96x96 images are reduced to 32x32 by taking rows and columns 1, 4, 7
+    and so on, the middle of every three: the nearest neighbours.
+    """
+    arrays = []
+    found = (read_matrix(folder / name, md5) for name, md5 in MD5.items())
+    # The images of a part, then its labels.
+    for images, labels in zip(found, found, strict=True):
+        nearest = images[:, :, 1::3, 1::3]
+        if stretch:
+            nearest = stretched(nearest, images, axes=(2, 3))
+        nearest = np.ascontiguousarray(nearest.transpose(0, 2, 3, 1))
+        arrays += [nearest, labels.astype("int64")]
+    return arrays
+
+
+def read_copy(folder, stretch=False):
+    """The same from `smallnorb_32.npz`, the copy at 32x32 decoded from JPEG."""
+    check_md5((folder / COPY).read_bytes(), COPY_MD5, folder / COPY)
+    copy = read_npz(folder / COPY, ("x_train", "y_train", "x_test", "y_test"))
+    arrays = []
+    for part in ("train", "test"):
+        images = copy[f"x_{part}"]
+        if stretch:
+            images = stretched(images, images, axes=(1, 2))
+        arrays += [images, copy[f"y_{part}"].astype("int64")]
+    return arrays
+
+
+def _dequantized(pixels, rng):
+    x = rng.random(pixels.shape)
+    x += pixels
+    x /= 256
+    return x
+
+
+def _standardized(x, mean):
+    out = np.empty(x.shape, "float32")
+    # In blocks, for memory: `x` is float64.
+    for begin in range(0, len(x), _BLOCK):
+        block = x[begin : begin + _BLOCK] - mean
+        block -= block.mean(axis=(1, 2, 3), keepdims=True)
+        block /= block.std(axis=(1, 2, 3), keepdims=True)
+        out[begin : begin + _BLOCK] = block
+    return out
+
+
+def _description(preprocessing):
+    """What was done to the images: for the records."""
+    mean = "the training images' mean subtracted from both sets"
+    if preprocessing.test_mean == "own":
+        mean = "each set's own mean subtracted"
+    stretch = ""
+    if preprocessing.stretch:
+        stretch = "each camera's image stretched to 0..255 by itself, "
+    return (
+        f"{stretch}U(0, 1) noise (seed {preprocessing.seed}), {mean} feature "
+        "by feature, each pair of images standardized"
+    )

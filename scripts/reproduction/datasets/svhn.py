@@ -1,0 +1,139 @@
+"""SVHN: house numbers (format 2, cropped digits), its extra set, a stand-in."""
+
+import numpy as np
+
+from gar_keras.datasets.data_files import check_md5, data_folder, read_npz
+from gar_keras.datasets.dataset import DataError, Dataset
+from gar_keras.utils.files import replacing
+from gar_keras.utils.optional import optional
+
+GREY_TITLE = "SVHN-grey"
+HOME = "http://ufldl.stanford.edu/housenumbers/"
+GREY = "svhn_grey_32.npz"
+GREY_MD5 = "64d8fba771444667892bcecb9c31619a"
+
+NUM_TRAIN_AND_EXTRA = 73_257 + 531_131
+
+# The MD5 of the published files.
+MD5 = {
+    "train_32x32.mat": "e26dedcc434d2e4c54c9b2d4a06d8373",
+    "test_32x32.mat": "eb5a983be6a315427106f1b164d9cef3",
+    "extra_32x32.mat": "a93ce644f1a588dc4d68dda5feec44a7",
+}
+
+
+def load_svhn(data_dir=None):
+    """Loads SVHN and checks both files against their MD5.
+
+    Files that are not there are downloaded (182 and 64 MB). The pixels are as
+    published. Scaling them, which the paper's code does for each image by
+    itself, is for the model to do: see `gar_keras.layers`.
+
+    Args:
+        data_dir: Folder that holds the files; see `data_folder`.
+
+    Returns:
+        A `Dataset` with uint8 images `(m, 32, 32, 3)`, 73,257 for training
+        and 26,032 for testing, and the digits 0 to 9 as classes.
+
+    Raises:
+        DataError: if a file cannot be downloaded, or is damaged.
+        ImportError: if SciPy, which reads the files, is not installed.
+    """
+    x_train, y_train = _read("train_32x32.mat", data_dir)
+    x_test, y_test = _read("test_32x32.mat", data_dir)
+    return Dataset(
+        name="svhn",
+        title="SVHN",
+        x_train=np.ascontiguousarray(x_train),
+        y_train=y_train,
+        x_test=np.ascontiguousarray(x_test),
+        y_test=y_test,
+        num_classes=10,
+        source="SVHN, format 2, pixel- and label-exact (MD5 of both files)",
+    )
+
+
+def load_svhn_with_extra(data_dir=None):
+    """SVHN's training images and the 531,131 extra ones, as an array on disk.
+
+    They would fill 7.4 GB as float32. The first call downloads the files (1.5
+    GB) if they are not there, checks their MD5, and writes the images as uint8
+    beside them (1.9 GB), for which it needs 4 GB of memory. Later calls open
+    what was written. The labels are left out: the paper uses the extra images
+    without them (section 4.2).
+    The array is memory-mapped, `(604388, 32, 32, 3)`.
+
+    Raises:
+        DataError: if a file cannot be downloaded, or if what was written is
+            damaged or another array.
+    """
+    path = data_folder(data_dir) / "svhn_train_and_extra.npy"
+    if not path.exists():
+        names = "train_32x32.mat", "extra_32x32.mat"
+        images = np.concatenate([_read(name, data_dir)[0] for name in names])
+        with replacing(path, suffix=".npy") as temporary:
+            np.save(temporary, images)
+    advice = f"Delete {path} to have it written anew."
+    try:
+        images = np.lib.format.open_memmap(path, mode="r")
+    # NumPy raises many kinds for a damaged file or another one.
+    except Exception as error:
+        raise DataError(f"{path} cannot be read: {error}. {advice}") from error
+    expected = (NUM_TRAIN_AND_EXTRA, 32, 32, 3)
+    if images.shape != expected or images.dtype != np.uint8:
+        raise DataError(
+            f"{path} must hold uint8 images of shape {expected}. Received: "
+            f"{images.dtype}, {images.shape}. {advice}"
+        )
+    return images
+
+
+def load_svhn_grey(data_dir=None):
+    """Loads SVHN-grey, a small stand-in for SVHN. It is not SVHN format 2.
+
+    Its digits were cut from SVHN's test images and are grey: errors on it say
+    nothing about SVHN, and must not stand beside the paper's Table 3.
+    """
+    path = data_folder(data_dir) / GREY
+    if not path.exists():
+        raise DataError(
+            f"No SVHN-grey. Received: {path}. Put the file {GREY} there "
+            "(12 MB). --data-dir names another folder."
+        )
+    check_md5(path.read_bytes(), GREY_MD5, path)
+    arrays = read_npz(path, ("x_train", "y_train", "x_test", "y_test"))
+    return Dataset(
+        name="svhn-grey",
+        title=GREY_TITLE,
+        x_train=arrays["x_train"],
+        y_train=arrays["y_train"].astype("int64"),
+        x_test=arrays["x_test"],
+        y_test=arrays["y_test"].astype("int64"),
+        num_classes=10,
+        source=(
+            "SVHN-grey: house-number digits cut from SVHN's test images, in "
+            "grey; a stand-in, not SVHN format 2"
+        ),
+    )
+
+
+def _read(name, data_dir):
+    """Images `(m, 32, 32, 3)`, a view, and digits `(m,)` of a published file.
+
+    It is downloaded unless a sound one is there.
+    """
+    io = optional("scipy.io", "Reading SVHN", "experiments")
+    pooch = optional("pooch", f"The download of {name}", "experiments")
+    folder = data_folder(data_dir)
+    try:
+        path = pooch.retrieve(HOME + name, f"md5:{MD5[name]}", name, folder)
+    except (OSError, ValueError) as error:
+        raise DataError(
+            f"Could not download {name} from {HOME}: {error}. Try again, or "
+            f"put the file in {folder} (--data-dir names another folder)."
+        ) from error
+    content = io.loadmat(path, variable_names=("X", "y"))
+    # 10 is the digit 0.
+    y = content["y"][:, 0].astype("int64") % 10
+    return content["X"].transpose(3, 0, 1, 2), y

@@ -1,0 +1,63 @@
+"""What a run ran on, for its record."""
+
+import os
+import platform
+import subprocess
+from pathlib import Path
+
+import keras
+import numpy as np
+
+import gar_keras
+from gar_keras.engine import backend, hardware
+from gar_keras.utils.version import __version__
+from reproduction.paths import ROOT
+
+PACKAGE = Path(gar_keras.__file__).resolve().parent
+# Where code is sent to a machine without its history.
+REVISION = "GAR_KERAS_REVISION"
+
+
+def describe():
+    """Versions, device and git revision, as a dict for a record."""
+    return {
+        "gar_keras": __version__,
+        "git_revision": git_revision(),
+        "python": platform.python_version(),
+        "keras": keras.__version__,
+        "backend": backend.name(),
+        "backend_version": backend.backend_version(),
+        "numpy": np.__version__,
+        "system": f"{platform.system()} {platform.machine()}",
+        "device_kind": hardware.device_kind(),
+        "device": hardware.device_name(),
+        "processor": hardware.processor()["model"],
+        "cores": os.cpu_count(),
+        "threads": hardware.threads(backend.name()),
+    }
+
+
+def git_revision(root=ROOT, package=PACKAGE):
+    """Commit of the code in a clone, `+changes` behind it if it was edited.
+
+    The code is that of the package and of the scripts. Where the package in
+    use is not that of the clone, no commit is of both: `None`.
+    """
+    if REVISION in os.environ:
+        return os.environ[REVISION] or None
+    if package != root / "gar_keras":
+        return None
+    try:
+        # The clone may lie, without its history, in another repository.
+        _git(root, "ls-files --error-unmatch scripts/reproduction/run.py")
+        edited = _git(root, "status --porcelain -uno -- gar_keras scripts")
+        commit = _git(root, "rev-parse HEAD")
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return f"{commit}+changes" if edited else commit
+
+
+def _git(root, words):
+    command = ["git", *words.split()]
+    options = {"stderr": subprocess.DEVNULL, "text": True, "timeout": 10}
+    return subprocess.check_output(command, cwd=root, **options).strip()

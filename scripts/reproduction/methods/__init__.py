@@ -1,0 +1,87 @@
+"""The methods of the experiments: the library's, and those without a network.
+
+`METHODS` has them by the names of `Experiment.method` and of the command lines,
+in the order of the tables.
+
+>>> [name for name, entry in METHODS.items() if not entry.network]
+['label-spreading', 'self-training', 'hagr']
+"""
+
+from dataclasses import asdict, dataclass, fields
+
+from gar_keras import methods
+from reproduction.methods.graph import LabelSpreading, SelfTraining
+from reproduction.methods.hagr import HAGR
+
+__all__ = ["METHODS", "Entry"]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A method of the list.
+
+    Attributes:
+        title: Its name in tables.
+        method: Its class.
+        in_memory: Whether it needs all of X_U in memory.
+        set_by_experiment: Whether an experiment has its hyper-parameters,
+            rather than the method's own defaults being those of every run.
+        can_be_extended: Whether a run of more epochs begins with the same
+            epochs.
+        terms: Terms of the loss that its curves have, but for those whose
+            coefficient is 0.
+    """
+
+    title: str
+    method: type
+    in_memory: bool = False
+    set_by_experiment: bool = False
+    can_be_extended: bool = False
+    terms: tuple = ()
+
+    @property
+    def network(self):
+        """Whether it trains the network of stage 1."""
+        return issubclass(self.method, methods.base.Method)
+
+    def settings(self):
+        """The hyper-parameters of its own, as JSON has them.
+
+        Without those that each training finds.
+        """
+        if self.set_by_experiment:
+            return {}
+        method = self.method()
+        found = {f.name for f in fields(method) if f.metadata.get("found")}
+        return {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in asdict(method).items()
+            if name not in found
+        }
+
+
+def _of_library(name, title, **options):
+    return Entry(title, methods.METHODS[name], **options)
+
+
+METHODS = {
+    "gar": _of_library(
+        "gar",
+        "GAR",
+        set_by_experiment=True,
+        can_be_extended=True,
+        terms=("affinity", "balance"),
+    ),
+    "safe-gar": _of_library("safe-gar", "GAR, safe default"),
+    "supervised": _of_library("supervised", "Supervised only"),
+    "entropy": _of_library("entropy", "Entropy minimization"),
+    "pseudo-label": _of_library("pseudo-label", "Pseudo-Label"),
+    "pi": _of_library("pi", "Π model"),
+    "vat": _of_library("vat", "VAT"),
+    "vat-entropy": _of_library("vat-entropy", "VAT + entropy minimization"),
+    "mean-teacher": _of_library("mean-teacher", "Mean Teacher"),
+    "embed-cnn": _of_library("embed-cnn", "EmbedCNN", in_memory=True),
+    "label-spreading": Entry("Label spreading", LabelSpreading, in_memory=True),
+    "self-training": Entry("Self-training", SelfTraining, in_memory=True),
+    "hagr": Entry("HAGR", HAGR, in_memory=True),
+}

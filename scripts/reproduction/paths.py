@@ -1,0 +1,58 @@
+"""Where records are: the results folders, and their files in them."""
+
+import re
+from pathlib import Path
+
+from reproduction.methods import METHODS
+
+# The folder of the clone.
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def reference():
+    """Folder of the records that the project came with."""
+    return _seen_from_here(ROOT / "results")
+
+
+def own():
+    """Folder of the user's runs."""
+    return _seen_from_here(ROOT / "runs")
+
+
+def _seen_from_here(folder):
+    here = Path.cwd()
+    return folder.relative_to(here) if ROOT.is_relative_to(here) else folder
+
+
+def path_of(experiment, seed, results):
+    """Path of the record of a run of an `Experiment`, in a results folder.
+
+    Example:
+
+    >>> from reproduction.settings import TABLE_1
+    >>> path_of(TABLE_1[100], 0, "results").as_posix()
+    'results/mnist-100/2000+200_float32_694a14ec/seed0.json'
+    """
+    e, how = experiment, ["no-network"]
+    if METHODS[e.method].network:
+        backend = [] if e.backend == "tensorflow" else [e.backend]
+        how = [f"{e.pretrain_epochs}+{e.epochs}", e.precision, *backend]
+    folder = "_".join([*how, e.fingerprint()])
+    return Path(results, e.cell, folder, f"seed{seed}.json")
+
+
+def path_of_benchmark(kind, environment, results):
+    """Path of the record of the benchmarks of a kind on a machine.
+
+    Example:
+
+    >>> path_of_benchmark("overhead", {"device": "AMD EPYC (R)", "cores": 2,
+    ...     "device_kind": "cpu", "backend": "jax"}, "results").as_posix()
+    'results/overhead_amd-epyc-r-2-cores_jax.json'
+    """
+    device = environment["device"]
+    if environment["device_kind"] == "cpu":
+        # The name of a processor does not say how many of its cores there are.
+        device += f" {environment['cores'] or 'some'} cores"
+    slug = re.sub(r"[^a-z0-9]+", "-", device.lower()).strip("-")
+    return Path(results, f"{kind}_{slug}_{environment['backend']}.json")

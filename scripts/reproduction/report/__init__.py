@@ -1,0 +1,33 @@
+"""Tables and curves from run records, beside the paper's figures.
+
+`read_runs` gives a DataFrame with a row a run. A table is a dict of named runs
+and a dict of named functions of them: see `reproduction.report.tables`. A part
+of the pages is a line in `reproduction.report.write_pages.parts`.
+"""
+
+from reproduction.report.estimates import Estimate
+from reproduction.report.run_frame import read_runs
+from reproduction.report.tables import markdown, table
+from reproduction.report.terminal import show_rivals, show_study, show_table
+from reproduction.report.write_pages import (
+    find,
+    pages_of,
+    parts,
+    updated,
+    write,
+)
+
+__all__ = [
+    "Estimate",
+    "find",
+    "markdown",
+    "pages_of",
+    "parts",
+    "read_runs",
+    "show_rivals",
+    "show_study",
+    "show_table",
+    "table",
+    "updated",
+    "write",
+]

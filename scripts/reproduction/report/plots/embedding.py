@@ -1,0 +1,138 @@
+"""Figure 2: t-SNE of B over stage 2, and the test accuracy."""
+
+import numpy as np
+from sklearn.manifold import TSNE
+from threadpoolctl import threadpool_limits
+
+from reproduction.report.plots import graph_statistics, style
+
+# Panels beside one another.
+_COLUMNS = 3
+
+
+def figure2(snapshots, labels, curve, title=""):
+    """t-SNE of `B` over stage 2, and the test accuracy (paper, Figure 2).
+
+    The first frame starts from the two principal components, each further one
+    from the frame before it, so that clusters keep their places as far as
+    they can. Where the rows of `B` have one entry each that is not 0, the aim
+    of GAR, a class lies on a line, from its smallest logit to its largest.
+    Examples with `B_i = 0` are left out; their number stands below the frame.
+    Those that are given a wrong class have a ring.
+
+    Args:
+        snapshots: Dict of `B`, `(m, n)`, not negative, by epoch of stage 2.
+            Of the second half, where frames look alike, the last one is drawn.
+        labels: True class indices `(m,)` of the examples, below 10.
+        curve: Dict with the lists `"epoch"` and `"test_error"` (a share from
+            0 to 1), one entry for each epoch of stage 2 from epoch 0.
+        title: Which run this is; see `Run.title`.
+
+    Returns:
+        A Matplotlib `Figure`.
+
+    Example:
+
+    >>> run = load_run("runs/mnist-100/.../seed0.json")  # doctest: +SKIP
+    >>> figure2(run.snapshots, run.labels, run.curve)  # doctest: +SKIP
+    """
+    labels = np.asarray(labels)
+    errors = zip(curve["epoch"], curve["test_error"], strict=True)
+    last = max(snapshots)
+    epochs = sorted(e for e in snapshots if e < last / 2 or e == last)
+    accuracy = {epoch: 100 * (1 - error) for epoch, error in errors}
+    frames = align([snapshots[epoch] for epoch in epochs])
+    rows = len(epochs) // _COLUMNS + 1
+    figure = style.page_figure(4.1 * rows + 0.9, 12.5)
+    figure.get_layout_engine().set(w_pad=0.12, h_pad=0.12)
+    what = f"t-SNE of $B$ for {len(labels):,} test images"
+    figure.suptitle(f"{what}; {title}", fontsize=12)
+    grid = figure.add_gridspec(rows, _COLUMNS)
+    for k, epoch in enumerate(epochs):
+        ax = figure.add_subplot(grid[divmod(k, _COLUMNS)])
+        _draw_frame(ax, frames[k], snapshots[epoch], labels)
+        text = f"epoch {epoch}, accuracy {accuracy[epoch]:.1f} %"
+        ax.set_title(text, fontsize=12)
+    # The curve has the rest of the last row to itself.
+    ax = figure.add_subplot(grid[-1, len(epochs) % _COLUMNS :])
+    _draw_accuracy(ax, accuracy, epochs)
+    style.class_legend(figure, labels)
+    return figure
+
+
+def align(matrices):
+    """t-SNE of several `B` of the same examples, each from the one before.
+
+    Returns:
+        A list of positions, float64 `(m, 2)`. They are NaN for examples with
+        `B_i = 0`, which are not tied to any other, and for all where fewer
+        than four are left or all rows left are the same.
+    """
+    matrices = [graph_statistics.matrix(B) for B in matrices]
+    places = _principal_plane(matrices[0])
+    frames = []
+    for B in matrices:
+        tied = B.any(axis=1)
+        frame = np.full((len(B), 2), np.nan)
+        if tied.sum() >= 4 and (B[tied] != B[tied][0]).any():
+            frame[tied] = places[tied] = _tsne(B[tied], places[tied])
+        frames.append(frame)
+    return frames
+
+
+def _draw_frame(ax, positions, B, labels):
+    shown = np.isfinite(positions).all(axis=1)
+    if not shown.all():
+        text = f"without {np.sum(~shown):,} of {len(B):,}, for which $B = 0$"
+        ax.set_xlabel(text, fontsize=10)
+    if not shown.any():
+        return
+    positions, B, labels = positions[shown], B[shown], labels[shown]
+    colors = np.array(style.PALETTE)[labels]
+    ax.scatter(*positions.T, s=5, c=colors, linewidths=0, alpha=0.85)
+    wrong = B.argmax(axis=1) != labels
+    style.draw_rings(ax, positions[wrong], s=14, lw=0.5)
+    for label in np.unique(labels):
+        own = positions[labels == label]
+        # The example in the middle: a mean can fall outside of the cluster.
+        middle = np.median(own, axis=0)
+        nearest = np.argmin(np.linalg.norm(own - middle, axis=1))
+        style.write_class(ax, own[nearest], label, 13)
+    style.hide_axes(ax, positions, 0.03)
+
+
+def _draw_accuracy(ax, accuracy, epochs):
+    ax.plot(*zip(*sorted(accuracy.items()), strict=True), color="0.25", lw=1.5)
+    marks = {"color": style.BAD, "ms": 7, "clip_on": False, "zorder": 3}
+    shown = [accuracy[epoch] for epoch in epochs]
+    ax.plot(epochs, shown, "o", label="shown as a frame", **marks)
+    style.clear_axes(ax)
+    ax.set_title("accuracy on all test images, %", fontsize=12)
+    ax.set_xlabel("epoch of GAR", fontsize=11)
+    ax.legend(frameon=False, fontsize=10)
+
+
+def _principal_plane(B):
+    """The rows of `B` on their two principal components, `(m, 2)`."""
+    U, lengths, _ = np.linalg.svd(B - B.mean(axis=0), full_matrices=False)
+    plane = (U * lengths)[:, :2]
+    return np.pad(plane, ((0, 0), (0, 2 - plane.shape[1])))
+
+
+def _tsne(B, start):
+    """Positions `(m, 2)` of the rows, from others to start from."""
+    rng = np.random.default_rng(style.SEED)
+    start = start / (start.std() or 1.0)
+    # Rows that start in one place would stay together for ever.
+    start += rng.normal(scale=0.01, size=start.shape)
+    tsne = TSNE(
+        perplexity=min(30, (len(B) - 1) / 3),
+        # As small as scikit-learn makes its own start.
+        init=(1e-4 * start).astype("float32"),
+        random_state=style.SEED,
+        angle=0.8,
+    )
+    # Its threads meet many times in each of 1,000 short steps, and spin while
+    # they wait: beside any other load, more of them take longer.
+    with threadpool_limits(1):
+        return tsne.fit_transform(B)

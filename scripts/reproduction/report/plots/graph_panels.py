@@ -1,0 +1,224 @@
+"""Figure 1: the graphs G*, G_M and G_N before and after stage 2."""
+
+import networkx as nx
+import numpy as np
+from matplotlib.collections import LineCollection
+from matplotlib.colors import to_rgba_array
+
+from reproduction.report.plots import graph_statistics, style
+
+# Images in Figure 1, as in the paper.
+GRAPH_IMAGES = 250
+
+# Edges lighter than this cannot be seen. An example's edges in G* weigh 1 in
+# all, its self-loop in G_M weighs 1.
+_VISIBLE = 0.02
+
+# Pull between any two examples, next to an edge of weight 1. It keeps parts
+# that no edge holds together from drifting out of the picture.
+_GRAVITY = 0.01
+
+
+def figure1(before, after, labels, title="", drawn=None):
+    """The graphs G*, G_M and G_N before and after stage 2 (paper, Figure 1).
+
+    - G*: the examples on a ring, ordered by true class, around the output
+      nodes. An edge is as opaque as its share of the example's weight.
+    - G_M: the examples in a force-directed layout. An edge is as opaque as the
+      cosine between two rows of `B`, the entry of `M = BBᵀ` for rows of length
+      1. Edges within a class have its colour, those between classes are black,
+      and examples that are given a wrong class have a ring.
+    - G_N: edges are as wide as `N_ij`, nodes as large as `N_ii`, both next to
+      the mean of the diagonal. Self-loops are left out, as in the paper.
+
+    Below each panel stand its numbers, from `graph_statistics`, of all
+    examples but for the components, which are of those drawn.
+
+    Args:
+        before: `B` after pretraining, `(m, n)`, not negative.
+        after: `B` after stage 2, likewise, of the same examples.
+        labels: Their true class indices `(m,)`, below 10.
+        title: Which run this is; see `Run`.
+        drawn: How many examples to draw, the first ones; `None` for all. Few
+            hundred can be drawn.
+
+    Returns:
+        A Matplotlib `Figure`.
+
+    Example:
+
+    >>> run = load_run("runs/mnist-100/.../seed0.json")  # doctest: +SKIP
+    >>> B = run.snapshots  # doctest: +SKIP
+    >>> figure1(B[0], B[200], run.labels, drawn=250)  # doctest: +SKIP
+    """
+    labels = np.asarray(labels)
+    some = min(drawn or len(labels), len(labels))
+    figure = style.page_figure(10, 12.5)
+    figure.get_layout_engine().set(w_pad=0.12, h_pad=0.12)
+    what = f"{some:,} of {len(labels):,} test images drawn"
+    figure.suptitle(f"{what}, numbers of all of them; {title}", fontsize=12)
+    axes = figure.subplots(2, 3)
+    headings = (
+        r"$\mathcal{G}^*$: examples and output nodes, $B$",
+        r"$\mathcal{G}_\mathcal{M}$: examples, cosines of the rows of $B$",
+        r"$\mathcal{G}_\mathcal{N}$: output nodes, $N = B^\mathsf{T}B$",
+    )
+    for ax, heading in zip(axes[0], headings, strict=True):
+        ax.set_title(heading, fontsize=14, pad=10)
+    rows = (("after pretraining", before), ("after GAR", after))
+    for row, (name, B) in zip(axes, rows, strict=True):
+        _draw_bipartite(row[0], B[:some], labels[:some])
+        _draw_examples(row[1], B[:some], labels[:some], _VISIBLE)
+        # It has all examples in it, however many are drawn.
+        _draw_outputs(row[2], B)
+        for ax, text in zip(row, _captions(B, labels, some), strict=True):
+            ax.set_xlabel(text, fontsize=10.5, linespacing=1.4)
+        row[0].set_ylabel(name, fontsize=13, labelpad=10)
+    style.class_legend(figure, labels, "middle column: between classes")
+    return figure
+
+
+def graph_pair(before, after, labels, title="", drawn=None):
+    """G_M of Figure 1 alone, before and after stage 2, in plain words.
+
+    An edge joins two images whose rows of `B` have a cosine of at least
+    `graph_statistics.THRESHOLD`; those drawn are counted. Args and what is
+    returned are as for `figure1`.
+    """
+    labels = np.asarray(labels)[:drawn]
+    figure = style.page_figure(5.1)
+    least = graph_statistics.THRESHOLD
+    figure.suptitle(
+        f"{title}\nan edge joins two test images whose outputs $B$ are alike: "
+        f"cosine ≥ {least}",
+        fontsize=10.5,
+    )
+    names = ("after pretraining on the labels", "after GAR, without labels")
+    panels = figure.subplots(1, 2)
+    for ax, name, B in zip(panels, names, (before, after), strict=True):
+        edges, within = _draw_examples(ax, B[:drawn], labels, least)
+        share = style.percent(within / edges) if edges else "none"
+        ax.set_title(name, fontsize=12)
+        ax.set_xlabel(f"{edges:,} edges, {share} within a class", fontsize=11)
+    style.class_legend(figure, labels, "edge between classes")
+    return figure
+
+
+def _captions(B, labels, some):
+    """The lines of numbers under the panels of G*, G_M and G_N."""
+    g = graph_statistics.graph_numbers(B, labels)
+    shown = graph_statistics.graph_numbers(B[:some], labels[:some])
+    percent = style.percent
+    return (
+        f"strongest edge: {percent(g['strongest_share'])} of an example's "
+        f"weight\nexamples without edges: {g['isolated']}",
+        f"{percent(g['within_class_share'])} of the weight of $M$ within "
+        "classes\ncomponents of those drawn at cosine ≥ "
+        f"{graph_statistics.THRESHOLD}: {shown['components']},\n"
+        f"the largest {percent(shown['largest_component'])}",
+        rf"affinity $\alpha$ = {g['affinity']:.4f}, balance $\beta$ = "
+        f"{g['balance']:.3f}\n"
+        f"$N$ from a scaled identity: {percent(g['identity_distance'])}",
+    )
+
+
+def _draw_bipartite(ax, B, labels):
+    S = graph_statistics.edge_shares(B)
+    m, n = S.shape
+    order = np.argsort(labels, kind="stable")
+    examples = np.empty((m, 2))
+    examples[order] = _ring(m)
+    # Each output node faces the examples of its class.
+    ends = np.searchsorted(labels[order], np.arange(n), side="right")
+    starts = np.searchsorted(labels[order], np.arange(n))
+    outputs = 0.62 * _ring(m, (starts + ends - 1) / 2)
+    i, j = np.nonzero(S > _VISIBLE)
+    lines = np.stack([examples[i], outputs[j]], axis=1)
+    _draw_edges(ax, lines, S[i, j], _colors(labels[i]), 0.8, lw=0.7)
+    _draw_nodes(ax, examples, labels, 9)
+    _draw_output_nodes(ax, outputs, 210)
+    style.hide_axes(ax, examples, 0.02)
+
+
+def _draw_examples(ax, B, labels, least):
+    """Draws G_M with edges above a weight: their number, those in a class."""
+    U = graph_statistics.unit_rows(B)
+    W = np.triu(U @ U.T, 1)
+    positions = _layout(W, B)
+    i, j = np.nonzero(W > least)
+    within = labels[i] == labels[j]
+    colors = np.where(within, _colors(labels[i]), "black")
+    lines = np.stack([positions[i], positions[j]], axis=1)
+    # Those between classes below, where they hide no others.
+    for kind in (~within, within):
+        weights = W[i, j][kind]
+        _draw_edges(ax, lines[kind], weights, colors[kind], 0.35, lw=0.35)
+    wrong = B.any(axis=1) & (B.argmax(axis=1) != labels)
+    style.draw_rings(ax, positions[wrong], s=52, lw=1.1)
+    _draw_nodes(ax, positions, labels, 16)
+    style.hide_axes(ax, positions, 0.04)
+    return len(i), int(within.sum())
+
+
+def _draw_outputs(ax, B):
+    N = B.T @ B
+    scale = np.trace(N) / len(N) or 1.0
+    positions = _ring(len(N))
+    i, j = np.nonzero(np.triu(N, 1))
+    lines = np.stack([positions[i], positions[j]], axis=1)
+    widths = 12 * N[i, j] / scale
+    ax.add_collection(LineCollection(lines, color="0.35", lw=widths))
+    _draw_output_nodes(ax, positions, 500 * N.diagonal() / scale)
+    style.hide_axes(ax, positions, 0.14)
+
+
+def _layout(W, B):
+    """Positions of the examples, pulled together by the edges `W` of G_M."""
+    S = graph_statistics.edge_shares(B)
+    m, n = S.shape
+    rng = np.random.default_rng(style.SEED)
+    # Starting between their output nodes, examples need not pass through one
+    # another; those of the same place must not start from the same place.
+    start = S @ _ring(n) + rng.normal(scale=0.05, size=(m, 2))
+    positions = nx.spring_layout(
+        nx.from_numpy_array(np.triu(W + _GRAVITY, 1)),
+        pos=dict(enumerate(start)),
+        k=0.9,
+        iterations=100,
+        method="force",
+        seed=style.SEED,
+    )
+    return np.array([positions[i] for i in range(m)])
+
+
+def _ring(size, places=None):
+    """Places on the unit circle, clockwise from the top, `(k, 2)`."""
+    places = np.arange(size) if places is None else places
+    turn = 2 * np.pi * (places + 0.5) / size
+    return np.stack([np.sin(turn), np.cos(turn)], axis=1)
+
+
+def _draw_edges(ax, lines, weights, colors, opacity, lw):
+    """Draws edges as opaque as they are heavy, the heaviest on top."""
+    order = np.argsort(weights, kind="stable")
+    alpha = opacity * np.minimum(weights, 1)[order]
+    shown = to_rgba_array(list(colors[order]), alpha)
+    ax.add_collection(LineCollection(lines[order], colors=shown, lw=lw))
+
+
+def _draw_nodes(ax, positions, labels, size):
+    look = {"ec": "white", "lw": 0.3, "zorder": 3}
+    ax.scatter(*positions.T, s=size, c=_colors(labels), **look)
+
+
+def _draw_output_nodes(ax, positions, sizes):
+    """Draws output nodes with their number."""
+    look = {"ec": "black", "lw": 0.8, "zorder": 4, "clip_on": False}
+    colors = style.PALETTE[: len(positions)]
+    ax.scatter(*positions.T, s=sizes, c=colors, **look)
+    for j, place in enumerate(positions):
+        style.write_class(ax, place, j, 10)
+
+
+def _colors(labels):
+    return np.array(style.PALETTE)[labels]

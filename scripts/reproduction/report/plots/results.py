@@ -1,0 +1,101 @@
+"""Finished runs with the logits that they kept, for Figures 1 and 2."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from reproduction import cli, paths, records
+from reproduction.report.plots import style
+from reproduction.report.run_frame import read_runs
+
+# The cell of the paper's tables that the figures are about.
+CELL = "mnist-100"
+
+
+class Run(NamedTuple):
+    """A finished run with what it kept for the figures.
+
+    Attributes:
+        title: One line that says which run this is.
+        labels: True class indices of the test images kept, int64 `(m,)`.
+        snapshots: The rectified logits `B`, float32 `(m, n)`, by epoch of
+            stage 2, in ascending order. Epoch 0 is the end of pretraining.
+        curve: The curves of stage 2: lists by name, among them `"epoch"`.
+    """
+
+    title: str
+    labels: np.ndarray
+    snapshots: dict
+    curve: dict
+
+
+def load_run(path):
+    """A `Run` from a record and the logits beside it."""
+    record, kept = records.read(path), records.read_arrays(path)
+    if kept is None:
+        raise records.RecordError(
+            f"{path} has no logits beside it, which the figures show. Delete "
+            "it to run it again."
+        )
+    e = record["experiment"]
+    title = (
+        f"{record['data']['title']}, {e['num_labeled']} labels, seed "
+        f"{record['seed']}, {e['pretrain_epochs']:,} epochs of pretraining, "
+        f"{e['epochs']} of GAR"
+    )
+    snapshots = {epoch: np.maximum(Z, 0) for epoch, Z in kept.logits.items()}
+    return Run(title, kept.labels, snapshots, record["regularization"]["curve"])
+
+
+def choose_run(*results):
+    """The path of the longest run in the first folder that has one.
+
+    It is on MNIST with m_L = 100 and the paper's settings, of the lowest seed.
+    """
+    for folder in filter(None, results):
+        frame = read_runs(folder)
+        if len(frame):
+            frame = frame[(frame.cell == CELL) & (frame.differs == "")]
+        if len(frame):
+            longest = frame[frame.epochs == frame.epochs.max()]
+            return Path(folder, longest.sort_values("seed").path.iloc[0])
+    raise records.RecordError(
+        f"no finished run of {CELL} in {results[0]}. This makes one: python "
+        "scripts/table1.py --labels 100 --seeds 0"
+    )
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options of a script that draws a figure of a run."""
+
+    results: cli.Folder = field(default_factory=paths.own)
+    """Folder of the run records."""
+    record: cli.File = None
+    """Record of the run to draw. By default the longest run of MNIST with 100
+    labels, of the lowest seed; where the folder has none, the reference's."""
+    output: cli.File = None
+    """PNG to write. By default that of the figure's name in the results
+    folder."""
+
+    def __post_init__(self):
+        cli.check_file("--record", self.record)
+        cli.check_png("--output", self.output)
+        if self.output is None:
+            cli.check_folder("--results", self.results)
+
+    def draw(self, name, figure):
+        """Draws a function of a `Run` as the PNG of that name, and says so.
+
+        Returns:
+            `(run, record, output)`: the `Run` and the paths of its record and
+            of the PNG.
+        """
+        record = self.record or choose_run(self.results, paths.reference())
+        run = load_run(record)
+        output = self.output or self.results / name
+        style.save(figure(run), output)
+        print(f"{record}: {run.title}\nWritten: {output}")
+        return run, Path(record), output

@@ -1,0 +1,233 @@
+"""The run records of a folder as one DataFrame, a row a run."""
+
+from pathlib import Path
+
+import pandas as pd
+
+from reproduction import paths, records
+from reproduction.datasets.registry import UNLABELED
+from reproduction.report.estimates import MISSING
+from reproduction.report.lost_classes import empty_classes, lost_class
+from reproduction.settings import Experiment, changes
+
+# How a run is computed, not what.
+HARDWARE = ["precision", "backend"]
+
+# Columns of a frame that a CSV file cannot hold.
+OBJECTS = ["experiment", "curve"]
+
+# Settings that go by another name in words.
+WORDS = {
+    "average": "EMA", "restart": "initialization", "strangers": "out of class",
+    "labeled_per_batch": "b_L", "unlabeled_per_batch": "b_U",
+}  # fmt: skip
+
+# Epochs of stage 2 whose mean error is told beside that of the last.
+LATE = 20
+
+
+def read_runs(folder):
+    """The run records of a results folder.
+
+    Args:
+        folder: Results folder.
+
+    Returns:
+        A DataFrame with a row for each run, by cell, experiment and seed.
+        Errors are test errors in percent. Its columns are
+
+        - `path` below the folder, `cell`, `title` of the data, `seed`,
+          `fingerprint`;
+        - `differs`: settings other than the paper's, in words, but for epochs,
+          precision and backend;
+        - `stage_1`, `chosen`, `last`, `last_20`: the errors after stage 1, at
+          the epoch chosen by validation, in the last one, and in the mean of
+          the last 20 (none of fewer); `val_stage_1`, `val_last`: validation
+          errors; `chosen_epoch`;
+        - `lost`: whether a class was lost; `emptied`, where the first epoch
+          was noted by step: whether one was in any batch;
+        - `balance_end`: the balance in the last epoch; `warnings`: what the
+          run warned of, if it noted that;
+        - `pretrain_seconds`, `seconds` of the stages, `minutes` of both, and
+          `hardware`;
+        - every setting of the experiment by its name;
+        - `experiment`, an `Experiment`, and `curve`, the lists of stage 2.
+
+    Raises:
+        RecordError: if a file among the records is not a sound record.
+
+    Example:
+
+    >>> read_runs("results").groupby("cell").chosen.mean()  # doctest: +SKIP
+    """
+    return pd.DataFrame(
+        [_row(record, Path(folder)) for record in records.read_all(folder)]
+    )
+
+
+def _row(record, folder):
+    settings, data = record["experiment"], record["data"]
+    experiment = Experiment(**settings)
+    path = paths.path_of(experiment, record["seed"], folder)
+    curve = record["regularization"]["curve"]
+    seconds = [record[s]["seconds"] for s in ("pretraining", "regularization")]
+    first_epoch = (record.get("first_epoch") or {}).get("v")
+    return {
+        "path": path.relative_to(folder).as_posix(),
+        "cell": record["cell"],
+        "title": data["title"] + UNLABELED[settings["unlabeled"]].suffix,
+        "seed": record["seed"],
+        "fingerprint": record["fingerprint"],
+        "differs": ", ".join(_in_words(changes(experiment))),
+        **_errors(curve, record["result"]["chosen_epoch"]),
+        "lost": lost_class(record, records.read_arrays(path)),
+        "emptied": first_epoch and any(map(empty_classes, first_epoch)),
+        "balance_end": curve.get("balance", [None])[-1],
+        "warnings": record.get("warnings"),
+        **dict(zip(("pretrain_seconds", "seconds"), seconds, strict=True)),
+        "minutes": sum(seconds) / 60,
+        "hardware": _hardware(record),
+        **_flat(settings),
+        "experiment": experiment,
+        "curve": curve,
+    }
+
+
+def _errors(curve, chosen):
+    """Errors in percent, and how the epoch was chosen."""
+    test, validation = (
+        [None if error is None else 100 * error for error in curve[name]]
+        for name in ("test_error", "val_error")
+    )
+    late = test[-LATE:] if len(test) > LATE else None
+    return {
+        "stage_1": test[0],
+        "chosen": test[chosen],
+        "last": test[-1],
+        "last_20": late and sum(late) / LATE,
+        "chosen_epoch": chosen,
+        "val_stage_1": validation[0],
+        "val_last": validation[-1],
+    }
+
+
+def _flat(settings):
+    """The settings of a record without groups."""
+    parts = (settings, settings["world"], settings["extensions"])
+    return {
+        name: value
+        for part in parts
+        for name, value in part.items()
+        if not isinstance(value, dict)
+    }
+
+
+def _in_words(changed):
+    for name, value in changed.items():
+        if isinstance(value, tuple):
+            value = f"{value[0]:.3g} to {value[-1]:.3g}"
+        yield f"{WORDS.get(name, name.replace('_', ' '))} {value}"
+
+
+def _hardware(record):
+    """Device and cores of each process that had a part in a run, in words."""
+    texts = []
+    for e in (record["environment"], *record.get("resumed_in", ())):
+        threads, cores = e.get("threads", e["cores"]), e["cores"]
+        # Of a run that took fewer than there are.
+        fewer = e.get("device_kind") == "cpu" and threads < cores
+        cores = f"{threads} of {cores}" if fewer else cores
+        texts.append(f"{e['device']} ({cores} cores)")
+    return " / ".join(dict.fromkeys(texts))
+
+
+# Groups: the runs of one experiment over its seeds, rows of such a frame.
+
+
+def groups(frame):
+    """The runs of a frame by experiment, in the order of their appearance."""
+    return [g for _, g in frame.groupby("fingerprint", sort=False)]
+
+
+def like(frame, arm, free=()):
+    """The runs with an `Experiment`'s settings; those in `free` may be any."""
+    fixed = {k: v for k, v in vars(arm).items() if k not in free}
+    alike = [fixed.items() <= vars(e).items() for e in frame.experiment]
+    return frame.loc[alike]
+
+
+def size(g):
+    """Sort key of groups: epochs of all runs together, of each, of stage 1.
+
+    One seed that was trained longer does not take the place of several.
+    """
+    e = g.experiment.iloc[0]
+    return e.epochs * len(g), e.epochs, e.pretrain_epochs
+
+
+def without_lost(g):
+    """The runs that lost no class; none if no run lost one."""
+    kept = g[~g.lost.eq(True)]
+    return kept if len(kept) < len(g) else g[:0]
+
+
+# What tables say of a group.
+
+
+def task(g):
+    """The data and the number of labels."""
+    return f"{g.title.iloc[0]}, {g.num_labeled.iloc[0]} labels"
+
+
+def seeds(g):
+    """The seeds in words, e.g. `0`, `0-9` or `0,2,7`."""
+    found = sorted(g.seed.unique())
+    if len(found) > 1 and found == [*range(found[0], found[-1] + 1)]:
+        return f"{found[0]}-{found[-1]}"
+    return ",".join(map(str, found))
+
+
+def epochs(g):
+    """Epochs of both stages, e.g. `2000 + 60`."""
+    return f"{g.pretrain_epochs.iloc[0]} + {g.epochs.iloc[0]}"
+
+
+def hardware(g):
+    """Machines of all runs, in words."""
+    parts = " / ".join(g.hardware).split(" / ")
+    return ", ".join(dict.fromkeys(parts))
+
+
+def minutes(g):
+    """Minutes of training a run, the least and the most."""
+    ends = (f"{end:.0f}" for end in (g.minutes.min(), g.minutes.max()))
+    return " to ".join(dict.fromkeys(ends))
+
+
+def lost(g):
+    """Number of runs that lost a class, of those that can tell: `1 of 9`."""
+    return _of_known(g.lost)
+
+
+def warned(g):
+    """In how many runs a warning came, of those that noted it."""
+    return _of_known(g.warnings)
+
+
+def emptied(g):
+    """In how many runs an output was dead, of those that noted it."""
+    return _of_known(g.emptied)
+
+
+def _of_known(values):
+    known = values.dropna().map(bool)
+    return f"{known.sum()} of {len(known)}" if len(known) else MISSING
+
+
+def links(g):
+    """Links below the results folder: to folders, or to a run on its own."""
+    folders = g.path.map(lambda path: Path(path).parent.as_posix())
+    return [
+        folder if runs.path.nunique() > 1 else runs.path.iloc[0]
+        for folder, runs in g.groupby(folders, sort=False)
+    ]

@@ -1,0 +1,116 @@
+"""Where GAR helps: small data sets, each method beside the pretraining."""
+
+from dataclasses import replace
+
+import pandas as pd
+
+from reproduction.methods import METHODS
+from reproduction.report import run_frame
+from reproduction.report.estimates import MISSING, Estimate, between
+from reproduction.report.tables import made_on, markdown
+from reproduction.settings import FREE, SMALL
+
+# Points by which a run that ends above its start is told as harmed.
+HARM = 1.0
+SEEDS = 5
+START = "Pretraining"
+SAFE, PAPER = "safe-gar", "gar"
+
+
+def where(frame):
+    """The runs of each method on `SMALL`, with the error that they began with.
+
+    Of several experiments with its settings it is the largest. A method without
+    a network is beside the start of the others with its seed, if there is one.
+    """
+    frame = frame[frame.network == "mlp"]
+    chosen = []
+    for e in SMALL.values():
+        for method in METHODS:
+            alike = run_frame.like(frame, replace(e, method=method), FREE)
+            largest = max(
+                run_frame.groups(alike), key=run_frame.size, default=alike
+            )
+            chosen += [*largest.index]
+    found = frame.loc[sorted(chosen)]
+    own = found.stage_1.astype(float)
+    others = own.groupby([found.dataset, found.seed]).transform("max")
+    start = own.fillna(others)
+    return found.assign(start=start, change=found["last"] - start)
+
+
+def errors(frame):
+    """The error in the last epoch, a row a data set, a column a method."""
+    found = where(frame)
+    rows = {
+        title: {START: _mean(g.groupby("seed").start.first())}
+        | {_title(m): _error(g[g.method == m]) for m in _methods(found)}
+        for title, g in found.groupby("title", sort=False)
+    }
+    return markdown(pd.DataFrame.from_dict(rows, "index"), made_on({"": found}))
+
+
+def changes(frame):
+    """How far the two GARs end above pretraining, with intervals."""
+    rows = {}
+    for title, g in where(frame).groupby("title", sort=False):
+        rows[title] = cells = {}
+        for method in (PAPER, SAFE):
+            change = g.change[g.method == method]
+            if change.empty:
+                continue
+            mean = Estimate.of(change)
+            text = f"{mean.mean:+.1f} ({between(mean.interval())})"
+            cells[_title(method)] = text
+            cells[f"{_title(method)}, worst seed"] = f"{change.max():+.1f}"
+    return markdown(pd.DataFrame.from_dict(rows, "index").fillna(MISSING))
+
+
+def ranks(frame):
+    """A row a method: its ranks among the methods, and the harm it does."""
+    found = where(frame)
+    if not len(found):
+        return ""
+    means = found.pivot_table("last", "dataset", "method")
+    rank = means.rank(axis=1)
+    rows = {}
+    for name in _methods(found):
+        g = found[found.method == name]
+        rows[_title(name)] = cells = {
+            "data sets": str(g.dataset.nunique()),
+            "first or second": str(int((rank[name] <= 2).sum())),
+            "mean rank": f"{rank[name].mean():.1f}",
+        }
+        known = g.dropna(subset="change")
+        if len(known):
+            below = known.groupby("dataset").change.mean() < 0
+            harmed = known.change > HARM
+            cells |= {
+                "mean below pretraining": str(below.sum()),
+                f"runs above it by more than {HARM:g} point": (
+                    f"{harmed.sum()} of {len(known)}"
+                ),
+            }
+    return markdown(pd.DataFrame.from_dict(rows, "index").fillna(MISSING))
+
+
+def _methods(found):
+    return [name for name in METHODS if name in set(found.method)]
+
+
+def _title(name):
+    return "GAR, the paper's" if name == PAPER else METHODS[name].title
+
+
+def _mean(errors):
+    """The mean of those errors that are known."""
+    known = errors.dropna()
+    return Estimate.of(known).text() if len(known) else MISSING
+
+
+def _error(own):
+    if own.empty:
+        return MISSING
+    (link,) = run_frame.links(own)
+    fewer = f" (n = {len(own)})" if len(own) < SEEDS else ""
+    return f"[{Estimate.of(own['last']).text()}{fewer}]({link})"

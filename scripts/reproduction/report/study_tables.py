@@ -1,0 +1,214 @@
+"""The studies beyond the paper: arms, claims, and starts of the first epoch.
+
+In each, runs are beside others: of the first row, or of the paper's stage 2.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+
+from reproduction.report import run_frame
+from reproduction.report.estimates import MISSING, Estimate, between
+from reproduction.report.tables import (
+    difference,
+    figure,
+    lost,
+    made_on,
+    signed,
+    table,
+)
+
+# What may be any in a run of a claim's row.
+ANY = [*run_frame.HARDWARE, "epochs"]
+
+# What runs beside each other have in common.
+_SAME = ["seed", "restart", "dataset", "known_classes", *run_frame.HARDWARE]
+
+# Seeds that a verdict needs.
+LEAST_SEEDS = 3
+
+CLAIM_NOTES = (
+    "Beside each row: the paper's stage 2 after as many steps (as many epochs, "
+    "where the batches are of another size), with the same seeds, precision "
+    "and backend, and from the same end of stage 1 where there is one.",
+    "A verdict is on the error at the last epoch, seed by seed, of "
+    f"{LEAST_SEEDS} seeds or more: higher or lower if the 95 % interval of the "
+    "mean difference (Student's t) is without 0, else no difference is shown.",
+)
+
+
+def study_table(study, frame):
+    """A `Study` as a table: the arguments of `markdown` and `in_terminal`."""
+    if study.claims:
+        names = (name for name in study.arms if name in study.claims)
+        rows = {name: claim_runs(study, name, frame) for name in names}
+        columns, notes = CLAIM_COLUMNS, CLAIM_NOTES
+    else:
+        rows, columns, notes = arm_runs(study, frame), ARM_COLUMNS, ()
+    if study.restarts > 1:
+        columns, notes = START_COLUMNS, ()
+    notes = [*study.notes, *notes, *made_on(rows)]
+    return table(rows, columns), notes, study.title
+
+
+def _most(frame):
+    """The experiment with seeds enough for a verdict, then the most epochs."""
+    return max(
+        run_frame.groups(frame),
+        key=lambda g: (min(len(g), LEAST_SEEDS), run_frame.size(g)),
+        default=frame,
+    )
+
+
+def with_others(g, others):
+    """Runs with columns `..._beside`, of others on their seeds.
+
+    Of several on a seed it is the one from the same end of stage 1, if there
+    is one, and with the fewest epochs.
+    """
+    pairs = g.merge(others, "left", _SAME, suffixes=("", "_beside"))
+    pairs["elsewhere"] = pairs.stage_1 != pairs.stage_1_beside
+    pairs = pairs.sort_values(["elsewhere", "epochs_beside"])
+    return pairs.drop_duplicates("path").sort_index()
+
+
+def neither_lost(g):
+    """Those runs that lost no class, if the ones beside them lost none."""
+    return g[~(g.lost.eq(True) | g.lost_beside.eq(True))]
+
+
+# Arms.
+
+
+def arm_runs(study, frame):
+    """The runs of the arms from all starts, beside those of the first.
+
+    Of several starts it is the first arm after as many epochs of stage 1.
+    """
+    rows, firsts = {}, {}
+    for name, arm in study.arms.items():
+        starts = [replace(arm, restart=k) for k in range(study.restarts)]
+        alike = [
+            run_frame.like(frame, start, run_frame.HARDWARE) for start in starts
+        ]
+        g = pd.concat(map(_most, alike))
+        stage_1 = arm.pretrain_epochs if len(starts) > 1 else None
+        first = firsts.setdefault(stage_1, g)
+        rows[name] = with_others(g, first[:0] if g is first else first)
+    return rows
+
+
+ARM_COLUMNS = {
+    "after stage 1": figure("stage_1"),
+    "epoch chosen by validation": figure("chosen"),
+    "difference from the first row": lambda g: signed(
+        difference(g.chosen, g.chosen_beside)
+    ),
+    "last epoch": figure("last"),
+    "validation error, after stage 1 → last epoch": lambda g: " → ".join(
+        figure(name)(g) for name in ("val_stage_1", "val_last")
+    ),
+    "runs that lost a class": lost,
+    "runs with a warning": run_frame.warned,
+    "seeds": run_frame.seeds,
+    "epochs": run_frame.epochs,
+}
+
+
+# Claims.
+
+
+def claim_runs(study, name, frame):
+    """The runs of a claim's row, beside those of the paper's stage 2."""
+    claim = study.claims[name]
+    papers = study.arms[claim.against]
+    g = _most(run_frame.like(frame, study.arms[name], ANY))
+    if g.empty:
+        return g
+    epoch = _papers_epoch(g.experiment.iloc[0], papers)
+    usual = run_frame.like(frame, papers, ANY)
+    usual = usual[usual.epochs >= epoch]
+    by_then = usual.curve.map(
+        lambda c: 100 * np.interp(epoch, c["epoch"], c["test_error"])
+    )
+    found = with_others(g, usual.assign(by_then=by_then))
+    return found.assign(claim=claim.text, expected=claim.expected, epoch=epoch)
+
+
+def _papers_epoch(e, papers):
+    """The epoch of the paper's stage 2 that is as far as an experiment."""
+    sizes = {x.labeled_per_batch + x.unlabeled_per_batch for x in (e, papers)}
+    if len(sizes) > 1:
+        return e.epochs
+    return e.epochs * papers.unlabeled_per_batch / e.unlabeled_per_batch
+
+
+def _papers(g):
+    known = g.by_then.dropna()
+    if known.empty:
+        return MISSING
+    return f"{Estimate.of(known).text()}, epoch {g.epoch.iloc[0]:.3g}"
+
+
+def _change(g):
+    """The difference from the paper's stage 2, with its interval."""
+    found = difference(g["last"], g.by_then)
+    interval = found and found.n >= LEAST_SEEDS and found.interval()
+    return signed(found) + (f", {between(interval)}" if interval else "")
+
+
+def _sound_change(g):
+    sound = neither_lost(g)
+    return _change(sound) if len(sound) < len(g) else MISSING
+
+
+def verdict(g):
+    """What errors say to a claim; see `CLAIM_NOTES`."""
+    found = difference(g["last"], g.by_then)
+    n = found.n if found else 0
+    if n < LEAST_SEEDS:
+        return f"undecided (n = {n})"
+    low, high = found.interval()
+    if low <= 0 <= high:
+        return "no difference shown"
+    direction = "higher" if low > 0 else "lower"
+    expected = g.expected.iloc[0]
+    if expected is None:
+        return direction
+    return "holds" if direction == expected else "contradicted"
+
+
+CLAIM_COLUMNS = {
+    "claim (section of the paper)": lambda g: g.claim.iloc[0],
+    "epochs": run_frame.epochs,
+    "epoch chosen by validation": figure("chosen"),
+    "last epoch": figure("last"),
+    "the paper's stage 2 by then": _papers,
+    "difference, with its 95 % interval": _change,
+    "where neither run lost a class": _sound_change,
+    "runs that lost a class": lost,
+    "verdict": verdict,
+    "seeds": run_frame.seeds,
+}
+
+
+# Starts of the first epoch.
+
+
+def _sound_difference(g):
+    sound = neither_lost(g)
+    return signed(difference(sound["last"], sound.last_beside))
+
+
+START_COLUMNS = {
+    "initializations": lambda g: str(len(g)),
+    "had a dead output": run_frame.emptied,
+    "lost a class": run_frame.lost,
+    "after stage 1": figure("stage_1"),
+    "after the epoch": figure("last"),
+    "where no class is lost": lambda g: figure("last", n=True)(
+        g[g.lost.eq(False)]
+    ),
+    "against the paper's, where neither loses one": _sound_difference,
+}

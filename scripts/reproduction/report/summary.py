@@ -1,0 +1,119 @@
+"""All cells of the paper, and the methods beside each other."""
+
+from dataclasses import replace
+
+from reproduction.methods import METHODS
+from reproduction.report import run_frame
+from reproduction.report.estimates import MISSING
+from reproduction.report.published import (
+    BASELINE,
+    GAR,
+    TABLES,
+    published_error,
+)
+from reproduction.report.tables import (
+    figure,
+    made_on,
+    markdown,
+    representative,
+    shown,
+    table,
+)
+from reproduction.settings import GRAPH_RIVALS, Extensions
+
+SUMMARY_COLUMNS = {
+    "the paper": lambda g: published_error(g.cell.iloc[0]).text(),
+    "ours": figure("chosen"),
+    "difference shown?": shown,
+    f"last {run_frame.LATE} epochs, shown?": lambda g: ", ".join(
+        (figure("last_20")(g).split()[0], shown(g, "last_20"))
+    ),
+    "lost a class": run_frame.lost,
+    "seeds": run_frame.seeds,
+    "epochs": run_frame.epochs,
+}
+
+
+def summary(frame):
+    """Each cell of the paper's tables: the paper's error with GAR and ours."""
+    return markdown(table(cell_runs(frame), SUMMARY_COLUMNS))
+
+
+def cell_runs(frame):
+    """Our runs in the cells that have a figure of GAR in the paper."""
+    found = {}
+    for paper in TABLES.values():
+        for column in paper.columns if GAR in paper.rows else ():
+            g = representative(frame, column)
+            if len(g):
+                found[run_frame.task(g)] = g
+    return found
+
+
+# Methods.
+
+
+def compare(frame):
+    """Dicts of runs by method, all else alike, of even classes, largest first.
+
+    A method without a network has no training to be alike: it is in the first.
+    """
+    trained, graph, plain = {}, {}, Extensions()
+    for g in run_frame.groups(frame):
+        e = g.experiment.iloc[0]
+        if e.method in GRAPH_RIVALS:
+            graph.setdefault(_data(e), {})[e.method] = g
+        elif e.class_prior is e.world.shares is None and e.extensions == plain:
+            trained.setdefault(replace(e, method="gar"), {})[e.method] = g
+    found = [
+        trained[e] | graph.pop(_data(e), {})
+        for e in sorted(trained, key=lambda e: len(trained[e]), reverse=True)
+        if {*trained[e]} != {"gar"}
+    ]
+    return found or sorted(graph.values(), key=len, reverse=True)
+
+
+def _data(e):
+    return e.dataset, e.num_labeled, e.unlabeled, e.num_validation, e.world
+
+
+def _epochs(g):
+    trains = METHODS[g.method.iloc[0]].network
+    return run_frame.epochs(g) if trains else MISSING
+
+
+def _seconds(g):
+    stages = (g.pretrain_seconds, g.seconds)
+    return " + ".join(f"{s.mean():.0f}" for s in stages if s.notna().all())
+
+
+METHOD_COLUMNS = {
+    "test error, chosen epoch": figure("chosen"),
+    "last epoch": figure("last"),
+    "seeds": run_frame.seeds,
+    "epochs": _epochs,
+    "seconds, stages 1 + 2": _seconds,
+}
+
+
+def comparison(methods):
+    """What methods are compared on, and their runs by row, the best first."""
+    first = next(iter(methods.values()))
+    rate = first.experiment.iloc[0].stage_2_rate
+    rate = f", learning rate of stage 2 {rate:g}" if rate else ""
+    rows = {METHODS[name].title: g for name, g in methods.items()}
+    if first.stage_1.notna().all():
+        start = {name: first.stage_1 for name in ("chosen", "last")}
+        rows[BASELINE] = first.assign(**start, seconds=None)
+    order = sorted(rows.items(), key=lambda row: row[1].chosen.mean())
+    task = run_frame.task(first)
+    if METHODS[first.method.iloc[0]].network:
+        task += f", {run_frame.epochs(first)} epochs"
+    title = f"GAR and other methods on {task}{rate}: test error, percent"
+    return title, dict(order)
+
+
+def rivals_table(methods):
+    """A comparison as a table: its cells, its notes and its title."""
+    title, rows = comparison(methods)
+    return table(rows, METHOD_COLUMNS), made_on(rows), title

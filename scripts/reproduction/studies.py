@@ -1,0 +1,457 @@
+"""Questions that the paper leaves open, as experiments on its settings.
+
+Each study is a set of arms: experiments that differ in one thing, on the same
+seeds. All is with the paper's networks, on MNIST but for `NORB_CHANGES`, and
+with fewer epochs than the paper's: arms are to be compared with each other.
+"""
+
+from dataclasses import dataclass, field, fields, replace
+from typing import Literal
+
+from gar_keras.methods.options import GLOBAL_CLIPNORM, WARMUP_STEPS
+from reproduction.settings import NORB_JPEG, PRIOR_OF_LABELS, TABLE_1, TABLE_2
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What an arm of a study puts to the test."""
+
+    # With the section of the paper it is from.
+    text: str
+    # Of the error of the arm; `None` where the claim says nothing of it.
+    expected: Literal["higher", "lower"] | None
+    # The row to compare with.
+    against: str
+
+
+@dataclass(frozen=True)
+class Study:
+    """Arms to compare: experiments, and claims on some, by their row."""
+
+    name: str
+    title: str
+    # What a reader has to know, a line each.
+    notes: tuple
+    arms: dict
+    claims: dict = field(default_factory=dict)
+    # Runs of each arm and seed, with other initial weights and batches.
+    restarts: int = 1
+
+    @property
+    def experiments(self):
+        """All experiments, each once."""
+        restarted = (
+            replace(arm, restart=number)
+            for number in range(self.restarts)
+            for arm in self.arms.values()
+        )
+        return [*dict.fromkeys(restarted)]
+
+    def with_settings(self, pretrain_epochs=None, **settings):
+        """The study with settings in each arm, those that are not `None`.
+
+        An arm with a stage 1 of its own keeps it: it is what is studied.
+        """
+        given = {k: v for k, v in settings.items() if v is not None}
+        arms = {row: replace(arm, **given) for row, arm in self.arms.items()}
+        usual = next(iter(arms.values())).pretrain_epochs
+        for row, arm in arms.items():
+            if pretrain_epochs is not None and arm.pretrain_epochs == usual:
+                arms[row] = replace(arm, pretrain_epochs=pretrain_epochs)
+        return replace(self, arms=arms)
+
+
+_PAPER = "the paper's stage 2"
+
+
+def _claims(expected, texts, against=_PAPER):
+    """Claims, by row, from which the same is expected of the error."""
+    return {row: Claim(text, expected, against) for row, text in texts.items()}
+
+
+def _rows(standard, rows):
+    """Arms by row: an experiment with the changes of each.
+
+    What is changed in `world` or `extensions` goes by its own name.
+    """
+    return {row: _changed(standard, **changes) for row, changes in rows.items()}
+
+
+def _changed(standard, **changes):
+    for part in ("world", "extensions"):
+        usual = getattr(standard, part)
+        names = {f.name for f in fields(usual)} & changes.keys()
+        own = {name: changes.pop(name) for name in names}
+        changes[part] = replace(usual, **own)
+    return replace(standard, **changes)
+
+
+def _mnist(epochs, **changes):
+    return _changed(TABLE_1[100], epochs=epochs, **changes)
+
+
+def _batches(b_L, b_U):
+    return {"labeled_per_batch": b_L, "unlabeled_per_batch": b_U}
+
+
+# Shares of the digits, each smaller than the last by the same factor.
+_SIZES = [20 ** (-i / 9) for i in range(10)]
+_SHARES = tuple(size / sum(_SIZES) for size in _SIZES)
+
+SKEW = Study(
+    "skew",
+    "Class imbalance: MNIST, m_L = 100",
+    (
+        "Digit 0 is 20 times as frequent as digit 9 among the labelled, the "
+        "validation and the unlabelled images; the labelled ones are drawn "
+        "without regard to the class. The test images are all of MNIST's: "
+        "rare digits count there as much as frequent ones.",
+    ),
+    _rows(
+        _mnist(6, shares=_SHARES, labels_drawn="random"),
+        {
+            "the paper's balance term": {},
+            "class_prior: true class proportions": {"class_prior": _SHARES},
+            "class_prior: proportions of the labels": {
+                "class_prior": PRIOR_OF_LABELS
+            },
+            "no balance term": {"balance": 0.0},
+            "the safe default of regularize": {"method": "safe-gar"},
+        },
+    ),
+)
+
+_MOVES = {"shift": 2, "affine": 0.2}
+_VIEWS = {"shift": 2, "consistency": 100.0}
+_LOG_LOSS = {"supervised": 1.0}
+_COSINE = {"rate": "cosine"}
+_ALL = _MOVES | _VIEWS | _LOG_LOSS
+_BEST = _ALL | _COSINE
+_NO_GAR = {"affinity": 0.0, "balance": 0.0, "frobenius": 0.0}
+_MOVED_START = {"pretrain_shift": 2, "pretrain_affine": 0.2}
+
+OPTIONS = Study(
+    "options",
+    "More than the paper: MNIST, m_L = 100",
+    ("The epoch is chosen by validation in each run.",),
+    _rows(
+        _mnist(4),
+        {
+            _PAPER: {},
+            "shifts by up to 2 pixels": {"shift": 2},
+            "affine maps (0.2)": {"affine": 0.2},
+            "deformed images (InfiMNIST)": {
+                "unlabeled": "infimnist",
+                "images_per_epoch": TABLE_2[100].images_per_epoch,
+            },
+            "EMA of the weights (0.999)": {"average": 0.999},
+            "cosine learning-rate decay": _COSINE,
+            "affinity rises over 3 epochs": {"affinity_warmup": 3},
+            "VAT": {"vat": 1.0},
+            "consistency of two shifted views": _VIEWS,
+            "cross-entropy of the labels": _LOG_LOSS,
+            "cross-entropy, shifts, EMA and cosine": (
+                _LOG_LOSS | {"shift": 2, "average": 0.999} | _COSINE
+            ),
+            "cross-entropy, shifts, affine maps": _MOVES | _LOG_LOSS,
+            "cross-entropy and VAT": _LOG_LOSS | {"vat": 1.0},
+            "cross-entropy, shifts, affine maps and consistency": _ALL,
+            "the same, and cosine": _BEST,
+            "the same with cosine, without GAR": _BEST | _NO_GAR,
+            "augmentation in stage 1": _MOVED_START,
+        },
+    ),
+)
+
+BEST = Study(
+    "best",
+    "The best of the options, for longer: MNIST, m_L = 100",
+    ("The options were chosen by the validation errors of seed 0.",),
+    _rows(
+        _mnist(15),
+        {
+            _PAPER: {"epochs": 60},
+            "cross-entropy, shifts, affine maps, consistency and cosine": _BEST,
+            "the same after augmentation in stage 1": _BEST | _MOVED_START,
+            "the same after such a stage 1, without GAR": (
+                _BEST | _MOVED_START | _NO_GAR
+            ),
+        },
+    ),
+)
+
+_PAIRS = {"num_labeled": 1000, "pretrain_epochs": 200, "dataset": "mnist-pairs"}
+
+LIMITS = Study(
+    "limits",
+    "Where GAR breaks: MNIST",
+    (
+        "With known classes, the task is the digits 0 to 4 and the test "
+        "images are of these. Out-of-class images are the other digits.",
+        "The validation images keep their right labels.",
+        "Batches are of 128 images where nothing else is said. In these the "
+        "right labels of 100 classes have a balance of 0.56.",
+    ),
+    _rows(
+        _mnist(4),
+        {
+            **{f"m_L = {m}": {"num_labeled": m} for m in (100, 50, 20)},
+            "m_L = 10": {"num_labeled": 10, **_batches(10, 118)},
+            "label noise of 10 %": {"wrong_labels": 0.1},
+            "label noise of 20 %": {"wrong_labels": 0.2},
+            "digits 0 to 4": {"known_classes": 5},
+            **{
+                f"digits 0 to 4, {percent} % of X_U out of class": {
+                    "known_classes": 5,
+                    "strangers": percent / 100,
+                }
+                for percent in (20, 45)
+            },
+            "20 epochs of stage 1": {"pretrain_epochs": 20},
+            "100 classes: pairs of digits, m_L = 1000": _PAIRS,
+            "100 classes, batches of 1,024": _PAIRS | _batches(128, 896),
+        },
+    ),
+)
+
+# What `gar_keras.regularize` adds to the paper's steps by default.
+_CURE = {"global_clipnorm": GLOBAL_CLIPNORM, "warmup_steps": WARMUP_STEPS}
+
+FIRST_EPOCH = Study(
+    "first-epoch",
+    "One epoch of stage 2 from many initializations: MNIST, m_L = 100",
+    (
+        "Initializations differ in weights and batches, those of another seed "
+        "in labels too. Rows of the same stage 1 begin with the same ones.",
+    ),
+    {
+        f"{row}, after {pretrain_epochs} epochs of stage 1": _mnist(
+            1, pretrain_epochs=pretrain_epochs, **changes
+        )
+        for pretrain_epochs in (2000, 200)
+        for row, changes in {
+            _PAPER: {},
+            "gradient clipped to a norm of 1": {"global_clipnorm": 1.0},
+            "learning rate rises over 200 steps": {"warmup_steps": 200},
+            "both, the rate over 100 steps": _CURE,
+            "cross-entropy of the labels": _LOG_LOSS,
+            "column sums of B": {"balance_of": "column sums"},
+        }.items()
+    },
+    restarts=3,
+)
+
+_MORE_LABELS = {"num_labeled": 1000, "pretrain_epochs": 300}
+_PAPER_1000 = "m_L = 1000, the paper's stage 2"
+_TENTH = "b_L is about a tenth of m_L (4)"
+_SAME_RANGE = "normalization brings both terms within the same range (3.3)"
+_SIZE = "a batch of 128 images (4)"
+
+ABLATION = Study(
+    "ablation",
+    "What the paper claims, one thing changed at a time: MNIST, m_L = 100",
+    (
+        "An epoch is one pass over X_U: with b_U = 32 it has 3.5 times the "
+        "steps that it has with b_U = 112, with 64 it has 1.75 times as many. "
+        "These rows have fewer epochs.",
+        "Fixed adjacency: in place of the affinity, with its coefficient, the "
+        "Laplacian eigenmap of equation (2) on the graph B0 B0ᵀ of the images "
+        "of a batch, B0 the rectified logits of the network of stage 1, under "
+        "ZᵀDZ = I.",
+        "Without its denominator, affinity begins about as large with "
+        "c_α = 1.7e-6 as it does in the paper's loss.",
+    ),
+    _rows(
+        _mnist(10),
+        {
+            _PAPER: {},
+            _PAPER_1000: _MORE_LABELS,
+            "c_β = 0": {"balance": 0.0},
+            "c_α = 0": {"affinity": 0.0},
+            "adjacency of stage 1, fixed": {"ablation": "fixed-adjacency"},
+            "unrectified logits": {"ablation": "unrectified"},
+            "softmax of the logits": {"ablation": "softmax"},
+            "c_F = 0": {"frobenius": 0.0},
+            # The denominator begins at about 1.7 million.
+            "affinity without its denominator, c_α = 1.7e-6": {
+                "affinity": 1.7e-6,
+                "ablation": "unnormalized",
+            },
+            "b_L = 0, b_U = 128": _batches(0, 128),
+            "b_L = 64, b_U = 64": _batches(64, 64) | {"epochs": 5},
+            "b_L = 96, b_U = 32": _batches(96, 32) | {"epochs": 2},
+            "m_L = 1000, b_L = 96, b_U = 32": (
+                _MORE_LABELS | _batches(96, 32) | {"epochs": 2}
+            ),
+            "batches of 32, b_L = 4": _batches(4, 28),
+            "batches of 512, b_L = 64": _batches(64, 448),
+            "affinity without its denominator, c_α = 3": {
+                "epochs": 2,
+                "ablation": "unnormalized",
+            },
+        },
+    ),
+    {
+        **_claims(
+            "higher",
+            {
+                "c_β = 0": "a balancing constraint is required to prevent "
+                "collapsing (3.2)",
+                "c_α = 0": "affinity is what assigns an image to one class "
+                "(3.2)",
+                "adjacency of stage 1, fixed": "an adaptive adjacency "
+                "improves the accuracy (3.1, 5)",
+                "unrectified logits": "two negative activations would make a "
+                "false adjacency (3.3)",
+                "softmax of the logits": "linear activations are easier to "
+                "optimize than probabilities (3.3)",
+                "c_F = 0": "without an L2 norm growing activations diminish "
+                "both terms (3.3)",
+                "affinity without its denominator, c_α = 1.7e-6": _SAME_RANGE,
+                "affinity without its denominator, c_α = 3": _SAME_RANGE,
+                "b_L = 0, b_U = 128": "labelled images in the batches make it "
+                "more stable (3.4)",
+                "b_L = 64, b_U = 64": _TENTH,
+                "b_L = 96, b_U = 32": _TENTH,
+            },
+        ),
+        **_claims(
+            "lower", {"m_L = 1000, b_L = 96, b_U = 32": _TENTH}, _PAPER_1000
+        ),
+        **_claims(
+            None,
+            {
+                "batches of 32, b_L = 4": _SIZE,
+                "batches of 512, b_L = 64": _SIZE,
+            },
+        ),
+    },
+)
+
+_FASTER = {
+    "the same, learning rate of 0.03": _CURE | {"stage_2_rate": 0.03},
+    "the same, learning rate of 0.1": _CURE | {"stage_2_rate": 0.1},
+    "the same, batches of 32, b_L = 4": _CURE | _batches(4, 28),
+}
+
+FASTER = Study(
+    "faster",
+    "Fewer epochs, once no class is lost: MNIST, m_L = 100",
+    (
+        "An epoch is one pass over X_U: with b_U = 28 it has 4 times the steps "
+        "that it has with b_U = 112.",
+    ),
+    _rows(_mnist(20), {_PAPER: {}, "clip of 1 and warm-up": _CURE, **_FASTER}),
+    _claims(
+        None, {"clip of 1 and warm-up": "what keeps the classes costs nothing"}
+    )
+    | _claims(
+        "lower",
+        dict.fromkeys(_FASTER, "with it the error falls in fewer epochs"),
+    ),
+)
+
+_SUMS = {"balance_of": "column sums"}
+BALANCE = Study(
+    "balance",
+    "Column sums in place of the diagonal: MNIST, m_L = 100",
+    (
+        "Seeds 0 to 6 begin at the same end of stage 1; 7 to 9 were pretrained "
+        "on another processor, with the same labels, weights and batches.",
+    ),
+    _rows(_mnist(100), {_PAPER: {}, "column sums of B": _SUMS}),
+    _claims("lower", {"column sums of B": "no output dies"}),
+)
+
+_SYMMETRIC = {"ablation": "symmetric"}
+FORM = Study(
+    "form",
+    "Other forms of the balance: MNIST, m_L = 100",
+    (
+        "Seed 8 was pretrained on another processor than the run beside it.",
+        "Symmetric: the terms of max(0, -Z) are added to those of max(0, Z).",
+    ),
+    _rows(
+        _mnist(20),
+        {
+            _PAPER: {},
+            "column sums, clip of 1 and warm-up": _SUMS | _CURE,
+            "symmetric": _SYMMETRIC,
+            "symmetric, column sums": _SYMMETRIC | _SUMS,
+        },
+    ),
+    _claims(
+        None,
+        {
+            "column sums, clip of 1 and warm-up": "both keep the classes",
+            "symmetric": "the authors' later code",
+            "symmetric, column sums": "both keep the classes",
+        },
+    ),
+)
+
+_NO_SWING = "the error swings less, and falls"
+
+NORB_CHANGES = Study(
+    "norb",
+    "One thing changed at a time: small NORB (JPEG copy), m_L = 1000",
+    (
+        "The authors' code stretched the grey levels of each camera's image to "
+        "0..255 by themselves first; here over those of the 32x32 image, since "
+        "the copy has no other. This row has a stage 1 of its own.",
+        "An epoch is one pass over X_U: with b_U = 32 it has three times the "
+        "steps that it has with b_U = 96. This row has a third of the epochs.",
+    ),
+    _rows(
+        replace(NORB_JPEG[1000], epochs=60),
+        {
+            _PAPER: {},
+            "each camera's image stretched": {"camera_stretch": True},
+            "learning rate of 0.005": {"stage_2_rate": 0.005},
+            "learning rate of 0.002": {"stage_2_rate": 0.002},
+            "b_L = 96, b_U = 32": _batches(96, 32) | {"epochs": 20},
+        },
+    ),
+    _claims(None, {"each camera's image stretched": "the authors' code did it"})
+    | _claims(
+        "lower",
+        {
+            "learning rate of 0.005": _NO_SWING,
+            "learning rate of 0.002": _NO_SWING,
+            "b_L = 96, b_U = 32": _TENTH,
+        },
+    ),
+)
+
+INFIMNIST = Study(
+    "infimnist",
+    "Strength of the deformations: InfiMNIST, m_L = 100",
+    (
+        "The deformation fields are multiplied by the strength. With 0, an "
+        "image is only moved as a whole, by a pixel at most in each direction.",
+    ),
+    _rows(
+        replace(TABLE_2[100], epochs=15),
+        {
+            f"deformation strength {strength:g}": {"field_strength": strength}
+            for strength in (1.0, 0.5, 0.0)
+        },
+    ),
+)
+
+STUDIES = {
+    study.name: study
+    for study in (
+        SKEW,
+        OPTIONS,
+        BEST,
+        LIMITS,
+        FIRST_EPOCH,
+        ABLATION,
+        FASTER,
+        BALANCE,
+        FORM,
+        NORB_CHANGES,
+        INFIMNIST,
+    )
+}

@@ -1,0 +1,98 @@
+"""The runs of a table, one after another or side by side."""
+
+import math
+import time
+
+from reproduction import cluster, progress, workers
+from reproduction.paths import path_of
+from reproduction.run import OutOfTime, finished, run
+from reproduction.workers import GOES_ON, WorkerError, name_of
+
+
+def sweep(
+    experiments,
+    seeds,
+    results,
+    *,
+    time_limit=None,
+    console=None,
+    jobs=1,
+    ray=None,
+    **options,
+):
+    """Runs every experiment with every seed; skips what is finished.
+
+    The seeds come first: each experiment's first seed is run before any
+    experiment's second one. Side by side, a run that fails is told at once,
+    and the others are made all the same.
+
+    Args:
+        experiments: List of `Experiment`.
+        seeds: List of seeds.
+        results: Folder of the records.
+        time_limit, jobs, ray: As in `command.RunOptions`. The processes of
+            jobs are spawned: a script that asks for them must call this below
+            `if __name__ == "__main__"`.
+        console: A `rich` console for the progress.
+        **options: Further arguments of `run`.
+
+    Returns:
+        `(records, complete)`: the records of the finished runs, and whether
+        all runs are finished.
+
+    Raises:
+        WorkerError: if runs failed side by side, once all are over.
+    """
+    console = console or progress.console()
+    deadline = time.monotonic() + (time_limit or math.inf)
+    # A run that is named twice must not count twice.
+    tasks = list(dict.fromkeys((e, s) for s in seeds for e in experiments))
+    made_from = options.get("data_dir"), options.get("keep_state", False)
+    found = {}
+    for task in tasks:
+        record = finished(*task, results, *made_from)
+        if record is None:
+            continue
+        found[task] = record
+        path = path_of(*task, results)
+        console.print(f"{name_of(task)} is finished: {path}")
+        model = path.with_suffix(".keras")
+        if options.get("save_models") and not model.exists():
+            console.print(f"Its model was not saved. To have it, delete {path}")
+    left = [task for task in tasks if task not in found]
+    if ray is not None:
+        made = cluster.outcomes(ray, left, results, deadline, options)
+    elif jobs > 1:
+        made = workers.outcomes(jobs, left, results, deadline, options)
+    else:
+        made = _one_by_one(left, results, deadline, options, console)
+    failures, late = [], {*left}
+    for task, outcome in made:
+        if isinstance(outcome, OutOfTime):
+            continue
+        late.remove(task)
+        if outcome is None:
+            console.print(f"{name_of(task)} is being run by another process.")
+        elif isinstance(outcome, WorkerError):
+            console.print(f"{name_of(task)} failed: {outcome}")
+            failures.append(outcome)
+        else:
+            found[task] = outcome
+    if late:
+        console.print(f"Time limit of {time_limit:g} s reached. {GOES_ON}")
+    if failures:
+        raise failures[0]
+    made = [found[task] for task in tasks if task in found]
+    return made, len(made) == len(tasks)
+
+
+def _one_by_one(tasks, results, deadline, options, console):
+    """Makes runs in this process, with a bar; what one raises ends all."""
+    options = {**options, "deadline": deadline}
+    for task in tasks:
+        with progress.Reporter(name_of(task), console) as reporter:
+            try:
+                outcome = run(*task, results, reporter=reporter, **options)
+            except OutOfTime:
+                return
+        yield task, outcome

@@ -1,0 +1,101 @@
+"""Runs in processes of this machine, side by side."""
+
+import os
+import signal
+import threading
+import time
+import traceback
+from collections import deque
+from multiprocessing import connection, get_context, parent_process
+
+from gar_keras.engine import hardware
+from reproduction import cli, progress
+from reproduction.run import OutOfTime, run
+
+GOES_ON = "The same command goes on from the last finished epoch."
+
+
+class WorkerError(ChildProcessError):
+    """A run that failed in another process than that of the sweep."""
+
+
+def name_of(task):
+    """What a run is called in lines of progress."""
+    experiment, seed = task
+    return f"{experiment.cell} seed {seed}"
+
+
+def make(task, results, deadline, options):
+    """What `run` returns in a worker, or an `OutOfTime` or `WorkerError`."""
+    console = progress.console(force_terminal=False)
+    reporter = progress.Reporter(name_of(task), console)
+    try:
+        return run(
+            *task, results, deadline=deadline, reporter=reporter, **options
+        )
+    except OutOfTime as e:
+        return e
+    except Exception as e:
+        # A defect of the program is to be found.
+        if not isinstance(e, cli.EXPECTED):
+            traceback.print_exc()
+        return WorkerError(f"{type(e).__name__}: {e}")
+
+
+def outcomes(jobs, tasks, results, deadline, options, make=make):
+    """Makes runs in so many processes, each with its share of threads.
+
+    The tasks are `(experiment, seed)`, the options further arguments of `run`.
+    Yields `(task, outcome)` of each run that ended; see `make`.
+    """
+    threads = max(1, hardware.cores() // jobs)
+    # Neither TensorFlow nor JAX survives a fork.
+    context = get_context("spawn")
+    waiting, busy = deque(tasks), {}
+    try:
+        while busy or waiting and time.monotonic() < deadline:
+            while waiting and len(busy) < jobs and time.monotonic() < deadline:
+                task = waiting.popleft()
+                pipe, theirs = context.Pipe(duplex=False)
+                given = theirs, threads, make, task, results, deadline, options
+                process = context.Process(
+                    target=_serve, args=given, daemon=True
+                )
+                # Ctrl-C is not for it, which it inherits.
+                before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+                process.start()
+                signal.signal(signal.SIGINT, before)
+                # Now the pipe ends when the process does.
+                theirs.close()
+                busy[pipe] = process, task
+            for pipe in connection.wait(busy):
+                process, task = busy[pipe]
+                try:
+                    outcome = pipe.recv()
+                except EOFError:
+                    process.join()
+                    outcome = WorkerError(
+                        "Its process ended with status "
+                        f"{process.exitcode}. If memory was short, take fewer "
+                        f"--jobs. {GOES_ON}"
+                    )
+                del busy[pipe]
+                process.join()
+                yield task, outcome
+    finally:
+        for process, _ in busy.values():
+            process.kill()
+            process.join()
+
+
+def _serve(pipe, threads, make, *arguments):
+    """What a process does: one run."""
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    hardware.take_part(threads)
+    pipe.send(make(*arguments))
+
+
+def _end_with_parent():
+    """Leaves no process behind, however the parent died."""
+    parent_process().join()
+    os._exit(1)

@@ -1,0 +1,289 @@
+"""The InfiMNIST generator against the published formula, done by hand."""
+
+import gzip
+import hashlib
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gar_keras.datasets import DataError
+from gar_keras.datasets.mnist import load_mnist
+from reproduction.datasets import infimnist
+from reproduction.datasets.infimnist import (
+    FIELDS_FILE,
+    LENGTH,
+    TANGENTS_FILE,
+    InfiMNIST,
+    make_fields,
+    make_tangents,
+)
+
+indices = st.integers(0, LENGTH - 1)
+
+
+@pytest.fixture(scope="module")
+def x_train():
+    return load_mnist().x_train
+
+
+@pytest.fixture(scope="module")
+def fields():
+    return make_fields()
+
+
+@pytest.fixture(scope="module")
+def tangents(x_train):
+    return make_tangents(x_train)
+
+
+@pytest.fixture(scope="module")
+def source():
+    return InfiMNIST()
+
+
+@pytest.fixture
+def made(monkeypatch, fields, tangents):
+    """Fields and tangents need not be generated again."""
+    monkeypatch.setattr(infimnist, "make_fields", lambda: fields)
+    monkeypatch.setattr(infimnist, "make_tangents", lambda x: tangents)
+
+
+def index_of(way, start=60000):
+    """The first index from `start` on whose image moves in this way."""
+    number = start + 10000
+    while number * 131071 % 2**32 % 1521 % 9 != way:
+        number += 1
+    return number - 10000
+
+
+def by_hand(index, x_train, fields, tangents, number=float):
+    """One image by the formula, number by number, in numbers of this type."""
+    i = index + 10000
+    a = (i - 10000) % 60000
+    k1 = (i * 131071) % 2**32 % 1521
+    k2 = (k1 + 1 + 2 * i) % 1522
+    alpha = -1 if (k1 + k2) % 2 else 1
+    deformed = {}
+    for r in range(28):
+        for c in range(28):
+            z = number(x_train[a, r, c, 0]) + number(alpha) * (
+                number(fields[k1, r, c]) * number(tangents[a, 0, r, c])
+                - number(fields[k2, r, c]) * number(tangents[a, 1, r, c])
+            )
+            deformed[r, c] = math.floor(min(max(z, 0), 255))
+    ways = [(-1, 0), (1, 0), (0, -1), (0, 1)]
+    ways += [(-1, -1), (-1, 1), (1, -1), (1, 1), (0, 0)]
+    down, right = ways[k1 % 9]
+    image = np.zeros((28, 28), int)
+    for r in range(28):
+        for c in range(28):
+            if (right, c) not in ((-1, 0), (1, 1)):
+                # Column -1 is the end of the row above, column 28 the
+                # beginning of the row below: an image is one long row.
+                row, column = divmod(28 * (r - down) + c - right, 28)
+                image[r, c] = deformed.get((row, column), 0)
+    return image
+
+
+@pytest.mark.parametrize(
+    "number, k1, k2",
+    # 70000 * 131071 = 9174970000 = 2 * 2**32 + 585035408, and that is
+    # 384638 * 1521 + 1010; 1010 + 1 + 140000 = 92 * 1522 + 987.
+    [(70000, 1010, 987), (201072, 744, 1081), (8009999, 415, 1364)],
+)
+def test_keys_wrap_at_32_bits(number, k1, k2):
+    received = infimnist._keys(np.array([number]))
+    assert [int(key[0]) for key in received] == [k1, k2]
+    assert number * 131071 % 1521 != k1  # what 64 bits would give
+
+
+@pytest.mark.parametrize("way", range(9))
+@pytest.mark.parametrize("start", [60000, LENGTH - 60000])
+def test_image_follows_the_formula(
+    source, x_train, fields, tangents, way, start
+):
+    index = index_of(way, start)
+    expected = by_hand(index, x_train, fields, tangents)
+    np.testing.assert_array_equal(source.take([index])[0, ..., 0], expected)
+
+
+def test_deformation_is_exact_in_float32(source, x_train, fields, tangents):
+    # The same formula in integers: 1/256 grey level is the unit.
+    still = np.array(
+        [index_of(8, start) for start in range(60000, LENGTH, 9973)]
+    )
+    k1, k2 = infimnist._keys(still + 10000)
+    a = still % 60000
+    steps = (fields * 256).astype(np.int64)
+    z = 256 * x_train[a, ..., 0].astype(np.int64)
+    z -= steps[k1] * tangents[a, 0] - steps[k2] * tangents[a, 1]
+    expected = np.clip(z, 0, 256 * 255) // 256
+    np.testing.assert_array_equal(source.take(still)[..., 0], expected)
+    # Float32 holds every integer up to 2**24, so nothing can round.
+    assert 2 * abs(steps).max() * 128 + 256 * 255 < 2**24
+
+
+def test_shift_blanks_what_it_uncovers(made):
+    source = InfiMNIST(field_strength=0)
+    source._x = np.full_like(source._x, 7)
+    images = source.take([index_of(way) for way in range(9)])[..., 0]
+    up, down, left, right = images[:4]
+    assert not up[27].any() and (up[:27] == 7).all()
+    assert not down[0].any() and (down[1:] == 7).all()
+    # Moving sideways, the C code blanks column 0 or 1; the column opposite
+    # comes from the row below or above.
+    assert not left[:, 0].any() and (left[:27, 1:] == 7).all()
+    assert not right[:, 1].any() and (right[1:, 2:] == 7).all()
+    assert left[27, 27] == right[0, 0] == 0
+    assert (images[8] == 7).all()
+
+
+def test_first_60000_are_mnist(source, x_train):
+    np.testing.assert_array_equal(source.take(np.arange(60000)), x_train)
+
+
+@pytest.mark.parametrize("strength", [0.5, 0.0])
+def test_the_strength_of_the_fields(strength, x_train, fields, tangents, made):
+    images = InfiMNIST(field_strength=strength)
+    chosen = [0, *(index_of(way, 70_000 * (way + 1)) for way in range(9))]
+    expected = [
+        by_hand(index, x_train, strength * fields, tangents)
+        for index in chosen[1:]
+    ]
+    received = images.take(chosen)
+    np.testing.assert_array_equal(received[1:, ..., 0], expected)
+    assert images.source.endswith(f", the fields times {strength:g}")
+    if not strength:
+        # Of the nine ways, the last one moves nothing: an image of MNIST.
+        original = x_train[[0, chosen[-1] % 60000]]
+        np.testing.assert_array_equal(received[[0, -1]], original)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(indices, max_size=300), st.randoms())
+def test_images_depend_on_their_index_alone(source, chosen, random):
+    images = dict(zip(chosen, source.take(chosen), strict=True))
+    order = chosen + chosen[: len(chosen) // 2]
+    random.shuffle(order)
+    expected = [images[index] for index in order]
+    np.testing.assert_array_equal(
+        source.take(order), np.reshape(expected, (-1, 28, 28, 1))
+    )
+    for index in chosen[:3]:
+        np.testing.assert_array_equal(source.take([index])[0], images[index])
+
+
+@pytest.mark.parametrize("bad", [[-1], [0, 100_000]])
+def test_indices_out_of_bounds(bad, made):
+    with pytest.raises(IndexError, match="0..99999. Received"):
+        InfiMNIST(length=100_000).take(bad)
+
+
+def test_longest_source(made):
+    with pytest.raises(ValueError, match="Received: length="):
+        InfiMNIST(length=2**32 - 9999)
+    images = InfiMNIST(length=2**32 - 10000)
+    assert images.shape == (2**32 - 10000, 28, 28, 1)
+    assert images.take([2**32 - 10001]).any()
+
+
+def test_generated_fields(fields):
+    assert fields.shape == (1522, 28, 28)
+    assert fields.dtype == np.float32
+    assert np.sqrt((fields**2).mean()) == pytest.approx(1, abs=0.01)
+    assert abs(fields.mean()) < 0.02
+    # Neighbours correlate as after a Gaussian of 4 pixels: exp(-d^2 / 64).
+    for d, expected in ((1, 0.984), (4, 0.779), (8, 0.368)):
+        product = (fields[:, :, d:] * fields[:, :, :-d]).mean()
+        assert product == pytest.approx(expected, abs=0.03)
+        product = (fields[:, d:] * fields[:, :-d]).mean()
+        assert product == pytest.approx(expected, abs=0.03)
+
+
+def test_generated_tangents_of_an_edge():
+    x = np.zeros((1, 28, 28, 1), np.uint8)
+    x[0, :, 14:] = 255
+    tx, ty = make_tangents(x)[0]
+    # 255 * 1/8, 3/8, 3/8, 1/8 = 31.9, 95.6, 95.6, 31.9
+    assert tx[14, 11:17].tolist() == [0, 32, 96, 96, 32, 0]
+    assert not ty[2:26].any()
+    # Above and below the image there is nothing: a slope down, then up.
+    assert ty[0, 20] == 96 and ty[27, 20] == -96
+    swapped = make_tangents(x.swapaxes(1, 2))[0]
+    np.testing.assert_array_equal(swapped, [ty.T, tx.T])
+
+
+def test_generated_images_are_the_same_everywhere(source, fields, tangents):
+    # SHA-256 as computed once; any other value is another data set.
+    chosen = np.arange(7 * 60000, 8 * 60000)
+    arrays = [fields.astype("<f4"), tangents, source.take(chosen)]
+    assert [hashlib.sha256(a.tobytes()).hexdigest()[:16] for a in arrays] == [
+        "24c8552080cc64c7",
+        "bdb48fab41196ca0",
+        "e42bac0a0333f93f",
+    ]
+
+
+@pytest.mark.slow
+def test_original_files(tmp_path, x_train):
+    rng = np.random.default_rng(0)
+    fields = rng.normal(size=(1522, 28, 28)).astype("<f4")
+    fields.tofile(tmp_path / FIELDS_FILE)
+    # All 0 (and on no disk) but those of two images.
+    shape = (60000, 2, 28, 28)
+    tangents = np.memmap(tmp_path / TANGENTS_FILE, "<f4", "w+", shape=shape)
+    tangents[[5, 59999]] = rng.normal(0, 40, (2, 2, 28, 28))
+    tangents.flush()
+    images = InfiMNIST(tmp_path)
+    assert "original files" in images.source
+    # Tangents of 0 leave only the shift.
+    plain = index_of(8)
+    assert (images.take([plain])[0] == x_train[plain - 60000]).all()
+    for index in (60005, 6_000_005, 119_999, 7_979_999):
+        # Here float32 rounds, so the reference must round with it.
+        expected = by_hand(index, x_train, fields, tangents, np.float32)
+        received = images.take([index])[0, ..., 0]
+        np.testing.assert_array_equal(received, expected)
+
+
+FIELDS = np.random.default_rng(0).normal(size=(1522, 28, 28)).astype("<f4")
+LAST_NAN = np.append(FIELDS.ravel()[1:], np.float32("nan"))
+
+
+@pytest.mark.parametrize(
+    ("files", "named"),
+    [
+        (None, FIELDS_FILE),
+        ({}, FIELDS_FILE),
+        ({f"{FIELDS_FILE}.gz": b"", f"{TANGENTS_FILE}.gz": b""}, FIELDS_FILE),
+        ({TANGENTS_FILE: b""}, FIELDS_FILE),
+        ({FIELDS_FILE: FIELDS.tobytes()}, TANGENTS_FILE),
+        ({FIELDS_FILE: FIELDS[1:].tobytes()}, FIELDS_FILE),
+        ({FIELDS_FILE: gzip.compress(FIELDS[:9].tobytes())}, FIELDS_FILE),
+        ({FIELDS_FILE: FIELDS.astype(">f4").tobytes()}, FIELDS_FILE),
+        ({FIELDS_FILE: LAST_NAN.tobytes()}, FIELDS_FILE),
+        (
+            {FIELDS_FILE: FIELDS.tobytes(), TANGENTS_FILE: bytes(20)},
+            TANGENTS_FILE,
+        ),
+    ],
+)
+@pytest.mark.parametrize("by", ["argument", "environment"])
+def test_files_that_are_not_the_original_ones_are_named(
+    files, named, by, tmp_path, monkeypatch, made
+):
+    folder = tmp_path / "files"
+    if files is not None:
+        folder.mkdir()
+    for name, content in (files or {}).items():
+        (folder / name).write_bytes(content)
+    monkeypatch.setenv("GAR_KERAS_DATA", str(folder))
+    if by == "environment" and not files:
+        # Nobody has asked for them.
+        assert "generated" in InfiMNIST().source
+        return
+    with pytest.raises(DataError, match=f"{folder / named}"):
+        InfiMNIST(*[folder] * (by == "argument"))

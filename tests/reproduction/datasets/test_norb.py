@@ -1,0 +1,224 @@
+"""Small NORB: the file format, the preprocessing, and what is refused."""
+
+import gzip
+import hashlib
+import struct
+
+import numpy as np
+import pytest
+
+from gar_keras.datasets.dataset import DataError
+from reproduction.datasets import norb
+from reproduction.datasets.norb import (
+    NorbPreprocessing,
+    load_norb,
+    preprocess,
+    read_copy,
+    read_matrix,
+    read_official,
+)
+
+PAIRS = 20
+NAMES = [f"{p}-{k}.mat.gz" for p in ("train", "test") for k in ("dat", "cat")]
+MAGIC = {"int32": 0x1E3D4C54, "uint8": 0x1E3D4C55}
+
+pytestmark = pytest.mark.usefixtures("home", "small")
+
+
+def matrix_bytes(array):
+    """The file in NORB's format, worked out apart from the reader."""
+    dims = (*array.shape, 1, 1)[: max(3, array.ndim)]
+    head = struct.pack("<Ii", MAGIC[array.dtype.name], array.ndim)
+    head += struct.pack(f"<{len(dims)}i", *dims)
+    return head + array.astype(array.dtype.newbyteorder("<")).tobytes()
+
+
+def md5_of(content):
+    return hashlib.md5(content, usedforsecurity=False).hexdigest()
+
+
+RNG = np.random.default_rng(0)
+IMAGES = RNG.integers(0, 256, (2, PAIRS, 2, 96, 96), dtype="uint8")
+LABELS = RNG.integers(0, 5, (2, PAIRS), dtype="int32")
+OFFICIAL = [IMAGES[0], LABELS[0], IMAGES[1], LABELS[1]]
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """The two halves are data sets of few images."""
+    md5 = [md5_of(matrix_bytes(array)) for array in OFFICIAL]
+    monkeypatch.setattr(norb, "MD5", dict(zip(NAMES, md5, strict=True)))
+
+
+def write_matrix(path, array):
+    path.write_bytes(gzip.compress(matrix_bytes(array), 1, mtime=0))
+
+
+def nearest(images):
+    """Rows and columns 1, 4, 7, ..., 94, with the cameras last."""
+    picked = [3 * i + 1 for i in range(32)]
+    return np.moveaxis(images[:, :, picked][:, :, :, picked], 1, 3)
+
+
+PIXELS = nearest(IMAGES[0]), nearest(IMAGES[1])
+
+
+@pytest.fixture
+def write_copy(monkeypatch):
+    """Writes the copy at 32x32, which is that known by its MD5 from then."""
+
+    def write(folder, x_train=PIXELS[0]):
+        path = folder / "smallnorb_32.npz"
+        y_train, y_test = LABELS.astype("uint8")
+        np.savez(
+            path, x_train=x_train, y_train=y_train, x_test=PIXELS[1],
+            y_test=y_test,
+        )  # fmt: skip
+        monkeypatch.setattr(norb, "COPY_MD5", md5_of(path.read_bytes()))
+
+    return write
+
+
+@pytest.fixture
+def official(tmp_path):
+    """A folder with the official files."""
+    folder = tmp_path / "official"
+    folder.mkdir()
+    for name, array in zip(NAMES, OFFICIAL, strict=True):
+        write_matrix(folder / name, array)
+    return folder
+
+
+def test_read_matrix_by_hand(tmp_path):
+    path = tmp_path / "info.mat.gz"
+    content = bytes.fromhex(
+        "544C3D1E 02000000"  # int32, two dimensions
+        "02000000 03000000 01000000"  # 2 x 3, and one more that is stored
+        "00000000 01000000 FFFFFFFF 00010000 00000080 FFFFFF7F"
+    )
+    path.write_bytes(gzip.compress(content))
+    np.testing.assert_array_equal(
+        read_matrix(path, md5_of(content)),
+        np.array([[0, 1, -1], [256, -(2**31), 2**31 - 1]], "int32"),
+        strict=True,
+    )
+    with pytest.raises(DataError, match="expected md5=0"):
+        read_matrix(path, "0" * 32)
+    path.unlink()
+    with pytest.raises(DataError, match="cannot be read.*Put a clean copy"):
+        read_matrix(path, "0" * 32)
+
+
+def test_read_official_stretches_each_camera_over_its_96x96_pixels(
+    official, monkeypatch
+):
+    # Within 50..150 where it is read, and beyond that at one pixel.
+    images = np.full_like(OFFICIAL[0], 100)
+    images[:, :, 1, 1], images[:, :, 1, 4] = 50, 150
+    images[0, 1, 0, 0] = 254
+    write_matrix(official / NAMES[0], images)
+    monkeypatch.setitem(norb.MD5, NAMES[0], md5_of(matrix_bytes(images)))
+    x = read_official(official, stretch=True)[0]
+    left, right = np.moveaxis(x[0], 2, 0)
+    # 50 / 100 of 255 is 127.5, and 50, 0 and 100 of 204 are 62.5, 0 and 125.
+    assert (left[0, 0], left[0, 1], left[5, 5]) == (0, 255, 128)
+    assert (right[0, 0], right[0, 1], right[5, 5]) == (0, 125, 63)
+    assert (x[1, ..., 0] == x[1, ..., 1]).all()
+
+
+def test_read_copy_stretches_each_camera(tmp_path, write_copy):
+    x = np.full_like(PIXELS[0], 7)
+    x[3, 4, 5, 0], x[3, 4, 5, 1] = 9, 47
+    x[3, 0, 0, 1] = 27
+    write_copy(tmp_path, x_train=x)
+    images = read_copy(tmp_path, stretch=True)[0]
+    assert (images[3, 4, 5] == 255).all()
+    assert images[3, 0, 0].tolist() == [0, 128]
+    # Nothing to stretch.
+    assert not images[0].any()
+    assert read_copy(tmp_path)[0][0, 0, 0, 0] == 7
+
+
+def by_formula(x_train, x_test, seed, own):
+    """The preprocessing, written image by image."""
+    rng = np.random.default_rng(seed)
+    train = (x_train + rng.random(x_train.shape)) / 256
+    test = (x_test + rng.random(x_test.shape)) / 256
+    mean = sum(train) / len(train)
+    test_mean = sum(test) / len(test) if own else mean
+
+    def scaled(x):
+        return (x - np.mean(x)) / np.std(x)
+
+    return (
+        np.stack([scaled(image - mean) for image in train]),
+        np.stack([scaled(image - test_mean) for image in test]),
+    )
+
+
+@pytest.mark.parametrize(("seed", "test_mean"), [(0, "training"), (7, "own")])
+def test_preprocess_is_the_formula(seed, test_mean, monkeypatch):
+    monkeypatch.setattr(norb, "_BLOCK", 3)
+    received = preprocess(*PIXELS, NorbPreprocessing(seed, test_mean))
+    expected = by_formula(*PIXELS, seed, test_mean == "own")
+    for x, e in zip(received, expected, strict=True):
+        assert x.dtype == np.float32
+        np.testing.assert_allclose(x, e, rtol=0, atol=1e-6)
+
+
+def test_test_images_do_not_depend_on_each_other_by_default():
+    changed_test = PIXELS[1].copy()
+    changed_test[1:] = 255 - changed_test[1:]
+    for test_mean, same in (("training", True), ("own", False)):
+        setting = NorbPreprocessing(test_mean=test_mean)
+        _, a = preprocess(*PIXELS, setting)
+        _, b = preprocess(PIXELS[0], changed_test, setting)
+        assert np.array_equal(a[0], b[0]) == same
+
+
+def test_preprocessing_refuses():
+    with pytest.raises(ValueError, match="Received: test_mean='test'"):
+        NorbPreprocessing(test_mean="test")
+
+
+def test_load_official_and_copy(official, tmp_path, write_copy):
+    write_copy(official)  # The official files win.
+    write_copy(tmp_path)
+    x_train, x_test = preprocess(*PIXELS)
+    for folder, name, title, words in (
+        (official, "norb", "small NORB", "official files"),
+        (tmp_path, "norb-jpeg", "small NORB (JPEG copy)", "not lossless"),
+    ):
+        data = load_norb(folder)
+        assert (data.name, data.title) == (name, title)
+        assert words in data.source
+        assert "training images' mean" in data.source
+        assert data.num_classes == 5
+        # The same pixels, so the same images.
+        np.testing.assert_array_equal(data.x_train, x_train, strict=True)
+        np.testing.assert_array_equal(data.x_test, x_test, strict=True)
+        assert [*data.y_train, *data.y_test] == [*LABELS[0], *LABELS[1]]
+        assert type(data.x_train) is np.ndarray
+
+
+def test_load_with_the_paper_codes_mean_and_stretch(official):
+    setting = NorbPreprocessing(seed=3, test_mean="own", stretch=True)
+    data = load_norb(official, setting)
+    x_train, _, x_test, _ = read_official(official, stretch=True)
+    _, x_test = preprocess(x_train, x_test, setting)
+    np.testing.assert_array_equal(data.x_test, x_test)
+    for words in ("each set's own mean", "seed 3", "stretched"):
+        assert words in data.source
+
+
+def test_missing_and_altered_files_are_named(official, tmp_path, write_copy):
+    with pytest.raises(DataError, match="train-dat.mat.gz.*--data-dir"):
+        load_norb(tmp_path)
+    write_copy(official)
+    (official / NAMES[3]).unlink()
+    with pytest.raises(DataError, match="Missing: test-cat.mat.gz. Put"):
+        load_norb(official)
+    write_copy(tmp_path)
+    np.savez(tmp_path / "smallnorb_32.npz", x_train=PIXELS[0])
+    with pytest.raises(DataError, match="32.npz is not the expected file"):
+        load_norb(tmp_path)

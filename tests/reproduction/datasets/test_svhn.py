@@ -1,0 +1,151 @@
+"""SVHN from files written here by SciPy, and its stand-in."""
+
+import functools
+import hashlib
+import http.server
+import sys
+import threading
+
+import numpy as np
+import pytest
+import scipy.io
+
+from gar_keras.datasets.dataset import DataError
+from reproduction.datasets import svhn
+from reproduction.datasets.svhn import (
+    load_svhn,
+    load_svhn_grey,
+    load_svhn_with_extra,
+)
+
+# Images in each file.
+SIZES = {"train_32x32.mat": 23, "test_32x32.mat": 12, "extra_32x32.mat": 41}
+
+pytestmark = pytest.mark.usefixtures("home")
+
+
+def make(m):
+    """Images (m, 32, 32, 3), and labels (m, 1) as published, 1 to 10."""
+    x = np.random.default_rng(m).integers(0, 256, (m, 32, 32, 3), dtype="uint8")
+    return x, (np.arange(m, dtype="uint8") % 10 + 1)[:, None]
+
+
+@pytest.fixture
+def published(tmp_path, monkeypatch):
+    """A folder with the files as published, where nobody can download."""
+    folder = tmp_path / "published"
+    folder.mkdir()
+    for name, m in SIZES.items():
+        x, y = make(m)
+        # Image i is X[:, :, :, i].
+        arrays = {"X": np.stack(list(x), axis=-1), "y": y}
+        scipy.io.savemat(folder / name, arrays, do_compression=True)
+        content = (folder / name).read_bytes()
+        md5 = hashlib.md5(content, usedforsecurity=False).hexdigest()
+        monkeypatch.setitem(svhn.MD5, name, md5)
+    monkeypatch.setattr(svhn, "HOME", "http://127.0.0.1:1/")
+    monkeypatch.setattr(svhn, "NUM_TRAIN_AND_EXTRA", 23 + 41)
+    return folder
+
+
+@pytest.fixture
+def online(published, monkeypatch):
+    """The folder can be downloaded from."""
+
+    class Handler(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *_):
+            """Nothing."""
+
+    handler = functools.partial(Handler, directory=published)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        address = f"http://127.0.0.1:{server.server_port}/"
+        monkeypatch.setattr(svhn, "HOME", address)
+        yield
+        server.shutdown()
+
+
+def test_load(published):
+    data = load_svhn(published)
+    assert (data.name, data.title, data.num_classes) == ("svhn", "SVHN", 10)
+    for x, y, (images, labels) in (
+        (data.x_train, data.y_train, make(23)),
+        (data.x_test, data.y_test, make(12)),
+    ):
+        np.testing.assert_array_equal(x, images, strict=True)
+        assert x.flags.c_contiguous
+        assert y.dtype == np.int64
+        # 1, 2, ..., 9, then 10, which is the digit 0.
+        assert y.tolist() == [v % 10 for v in labels[:, 0].tolist()]
+
+
+@pytest.mark.usefixtures("online")
+def test_files_are_downloaded_once_and_anew_where_damaged(
+    tmp_path, monkeypatch
+):
+    folder = tmp_path / "data"
+    expected = load_svhn(folder).x_test
+    (folder / "test_32x32.mat").write_bytes(b"damaged")
+    np.testing.assert_array_equal(load_svhn(folder).x_test, expected)
+    # They are there: nobody is asked.
+    monkeypatch.setattr(svhn, "HOME", "http://127.0.0.1:1/")
+    load_svhn(folder)
+    monkeypatch.setitem(sys.modules, "scipy.io", None)
+    with pytest.raises(ImportError, match="needs the package scipy"):
+        load_svhn(folder)
+
+
+def test_what_cannot_be_downloaded_is_said_with_a_way_out(published):
+    path = published / "test_32x32.mat"
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(DataError, match="download test_32x32.mat.*--data-dir"):
+        load_svhn(published)
+
+
+def test_the_extra_set_lies_behind_the_training_images(published):
+    expected = np.concatenate([make(23)[0], make(41)[0]])
+    for _ in range(2):
+        images = load_svhn_with_extra(published)
+        assert isinstance(images, np.memmap)
+        np.testing.assert_array_equal(images, expected, strict=True)
+        # It is not read again.
+        (published / "extra_32x32.mat").unlink(missing_ok=True)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda path: path.write_bytes(path.read_bytes()[:-1]),
+        lambda path: path.write_bytes(b""),
+        lambda path: np.save(path, np.zeros((63, 32, 32, 3), "uint8")),
+        lambda path: np.save(path, np.zeros((64, 32, 32, 3), "float32")),
+        lambda path: np.save(path, np.array([{}])),
+    ],
+)
+def test_another_array_is_not_taken_for_the_extra_set(damage, published):
+    load_svhn_with_extra(published)
+    path = published / "svhn_train_and_extra.npy"
+    damage(path)
+    with pytest.raises(DataError, match=f"^{path} .*Delete {path}"):
+        load_svhn_with_extra(published)
+
+
+def test_load_grey(tmp_path, monkeypatch):
+    with pytest.raises(DataError, match="svhn_grey_32.npz.*--data-dir"):
+        load_svhn_grey(tmp_path)
+    grey = {}
+    for part, m in (("train", 7), ("test", 4)):
+        grey[f"x_{part}"] = make(m)[0][..., :1]
+        grey[f"y_{part}"] = np.arange(m, dtype="uint8")
+    path = tmp_path / "svhn_grey_32.npz"
+    np.savez(path, **grey)
+    with pytest.raises(DataError, match="is not the expected file"):
+        load_svhn_grey(tmp_path)
+    md5 = hashlib.md5(path.read_bytes(), usedforsecurity=False).hexdigest()
+    monkeypatch.setattr(svhn, "GREY_MD5", md5)
+    data = load_svhn_grey(tmp_path)
+    assert (data.name, data.title) == ("svhn-grey", svhn.GREY_TITLE)
+    assert "not SVHN format 2" in data.source
+    np.testing.assert_array_equal(data.x_train, grey["x_train"], strict=True)
+    assert data.y_train.tolist() == [0, 1, 2, 3, 4, 5, 6]
+    assert data.y_test.dtype == np.int64

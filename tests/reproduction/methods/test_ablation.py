@@ -1,0 +1,162 @@
+"""Ablations of GAR against values worked out in float64 NumPy.
+
+On JAX: KERAS_BACKEND=jax python -m pytest tests/methods/test_ablation.py
+"""
+
+import keras
+import numpy as np
+import oracle
+import pytest
+from keras import layers
+from scipy import linalg
+
+from gar_keras.methods.base import Learner
+from reproduction.methods.ablation import (
+    ABLATIONS,
+    FORMULAS,
+    ablated,
+    distances_on_graph,
+)
+
+Z = oracle.logits(12, 4, scale=3.0)
+B0 = np.maximum(oracle.logits(12, 4, seed=1), 0)
+COEFFICIENTS = {"affinity": 2.0, "balance": 0.5, "frobenius": 0.01}
+
+
+# Their losses
+
+
+def softmax(Z):
+    e = np.exp(Z)
+    return e / e.sum(-1, keepdims=True)
+
+
+def loss_of(B, normalized=True):
+    """`U(B)` of any B, affinity with or without its denominator."""
+    N = B.T @ B
+    trace = np.trace(N)
+    alpha = N.sum() - trace
+    if normalized:
+        alpha /= (len(N) - 1) * trace
+    penalties = alpha, 1 - oracle.balance(B), trace
+    return np.dot([*COEFFICIENTS.values()], penalties)
+
+
+def symmetric(Z):
+    return loss_of(np.maximum(Z, 0)) + loss_of(np.maximum(-Z, 0))
+
+
+LOSSES = {
+    "symmetric": symmetric,
+    "unrectified": loss_of,
+    "softmax": lambda Z: loss_of(softmax(Z)),
+    "unnormalized": lambda Z: loss_of(np.maximum(Z, 0), normalized=False),
+}
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_loss_and_gradient(name):
+    formula = FORMULAS[name](**COEFFICIENTS).loss
+    expected = LOSSES[name](Z.astype(float))
+    assert float(formula(Z)) == pytest.approx(expected, rel=1e-5)
+    np.testing.assert_allclose(
+        oracle.gradient(formula, Z),
+        oracle.differences(LOSSES[name], Z),
+        rtol=1e-3,
+        atol=1e-5 * abs(expected),
+    )
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_the_layer_adds_its_loss_and_measures_its_terms(name):
+    method = ablated(name, **COEFFICIENTS)
+    model = method.network(keras.Sequential([keras.Input((4,)), Linear()]))
+    model(Z, training=True)
+    expected = LOSSES[name](Z.astype(float))
+    assert float(sum(model.losses)) == pytest.approx(expected, rel=1e-5)
+    assert {m.name for m in model.metrics} == {
+        "affinity",
+        "balance",
+        "classes_in_use",
+        "regularization",
+    }
+
+
+class Linear(layers.Layer):
+    """Gives what it gets."""
+
+    def call(self, x):
+        return x
+
+
+@pytest.mark.parametrize("name", ABLATIONS)
+def test_a_term_of_coefficient_0_is_left_out(name):
+    method = ablated(name, **{**COEFFICIENTS, "affinity": 0.0})
+    assert set(method.layer._formula.terms(Z)) == {"balance", "frobenius"}
+
+
+# Distances on a fixed graph
+
+
+def laplacian(B0):
+    M = B0 @ B0.T
+    D = np.diag(M.sum(1))
+    return D - M, D
+
+
+def distances(B, B0):
+    """`tr(ZᵀLZ) / n` with the columns of B made orthonormal to `ZᵀDZ = I`."""
+    L, D = laplacian(B0)
+    Z = B @ np.linalg.inv(linalg.sqrtm(B.T @ D @ B).real)
+    assert Z.T @ D @ Z == pytest.approx(np.eye(B.shape[1]), abs=1e-8)
+    return np.trace(Z.T @ L @ Z) / B.shape[1]
+
+
+def test_distances_and_their_gradient():
+    B = np.maximum(Z, 0)
+    expected = distances(B.astype(float), B0.astype(float))
+    assert float(distances_on_graph(B, B0)) == pytest.approx(expected, rel=1e-4)
+    np.testing.assert_allclose(
+        oracle.gradient(lambda B: distances_on_graph(B, B0), B),
+        oracle.differences(lambda B: distances(B, B0.astype(float)), B),
+        rtol=2e-3,
+        atol=1e-5,
+    )
+
+
+@pytest.mark.parametrize("empty", [[2], [0, 1, 2, 3]])
+def test_distances_are_finite_where_classes_are_lost(empty):
+    B = np.maximum(Z, 0)
+    B[:, empty] = 0
+    value = float(distances_on_graph(B, B0))
+    assert 0 <= value <= 1
+    slope = oracle.gradient(lambda B: distances_on_graph(B, B0), B)
+    assert np.isfinite(slope).all()
+
+
+def test_the_graph_stays_that_of_stage_1():
+    network = keras.Sequential(
+        [keras.Input((2,)), layers.Dense(3, use_bias=False)]
+    )
+    rng = np.random.default_rng(0)
+    first, now = rng.normal(size=(2, 2, 3))
+    x = rng.normal(size=(8, 2)).astype("float32")
+    network.set_weights([first])
+    method = ablated("fixed-adjacency", **COEFFICIENTS)
+    learner = Learner(method, network, 10, labeled_per_batch=1)
+    network.set_weights([now])
+    y = np.array([-1] * 7 + [1])
+    loss = learner.compute_loss(x, y, learner(x, training=True))
+    B = np.maximum(x @ now, 0)
+    expected = (
+        2.0 * distances(B, np.maximum(x @ first, 0))
+        + 0.5 * (1 - oracle.balance(B))
+        + 0.01 * (B**2).sum()
+    )
+    assert float(loss) == pytest.approx(expected, rel=1e-4)
+    # The affinity of B is measured, and adds nothing.
+    logs = {m.name: float(m.result()) for m in learner.metrics}
+    assert logs["affinity"] == pytest.approx(oracle.affinity(B), rel=1e-5)
+    assert not {id(v) for v in learner.first.variables} & {
+        id(v) for v in learner.trainable_variables
+    }

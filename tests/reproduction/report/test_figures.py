@@ -1,0 +1,177 @@
+"""Figures 1 and 2: which run, and what is drawn."""
+
+import json
+import runpy
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from made_records import make_record
+from matplotlib import image
+from matplotlib.collections import LineCollection
+
+from reproduction import records
+from reproduction.paths import path_of
+from reproduction.records import RecordError
+from reproduction.report import plots
+from reproduction.report.plots import embedding, graph_statistics
+from reproduction.settings import TABLE_1
+
+SCRIPTS = Path(__file__).parents[3] / "scripts"
+M, N = 40, 4
+LABELS = np.arange(M) % N
+
+
+def logits(noise):
+    """One-hot logits with noise, unrectified."""
+    rng = np.random.default_rng(0)
+    Z = 4 * np.eye(N)[LABELS] - 1 + noise * rng.normal(size=(M, N))
+    return Z.astype("float32")
+
+
+def write_run(folder, seed=0, epochs=2, **changes):
+    """Writes a record with its logits and returns the path."""
+    e = replace(TABLE_1[100], epochs=epochs, **changes)
+    path = path_of(e, seed, folder)
+    kept = {"snapshot_epochs": [0, epochs]}
+    records.write(path, make_record(e, seed) | kept)
+    found = {"epoch_0": logits(1), f"epoch_{epochs}": logits(0.1)}
+    np.savez(path.with_suffix(".npz"), labels=LABELS, **found)
+    return path
+
+
+def edges(ax):
+    """How many lines a panel has between its nodes."""
+    lines = [c for c in ax.collections if isinstance(c, LineCollection)]
+    return sum(len(c.get_segments()) for c in lines)
+
+
+def test_a_run_is_rectified_and_in_the_order_of_its_epochs(tmp_path):
+    path = write_run(tmp_path, epochs=12)
+    run = plots.load_run(path)
+    assert list(run.snapshots) == [0, 12]
+    np.testing.assert_array_equal(run.snapshots[0], logits(1).clip(0))
+    np.testing.assert_array_equal(run.labels, LABELS)
+    assert run.curve["epoch"] == list(range(13))
+    assert run.title == (
+        "MNIST, 100 labels, seed 0, 2,000 epochs of pretraining, 12 of GAR"
+    )
+    path.with_suffix(".npz").unlink()
+    with pytest.raises(RecordError, match="no logits beside"):
+        plots.load_run(path)
+
+
+def test_the_longest_run_of_the_lowest_seed_is_drawn(tmp_path):
+    own, reference = tmp_path / "runs", tmp_path / "results"
+    own.mkdir()
+    theirs = write_run(reference, 4, epochs=5)
+    write_run(reference, 0, epochs=3)
+    write_run(reference, 7, epochs=5)
+    # Not with the paper's settings, or of another cell.
+    write_run(reference, 0, epochs=9, frobenius_of="Z")
+    write_run(reference, 0, epochs=9, num_labeled=600)
+    assert plots.choose_run(own, reference) == theirs
+    mine = write_run(own, 3)
+    assert plots.choose_run(own, reference) == mine
+    with pytest.raises(RecordError, match=r"table1\.py --labels 100"):
+        plots.choose_run(tmp_path / "none", None)
+
+
+def test_figure1_has_the_numbers_of_all_and_draws_some():
+    B = np.eye(N)[LABELS]
+    B[N:] += 0.2
+    figure = plots.figure1(B, B, LABELS, "a run", drawn=N)
+    assert [edges(ax) for ax in figure.axes[3:]] == [N, 0, N * (N - 1) // 2]
+    assert figure.get_suptitle() == (
+        "4 of 40 test images drawn, numbers of all of them; a run"
+    )
+    g = graph_statistics.graph_numbers(B, LABELS)
+    below = "\n".join(ax.get_xlabel() for ax in figure.axes)
+    assert f"{100 * g['strongest_share']:.1f} %" in below
+    assert rf"$\alpha$ = {g['affinity']:.4f}" in below
+    assert "0.75: 4,\nthe largest 25.0 %" in below
+
+
+def test_the_pair_counts_the_edges_that_it_draws():
+    B = np.eye(N)[LABELS]
+    B[0] = 0
+    # Its ten edges lead to the next class.
+    B[1] = np.roll(B[1], 1)
+    left, right = plots.graph_pair(B, np.zeros((M, N)), LABELS).axes
+    pairs = 9 * 8 // 2 + 9 * 8 // 2 + 2 * 10 * 9 // 2
+    assert edges(left) == pairs + 10
+    share = f"{100 * pairs / (pairs + 10):.1f} %"
+    assert left.get_xlabel() == f"{pairs + 10} edges, {share} within a class"
+    assert right.get_xlabel() == "0 edges, none within a class"
+    # What has no output has no class either, and so no ring.
+    *_, rings, nodes = left.collections
+    np.testing.assert_array_equal(rings.get_offsets(), nodes.get_offsets()[[1]])
+
+
+@pytest.mark.slow
+def test_figure2_has_frames_and_the_curve():
+    B = logits(1).clip(0)
+    some = B.copy()
+    some[: M // 2] = 0
+    snapshots = {3: np.zeros_like(B), 0: np.roll(B, 1, axis=0), 1: some, 2: B}
+    curve = {"epoch": [0, 1, 2, 3], "test_error": [0.5, 0.25, 0.2, 0.125]}
+    *frames, accuracy = plots.figure2(snapshots, LABELS, curve).axes
+    assert frames[1].get_title() == "epoch 1, accuracy 75.0 %"
+    shown = [len(c.get_offsets()) for ax in frames for c in ax.collections]
+    # All are given a wrong class in the first frame, and have a ring.
+    assert shown[:3] == [M, M, M // 2]
+    assert "without 20 of 40" in frames[1].get_xlabel()
+    assert "without 40 of 40" in frames[2].get_xlabel()
+    line, marks = accuracy.lines
+    assert line.get_ydata().tolist() == [50, 75, 80, 87.5]
+    # The second half has a frame of its end alone.
+    assert list(marks.get_xdata()) == [0, 1, 3]
+
+
+def test_each_frame_starts_from_the_one_before(monkeypatch):
+    starts = []
+
+    def step(B, start):
+        starts.append(start.copy())
+        return start + 1
+
+    monkeypatch.setattr(embedding, "_tsne", step)
+    B = np.eye(3)[[0, 0, 1, 1, 2, 2]]
+    some = B.copy()
+    some[0] = 0
+    frames = embedding.align([B, some, np.zeros_like(B), B])
+    # On the plane: a triangle with sides as in space.
+    corners = starts[0][[0, 2, 4]]
+    sides = np.linalg.norm(corners - np.roll(corners, 1, 0), axis=1)
+    np.testing.assert_allclose(sides, np.sqrt(2))
+    np.testing.assert_array_equal(starts[1], frames[0][1:])
+    # What had no position goes on from its last one.
+    np.testing.assert_array_equal(starts[2][0], frames[0][0])
+    np.testing.assert_array_equal(starts[2][1:], frames[1][1:])
+    counts = [np.isfinite(frame).all(axis=1).sum() for frame in frames]
+    assert counts == [6, 5, 0, 6]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("pair", [False, True])
+def test_the_script_of_figure1_draws(pair, tmp_path):
+    write_run(tmp_path)
+    script = runpy.run_path(str(SCRIPTS / "figure1.py"))
+    script["main"](script["Options"](tmp_path, pair=pair))
+    picture = "graph_pair.png" if pair else "figure1.png"
+    assert image.imread(tmp_path / picture).shape[1] == 1257
+    if not pair:
+        numbers = json.loads((tmp_path / "figure1.json").read_text())
+        assert numbers["run"].startswith("MNIST, 100 labels, seed 0")
+        g = graph_statistics.graph_numbers(logits(0.1).clip(0), LABELS)
+        # Fewer images are kept than drawn: two rows of the same images.
+        assert numbers["graphs"][2:] == 2 * [{"epoch": 2, **g}]
+
+
+@pytest.mark.slow
+def test_the_script_of_figure2_draws(tmp_path):
+    record, output = write_run(tmp_path), tmp_path / "a.png"
+    script = runpy.run_path(str(SCRIPTS / "figure2.py"))
+    script["main"](plots.Options(record=record, output=output))
+    assert image.imread(output).shape[1] == 1257

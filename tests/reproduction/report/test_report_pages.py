@@ -1,0 +1,146 @@
+"""The pages, the index of a results folder, and the search for a figure."""
+
+import re
+from dataclasses import replace
+
+import pandas as pd
+import pytest
+from made_records import write_record
+
+from reproduction import report
+from reproduction.report import small_data_sets
+from reproduction.settings import SMALL, TABLE_1
+
+MNIST = replace(TABLE_1[100], epochs=20)
+
+
+@pytest.fixture
+def results(tmp_path):
+    folder = tmp_path / "results"
+    for seed, error in enumerate((0.0186, 0.0388)):
+        write_record(folder, MNIST, seed, chosen_error=error)
+    write_record(folder, MNIST, 2, chosen_error=0.13, lost=True)
+    other = replace(MNIST, stage_2_rate=0.1)
+    write_record(folder, other, chosen_error=0.0498)
+    write_record(folder, replace(MNIST, method="vat"))
+    return folder
+
+
+def page(folder, text):
+    path = folder / "README.md"
+    path.write_text(text, "utf-8")
+    return path
+
+
+def test_parts_go_between_their_markers(tmp_path):
+    texts = {"table1": "[a](b)\n", "summary": ""}
+    text = "A.\n<!-- {0} -->\nold\n<!-- end {0} -->\nB.\n"
+    path = page(tmp_path, text.format("table1") + text.format("summary"))
+    found = report.updated(path, texts, tmp_path / "results")
+    assert found == (
+        "A.\n<!-- table1 -->\n[a](results/b)\n<!-- end table1 -->\nB.\n"
+        "A.\n<!-- summary -->\nNot run yet.\n<!-- end summary -->\nB.\n"
+    )
+
+
+def test_all_is_written_and_every_link_leads_somewhere(tmp_path, results):
+    (tmp_path / "docs").mkdir()
+    frame = report.read_runs(results)
+    parts = report.parts(frame, results)
+    markers = "".join(f"<!-- {n} -->\n<!-- end {n} -->\n" for n in parts)
+    readme = page(tmp_path, markers)
+    written = report.write(frame, results, readme)
+    assert {path.name for path in written if path.suffix == ".png"} == {
+        "table1.png", "summary.png", "rivals.png"
+    }  # fmt: skip
+    text = readme.read_text("utf-8")
+    assert "2.00 (n = 1)" not in text and "1 of 3; without" in text
+    for path in written:
+        if path.suffix == ".md":
+            links = re.findall(r"\]\(([^)]+)\)", path.read_text("utf-8"))
+            assert all((path.parent / link).exists() for link in links)
+    # All again, the same; a README of somebody else stays.
+    (results / "README.md").write_text("Mine.")
+    report.write(frame, results, readme)
+    assert readme.read_text("utf-8") == text
+    assert (results / "README.md").read_text() == "Mine."
+
+
+def test_the_index_and_the_pages_of_the_cells(results):
+    report.write(report.read_runs(results), results)
+    index = pd.read_csv(results / "index.csv")
+    assert len(index) == 5 and "curve" not in index
+    assert (results / index.path[0]).exists()
+    assert index.chosen[0] == pytest.approx(1.86)
+    cell = (results / "mnist-100/README.md").read_text("utf-8")
+    assert "stage 2 rate 0.1" in cell
+    assert "| 0-2 | 10.00 ± 0.00 | 6.25 ± 5.94 |" in cell
+
+
+@pytest.mark.parametrize(
+    ("figure", "behind"),
+    [
+        ("4.98", "chosen 4.98, mean"),
+        ("6.2", "chosen 6.25, mean"),
+        # Rounded further, where no class is lost, and of a single run.
+        ("2.9", "chosen 2.87, mean where no class is lost"),
+        ("3.88", "chosen 3.88, seed 1"),
+    ],
+)
+def test_a_figure_is_found_as_it_is_shown_or_rounded(results, figure, behind):
+    found = report.find(figure, report.read_runs(results))
+    assert any(line.endswith(f": {behind}") for line in found)
+    assert all(line.startswith("mnist-100") for line in found)
+
+
+def test_no_figure_is_no_figure(results):
+    frame = report.read_runs(results)
+    assert report.find("77.77", frame) == []
+    for text in ("mean", "nan", "4,98", ""):
+        with pytest.raises(ValueError, match="takes a figure such as 4.98"):
+            report.find(text, frame)
+
+
+# Small data sets.
+
+WINE = SMALL["wine"]
+SPREADING = {"method": "label-spreading", "baseline": None}
+TRIED = {"epochs": 3, "pretrain_epochs": 5, "baseline": 0.5}
+
+
+@pytest.mark.parametrize(
+    ("runs", "errors", "harm"),
+    [
+        # A method without a network, alone: no start, and no harm known.
+        (
+            [SPREADING | {"seed": s, "error": s / 10} for s in (1, 2, 3)],
+            ["20.00 ± 10.00 (n = 3)"],
+            [],
+        ),
+        # Its start is known for one of its seeds.
+        (
+            [{"error": 0.3}, SPREADING, SPREADING | {"seed": 1}],
+            ["10.00", "30.00 (n = 1)", "20.00 ± 0.00 (n = 2)"],
+            ["1 of 1", "1 of 1"],
+        ),
+        # A quick try is not of the same row, nor is its start.
+        (
+            [TRIED, {"error": 0.11}, {"seed": 1}],
+            ["10.00 ± 0.00", "15.50 ± 6.36 (n = 2)"],
+            ["1 of 2"],
+        ),
+        ([{"stage_2_rate": 0.1}, {"num_labeled": 18}], [], []),
+    ],
+)
+def test_small_data_sets_of_few_runs(runs, errors, harm, tmp_path):
+    for run in runs:
+        run = {"seed": 0, "error": 0.2, "baseline": 0.1} | run
+        seed, error, start = map(run.pop, ("seed", "error", "baseline"))
+        found = {"chosen_error": error, "last_error": error}
+        e = replace(WINE, **run)
+        write_record(tmp_path, e, seed, baseline_error=start, **found)
+    frame = report.read_runs(tmp_path)
+    form = r"\d+\.\d\d(?: ± \d+\.\d\d)?(?: \(n = \d\))?"
+    assert re.findall(form, small_data_sets.errors(frame)) == errors
+    assert re.findall(r"\d of \d", small_data_sets.ranks(frame)) == harm
+    report.write(frame, tmp_path, page(tmp_path, ""))

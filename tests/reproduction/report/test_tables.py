@@ -1,0 +1,209 @@
+"""Tables: the paper's figures, which runs stand for a cell, six whole ones."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from made_records import write_record
+
+from reproduction import paths, records, report
+from reproduction.report import study_tables, summary, tables, write_pages
+from reproduction.report.published import TABLES
+from reproduction.settings import NORB_JPEG, TABLE_1
+from reproduction.studies import ABLATION, FIRST_EPOCH, SKEW
+
+GOLDEN = Path(__file__).parent / "golden"
+MNIST = replace(TABLE_1[100], epochs=20)
+COLUMN = TABLES["table1"].columns[0]
+
+
+def write(folder, experiment, *errors, **results):
+    """Records of seeds 0, 1, ... with these errors at the chosen epoch."""
+    for seed, error in enumerate(errors):
+        write_record(folder, experiment, seed, chosen_error=error, **results)
+
+
+@pytest.fixture(scope="module")
+def frame(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("results")
+    write(folder, MNIST, 0.02, 0.03)
+    write_record(folder, MNIST, 2, chosen_error=0.13, lost=True)
+    write(folder, replace(MNIST, balance_of="column sums"), 0.02, 0.04)
+    write(folder, replace(TABLE_1[3000], epochs=20), 0.009)
+    norb = replace(NORB_JPEG[1000], epochs=20)
+    write(folder, norb, 0.08, title="small NORB (JPEG copy)")
+    write(folder, replace(MNIST, method="vat", epochs=20), 0.04, 0.05)
+    write(folder, replace(MNIST, method="hagr"), 0.11)
+    paper, prior, *_ = SKEW.arms.values()
+    write(folder, paper, 0.05, 0.06, 0.5)
+    write(folder, prior, 0.04, 0.08)
+    last = {"last_error": 0.4}
+    write(folder, ABLATION.arms["c_β = 0"], 0.3, 0.31, 0.32, **last)
+    return report.read_runs(folder)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    {
+        "table1": lambda f: tables.markdown(
+            *tables.paper_table(TABLES["table1"], f)
+        ),
+        "summary": summary.summary,
+        "study": lambda f: tables.markdown(*study_tables.study_table(SKEW, f)),
+        "claims": lambda f: tables.markdown(
+            *study_tables.study_table(ABLATION, f)
+        ),
+        "index": write_pages.index_page,
+    }.items(),
+)
+def test_a_whole_table(name, text, frame):
+    assert text(frame) == (GOLDEN / f"{name}.md").read_text("utf-8")
+
+
+# The paper's figures, typed by hand from its tables.
+
+
+@pytest.mark.parametrize(
+    ("table", "method", "figures"),
+    [
+        ("table2", "Pretraining + GAR, paper", ["1.00 ± 0.09"]),
+        ("table3", "SGDM", ["29.82", "16.61 ± 0.24", "-", "9.40 ± 0.04"]),
+        (
+            "table3",
+            "Pretraining + GAR, paper",
+            ["8.67 ± 0.65", "6.98 ± 0.82", "12.19 ± 1.46", "7.10 ± 0.57"],
+        ),
+    ],
+)
+def test_the_paper_s_figures(table, method, figures):
+    assert [*tables.paper_rows(TABLES[table]).loc[method]] == figures
+
+
+# Which runs stand for a cell.
+
+
+def shown(folder):
+    g = tables.representative(report.read_runs(folder), COLUMN)
+    return (len(g), g.epochs.iloc[0]) if len(g) else None
+
+
+def test_most_epochs_of_all_runs_together_stand_for_a_cell(tmp_path):
+    write(tmp_path, replace(MNIST, balance=0.5), 0.01)
+    assert shown(tmp_path) is None
+    write(tmp_path, replace(MNIST, epochs=4), *[0.02] * 10)
+    write(tmp_path, replace(MNIST, epochs=39), 0.01)
+    assert shown(tmp_path) == (10, 4)
+    write(tmp_path, replace(MNIST, epochs=41), 0.01)
+    assert shown(tmp_path) == (1, 41)
+
+
+def test_differences_are_of_the_seeds_that_both_have():
+    first = pd.Series([5.0, 6.0, None])
+    found = tables.difference(first, pd.Series([4.0, 4.5, 1.0]))
+    assert tables.signed(found) == "+1.25 ± 0.35 (n = 2)"
+    assert tables.signed(None) == "-"
+
+
+# Claims.
+
+
+@pytest.mark.parametrize(
+    ("errors", "expected", "found"),
+    [
+        # 1.5 ± 4.303 * 0.5 / √3 is above 0,
+        ((1, 2, 1.5), "higher", "holds"),
+        ((1, 2, 1.5), "lower", "contradicted"),
+        ((-1, -2, -1.5), None, "lower"),
+        # and 1.5 ± 4.303 * 0.7 / √3 is not, though each seed is.
+        ((0.8, 2.2, 1.5), "higher", "no difference shown"),
+        ((5, 5), "higher", "undecided (n = 2)"),
+    ],
+)
+def test_a_verdict_by_hand(tmp_path, errors, expected, found):
+    # Errors in the last epoch, in percent above 4, 5 and 6 of the paper's.
+    name = "c_β = 0"
+    claims = {name: replace(ABLATION.claims[name], expected=expected)}
+    study = replace(ABLATION, claims=claims)
+    paper = ABLATION.arms[claims[name].against]
+    for seed, more in enumerate(errors):
+        base = 0.04 + seed / 100
+        write_record(tmp_path, paper, seed, last_error=base)
+        error = base + more / 100
+        write_record(tmp_path, ABLATION.arms[name], seed, last_error=error)
+    g = study_tables.claim_runs(study, name, report.read_runs(tmp_path))
+    assert study_tables.verdict(g) == found
+
+
+def test_a_run_is_beside_the_paper_s_after_as_many_steps(tmp_path):
+    name = "b_L = 96, b_U = 32"
+    paper = ABLATION.arms[ABLATION.claims[name].against]
+    arm = replace(ABLATION.arms[name], epochs=1)
+    # Half way between epochs 3 and 4, of the run from the same stage 1.
+    for epochs, start in ((5, 0.2), (8, 0.1)):
+        write_record(
+            tmp_path, replace(paper, epochs=epochs), baseline_error=start
+        )
+    path = next(tmp_path.glob("*/*+8_*/seed0.json"))
+    record = records.read(path)
+    record["regularization"]["curve"]["test_error"][3:5] = [0.06, 0.08]
+    records.write(path, record)
+    write_record(tmp_path, arm)
+    g = study_tables.claim_runs(ABLATION, name, report.read_runs(tmp_path))
+    assert (g.epoch.item(), g.by_then.item()) == pytest.approx((3.5, 7.0))
+
+
+# Starts of the first epoch.
+
+
+def test_starts_are_compared_where_neither_loses_a_class(tmp_path):
+    paper, *_, cured = [*FIRST_EPOCH.arms.values()][:4]
+    for arm, restart, last_energy, error in (
+        (paper, 0, 0.0, 0.3),
+        (paper, 1, 4.0, 0.1),
+        # One that did not note the steps.
+        (paper, 2, None, 0.1),
+        (cured, 0, 4.0, 0.1),
+        (cured, 1, 4.0, 0.12),
+    ):
+        write(
+            tmp_path,
+            replace(arm, restart=restart),
+            error,
+            last_error=error,
+            v=last_energy is not None and [[5.0, 4.0], [5.0, last_energy]],
+        )
+    frame = report.read_runs(tmp_path)
+    cells, *_ = study_tables.study_table(FIRST_EPOCH, frame)
+    papers, cure = cells.to_dict("records")
+    assert papers["initializations"] == "3"
+    assert papers["lost a class"] == papers["had a dead output"] == "1 of 2"
+    assert papers["where no class is lost"] == "10.00 (n = 1)"
+    assert cure["lost a class"] == "0 of 2"
+    assert cure["against the paper's, where neither loses one"] == (
+        "+2.00 (n = 1)"
+    )
+
+
+# In the terminal.
+
+
+def test_a_user_s_runs_are_shown_beside_the_reference(
+    tmp_path, monkeypatch, capsys
+):
+    mine, reference = tmp_path / "mine", tmp_path / "reference"
+    monkeypatch.setattr(paths, "reference", lambda: reference)
+    monkeypatch.setattr(report.pictures, "draw", lambda *args: [])
+    write(reference, MNIST, 0.015, 0.017)
+    write(mine, replace(MNIST, epochs=3), 0.0456)
+    write(mine, replace(MNIST, balance=0.5), 0.0789)
+    report.show_table(TABLES["table1"], records.read_all(mine), mine)
+    shown = capsys.readouterr().out
+    assert "m_L = 100" in shown and "m_L = 600" not in shown
+    theirs, _, own = shown.partition("Reference: Table 1")[2].partition("Table")
+    assert "1.60 ± 0.14 (n = 2)" in theirs and "4.56 (n = 1)" in own
+    assert "balance 0.5" in own and "7.89" in own
+    report.show_rivals(records.read_all(mine), mine)
+    write(mine, SKEW.arms["no balance term"], 0.21)
+    report.show_study(SKEW, records.read_all(mine), mine)
+    assert "21.00" in capsys.readouterr().out

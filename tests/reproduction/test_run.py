@@ -1,0 +1,638 @@
+"""Runs from data to record: repeatable, resumable, and never run twice.
+
+The runs are those of `tiny_runs`. Where a process of its own is needed, it
+imports that module and calls `run_tiny`.
+"""
+
+import json
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import asdict, replace
+
+import fresh
+import keras
+import numpy as np
+import pytest
+import tiny_runs
+from tiny_runs import (
+    TEST,
+    TINY,
+    Stop,
+    Witness,
+    assert_same_run,
+    numbers,
+    run_tiny,
+    snapshots,
+    state_of,
+    tiny_data,
+)
+
+from gar_keras import error_rate
+from gar_keras.callbacks import Advice, WarnOnCollapse
+from gar_keras.datasets import DataError, make_split
+from reproduction import environment, records, run
+from reproduction.paths import path_of
+from reproduction.run import build_model
+from reproduction.settings import TABLE_1, Experiment
+from reproduction.state import STAGES, lock_of, path_of_stage_1
+
+
+@pytest.fixture(scope="module", autouse=True)
+def tiny():
+    """Puts the data set and the network where a run finds them."""
+    with pytest.MonkeyPatch.context() as patch:
+        tiny_runs.install(patch)
+        yield
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """Folder and record of an unbroken run."""
+    folder = tmp_path_factory.mktemp("finished")
+    return folder, run_tiny(folder, save_models=True)
+
+
+def saved_model(folder):
+    path = path_of(TINY, 0, folder).with_suffix(".keras")
+    return keras.saving.load_model(path)
+
+
+# What a record holds.
+
+
+def test_a_record_tells_how_to_repeat_the_run(finished):
+    folder, record = finished
+    assert records.read_all(folder) == [record]
+    assert Experiment(**record["experiment"]) == TINY
+    assert record["experiment"] == asdict(TINY)
+    assert (record["seed"], record["cell"]) == (0, "tiny-12")
+    split = make_split(tiny_data().y_train, 12, 0, 60)
+    assert record["labeled"] == split.labeled.tolist()
+    assert record["split_fingerprint"] == split.fingerprint()
+    assert record["data"] == {
+        "title": "Tiny",
+        "source": "made for a test",
+        "unlabeled": "all training images",
+    }
+    assert record["method_settings"] == {}
+    assert record["environment"] == environment.describe()
+    assert record["resumed_in"] == []
+    for stage in STAGES:
+        spent = [s for s in record[stage]["curve"]["seconds"] if s is not None]
+        assert record[stage]["seconds"] == pytest.approx(sum(spent), abs=0.01)
+
+
+def test_a_record_has_both_curves(finished):
+    _, record = finished
+    first = record["pretraining"]["curve"]
+    second = record["regularization"]["curve"]
+    assert first["epoch"] == [51, 102]
+    assert second["epoch"] == [0, 1, 2, 3]
+    assert {"loss", "val_error", "test_error"} <= first.keys()
+    for name in ("val_error", "test_error"):
+        assert second[name][0] == first[name][-1]
+    for i in (1, 2, 3):
+        terms = 3 * second["affinity"][i] + 1 - second["balance"][i]
+        # What is left is the Frobenius term.
+        assert 0 < second["loss"][i] - terms < 0.01
+    assert second["loss"][0] is None
+
+
+def test_the_results_are_those_of_the_curve(finished):
+    folder, record = finished
+    curve, result = record["regularization"]["curve"], record["result"]
+    assert result["baseline_error"] == curve["test_error"][0]
+    # Guessing among three classes is wrong two times in three.
+    assert result["baseline_error"] < 0.4
+    assert result["last_error"] == curve["test_error"][-1]
+    # Of equals, the first; epoch 0 is not an epoch of stage 2.
+    assert result["chosen_epoch"] == 1 + np.argmin(curve["val_error"][1:])
+    error = error_rate(saved_model(folder), *test_set())
+    assert error == result["chosen_error"]
+
+
+def test_set():
+    data = tiny_data()
+    return data.x_test, data.y_test
+
+
+test_set.__test__ = False
+
+
+def test_the_kept_weights_are_those_of_the_first_best_epoch(tmp_path):
+    job = run.Run(TINY, 0, tmp_path)
+    state, seen = job.state, []
+    for val_error in (0.3, 0.2, 0.2, 0.1, 0.4):
+        seen.append(val_error)
+        state.progress["regularization"]["curve"] = {
+            "epoch": [*range(len(seen) + 1)], "val_error": [0.0, *seen]
+        }  # fmt: skip
+        job.model.layers[-1].bias.assign([len(seen), 0.0, 0.0])
+        state.keep(job.model)
+        kept = state.best_weights[-1][0]
+        assert kept == seen.index(min(seen)) + 1
+
+
+def test_the_snapshots_are_of_the_epochs_they_name(finished):
+    folder, record = finished
+    content = snapshots(folder)
+    assert content.keys() == {
+        "owner", "indices", "labels", "epoch_0", "epoch_1", "epoch_3"
+    }  # fmt: skip
+    assert content["owner"].tolist() == [TINY.fingerprint(), "0"]
+    assert record["snapshot_epochs"] == [0, 1, 3]
+    assert sorted(content["indices"]) == [*range(TEST)]
+    _, y = test_set()
+    np.testing.assert_array_equal(content["labels"], y[content["indices"]])
+    curve = record["regularization"]["curve"]["test_error"]
+    for epoch in (0, 1, 3):
+        error = np.mean(
+            content[f"epoch_{epoch}"].argmax(1) != content["labels"]
+        )
+        assert error == pytest.approx(curve[epoch])
+
+
+def test_a_finished_run_leaves_no_state(finished):
+    folder, _ = finished
+    left = {path.suffix for path in (folder / ".checkpoints").iterdir()}
+    assert left <= {".lock"}
+    beside = path_of(TINY, 0, folder).parent.iterdir()
+    assert {path.suffix for path in beside} == {".json", ".npz", ".keras"}
+
+
+# What decides the numbers.
+
+OTHER = replace(
+    TINY,
+    learning_rate=0.5,
+    stage_2_rate=0.0625,
+    momentum=0.25,
+    decay=0.125,
+    affinity=4.0,
+    balance=2.0,
+    frobenius=0.5,
+    frobenius_of="Z",
+    balance_of="column sums",
+    images_per_epoch=99,
+)
+
+
+def test_each_stage_gets_its_settings(tmp_path, monkeypatch):
+    calls = []
+
+    def stage(*args, **kwargs):
+        calls.append((args, kwargs))
+        raise Stop
+
+    monkeypatch.setattr(run, "pretrain", stage)
+    monkeypatch.setattr(run, "regularize", stage)
+    job = run.Run(OTHER, 7, tmp_path)
+    job.state.progress["regularization"]["curve"] = {
+        "epoch": [0], "val_error": [0.5]
+    }  # fmt: skip
+    for function in (job.pretrain, job.train):
+        with pytest.raises(Stop):
+            function()
+    ((model, x, y), first), ((_, _, x_unlabeled), second) = calls
+    method = second["method"]
+    data = tiny_data()
+    labeled = job.task.split.labeled
+    assert model is job.model
+    np.testing.assert_array_equal(x, data.x_train[labeled])
+    np.testing.assert_array_equal(y, data.y_train[labeled])
+    np.testing.assert_array_equal(x_unlabeled, data.x_train)
+    assert (first["epochs"], first["batch_size"]) == (102, 5)
+    numbers = ("epochs", "labeled_per_batch", "unlabeled_per_batch")
+    assert [second[name] for name in numbers] == [3, 6, 3]
+    assert second["images_per_epoch"] == 99
+    wanted = {
+        "affinity": 4.0, "balance": 2.0, "frobenius": 0.5,
+        "frobenius_of": "Z", "balance_of": "column sums",
+    }  # fmt: skip
+    assert wanted.items() <= method.layer.get_config().items()
+    (watch,) = (c for c in second["callbacks"] if isinstance(c, WarnOnCollapse))
+    assert (watch.error_before, watch.batch_size) == (0.5, 9)
+    # In the words of the settings.
+    assert watch.advice == Advice(
+        "a lower stage_2_rate",
+        "the labels (supervised in extensions)",
+        "as class_prior",
+    )
+    for options, rate in ((first, 0.5), (second, 0.0625)):
+        assert options["seed"] == 7
+        optimizer = options["optimizer"]
+        assert float(optimizer.learning_rate) == rate
+        assert (optimizer.decay, optimizer.momentum) == (0.125, 0.25)
+
+
+def test_a_run_that_is_finished_is_not_run_again(finished, monkeypatch):
+    folder, record = finished
+    monkeypatch.delattr(run, "Run")
+    assert run_tiny(folder) == record
+
+
+def test_a_record_of_other_data_does_not_pass(finished, tmp_path):
+    shutil.copytree(finished[0], tmp_path, dirs_exist_ok=True)
+    path = path_of(TINY, 0, tmp_path)
+    records.write(path, {**finished[1], "labeled": [*range(12)]})
+    with pytest.raises(records.RecordError, match="other labels than"):
+        run_tiny(tmp_path)
+
+
+def test_without_its_data_a_record_is_taken_with_a_word(
+    finished, monkeypatch, capsys
+):
+    def missing(experiment, data_dir):
+        raise DataError("no file")
+
+    monkeypatch.setattr(run, "load_data", missing)
+    assert run_tiny(finished[0]) == finished[1]
+    assert "is not compared with its data: no file" in capsys.readouterr().out
+
+
+# Broken off and taken up again.
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("event", "goes_on"),
+    [
+        (("step", "pretraining", 0), None),
+        (("step", "pretraining", 1), "after epoch 51 of pretraining"),
+        (("epoch", "pretraining", 102), "after epoch 102 of pretraining"),
+        (("step", "regularization", 2), "after epoch 2 of regularization"),
+    ],
+)
+def test_a_resumed_run_ends_as_an_unbroken_one(
+    event, goes_on, finished, tmp_path
+):
+    with pytest.raises(Stop):
+        run_tiny(tmp_path, Witness(event))
+    assert records.read_all(tmp_path) == []
+    reporter = Witness()
+    record = run_tiny(tmp_path, reporter)
+    assert_same_run(tmp_path, record, finished)
+    assert reporter.lines == ([f"goes on {goes_on}"] if goes_on else [])
+    assert record["resumed_in"] == []
+
+
+@pytest.mark.slow
+def test_a_record_names_every_machine_it_ran_on(
+    finished, tmp_path, monkeypatch
+):
+    # Ended when all was done but the record.
+    with pytest.raises(Stop):
+        run_tiny(tmp_path, Witness(("epoch", "regularization", 3)))
+    here = environment.describe()
+    there = {**here, "device": "another one"}
+    monkeypatch.setattr(environment, "describe", lambda: there)
+    record = run_tiny(tmp_path, save_models=True)
+    assert_same_run(tmp_path, record, finished)
+    assert record["environment"] == here
+    assert record["resumed_in"] == [there]
+    # The best weights are part of the state.
+    ours, theirs = map(saved_model, (tmp_path, finished[0]))
+    assert ours.compiled == theirs.compiled
+    ours, theirs = ours.get_weights(), theirs.get_weights()
+    for a, b in zip(ours, theirs, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def start(code, *arguments):
+    """A Python process that can import `tiny_runs`."""
+    return subprocess.Popen(
+        [sys.executable, "-c", code, *map(str, arguments)],
+        env=fresh.environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+# Killed, it has begun the next epoch, or half of the next state is written.
+HANG = """
+import sys, time
+import tiny_runs
+from reproduction import state
+
+folder, stage, epoch = sys.argv[1], sys.argv[2], int(sys.argv[3])
+savez = state.np.savez
+
+def half_a_state(file, **arrays):
+    file.write(b"PK half of a state")
+    file.flush()
+    print("reached", flush=True)
+    time.sleep(600)
+
+class Slow(tiny_runs.Witness):
+    def step(self, name, done, total, logs):
+        if name == "regularization" == stage and done > epoch:
+            print("reached", flush=True)
+            time.sleep(600)
+
+    def epoch(self, name, row, total):
+        if (name, row["epoch"]) == ("pretraining", epoch):
+            state.np.savez = half_a_state
+
+tiny_runs.run_tiny(folder, Slow())
+"""
+
+# First the run that was killed goes on, then the same run is made unbroken.
+RUN_BOTH = """
+import sys
+import tiny_runs
+
+for folder in sys.argv[1:]:
+    assert tiny_runs.run_tiny(folder) is not None
+"""
+
+
+@pytest.mark.slow
+def test_a_run_killed_with_sigkill_ends_as_an_unbroken_one(tmp_path):
+    killed, whole = tmp_path / "killed", tmp_path / "whole"
+    for where in ("pretraining", 51), ("regularization", 1):
+        process = start(HANG, killed, *where)
+        assert process.stdout.readline() == "reached\n"
+        process.kill()
+        assert process.wait() == -signal.SIGKILL
+        process.communicate()
+        assert records.read_all(killed) == []
+        assert state_of(killed).exists()
+    process = start(RUN_BOTH, killed, whole)
+    _, errors = process.communicate()
+    assert process.returncode == 0, errors
+    (resumed,), (unbroken,) = map(records.read_all, (killed, whole))
+    assert_same_run(killed, resumed, (whole, unbroken))
+    # Nor is the half state left.
+    left = {path.suffix for path in (killed / ".checkpoints").iterdir()}
+    assert left <= {".lock"}
+
+
+def test_a_run_of_another_process_is_skipped(tmp_path):
+    with lock_of(TINY, 0, tmp_path):
+        assert run_tiny(tmp_path) is None
+    # Now the run is free: it begins, to find its time over.
+    with pytest.raises(run.OutOfTime):
+        run_tiny(tmp_path, deadline=time.monotonic())
+    assert not state_of(tmp_path).exists()
+
+
+@pytest.mark.slow
+def test_what_a_killed_process_left_of_a_finished_run_is_removed(
+    finished, tmp_path
+):
+    with pytest.raises(Stop):
+        run_tiny(tmp_path, Witness(("epoch", "regularization", 3)))
+    shutil.copytree(finished[0], tmp_path, dirs_exist_ok=True)
+    run_tiny(tmp_path)
+    assert not state_of(tmp_path).exists()
+
+
+@pytest.mark.slow
+def test_a_run_out_of_time_can_go_on(tmp_path, monkeypatch):
+    now = [100.0]
+
+    class Clock:
+        perf_counter = staticmethod(time.perf_counter)
+        monotonic = staticmethod(lambda: now[0])
+
+    def pass_by():
+        now[0] += 60
+
+    monkeypatch.setattr(run, "time", Clock)
+    reporter = Witness(("step", "regularization", 1), pass_by)
+    with pytest.raises(run.OutOfTime):
+        run_tiny(tmp_path, reporter, deadline=150.0)
+    reporter = Witness()
+    run_tiny(tmp_path, reporter)
+    assert reporter.lines == ["goes on after epoch 1 of regularization"]
+
+
+# States that do not fit.
+
+
+def altered(state, drop=None, **changes):
+    """Writes other values into a saved state, or drops an array."""
+    with np.load(state) as archive:
+        arrays = {key: archive[key] for key in archive.files if key != drop}
+    content = json.loads(str(arrays["state"]))
+    arrays["state"] = np.array(json.dumps({**content, **changes}))
+    np.savez(state, **arrays)
+
+
+def changed(part, change):
+    """Changes the last array of a part of a state: those before it fit."""
+
+    def alter(path, _):
+        with np.load(path) as archive:
+            arrays = {key: archive[key] for key in archive.files}
+        *_, last = (key for key in arrays if key.startswith(f"{part}/"))
+        np.savez(path, **{**arrays, last: change(arrays[last])})
+
+    return alter
+
+
+@pytest.fixture(scope="module")
+def stopped(tmp_path_factory):
+    """Folder of a run that ended in the middle of stage 1, and its state."""
+    folder = tmp_path_factory.mktemp("stopped")
+    with pytest.raises(Stop):
+        run_tiny(folder, Witness(("epoch", "pretraining", 51)))
+    with np.load(state_of(folder)) as archive:
+        return folder, json.loads(str(archive["state"]))
+
+
+CHANGES = {
+    "text": lambda array: array.astype(str),
+    "float64": lambda array: array.astype("float64") + 0.5,
+    "complex": lambda array: array.astype("complex64"),
+    "byte order": lambda array: array.astype(array.dtype.newbyteorder()),
+    "shape": lambda array: array[None],
+}
+UNFIT = {
+    "half": lambda path, _: path.write_bytes(path.read_bytes()[:2000]),
+    "empty": lambda path, _: path.write_bytes(b""),
+    "owner": lambda path, _: altered(path, owner=["0123abcd", 0]),
+    "no progress": lambda path, _: altered(path, progress=None),
+    "fewer arrays": lambda path, content: altered(path, drop="model/1"),
+    "split": lambda path, content: altered(
+        path, progress={**content["progress"], "split_fingerprint": "another"}
+    ),
+    **{
+        f"{part} {name}": changed(part, change)
+        for part in ("model", "optimizer")
+        for name, change in CHANGES.items()
+    },
+    "curve": lambda path, content: altered(
+        path,
+        progress={**content["progress"], "pretraining": {"curve": {"a": [1]}}},
+    ),
+}
+
+
+@pytest.mark.parametrize("change", UNFIT)
+def test_a_state_that_does_not_fit_is_told_and_left(change, stopped, tmp_path):
+    folder, content = stopped
+    shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
+    UNFIT[change](state_of(tmp_path), content)
+    reporter = Witness()
+    job = run.Run(TINY, 0, tmp_path, reporter=reporter)
+    before = job.model.get_weights()
+    job.state.load()
+    (line,) = reporter.lines
+    assert line.startswith(f"starts afresh: {state_of(tmp_path)} does not fit")
+    assert job.state.curve("pretraining") == {}
+    for a, b in zip(job.model.get_weights(), before, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+RIVAL = replace(TINY, method="entropy")
+
+
+@pytest.fixture(scope="module")
+def stopped_in_stage_2(tmp_path_factory):
+    """Folder of a run of another method that ended in stage 2."""
+    folder = tmp_path_factory.mktemp("stage_2")
+    stop = Witness(("epoch", "regularization", 1))
+    with pytest.raises(Stop):
+        run.run(RIVAL, 0, folder, reporter=stop)
+    return folder
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", ["best", "snapshots", "method"])
+@pytest.mark.parametrize("change", ["complex", "shape"])
+def test_a_state_of_stage_2_that_does_not_fit(
+    part, change, stopped_in_stage_2, tmp_path
+):
+    shutil.copytree(stopped_in_stage_2, tmp_path, dirs_exist_ok=True)
+    state = state_of(tmp_path, RIVAL)
+    changed(part, CHANGES[change])(state, None)
+    reporter = Witness()
+    job = run.Run(RIVAL, 0, tmp_path, reporter=reporter)
+    before = job.model.get_weights()
+    job.state.load()
+    (line,) = reporter.lines
+    if part == "method":
+        # Nothing but the method in training knows these.
+        with pytest.raises(ValueError, match="Delete it to begin") as error:
+            job.train()
+        assert str(error.value).startswith(f"{state} does not fit")
+        return
+    assert line.startswith(f"starts afresh: {state} does not fit (it has ")
+    for a, b in zip(job.model.get_weights(), before, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+# States that runs have in common.
+
+
+@pytest.mark.slow
+def test_a_longer_run_goes_on_from_a_shorter_one(finished, tmp_path):
+    short = replace(TINY, epochs=2)
+    # Its last epoch, 2, is none that a run of 3 epochs shows.
+    run.run(short, 0, tmp_path, keep_state=True)
+    reporter = Witness()
+    record = run_tiny(tmp_path, reporter, keep_state=True)
+    assert reporter.lines == ["goes on after epoch 2 of regularization"]
+    assert_same_run(tmp_path, record, finished)
+    # That of more epochs is of no use to one of fewer.
+    reporter = Witness()
+    shorter = replace(TINY, epochs=1)
+    run.run(shorter, 0, tmp_path, keep_state=True, reporter=reporter)
+    assert reporter.lines[0].endswith("(it has 3 epochs)")
+
+
+@pytest.mark.slow
+def test_runs_share_the_end_of_stage_1(tmp_path):
+    short = replace(TINY, epochs=1)
+    path = path_of_stage_1(short, 0, tmp_path)
+    path.parent.mkdir()
+    path.write_bytes(b"PK\x03\x04 half of it")
+    first = run.run(short, 0, tmp_path, share_stage_1=True)
+    reporter = Witness()
+    other = replace(short, affinity=2.0)
+    record = run.run(
+        other, 0, tmp_path / ".", share_stage_1=True, reporter=reporter
+    )
+    assert reporter.lines[0] == "takes stage 1 from an earlier run"
+    alone = run.run(other, 0, tmp_path / "alone")
+    # It says where its stage 1 was made.
+    made_in = record["pretraining"].pop("environment")
+    assert made_in == first["environment"]
+    assert numbers(record) == numbers(alone)
+
+
+# What is refused.
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"labeled_per_batch": 13}, "num_labeled=12"),
+        ({"images_per_epoch": 319}, "images_per_epoch must be an integer"),
+    ],
+)
+def test_what_cannot_be_run_is_refused_at_once(change, message, tmp_path):
+    with pytest.raises(ValueError, match=message):
+        run.run(replace(TINY, **change), 0, tmp_path)
+    assert not [*tmp_path.rglob("*.npz")]
+
+
+# The networks.
+
+
+ROW = np.array([0, 51, 204, 255], "uint8")
+
+
+@pytest.mark.parametrize(
+    ("preprocessing", "expected"),
+    [
+        ("rescale", [0.0, 0.2, 0.8, 1.0]),
+        ("standardize", (ROW - ROW.mean()) / ROW.std()),
+    ],
+)
+def test_images_are_preprocessed_in_the_network(preprocessing, expected):
+    experiment = replace(TABLE_1[100], preprocessing=preprocessing)
+    layer = build_model(experiment, (4, 4, 1), 10).layers[1]
+    x = np.tile(ROW, 4).reshape(1, 4, 4, 1)
+    got = keras.ops.convert_to_numpy(layer(x))[0, 0, :, 0]
+    np.testing.assert_allclose(got, expected, rtol=1e-6)
+
+
+def git(folder, *words):
+    subprocess.run(
+        ["git", "-c", "user.name=a", "-c", "user.email=a@b.c", *words],
+        cwd=folder, check=True, capture_output=True,
+    )  # fmt: skip
+
+
+@pytest.mark.slow
+def test_the_revision_is_of_the_package_and_of_the_scripts(tmp_path):
+    package, script = (
+        tmp_path / "gar_keras" / "layers.py",
+        tmp_path / "scripts" / "reproduction" / "run.py",
+    )
+    for path in (package, script, tmp_path / "README.md"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("")
+    found = environment.git_revision(tmp_path, package.parent)
+    assert found is None
+    git(tmp_path, "init")
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "--message", "first")
+    commit = environment.git_revision(tmp_path, package.parent)
+    assert re.fullmatch("[0-9a-f]{40}", commit)
+    (tmp_path / "README.md").write_text("changed")
+    assert environment.git_revision(tmp_path, package.parent) == commit
+    for path in (package, script):
+        path.write_text("changed")
+        found = environment.git_revision(tmp_path, package.parent)
+        assert found == f"{commit}+changes"
+        path.write_text("")
+    # Installed from elsewhere, it is of no commit of this clone.
+    assert environment.git_revision(tmp_path, tmp_path / "other") is None

@@ -1,0 +1,341 @@
+"""Sweeps: each run once, one after another, in processes or on Ray."""
+
+import io
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from unittest import mock
+
+import fresh
+import pytest
+import tiny_runs
+from rich.console import Console
+from tiny_runs import TINY, numbers
+from worker_runs import act
+
+from reproduction import cli, experiment_command, run, sweep, workers
+from reproduction.paths import path_of
+from reproduction.settings import SMALL
+from reproduction.state import lock_of, path_of_state
+from reproduction.workers import WorkerError
+
+BACKEND = tiny_runs.BACKEND
+# Real digits, which processes of their own find as well.
+SHORT = replace(SMALL["digits"], pretrain_epochs=2, epochs=1, backend=BACKEND)
+
+
+def swept(folder, seeds=(0,), experiments=(TINY,), output=None, **options):
+    """What a sweep returns, and what it said."""
+    output = output or io.StringIO()
+    console = Console(file=output, width=1000)
+    answer = sweep.sweep(experiments, seeds, folder, console=console, **options)
+    return answer, output.getvalue()
+
+
+@pytest.fixture
+def made_up(monkeypatch):
+    """Runs that are made up: a dict of what becomes of them, by seed."""
+    outcomes, begun = {}, []
+
+    def made(experiment, seed, results, **options):
+        begun.append((experiment, seed))
+        outcome = outcomes.get(seed, {"seed": seed})
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    monkeypatch.setattr(sweep, "run", made)
+    return outcomes, begun
+
+
+def test_each_run_is_made_once_and_seeds_first(made_up):
+    more = replace(TINY, epochs=4)
+    (found, complete), _ = swept("nowhere", [0, 1, 0], [TINY, more])
+    assert made_up[1] == [(TINY, 0), (more, 0), (TINY, 1), (more, 1)]
+    assert [record["seed"] for record in found] == [0, 0, 1, 1]
+    assert complete
+
+
+def test_out_of_time_a_sweep_keeps_what_is_finished(made_up):
+    outcomes, begun = made_up
+    outcomes[1] = run.OutOfTime()
+    answer, said = swept("nowhere", [0, 1, 2], time_limit=5.0)
+    assert answer == ([{"seed": 0}], False)
+    assert [seed for _, seed in begun] == [0, 1]
+    assert said == (
+        "Time limit of 5 s reached. The same command goes on from the last "
+        "finished epoch.\n"
+    )
+
+
+def test_a_run_of_another_process_is_skipped(made_up):
+    made_up[0][0] = None
+    answer, said = swept("nowhere", [0, 1])
+    assert answer == ([{"seed": 1}], False)
+    assert said == "tiny-12 seed 0 is being run by another process.\n"
+
+
+def test_what_is_finished_is_named_and_not_run(tmp_path, monkeypatch):
+    tiny_runs.install(monkeypatch)
+    record = tiny_runs.run_tiny(tmp_path)
+    monkeypatch.delattr(sweep, "run")
+    answer, said = swept(tmp_path, save_models=True)
+    path = path_of(TINY, 0, tmp_path)
+    assert answer == ([record], True)
+    assert said.splitlines() == [
+        f"tiny-12 seed 0 is finished: {path}",
+        f"Its model was not saved. To have it, delete {path}",
+    ]
+
+
+# In processes.
+
+
+@pytest.fixture
+def acted(monkeypatch, tmp_path):
+    """Function that sweeps over seeds whose workers act as they are told."""
+    outcomes = partial(workers.outcomes, make=act)
+    monkeypatch.setattr(workers, "outcomes", outcomes)
+    # The acts are no option of a run, and so nothing looks at them.
+    return lambda *acts, **options: swept(
+        tmp_path, range(len(acts)), jobs=2, acts=acts, **options
+    )
+
+
+def pids(folder):
+    return [int(path.read_text()) for path in folder.glob("begun-?")]
+
+
+def is_alive(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    # A process that has ended but was not waited for is still listed.
+    state = Path(f"/proc/{pid}/stat")
+    return not state.exists() or state.read_text().split()[2] != "Z"
+
+
+@pytest.fixture(scope="module")
+def one_by_one(tmp_path_factory):
+    """Folder and records of two runs that this process made."""
+    folder = tmp_path_factory.mktemp("here")
+    (found, _), _ = swept(folder, [0, 1], [SHORT], save_models=True)
+    return folder, found
+
+
+def assert_same(folder, found, one_by_one):
+    theirs, expected = one_by_one
+    ours, names = (
+        {p.relative_to(f) for p in f.glob("*/*/*")} for f in (folder, theirs)
+    )
+    assert ours == names
+    assert [*map(numbers, found)] == [*map(numbers, expected)]
+    for path in names:
+        if path.suffix == ".npz":
+            content = (folder / path).read_bytes()
+            assert content == (theirs / path).read_bytes()
+
+
+@pytest.fixture
+def same_threads(one_by_one, monkeypatch):
+    """Sums depend on the number of threads."""
+    threads = str(one_by_one[1][0]["environment"]["threads"])
+    for name in ("TF_NUM_INTRAOP_THREADS", "PJRT_NPROC"):
+        monkeypatch.setenv(name, threads)
+
+
+@pytest.mark.slow
+def test_side_by_side_is_as_one_after_another(
+    one_by_one, same_threads, tmp_path
+):
+    (found, complete), _ = swept(
+        tmp_path, [0, 1], [SHORT], jobs=2, save_models=True
+    )
+    assert complete
+    assert_same(tmp_path, found, one_by_one)
+
+
+@pytest.mark.slow
+def test_a_worker_has_its_share_of_the_machine(acted, monkeypatch):
+    for name in ("TF_NUM_INTRAOP_THREADS", "XLA_PYTHON_CLIENT_PREALLOCATE"):
+        monkeypatch.setenv(name, "")
+        monkeypatch.delenv(name)
+    monkeypatch.setattr(workers.hardware, "cores", lambda: 7)
+    ((first, _), _), _ = acted("record", "record")
+    assert first["TF_NUM_INTRAOP_THREADS"] == "3"
+    assert first["XLA_PYTHON_CLIENT_PREALLOCATE"] == "false"
+
+
+@pytest.mark.slow
+def test_a_worker_that_dies_takes_no_other_run_along(acted, tmp_path):
+    output = io.StringIO()
+    with pytest.raises(WorkerError, match="ended with status -9"):
+        acted("record", "die", "record", output=output)
+    (line,) = output.getvalue().splitlines()
+    assert line.startswith("tiny-12 seed 1 failed: Its process ended")
+    assert len(pids(tmp_path)) == 3
+    assert not any(map(is_alive, pids(tmp_path)))
+
+
+@pytest.mark.slow
+def test_an_error_in_a_worker_is_one_line_and_the_others_go_on(tmp_path):
+    output = io.StringIO()
+    wrong = replace(SHORT, images_per_epoch=10_000)
+    with pytest.raises(WorkerError, match="images_per_epoch must be"):
+        swept(tmp_path, [0], [wrong, SHORT], output=output, jobs=2)
+    (line,) = output.getvalue().splitlines()
+    assert line.startswith("digits-50 seed 0 failed: ValueError: images")
+    assert path_of(SHORT, 0, tmp_path).exists()
+
+
+def test_out_of_time_no_process_is_begun(acted, tmp_path):
+    (found, complete), said = acted("hang", "hang", time_limit=1e-9)
+    assert (found, complete) == ([], False)
+    assert said.startswith("Time limit of 1e-09 s reached.")
+    assert not pids(tmp_path)
+
+
+HANG = """
+import math, signal, sys
+from reproduction import workers
+from worker_runs import act
+
+if __name__ == "__main__":
+    # A shell starts what it puts in the background deaf to Ctrl-C.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    arguments = [(None, 0)], sys.argv[1], math.inf, {"acts": ["hang"]}
+    try:
+        [*workers.outcomes(1, *arguments, make=act)]
+    except KeyboardInterrupt:
+        print("interrupted", flush=True)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_no_worker_outlives_the_sweep(end, tmp_path):
+    script = tmp_path / "hang.py"
+    script.write_text(HANG)
+    process = subprocess.Popen(
+        [sys.executable, script, tmp_path],
+        env=fresh.environment(TF_CPP_MIN_LOG_LEVEL="3"),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    while not pids(tmp_path):
+        assert process.poll() is None
+        time.sleep(0.05)
+    (worker,) = pids(tmp_path)
+    # Ctrl-C goes to the whole group, the other signals to one process.
+    (os.killpg if end == signal.SIGINT else os.kill)(process.pid, end)
+    output, errors = process.communicate(timeout=60)
+    assert output == ("interrupted\n" if end == signal.SIGINT else "")
+    assert "Traceback" not in errors
+    # What ends a test that fails.
+    for _ in range(600):
+        if not is_alive(worker):
+            break
+        time.sleep(0.05)
+    assert not is_alive(worker)
+
+
+# On Ray.
+
+
+@pytest.mark.slow
+# Ray leaves its sockets and files to the garbage collector.
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+def test_on_ray_is_as_one_after_another(
+    one_by_one, same_threads, tmp_path, monkeypatch
+):
+    pytest.importorskip("ray")
+    path = fresh.environment()["PYTHONPATH"]
+    monkeypatch.setenv("PYTHONPATH", path)
+    wrong = replace(SHORT, images_per_epoch=10_000)
+    output = io.StringIO()
+    with lock_of(SHORT, 1, tmp_path):
+        with pytest.raises(WorkerError, match="images_per_epoch must be"):
+            swept(
+                tmp_path, [0, 1], [SHORT, wrong], output=output, ray="local",
+                save_models=True,
+            )  # fmt: skip
+    said = output.getvalue()
+    assert "digits-50 seed 1 is being run by another process" in said
+    assert "digits-50 seed 0 failed: ValueError: images_per_epoch" in said
+    (found, complete), _ = swept(
+        tmp_path, [0, 1], [SHORT], ray="local", save_models=True
+    )
+    assert complete
+    assert not path_of_state(SHORT, 0, tmp_path).exists()
+    assert_same(tmp_path, found, one_by_one)
+
+
+def test_ray_that_does_not_answer_is_named(monkeypatch):
+    class Ray:
+        def init(address, **options):
+            raise ConnectionError("No Ray instance.\nMore.")
+
+    monkeypatch.setitem(sys.modules, "ray", Ray)
+    with pytest.raises(WorkerError, match=r"at 'auto' \(No Ray instance.\)"):
+        swept("nowhere", ray="auto")
+
+
+# By the command line.
+
+
+@pytest.fixture
+def options(tmp_path, monkeypatch):
+    monkeypatch.setattr(cli, "choose_backend", lambda name: None)
+    return experiment_command.RunOptions(
+        results=tmp_path, seeds="0-1", backend=BACKEND, precision="float32",
+        epochs=5, save_models=True, time_limit=60.0,
+    )  # fmt: skip
+
+
+def test_a_table_is_swept_and_shown(options, monkeypatch):
+    swept = mock.Mock(return_value=(["a record"], False))
+    monkeypatch.setattr(experiment_command, "sweep", swept)
+    show = mock.Mock()
+    assert experiment_command.run_table(options, [TINY], show) == cli.EXIT_TIME
+    changed = replace(TINY, epochs=5)
+    assert swept.call_args.args == ([changed], [0, 1], options.results)
+    wanted = {"save_models": True, "keep_state": False, "time_limit": 60.0}
+    assert wanted.items() <= swept.call_args.kwargs.items()
+    show.assert_called_once_with(["a record"], options.results)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "status", "told"),
+    [
+        ([([], False)], cli.EXIT_TIME, ""),
+        (KeyboardInterrupt, 130, "interrupted: the same command goes on"),
+        (WorkerError("It ended."), 2, "error: It ended."),
+        (KeyError("a defect"), None, ""),
+    ],
+)
+def test_how_a_sweep_without_records_ends(
+    outcome, status, told, options, monkeypatch, capsys
+):
+    monkeypatch.setattr(
+        experiment_command, "sweep", mock.Mock(side_effect=outcome)
+    )
+    show = mock.Mock()
+    # A defect of the program is not hidden.
+    with pytest.raises((SystemExit, KeyError)) as end:
+        raise SystemExit(experiment_command.run_table(options, [TINY], show))
+    assert getattr(end.value, "code", None) == status
+    assert capsys.readouterr().err.startswith(told)
+    show.assert_not_called()
+
+
+def test_jobs_are_not_for_ray(options):
+    with pytest.raises(ValueError, match="Received: --jobs 2 --ray auto"):
+        replace(options, jobs=2, ray="auto")

@@ -1,0 +1,212 @@
+"""What an experiment can change beside the paper's settings, in runs."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import tiny_runs
+
+from gar_keras.datasets.splits import draw_split
+from reproduction import datasets
+from reproduction import run as runner
+from reproduction import task as worlds
+from reproduction.datasets import registry
+from reproduction.datasets.norb import NorbPreprocessing
+from reproduction.settings import DataConditions, Extensions
+
+TINY = tiny_runs.TINY
+
+
+@pytest.fixture(scope="module", autouse=True)
+def tiny():
+    with pytest.MonkeyPatch.context() as patch:
+        tiny_runs.install(patch)
+        yield
+
+
+def run(folder, experiment, seed=0, reporter=None, **options):
+    return runner.run(experiment, seed, folder, reporter=reporter, **options)
+
+
+# Data.
+
+
+def test_shares_by_hand():
+    y = np.repeat([0, 1, 2], [60, 60, 60])
+    kept = worlds.with_imbalance(y, (0.6, 0.3, 0.1), seed=0)
+    # 100 images: the most of which 60 are of class 0.
+    assert np.bincount(y[kept]).tolist() == [60, 30, 10]
+    assert (np.diff(kept) > 0).all()
+
+
+def test_wrong_labels_are_others():
+    y = np.arange(1000) % 10
+    told = worlds.with_label_noise(y, 0.2, 10, seed=3)
+    wrong = told != y
+    assert wrong.sum() == 200
+    assert set(told[wrong]) == set(range(10))
+    assert (worlds.with_label_noise(y, 0.0, 10, seed=3) == y).all()
+
+
+def test_strangers_are_a_share_of_all_unlabelled_images():
+    data = tiny_runs.tiny_data()
+    world = DataConditions(known_classes=2, strangers=0.2)
+    task = worlds.make_task(world, data, 12, 60, seed=0)
+    known = len(task.data.x_train)
+    assert known == 212
+    assert task.data.num_classes == 2
+    assert set(task.data.y_test) == {0, 1}
+    assert len(task.out_of_class) == round(known * 0.25)
+    others = data.x_train[data.y_train == 2]
+    stranger = task.out_of_class[0]
+    assert (others == stranger).all(axis=(1, 2, 3)).any()
+
+
+@pytest.mark.parametrize(
+    ("world", "message"),
+    [
+        ({"known_classes": 2, "strangers": 0.9}, "at most 0.333"),
+        ({"shares": (0.5, 0.5)}, "2 shares for 3 classes"),
+    ],
+)
+def test_conditions_that_the_data_do_not_allow_are_refused(world, message):
+    data = tiny_runs.tiny_data()
+    with pytest.raises(ValueError, match=message):
+        worlds.make_task(DataConditions(**world), data, 12, 60, seed=0)
+
+
+def test_labels_drawn_at_random_have_no_even_number_in_each_class():
+    y = np.repeat([0, 1], [900, 100])
+    split = draw_split(y, 200, seed=0, num_validation=300)
+    drawn = np.bincount(y[split.labeled])
+    # 180 and 20 are expected; the standard deviation is 3.8.
+    assert 165 <= drawn[0] <= 195
+    assert not set(split.labeled) & set(split.validation)
+    assert len(split.validation) == 300
+
+
+# Runs.
+
+EVERYTHING = replace(
+    TINY,
+    pretrain_shift=1,
+    pretrain_affine=0.2,
+    extensions=Extensions(
+        supervised=1.0,
+        shift=1,
+        affine=0.1,
+        consistency=1.0,
+        vat=0.5,
+        average=0.9,
+        rate="cosine",
+        affinity_warmup=2,
+    ),
+)
+
+
+@pytest.mark.slow
+def test_a_killed_run_with_all_variations_ends_as_an_unbroken_one(tmp_path):
+    whole = run(tmp_path / "whole", EVERYTHING)
+    for event in ("step", "pretraining", 1), ("epoch", "regularization", 2):
+        witness = tiny_runs.Witness(event)
+        with pytest.raises(tiny_runs.Stop):
+            run(tmp_path / "broken", EVERYTHING, reporter=witness)
+    record = run(tmp_path / "broken", EVERYTHING)
+    assert tiny_runs.numbers(record) == tiny_runs.numbers(whole)
+
+
+def test_a_restart_has_the_same_labels_and_other_weights():
+    first, second = (
+        runner.Run(replace(TINY, restart=number), 0, "nowhere")
+        for number in (0, 1)
+    )
+    assert (first.task.split.labeled == second.task.split.labeled).all()
+    weights = [made.model.get_weights()[0] for made in (first, second)]
+    assert (weights[0] != weights[1]).any()
+
+
+@pytest.mark.slow
+def test_the_prior_of_the_labels_reaches_the_layer(tmp_path):
+    world = DataConditions(shares=(0.6, 0.3, 0.1), labels_drawn="random")
+    experiment = replace(TINY, world=world, class_prior="labels")
+    record = run(tmp_path, experiment)
+    y = tiny_runs.tiny_data().y_train[record["labeled"]]
+    counts = np.bincount(y, minlength=3) + 1
+    assert record["class_prior"] == pytest.approx(counts / counts.sum())
+    uniform = run(tmp_path, replace(experiment, class_prior=None))
+    assert uniform["class_prior"] is None
+    assert uniform["labeled"] == record["labeled"]
+    balance = [
+        r["regularization"]["curve"]["balance"][1] for r in (record, uniform)
+    ]
+    assert balance[0] != balance[1]
+
+
+@pytest.mark.slow
+def test_a_killed_run_names_a_lost_class_as_an_unbroken_one(tmp_path):
+    experiment = replace(TINY, balance=0.0, affinity=30.0, stage_2_rate=0.05)
+    whole = run(tmp_path / "whole", experiment)
+    assert any("is without class" in text for text in whole["warnings"])
+    curve = whole["regularization"]["curve"]["classes_in_use"]
+    assert curve[0] is None and curve[1] < 3
+    # The state is saved before the epoch's other warnings come.
+    witness = tiny_runs.Witness(("epoch", "regularization", 1))
+    with pytest.raises(tiny_runs.Stop):
+        run(tmp_path / "broken", experiment, reporter=witness)
+    record = run(tmp_path / "broken", experiment)
+    assert tiny_runs.numbers(record) == tiny_runs.numbers(whole)
+
+
+@pytest.mark.slow
+def test_a_run_on_norb_measures_the_test_images_without_their_own_mean(
+    tmp_path, monkeypatch
+):
+    asked = []
+
+    def load(data_dir, preprocessing):
+        asked.append(preprocessing)
+        data = replace(tiny_runs.tiny_data(), name="norb-jpeg")
+        own = preprocessing.test_mean == "own"
+        return replace(data, x_test=255 - data.x_test) if own else data
+
+    monkeypatch.setitem(datasets.DATASETS, "norb-jpeg", load)
+    experiment = replace(TINY, dataset="norb-jpeg", pretrain_epochs=2, epochs=2)
+    record = run(tmp_path, experiment)
+    curve = record["regularization"]["curve"]
+    own = curve["test_error_own_mean"]
+    assert len(own) == 3 and None not in own
+    assert own != curve["test_error"]
+    # It is of no use in stage 1, but for its end.
+    assert "test_error_own_mean" not in record["pretraining"]["curve"]
+    assert {p.test_mean for p in asked} == {"training", "own"}
+    asked.clear()
+    world = DataConditions(known_classes=2)
+    runner.Run(replace(experiment, camera_stretch=True, world=world), 0, "none")
+    assert asked == [NorbPreprocessing(stretch=True)]
+
+
+def test_folder_and_strength_of_the_fields_reach_infimnist(monkeypatch):
+    asked, of_mnist = [], []
+
+    class Images(list):
+        source = "made"
+
+    def load(data_dir, **options):
+        asked.append((data_dir, options))
+        return Images()
+
+    def tiny(data_dir):
+        of_mnist.append(data_dir)
+        return tiny_runs.tiny_data()
+
+    found = replace(registry.UNLABELED["infimnist"], loader=load)
+    monkeypatch.setitem(registry.UNLABELED, "infimnist", found)
+    monkeypatch.setattr(runner.Run, "_check_stage_2", lambda made: None)
+    monkeypatch.setitem(datasets.DATASETS, "tiny", tiny)
+    worlds._load.cache_clear()
+    for strength in (0.5, 1.0):
+        change = {"unlabeled": "infimnist", "field_strength": strength}
+        runner.Run(replace(TINY, **change), 0, "nowhere", "files")
+    assert asked == [("files", {"field_strength": s}) for s in (0.5, 1.0)]
+    # The images that are deformed are the package's own.
+    assert of_mnist == [None]
