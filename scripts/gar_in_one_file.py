@@ -45,6 +45,7 @@ def stage_2_step(model, x_U, x_L):
 
 def main(epochs, seed, record):
     start, errors = time.time(), []
+    machine = subprocess.getoutput(f"cd $(dirname '{__file__}') && {MACHINE}")
     keras.utils.set_random_seed(seed)  # NumPy's as well.
     # X_L has as many images of each class; X_U is all images, X_L among them.
     mnist = load_mnist()
@@ -83,7 +84,6 @@ def main(epochs, seed, record):
         packages = "keras", "numpy", keras.backend.backend()
         run = {"epochs": epochs, "seed": seed, "floatx": keras.config.floatx()}
         run["versions"] = {name: version(name) for name in packages}
-        machine = subprocess.getoutput(f"cd $(dirname '{__file__}'); {MACHINE}")
         run["revision"], *run["hardware"] = machine.splitlines()
         run |= {"seconds": seconds, "test_errors": errors}
         json.dump(run, record, indent=1)
