@@ -1,7 +1,7 @@
 """GAR in one file: both stages of Kilinc and Uysal (2017) on MNIST, m_L = 100.
 
-Stage 1 learns from the labels. Stage 2 goes on without them: its loss U asks
-that each image be of one class, and that all classes be of one size.
+One run (n = 1): `--epochs 300 5 --seed 0`, float32, a busy core of an AMD EPYC,
+1034 s: error 13.75 % after stage 1, 4.12 % at the end; see results/one_file.
 """
 
 import argparse
@@ -24,8 +24,8 @@ MACHINE = "git describe --always --dirty; nproc; lscpu | grep 'Model name'"
 
 
 def U(t, Z):
-    """The loss of the logits Z of a batch, without its labels: section 3.3."""
-    B = ops.maximum(0, Z)
+    """Section 3.3: each image of one class, all classes of one size; no t."""
+    B = ops.maximum(0, Z)  # Z: the logits of a batch.
     N = ops.matmul(ops.transpose(B), B)
     v = ops.diagonal(N)
     V = ops.outer(v, v)
