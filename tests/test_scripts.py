@@ -65,6 +65,8 @@ def test_help_and_refusals():
     paths = [[str(ROOT / "scripts" / s), *words] for s, *words in commands]
     done = subprocess.run(
         [sys.executable, "-c", ONE_BY_ONE, json.dumps(paths)],
+        # Where `reproduction` lies, which `runpy` does not put on the path.
+        cwd=ROOT / "scripts",
         capture_output=True,
         text=True,
     )
