@@ -4,6 +4,7 @@ import gc
 import json
 import subprocess
 import sys
+import tracemalloc
 import warnings
 import weakref
 from pathlib import Path
@@ -27,7 +28,7 @@ from gar_keras import (
     sgd,
 )
 from gar_keras.callbacks import WarnOnCollapse
-from gar_keras.engine import fit, pipeline
+from gar_keras.engine import batches, fit, pipeline
 from gar_keras.engine.batches import BatchSampler
 from gar_keras.models import is_regularized
 
@@ -509,6 +510,40 @@ def test_training_leaves_no_image_source_behind():
     keras.utils.clear_session()
     gc.collect()
     assert left() is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("largest_copy", [0, 1 << 30], ids=["large", "small"])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda model, x: fit.predict(model, x),
+        lambda model, x: error_rate(model, x, np.zeros(len(x), int)),
+        lambda model, x: pretrain(
+            model, x, np.arange(len(x)) % 3, epochs=1, batch_size=5000, **QUIET
+        ),
+        lambda model, x: regularize(
+            model, x[:6], x, y_labeled=Y_L, epochs=1, images_per_epoch=10,
+            validation_data=(x, np.zeros(len(x), int)), **BATCHES, **QUIET,
+        ),
+    ],
+    ids=["predict", "error_rate", "pretrain", "regularize"],
+)  # fmt: skip
+def test_no_call_keeps_the_examples(call, largest_copy, monkeypatch):
+    monkeypatch.setattr(batches, "LARGEST_COPY", largest_copy)
+    model = network()
+    held = []
+    tracemalloc.start()
+    try:
+        for _ in range(4):
+            # Of float64, which both paths convert.
+            call(model, blobs(60_000)[0].astype("float64"))
+            gc.collect()
+            held.append(tracemalloc.get_traced_memory()[0])
+    finally:
+        tracemalloc.stop()
+    # Each table has 1 MB in float64. The first call compiles.
+    assert held[-1] - held[1] < 0.4e6
 
 
 # Numbers out of bounds

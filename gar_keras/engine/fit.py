@@ -114,7 +114,10 @@ def predict(model, x, batch_size=500):
         batches = Batches(
             lambda i: (_rows(x, starts[i], batch_size),), len(starts)
         )
-        return model.predict(batches, verbose=0)
+        try:
+            return model.predict(batches, verbose=0)
+        finally:
+            batches.let_go()
     if backend.name() != "tensorflow":
         return model.predict(x, batch_size=batch_size, verbose=0)
     import tensorflow as tf

@@ -101,6 +101,13 @@ class Batches(keras.utils.PyDataset):
     def __getitem__(self, index):
         return self._batch(index)
 
+    def let_go(self):
+        """Lets go of the function, and so of the examples behind it.
+
+        TensorFlow keeps each `PyDataset` that it was given for good.
+        """
+        self._batch = None
+
 
 def _begun_anew(feed):
     """The generator for backends without a pipeline, a function of the index.
