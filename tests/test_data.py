@@ -506,6 +506,91 @@ def test_what_float32_does_not_hold_is_warned_of(x, lost):
     assert told == [True] * lost
 
 
+def of_dtype(dtype, *first, shape=(1,)):
+    """A model whose input has a dtype, and the layers before the weights."""
+    last = (layers.Flatten(), layers.Dense(3, dtype="float64"))
+    return keras.Sequential([keras.Input(shape, dtype=dtype), *first, *last])
+
+
+def of_scalars():
+    inputs = keras.Input((), name="a")
+    columns_of_one = layers.Reshape((1,))(inputs)
+    return keras.Model({"a": inputs}, layers.Dense(3)(columns_of_one))
+
+
+class WithoutGraph(keras.Model):
+    def __init__(self, **options):
+        super().__init__(**options)
+        self.last = layers.Dense(3)
+
+    def call(self, inputs):
+        return self.last(inputs)
+
+
+INTEGERS = SECONDS.astype("int64")
+TIMES = np.repeat(SECONDS[:, None], 2, axis=1)
+NORMAL = adapted(SECONDS)
+IN_FLOAT64 = layers.Normalization(
+    mean=SECONDS.mean(0), variance=SECONDS.var(0), dtype="float64"
+)
+HAS_FLOAT64 = keras.backend.backend() == "tensorflow"
+
+
+@pytest.mark.parametrize(
+    "model, x, is_told",
+    [
+        (of_dtype("int64", NORMAL), INTEGERS, True),
+        (of_dtype("int64"), INTEGERS % 4, False),
+        (of_dtype("int64", IN_FLOAT64), INTEGERS, not HAS_FLOAT64),
+        (of_dtype("int64", layers.Hashing(5)), INTEGERS, False),
+        (of_dtype("float64", NORMAL), SECONDS, True),
+        (of_dtype("float64", layers.Flatten(), IN_FLOAT64), SECONDS, True),
+        (of_dtype("float64", IN_FLOAT64), SECONDS, not HAS_FLOAT64),
+        (of_dtype("float64", keras.Sequential([NORMAL])), SECONDS, True),
+        (of_dtype("float32", shape=(2, 1)), TIMES, True),
+        (of_dtype("float32", shape=(2, 1)), TIMES % 4, False),
+        (of_scalars(), {"a": SECONDS[:, 0]}, True),
+        (WithoutGraph(), SECONDS, True),
+        (WithoutGraph(), SECONDS % 4, False),
+        (WithoutGraph(dtype="float64"), SECONDS, not HAS_FLOAT64),
+        (of_dtype("float32"), SECONDS.tolist(), True),
+    ],
+    ids=[
+        *("int64", "small int64", "int64 in float64", "hashed int64"),
+        *("float64, cast", "float64, cast by Flatten", "float64"),
+        *("float64, cast by a nested input", "sequences"),
+        *("small sequences", "one number each", "no graph"),
+        *("small, no graph", "float64, no graph", "list"),
+    ],
+)
+def test_error_rate_warns_of_what_the_model_makes_float32_of(model, x, is_told):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        error_rate(model, x, np.arange(60) % 3)
+    told = {"does not hold" in str(w.message) for w in caught}
+    assert any(told) == is_told
+
+
+@pytest.mark.skipif(not HAS_FLOAT64, reason="float64 of TensorFlow")
+@pytest.mark.parametrize(
+    "dtype, x",
+    [
+        ("float64", SECONDS),
+        ("int64", INTEGERS),
+        ("float64", tf.data.Dataset.from_tensor_slices(SECONDS).batch(7)),
+    ],
+    ids=["array", "integers", "tf.data"],
+)
+def test_predictions_keep_float64(dtype, x):
+    model = of_dtype(dtype, IN_FLOAT64)
+    if isinstance(x, tf.data.Dataset):
+        x = Stream("x", x)
+    expected = ops.convert_to_numpy(model(tf.constant(SECONDS)))
+    assert len(np.unique(expected[:, 0])) == 3
+    found = predict(model, x, batch_size=7)
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
 @pytest.mark.slow
 def test_both_stages_warn():
     with pytest.warns(GARWarning, match="up to 255"):

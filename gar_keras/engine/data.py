@@ -20,6 +20,7 @@ import keras
 import numpy as np
 from keras import layers
 
+from gar_keras.engine.backend import has_float64
 from gar_keras.engine.batches import (
     LABELED_PER_BATCH,
     BatchSampler,
@@ -165,8 +166,10 @@ def _in_memory(name, x):
     if array.dtype == bool:
         return array.astype("uint8")
     # Python's numbers have no precision of their own.
-    plain = isinstance(x, list) and array.dtype == np.float64
-    return array.astype(keras.config.floatx()) if plain else array
+    if not isinstance(x, list) or array.dtype != np.float64:
+        return array
+    warn_if_lost(name, array)
+    return array.astype(keras.config.floatx())
 
 
 def _in_floats_of(like, x):
@@ -334,7 +337,6 @@ def num_classes(model, name, x):
             f"The model {model.name!r}{takes}, fails on {name}. Received: "
             f"{_kinds(keras.tree.flatten(x))}. {_reason(e)}"
         ) from e
-    _warn_if_lost(model, name, x)
     warn_if_unscaled(model, x)
     return check_logits(logits)
 
@@ -356,8 +358,12 @@ def _reason(error):
 
 
 def check_inputs(model, name, x):
-    """Raises unless the examples have the inputs and the dtypes of a model."""
+    """Raises unless the examples have the inputs and the dtypes of a model.
+
+    Warns if it makes float32 of what float32 does not hold.
+    """
     if not has_graph(model):
+        _warn_of_own_cast(model, name, x)
         return
     wanted, given = len(model.inputs), len(keras.tree.flatten(x))
     # Of a dict, Keras takes those that the model names.
@@ -375,6 +381,10 @@ def check_inputs(model, name, x):
                 f"cut off what does not fit. Received: {name} of dtype "
                 f"{part.dtype}. Give the examples as they are stored."
             )
+    for tensor, part in _inputs(model, x):
+        may_lose = is_in_memory(part) and not np.can_cast(part.dtype, "float32")
+        if may_lose and _is_rounded(calls(uncompiled(model)), tensor):
+            warn_if_lost(name, part)
 
 
 def _inputs(model, x):
@@ -386,10 +396,12 @@ def _inputs(model, x):
     return zip(inputs, found, strict=False)
 
 
-def _warn_if_lost(model, name, x):
-    for tensor, part in _inputs(model, x) if has_graph(model) else ():
-        dtype = keras.backend.standardize_dtype(tensor.dtype)
-        if dtype == "float32" and is_in_memory(part):
+def _warn_of_own_cast(model, name, x):
+    """Warns of floats that a model casts before its own `call`."""
+    if not model.autocast or _in_float64(model.compute_dtype):
+        return
+    for part in keras.tree.flatten(x):
+        if is_in_memory(part) and part.dtype.kind == "f":
             warn_if_lost(name, part)
 
 
@@ -400,6 +412,41 @@ _KEEPING = (
     *(layers.Concatenate, layers.Identity),
 )
 _WEIGHING = (layers.Dense, layers.Conv1D, layers.Conv2D)
+# Those that make floats of integers.
+_IN_FLOATS = (
+    *_WEIGHING,
+    *(layers.Rescaling, layers.Normalization, layers.BatchNormalization),
+)
+
+
+def _in_float64(dtype):
+    return dtype == "float64" and has_float64()
+
+
+def _is_rounded(nodes, tensor):
+    """Whether an input of a graph, or what takes it, is in float32 or less."""
+    dtype = keras.backend.standardize_dtype(tensor.dtype)
+    is_float = "float" in dtype
+    if is_float and not _in_float64(dtype):
+        return True
+    for node in nodes:
+        if not any(given is tensor for given in node.input_tensors):
+            continue
+        layer = node.operation
+        if isinstance(layer, keras.Model) and has_graph(layer):
+            inner = calls(uncompiled(layer))
+            if _is_rounded(inner, layer.inputs[0]):
+                return True
+        elif isinstance(layer, keras.Layer):
+            casts = (
+                layer.autocast if is_float else isinstance(layer, _IN_FLOATS)
+            )
+            if casts and not _in_float64(layer.compute_dtype):
+                return True
+            keeps = isinstance(layer, _KEEPING)
+            if keeps and _is_rounded(nodes, node.output_tensors[0]):
+                return True
+    return False
 
 
 def warn_if_unscaled(model, x):

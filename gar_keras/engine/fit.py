@@ -14,6 +14,7 @@ import numpy as np
 
 from gar_keras.engine import backend, hardware, replicas
 from gar_keras.engine.batches import is_large, num_examples, take
+from gar_keras.engine.graphs import takes_float64
 from gar_keras.engine.pipeline import Batches, make_batches, pipeline_options
 from gar_keras.engine.streams import Stream
 from gar_keras.utils.validation import check_count, is_in_memory
@@ -109,10 +110,15 @@ def predict(model, x, batch_size=500):
     """
     if isinstance(x, Stream):
         return model.predict(x.batches, verbose=0)
-    if not all(map(is_in_memory, keras.tree.flatten(x))) or is_large(x):
+    parts = keras.tree.flatten(x)
+    # Which Keras would make float32 of.
+    keeps = takes_float64(model) and any(
+        part.dtype == "float64" for part in parts
+    )
+    if keeps or not all(map(is_in_memory, parts)) or is_large(x):
         starts = range(0, num_examples(x), batch_size)
         batches = Batches(
-            lambda i: (_rows(x, starts[i], batch_size),), len(starts)
+            lambda i: (_rows(x, starts[i], batch_size, keeps),), len(starts)
         )
         try:
             return model.predict(batches, verbose=0)
@@ -131,10 +137,11 @@ def predict(model, x, batch_size=500):
     return model.predict(batches, verbose=0)
 
 
-def _rows(x, first, count):
+def _rows(x, first, count, keeps_float64):
     """So many examples of x that are not in memory, from the first on."""
     rows = np.arange(first, min(first + count, num_examples(x)))
-    return keras.tree.map_structure(_plain, take(x, rows))
+    taken = take(x, rows)
+    return taken if keeps_float64 else keras.tree.map_structure(_plain, taken)
 
 
 def _plain(array):

@@ -37,6 +37,14 @@ def _is_functional(model):
     return has_graph(model) and not isinstance(model, keras.Sequential)
 
 
+def takes_float64(model):
+    """Whether a model has an input that float64 numbers go into as they are."""
+    dtypes = [model.input_dtype]
+    if has_graph(model):
+        dtypes = [tensor.dtype for tensor in model.inputs]
+    return "float64" in map(keras.backend.standardize_dtype, dtypes)
+
+
 def uncompiled(model):
     """A Functional model of the same graph.
 

@@ -18,9 +18,9 @@ BLOCK = 1 << 16
 LARGEST_CHANGE = 1e-3
 # Of standard deviations: float32 can divide by these, and square the quotient.
 LEAST_SPREAD, LARGEST_SPREAD = 1e-30, 1e30
-# A column whose values are apart by less of their size is constant: float64
-# rounds sums to about this.
-ROUNDING = 1e-12
+# A column of floats no further than this from its middle is constant, in steps
+# of float64 at its size: what is computed is rounded a few times.
+ROUNDING_STEPS = 4
 
 # Rows that are enough for a warning.
 LOOKED_AT = 1000
@@ -59,7 +59,10 @@ def columns_of(x):
         largest = np.maximum(largest, block.max(over))
     # From -1 to 1, with squares in range whatever the unit.
     middle, half = least / 2 + largest / 2, largest / 2 - least / 2
-    is_constant = half <= ROUNDING * np.maximum(abs(least), abs(largest))
+    # Integers are not rounded.
+    steps = ROUNDING_STEPS if x.dtype.kind == "f" else 0
+    size = np.maximum(abs(least), abs(largest))
+    is_constant = half <= steps * np.spacing(size)
     half = np.where(is_constant, 1.0, half)
     total = squares = change = 0
     is_beyond = has_usual = False
@@ -86,12 +89,18 @@ def columns_of(x):
 
 
 def warn_if_lost(name, x):
-    """Warns if float32 does not hold a column of a table that it will be in."""
-    if len(x.shape) != 2 or np.can_cast(x.dtype, "float32"):
+    """Warns if float32 does not hold a column of examples that it will be in.
+
+    The columns are those of the last axis.
+    """
+    if np.can_cast(x.dtype, "float32") or 0 in x.shape:
         return
-    # All over the table, which may be in the order of a column.
+    # All over the examples, which may be in the order of a column.
     some = np.linspace(0, x.shape[0] - 1, min(x.shape[0], LOOKED_AT))
-    is_lost = columns_of(x[some.astype(int)]).is_lost
+    table = x[some.astype(int)]
+    if len(x.shape) != 2:
+        table = table.reshape(-1, 1 if len(x.shape) == 1 else x.shape[-1])
+    is_lost = columns_of(table).is_lost
     if is_lost.any():
         warn(
             f"The network gets {name} in float32, which does not hold what "
@@ -99,4 +108,27 @@ def warn_if_lost(name, x):
             f"{', '.join(map(str, np.flatnonzero(is_lost)[:5]))}, e.g. seconds "
             "since 1970. Standardize it in float64 before, e.g. with "
             "sklearn.preprocessing.StandardScaler."
+        )
+
+
+def warn_if_coarse(name, x):
+    """Warns if float64 does not hold the integers of a column."""
+    if x.dtype.kind not in "iu" or x.dtype.itemsize < 8 or 0 in x.shape:
+        return
+    if len(x.shape) == 2 and not isinstance(x, np.ndarray):
+        least, largest = (v.toarray()[0] for v in (x.min(0), x.max(0)))
+    else:
+        over = 0 if len(x.shape) == 2 else None
+        least, largest = x.min(over), x.max(over)
+    # Modulo 2**64, of which the difference is right.
+    spread = np.subtract(largest.astype("uint64"), least.astype("uint64"))
+    sizes = np.maximum(abs(least.astype(float)), abs(largest.astype(float)))
+    steps = np.spacing(sizes)
+    is_coarse = (steps > 1) & (spread > 0) & (steps > LARGEST_CHANGE * spread)
+    if is_coarse.any():
+        warn(
+            f"{name} is taken in float64, which does not hold what tells the "
+            "integers apart in column "
+            f"{', '.join(map(str, np.flatnonzero(is_coarse)[:5]))}. Subtract "
+            "the least of them before."
         )

@@ -3,7 +3,7 @@
 import numpy as np
 
 from gar_keras.engine.backend import aligned_empty
-from gar_keras.engine.precision import blocks, columns_of
+from gar_keras.engine.precision import blocks, columns_of, warn_if_coarse
 from gar_keras.utils.images import (
     LAYOUTS,
     channel_axis,
@@ -93,6 +93,7 @@ def scaling_of(X):
     Else mean and standard deviation, in float64.
     """
     _check_rows(X)
+    warn_if_coarse("X", X)
     columns = columns_of(X)
     offset = np.where(columns.is_lost, columns.mean, 0.0)
     return offset, np.where(columns.is_lost, columns.std, 1.0)

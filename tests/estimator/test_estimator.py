@@ -750,6 +750,9 @@ TABLES = {
     "1e-60": 1e-60 * X[:, :2],
     "1e38": 1e38 * SCALED[:, :2],
     "1e100": 1e100 * X[:, :2],
+    "1e15": 1e15 + MINUTES[:, None],
+    "nanoseconds": 17 * 10**17 + (7000 * MINUTES[:, None]).astype("int64"),
+    "uint64": np.uint64(2**63) + (7000 * (9 + MINUTES[:, None])).astype("u8"),
     "many": np.c_[1e-12 * X[:, 0], 1e25 * X[:, 1], 1.7e9 + MINUTES, MINUTES],
 }
 
@@ -757,11 +760,20 @@ TABLES = {
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
 @pytest.mark.parametrize("X", TABLES.values(), ids=TABLES)
 def test_default_network_standardizes_features_of_any_unit(X, form):
-    expected = standardized(X.astype("float64") / abs(X).max(axis=0))
+    above = (X - X.min(axis=0)).astype("float64")
+    expected = standardized(above / above.max(axis=0))
     scaling = examples.scaling_of(form(X))
     rows = examples.as_input(form(X), *scaling)
     layer = networks.default_network(rows, 3).layers[1]
     np.testing.assert_allclose(np.array(layer(rows)), expected, atol=2e-3)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
+@pytest.mark.parametrize("dtype", ["int64", "uint64"])
+def test_integers_that_float64_does_not_tell_apart_are_warned_of(dtype, form):
+    x = np.c_[np.arange(9), 17 * 10**17 + 10 * np.arange(9)].astype(dtype)
+    with pytest.warns(GARWarning, match="float64.*in column 1.*Subtract"):
+        examples.scaling_of(form(x))
 
 
 def test_columns_that_float32_holds_stay_as_they_are():
