@@ -8,8 +8,15 @@ import keras
 import numpy as np
 
 from gar_keras.engine import backend
+from gar_keras.engine.data import some_of
+from gar_keras.engine.fit import predict
 from gar_keras.layers import regularization_layers
-from gar_keras.metrics import checked_logits, error_of, log_loss
+from gar_keras.metrics import (
+    checked_logits,
+    error_of,
+    log_loss,
+    lost_classes,
+)
 from gar_keras.regularizers import expected_balance
 from gar_keras.utils.validation import check_count, received
 from gar_keras.utils.warnings import warn
@@ -170,6 +177,76 @@ class BestWeights(keras.callbacks.Callback):
     @property
     def _network(self):
         return self.model if self.network is None else self.network
+
+
+@contextlib.contextmanager
+def ending_with(network, evaluated, start, callbacks):
+    """Has a training, whatever ends it, leave a network with the right weights.
+
+    Those of the model that was evaluated; where an exception ends the training,
+    Ctrl-C among them, of whose end Keras does not tell the callbacks, the best
+    ones that a `BestWeights` has, and after a loss that is not finite those of
+    the `start`.
+    """
+    try:
+        yield
+    except BaseException as e:
+        keepers = [c for c in callbacks if isinstance(c, BestWeights)]
+        restored = [keeper.restore() for keeper in keepers]
+        if isinstance(e, FloatingPointError) and not any(restored):
+            evaluated.set_weights(start)
+        # A step of JAX that was interrupted has no weights to take.
+        with contextlib.suppress(Exception):
+            network.set_weights(evaluated.get_weights())
+        raise
+    if evaluated is not network:
+        network.set_weights(evaluated.get_weights())
+
+
+# Examples whose classes are looked at before and after a training.
+LOOKED_AT = 10_000
+LOST_CLASSES_ARE_RESTORED = (
+    "If a class has no example at the end, the model gets the weights that it "
+    "began with."
+)
+
+
+class RestoreLostClasses(keras.callbacks.Callback):
+    """Takes back a training that has lost a class.
+
+    That is a class which the network gave to some of up to 10,000 unlabelled
+    examples at the start, and gives to none of them at the end.
+
+    Args:
+        network: The model whose predictions count.
+        x: The unlabelled examples.
+        start_weights: The weights that `network` gets back.
+        watch: The `WarnOnCollapse` of the same training, if it has one: what
+            that has warned of is not said again.
+    """
+
+    def __init__(self, network, x, start_weights, watch=None):
+        super().__init__()
+        self.network = network
+        self.x = some_of(x, LOOKED_AT)
+        self.start_weights = start_weights
+        self.watch = watch or WarnOnCollapse()
+
+    def on_train_begin(self, logs=None):
+        self.logits = predict(self.network, self.x)
+
+    def on_train_end(self, logs=None):
+        lost = lost_classes(self.logits, predict(self.network, self.x))
+        if not lost:
+            return
+        self.network.set_weights(self.start_weights)
+        if not self.watch.has_named(len(lost)):
+            warn(
+                "Stage 2 has lost classes, and the model has the weights that "
+                "it began with. Received: no example of "
+                f"{self.watch.in_words(lost)} any more. Label more examples of "
+                "these, or compare methods with gar_keras.compare."
+            )
 
 
 class ResetShares(keras.callbacks.Callback):

@@ -13,7 +13,7 @@ from gar_keras.engine.keras_internals import (
     is_taken,
     operation_behind,
 )
-from gar_keras.metrics import ClassesInUse
+from gar_keras.metrics import ClassesInUse, StepMean
 from gar_keras.regularizers import (
     BalanceOf,
     Coefficients,
@@ -144,14 +144,13 @@ class GraphActivityRegularization(keras.layers.Layer):
             if value
         }
         names = [n for n in ("affinity", "balance") if n in self._coefficients]
-        self._trackers = {
-            name: autodiff.StepMean(self.metric_name(name), dtype="float32")
+        self.means = {
+            name: StepMean(self.metric_name(name), dtype="float32")
             for name in [*names, "regularization"]
         }
         self.usage = ClassesInUse(
             self.metric_name("classes_in_use"), self.class_prior, "float32"
         )
-        self.built = True
 
     def metric_name(self, term):
         """Name of a term in the logs: `term`, or with the layer's in front."""
@@ -160,25 +159,48 @@ class GraphActivityRegularization(keras.layers.Layer):
             return term
         return f"{self.name}_{term}"
 
+    def build(self, input_shape):
+        self._formula.check_shape(input_shape)
+        n = self.num_classes = input_shape[-1]
+        self.usage.build(n)
+        if self.balance_memory:
+            self._shares = self.add_weight(
+                name="shares",
+                shape=(n,),
+                initializer=keras.initializers.Constant(self._first_shares()),
+                dtype="float32",
+                trainable=False,
+                autocast=False,
+            )
+
     def call(self, inputs, training=None):
         autodiff.check_not_rematerialized(inputs)
-        self.num_classes = check_logits(inputs)
+        check_logits(inputs)
         # Not known in a model that does not pass `training` on: better a loss
         # too many in its evaluation than none in its training.
         evaluating = training is not None and not training
-        options = {}
-        if self.balance_memory:
-            replicas.check_one("A layer with balance_memory")
-            self._remember_shares()
-            options["running"] = partial(self._running_mean, bool(training))
-        terms = self._formula.terms(inputs, **options)
-        loss = self._formula.combine(terms, self._coefficients)
-        for name, tracker in self._trackers.items():
-            tracker.record(terms.get(name, loss))
+        measured = self.measure(inputs, bool(training))
+        for name, mean in self.means.items():
+            mean.record(measured[name])
         self.usage.record(inputs)
+        loss = measured["regularization"]
         # A loss of 0 lets a model without any other loss be evaluated.
         autodiff.add_loss(self, ops.zeros_like(loss) if evaluating else loss)
         return inputs
+
+    def measure(self, Z, training=False):
+        """The terms of logits `(m, n)`, and `U` as `"regularization"`.
+
+        In training, shares that are remembered move by it.
+        """
+        Z = ops.cast(Z, "float32")
+        if self.balance_memory:
+            running = partial(self._running_mean, training)
+            measured = self._formula.terms(Z, running)
+        else:
+            measured = self._formula.terms(Z)
+        U = self._formula.combine(measured, self._coefficients)
+        return measured | {"regularization": U}
 
     def reset_shares(self) -> None:
         """Has the shares of `balance_memory` begin with the prior again.
@@ -193,19 +215,8 @@ class GraphActivityRegularization(keras.layers.Layer):
         n = self.num_classes
         return np.array(self.class_prior or [1 / n] * n, "float32")
 
-    def _remember_shares(self):
-        """Makes the variable of the shares, which begin as the prior."""
-        if self._shares is None:
-            self._shares = self.add_weight(
-                name="shares",
-                shape=(self.num_classes,),
-                initializer=keras.initializers.Constant(self._first_shares()),
-                dtype="float32",
-                trainable=False,
-                autocast=False,
-            )
-
     def _running_mean(self, training, v):
+        replicas.check_one("A layer with balance_memory")
         total = ops.sum(v)
         shares = v / ops.where(total > 0, total, 1.0)
         kept = self.balance_memory
@@ -304,12 +315,7 @@ class GraphActivityRegularization(keras.layers.Layer):
         return input_shape
 
     def compute_output_spec(self, inputs, training=None):
-        self._formula.check_shape(inputs.shape)
-        _warn_behind_probabilities(inputs)
-        self.num_classes = inputs.shape[-1]
-        if self.balance_memory:
-            self._remember_shares()
-        self.usage.build(self.num_classes)
+        warn_behind_probabilities(inputs)
         return keras.KerasTensor(inputs.shape, inputs.dtype)
 
     def get_config(self):
@@ -330,7 +336,7 @@ def regularization_layers(model):
     ]
 
 
-def _warn_behind_probabilities(tensor):
+def warn_behind_probabilities(tensor):
     """Warns if Keras knows that a symbolic tensor holds probabilities."""
     operation = operation_behind(tensor)
     while operation is not None:

@@ -1,12 +1,13 @@
 """Metrics: errors, accuracy where some labels are missing, classes in use."""
 
+import weakref
 from typing import Any
 
 import keras
 import numpy as np
 from keras import ops
 
-from gar_keras.engine.autodiff import StepMetric
+from gar_keras.engine import replicas
 from gar_keras.engine.batches import num_examples
 from gar_keras.engine.data import (
     as_labeled,
@@ -17,8 +18,10 @@ from gar_keras.engine.data import (
 )
 from gar_keras.engine.fit import predict
 from gar_keras.engine.graphs import check_model
-from gar_keras.engine.keras_internals import without_autocast
-from gar_keras.engine.replicas import sum_over_replicas
+from gar_keras.engine.keras_internals import (
+    stateless_scope,
+    without_autocast,
+)
 from gar_keras.engine.streams import is_stream
 from gar_keras.utils.types import ClassPrior, Tensor
 from gar_keras.utils.validation import (
@@ -40,6 +43,24 @@ def log_loss(logits, y):
     logits -= logits.max(axis=1, keepdims=True)
     sums = np.log(np.exp(logits).sum(axis=1))
     return float(np.mean(sums - logits[np.arange(len(y)), y]))
+
+
+def classes_given(logits):
+    """The classes that are the largest logit of some rows `(m, n)`."""
+    return np.unique(np.argmax(logits, axis=-1))
+
+
+def lost_classes(before, after):
+    """The classes that stage 2 has lost, a list of ints.
+
+    Those that some of the logits `before` it are largest of, and none `after`.
+
+    Example:
+
+    >>> lost_classes(np.eye(3), np.eye(3)[[0, 1, 1]])
+    [2]
+    """
+    return np.setdiff1d(classes_given(before), classes_given(after)).tolist()
 
 
 def error_rate(
@@ -235,6 +256,47 @@ class SparseCategoricalCrossentropy(
         return config
 
 
+class StepMetric(keras.metrics.Metric):
+    """Base of metrics that a layer updates in its `call`.
+
+    On JAX a layer cannot touch the variables of a metric while the loss is
+    differentiated: the values wait until Keras gathers the metrics of the step
+    by `result`. There a subclass has to call `take_waiting` first.
+    """
+
+    _waiting: list | None = None
+
+    def record(self, value):
+        """Takes one step's value. Called in the layer's `call`."""
+        # TensorFlow lets only replicas update a metric.
+        if replicas.count() > 1 and not replicas.is_inside():
+            return
+        value = ops.stop_gradient(value)
+        scope = stateless_scope()
+        if keras.backend.backend() != "jax" or scope is None:
+            self.update_state(value)
+            return
+        if self._waiting is None or self._seen_in() is not scope:
+            self._seen_in = weakref.ref(scope)
+            self._waiting = []
+        self._waiting.append(value)
+
+    def take_waiting(self):
+        """Updates the state with the values that wait."""
+        if self._waiting and stateless_scope() is not None:
+            for value in self._waiting:
+                self.update_state(value)
+            self._waiting = None
+
+
+class StepMean(StepMetric, keras.metrics.Mean):
+    """Mean, over the steps, of a scalar that a layer computes in `call`."""
+
+    def result(self):
+        self.take_waiting()
+        return super().result()
+
+
 class ClassesInUse(StepMetric):
     """Number of classes that the latest examples are given to.
 
@@ -260,7 +322,7 @@ class ClassesInUse(StepMetric):
     Example:
 
     >>> metric = ClassesInUse()
-    >>> metric.record(np.eye(4)[[0, 1, 3] * 100])
+    >>> metric.update_state(np.eye(4)[[0, 1, 3] * 100])
     >>> float(metric.result()), metric.unused()
     (3.0, [2])
     """
@@ -294,19 +356,17 @@ class ClassesInUse(StepMetric):
             )
             self._windows = without_autocast(windows)
 
-    def record(self, Z):
+    def update_state(self, Z):
         """Takes the logits `(m, n)` of a step."""
         Z = ops.convert_to_tensor(Z)
         n = Z.shape[-1]
-        self.build(n)
+        if self._windows is None:
+            self.build(n)
         given = ops.sum(ops.one_hot(ops.argmax(Z, axis=-1), n), axis=0)
-        given = sum_over_replicas(ops.cast(given, self.dtype))
+        given = replicas.sum_over_replicas(ops.cast(given, self.dtype))
         p = np.ones(n) / n if self.class_prior is None else self.class_prior
         own = ops.sum(given) * ops.cast(np.array(p), self.dtype)
-        super().record(ops.stack([given, own]))
-
-    def update_state(self, step):
-        """Takes, of a step, what each class was given and what is its own."""
+        step = ops.stack([given, own])
         windows = ops.convert_to_tensor(self._windows)
         current, previous = windows[0], windows[1]
         full = current[1] >= self.WINDOW

@@ -373,29 +373,30 @@ def attach(
     check_model(model)
     if not is_regularized(model):
         warn_of_own_training(model)
-    return attached(model, layer)
-
-
-def attached(model, layer=None):
-    """As `attach`, for models whose training is not their own."""
+    check_can_be_regularized(model, layer)
     if is_regularized(model):
-        if layer is None:
-            return model
+        return model
+    if layer is None:
+        layer = GraphActivityRegularization(
+            name="graph_activity_regularization"
+        )
+    if not has_graph(model):
+        return Regularized(model, layer, name=model.name)
+    logits = call_behind(layer, model.outputs[0])
+    return keras.Model(inputs_of(model), logits, name=model.name)
+
+
+def check_can_be_regularized(model, layer=None):
+    """Raises unless GAR can be of a model's logits, by such a layer."""
+    check_layer(layer)
+    if not is_regularized(model):
+        check_linear(model)
+    elif layer is not None:
         raise ValueError(
             f"The model {model.name!r} already holds a GAR layer or "
             "regularizer. Attach a second one to a model without it, or leave "
             "layer out to train with the one it holds."
         )
-    check_layer(layer)
-    if layer is None:
-        layer = GraphActivityRegularization(
-            name="graph_activity_regularization"
-        )
-    check_linear(model)
-    if not has_graph(model):
-        return Regularized(model, layer, name=model.name)
-    logits = call_behind(layer, model.outputs[0])
-    return keras.Model(inputs_of(model), logits, name=model.name)
 
 
 def check_layer(layer):

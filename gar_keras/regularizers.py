@@ -181,6 +181,8 @@ def balance(
     """
     check_choice("balance_of", balance_of, get_args(BalanceOf))
     B = _rectified(B)
+    if class_prior is not None:
+        class_prior = check_class_prior(class_prior, B.shape[-1])
     B = _divided_by(_largest(B), B)
     return _balance(_v(B, balance_of), class_prior)
 
@@ -394,19 +396,20 @@ class GraphActivityRegularizer(keras.regularizers.Regularizer):
 
     def loss(self, Z: Tensor) -> Tensor:
         """`U` of unrectified logits `(m, n)`, a float32 scalar."""
+        Z = _matrix(Z)
+        self.check_shape(Z.shape)
         return self.combine(self.terms(Z), self.coefficients())
 
     def coefficients(self):
         """`c_α`, `c_β` and `c_F` by the name of their term."""
         return {name: getattr(self, name) for name in COEFFICIENTS}
 
-    def terms(self, x, running=None):
-        """α, β and ‖B‖²_F of logits, if not of coefficient 0, by name.
+    def terms(self, Z, running=None):
+        """α, β and ‖B‖²_F, if not of coefficient 0, by name.
 
-        `running` is a function of `v`: the balance is of what it returns.
+        Of float32 logits `(m, n)`. `running` is a function of `v`: the balance
+        is of what it returns.
         """
-        Z = _matrix(x)
-        self.check_shape(Z.shape)
         sums = replicas.sum_over_replicas(self._sums(Z))
         terms = {}
         if self.affinity:
@@ -422,7 +425,7 @@ class GraphActivityRegularizer(keras.regularizers.Regularizer):
         """What the terms are made of: sums over the rows of a batch."""
         B = _positive_part(Z)
         if self.affinity or self.balance:
-            largest = replicas.largest_over_replicas(_largest(B))
+            largest = replicas.largest_over_replicas(B)
         sums = {}
         if self.affinity:
             sums["N"] = _sums_of_N(_divided_by(largest, B))
@@ -558,7 +561,7 @@ def _affinity(sums_of_N, n):
 def _balance(v, class_prior):
     n = v.shape[0]
     if class_prior is not None:
-        p = np.array(check_class_prior(class_prior, n))
+        p = np.array(class_prior)
         # A common factor changes nothing: this one is exactly 1 for equal p.
         v = v * ops.cast(p.max() / p, "float32")
     # V does not change when v is scaled to sum to 1, and cannot overflow then.

@@ -1,6 +1,5 @@
 """Algorithm 1 of the paper: supervised pretraining, then GAR."""
 
-import contextlib
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal
@@ -11,11 +10,14 @@ from numpy.typing import ArrayLike
 
 from gar_keras.callbacks import (
     BEST_ARE_KEPT,
+    LOST_CLASSES_ARE_RESTORED,
     Advice,
     BestWeights,
     ResetShares,
+    RestoreLostClasses,
     WarnOnCollapse,
     checkpoints_of,
+    ending_with,
     list_of,
     standard_callbacks,
 )
@@ -40,9 +42,10 @@ from gar_keras.engine.fit import (
     fit,
     largest_divisor,
 )
-from gar_keras.engine.optimizers import sgd
+from gar_keras.engine.optimizers import sgd, stage_2_optimizer
 from gar_keras.engine.replicas import in_scope_of_model
 from gar_keras.methods import method_of
+from gar_keras.methods.base import Stage2
 from gar_keras.metrics import error_rate
 from gar_keras.models import (
     plain_network,
@@ -255,11 +258,13 @@ def regularize(
             paper's coefficients.
 
     Returns:
-        A `keras.callbacks.History` with `loss`, `affinity`, `balance`,
-        `regularization`, `classes_in_use` (methods other than GAR:
-        `supervised`, `unsupervised`, `weight`) and, with `validation_data`,
-        what `pretrain` adds. `val_loss` rises where a few of the predictions
-        that GAR makes confident are wrong.
+        A `keras.callbacks.History` with `loss`, the terms that it is the sum
+        of, and, with `validation_data`, what `pretrain` adds. GAR's term is
+        `regularization`, with which `affinity`, `balance` and
+        `classes_in_use` come; that of the labels is `supervised`. `val_loss`
+        rises where a few of the predictions that GAR makes confident are
+        wrong. Its `model` is the `gar_keras.methods.base.Stage2` that was
+        trained.
 
     Raises:
         ValueError: if the data do not fit together, if a batch asks for more
@@ -288,7 +293,7 @@ def regularize(
     >>> history.history["val_error"]
     [0.0, 0.0, 0.0]
     """
-    feed, validation = stage_2_data(
+    data, validation = stage_2_data(
         x_labeled,
         y_labeled,
         x_unlabeled,
@@ -298,102 +303,105 @@ def regularize(
         images_per_epoch=images_per_epoch,
         seed=seed,
     )
-    has_labels = feed.y_labeled is not None
+    sampler, has_labels = data.sampler, data.y_labeled is not None
     if method is None:
         method = "safe-gar" if has_labels else "gar"
-    way, sampler = method_of(method, options), feed.sampler
-    way.check_batches(sampler.labeled_per_batch)
+    method = method_of(method, options)
     epochs, stopping = early_stopping(epochs, validation, sampler.steps)
     check_epochs(epochs, initial_epoch)
-    network, classes, validation = prepared(
-        model, way.network, feed.x_labeled, validation
+    network, n, validation = prepared(
+        model, method.network, data.x_labeled, validation
     )
-    y = None
-    if way.uses_labels:
-        y = check_labels(
-            "y_labeled", feed.y_labeled, sampler.num_labeled, classes
-        )
-        _warn_of_classes_without_label(y, classes)
-    feed = replace(feed, y_labeled=y)
-    way.check(network, feed.images)
+    check_stage_2(method, network, data.images, sampler)
+    data = replace(data, y_labeled=_labels(method, data, n))
     warn_of_own_training(model)
     start = network.get_weights()
-    if initial_epoch:
-        way = way.go_on(network, feed)
-    else:
-        way = way.begin(network, feed)
+    method, batches = method.setup(network, data, initial_epoch)
     steps = epochs * sampler.steps
-    trained = way.trainer(
-        network, steps, sampler.labeled_per_batch, sampler.seed
+    stage_2 = Stage2(
+        method, network, n, steps, sampler.labeled_per_batch, sampler.seed
     )
-    trained.compile(
-        optimizer or way.optimizer(steps),
+    stage_2.compile(
+        optimizer or stage_2_optimizer(method, steps),
         loss=None,
         **compile_options(sampler.steps),
     )
-    evaluated = way.evaluated(trained, network)
-    watching = [ResetShares(), *standard_callbacks(validation)]
+    evaluated = stage_2.evaluated
+    keeps_best = keep_best and validation is not None
     callbacks = list_of(callbacks)
     watch = next((c for c in callbacks if isinstance(c, WarnOnCollapse)), None)
-    warns = way.warns_of_collapse and watch is None
-    keeps = keep_best and validation is not None
+    watches = method.warns_of_collapse and watch is None
     before = None
-    if keeps or (warns and validation is not None):
+    if keeps_best or (watches and validation is not None):
         before = error_rate(network, *validation)
-    if warns:
+    if watches:
         watch = WarnOnCollapse(
             before,
             batch_size=sampler.images_per_step,
             num_validation=validation and len(validation[1]),
-            advice=_advice(way, has_labels, optimizer, validation, keeps),
+            advice=_advice(
+                method, has_labels, optimizer, validation, keeps_best
+            ),
         )
         # The last, so that it sees the errors that others put in the logs.
         callbacks = [*callbacks, watch]
-    if keeps:
-        watching.append(BestWeights(before, evaluated, start, watch))
-    callbacks = [*watching, *stopping, *callbacks]
+    keepers = []
+    if keeps_best:
+        keepers = [BestWeights(before, evaluated, start, watch)]
+    elif validation is None and method.restores_lost_classes:
+        keepers = [RestoreLostClasses(evaluated, data.images, start, watch)]
+    callbacks = [
+        ResetShares(),
+        *standard_callbacks(validation),
+        *keepers,
+        *stopping,
+        *callbacks,
+    ]
     written = model if evaluated is network else evaluated
-    with checkpoints_of(written, callbacks):
-        try:
-            history = fit(
-                trained,
-                way.feed(feed),
-                epochs=epochs,
-                initial_epoch=initial_epoch,
-                callbacks=callbacks,
-                verbose=verbose,
-            )
-        # Ctrl-C, too, of whose end Keras has not told the callbacks.
-        except BaseException as e:
-            keepers = [c for c in callbacks if isinstance(c, BestWeights)]
-            best = [keeper.restore() for keeper in keepers]
-            if isinstance(e, FloatingPointError) and not any(best):
-                evaluated.set_weights(start)
-            # A step of JAX that was interrupted has no weights to take.
-            with contextlib.suppress(Exception):
-                network.set_weights(evaluated.get_weights())
-            raise
-    if evaluated is not network:
-        network.set_weights(evaluated.get_weights())
-    if validation is None:
-        way.finish(network, feed, start, watch)
-    return history
+    with (
+        checkpoints_of(written, callbacks),
+        ending_with(network, evaluated, start, callbacks),
+    ):
+        return fit(
+            stage_2,
+            batches,
+            epochs=epochs,
+            initial_epoch=initial_epoch,
+            callbacks=callbacks,
+            verbose=verbose,
+        )
 
 
-def _advice(way, has_labels, optimizer, validation, keeps_best):
+def check_stage_2(method, network, x_unlabeled, sampler):
+    """Raises what stage 2 refuses of a method, its network and its data."""
+    if method.uses_labels:
+        check_count("labeled_per_batch", sampler.labeled_per_batch, least=1)
+    method.check(network, x_unlabeled)
+
+
+def _labels(method, data, n):
+    """The checked labels of X_L; `None` for a method that uses none."""
+    if not method.uses_labels:
+        return None
+    y = check_labels("y_labeled", data.y_labeled, data.sampler.num_labeled, n)
+    _warn_of_classes_without_label(y, n)
+    return y
+
+
+def _advice(method, has_labels, optimizer, validation, keeps_best):
     """The `Advice` in the words of `regularize`."""
     options = {}
     if optimizer is not None:
         options["rate"] = "the default optimizer or a lower learning rate"
-    if not way.learns_labels:
+    if not method.learns_labels:
         how = "method='safe-gar'" if has_labels else "y_labeled"
         options["labels"] = f"the labels ({how})"
-    if hasattr(way, "class_prior"):
+    if hasattr(method, "class_prior"):
         options["prior"] = "as class_prior"
     if keeps_best:
         options["kept"] = BEST_ARE_KEPT
-    elif validation is None:
-        options["kept"] = way.if_lost
+    elif validation is None and method.restores_lost_classes:
+        options["kept"] = LOST_CLASSES_ARE_RESTORED
     return Advice(**options)
 
 

@@ -10,6 +10,7 @@ from gar_keras.metrics import (
     ClassesInUse,
     SparseCategoricalAccuracy,
     SparseCategoricalCrossentropy,
+    StepMean,
 )
 
 LOGITS = np.array([[2, 1, 0], [0, 2, 1], [1, 0, 2], [5, 4, 3]], "float32")
@@ -154,7 +155,7 @@ def in_use(steps, **options):
     counts = []
     for given in steps:
         # The largest logit decides, and it may well be negative.
-        metric.record(
+        metric.update_state(
             np.eye(len(given))[np.repeat(np.arange(len(given)), given)] - 9
         )
         counts.append(int(metric.result()))
@@ -199,7 +200,7 @@ def test_each_class_has_the_window_of_its_share():
 
 def test_reset_forgets_all_examples():
     metric = ClassesInUse()
-    metric.record(np.eye(4)[[0] * 300])
+    metric.update_state(np.eye(4)[[0] * 300])
     assert metric.unused() == [1, 2, 3]
     metric.reset_state()
     assert metric.unused() == []
@@ -210,11 +211,11 @@ def test_many_classes_that_are_all_in_use_are_not_missed():
     rng = np.random.default_rng(0)
     metric = ClassesInUse()
     for step in range(100):
-        metric.record(np.eye(100)[rng.integers(100, size=128)])
+        metric.update_state(np.eye(100)[rng.integers(100, size=128)])
         if step % 10 == 9:
             assert metric.unused() == []
     for _ in range(3):
-        metric.record(np.eye(100)[[0] * 10000])
+        metric.update_state(np.eye(100)[[0] * 10000])
     assert len(metric.unused()) == 99
 
 
@@ -223,3 +224,12 @@ def test_classes_in_use_from_its_config():
     assert ClassesInUse.from_config(metric.get_config()).get_config() == {
         "name": "digits", "dtype": "float32", "class_prior": (0.25, 0.75),
     }  # fmt: skip
+
+
+def test_step_mean_is_the_mean_over_the_steps():
+    metric = StepMean("x", dtype="float32")
+    for value in (1.0, 2.0, 6.0):
+        metric.record(keras.ops.convert_to_tensor(value))
+    assert float(metric.result()) == 3
+    metric.reset_state()
+    assert float(metric.result()) == 0

@@ -171,7 +171,7 @@ class Weights(keras.callbacks.Callback):
         self.epochs = []
 
     def on_epoch_end(self, epoch, logs=None):
-        self.epochs.append(self.model.get_weights())
+        self.epochs.append(self.model.network.get_weights())
 
 
 @pytest.mark.slow
@@ -189,9 +189,8 @@ def test_weights_of_the_best_epoch_are_kept(keep_best):
     best = max(i for i in range(6) if errors[i] == min(errors))
     assert best != 5
     kept = best if keep_best else 5
-    # The trained model has the coefficients of its GAR layer besides.
     for mine, its in zip(
-        model.get_weights(), weights.epochs[kept], strict=False
+        model.get_weights(), weights.epochs[kept], strict=True
     ):
         np.testing.assert_array_equal(mine, its)
 

@@ -1,11 +1,11 @@
-"""Gradients, losses and metrics of layers, within a step and on any backend."""
+"""Gradients and losses of layers, within a step and on any backend."""
 
 import weakref
 
 import keras
 from keras import ops
 
-from gar_keras.engine import backend, replicas
+from gar_keras.engine import backend
 from gar_keras.engine.keras_internals import (
     AssignmentScope,
     is_rematerialized,
@@ -52,45 +52,6 @@ def _jax_gradient(function, x):
     for variable, value in zip(assigned, values, strict=True):
         variable.assign(value)
     return slope
-
-
-class StepMetric(keras.metrics.Metric):
-    """Base of metrics that a layer updates in its `call`.
-
-    On JAX a layer cannot touch the variables of a metric while the loss is
-    differentiated: the values wait until Keras gathers the metrics of the step
-    by `result`. There a subclass has to call `take_waiting` first.
-    """
-
-    def record(self, value):
-        """Takes one step's value. Called in the layer's `call`."""
-        # TensorFlow lets only replicas update a metric.
-        if replicas.count() > 1 and not replicas.is_inside():
-            return
-        scope = stateless_scope()
-        if backend.name() != "jax" or scope is None:
-            self.update_state(ops.stop_gradient(value))
-            return
-        seen_in = getattr(self, "_seen_in", None)
-        if seen_in is None or seen_in() is not scope:
-            self._seen_in = weakref.ref(scope)
-            self._waiting = []
-        self._waiting.append(ops.stop_gradient(value))
-
-    def take_waiting(self):
-        """Updates the state with the values that wait."""
-        if stateless_scope() is not None:
-            for value in getattr(self, "_waiting", ()):
-                self.update_state(value)
-            self._waiting = []
-
-
-class StepMean(StepMetric, keras.metrics.Mean):
-    """Mean, over the steps, of a scalar that a layer computes in `call`."""
-
-    def result(self):
-        self.take_waiting()
-        return super().result()
 
 
 # For each pass that collects losses, and each layer, a list.

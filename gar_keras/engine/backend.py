@@ -35,34 +35,6 @@ def return_state(model):
         model.jax_state_sync()
 
 
-def updates_in_place(gradient):
-    """Whether `apply_momentum` can take this gradient."""
-    if name() != "tensorflow":
-        return False
-    import tensorflow as tf
-
-    return isinstance(gradient, tf.Tensor)
-
-
-def apply_momentum(variable, moment, gradient, rate, momentum, nesterov):
-    """Updates a weight and its momentum in one kernel. TensorFlow only."""
-    import tensorflow as tf
-
-    if isinstance(variable, keras.Variable):
-        variable = variable.value
-    rate, gradient, momentum = (
-        tf.cast(value, variable.dtype) for value in (rate, gradient, momentum)
-    )
-    tf.raw_ops.ResourceApplyKerasMomentum(
-        var=variable.handle,
-        accum=moment.value.handle,
-        lr=rate,
-        grad=gradient,
-        momentum=momentum,
-        use_nesterov=nesterov,
-    )
-
-
 def aligned_empty(shape, dtype):
     """An array without values that a tensor can share the memory of."""
     size = math.prod(shape) * np.dtype(dtype).itemsize

@@ -75,16 +75,6 @@ def without_autocast(variable):
     return variable
 
 
-def momentum_of(optimizer, variable):
-    """The momentum that an SGD keeps of a weight."""
-    return optimizer.momentums[optimizer._get_variable_index(variable)]
-
-
-def step_counter(optimizer):
-    """The variable that counts the steps, also where gradients accumulate."""
-    return optimizer._iterations
-
-
 def layer_in_call():
     """The innermost layer that Keras is calling, or `None`."""
     scopes = get_global_attribute("name_scope_stack") or [None]

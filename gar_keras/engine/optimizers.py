@@ -6,9 +6,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from gar_keras.engine import backend
-from gar_keras.engine.keras_internals import momentum_of, step_counter
-from gar_keras.engine.replicas import SumsOverReplicas
+from gar_keras.engine import replicas
 from gar_keras.utils.validation import check_count, check_number
 
 # Of the paper, with Nesterov momentum. The rate of step t is
@@ -17,12 +15,19 @@ LEARNING_RATE = 0.01
 MOMENTUM = 0.95
 DECAY = 1e-6
 
+# The loss of GAR does not change with the scale of the logits: while they
+# shrink, in the first steps, its gradient grows, and can empty the output of a
+# class. See notebooks/02 and the study first-epoch.
+GLOBAL_CLIPNORM = 1.0
+WARMUP_STEPS = 100
+LARGEST_WARMUP = 0.2
+
 # Arguments of Keras' that are numbers of at least 0.
 NUMBERS = ("clipnorm", "clipvalue", "global_clipnorm", "weight_decay")
 
 
 @keras.saving.register_keras_serializable(package="gar_keras")
-class SGD(SumsOverReplicas, keras.optimizers.SGD):
+class SGD(keras.optimizers.SGD):
     """Keras' SGD, with each weight's update in one kernel where there is one.
 
     Keras writes the update as five operations; on TensorFlow one kernel does it
@@ -75,17 +80,29 @@ class SGD(SumsOverReplicas, keras.optimizers.SGD):
         self.warmup_steps = check_count("warmup_steps", warmup_steps, least=0)
 
     def update_step(self, gradient, variable, learning_rate):
-        learning_rate = self._rate(learning_rate)
-        if not self.momentum or not backend.updates_in_place(gradient):
-            super().update_step(gradient, variable, learning_rate)
-            return
-        backend.apply_momentum(
-            variable,
-            momentum_of(self, variable),
-            gradient,
-            learning_rate,
-            self.momentum,
-            self.nesterov,
+        rate = self._rate(learning_rate)
+        if self.momentum and keras.backend.backend() == "tensorflow":
+            import tensorflow as tf
+
+            # That of an embedding has no such kernel.
+            if isinstance(gradient, tf.Tensor):
+                self._update_in_one_kernel(gradient, variable, rate)
+                return
+        super().update_step(gradient, variable, rate)
+
+    def _update_in_one_kernel(self, gradient, variable, rate):
+        import tensorflow as tf
+
+        moment = self.momentums[self._get_variable_index(variable)]
+        if isinstance(variable, keras.Variable):
+            variable = variable.value
+        tf.raw_ops.ResourceApplyKerasMomentum(
+            var=variable.handle,
+            accum=moment.value.handle,
+            lr=tf.cast(rate, variable.dtype),
+            grad=tf.cast(gradient, variable.dtype),
+            momentum=tf.cast(self.momentum, variable.dtype),
+            use_nesterov=self.nesterov,
         )
 
     def _rate(self, learning_rate):
@@ -96,7 +113,8 @@ class SGD(SumsOverReplicas, keras.optimizers.SGD):
         # float16 has no steps beyond 65,504.
         dtype = keras.backend.result_type(rate.dtype, "float32")
         rate = ops.cast(rate, dtype)
-        step = ops.cast(step_counter(self), rate.dtype)
+        # Of all steps, also where gradients accumulate.
+        step = ops.cast(self._iterations, rate.dtype)
         if self.decay:
             # The operations of `InverseTimeDecay`, for the same rounding.
             decay = ops.cast(self.decay, rate.dtype)
@@ -104,6 +122,25 @@ class SGD(SumsOverReplicas, keras.optimizers.SGD):
         if self.warmup_steps:
             rate = rate * ops.minimum((step + 1) / self.warmup_steps, 1)
         return rate
+
+    # Gradients are summed over replicas once, and before they are clipped:
+    # Keras clips what each replica has of a gradient, which is not to clip
+    # their sum. Not where there is one replica: TensorFlow never lets go of a
+    # graph that went through its all-reduce.
+
+    def _clip_gradients(self, grads):
+        if replicas.is_inside() and self._clips():
+            pairs = [(gradient, None) for gradient in grads]
+            grads = [g for g, _ in super()._all_reduce_sum_gradients(pairs)]
+        return super()._clip_gradients(grads)
+
+    def _all_reduce_sum_gradients(self, grads_and_vars):
+        if not replicas.is_inside() or self._clips():
+            return grads_and_vars
+        return super()._all_reduce_sum_gradients(grads_and_vars)
+
+    def _clips(self):
+        return bool(self.clipnorm or self.global_clipnorm or self.clipvalue)
 
     def get_config(self):
         return {
@@ -144,21 +181,27 @@ def sgd(
 
 
 def stage_2_optimizer(
-    options,
+    settings,
     steps,
     learning_rate=LEARNING_RATE,
     momentum=MOMENTUM,
     decay=DECAY,
 ):
-    """`sgd` with the `GAROptions` for so many steps of stage 2."""
+    """`sgd` for so many steps of stage 2.
+
+    `settings` is a `Method` or `GAROptions`: its rate, warm-up and clipping.
+    """
     rate = learning_rate
-    if options.rate == "cosine":
+    if settings.rate == "cosine":
         rate, decay = keras.optimizers.schedules.CosineDecay(rate, steps), 0.0
+    warmup_steps = settings.warmup_steps
+    if warmup_steps is None:
+        warmup_steps = min(WARMUP_STEPS, int(LARGEST_WARMUP * steps))
     return SGD(
         learning_rate=rate,
         momentum=momentum,
         nesterov=True,
         decay=decay,
-        warmup_steps=options.warmup_of(steps),
-        global_clipnorm=options.global_clipnorm or None,
+        warmup_steps=warmup_steps,
+        global_clipnorm=settings.global_clipnorm or None,
     )

@@ -22,12 +22,21 @@ from gar_keras.utils.types import Function
 
 def count():
     """Replicas over which TensorFlow splits each batch; 1 elsewhere."""
-    return 1 if _strategy() is None else _strategy().num_replicas_in_sync
+    if keras.backend.backend() != "tensorflow":
+        return 1
+    import tensorflow as tf
+
+    return tf.distribute.get_strategy().num_replicas_in_sync
 
 
 def is_inside():
     """Whether the caller computes one of several replicas."""
-    return count() > 1 and _replica() is not None
+    if keras.backend.backend() != "tensorflow":
+        return False
+    import tensorflow as tf
+
+    strategy = tf.distribute.get_strategy()
+    return strategy.num_replicas_in_sync > 1 and _replica() is not None
 
 
 def _strategy():
@@ -72,13 +81,14 @@ def sum_over_replicas(tensors):
     return keras.tree.pack_sequence_as(tensors, parts)
 
 
-def largest_over_replicas(x):
-    """The largest of a float32 scalar over the replicas; a constant."""
+def largest_over_replicas(B):
+    """The largest entry, or 0, of a float32 B over the replicas; a constant."""
+    largest = ops.stop_gradient(ops.max(B, initial=0.0))
     if not is_inside():
-        return x
+        return largest
     # TensorFlow has no exchange for it but sums.
     mine = ops.equal(ops.arange(count()), _replica().replica_id_in_sync_group)
-    each = ops.where(mine, x, ops.zeros_like(x))
+    each = ops.where(mine, largest, ops.zeros_like(largest))
     return ops.stop_gradient(ops.max(sum_over_replicas(each)))
 
 
@@ -94,30 +104,6 @@ def own_losses():
     yield
     for layer, losses in kept:
         layer._losses[:] = losses
-
-
-class SumsOverReplicas:
-    """For optimizers: gradients are summed over the replicas once.
-
-    Not where there is one replica: TensorFlow never lets go of a graph that
-    went through its all-reduce, and each training would stay in memory. And
-    before they are clipped: Keras clips what each replica has of a gradient,
-    which is not to clip their sum.
-    """
-
-    def _clip_gradients(self, grads):
-        if count() > 1 and self._clips():
-            pairs = [(gradient, None) for gradient in grads]
-            grads = [g for g, _ in super()._all_reduce_sum_gradients(pairs)]
-        return super()._clip_gradients(grads)
-
-    def _all_reduce_sum_gradients(self, grads_and_vars):
-        if count() == 1 or self._clips():
-            return grads_and_vars
-        return super()._all_reduce_sum_gradients(grads_and_vars)
-
-    def _clips(self):
-        return bool(self.clipnorm or self.global_clipnorm or self.clipvalue)
 
 
 def in_scope_of_model(function: Function) -> Function:

@@ -7,7 +7,12 @@ import numpy as np
 from keras import ops
 
 from gar_keras.augmentation import random_augmentation
-from gar_keras.callbacks import BEST_ARE_KEPT, Advice, WarnOnCollapse
+from gar_keras.callbacks import (
+    BEST_ARE_KEPT,
+    LOST_CLASSES_ARE_RESTORED,
+    Advice,
+    WarnOnCollapse,
+)
 from gar_keras.engine.batches import BATCH_SIZE, take
 from gar_keras.engine.data import num_classes, stage_2_sampler
 from gar_keras.engine.fit import early_stopping
@@ -17,10 +22,9 @@ from gar_keras.estimator.examples import UNLABELED
 from gar_keras.layers import GraphActivityRegularization
 from gar_keras.methods import method_of
 from gar_keras.methods.gar import GAR
-from gar_keras.methods.options import GAROptions
 from gar_keras.methods.safe_gar import given_prior
 from gar_keras.models import image_format_of
-from gar_keras.training import pretrain, regularize
+from gar_keras.training import check_stage_2, pretrain, regularize
 from gar_keras.utils.validation import check_count, check_number
 
 # Steps of stage 1 by default: those of the paper's code, with 100 labels.
@@ -101,8 +105,7 @@ def stages(model, x, y, settings, class_names, seed):
             x_labeled, x, **batches, images_per_epoch=None, seed=seed
         )
         epochs, _ = early_stopping(settings.epochs, validation, sampler.steps)
-        method.check_batches(sampler.labeled_per_batch)
-        method.check(method.network(model), x)
+        check_stage_2(method, method.network(model), x, sampler)
     else:
         _check_numbers(settings)
     passes = settings.pretrain_epochs
@@ -155,7 +158,9 @@ def stages(model, x, y, settings, class_names, seed):
         y_labeled=y_labeled,
         method=method,
         epochs=settings.epochs,
-        optimizer=_optimizer(method, settings, epochs * sampler.steps),
+        optimizer=stage_2_optimizer(
+            method, epochs * sampler.steps, settings.learning_rate
+        ),
         callbacks=[watching],
         **batches,
         **alike,
@@ -181,8 +186,15 @@ def _advice(method, settings, validation):
         rate="a lower learning_rate",
         labels=None if method.learns_labels else labels,
         prior="as class_prior" if is_name else "as class_prior to the method",
-        kept=BEST_ARE_KEPT if validation else method.if_lost,
+        kept=_kept(method, validation),
     )
+
+
+def _kept(method, validation):
+    """Which weights the model ends with."""
+    if validation:
+        return BEST_ARE_KEPT
+    return LOST_CLASSES_ARE_RESTORED if method.restores_lost_classes else ""
 
 
 def _classes_given(model, x):
@@ -219,14 +231,6 @@ def _method(settings, prior):
     if settings.method == "gar":
         return GAR(GraphActivityRegularization(class_prior=prior))
     return method_of(settings.method, {"class_prior": prior})
-
-
-def _optimizer(method, settings, steps):
-    """As the method's own, with the learning rate of the settings."""
-    if not isinstance(method, GAR | GAROptions):
-        return sgd(settings.learning_rate)
-    options = method if isinstance(method, GAROptions) else GAROptions()
-    return stage_2_optimizer(options, steps, settings.learning_rate)
 
 
 def _check_numbers(settings):

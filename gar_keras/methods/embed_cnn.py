@@ -51,6 +51,8 @@ class EmbedCNN(Method):
         ImportError: in training, if scikit-learn is not installed.
     """
 
+    terms = ("supervised", "margin")
+
     weight: float = 1.0
     margin: float = 1.0
     neighbors: int = 10
@@ -66,19 +68,21 @@ class EmbedCNN(Method):
         check_count("neighbors", self.neighbors, least=1, most=most)
         scikit_learn("neighbors")
 
-    def feed(self, feed):
-        neighbors = nearest_neighbors(feed.images, self.neighbors)
-        return replace(feed, sampler=_Pairs(feed.sampler, neighbors))
+    def setup(self, network, data, initial_epoch=0):
+        neighbors = nearest_neighbors(data.images, self.neighbors)
+        return self, replace(data, sampler=_Pairs(data.sampler, neighbors))
 
-    def term(self, learner, x, y, logits):
+    def losses(self, stage_2, x, y, logits):
         f = losses.probabilities(logits)
-        images = (ops.shape(f)[0] - learner.labeled_per_batch) // 2
+        images = (ops.shape(f)[0] - stage_2.labeled_per_batch) // 2
         mine, theirs = f[:images], f[images : 2 * images]
         others = ops.roll(mine, 1, axis=0)
         near = ops.sum(ops.square(mine - theirs), axis=-1)
         far = ops.sum(ops.square(mine - others), axis=-1)
         apart = ops.maximum(self.margin - far, 0.0)
-        return self.weight, ops.mean(near) + ops.mean(apart)
+        margin = self.weight * (ops.mean(near) + ops.mean(apart))
+        terms = super().losses(stage_2, x, y, logits)
+        return terms | {"margin": margin}
 
 
 def nearest_neighbors(images, k):

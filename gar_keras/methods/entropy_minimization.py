@@ -26,10 +26,14 @@ class EntropyMinimization(Method):
             it is 1, as where Miyato et al. (2018) take up the term.
     """
 
+    terms = ("supervised", "entropy")
+
     weight: float = 1.0
 
     def __post_init__(self):
         check_fields(self, check_number, "weight")
 
-    def term(self, learner, x, y, logits):
-        return self.weight, losses.mean_over(y < 0, losses.entropy(logits))
+    def losses(self, stage_2, x, y, logits):
+        entropy = losses.mean_over(y < 0, losses.entropy(logits))
+        terms = super().losses(stage_2, x, y, logits)
+        return terms | {"entropy": self.weight * entropy}

@@ -12,16 +12,19 @@ from keras import ops
 
 from gar_keras.augmentation import random_augmentation
 from gar_keras.engine.graphs import has_graph
-from gar_keras.engine.optimizers import stage_2_optimizer
-from gar_keras.layers import GraphActivityRegularization
+from gar_keras.engine.optimizers import GLOBAL_CLIPNORM
+from gar_keras.layers import (
+    GraphActivityRegularization,
+    warn_behind_probabilities,
+)
 from gar_keras.methods import losses
-from gar_keras.methods.base import Method
+from gar_keras.methods.base import Method, supervised_loss
 from gar_keras.methods.mean_teacher import average, copy_of
 from gar_keras.methods.options import GAROptions
 from gar_keras.methods.vat import VirtualAdversarialTraining, split
 from gar_keras.models import (
-    attached,
     check_can_be_augmented,
+    check_can_be_regularized,
     check_layer,
     image_format_of,
     is_regularized,
@@ -47,6 +50,11 @@ class GAR(Method):
 
     uses_labels: ClassVar[bool] = False
     warns_of_collapse: ClassVar[bool] = True
+    supports_replicas: ClassVar[bool] = True
+    # The layer has metrics of its own.
+    terms = ()
+    warmup_steps = None
+    global_clipnorm = GLOBAL_CLIPNORM
 
     layer: GraphActivityRegularization | None = None
 
@@ -54,19 +62,38 @@ class GAR(Method):
         check_layer(self.layer)
 
     def network(self, model):
-        return attached(stage_2_network(model), self.layer)
-
-    def optimizer(self, steps):
-        return stage_2_optimizer(GAROptions(), steps)
-
-    def trainer(self, network, steps, labeled_per_batch, seed):
-        """The network itself: its layer has the loss."""
+        network = stage_2_network(model)
+        check_can_be_regularized(network, self.layer)
+        if has_graph(network) and not is_regularized(network):
+            warn_behind_probabilities(network.outputs[0])
         return network
+
+    def build(self, stage_2):
+        """Gives it the layer, which is not called: its loss is a term."""
+        stage_2.regularization = None
+        if not is_regularized(stage_2.network):
+            layer = self.layer or GraphActivityRegularization(
+                name="graph_activity_regularization"
+            )
+            if not layer.built:
+                layer.build((None, stage_2.num_classes))
+            stage_2.regularization = layer
+
+    def losses(self, stage_2, x, y, logits):
+        """`U(B)`; nothing where a layer inside the network adds it."""
+        layer = stage_2.regularization
+        if layer is None:
+            return {}
+        measured = layer.measure(logits, training=True)
+        for name, mean in layer.means.items():
+            mean.update_state(measured[name])
+        layer.usage.update_state(logits)
+        return {"regularization": measured["regularization"]}
 
 
 @documented(GAROptions)
 @dataclass(frozen=True, kw_only=True)
-class ExtendedGAR(GAROptions, Method):
+class ExtendedGAR(GAROptions, GAR):
     """Stage 2 with GAR and more: `regularize(..., method=ExtendedGAR(...))`.
 
     `loss = U(B) + supervised * cross-entropy of X_L
@@ -74,7 +101,7 @@ class ExtendedGAR(GAROptions, Method):
 
     where `p` and `p'` are the predictions for two views of an image, and LDS
     is the term of `gar_keras.methods.vat`. With all at 0 the loss is that of
-    `gar_keras.regularize`.
+    `method="gar"`.
 
     Args:
         layer: A `GraphActivityRegularization`, for `U(B)`. By default one with
@@ -95,13 +122,23 @@ class ExtendedGAR(GAROptions, Method):
     >>> method = ExtendedGAR(supervised=1.0, shift=2, average=0.999)
     """
 
-    warns_of_collapse: ClassVar[bool] = True
+    uses_labels: ClassVar[bool] = True
+    supports_replicas: ClassVar[bool] = False
 
     layer: Any = field(default=None, kw_only=False)
 
     def __post_init__(self):
         super().__post_init__()
         check_layer(self.layer)
+
+    @property
+    def terms(self):
+        factors = {
+            "supervised": self.supervised,
+            "consistency": self.consistency,
+            "lds": self.vat,
+        }
+        return tuple(name for name, factor in factors.items() if factor)
 
     def network(self, model):
         if is_regularized(model):
@@ -111,9 +148,6 @@ class ExtendedGAR(GAROptions, Method):
                 "ExtendedGAR(layer=...); see gar_keras.detach."
             )
         return super().network(model)
-
-    def optimizer(self, steps):
-        return stage_2_optimizer(self, steps)
 
     def check(self, network, x_unlabeled):
         if not has_graph(network):
@@ -131,47 +165,46 @@ class ExtendedGAR(GAROptions, Method):
         if self.vat:
             split(network)
 
-    def wrap(self, network, seed):
-        """The network, with augmented images and the loss of GAR behind it."""
+    def build(self, stage_2):
+        super().build(stage_2)
+        network, seed = stage_2.network, stage_2.seed
         augmentation = self._augmentation(network, seed)
-        return attached(with_augmentation(network, augmentation), self.layer)
+        stage_2.trained = with_augmentation(network, augmentation)
+        stage_2.views = self._augmentation(network, seed + 1)
+        for layer in stage_2.views:
+            layer.build(network.inputs[0].shape)
+        if self.vat:
+            stage_2.adversary = VirtualAdversarialTraining(
+                weight=self.vat, epsilon=self.vat_radius
+            )
+            stage_2.adversary.build(stage_2)
+        if self.average:
+            stage_2.teacher = copy_of(stage_2.evaluated, seed)
+            stage_2.evaluated = stage_2.teacher
 
     def _augmentation(self, network, seed):
         return random_augmentation(
             self.shift, self.affine, seed, image_format_of(network)
         )
 
-    def prepare(self, learner, seed):
-        learner.views = self._augmentation(learner.network, seed + 1)
-        for layer in learner.views:
-            layer.build(learner.network.inputs[0].shape)
-        if self.vat:
-            learner.adversary = VirtualAdversarialTraining(
-                weight=self.vat, epsilon=self.vat_radius
-            )
-            learner.adversary.prepare(learner, seed)
+    def losses(self, stage_2, x, y, logits):
         if self.average:
-            learner.teacher = copy_of(learner.evaluated, seed)
-            learner.evaluated = learner.teacher
-
-    def term(self, learner, x, y, logits):
-        """Consistency and VAT, with their factors; GAR is in the layer."""
-        if self.average:
-            average(learner.teacher, learner.network, self.average)
-        total = ops.zeros((), "float32")
+            average(stage_2.teacher, stage_2.network, self.average)
+        terms = super().losses(stage_2, x, y, logits)
+        if self.supervised:
+            terms["supervised"] = self.supervised * supervised_loss(y, logits)
         again = logits
-        if self.consistency or (self.vat and learner.views):
-            for layer in learner.views:
+        if self.consistency or (self.vat and stage_2.views):
+            for layer in stage_2.views:
                 x = layer(x, training=True)
-            again = learner.network(x, training=True)
+            again = stage_2.network(x, training=True)
         if self.consistency:
             distance = ops.mean(losses.squared_distance(logits, again))
-            total = total + self.consistency * distance
+            terms["consistency"] = self.consistency * distance
         if self.vat:
             # On the images that the logits are of.
-            weight, lds = learner.adversary.term(learner, x, y, again)
-            total = total + weight * lds
-        return 1.0, total
+            terms["lds"] = stage_2.adversary.lds(stage_2, x, again)
+        return terms
 
 
 def with_options(options, layer=None):

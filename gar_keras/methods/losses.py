@@ -9,13 +9,6 @@ import keras
 from keras import ops
 
 
-def log_loss(y, logits):
-    """The mean cross-entropy of the images whose `y` is not -1, or 0."""
-    labeled = y >= 0
-    each = cross_entropy(ops.where(labeled, y, ops.zeros_like(y)), logits)
-    return mean_over(labeled, each)
-
-
 def mean_over(chosen, values):
     """The mean of the values that are chosen; 0 if there is none."""
     weights = ops.cast(chosen, values.dtype)

@@ -50,6 +50,7 @@ class MeanTeacher(Method):
     """
 
     noise: ClassVar[bool] = True
+    terms = ("supervised", "consistency")
 
     weight: float = 100.0
     ramp: float = 40 / 150
@@ -61,17 +62,19 @@ class MeanTeacher(Method):
         check_fields(self, check_number, "ramp", high=1, closed="right")
         check_fields(self, check_number, "decay_in_ramp", "decay", high=1)
 
-    def prepare(self, learner, seed):
-        learner.teacher = copy_of(learner.network, seed)
-        learner.evaluated = learner.teacher
+    def build(self, stage_2):
+        stage_2.teacher = copy_of(stage_2.network, stage_2.seed)
+        stage_2.evaluated = stage_2.teacher
 
-    def term(self, learner, x, y, logits):
-        in_ramp = learner.done() < self.ramp
+    def losses(self, stage_2, x, y, logits):
+        in_ramp = stage_2.done() < self.ramp
         a = ops.where(in_ramp, self.decay_in_ramp, self.decay)
-        average(learner.teacher, learner.network, a)
-        targets = ops.stop_gradient(learner.teacher(x, training=True))
-        w = self.weight * losses.gaussian_ramp(learner.done(), self.ramp)
-        return w, ops.mean(losses.squared_distance(logits, targets))
+        average(stage_2.teacher, stage_2.network, a)
+        targets = ops.stop_gradient(stage_2.teacher(x, training=True))
+        w = self.weight * losses.gaussian_ramp(stage_2.done(), self.ramp)
+        distance = ops.mean(losses.squared_distance(logits, targets))
+        terms = super().losses(stage_2, x, y, logits)
+        return terms | {"consistency": w * distance}
 
 
 def average(mean, network, decay):

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from gar_keras.engine.optimizers import GLOBAL_CLIPNORM
 from gar_keras.utils.validation import (
     check_choice,
     check_count,
@@ -12,13 +13,6 @@ from gar_keras.utils.validation import (
 
 # ε of the virtual adversarial loss: see `gar_keras.methods.vat`.
 VAT_RADIUS = 2.5
-
-# The loss of GAR does not change with the scale of the logits: while they
-# shrink, in the first steps, its gradient grows, and can empty the output of a
-# class. See notebooks/02 and the study first-epoch.
-GLOBAL_CLIPNORM = 1.0
-WARMUP_STEPS = 100
-LARGEST_WARMUP = 0.2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,12 +82,6 @@ class GAROptions:
                 f"Received: consistency={self.consistency}, shift=0, "
                 "affine=0. Set one of them, e.g. shift=2."
             )
-
-    def warmup_of(self, steps):
-        """Steps of the warm-up in a training of so many steps."""
-        if self.warmup_steps is not None:
-            return self.warmup_steps
-        return min(WARMUP_STEPS, int(LARGEST_WARMUP * steps))
 
     @property
     def has_additions(self):

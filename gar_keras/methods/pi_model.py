@@ -39,6 +39,7 @@ class PiModel(Method):
     """
 
     noise: ClassVar[bool] = True
+    terms = ("supervised", "consistency")
 
     weight: float = 100.0
     ramp: float = 80 / 300
@@ -47,8 +48,8 @@ class PiModel(Method):
         check_fields(self, check_number, "weight")
         check_fields(self, check_number, "ramp", high=1, closed="right")
 
-    def prepare(self, learner, seed):
-        network = learner.network
+    def build(self, stage_2):
+        network = stage_2.network
         # What variables has and weights lacks are the states of seeds.
         if len(network.variables) == len(network.weights):
             raise ValueError(
@@ -57,7 +58,9 @@ class PiModel(Method):
                 "with Dropout layers."
             )
 
-    def term(self, learner, x, y, logits):
-        again = learner.network(x, training=True)
-        w = self.weight * losses.gaussian_ramp(learner.done(), self.ramp)
-        return w, ops.mean(losses.squared_distance(logits, again))
+    def losses(self, stage_2, x, y, logits):
+        again = stage_2.network(x, training=True)
+        w = self.weight * losses.gaussian_ramp(stage_2.done(), self.ramp)
+        distance = ops.mean(losses.squared_distance(logits, again))
+        terms = super().losses(stage_2, x, y, logits)
+        return terms | {"consistency": w * distance}

@@ -37,6 +37,7 @@ class PseudoLabel(Method):
     """
 
     noise: ClassVar[bool] = True
+    terms = ("supervised", "pseudo_label")
 
     weight: float = 3.0
     start: float = 0.1
@@ -47,8 +48,10 @@ class PseudoLabel(Method):
         limits = {"low": self.start, "high": 1, "closed": "right"}
         check_fields(self, check_number, "end", **limits)
 
-    def term(self, learner, x, y, logits):
+    def losses(self, stage_2, x, y, logits):
         labels = ops.argmax(ops.stop_gradient(logits), axis=-1)
         each = losses.cross_entropy(labels, logits)
-        alpha = losses.linear_ramp(learner.done(), self.start, self.end)
-        return self.weight * alpha, losses.mean_over(y < 0, each)
+        alpha = losses.linear_ramp(stage_2.done(), self.start, self.end)
+        pseudo_label = self.weight * alpha * losses.mean_over(y < 0, each)
+        terms = super().losses(stage_2, x, y, logits)
+        return terms | {"pseudo_label": pseudo_label}

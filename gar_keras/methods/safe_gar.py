@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gar_keras.callbacks import WarnOnCollapse
+from gar_keras.callbacks import LOOKED_AT
 from gar_keras.engine.batches import BATCH_SIZE
 from gar_keras.engine.data import some_of
 from gar_keras.engine.fit import predict
@@ -24,11 +24,8 @@ from gar_keras.utils.validation import (
     check_class_prior,
     check_number,
 )
-from gar_keras.utils.warnings import warn
 
 PRIORS = ("predicted", "uniform", "labeled")
-# Unlabelled examples that are looked at before and after the training.
-LOOKED_AT = 10_000
 # Images of a class in the paper's batches, those of 10 classes.
 IMAGES_PER_CLASS = BATCH_SIZE / 10
 # The errors of a network that is right on most examples make predicted shares
@@ -75,10 +72,7 @@ class SafeGAR(ExtendedGAR, Coefficients):
     1.0
     """
 
-    if_lost: ClassVar[str] = (
-        "If a class has no example at the end, the model gets the weights "
-        "that it began with."
-    )
+    restores_lost_classes: ClassVar[bool] = True
 
     supervised: float = 1.0
     class_prior: Any = "predicted"
@@ -96,9 +90,13 @@ class SafeGAR(ExtendedGAR, Coefficients):
         super().check(network, x_unlabeled)
         check_prior(self.class_prior, network.output_shape[-1])
 
-    def begin(self, network, feed):
+    def setup(self, network, data, initial_epoch=0):
         """Brings the logits to their scale, and finds prior and layer."""
-        logits = _logits(network, feed)
+        method = self if initial_epoch else self._begin(network, data)
+        return method._with_layer(network, data), data
+
+    def _begin(self, network, data):
+        logits = predict(network, some_of(data.images, LOOKED_AT))
         factor = self._factor_of(logits)
         head = plain_head(network)
         if head is not None and factor != 1:
@@ -108,13 +106,12 @@ class SafeGAR(ExtendedGAR, Coefficients):
             prior = self.layer.class_prior
         else:
             n = logits.shape[-1]
-            prior = given_prior(self.class_prior, feed.y_labeled, n)
+            prior = given_prior(self.class_prior, data.y_labeled, n)
             if prior == "predicted":
                 prior = predicted_prior(logits)
-        begun = replace(self, class_prior=prior, logit_factor=factor)
-        return begun.go_on(network, feed)
+        return replace(self, class_prior=prior, logit_factor=factor)
 
-    def go_on(self, network, feed):
+    def _with_layer(self, network, data):
         if self.logit_factor is None or isinstance(self.class_prior, str):
             raise ValueError(
                 "A training that goes on needs what its first epoch began "
@@ -125,7 +122,7 @@ class SafeGAR(ExtendedGAR, Coefficients):
         if self.layer is not None:
             return self
         n = network.output_shape[-1]
-        options = running_balance(n, feed.sampler.images_per_step)
+        options = running_balance(n, data.sampler.images_per_step)
         options["balance"] *= self.balance
         layer = GraphActivityRegularization(
             **self.coefficients | options,
@@ -134,8 +131,9 @@ class SafeGAR(ExtendedGAR, Coefficients):
         )
         return replace(self, layer=layer)
 
-    def scaled(self, network):
-        return scaled(network, self.logit_factor or 1.0)
+    def build(self, stage_2):
+        stage_2.network = scaled(stage_2.network, self.logit_factor or 1.0)
+        super().build(stage_2)
 
     def _factor_of(self, logits):
         """What brings the mean of the largest logits to `top_logit`."""
@@ -143,25 +141,6 @@ class SafeGAR(ExtendedGAR, Coefficients):
         if not self.top_logit or largest <= 0:
             return 1.0
         return float(self.top_logit / largest)
-
-    def finish(self, network, feed, weights, watch=None):
-        """Takes back a training that has lost a class."""
-        after = _classes_given(network, feed)
-        trained = network.get_weights()
-        network.set_weights(weights)
-        lost = np.setdiff1d(_classes_given(network, feed), after).tolist()
-        if not lost:
-            network.set_weights(trained)
-            return
-        watch = watch or WarnOnCollapse()
-        if watch.has_named(len(lost)):
-            return
-        warn(
-            "Stage 2 has lost classes, and the model has the weights that it "
-            f"began with. Received: no example of {watch.in_words(lost)} any "
-            "more. Label more examples of these, or compare methods with "
-            "gar_keras.compare."
-        )
 
 
 def given_prior(class_prior, labels, n):
@@ -224,11 +203,3 @@ def running_balance(num_classes, batch_size):
         "balance_memory": (w - 1) / (w + 1),
         "balance_of": "column sums",
     }
-
-
-def _logits(network, feed):
-    return predict(network, some_of(feed.images, LOOKED_AT))
-
-
-def _classes_given(network, feed):
-    return np.unique(np.argmax(_logits(network, feed), axis=-1))

@@ -20,13 +20,9 @@ from gar_keras.methods.base import Method
 class Supervised(Method):
     """Goes on with the labels alone. There is nothing to choose."""
 
-    def term(self, learner, x, y, logits):
-        return 0.0, 0.0
-
-    def feed(self, feed):
-        return Feed(
-            _LabeledAlone(feed.sampler), feed.x_labeled, labels=feed.y_labeled
-        )
+    def setup(self, network, data, initial_epoch=0):
+        alone = _LabeledAlone(data.sampler)
+        return self, Feed(alone, data.x_labeled, labels=data.y_labeled)
 
 
 class _LabeledAlone:

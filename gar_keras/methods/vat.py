@@ -64,9 +64,11 @@ class VirtualAdversarialTraining(Method):
         entropy: Factor of the mean entropy: 0 here, 1 in the second method.
 
     Raises:
-        ValueError: if a value is not valid, or `weight` is 0 where `entropy` is
-            not; in training, if the model takes integers that are not images.
+        ValueError: if a value is not valid; in training, if the model takes
+            integers that are not images.
     """
+
+    terms = ("supervised", "lds")
 
     weight: float = 1.0
     epsilon: float = VAT_RADIUS
@@ -78,40 +80,38 @@ class VirtualAdversarialTraining(Method):
         check_fields(self, check_number, "weight", "entropy")
         check_fields(self, check_number, "epsilon", "xi", closed="neither")
         check_fields(self, check_count, "iterations", least=1)
-        if self.entropy and not self.weight:
-            raise ValueError(
-                "weight must be above 0 where entropy is. Received: weight=0, "
-                f"entropy={self.entropy}. For the entropy alone there is "
-                "EntropyMinimization."
-            )
 
-    def prepare(self, learner, seed):
-        learner.front, learner.rest = split(learner.network)
-        learner.noise = keras.random.SeedGenerator(check_seed("seed", seed))
+    def build(self, stage_2):
+        stage_2.front, stage_2.rest = split(stage_2.network)
+        seed = check_seed("seed", stage_2.seed)
+        stage_2.noise = keras.random.SeedGenerator(seed)
 
-    def term(self, learner, x, y, logits):
+    def losses(self, stage_2, x, y, logits):
+        terms = super().losses(stage_2, x, y, logits)
+        terms["lds"] = self.lds(stage_2, x, logits)
+        if self.entropy:
+            terms["entropy"] = self.entropy * ops.mean(losses.entropy(logits))
+        return terms
+
+    def lds(self, stage_2, x, logits):
+        """`α * mean LDS` of the examples `x`, of which the logits are."""
         images = ops.cast(x, "float32")
-        for layer in learner.front:
+        for layer in stage_2.front:
             images = ops.cast(layer(images), "float32")
         clean = ops.stop_gradient(logits)
-        with kept_statistics(learner.network):
-            r = self.perturbation(learner, images, clean)
-            moved = learner.rest(images + r, training=True)
-        lds = ops.mean(losses.divergence(clean, moved))
-        if not self.entropy:
-            return self.weight, lds
-        # One term with one weight, as for the other methods.
-        share = self.entropy / self.weight
-        return self.weight, lds + share * ops.mean(losses.entropy(logits))
+        with kept_statistics(stage_2.network):
+            r = self.perturbation(stage_2, images, clean)
+            moved = stage_2.rest(images + r, training=True)
+        return self.weight * ops.mean(losses.divergence(clean, moved))
 
-    def perturbation(self, learner, images, clean):
+    def perturbation(self, stage_2, images, clean):
         """`r` of each image, whose logits are `clean`: of length ε."""
         start = keras.random.normal(
-            ops.shape(images), dtype="float32", seed=learner.noise
+            ops.shape(images), dtype="float32", seed=stage_2.noise
         )
 
         def change(step):
-            moved = learner.rest(images + step, training=True)
+            moved = stage_2.rest(images + step, training=True)
             return ops.sum(losses.divergence(clean, moved))
 
         direction = unit(start)
@@ -124,6 +124,8 @@ class VirtualAdversarialTraining(Method):
 @dataclass(frozen=True)
 class VirtualAdversarialTrainingEntropy(VirtualAdversarialTraining):
     """Virtual adversarial training with entropy minimization."""
+
+    terms = ("supervised", "lds", "entropy")
 
     entropy: float = 1.0
 

@@ -6,7 +6,11 @@ from datetime import timedelta
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-TERMS = ("loss", "affinity", "balance", "supervised", "unsupervised")
+TERMS = (
+    *("loss", "affinity", "balance", "supervised"),
+    # Of other methods and of additions to GAR.
+    *("consistency", "lds", "entropy", "pseudo_label", "margin", "distances"),
+)
 # For the lines of epochs, which are not cut off.
 EPOCH_TERMS = (*TERMS, "classes_in_use")
 ERRORS = ("val_error", "test_error")

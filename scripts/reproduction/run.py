@@ -10,6 +10,7 @@ import numpy as np
 
 from gar_keras.augmentation import random_augmentation
 from gar_keras.callbacks import (
+    LOST_CLASSES_ARE_RESTORED,
     Advice,
     CoefficientSchedule,
     ErrorRate,
@@ -25,13 +26,12 @@ from gar_keras.layers import (
     GraphActivityRegularization,
     PerImageStandardization,
 )
-from gar_keras.methods.base import RestoreState, evaluated_by
 from gar_keras.methods.gar import with_options
 from gar_keras.methods.options import GAROptions
 from gar_keras.methods.safe_gar import SafeGAR
 from gar_keras.models import POLICIES, cnn6, cnn9, mlp
 from gar_keras.regularizers import class_prior_of
-from gar_keras.training import pretrain, regularize
+from gar_keras.training import check_stage_2, pretrain, regularize
 from gar_keras.utils import files
 from gar_keras.utils.validation import check_class_prior
 from gar_keras.utils.warnings import shown_by
@@ -41,6 +41,7 @@ from reproduction.methods.ablation import ablated
 from reproduction.paths import path_of
 from reproduction.settings import PRIOR_OF_LABELS
 from reproduction.state import (
+    RestoreState,
     State,
     lock_of,
     path_of_end,
@@ -208,8 +209,7 @@ class Run:
     def _check_stage_2(self):
         """Refuses now what stage 2 would refuse after stage 1."""
         e = self.experiment
-        self.method.check_batches(e.labeled_per_batch)
-        stage_2_sampler(
+        sampler = stage_2_sampler(
             self.x_labeled,
             self.unlabeled,
             e.labeled_per_batch,
@@ -217,7 +217,7 @@ class Run:
             e.images_per_epoch,
             self.training_seed,
         )
-        self.method.check(self.model, self.unlabeled)
+        check_stage_2(self.method, self.model, self.unlabeled, sampler)
 
     def train_stages(self, shared=None, end=None):
         """Trains what is left; `shared` and `end` are paths of such states."""
@@ -325,11 +325,12 @@ class Run:
         """The `Advice` in the words of the settings."""
         of_gar = self.experiment.method == "gar"
         labels = "the labels (supervised in extensions)"
+        restores = self.method.restores_lost_classes
         return Advice(
             rate="a lower stage_2_rate",
             labels=None if self.method.learns_labels else labels,
             prior="as class_prior" if of_gar else None,
-            kept=self.method.if_lost,
+            kept=LOST_CLASSES_ARE_RESTORED if restores else "",
         )
 
     def propagate(self):
@@ -430,7 +431,7 @@ class _Recorder(keras.callbacks.Callback):
             if isinstance(method, SafeGAR):
                 prior = method.class_prior
                 state.progress["predicted_prior"] = prior and list(prior)
-            state.keep(evaluated_by(self.model, self.run.model))
+            state.keep(self.model.evaluated)
         state.save(self.stage, self.model)
         self.run.reporter.epoch(self.stage, row, self._total())
         self.start = time.perf_counter()

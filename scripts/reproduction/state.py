@@ -12,7 +12,7 @@ import keras
 import numpy as np
 
 from gar_keras.engine.fit import predict
-from gar_keras.methods.base import assign_all, check_values, state_of
+from gar_keras.methods.base import Stage2
 from gar_keras.utils.files import write_atomically
 from reproduction import environment
 from reproduction.records import MUST_AGREE, Progress
@@ -210,6 +210,47 @@ class State:
     def _augmentation(self):
         """The variables that the augmentation is drawn with."""
         return [v for layer in self.run.augmentation for v in layer.variables]
+
+
+def state_of(trained):
+    """The variables of a model in stage 2, but for the network's."""
+    return trained.state if isinstance(trained, Stage2) else []
+
+
+def check_values(variables, values):
+    """Raises unless saved values are of the shapes and dtypes of variables."""
+    wanted = [(tuple(v.shape), np.dtype(v.dtype)) for v in variables]
+    if wanted != [(value.shape, value.dtype) for value in values]:
+        raise ValueError("it has other variables")
+
+
+def assign_all(variables, values):
+    """Gives each variable its saved value, or none if one does not fit."""
+    check_values(variables, values)
+    for variable, value in zip(variables, values, strict=True):
+        variable.assign(value)
+
+
+class RestoreState(keras.callbacks.Callback):
+    """Gives the variables of `state_of` their values of an earlier training.
+
+    The model has to have the weights that were in training then. The path is
+    that of the file which the values are from.
+    """
+
+    def __init__(self, values, path):
+        super().__init__()
+        self._values = values
+        self._path = path
+
+    def on_train_begin(self, logs=None):
+        try:
+            assign_all(state_of(self.model), self._values)
+        except ValueError as e:
+            raise ValueError(
+                f"{self._path} does not fit the method ({e}). Delete it to "
+                "begin this run again."
+            ) from None
 
 
 def _path(results, name, seed, fingerprint):

@@ -8,7 +8,7 @@ with fewer epochs than the paper's: arms are to be compared with each other.
 from dataclasses import dataclass, field, fields, replace
 from typing import Literal
 
-from gar_keras.methods.options import GLOBAL_CLIPNORM, WARMUP_STEPS
+from gar_keras.engine.optimizers import GLOBAL_CLIPNORM, WARMUP_STEPS
 from reproduction.settings import NORB_JPEG, PRIOR_OF_LABELS, TABLE_1, TABLE_2
 
 

@@ -85,20 +85,6 @@ def test_variables_are_taken_within_an_epoch_on_jax():
     assert not keras_internals.is_taken(model.weights[0])
 
 
-def test_momentum_of_a_weight():
-    model = fitted(compiled())
-    optimizer = model.optimizer
-    for weight in model.trainable_variables:
-        moment = keras_internals.momentum_of(optimizer, weight)
-        assert moment.shape == weight.shape
-        assert np.abs(ops.convert_to_numpy(moment)).max() > 0
-
-
-def test_every_step_is_counted():
-    optimizer = fitted(compiled()).optimizer
-    assert int(keras_internals.step_counter(optimizer).numpy()) == 2
-
-
 def test_layer_in_call():
     seen = []
 

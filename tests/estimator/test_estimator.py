@@ -30,7 +30,11 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import gar_keras
 from gar_keras import GARClassifier, GARWarning
-from gar_keras.callbacks import Advice, WarnOnCollapse
+from gar_keras.callbacks import (
+    LOST_CLASSES_ARE_RESTORED,
+    Advice,
+    WarnOnCollapse,
+)
 from gar_keras.engine import hardware
 from gar_keras.engine.fit import predict
 from gar_keras.estimator import classifier, examples, fit, networks
@@ -309,7 +313,7 @@ def test_epochs_auto_and_warnings_know_the_error_before(stand_in, monkeypatch):
     )
     quick(tiny, method=gar_keras.SafeGAR()).fit(X, FEW)
     (watch,) = seen["callbacks"]
-    assert watch.advice.kept == gar_keras.SafeGAR.if_lost
+    assert watch.advice.kept == LOST_CLASSES_ARE_RESTORED
     assert watch.advice.prior == "as class_prior to the method"
 
 

@@ -14,7 +14,7 @@ from gar_keras import (
     regularize,
     without_dropout,
 )
-from gar_keras.methods.base import Learner
+from gar_keras.methods.base import Stage2
 
 TINY = tiny_runs.TINY
 
@@ -69,10 +69,10 @@ def test_without_extensions_it_is_gar():
 
 def loss_of(method, x, y):
     """The loss of one batch, and the network."""
-    learner = Learner(method, without_dropout(network()), 10, 0)
-    logits = learner(x, training=True)
-    loss = learner.compute_loss(x, y, logits)
-    return float(loss), learner
+    stage_2 = Stage2(method, without_dropout(network()), 3, 10, 0)
+    logits = stage_2(x, training=True)
+    loss = stage_2.compute_loss(x, y, logits)
+    return float(loss), stage_2
 
 
 def softmax(Z):
@@ -84,8 +84,8 @@ def softmax(Z):
 def test_the_log_loss_is_added():
     x, y, _ = task()
     gar, _ = loss_of(ExtendedGAR(), x, y)
-    both, learner = loss_of(ExtendedGAR(supervised=2.0), x, y)
-    p = softmax(learner.network(x, training=False))
+    both, stage_2 = loss_of(ExtendedGAR(supervised=2.0), x, y)
+    p = softmax(stage_2.network(x, training=False))
     log_loss = -np.log(p[np.arange(len(y)), y]).mean()
     assert both - gar == pytest.approx(2 * log_loss, rel=1e-5)
 
@@ -96,7 +96,7 @@ def test_consistency_is_of_two_views(moves):
     method = ExtendedGAR(
         GraphActivityRegularization(0.0, 0.0, 0.0), consistency=2.0, **moves
     )
-    loss, learner = loss_of(method, x, y)
+    loss, stage_2 = loss_of(method, x, y)
     views = []
     for seed in (0, 1):
         view = x
@@ -104,7 +104,7 @@ def test_consistency_is_of_two_views(moves):
             moves.get("shift", 0), moves.get("affine", 0.0), seed
         ):
             view = layer(view, training=True)
-        views.append(softmax(learner.network(view, training=False)))
+        views.append(softmax(stage_2.network(view, training=False)))
     expected = 2 * ((views[0] - views[1]) ** 2).mean()
     assert expected > 1e-6
     assert loss == pytest.approx(expected, rel=1e-4)
@@ -139,10 +139,10 @@ def test_vat_moves_the_images_by_its_radius():
     x, y, _ = task()
     nothing = GraphActivityRegularization(0.0, 0.0, 0.0)
     once, _ = loss_of(ExtendedGAR(nothing, vat=1.0, vat_radius=0.5), x, y)
-    loss, learner = loss_of(ExtendedGAR(nothing, vat=2.0, vat_radius=0.5), x, y)
+    loss, stage_2 = loss_of(ExtendedGAR(nothing, vat=2.0, vat_radius=0.5), x, y)
     assert loss == pytest.approx(2 * once, rel=1e-4) and once > 0
     x = keras.ops.convert_to_tensor(x[:4] / np.float32(255))
-    r = learner.adversary.perturbation(learner, x, learner.rest(x))
+    r = stage_2.adversary.perturbation(stage_2, x, stage_2.rest(x))
     lengths = np.linalg.norm(np.array(r).reshape(4, -1), axis=1)
     np.testing.assert_allclose(lengths, 0.5, rtol=1e-5)
 

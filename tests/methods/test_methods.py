@@ -13,8 +13,7 @@ from gar_keras import error_rate, pretrain, regularize
 from gar_keras.engine import autodiff
 from gar_keras.engine.batches import BatchSampler
 from gar_keras.methods import METHODS, embed_cnn, supervised, vat
-from gar_keras.methods import losses as terms
-from gar_keras.methods.base import Learner
+from gar_keras.methods.base import Stage2, supervised_loss
 from reproduction import settings
 
 W = np.array([[1.0, -0.5, 0.25], [0.5, 0.75, -1.0]])
@@ -35,18 +34,20 @@ def linear(*more):
     return network
 
 
-def learner_of(method, step=0, network=None, seed=0):
-    """A learner of 100 steps at one of them, with two labels in a batch."""
+def stage_2_of(method, step=0, network=None, seed=0):
+    """A stage_2 of 100 steps at one of them, with two labels in a batch."""
     network = linear() if network is None else network
-    learner = Learner(method, network, 100, labeled_per_batch=2, seed=seed)
-    learner.step.assign(step)
-    return learner
+    stage_2 = Stage2(method, network, 3, 100, labeled_per_batch=2, seed=seed)
+    stage_2.step.assign(step)
+    return stage_2
 
 
-def term_of(learner):
-    """Weight and term of the batch above, as floats."""
-    logits = learner.network(X, training=True)
-    return tuple(map(float, learner.method.term(learner, X, Y, logits)))
+def terms_of(stage_2):
+    """The terms of the batch above, as floats by name."""
+    logits = stage_2.network(X, training=True)
+    terms = stage_2.method.losses(stage_2, X, Y, logits)
+    assert tuple(terms) == stage_2.method.terms
+    return {name: float(term) for name, term in terms.items()}
 
 
 def softmax(Z):
@@ -65,30 +66,29 @@ def kl(p, q):
 
 
 def test_the_loss_is_that_of_the_labels_and_the_weighted_term():
-    learner = learner_of(METHODS["entropy"](weight=0.25))
-    loss = learner.compute_loss(X, Y, learner.network(X), training=True)
+    stage_2 = stage_2_of(METHODS["entropy"](weight=0.25))
+    loss = stage_2.compute_loss(X, Y, stage_2.network(X), training=True)
     log_loss = -np.log([P[4, 2], P[5, 0]]).mean()
     entropy = -(P[U] * np.log(P[U])).sum(1).mean()
     assert float(loss) == pytest.approx(log_loss + 0.25 * entropy, rel=1e-5)
-    logs = {m.name: float(m.result()) for m in learner.metrics}
+    logs = {m.name: float(m.result()) for m in stage_2.metrics}
     assert logs == pytest.approx(
-        {"supervised": log_loss, "unsupervised": entropy, "weight": 0.25},
-        rel=1e-5,
+        {"supervised": log_loss, "entropy": 0.25 * entropy}, rel=1e-5
     )
-    assert int(learner.step) == 1
-    evaluated = learner.compute_loss(X, Y, learner.network(X), training=False)
-    assert float(evaluated) == pytest.approx(log_loss, rel=1e-5)
-    assert int(learner.step) == 1
+    assert int(stage_2.step) == 1
+    evaluated = stage_2.compute_loss(X, Y, stage_2.network(X), training=False)
+    assert float(evaluated) == 0
+    assert int(stage_2.step) == 1
 
 
 def test_a_global_policy_leaves_the_inputs_to_the_network():
-    learner = learner_of(METHODS["supervised"]())
+    stage_2 = stage_2_of(METHODS["supervised"]())
     x = X + np.float32(1000.3)
-    expected = np.array(learner(x, training=True))
+    expected = np.array(stage_2(x, training=True))
     before = keras.config.dtype_policy()
     keras.config.set_dtype_policy("mixed_bfloat16")
     try:
-        mixed = learner_of(METHODS["supervised"](), network=learner.network)
+        mixed = stage_2_of(METHODS["supervised"](), network=stage_2.network)
         found = np.array(mixed(x, training=True))
     finally:
         keras.config.set_dtype_policy(before)
@@ -104,17 +104,17 @@ def test_weight_decay_of_the_network_stays_in_the_loss():
     )
     network.set_weights([W])
     losses = [
-        float(learner.compute_loss(X, Y, learner.network(X), training=True))
-        for learner in (
-            learner_of(METHODS["supervised"](), network=network),
-            learner_of(METHODS["supervised"]()),
+        float(stage_2.compute_loss(X, Y, stage_2.network(X), training=True))
+        for stage_2 in (
+            stage_2_of(METHODS["supervised"](), network=network),
+            stage_2_of(METHODS["supervised"]()),
         )
     ]
     assert losses[0] - losses[1] == pytest.approx(0.01 * (W**2).sum(), rel=1e-4)
 
 
 def test_a_batch_without_labels_has_no_log_loss():
-    assert float(terms.log_loss(np.full(6, -1), X @ W)) == 0
+    assert float(supervised_loss(np.full(6, -1), X @ W)) == 0
 
 
 # Each method by hand
@@ -125,9 +125,9 @@ def test_a_batch_without_labels_has_no_log_loss():
 )
 def test_pseudo_label(step, alpha):
     # T1 = 10 and T2 = 60 of 100 steps; α_f = 3.
-    weight, term = term_of(learner_of(METHODS["pseudo-label"](), step))
-    assert weight == pytest.approx(alpha, abs=1e-5)
-    assert term == pytest.approx(-np.log(P[U].max(1)).mean(), rel=1e-5)
+    found = terms_of(stage_2_of(METHODS["pseudo-label"](), step))
+    expected = alpha * -np.log(P[U].max(1)).mean()
+    assert found["pseudo_label"] == pytest.approx(expected, rel=1e-5, abs=1e-5)
 
 
 class Noise(layers.Layer):
@@ -149,67 +149,67 @@ class Noise(layers.Layer):
     ("step", "ramp"), [(0, np.exp(-5)), (20, np.exp(-1.25)), (40, 1), (80, 1)]
 )
 def test_pi_model(step, ramp):
-    learner = learner_of(METHODS["pi"](ramp=0.4), step, linear(Noise()))
-    learner.network.layers[-1].calls.assign(0)
-    weight, term = term_of(learner)
-    assert weight == pytest.approx(100 * ramp, rel=1e-5)
+    stage_2 = stage_2_of(METHODS["pi"](ramp=0.4), step, linear(Noise()))
+    stage_2.network.layers[-1].calls.assign(0)
     second = softmax(X @ W + [1, 0, 0])
-    assert term == pytest.approx(((P - second) ** 2).mean(), rel=1e-4)
+    expected = 100 * ramp * ((P - second) ** 2).mean()
+    found = terms_of(stage_2)["consistency"]
+    assert found == pytest.approx(expected, rel=1e-4)
 
 
 def test_the_pi_model_needs_noise():
     for network in (linear(), linear(layers.Dropout(0.0))):
         with pytest.raises(ValueError, match="Dropout layers"):
-            learner_of(METHODS["pi"](), network=network)
+            stage_2_of(METHODS["pi"](), network=network)
 
 
 def test_the_teacher_after_three_steps():
     # The ramp ends with the first of the steps 19, 20, 21.
     method = METHODS["mean-teacher"](ramp=0.2)
-    learner = learner_of(method, 19)
+    stage_2 = stage_2_of(method, 19)
     mean = W.copy()
     for shift, a in ((0.5, 0.99), (-1.0, 0.999), (2.0, 0.999)):
-        learner.network.set_weights([W + shift])
-        logits = learner.network(X, training=True)
-        learner.compute_loss(X, Y, logits, training=True)
+        stage_2.network.set_weights([W + shift])
+        logits = stage_2.network(X, training=True)
+        stage_2.compute_loss(X, Y, logits, training=True)
         mean = a * mean + (1 - a) * (W + shift)
-    received = learner.teacher.get_weights()[0]
+    received = stage_2.teacher.get_weights()[0]
     np.testing.assert_allclose(received, mean, rtol=1e-6)
     assert not np.allclose(mean, W, rtol=1e-4)
 
 
 def test_mean_teacher():
-    learner = learner_of(METHODS["mean-teacher"](ramp=0.4), 20)
+    stage_2 = stage_2_of(METHODS["mean-teacher"](ramp=0.4), 20)
     student = W + 0.5 * np.eye(2, 3)
-    learner.network.set_weights([student])
-    weight, term = term_of(learner)
+    stage_2.network.set_weights([student])
     mean = 0.99 * W + 0.01 * student
     difference = softmax(X @ student) - softmax(X @ mean)
-    assert weight == pytest.approx(100 * np.exp(-1.25), rel=1e-5)
-    assert term == pytest.approx((difference**2).mean(), rel=1e-4)
+    expected = 100 * np.exp(-1.25) * (difference**2).mean()
+    found = terms_of(stage_2)["consistency"]
+    assert found == pytest.approx(expected, rel=1e-4)
 
 
 def test_the_teacher_is_what_is_evaluated():
-    learner = learner_of(METHODS["mean-teacher"]())
-    learner.network.set_weights([W + 1])
-    np.testing.assert_allclose(learner(X, training=False), X @ W, rtol=1e-5)
+    stage_2 = stage_2_of(METHODS["mean-teacher"]())
+    stage_2.network.set_weights([W + 1])
+    np.testing.assert_allclose(stage_2(X, training=False), X @ W, rtol=1e-5)
     np.testing.assert_allclose(
-        learner(X, training=True), X @ (W + 1), rtol=1e-5
+        stage_2(X, training=True), X @ (W + 1), rtol=1e-5
     )
-    ids = {id(v) for v in learner.trainable_variables}
-    assert ids == {id(v) for v in learner.network.trainable_variables}
+    ids = {id(v) for v in stage_2.trainable_variables}
+    assert ids == {id(v) for v in stage_2.network.trainable_variables}
 
 
 def test_the_teachers_noise_is_not_the_students():
     network = linear(layers.Dropout(0.5, seed=3))
-    learners = [
-        learner_of(METHODS["mean-teacher"](), network=network, seed=seed)
+    both = [
+        stage_2_of(METHODS["mean-teacher"](), network=network, seed=seed)
         for seed in (0, 0, 1)
     ]
     x = np.ones((50, 2), "float32")
     kept = [
-        ops.convert_to_numpy(learner.teacher(x, training=True)) == 0
-        for learner in learners
+        ops.convert_to_numpy(stage_2.teacher(x, training=True)) == 0
+        for stage_2 in both
     ]
     student = ops.convert_to_numpy(network(x, training=True)) == 0
     np.testing.assert_array_equal(kept[0], kept[1])
@@ -238,19 +238,18 @@ def test_vat(xi, iterations):
     d = first_direction(seed=4)
     for _ in range(iterations):
         d = directions_by_differences(d, xi)
-    learner = learner_of(method, seed=4)
-    r = method.perturbation(learner, ops.convert_to_tensor(X), X @ W)
+    stage_2 = stage_2_of(method, seed=4)
+    r = method.perturbation(stage_2, ops.convert_to_tensor(X), X @ W)
     np.testing.assert_allclose(r, 0.5 * d, atol=1e-4)
-    weight, term = term_of(learner_of(method, seed=4))
-    assert weight == 1
     lds = kl(P, softmax((X + 0.5 * d) @ W)).mean()
-    assert term == pytest.approx(lds, rel=1e-3)
+    found = terms_of(stage_2_of(method, seed=4))
+    assert found["lds"] == pytest.approx(lds, rel=1e-3)
 
 
 def test_vat_finds_where_the_prediction_changes_most():
     method = METHODS["vat"](epsilon=1.0, xi=0.05, iterations=30)
-    learner = learner_of(method)
-    r = method.perturbation(learner, ops.convert_to_tensor(X), X @ W)
+    stage_2 = stage_2_of(method)
+    r = method.perturbation(stage_2, ops.convert_to_tensor(X), X @ W)
     for row, p in zip(ops.convert_to_numpy(r), P, strict=True):
         hessian = W @ (np.diag(p) - np.outer(p, p)) @ W.T
         top = np.linalg.eigh(hessian)[1][:, -1]
@@ -259,10 +258,10 @@ def test_vat_finds_where_the_prediction_changes_most():
 
 def test_vat_with_entropy():
     one, both = (
-        term_of(learner_of(METHODS[name]())) for name in ("vat", "vat-entropy")
+        terms_of(stage_2_of(METHODS[name]())) for name in ("vat", "vat-entropy")
     )
     entropy = -(P * np.log(P)).sum(1).mean()
-    assert both[1] - one[1] == pytest.approx(entropy, rel=1e-4)
+    assert both == pytest.approx(one | {"entropy": entropy}, rel=1e-4)
 
 
 def test_vat_moves_the_images_that_the_network_sees():
@@ -277,9 +276,9 @@ def test_vat_moves_the_images_that_the_network_sees():
     stored.set_weights([W])
     values = []
     for network, images in ((stored, x), (linear(), (x / 255).astype("f4"))):
-        learner = learner_of(METHODS["vat"](), network=network)
+        stage_2 = stage_2_of(METHODS["vat"](), network=network)
         logits = network(images, training=True)
-        values.append(learner.method.term(learner, images, None, logits)[1])
+        values.append(stage_2.method.lds(stage_2, images, logits))
     assert float(values[0]) == pytest.approx(float(values[1]), rel=1e-4)
     assert float(values[0]) > 0
 
@@ -299,11 +298,11 @@ def test_vat_leaves_the_preprocessing_of_branches_in_the_network(branches):
 
 def test_embed_cnn():
     # Two images, their two neighbours, and two labelled images.
-    weight, term = term_of(learner_of(METHODS["embed-cnn"](margin=0.9)))
+    found = terms_of(stage_2_of(METHODS["embed-cnn"](margin=0.9)))
     near = ((P[:2] - P[2:4]) ** 2).sum(1)
     far = ((P[[0, 1]] - P[[1, 0]]) ** 2).sum(1)
     expected = near.mean() + np.maximum(0.9 - far, 0).mean()
-    assert (weight, term) == (1, pytest.approx(expected, rel=1e-5))
+    assert found["margin"] == pytest.approx(expected, rel=1e-5)
 
 
 def test_embed_cnn_adds_neighbours_to_the_same_images():
@@ -336,8 +335,7 @@ def test_neighbours_are_the_nearest_others():
     assert received.tolist() == [[1, 2], [0, 2], [1, 0], [4, 2], [3, 2]]
 
 
-def test_supervised_has_no_term_and_sees_the_labelled_images_alone():
-    assert term_of(learner_of(METHODS["supervised"]())) == (0, 0)
+def test_supervised_sees_the_labelled_images_alone():
     sampler = BatchSampler(7, 3, 4, 2, seed=5)
     alone = supervised._LabeledAlone(sampler)
     _, chosen = sampler.epoch(3)
@@ -355,7 +353,7 @@ def test_supervised_has_no_term_and_sees_the_labelled_images_alone():
         ("pi", {"ramp": 0.0}),
         ("mean-teacher", {"decay": 1.0}),
         ("vat", {"epsilon": 0.0}),
-        ("vat-entropy", {"weight": 0.0}),
+        ("vat-entropy", {"xi": 0.0}),
         ("embed-cnn", {"neighbors": 0}),
     ],
 )
@@ -442,10 +440,10 @@ def test_every_method_learns(name, pretrained):
         keep_best=False, validation_data=(X_V, Y_V), verbose=0,
     )  # fmt: skip
     curve = history.history
-    terms = {"affinity", "balance", "regularization", "classes_in_use"}
-    assert set(curve) - terms == {
-        "loss", "supervised", "unsupervised", "weight", "val_error",
-        "val_accuracy", "val_loss",
+    of_gar = {"affinity", "balance", "regularization", "classes_in_use"}
+    assert set(curve) - of_gar == {
+        "loss", "val_error", "val_accuracy", "val_loss",
+        *history.model.method.terms,
     }  # fmt: skip
     # The batches of an epoch are 5, the last of them of 2 images.
     assert int(history.model.step) == 40

@@ -19,7 +19,8 @@ from gar_keras import (
     regularize,
     sgd,
 )
-from gar_keras.callbacks import WarnOnCollapse
+from gar_keras.callbacks import RestoreLostClasses, WarnOnCollapse
+from gar_keras.methods.base import Stage2
 from gar_keras.methods.safe_gar import (
     given_prior,
     predicted_prior,
@@ -218,8 +219,9 @@ def begun(model):
     feed = SimpleNamespace(
         images=X_U, y_labeled=Y_L, sampler=SimpleNamespace(images_per_step=128)
     )
-    method = SafeGAR().begin(model, feed)
-    return method, np.asarray(method.scaled(model)(X_U))
+    method, _ = SafeGAR().setup(model, feed)
+    stage_2 = Stage2(method, model, 3, steps=1, labeled_per_batch=16)
+    return method, np.asarray(stage_2.network(X_U))
 
 
 @pytest.mark.parametrize("make", PLAIN.values(), ids=PLAIN)
@@ -345,17 +347,16 @@ def test_running_shares_do_not_move_in_inference(options):
 
 def test_a_training_that_loses_a_class_is_taken_back(pretrained):
     weights = pretrained.get_weights()
-    feed = SimpleNamespace(images=X_U)
-    SafeGAR().finish(pretrained, feed, weights)
-    pretrained.layers[-1].bias.assign([0.0, 0.0, -1e3])
-    with pytest.warns(GARWarning, match="no example of class 2 any more"):
-        SafeGAR().finish(pretrained, feed, weights)
-    for now, before in zip(pretrained.get_weights(), weights, strict=True):
-        np.testing.assert_array_equal(now, before)
-    pretrained.layers[-1].bias.assign([0.0, 0.0, -1e3])
-    watch = WarnOnCollapse(class_names=["ant", "bee", "cat"])
-    with pytest.warns(GARWarning, match="no example of class cat any more"):
-        SafeGAR().finish(pretrained, feed, weights, watch)
+    named = WarnOnCollapse(class_names=["ant", "bee", "cat"])
+    for watch, name in ((None, "2"), (named, "cat")):
+        callback = RestoreLostClasses(pretrained, X_U, weights, watch)
+        callback.on_train_begin()
+        callback.on_train_end()
+        pretrained.layers[-1].bias.assign([0.0, 0.0, -1e3])
+        with pytest.warns(GARWarning, match=f"of class {name} any more"):
+            callback.on_train_end()
+        for now, before in zip(pretrained.get_weights(), weights, strict=True):
+            np.testing.assert_array_equal(now, before)
 
 
 @pytest.mark.slow

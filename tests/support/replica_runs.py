@@ -22,7 +22,6 @@ from gar_keras import (
     sgd,
 )
 from gar_keras.callbacks import CoefficientSchedule
-from reproduction.methods import METHODS
 
 RNG = np.random.default_rng(0)
 # Batches of 8, 8 and 5: on 4 replicas, the last one has 2, 2, 1 and 0 rows.
@@ -148,9 +147,7 @@ def refusals(scope, replicas):
         )
 
     def entropy():
-        regularize(
-            network(), X, X, y_labeled=Y, method=METHODS["entropy"](), verbose=0
-        )
+        regularize(network(), X, X, y_labeled=Y, method="entropy", verbose=0)
 
     def uneven():
         pretrain(network(), X, Y, epochs=1, verbose=0)

@@ -19,10 +19,8 @@ from keras import ops
 
 from gar_keras.layers import GraphActivityRegularization
 from gar_keras.methods import losses
-from gar_keras.methods.base import Method
 from gar_keras.methods.gar import GAR
 from gar_keras.methods.mean_teacher import copy_of
-from gar_keras.models import attached
 from gar_keras.regularizers import (
     GraphActivityRegularizer,
     affinity,
@@ -56,30 +54,29 @@ class UnrectifiedRegularizer(GraphActivityRegularizer):
     adjacency". Affinity can be negative, down to `-1 / (n - 1)`.
     """
 
-    def terms(self, x):
-        Z = ops.cast(x, "float32")
+    def terms(self, Z):
         unrectified = {
             "affinity": affinity(Z),
             "balance": balance(Z, self.class_prior, self.balance_of),
             "frobenius": ops.sum(ops.square(Z)),
         }
-        return {name: unrectified[name] for name in super().terms(x)}
+        return {name: unrectified[name] for name in super().terms(Z)}
 
 
 class SoftmaxRegularizer(GraphActivityRegularizer):
     """The loss of `B = softmax(Z)`: probabilities for linear activations."""
 
-    def terms(self, x):
-        return super().terms(losses.probabilities(x))
+    def terms(self, Z):
+        return super().terms(losses.probabilities(Z))
 
 
 class UnnormalizedRegularizer(GraphActivityRegularizer):
     """The loss with the sum of off-diagonal N for its affinity."""
 
-    def terms(self, x):
-        terms = super().terms(x)
+    def terms(self, Z):
+        terms = super().terms(Z)
         if "affinity" in terms:
-            B = rectify(x)
+            B = rectify(Z)
             trace_N = ops.sum(ops.square(B))
             terms["affinity"] *= (B.shape[-1] - 1) * trace_N
         return terms
@@ -92,8 +89,8 @@ class SymmetricRegularizer(GraphActivityRegularizer):
     images of a batch has a gradient.
     """
 
-    def terms(self, x):
-        terms, mirrored = super().terms(x), super().terms(-x)
+    def terms(self, Z):
+        terms, mirrored = super().terms(Z), super().terms(-Z)
         return {name: (terms[name] + mirrored[name]) / 2 for name in terms}
 
     @staticmethod
@@ -148,7 +145,7 @@ def _unit_scale(B):
 
 
 @dataclass(frozen=True)
-class FixedAdjacency(Method):
+class FixedAdjacency(GAR):
     """GAR with distances on the graph of stage 1 in place of its affinity.
 
     `loss = weight * distances + c_β (1 - β(B)) + c_F ‖B‖²_F`, with the last
@@ -156,19 +153,18 @@ class FixedAdjacency(Method):
     graph regularization: the adjacency of the images stays that of stage 1.
     """
 
-    warns_of_collapse: ClassVar[bool] = True
-    supervised = 0.0
+    supports_replicas: ClassVar[bool] = False
+    terms = ("distances",)
 
-    layer: GraphActivityRegularization
-    weight: float
+    weight: float = 0.0
 
-    def wrap(self, network, seed):
-        return attached(network, self.layer)
-
-    def prepare(self, learner, seed):
+    def build(self, stage_2):
+        super().build(stage_2)
         # Part of the saved state: a run that goes on has the same graph.
-        learner.first = copy_of(learner.network, seed)
+        stage_2.first = copy_of(stage_2.network, stage_2.seed)
 
-    def term(self, learner, x, y, logits):
-        first = ops.stop_gradient(learner.first(x, training=False))
-        return self.weight, distances_on_graph(rectify(logits), rectify(first))
+    def losses(self, stage_2, x, y, logits):
+        first = ops.stop_gradient(stage_2.first(x, training=False))
+        distances = distances_on_graph(rectify(logits), rectify(first))
+        terms = super().losses(stage_2, x, y, logits)
+        return terms | {"distances": self.weight * distances}
