@@ -7,12 +7,20 @@ import threading
 import types
 
 import keras
+import numpy as np
 
-from gar_keras.engine.graphs import has_graph, uncompiled
+from gar_keras.engine.batches import take
+from gar_keras.engine.graphs import has_graph, inputs_of, uncompiled
 from gar_keras.engine.keras_internals import (
     flatten_layers,
     unsafe_deserialization,
 )
+from gar_keras.utils.validation import reason_of
+
+# Examples that tell whether a copy is right, and the difference that its
+# outputs may have, in parts of the largest.
+COMPARED = 4
+TOLERANCE = 1e-3
 
 # Python's generator belongs to all threads of the program.
 _drawing = threading.RLock()
@@ -34,8 +42,11 @@ def seeded(seed):
             random.setstate(state)
 
 
-def copy_model(model):
+def copy_model(model, x=None):
     """A model of the same layers, weights and state.
+
+    Raises unless both give the same for some of the examples `x`, or, without
+    any, for zeros.
 
     What saving keeps of a layer goes to its copy in the same way: variables by
     `save_own_variables` and `load_own_variables`, vocabularies by
@@ -50,6 +61,9 @@ def copy_model(model):
     for its, mine in zip(model.weights, copy.weights, strict=True):
         mine.trainable = its.trainable
         mine.assign(keras.ops.convert_to_numpy(its))
+    some = _zeros(model) if x is None else take(x, slice(COMPARED))
+    if model.built and some is not None:
+        _check_outputs(model, copy, some)
     return copy
 
 
@@ -68,6 +82,7 @@ def copy_with_new_weights(model):
         elif isinstance(old, keras.layers.BatchNormalization):
             gathered |= {id(weight) for weight in old.weights}
     for its, mine in zip(model.weights, copy.weights, strict=True):
+        mine.trainable = its.trainable
         if not its.trainable and id(its) not in gathered:
             mine.assign(keras.ops.convert_to_numpy(its))
     return copy
@@ -91,13 +106,67 @@ def _with_new_weights(model):
         if len(copy.weights) != len(model.weights):
             raise ValueError("its weights are not those of its config.")
     except Exception as e:
-        reason = next(iter(str(e).splitlines()), type(e).__name__)
         raise ValueError(
-            f"Keras cannot copy the model {model.name!r}: {reason} Give a "
-            "model whose layers have a get_config, or, to GARClassifier, a "
+            f"Keras cannot copy the model {model.name!r}: {reason_of(e)} Give "
+            "a model whose layers have a get_config, or, to GARClassifier, a "
             "function that makes it."
         ) from e
     return copy, pairs[1:]
+
+
+def _zeros(model):
+    """An example of zeros for a model, or `None` if its shape is not known."""
+    inputs = inputs_of(model) if has_graph(model) else None
+    tensors = keras.tree.flatten(inputs)
+    if any(
+        tensor is None or None in tensor.shape[1:] or tensor.dtype == "string"
+        for tensor in tensors
+    ):
+        return None
+    return keras.tree.map_structure(
+        lambda tensor: np.zeros((1, *tensor.shape[1:]), tensor.dtype), inputs
+    )
+
+
+def _check_outputs(model, copy, x):
+    """Raises if a copy gives something else than the model for examples."""
+    try:
+        its, again = (_outputs(model, x) for _ in range(2))
+    # What does not fit the model is told where its logits are looked at.
+    except Exception:
+        return
+    # Layers that always draw, such as noise, give something else each time.
+    if not np.array_equal(its, again, equal_nan=True):
+        return
+    allowed = TOLERANCE * abs(its).max()
+    mine = _outputs(copy, x)
+    if not np.allclose(its, mine, rtol=0, atol=allowed, equal_nan=True):
+        raise ValueError(
+            f"Keras cannot copy the model {model.name!r}: the copy gives other "
+            f"outputs for the same examples{_of_which_layer(model)}. What is "
+            "in a plain attribute of a layer is not copied: make it with "
+            "add_weight, or name it in get_config, or give GARClassifier a "
+            "function that makes the model."
+        )
+
+
+def _outputs(model, x):
+    outputs = keras.tree.flatten(model(x, training=False))
+    return np.concatenate(
+        [np.ravel(keras.ops.convert_to_numpy(part)) for part in outputs]
+    ).astype("float64")
+
+
+def _of_which_layer(model):
+    """The first layer with an array in a plain attribute, in words."""
+    for layer in flatten_layers(model):
+        for name, value in vars(layer).items():
+            is_array = keras.ops.is_tensor(value) or isinstance(
+                value, np.ndarray
+            )
+            if is_array and not type(layer).__module__.startswith("keras."):
+                return f". Received: the layer {layer.name!r} with {name!r}"
+    return ""
 
 
 def _of_the_same_config(model):

@@ -12,9 +12,6 @@ more is in memory than a few batches, unless it was before. An image source has
 a length, `shape`, `dtype` and `take(indices)`.
 """
 
-import re
-import textwrap
-
 import h5py
 import keras
 import numpy as np
@@ -35,7 +32,6 @@ from gar_keras.engine.keras_internals import calls, may_be_shuffled
 from gar_keras.engine.precision import warn_if_lost
 from gar_keras.engine.streams import Stream, is_stream
 from gar_keras.utils.validation import (
-    MOST_CHARACTERS,
     as_array,
     check_array,
     check_count,
@@ -44,6 +40,7 @@ from gar_keras.utils.validation import (
     check_logits,
     is_in_memory,
     is_source,
+    reason_of,
     unmasked,
 )
 from gar_keras.utils.warnings import warn
@@ -335,7 +332,7 @@ def num_classes(model, name, x):
         takes = f", of {_kinds(model.inputs)}" if has_graph(model) else ""
         raise ValueError(
             f"The model {model.name!r}{takes}, fails on {name}. Received: "
-            f"{_kinds(keras.tree.flatten(x))}. {_reason(e)}"
+            f"{_kinds(keras.tree.flatten(x))}. {reason_of(e)}"
         ) from e
     warn_if_unscaled(model, x)
     return check_logits(logits)
@@ -344,17 +341,6 @@ def num_classes(model, name, x):
 def _kinds(parts):
     """Shape and dtype of an example, for each input."""
     return " and ".join(f"{part.shape[1:]} {part.dtype}" for part in parts)
-
-
-def _reason(error):
-    """What an error says is wrong, in a line."""
-    # Of a `KeyError`, `str` is the `repr` of its text.
-    text = error.args[0] if isinstance(error, KeyError) else str(error)
-    text = re.sub(r"\x1b\[\d+m", "", str(text)) or repr(error)
-    # Keras puts it between where it was, and what came in.
-    text = re.sub(r"^Exception encountered when calling .*\n", "", text)
-    text = text.partition("\nArguments received by")[0]
-    return textwrap.shorten(text, MOST_CHARACTERS, placeholder=" ...")
 
 
 def check_inputs(model, name, x):

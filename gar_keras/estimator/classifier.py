@@ -314,7 +314,7 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
             return default_network(x, num_classes)
         if isinstance(self.network, keras.Model):
             warn_of_own_training(self.network)
-            return copy_model(self.network)
+            return copy_model(self.network, x)
         model = None
         is_layer = isinstance(self.network, keras.Layer)
         if callable(self.network) and not is_layer:

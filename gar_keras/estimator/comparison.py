@@ -7,17 +7,28 @@ import keras
 import numpy as np
 from numpy.typing import ArrayLike
 
+from gar_keras.callbacks import list_of
 from gar_keras.engine.batches import LABELED_PER_BATCH, num_examples, take
-from gar_keras.engine.copies import copy_with_new_weights, seeded
-from gar_keras.engine.data import as_labeled
-from gar_keras.engine.fit import early_stopping
+from gar_keras.engine.copies import (
+    copy_model,
+    copy_with_new_weights,
+    seeded,
+)
+from gar_keras.engine.data import as_labeled, prepared, stage_2_data
+from gar_keras.engine.fit import check_epochs, early_stopping
 from gar_keras.engine.graphs import check_model
 from gar_keras.methods import method_of
 from gar_keras.metrics import error_rate
 from gar_keras.models import check_linear, warn_of_own_training
 from gar_keras.training import pretrain, regularize
 from gar_keras.utils.types import Images
-from gar_keras.utils.validation import check_count, check_labels
+from gar_keras.utils.validation import (
+    check_count,
+    check_flag,
+    check_labels,
+    check_verbosity,
+    received,
+)
 
 
 def compare(
@@ -58,8 +69,8 @@ def compare(
         `"pretraining"` that before stage 2.
 
     Raises:
-        ValueError: if the data do not fit together, or if a class has fewer
-            labels than two.
+        ValueError: before any training, if the data or the options do not fit
+            together, or if a class has fewer labels than two.
 
     Example:
 
@@ -86,10 +97,23 @@ def compare(
     y = check_labels("y_labeled", y_labeled, m)
     fold_of = _folds(y, check_count("folds", folds, least=2, most=m), seed)
     optimizer = options.pop("optimizer", None)
+    _check_optimizer(optimizer)
     most = options.pop("labeled_per_batch", None)
     if most is None:
         most = LABELED_PER_BATCH
     check_count("labeled_per_batch", most, least=0)
+    # With the fewest labels to train on.
+    first = np.flatnonzero(fold_of != 0)
+    with seeded(seed):
+        _check_stage_2(
+            copy_model(model, x_labeled),
+            take(x_labeled, first),
+            y[first],
+            x_unlabeled,
+            methods,
+            {"seed": seed, "labeled_per_batch": min(most, len(first))},
+            options,
+        )
     errors = {name: [] for name in ("pretraining", *methods)}
     for fold in range(folds):
         kept, others = (
@@ -138,11 +162,56 @@ def _check_methods(methods, options):
             f"compare sets {min(twice)} of each training itself. Received: "
             f"{min(twice)} as a further argument of gar_keras.regularize."
         )
-    taken = inspect.signature(regularize).parameters
-    own = {name: options[name] for name in options.keys() - taken.keys()}
     for name in methods:
-        method_of(name, own)
+        method_of(name, _of_method(options))
     early_stopping(options.get("epochs", 1), options.get("validation_data"))
+
+
+def _of_method(options):
+    """Those of the options that are not arguments of `regularize` itself."""
+    taken = inspect.signature(regularize).parameters
+    return {name: options[name] for name in options.keys() - taken.keys()}
+
+
+def _check_stage_2(model, x, y, x_unlabeled, methods, set_here, options):
+    """Raises what `regularize` would refuse, with these arguments."""
+    arguments = inspect.signature(regularize).parameters
+    given = {name: argument.default for name, argument in arguments.items()}
+    given |= options | set_here
+    check_flag("keep_best", given["keep_best"])
+    check_verbosity(given["verbose"])
+    list_of(given["callbacks"])
+    names = ("labeled_per_batch", "unlabeled_per_batch", "images_per_epoch")
+    feed, validation = stage_2_data(
+        x,
+        y,
+        x_unlabeled,
+        given["validation_data"],
+        seed=given["seed"],
+        **{name: given[name] for name in names},
+    )
+    epochs, _ = early_stopping(given["epochs"], validation, feed.sampler.steps)
+    check_epochs(epochs, given["initial_epoch"])
+    for name in methods:
+        method = method_of(name, _of_method(options))
+        method.check_batches(feed.sampler.labeled_per_batch)
+        network, classes, _ = prepared(
+            model, method.network, feed.x_labeled, validation
+        )
+        check_labels("y_labeled", y, len(y), classes)
+        method.check(network, feed.images)
+        if given["initial_epoch"]:
+            method.go_on(network, feed)
+
+
+def _check_optimizer(optimizer):
+    try:
+        keras.optimizers.get(optimizer)
+    except (TypeError, ValueError):
+        raise ValueError(
+            "optimizer must be a Keras optimizer, or None for that of the "
+            f"method. Received: {received('optimizer', optimizer)}"
+        ) from None
 
 
 def _copy_of(optimizer):

@@ -4,6 +4,8 @@ import math
 import mmap
 import numbers
 import operator
+import re
+import textwrap
 
 import numpy as np
 
@@ -27,6 +29,18 @@ def received(name, value):
     if "\n" in text or len(text) > MOST_CHARACTERS:
         return f"{name} of type {type(value).__name__}"
     return text
+
+
+def reason_of(error):
+    """What an error says is wrong, in a line."""
+    # Of a `KeyError`, `str` is the `repr` of its text.
+    text = error.args[0] if isinstance(error, KeyError) else str(error)
+    text = re.sub(r"\x1b\[\d+m", "", str(text)) or repr(error)
+    # Keras puts it between where it was, and what came in.
+    text = re.sub(r"^Exception encountered when calling .*\n", "", text)
+    text = text.rpartition("Error encountered:\n")[2]
+    text = text.partition("\nArguments received by")[0]
+    return textwrap.shorten(text, MOST_CHARACTERS, placeholder=" ...")
 
 
 def check_count(name, value, *, least, most=math.inf):
@@ -75,6 +89,23 @@ def check_choice(name, value, allowed):
         raise ValueError(
             f"{name} must be one of {', '.join(map(str, allowed))}. "
             f"Received: {received(name, value)}"
+        )
+
+
+def check_flag(name, value):
+    """Raises unless `value` is `True` or `False`."""
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(
+            f"{name} must be True or False. Received: {received(name, value)}"
+        )
+
+
+def check_verbosity(value):
+    """Raises unless `verbose` is what Keras' `fit` takes."""
+    if value not in ("auto", 0, 1, 2):
+        raise ValueError(
+            "verbose must be 'auto', 0, 1 or 2. Received: "
+            f"{received('verbose', value)}"
         )
 
 

@@ -144,6 +144,35 @@ def own_layer():
     return model
 
 
+class Unsaved(layers.Layer):
+    """A layer with an array that Keras does not know of."""
+
+    mean = 0.0
+
+    def call(self, inputs):
+        return inputs - self.mean
+
+
+def unsaved():
+    layer = Unsaved(name="mine")
+    layer.mean = keras.ops.convert_to_tensor(X.mean(axis=0))
+    return sequential(layer, layers.Dense(3))
+
+
+class Noisy(layers.Layer):
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.seeds = keras.random.SeedGenerator(0)
+
+    def call(self, inputs):
+        shape = keras.ops.shape(inputs)
+        return inputs + keras.random.normal(shape, seed=self.seeds)
+
+
+def noisy():
+    return sequential(Noisy(), layers.Dense(3))
+
+
 class OwnCall(keras.Model):
     def __init__(self, **kwargs):
         super().__init__(**kwargs)
@@ -230,6 +259,9 @@ def test_what_is_not_trained_is_kept_beside_new_weights(make):
     copy = copy_with_new_weights(model)
     its, mine = values(model.weights), values(copy.weights)
     assert [a == b for a, b in zip(its, mine, strict=True)] == KEPT[make]
+    assert [v.trainable for v in copy.weights] == [
+        v.trainable for v in model.weights
+    ]
 
 
 def test_new_weights_keep_vocabularies():
@@ -257,6 +289,42 @@ def test_what_keras_cannot_copy_is_named():
     with pytest.raises(ValueError, match="cannot copy the model 'mine'") as e:
         copy_model(keras.Sequential([NeedsWidth(3)], name="mine"))
     assert "\n" not in str(e.value)
+
+
+@pytest.mark.parametrize(
+    "copy",
+    [
+        lambda model: copy_model(model),
+        lambda model: copy_model(model, X),
+        lambda model: copy_of(model, seed=0),
+        lambda model: GARClassifier(model).fit(X, np.where(X[:, 0] < 0, -1, Y)),
+        lambda model: compare(model, X[:15], Y[:15], X),
+    ],
+    ids=["zeros", "examples", "teacher", "classifier", "comparison"],
+)
+def test_what_a_copy_would_lose_is_refused(copy):
+    with pytest.raises(ValueError, match="'mine' with 'mean'.*add_weight"):
+        copy(unsaved())
+
+
+def test_a_model_that_draws_in_inference_is_copied():
+    model = noisy()
+    assert values(copy_model(model, X).weights) == values(model.weights)
+
+
+def test_a_copy_that_fails_says_why():
+    class Refuses(layers.Layer):
+        def call(self, inputs):
+            if self.name == "second":
+                raise RuntimeError("of the clone")
+            return inputs
+
+        def get_config(self):
+            return {**super().get_config(), "name": "second"}
+
+    model = sequential(Refuses(name="first"), layers.Dense(3))
+    with pytest.raises(ValueError, match=r"'sequential\w*': of the clone Give"):
+        copy_model(model)
 
 
 def test_a_teacher_has_the_state_of_the_network():
@@ -431,12 +499,25 @@ BAD = {
     "pretraining": (dict(pretrain_epochs=0), "pretrain_epochs must be"),
     "no name": (dict(methods=3), "method must be one of.*method=3"),
     "labels of a batch": (dict(labeled_per_batch="x"), "labeled_per_batch='x'"),
+    "optimizer": (dict(optimizer=5), "optimizer must be .*optimizer=5"),
+    "unlabelled of a batch": (
+        dict(unlabeled_per_batch=0), "unlabeled_per_batch=0",
+    ),
+    "images": (dict(images_per_epoch=0), "images_per_epoch=0"),
+    "callbacks": (dict(callbacks=5), "callback=5"),
+    "prior": (dict(class_prior=[0.5, 0.5]), "2 shares for 3 outputs"),
+    "shape": (dict(x_unlabeled=X[:, :2]), "x_unlabeled.* same shape"),
+    "class": (dict(y_labeled=Y[:15] + 1), "from 0 to 2"),
+    "best": (dict(keep_best="x"), "keep_best must be True or False"),
+    "verbose": (dict(verbose="x"), "verbose must be 'auto', 0, 1 or 2"),
+    "first epoch": (dict(initial_epoch=500), "initial_epoch must be"),
     "infinite": (dict(labeled_per_batch=float("inf")), "labeled_per_batch=inf"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("options, message", BAD.values(), ids=BAD)
 def test_comparison_refuses_before_it_trains(options, message, monkeypatch):
     monkeypatch.setattr("gar_keras.estimator.comparison.pretrain", None)
+    data = dict(x_labeled=X[:15], y_labeled=Y[:15], x_unlabeled=X)
     with pytest.raises((TypeError, ValueError), match=message):
-        compare(normalized(), X[:15], Y[:15], X, **options)
+        compare(normalized(), **data | {"methods": ["safe-gar"]} | options)
