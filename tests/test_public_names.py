@@ -11,9 +11,9 @@ import user_code
 
 import gar_keras
 
-# What only the experiments and the report need; Keras itself brings rich.
+# What only the scripts need, but for rich, which Keras itself brings.
 EXTRAS = (
-    *("filelock", "networkx", "pandas", "pooch", "pydantic"),
+    *("filelock", "networkx", "pandas", "pooch", "pydantic", "reproduction"),
     *("scipy", "sklearn", "tyro"),
 )
 
@@ -22,7 +22,10 @@ import sys
 for name in {EXTRAS}:
     sys.modules[name] = None
 import keras
+before = {{name.partition(".")[0] for name in sys.modules}}
 import gar_keras
+loaded = {{name.partition(".")[0] for name in sys.modules}} - before
+assert loaded - sys.stdlib_module_names == {{"gar_keras"}}, loaded
 from gar_keras import datasets
 
 mnist = datasets.load_mnist()

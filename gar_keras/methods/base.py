@@ -98,7 +98,7 @@ class Method:
     GAR.
 
     Attributes:
-        noise: Whether the Dropout layers of stage 1 stay in.
+        keeps_dropout: Whether the Dropout layers of stage 1 stay in.
         uses_labels: Whether the labels have a part in the loss.
         warns_of_collapse: Whether a `WarnOnCollapse` watches the training.
         restores_lost_classes: Whether a training without validation data that
@@ -110,7 +110,7 @@ class Method:
             `gar_keras.methods.options.GAROptions`.
     """
 
-    noise: ClassVar[bool] = False
+    keeps_dropout: ClassVar[bool] = False
     uses_labels: ClassVar[bool] = True
     warns_of_collapse: ClassVar[bool] = False
     restores_lost_classes: ClassVar[bool] = False
@@ -130,7 +130,7 @@ class Method:
     def network(self, model):
         """What of a model is trained, from examples to logits."""
         plain = plain_network(model)
-        return plain if self.noise else stage_2_network(plain)
+        return plain if self.keeps_dropout else stage_2_network(plain)
 
     def check(self, network, x_unlabeled):
         """Raises unless the method can train this network on such an X_U."""

@@ -49,7 +49,7 @@ class MeanTeacher(Method):
             the model.
     """
 
-    noise: ClassVar[bool] = True
+    keeps_dropout: ClassVar[bool] = True
     terms = ("supervised", "consistency")
 
     weight: float = 100.0

@@ -38,7 +38,7 @@ class PiModel(Method):
             noise, with which both predictions would always be the same.
     """
 
-    noise: ClassVar[bool] = True
+    keeps_dropout: ClassVar[bool] = True
     terms = ("supervised", "consistency")
 
     weight: float = 100.0

@@ -36,7 +36,7 @@ class PseudoLabel(Method):
         end: T2 as a share of the training, above `start`.
     """
 
-    noise: ClassVar[bool] = True
+    keeps_dropout: ClassVar[bool] = True
     terms = ("supervised", "pseudo_label")
 
     weight: float = 3.0

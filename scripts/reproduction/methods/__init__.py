@@ -60,27 +60,30 @@ class Entry:
         }
 
 
-def _of_library(name, title, **options):
-    return Entry(title, methods.METHODS[name], **options)
-
+# What the tables say of the library's methods.
+_OF_LIBRARY = {
+    "gar": {
+        "title": "GAR",
+        "set_by_experiment": True,
+        "can_be_extended": True,
+        "terms": ("affinity", "balance"),
+    },
+    "safe-gar": {"title": "GAR, safe default"},
+    "supervised": {"title": "Supervised only"},
+    "entropy": {"title": "Entropy minimization"},
+    "pseudo-label": {"title": "Pseudo-Label"},
+    "pi": {"title": "Π model"},
+    "vat": {"title": "VAT"},
+    "vat-entropy": {"title": "VAT + entropy minimization"},
+    "mean-teacher": {"title": "Mean Teacher"},
+    "embed-cnn": {"title": "EmbedCNN", "in_memory": True},
+}
 
 METHODS = {
-    "gar": _of_library(
-        "gar",
-        "GAR",
-        set_by_experiment=True,
-        can_be_extended=True,
-        terms=("affinity", "balance"),
-    ),
-    "safe-gar": _of_library("safe-gar", "GAR, safe default"),
-    "supervised": _of_library("supervised", "Supervised only"),
-    "entropy": _of_library("entropy", "Entropy minimization"),
-    "pseudo-label": _of_library("pseudo-label", "Pseudo-Label"),
-    "pi": _of_library("pi", "Π model"),
-    "vat": _of_library("vat", "VAT"),
-    "vat-entropy": _of_library("vat-entropy", "VAT + entropy minimization"),
-    "mean-teacher": _of_library("mean-teacher", "Mean Teacher"),
-    "embed-cnn": _of_library("embed-cnn", "EmbedCNN", in_memory=True),
+    **{
+        name: Entry(method=method, **_OF_LIBRARY.get(name, {"title": name}))
+        for name, method in methods.METHODS.items()
+    },
     "label-spreading": Entry("Label spreading", LabelSpreading, in_memory=True),
     "self-training": Entry("Self-training", SelfTraining, in_memory=True),
     "hagr": Entry("HAGR", HAGR, in_memory=True),
