@@ -20,7 +20,7 @@ from gar_keras.engine.graphs import check_model
 from gar_keras.methods import method_of
 from gar_keras.metrics import error_rate
 from gar_keras.models import check_linear, warn_of_own_training
-from gar_keras.training import pretrain, regularize
+from gar_keras.training import check_stage_2, pretrain, regularize
 from gar_keras.utils.types import Images
 from gar_keras.utils.validation import (
     check_count,
@@ -105,7 +105,7 @@ def compare(
     # With the fewest labels to train on.
     first = np.flatnonzero(fold_of != 0)
     with seeded(seed):
-        _check_stage_2(
+        _check_training(
             copy_model(model, x_labeled),
             take(x_labeled, first),
             y[first],
@@ -173,7 +173,7 @@ def _of_method(options):
     return {name: options[name] for name in options.keys() - taken.keys()}
 
 
-def _check_stage_2(model, x, y, x_unlabeled, methods, set_here, options):
+def _check_training(model, x, y, x_unlabeled, methods, set_here, options):
     """Raises what `regularize` would refuse, with these arguments."""
     arguments = inspect.signature(regularize).parameters
     given = {name: argument.default for name, argument in arguments.items()}
@@ -194,14 +194,13 @@ def _check_stage_2(model, x, y, x_unlabeled, methods, set_here, options):
     check_epochs(epochs, given["initial_epoch"])
     for name in methods:
         method = method_of(name, _of_method(options))
-        method.check_batches(feed.sampler.labeled_per_batch)
         network, classes, _ = prepared(
             model, method.network, feed.x_labeled, validation
         )
         check_labels("y_labeled", y, len(y), classes)
-        method.check(network, feed.images)
+        check_stage_2(method, network, feed.images, feed.sampler)
         if given["initial_epoch"]:
-            method.go_on(network, feed)
+            method.setup(network, feed, given["initial_epoch"])
 
 
 def _check_optimizer(optimizer):
