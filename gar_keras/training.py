@@ -335,10 +335,11 @@ def regularize(
     if keeps_best or (watches and validation is not None):
         before = error_rate(network, *validation)
     if watches:
+        num_validation = None if validation is None else len(validation[1])
         watch = WarnOnCollapse(
             before,
             batch_size=sampler.images_per_step,
-            num_validation=validation and len(validation[1]),
+            num_validation=num_validation,
             advice=_advice(
                 method, has_labels, optimizer, validation, keeps_best
             ),

@@ -65,7 +65,7 @@ def plan(options):
         # Of the studies, those that came last have the fewest records.
         *(
             ["study.py", "--study", study.name, "--seeds", "0-2"]
-            + files * bool(files_of(study))
+            + (files if files_of(study) else [])
             for study in reversed(STUDIES.values())
             if files_of(study) <= {*options.data}
         ),
@@ -100,11 +100,13 @@ def arguments(words, options, seconds):
 
 def main(options):
     """Runs the commands; the exit status, 1 if one of them failed."""
-    end = options.time_limit and time.monotonic() + options.time_limit
+    end = None
+    if options.time_limit is not None:
+        end = time.monotonic() + options.time_limit
     statuses = set()
     for words in plan(options):
-        left = end and end - time.monotonic()
-        if end and left <= 0:
+        left = None if end is None else end - time.monotonic()
+        if left is not None and left <= 0:
             return cli.EXIT_TIME
         line = arguments(words, options, left)
         print(f"python {shlex.join(line)}", flush=True)

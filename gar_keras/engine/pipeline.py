@@ -47,7 +47,9 @@ def batches_of(feed):
     stream = None
     if isinstance(feed.images, Stream):
         full, rest = divmod(sampler.images_per_epoch, sampler.batch)
-        sizes = [sampler.batch] * full + [rest] * bool(rest)
+        sizes = [sampler.batch] * full
+        if rest:
+            sizes.append(rest)
         stream = feed.images.in_batches(sizes, sampler.seed)
     for number in itertools.count(feed.first_epoch):
         order, chosen = sampler.epoch(number)

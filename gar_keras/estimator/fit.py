@@ -148,7 +148,7 @@ def stages(model, x, y, settings, class_names, seed):
         before,
         batch_size=sampler.images_per_step,
         class_names=class_names,
-        num_validation=validation and len(kept),
+        num_validation=len(kept) if validation else None,
         advice=_advice(method, settings, validation),
     )
     history = regularize(

@@ -61,9 +61,11 @@ class Estimate:
             return None
         ours, theirs = (e.deviation**2 / e.n for e in (self, other))
         total = ours + theirs
-        degrees = total and total**2 / (
-            ours**2 / (self.n - 1) + theirs**2 / (other.n - 1)
-        )
+        degrees = 0.0
+        if total:
+            degrees = total**2 / (
+                ours**2 / (self.n - 1) + theirs**2 / (other.n - 1)
+            )
         return _interval(self.mean - other.mean, total, degrees)
 
     def text(self, sign=""):

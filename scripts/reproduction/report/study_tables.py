@@ -154,8 +154,11 @@ def _papers(g):
 def _change(g):
     """The difference from the paper's stage 2, with its interval."""
     found = difference(g["last"], g.by_then)
-    interval = found and found.n >= LEAST_SEEDS and found.interval()
-    return signed(found) + (f", {between(interval)}" if interval else "")
+    text = signed(found)
+    interval = None
+    if found and found.n >= LEAST_SEEDS:
+        interval = found.interval()
+    return f"{text}, {between(interval)}" if interval else text
 
 
 def _sound_change(g):

@@ -60,9 +60,11 @@ def markdown(cells, notes=(), title=""):
         ["---", *("---:" if right else "---" for right in figures)],
         *map(list, cells.itertuples()),
     ]
-    text = [f"**{title}**", ""] * bool(title)
-    text += [f"| {' | '.join(line)} |" for line in lines]
-    text += [""] * bool(notes) + [f"- {note}" for note in notes]
+    text = [f"| {' | '.join(line)} |" for line in lines]
+    if title:
+        text = [f"**{title}**", "", *text]
+    if notes:
+        text += ["", *(f"- {note}" for note in notes)]
     return "\n".join([*text, ""])
 
 
