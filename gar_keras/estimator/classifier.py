@@ -24,7 +24,7 @@ from gar_keras.estimator.examples import (
 )
 from gar_keras.estimator.fit import check_outputs, stages
 from gar_keras.estimator.networks import default_network
-from gar_keras.estimator.wrappers import check_wrappers
+from gar_keras.estimator.wrappers import check_calibration, check_wrappers
 from gar_keras.methods.base import Method
 from gar_keras.models import warn_of_own_training
 from gar_keras.utils.types import Tensor
@@ -223,7 +223,11 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
         They are the softmax of the logits. GAR makes these large: the
         probabilities are confident, not calibrated. Calibrate them on labelled
         rows, by scikit-learn's `CalibratedClassifierCV` of a `FrozenEstimator`.
+
+        Raises:
+            ValueError: if that calibrates on unlabelled rows as well.
         """
+        check_calibration()
         return softmax(self._logits(X), axis=1)
 
     def score(

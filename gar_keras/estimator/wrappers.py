@@ -20,13 +20,8 @@ def check_wrappers(own, num_unlabeled):
         num_unlabeled: How many rows it got without a label.
     """
     wrapper = _that_has_unlabeled_rows(own)
-    if (num_unlabeled or wrapper) and _is_in_calibration():
-        raise ValueError(
-            "CalibratedClassifierCV takes -1 for a class: its probabilities "
-            "would be wrong. Received: rows without a label. Fit "
-            "GARClassifier first, and calibrate it on labelled rows: "
-            "CalibratedClassifierCV(FrozenEstimator(fitted)).fit(X, y)."
-        )
+    if (num_unlabeled or wrapper) and any(map(_is_of_calibration, _calls())):
+        raise _calibrated_without_labels()
     if num_unlabeled:
         return
     advice = f"Mark unlabelled examples with {UNLABELED} in y, and fit"
@@ -41,10 +36,25 @@ def check_wrappers(own, num_unlabeled):
     )
 
 
-def _is_in_calibration():
+def check_calibration():
+    """Raises if a calibration of unlabelled rows asks for probabilities."""
+    frames = filter(_is_of_calibration, _calls())
+    if any(map(_has_unlabeled_rows, frames)):
+        raise _calibrated_without_labels()
+
+
+def _calibrated_without_labels():
+    return ValueError(
+        "CalibratedClassifierCV takes -1 for a class: its probabilities would "
+        "be wrong. Received: rows without a label. Fit GARClassifier first, "
+        "and calibrate it on labelled rows: "
+        "CalibratedClassifierCV(FrozenEstimator(fitted)).fit(X, y)."
+    )
+
+
+def _is_of_calibration(frame):
     # By the module: a process of joblib begins with a function of it.
-    modules = (frame.f_globals.get("__name__") for frame in _calls())
-    return "sklearn.calibration" in modules
+    return frame.f_globals.get("__name__") == "sklearn.calibration"
 
 
 def _that_has_unlabeled_rows(own):
@@ -53,11 +63,18 @@ def _that_has_unlabeled_rows(own):
         estimator = frame.f_locals.get("self")
         is_fit = frame.f_code.co_name == "fit" and estimator is not own
         if is_fit and hasattr(estimator, "get_params"):
-            # Some write over the labels that they got.
-            classes = vars(estimator).get("classes_")
-            if _has_marker(frame.f_locals.get("y")) or _has_marker(classes):
+            if _has_unlabeled_rows(frame):
                 return type(estimator).__name__
     return None
+
+
+def _has_unlabeled_rows(frame):
+    """Whether a call got labels with -1 among them."""
+    # Some write over the labels that they got.
+    own = getattr(frame.f_locals.get("self"), "__dict__", {})
+    return _has_marker(frame.f_locals.get("y")) or _has_marker(
+        own.get("classes_")
+    )
 
 
 def _calls():

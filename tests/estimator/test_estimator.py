@@ -501,6 +501,8 @@ def test_calibration_is_of_labelled_rows(y, ensemble, stand_in):
     with pytest.raises(ValueError, match="takes -1 for a class.*FrozenEst"):
         wrapper.fit(X, y)
     frozen = FrozenEstimator(quick(tiny).fit(X, y))
+    with pytest.raises(ValueError, match="takes -1 for a class.*FrozenEst"):
+        CalibratedClassifierCV(frozen, cv=2, ensemble=ensemble).fit(X, y)
     known = FEW >= 0
     calibrated = CalibratedClassifierCV(frozen).fit(X[known], y[known])
     assert list(calibrated.classes_) == list(frozen.classes_)
