@@ -30,16 +30,14 @@ from gar_keras.methods.gar import with_options
 from gar_keras.methods.options import GAROptions
 from gar_keras.methods.safe_gar import SafeGAR
 from gar_keras.models import POLICIES, cnn6, cnn9, mlp
-from gar_keras.regularizers import class_prior_of
 from gar_keras.training import check_stage_2, pretrain, regularize
 from gar_keras.utils import files
-from gar_keras.utils.validation import check_class_prior
 from gar_keras.utils.warnings import shown_by
 from reproduction import progress, records
 from reproduction.methods import METHODS
 from reproduction.methods.ablation import ablated
 from reproduction.paths import path_of
-from reproduction.settings import PRIOR_OF_LABELS
+from reproduction.recorder import OutOfTime, Recorder, Stage2Recorder
 from reproduction.state import (
     RestoreState,
     State,
@@ -49,19 +47,7 @@ from reproduction.state import (
     path_of_state,
     put_away,
 )
-from reproduction.task import (
-    load_data,
-    make_task,
-    unlabeled_images,
-    versions_of_test,
-)
-
-# Figure 2 of the paper shows these epochs of stage 2; the last one is added.
-SNAPSHOT_EPOCHS = (0, 1, 10, 50, 100)
-
-
-class OutOfTime(Exception):
-    """The time limit came before the end of a run, which can be resumed."""
+from reproduction.task import labeled_of, learned_from, versions_of_test
 
 
 def run(
@@ -87,7 +73,7 @@ def run(
         seed: Decides the split, the initial weights, dropout and the batches.
         results: Folder of the records.
         data_dir, save_models, share_stage_1, keep_state: As in
-            `command.RunOptions`.
+            `experiment_command.RunOptions`.
         deadline: `time.monotonic()` at which the run must have stopped.
         reporter: A `progress.Reporter`, or `None`.
 
@@ -117,15 +103,16 @@ def run(
             files.delete_leftovers(file)
         if time.monotonic() >= deadline:
             raise OutOfTime
-        job = Run(*named, data_dir, reporter, deadline)
         if METHODS[experiment.method].network:
-            job.train_stages(
+            job = NetworkRun(*named, data_dir, reporter, deadline)
+            job.train(
                 shared=path_of_stage_1(*named) if share_stage_1 else None,
                 end=path_of_end(*named) if keep_state else None,
             )
             job.save_best(path, save_models)
         else:
-            job.propagate()
+            job = GraphRun(*named, data_dir, reporter)
+            job.fit()
         record = job.record()
         # As the last: with it, the run is finished.
         records.write(path, record)
@@ -159,185 +146,57 @@ def finished(experiment, seed, results, data_dir=None, keep_state=False):
 
 
 class Run:
-    """What a run is made of, and its parts from the data to the record."""
+    """The data of a run, how far it has come, and its record."""
 
-    def __init__(
-        self,
-        experiment,
-        seed,
-        results,
-        data_dir=None,
-        reporter=None,
-        deadline=math.inf,
-    ):
-        e = self.experiment = experiment
-        self.seed, self.deadline = seed, deadline
+    def __init__(self, experiment, seed, results, data_dir=None, reporter=None):
+        self.experiment, self.seed = experiment, seed
         self.reporter = reporter or progress.Reporter(
             "", progress.console(quiet=True)
         )
-        self.task, self.unlabeled, described = learned_from(e, seed, data_dir)
+        learned = learned_from(experiment, seed, data_dir)
+        self.task, self.unlabeled, self.described = learned
         data, split = self.task.data, self.task.split
         self.x_labeled = data.x_train[split.labeled]
         held_out = split.validation
-        # What the error is measured of, by its name; further versions of the
-        # test images from the end of stage 1 on.
+        # What the error is measured of, by its name.
         self.sets = {
             "val_error": (data.x_train[held_out], data.y_train[held_out]),
             "test_error": (data.x_test, data.y_test),
         }
-        self.versions = versions_of_test(e, data, data_dir)
-        self.snapshot_epochs = {*SNAPSHOT_EPOCHS, e.epochs}
         self.snapshot_images = records.kept_images(seed, len(data.x_test))
-        # Of weights and batches.
-        self.training_seed = seed
-        if e.restart:
-            rng = np.random.default_rng([seed, e.restart])
-            self.training_seed = int(rng.integers(2**31))
-        keras.utils.set_random_seed(self.training_seed)
-        self.model = build_model(e, data.x_train.shape[1:], data.num_classes)
-        self.method = _method(e, described["class_prior"])
-        self.augmentation = random_augmentation(
-            e.pretrain_shift, e.pretrain_affine, self.training_seed
+        self.state = State(
+            experiment,
+            seed,
+            results,
+            self.described,
+            data.x_test[self.snapshot_images],
+            self.reporter.say,
         )
-        self.optimizers = _optimizers(e, self.method, len(self.unlabeled))
-        if METHODS[e.method].network:
-            self._check_stage_2()
-            for optimizer in self.optimizers.values():
-                optimizer.build(self.model.trainable_variables)
-        self.state = State(self, results, described, self.reporter.say)
 
-    def _check_stage_2(self):
-        """Refuses now what stage 2 would refuse after stage 1."""
+    def record(self):
+        """The record of the finished run."""
         e = self.experiment
-        sampler = stage_2_sampler(
-            self.x_labeled,
-            self.unlabeled,
-            e.labeled_per_batch,
-            e.unlabeled_per_batch,
-            e.images_per_epoch,
-            self.training_seed,
-        )
-        check_stage_2(self.method, self.model, self.unlabeled, sampler)
-
-    def train_stages(self, shared=None, end=None):
-        """Trains what is left; `shared` and `end` are paths of such states."""
-        state = self.state
-        state.load()
-        if end is not None and not state.curve("pretraining"):
-            state.load(end)
-        if shared is not None and not state.curve("pretraining"):
-            state.load_stage_1(shared)
-        if state.done("pretraining") < self.experiment.pretrain_epochs:
-            self.pretrain()
-            if shared is not None:
-                state.save_stage_1(shared)
-        if not state.curve("regularization"):
-            self.begin_stage_2()
-        if state.done("regularization") < self.experiment.epochs:
-            with shown_by(state.warn):
-                self.train()
-
-    def pretrain(self):
-        """Stage 1: the labelled images alone."""
-        e, stage = self.experiment, "pretraining"
-        per_report = largest_divisor(e.pretrain_epochs, 100)
-        pretrain(
-            self.model,
-            self.x_labeled,
-            self.task.y_labeled,
-            epochs=e.pretrain_epochs,
-            report_every=per_report,
-            batch_size=e.batch_size,
-            optimizer=self.optimizers[stage],
-            initial_epoch=self.state.done(stage),
-            augmentation=self.augmentation,
-            seed=self.training_seed,
-            callbacks=[_Recorder(self, stage, self.sets, per_report)],
-            verbose=0,
-        )
-
-    def begin_stage_2(self):
-        """Takes the last epoch of stage 1 as epoch 0 of stage 2."""
-        curve = self.state.curve("pretraining")
-        errors = {name: curve[name][-1] for name in self.sets}
-        errors |= ErrorRate(**self.versions).measure(self.model)
-        self.state.progress["regularization"]["curve"] = {
-            "epoch": [0],
-            **{name: [error] for name, error in errors.items()},
+        return {
+            "format": records.FORMAT,
+            "experiment": asdict(e),
+            "cell": e.cell,
+            "fingerprint": e.fingerprint(),
+            "seed": self.seed,
+            "labeled": labeled_of(self.task),
+            **self.state.progress,
+            "result": records.result_of(self.state.curve("regularization")),
         }
-        self.state.keep(self.model)
 
-    def train(self):
-        """Stage 2: the method of the experiment."""
-        e, stage = self.experiment, "regularization"
-        callbacks = [_Recorder(self, stage, {**self.sets, **self.versions})]
-        epochs = e.extensions.affinity_warmup
-        if epochs:
-            rise = lambda i: e.affinity * min(1.0, (i + 1) / epochs)  # noqa: E731
-            callbacks.append(CoefficientSchedule(affinity=rise))
-        if self.method.warns_of_collapse:
-            # It knows the epochs before this process, too.
-            curve = self.state.curve(stage)
-            before, *earlier = (
-                dict(zip(curve, row, strict=True))
-                for row in zip(*curve.values(), strict=True)
-            )
-            callbacks.append(
-                WarnOnCollapse(
-                    before["val_error"],
-                    earlier,
-                    e.labeled_per_batch + e.unlabeled_per_batch,
-                    num_validation=e.num_validation,
-                    advice=self._advice(),
-                )
-            )
-        if self.state.method is not None:
-            saved = self.state.method, self.state.source
-            callbacks.insert(0, RestoreState(*saved))
-        done, method = self.state.done(stage), self.method
-        if done and isinstance(method, SafeGAR):
-            prior = self.state.progress["predicted_prior"]
-            # The networks of the experiments end in a Dense, which has it.
-            method = replace(method, class_prior=prior, logit_factor=1.0)
-        regularize(
-            self.model,
-            self.x_labeled,
-            self.unlabeled,
-            y_labeled=self.task.y_labeled,
-            method=method,
-            epochs=e.epochs,
-            labeled_per_batch=e.labeled_per_batch,
-            unlabeled_per_batch=e.unlabeled_per_batch,
-            images_per_epoch=e.images_per_epoch,
-            optimizer=self.optimizers[stage],
-            initial_epoch=done,
-            seed=self.training_seed,
-            callbacks=callbacks,
-            verbose=0,
-        )
-        if isinstance(method, SafeGAR):
-            # It may have taken the training back.
-            errors = ErrorRate(**self.sets, **self.versions)
-            for name, error in errors.measure(self.model).items():
-                self.state.curve(stage)[name][-1] = error
 
-    def _advice(self):
-        """The `Advice` in the words of the settings."""
-        of_gar = self.experiment.method == "gar"
-        labels = "the labels (supervised in extensions)"
-        restores = self.method.restores_lost_classes
-        return Advice(
-            rate="a lower stage_2_rate",
-            labels=None if self.method.learns_labels else labels,
-            prior="as class_prior" if of_gar else None,
-            kept=LOST_CLASSES_ARE_RESTORED if restores else "",
-        )
+class GraphRun(Run):
+    """A run of a method without a network."""
 
-    def propagate(self):
-        """A method without a network: its curve has one epoch."""
+    def fit(self):
+        """Fits the method; the curve of stage 2 has one epoch."""
+        method = METHODS[self.experiment.method].method()
         x, y = zip(*self.sets.values(), strict=True)
         start = time.perf_counter()
-        predicted = self.method.fit_predict(
+        predicted = method.fit_predict(
             self.x_labeled,
             self.task.y_labeled,
             self.unlabeled,
@@ -355,6 +214,198 @@ class Run:
             "seconds": seconds,
             "curve": {"epoch": [0, 1], **errors, **times},
         }
+
+
+class NetworkRun(Run):
+    """A run of both stages: what is trained, and its training."""
+
+    def __init__(
+        self,
+        experiment,
+        seed,
+        results,
+        data_dir=None,
+        reporter=None,
+        deadline=math.inf,
+    ):
+        super().__init__(experiment, seed, results, data_dir, reporter)
+        e, data = experiment, self.task.data
+        self.deadline = deadline
+        # Measured from the end of stage 1 on.
+        self.versions = versions_of_test(e, data, data_dir)
+        # Of weights and batches.
+        self.training_seed = seed
+        if e.restart:
+            rng = np.random.default_rng([seed, e.restart])
+            self.training_seed = int(rng.integers(2**31))
+        keras.utils.set_random_seed(self.training_seed)
+        self.model = build_model(e, data.x_train.shape[1:], data.num_classes)
+        self.method = _method(e, self.described["class_prior"])
+        self.augmentation = random_augmentation(
+            e.pretrain_shift, e.pretrain_affine, self.training_seed
+        )
+        self.optimizers = _optimizers(e, self.method, len(self.unlabeled))
+        self._check_stage_2()
+        for optimizer in self.optimizers.values():
+            optimizer.build(self.model.trainable_variables)
+
+    def _check_stage_2(self):
+        """Refuses now what stage 2 would refuse after stage 1."""
+        e = self.experiment
+        sampler = stage_2_sampler(
+            self.x_labeled,
+            self.unlabeled,
+            e.labeled_per_batch,
+            e.unlabeled_per_batch,
+            e.images_per_epoch,
+            self.training_seed,
+        )
+        check_stage_2(self.method, self.model, self.unlabeled, sampler)
+
+    def variables(self, stage):
+        """The variables of a stage that the state has, lists by name.
+
+        Those of a method in stage 2 are in the `Stage2` that trains it.
+        """
+        found = {
+            "model": self.model.variables,
+            "optimizer": self.optimizers[stage].variables,
+        }
+        if stage == "pretraining":
+            found["method"] = [
+                v for layer in self.augmentation for v in layer.variables
+            ]
+        return found
+
+    def train(self, shared=None, end=None):
+        """Trains what is left; `shared` and `end` are paths of such states."""
+        e, state = self.experiment, self.state
+        state.load(self.model, self.variables)
+        if end is not None and not state.curve("pretraining"):
+            state.load(self.model, self.variables, end)
+        if shared is not None and not state.curve("pretraining"):
+            state.load_stage_1(shared, self.model)
+        if state.done("pretraining") < e.pretrain_epochs:
+            self.pretrain()
+            if shared is not None:
+                state.save_stage_1(shared, self.model)
+        if not state.curve("regularization"):
+            curve = state.curve("pretraining")
+            errors = {name: curve[name][-1] for name in self.sets}
+            errors |= ErrorRate(**self.versions).measure(self.model)
+            state.begin_stage_2(errors, self.model)
+        if state.done("regularization") < e.epochs:
+            with shown_by(state.warn):
+                self.regularize()
+
+    def pretrain(self):
+        """Stage 1: the labelled images alone."""
+        e = self.experiment
+        per_report = largest_divisor(e.pretrain_epochs, 100)
+        recorder = Recorder(
+            self.state,
+            self.variables,
+            self.sets,
+            self.reporter,
+            self.deadline,
+            per_report,
+        )
+        pretrain(
+            self.model,
+            self.x_labeled,
+            self.task.y_labeled,
+            epochs=e.pretrain_epochs,
+            report_every=per_report,
+            batch_size=e.batch_size,
+            optimizer=self.optimizers["pretraining"],
+            initial_epoch=self.state.done("pretraining"),
+            augmentation=self.augmentation,
+            seed=self.training_seed,
+            callbacks=[recorder],
+            verbose=0,
+        )
+
+    def regularize(self):
+        """Stage 2: the method of the experiment."""
+        e, done = self.experiment, self.state.done("regularization")
+        method = self.method
+        if done > 0 and isinstance(method, SafeGAR):
+            prior = self.state.progress["predicted_prior"]
+            # The networks of the experiments end in a Dense, which has it.
+            method = replace(method, class_prior=prior, logit_factor=1.0)
+        regularize(
+            self.model,
+            self.x_labeled,
+            self.unlabeled,
+            y_labeled=self.task.y_labeled,
+            method=method,
+            epochs=e.epochs,
+            labeled_per_batch=e.labeled_per_batch,
+            unlabeled_per_batch=e.unlabeled_per_batch,
+            images_per_epoch=e.images_per_epoch,
+            optimizer=self.optimizers["regularization"],
+            initial_epoch=done,
+            seed=self.training_seed,
+            callbacks=self._callbacks(),
+            verbose=0,
+        )
+        if isinstance(method, SafeGAR):
+            # It may have taken the training back.
+            errors = ErrorRate(**self.sets, **self.versions)
+            for name, error in errors.measure(self.model).items():
+                self.state.curve("regularization")[name][-1] = error
+
+    def _callbacks(self):
+        """Those of stage 2, in the order in which they have to be called."""
+        state = self.state
+        recorder = Stage2Recorder(
+            state,
+            self.variables,
+            self.sets | self.versions,
+            self.reporter,
+            self.deadline,
+        )
+        callbacks = [recorder]
+        if state.method is not None:
+            callbacks.insert(0, RestoreState(state.method, state.source))
+        if self.experiment.extensions.affinity_warmup > 0:
+            callbacks.append(CoefficientSchedule(affinity=self._affinity))
+        if self.method.warns_of_collapse:
+            callbacks.append(self._watch())
+        return callbacks
+
+    def _affinity(self, epoch):
+        """The coefficient of the affinity while it rises from 0."""
+        e = self.experiment
+        done = (epoch + 1) / e.extensions.affinity_warmup
+        return e.affinity * min(1.0, done)
+
+    def _watch(self):
+        """A `WarnOnCollapse` that knows the epochs before this process."""
+        e, curve = self.experiment, self.state.curve("regularization")
+        before, *earlier = (
+            dict(zip(curve, row, strict=True))
+            for row in zip(*curve.values(), strict=True)
+        )
+        return WarnOnCollapse(
+            before["val_error"],
+            earlier,
+            e.labeled_per_batch + e.unlabeled_per_batch,
+            num_validation=e.num_validation,
+            advice=self._advice(),
+        )
+
+    def _advice(self):
+        """The `Advice` in the words of the settings."""
+        of_gar = self.experiment.method == "gar"
+        labels = "the labels (supervised in extensions)"
+        restores = self.method.restores_lost_classes
+        return Advice(
+            rate="a lower stage_2_rate",
+            labels=None if self.method.learns_labels else labels,
+            prior="as class_prior" if of_gar else None,
+            kept=LOST_CLASSES_ARE_RESTORED if restores else "",
+        )
 
     def save_best(self, path, save_models):
         """Saves the snapshots, and the model of the validation-chosen epoch."""
@@ -374,101 +425,6 @@ class Run:
             self.model.set_weights(self.state.best_weights)
             # Without an optimizer: that of a resumed run is another one.
             uncompiled(self.model).save(path.with_suffix(".keras"))
-
-    def record(self):
-        """The record of the finished run."""
-        e = self.experiment
-        return {
-            "format": records.FORMAT,
-            "experiment": asdict(e),
-            "cell": e.cell,
-            "fingerprint": e.fingerprint(),
-            "seed": self.seed,
-            "labeled": labeled_of(self.task),
-            **self.state.progress,
-            "result": records.result_of(self.state.curve("regularization")),
-        }
-
-
-class _Recorder(keras.callbacks.Callback):
-    """Measures, notes, saves and reports each epoch of a stage."""
-
-    def __init__(self, run, stage, sets, epochs_per_report=1):
-        super().__init__()
-        self.run = run
-        self.stage = stage
-        self.epochs_per_report = epochs_per_report
-        self.errors = ErrorRate(**sets)
-        # What comes before the first epoch, such as a graph, counts too.
-        self.start = time.perf_counter()
-
-    def on_epoch_begin(self, epoch, logs=None):
-        self.epoch = epoch
-
-    def on_train_batch_end(self, batch, logs=None):
-        if time.monotonic() >= self.run.deadline:
-            raise OutOfTime
-        share = (batch + 1) / self.params["steps"]
-        done = (self.epoch + share) * self.epochs_per_report
-        self.run.reporter.step(self.stage, done, self._total(), logs)
-
-    def on_epoch_end(self, epoch, logs=None):
-        state = self.run.state
-        seconds = time.perf_counter() - self.start
-        errors = self.errors.measure(self.model)
-        # For the callbacks that follow.
-        logs.update(errors)
-        row = {
-            "epoch": (epoch + 1) * self.epochs_per_report,
-            **errors,
-            **logs,
-            "seconds": round(seconds, 3),
-        }
-        state.progress[self.stage]["seconds"] += seconds
-        state.note(self.stage, row)
-        if self.stage == "regularization":
-            method = getattr(self.model, "method", None)
-            if isinstance(method, SafeGAR):
-                prior = method.class_prior
-                state.progress["predicted_prior"] = prior and list(prior)
-            state.keep(self.model.evaluated)
-        state.save(self.stage, self.model)
-        self.run.reporter.epoch(self.stage, row, self._total())
-        self.start = time.perf_counter()
-
-    def _total(self):
-        """Epochs of the stage."""
-        return self.params["epochs"] * self.epochs_per_report
-
-
-def learned_from(e, seed, data_dir=None):
-    """The `Task` of a run, X_U, and what a record says of both."""
-    data = load_data(e, data_dir)
-    task = make_task(e.world, data, e.num_labeled, e.num_validation, seed)
-    data = task.data
-    unlabeled, source = unlabeled_images(e, task, data_dir)
-    prior = e.class_prior
-    if prior == PRIOR_OF_LABELS:
-        # A class without a label would have no share at all.
-        prior = class_prior_of(task.y_labeled, data.num_classes, smoothing=1)
-    if prior is not None:
-        prior = list(check_class_prior(prior, data.num_classes))
-    described = {
-        "data": {
-            "title": data.title,
-            "source": data.source,
-            "unlabeled": source,
-        },
-        "split_fingerprint": task.split.fingerprint(),
-        "class_prior": prior,
-        "method_settings": METHODS[e.method].settings(),
-    }
-    return task, unlabeled, described
-
-
-def labeled_of(task):
-    """Indices of X_L in the data set as loaded."""
-    return task.kept[task.split.labeled].tolist()
 
 
 def build_model(experiment, input_shape, num_classes):

@@ -12,12 +12,14 @@ import keras
 import numpy as np
 
 from gar_keras.engine.fit import predict
-from gar_keras.methods.base import Stage2
 from gar_keras.utils.files import write_atomically
 from reproduction import environment
 from reproduction.records import MUST_AGREE, Progress
 
 STAGES = ("pretraining", "regularization")
+
+# Figure 2 of the paper shows these epochs of stage 2; the last one is added.
+SNAPSHOT_EPOCHS = (0, 1, 10, 50, 100)
 
 
 def path_of_state(experiment, seed, results):
@@ -61,17 +63,21 @@ def put_away(experiment, seed, results, keep_state):
 
 
 class State:
-    """The curves, weights and logits of a `Run`, and the file that keeps them.
+    """How far a run has come, and the file that keeps it.
 
-    It is described by what it is made from, as a record has it. The function
-    `say` is told, in words, what is taken up.
+    Args:
+        experiment, seed, results: Those of the run.
+        described: What the run is made from, as its record has it.
+        images: The test images whose logits are kept.
+        say: Function that is told, in words, what is taken up.
     """
 
-    def __init__(self, run, results, described, say):
-        self.run = run
-        self.path = path_of_state(run.experiment, run.seed, results)
-        self.owner = [_family(run.experiment), run.seed]
+    def __init__(self, experiment, seed, results, described, images, say):
+        self.path = path_of_state(experiment, seed, results)
+        self.owner = [_family(experiment), seed]
+        self.epochs = experiment.epochs
         self.described = described
+        self.images = images
         self.say = say
         # The environment now: the source may be edited while the run goes on.
         self.progress = {
@@ -84,7 +90,7 @@ class State:
         }
         # Of the validation-chosen epoch so far.
         self.best_weights = []
-        # Logits of some test images, by the epoch of stage 2.
+        # Logits of the images, by the epoch of stage 2.
         self.snapshots = {}
         # What a method has beside weights and optimizer, in stage 2.
         self.method = None
@@ -99,25 +105,39 @@ class State:
         """Number of the last epoch of a stage that is done."""
         return _last_epoch(self.progress, stage)
 
-    def note(self, stage, row):
+    def note(self, stage, row, seconds):
         """Adds an epoch to the curve of a stage, values by name."""
+        self.progress[stage]["seconds"] += seconds
         curve = self.curve(stage)
         missing = max(map(len, curve.values()), default=0)
         for name, value in row.items():
             # Epoch 0 has errors alone.
             curve.setdefault(name, [None] * missing).append(value)
 
+    def note_predicted_prior(self, prior):
+        """Notes the shares that stage 2 expects; `None` for equal ones."""
+        self.progress["predicted_prior"] = None if prior is None else [*prior]
+
+    def begin_stage_2(self, errors, network):
+        """Takes the end of stage 1, with errors by name, as epoch 0."""
+        curve = self.curve("regularization")
+        curve["epoch"] = [0]
+        curve.update({name: [error] for name, error in errors.items()})
+        self.keep(network)
+
     def keep(self, network):
         """Keeps what the last epoch of stage 2 gives, where it counts."""
         epoch = self.done("regularization")
-        if epoch in self.run.snapshot_epochs:
-            images = self.run.task.data.x_test[self.run.snapshot_images]
-            self.snapshots[epoch] = predict(network, images)
+        if self._has_snapshot(epoch):
+            self.snapshots[epoch] = predict(network, self.images)
             self.progress["snapshot_epochs"] = [*self.snapshots]
         *earlier, last = self.curve("regularization")["val_error"]
         # Of equals, the first is chosen; epoch 0 is that of stage 1.
-        if epoch and last < min(earlier[1:], default=math.inf):
+        if epoch > 0 and last < min(earlier[1:], default=math.inf):
             self.best_weights = network.get_weights()
+
+    def _has_snapshot(self, epoch):
+        return epoch in SNAPSHOT_EPOCHS or epoch == self.epochs
 
     def warn(self, text):
         """Notes a warning, once, and tells it."""
@@ -125,96 +145,98 @@ class State:
             self.progress["warnings"].append(text)
         self.say(f"warning: {text}")
 
-    def save(self, stage, trained):
-        """Writes the state while a model is in training, whole or not."""
-        in_stage_1 = stage == "pretraining"
+    def save(self, model, optimizer, method):
+        """Writes the state with the variables in training, whole or not."""
         _write(
             self.path,
             self.owner,
             self.progress,
-            model=self.run.model.variables,
-            optimizer=self.run.optimizers[stage].variables,
+            model=model,
+            optimizer=optimizer,
             best=self.best_weights,
             snapshots=self.snapshots.values(),
-            method=self._augmentation() if in_stage_1 else state_of(trained),
+            method=method,
         )
 
-    def save_stage_1(self, path):
+    def save_stage_1(self, path, model):
         """Keeps the end of stage 1 for the runs that have the same."""
-        _write(path, path.stem, self.progress, model=self.run.model.variables)
+        _write(path, path.stem, self.progress, model=model.variables)
 
-    def load(self, path=None):
-        """Takes up the run's own state, or that of a path, if it fits."""
-        self._load(path or self.path, self.owner, self._go_on)
+    def load(self, model, variables, path=None):
+        """Takes up the run's own state, or that of a path, if it fits.
 
-    def load_stage_1(self, path):
-        """Takes up the end of another run's stage 1, if it fits."""
-        self._load(path, path.stem, self._take_stage_1, ["split_fingerprint"])
-
-    def _load(self, path, owner, take_up, must_agree=None):
-        if not path.exists():
-            return
-        try:
-            progress, arrays = _read(path, owner)
-            Progress.model_validate(progress)
-            for name in must_agree or self.described:
-                if progress[name] != self.described[name]:
-                    raise ValueError(f"it is of other {MUST_AGREE[name]}")
-            take_up(progress, arrays)
+        Args:
+            model: The network.
+            variables: Function that gives the variables of a stage, lists by
+                name.
+            path: That of another run's end.
+        """
+        path = path or self.path
+        with self._telling_what_does_not_fit(path):
+            progress, arrays = _read(path, self.owner)
+            self._check_is_of(progress, self.described)
+            self._go_on(progress, arrays, model, variables)
             self.source = path
+
+    def load_stage_1(self, path, model):
+        """Takes up the end of another run's stage 1, if it fits."""
+        with self._telling_what_does_not_fit(path):
+            progress, arrays = _read(path, path.stem)
+            self._check_is_of(progress, ["split_fingerprint"])
+            assign_all({"model": model.variables}, arrays)
+            self.progress["pretraining"] = {
+                **progress["pretraining"],
+                "environment": progress["environment"],
+            }
+            self.say("takes stage 1 from an earlier run")
+
+    @contextlib.contextmanager
+    def _telling_what_does_not_fit(self, path):
+        try:
+            yield
+        except FileNotFoundError:
+            # Nothing was kept.
+            return
         # A damaged file, one of another run or version: anything comes of it.
         except Exception as e:
             reason = next(iter(str(e).splitlines()), type(e).__name__)
             self.say(f"starts afresh: {path} does not fit ({reason})")
 
-    def _go_on(self, progress, arrays):
-        run = self.run
+    def _check_is_of(self, progress, names):
+        """Raises unless saved progress is sound and of this run's data."""
+        Progress.model_validate(progress)
+        for name in names:
+            if progress[name] != self.described[name]:
+                raise ValueError(f"it is of other {MUST_AGREE[name]}")
+
+    def _go_on(self, progress, arrays, model, variables):
         epochs = _last_epoch(progress, "regularization")
-        if epochs > run.experiment.epochs:
+        if epochs > self.epochs:
             raise ValueError(f"it has {epochs} epochs")
-        stage = STAGES[bool(epochs)]
         logits = dict(
             zip(progress["snapshot_epochs"], arrays["snapshots"], strict=True)
         )
-        kept = len(run.snapshot_images), run.task.data.num_classes
+        kept = len(self.images), model.output_shape[-1]
         if any(z.shape != kept or z.dtype.kind != "f" for z in logits.values()):
             raise ValueError("it has logits of other images")
-        if epochs:
-            check_values(run.model.weights, arrays["best"])
-        variables = [*run.model.variables, *run.optimizers[stage].variables]
-        values = arrays["model"] + arrays["optimizer"]
-        # In stage 2, only the method knows what else it has.
-        if not epochs:
-            variables += self._augmentation()
-            values += arrays["method"]
-        assign_all(variables, values)
+        stage = "regularization" if epochs > 0 else "pretraining"
+        if stage == "regularization":
+            check_values(model.weights, arrays["best"])
+        assign_all(variables(stage), arrays)
+        if stage == "regularization":
+            # Only the method in training knows what these are of.
+            self.method = arrays["method"]
         so_far = [progress["environment"], *progress["resumed_in"]]
         if so_far[-1] != self.progress["environment"]:
             progress["resumed_in"].append(self.progress["environment"])
         self.progress = progress
-        self.method = arrays["method"] if epochs else None
         self.best_weights = arrays["best"]
         # The last epoch of a shorter run need not be one to be shown.
         self.snapshots = {
-            i: z for i, z in logits.items() if i in run.snapshot_epochs
+            epoch: z for epoch, z in logits.items() if self._has_snapshot(epoch)
         }
         progress["snapshot_epochs"] = [*self.snapshots]
         self.say(f"goes on after epoch {self.done(stage)} of {stage}")
-
-    def _take_stage_1(self, progress, arrays):
-        assign_all(self.run.model.variables, arrays["model"])
-        made_in = {"environment": progress["environment"]}
-        self.progress["pretraining"] = {**progress["pretraining"], **made_in}
-        self.say("takes stage 1 from an earlier run")
-
-    def _augmentation(self):
-        """The variables that the augmentation is drawn with."""
-        return [v for layer in self.run.augmentation for v in layer.variables]
-
-
-def state_of(trained):
-    """The variables of a model in stage 2, but for the network's."""
-    return trained.state if isinstance(trained, Stage2) else []
 
 
 def check_values(variables, values):
@@ -225,16 +247,21 @@ def check_values(variables, values):
 
 
 def assign_all(variables, values):
-    """Gives each variable its saved value, or none if one does not fit."""
-    check_values(variables, values)
-    for variable, value in zip(variables, values, strict=True):
-        variable.assign(value)
+    """Gives each variable, in lists by name, its saved value.
+
+    None of them gets one if one does not fit.
+    """
+    for name, listed in variables.items():
+        check_values(listed, values[name])
+    for name, listed in variables.items():
+        for variable, value in zip(listed, values[name], strict=True):
+            variable.assign(value)
 
 
 class RestoreState(keras.callbacks.Callback):
-    """Gives the variables of `state_of` their values of an earlier training.
+    """Gives a `Stage2` the variables of its own that an earlier training saved.
 
-    The model has to have the weights that were in training then. The path is
+    The network has to have the weights that were in training then. The path is
     that of the file which the values are from.
     """
 
@@ -245,7 +272,7 @@ class RestoreState(keras.callbacks.Callback):
 
     def on_train_begin(self, logs=None):
         try:
-            assign_all(state_of(self.model), self._values)
+            assign_all({"method": self.model.state}, {"method": self._values})
         except ValueError as e:
             raise ValueError(
                 f"{self._path} does not fit the method ({e}). Delete it to "

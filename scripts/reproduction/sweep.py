@@ -30,9 +30,9 @@ def sweep(
         experiments: List of `Experiment`.
         seeds: List of seeds.
         results: Folder of the records.
-        time_limit, jobs, ray: As in `command.RunOptions`. The processes of
-            jobs are spawned: a script that asks for them must call this below
-            `if __name__ == "__main__"`.
+        time_limit, jobs, ray: As in `experiment_command.RunOptions`. The
+            processes of jobs are spawned: a script that asks for them must call
+            this below `if __name__ == "__main__"`.
         console: A `rich` console for the progress.
         **options: Further arguments of `run`.
 

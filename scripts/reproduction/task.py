@@ -7,9 +7,13 @@ import numpy as np
 
 from gar_keras.datasets import Dataset, Split, make_split
 from gar_keras.datasets.splits import draw_split
+from gar_keras.regularizers import class_prior_of
+from gar_keras.utils.validation import check_class_prior
 from reproduction.datasets import UNLABELED, load
 from reproduction.datasets.norb import NorbPreprocessing
 from reproduction.datasets.registry import NORB
+from reproduction.methods import METHODS
+from reproduction.settings import PRIOR_OF_LABELS
 
 # Each choice has random numbers of its own: one does not change another.
 IMBALANCE, LABEL_NOISE, OUT_OF_CLASS = 1, 2, 3
@@ -30,6 +34,41 @@ class Task:
     y_labeled: np.ndarray
     # To be added to X_U.
     out_of_class: np.ndarray
+
+
+def learned_from(experiment, seed, data_dir=None):
+    """The `Task` of a run, X_U, and what a record says of both."""
+    e = experiment
+    data = load_data(e, data_dir)
+    task = make_task(e.world, data, e.num_labeled, e.num_validation, seed)
+    unlabeled, source = unlabeled_images(e, task, data_dir)
+    described = {
+        "data": {
+            "title": task.data.title,
+            "source": task.data.source,
+            "unlabeled": source,
+        },
+        "split_fingerprint": task.split.fingerprint(),
+        "class_prior": class_prior(e, task),
+        "method_settings": METHODS[e.method].settings(),
+    }
+    return task, unlabeled, described
+
+
+def labeled_of(task):
+    """Indices of X_L in the data set as loaded."""
+    return task.kept[task.split.labeled].tolist()
+
+
+def class_prior(experiment, task):
+    """The shares that the balance expects, a list; `None` for equal ones."""
+    prior, n = experiment.class_prior, task.data.num_classes
+    if prior is None:
+        return None
+    if prior == PRIOR_OF_LABELS:
+        # A class without a label would have no share at all.
+        prior = class_prior_of(task.y_labeled, n, smoothing=1)
+    return [*check_class_prior(prior, n)]
 
 
 def load_data(experiment, data_dir=None, **norb):

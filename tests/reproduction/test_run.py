@@ -34,7 +34,7 @@ from tiny_runs import (
 from gar_keras import error_rate
 from gar_keras.callbacks import Advice, WarnOnCollapse
 from gar_keras.datasets import DataError, make_split
-from reproduction import environment, records, run
+from reproduction import environment, recorder, records, run, task
 from reproduction.paths import path_of
 from reproduction.run import build_model
 from reproduction.settings import TABLE_1, Experiment
@@ -124,7 +124,7 @@ test_set.__test__ = False
 
 
 def test_the_kept_weights_are_those_of_the_first_best_epoch(tmp_path):
-    job = run.Run(TINY, 0, tmp_path)
+    job = run.NetworkRun(TINY, 0, tmp_path)
     state, seen = job.state, []
     for val_error in (0.3, 0.2, 0.2, 0.1, 0.4):
         seen.append(val_error)
@@ -190,11 +190,11 @@ def test_each_stage_gets_its_settings(tmp_path, monkeypatch):
 
     monkeypatch.setattr(run, "pretrain", stage)
     monkeypatch.setattr(run, "regularize", stage)
-    job = run.Run(OTHER, 7, tmp_path)
+    job = run.NetworkRun(OTHER, 7, tmp_path)
     job.state.progress["regularization"]["curve"] = {
         "epoch": [0], "val_error": [0.5]
     }  # fmt: skip
-    for function in (job.pretrain, job.train):
+    for function in (job.pretrain, job.regularize):
         with pytest.raises(Stop):
             function()
     ((model, x, y), first), ((_, _, x_unlabeled), second) = calls
@@ -231,7 +231,7 @@ def test_each_stage_gets_its_settings(tmp_path, monkeypatch):
 
 def test_a_run_that_is_finished_is_not_run_again(finished, monkeypatch):
     folder, record = finished
-    monkeypatch.delattr(run, "Run")
+    monkeypatch.delattr(run, "NetworkRun")
     assert run_tiny(folder) == record
 
 
@@ -249,7 +249,7 @@ def test_without_its_data_a_record_is_taken_with_a_word(
     def missing(experiment, data_dir):
         raise DataError("no file")
 
-    monkeypatch.setattr(run, "load_data", missing)
+    monkeypatch.setattr(task, "load_data", missing)
     assert run_tiny(finished[0]) == finished[1]
     assert "is not compared with its data: no file" in capsys.readouterr().out
 
@@ -403,7 +403,8 @@ def test_a_run_out_of_time_can_go_on(tmp_path, monkeypatch):
     def pass_by():
         now[0] += 60
 
-    monkeypatch.setattr(run, "time", Clock)
+    for module in (run, recorder):
+        monkeypatch.setattr(module, "time", Clock)
     reporter = Witness(("step", "regularization", 1), pass_by)
     with pytest.raises(run.OutOfTime):
         run_tiny(tmp_path, reporter, deadline=150.0)
@@ -480,9 +481,9 @@ def test_a_state_that_does_not_fit_is_told_and_left(change, stopped, tmp_path):
     shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
     UNFIT[change](state_of(tmp_path), content)
     reporter = Witness()
-    job = run.Run(TINY, 0, tmp_path, reporter=reporter)
+    job = run.NetworkRun(TINY, 0, tmp_path, reporter=reporter)
     before = job.model.get_weights()
-    job.state.load()
+    job.state.load(job.model, job.variables)
     (line,) = reporter.lines
     assert line.startswith(f"starts afresh: {state_of(tmp_path)} does not fit")
     assert job.state.curve("pretraining") == {}
@@ -513,14 +514,14 @@ def test_a_state_of_stage_2_that_does_not_fit(
     state = state_of(tmp_path, RIVAL)
     changed(part, CHANGES[change])(state, None)
     reporter = Witness()
-    job = run.Run(RIVAL, 0, tmp_path, reporter=reporter)
+    job = run.NetworkRun(RIVAL, 0, tmp_path, reporter=reporter)
     before = job.model.get_weights()
-    job.state.load()
+    job.state.load(job.model, job.variables)
     (line,) = reporter.lines
     if part == "method":
         # Nothing but the method in training knows these.
         with pytest.raises(ValueError, match="Delete it to begin") as error:
-            job.train()
+            job.regularize()
         assert str(error.value).startswith(f"{state} does not fit")
         return
     assert line.startswith(f"starts afresh: {state} does not fit (it has ")

@@ -117,7 +117,7 @@ def test_a_killed_run_with_all_variations_ends_as_an_unbroken_one(tmp_path):
 
 def test_a_restart_has_the_same_labels_and_other_weights():
     first, second = (
-        runner.Run(replace(TINY, restart=number), 0, "nowhere")
+        runner.NetworkRun(replace(TINY, restart=number), 0, "nowhere")
         for number in (0, 1)
     )
     assert (first.task.split.labeled == second.task.split.labeled).all()
@@ -181,7 +181,9 @@ def test_a_run_on_norb_measures_the_test_images_without_their_own_mean(
     assert {p.test_mean for p in asked} == {"training", "own"}
     asked.clear()
     world = DataConditions(known_classes=2)
-    runner.Run(replace(experiment, camera_stretch=True, world=world), 0, "none")
+    runner.NetworkRun(
+        replace(experiment, camera_stretch=True, world=world), 0, "none"
+    )
     assert asked == [NorbPreprocessing(stretch=True)]
 
 
@@ -201,12 +203,12 @@ def test_folder_and_strength_of_the_fields_reach_infimnist(monkeypatch):
 
     found = replace(registry.UNLABELED["infimnist"], loader=load)
     monkeypatch.setitem(registry.UNLABELED, "infimnist", found)
-    monkeypatch.setattr(runner.Run, "_check_stage_2", lambda made: None)
+    monkeypatch.setattr(runner.NetworkRun, "_check_stage_2", lambda made: None)
     monkeypatch.setitem(datasets.DATASETS, "tiny", tiny)
     worlds._load.cache_clear()
     for strength in (0.5, 1.0):
         change = {"unlabeled": "infimnist", "field_strength": strength}
-        runner.Run(replace(TINY, **change), 0, "nowhere", "files")
+        runner.NetworkRun(replace(TINY, **change), 0, "nowhere", "files")
     assert asked == [("files", {"field_strength": s}) for s in (0.5, 1.0)]
     # The images that are deformed are the package's own.
     assert of_mnist == [None]
