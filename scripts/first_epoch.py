@@ -15,7 +15,7 @@ import numpy as np
 from matplotlib.animation import FuncAnimation, PillowWriter
 
 from reproduction import cli, paths, records
-from reproduction.report.lost_classes import empty_classes
+from reproduction.report.lost_classes import dead_outputs
 from reproduction.report.plots import style
 from reproduction.studies import STUDIES
 
@@ -71,7 +71,7 @@ def picture(found):
     """The energies of the classes, and the scale of the logits, by step."""
     figure = style.page_figure(5.4, 10)
     axes = figure.subplots(2, 2, sharex=True, sharey="row")
-    lost = emptied(found)
+    dead = dead_in(found)
     columns = zip(axes.T, found.items(), strict=True)
     for (above, below), (name, record) in columns:
         result, noted = record["result"], record["first_epoch"]
@@ -81,7 +81,7 @@ def picture(found):
         steps = np.array(noted["step"]) + 1
         for j, share in enumerate(shares(record).clip(min=FLOOR).T):
             look = {"color": "0.75", "lw": 1, "label": "the other classes"}
-            if j in lost:
+            if j in dead:
                 look = {"color": style.BAD, "lw": 2, "zorder": 3}
                 look["label"] = f"class {j}"
             above.plot(steps, share, **look)
@@ -102,10 +102,10 @@ def picture(found):
     return figure
 
 
-def emptied(found):
+def dead_in(found):
     """The classes that any of the runs leaves without energy in some step."""
     noted = [record["first_epoch"]["v"] for record in found.values()]
-    return {j for steps in noted for v in steps for j in empty_classes(v)}
+    return set().union(*map(dead_outputs, noted))
 
 
 def title(record):
@@ -122,11 +122,11 @@ def animation(found):
     figure = style.page_figure(3.2, 8)
     axes = figure.subplots(1, 2, sharey=True)
     axes[0].set_ylabel("share of the energy")
-    lost, panels = emptied(found), []
+    dead, panels = dead_in(found), []
     for ax, (name, record) in zip(axes, found.items(), strict=True):
         energy = shares(record)
         n = energy.shape[1]
-        colors = [style.BAD if j in lost else style.LINES[0] for j in range(n)]
+        colors = [style.BAD if j in dead else style.LINES[0] for j in range(n)]
         bars = ax.bar(range(n), energy[0], color=colors)
         ax.axhline(1 / n, color="0.6", lw=0.8, ls="--")
         ax.set(xticks=range(n), xlabel="class", ylim=(0, 3 / n))

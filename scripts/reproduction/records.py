@@ -17,6 +17,7 @@ from pydantic import (
     model_validator,
 )
 
+from gar_keras.metrics import lost_classes
 from gar_keras.utils.files import write_atomically
 from gar_keras.utils.validation import check_labels
 from reproduction import paths
@@ -137,6 +138,8 @@ class Run(Progress):
     labeled: list[Whole]
     # As `result_of` makes it.
     result: dict[str, int | float | None]
+    # By the test images of which the logits are kept.
+    lost_classes: list[Whole] = []
 
     @model_validator(mode="after")
     def _agrees(self):
@@ -425,6 +428,10 @@ def read_arrays(path):
                 _check(sound, "finite logits of one shape", Z)
             labels = check_labels("labels", found["labels"], m, n)
             _check_owner(record, found, labels, logits)
+            if "lost_classes" in record:
+                first, *_, last = logits.values()
+                lost = lost_classes(first, last)
+                _check_same("lost_classes", record["lost_classes"], lost)
             return Arrays(labels, logits)
     # NumPy raises many kinds for a damaged file.
     except Exception as e:

@@ -29,6 +29,7 @@ from gar_keras.layers import (
 from gar_keras.methods.gar import with_options
 from gar_keras.methods.options import GAROptions
 from gar_keras.methods.safe_gar import SafeGAR
+from gar_keras.metrics import lost_classes
 from gar_keras.models import POLICIES, cnn6, cnn9, mlp
 from gar_keras.training import check_stage_2, pretrain, regularize
 from gar_keras.utils import files
@@ -425,6 +426,12 @@ class NetworkRun(Run):
             self.model.set_weights(self.state.best_weights)
             # Without an optimizer: that of a resumed run is another one.
             uncompiled(self.model).save(path.with_suffix(".keras"))
+
+    def record(self):
+        """The record, with the classes that stage 2 lost."""
+        logits = self.state.snapshots
+        lost = lost_classes(logits[0], logits[self.experiment.epochs])
+        return {**super().record(), "lost_classes": lost}
 
 
 def build_model(experiment, input_shape, num_classes):

@@ -215,6 +215,8 @@ CURVE = ("regularization", "curve")
         ((*CURVE, "affinity"), [None, 0.1, None, 0.1]),
         ((*CURVE, "val_error"), [0.1, 0.0, 1.5, 0.03]),
         (CURVE, {}),
+        (("lost_classes",), None),
+        (("lost_classes",), [-1]),
     ],
 )
 def test_each_refusal(keys, value, tmp_path):
@@ -376,6 +378,9 @@ def test_kept_arrays_are_those_of_their_run(num_images, tmp_path):
             assert len(found.labels) == min(num_images, 2000)
 
 
+OWNER = [SHORT.fingerprint(), "0"]
+
+
 @pytest.mark.parametrize(
     "changes",
     [
@@ -400,6 +405,19 @@ def test_arrays_of_something_else_are_refused(changes, tmp_path):
     with pytest.raises(RecordError, match="is not what the run") as error:
         records.read_arrays(path)
     assert str(error.value).startswith(str(file))
+
+
+def test_arrays_that_lost_other_classes_are_refused(tmp_path):
+    logits = np.eye(3, dtype="float32")[[0, 1, 1, 0]]
+    path, _ = write_arrays(tmp_path, epoch_3=logits, owner=OWNER)
+    for lost in ([2], [1]):
+        record = make_record(SHORT) | {"snapshot_epochs": [0, 1, 3]}
+        records.write(path, record | {"lost_classes": lost})
+        if lost == [2]:
+            assert records.read_arrays(path) is not None
+        else:
+            with pytest.raises(RecordError, match="lost_classes: "):
+                records.read_arrays(path)
 
 
 def test_damaged_arrays_are_refused(tmp_path):

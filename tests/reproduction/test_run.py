@@ -154,6 +154,7 @@ def test_the_snapshots_are_of_the_epochs_they_name(finished):
             content[f"epoch_{epoch}"].argmax(1) != content["labels"]
         )
         assert error == pytest.approx(curve[epoch])
+    assert record["lost_classes"] == []
 
 
 def test_a_finished_run_leaves_no_state(finished):

@@ -149,6 +149,9 @@ def test_a_killed_run_names_a_lost_class_as_an_unbroken_one(tmp_path):
     assert any("is without class" in text for text in whole["warnings"])
     curve = whole["regularization"]["curve"]["classes_in_use"]
     assert curve[0] is None and curve[1] < 3
+    first, *_, last = tiny_runs.predictions(tmp_path / "whole", experiment)
+    lost = sorted({*first} - {*last})
+    assert whole["lost_classes"] == lost and lost
     # The state is saved before the epoch's other warnings come.
     witness = tiny_runs.Witness(("epoch", "regularization", 1))
     with pytest.raises(tiny_runs.Stop):

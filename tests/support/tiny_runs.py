@@ -130,9 +130,16 @@ def numbers(record):
     return kept
 
 
-def snapshots(folder):
-    with np.load(path_of(TINY, 0, folder).with_suffix(".npz")) as archive:
+def snapshots(folder, experiment=TINY):
+    path = path_of(experiment, 0, folder).with_suffix(".npz")
+    with np.load(path) as archive:
         return {key: archive[key] for key in archive.files}
+
+
+def predictions(folder, experiment=TINY):
+    """Class indices of the kept images, by each kept epoch."""
+    kept = snapshots(folder, experiment)
+    return [kept[key].argmax(1) for key in kept if key.startswith("epoch_")]
 
 
 def assert_same_run(folder, record, finished):

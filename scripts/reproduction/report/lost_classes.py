@@ -1,5 +1,6 @@
 """Whether stage 2 lost a class, by what a record holds; see docs/limits.md."""
 
+from gar_keras.metrics import lost_classes
 from gar_keras.regularizers import expected_balance
 
 # Data sets of ten classes.
@@ -8,11 +9,15 @@ _DIGITS = ("mnist", "svhn", "svhn-grey")
 
 def lost_class(record, arrays):
     """Whether stage 2 of a record lost a class; `None` if nothing can tell."""
+    if "lost_classes" in record:
+        return record["lost_classes"] != []
+    # Earlier versions did not note it.
     if record.get("first_epoch"):
-        return bool(empty_classes(record["first_epoch"]["v"][-1]))
+        last_batch = record["first_epoch"]["v"][-1]
+        return bool(dead_outputs([last_batch]))
     if arrays:
         first, *_, last = arrays.logits.values()
-        return bool({*first.argmax(axis=1)} - {*last.argmax(axis=1)})
+        return lost_classes(first, last) != []
     settings, curve = record["experiment"], record["regularization"]["curve"]
     if settings["dataset"] not in _DIGITS:
         return None
@@ -34,13 +39,17 @@ def lost_class(record, arrays):
     return balance[-1] <= expected_balance(m, n - 1) * (n - 2) / (n - 1)
 
 
-def empty_classes(v):
-    """The classes without energy, by the energies of a batch.
+def dead_outputs(batches):
+    """The classes without energy in some batch, by the energies of each.
 
     Example:
 
-    >>> empty_classes([9.0, 0.0, 8.0])
-    [1]
+    >>> dead_outputs([[9.0, 0.0, 8.0], [9.0, 7.0, 8.0]])
+    {1}
     """
-    least = 1e-3 * sum(v) / len(v)
-    return [j for j, energy in enumerate(v) if energy <= least]
+    return {
+        j
+        for v in batches
+        for j, energy in enumerate(v)
+        if energy <= 1e-3 * sum(v) / len(v)
+    }

@@ -7,7 +7,7 @@ import pandas as pd
 from reproduction import paths, records
 from reproduction.datasets.registry import UNLABELED
 from reproduction.report.estimates import MISSING
-from reproduction.report.lost_classes import empty_classes, lost_class
+from reproduction.report.lost_classes import dead_outputs, lost_class
 from reproduction.settings import Experiment, changes
 
 # How a run is computed, not what.
@@ -44,8 +44,8 @@ def read_runs(folder):
           the epoch chosen by validation, in the last one, and in the mean of
           the last 20 (none of fewer); `val_stage_1`, `val_last`: validation
           errors; `chosen_epoch`;
-        - `lost`: whether a class was lost; `emptied`, where the first epoch
-          was noted by step: whether one was in any batch;
+        - `lost`: whether a class was lost; `dead_output`, where the first
+          epoch was noted by step: whether some batch had one;
         - `balance_end`: the balance in the last epoch; `warnings`: what the
           run warned of, if it noted that;
         - `pretrain_seconds`, `seconds` of the stages, `minutes` of both, and
@@ -71,7 +71,6 @@ def _row(record, folder):
     path = paths.path_of(experiment, record["seed"], folder)
     curve = record["regularization"]["curve"]
     seconds = [record[s]["seconds"] for s in ("pretraining", "regularization")]
-    first_epoch = (record.get("first_epoch") or {}).get("v")
     return {
         "path": path.relative_to(folder).as_posix(),
         "cell": record["cell"],
@@ -81,7 +80,7 @@ def _row(record, folder):
         "differs": ", ".join(_in_words(changes(experiment))),
         **_errors(curve, record["result"]["chosen_epoch"]),
         "lost": lost_class(record, records.read_arrays(path)),
-        "emptied": first_epoch and any(map(empty_classes, first_epoch)),
+        "dead_output": _had_dead_output(record),
         "balance_end": curve.get("balance", [None])[-1],
         "warnings": record.get("warnings"),
         **dict(zip(("pretrain_seconds", "seconds"), seconds, strict=True)),
@@ -91,6 +90,12 @@ def _row(record, folder):
         "experiment": experiment,
         "curve": curve,
     }
+
+
+def _had_dead_output(record):
+    """Whether an output was dead in some batch of the first epoch, if noted."""
+    noted = record.get("first_epoch")
+    return None if noted is None else bool(dead_outputs(noted["v"]))
 
 
 def _errors(curve, chosen):
@@ -214,9 +219,9 @@ def warned(g):
     return _of_known(g.warnings)
 
 
-def emptied(g):
+def had_dead_output(g):
     """In how many runs an output was dead, of those that noted it."""
-    return _of_known(g.emptied)
+    return _of_known(g.dead_output)
 
 
 def _of_known(values):

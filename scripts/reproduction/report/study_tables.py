@@ -206,7 +206,7 @@ def _sound_difference(g):
 
 START_COLUMNS = {
     "initializations": lambda g: str(len(g)),
-    "had a dead output": run_frame.emptied,
+    "had a dead output": run_frame.had_dead_output,
     "lost a class": run_frame.lost,
     "after stage 1": figure("stage_1"),
     "after the epoch": figure("last"),

@@ -119,7 +119,7 @@ def test_the_lost_class_is_marked_in_the_first_epoch(tmp_path):
     legend = script["picture"](found).legends[0]
     assert "class 2" in [text.get_text() for text in legend.get_texts()]
     kept = script["noted_runs"](SCRIPTS.parent / "results", seed=0)
-    assert script["emptied"](kept) == set()
+    assert script["dead_in"](kept) == set()
     for record in found.values():
         noted = record["first_epoch"]
         noted |= {"step": noted["step"][-2:], "v": noted["v"][-2:]}

@@ -115,6 +115,9 @@ def with_logits(*predictions):
 def test_predictions_tell(predictions, expected):
     record = make_record(MNIST, lost=not expected)
     assert lost_class(record, with_logits(*predictions)) is expected
+    # What the run noted itself comes first.
+    record["lost_classes"] = [] if expected else [2]
+    assert lost_class(record, with_logits(*predictions)) is not expected
 
 
 def test_the_first_epoch_by_step_tells(tmp_path):
@@ -123,7 +126,7 @@ def test_the_first_epoch_by_step_tells(tmp_path):
         write_record(tmp_path, replace(MNIST, epochs=1), seed, v=v)
     frame = report.read_runs(tmp_path)
     assert [*frame.lost] == [True, False, False]
-    assert [*frame.emptied] == [True, True, False]
+    assert [*frame.dead_output] == [True, True, False]
 
 
 def test_classes_in_use_tell_more_than_the_balance():
