@@ -66,6 +66,13 @@ def as_labels(y):
 
 def _check_kept(given, found):
     """Raises if NumPy has made another label of one, as "0" of 0."""
+    # An integer beyond its own makes floats or objects of all of them.
+    beyond = [x for x in given if isinstance(x, int) and abs(x) >= 2**63]
+    if beyond and found.dtype.kind in "fO":
+        raise ValueError(
+            "y must have labels that an integer of 64 bits holds. Received: "
+            f"{beyond[0]}. Give them as names: as strings."
+        )
     pairs = zip(given, found.tolist(), strict=True)
     changed = [old for old, new in pairs if old != new and old != UNLABELED]
     if changed:

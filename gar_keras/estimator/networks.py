@@ -9,10 +9,15 @@ from gar_keras.engine.precision import BLOCK
 from gar_keras.layers import Standardization
 from gar_keras.models import POLICIES, cnn6, mlp
 from gar_keras.utils.images import LAYOUTS, side_axes, standardize_data_format
+from gar_keras.utils.warnings import warn
 
 # Sides of an image that the 6-layer CNN is made for: two poolings need 4
 # pixels, and its Dense layer outgrows the memory beyond 64.
 LEAST_SIDE, MOST_SIDE = 4, 64
+
+# A warning comes where this share of the pixels, of some images, has less than
+# this part of the range.
+MOST_PIXELS, LEAST_PART, LOOKED_AT = 0.98, 1 / 16, 1000
 
 # The largest standard deviation with a square in float32.
 LARGEST_STD = 1e19
@@ -56,6 +61,7 @@ def default_network(x, num_classes):
 
 def _rescaling(x):
     low, high = float(x.min()), float(x.max())
+    _warn_of_outliers(x, low, high)
     largest = 255.0 if x.dtype == "uint8" else max(-low, high)
     span = high - low
     if span < largest / 2:
@@ -63,6 +69,21 @@ def _rescaling(x):
         scale = 1 / (span or 1.0)
         return layers.Rescaling(scale, -low * scale, dtype="float32")
     return layers.Rescaling(1 / (largest or 1.0), dtype="float32")
+
+
+def _warn_of_outliers(x, low, high):
+    """Warns if a few pixels make the range much larger than the others have."""
+    some = x[np.linspace(0, len(x) - 1, min(len(x), LOOKED_AT)).astype(int)]
+    rest = (1 - MOST_PIXELS) / 2
+    first, last = np.quantile(some, [rest, 1 - rest])
+    # Where most pixels are alike, the others are what there is to see.
+    if 0 < last - first < LEAST_PART * (high - low):
+        warn(
+            f"{MOST_PIXELS:.0%} of the pixels are from {first:g} to {last:g}, "
+            f"in a range from {low:g} to {high:g} by which the network scales "
+            "them: it hardly tells them apart. Replace the few others, such "
+            "as 255 for what has no label, or give a network of your own."
+        )
 
 
 def _mlp(x, num_classes):

@@ -217,6 +217,7 @@ def test_what_cannot_be_drawn_evenly_is_refused(change, message):
         ({"num_validation": -1}, "num_validation=-1"),
         ({"seed": -1}, "seed must be an integer of at least 0.*seed=-1"),
         ({"seed": None}, "seed=None"),
+        ({"y_train": None}, "y_train must be class indices.*y_train=None"),
         ({"seed": 50.0}, "seed=50.0"),
     ],
 )

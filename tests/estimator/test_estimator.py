@@ -1,5 +1,6 @@
 """The scikit-learn classifier: scikit-learn's own checks, and ours."""
 
+import math
 import pickle
 import random
 import subprocess
@@ -702,6 +703,36 @@ def test_default_network_of_images_scales_them(
     assert model.layers[-1].compute_dtype == "float32"
 
 
+def masks(share, others=(0, 1), outlier=255, dtype="uint8"):
+    """Images of two values, and another in a share of the pixels."""
+    pixels = np.tile(np.array(others, dtype), 40 * 18)
+    pixels[: math.ceil(share * pixels.size)] = outlier
+    return pixels.reshape(40, 6, 6, 1)
+
+
+@pytest.mark.parametrize(
+    "x, is_told",
+    [
+        (masks(0.0005), True),
+        (masks(0.005), True),
+        (masks(0.0005, outlier=1e6, dtype="float32"), True),
+        (masks(0), False),
+        (masks(0.5), False),
+        # A few lines on a background.
+        (masks(0.005, others=(0, 0)), False),
+        (masks(0.005, others=(0, 100)), False),
+    ],
+    ids=[
+        *("one pixel", "some", "float", "none", "half", "drawing", "photo"),
+    ],
+)
+def test_a_few_pixels_that_make_the_range_are_warned_of(x, is_told):
+    told = said(lambda: networks.default_network(x, 2))
+    assert ["pixels are from 0 to 1" in text for text in told] == [
+        True
+    ] * is_told
+
+
 @pytest.mark.parametrize(
     "x",
     [
@@ -906,6 +937,10 @@ BAD = {
     "names and numbers": (
         X, np.where(FEW > 0, FEW.astype(object), "a"), {},
         "labels of one kind.*1 among labels of int and str",
+    ),
+    "beyond 64 bits": (
+        X, np.where(FEW > 0, 2**70, FEW.astype(object)), {},
+        f"64 bits holds. Received: {2**70}. Give them as names",
     ),
     "negative seed": (X, FEW, dict(random_state=-1), "random_state=-1"),
     "seed": (X, FEW, dict(random_state=50.0), "random_state=50.0"),
