@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Literal
 
 from reproduction import cli, experiment_command
-from reproduction.settings import EXPERIMENTS, NETWORK_RIVALS
+from reproduction.settings import EXPERIMENTS, NETWORK_BASELINES
 from reproduction.studies import STUDIES
 
 # Data sets with the network of Table 3: its own and their stand-ins.
@@ -49,7 +49,7 @@ class Options(experiment_command.Options):
 def plan(options):
     """The commands in their order, each a list of words."""
     table_1 = ["table1.py", "--seeds", "0-9"]
-    rivals = ["rivals.py", "--method", "gar", *NETWORK_RIVALS]
+    baselines = ["rivals.py", "--method", "gar", *NETWORK_BASELINES]
     # With --data-dir, MNIST would be looked for there as well.
     files = ["--data-dir", options.data_dir] if options.data_dir else []
     return [
@@ -71,7 +71,7 @@ def plan(options):
         ),
         ["table2.py", "--seeds", "0-2"],
         # Those without a network have nothing to do on a GPU.
-        [*rivals, "--seeds", "0-2"],
+        [*baselines, "--seeds", "0-2"],
     ]
 
 

@@ -6,7 +6,7 @@ from typing import Literal
 
 from reproduction import cli, experiment_command, report
 from reproduction.methods import METHODS
-from reproduction.settings import EXPERIMENTS, GRAPH_RIVALS
+from reproduction.settings import EXPERIMENTS, GRAPH_BASELINES
 
 IN_MEMORY = tuple(name for name in METHODS if METHODS[name].in_memory)
 
@@ -30,7 +30,7 @@ class Options(experiment_command.DataOptions):
         super().__post_init__()
         cli.check_values("--method", self.method, ("all", *METHODS))
         cli.check_above_0("--rate", self.rate)
-        if self.rate is not None and not {*self.methods} - {*GRAPH_RIVALS}:
+        if self.rate is not None and not {*self.methods} - {*GRAPH_BASELINES}:
             raise ValueError(
                 "--rate is for the methods that train a network, and "
                 f"{', '.join(self.methods)} train none. Leave it out, or name "
@@ -39,7 +39,7 @@ class Options(experiment_command.DataOptions):
         streamed = any(e.unlabeled != "train" for e in super().experiments)
         for what, wrong in (
             (f"--data {self.data}", streamed and {*IN_MEMORY}),
-            ("--save-models", self.save_models and {*GRAPH_RIVALS}),
+            ("--save-models", self.save_models and {*GRAPH_BASELINES}),
         ):
             refused = [m for m in self.methods if m in (wrong or ())]
             if refused:
@@ -55,7 +55,7 @@ class Options(experiment_command.DataOptions):
         found = []
         for experiment in super().experiments:
             for method in self.methods:
-                rate = None if method in GRAPH_RIVALS else self.rate
+                rate = None if method in GRAPH_BASELINES else self.rate
                 found.append(
                     replace(experiment, method=method, stage_2_rate=rate)
                 )
@@ -72,4 +72,4 @@ class Options(experiment_command.DataOptions):
 
 
 if __name__ == "__main__":
-    sys.exit(experiment_command.main(Options, __doc__, report.show_rivals))
+    sys.exit(experiment_command.main(Options, __doc__, report.show_baselines))

@@ -11,7 +11,7 @@ from gar_keras.engine.hardware import fast_precision
 from gar_keras.regularizers import BalanceOf, FrobeniusOf
 from reproduction import cli, paths, settings
 from reproduction.methods import METHODS
-from reproduction.settings import EXPERIMENTS, GRAPH_RIVALS
+from reproduction.settings import EXPERIMENTS, GRAPH_BASELINES
 from reproduction.sweep import sweep
 
 MAX_SEEDS = 10_000
@@ -99,10 +99,10 @@ class RunOptions(Options):
     """Save the model of the validation-chosen epoch beside its record."""
     share_stage_1: bool = False
     """Keep the end of stage 1 in the results, and take it up in runs that have
-    the same stage 1, such as GAR and its rivals."""
+    the same stage 1, such as GAR and the baselines."""
     keep_state: bool = False
     """Keep the state at the end of each run in the results, and go on from it
-    in a run of more epochs. Does nothing for a rival, nor where a rate or
+    in a run of more epochs. Does nothing for a baseline, nor where a rate or
     warm-up depends on their number."""
     jobs: int = 1
     """Runs to make at once, in processes of their own, each with an equal share
@@ -137,7 +137,7 @@ class RunOptions(Options):
         # What a method has no part in stays as it is: its runs are the same.
         if METHODS[experiment.method].set_by_experiment:
             names += ["frobenius_of", "balance_of"]
-        if experiment.method not in GRAPH_RIVALS:
+        if experiment.method not in GRAPH_BASELINES:
             names += ["epochs", "pretrain_epochs", "images_per_epoch"]
         given = {name: getattr(self, name) for name in names}
         auto = self.precision == "auto"

@@ -23,7 +23,7 @@ from gar_keras.utils.validation import check_labels
 from reproduction import paths
 from reproduction.benchmarks import timing
 from reproduction.methods import METHODS
-from reproduction.settings import GRAPH_RIVALS, Experiment, Precision
+from reproduction.settings import GRAPH_BASELINES, Experiment, Precision
 from reproduction.strict_dataclass import (
     STRICT,
     Count,
@@ -145,7 +145,7 @@ class Run(Progress):
     def _agrees(self):
         """Refuses what was altered by hand, or only in part."""
         e, curve = self.experiment, self.regularization.curve
-        alone = e.method in GRAPH_RIVALS
+        alone = e.method in GRAPH_BASELINES
         terms = [name for name in METHODS[e.method].terms if getattr(e, name)]
         lost = {"epoch", "val_error", "test_error", *terms} - curve.keys()
         _check(not lost, "regularization.curve: complete", sorted(curve))
@@ -160,7 +160,7 @@ class Run(Progress):
         return self
 
     @property
-    def places(self):
+    def expected_paths(self):
         """Where it belongs in a results folder."""
         return [paths.path_of(self.experiment, self.seed, "")]
 
@@ -186,8 +186,9 @@ class Spread(_Part):
         spread = timing.spread(values)
         wanted = [spread["median"], *spread["quartiles"], *values]
         received = [self.median, *self.quartiles, *self.all]
-        alike = len(received) == len(wanted)
-        return alike and np.allclose(received, wanted, rtol=1e-9, atol=0)
+        if len(received) != len(wanted):
+            return False
+        return np.allclose(received, wanted, rtol=1e-9, atol=0)
 
 
 class OverheadSettings(_Part):
@@ -269,13 +270,13 @@ class Benchmark(_Part):
         overhead = self.kind == "overhead"
         wanted = OverheadSettings if overhead else SpeedSettings
         cases = [entry.case for entry in self.cases]
-        alike = all(isinstance(case, wanted) for case in cases)
-        _check(alike, f"cases: of the kind {self.kind}", cases)
+        of_kind = all(isinstance(case, wanted) for case in cases)
+        _check(of_kind, f"cases: of the kind {self.kind}", cases)
         _check(len({*cases}) == len(cases), "cases: each one once", cases)
         return self
 
     @property
-    def places(self):
+    def expected_paths(self):
         """Where it belongs in a results folder, by each case."""
         return [
             paths.path_of_benchmark(self.kind, vars(case.environment), "")
@@ -332,10 +333,10 @@ def read(path):
             f"{told.splitlines()[0]}. If it is damaged, delete it and make it "
             "again."
         ) from e
-    for place in found.places:
-        if path.absolute().parts[-len(place.parts) :] != place.parts:
+    for expected in found.expected_paths:
+        if path.absolute().parts[-len(expected.parts) :] != expected.parts:
             raise RecordError(
-                f"{path} holds what belongs in {place}: it was renamed or "
+                f"{path} holds what belongs in {expected}: it was renamed or "
                 "copied. Give it that place, or move it out of the results "
                 "folder."
             )

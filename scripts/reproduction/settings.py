@@ -36,8 +36,12 @@ Precision = Literal["float32", "bfloat16"]
 
 # What stage 2 can do in GAR's place: with the network of stage 1, and without
 # any network.
-GRAPH_RIVALS = tuple(name for name in METHODS if not METHODS[name].network)
-NETWORK_RIVALS = tuple(n for n in METHODS if n not in ("gar", *GRAPH_RIVALS))
+GRAPH_BASELINES = tuple(
+    name for name, entry in METHODS.items() if not entry.network
+)
+NETWORK_BASELINES = tuple(
+    name for name, entry in METHODS.items() if entry.network and name != "gar"
+)
 
 # class_prior: the shares of the labelled images.
 PRIOR_OF_LABELS = "labels"
@@ -209,7 +213,7 @@ class Experiment(Coefficients):
     def cell(self):
         """The cell of the paper's tables that this fills, e.g. `mnist-100`.
 
-        A rival fills none: its cell has its name behind, `mnist-100-vat`.
+        Another method fills none: its name is behind, as in `mnist-100-vat`.
         """
         own = self.unlabeled == "train"
         cell = f"{self.dataset if own else self.unlabeled}-{self.num_labeled}"
@@ -366,11 +370,11 @@ def _standard_of(e):
     Data that the paper does not have are set against its MNIST.
     """
     own = {"dataset": e.dataset, "unlabeled": e.unlabeled}
-    alike = [
+    same_data = [
         usual for usual in PAPER.values() if own.items() <= vars(usual).items()
     ]
-    alike.sort(key=lambda usual: usual.num_labeled != e.num_labeled)
-    usual = alike[0] if alike else TABLE_1[100]
+    same_data.sort(key=lambda usual: usual.num_labeled != e.num_labeled)
+    usual = same_data[0] if same_data else TABLE_1[100]
     # Fewer labels than the paper's fill less of a batch.
     b_L = min(usual.labeled_per_batch, e.num_labeled)
     batch = usual.labeled_per_batch + usual.unlabeled_per_batch

@@ -92,19 +92,19 @@ def versions_of_test(experiment, data, data_dir=None):
     return {"test_error_own_mean": (images, data.y_test)}
 
 
-def make_task(world, data, num_labeled, num_validation, seed):
+def make_task(conditions, data, num_labeled, num_validation, seed):
     """The `Task` of a `Dataset` under `DataConditions`, drawn by the seed."""
-    kept, strangers = np.arange(len(data.y_train)), np.arange(0)
-    if world.shares is not None:
-        kept = with_imbalance(data.y_train, world.shares, seed)
-    elif world.known_classes is not None:
-        kept, strangers = _known_and_strangers(world, data, seed)
-    out_of_class = data.x_train[strangers]
-    data = _only(data, kept, world.known_classes)
-    draw = {"even": make_split, "random": draw_split}[world.labels_drawn]
+    kept, others = np.arange(len(data.y_train)), np.arange(0)
+    if conditions.shares is not None:
+        kept = with_imbalance(data.y_train, conditions.shares, seed)
+    elif conditions.known_classes is not None:
+        kept, others = _known_and_out_of_class(conditions, data, seed)
+    out_of_class = data.x_train[others]
+    data = _only(data, kept, conditions.known_classes)
+    draw = {"even": make_split, "random": draw_split}[conditions.labels_drawn]
     split = draw(data.y_train, num_labeled, seed, num_validation)
     y = data.y_train[split.labeled]
-    y = with_label_noise(y, world.wrong_labels, data.num_classes, seed)
+    y = with_label_noise(y, conditions.wrong_labels, data.num_classes, seed)
     return Task(data, kept, split, y, out_of_class)
 
 
@@ -163,17 +163,18 @@ def with_label_noise(y, share, num_classes, seed):
     return y
 
 
-def _known_and_strangers(world, data, seed):
+def _known_and_out_of_class(conditions, data, seed):
     """Indices of the images of known classes, and of those of others."""
-    known = data.y_train < world.known_classes
+    known = data.y_train < conditions.known_classes
     kept, others = np.flatnonzero(known), np.flatnonzero(~known)
     # So many that they are the wanted share of the whole.
-    wanted = len(kept) * world.strangers / max(1 - world.strangers, 1e-9)
+    share = conditions.strangers
+    wanted = len(kept) * share / max(1 - share, 1e-9)
     if wanted > len(others):
         raise ValueError(
             "There are too few out-of-class images: they can be at most "
             f"{len(others) / len(known):.3f} of X_U. Received: "
-            f"strangers={world.strangers}"
+            f"strangers={share}"
         )
     rng = np.random.default_rng([seed, OUT_OF_CLASS])
     return kept, np.sort(rng.permutation(others)[: round(wanted)])

@@ -144,8 +144,8 @@ def test_an_altered_record_is_refused_in_a_line_or_read_as_it_is(
 ):
     sound = SOUND[kind]
     model = records.Run if kind == "run" else records.Benchmark
-    (place,) = model.model_validate(sound).places
-    path = tmp_path / place
+    (belongs,) = model.model_validate(sound).expected_paths
+    path = tmp_path / belongs
     *way, last = data.draw(st.sampled_from([*places_in(sound)]))
     altered = copy.deepcopy(sound)
     inner = altered
@@ -264,7 +264,7 @@ def test_each_refusal_of_a_benchmark(kind, keys, value, tmp_path):
     for key in keys[:-1]:
         inner = inner[key]
     inner[keys[-1]] = value
-    path = tmp_path / records.Benchmark(**SOUND[kind]).places[0]
+    path = tmp_path / records.Benchmark(**SOUND[kind]).expected_paths[0]
     path.write_text(json.dumps(record))
     with pytest.raises(RecordError, match="not a whole record") as error:
         records.read(path)

@@ -492,7 +492,7 @@ def test_a_state_that_does_not_fit_is_told_and_left(change, stopped, tmp_path):
         np.testing.assert_array_equal(a, b)
 
 
-RIVAL = replace(TINY, method="entropy")
+BASELINE = replace(TINY, method="entropy")
 
 
 @pytest.fixture(scope="module")
@@ -501,7 +501,7 @@ def stopped_in_stage_2(tmp_path_factory):
     folder = tmp_path_factory.mktemp("stage_2")
     stop = Witness(("epoch", "regularization", 1))
     with pytest.raises(Stop):
-        run.run(RIVAL, 0, folder, reporter=stop)
+        run.run(BASELINE, 0, folder, reporter=stop)
     return folder
 
 
@@ -512,10 +512,10 @@ def test_a_state_of_stage_2_that_does_not_fit(
     part, change, stopped_in_stage_2, tmp_path
 ):
     shutil.copytree(stopped_in_stage_2, tmp_path, dirs_exist_ok=True)
-    state = state_of(tmp_path, RIVAL)
+    state = state_of(tmp_path, BASELINE)
     changed(part, CHANGES[change])(state, None)
     reporter = Witness()
-    job = run.NetworkRun(RIVAL, 0, tmp_path, reporter=reporter)
+    job = run.NetworkRun(BASELINE, 0, tmp_path, reporter=reporter)
     before = job.model.get_weights()
     job.state.load(job.model, job.variables)
     (line,) = reporter.lines

@@ -9,7 +9,7 @@ import tiny_runs
 from gar_keras.datasets.splits import draw_split
 from reproduction import datasets
 from reproduction import run as runner
-from reproduction import task as worlds
+from reproduction import task as tasks
 from reproduction.datasets import registry
 from reproduction.datasets.norb import NorbPreprocessing
 from reproduction.settings import DataConditions, Extensions
@@ -33,7 +33,7 @@ def run(folder, experiment, seed=0, reporter=None, **options):
 
 def test_shares_by_hand():
     y = np.repeat([0, 1, 2], [60, 60, 60])
-    kept = worlds.with_imbalance(y, (0.6, 0.3, 0.1), seed=0)
+    kept = tasks.with_imbalance(y, (0.6, 0.3, 0.1), seed=0)
     # 100 images: the most of which 60 are of class 0.
     assert np.bincount(y[kept]).tolist() == [60, 30, 10]
     assert (np.diff(kept) > 0).all()
@@ -41,38 +41,38 @@ def test_shares_by_hand():
 
 def test_wrong_labels_are_others():
     y = np.arange(1000) % 10
-    told = worlds.with_label_noise(y, 0.2, 10, seed=3)
+    told = tasks.with_label_noise(y, 0.2, 10, seed=3)
     wrong = told != y
     assert wrong.sum() == 200
     assert set(told[wrong]) == set(range(10))
-    assert (worlds.with_label_noise(y, 0.0, 10, seed=3) == y).all()
+    assert (tasks.with_label_noise(y, 0.0, 10, seed=3) == y).all()
 
 
-def test_strangers_are_a_share_of_all_unlabelled_images():
+def test_out_of_class_images_are_a_share_of_all_unlabelled_images():
     data = tiny_runs.tiny_data()
-    world = DataConditions(known_classes=2, strangers=0.2)
-    task = worlds.make_task(world, data, 12, 60, seed=0)
+    conditions = DataConditions(known_classes=2, strangers=0.2)
+    task = tasks.make_task(conditions, data, 12, 60, seed=0)
     known = len(task.data.x_train)
     assert known == 212
     assert task.data.num_classes == 2
     assert set(task.data.y_test) == {0, 1}
     assert len(task.out_of_class) == round(known * 0.25)
     others = data.x_train[data.y_train == 2]
-    stranger = task.out_of_class[0]
-    assert (others == stranger).all(axis=(1, 2, 3)).any()
+    drawn = task.out_of_class[0]
+    assert (others == drawn).all(axis=(1, 2, 3)).any()
 
 
 @pytest.mark.parametrize(
-    ("world", "message"),
+    ("conditions", "message"),
     [
         ({"known_classes": 2, "strangers": 0.9}, "at most 0.333"),
         ({"shares": (0.5, 0.5)}, "2 shares for 3 classes"),
     ],
 )
-def test_conditions_that_the_data_do_not_allow_are_refused(world, message):
+def test_conditions_that_the_data_do_not_allow_are_refused(conditions, message):
     data = tiny_runs.tiny_data()
     with pytest.raises(ValueError, match=message):
-        worlds.make_task(DataConditions(**world), data, 12, 60, seed=0)
+        tasks.make_task(DataConditions(**conditions), data, 12, 60, seed=0)
 
 
 def test_labels_drawn_at_random_have_no_even_number_in_each_class():
@@ -208,7 +208,7 @@ def test_folder_and_strength_of_the_fields_reach_infimnist(monkeypatch):
     monkeypatch.setitem(registry.UNLABELED, "infimnist", found)
     monkeypatch.setattr(runner.NetworkRun, "_check_stage_2", lambda made: None)
     monkeypatch.setitem(datasets.DATASETS, "tiny", tiny)
-    worlds._load.cache_clear()
+    tasks._load.cache_clear()
     for strength in (0.5, 1.0):
         change = {"unlabeled": "infimnist", "field_strength": strength}
         runner.NetworkRun(replace(TINY, **change), 0, "nowhere", "files")

@@ -4,7 +4,7 @@ from dataclasses import asdict
 
 from reproduction import records
 from reproduction.paths import path_of
-from reproduction.settings import GRAPH_RIVALS
+from reproduction.settings import GRAPH_BASELINES
 
 
 def make_record(
@@ -22,7 +22,7 @@ def make_record(
     Where a class was lost, the balance at the end says so, or the energies of
     the classes in two batches of the first epoch, `v`.
     """
-    epochs = 1 if experiment.method in GRAPH_RIVALS else experiment.epochs
+    epochs = 1 if experiment.method in GRAPH_BASELINES else experiment.epochs
     test = [chosen_error] * (epochs + 1)
     test[0] = baseline_error
     # The first epoch is chosen; the last one can be the same.

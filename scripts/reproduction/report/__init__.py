@@ -1,18 +1,18 @@
 """Tables and curves from run records, beside the paper's figures.
 
 `read_runs` gives a DataFrame with a row a run. A table is a dict of named runs
-and a dict of named functions of them: see `reproduction.report.tables`. A part
-of the pages is a line in `reproduction.report.write_pages.parts`.
+and a dict of named functions of them: see `reproduction.report.tables`. A
+section of the pages is a line in `reproduction.report.write_pages.sections`.
 """
 
 from reproduction.report.estimates import Estimate
 from reproduction.report.run_frame import read_runs
 from reproduction.report.tables import markdown, table
-from reproduction.report.terminal import show_rivals, show_study, show_table
+from reproduction.report.terminal import show_baselines, show_study, show_table
 from reproduction.report.write_pages import (
     find,
     pages_of,
-    parts,
+    sections,
     updated,
     write,
 )
@@ -22,9 +22,9 @@ __all__ = [
     "find",
     "markdown",
     "pages_of",
-    "parts",
     "read_runs",
-    "show_rivals",
+    "sections",
+    "show_baselines",
     "show_study",
     "show_table",
     "table",

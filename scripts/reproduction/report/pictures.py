@@ -17,7 +17,7 @@ def draw(frame, results, names=(*TABLES, "summary", "rivals")):
     Returns:
         Their paths.
     """
-    others = {"summary": _summary, "rivals": _rivals}
+    others = {"summary": _summary, "rivals": _baselines}
     written = []
     for name in names:
         table = TABLES.get(name)
@@ -47,7 +47,7 @@ def _summary(frame):
     return ours_beside_paper(cells) if cells else None
 
 
-def _rivals(frame):
+def _baselines(frame):
     """The error of each method over the minutes of its stage 2.
 
     Of the comparison with the most methods, those that ran on one machine.
@@ -60,7 +60,7 @@ def _rivals(frame):
     shown = {}
     for name, g in found[0].items():
         if run_frame.hardware(g) == machine:
-            alike = run_frame.like(frame, g.experiment.iloc[0], ["epochs"])
-            longer = run_frame.groups(alike[alike.epochs > g.epochs.iloc[0]])
+            same = run_frame.like(frame, g.experiment.iloc[0], ["epochs"])
+            longer = run_frame.groups(same[same.epochs > g.epochs.iloc[0]])
             shown[METHODS[name].title] = [g, *longer]
     return error_over_time(shown, f"{run_frame.task(first)}, {machine}")

@@ -44,8 +44,8 @@ def read_runs(folder):
           the epoch chosen by validation, in the last one, and in the mean of
           the last 20 (none of fewer); `val_stage_1`, `val_last`: validation
           errors; `chosen_epoch`;
-        - `lost`: whether a class was lost; `dead_output`, where the first
-          epoch was noted by step: whether some batch had one;
+        - `lost`: whether a class was lost; `emptied`, where the first
+          epoch was noted by step: whether an output was dead in a batch;
         - `balance_end`: the balance in the last epoch; `warnings`: what the
           run warned of, if it noted that;
         - `pretrain_seconds`, `seconds` of the stages, `minutes` of both, and
@@ -80,7 +80,7 @@ def _row(record, folder):
         "differs": ", ".join(_in_words(changes(experiment))),
         **_errors(curve, record["result"]["chosen_epoch"]),
         "lost": lost_class(record, records.read_arrays(path)),
-        "dead_output": _had_dead_output(record),
+        "emptied": _had_dead_output(record),
         "balance_end": curve.get("balance", [None])[-1],
         "warnings": record.get("warnings"),
         **dict(zip(("pretrain_seconds", "seconds"), seconds, strict=True)),
@@ -118,11 +118,11 @@ def _errors(curve, chosen):
 
 def _flat(settings):
     """The settings of a record without groups."""
-    parts = (settings, settings["world"], settings["extensions"])
+    of_data, options = settings["world"], settings["extensions"]
     return {
         name: value
-        for part in parts
-        for name, value in part.items()
+        for group in (settings, of_data, options)
+        for name, value in group.items()
         if not isinstance(value, dict)
     }
 
@@ -157,8 +157,8 @@ def groups(frame):
 def like(frame, arm, free=()):
     """The runs with an `Experiment`'s settings; those in `free` may be any."""
     fixed = {k: v for k, v in vars(arm).items() if k not in free}
-    alike = [fixed.items() <= vars(e).items() for e in frame.experiment]
-    return frame.loc[alike]
+    same = [fixed.items() <= vars(e).items() for e in frame.experiment]
+    return frame.loc[same]
 
 
 def size(g):
@@ -199,8 +199,8 @@ def epochs(g):
 
 def hardware(g):
     """Machines of all runs, in words."""
-    parts = " / ".join(g.hardware).split(" / ")
-    return ", ".join(dict.fromkeys(parts))
+    machines = " / ".join(g.hardware).split(" / ")
+    return ", ".join(dict.fromkeys(machines))
 
 
 def minutes(g):
@@ -221,7 +221,7 @@ def warned(g):
 
 def had_dead_output(g):
     """In how many runs an output was dead, of those that noted it."""
-    return _of_known(g.dead_output)
+    return _of_known(g.emptied)
 
 
 def _of_known(values):

@@ -27,9 +27,9 @@ def where(frame):
     chosen = []
     for e in SMALL.values():
         for method in METHODS:
-            alike = run_frame.like(frame, replace(e, method=method), FREE)
+            found = run_frame.like(frame, replace(e, method=method), FREE)
             largest = max(
-                run_frame.groups(alike), key=run_frame.size, default=alike
+                run_frame.groups(found), key=run_frame.size, default=found
             )
             chosen += [*largest.index]
     found = frame.loc[sorted(chosen)]

@@ -89,10 +89,10 @@ def arm_runs(study, frame):
     rows, firsts = {}, {}
     for name, arm in study.arms.items():
         starts = [replace(arm, restart=k) for k in range(study.restarts)]
-        alike = [
+        of_arms = [
             run_frame.like(frame, start, run_frame.HARDWARE) for start in starts
         ]
-        g = pd.concat(map(_most, alike))
+        g = pd.concat(map(_most, of_arms))
         stage_1 = arm.pretrain_epochs if len(starts) > 1 else None
         first = firsts.setdefault(stage_1, g)
         rows[name] = with_others(g, first[:0] if g is first else first)

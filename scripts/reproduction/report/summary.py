@@ -19,7 +19,7 @@ from reproduction.report.tables import (
     shown,
     table,
 )
-from reproduction.settings import GRAPH_RIVALS, Extensions
+from reproduction.settings import GRAPH_BASELINES, Extensions
 
 SUMMARY_COLUMNS = {
     "the paper": lambda g: published_error(g.cell.iloc[0]).text(),
@@ -54,14 +54,15 @@ def cell_runs(frame):
 
 
 def compare(frame):
-    """Dicts of runs by method, all else alike, of even classes, largest first.
+    """Dicts of runs that differ in the method, largest first.
 
-    A method without a network has no training to be alike: it is in the first.
+    Of even classes. A method without a network has no settings of training to
+    be compared by: it is in the first dict.
     """
     trained, graph, plain = {}, {}, Extensions()
     for g in run_frame.groups(frame):
         e = g.experiment.iloc[0]
-        if e.method in GRAPH_RIVALS:
+        if e.method in GRAPH_BASELINES:
             graph.setdefault(_data(e), {})[e.method] = g
         elif e.class_prior is e.world.shares is None and e.extensions == plain:
             trained.setdefault(replace(e, method="gar"), {})[e.method] = g
@@ -113,7 +114,7 @@ def comparison(methods):
     return title, dict(order)
 
 
-def rivals_table(methods):
+def baselines_table(methods):
     """A comparison as a table: its cells, its notes and its title."""
     title, rows = comparison(methods)
     return table(rows, METHOD_COLUMNS), made_on(rows), title

@@ -117,15 +117,16 @@ def lost(g):
 
 def made_on(rows):
     """Notes on the precision, the backend and the machines of rows."""
-    alike = {}
+    by_machine = {}
     for name, g in rows.items():
         if len(g):
             where = ", ".join(
                 [*g[run_frame.HARDWARE].iloc[0], run_frame.hardware(g)]
             )
-            alike.setdefault(where, []).append(name)
-    notes = [f"{where}: {'; '.join(names)}" for where, names in alike.items()]
-    return [*alike] if len(alike) == 1 else notes
+            by_machine.setdefault(where, []).append(name)
+    if len(by_machine) == 1:
+        return [*by_machine]
+    return [f"{where}: {'; '.join(row)}" for where, row in by_machine.items()]
 
 
 # The tables of the paper.
@@ -144,8 +145,8 @@ def representative(frame, column):
 
 def largest(frame, cell, differs=""):
     """Of a cell's experiments with some settings the one of most epochs."""
-    alike = frame[(frame.cell == cell) & (frame.differs == differs)]
-    return max(run_frame.groups(alike), key=run_frame.size, default=alike)
+    found = frame[(frame.cell == cell) & (frame.differs == differs)]
+    return max(run_frame.groups(found), key=run_frame.size, default=found)
 
 
 def with_sums(frame, g):

@@ -29,10 +29,10 @@ def show_study(study, records, results):
     _show(lambda frame: [study_table(study, frame)], records, results)
 
 
-def show_rivals(records, results):
+def show_baselines(records, results):
     """Prints how methods compare in some runs, as `show_table` a table."""
     _show(
-        lambda frame: map(summary.rivals_table, summary.compare(frame)),
+        lambda frame: map(summary.baselines_table, summary.compare(frame)),
         records,
         results,
     )

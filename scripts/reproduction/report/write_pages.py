@@ -22,7 +22,7 @@ from reproduction.studies import STUDIES
 _OURS = "<!-- Made by scripts/report.py. -->\n"
 
 
-def parts(frame, results):
+def sections(frame, results):
     """The texts of the pages, by the name of their markers.
 
     Args:
@@ -34,7 +34,7 @@ def parts(frame, results):
     found = {
         "summary": summary.summary(frame),
         "rivals": "\n".join(
-            markdown(*summary.rivals_table(methods))
+            markdown(*summary.baselines_table(methods))
             for methods in summary.compare(whole)
         ),
         "small errors": small_data_sets.errors(frame),
@@ -57,14 +57,14 @@ def pages_of(readme):
 
 
 def updated(page, texts, results):
-    """The text of a page, with the parts of the report in their places.
+    """The text of a page, with the sections of the report in it.
 
-    Each part goes between markers of its name, such as `<!-- table1 -->` and
+    Each section goes between markers of its name, such as `<!-- table1 -->` and
     `<!-- end table1 -->`; one without markers is left out.
 
     Args:
         page: Path of the page.
-        texts: What `parts` returns.
+        texts: What `sections` returns.
         results: Folder of the runs.
     """
     text = Path(page).read_text(encoding="utf-8")
@@ -118,7 +118,7 @@ def write(frame, results, readme=None):
         index=False, float_format="%.6g", lineterminator="\n"
     )
     if readme is not None:
-        texts = parts(frame, results)
+        texts = sections(frame, results)
         found |= {p: updated(p, texts, results) for p in pages_of(readme)}
     for path, text in found.items():
         files.write_atomically(path, lambda file, text=text: file.write(text))

@@ -67,7 +67,7 @@ def test_graph_methods_need_images_in_memory_and_labels():
     class Source:
         shape, dtype, take = (3, 1, 1), np.dtype("float64"), None
 
-    for name in settings.GRAPH_RIVALS:
+    for name in settings.GRAPH_BASELINES:
         method = METHODS[name].method()
         with pytest.raises(ValueError, match="x_unlabeled must be a NumPy"):
             method.fit_predict(points(0), np.array([0]), Source(), points(1))
@@ -126,7 +126,7 @@ def test_a_killed_mean_teacher_ends_as_an_unbroken_one(tiny, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", settings.GRAPH_RIVALS)
+@pytest.mark.parametrize("name", settings.GRAPH_BASELINES)
 def test_a_run_without_a_network(name, tiny, tmp_path):
     experiment = replace(TINY, method=name)
     record = runner.run(experiment, 0, tmp_path)

@@ -46,8 +46,8 @@ def test_parts_go_between_their_markers(tmp_path):
 def test_all_is_written_and_every_link_leads_somewhere(tmp_path, results):
     (tmp_path / "docs").mkdir()
     frame = report.read_runs(results)
-    parts = report.parts(frame, results)
-    markers = "".join(f"<!-- {n} -->\n<!-- end {n} -->\n" for n in parts)
+    sections = report.sections(frame, results)
+    markers = "".join(f"<!-- {n} -->\n<!-- end {n} -->\n" for n in sections)
     readme = page(tmp_path, markers)
     written = report.write(frame, results, readme)
     assert {path.name for path in written if path.suffix == ".png"} == {

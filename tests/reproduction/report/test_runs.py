@@ -126,7 +126,7 @@ def test_the_first_epoch_by_step_tells(tmp_path):
         write_record(tmp_path, replace(MNIST, epochs=1), seed, v=v)
     frame = report.read_runs(tmp_path)
     assert [*frame.lost] == [True, False, False]
-    assert [*frame.dead_output] == [True, True, False]
+    assert [*frame.emptied] == [True, True, False]
 
 
 def test_classes_in_use_tell_more_than_the_balance():

@@ -203,7 +203,7 @@ def test_a_user_s_runs_are_shown_beside_the_reference(
     theirs, _, own = shown.partition("Reference: Table 1")[2].partition("Table")
     assert "1.60 ± 0.14 (n = 2)" in theirs and "4.56 (n = 1)" in own
     assert "balance 0.5" in own and "7.89" in own
-    report.show_rivals(records.read_all(mine), mine)
+    report.show_baselines(records.read_all(mine), mine)
     write(mine, SKEW.arms["no balance term"], 0.21)
     report.show_study(SKEW, records.read_all(mine), mine)
     assert "21.00" in capsys.readouterr().out

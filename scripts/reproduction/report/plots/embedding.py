@@ -14,7 +14,7 @@ def figure2(snapshots, labels, curve, title=""):
     """t-SNE of `B` over stage 2, and the test accuracy (paper, Figure 2).
 
     The first frame starts from the two principal components, each further one
-    from the frame before it, so that clusters keep their places as far as
+    from the frame before it, so that clusters keep their positions as far as
     they can. Where the rows of `B` have one entry each that is not 0, the aim
     of GAR, a class lies on a line, from its smallest logit to its largest.
     Examples with `B_i = 0` are left out; their number stands below the frame.
@@ -69,13 +69,13 @@ def align(matrices):
         than four are left or all rows left are the same.
     """
     matrices = [graph_statistics.matrix(B) for B in matrices]
-    places = _principal_plane(matrices[0])
+    positions = _principal_plane(matrices[0])
     frames = []
     for B in matrices:
         tied = B.any(axis=1)
         frame = np.full((len(B), 2), np.nan)
         if tied.sum() >= 4 and (B[tied] != B[tied][0]).any():
-            frame[tied] = places[tied] = _tsne(B[tied], places[tied])
+            frame[tied] = positions[tied] = _tsne(B[tied], positions[tied])
         frames.append(frame)
     return frames
 

@@ -191,10 +191,10 @@ def _layout(W, B):
     return np.array([positions[i] for i in range(m)])
 
 
-def _ring(size, places=None):
-    """Places on the unit circle, clockwise from the top, `(k, 2)`."""
-    places = np.arange(size) if places is None else places
-    turn = 2 * np.pi * (places + 0.5) / size
+def _ring(size, positions=None):
+    """Positions on the unit circle, clockwise from the top, `(k, 2)`."""
+    positions = np.arange(size) if positions is None else positions
+    turn = 2 * np.pi * (positions + 0.5) / size
     return np.stack([np.sin(turn), np.cos(turn)], axis=1)
 
 
