@@ -1,7 +1,7 @@
 """Algorithm 1 of the paper: supervised pretraining, then GAR."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import keras
@@ -45,7 +45,7 @@ from gar_keras.engine.fit import (
 from gar_keras.engine.optimizers import sgd, stage_2_optimizer
 from gar_keras.engine.replicas import in_scope_of_model
 from gar_keras.methods import method_of
-from gar_keras.methods.base import Stage2
+from gar_keras.methods.base import Method, Stage2
 from gar_keras.metrics import error_rate
 from gar_keras.models import (
     plain_network,
@@ -53,7 +53,12 @@ from gar_keras.models import (
     with_augmentation,
 )
 from gar_keras.utils.types import Callbacks, Images, Pairs, Verbosity
-from gar_keras.utils.validation import check_count, check_labels
+from gar_keras.utils.validation import (
+    check_count,
+    check_flag,
+    check_labels,
+    check_verbosity,
+)
 from gar_keras.utils.warnings import warn
 
 
@@ -136,6 +141,7 @@ def pretrain(
     validation_data = as_validation(validation_data, x_labeled)
     check_examples("x_labeled", x_labeled)
     check_epochs(epochs, initial_epoch)
+    check_verbosity(verbose)
     callbacks = list_of(callbacks)
     per_report = largest_divisor(
         epochs, check_count("report_every", report_every, least=1)
@@ -293,33 +299,37 @@ def regularize(
     >>> history.history["val_error"]
     [0.0, 0.0, 0.0]
     """
-    data, validation = stage_2_data(
+    check_verbosity(verbose)
+    check_flag("keep_best", keep_best)
+    callbacks = list_of(callbacks)
+    plan = plan_stage_2(
+        model,
         x_labeled,
-        y_labeled,
         x_unlabeled,
+        y_labeled,
+        method,
+        options,
         validation_data,
+        epochs=epochs,
+        initial_epoch=initial_epoch,
         labeled_per_batch=labeled_per_batch,
         unlabeled_per_batch=unlabeled_per_batch,
         images_per_epoch=images_per_epoch,
         seed=seed,
     )
-    sampler, has_labels = data.sampler, data.y_labeled is not None
-    if method is None:
-        method = "safe-gar" if has_labels else "gar"
-    method = method_of(method, options)
-    epochs, stopping = early_stopping(epochs, validation, sampler.steps)
-    check_epochs(epochs, initial_epoch)
-    network, n, validation = prepared(
-        model, method.network, data.x_labeled, validation
-    )
-    check_stage_2(method, network, data.images, sampler)
-    data = replace(data, y_labeled=_labels(method, data, n))
     warn_of_own_training(model)
+    network, sampler = plan.network, plan.data.sampler
+    validation = plan.validation
     start = network.get_weights()
-    method, batches = method.setup(network, data, initial_epoch)
-    steps = epochs * sampler.steps
+    method, batches = plan.method.setup(network, plan.data, initial_epoch)
+    steps = plan.epochs * sampler.steps
     stage_2 = Stage2(
-        method, network, n, steps, sampler.labeled_per_batch, sampler.seed
+        method,
+        network,
+        plan.num_classes,
+        steps,
+        sampler.labeled_per_batch,
+        sampler.seed,
     )
     stage_2.compile(
         optimizer or stage_2_optimizer(method, steps),
@@ -328,7 +338,6 @@ def regularize(
     )
     evaluated = stage_2.evaluated
     keeps_best = keep_best and validation is not None
-    callbacks = list_of(callbacks)
     watch = next((c for c in callbacks if isinstance(c, WarnOnCollapse)), None)
     watches = method.warns_of_collapse and watch is None
     before = None
@@ -341,7 +350,7 @@ def regularize(
             batch_size=sampler.images_per_step,
             num_validation=num_validation,
             advice=_advice(
-                method, has_labels, optimizer, validation, keeps_best
+                method, plan.has_labels, optimizer, validation, keeps_best
             ),
         )
         # The last, so that it sees the errors that others put in the logs.
@@ -350,12 +359,14 @@ def regularize(
     if keeps_best:
         keepers = [BestWeights(before, evaluated, start, watch)]
     elif validation is None and method.restores_lost_classes:
-        keepers = [RestoreLostClasses(evaluated, data.images, start, watch)]
+        keepers = [
+            RestoreLostClasses(evaluated, plan.data.images, start, watch)
+        ]
     callbacks = [
         ResetShares(),
         *standard_callbacks(validation),
         *keepers,
-        *stopping,
+        *plan.stopping,
         *callbacks,
     ]
     written = model if evaluated is network else evaluated
@@ -366,11 +377,69 @@ def regularize(
         return fit(
             stage_2,
             batches,
-            epochs=epochs,
+            epochs=plan.epochs,
             initial_epoch=initial_epoch,
             callbacks=callbacks,
             verbose=verbose,
         )
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a training of stage 2 is made of, all of it checked.
+
+    Attributes:
+        method: The `Method`, before its `setup`.
+        network: What of the model is trained.
+        num_classes: n of the logits.
+        data: The `Feed` of X_U and X_L, with labels if the method uses them.
+        has_labels: Whether labels were given.
+        validation: The validation pair, or `None`.
+        epochs: Epochs, at most.
+        stopping: Callbacks that may end the training sooner.
+    """
+
+    method: Method
+    network: keras.Model
+    num_classes: int
+    data: Feed
+    has_labels: bool
+    validation: tuple | None
+    epochs: int
+    stopping: list
+
+
+def plan_stage_2(
+    model,
+    x_labeled,
+    x_unlabeled,
+    y_labeled,
+    method,
+    options,
+    validation_data,
+    *,
+    epochs,
+    initial_epoch,
+    **batches,
+):
+    """The `Plan` of a call of `regularize`; raises what it refuses."""
+    data, validation = stage_2_data(
+        x_labeled, y_labeled, x_unlabeled, validation_data, **batches
+    )
+    has_labels = data.y_labeled is not None
+    if method is None:
+        method = "safe-gar" if has_labels else "gar"
+    method = method_of(method, options)
+    epochs, stopping = early_stopping(epochs, validation, data.sampler.steps)
+    check_epochs(epochs, initial_epoch)
+    network, n, validation = prepared(
+        model, method.network, data.x_labeled, validation
+    )
+    check_stage_2(method, network, data.images, data.sampler)
+    data = replace(data, y_labeled=_labels(method, data, n))
+    return Plan(
+        method, network, n, data, has_labels, validation, epochs, stopping
+    )
 
 
 def check_stage_2(method, network, x_unlabeled, sampler):

@@ -14,13 +14,13 @@ from gar_keras.engine.copies import (
     copy_with_new_weights,
     seeded,
 )
-from gar_keras.engine.data import as_labeled, prepared, stage_2_data
-from gar_keras.engine.fit import check_epochs, early_stopping
+from gar_keras.engine.data import as_labeled
+from gar_keras.engine.fit import early_stopping
 from gar_keras.engine.graphs import check_model
 from gar_keras.methods import method_of
 from gar_keras.metrics import error_rate
 from gar_keras.models import check_linear, warn_of_own_training
-from gar_keras.training import check_stage_2, pretrain, regularize
+from gar_keras.training import plan_stage_2, pretrain, regularize
 from gar_keras.utils.types import Images
 from gar_keras.utils.validation import (
     check_count,
@@ -182,25 +182,22 @@ def _check_training(model, x, y, x_unlabeled, methods, set_here, options):
     check_verbosity(given["verbose"])
     list_of(given["callbacks"])
     names = ("labeled_per_batch", "unlabeled_per_batch", "images_per_epoch")
-    feed, validation = stage_2_data(
-        x,
-        y,
-        x_unlabeled,
-        given["validation_data"],
-        seed=given["seed"],
-        **{name: given[name] for name in names},
-    )
-    epochs, _ = early_stopping(given["epochs"], validation, feed.sampler.steps)
-    check_epochs(epochs, given["initial_epoch"])
+    batches = {name: given[name] for name in (*names, "seed")}
+    epochs = {name: given[name] for name in ("epochs", "initial_epoch")}
     for name in methods:
-        method = method_of(name, _of_method(options))
-        network, classes, _ = prepared(
-            model, method.network, feed.x_labeled, validation
+        plan = plan_stage_2(
+            model,
+            x,
+            x_unlabeled,
+            y,
+            name,
+            _of_method(options),
+            given["validation_data"],
+            **epochs,
+            **batches,
         )
-        check_labels("y_labeled", y, len(y), classes)
-        check_stage_2(method, network, feed.images, feed.sampler)
         if given["initial_epoch"]:
-            method.setup(network, feed, given["initial_epoch"])
+            plan.method.setup(plan.network, plan.data, given["initial_epoch"])
 
 
 def _check_optimizer(optimizer):
