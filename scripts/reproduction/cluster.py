@@ -27,8 +27,8 @@ from reproduction.workers import WorkerError, make
 _KEPT = (path_of_state, path_of_end, path_of_stage_1)
 
 
-def outcomes(address, tasks, results, deadline, options):
-    """As `workers.outcomes`, on the cluster of this address, or one begun here.
+def outcomes(tasks, results, deadline, options, *, address):
+    """Makes runs on the cluster of this address, or on one begun here.
 
     A run gets a GPU, or an equal share of the cores.
     """

@@ -47,27 +47,17 @@ def sweep(
     deadline = time.monotonic() + (time_limit or math.inf)
     # A run that is named twice must not count twice.
     tasks = list(dict.fromkeys((e, s) for s in seeds for e in experiments))
-    made_from = options.get("data_dir"), options.get("keep_state", False)
-    found = {}
-    for task in tasks:
-        record = finished(*task, results, *made_from)
-        if record is None:
-            continue
-        found[task] = record
-        path = path_of(*task, results)
-        console.print(f"{name_of(task)} is finished: {path}")
-        model = path.with_suffix(".keras")
-        if options.get("save_models") and not model.exists():
-            console.print(f"Its model was not saved. To have it, delete {path}")
+    found = _finished(tasks, results, options, console)
     left = [task for task in tasks if task not in found]
+    given = left, results, deadline, options
     if ray is not None:
-        made = cluster.outcomes(ray, left, results, deadline, options)
+        outcomes = cluster.outcomes(*given, address=ray)
     elif jobs > 1:
-        made = workers.outcomes(jobs, left, results, deadline, options)
+        outcomes = workers.outcomes(*given, jobs=jobs)
     else:
-        made = _one_by_one(left, results, deadline, options, console)
+        outcomes = _one_by_one(*given, console=console)
     failures, late = [], {*left}
-    for task, outcome in made:
+    for task, outcome in outcomes:
         if isinstance(outcome, OutOfTime):
             continue
         late.remove(task)
@@ -82,17 +72,45 @@ def sweep(
         console.print(f"Time limit of {time_limit:g} s reached. {GOES_ON}")
     if failures:
         raise failures[0]
-    made = [found[task] for task in tasks if task in found]
-    return made, len(made) == len(tasks)
+    records = [found[task] for task in tasks if task in found]
+    return records, len(records) == len(tasks)
 
 
-def _one_by_one(tasks, results, deadline, options, console):
+def _finished(tasks, results, options, console):
+    """The records of the runs that are finished, by their task."""
+    made_from = options.get("data_dir"), options.get("keep_state", False)
+    found = {}
+    for task in tasks:
+        record = finished(*task, results, *made_from)
+        if record is None:
+            continue
+        found[task] = record
+        path = path_of(*task, results)
+        console.print(f"{name_of(task)} is finished: {path}")
+        model = path.with_suffix(".keras")
+        if options.get("save_models") and not model.exists():
+            console.print(f"Its model was not saved. To have it, delete {path}")
+    return found
+
+
+# Runs are made here, in processes or on a cluster, all by functions of one
+# form: `(tasks, results, deadline, options, how)`, where the tasks are
+# `(experiment, seed)` and the options further arguments of `run`. They yield
+# `(task, outcome)` as runs end; see `workers.make`.
+
+
+def _one_by_one(tasks, results, deadline, options, *, console):
     """Makes runs in this process, with a bar; what one raises ends all."""
-    options = {**options, "deadline": deadline}
     for task in tasks:
         with progress.Reporter(name_of(task), console) as reporter:
             try:
-                outcome = run(*task, results, reporter=reporter, **options)
+                outcome = run(
+                    *task,
+                    results,
+                    deadline=deadline,
+                    reporter=reporter,
+                    **options,
+                )
             except OutOfTime:
                 return
         yield task, outcome

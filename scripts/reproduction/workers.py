@@ -26,7 +26,10 @@ def name_of(task):
 
 
 def make(task, results, deadline, options):
-    """What `run` returns in a worker, or an `OutOfTime` or `WorkerError`."""
+    """The outcome of a task: what `run` returns, `OutOfTime` or `WorkerError`.
+
+    The task is `(experiment, seed)`.
+    """
     console = progress.console(force_terminal=False)
     reporter = progress.Reporter(name_of(task), console)
     try:
@@ -42,50 +45,57 @@ def make(task, results, deadline, options):
         return WorkerError(f"{type(e).__name__}: {e}")
 
 
-def outcomes(jobs, tasks, results, deadline, options, make=make):
-    """Makes runs in so many processes, each with its share of threads.
-
-    The tasks are `(experiment, seed)`, the options further arguments of `run`.
-    Yields `(task, outcome)` of each run that ended; see `make`.
-    """
+def outcomes(tasks, results, deadline, options, *, jobs, make=make):
+    """Makes runs in so many processes, each with its share of threads."""
     threads = max(1, hardware.cores() // jobs)
-    # Neither TensorFlow nor JAX survives a fork.
-    context = get_context("spawn")
     waiting, busy = deque(tasks), {}
     try:
-        while busy or waiting and time.monotonic() < deadline:
+        while busy or (waiting and time.monotonic() < deadline):
             while waiting and len(busy) < jobs and time.monotonic() < deadline:
                 task = waiting.popleft()
-                pipe, theirs = context.Pipe(duplex=False)
-                given = theirs, threads, make, task, results, deadline, options
-                process = context.Process(
-                    target=_serve, args=given, daemon=True
-                )
-                # Ctrl-C is not for it, which it inherits.
-                before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-                process.start()
-                signal.signal(signal.SIGINT, before)
-                # Now the pipe ends when the process does.
-                theirs.close()
+                given = task, results, deadline, options
+                process, pipe = _started(threads, make, *given)
                 busy[pipe] = process, task
             for pipe in connection.wait(busy):
                 process, task = busy[pipe]
-                try:
-                    outcome = pipe.recv()
-                except EOFError:
-                    process.join()
-                    outcome = WorkerError(
-                        "Its process ended with status "
-                        f"{process.exitcode}. If memory was short, take fewer "
-                        f"--jobs. {GOES_ON}"
-                    )
+                outcome = _received(pipe, process)
                 del busy[pipe]
-                process.join()
                 yield task, outcome
     finally:
         for process, _ in busy.values():
             process.kill()
             process.join()
+
+
+def _started(*arguments):
+    """A process that calls `_serve`, and the pipe from it."""
+    # Neither TensorFlow nor JAX survives a fork.
+    context = get_context("spawn")
+    pipe, theirs = context.Pipe(duplex=False)
+    process = context.Process(
+        target=_serve, args=(theirs, *arguments), daemon=True
+    )
+    # Ctrl-C is not for it, which it inherits.
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    process.start()
+    signal.signal(signal.SIGINT, before)
+    # Now the pipe ends when the process does.
+    theirs.close()
+    return process, pipe
+
+
+def _received(pipe, process):
+    """The outcome that a process sends, or that it has died."""
+    try:
+        outcome = pipe.recv()
+    except EOFError:
+        process.join()
+        return WorkerError(
+            f"Its process ended with status {process.exitcode}. If memory was "
+            f"short, take fewer --jobs. {GOES_ON}"
+        )
+    process.join()
+    return outcome
 
 
 def _serve(pipe, threads, make, *arguments):

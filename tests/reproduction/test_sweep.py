@@ -211,7 +211,7 @@ if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.default_int_handler)
     arguments = [(None, 0)], sys.argv[1], math.inf, {"acts": ["hang"]}
     try:
-        [*workers.outcomes(1, *arguments, make=act)]
+        [*workers.outcomes(*arguments, jobs=1, make=act)]
     except KeyboardInterrupt:
         print("interrupted", flush=True)
 """
