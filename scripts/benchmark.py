@@ -13,7 +13,7 @@ from typing import Literal, get_args
 from gar_keras.engine import hardware
 from reproduction import cli
 from reproduction.benchmarks import benchmark_command, speed
-from reproduction.records import SpeedSettings
+from reproduction.benchmarks.benchmark_records import SpeedSettings
 from reproduction.settings import Precision
 
 PRECISIONS = get_args(Precision)

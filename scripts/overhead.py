@@ -14,8 +14,8 @@ from gar_keras.engine import hardware
 from gar_keras.engine.batches import BATCH_SIZE
 from reproduction import cli
 from reproduction.benchmarks import benchmark_command, layer_overhead
+from reproduction.benchmarks.benchmark_records import OverheadSettings
 from reproduction.experiment_command import Precision
-from reproduction.records import OverheadSettings
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Records of runs and of benchmarks: one model for all the report reads."""
+"""Records of runs: their model, and reading and writing all records."""
 
 import io
 import json
@@ -9,24 +9,23 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    ValidationError,
-    model_validator,
-)
+from pydantic import ConfigDict, Field, ValidationError, model_validator
 
 from gar_keras.metrics import lost_classes
 from gar_keras.utils.files import write_atomically
 from gar_keras.utils.validation import check_labels
 from reproduction import paths
-from reproduction.benchmarks import timing
+from reproduction.benchmarks.benchmark_records import Benchmark
 from reproduction.methods import METHODS
-from reproduction.settings import GRAPH_BASELINES, Experiment, Precision
+from reproduction.record_parts import (
+    Environment,
+    Part,
+    Text,
+    check,
+    check_same,
+)
+from reproduction.settings import GRAPH_BASELINES, Experiment
 from reproduction.strict_dataclass import (
-    STRICT,
-    Count,
     Number,
     Share,
     Whole,
@@ -48,37 +47,18 @@ MUST_AGREE = {
     "method_settings": "hyper-parameters of the method",
 }
 
-# What is shown in a row of a table: no line breaks, bars nor tags.
-Text = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f<>|]*$")]
-
 
 class RecordError(ValueError):
     """A file among the records that is not a record."""
 
 
-class _Part(BaseModel):
-    """A part of a record, of which all is checked."""
-
-    model_config = ConfigDict(**STRICT, frozen=True)
-
-
-class Environment(_Part):
-    """What a run was made on; `environment.describe` has more than this."""
-
-    model_config = ConfigDict(extra="allow")
-    __pydantic_extra__: dict[str, Text | int | None] = Field(init=False)
-
-    device: Text
-    cores: Count | None
-
-
-class Data(_Part):
+class Data(Part):
     title: Text
     source: Text
     unlabeled: Text | None = None
 
 
-class Stage(_Part):
+class Stage(Part):
     """The curves of a stage: lists by name, with an entry an epoch."""
 
     seconds: Number
@@ -88,18 +68,18 @@ class Stage(_Part):
     @model_validator(mode="after")
     def _check_curve(self):
         lengths = {name: len(values) for name, values in self.curve.items()}
-        _check(len({*lengths.values()}) < 2, "curve: equally long", lengths)
+        check(len({*lengths.values()}) < 2, "curve: equally long", lengths)
         for name, values in self.curve.items():
             # Epoch 0 has errors alone, if it has any.
             known = None not in values[1:]
-            _check(known, f"curve.{name}: numbers", values)
+            check(known, f"curve.{name}: numbers", values)
             if "error" in name:
                 shares = all(0 <= value <= 1 for value in values if value)
-                _check(shares, f"curve.{name}: shares from 0 to 1", values)
+                check(shares, f"curve.{name}: shares from 0 to 1", values)
         return self
 
 
-class FirstEpoch(_Part):
+class FirstEpoch(Part):
     """The first epoch of stage 2 by step, where it was traced."""
 
     # More was traced than is shown.
@@ -108,7 +88,7 @@ class FirstEpoch(_Part):
     v: Annotated[list[list[Number]], Field(min_length=1)]
 
 
-class Progress(_Part):
+class Progress(Part):
     """What a record and the saved state of an unfinished run both have."""
 
     pretraining: Stage
@@ -148,140 +128,21 @@ class Run(Progress):
         alone = e.method in GRAPH_BASELINES
         terms = [name for name in METHODS[e.method].terms if getattr(e, name)]
         lost = {"epoch", "val_error", "test_error", *terms} - curve.keys()
-        _check(not lost, "regularization.curve: complete", sorted(curve))
-        _check_same("cell", self.cell, e.cell)
-        _check_same("fingerprint", self.fingerprint, e.fingerprint())
-        _check_same("number of labeled", len({*self.labeled}), e.num_labeled)
+        check(not lost, "regularization.curve: complete", sorted(curve))
+        check_same("cell", self.cell, e.cell)
+        check_same("fingerprint", self.fingerprint, e.fingerprint())
+        check_same("number of labeled", len({*self.labeled}), e.num_labeled)
         epochs = [*range(2 if alone else e.epochs + 1)]
-        _check_same("regularization.curve.epoch", curve["epoch"], epochs)
-        _check_same("result", self.result, result_of(curve))
+        check_same("regularization.curve.epoch", curve["epoch"], epochs)
+        check_same("result", self.result, result_of(curve))
         known = alone or self.result["baseline_error"] is not None
-        _check(known, "result.baseline_error: a number", None)
+        check(known, "result.baseline_error: a number", None)
         return self
 
     @property
     def expected_paths(self):
         """Where it belongs in a results folder."""
         return [paths.path_of(self.experiment, self.seed, "")]
-
-
-class Machine(Environment):
-    """What a benchmark was made on."""
-
-    backend: Text
-    backend_version: Text
-    device_kind: Text
-    git_revision: Text | None
-    keras: Text
-    python: Text
-
-
-class Spread(_Part):
-    median: float
-    quartiles: list[float]
-    all: list[float]
-
-    def is_of(self, values):
-        """Whether it is the spread of values, but for what rounding does."""
-        spread = timing.spread(values)
-        wanted = [spread["median"], *spread["quartiles"], *values]
-        received = [self.median, *self.quartiles, *self.all]
-        if len(received) != len(wanted):
-            return False
-        return np.allclose(received, wanted, rtol=1e-9, atol=0)
-
-
-class OverheadSettings(_Part):
-    """What the costs of the regularizer were measured with."""
-
-    batch_size: Count
-    num_classes: Count
-    num_images: Count
-    precision: Precision
-    steps: Count
-    pairs: Count
-
-
-class SpeedSettings(_Part):
-    """What a speed was measured with."""
-
-    task: Literal["regularize", "pretrain", "evaluate"]
-    network: Text
-    path: Text
-    precision: Precision
-    images: Count
-    stretch: Count
-    pairs: Count
-
-
-class Case(_Part):
-    """What was measured; the last four are of the speed of training."""
-
-    # Earlier versions measured more, which is not shown any more.
-    model_config = ConfigDict(extra="allow")
-
-    case: OverheadSettings | SpeedSettings
-    environment: Machine
-    reference_ms: Spread
-    ms: Spread
-    ratio: Spread
-    difference_ms: Spread
-    speedup: Spread | None = None
-    images_per_second: Number | None = None
-    seconds: Number | None = None
-    reference_seconds: Number | None = None
-
-    @model_validator(mode="after")
-    def _agrees(self):
-        """Refuses what does not follow from the times of the pairs."""
-        plain, ours = self.reference_ms.all, self.ms.all
-        m = self.case.pairs
-        counted = len(plain) == len(ours) == m and min(plain + ours) > 0
-        _check(counted, f"ms.all and reference_ms.all: {m} times above 0", ours)
-        pairs = [*zip(plain, ours, strict=True)]
-        wanted = {
-            "reference_ms": plain,
-            "ms": ours,
-            "ratio": [b / a for a, b in pairs],
-            "difference_ms": [b - a for a, b in pairs],
-        }
-        if isinstance(self.case, SpeedSettings):
-            wanted["speedup"] = [a / b for a, b in pairs]
-            # In a step, in a pass over all images, or in 1,000 of them.
-            images = (self.images_per_second or 0) * self.ms.median / 1000
-            known = 0 < images < max(self.case.images, 1000) + 1
-            _check(known, "images_per_second", self.images_per_second)
-        for name, values in wanted.items():
-            found = getattr(self, name)
-            follows = found is not None and found.is_of(values)
-            _check(follows, f"{name}: what follows from the times", found)
-        return self
-
-
-class Benchmark(_Part):
-    """The benchmarks of a kind on a machine."""
-
-    format: Literal[1]
-    kind: Literal["overhead", "benchmark"]
-    cases: list[Case]
-
-    @model_validator(mode="after")
-    def _agrees(self):
-        overhead = self.kind == "overhead"
-        wanted = OverheadSettings if overhead else SpeedSettings
-        cases = [entry.case for entry in self.cases]
-        of_kind = all(isinstance(case, wanted) for case in cases)
-        _check(of_kind, f"cases: of the kind {self.kind}", cases)
-        _check(len({*cases}) == len(cases), "cases: each one once", cases)
-        return self
-
-    @property
-    def expected_paths(self):
-        """Where it belongs in a results folder, by each case."""
-        return [
-            paths.path_of_benchmark(self.kind, vars(case.environment), "")
-            for case in self.cases
-        ]
 
 
 def result_of(curve):
@@ -295,17 +156,6 @@ def result_of(curve):
         "last_epoch": curve["epoch"][-1],
         "last_error": curve["test_error"][-1],
     }
-
-
-def _check(right, wanted, received):
-    if not right:
-        received = reprlib.repr(received)
-        raise ValueError(f"{wanted} is wanted. Received: {received}")
-
-
-def _check_same(name, received, expected):
-    wanted = f"{name}: {reprlib.repr(expected)}, by the rest of the record,"
-    _check(received == expected, wanted, received)
 
 
 def write(path, record):
@@ -426,13 +276,13 @@ def read_arrays(path):
             m, n = next(iter(logits.values())).shape
             for Z in logits.values():
                 sound = Z.shape == (m, n) and np.isfinite(Z).all()
-                _check(sound, "finite logits of one shape", Z)
+                check(sound, "finite logits of one shape", Z)
             labels = check_labels("labels", found["labels"], m, n)
             _check_owner(record, found, labels, logits)
             if "lost_classes" in record:
                 first, *_, last = logits.values()
                 lost = lost_classes(first, last)
-                _check_same("lost_classes", record["lost_classes"], lost)
+                check_same("lost_classes", record["lost_classes"], lost)
             return Arrays(labels, logits)
     # NumPy raises many kinds for a damaged file.
     except Exception as e:
@@ -447,7 +297,7 @@ def _check_owner(record, found, labels, logits):
     """Raises unless arrays are of the run of a record, as far as they tell."""
     if "owner" in found:
         owner = [record["fingerprint"], str(record["seed"])]
-        _check_same("owner", found["owner"].tolist(), owner)
+        check_same("owner", found["owner"].tolist(), owner)
         return
     # Those of earlier versions do not say it.
     if "indices" in found:
@@ -457,14 +307,14 @@ def _check_owner(record, found, labels, logits):
         likely = range(least, least + 50 * (least // len(indices)))
         drawn = (kept_images(record["seed"], num) for num in likely)
         of_seed = any(np.array_equal(indices, images) for images in drawn)
-        _check(of_seed, f"indices drawn by seed {record['seed']}", indices)
+        check(of_seed, f"indices drawn by seed {record['seed']}", indices)
     for epoch, Z in logits.items():
         error = record["regularization"]["curve"]["test_error"][epoch]
         wrong = np.mean(Z.argmax(axis=1) != labels)
         # Six standard deviations of the error of so many images.
         far = 6 * np.sqrt(error * (1 - error) / len(labels))
         near = abs(wrong - error) <= far + 1 / len(labels)
-        _check(near, f"an error of {error:.4f} in epoch {epoch}", wrong)
+        check(near, f"an error of {error:.4f} in epoch {epoch}", wrong)
 
 
 def _one_line_lists(text):

@@ -16,8 +16,11 @@ from reproduction.benchmarks import (
     speed,
     timing,
 )
+from reproduction.benchmarks.benchmark_records import (
+    OverheadSettings,
+    SpeedSettings,
+)
 from reproduction.paths import path_of_benchmark
-from reproduction.records import OverheadSettings, SpeedSettings
 from reproduction.report.benchmark_tables import benchmark_markdown
 
 FEW = OverheadSettings(
