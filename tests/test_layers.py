@@ -22,6 +22,7 @@ BACKEND = keras.backend.backend()
 # Large enough for each term to be seen in the loss.
 COEFFICIENTS = dict(affinity=1.5, balance=0.5, frobenius=0.25)
 FEATURES, CLASSES = 4, 3
+PRIOR = (0.5, 0.25, 0.25)
 RATE = 0.1
 
 
@@ -42,8 +43,8 @@ def layer_route(**options):
     return [dense(), GraphActivityRegularization(**COEFFICIENTS, **options)]
 
 
-def regularizer_route():
-    regularizer = GraphActivityRegularizer(**COEFFICIENTS)
+def regularizer_route(**options):
+    regularizer = GraphActivityRegularizer(**COEFFICIENTS, **options)
     return [dense(activity_regularizer=regularizer)]
 
 
@@ -93,12 +94,12 @@ def after_one_step(model, x, **options):
     return history.history["loss"][0], model.get_weights()[0]
 
 
-def expected_after_one_step(x):
+def expected_after_one_step(x, **changes):
+    def loss(W):
+        return oracle.loss(x @ W, **{**COEFFICIENTS, **changes})
+
     W = kernel()
-    gradient = oracle.differences(
-        lambda W: oracle.loss(x @ W, **COEFFICIENTS), W
-    )
-    return oracle.loss(x @ W, **COEFFICIENTS), W - RATE * gradient
+    return loss(W), W - RATE * oracle.differences(loss, W)
 
 
 def assert_step(received, expected, rtol):
@@ -126,12 +127,10 @@ def dtype_policy():
 @pytest.mark.parametrize(
     ("m", "kind", "options"),
     [
-        (1, sequential, {}),
+        (1, sequential, {"jit_compile": True}),
         (128, functional, {}),
-        (7, Subclassed, {}),
+        (7, Subclassed, {"run_eagerly": True}),
         (7, Untold, {}),
-        (7, sequential, {"run_eagerly": True}),
-        (7, sequential, {"jit_compile": True}),
     ],
     ids=lambda value: getattr(value, "__name__", str(value)),
 )
@@ -154,13 +153,26 @@ def test_step_in_mixed_precision(route, policy, dtype_policy):
 
 
 @pytest.mark.slow
-@both_routes
-def test_step_of_a_loaded_model(route, tmp_path):
+@pytest.mark.parametrize(
+    ("route", "suffix"),
+    [
+        (layer_route, ".keras"),
+        (layer_route, ".h5"),
+        (regularizer_route, ".keras"),
+    ],
+)
+def test_step_of_a_loaded_model(route, suffix, tmp_path):
+    model, formula = sequential(route(class_prior=PRIOR)), {}
+    if route is layer_route:
+        formula = {"affinity": 0.25}
+        model.layers[-1].set_coefficients(**formula)
+    path = tmp_path / f"model{suffix}"
+    model.save(path)
     x = inputs(7)
-    sequential(route()).save(tmp_path / "model.keras")
-    model = keras.saving.load_model(tmp_path / "model.keras")
+    model = keras.saving.load_model(path, compile=False)
     received = after_one_step(model, x)
-    assert_step(received, expected_after_one_step(x), rtol=1e-4)
+    expected = expected_after_one_step(x, class_prior=PRIOR, **formula)
+    assert_step(received, expected, rtol=1e-4)
 
 
 @pytest.mark.slow
@@ -177,17 +189,12 @@ def test_adds_to_a_supervised_loss_in_batches_of_several_sizes(route):
         len(part) * oracle.loss(part @ kernel(), **COEFFICIENTS)
         for part in parts
     )
-    expected = expected / 17 + log_loss(x, y)
+    expected = expected / 17 + oracle.log_loss(x @ kernel(), y)
     assert history.history["loss"] == pytest.approx([expected], rel=1e-5)
 
 
 def cross_entropy():
     return keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-
-
-def log_loss(x, y):
-    Z = x @ kernel()
-    return np.mean(np.log(np.exp(Z).sum(axis=1)) - Z[np.arange(len(y)), y])
 
 
 # Called twice in a step
@@ -315,30 +322,33 @@ def test_layer_made_in_a_remat_scope_adds_its_loss():
 # Probabilities instead of logits
 
 
-BEHIND_PROBABILITIES = {
-    "activation": lambda: [dense(activation="sigmoid", name="last")],
-    "layer": lambda: [dense(), layers.Softmax(name="last")],
-    "operation": lambda: [dense(), ops.softmax],
-    "model": lambda: [sequential([dense(), layers.Softmax(name="last")])],
-}
+PROBABILITIES = {
+    "activation": lambda: [
+        dense(activation="sigmoid", name="last"), GraphActivityRegularization(),
+    ],
+    "layer": lambda: [
+        dense(), layers.Softmax(name="last"), GraphActivityRegularization(),
+    ],
+    "operation": lambda: [
+        dense(), ops.softmax, GraphActivityRegularization(),
+    ],
+    "model": lambda: [
+        sequential([dense(), layers.Softmax(name="last")]),
+        GraphActivityRegularization(),
+    ],
+    "regularizer": lambda: [
+        dense(
+            activation="softmax", name="last",
+            activity_regularizer=GraphActivityRegularizer(),
+        )
+    ],
+}  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "stack", BEHIND_PROBABILITIES.values(), ids=BEHIND_PROBABILITIES
-)
-def test_layer_behind_probabilities_warns(stack):
+@pytest.mark.parametrize("stack", PROBABILITIES.values(), ids=PROBABILITIES)
+def test_gar_of_probabilities_warns(stack):
     with pytest.warns(GARWarning, match="layer='.*', activation="):
-        functional([*stack(), GraphActivityRegularization()])
-
-
-def test_regularizer_of_probabilities_warns():
-    layer = dense(
-        activation="softmax",
-        name="last",
-        activity_regularizer=GraphActivityRegularizer(),
-    )
-    with pytest.warns(GARWarning, match="layer='last', activation='softmax'"):
-        layer(inputs(7))
+        functional(stack())(inputs(7))
 
 
 @both_routes
@@ -347,7 +357,7 @@ def test_no_warning_without_probabilities(route):
     stack[0].activation = keras.activations.relu
     with warnings.catch_warnings():
         warnings.simplefilter("error", GARWarning)
-        after_one_step(sequential(stack), inputs(7))
+        functional(stack)(inputs(7))
 
 
 # What passes through
@@ -408,27 +418,24 @@ def means(dictionaries):
     }
 
 
-def test_history_has_the_mean_of_each_term_over_the_steps():
-    x = inputs(24)
-    model = sequential(layer_route())
-    model.compile(keras.optimizers.SGD(0.0), loss=None)
-    history = model.fit(x, batch_size=8, epochs=2, shuffle=False, verbose=0)
-    expected = means([term_values(part) for part in np.split(x, 3)])
-    expected["loss"] = expected["regularization"]
-    assert set(history.history) == set(expected)
-    for name, values in history.history.items():
-        assert values == pytest.approx([expected[name]] * 2, rel=1e-5)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", [sequential, Subclassed])
-def test_evaluate_reports_the_classification_loss(kind):
+def test_history_has_the_mean_of_each_term_over_the_steps(kind):
     x, y = inputs(24), np.arange(24) % CLASSES
     model = kind(layer_route())
     model.compile(keras.optimizers.SGD(0.0), cross_entropy())
-    received = model.evaluate(x, y, batch_size=8, verbose=0, return_dict=True)
+    history = model.fit(
+        x, y, batch_size=8, epochs=2, shuffle=False, validation_data=(x, y),
+        verbose=0,
+    ).history  # fmt: skip
     terms = means([term_values(part) for part in np.split(x, 3)])
-    assert received == pytest.approx({**terms, "loss": log_loss(x, y)}, 1e-5)
+    expected = {f"val_{name}": value for name, value in terms.items()} | terms
+    log_loss = oracle.log_loss(x @ kernel(), y)
+    expected["val_loss"] = log_loss
+    expected["loss"] = log_loss + terms["regularization"]
+    assert set(history) == set(expected)
+    for name, values in history.items():
+        assert values == pytest.approx([expected[name]] * 2, rel=1e-5)
 
 
 # Names
@@ -570,28 +577,22 @@ def test_change_that_jax_would_lose_is_refused():
 
 
 OPTIONS = dict(
-    affinity=2.0, balance=0.0, frobenius=0.5, frobenius_of="Z",
-    name="mine",
+    affinity=0.0, balance=1.0, frobenius=0.5, frobenius_of="Z",
+    balance_of="column sums", balance_memory=0.5, name="mine",
 )  # fmt: skip
 
 
-def test_config_round_trip():
-    layer = GraphActivityRegularization(**OPTIONS)
+@pytest.mark.parametrize("prior", [None, PRIOR])
+def test_config_round_trip(prior):
+    layer = GraphActivityRegularization(**OPTIONS, class_prior=prior)
     config = json.loads(json.dumps(layers.serialize(layer)))
+    # A model without a prior loads where priors are not known.
+    assert ("class_prior" in config["config"]) == (prior is not None)
     again = layers.deserialize(config)
     assert type(again) is GraphActivityRegularization
     assert again.get_config() == layer.get_config()
     assert again.get_config().items() >= OPTIONS.items()
-
-
-def arrays(model):
-    return [weight.copy() for weight in model.get_weights()]
-
-
-def assert_same_weights(one, other):
-    assert len(one) == len(other)
-    for a, b in zip(one, other, strict=True):
-        np.testing.assert_array_equal(a, b)
+    assert again.class_prior == prior
 
 
 @pytest.mark.slow
@@ -604,11 +605,11 @@ def test_weights_fit_with_and_without_the_layer(to_the_layer, tmp_path):
     if not to_the_layer:
         source, target = target, source
     target.set_weights(source.get_weights())
-    assert_same_weights(arrays(target), arrays(source))
-    source.set_weights([weight + 1 for weight in arrays(source)])
+    np.testing.assert_equal(target.get_weights(), source.get_weights())
+    source.set_weights([weight + 1 for weight in source.get_weights()])
     source.save_weights(tmp_path / "w.weights.h5")
     target.load_weights(tmp_path / "w.weights.h5")
-    assert_same_weights(arrays(target), arrays(source))
+    np.testing.assert_equal(target.get_weights(), source.get_weights())
     assert layer.coefficients["affinity"] == 0.25
 
 
@@ -624,17 +625,6 @@ def test_weights_file_keeps_the_coefficients(affinity, tmp_path):
     assert ["GAR: affinity=0. Unless" in text for text in shown] == (
         [] if affinity else [True]
     )
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("suffix", [".keras", ".h5"])
-def test_changed_coefficients_are_saved_in_each_format(suffix, tmp_path):
-    model = sequential(layer_route())
-    model.layers[-1].set_coefficients(affinity=0.25)
-    path = tmp_path / f"model{suffix}"
-    model.save(path)
-    loaded = keras.saving.load_model(path, compile=False)
-    assert loaded.layers[-1].coefficients == {**COEFFICIENTS, "affinity": 0.25}
 
 
 # PerImageStandardization

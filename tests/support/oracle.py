@@ -12,11 +12,12 @@ def affinity(B):
     return _spread(B.T @ B)
 
 
-def balance(B, balance_of="diagonal"):
-    """`sum_{i≠j} V_ij / ((n - 1) * sum_i V_ii)` with `V = vᵀv`."""
+def balance(B, balance_of="diagonal", class_prior=1.0):
+    """`sum_{i≠j} V_ij / ((n - 1) * sum_i V_ii)` with `V = vᵀv`, or `v / p`."""
     B = np.asarray(B, "float64")
     v = {"diagonal": np.diag(B.T @ B), "column sums": B.sum(axis=0)}[balance_of]
-    return _spread(np.outer(v, v))
+    u = v / np.asarray(class_prior)
+    return _spread(np.outer(u, u))
 
 
 def _spread(matrix):
@@ -28,14 +29,27 @@ def _spread(matrix):
 
 def loss(
     Z, affinity=3.0, balance=1.0, frobenius=1e-6, frobenius_of="B",
-    balance_of="diagonal",
+    balance_of="diagonal", class_prior=1.0,
 ):  # fmt: skip
     """`c_α α(B) + c_β (1 - β(B)) + c_F ‖B‖²_F` with `B = max(0, Z)`."""
     Z = np.asarray(Z, "float64")
     B = np.maximum(Z, 0)
     F = {"B": B, "Z": Z}[frobenius_of]
-    alpha, beta = globals()["affinity"](B), globals()["balance"](B, balance_of)
+    alpha = globals()["affinity"](B)
+    beta = globals()["balance"](B, balance_of, class_prior)
     return affinity * alpha + balance * (1 - beta) + frobenius * np.sum(F**2)
+
+
+def softmax(Z):
+    """The probabilities of each row of logits."""
+    Z = np.asarray(Z, "float64")
+    e = np.exp(Z - Z.max(axis=-1, keepdims=True))
+    return e / e.sum(axis=-1, keepdims=True)
+
+
+def log_loss(Z, y):
+    """The mean cross-entropy of logits and the indices of their classes."""
+    return -np.mean(np.log(softmax(Z)[np.arange(len(y)), y]))
 
 
 def differences(function, x, step=1e-6):
