@@ -80,6 +80,9 @@ class Stage2Recorder(Recorder):
 
     stage = "regularization"
 
+    def on_train_begin(self, logs=None):
+        self.state.restore_method(self.model.state)
+
     def save(self):
         method = self.model.method
         if isinstance(method, SafeGAR):

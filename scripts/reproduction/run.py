@@ -40,7 +40,6 @@ from reproduction.methods.ablation import ablated
 from reproduction.paths import path_of
 from reproduction.recorder import OutOfTime, Recorder, Stage2Recorder
 from reproduction.state import (
-    RestoreState,
     State,
     lock_of,
     path_of_end,
@@ -358,17 +357,14 @@ class NetworkRun(Run):
 
     def _callbacks(self):
         """Those of stage 2, in the order in which they have to be called."""
-        state = self.state
         recorder = Stage2Recorder(
-            state,
+            self.state,
             self.variables,
             self.sets | self.versions,
             self.reporter,
             self.deadline,
         )
         callbacks = [recorder]
-        if state.method is not None:
-            callbacks.insert(0, RestoreState(state.method, state.source))
         if self.experiment.extensions.affinity_warmup > 0:
             callbacks.append(CoefficientSchedule(affinity=self._affinity))
         if self.method.warns_of_collapse:

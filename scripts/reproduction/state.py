@@ -178,6 +178,18 @@ class State:
             self._go_on(progress, arrays, model, variables)
             self.source = path
 
+    def restore_method(self, variables):
+        """Gives a `Stage2` the variables of its own that were taken up."""
+        if self.method is None:
+            return
+        try:
+            assign_all({"method": variables}, {"method": self.method})
+        except ValueError as e:
+            raise ValueError(
+                f"{self.source} does not fit the method ({e}). Delete it to "
+                "begin this run again."
+            ) from None
+
     def load_stage_1(self, path, model):
         """Takes up the end of another run's stage 1, if it fits."""
         with self._telling_what_does_not_fit(path):
@@ -256,28 +268,6 @@ def assign_all(variables, values):
     for name, listed in variables.items():
         for variable, value in zip(listed, values[name], strict=True):
             variable.assign(value)
-
-
-class RestoreState(keras.callbacks.Callback):
-    """Gives a `Stage2` the variables of its own that an earlier training saved.
-
-    The network has to have the weights that were in training then. The path is
-    that of the file which the values are from.
-    """
-
-    def __init__(self, values, path):
-        super().__init__()
-        self._values = values
-        self._path = path
-
-    def on_train_begin(self, logs=None):
-        try:
-            assign_all({"method": self.model.state}, {"method": self._values})
-        except ValueError as e:
-            raise ValueError(
-                f"{self._path} does not fit the method ({e}). Delete it to "
-                "begin this run again."
-            ) from None
 
 
 def _path(results, name, seed, fingerprint):
