@@ -2,8 +2,7 @@
 
 `METHODS` is the one list of them, by the names that `regularize` takes as
 `method`. All go on where stage 1 ends, with the labels, batches, steps and
-optimizer of GAR. Their papers also augment the images or add noise to them;
-here none does, GAR included, and the only noise is that of dropout.
+optimizer of GAR, and without the augmentation of their papers.
 
 >>> METHODS["entropy"](weight=0.5)
 EntropyMinimization(weight=0.5)

@@ -8,6 +8,7 @@ from keras import ops
 
 from gar_keras.engine import replicas
 from gar_keras.models import plain_network, stage_2_network
+from gar_keras.utils.validation import check_seed
 
 
 class Stage2(keras.Model):
@@ -42,7 +43,7 @@ class Stage2(keras.Model):
         self.num_classes = num_classes
         self.steps = steps
         self.labeled_per_batch = labeled_per_batch
-        self.seed = seed
+        self.seed = check_seed("seed", seed)
         self.step = self.add_weight(
             (), "zeros", "int32", trainable=False, name="step"
         )
@@ -150,14 +151,20 @@ class Method:
         return self, data
 
     def build(self, stage_2):
-        """Gives a `Stage2` what the method needs besides the network."""
+        """Gives a `Stage2` what the method needs besides the network.
+
+        What draws at random draws from `stage_2.seed`, e.g. a
+        `keras.random.SeedGenerator` that is made an attribute of `stage_2`.
+        """
 
     def losses(self, stage_2, x, y, logits):
         """The terms of the loss of a batch, by name.
 
         Args:
             stage_2: The `Stage2` in training.
-            x: Examples, the unlabelled ones first.
+            x: Examples, the unlabelled ones first, as they were given: of any
+                dtype, and for several inputs a dict or tuple. What moves them
+                does it behind `gar_keras.methods.preprocessing.split`.
             y: Class indices, -1 for the unlabelled examples; `None` if
                 `uses_labels` is `False`.
             logits: What the network gives for `x` in training, `(m, n)`.

@@ -21,7 +21,8 @@ from gar_keras.methods import losses
 from gar_keras.methods.base import Method, supervised_loss
 from gar_keras.methods.mean_teacher import average, copy_of
 from gar_keras.methods.options import GAROptions
-from gar_keras.methods.vat import VirtualAdversarialTraining, split
+from gar_keras.methods.preprocessing import split
+from gar_keras.methods.vat import VAT, VirtualAdversarialTraining
 from gar_keras.models import (
     check_can_be_augmented,
     check_can_be_regularized,
@@ -163,7 +164,7 @@ class ExtendedGAR(GAROptions, GAR):
         if self.shift or self.affine:
             check_can_be_augmented(network)
         if self.vat:
-            split(network)
+            split(network, VAT)
 
     def build(self, stage_2):
         super().build(stage_2)

@@ -21,29 +21,21 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 import keras
-from keras import layers, ops
+from keras import ops
 
 from gar_keras.engine import autodiff
-from gar_keras.engine.graphs import has_graph
-from gar_keras.engine.keras_internals import calls
-from gar_keras.layers import PerImageStandardization, Standardization
 from gar_keras.methods import losses
 from gar_keras.methods.base import Method
 from gar_keras.methods.options import VAT_RADIUS
+from gar_keras.methods.preprocessing import preprocessed, split
 from gar_keras.utils.validation import (
     check_count,
     check_fields,
     check_number,
-    check_seed,
 )
 
-# Layers that make, of the images as stored, the images that are moved.
-PREPROCESSING = (
-    layers.Rescaling,
-    layers.Normalization,
-    PerImageStandardization,
-    Standardization,
-)
+# In messages.
+VAT = "Virtual adversarial training"
 
 
 @dataclass(frozen=True)
@@ -82,9 +74,8 @@ class VirtualAdversarialTraining(Method):
         check_fields(self, check_count, "iterations", least=1)
 
     def build(self, stage_2):
-        stage_2.front, stage_2.rest = split(stage_2.network)
-        seed = check_seed("seed", stage_2.seed)
-        stage_2.noise = keras.random.SeedGenerator(seed)
+        stage_2.front, stage_2.rest = split(stage_2.network, VAT)
+        stage_2.noise = keras.random.SeedGenerator(stage_2.seed)
 
     def losses(self, stage_2, x, y, logits):
         terms = super().losses(stage_2, x, y, logits)
@@ -95,9 +86,7 @@ class VirtualAdversarialTraining(Method):
 
     def lds(self, stage_2, x, logits):
         """`α * mean LDS` of the examples `x`, of which the logits are."""
-        images = ops.cast(x, "float32")
-        for layer in stage_2.front:
-            images = ops.cast(layer(images), "float32")
+        images = preprocessed(stage_2.front, x)
         clean = ops.stop_gradient(logits)
         with kept_statistics(stage_2.network):
             r = self.perturbation(stage_2, images, clean)
@@ -148,36 +137,3 @@ def unit(x):
     x = x / ops.where(largest > 0, largest, ops.ones_like(largest))
     length = ops.sqrt(ops.sum(ops.square(x), axis=axes, keepdims=True))
     return x / ops.where(length > 0, length, ops.ones_like(length))
-
-
-def split(network):
-    """The preprocessing layers of a network, and a model of what is behind.
-
-    The model takes floats: integers would round the perturbed images.
-    """
-    if not has_graph(network):
-        return [], network
-    if len(network.inputs) > 1:
-        raise ValueError(
-            "Virtual adversarial training moves the one input of a model. "
-            f"Received: model={network.name!r} of {len(network.inputs)} "
-            "inputs. Leave it out, or take gar_keras.regularize."
-        )
-    x, logits = network.inputs[0], network.outputs[0]
-    dtype = keras.backend.standardize_dtype(x.dtype)
-    nodes, front = calls(keras.Model(x, logits)), []
-    while True:
-        behind = [n for n in nodes if any(t is x for t in n.input_tensors)]
-        # What else gets the images would miss them behind the layer.
-        layer = behind[0].operation if len(behind) == 1 else None
-        if not isinstance(layer, PREPROCESSING):
-            break
-        front.append(layer)
-        x = behind[0].output_tensors[0]
-    if "float" not in dtype and not front:
-        raise ValueError(
-            "Virtual adversarial training moves the images a little, but the "
-            f"model takes {dtype}. Received: model={network.name!r}. Begin "
-            "the model with a Rescaling layer, or give it float images."
-        )
-    return front, keras.Model(x, logits, name="rest")

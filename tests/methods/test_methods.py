@@ -14,7 +14,7 @@ from oracle import softmax
 from gar_keras import error_rate, pretrain, regularize
 from gar_keras.engine import autodiff
 from gar_keras.engine.batches import BatchSampler
-from gar_keras.methods import METHODS, embed_cnn, supervised, vat
+from gar_keras.methods import METHODS, embed_cnn, preprocessing, supervised
 from gar_keras.methods.base import Stage2, supervised_loss
 
 W = np.array([[1.0, -0.5, 0.25], [0.5, 0.75, -1.0]])
@@ -268,7 +268,7 @@ def test_vat_leaves_the_preprocessing_of_branches_in_the_network(branches):
     other = x if branches == "scaled and raw" else layers.Rescaling(8.0)(x)
     joined = layers.Concatenate()([scaled, other])
     network = keras.Model(x, layers.Dense(3)(joined))
-    front, rest = vat.split(network)
+    front, rest = preprocessing.split(network, "VAT")
     images = np.array([[1.0, -2.0], [3.0, 5.0]], "float32")
     assert front == []
     np.testing.assert_array_equal(rest(images), network(images))
