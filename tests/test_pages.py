@@ -59,6 +59,17 @@ def named():
 
 GIVEN = {"docs/first-hour.md": named()}
 GIVEN["docs/your-data.md"] = arrays(8, 3)
+# Loaders give pairs of batches, data sets of PyTorch pairs of an image and a
+# label, with the channels first.
+FIRST = np.moveaxis(arrays()["x"], -1, 1)
+GIVEN["docs/from-pytorch.md"] = {
+    "labeled_loader": [
+        (FIRST[:10], [*range(10)]),
+        (FIRST[10:20], [*range(10)]),
+    ],
+    "unlabeled_loader": [(FIRST[:32], [0] * 32), (FIRST[32:], [0] * 16)],
+    "unlabeled_dataset": [(image, 0) for image in FIRST],
+}
 TABLE = np.random.default_rng(0).normal(5, 2, size=(48, 4))
 GIVEN["docs/models.md"] = arrays() | {
     "table": TABLE, "table_labeled": TABLE[:20],
@@ -104,6 +115,9 @@ def test_the_python_of_a_page_runs(name, folder, monkeypatch):
     found = run_blocks(PAGES[name], given)
     if name == "README.md":
         assert found["model"].output_shape == (None, 10)
+    if name == "docs/from-pytorch.md":
+        assert found["x"].shape == (20, 28, 28, 1)
+        assert f"{found['loss']:.5f}" == "1.61539"
     if name == "docs/your-data.md":
         assert {*found["classifier"].classes_} == {"cat", "dog", "eel"}
         assert Path("predicted.csv").read_text().startswith("a,b,label\n")

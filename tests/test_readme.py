@@ -13,7 +13,6 @@ import pytest
 
 import gar_keras
 from reproduction import paths, records, report
-from reproduction.report.tables import ERRORS
 from reproduction.settings import TABLE_1
 
 ROOT = Path(__file__).parents[1]
@@ -45,19 +44,31 @@ def test_the_tables_are_those_of_the_records():
         assert report.updated(ROOT / name, parts, RESULTS) == text, name
     places = [part for text in PAGES.values() for part in generated(text)]
     assert sorted(places) == sorted(parts)
-    # Figures beside links to their runs.
-    linked = re.findall(
-        r"(\d\.\d)\s%\S*\s\(\[seeds\s[^]]+\]\(results/([^)]+)\)", TEXT
+    # Figures that are links to their runs.
+    linked = re.findall(r"\[(\d+(?:\.\d+)?)(?:\s%)?\]\(results/([^)]+)\)", TEXT)
+    assert len(linked) == 3
+    (span,) = re.findall(
+        r"(\d\.\d) to (\d\.\d) % \(\[seeds [^]]+\]\(results/([^)]+)\)", TEXT
     )
-    assert len(linked) == 2
-    for figure, folder in linked:
-        lines = report.find(figure, frame)
-        assert any(folder in line and "chosen" in line for line in lines)
+    linked += [(figure, span[2]) for figure in span[:2]]
+    for figure, run in linked:
+        assert any(run in line for line in report.find(figure, frame)), figure
 
 
 def test_pages_are_short():
-    assert len(TEXT.splitlines()) <= 150
-    assert max(len(text.splitlines()) for text in PAGES.values()) <= 250
+    assert len(TEXT.splitlines()) <= 130
+    assert max(len(text.splitlines()) for text in PAGES.values()) <= 210
+
+
+def without_tables(text):
+    """A page without the rows of its tables."""
+    return re.sub(r"^\|.*\n", "", text, flags=re.M)
+
+
+def test_the_prose_of_the_readme_has_few_decimals():
+    # Not in links, names of versions and numbers of articles.
+    text = re.sub(r"\]\([^)]+\)", "]", without_tables(TEXT))
+    assert len(re.findall(r"(?<![\w.:])\d+\.\d+(?![\w.])", text)) <= 10
 
 
 def test_the_version_is_the_same_everywhere():
@@ -77,17 +88,82 @@ def test_figures_in_the_prose_of_the_readme_are_in_a_table():
     tables = " ".join(
         t for page in PAGES.values() for t in generated(page).values()
     )
-    prose = TEXT.partition("<!-- first figures -->")[0]
-    for part in generated(TEXT).values():
-        prose = prose.replace(part, "")
-    figures = re.findall(r"(?<![\w./])\d+\.\d\d(?![\d.])", prose)
-    assert len(figures) >= 2
+    # All but the figures of the first command.
+    lines = [line for line in TEXT.splitlines() if "shortened: [" not in line]
+    text = "\n".join(lines).partition("## Cite")[0]
+    text = re.sub(r"Python \S+ to \S+", "", text)
+    figures = re.findall(r"(?<![\w./])\d+\.\d\d(?![\d.])", text)
+    assert len(figures) >= 20
     assert {*figures} - {*re.findall(r"(?<![\d.])\d+\.\d+", tables)} == set()
+
+
+def rows_of(text):
+    """The cells of a table, by row and by the name of the column."""
+    lines = [
+        line[2:-2].split(" | ") for line in text.splitlines() if "|" in line
+    ]
+    names, _, *rows = lines
+    return {row[0]: dict(zip(names[1:], row[1:], strict=True)) for row in rows}
+
+
+def test_the_table_of_the_readme_is_that_of_the_page_of_reproduction():
+    whole = rows_of(
+        generated(PAGES["docs/reproduction.md"])["summary"].replace(
+            "](../", "]("
+        )
+    )
+    start = TEXT.index("| data | the paper | ours |")
+    ours = rows_of(TEXT[start:].partition("\n\n")[0])
+    columns = [*next(iter(ours.values()))]
+    assert len(columns) == 4
+    assert ours == {
+        row: {name: cells[name] for name in columns}
+        for row, cells in whole.items()
+    }
+
+
+def test_the_hours_of_the_plan_are_those_of_the_records():
+    # The page says how they are counted.
+    runs = report.read_runs(RESULTS)
+    cores = runs.hardware.map(lambda name: 1 if "1 of 2" in name else 2)
+    text = PAGES["docs/experiments.md"]
+    start = text.index("| what | records | their core-hours |")
+    table = rows_of(text[start:].partition("\n\n")[0])
+    counted = 0
+    for what, cells in table.items():
+        link = re.search(r"\(\.\./results/([^)]+)\)", cells["records"])
+        if not what.startswith("Table") or link is None:
+            continue
+        g = runs[runs.path.str.startswith(link[1])]
+        pretraining = g.pretrain_seconds * cores / 3600
+        training = g.seconds * cores / 3600
+        spent = (pretraining + training).sum()
+        epochs = 133 if what == "Table 2" else 200
+        whole = 2000 * (pretraining / g.pretrain_epochs).mean()
+        whole += epochs * (training / g.epochs).mean()
+        assert f"[{len(g)} run" in cells["records"]
+        assert cells["their core-hours"] == f"{spent:.0f}"
+        of_ten = cells["core-hours of ten seeds, all epochs"]
+        assert of_ten == f"{10 * whole:.0f}"
+        counted += 1
+    assert counted == 7
+
+
+def test_the_files_of_the_plan_have_the_hashes_that_are_checked():
+    from gar_keras.datasets import mnist
+    from reproduction.datasets import norb, svhn
+
+    checked = norb.MD5 | svhn.MD5
+    checked |= {mnist.NPZ: mnist.MD5, norb.COPY: norb.COPY_MD5}
+    checked |= {svhn.GREY: svhn.GREY_MD5}
+    lines = PAGES["docs/experiments.md"].splitlines()
+    for name, md5 in checked.items():
+        assert any(f"`{name}`" in line and md5 in line for line in lines), name
 
 
 FOLDERS = "scripts|notebooks|results|gar_keras|tests|docs"
 # Made by the first command that needs it.
-MADE = {".venv/bin/python", ".venv/bin/pip"}
+MADE = {".venv/bin/python", ".venv/bin/pip", ".venv/bin/activate"}
 
 
 def links_in(text):
@@ -123,8 +199,8 @@ def test_every_path_and_link_leads_somewhere(name):
         assert anchor in anchors, link
 
 
-# Of mkdocs.
-OF_OTHERS = {"--strict"}
+# Of mkdocs and pip.
+OF_OTHERS = {"--strict", "--no-deps"}
 
 
 def options_of(script):
@@ -181,10 +257,9 @@ def test_the_check_fails(readme, last, tmp_path):
 
 
 def test_the_first_command_ends_with_the_figures_of_the_reference():
-    command, figures = (
-        TEXT.partition(f"<!-- first {what} -->\n```")[2].partition("```")[0]
-        for what in ("command", "figures")
-    )
+    command = TEXT.partition("<!-- first command -->\n```")[2].partition("```")[
+        0
+    ]
     # Nothing else is unlike the full run.
     labels, seed, pretrain_epochs, epochs = map(
         int,
@@ -201,8 +276,10 @@ def test_the_first_command_ends_with_the_figures_of_the_reference():
         precision="bfloat16",
     )
     record = records.read(paths.path_of(experiment, seed, RESULTS))
-    keys = ("baseline_error", "chosen_error", "last_error")
-    for row, key in zip(ERRORS, keys, strict=False):
-        error = 100 * record["result"][key]
-        assert re.search(rf"{re.escape(row)} +{error:.2f} \(n = 1\)", figures)
-    assert re.search(rf"ours +{pretrain_epochs} \+ {epochs}$", figures, re.M)
+    before, after = (
+        100 * record["result"][key] for key in ("baseline_error", "last_error")
+    )
+    assert record["result"]["chosen_error"] == record["result"]["last_error"]
+    folder = paths.path_of(experiment, seed, RESULTS).parent
+    told = f"[{before:.2f} % before GAR, {after:.2f} after]"
+    assert f"{told}({folder.relative_to(ROOT).as_posix()})" in TEXT
