@@ -19,6 +19,14 @@ from reproduction.settings import (
 )
 
 MNIST_100 = TABLE_1[100]
+
+
+def test_an_experiment_steps_as_the_authors():
+    extensions = MNIST_100.extensions
+    assert (extensions.global_clipnorm, extensions.warmup_steps) == (0, 0)
+    assert extensions.rate == "inverse-time"
+
+
 OTHER_VALUES = {
     "dataset": "norb",
     "num_labeled": 110,
