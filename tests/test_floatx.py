@@ -7,7 +7,6 @@ import pytest
 from keras import layers
 
 from gar_keras import (
-    ExtendedGAR,
     GARAfter,
     GARClassifier,
     GraphActivityRegularization,
@@ -48,11 +47,6 @@ def floatx(request):
     keras.config.set_dtype_policy(before[1])
 
 
-in_each = pytest.mark.parametrize(
-    "floatx", ["float64", "float16", "bfloat16"], indirect=True
-)
-
-
 def network(dropout=0.1):
     """The same weights in each precision."""
     model = keras.Sequential(
@@ -75,15 +69,16 @@ def convolutional():
     )  # fmt: skip
 
 
-def one_fit(optimizer=None, **options):
+def one_fit():
     layer = GraphActivityRegularization(balance_memory=0.5)
     model = attach(network(), layer)
     loss = keras.losses.SparseCategoricalCrossentropy(
         from_logits=True, ignore_class=-1
     )
     metrics = [SparseCategoricalAccuracy(), SparseCategoricalCrossentropy()]
-    model.compile(optimizer or sgd(), loss, metrics=metrics)
-    model.fit(X, FEW, batch_size=16, **ONE, **options)
+    optimizer = SGD(decay=1e-3, warmup_steps=2, momentum=0.9)
+    model.compile(optimizer, loss, metrics=metrics)
+    model.fit(X, FEW, batch_size=16, callbacks=[GARAfter(epochs=0)], **ONE)
     model.evaluate(X, FEW, verbose=0)
     return model
 
@@ -97,19 +92,21 @@ def by_activity_regularizer():
     return model
 
 
-def two_stages(method, labels=True):
+def two_stages(method):
     model = network()
-    pair = X[:12], Y[:12]
-    pretrain(model, *pair, validation_data=(X, Y), **ONE)
-    y = {"y_labeled": Y[:12]} if labels else {}
-    regularize(model, X[:12], X, method=method, **y, **SMALL)
+    x, y = X[:12], Y[:12]
+    pretrain(model, x, y, validation_data=(X, Y), **ONE)
+    regularize(model, x, X, y_labeled=y, method=method, **SMALL)
     return model
 
 
-def on_images(method):
+def on_images():
     model, y = convolutional(), np.arange(24) % 2
     augmentation = random_augmentation(1, 0.1)
     pretrain(model, IMAGES, y, augmentation=augmentation, **ONE)
+    method = SafeGAR(
+        shift=1, affine=0.1, consistency=1.0, vat=1.0, rate="cosine"
+    )
     regularize(model, IMAGES, IMAGES, y_labeled=y, method=method, **SMALL)
     return model
 
@@ -122,34 +119,32 @@ def classifier(network):
 
 TRAININGS = {
     "one fit": one_fit,
-    "warm-up": lambda: one_fit(SGD(decay=1e-3, warmup_steps=2, momentum=0.9)),
-    "adam": lambda: one_fit(keras.optimizers.Adam()),
-    "GARAfter": lambda: one_fit(callbacks=[GARAfter(epochs=0)]),
     "activity regularizer": by_activity_regularizer,
-    "gar": lambda: two_stages("gar", labels=False),
-    "shift": lambda: on_images(
-        ExtendedGAR(supervised=1.0, shift=1, affine=0.1, consistency=1.0)
-    ),
-    "vat": lambda: on_images(SafeGAR(vat=1.0, rate="cosine")),
+    "images": on_images,
     "classifier": lambda: classifier("auto"),
     "own classifier": lambda: classifier(network()),
 }
 # An average is refused in half precision: see below.
 for name in METHODS:
-    if METHODS[name].network and name not in ("gar", "mean-teacher"):
+    if name != "mean-teacher":
         TRAININGS[name] = lambda name=name: two_stages(name)
+RUNS = [(name, dtype) for name in TRAININGS for dtype in ("float64", "float16")]
+# It has the range of float32; of NumPy's own dtypes it is none.
+RUNS += [
+    (name, "bfloat16")
+    for name in ("one fit", "images", "own classifier", "safe-gar")
+]
 
 
 @pytest.mark.slow
-@in_each
-@pytest.mark.parametrize("train", TRAININGS.values(), ids=TRAININGS)
-def test_every_training_runs(train, floatx):
-    model = train()
+@pytest.mark.parametrize(("name", "floatx"), RUNS, indirect=["floatx"])
+def test_every_training_runs(name, floatx):
+    model = TRAININGS[name]()
     assert all(np.isfinite(w.astype("f8")).all() for w in model.get_weights())
 
 
 @pytest.mark.slow
-@in_each
+@pytest.mark.parametrize("floatx", ["float64", "bfloat16"], indirect=True)
 @pytest.mark.parametrize("average", ["mean-teacher", SafeGAR(average=0.9)])
 def test_an_average_moves_or_is_refused(average, floatx):
     if floatx == "float64":
@@ -160,7 +155,7 @@ def test_an_average_moves_or_is_refused(average, floatx):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("floatx", ["float32", "float64"], indirect=True)
+@pytest.mark.parametrize("floatx", ["float64"], indirect=True)
 def test_the_loss_of_a_fit_is_that_of_the_equations(floatx):
     model = attach(network(dropout=0.0))
     expected = oracle.loss(model.predict(X, verbose=0))

@@ -14,10 +14,6 @@ from gar_keras.datasets import mnist as mnist_module
 from gar_keras.datasets.data_files import read_npz
 from gar_keras.datasets.splits import draw_split
 
-# Images of each digit, as counted on the original label files.
-TRAIN_COUNTS = [5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949]
-TEST_COUNTS = [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009]
-
 # MD5 of the four original idx files: an 8 or 16 byte header, then the array.
 IDX_MD5 = {
     "x_train": "6bbc9ace898e44ae57da46a324031adb",
@@ -31,6 +27,12 @@ FIRST_LABELED = [18023, 33983, 55054, 49937, 30849]
 FINGERPRINT = "98613feabaaab990e857fac85784397a42d55b1578c023a202f20c2276e5cb1a"
 
 
+def idx(array):
+    """An array as a file of MNIST's."""
+    head = bytes([0, 0, 8, array.ndim])
+    return head + np.array(array.shape, ">u4").tobytes() + array.tobytes()
+
+
 @pytest.fixture(scope="module")
 def mnist():
     return load_mnist()
@@ -42,12 +44,8 @@ def test_mnist_is_mnist(mnist):
     assert mnist.x_train.dtype == mnist.x_test.dtype == np.uint8
     for name, md5 in IDX_MD5.items():
         array = getattr(mnist, name).squeeze().astype("uint8")
-        head = bytes([0, 0, 8, array.ndim])
-        head += np.array(array.shape, ">u4").tobytes()
-        assert hashlib.md5(head + array.tobytes()).hexdigest() == md5
+        assert hashlib.md5(idx(array)).hexdigest() == md5
     assert mnist.y_train[:5].tolist() == [5, 0, 4, 1, 9]
-    assert np.bincount(mnist.y_train).tolist() == TRAIN_COUNTS
-    assert np.bincount(mnist.y_test).tolist() == TEST_COUNTS
     # The mean that everybody standardizes MNIST with.
     assert mnist.x_train.mean() / 255 == pytest.approx(0.1306604762738429)
     assert "exact" in mnist.source
@@ -62,12 +60,6 @@ def test_a_damaged_file_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(mnist_module.resources, "files", lambda _: tmp_path)
     with pytest.raises(DataError, match="mnist.npz is not the expected file"):
         load_mnist()
-
-
-def idx(array):
-    """An array as a file of MNIST's."""
-    head = bytes([0, 0, 8, array.ndim])
-    return head + np.array(array.shape, ">u4").tobytes() + array.tobytes()
 
 
 def write_mnist(mnist, folder, form, **changes):
@@ -212,13 +204,10 @@ def test_what_cannot_be_drawn_evenly_is_refused(change, message):
     ("change", "message"),
     [
         ({"num_labeled": 0}, "num_labeled must be an integer from 1 to 1000"),
-        ({"num_labeled": 20.0}, "num_labeled=20.0"),
         ({"num_validation": 981}, "20 labelled, 980 are left .*=981"),
         ({"num_validation": -1}, "num_validation=-1"),
         ({"seed": -1}, "seed must be an integer of at least 0.*seed=-1"),
-        ({"seed": None}, "seed=None"),
         ({"y_train": None}, "y_train must be class indices.*y_train=None"),
-        ({"seed": 50.0}, "seed=50.0"),
     ],
 )
 @pytest.mark.parametrize("draw", [make_split, draw_split])

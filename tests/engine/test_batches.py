@@ -87,13 +87,6 @@ def test_labelled_images_are_drawn_evenly():
     assert np.abs(counts - 750).max() < 5 * 22
 
 
-def test_all_labelled_images_in_every_batch():
-    _, chosen = BatchSampler(30, 10, num_labeled=4, labeled_per_batch=4).epoch(
-        1
-    )
-    np.testing.assert_array_equal(np.sort(chosen, axis=1), [[0, 1, 2, 3]] * 3)
-
-
 def test_labelled_images_are_drawn_in_little_memory(peak):
     sampler = BatchSampler(1000, 1, num_labeled=20000, labeled_per_batch=2)
     # All 20 million random numbers at once would take 80 MB.

@@ -69,34 +69,17 @@ def assert_close(received, expected):
 
 
 @pytest.mark.slow
-def test_20_steps_of_stage_2(monkeypatch):
-    # One step an epoch: each step's loss is in the history.
-    def train():
-        model = network()
-        history = regularize(
-            model, X_L, X_U, epochs=20, labeled_per_batch=4,
-            unlabeled_per_batch=16, images_per_epoch=16, **QUIET,
-        )  # fmt: skip
-        return model, history
-
-    expected, received = both_paths(monkeypatch, train)
-    assert len(received[1]["loss"]) == 20
-    assert received[1]["loss"][-1] < received[1]["loss"][0]
-    assert_close(received, expected)
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "method",
     [
         *(
             METHODS[n]
-            for n in ("supervised", "mean-teacher", "vat", "embed-cnn")
+            for n in ("gar", "supervised", "mean-teacher", "vat", "embed-cnn")
         ),
         partial(ExtendedGAR, supervised=1.0, shift=1, consistency=1.0),
     ],
 )
-def test_other_methods_take_either_path(method, monkeypatch):
+def test_methods_take_either_path(method, monkeypatch):
     def train():
         model = network()
         history = regularize(
@@ -109,6 +92,7 @@ def test_other_methods_take_either_path(method, monkeypatch):
     assert_close(received, expected)
 
 
+@pytest.mark.slow
 def test_several_inputs_take_either_path(monkeypatch):
     def parted(x):
         return {"upper": x[:, :3], "lower": x[:, 3:]}

@@ -75,35 +75,19 @@ SAMPLERS = {
     ),
     "wrapping windows": BatchSampler(23, 4, 9, 3, images_per_epoch=15),
 }
-any_sampler = pytest.mark.parametrize(
-    "sampler", SAMPLERS.values(), ids=SAMPLERS
-)
-any_images = pytest.mark.parametrize(
-    "images", [IMAGES, Source()], ids=["array", "source"]
-)
+FEEDS = {name: (sampler, X_L, None) for name, sampler in SAMPLERS.items()}
+FEEDS["stage 1"] = BatchSampler(23, 5, seed=2), None, LABELS
 
 
-@any_images
-@any_sampler
-def test_batches_of_stage_2(sampler, images, first_epoch=2):
-    feed = Feed(sampler, images, X_L, first_epoch=first_epoch)
-    batches = pipeline.make_batches(feed)
+@pytest.mark.parametrize("images", [IMAGES, Source()], ids=["array", "source"])
+@pytest.mark.parametrize(
+    "sampler, x_labeled, labels", FEEDS.values(), ids=FEEDS
+)
+def test_batches_of_a_feed(sampler, x_labeled, labels, images):
+    feed = Feed(sampler, images, x_labeled, labels=labels, first_epoch=2)
     count = 2 * sampler.steps + 1
-    assert_same(
-        first(batches, count), by_hand(sampler, X_L, None, first_epoch, count)
-    )
-
-
-@any_images
-def test_batches_of_stage_1(images, first_epoch=4):
-    sampler = BatchSampler(23, 5, seed=2)
-    feed = Feed(sampler, images, labels=LABELS, first_epoch=first_epoch)
-    batches = pipeline.make_batches(feed)
-    count = 3 * sampler.steps
-    assert_same(
-        first(batches, count),
-        by_hand(sampler, None, LABELS, first_epoch, count),
-    )
+    received = first(pipeline.make_batches(feed), count)
+    assert_same(received, by_hand(sampler, x_labeled, labels, 2, count))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "uint8", "float16"])

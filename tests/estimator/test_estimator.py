@@ -11,6 +11,7 @@ import keras
 import numpy as np
 import pandas as pd
 import pytest
+from blobs import blobs
 from keras import layers
 from scipy import sparse
 from sklearn.base import clone
@@ -21,7 +22,6 @@ from sklearn.ensemble import (
     VotingClassifier,
 )
 from sklearn.frozen import FrozenEstimator
-from sklearn.metrics import balanced_accuracy_score
 from sklearn.model_selection import GridSearchCV
 from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
@@ -65,6 +65,10 @@ def least_squares(model, x, y, validation_data=None, **options):
     return keras.callbacks.History()
 
 
+def weights(model):
+    return [w.tolist() for w in model.model_.get_weights()]
+
+
 @pytest.fixture
 def stand_in(monkeypatch):
     """Fits and predicts without training, where that is not in question."""
@@ -103,16 +107,13 @@ def test_check_of_scikit_learn(estimator, check):
     check(estimator)
 
 
-def blobs(m, seed=0):
-    """Features around three corners, on very different scales; a constant."""
-    rng = np.random.default_rng(seed)
-    y = np.arange(m) % 3
-    corners = np.array([[0.0, 4.0], [4.0, 0.0], [-3.0, -3.0]])
-    X = corners[y] + rng.normal(size=(m, 2))
+def table(m, seed=0):
+    """Blobs on very different scales, and a constant feature."""
+    X, y = blobs(m, seed)
     return np.c_[X * [1e-3, 1e3], np.full(m, 1e4 + 0.1)], y
 
 
-X, Y = blobs(90)
+X, Y = table(90)
 # For networks without a scaling.
 SCALED = X * [1e3, 1e-3, 1e-4]
 # Every class has six labels.
@@ -140,7 +141,7 @@ def fitted():
 
 @pytest.mark.slow
 def test_learns_from_few_labels(fitted):
-    assert fitted.score(*blobs(90, seed=1)) > 0.95
+    assert fitted.score(*table(90, seed=1)) > 0.95
     summary = fitted.summary_
     assert (summary.num_labeled, summary.num_unlabeled) == (18, 72)
     assert summary.error_before is summary.error_after is None
@@ -190,19 +191,20 @@ UNEVEN = np.r_[FEW[:15], -1, -1, 2, FEW[18:]]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", ["safe-gar", "vat-entropy"])
-def test_both_stages_are_those_of_gar_keras(method):
+def test_both_stages_are_those_of_gar_keras():
     """The same two stages, called by hand, end with the same weights."""
-    is_gar = method == "safe-gar"
     model = quick(
-        noisy, method=method, validation_fraction=0.34,
-        class_prior="labeled" if is_gar else None,
+        noisy, pretrain_epochs=3, validation_fraction=0.34,
+        class_prior="labeled",
     )  # fmt: skip
+    state = random.getstate(), np.random.get_state()[1].tolist()
     validated = clone(model).fit(X, UNEVEN)
+    # The generators of the program are left alone.
+    assert state == (random.getstate(), np.random.get_state()[1].tolist())
     summary = validated.summary_
     # 2 of each class are kept back.
     assert (summary.num_labeled, summary.num_validation) == (10, 6)
-    shares = (5 / 16, 5 / 16, 6 / 16) if is_gar else None
+    shares = (5 / 16, 5 / 16, 6 / 16)
     assert summary.class_prior == shares
     assert summary.error_before == summary.pretraining["val_error"][-1]
     errors = summary.error_before, *summary.regularization["val_error"]
@@ -221,15 +223,13 @@ def test_both_stages_are_those_of_gar_keras(method):
         "validation_data": (x[kept], UNEVEN[kept]), "seed": seed, "verbose": 0,
     }  # fmt: skip
     gar_keras.pretrain(
-        network, x[labeled], UNEVEN[labeled], epochs=20,
+        network, x[labeled], UNEVEN[labeled], epochs=3,
         optimizer=gar_keras.sgd(0.1), **alike,
     )  # fmt: skip
     gar_keras.regularize(
         network, x[labeled], x, y_labeled=UNEVEN[labeled], epochs=2,
-        method=method,
-        optimizer=gar_keras.sgd(0.1, global_clipnorm=1.0 if is_gar else None),
-        **alike,
-        **({"class_prior": shares} if is_gar else {}),
+        class_prior=shares,
+        optimizer=gar_keras.sgd(0.1, global_clipnorm=1.0), **alike,
     )  # fmt: skip
     assert weights(validated) == [w.tolist() for w in network.get_weights()]
 
@@ -250,28 +250,35 @@ def test_settings_reach_both_stages(monkeypatch):
 
     monkeypatch.setattr(fit, "pretrain", pretrain)
     monkeypatch.setattr(fit, "regularize", regularize)
+    of_method = {
+        "affinity": 2.0, "warmup_steps": 4, "global_clipnorm": 0.5,
+        "supervised": 1.0, "shift": 1, "affine": 0.2, "consistency": 3.0,
+        "vat": 0.5, "average": 0.9, "vat_radius": 1.5,
+    }  # fmt: skip
     model = GARClassifier(
         tiny, pretrain_epochs=7, epochs=9, labeled_per_batch=5,
         unlabeled_per_batch=11, learning_rate=0.125, random_state=3, verbose=2,
-        method=gar_keras.SafeGAR(
-            affinity=2.0, warmup_steps=4, global_clipnorm=0.5
-        ),
+        method=gar_keras.SafeGAR(**of_method),
     )  # fmt: skip
-    model = clone(model)
+    images_of_40, labels = images()
     with pytest.raises(Stop):
-        model.fit(X, FEW)
+        clone(model).fit(images_of_40, np.where(np.arange(40) < 20, labels, -1))
     x, y, first = calls["pretrain"]
-    np.testing.assert_array_equal(x, X[:18].astype("float32"))
-    np.testing.assert_array_equal(y, Y[:18])
+    np.testing.assert_array_equal(x, images_of_40[:20])
+    np.testing.assert_array_equal(y, labels[:20])
     method, guides, x_unlabeled, second = calls["regularize"]
     np.testing.assert_array_equal(guides, x)
-    np.testing.assert_array_equal(x_unlabeled, X.astype("float32"))
+    np.testing.assert_array_equal(x_unlabeled, images_of_40)
+    np.testing.assert_array_equal(second["y_labeled"], y)
     assert (first["epochs"], second["epochs"]) == (7, 9)
     assert second["labeled_per_batch"] == 5
     assert second["unlabeled_per_batch"] == 11
     assert first["verbose"] == second["verbose"] == 2
-    assert first["seed"] == second["seed"]
-    assert method.affinity == 2.0
+    seed = np.random.RandomState(3).randint(2**31 - 1)
+    assert first["seed"] == second["seed"] == seed
+    assert {name: getattr(method, name) for name in of_method} == of_method
+    shift, affine = first["augmentation"]
+    assert (shift.pixels, affine.strength) == (1, 0.2)
     for options in (first, second):
         assert float(options["optimizer"].learning_rate) == 0.125
     optimizer = second["optimizer"]
@@ -325,13 +332,14 @@ def test_epochs_auto_and_warnings_know_the_error_before(stand_in, monkeypatch):
         np.where(FEW < 0, "-1", NAMES[FEW]),
         np.where(FEW < 0, "", NAMES[FEW]),
         np.where(FEW < 0, -1, 10 * FEW - 7),
-        np.where(FEW < 0, -1, FEW).astype(object),
+        np.where(FEW < 0, np.nan, FEW),
+        pd.Series(FEW, dtype="Int64").where(FEW >= 0),
     ],
-    ids=["object", "string", "empty", "gaps", "numbers as objects"],
+    ids=["object", "string", "empty", "gaps", "NaN", "NA"],
 )
 def test_labels_and_their_marker(labels, stand_in):
     model = quick(tiny).fit(X, labels)
-    names = np.unique(labels[:18])
+    names = np.unique(np.asarray(labels[:18].tolist()))
     np.testing.assert_array_equal(model.classes_, names)
     assert model.score(X, names[Y]) > 0.9
 
@@ -349,7 +357,6 @@ def test_labels_and_their_marker(labels, stand_in):
         (pd.to_datetime(["2020-01-01", None]), ["2020-01-01"]),
         ([0, "a", -1], "0 among labels of int and str"),
         ([1, "1"], "1 among labels of int and str"),
-        ([True, "True"], "True among labels of bool and str"),
         ([b"a", "a"], "b'a' among labels of bytes and str"),
         (["a\0", "a"], "among labels of str"),
         ([2**53 + 1, 0.5], "9007199254740993 among labels of float and int"),
@@ -446,7 +453,8 @@ def said(call):
 @pytest.mark.slow
 def test_nothing_is_said_twice_in_a_fit():
     # The network is looked at three times.
-    texts = said(lambda: quick(tiny, epochs=1).fit(1e4 * X, FEW))
+    model = quick(tiny, pretrain_epochs=1, epochs=1)
+    texts = said(lambda: model.fit(1e4 * X, FEW))
     assert any("get the examples as they are stored" in t for t in texts)
     assert any("fewer examples than a batch takes" in t for t in texts)
     assert len({*texts}) == len(texts)
@@ -495,8 +503,9 @@ def test_pipelines_and_searches_keep_rows_unlabelled(y, stand_in):
         assert set(model.classes_) == set(np.unique(y[FEW >= 0]))
 
 
-@pytest.mark.parametrize("ensemble", [True, False])
-@pytest.mark.parametrize("y", MARKERS.values(), ids=MARKERS)
+@pytest.mark.parametrize(
+    ("y", "ensemble"), [(MARKERS["numbers"], True), (MARKERS["names"], False)]
+)
 def test_calibration_is_of_labelled_rows(y, ensemble, stand_in):
     wrapper = CalibratedClassifierCV(quick(tiny), cv=2, ensemble=ensemble)
     with pytest.raises(ValueError, match="takes -1 for a class.*FrozenEst"):
@@ -509,37 +518,6 @@ def test_calibration_is_of_labelled_rows(y, ensemble, stand_in):
     assert list(calibrated.classes_) == list(frozen.classes_)
     right = y[known][Y[known].argsort()][6 * Y]
     assert np.mean(calibrated.predict(X) == right) > 0.9
-
-
-# The same numbers again
-
-
-def weights(model):
-    return [w.tolist() for w in model.model_.get_weights()]
-
-
-@pytest.mark.slow
-def test_random_state_decides_everything():
-    options = dict(pretrain_epochs=1, epochs=1, validation_fraction=0.2)
-    same = [quick(**options).fit(X, FEW) for _ in range(2)]
-    other = quick(**options, random_state=1).fit(X, FEW)
-    assert weights(same[0]) == weights(same[1]) != weights(other)
-
-
-@pytest.mark.slow
-def test_generators_of_the_program_are_left_alone():
-    random.seed(5)
-    np.random.seed(5)
-    expected = random.random(), np.random.random()
-    random.seed(5)
-    np.random.seed(5)
-    quick(
-        noisy,
-        pretrain_epochs=1,
-        epochs=1,
-        method=gar_keras.SafeGAR(average=0.9),
-    ).fit(X, FEW)
-    assert (random.random(), np.random.random()) == expected
 
 
 # What it is kept in
@@ -628,40 +606,28 @@ def test_grid_search(stand_in, monkeypatch):
     search = GridSearchCV(quick(tiny), grid, cv=2, error_score="raise")
     search.fit(far, FEW)
     # Of the labelled rows in each fold a third is of the first class.
-    scores = "mean_test_score"
-    np.testing.assert_allclose(search.cv_results_[scores], [1 / 3, 1])
+    scores = search.cv_results_["mean_test_score"]
+    np.testing.assert_allclose(scores, [1 / 3, 1])
     assert search.best_params_["method"].affinity == 3.0
-
-    def recall(model, X, y):
-        known = y != -1
-        predicted = model.predict(X[known])
-        return balanced_accuracy_score(y[known], predicted)
-
-    by_function = search.set_params(scoring=recall).fit(far, FEW)
-    np.testing.assert_allclose(by_function.cv_results_[scores], [1 / 3, 1])
-    by_name = search.set_params(scoring="accuracy").fit(far, FEW)
-    assert max(by_name.cv_results_[scores]) == 18 / 90
 
 
 # Networks
 
 
-@pytest.mark.slow
-def test_network_of_ones_own_is_copied_with_its_weights():
-    keras.utils.set_random_seed(0)
+def test_network_of_ones_own_is_copied_with_its_weights(stand_in, monkeypatch):
     network = tiny((3,), 3)
-    before = network.get_weights()
-    model = quick(
-        network, method="gar", pretrain_epochs=1, epochs=1, learning_rate=1e-20
-    )
-    fitted = clone(model).fit(X, FEW)
+    before = [w.tolist() for w in network.get_weights()]
+    model = quick(network)
+    copied = clone(model)
     # Compiled with what Keras cannot save, by name or otherwise.
     network.compile("sgd", lambda y, z: 0.0)
     model.fit(X, FEW)
-    for mine, its in zip(before, network.get_weights(), strict=True):
-        np.testing.assert_array_equal(mine, its)
-    for mine, its in zip(before, weights(fitted), strict=True):
-        np.testing.assert_allclose(mine, its, rtol=1e-6, atol=1e-12)
+    assert weights(model) != before
+    assert [w.tolist() for w in network.get_weights()] == before
+    monkeypatch.setattr(
+        fit, "pretrain", lambda *_, **__: keras.callbacks.History()
+    )
+    assert weights(copied.fit(X, FEW)) == before
 
 
 @pytest.mark.parametrize(
@@ -755,13 +721,11 @@ def test_images_of_a_narrow_range_fill_it(x, stand_in):
     assert len(np.unique(other)) == 1
 
 
-@pytest.mark.parametrize(
-    ("low", "high", "divided"), [(0, 254, 255), (10, 140, 255), (0, 128, 255)]
-)
-def test_usual_images_are_divided_by_255(low, high, divided):
+@pytest.mark.parametrize(("low", "high"), [(0, 254), (10, 140), (0, 128)])
+def test_usual_images_are_divided_by_255(low, high):
     x = np.uint8([low, high] * 18 * 4).reshape(4, 6, 6, 1)
     layer = networks.default_network(x, 2).layers[1]
-    assert layer.get_config()["scale"] == 1 / divided
+    assert layer.get_config()["scale"] == 1 / 255
     assert layer.get_config()["offset"] == 0
 
 
@@ -852,8 +816,10 @@ def test_a_network_of_ones_own_gets_rows_as_they_are(stand_in):
     assert (model.offset_, model.scale_) == (0, 1)
 
 
-@pytest.mark.parametrize("dtype", ["float64", "int64", "float32"])
-@pytest.mark.parametrize("form", ["csr", "csc", "coo"])
+@pytest.mark.parametrize(
+    ("form", "dtype"),
+    [("csr", "float64"), ("csc", "float32"), ("coo", "int64")],
+)
 def test_sparse_rows_take_about_the_memory_of_dense_ones(
     form, dtype, stand_in, peak, monkeypatch
 ):
@@ -867,41 +833,8 @@ def test_sparse_rows_take_about_the_memory_of_dense_ones(
     predicted = model.predict(x)
     assert peak(lambda: model.predict(x)) < 1.6 * dense
     np.testing.assert_array_equal(predicted, model.predict(x.toarray()))
-
-
-def test_what_is_added_to_gar_reaches_stage_2(monkeypatch):
-    methods = []
-
-    class Stop(Exception):
-        pass
-
-    def regularize(model, x_labeled, x, *, method, y_labeled, **options):
-        methods.append((method, y_labeled, options))
-        raise Stop
-
-    def pretrain(model, x, y, *, augmentation, **options):
-        assert [layer.name for layer in augmentation] == [
-            "random_shift", "random_affine"
-        ]  # fmt: skip
-        assert (augmentation[0].pixels, augmentation[1].strength) == (1, 0.2)
-        return keras.callbacks.History()
-
-    monkeypatch.setattr(fit, "pretrain", pretrain)
-    monkeypatch.setattr(fit, "regularize", regularize)
-    x, y = images(side=4)
-    few = np.where(np.arange(40) < 20, y, -1)
-    added = {
-        "supervised": 1.0, "shift": 1, "affine": 0.2, "consistency": 3.0,
-        "vat": 0.5, "average": 0.9, "vat_radius": 1.5,
-    }  # fmt: skip
-    with pytest.raises(Stop):
-        method = gar_keras.SafeGAR(affinity=2.0, **added)
-        quick(pretrain_epochs=1, epochs=3, method=method).fit(x, few)
-    ((method, labels, options),) = methods
-    assert {name: getattr(method, name) for name in added} == added
-    assert method.affinity == 2.0
-    np.testing.assert_array_equal(labels, y[:20])
-    assert options["epochs"] == 3
+    of_dense = quick(tiny).fit(x.toarray(), y)
+    assert weights(model) == weights(of_dense)
 
 
 @pytest.mark.slow
@@ -922,7 +855,6 @@ BAD = {
     "masked labels": (
         X, np.ma.masked_equal(FEW, -1), {}, "y must have no masked values",
     ),
-    "no label": (X, np.full(90, -1), {}, "labels of 0 class"),
     "one class": (X, np.minimum(FEW, 0), {}, "labels of 1 class"),
     "too few outputs": (
         X, FEW, dict(network=lambda s, n: tiny(s, 2)), "Received: 2 outputs",
@@ -934,10 +866,6 @@ BAD = {
         np.where(X == X[1, 1], 1e300, X), FEW, dict(network="auto"),
         "Received: 1 values",
     ),
-    "names and numbers": (
-        X, np.where(FEW > 0, FEW.astype(object), "a"), {},
-        "labels of one kind.*1 among labels of int and str",
-    ),
     "beyond 64 bits": (
         X, np.where(FEW > 0, 2**70, FEW.astype(object)), {},
         f"64 bits holds. Received: {2**70}. Give them as names",
@@ -945,7 +873,6 @@ BAD = {
     "negative seed": (X, FEW, dict(random_state=-1), "random_state=-1"),
     "seed": (X, FEW, dict(random_state=50.0), "random_state=50.0"),
     "five axes": (np.ones((90, 2, 2, 2, 2)), FEW, {}, r"or \(m, h, w, c\)"),
-    "too small": (np.ones((90, 3, 9)), FEW, dict(network="auto"), "4 to 64"),
     "network": (X, FEW, dict(network="cnn"), "network='cnn'"),
     "network with GAR": (
         X, FEW, dict(network=lambda s, n: gar_keras.attach(tiny(s, n))),
@@ -966,7 +893,7 @@ BAD = {
     ),
     "channels first": (
         np.ones((90, 3, 9, 9)), FEW, dict(network="auto"),
-        r"takes \(h, w, c\).*\(90, 3, 9, 9\).*moveaxis",
+        r"takes \(h, w, c\).* 4 to 64.*\(90, 3, 9, 9\).*moveaxis",
     ),
     "prior of the method": (
         X, FEW, dict(method=gar_keras.SafeGAR(class_prior=[0.25] * 4)),
@@ -981,7 +908,6 @@ BAD = {
         ),
         "4 shares for 3 outputs",
     ),
-    "class of methods": (X, FEW, dict(method=gar_keras.SafeGAR), "made of a"),
     "layer as network": (X, FEW, dict(network=layers.Dense(3)), "network=<De"),
     "shifted features": (
         X, FEW, dict(method=gar_keras.SafeGAR(shift=1)),
@@ -1016,17 +942,3 @@ def test_without_scikit_learn_the_extra_is_named(monkeypatch):
     ):
         _ = gar_keras.GARClassifier
     assert "GARClassifier" not in gar_keras.__all__
-
-
-def test_missing_labels_and_sparse_features():
-    rng = np.random.default_rng(0)
-    y = np.arange(60) % 2
-    X = rng.normal(size=(60, 3)) + 4 * y[:, None]
-    few = pd.Series(np.where(np.arange(60) < 10, y, -1), dtype="Int64")
-    settings = dict(pretrain_epochs=20, epochs=2, random_state=0)
-    expected = GARClassifier(**settings).fit(X, few).predict(X)
-    missing = few.where(few != -1)
-    for labels in (missing, missing.astype("float"), missing.astype(object)):
-        model = GARClassifier(**settings).fit(sparse.csr_matrix(X), labels)
-        received = model.predict(sparse.csr_matrix(X))
-        np.testing.assert_array_equal(received, expected)
