@@ -1,55 +1,125 @@
 """What mkdocs is told about the pages, which read well without it too."""
 
+import os
 import re
 from pathlib import Path
 
+from mkdocs.plugins import event_priority
 from mkdocs.structure.files import File
 
-import gar_keras
-
 ROOT = Path(__file__).parents[2]
-LINK = re.compile(r"\]\(\.\./([^)#\s]+)")
+DOCS = ROOT / "docs"
 # A text and what it is linked to, on this site.
-LINKED = re.compile(r"\[([^\]]*)\]\(([^)#\s:]+)\)")
-RESULTS = ROOT / "results" / "README.md"
+LINKED = re.compile(r"\[([^\]]*)\]\(([^)#\s:]+)(#[^)\s]*)?\)")
+# A heading of the list of pages, or a page in it.
+LISTED = re.compile(r"^(.+):\n\n\| page |^\| \[(.+)\]\((.+\.md)\)", re.M)
+# What a notebook is linked to, on this site.
+FROM_NOTEBOOK = re.compile(r'href="([^":#]+)\.(?:md|ipynb)(?=["#])')
+FOLDER_OF_RECORDS = re.compile(
+    r'<a href="\.\./results/[^".]+"[^>]*>(.*?)</a>', re.S
+)
 
 
+def on_config(config):
+    """The menu: home, the pages in the order of docs/README.md, notebooks."""
+    config.nav = [{"Home": "README.md"}]
+    pages = []
+    for heading, title, page in LISTED.findall(_read(DOCS / "README.md")):
+        if heading:
+            pages = []
+            config.nav.append({heading: pages})
+        else:
+            pages.append({title.replace("`", ""): page})
+    notebooks = sorted((ROOT / "notebooks").glob("*.ipynb"))
+    paths = [_place_on_site(path) for path in notebooks]
+    config.nav.append({"Notebooks": ["notebooks/README.md", *paths]})
+    return config
+
+
+# Before the plugin that shows notebooks.
+@event_priority(100)
 def on_files(files, config):
     """Adds the files outside of docs that pages link to, such as pictures."""
-    linked = {
-        path
-        for page in files.documentation_pages()
-        for path in LINK.findall(page.content_string)
-        if path != "README.md" and (ROOT / path).is_file()
-    }
-    text = RESULTS.read_text(encoding="utf-8")
-    linked |= {
-        f"results/{path}"
-        for _, path in LINKED.findall(text)
-        if (RESULTS.parent / path).is_file()
-    }
+    to_read = [ROOT / "README.md", *DOCS.glob("*.md")]
+    to_read += sorted((ROOT / "notebooks").glob("*.ipynb"))
+    linked = set(to_read)
+    while to_read:
+        page = to_read.pop()
+        # The README of a folder of records leads to its files, not to pages.
+        if page.suffix == ".md" and page.parent.parent.name != "results":
+            found = set(_linked_from(page)) - linked
+            linked |= found
+            to_read += found
     for path in sorted(linked):
-        files.append(
-            File(path, ROOT, config.site_dir, config.use_directory_urls)
-        )
+        if path != ROOT / "README.md" and DOCS not in path.parents:
+            place = _place_on_site(path)
+            files.append(
+                File(place, ROOT, config.site_dir, config.use_directory_urls)
+            )
 
 
 def on_page_markdown(markdown, page, **_):
-    """Links from the site's root; the docstrings below the list of names.
+    """The README as home; the docstrings below the list of names."""
+    path = Path(page.file.abs_src_path)
+    if path.suffix == ".ipynb":
+        return markdown
+    text = _with_links_of_site(markdown, path, page.file.src_uri)
+    if path == DOCS / "README.md":
+        readme = ROOT / "README.md"
+        home = _with_links_of_site(_read(readme), readme, "README.md")
+        return f"{home}\n#{text}"
+    if path == DOCS / "api.md":
+        cells = re.findall(r"^\| (`.+?) \|", markdown, re.M)
+        names = re.findall(r"`([\w.]+)`", " ".join(cells))
+        return "\n\n".join([text, *map(_docstring, names)])
+    return text
+
+
+def on_page_content(html, page, **_):
+    """The links of a notebook, which mkdocs does not look at."""
+    if not page.file.src_uri.endswith(".ipynb"):
+        return html
+    html = FROM_NOTEBOOK.sub(r'href="\1.html', html)
+    # A folder of records is no page.
+    html = FOLDER_OF_RECORDS.sub(r"\1", html)
+    html = html.replace("README.html", "index.html")
+    return html.replace('href="../docs/', 'href="../')
+
+
+def _read(path):
+    return path.read_text(encoding="utf-8")
+
+
+def _linked_from(page):
+    """The files that a page leads to."""
+    paths = (page.parent / link for _, link, _ in LINKED.findall(_read(page)))
+    return [path.resolve() for path in paths if path.is_file()]
+
+
+def _place_on_site(path):
+    """Where a file of the repository is on the site."""
+    top = DOCS if DOCS in path.parents else ROOT
+    return path.relative_to(top).as_posix()
+
+
+def _with_links_of_site(text, path, page):
+    """The text of a file with links as they are on the site.
 
     A folder of records is no page: what leads to one loses its link.
     """
-    folder = Path(page.file.abs_src_path).parent
-    markdown = LINKED.sub(
-        lambda m: m[1] if (folder / m[2]).is_dir() else m[0], markdown
+
+    def on_site(match):
+        shown, link, anchor = match.groups(default="")
+        target = (path.parent / link).resolve()
+        if target.is_dir():
+            return shown
+        place = os.path.relpath(_place_on_site(target), os.path.dirname(page))
+        return f"[{shown}]({Path(place).as_posix()}{anchor})"
+
+    return LINKED.sub(on_site, text)
+
+
+def _docstring(name):
+    return (
+        f"::: gar_keras.{name}\n    options:\n      heading: gar_keras.{name}"
     )
-    markdown = markdown.replace("](../README.md", "](README.md")
-    markdown = LINK.sub(r"](\1", markdown)
-    if page.file.src_uri != "api.md":
-        return markdown
-    names = (
-        f"::: {getattr(gar_keras, name).__module__}.{name}\n    options:\n"
-        f"      heading: {name}"
-        for name in sorted([*gar_keras.__all__, "GARClassifier"])
-    )
-    return "\n\n".join([markdown, *names])
