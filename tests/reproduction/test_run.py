@@ -259,40 +259,29 @@ def test_without_its_data_a_record_is_taken_with_a_word(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("event", "goes_on"),
-    [
-        (("step", "pretraining", 0), None),
-        (("step", "pretraining", 1), "after epoch 51 of pretraining"),
-        (("epoch", "pretraining", 102), "after epoch 102 of pretraining"),
-        (("step", "regularization", 2), "after epoch 2 of regularization"),
-    ],
-)
-def test_a_resumed_run_ends_as_an_unbroken_one(
-    event, goes_on, finished, tmp_path
-):
-    with pytest.raises(Stop):
-        run_tiny(tmp_path, Witness(event))
-    assert records.read_all(tmp_path) == []
-    reporter = Witness()
-    record = run_tiny(tmp_path, reporter)
-    assert_same_run(tmp_path, record, finished)
-    assert reporter.lines == ([f"goes on {goes_on}"] if goes_on else [])
-    assert record["resumed_in"] == []
-
-
-@pytest.mark.slow
-def test_a_record_names_every_machine_it_ran_on(
+def test_a_run_broken_again_and_again_ends_as_an_unbroken_one(
     finished, tmp_path, monkeypatch
 ):
-    # Ended when all was done but the record.
-    with pytest.raises(Stop):
-        run_tiny(tmp_path, Witness(("epoch", "regularization", 3)))
+    goes_on = "goes on after epoch {} of {}".format
+    for event, lines in (
+        (("step", "pretraining", 0), []),
+        (("step", "pretraining", 1), []),
+        (("epoch", "pretraining", 102), [goes_on(51, "pretraining")]),
+        (("step", "regularization", 2), [goes_on(102, "pretraining")]),
+        # Ended when all was done but the record.
+        (("epoch", "regularization", 3), [goes_on(2, "regularization")]),
+    ):
+        reporter = Witness(event)
+        with pytest.raises(Stop):
+            run_tiny(tmp_path, reporter)
+        assert reporter.lines == lines
+        assert records.read_all(tmp_path) == []
     here = environment.describe()
     there = {**here, "device": "another one"}
     monkeypatch.setattr(environment, "describe", lambda: there)
     record = run_tiny(tmp_path, save_models=True)
     assert_same_run(tmp_path, record, finished)
+    # Each machine is named, once.
     assert record["environment"] == here
     assert record["resumed_in"] == [there]
     # The best weights are part of the state.
@@ -303,25 +292,12 @@ def test_a_record_names_every_machine_it_ran_on(
         np.testing.assert_array_equal(a, b)
 
 
-def start(code, *arguments):
-    """A Python process that can import `tiny_runs`."""
-    return subprocess.Popen(
-        [sys.executable, "-c", code, *map(str, arguments)],
-        env=fresh.environment(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
-# Killed, it has begun the next epoch, or half of the next state is written.
+# Killed, it has begun the second epoch of stage 2, and half of the next state
+# is written.
 HANG = """
 import sys, time
 import tiny_runs
 from reproduction import state
-
-folder, stage, epoch = sys.argv[1], sys.argv[2], int(sys.argv[3])
-savez = state.np.savez
 
 def half_a_state(file, **arrays):
     file.write(b"PK half of a state")
@@ -330,46 +306,34 @@ def half_a_state(file, **arrays):
     time.sleep(600)
 
 class Slow(tiny_runs.Witness):
-    def step(self, name, done, total, logs):
-        if name == "regularization" == stage and done > epoch:
-            print("reached", flush=True)
-            time.sleep(600)
-
     def epoch(self, name, row, total):
-        if (name, row["epoch"]) == ("pretraining", epoch):
+        if (name, row["epoch"]) == ("regularization", 1):
             state.np.savez = half_a_state
 
-tiny_runs.run_tiny(folder, Slow())
-"""
-
-# First the run that was killed goes on, then the same run is made unbroken.
-RUN_BOTH = """
-import sys
-import tiny_runs
-
-for folder in sys.argv[1:]:
-    assert tiny_runs.run_tiny(folder) is not None
+tiny_runs.run_tiny(sys.argv[1], Slow())
 """
 
 
 @pytest.mark.slow
-def test_a_run_killed_with_sigkill_ends_as_an_unbroken_one(tmp_path):
-    killed, whole = tmp_path / "killed", tmp_path / "whole"
-    for where in ("pretraining", 51), ("regularization", 1):
-        process = start(HANG, killed, *where)
-        assert process.stdout.readline() == "reached\n"
-        process.kill()
-        assert process.wait() == -signal.SIGKILL
-        process.communicate()
-        assert records.read_all(killed) == []
-        assert state_of(killed).exists()
-    process = start(RUN_BOTH, killed, whole)
-    _, errors = process.communicate()
-    assert process.returncode == 0, errors
-    (resumed,), (unbroken,) = map(records.read_all, (killed, whole))
-    assert_same_run(killed, resumed, (whole, unbroken))
+def test_a_run_killed_with_sigkill_ends_as_an_unbroken_one(finished, tmp_path):
+    process = subprocess.Popen(
+        [sys.executable, "-c", HANG, tmp_path],
+        env=fresh.environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout.readline() == "reached\n"
+    process.kill()
+    process.communicate()
+    assert process.returncode == -signal.SIGKILL
+    assert records.read_all(tmp_path) == []
+    reporter = Witness()
+    record = run_tiny(tmp_path, reporter)
+    assert reporter.lines == ["goes on after epoch 1 of regularization"]
+    assert_same_run(tmp_path, record, finished)
     # Nor is the half state left.
-    left = {path.suffix for path in (killed / ".checkpoints").iterdir()}
+    left = {path.suffix for path in (tmp_path / ".checkpoints").iterdir()}
     assert left <= {".lock"}
 
 
@@ -382,19 +346,17 @@ def test_a_run_of_another_process_is_skipped(tmp_path):
     assert not state_of(tmp_path).exists()
 
 
-@pytest.mark.slow
 def test_what_a_killed_process_left_of_a_finished_run_is_removed(
     finished, tmp_path
 ):
-    with pytest.raises(Stop):
-        run_tiny(tmp_path, Witness(("epoch", "regularization", 3)))
     shutil.copytree(finished[0], tmp_path, dirs_exist_ok=True)
+    state_of(tmp_path).write_bytes(b"a state")
     run_tiny(tmp_path)
     assert not state_of(tmp_path).exists()
 
 
 @pytest.mark.slow
-def test_a_run_out_of_time_can_go_on(tmp_path, monkeypatch):
+def test_a_run_out_of_time_leaves_the_epoch_it_ended(tmp_path, monkeypatch):
     now = [100.0]
 
     class Clock:
@@ -409,43 +371,59 @@ def test_a_run_out_of_time_can_go_on(tmp_path, monkeypatch):
     reporter = Witness(("step", "regularization", 1), pass_by)
     with pytest.raises(run.OutOfTime):
         run_tiny(tmp_path, reporter, deadline=150.0)
-    reporter = Witness()
-    run_tiny(tmp_path, reporter)
-    assert reporter.lines == ["goes on after epoch 1 of regularization"]
+    job = run.NetworkRun(TINY, 0, tmp_path)
+    job.state.load(job.model, job.variables)
+    assert job.state.done("regularization") == 1
 
 
 # States that do not fit.
 
 
-def altered(state, drop=None, **changes):
-    """Writes other values into a saved state, or drops an array."""
-    with np.load(state) as archive:
-        arrays = {key: archive[key] for key in archive.files if key != drop}
-    content = json.loads(str(arrays["state"]))
-    arrays["state"] = np.array(json.dumps({**content, **changes}))
-    np.savez(state, **arrays)
-
-
-def changed(part, change):
-    """Changes the last array of a part of a state: those before it fit."""
-
-    def alter(path, _):
-        with np.load(path) as archive:
-            arrays = {key: archive[key] for key in archive.files}
-        *_, last = (key for key in arrays if key.startswith(f"{part}/"))
-        np.savez(path, **{**arrays, last: change(arrays[last])})
-
-    return alter
+# Of a method that has variables of its own.
+BASELINE = replace(TINY, method="entropy")
 
 
 @pytest.fixture(scope="module")
 def stopped(tmp_path_factory):
-    """Folder of a run that ended in the middle of stage 1, and its state."""
+    """Folder of a run that ended in stage 2."""
     folder = tmp_path_factory.mktemp("stopped")
+    stop = Witness(("epoch", "regularization", 1))
     with pytest.raises(Stop):
-        run_tiny(folder, Witness(("epoch", "pretraining", 51)))
-    with np.load(state_of(folder)) as archive:
-        return folder, json.loads(str(archive["state"]))
+        run.run(BASELINE, 0, folder, reporter=stop)
+    return folder
+
+
+def with_arrays(change):
+    """Changes the arrays of a saved state, a dict."""
+
+    def alter(path):
+        with np.load(path) as archive:
+            arrays = {key: archive[key] for key in archive.files}
+        change(arrays)
+        np.savez(path, **arrays)
+
+    return alter
+
+
+def with_content(change):
+    """Changes what a state holds beside its arrays, a dict."""
+
+    def change_arrays(arrays):
+        content = json.loads(str(arrays["state"]))
+        change(content)
+        arrays["state"] = np.array(json.dumps(content))
+
+    return with_arrays(change_arrays)
+
+
+def with_last(part, change):
+    """Changes the last array of a part of a state: those before it fit."""
+
+    def change_arrays(arrays):
+        *_, last = (key for key in arrays if key.startswith(f"{part}/"))
+        arrays[last] = change(arrays[last])
+
+    return with_arrays(change_arrays)
 
 
 CHANGES = {
@@ -456,78 +434,58 @@ CHANGES = {
     "shape": lambda array: array[None],
 }
 UNFIT = {
-    "half": lambda path, _: path.write_bytes(path.read_bytes()[:2000]),
-    "empty": lambda path, _: path.write_bytes(b""),
-    "owner": lambda path, _: altered(path, owner=["0123abcd", 0]),
-    "no progress": lambda path, _: altered(path, progress=None),
-    "fewer arrays": lambda path, content: altered(path, drop="model/1"),
-    "split": lambda path, content: altered(
-        path, progress={**content["progress"], "split_fingerprint": "another"}
+    "half": lambda path: path.write_bytes(path.read_bytes()[:2000]),
+    "empty": lambda path: path.write_bytes(b""),
+    "fewer arrays": with_arrays(lambda arrays: arrays.pop("model/1")),
+    "owner": with_content(
+        lambda content: content.update(owner=["0123abcd", 0])
     ),
+    "no progress": with_content(lambda content: content.update(progress=None)),
+    "split": with_content(
+        lambda content: content["progress"].update(split_fingerprint="another")
+    ),
+    "curve": with_content(
+        lambda content: content["progress"].update(
+            pretraining={"curve": {"a": [1]}}
+        )
+    ),
+    **{f"model {name}": with_last("model", f) for name, f in CHANGES.items()},
     **{
-        f"{part} {name}": changed(part, change)
-        for part in ("model", "optimizer")
-        for name, change in CHANGES.items()
+        f"{part} {name}": with_last(part, CHANGES[name])
+        for part in ("optimizer", "best", "snapshots")
+        for name in ("complex", "shape")
     },
-    "curve": lambda path, content: altered(
-        path,
-        progress={**content["progress"], "pretraining": {"curve": {"a": [1]}}},
-    ),
 }
 
 
-@pytest.mark.parametrize("change", UNFIT)
-def test_a_state_that_does_not_fit_is_told_and_left(change, stopped, tmp_path):
-    folder, content = stopped
-    shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
-    UNFIT[change](state_of(tmp_path), content)
-    reporter = Witness()
-    job = run.NetworkRun(TINY, 0, tmp_path, reporter=reporter)
-    before = job.model.get_weights()
-    job.state.load(job.model, job.variables)
-    (line,) = reporter.lines
-    assert line.startswith(f"starts afresh: {state_of(tmp_path)} does not fit")
-    assert job.state.curve("pretraining") == {}
-    for a, b in zip(job.model.get_weights(), before, strict=True):
-        np.testing.assert_array_equal(a, b)
-
-
-BASELINE = replace(TINY, method="entropy")
-
-
-@pytest.fixture(scope="module")
-def stopped_in_stage_2(tmp_path_factory):
-    """Folder of a run of another method that ended in stage 2."""
-    folder = tmp_path_factory.mktemp("stage_2")
-    stop = Witness(("epoch", "regularization", 1))
-    with pytest.raises(Stop):
-        run.run(BASELINE, 0, folder, reporter=stop)
-    return folder
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("part", ["best", "snapshots", "method"])
-@pytest.mark.parametrize("change", ["complex", "shape"])
-def test_a_state_of_stage_2_that_does_not_fit(
-    part, change, stopped_in_stage_2, tmp_path
-):
-    shutil.copytree(stopped_in_stage_2, tmp_path, dirs_exist_ok=True)
+@pytest.mark.parametrize("alter", UNFIT.values(), ids=UNFIT)
+def test_a_state_that_does_not_fit_is_told_and_left(alter, stopped, tmp_path):
+    shutil.copytree(stopped, tmp_path, dirs_exist_ok=True)
     state = state_of(tmp_path, BASELINE)
-    changed(part, CHANGES[change])(state, None)
+    alter(state)
     reporter = Witness()
     job = run.NetworkRun(BASELINE, 0, tmp_path, reporter=reporter)
     before = job.model.get_weights()
     job.state.load(job.model, job.variables)
     (line,) = reporter.lines
-    if part == "method":
-        # Nothing but the method in training knows these.
-        with pytest.raises(ValueError, match="Delete it to begin") as error:
-            job.regularize()
-        assert str(error.value).startswith(f"{state} does not fit")
-        return
-    assert line.startswith(f"starts afresh: {state} does not fit (it has ")
+    assert line.startswith(f"starts afresh: {state} does not fit (")
+    assert job.state.curve("pretraining") == {}
     for a, b in zip(job.model.get_weights(), before, strict=True):
         np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.slow
+def test_a_state_of_another_method_is_refused(stopped, tmp_path):
+    shutil.copytree(stopped, tmp_path, dirs_exist_ok=True)
+    state = state_of(tmp_path, BASELINE)
+    with_last("method", CHANGES["shape"])(state)
+    job = run.NetworkRun(BASELINE, 0, tmp_path)
+    job.state.load(job.model, job.variables)
+    # Nothing but the method in training knows these.
+    with pytest.raises(ValueError, match="Delete it to begin") as error:
+        job.regularize()
+    assert str(error.value).startswith(f"{state} does not fit")
 
 
 # States that runs have in common.
