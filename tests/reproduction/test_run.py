@@ -501,9 +501,10 @@ def test_a_longer_run_goes_on_from_a_shorter_one(finished, tmp_path):
     assert reporter.lines == ["goes on after epoch 2 of regularization"]
     assert_same_run(tmp_path, record, finished)
     # That of more epochs is of no use to one of fewer.
-    reporter = Witness()
+    reporter = Witness(("step", "pretraining", 0))
     shorter = replace(TINY, epochs=1)
-    run.run(shorter, 0, tmp_path, keep_state=True, reporter=reporter)
+    with pytest.raises(Stop):
+        run.run(shorter, 0, tmp_path, keep_state=True, reporter=reporter)
     assert reporter.lines[0].endswith("(it has 3 epochs)")
 
 

@@ -1,7 +1,9 @@
 """Sweeps: each run once, one after another, in processes or on Ray."""
 
 import io
+import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,7 +18,7 @@ import pytest
 import tiny_runs
 from rich.console import Console
 from tiny_runs import TINY, numbers
-from worker_runs import act
+from worker_runs import SETTINGS, act
 
 from reproduction import cli, experiment_command, run, sweep, workers
 from reproduction.paths import path_of
@@ -80,16 +82,28 @@ def test_a_run_of_another_process_is_skipped(made_up):
     assert said == "tiny-12 seed 0 is being run by another process.\n"
 
 
-def test_what_is_finished_is_named_and_not_run(tmp_path, monkeypatch):
-    tiny_runs.install(monkeypatch)
-    record = tiny_runs.run_tiny(tmp_path)
+@pytest.fixture(scope="module")
+def one_by_one(tmp_path_factory):
+    """Folder and records of two runs that this process made."""
+    folder = tmp_path_factory.mktemp("here")
+    (found, _), _ = swept(folder, [0, 1], [SHORT], save_models=True)
+    return folder, found
+
+
+@pytest.mark.slow
+def test_what_is_finished_is_named_and_not_run(
+    one_by_one, tmp_path, monkeypatch
+):
+    shutil.copytree(one_by_one[0], tmp_path, dirs_exist_ok=True)
+    path = path_of(SHORT, 0, tmp_path)
+    path.with_suffix(".keras").unlink()
     monkeypatch.delattr(sweep, "run")
-    answer, said = swept(tmp_path, save_models=True)
-    path = path_of(TINY, 0, tmp_path)
-    assert answer == ([record], True)
+    answer, said = swept(tmp_path, [0, 1], [SHORT], save_models=True)
+    assert answer == (one_by_one[1], True)
     assert said.splitlines() == [
-        f"tiny-12 seed 0 is finished: {path}",
+        f"digits-50 seed 0 is finished: {path}",
         f"Its model was not saved. To have it, delete {path}",
+        f"digits-50 seed 1 is finished: {path.with_name('seed1.json')}",
     ]
 
 
@@ -107,8 +121,9 @@ def acted(monkeypatch, tmp_path):
     )
 
 
-def pids(folder):
-    return [int(path.read_text()) for path in folder.glob("begun-?")]
+def begun_in(folder):
+    """What the workers noted when they began."""
+    return [json.loads(path.read_text()) for path in folder.glob("begun-?")]
 
 
 def is_alive(pid):
@@ -119,14 +134,6 @@ def is_alive(pid):
     # A process that has ended but was not waited for is still listed.
     state = Path(f"/proc/{pid}/stat")
     return not state.exists() or state.read_text().split()[2] != "Z"
-
-
-@pytest.fixture(scope="module")
-def one_by_one(tmp_path_factory):
-    """Folder and records of two runs that this process made."""
-    folder = tmp_path_factory.mktemp("here")
-    (found, _), _ = swept(folder, [0, 1], [SHORT], save_models=True)
-    return folder, found
 
 
 def assert_same(folder, found, one_by_one):
@@ -151,54 +158,57 @@ def same_threads(one_by_one, monkeypatch):
 
 
 @pytest.mark.slow
-def test_side_by_side_is_as_one_after_another(
-    one_by_one, same_threads, tmp_path
+# Ray leaves its sockets and files to the garbage collector.
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+@pytest.mark.parametrize(
+    "where", [{"jobs": 2}, {"ray": "local"}], ids=["processes", "ray"]
+)
+def test_elsewhere_runs_are_as_one_after_another(
+    where, one_by_one, same_threads, tmp_path, monkeypatch
 ):
+    if "ray" in where:
+        pytest.importorskip("ray")
+        path = fresh.environment()["PYTHONPATH"]
+        monkeypatch.setenv("PYTHONPATH", path)
+    wrong = replace(SHORT, images_per_epoch=10_000)
+    output = io.StringIO()
+    with lock_of(SHORT, 0, tmp_path):
+        with pytest.raises(WorkerError, match="images_per_epoch must be"):
+            swept(tmp_path, [0], [wrong, SHORT], output=output, **where)
+    failed, skipped = sorted(output.getvalue().splitlines(), key=len)[::-1]
+    assert failed.startswith("digits-50 seed 0 failed: ValueError: images_per")
+    assert skipped == "digits-50 seed 0 is being run by another process."
     (found, complete), _ = swept(
-        tmp_path, [0, 1], [SHORT], jobs=2, save_models=True
+        tmp_path, [0, 1], [SHORT], save_models=True, **where
     )
     assert complete
+    assert not path_of_state(SHORT, 0, tmp_path).exists()
     assert_same(tmp_path, found, one_by_one)
 
 
 @pytest.mark.slow
-def test_a_worker_has_its_share_of_the_machine(acted, monkeypatch):
-    for name in ("TF_NUM_INTRAOP_THREADS", "XLA_PYTHON_CLIENT_PREALLOCATE"):
+def test_a_worker_has_its_share_and_dies_alone(acted, tmp_path, monkeypatch):
+    for name in SETTINGS:
         monkeypatch.setenv(name, "")
         monkeypatch.delenv(name)
     monkeypatch.setattr(workers.hardware, "cores", lambda: 7)
-    ((first, _), _), _ = acted("record", "record")
-    assert first["TF_NUM_INTRAOP_THREADS"] == "3"
-    assert first["XLA_PYTHON_CLIENT_PREALLOCATE"] == "false"
-
-
-@pytest.mark.slow
-def test_a_worker_that_dies_takes_no_other_run_along(acted, tmp_path):
     output = io.StringIO()
     with pytest.raises(WorkerError, match="ended with status -9"):
         acted("record", "die", "record", output=output)
     (line,) = output.getvalue().splitlines()
     assert line.startswith("tiny-12 seed 1 failed: Its process ended")
-    assert len(pids(tmp_path)) == 3
-    assert not any(map(is_alive, pids(tmp_path)))
-
-
-@pytest.mark.slow
-def test_an_error_in_a_worker_is_one_line_and_the_others_go_on(tmp_path):
-    output = io.StringIO()
-    wrong = replace(SHORT, images_per_epoch=10_000)
-    with pytest.raises(WorkerError, match="images_per_epoch must be"):
-        swept(tmp_path, [0], [wrong, SHORT], output=output, jobs=2)
-    (line,) = output.getvalue().splitlines()
-    assert line.startswith("digits-50 seed 0 failed: ValueError: images")
-    assert path_of(SHORT, 0, tmp_path).exists()
+    notes = begun_in(tmp_path)
+    assert len(notes) == 3
+    assert not any(is_alive(note["pid"]) for note in notes)
+    for note in notes:
+        assert [note[name] for name in SETTINGS] == ["3", "false"]
 
 
 def test_out_of_time_no_process_is_begun(acted, tmp_path):
     (found, complete), said = acted("hang", "hang", time_limit=1e-9)
     assert (found, complete) == ([], False)
     assert said.startswith("Time limit of 1e-09 s reached.")
-    assert not pids(tmp_path)
+    assert not begun_in(tmp_path)
 
 
 HANG = """
@@ -218,7 +228,7 @@ if __name__ == "__main__":
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGKILL])
 def test_no_worker_outlives_the_sweep(end, tmp_path):
     script = tmp_path / "hang.py"
     script.write_text(HANG)
@@ -230,52 +240,24 @@ def test_no_worker_outlives_the_sweep(end, tmp_path):
         text=True,
         start_new_session=True,
     )
-    while not pids(tmp_path):
+    while not begun_in(tmp_path):
         assert process.poll() is None
         time.sleep(0.05)
-    (worker,) = pids(tmp_path)
-    # Ctrl-C goes to the whole group, the other signals to one process.
+    (worker,) = begun_in(tmp_path)
+    # Ctrl-C goes to the whole group, the other signal to one process.
     (os.killpg if end == signal.SIGINT else os.kill)(process.pid, end)
     output, errors = process.communicate(timeout=60)
     assert output == ("interrupted\n" if end == signal.SIGINT else "")
     assert "Traceback" not in errors
     # What ends a test that fails.
     for _ in range(600):
-        if not is_alive(worker):
+        if not is_alive(worker["pid"]):
             break
         time.sleep(0.05)
-    assert not is_alive(worker)
+    assert not is_alive(worker["pid"])
 
 
 # On Ray.
-
-
-@pytest.mark.slow
-# Ray leaves its sockets and files to the garbage collector.
-@pytest.mark.filterwarnings("ignore::ResourceWarning")
-def test_on_ray_is_as_one_after_another(
-    one_by_one, same_threads, tmp_path, monkeypatch
-):
-    pytest.importorskip("ray")
-    path = fresh.environment()["PYTHONPATH"]
-    monkeypatch.setenv("PYTHONPATH", path)
-    wrong = replace(SHORT, images_per_epoch=10_000)
-    output = io.StringIO()
-    with lock_of(SHORT, 1, tmp_path):
-        with pytest.raises(WorkerError, match="images_per_epoch must be"):
-            swept(
-                tmp_path, [0, 1], [SHORT, wrong], output=output, ray="local",
-                save_models=True,
-            )  # fmt: skip
-    said = output.getvalue()
-    assert "digits-50 seed 1 is being run by another process" in said
-    assert "digits-50 seed 0 failed: ValueError: images_per_epoch" in said
-    (found, complete), _ = swept(
-        tmp_path, [0, 1], [SHORT], ray="local", save_models=True
-    )
-    assert complete
-    assert not path_of_state(SHORT, 0, tmp_path).exists()
-    assert_same(tmp_path, found, one_by_one)
 
 
 def test_ray_that_does_not_answer_is_named(monkeypatch):

@@ -24,10 +24,6 @@ def tiny():
         yield
 
 
-def run(folder, experiment, seed=0, reporter=None, **options):
-    return runner.run(experiment, seed, folder, reporter=reporter, **options)
-
-
 # Data.
 
 
@@ -106,13 +102,12 @@ EVERYTHING = replace(
 
 @pytest.mark.slow
 def test_a_killed_run_with_all_variations_ends_as_an_unbroken_one(tmp_path):
-    whole = run(tmp_path / "whole", EVERYTHING)
-    for event in ("step", "pretraining", 1), ("epoch", "regularization", 2):
-        witness = tiny_runs.Witness(event)
-        with pytest.raises(tiny_runs.Stop):
-            run(tmp_path / "broken", EVERYTHING, reporter=witness)
-    record = run(tmp_path / "broken", EVERYTHING)
-    assert tiny_runs.numbers(record) == tiny_runs.numbers(whole)
+    tiny_runs.ends_as_unbroken(
+        tmp_path,
+        EVERYTHING,
+        ("step", "pretraining", 1),
+        ("epoch", "regularization", 2),
+    )
 
 
 def test_a_restart_has_the_same_labels_and_other_weights():
@@ -129,11 +124,12 @@ def test_a_restart_has_the_same_labels_and_other_weights():
 def test_the_prior_of_the_labels_reaches_the_layer(tmp_path):
     world = DataConditions(shares=(0.6, 0.3, 0.1), labels_drawn="random")
     experiment = replace(TINY, world=world, class_prior="labels")
-    record = run(tmp_path, experiment)
+    record = runner.run(experiment, 0, tmp_path)
     y = tiny_runs.tiny_data().y_train[record["labeled"]]
     counts = np.bincount(y, minlength=3) + 1
     assert record["class_prior"] == pytest.approx(counts / counts.sum())
-    uniform = run(tmp_path, replace(experiment, class_prior=None))
+    no_prior = replace(experiment, class_prior=None)
+    uniform = runner.run(no_prior, 0, tmp_path)
     assert uniform["class_prior"] is None
     assert uniform["labeled"] == record["labeled"]
     balance = [
@@ -145,19 +141,16 @@ def test_the_prior_of_the_labels_reaches_the_layer(tmp_path):
 @pytest.mark.slow
 def test_a_killed_run_names_a_lost_class_as_an_unbroken_one(tmp_path):
     experiment = replace(TINY, balance=0.0, affinity=30.0, stage_2_rate=0.05)
-    whole = run(tmp_path / "whole", experiment)
+    # The state is saved before the epoch's other warnings come.
+    whole = tiny_runs.ends_as_unbroken(
+        tmp_path, experiment, ("epoch", "regularization", 1)
+    )
     assert any("is without class" in text for text in whole["warnings"])
     curve = whole["regularization"]["curve"]["classes_in_use"]
     assert curve[0] is None and curve[1] < 3
     first, *_, last = tiny_runs.predictions(tmp_path / "whole", experiment)
     lost = sorted({*first} - {*last})
     assert whole["lost_classes"] == lost and lost
-    # The state is saved before the epoch's other warnings come.
-    witness = tiny_runs.Witness(("epoch", "regularization", 1))
-    with pytest.raises(tiny_runs.Stop):
-        run(tmp_path / "broken", experiment, reporter=witness)
-    record = run(tmp_path / "broken", experiment)
-    assert tiny_runs.numbers(record) == tiny_runs.numbers(whole)
 
 
 @pytest.mark.slow
@@ -174,7 +167,7 @@ def test_a_run_on_norb_measures_the_test_images_without_their_own_mean(
 
     monkeypatch.setitem(datasets.DATASETS, "norb-jpeg", load)
     experiment = replace(TINY, dataset="norb-jpeg", pretrain_epochs=2, epochs=2)
-    record = run(tmp_path, experiment)
+    record = runner.run(experiment, 0, tmp_path)
     curve = record["regularization"]["curve"]
     own = curve["test_error_own_mean"]
     assert len(own) == 3 and None not in own

@@ -8,6 +8,7 @@ import math
 
 import keras
 import numpy as np
+import pytest
 
 from gar_keras.datasets import Dataset
 from reproduction import datasets
@@ -142,12 +143,27 @@ def predictions(folder, experiment=TINY):
     return [kept[key].argmax(1) for key in kept if key.startswith("epoch_")]
 
 
-def assert_same_run(folder, record, finished):
+def assert_same_run(folder, record, finished, experiment=TINY):
     assert numbers(record) == numbers(finished[1])
-    ours, theirs = snapshots(folder), snapshots(finished[0])
+    ours, theirs = (snapshots(f, experiment) for f in (folder, finished[0]))
     assert ours.keys() == theirs.keys()
     for key, array in ours.items():
         np.testing.assert_array_equal(array, theirs[key])
+
+
+def ends_as_unbroken(folder, experiment, *events):
+    """The record of a run that, broken at the events, ended as an unbroken one.
+
+    The unbroken run is in `folder / "whole"`.
+    """
+    broken, whole = folder / "broken", folder / "whole"
+    finished = whole, runner.run(experiment, 0, whole)
+    for event in events:
+        with pytest.raises(Stop):
+            runner.run(experiment, 0, broken, reporter=Witness(event))
+    resumed = runner.run(experiment, 0, broken)
+    assert_same_run(broken, resumed, finished, experiment)
+    return finished[1]
 
 
 def state_of(folder, experiment=TINY):

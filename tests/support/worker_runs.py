@@ -1,5 +1,6 @@
 """What stands for a run in the worker processes of tests."""
 
+import json
 import os
 import signal
 import time
@@ -9,18 +10,17 @@ SETTINGS = ("TF_NUM_INTRAOP_THREADS", "XLA_PYTHON_CLIENT_PREALLOCATE")
 
 
 def act(task, results, deadline, options):
-    """Does what the options say for the seed, and notes that it was begun."""
+    """Does what the options say for the seed, and notes how it was begun."""
     _, seed = task
+    note = {name: os.environ.get(name) for name in SETTINGS}
     # Under another name first: the test must not read half of it.
     begun = Path(results, f"begun-{seed}")
-    begun.with_suffix(".part").write_text(str(os.getpid()))
-    begun.with_suffix(".part").rename(begun)
+    part = begun.with_suffix(".part")
+    part.write_text(json.dumps({"pid": os.getpid(), **note}))
+    part.rename(begun)
     what = options["acts"][seed]
     if what == "die":
         os.kill(os.getpid(), signal.SIGKILL)
     if what == "hang":
         time.sleep(600)
-    return {
-        "seed": seed,
-        **{name: os.environ.get(name) for name in SETTINGS},
-    }
+    return {"seed": seed}

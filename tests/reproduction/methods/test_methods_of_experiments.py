@@ -6,14 +6,13 @@ import numpy as np
 import oracle
 import pytest
 import tiny_runs
-from tiny_runs import TINY, Stop, Witness, numbers
+from tiny_runs import TINY
 
 from gar_keras import methods
 from gar_keras.methods.mean_teacher import MeanTeacher
 from reproduction import records, settings
 from reproduction import run as runner
 from reproduction.methods import METHODS, hagr
-from reproduction.paths import path_of
 
 
 def points(*values):
@@ -102,27 +101,15 @@ def test_a_killed_mean_teacher_ends_as_an_unbroken_one(tiny, tmp_path):
     experiment = replace(
         TINY, method="mean-teacher", pretrain_epochs=1, images_per_epoch=30
     )
-    with pytest.raises(Stop):
-        runner.run(
-            experiment, 0, tmp_path / "killed",
-            reporter=Witness(("epoch", "regularization", 2)),
-        )  # fmt: skip
-    resumed, whole = (
-        runner.run(experiment, 0, tmp_path / name) for name in ("killed", "new")
+    record = tiny_runs.ends_as_unbroken(
+        tmp_path, experiment, ("epoch", "regularization", 2)
     )
-    assert numbers(resumed) == numbers(whole)
-    assert whole["cell"] == "tiny-12-mean-teacher"
-    assert whole["method_settings"] == asdict(MeanTeacher())
-    mine, its = (
-        path_of(experiment, 0, tmp_path / name).with_suffix(".npz")
-        for name in ("killed", "new")
-    )
-    with np.load(mine) as mine, np.load(its) as its:
-        for key in its.files:
-            np.testing.assert_array_equal(mine[key], its[key])
-        # The teacher's logits, whose error the curve has.
-        errors = np.mean(its["epoch_3"].argmax(1) != its["labels"])
-    assert errors == pytest.approx(whole["result"]["last_error"])
+    assert record["cell"] == "tiny-12-mean-teacher"
+    assert record["method_settings"] == asdict(MeanTeacher())
+    # The teacher's logits, whose error the curve has.
+    kept = tiny_runs.snapshots(tmp_path / "whole", experiment)
+    error = np.mean(kept["epoch_3"].argmax(1) != kept["labels"])
+    assert error == pytest.approx(record["result"]["last_error"])
 
 
 @pytest.mark.slow
