@@ -136,6 +136,23 @@ def places_in(value, way=()):
             yield from places_in(value[key], (*way, key))
 
 
+ABSENT = object()
+
+
+def altered(record, keys, value):
+    """The record with another value, or none, behind the keys."""
+    record = copy.deepcopy(record)
+    *way, last = keys
+    inner = record
+    for key in way:
+        inner = inner[key]
+    if value is ABSENT:
+        del inner[last]
+    else:
+        inner[last] = value
+    return record
+
+
 @pytest.mark.parametrize("kind", SOUND)
 @REUSED
 @given(data=st.data())
@@ -146,17 +163,11 @@ def test_an_altered_record_is_refused_in_a_line_or_read_as_it_is(
     model = records.Run if kind == "run" else records.Benchmark
     (belongs,) = model.model_validate(sound).expected_paths
     path = tmp_path / belongs
-    *way, last = data.draw(st.sampled_from([*places_in(sound)]))
-    altered = copy.deepcopy(sound)
-    inner = altered
-    for key in way:
-        inner = inner[key]
-    if data.draw(st.booleans()):
-        inner[last] = data.draw(json_values)
-    else:
-        del inner[last]
+    keys = data.draw(st.sampled_from([*places_in(sound)]))
+    value = data.draw(json_values) if data.draw(st.booleans()) else ABSENT
+    changed = altered(sound, keys, value)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(altered))
+    path.write_text(json.dumps(changed))
     try:
         found = records.read(path)
     except RecordError as e:
@@ -165,7 +176,7 @@ def test_an_altered_record_is_refused_in_a_line_or_read_as_it_is(
     decisive = "experiment", "cell", "fingerprint", "seed", "result", "kind"
     for name in decisive:
         assert found.get(name) == sound.get(name)
-    without = {k: v for k, v in altered.items() if k != "experiment"}
+    without = {k: v for k, v in changed.items() if k != "experiment"}
     assert {k: v for k, v in found.items() if k != "experiment"} == without
 
 
@@ -220,11 +231,7 @@ CURVE = ("regularization", "curve")
     ],
 )
 def test_each_refusal(keys, value, tmp_path):
-    record = sound_run()
-    inner = record
-    for key in keys[:-1]:
-        inner = inner[key]
-    inner[keys[-1]] = value
+    record = altered(SOUND["run"], keys, value)
     path = write(tmp_path, json.dumps(record))
     with pytest.raises(RecordError, match="not a whole record") as error:
         records.read(path)
@@ -259,18 +266,18 @@ TIMES = CASE["reference_ms"]["all"]
     ],
 )
 def test_each_refusal_of_a_benchmark(kind, keys, value, tmp_path):
-    record = copy.deepcopy(SOUND[kind])
-    inner = record["cases"][0]
-    for key in keys[:-1]:
-        inner = inner[key]
-    inner[keys[-1]] = value
+    record = altered(SOUND[kind], ("cases", 0, *keys), value)
     path = tmp_path / records.Benchmark(**SOUND[kind]).expected_paths[0]
     path.write_text(json.dumps(record))
     with pytest.raises(RecordError, match="not a whole record") as error:
         records.read(path)
     assert "\n" not in str(error.value)
-    # Sound, but twice.
+
+
+@pytest.mark.parametrize("kind", ["benchmark", "overhead"])
+def test_a_case_that_is_there_twice_is_refused(kind, tmp_path):
     record = {**SOUND[kind], "cases": 2 * SOUND[kind]["cases"]}
+    path = tmp_path / records.Benchmark(**SOUND[kind]).expected_paths[0]
     path.write_text(json.dumps(record))
     with pytest.raises(RecordError, match="cases: each one once"):
         records.read(path)

@@ -166,16 +166,6 @@ def test_preprocess_is_the_formula(seed, test_mean, monkeypatch):
         np.testing.assert_allclose(x, e, rtol=0, atol=1e-6)
 
 
-def test_test_images_do_not_depend_on_each_other_by_default():
-    changed_test = PIXELS[1].copy()
-    changed_test[1:] = 255 - changed_test[1:]
-    for test_mean, same in (("training", True), ("own", False)):
-        setting = NorbPreprocessing(test_mean=test_mean)
-        _, a = preprocess(*PIXELS, setting)
-        _, b = preprocess(PIXELS[0], changed_test, setting)
-        assert np.array_equal(a[0], b[0]) == same
-
-
 def test_preprocessing_refuses():
     with pytest.raises(ValueError, match="Received: test_mean='test'"):
         NorbPreprocessing(test_mean="test")

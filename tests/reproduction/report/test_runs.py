@@ -129,22 +129,26 @@ def test_the_first_epoch_by_step_tells(tmp_path):
     assert [*frame.emptied] == [True, True, False]
 
 
-def test_classes_in_use_tell_more_than_the_balance():
-    record = make_record(MNIST, lost=True)
-    curve = record["regularization"]["curve"]
-    curve["classes_in_use"] = [None, *[10.0] * 20]
-    assert lost_class(record, None) is False
-    curve["classes_in_use"][-1] = 9.0
-    curve["balance"][-1] = 0.9
-    assert lost_class(record, None) is True
+# The balance is no higher where a class was lost.
+LIMIT = expected_balance(128, 9) * 8 / 9
 
 
-def test_the_balance_tells_where_there_is_nothing_else():
-    limit = expected_balance(128, 9) * 8 / 9
+@pytest.mark.parametrize(
+    ("ends", "expected"),
+    [
+        ({"balance": LIMIT - 0.01}, True),
+        ({"balance": LIMIT + 0.01}, False),
+        # The classes in use tell more than the balance.
+        ({"balance": 0.5, "classes_in_use": 10.0}, False),
+        ({"balance": 0.9, "classes_in_use": 9.0}, True),
+    ],
+)
+def test_the_end_of_the_curve_tells(ends, expected):
     record = make_record(MNIST)
-    for moved, expected in ((-0.01, True), (0.01, False)):
-        record["regularization"]["curve"]["balance"][-1] = limit + moved
-        assert lost_class(record, None) is expected
+    curve = record["regularization"]["curve"]
+    for name, value in ends.items():
+        curve.setdefault(name, [None] * 21)[-1] = value
+    assert lost_class(record, None) is expected
 
 
 @pytest.mark.parametrize(
