@@ -405,7 +405,8 @@ def test_training_leaves_no_graph_behind():
     both_stages(network(dropout=0.5))
     before = graphs()
     both_stages(network(dropout=0.5))
-    assert graphs() == before
+    # Some of earlier tests may be let go of in between.
+    assert graphs() <= before
 
 
 @pytest.mark.slow
