@@ -21,7 +21,7 @@ from reproduction.studies import STUDIES
 
 ARMS = {
     "the authors' optimizer": "the paper's stage 2",
-    "clip and warm-up": "both, the rate over 100 steps",
+    "clip and warm-up, as by default": "both, the rate over 100 steps",
 }
 # Of the energy of all classes, where none is left.
 FLOOR = 1e-5
@@ -69,7 +69,7 @@ def shares(record):
 
 def picture(found):
     """The energies of the classes, and the scale of the logits, by step."""
-    figure = style.page_figure(5.4, 10)
+    figure = style.page_figure(6.4, 10)
     axes = figure.subplots(2, 2, sharex=True, sharey="row")
     dead = dead_in(found)
     columns = zip(axes.T, found.items(), strict=True)
@@ -77,7 +77,8 @@ def picture(found):
         result, noted = record["result"], record["first_epoch"]
         errors = [result["baseline_error"], result["last_error"]]
         text = " → ".join(map(style.percent, errors))
-        above.set_title(f"{name}\ntest error {text}", fontsize=11)
+        heading = f"{name}: {fate_of(record)}"
+        above.set_title(f"{heading}\ntest error {text}", fontsize=11)
         steps = np.array(noted["step"]) + 1
         for j, share in enumerate(shares(record).clip(min=FLOOR).T):
             look = {"color": "0.75", "lw": 1, "label": "the other classes"}
@@ -86,20 +87,33 @@ def picture(found):
                 look["label"] = f"class {j}"
             above.plot(steps, share, **look)
         for key, label, color in (
-            ("top_logit", "largest logit, mean", style.LINES[0]),
-            ("gradient_norm", "norm of the gradient", style.LINES[2]),
+            ("top_logit", "largest logit of an image, mean", style.LINES[0]),
+            ("gradient_norm", "gradient's norm, unclipped", style.LINES[2]),
         ):
             below.plot(steps, noted[key], label=label, color=color)
-        below.set_xlabel("step of the first epoch")
-    axes[0, 0].set(yscale="log", ylim=(FLOOR, 1), ylabel="share of the energy")
-    axes[1, 0].set(xscale="log", yscale="log", ylabel="logit; norm")
+        below.set_xlabel("step of the first epoch of GAR, log scale")
+    axes[0, 0].set(yscale="log", ylim=(FLOOR, 1))
+    axes[0, 0].set_ylabel("share of the energy, log scale")
+    axes[1, 0].set(xscale="log", yscale="log")
+    axes[1, 0].set_ylabel("logit; norm, log scale")
     for axis in (axes[0, 0].yaxis, axes[1, 0].yaxis, axes[1, 0].xaxis):
         axis.set_major_formatter(lambda x, _: f"{x:g}" if x > FLOOR else "0")
     for ax in axes.flat:
         style.clear_axes(ax)
     style.legend_below(figure, 4)
-    figure.suptitle(title(record), fontsize=12)
+    figure.suptitle(
+        f"How a class is lost in the first epoch of GAR: {title(record)}\n"
+        "energy of a class: the sum of its squared outputs $B$ in a batch",
+        fontsize=12,
+    )
     return figure
+
+
+def fate_of(record):
+    """Which classes have no energy in the last step of the epoch, in words."""
+    dead = dead_outputs(record["first_epoch"]["v"][-1:])
+    lost = ", ".join(map(str, sorted(dead)))
+    return f"class {lost} is lost" if dead else "all classes are kept"
 
 
 def dead_in(found):
@@ -113,7 +127,7 @@ def title(record):
     e = record["experiment"]
     return (
         f"{record['data']['title']}, {e['num_labeled']} labels, seed "
-        f"{record['seed']}, {e['pretrain_epochs']:,} epochs of stage 1"
+        f"{record['seed']}, {e['pretrain_epochs']:,} epochs of pretraining"
     )
 
 

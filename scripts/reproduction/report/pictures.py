@@ -1,5 +1,6 @@
 """The pictures beside the tables, drawn from the runs of a folder."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from reproduction.methods import METHODS
@@ -50,17 +51,26 @@ def _summary(frame):
 def _baselines(frame):
     """The error of each method over the minutes of its stage 2.
 
-    Of the comparison with the most methods, those that ran on one machine.
+    Of the comparison with the most methods, those that ran on one machine; and
+    of each method the most epochs of longer runs with the same settings.
     """
     found = summary.compare(frame)
     if not found:
         return None
     first, *_ = found[0].values()
     machine = run_frame.hardware(first)
-    shown = {}
-    for name, g in found[0].items():
-        if run_frame.hardware(g) == machine:
-            same = run_frame.like(frame, g.experiment.iloc[0], ["epochs"])
-            longer = run_frame.groups(same[same.epochs > g.epochs.iloc[0]])
-            shown[METHODS[name].title] = [g, *longer]
-    return error_over_time(shown, f"{run_frame.task(first)}, {machine}")
+    timed = {
+        METHODS[name].title: g
+        for name, g in found[0].items()
+        if run_frame.hardware(g) == machine
+    }
+    longer = {}
+    for name, entry in METHODS.items():
+        arm = replace(first.experiment.iloc[0], method=name)
+        same = run_frame.like(frame, arm, ["epochs"])
+        same = same[same.epochs > arm.epochs]
+        if len(same):
+            groups = run_frame.groups(same)
+            longer[entry.title] = max(groups, key=run_frame.size)
+    title = f"{run_frame.task(first)}, {machine}"
+    return error_over_time(timed, longer, title)

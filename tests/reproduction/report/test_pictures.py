@@ -41,20 +41,19 @@ def runs(chosen=(0.01, 0.03), lost=(), epochs=4):
     )
 
 
-def test_runs_that_lost_a_class_have_no_part_in_the_mean():
-    (ax, _) = learning_curves({"100 labels": runs((0.01, 0.3, 0.03), [1])}).axes
+def test_a_run_that_lost_a_class_is_dashed_and_counts_in_the_mean():
+    (ax, _) = learning_curves({"100 labels": runs((0.01, 0.3, 0.02), [1])}).axes
     *seeds, mean = ax.lines
     dashed = [line for line in seeds if line.get_linestyle() == "--"]
     np.testing.assert_allclose(dashed[0].get_ydata(), [10, 30, 30, 30, 3])
-    np.testing.assert_allclose(mean.get_ydata(), [10, 2, 2, 2, 3])
+    np.testing.assert_allclose(mean.get_ydata(), [10, 11, 11, 11, 3])
     assert mean.get_label() == (
-        "100 labels\n3.00 % around epoch 4, 2 seeds\n"
-        "dashed: seed 1, which lost a class"
+        "100 labels\n3.00 % around epoch 4, 3 seeds\n"
+        "3.00 % without seed 1, which lost a class"
     )
-    # Where all did, their mean is that of all.
     *_, every = learning_curves({"all": runs(lost=[0, 1])}).axes[0].lines
     np.testing.assert_allclose(every.get_ydata(), [10, 2, 2, 2, 3])
-    assert "dashed" not in every.get_label()
+    assert "without" not in every.get_label()
 
 
 def test_the_running_mean_is_over_an_eighth_of_the_epochs():
@@ -74,21 +73,29 @@ def test_the_paper_s_errors_are_beside_the_curves():
     assert papers.get_xlabel() == "the paper"
 
 
-def test_gar_and_the_best_methods_have_colours_and_longer_runs_their_pace():
-    errors = {"GAR": 0.9, "e": 0.5, "d": 0.4, "c": 0.3, "b": 0.2, "a": 0.1}
-    methods = {name: [runs([error])] for name, error in errors.items()}
-    methods["a"].append(runs(epochs=8))
-    figure = error_over_time(methods, "MNIST")
-    lines = figure.axes[0].lines
-    assert [line.get_color() for line in lines] == [
-        style.LINES[0], style.LINES[1], *style.LINES[1:], style.MUTED,
-        style.MUTED,
-    ]  # fmt: skip
+def test_methods_are_told_apart_and_longer_runs_have_the_pace_of_a_timed_one():
+    timed = {"GAR": runs([0.9]), "b": runs([0.2]), "a": runs([0.1])}
+    longer = {"a": runs(epochs=8, lost=[1]), "safe": runs(epochs=6)}
+    figure = error_over_time(timed, longer, "MNIST")
+    looks = {}
+    for line in figure.axes[0].lines:
+        method = line.get_label().split(",")[0]
+        look = line.get_color(), line.get_marker()
+        looks.setdefault(method, set()).add(look)
+    assert [len(of_method) for of_method in looks.values()] == [1, 1, 1, 1]
+    colors, markers = zip(*set().union(*looks.values()), strict=True)
+    assert len({*colors}) == len({*markers}) == 4
     # 10 minutes of 4 epochs are 20 of 8.
-    minutes = [line.get_xdata()[-1] for line in lines]
-    assert minutes == [10, 10, 20, 10, 10, 10, 10]
-    labels = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert labels[:2] == ["GAR, 1 seed", "a, 1 seed\n8 epochs: 2 seeds"]
+    ends = {
+        line.get_label(): line.get_xdata()[-1] for line in figure.axes[0].lines
+    }
+    assert ends == {
+        "GAR, 4 epochs, 1 seed": 10,
+        "a, 4 epochs, 1 seed": 10,
+        "a, 8 epochs, 2 seeds, 1 lost a class": 20,
+        "safe, 6 epochs, 2 seeds, at the pace of GAR": 15,
+        "b, 4 epochs, 1 seed": 10,
+    }
 
 
 def test_a_cell_of_the_summary():
@@ -116,8 +123,14 @@ def sheet():
 def test_the_lost_class_is_marked_in_the_first_epoch(tmp_path):
     script = runpy.run_path(str(SCRIPTS / "first_epoch.py"))
     found = script["noted_runs"](SCRIPTS.parent / "results", seed=2)
-    legend = script["picture"](found).legends[0]
-    assert "class 2" in [text.get_text() for text in legend.get_texts()]
+    picture = script["picture"](found)
+    legend = [text.get_text() for text in picture.legends[0].get_texts()]
+    assert "class 2" in legend
+    titles = [ax.get_title() for ax in picture.axes[:2]]
+    assert [title.split("\n")[0] for title in titles] == [
+        "the authors' optimizer: class 2 is lost",
+        "clip and warm-up, as by default: all classes are kept",
+    ]
     kept = script["noted_runs"](SCRIPTS.parent / "results", seed=0)
     assert script["dead_in"](kept) == set()
     for record in found.values():

@@ -13,11 +13,11 @@ from reproduction.report.run_frame import without_lost
 _EPOCHS = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 _MINUTES = (0, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 
-# Colours and markers of methods: the first four, and then all others.
-_LOOKS = (
-    *({"color": color, "marker": "o", "ms": 6} for color in style.LINES),
-    *({"color": style.MUTED, "marker": m, "ms": 6} for m in "sv^DPX*<>dph"),
-)
+# Colours and markers of methods, no two alike.
+_LOOKS = [
+    {"color": color, "marker": marker, "ms": 6}
+    for color, marker in zip(style.MANY_LINES, "osv^DPX*<>dp", strict=True)
+]
 
 
 def errors_of(g):
@@ -53,8 +53,8 @@ def running_mean(errors):
 def learning_curves(columns, title=""):
     """The test error over the epochs of stage 2, beside the paper's.
 
-    Each seed has a thin line, their mean a thick one: running means. A run
-    that lost a class has a dashed line, and no part in the mean.
+    Each seed has a thin line, dashed where it lost a class, and their mean a
+    thick one: running means. As in the tables, it is the mean of all seeds.
 
     Args:
         columns: Runs of each column of a table, by what a legend calls them.
@@ -78,70 +78,96 @@ def learning_curves(columns, title=""):
     side.set_visible(side.has_data())
     side.set_xlabel("the paper", fontsize=9.5)
     style.clear_axes(ax)
-    ax.set_xlabel("epoch of stage 2 (0: end of stage 1)")
+    ax.set_xlabel("epoch of stage 2, log scale (0: end of stage 1)")
     ax.set_title(title, loc="left", fontsize=11)
     _scale(ax, _EPOCHS)
-    style.legend_below(figure, 2, "running means; thin: each seed, thick: all")
+    what = "running means; thin: each seed, dashed if it lost a class"
+    style.legend_below(figure, 2, f"{what}; thick: the mean of all seeds")
     return figure
 
 
 def _draw_seeds(ax, name, g, color):
-    """Draws each run, and the mean of those that kept all classes."""
+    """Draws each run, and the mean of all."""
     for errors, lost in zip(errors_of(g), g.lost.eq(True), strict=True):
         look = {"ls": "--", "lw": 1.2} if lost else {"lw": 0.6, "alpha": 0.5}
         ax.plot(running_mean(errors), color=color, **look)
-    sound = without_lost(g)
-    kept = sound if len(sound) else g
-    mean = running_mean(errors_of(kept).mean(axis=0))
-    end = f"{mean[-1]:.2f} % around epoch {len(mean) - 1}, {count_text(kept)}"
+    mean = _mean_curve(g)
+    end = f"{mean[-1]:.2f} % around epoch {len(mean) - 1}, {count_text(g)}"
     label = f"{name}\n{end}"
-    if len(kept) < len(g):
+    sound = without_lost(g)
+    if len(sound):
         seeds = ", ".join(map(str, g.seed[g.lost.eq(True)]))
-        label += f"\ndashed: seed {seeds}, which lost a class"
+        without = f"{_mean_curve(sound)[-1]:.2f} % without seed {seeds}"
+        label += f"\n{without}, which lost a class"
     ax.plot(mean, color=color, lw=1.8, label=label)
 
 
-def error_over_time(methods, title=""):
+def _mean_curve(g):
+    """The running mean over the epochs of the mean over the seeds."""
+    return running_mean(errors_of(g).mean(axis=0))
+
+
+def error_over_time(timed, longer, title=""):
     """The test error of each method over the minutes of its stage 2.
 
-    Longer runs may be of other machines: a thin line has as many minutes an
-    epoch as the thick one of its method.
+    Means are of all seeds, those that lost a class among them. Longer runs may
+    be of other machines: their lines have as many minutes an epoch as the
+    timed runs of the method, or as GAR's where it has none.
 
     Args:
-        methods: By name, GAR first, a list: the runs of as many epochs as the
-            others', drawn thick, and any longer ones.
+        timed: By the name of a method, GAR first, runs of one machine, drawn
+            thick.
+        longer: By the name of a method, runs of more epochs, drawn thin.
         title: What they were trained on, and on what machine.
 
     Returns:
         A Matplotlib `Figure`.
     """
-    figure = style.page_figure(5.6)
+    figure = style.page_figure(6.6)
     ax = figure.subplots()
-    gar, *others = methods
-    best = sorted(others, key=lambda name: methods[name][0].chosen.mean())
+    gar, *_ = timed
+    shown = longer | timed
+    best = sorted({*shown} - {gar}, key=lambda name: shown[name].chosen.mean())
     for name, look in zip([gar, *best], _LOOKS, strict=False):
-        short, *longer = methods[name]
-        lines = [f"{g.epochs.iloc[0]} epochs: {count_text(g)}" for g in longer]
-        label = "\n".join([f"{name}, {count_text(short)}", *lines])
-        pace = short.seconds.mean() / 60 / (errors_of(short).shape[1] - 1)
-        for g in methods[name]:
-            # What trains no network has no start, and so no line.
-            mean = running_mean(errors_of(g).mean(axis=0))
-            minutes = pace * np.arange(len(mean))
-            line = {"lw": 2.2, "label": label} if g is short else {"lw": 0.9}
-            ax.plot(minutes, mean, markevery=[-1], **look, **line)
+        pace = _minutes_an_epoch(timed.get(name, timed[gar]))
+        for runs, width in ((timed, 2.2), (longer, 0.9)):
+            if name in runs:
+                mean = _mean_curve(runs[name])
+                label = _in_words(name, runs[name])
+                label += "" if name in timed else f", at the pace of {gar}"
+                line = {"lw": width, "label": label}
+                minutes = pace * np.arange(len(mean))
+                ax.plot(minutes, mean, markevery=[-1], **look, **line)
     style.clear_axes(ax)
-    ax.set_xlabel("minutes of stage 2 (running means; thin: longer runs)")
+    ax.set_xlabel("minutes of stage 2, log scale (0: end of stage 1)")
     ax.set_title(title, loc="left", fontsize=10)
     _scale(ax, _MINUTES)
-    style.legend_below(figure, ncols=3)
+    thick = "running means of all seeds; thick: timed on this machine"
+    thin = "thin: longer runs, an epoch as long as in the method's timed runs"
+    style.legend_below(figure, 2, f"{thick};\n{thin}")
     return figure
+
+
+def _minutes_an_epoch(g):
+    return g.seconds.mean() / 60 / (errors_of(g).shape[1] - 1)
+
+
+def _in_words(name, g):
+    """A method, its epochs and seeds, and how many of these lost a class."""
+    parts = [name]
+    # What trains no network has no start, and no epochs.
+    if not np.isnan(errors_of(g)[:, 0]).any():
+        parts.append(f"{g.epochs.iloc[0]} epochs")
+    parts.append(count_text(g))
+    if g.lost.eq(True).any():
+        parts.append(f"{g.lost.eq(True).sum()} lost a class")
+    return ", ".join(parts)
 
 
 def _scale(ax, ticks):
     """Axes of logarithms, that of epochs or minutes with a 0."""
     last = ax.dataLim.x1
-    ax.set_ylabel("test error, %")
+    ax.set_ylabel("test error, %, log scale")
     ax.set_yscale("log")
     ax.set_xscale("symlog", linthresh=ticks[1], linscale=0.3)
     ax.set_xlim(0, 1.05 * last)

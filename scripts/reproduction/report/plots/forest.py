@@ -13,7 +13,8 @@ _ABOVE = 0.17
 def ours_beside_paper(cells):
     """The errors before and after stage 2 in each cell, ours and the paper's.
 
-    Each seed is a dot, a cross where it lost a class, and their mean a bar.
+    Each seed is a dot, a cross where it lost a class, and the mean of all a
+    bar.
 
     Args:
         cells: Runs by the name of their row, of cells that the paper has.
@@ -32,7 +33,7 @@ def ours_beside_paper(cells):
     ax.set_xscale("log")
     ax.set_ylim(len(cells) - 0.5, -0.5)
     style.log_ticks(ax.xaxis)
-    ax.set_xlabel("test error, %")
+    ax.set_xlabel("test error, %, log scale")
     # The data in one line, the number of labels in another.
     names = [",\n".join(name.rsplit(", ", 1)) for name in cells]
     ax.set_yticks(range(len(cells)), names, fontsize=9.5)
@@ -44,25 +45,26 @@ def ours_beside_paper(cells):
 def _draw_paper(ax, y, cell):
     paper, start = published_error(cell), published_error(cell, BASELINE)
     if start:
-        _draw_start(ax, y, start.mean, paper.mean, "D", _PAPER)
+        look = {"marker": "D", "label": "the paper's pretraining", **_PAPER}
+        _draw_start(ax, y, start.mean, paper.mean, look)
     look = {"fmt": "D", "ms": 6, "lw": 1.5, "capsize": 3, **_PAPER}
-    label = "the paper, with its ±"
+    label = "the paper's GAR, with its ±"
     ax.errorbar(paper.mean, y, xerr=paper.deviation, label=label, **look)
 
 
 def _draw_ours(ax, y, g):
     mean = g.chosen.mean()
-    _draw_start(ax, y, g.stage_1.mean(), mean, "o", _OURS)
+    look = {"marker": "o", "label": "our pretraining, mean", **_OURS}
+    _draw_start(ax, y, g.stage_1.mean(), mean, look)
     for error, lost in zip(g.chosen, g.lost.eq(True), strict=True):
-        look = {"marker": "o", "alpha": 0.5, "label": "a seed of ours"}
+        look = {"marker": "o", "alpha": 0.5, "label": "our GAR, a seed"}
         if lost:
-            look = {"marker": "X", "label": "one that lost a class"}
+            look = {"marker": "X", "label": "a seed that lost a class"}
         ax.plot(error, y, ls="", ms=6.5, mew=0, **_OURS, **look)
-    ax.plot(mean, y, "|", ms=13, mew=2, label="our mean", **_OURS)
+    ax.plot(mean, y, "|", ms=13, mew=2, label="our GAR, mean of all", **_OURS)
 
 
-def _draw_start(ax, y, before, after, marker, color):
+def _draw_start(ax, y, before, after, look):
     """The way from stage 1, a hollow mark, to the end of stage 2."""
-    ax.plot([before, after], [y, y], lw=0.8, alpha=0.5, **color)
-    look = {"mfc": "white", "ms": 5, "label": "after pretraining (hollow)"}
-    ax.plot(before, y, marker, **look, **color)
+    ax.plot([before, after], [y, y], lw=0.8, alpha=0.5, color=look["color"])
+    ax.plot(before, y, ls="", mfc="white", ms=5, **look)

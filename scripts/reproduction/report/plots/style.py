@@ -20,6 +20,11 @@ PALETTE = (
 
 # Colours of lines and dots, further apart and dark enough for thin lines.
 LINES = ("#3f90da", "#bd1f01", "#4a1486", "#d97a00")
+# As many as there are methods.
+MANY_LINES = (
+    *LINES, "#24292f", "#2e8b57", "#e377c2", "#a96b59",
+    "#00a0b0", "#8a8f00", "#8d9c9a", "#6a5acd",
+)  # fmt: skip
 # What went wrong, where the other colours do not stand for groups.
 BAD = LINES[1]
 INK = "#24292f"
