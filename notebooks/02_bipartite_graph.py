@@ -571,14 +571,16 @@ for column, way in zip(
     axes.T, ("as by the authors", "clipped, with warm-up"), strict=True
 ):
     energies, top, norms = descend(seed=SEED, scale=2, **ways[way])
+    before = ", before the clip" if "clip" in ways[way] else ""
     shares = energies / energies.sum(axis=1, keepdims=True)
     for j in range(3):
         column[0].plot(shares[:, j], color=PALETTE[j], label=f"class {j}")
     column[1].plot(top, color="black", label="mean top logit")
-    column[1].plot(norms, color="0.55", label="norm before the clip")
+    column[1].plot(norms, color="0.55", label=f"norm of the gradient{before}")
     column[0].set_title(way)
     column[1].set(xlabel="step")
 axes[0, 0].set_ylabel("share of the energy")
+axes[1, 0].set_ylim(top=8)
 for ax in axes[:, 1]:
     ax.legend(fontsize=8)
 plt.show()
