@@ -1,20 +1,21 @@
 """Everything, in order of importance, as far as the time allows.
 
 The speed of 100 epochs, Table 1 (100 labels first), Table 3, the studies, Table
-2, and the other methods. Each step is the command of its own script, and gets
-the time that those before it have left. The same command goes on where it
-ended, and skips what is finished.
+2, the other methods, and the report. Each step is the command of its own
+script, and gets the time that those before it have left. The same command goes
+on where it ended, and skips what is finished. --rehearse first shows in about a
+quarter of an hour which steps work.
 """
 
+import os
 import shlex
 import subprocess
 import sys
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from reproduction import cli, experiment_command
+from reproduction import cli, deadlines, experiment_command, paths
 from reproduction.settings import EXPERIMENTS, NETWORK_BASELINES
 from reproduction.studies import STUDIES
 
@@ -24,6 +25,16 @@ TABLE_3 = tuple(
     for name, by_labels in EXPERIMENTS.items()
     if any(e.network == "cnn9" for e in by_labels.values())
 )
+
+# What a rehearsal puts behind the options of a step, which takes the last.
+SHORT = "--seeds 0 --epochs 1 --pretrain-epochs 1 --images-per-epoch 1000"
+REHEARSED = {
+    "benchmark.py": "--pairs 2",
+    "study.py": f"{SHORT} --rows 1",
+    "report.py": "",
+}
+
+REFERENCE = paths.reference().resolve()
 
 
 @dataclass(frozen=True)
@@ -36,6 +47,10 @@ class Options(experiment_command.Options):
     """Folder of the data files, for data that are not in the package."""
     jobs: int = 1
     """Runs to make at once, in processes of their own."""
+    rehearse: bool = False
+    """Walk each step once, with one row, one seed, an epoch of each stage and
+    few images, to see that it works. The records go into a folder rehearsal in
+    the results."""
     dry_run: bool = False
     """Print the commands, no more."""
 
@@ -44,6 +59,11 @@ class Options(experiment_command.Options):
         cli.check_values("--data", self.data or None, TABLE_3)
         cli.check_data_dir(self.data_dir)
         cli.check_count("--jobs", self.jobs)
+        if self.rehearse and self.results.resolve() == REFERENCE:
+            raise ValueError(
+                "--rehearse makes no records of the project's. Received: "
+                f"--results {self.results}. Name another folder"
+            )
 
 
 def plan(options):
@@ -72,6 +92,7 @@ def plan(options):
         ["table2.py", "--seeds", "0-2"],
         # Those without a network have nothing to do on a GPU.
         [*baselines, "--seeds", "0-2"],
+        ["report.py"],
     ]
 
 
@@ -90,33 +111,75 @@ def files_of(study):
 def arguments(words, options, seconds):
     """A command with the options that all share; `None` for no time limit."""
     name, *words = words
-    if name != "benchmark.py":
+    results = options.results
+    if options.rehearse:
+        results = results / "rehearsal"
+        words += REHEARSED.get(name, SHORT).split()
+    words += ["--results", results]
+    if name != "report.py":
+        words += ["--backend", options.backend]
+        if seconds is not None:
+            words += ["--time-limit", max(1, round(seconds))]
+    if name not in ("report.py", "benchmark.py"):
         words += ["--share-stage-1", "--jobs", options.jobs]
-    words += ["--backend", options.backend, "--results", options.results]
-    if seconds is not None:
-        words += ["--time-limit", max(1, round(seconds))]
     return [str(word) for word in (Path(__file__).with_name(name), *words)]
+
+
+def call(line, backend):
+    """The exit status of a command, and the last line of its errors."""
+    environment = {
+        "TF_CPP_MIN_LOG_LEVEL": "3",
+        **os.environ,
+        "KERAS_BACKEND": backend,
+    }
+    last = ""
+    with subprocess.Popen(
+        [sys.executable, *line],
+        env=environment,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        for text in process.stderr:
+            sys.stderr.write(text)
+            last = text.strip() or last
+    return process.returncode, last
 
 
 def main(options):
     """Runs the commands; the exit status, 1 if one of them failed."""
-    end = None
-    if options.time_limit is not None:
-        end = time.monotonic() + options.time_limit
-    statuses = set()
-    for words in plan(options):
-        left = None if end is None else end - time.monotonic()
-        if left is not None and left <= 0:
-            return cli.EXIT_TIME
+    steps = plan(options)
+    deadline = deadlines.deadline_in(options.time_limit)
+    failed, late = {}, False
+    for number, words in enumerate(steps, start=1):
+        left = deadlines.seconds_to(deadline)
+        if left == 0:
+            print(f"Time limit reached before step {number} of {len(steps)}.")
+            late = True
+            break
         line = arguments(words, options, left)
-        print(f"python {shlex.join(line)}", flush=True)
-        if not options.dry_run:
-            statuses.add(subprocess.call([sys.executable, *line]))
-        if cli.EXIT_INTERRUPTED in statuses:
-            return cli.EXIT_INTERRUPTED
-    if statuses - {0, cli.EXIT_TIME}:
+        command = f"python {shlex.join(line)}"
+        print(f"step {number} of {len(steps)}: {command}", flush=True)
+        if options.dry_run:
+            continue
+        status, last = call(line, options.backend)
+        if status == cli.EXIT_INTERRUPTED:
+            return status
+        if status == cli.EXIT_TIME:
+            late = True
+        elif status != 0:
+            failed[command] = last or f"it ended with status {status}"
+    if not options.dry_run:
+        tell_end(failed, number, len(steps))
+    if failed:
         return 1
-    return max(statuses, default=0)
+    return cli.EXIT_TIME if late else 0
+
+
+def tell_end(failed, begun, total):
+    """Says how many steps there were, and which failed and why."""
+    print(f"{begun} of {total} steps begun, {len(failed)} failed.")
+    for command, reason in failed.items():
+        print(f"{command}\n  {reason}")
 
 
 if __name__ == "__main__":

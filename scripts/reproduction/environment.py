@@ -37,6 +37,29 @@ def describe():
     }
 
 
+def in_words():
+    """Backend and device, e.g. `jax 0.8.0 on AMD EPYC (1 of 2 cores)`."""
+    e = describe()
+    return f"{e['backend']} {e['backend_version']} on {device_in_words(e)}"
+
+
+def device_in_words(described):
+    """Device and cores of an environment in a record, as `describe` gives it.
+
+    Example:
+
+    >>> device_in_words({"device": "AMD EPYC", "device_kind": "cpu",
+    ...                  "threads": 1, "cores": 2})
+    'AMD EPYC (1 of 2 cores)'
+    """
+    e = described
+    threads, cores = e.get("threads", e["cores"]), e["cores"]
+    # Of a run that took fewer than there are.
+    fewer = e.get("device_kind") == "cpu" and threads < cores
+    cores = f"{threads} of {cores}" if fewer else cores
+    return f"{e['device']} ({cores} cores)"
+
+
 def git_revision(root=ROOT, package=PACKAGE):
     """Commit of the code in a clone, `+changes` behind it if it was edited.
 

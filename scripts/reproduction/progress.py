@@ -65,6 +65,11 @@ class Reporter:
     def __exit__(self, *_):
         self._progress.stop()
 
+    def end(self, text):
+        """Takes the bar away for a last line, which is not of the run."""
+        self._progress.stop()
+        self.console.print(text)
+
     def say(self, text):
         """A line on the run."""
         self._print(f"{self.name}: {text}")

@@ -1,9 +1,8 @@
 """The runs of a table, one after another or side by side."""
 
-import math
-import time
+from functools import partial
 
-from reproduction import cluster, progress, workers
+from reproduction import cluster, deadlines, progress, workers
 from reproduction.paths import path_of
 from reproduction.run import OutOfTime, finished, run
 from reproduction.workers import GOES_ON, WorkerError, name_of
@@ -44,7 +43,8 @@ def sweep(
         WorkerError: if runs failed side by side, once all are over.
     """
     console = console or progress.console()
-    deadline = time.monotonic() + (time_limit or math.inf)
+    deadline = deadlines.deadline_in(time_limit)
+    out_of_time = f"Time limit of {time_limit or 0:g} s reached. {GOES_ON}"
     # A run that is named twice must not count twice.
     tasks = list(dict.fromkeys((e, s) for s in seeds for e in experiments))
     found = _finished(tasks, results, options, console)
@@ -55,7 +55,8 @@ def sweep(
     elif jobs > 1:
         outcomes = workers.outcomes(*given, jobs=jobs)
     else:
-        outcomes = _one_by_one(*given, console=console)
+        how = {"console": console, "out_of_time": out_of_time}
+        outcomes = _one_by_one(*given, **how)
     failures, late = [], {*left}
     for task, outcome in outcomes:
         if isinstance(outcome, OutOfTime):
@@ -69,7 +70,7 @@ def sweep(
         else:
             found[task] = outcome
     if late:
-        console.print(f"Time limit of {time_limit:g} s reached. {GOES_ON}")
+        console.print(out_of_time)
     if failures:
         raise failures[0]
     records = [found[task] for task in tasks if task in found]
@@ -99,18 +100,21 @@ def _finished(tasks, results, options, console):
 # `(task, outcome)` as runs end; see `workers.make`.
 
 
-def _one_by_one(tasks, results, deadline, options, *, console):
+def _one_by_one(tasks, results, deadline, options, *, console, out_of_time):
     """Makes runs in this process, with a bar; what one raises ends all."""
+    latest = deadline + deadlines.GRACE
     for task in tasks:
         with progress.Reporter(name_of(task), console) as reporter:
+            end = partial(reporter.end, out_of_time)
             try:
-                outcome = run(
-                    *task,
-                    results,
-                    deadline=deadline,
-                    reporter=reporter,
-                    **options,
-                )
+                with deadlines.kept(latest, end):
+                    outcome = run(
+                        *task,
+                        results,
+                        deadline=deadline,
+                        reporter=reporter,
+                        **options,
+                    )
             except OutOfTime:
                 return
         yield task, outcome

@@ -9,7 +9,7 @@ from collections import deque
 from multiprocessing import connection, get_context, parent_process
 
 from gar_keras.engine import hardware
-from reproduction import cli, progress
+from reproduction import cli, deadlines, progress
 from reproduction.run import OutOfTime, run
 
 GOES_ON = "The same command goes on from the last finished epoch."
@@ -46,8 +46,12 @@ def make(task, results, deadline, options):
 
 
 def outcomes(tasks, results, deadline, options, *, jobs, make=make):
-    """Makes runs in so many processes, each with its share of threads."""
+    """Makes runs in so many processes, each with its share of threads.
+
+    A process that does not end by itself in time is ended.
+    """
     threads = max(1, hardware.cores() // jobs)
+    latest = deadline + deadlines.GRACE
     waiting, busy = deque(tasks), {}
     try:
         while busy or (waiting and time.monotonic() < deadline):
@@ -56,7 +60,10 @@ def outcomes(tasks, results, deadline, options, *, jobs, make=make):
                 given = task, results, deadline, options
                 process, pipe = _started(threads, make, *given)
                 busy[pipe] = process, task
-            for pipe in connection.wait(busy):
+            ready = connection.wait(busy, deadlines.seconds_to(latest))
+            if not ready:
+                return
+            for pipe in ready:
                 process, task = busy[pipe]
                 outcome = _received(pipe, process)
                 del busy[pipe]

@@ -96,7 +96,7 @@ def run(folder, kind, cases, measure, **options):
 def measured(seen):
     """A `measure` that notes its cases."""
 
-    def measure(case):
+    def measure(case, tell):
         seen.append(case)
         return timing.compare([(0.1, 0.101)] * 2)
 
@@ -119,11 +119,11 @@ def test_two_processes_do_not_measure_into_one_record(tmp_path):
     path = path_of_benchmark("overhead", environment.describe(), tmp_path)
     seen = []
 
-    def meanwhile(case):
+    def meanwhile(case, tell):
         # Another process has come, while this one measures.
         with pytest.raises(ValueError, match="Another process is measuring"):
             run(tmp_path, "overhead", [FEW], measured(seen))
-        return measured(seen)(case)
+        return measured(seen)(case, tell)
 
     found, _ = run(tmp_path, "overhead", [FEW], meanwhile)
     assert seen == [FEW] and records.read(path)["cases"] == found

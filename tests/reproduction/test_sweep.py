@@ -2,6 +2,7 @@
 
 import io
 import json
+import multiprocessing
 import os
 import shutil
 import signal
@@ -20,7 +21,14 @@ from rich.console import Console
 from tiny_runs import TINY, numbers
 from worker_runs import SETTINGS, act
 
-from reproduction import cli, experiment_command, run, sweep, workers
+from reproduction import (
+    cli,
+    deadlines,
+    experiment_command,
+    run,
+    sweep,
+    workers,
+)
 from reproduction.paths import path_of
 from reproduction.settings import SMALL
 from reproduction.state import lock_of, path_of_state
@@ -209,6 +217,15 @@ def test_out_of_time_no_process_is_begun(acted, tmp_path):
     assert (found, complete) == ([], False)
     assert said.startswith("Time limit of 1e-09 s reached.")
     assert not begun_in(tmp_path)
+
+
+@pytest.mark.slow
+def test_a_late_process_is_ended(acted, monkeypatch):
+    monkeypatch.setattr(deadlines, "GRACE", 0.0)
+    (found, complete), said = acted("hang", "hang", time_limit=1.0)
+    assert (found, complete) == ([], False)
+    assert said.startswith("Time limit of 1 s reached.")
+    assert not multiprocessing.active_children()
 
 
 HANG = """

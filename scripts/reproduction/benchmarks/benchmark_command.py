@@ -1,12 +1,19 @@
 """What the command lines of the benchmark scripts have in common."""
 
-import math
 import time
 from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
 
 import filelock
 
-from reproduction import cli, environment, experiment_command, records
+from reproduction import (
+    cli,
+    deadlines,
+    environment,
+    experiment_command,
+    records,
+)
 from reproduction.paths import path_of_benchmark
 from reproduction.state import lock_at
 
@@ -28,7 +35,7 @@ def run(options, kind, cases, measure):
 
     Returns the exit status: 0, or 124 if cases are left for want of time.
     """
-    deadline = time.monotonic() + (options.time_limit or math.inf)
+    deadline = deadlines.deadline_in(options.time_limit)
     path = path_of_benchmark(kind, environment.describe(), options.results)
     lock = lock_at(path.parent / ".checkpoints" / path.name)
     try:
@@ -39,30 +46,60 @@ def run(options, kind, cases, measure):
             "that measure at once disturb each other"
         ) from None
     with held:
-        return _fill(path, kind, cases, measure, options.time_limit, deadline)
+        end = partial(
+            print,
+            f"Time limit of {options.time_limit or 0:g} s reached. The same "
+            "command goes on after the last finished case, and begins anew the "
+            "one it is at: give it time for a whole case.",
+        )
+        return _fill(path, kind, cases, measure, deadline, end)
 
 
-def _fill(path, kind, cases, measure, time_limit, deadline):
+def _fill(path, kind, cases, measure, deadline, end):
     """What `run` does while no other process does it."""
+    print(f"{environment.in_words()}. Cases: {len(cases)}.", flush=True)
     entries = records.read(path)["cases"] if path.exists() else []
-    for case in cases:
+    for number, case in enumerate(cases, start=1):
         settings = case.model_dump()
+        words = ", ".join(f"{key} {value}" for key, value in settings.items())
+        print(f"case {number} of {len(cases)}: {words}", flush=True)
         if settings not in [entry["case"] for entry in entries]:
             if time.monotonic() >= deadline:
-                print(
-                    f"Time limit of {time_limit:g} s reached. The same "
-                    "command goes on after the last finished case."
-                )
+                end()
                 return cli.EXIT_TIME
             here = {"environment": environment.describe()}
-            entries.append({"case": settings, **here, **measure(case)})
+            tell = _PairsLeft(case.pairs, len(cases) - number)
+            # What is measured has no state to go on from.
+            with deadlines.kept(deadline, end):
+                measured = measure(case, tell)
+            entries.append({"case": settings, **here, **measured})
             content = {"format": records.FORMAT, "kind": kind}
             records.write(path, {**content, "cases": entries})
         entry = next(e for e in entries if e["case"] == settings)
-        print(*(f"{key} {value}" for key, value in settings.items()), sep=", ")
         for name in ("reference_ms", "ms", "ratio"):
             low, high = entry[name]["quartiles"]
             median = entry[name]["median"]
             print(f"  {name} {median:.4g} ({low:.4g} to {high:.4g})")
     print(f"Written: {path}")
     return 0
+
+
+class _PairsLeft:
+    """Tells the time left of all cases, as if each took as long as this one.
+
+    Args:
+        pairs: Pairs of a case.
+        cases: Cases behind this one.
+    """
+
+    def __init__(self, pairs, cases):
+        self._pairs = pairs
+        self._cases = cases
+        self._start = time.monotonic()
+
+    def __call__(self, done):
+        """After so many pairs."""
+        per_pair = (time.monotonic() - self._start) / done
+        ahead = self._pairs * (1 + self._cases) - done
+        left = timedelta(seconds=round(per_pair * ahead))
+        print(f"  pair {done} of {self._pairs}, about {left} left", flush=True)

@@ -30,11 +30,14 @@ PLAIN_SGD = partial(keras.optimizers.SGD, 0.01, momentum=0.95, nesterov=True)
 LOG_LOSS = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
 
 
-def measure(case):
-    """Times a case in turns with the plain way, the reference."""
+def measure(case, tell):
+    """Times a case in turns with the plain way, the reference.
+
+    `tell` is for `timing.interleave`.
+    """
     work = Workload(case)
     ways = (partial(way, work) for way in WAYS[case.task])
-    times = timing.interleave(*ways, case.pairs)
+    times = timing.interleave(*ways, case.pairs, tell=tell)
     result = timing.compare(times)
     batch, guides = work.sampler.batch, work.sampler.labeled_per_batch
     # Images in a step, a pass or a unit of evaluation, and the units of 100

@@ -9,7 +9,7 @@ import keras
 import numpy as np
 
 
-def interleave(first, second, pairs, per_build=4):
+def interleave(first, second, pairs, per_build=4, tell=lambda done: None):
     """Pairs of the seconds of two ways, in turns on the same machine.
 
     A B, B A, A B and so on, so that neither always comes second. Both are
@@ -19,6 +19,7 @@ def interleave(first, second, pairs, per_build=4):
     returns the seconds that a unit of it took. Where its arrays happen to lie
     in memory makes a network faster or slower, for as long as it lives, by more
     than what is measured here: so it is built anew for each `per_build` pairs.
+    Between the pairs `tell` gets the number of those that are done.
 
     Example:
 
@@ -31,6 +32,7 @@ def interleave(first, second, pairs, per_build=4):
         _in_turn(a, b, 1)
         for turn in range(min(per_build, pairs - start)):
             times.append(_in_turn(a, b, turn))
+            tell(len(times))
         del a, b
         gc.collect()
     return times

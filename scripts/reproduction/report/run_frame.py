@@ -6,6 +6,7 @@ import pandas as pd
 
 from reproduction import paths, records
 from reproduction.datasets.registry import UNLABELED
+from reproduction.environment import device_in_words
 from reproduction.report.estimates import MISSING
 from reproduction.report.lost_classes import dead_outputs, lost_class
 from reproduction.settings import Experiment, changes
@@ -136,14 +137,8 @@ def _in_words(changed):
 
 def _hardware(record):
     """Device and cores of each process that had a part in a run, in words."""
-    texts = []
-    for e in (record["environment"], *record.get("resumed_in", ())):
-        threads, cores = e.get("threads", e["cores"]), e["cores"]
-        # Of a run that took fewer than there are.
-        fewer = e.get("device_kind") == "cpu" and threads < cores
-        cores = f"{threads} of {cores}" if fewer else cores
-        texts.append(f"{e['device']} ({cores} cores)")
-    return " / ".join(dict.fromkeys(texts))
+    machines = record["environment"], *record.get("resumed_in", ())
+    return " / ".join(dict.fromkeys(map(device_in_words, machines)))
 
 
 # Groups: the runs of one experiment over its seeds, rows of such a frame.
