@@ -157,7 +157,9 @@ print(f"test error after pretraining: {100 * error_before:.2f} %")
 # \alpha(B) = \frac{\sum_{i \ne j} N_{ij}}{(n-1) \sum_{i=j} N_{ij}},
 # \qquad
 # \beta(B) = \frac{\sum_{i \ne j} V_{ij}}{(n-1) \sum_{i=j} V_{ij}},
-# \qquad
+# $$
+#
+# $$
 # \mathcal{U}(B) = c_\alpha\, \alpha(B) + c_\beta\, (1 - \beta(B))
 # + c_F \lVert B \rVert_F^2 .
 # $$

@@ -2,9 +2,11 @@
 
 import os
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import jupytext
 import nbformat
@@ -104,3 +106,21 @@ def test_a_source_runs(name, tmp_path):
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout
+
+
+def test_the_website_shows_formulas_and_leads_to_every_heading():
+    hooks = runpy.run_path(str(FOLDER.parent / "docs/site/hooks.py"))
+    page = SimpleNamespace(file=SimpleNamespace(src_uri="notebooks/a.ipynb"))
+    code = r'<pre>title("$\alpha$")</pre>'
+    shown = hooks["on_page_content"](
+        '<h2 id="a-fit">A <code>fit</code><a class="anchor-link"></a></h2>'
+        '<h3 id="of-b">Of B<a class="anchor-link"></a></h3>'
+        f"<p>for $n$ of $$0 &lt; B$$</p>{code}",
+        page,
+    )
+    (heading,) = page.toc
+    assert (heading.title, heading.url) == ("A fit", "#a-fit")
+    assert [below.url for below in heading.children] == ["#of-b"]
+    assert shown.count("<math") == 2
+    assert '<span class="wide-formula"><math' in shown
+    assert shown.endswith(f"</p>{code}")

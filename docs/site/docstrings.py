@@ -1,6 +1,7 @@
 """What the website reads in docstrings as a reader of `help` does."""
 
 import inspect
+import pydoc
 
 import griffe
 
@@ -8,7 +9,7 @@ import gar_keras
 
 
 class Docstrings(griffe.Extension):
-    """Fills in the texts of settings, and shows examples as code."""
+    """Fills in settings and defaults, and shows examples as code."""
 
     def on_object(self, *, obj, **_):
         if obj.docstring is None:
@@ -18,6 +19,13 @@ class Docstrings(griffe.Extension):
         if "\n    {settings}\n" in text:
             text = inspect.getdoc(getattr(gar_keras, obj.name))
         obj.docstring.value = "\n\n".join(map(_shown, text.split("\n\n")))
+
+    def on_function(self, *, func, **_):
+        """Defaults as values, not as the names of constants."""
+        signature = inspect.signature(pydoc.locate(func.path))
+        for name, parameter in signature.parameters.items():
+            if parameter.default is not parameter.empty:
+                func.parameters[name].default = repr(parameter.default)
 
 
 def _shown(paragraph):

@@ -2,10 +2,13 @@
 
 import os
 import re
+from html import unescape
 from pathlib import Path
 
+from latex2mathml.converter import convert
 from mkdocs.plugins import event_priority
 from mkdocs.structure.files import File
+from mkdocs.structure.toc import get_toc
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -18,6 +21,11 @@ FROM_NOTEBOOK = re.compile(r'href="([^":#]+)\.(?:md|ipynb)(?=["#])')
 FOLDER_OF_RECORDS = re.compile(
     r'<a href="\.\./results/[^".]+"[^>]*>(.*?)</a>', re.S
 )
+# A formula of a notebook, on lines of its own or in one; what has none in it.
+FORMULA = re.compile(
+    r"<(pre|code|script|style)\b.*?</\1>|\$\$(.+?)\$\$|\$([^$]+)\$", re.S
+)
+HEADING = re.compile(r'<h(\d) id="([^"]+)">(.*?)<a class="anchor-link"', re.S)
 
 
 def on_config(config):
@@ -58,15 +66,15 @@ def on_files(files, config):
             )
 
 
-def on_page_markdown(markdown, page, **_):
+def on_page_markdown(markdown, page, files, **_):
     """The README as home; the docstrings below the list of names."""
     path = Path(page.file.abs_src_path)
     if path.suffix == ".ipynb":
         return markdown
-    text = _with_links_of_site(markdown, path, page.file.src_uri)
+    text = _with_links_of_site(markdown, path, page.file.src_uri, files)
     if path == DOCS / "README.md":
         readme = ROOT / "README.md"
-        home = _with_links_of_site(_read(readme), readme, "README.md")
+        home = _with_links_of_site(_read(readme), readme, "README.md", files)
         return f"{home}\n#{text}"
     if path == DOCS / "api.md":
         cells = re.findall(r"^\| (`.+?) \|", markdown, re.M)
@@ -76,14 +84,16 @@ def on_page_markdown(markdown, page, **_):
 
 
 def on_page_content(html, page, **_):
-    """The links of a notebook, which mkdocs does not look at."""
+    """The links, headings and formulas of a notebook, which mkdocs leaves."""
     if not page.file.src_uri.endswith(".ipynb"):
         return html
     html = FROM_NOTEBOOK.sub(r'href="\1.html', html)
     # A folder of records is no page.
     html = FOLDER_OF_RECORDS.sub(r"\1", html)
     html = html.replace("README.html", "index.html")
-    return html.replace('href="../docs/', 'href="../')
+    html = html.replace('href="../docs/', 'href="../')
+    page.toc = _headings(html)
+    return FORMULA.sub(_as_mathml, html)
 
 
 def _read(path):
@@ -102,21 +112,44 @@ def _place_on_site(path):
     return path.relative_to(top).as_posix()
 
 
-def _with_links_of_site(text, path, page):
+def _with_links_of_site(text, path, page, files):
     """The text of a file with links as they are on the site.
 
-    A folder of records is no page: what leads to one loses its link.
+    What leads to a folder or a record that is not there loses its link.
     """
 
     def on_site(match):
         shown, link, anchor = match.groups(default="")
         target = (path.parent / link).resolve()
-        if target.is_dir():
+        place = _place_on_site(target)
+        if target.exists() and files.get_file_from_path(place) is None:
             return shown
-        place = os.path.relpath(_place_on_site(target), os.path.dirname(page))
+        place = os.path.relpath(place, os.path.dirname(page))
         return f"[{shown}]({Path(place).as_posix()}{anchor})"
 
     return LINKED.sub(on_site, text)
+
+
+def _headings(page):
+    """The table of contents of a page in HTML."""
+    top = []
+    for level, anchor, text in HEADING.findall(page):
+        found = {"level": int(level), "id": anchor, "children": []}
+        found["name"] = re.sub("<.*?>", "", text)
+        siblings = top
+        while siblings and siblings[-1]["level"] < found["level"]:
+            siblings = siblings[-1]["children"]
+        siblings.append(found)
+    return get_toc(top)
+
+
+def _as_mathml(match):
+    """A formula as browsers show it; what has none in it stays as it is."""
+    _, alone, inline = match.groups()
+    if alone:
+        formula = convert(unescape(alone), display="block")
+        return f'<span class="wide-formula">{formula}</span>'
+    return convert(unescape(inline)) if inline else match[0]
 
 
 def _docstring(name):
