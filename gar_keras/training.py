@@ -229,8 +229,8 @@ def regularize(
         method: `"safe-gar"`, `"gar"` or another name in
             `gar_keras.methods.METHODS`, or one of their objects.
         epochs: Epochs over X_U. `"auto"` for up to 200, or 4,000 steps if that
-            is more, until the error on `validation_data` has not fallen for 10
-            epochs, or 500 steps.
+            is more, until the last epoch with the least error on
+            `validation_data` is 10 epochs old, or 500 steps if that is more.
         labeled_per_batch: b_L. By default 16, or each of X_L in every batch
             where there are fewer. The paper takes about a tenth of m_L.
         unlabeled_per_batch: b_U. The paper fills the batch up to 128.

@@ -210,12 +210,12 @@ def test_weights_of_the_best_epoch_are_kept(keep_best):
 
 
 @pytest.mark.slow
-def test_epochs_auto_end_after_steps_without_a_lower_validation_error(
-    monkeypatch,
-):
+def test_epochs_auto_end_some_steps_after_the_epoch_that_is_kept(monkeypatch):
     monkeypatch.setattr(fit, "PATIENCE_STEPS", 60)
+    monkeypatch.setattr(fit, "MOST_EPOCHS", 20)
+    monkeypatch.setattr(fit, "MOST_STEPS", 200)
     # Of five steps each.
-    patience = 12
+    patience, most = 12, 40
     epochs = {
         rate: regularize(
             network(), X_L, X_U, epochs="auto", validation_data=(X_V, Y_V),
@@ -223,9 +223,11 @@ def test_epochs_auto_end_after_steps_without_a_lower_validation_error(
         ).history["val_error"]
         for rate in (0.0, 0.01)
     }  # fmt: skip
-    assert len(epochs[0.0]) == 1 + patience
+    # Where every epoch is as good, only the limit ends it.
+    assert len(epochs[0.0]) == most
     errors = epochs[0.01]
-    assert len(errors) == errors.index(min(errors)) + 1 + patience
+    kept = max(i for i, error in enumerate(errors) if error == min(errors))
+    assert len(errors) == min(kept + 1 + patience, most)
 
 
 # Images that are read batch by batch

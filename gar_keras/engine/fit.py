@@ -20,7 +20,7 @@ from gar_keras.engine.streams import Stream
 from gar_keras.utils.validation import check_count, is_in_memory
 
 # With `epochs="auto"`: at most those of the authors' code, and no more than
-# these after the one with the least validation error.
+# these after the last one with the least validation error.
 MOST_EPOCHS = 200
 PATIENCE = 10
 # On small data, where an epoch has few steps: the loss of GAR lets the error
@@ -94,13 +94,35 @@ def early_stopping(epochs, validation_data, steps_per_epoch=1):
             "validation_data=None. Give validation_data (GARClassifier: a "
             "validation_fraction), or a number of epochs."
         )
-    stop = keras.callbacks.EarlyStopping(
-        "val_error",
-        patience=max(PATIENCE, math.ceil(PATIENCE_STEPS / steps_per_epoch)),
-        mode="min",
-    )
+    patience = max(PATIENCE, math.ceil(PATIENCE_STEPS / steps_per_epoch))
     most = max(MOST_EPOCHS, math.ceil(MOST_STEPS / steps_per_epoch))
-    return most, [stop]
+    return most, [StopAfterBest(patience)]
+
+
+class StopAfterBest(keras.callbacks.Callback):
+    """Ends training so many epochs after the one whose weights are best.
+
+    Of epochs with equal validation error the last one counts, as for
+    `gar_keras.callbacks.BestWeights`: the error of few rows moves in steps,
+    and stays the same while the model still grows better. It needs an
+    `ErrorRate` in front of it.
+    """
+
+    def __init__(self, patience):
+        super().__init__()
+        self.patience = patience
+
+    def on_train_begin(self, logs=None):
+        self._least = math.inf
+        self._waited = 0
+
+    def on_epoch_end(self, epoch, logs=None):
+        self._waited += 1
+        if logs["val_error"] <= self._least:
+            self._least = logs["val_error"]
+            self._waited = 0
+        if self._waited >= self.patience:
+            self.model.stop_training = True
 
 
 def predict(model, x, batch_size=500):

@@ -120,7 +120,8 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
         learning_rate: Initial learning rate of each stage.
         random_state: Seed or `RandomState`, of weights, dropout, batches and
             validation rows. `None` for another one in each `fit`.
-        verbose: As in Keras' `fit`.
+        verbose: As in Keras' `fit`. With 1 or 2 a line in front of each stage
+            names it.
 
     Attributes:
         classes_: The labels `(n,)`, sorted, without the marker.

@@ -63,6 +63,8 @@ def compare(
         seed: Seed of folds, weights and batches.
         **options: Further arguments of `gar_keras.regularize`, e.g. `epochs`;
             of an `optimizer` each training gets a new one of its config.
+            `verbose` is 0 by default; with another one the pretrainings are
+            shown as well, and a line in front of each training names it.
 
     Returns:
         The error on each fold, from 0 to 1, by the name of the method, and as
@@ -96,6 +98,7 @@ def compare(
     # `pretrain` knows of how many classes the model is.
     y = check_labels("y_labeled", y_labeled, m)
     fold_of = _folds(y, check_count("folds", folds, least=2, most=m), seed)
+    verbose = options["verbose"]
     optimizer = options.pop("optimizer", None)
     _check_optimizer(optimizer)
     most = options.pop("labeled_per_batch", None)
@@ -123,10 +126,24 @@ def compare(
         x, labels = take(x_labeled, others), y[others]
         with seeded(seed + fold):
             copy = copy_with_new_weights(model)
-        pretrain(copy, x, labels, epochs=pretrain_epochs, seed=seed, verbose=0)
+        if verbose:
+            print(f"Fold {fold + 1} of {folds}: pretraining")
+        pretrain(
+            copy,
+            x,
+            labels,
+            epochs=pretrain_epochs,
+            seed=seed,
+            verbose=verbose,
+        )
         start = copy.get_weights()
         errors["pretraining"].append(error_rate(copy, *held))
-        for name in methods:
+        for number, name in enumerate(methods, start=1):
+            if verbose:
+                print(
+                    f"Fold {fold + 1} of {folds}, method {number} of "
+                    f"{len(methods)}: {name}"
+                )
             copy.set_weights(start)
             regularize(
                 copy,

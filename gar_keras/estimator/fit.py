@@ -15,7 +15,7 @@ from gar_keras.callbacks import (
 )
 from gar_keras.engine.batches import BATCH_SIZE, take
 from gar_keras.engine.data import num_classes, stage_2_sampler
-from gar_keras.engine.fit import early_stopping
+from gar_keras.engine.fit import early_stopping, largest_divisor
 from gar_keras.engine.graphs import ensure_built
 from gar_keras.engine.optimizers import sgd, stage_2_optimizer
 from gar_keras.estimator.examples import UNLABELED
@@ -23,6 +23,7 @@ from gar_keras.layers import GraphActivityRegularization
 from gar_keras.methods import method_of
 from gar_keras.methods.gar import GAR
 from gar_keras.methods.safe_gar import given_prior
+from gar_keras.metrics import error_rate
 from gar_keras.models import image_format_of
 from gar_keras.training import check_stage_2, pretrain, regularize
 from gar_keras.utils.validation import check_count, check_number
@@ -51,7 +52,8 @@ class Summary:
         error_before: Error on the validation examples between the stages,
             from 0 to 1; `None` without any.
         regularization: History of stage 2; empty without it.
-        error_after: The error at the end; `None` without stage 2 as well.
+        error_after: The error on them of the weights that the model ends
+            with; `None` without stage 2 as well.
         lost: The classes that were given to some of up to 2,000 examples after
             stage 1, and to none of them at the end.
     """
@@ -69,7 +71,10 @@ class Summary:
     def __str__(self):
         errors = [self.error_before, self.error_after]
         known = [f"{100 * e:.2f} %" for e in errors if e is not None]
-        error = f"validation error: {' -> '.join(known) or 'not measured'}"
+        error = "validation error: not measured"
+        if known:
+            n = f"(n = {self.num_validation})"
+            error = f"validation error {n}: {' -> '.join(known)}"
         if not self.num_unlabeled:
             return f"{error}; no stage 2"
         epochs = len(self.regularization.get("loss", ()))
@@ -116,6 +121,12 @@ def stages(model, x, y, settings, class_names, seed):
         "seed": seed,
         "verbose": settings.verbose,
     }
+    if settings.verbose:
+        print(
+            f"Stage 1 of {2 if unlabeled else 1}: {passes} epochs over "
+            f"{len(labeled)} labelled examples, reported "
+            f"{largest_divisor(passes, REPORT_EVERY)} at a time"
+        )
     history = pretrain(
         model,
         x_labeled,
@@ -151,6 +162,12 @@ def stages(model, x, y, settings, class_names, seed):
         num_validation=len(kept) if validation else None,
         advice=_advice(method, settings, validation),
     )
+    if settings.verbose:
+        most = "up to " if settings.epochs == "auto" else ""
+        print(
+            f"Stage 2 of 2: {type(method).__name__}, {most}{epochs} epochs "
+            f"over all {len(x)} examples"
+        )
     history = regularize(
         model,
         x_labeled,
@@ -173,7 +190,7 @@ def stages(model, x, y, settings, class_names, seed):
         summary,
         class_prior=getattr(trained, "class_prior", prior),
         regularization=history,
-        error_after=min(before, *history["val_error"]) if validation else None,
+        error_after=error_rate(model, *validation) if validation else None,
         lost=tuple(class_names[i] for i in lost),
     )
 

@@ -446,6 +446,41 @@ def test_each_training_of_a_comparison_has_an_optimizer_of_its_own(monkeypatch):
         assert each.get_config() == optimizer.get_config()
 
 
+@pytest.mark.parametrize("verbose", [None, 0, 2])
+def test_a_comparison_names_its_trainings(verbose, monkeypatch, capsys):
+    seen = []
+
+    @wraps(regularize)
+    def record(*_, verbose, **__):
+        seen.append(verbose)
+
+    module = "gar_keras.estimator.comparison"
+    monkeypatch.setattr(
+        f"{module}.pretrain", lambda *_, verbose, **__: seen.append(verbose)
+    )
+    monkeypatch.setattr(f"{module}.regularize", record)
+    options = {} if verbose is None else {"verbose": verbose}
+    methods = ["entropy", "gar"]
+    compare(
+        normalized(), X[:15], Y[:15], X, methods, folds=2,
+        unlabeled_per_batch=30, **options,
+    )  # fmt: skip
+    # Of two folds, each with a pretraining and two methods.
+    assert seen == [verbose or 0] * 6
+    printed = capsys.readouterr().out.splitlines()
+    if not verbose:
+        assert printed == []
+    else:
+        assert printed == [
+            "Fold 1 of 2: pretraining",
+            "Fold 1 of 2, method 1 of 2: entropy",
+            "Fold 1 of 2, method 2 of 2: gar",
+            "Fold 2 of 2: pretraining",
+            "Fold 2 of 2, method 1 of 2: entropy",
+            "Fold 2 of 2, method 2 of 2: gar",
+        ]
+
+
 BAD = {
     "twice": (dict(methods=["gar", "gar"]), "each once"),
     "none": (dict(methods=[]), "one method or more"),

@@ -393,6 +393,73 @@ def test_summary_names_the_classes_that_were_lost(
     assert capsys.readouterr().out.endswith("classes lost: cat, eel\n")
 
 
+def test_summary_has_the_error_of_the_weights_at_the_end(stand_in, monkeypatch):
+    def regularize(model, *_, **__):
+        all_to_one(model)
+        return with_errors(0.0)
+
+    monkeypatch.setattr(fit, "pretrain", lambda *_, **__: with_errors(0.5))
+    monkeypatch.setattr(fit, "regularize", regularize)
+    summary = quick(tiny, validation_fraction=0.34).fit(X, FEW).summary_
+    assert (summary.num_validation, summary.error_before) == (6, 0.5)
+    # Two of the six rows are of the class that all are given to.
+    assert summary.error_after == pytest.approx(4 / 6)
+
+
+@pytest.mark.parametrize(
+    "y, options, lines",
+    [
+        (FEW, {"verbose": 0}, []),
+        (
+            FEW,
+            {"verbose": 2},
+            [
+                "Stage 1 of 2: 200 epochs over 18 labelled examples, reported "
+                "100 at a time",
+                "Stage 2 of 2: SafeGAR, 2 epochs over all 90 examples",
+                "validation error: not measured; epochs of stage 2: 0; "
+                "classes lost: none",
+            ],
+        ),
+        (
+            FEW,
+            {
+                "verbose": 1, "method": "gar", "epochs": "auto",
+                "validation_fraction": 0.34, "pretrain_epochs": 3,
+            },
+            [
+                "Stage 1 of 2: 3 epochs over 12 labelled examples, reported "
+                "3 at a time",
+                "Stage 2 of 2: GAR, up to 4000 epochs over all 90 examples",
+                "validation error (n = 6): 50.00 % -> 0.00 %; epochs of stage "
+                "2: 0; classes lost: none",
+            ],
+        ),
+        (
+            Y,
+            {"verbose": "auto"},
+            [
+                "Stage 1 of 1: 200 epochs over 90 labelled examples, reported "
+                "100 at a time",
+                "validation error: not measured; no stage 2",
+            ],
+        ),
+    ],
+    ids=["quiet", "both stages", "up to", "one stage"],
+)  # fmt: skip
+@pytest.mark.filterwarnings("ignore:No example is unlabelled")
+def test_stages_are_named_as_they_begin(
+    y, options, lines, stand_in, monkeypatch, capsys
+):
+    def pretrain(*data, **options):
+        least_squares(*data, **options)
+        return with_errors(0.5)
+
+    monkeypatch.setattr(fit, "pretrain", pretrain)
+    quick(tiny, **{"pretrain_epochs": 200, **options}).fit(X, y)
+    assert capsys.readouterr().out.splitlines() == lines
+
+
 def test_summary_in_one_line():
     summary = fit.Summary(
         num_labeled=10, num_validation=8, num_unlabeled=50, class_prior=None,
@@ -400,7 +467,7 @@ def test_summary_in_one_line():
         regularization={"loss": [3.0, 2.0, 1.0]}, lost=(0, 4),
     )  # fmt: skip
     assert str(summary) == (
-        "validation error: 12.50 % -> 5.00 %; epochs of stage 2: 3; "
+        "validation error (n = 8): 12.50 % -> 5.00 %; epochs of stage 2: 3; "
         "classes lost: 0, 4"
     )
     alone = replace(
