@@ -169,7 +169,7 @@ def shown(g, name="chosen"):
     parts = (g, run_frame.without_lost(g))
     intervals = filter(None, [above_paper(part, name) for part in parts])
     texts = ["no" if low <= 0 <= high else "yes" for low, high in intervals]
-    return ", without the lost class ".join(texts) or MISSING
+    return "; without lost runs: ".join(texts) or MISSING
 
 
 _EPOCHS = "Epochs of both stages, ours"

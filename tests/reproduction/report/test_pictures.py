@@ -93,7 +93,7 @@ def test_methods_are_told_apart_and_longer_runs_have_the_pace_of_a_timed_one():
         "GAR, 4 epochs, 1 seed": 10,
         "a, 4 epochs, 1 seed": 10,
         "a, 8 epochs, 2 seeds, 1 lost a class": 20,
-        "safe, 6 epochs, 2 seeds, at the pace of GAR": 15,
+        "safe, 6 epochs, 2 seeds, timed as GAR": 15,
         "b, 4 epochs, 1 seed": 10,
     }
 
