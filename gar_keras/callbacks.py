@@ -13,6 +13,7 @@ from gar_keras.engine.fit import predict
 from gar_keras.layers import regularization_layers
 from gar_keras.metrics import (
     checked_logits,
+    counts_of_classes,
     error_of,
     log_loss,
     lost_classes,
@@ -211,42 +212,142 @@ LOST_CLASSES_ARE_RESTORED = (
 )
 
 
-class RestoreLostClasses(keras.callbacks.Callback):
-    """Takes back a training that has lost a class.
+class WarnOfShares(keras.callbacks.Callback):
+    """Warns, at the end of training, of classes predicted too often or rarely.
 
-    That is a class which the network gave to some of up to 10,000 unlabelled
-    examples at the start, and gives to none of them at the end.
+    Of up to 10,000 unlabelled examples a class has more than twice the share
+    that is expected of it, or less than half, and the difference is more than
+    chance. It needs no label.
 
     Args:
         network: The model whose predictions count.
         x: The unlabelled examples.
-        start_weights: The weights that `network` gets back.
+        class_prior: The shares expected, `(n,)`. `None` for equal ones.
         watch: The `WarnOnCollapse` of the same training, if it has one: what
             that has warned of is not said again.
     """
 
-    def __init__(self, network, x, start_weights, watch=None):
+    FACTOR = 2
+    # Examples that a rare class may well have more, or less, by chance.
+    FEW = 10
+
+    def __init__(self, network, x, class_prior=None, watch=None):
         super().__init__()
         self.network = network
         self.x = some_of(x, LOOKED_AT)
-        self.start_weights = start_weights
+        self.class_prior = class_prior
         self.watch = watch or WarnOnCollapse()
 
+    def on_train_end(self, logs=None):
+        self.check(predict(self.network, self.x))
+
+    def check(self, logits):
+        """Warns of the shares of the classes in logits `(m, n)`."""
+        m, n = logits.shape
+        given = counts_of_classes(logits)
+        expected = m * np.array(self.class_prior or [1 / n] * n)
+        too_often = given > self.FACTOR * expected
+        too_rarely = given < expected / self.FACTOR
+        difference = abs(given - expected)
+        off = (too_often | too_rarely) & (difference > self.FEW)
+        if not off.any() or self.watch.has_named(1):
+            return
+        worst = int(np.argmax(off * difference))
+        warn(
+            "After stage 2, shares of the classes among the predictions are "
+            "not those expected, by more than a factor of two. Received: "
+            f"{self.watch.in_words(np.flatnonzero(off).tolist())}, with "
+            f"{_percent(given[worst] / m)} of the unlabelled examples for "
+            f"{self.watch.in_words([worst])} in place of "
+            f"{_percent(expected[worst] / m)}. Unless your data are so, give "
+            "the shares as class_prior, label more examples of these classes, "
+            "or compare methods with gar_keras.compare."
+        )
+
+
+class RestoreStart(WarnOfShares):
+    """Takes back a training that loses a class or changes how many are rare.
+
+    Of up to 10,000 unlabelled examples a class is lost to which the network
+    gave some at the start, and gives none at the end. The rare classes are
+    those to which it gave less than an even share at the start. They have
+    changed if their share together is more than `largest_change` times as large
+    at the end, or as small, each class counted once more.
+
+    Args:
+        network, x, class_prior, watch: As in `WarnOfShares`, which it is of a
+            training that is not taken back.
+        start_weights: The weights that `network` gets back. By default those
+            that it has when training begins.
+        largest_change: Factor, or `None` to look at lost classes alone.
+    """
+
+    def __init__(
+        self,
+        network,
+        x,
+        class_prior=None,
+        watch=None,
+        start_weights=None,
+        largest_change=None,
+    ):
+        super().__init__(network, x, class_prior, watch)
+        self.start_weights = start_weights
+        self.largest_change = largest_change or math.inf
+
     def on_train_begin(self, logs=None):
+        now = self.network.get_weights()
+        if self.start_weights is None:
+            self.start_weights = now
+        # Not those of now, in a training that goes on.
+        self.network.set_weights(self.start_weights)
         self.logits = predict(self.network, self.x)
+        self.network.set_weights(now)
 
     def on_train_end(self, logs=None):
-        lost = lost_classes(self.logits, predict(self.network, self.x))
-        if not lost:
+        logits = predict(self.network, self.x)
+        lost = lost_classes(self.logits, logits)
+        before, after = self._shares_of_rare_classes(logits)
+        changed = max(after / before, before / after) > self.largest_change
+        if not lost and not changed:
+            self.check(logits)
             return
         self.network.set_weights(self.start_weights)
-        if not self.watch.has_named(len(lost)):
+        if not lost:
+            self._warn_of_rare_classes(before, after)
+        elif not self.watch.has_named(len(lost)):
             warn(
                 "Stage 2 has lost classes, and the model has the weights that "
                 "it began with. Received: no example of "
                 f"{self.watch.in_words(lost)} any more. Label more examples of "
                 "these, or compare methods with gar_keras.compare."
             )
+
+    def _shares_of_rare_classes(self, logits):
+        """Their share together at the start, and in these logits."""
+        before = counts_of_classes(self.logits) + 1
+        after = counts_of_classes(logits) + 1
+        rare = before < before.mean()
+        # Where all have an even share, none is.
+        if not rare.any():
+            return 1.0, 1.0
+        return tuple(c[rare].sum() / c.sum() for c in (before, after))
+
+    def _warn_of_rare_classes(self, before, after):
+        warn(
+            "Stage 2 has changed the share of the rare classes, and the model "
+            "has the weights that it began with. Received: "
+            f"{_percent(after)} of the unlabelled examples in place of "
+            f"{_percent(before)}, by more than a factor of "
+            f"{self.largest_change}. So it mostly raises the error. Label more "
+            "examples of these classes, give validation_data, by which the "
+            "best epoch is kept then, or compare methods with "
+            "gar_keras.compare."
+        )
+
+
+def _percent(share):
+    return f"{100 * share:.2f} %"
 
 
 class ResetShares(keras.callbacks.Callback):

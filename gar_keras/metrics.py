@@ -45,9 +45,9 @@ def log_loss(logits, y):
     return float(np.mean(sums - logits[np.arange(len(y)), y]))
 
 
-def classes_given(logits):
-    """The classes that are the largest logit of some rows `(m, n)`."""
-    return np.unique(np.argmax(logits, axis=-1))
+def counts_of_classes(logits):
+    """In how many rows of logits `(m, n)` each class is the largest."""
+    return np.bincount(np.argmax(logits, axis=-1), minlength=logits.shape[-1])
 
 
 def lost_classes(before, after):
@@ -60,7 +60,8 @@ def lost_classes(before, after):
     >>> lost_classes(np.eye(3), np.eye(3)[[0, 1, 1]])
     [2]
     """
-    return np.setdiff1d(classes_given(before), classes_given(after)).tolist()
+    given, left = counts_of_classes(before), counts_of_classes(after)
+    return np.flatnonzero((given > 0) & (left == 0)).tolist()
 
 
 def error_rate(

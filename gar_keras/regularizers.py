@@ -48,8 +48,8 @@ LARGEST_COEFFICIENT = float(np.finfo("float32").max)
 # Of what the Frobenius norm is: B as in the paper, Z as in the authors' code.
 FrobeniusOf = Literal["B", "Z"]
 # What v is made of: the diagonal of N, as in the paper, or the column sums of
-# B, as in the authors' code until May 2017.
-BalanceOf = Literal["diagonal", "column sums"]
+# B, as in the authors' code until May 2017, or of B with rows of sum 1.
+BalanceOf = Literal["diagonal", "column sums", "row shares"]
 
 # How the names of dtypes of real numbers begin.
 REAL = ("bool", "int", "uint", "float", "bfloat")
@@ -151,14 +151,19 @@ def balance(
     With `balance_of="column sums"`, `v_j = sum_i B_ij`, as in the authors' code
     until May 2017. Towards an output that is being emptied the diagonal pulls
     in proportion to what is left of it, the column sums with constant force.
+    With `balance_of="row shares"`, `v_j = sum_i B_ij / sum_k B_ik`: each image
+    counts once, whatever its logits are, where in the other two an image of
+    large logits counts for several of small ones. (A row of zeros counts
+    nothing.)
 
     Args:
         B: Rectified logits, `(m, n)`, not negative, `n` at least 2. Computed
             in float32, whatever the dtype or the dtype policy.
         class_prior: The shares of the classes, `(n,)`, positive, of sum 1; see
             `class_prior_of`. `None` for classes of equal size.
-        balance_of: `"diagonal"` for `v = diag(BᵀB)`, as in the paper, or
-            `"column sums"` for those of `B`.
+        balance_of: `"diagonal"` for `v = diag(BᵀB)`, as in the paper,
+            `"column sums"` for those of `B`, or `"row shares"` for those of `B`
+            with each row divided by its sum.
 
     Returns:
         A float32 scalar, from 0 to 1.
@@ -167,7 +172,7 @@ def balance(
         ValueError: if `B` is not a matrix of real numbers of at least two
             columns, or if it has a negative or masked entry (tensors are not
             looked into); if `class_prior` is not a prior, or one of another
-            number of classes; if `balance_of` is neither of the two.
+            number of classes; if `balance_of` is none of the three.
 
     Example:
 
@@ -177,6 +182,9 @@ def balance(
     >>> round(float(balance(B, [1 / 6, 5 / 6])), 6)     # u = [6, 6]
     1.0
     >>> round(float(balance(B, balance_of="column sums")), 6)   # v = [1, 3]
+    0.6
+    >>> B = np.array([[1., 1.], [0., 20.]])     # v = [1/2, 3/2]
+    >>> round(float(balance(B, balance_of="row shares")), 6)
     0.6
     """
     check_choice("balance_of", balance_of, get_args(BalanceOf))
@@ -331,8 +339,8 @@ class GraphActivityRegularizer(keras.regularizers.Regularizer):
         frobenius: `c_F`, likewise. Defaults to `1e-6`.
         frobenius_of: `"B"` for `‖B‖²_F` as in the paper, `"Z"` for `‖Z‖²_F`
             over the unrectified logits, as in the authors' code.
-        balance_of: `"diagonal"` for `v = diag N` as in the paper, or `"column
-            sums"` for those of `B`; see `gar_keras.balance`.
+        balance_of: `"diagonal"` for `v = diag N` as in the paper, `"column
+            sums"` or `"row shares"`; see `gar_keras.balance`.
         class_prior: The shares of the classes, `(n,)`, positive, of sum 1, for
             the balance term; see `gar_keras.balance`. `None` for classes of
             equal size, as in the paper.
@@ -550,7 +558,11 @@ def _sums_of_N(B):
 
 
 def _v(B, balance_of):
-    return ops.sum(ops.square(B) if balance_of == "diagonal" else B, axis=0)
+    if balance_of == "diagonal":
+        B = ops.square(B)
+    elif balance_of == "row shares":
+        B = _ratio(B, ops.sum(B, axis=-1, keepdims=True))
+    return ops.sum(B, axis=0)
 
 
 def _affinity(sums_of_N, n):

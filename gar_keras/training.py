@@ -14,7 +14,8 @@ from gar_keras.callbacks import (
     Advice,
     BestWeights,
     ResetShares,
-    RestoreLostClasses,
+    RestoreStart,
+    WarnOfShares,
     WarnOnCollapse,
     checkpoints_of,
     ending_with,
@@ -358,10 +359,8 @@ def regularize(
     keepers = []
     if keeps_best:
         keepers = [BestWeights(before, evaluated, start, watch)]
-    elif validation is None and method.restores_lost_classes:
-        keepers = [
-            RestoreLostClasses(evaluated, plan.data.images, start, watch)
-        ]
+    if method.restores_start:
+        keepers.append(_watch_of_shares(method, evaluated, plan, watch))
     callbacks = [
         ResetShares(),
         *standard_callbacks(validation),
@@ -449,6 +448,16 @@ def check_stage_2(method, network, x_unlabeled, sampler):
     method.check(network, x_unlabeled)
 
 
+def _watch_of_shares(method, evaluated, plan, watch):
+    """What looks at the shares of the classes at the end."""
+    watched = evaluated, plan.data.images, method.class_prior, watch
+    if plan.validation is not None:
+        return WarnOfShares(*watched)
+    return RestoreStart(
+        *watched, method.start_weights, method.largest_share_change
+    )
+
+
 def _labels(method, data, n):
     """The checked labels of X_L; `None` for a method that uses none."""
     if not method.uses_labels:
@@ -470,7 +479,7 @@ def _advice(method, has_labels, optimizer, validation, keeps_best):
         options["prior"] = "as class_prior"
     if keeps_best:
         options["kept"] = BEST_ARE_KEPT
-    elif validation is None and method.restores_lost_classes:
+    elif validation is None and method.restores_start:
         options["kept"] = LOST_CLASSES_ARE_RESTORED
     return Advice(**options)
 

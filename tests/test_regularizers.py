@@ -106,17 +106,24 @@ Z = np.array([[1.0, -7.0], [2.0, 2.0]])
             dict(affinity=0, frobenius=0, balance_of="column sums"),
             1 - 12 / 13,
         ),
+        # v = [3/2, 1/2].
+        (
+            dict(affinity=0, frobenius=0, balance_of="row shares"),
+            1 - 3 / 5,
+        ),
     ],
-    ids=["every term", "column sums"],
+    ids=["every term", "column sums", "row shares"],
 )
 def test_loss_by_hand(options, expected):
     regularizer = GraphActivityRegularizer(**options)
     assert value(regularizer, Z) == pytest.approx(expected, rel=1e-6)
 
 
-@pytest.mark.parametrize("balance_of", ["diagonal", "column sums"])
+@pytest.mark.parametrize(
+    "balance_of", ["diagonal", "column sums", "row shares"]
+)
 def test_pull_on_an_output_that_is_being_emptied(balance_of):
-    """With the diagonal it goes with what is left, with column sums not."""
+    """With the diagonal it goes with what is left, with sums not."""
 
     def pull(left):
         Z = np.array(
@@ -127,7 +134,7 @@ def test_pull_on_an_output_that_is_being_emptied(balance_of):
         return -oracle.gradient(regularizer.loss, Z.astype("float32"))[0, 2]
 
     ratio = pull(0.001) / pull(0.01)
-    expected = {"diagonal": 0.1, "column sums": 1.0}[balance_of]
+    expected = 0.1 if balance_of == "diagonal" else 1.0
     assert ratio == pytest.approx(expected, rel=0.05)
 
 
@@ -135,6 +142,7 @@ FORMULAS = {
     "the paper's": lambda n: {},
     "frobenius of Z": lambda n: {"frobenius_of": "Z"},
     "column sums": lambda n: {"balance_of": "column sums"},
+    "row shares": lambda n: {"balance_of": "row shares"},
     "prior": lambda n: {
         "class_prior": np.arange(1, n + 1) / np.arange(1, n + 1).sum()
     },
@@ -175,6 +183,17 @@ def test_balanced_one_hot_rows_are_the_optimum(n, rows, height):
     B = np.tile(np.eye(n, dtype="float32"), (rows, 1)) * height
     assert value(affinity, B) == 0
     assert value(balance, B) == pytest.approx(1, abs=1e-6)
+
+
+@quick
+@given(B=matrices(), exponents=st.lists(st.integers(-9, 9), min_size=1))
+def test_row_shares_do_not_depend_on_the_scale_of_a_row(B, exponents):
+    scales = 2.0 ** np.resize(exponents, (len(B), 1))
+    scaled = (B * scales).astype("float32")
+    expected, found = (
+        float(balance(rows, balance_of="row shares")) for rows in (B, scaled)
+    )
+    assert found == pytest.approx(expected, rel=1e-4, abs=1e-6)
 
 
 def test_nearly_one_hot_rows_keep_their_small_affinity():

@@ -211,7 +211,7 @@ def _kept(method, validation):
     """Which weights the model ends with."""
     if validation:
         return BEST_ARE_KEPT
-    return LOST_CLASSES_ARE_RESTORED if method.restores_lost_classes else ""
+    return LOST_CLASSES_ARE_RESTORED if method.restores_start else ""
 
 
 def _classes_given(model, x):

@@ -102,8 +102,11 @@ class Method:
         keeps_dropout: Whether the Dropout layers of stage 1 stay in.
         uses_labels: Whether the labels have a part in the loss.
         warns_of_collapse: Whether a `WarnOnCollapse` watches the training.
-        restores_lost_classes: Whether a training without validation data that
-            loses a class is taken back.
+        restores_start: Whether a training without validation data that
+            loses a class is taken back. Such a method has a `class_prior` and
+            `start_weights`, as `gar_keras.SafeGAR`.
+        largest_share_change: Factor by which such a training may change the
+            share of the smaller classes and not be taken back, or `None`.
         supports_replicas: Whether it trains on replicas of `tf.distribute`.
         terms: Names of the terms, for the history.
         supervised: Factor of the cross-entropy.
@@ -114,7 +117,8 @@ class Method:
     keeps_dropout: ClassVar[bool] = False
     uses_labels: ClassVar[bool] = True
     warns_of_collapse: ClassVar[bool] = False
-    restores_lost_classes: ClassVar[bool] = False
+    restores_start: ClassVar[bool] = False
+    largest_share_change: ClassVar[float | None] = None
     supports_replicas: ClassVar[bool] = False
     terms = ("supervised",)
     # Without a type: a subclass may make fields of them, in its own order.

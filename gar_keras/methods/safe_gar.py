@@ -16,12 +16,14 @@ from gar_keras.engine.data import some_of
 from gar_keras.engine.fit import predict
 from gar_keras.layers import GraphActivityRegularization
 from gar_keras.methods.gar import ExtendedGAR
+from gar_keras.metrics import counts_of_classes
 from gar_keras.models import plain_head, scaled
 from gar_keras.regularizers import Coefficients, class_prior_of
 from gar_keras.utils.types import ClassPrior
 from gar_keras.utils.validation import (
     check_choice,
     check_class_prior,
+    check_flag,
     check_number,
 )
 
@@ -31,6 +33,11 @@ IMAGES_PER_CLASS = BATCH_SIZE / 10
 # The errors of a network that is right on most examples make predicted shares
 # of equal classes vary by up to a fifth.
 LARGEST_VARIATION = 0.2
+# Above it a class is rare: of two classes, one of less than a quarter.
+RARE_VARIATION = 0.5
+# Where a class is rare, a training mostly raises the error that makes the
+# smaller classes, together, more frequent by more than this factor.
+LARGEST_SHARE_CHANGE = 1.4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,11 +53,26 @@ class SafeGAR(ExtendedGAR, Coefficients):
       as the paper's has: `balance_memory` of the layer is `(w - 1) / (w + 1)`
       then and the balance, of column sums, counts `w**(1/3)` times as much,
       with `w = 12.8 * n / (b_L + b_U)`;
+    - where a class is rare, a balance of numbers of examples: see below;
     - logits that begin at the same scale, `top_logit`: one factor, on the
       weights of the last layer where this is a plain, trained `Dense`, and
       else on the logits in the loss alone. No prediction changes by it;
     - without validation data, the weights of the start if the training has
       lost a class that the pretrained network gave to some examples.
+
+    A class is rare where the shares `p` of the prior vary by more than half
+    (standard deviation over mean). `v` is made of squares, or sums, of logits:
+    it can be in balance while several times `p` of the examples are given to
+    the rare class, with small logits. There,
+
+    - the balance is of row shares, `v_j = sum_i B_ij / sum_k B_ik`, in which
+      each example counts once;
+    - it is a running one by the rarest class's expected number in a batch:
+      `w = max(1, 12.8 / ((b_L + b_U) * min(p)))`;
+    - without validation data, the weights of the start also come back if the
+      classes below an even share have together, at the end, more than 1.4
+      times their share of the predictions at the start, or less than that part
+      of it.
 
     Args:
         class_prior: Shares of the classes: `"predicted"`, `"uniform"` or `None`
@@ -59,10 +81,14 @@ class SafeGAR(ExtendedGAR, Coefficients):
             up to 10,000 unlabelled examples at the start, each class counted
             once more; equal ones where these vary by no more than a fifth
             (standard deviation over mean), as errors alone make them.
+        protects_rare_classes: Whether a rare class changes the balance and the
+            weights at the end, as above. If not, it is a class as any other.
         top_logit: Mean over X_U of the largest logit at the start. 0 to leave
             the logits as they are.
         logit_factor: Factor on the logits in the loss, as a training begins
             with it. Each training finds it anew.
+        start_weights: The weights of the network that a training begins with.
+            Each training finds them anew.
 
     All others are those of `gar_keras.ExtendedGAR` and of the layer.
 
@@ -72,19 +98,32 @@ class SafeGAR(ExtendedGAR, Coefficients):
     1.0
     """
 
-    restores_lost_classes: ClassVar[bool] = True
+    restores_start: ClassVar[bool] = True
 
     supervised: float = 1.0
     class_prior: Any = "predicted"
+    protects_rare_classes: bool = True
     top_logit: float = 10.0
     logit_factor: float | None = field(default=None, metadata={"found": True})
+    start_weights: list | None = field(
+        default=None, repr=False, compare=False, metadata={"found": True}
+    )
     layer: Any = field(default=None, kw_only=False)
 
     def __post_init__(self):
         Coefficients.__post_init__(self)
         ExtendedGAR.__post_init__(self)
+        check_flag("protects_rare_classes", self.protects_rare_classes)
         check_number("top_logit", self.top_logit)
         check_prior(self.class_prior)
+
+    @property
+    def largest_share_change(self):
+        return LARGEST_SHARE_CHANGE if self._protects() else None
+
+    def _protects(self):
+        """Whether a class is rare that is to be protected."""
+        return self.protects_rare_classes and has_rare_class(self.class_prior)
 
     def check(self, network, x_unlabeled):
         super().check(network, x_unlabeled)
@@ -96,6 +135,7 @@ class SafeGAR(ExtendedGAR, Coefficients):
         return method._with_layer(network, data), data
 
     def _begin(self, network, data):
+        start_weights = network.get_weights()
         logits = predict(network, some_of(data.images, LOOKED_AT))
         factor = self._factor_of(logits)
         head = plain_head(network)
@@ -109,7 +149,12 @@ class SafeGAR(ExtendedGAR, Coefficients):
             prior = given_prior(self.class_prior, data.y_labeled, n)
             if prior == "predicted":
                 prior = predicted_prior(logits)
-        return replace(self, class_prior=prior, logit_factor=factor)
+        return replace(
+            self,
+            class_prior=prior,
+            logit_factor=factor,
+            start_weights=start_weights,
+        )
 
     def _with_layer(self, network, data):
         if self.logit_factor is None or isinstance(self.class_prior, str):
@@ -121,8 +166,11 @@ class SafeGAR(ExtendedGAR, Coefficients):
             )
         if self.layer is not None:
             return self
-        n = network.output_shape[-1]
-        options = running_balance(n, data.sampler.images_per_step)
+        batch_size = data.sampler.images_per_step
+        if self._protects():
+            options = balance_of_rare_classes(self.class_prior, batch_size)
+        else:
+            options = running_balance(network.output_shape[-1], batch_size)
         options["balance"] *= self.balance
         layer = GraphActivityRegularization(
             **self.coefficients | options,
@@ -177,11 +225,23 @@ def predicted_prior(logits) -> ClassPrior:
     >>> predicted_prior(np.eye(2)[[0, 0, 1, 1]]) is None
     True
     """
-    n = logits.shape[-1]
-    counts = np.bincount(np.argmax(logits, axis=-1), minlength=n) + 1
+    counts = counts_of_classes(logits) + 1
     if counts.std() <= LARGEST_VARIATION * counts.mean():
         return None
     return tuple((counts / counts.sum()).tolist())
+
+
+def has_rare_class(class_prior):
+    """Whether shares vary by more than half; `None` for equal ones.
+
+    Example:
+
+    >>> has_rare_class((0.7, 0.3)), has_rare_class((0.8, 0.2))
+    (False, True)
+    """
+    if class_prior is None:
+        return False
+    return bool(np.std(class_prior) > RARE_VARIATION * np.mean(class_prior))
 
 
 def running_balance(num_classes, batch_size):
@@ -198,8 +258,22 @@ def running_balance(num_classes, batch_size):
     w = IMAGES_PER_CLASS * num_classes / batch_size
     if w <= 1:
         return {"balance": 1.0}
-    return {
-        "balance": w ** (1 / 3),
-        "balance_memory": (w - 1) / (w + 1),
-        "balance_of": "column sums",
-    }
+    return _remembered(w) | {"balance_of": "column sums"}
+
+
+def balance_of_rare_classes(class_prior, batch_size):
+    """Options of the layer by how few examples of the rarest class there are.
+
+    Example:
+
+    >>> options = balance_of_rare_classes((0.95, 0.05), 128)
+    >>> round(options["balance"], 2), round(options["balance_memory"], 2)
+    (1.26, 0.33)
+    """
+    w = max(1.0, IMAGES_PER_CLASS / (batch_size * min(class_prior)))
+    return _remembered(w) | {"balance_of": "row shares"}
+
+
+def _remembered(w):
+    """A balance over about w batches, which counts `w**(1/3)` times."""
+    return {"balance": w ** (1 / 3), "balance_memory": (w - 1) / (w + 1)}

@@ -24,7 +24,7 @@ from reproduction.record_parts import (
     check,
     check_same,
 )
-from reproduction.settings import GRAPH_BASELINES, Experiment
+from reproduction.settings import GRAPH_BASELINES, Experiment, as_recorded
 from reproduction.strict_dataclass import (
     Number,
     Share,
@@ -111,7 +111,7 @@ class Run(Progress):
     """A finished run. What was added after the first runs has a default."""
 
     format: Literal[1]
-    experiment: Annotated[Experiment, or_dict(Experiment)]
+    experiment: Annotated[Experiment, or_dict(as_recorded)]
     cell: str
     fingerprint: str
     seed: Whole

@@ -330,9 +330,13 @@ class NetworkRun(Run):
         e, done = self.experiment, self.state.done("regularization")
         method = self.method
         if done > 0 and isinstance(method, SafeGAR):
-            prior = self.state.progress["predicted_prior"]
-            # The networks of the experiments end in a Dense, which has it.
-            method = replace(method, class_prior=prior, logit_factor=1.0)
+            method = replace(
+                method,
+                class_prior=self.state.progress["predicted_prior"],
+                # The networks of the experiments end in a Dense, which has it.
+                logit_factor=1.0,
+                start_weights=self.state.start_weights or None,
+            )
         regularize(
             self.model,
             self.x_labeled,
@@ -396,7 +400,7 @@ class NetworkRun(Run):
         """The `Advice` in the words of the settings."""
         of_gar = self.experiment.method == "gar"
         labels = "the labels (supervised in extensions)"
-        restores = self.method.restores_lost_classes
+        restores = self.method.restores_start
         return Advice(
             rate="a lower stage_2_rate",
             labels=None if self.method.learns_labels else labels,
@@ -452,7 +456,7 @@ def _method(e, class_prior):
     """What stage 2 trains with."""
     entry = METHODS[e.method]
     if not entry.set_by_experiment:
-        return entry.method()
+        return entry.method(**{k: getattr(e, k) for k in entry.of_experiment})
     options = {
         **e.coefficients,
         "frobenius_of": e.frobenius_of,

@@ -43,6 +43,8 @@ NETWORK_BASELINES = tuple(
     name for name, entry in METHODS.items() if entry.network and name != "gar"
 )
 
+SAFE = "safe-gar"
+
 # class_prior: the shares of the labelled images.
 PRIOR_OF_LABELS = "labels"
 
@@ -58,6 +60,7 @@ STAGE_2 = (
     *COEFFICIENTS,
     "frobenius_of",
     "balance_of",
+    "protects_rare_classes",
     "method",
     "class_prior",
     "extensions",
@@ -178,6 +181,8 @@ class Experiment(Coefficients):
     camera_stretch: bool = False
     field_strength: Number = 1.0
     balance_of: BalanceOf = "diagonal"
+    # Of method="safe-gar"; not in its records from before it could.
+    protects_rare_classes: bool = True
 
     def __post_init__(self):
         """Refuses now what would else end a run hours later."""
@@ -201,6 +206,9 @@ class Experiment(Coefficients):
                 "unlabeled='train'.": changed and self.unlabeled != "train",
                 "class_prior and extensions are of method='gar'.": (
                     not gar and not plain
+                ),
+                "protects_rare_classes is of method='safe-gar'.": (
+                    self.method != SAFE and not self.protects_rare_classes
                 ),
                 "An ablation changes one thing in method='gar', with "
                 "class_prior and extensions at their defaults.": (
@@ -231,9 +239,13 @@ class Experiment(Coefficients):
         """Eight hexadecimal digits that differ when any setting does.
 
         Settings at their default are left out, so that a setting that is
-        added later does not orphan the records made before it.
+        added later does not orphan the records made before it. The protection
+        of rare classes came to be the default: there, the default is told.
         """
         changed = _adapter(type(self)).dump_python(self, exclude_defaults=True)
+        changed.pop("protects_rare_classes", None)
+        if self.method == SAFE and self.protects_rare_classes:
+            changed["protects_rare_classes"] = True
         text = json.dumps(changed, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:8]
 
@@ -345,6 +357,13 @@ EXPERIMENTS |= {name: {e.num_labeled: e} for name, e in SMALL.items()}
 
 # What a run may choose and still stand for a cell of the paper's tables.
 FREE = ("epochs", "pretrain_epochs", "precision", "backend")
+
+
+def as_recorded(**settings):
+    """The `Experiment` of a record, which may lack later settings."""
+    if settings.get("method") == SAFE:
+        settings.setdefault("protects_rare_classes", False)
+    return Experiment(**settings)
 
 
 def changes(experiment):

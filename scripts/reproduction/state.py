@@ -88,6 +88,8 @@ class State:
             "resumed_in": [],
             "warnings": [],
         }
+        # Of the end of stage 1.
+        self.start_weights = []
         # Of the validation-chosen epoch so far.
         self.best_weights = []
         # Logits of the images, by the epoch of stage 2.
@@ -123,6 +125,7 @@ class State:
         curve = self.curve("regularization")
         curve["epoch"] = [0]
         curve.update({name: [error] for name, error in errors.items()})
+        self.start_weights = network.get_weights()
         self.keep(network)
 
     def keep(self, network):
@@ -153,6 +156,7 @@ class State:
             self.progress,
             model=model,
             optimizer=optimizer,
+            start=self.start_weights,
             best=self.best_weights,
             snapshots=self.snapshots.values(),
             method=method,
@@ -234,6 +238,9 @@ class State:
         stage = "regularization" if epochs > 0 else "pretraining"
         if stage == "regularization":
             check_values(model.weights, arrays["best"])
+            # Earlier versions did not keep it.
+            if arrays["start"]:
+                check_values(model.weights, arrays["start"])
         assign_all(variables(stage), arrays)
         if stage == "regularization":
             # Only the method in training knows what these are of.
@@ -242,6 +249,7 @@ class State:
         if so_far[-1] != self.progress["environment"]:
             progress["resumed_in"].append(self.progress["environment"])
         self.progress = progress
+        self.start_weights = arrays["start"]
         self.best_weights = arrays["best"]
         # The last epoch of a shorter run need not be one to be shown.
         self.snapshots = {

@@ -1,5 +1,6 @@
 """GAR that is set up by predictions, the door of all methods, comparison."""
 
+import warnings
 from types import SimpleNamespace
 
 import keras
@@ -19,10 +20,12 @@ from gar_keras import (
     regularize,
     sgd,
 )
-from gar_keras.callbacks import RestoreLostClasses, WarnOnCollapse
+from gar_keras.callbacks import RestoreStart, WarnOfShares, WarnOnCollapse
 from gar_keras.methods.base import Stage2
 from gar_keras.methods.safe_gar import (
+    balance_of_rare_classes,
     given_prior,
+    has_rare_class,
     predicted_prior,
     running_balance,
 )
@@ -110,6 +113,30 @@ def test_prior_and_memory_follow_from_predictions_and_batch():
     assert predicted_prior(np.eye(4)) is None
     assert running_balance(10, 128) == {"balance": 1.0}
     assert running_balance(40, 128)["balance_memory"] == pytest.approx(0.6)
+    # 6.4 of 128 examples, a half of those wanted; more than enough of 1,280.
+    assert balance_of_rare_classes((0.95, 0.05), 128) == pytest.approx(
+        {"balance": 2 ** (1 / 3), "balance_memory": 1 / 3}
+        | {"balance_of": "row shares"}
+    )
+    assert balance_of_rare_classes((0.95, 0.05), 1280) == {
+        "balance": 1.0, "balance_memory": 0.0, "balance_of": "row shares"
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("prior", "rare"),
+    {
+        None: False,
+        (0.5, 0.5): False,
+        # Deviation over mean is 0.5 at (3/4, 1/4).
+        (0.75, 0.25): False,
+        (0.76, 0.24): True,
+        (0.3, 0.3, 0.3, 0.1): False,
+        (0.33, 0.33, 0.33, 0.01): True,
+    }.items(),
+)
+def test_a_class_is_rare_where_shares_vary_by_more_than_half(prior, rare):
+    assert has_rare_class(prior) is rare
 
 
 @pytest.mark.parametrize(
@@ -209,12 +236,12 @@ def with_head(make):
     )
 
 
-def begun(model):
+def begun(model, **options):
     """The method as a training begins with it, and what it gives for X."""
     feed = SimpleNamespace(
         images=X_U, y_labeled=Y_L, sampler=SimpleNamespace(images_per_step=128)
     )
-    method, _ = SafeGAR().setup(model, feed)
+    method, _ = SafeGAR(**options).setup(model, feed)
     stage_2 = Stage2(method, model, 3, steps=1, labeled_per_batch=16)
     return method, np.asarray(stage_2.network(X_U))
 
@@ -335,13 +362,146 @@ def test_a_training_that_loses_a_class_is_taken_back(pretrained):
     weights = pretrained.get_weights()
     named = WarnOnCollapse(class_names=["ant", "bee", "cat"])
     for watch, name in ((None, "2"), (named, "cat")):
-        callback = RestoreLostClasses(pretrained, X_U, weights, watch)
+        callback = RestoreStart(pretrained, X_U, watch=watch)
         callback.on_train_begin()
         callback.on_train_end()
         pretrained.layers[-1].bias.assign([0.0, 0.0, -1e3])
         with pytest.warns(GARWarning, match=f"of class {name} any more"):
             callback.on_train_end()
         np.testing.assert_equal(pretrained.get_weights(), weights)
+
+
+# Rare classes
+
+RARE = (0.48, 0.48, 0.04)
+
+
+@pytest.mark.parametrize(
+    ("options", "balance_of", "largest_change"),
+    [
+        ({"class_prior": RARE}, "row shares", 1.4),
+        ({"class_prior": (0.5, 0.3, 0.2)}, "diagonal", None),
+        ({"class_prior": "uniform"}, "diagonal", None),
+        (
+            {"class_prior": RARE, "protects_rare_classes": False},
+            "diagonal",
+            None,
+        ),
+    ],
+)
+def test_a_rare_class_decides_what_is_balanced(
+    pretrained, options, balance_of, largest_change
+):
+    method, _ = begun(pretrained, **options)
+    assert method.layer.get_config()["balance_of"] == balance_of
+    assert method.largest_share_change == largest_change
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("prior", [(0.5, 0.3, 0.2), RARE])
+def test_without_a_rare_class_protection_changes_no_bit(pretrained, prior):
+    start, found = pretrained.get_weights(), []
+    for protects in (True, False):
+        pretrained.set_weights(start)
+        # With validation data no training is taken back.
+        train(
+            pretrained, y_labeled=Y_L, class_prior=prior, keep_best=False,
+            protects_rare_classes=protects, validation_data=(X, Y),
+        )  # fmt: skip
+        found.append(np.concatenate([*map(np.ravel, pretrained.get_weights())]))
+    assert np.array_equal(*found) == (prior != RARE)
+
+
+def weights_giving(counts):
+    """Of a `Dense` that gives so many of one-hot examples to each class."""
+    return [np.repeat(np.eye(len(counts), dtype="float32"), counts, axis=0)]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "largest_change", "warning", "restored"),
+    {
+        "rare grows": ([80, 20], [70, 30], 1.4, "30.39 % .* 20.59 %", True),
+        "rare shrinks": ([80, 20], [87, 13], 1.4, "13.73 % .* 20.59 %", True),
+        "rare grows less": ([80, 20], [72, 28], 1.4, None, False),
+        "not looked at": ([80, 20], [70, 30], None, None, False),
+        "rare ones together": (
+            [60, 20, 20], [60, 32, 8], 1.4, "class 2, with 8.00 % .* 20.00 %",
+            False,
+        ),
+        "twice": (
+            [80, 20], [55, 45], None, "class 1, with 45.00 % .* 20.00 %", False,
+        ),
+        "twice by chance": ([96, 4], [90, 10], None, None, False),
+        "lost": ([90, 10], [100, 0], 1.4, "no example of class 1", True),
+    }.values(),
+)  # fmt: skip
+def test_shares_of_the_predictions_are_watched(
+    before, after, largest_change, warning, restored
+):
+    m, n = sum(before), len(before)
+    model = keras.Sequential(
+        [keras.Input((m,)), layers.Dense(n, use_bias=False)]
+    )
+    start, end = weights_giving(before), weights_giving(after)
+    model.set_weights(start)
+    prior = tuple(np.array(before) / m)
+    callback = RestoreStart(
+        model, np.eye(m), prior, None, start, largest_change
+    )
+    # In a training that goes on, the start is that of its first epoch.
+    model.set_weights(end)
+    callback.on_train_begin()
+    np.testing.assert_equal(model.get_weights(), end)
+    if warning is None:
+        callback.on_train_end()
+    else:
+        with pytest.warns(GARWarning, match=warning):
+            callback.on_train_end()
+    np.testing.assert_equal(model.get_weights(), start if restored else end)
+
+
+def test_expected_are_equal_shares_without_a_prior():
+    model = keras.Sequential(
+        [keras.Input((100,)), layers.Dense(2, use_bias=False)]
+    )
+    model.set_weights(weights_giving([80, 20]))
+    with pytest.warns(GARWarning, match="with 20.00 % .* of 50.00 %"):
+        WarnOfShares(model, np.eye(100)).on_train_end()
+
+
+def rare_gaussians(m, seed):
+    """Two overlapping Gaussians, one of every twenty of the second."""
+    rng = np.random.default_rng(seed)
+    y = (np.arange(m) % 20 == 0).astype(int)
+    centres = np.zeros((2, 8))
+    centres[1, :3] = 2
+    return (centres[y] + rng.normal(size=(m, 8))).astype("float32"), y
+
+
+@pytest.mark.slow
+def test_a_rare_class_does_not_come_to_be_frequent():
+    x, y = rare_gaussians(2400, 0)
+    labeled = np.concatenate([np.flatnonzero(y == c)[:40] for c in (0, 1)])
+    x_test, y_test = rare_gaussians(2000, 1)
+    keras.utils.set_random_seed(0)
+    model = keras.Sequential(
+        [keras.Input((8,)), layers.Dense(64, "relu"), layers.Dense(2)]
+    )
+    few = x[labeled], y[labeled]
+    pretrain(model, *few, epochs=300, report_every=300, verbose=0)
+    start, error = model.get_weights(), error_rate(model, x_test, y_test)
+    rises = []
+    for protects in (True, False):
+        model.set_weights(start)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", GARWarning)
+            regularize(
+                model, few[0], x, y_labeled=few[1], epochs=40, verbose=0,
+                protects_rare_classes=protects,
+            )  # fmt: skip
+        rises.append(error_rate(model, x_test, y_test) - error)
+    assert rises[0] <= 0.005
+    assert rises[1] > 0.02
 
 
 @pytest.mark.slow

@@ -11,10 +11,12 @@ from reproduction.settings import (
     FREE,
     NORB,
     PAPER,
+    SMALL,
     TABLE_1,
     DataConditions,
     Experiment,
     Extensions,
+    as_recorded,
     changes,
 )
 
@@ -68,18 +70,37 @@ def test_the_fingerprint_changes_with_every_setting():
     ]
     cnn9 = replace(MNIST_100, network="cnn9", filters=32)
     infinite = replace(MNIST_100, unlabeled="infimnist")
+    safe = replace(MNIST_100, method="safe-gar")
     others = [
+        safe,
+        replace(safe, protects_rare_classes=False),
         cnn9,
         replace(cnn9, filters=64),
         replace(infinite, field_strength=2.0),
         replace(MNIST_100, dataset="norb", camera_stretch=True),
     ]
     elsewhere = {"network", "filters", "field_strength", "camera_stretch"}
+    elsewhere |= {"protects_rare_classes"}
     assert {*OTHER_VALUES, *elsewhere} == {f.name for f in fields(Experiment)}
     everything = [MNIST_100, *changed, *others, *PAPER.values()]
     different = {e.fingerprint(): e for e in everything}
     assert len(different) == len({*everything})
     assert all(e.cell == cell for cell, e in PAPER.items())
+
+
+def test_a_record_of_before_rare_classes_were_protected_is_told_apart():
+    for method, protects in (("safe-gar", False), ("gar", True)):
+        now = replace(MNIST_100, method=method)
+        then = asdict(now)
+        del then["protects_rare_classes"]
+        assert as_recorded(**then).protects_rare_classes is protects
+        assert as_recorded(**asdict(now)) == now
+    # As in the folders of the records from then.
+    assert as_recorded(**then).fingerprint() == MNIST_100.fingerprint()
+    of_digits = replace(
+        SMALL["digits"], method="safe-gar", protects_rare_classes=False
+    )
+    assert of_digits.fingerprint() == "237b4e5c"
 
 
 def test_equal_numbers_are_equal_settings():
@@ -132,6 +153,7 @@ def test_settings_survive_json():
         ({"method": "vat", "class_prior": "labels"}, "are of method="),
         ({"ablation": "softmax", "method": "vat"}, "changes one thing"),
         ({"unlabeled": "infimnist", "world": {"wrong_labels": 0.1}}, "X_U"),
+        ({"protects_rare_classes": False}, "is of method='safe-gar'"),
         ({"camera_stretch": True}, "Received: .*camera_stretch=True"),
         ({"field_strength": 0.5}, "Received: .*field_strength=0.5"),
     ],

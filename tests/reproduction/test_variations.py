@@ -154,6 +154,17 @@ def test_a_killed_run_names_a_lost_class_as_an_unbroken_one(tmp_path):
 
 
 @pytest.mark.slow
+def test_a_killed_run_is_taken_back_to_stage_1_as_an_unbroken_one(tmp_path):
+    experiment = replace(TINY, method="safe-gar", stage_2_rate=3.0)
+    whole = tiny_runs.ends_as_unbroken(
+        tmp_path, experiment, ("epoch", "regularization", 2)
+    )
+    assert any("that it began with" in text for text in whole["warnings"])
+    curve = whole["regularization"]["curve"]["test_error"]
+    assert curve[0] == curve[3] != curve[2]
+
+
+@pytest.mark.slow
 def test_a_run_on_norb_measures_the_test_images_without_their_own_mean(
     tmp_path, monkeypatch
 ):

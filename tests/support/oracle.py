@@ -15,7 +15,12 @@ def affinity(B):
 def balance(B, balance_of="diagonal", class_prior=1.0):
     """`sum_{i≠j} V_ij / ((n - 1) * sum_i V_ii)` with `V = vᵀv`, or `v / p`."""
     B = np.asarray(B, "float64")
-    v = {"diagonal": np.diag(B.T @ B), "column sums": B.sum(axis=0)}[balance_of]
+    sums = B.sum(axis=1, keepdims=True)
+    v = {
+        "diagonal": np.diag(B.T @ B),
+        "column sums": B.sum(axis=0),
+        "row shares": (B / np.where(sums > 0, sums, 1)).sum(axis=0),
+    }[balance_of]
     u = v / np.asarray(class_prior)
     return _spread(np.outer(u, u))
 

@@ -28,6 +28,8 @@ class Entry:
             rather than the method's own defaults being those of every run.
         can_be_extended: Whether a run of more epochs begins with the same
             epochs.
+        of_experiment: Hyper-parameters that an experiment has, where the
+            others are the method's own.
         terms: Terms of the loss that its curves have, but for those whose
             coefficient is 0.
     """
@@ -37,6 +39,7 @@ class Entry:
     in_memory: bool = False
     set_by_experiment: bool = False
     can_be_extended: bool = False
+    of_experiment: tuple = ()
     terms: tuple = ()
 
     @property
@@ -47,7 +50,7 @@ class Entry:
     def settings(self):
         """The hyper-parameters of its own, as JSON has them.
 
-        Without those that each training finds.
+        Without those that each training finds or an experiment has.
         """
         if self.set_by_experiment:
             return {}
@@ -56,7 +59,7 @@ class Entry:
         return {
             name: list(value) if isinstance(value, tuple) else value
             for name, value in asdict(method).items()
-            if name not in found
+            if name not in found and name not in self.of_experiment
         }
 
 
@@ -68,7 +71,10 @@ _OF_LIBRARY = {
         "can_be_extended": True,
         "terms": ("affinity", "balance"),
     },
-    "safe-gar": {"title": "GAR, safe default"},
+    "safe-gar": {
+        "title": "GAR, safe default",
+        "of_experiment": ("protects_rare_classes",),
+    },
     "supervised": {"title": "Supervised only"},
     "entropy": {"title": "Entropy minimization"},
     "pseudo-label": {"title": "Pseudo-Label"},

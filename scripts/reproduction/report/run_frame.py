@@ -1,9 +1,11 @@
 """The run records of a folder as one DataFrame, a row a run."""
 
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pandas as pd
 
+from gar_keras.methods.safe_gar import has_rare_class
 from reproduction import paths, records
 from reproduction.datasets.registry import UNLABELED
 from reproduction.environment import device_in_words
@@ -70,6 +72,7 @@ def _row(record, folder):
     settings, data = record["experiment"], record["data"]
     experiment = Experiment(**settings)
     path = paths.path_of(experiment, record["seed"], folder)
+    experiment = _as_today(experiment, record.get("predicted_prior"))
     curve = record["regularization"]["curve"]
     seconds = [record[s]["seconds"] for s in ("pretraining", "regularization")]
     return {
@@ -87,10 +90,20 @@ def _row(record, folder):
         **dict(zip(("pretrain_seconds", "seconds"), seconds, strict=True)),
         "minutes": sum(seconds) / 60,
         "hardware": _hardware(record),
-        **_flat(settings),
+        **_flat(asdict(experiment)),
         "experiment": experiment,
         "curve": curve,
     }
+
+
+def _as_today(experiment, predicted_prior):
+    """What the run would be now: without a rare class there is no difference.
+
+    Not protected were those of the first records.
+    """
+    if has_rare_class(predicted_prior):
+        return experiment
+    return replace(experiment, protects_rare_classes=True)
 
 
 def _had_dead_output(record):

@@ -51,6 +51,23 @@ def test_intervals_by_hand():
 # The frame.
 
 
+@pytest.mark.parametrize(
+    ("prior", "same"),
+    [(None, True), ([0.11] * 9 + [0.01], True), ([0.8] + [0.2 / 9] * 9, False)],
+)
+def test_only_with_a_rare_class_is_an_unprotected_run_another(
+    tmp_path, prior, same
+):
+    e = replace(MNIST, method="safe-gar", protects_rare_classes=False)
+    path = write_record(tmp_path, e)
+    record = records.read(path)
+    records.write(path, record | {"predicted_prior": prior})
+    today = replace(e, protects_rare_classes=True)
+    frame = report.read_runs(tmp_path)
+    assert len(run_frame.like(frame, today)) == same
+    assert frame.path.item() == path.relative_to(tmp_path).as_posix()
+
+
 def test_a_run_is_a_row(tmp_path):
     world = DataConditions(wrong_labels=0.2)
     e = replace(MNIST, stage_2_rate=0.1, world=world)
