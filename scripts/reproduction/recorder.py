@@ -87,5 +87,8 @@ class Stage2Recorder(Recorder):
         method = self.model.method
         if isinstance(method, SafeGAR):
             self.state.note_predicted_prior(method.class_prior)
+        if method.restores_start and self.state.is_last_epoch():
+            # It may yet be taken back: the run keeps what is left of it.
+            return
         self.state.keep(self.model.evaluated)
         self.state.save(**self.variables(self.stage), method=self.model.state)

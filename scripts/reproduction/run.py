@@ -353,11 +353,9 @@ class NetworkRun(Run):
             callbacks=self._callbacks(),
             verbose=0,
         )
-        if isinstance(method, SafeGAR):
-            # It may have taken the training back.
+        if method.restores_start:
             errors = ErrorRate(**self.sets, **self.versions)
-            for name, error in errors.measure(self.model).items():
-                self.state.curve("regularization")[name][-1] = error
+            self.state.end_stage_2(errors.measure(self.model), self.model)
 
     def _callbacks(self):
         """Those of stage 2, in the order in which they have to be called."""

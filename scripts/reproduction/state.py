@@ -128,6 +128,16 @@ class State:
         self.start_weights = network.get_weights()
         self.keep(network)
 
+    def is_last_epoch(self):
+        """Whether the last epoch of stage 2 is done."""
+        return self.done("regularization") == self.epochs
+
+    def end_stage_2(self, errors, network):
+        """Takes what a training leaves, with errors by name, as its end."""
+        for name, error in errors.items():
+            self.curve("regularization")[name][-1] = error
+        self.keep(network)
+
     def keep(self, network):
         """Keeps what the last epoch of stage 2 gives, where it counts."""
         epoch = self.done("regularization")
