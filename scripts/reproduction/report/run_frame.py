@@ -3,6 +3,7 @@
 from dataclasses import asdict, replace
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from gar_keras.methods.safe_gar import has_rare_class
@@ -47,6 +48,9 @@ def read_runs(folder):
           the epoch chosen by validation, in the last one, and in the mean of
           the last 20 (none of fewer); `val_stage_1`, `val_last`: validation
           errors; `chosen_epoch`;
+        - `balanced_stage_1`, `balanced_last`: the mean over the classes of the
+          errors on each, after stage 1 and in the last epoch, of the test
+          images whose logits the run kept (2,000 of them, or all of fewer);
         - `lost`: whether a class was lost; `emptied`, where the first
           epoch was noted by step: whether an output was dead in a batch;
         - `balance_end`: the balance in the last epoch; `warnings`: what the
@@ -63,17 +67,29 @@ def read_runs(folder):
 
     >>> read_runs("results").groupby("cell").chosen.mean()  # doctest: +SKIP
     """
+    found = records.read_all(folder)
+    with_rare_class = {
+        record["fingerprint"]
+        for record in found
+        if has_rare_class(record.get("predicted_prior"))
+    }
     return pd.DataFrame(
-        [_row(record, Path(folder)) for record in records.read_all(folder)]
+        [
+            _row(record, Path(folder), record["fingerprint"] in with_rare_class)
+            for record in found
+        ]
     )
 
 
-def _row(record, folder):
+def _row(record, folder, with_rare_class):
     settings, data = record["experiment"], record["data"]
     experiment = Experiment(**settings)
     path = paths.path_of(experiment, record["seed"], folder)
-    experiment = _as_today(experiment, record.get("predicted_prior"))
+    if not with_rare_class:
+        # The first records knew no protection; here it makes no difference.
+        experiment = replace(experiment, protects_rare_classes=True)
     curve = record["regularization"]["curve"]
+    arrays = records.read_arrays(path)
     seconds = [record[s]["seconds"] for s in ("pretraining", "regularization")]
     return {
         "path": path.relative_to(folder).as_posix(),
@@ -83,7 +99,8 @@ def _row(record, folder):
         "fingerprint": record["fingerprint"],
         "differs": ", ".join(_in_words(changes(experiment))),
         **_errors(curve, record["result"]["chosen_epoch"]),
-        "lost": lost_class(record, records.read_arrays(path)),
+        **_balanced_errors(arrays),
+        "lost": lost_class(record, arrays),
         "emptied": _had_dead_output(record),
         "balance_end": curve.get("balance", [None])[-1],
         "warnings": record.get("warnings"),
@@ -94,16 +111,6 @@ def _row(record, folder):
         "experiment": experiment,
         "curve": curve,
     }
-
-
-def _as_today(experiment, predicted_prior):
-    """What the run would be now: without a rare class there is no difference.
-
-    Not protected were those of the first records.
-    """
-    if has_rare_class(predicted_prior):
-        return experiment
-    return replace(experiment, protects_rare_classes=True)
 
 
 def _had_dead_output(record):
@@ -128,6 +135,29 @@ def _errors(curve, chosen):
         "val_stage_1": validation[0],
         "val_last": validation[-1],
     }
+
+
+def _balanced_errors(arrays):
+    """Of the logits that a run kept, if it did, in percent."""
+    if arrays is None:
+        return {"balanced_stage_1": None, "balanced_last": None}
+    first, *_, last = arrays.logits.values()
+    return {
+        "balanced_stage_1": 100 * balanced_error(arrays.labels, first),
+        "balanced_last": 100 * balanced_error(arrays.labels, last),
+    }
+
+
+def balanced_error(labels, logits):
+    """The mean over the classes of the errors on the examples of each.
+
+    Example:
+
+    >>> balanced_error(np.array([0, 0, 0, 1]), np.eye(2)[[0, 0, 0, 0]])
+    0.5
+    """
+    wrong = logits.argmax(axis=1) != labels
+    return float(np.mean([wrong[labels == c].mean() for c in set(labels)]))
 
 
 def _flat(settings):

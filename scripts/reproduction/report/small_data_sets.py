@@ -8,7 +8,7 @@ from reproduction.methods import METHODS
 from reproduction.report import run_frame
 from reproduction.report.estimates import MISSING, Estimate, between
 from reproduction.report.tables import made_on, markdown
-from reproduction.settings import FREE, SMALL
+from reproduction.settings import FREE, RARE, SMALL
 
 # Points by which a run that ends above its start is told as harmed.
 HARM = 1.0
@@ -17,15 +17,15 @@ START = "Pretraining"
 SAFE, PAPER = "safe-gar", "gar"
 
 
-def where(frame):
-    """The runs of each method on `SMALL`, with the error that they began with.
+def where(frame, data_sets=SMALL):
+    """The runs of each method on data sets, with the error they began with.
 
     Of several experiments with its settings it is the largest. A method without
     a network is beside the start of the others with its seed, if there is one.
     """
     frame = frame[frame.network == "mlp"]
     chosen = []
-    for e in SMALL.values():
+    for e in data_sets.values():
         for method in METHODS:
             found = run_frame.like(frame, replace(e, method=method), FREE)
             largest = max(
@@ -92,6 +92,51 @@ def ranks(frame):
                 ),
             }
     return markdown(pd.DataFrame.from_dict(rows, "index").fillna(MISSING))
+
+
+def rare_errors(frame):
+    """Errors and balanced errors with a rare class, a row a data set."""
+    found = _with_balanced_error(frame)
+    rows = {}
+    for title, g in found.groupby("title", sort=False):
+        start = g.groupby("seed")[["start", "balanced_stage_1"]].first()
+        rows[title] = {START: _both(start)}
+        for name in _methods(found):
+            own = g[g.method == name]
+            if len(own):
+                (link,) = run_frame.links(own)
+                text = _both(own[["last", "balanced_last"]])
+                rows[title][_title(name)] = f"[{text}]({link})"
+    table = pd.DataFrame.from_dict(rows, "index").fillna(MISSING)
+    return markdown(table, made_on({"": found}))
+
+
+def rare_changes(frame):
+    """How far each method ends above its start with a rare class."""
+    found = _with_balanced_error(frame)
+    rows = {}
+    for name in _methods(found):
+        g = found[found.method == name]
+        balanced = g.balanced_last - g.balanced_stage_1
+        rows[_title(name)] = {
+            "runs": str(len(g)),
+            "error": f"{g.change.mean():+.2f}",
+            "balanced error": f"{balanced.mean():+.2f}",
+            f"above by more than {HARM:g} point": str((g.change > HARM).sum()),
+            f"below by more than {HARM:g} point": str((g.change < -HARM).sum()),
+        }
+    return markdown(pd.DataFrame.from_dict(rows, "index"))
+
+
+def _with_balanced_error(frame):
+    """The runs with a rare class of the methods that train the network."""
+    found = where(frame, RARE)
+    return found[found.balanced_last.notna()]
+
+
+def _both(errors):
+    """Means of errors and of balanced errors: `2.10 / 7.90`."""
+    return " / ".join(f"{mean:.2f}" for mean in errors.mean())
 
 
 def _methods(found):

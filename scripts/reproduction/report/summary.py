@@ -64,7 +64,11 @@ def compare(frame):
         e = g.experiment.iloc[0]
         if e.method in GRAPH_BASELINES:
             graph.setdefault(_data(e), {})[e.method] = g
-        elif e.class_prior is e.world.shares is None and e.extensions == plain:
+        elif (
+            e.class_prior is e.world.shares is None
+            and e.extensions == plain
+            and e.protects_rare_classes
+        ):
             trained.setdefault(replace(e, method="gar"), {})[e.method] = g
     found = [
         trained[e] | graph.pop(_data(e), {})

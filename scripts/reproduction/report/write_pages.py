@@ -40,6 +40,8 @@ def sections(frame, results):
         "small errors": small_data_sets.errors(frame),
         "small changes": small_data_sets.changes(frame),
         "small ranks": small_data_sets.ranks(frame),
+        "rare errors": small_data_sets.rare_errors(frame),
+        "rare changes": small_data_sets.rare_changes(frame),
     }
     for kind in benchmark_tables.KINDS:
         found[kind] = benchmark_tables.benchmark_markdown(kind, results)
