@@ -12,15 +12,14 @@ from mkdocs.structure.toc import get_toc
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
+RESULTS = ROOT / "results"
 # A text and what it is linked to, on this site.
 LINKED = re.compile(r"\[([^\]]*)\]\(([^)#\s:]+)(#[^)\s]*)?\)")
 # A heading of the list of pages, or a page in it.
 LISTED = re.compile(r"^(.+):\n\n\| page |^\| \[(.+)\]\((.+\.md)\)", re.M)
 # What a notebook is linked to, on this site.
 FROM_NOTEBOOK = re.compile(r'href="([^":#]+)\.(?:md|ipynb)(?=["#])')
-FOLDER_OF_RECORDS = re.compile(
-    r'<a href="\.\./results/[^".]+"[^>]*>(.*?)</a>', re.S
-)
+FOLDER_OF_RECORDS = re.compile(r'href="(\.\./results/[^".]+?)/?"')
 # A formula of a notebook, on lines of its own or in one; what has none in it.
 FORMULA = re.compile(
     r"<(pre|code|script|style)\b.*?</\1>|\$\$(.+?)\$\$|\$([^$]+)\$", re.S
@@ -54,7 +53,7 @@ def on_files(files, config):
     while to_read:
         page = to_read.pop()
         # The README of a folder of records leads to its files, not to pages.
-        if page.suffix == ".md" and page.parent.parent.name != "results":
+        if RESULTS not in page.parent.parents:
             found = set(_linked_from(page)) - linked
             linked |= found
             to_read += found
@@ -71,6 +70,8 @@ def on_page_markdown(markdown, page, files, **_):
     path = Path(page.file.abs_src_path)
     if path.suffix == ".ipynb":
         return markdown
+    # Records are found from the figures, and not among the pages.
+    page.meta["search"] = {"exclude": RESULTS in path.parents}
     text = _with_links_of_site(markdown, path, page.file.src_uri, files)
     if path == DOCS / "README.md":
         readme = ROOT / "README.md"
@@ -88,8 +89,7 @@ def on_page_content(html, page, **_):
     if not page.file.src_uri.endswith(".ipynb"):
         return html
     html = FROM_NOTEBOOK.sub(r'href="\1.html', html)
-    # A folder of records is no page.
-    html = FOLDER_OF_RECORDS.sub(r"\1", html)
+    html = FOLDER_OF_RECORDS.sub(r'href="\1/index.html"', html)
     html = html.replace("README.html", "index.html")
     html = html.replace('href="../docs/', 'href="../')
     page.toc = _headings(html)
@@ -102,8 +102,17 @@ def _read(path):
 
 def _linked_from(page):
     """The files that a page leads to."""
-    paths = (page.parent / link for _, link, _ in LINKED.findall(_read(page)))
-    return [path.resolve() for path in paths if path.is_file()]
+    if page.suffix not in (".md", ".ipynb"):
+        return []
+    links = [link for _, link, _ in LINKED.findall(_read(page))]
+    paths = [_page_or_file(page.parent / link) for link in links]
+    return [path for path in paths if path.is_file()]
+
+
+def _page_or_file(path):
+    """What a link leads to: for a folder its README, if there is one."""
+    readme = path.resolve() / "README.md"
+    return readme if readme.is_file() else path.resolve()
 
 
 def _place_on_site(path):
@@ -115,12 +124,12 @@ def _place_on_site(path):
 def _with_links_of_site(text, path, page, files):
     """The text of a file with links as they are on the site.
 
-    What leads to a folder or a record that is not there loses its link.
+    What leads to a record that is not there loses its link.
     """
 
     def on_site(match):
         shown, link, anchor = match.groups(default="")
-        target = (path.parent / link).resolve()
+        target = _page_or_file(path.parent / link)
         place = _place_on_site(target)
         if target.exists() and files.get_file_from_path(place) is None:
             return shown
