@@ -41,7 +41,7 @@ def outcomes(tasks, results, deadline, options, *, address):
     until = time.time() + deadline - time.monotonic()
     busy = {}
     try:
-        for task in tasks:
+        for task, place in tasks.items():
             lock = lock_of(*task, results)
             try:
                 lock.acquire(timeout=0)
@@ -50,7 +50,7 @@ def outcomes(tasks, results, deadline, options, *, address):
                 continue
             kept = (path_of(*task, results) for path_of in _KEPT)
             sent = _contents(results, filter(Path.exists, kept))
-            ref = remote.remote(task, sent, until, threads, options)
+            ref = remote.remote(task, place, sent, until, threads, options)
             busy[ref] = task, lock
         while busy:
             (ref,), _ = ray.wait([*busy], num_returns=1)
@@ -82,13 +82,13 @@ def _share(machines, num_runs):
     return {"num_cpus": share}, share
 
 
-def _make(task, sent, until, threads, options):
+def _make(task, place, sent, until, threads, options):
     """Makes a run on a machine of the cluster; its outcome and its files."""
     hardware.take_part(threads)
     with tempfile.TemporaryDirectory(prefix="gar_keras_") as folder:
         _write(folder, sent)
         deadline = time.monotonic() + until - time.time()
-        outcome = make(task, folder, deadline, options)
+        outcome = make(task, place, folder, deadline, options)
         left = (p for p in Path(folder).rglob("*") if p.suffix != ".lock")
         return outcome, _contents(folder, filter(Path.is_file, left))
 

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal, get_args
 
 import tyro
 
-from gar_keras.engine.hardware import fast_precision
+from gar_keras.engine import hardware
 from gar_keras.regularizers import BalanceOf, FrobeniusOf
 from reproduction import cli, paths, settings
 from reproduction.methods import METHODS
@@ -141,7 +141,7 @@ class RunOptions(Options):
             names += ["epochs", "pretrain_epochs", "images_per_epoch"]
         given = {name: getattr(self, name) for name in names}
         auto = self.precision == "auto"
-        precision = fast_precision() if auto else self.precision
+        precision = hardware.fast_precision() if auto else self.precision
         return replace(
             experiment,
             precision=precision,
@@ -187,6 +187,8 @@ def run_table(options, experiments, show):
     time or because another process is at them.
     """
     cli.choose_backend(options.backend)
+    if options.jobs > 1:
+        hardware.take_part()
     with cli.one_line(": the same command goes on from the last epoch"):
         records, complete = sweep(
             [options.apply(e) for e in experiments],

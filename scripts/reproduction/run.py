@@ -155,6 +155,7 @@ class Run:
         )
         learned = learned_from(experiment, seed, data_dir)
         self.task, self.unlabeled, self.described = learned
+        self.reporter.begin(experiment, len(self.unlabeled))
         data, split = self.task.data, self.task.split
         self.x_labeled = data.x_train[split.labeled]
         held_out = split.validation

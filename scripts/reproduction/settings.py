@@ -3,6 +3,7 @@
 import functools
 import hashlib
 import json
+import math
 import re
 from dataclasses import asdict, fields, replace
 from typing import Annotated, Literal
@@ -235,6 +236,24 @@ class Experiment(Coefficients):
         added = self.extensions
         tied = added.rate == "cosine" or added.warmup_steps is None
         return extended and not tied
+
+    def images_of_epochs(self, num_unlabeled):
+        """Images that an epoch of each stage trains on, and its epochs.
+
+        A dict of `(images, epochs)` by stage; empty without a network.
+
+        Args:
+            num_unlabeled: Images of X_U.
+        """
+        if self.method in GRAPH_BASELINES:
+            return {}
+        batch = self.labeled_per_batch + self.unlabeled_per_batch
+        images = self.images_per_epoch or num_unlabeled
+        steps = math.ceil(images / self.unlabeled_per_batch)
+        return {
+            "pretraining": (self.num_labeled, self.pretrain_epochs),
+            "regularization": (steps * batch, self.epochs),
+        }
 
     def fingerprint(self):
         """Eight hexadecimal digits that differ when any setting does.

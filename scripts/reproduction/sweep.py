@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from reproduction import cluster, deadlines, progress, workers
+from reproduction import cluster, deadlines, environment, progress, workers
 from reproduction.paths import path_of
 from reproduction.run import OutOfTime, finished, run
 from reproduction.workers import GOES_ON, WorkerError, name_of
@@ -47,8 +47,11 @@ def sweep(
     out_of_time = f"Time limit of {time_limit or 0:g} s reached. {GOES_ON}"
     # A run that is named twice must not count twice.
     tasks = list(dict.fromkeys((e, s) for s in seeds for e in experiments))
+    where = environment.in_words() if ray is None else f"Ray at {ray}"
+    precisions = dict.fromkeys(e.precision for e, _ in tasks)
+    console.print(f"{where}, {', '.join(precisions)}. Runs: {len(tasks)}.")
     found = _finished(tasks, results, options, console)
-    left = [task for task in tasks if task not in found]
+    left = _places(tasks, found, jobs if ray is None else None)
     given = left, results, deadline, options
     if ray is not None:
         outcomes = cluster.outcomes(*given, address=ray)
@@ -94,17 +97,31 @@ def _finished(tasks, results, options, console):
     return found
 
 
+def _places(tasks, found, at_once):
+    """The `Place` of each task that is not among those found."""
+    left = [task for task in tasks if task not in found]
+    return {
+        task: progress.Place(
+            number=1 + tasks.index(task),
+            total=len(tasks),
+            behind=tuple(e for e, _ in left[i:]),
+            at_once=at_once,
+        )
+        for i, task in enumerate(left, start=1)
+    }
+
+
 # Runs are made here, in processes or on a cluster, all by functions of one
 # form: `(tasks, results, deadline, options, how)`, where the tasks are
-# `(experiment, seed)` and the options further arguments of `run`. They yield
-# `(task, outcome)` as runs end; see `workers.make`.
+# `(experiment, seed)` with their `Place`, and the options further arguments of
+# `run`. They yield `(task, outcome)` as runs end; see `workers.make`.
 
 
 def _one_by_one(tasks, results, deadline, options, *, console, out_of_time):
     """Makes runs in this process, with a bar; what one raises ends all."""
     latest = deadline + deadlines.GRACE
-    for task in tasks:
-        with progress.Reporter(name_of(task), console) as reporter:
+    for task, place in tasks.items():
+        with progress.Reporter(name_of(task), console, place) as reporter:
             end = partial(reporter.end, out_of_time)
             try:
                 with deadlines.kept(latest, end):

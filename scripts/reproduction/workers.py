@@ -25,13 +25,13 @@ def name_of(task):
     return f"{experiment.cell} seed {seed}"
 
 
-def make(task, results, deadline, options):
+def make(task, place, results, deadline, options):
     """The outcome of a task: what `run` returns, `OutOfTime` or `WorkerError`.
 
     The task is `(experiment, seed)`.
     """
     console = progress.console(force_terminal=False)
-    reporter = progress.Reporter(name_of(task), console)
+    reporter = progress.Reporter(name_of(task), console, place)
     try:
         return run(
             *task, results, deadline=deadline, reporter=reporter, **options
@@ -57,7 +57,7 @@ def outcomes(tasks, results, deadline, options, *, jobs, make=make):
         while busy or (waiting and time.monotonic() < deadline):
             while waiting and len(busy) < jobs and time.monotonic() < deadline:
                 task = waiting.popleft()
-                given = task, results, deadline, options
+                given = task, tasks[task], results, deadline, options
                 process, pipe = _started(threads, make, *given)
                 busy[pipe] = process, task
             ready = connection.wait(busy, deadlines.seconds_to(latest))

@@ -24,7 +24,9 @@ from worker_runs import SETTINGS, act
 from reproduction import (
     cli,
     deadlines,
+    environment,
     experiment_command,
+    progress,
     run,
     sweep,
     workers,
@@ -40,11 +42,52 @@ SHORT = replace(SMALL["digits"], pretrain_epochs=2, epochs=1, backend=BACKEND)
 
 
 def swept(folder, seeds=(0,), experiments=(TINY,), output=None, **options):
-    """What a sweep returns, and what it said."""
+    """What a sweep returns, and what it said behind its first line."""
     output = output or io.StringIO()
     console = Console(file=output, width=1000)
     answer = sweep.sweep(experiments, seeds, folder, console=console, **options)
-    return answer, output.getvalue()
+    return answer, said(output)
+
+
+def said(output):
+    """What a sweep said behind where it runs, and behind "run 1 of 2: ..."."""
+    (_, *lines) = output.getvalue().splitlines(keepends=True)
+    return "".join(line for line in lines if not line.startswith("run "))
+
+
+@pytest.mark.parametrize(
+    ("options", "where"),
+    [
+        ({}, f"{environment.in_words()}, float32, bfloat16. Runs: 2.\n"),
+        ({"ray": "auto"}, "Ray at auto, float32, bfloat16. Runs: 2.\n"),
+    ],
+)
+def test_a_sweep_says_where_it_runs(options, where, made_up, monkeypatch):
+    monkeypatch.setattr(sweep.cluster, "outcomes", lambda *a, **k: [])
+    output = io.StringIO()
+    experiments = [TINY, replace(TINY, precision="bfloat16")]
+    swept("nowhere", [0, 0], experiments, output, **options)
+    assert output.getvalue().startswith(where)
+
+
+def test_each_run_has_its_place(monkeypatch, made_up):
+    places = []
+    reporter = sweep.progress.Reporter
+    monkeypatch.setattr(
+        sweep.progress,
+        "Reporter",
+        lambda name, console, place: (
+            places.append(place) or reporter(name, console, place)
+        ),
+    )
+    monkeypatch.setattr(
+        sweep, "_finished", lambda tasks, *args: {tasks[1]: {"seed": 1}}
+    )
+    swept("nowhere", [0, 1, 2])
+    assert places == [
+        progress.Place(number=1, total=3, behind=(TINY,)),
+        progress.Place(number=3, total=3),
+    ]
 
 
 @pytest.fixture
@@ -74,10 +117,10 @@ def test_each_run_is_made_once_and_seeds_first(made_up):
 def test_out_of_time_a_sweep_keeps_what_is_finished(made_up):
     outcomes, begun = made_up
     outcomes[1] = run.OutOfTime()
-    answer, said = swept("nowhere", [0, 1, 2], time_limit=5.0)
+    answer, told = swept("nowhere", [0, 1, 2], time_limit=5.0)
     assert answer == ([{"seed": 0}], False)
     assert [seed for _, seed in begun] == [0, 1]
-    assert said == (
+    assert told == (
         "Time limit of 5 s reached. The same command goes on from the last "
         "finished epoch.\n"
     )
@@ -85,9 +128,9 @@ def test_out_of_time_a_sweep_keeps_what_is_finished(made_up):
 
 def test_a_run_of_another_process_is_skipped(made_up):
     made_up[0][0] = None
-    answer, said = swept("nowhere", [0, 1])
+    answer, told = swept("nowhere", [0, 1])
     assert answer == ([{"seed": 1}], False)
-    assert said == "tiny-12 seed 0 is being run by another process.\n"
+    assert told == "tiny-12 seed 0 is being run by another process.\n"
 
 
 @pytest.fixture(scope="module")
@@ -106,9 +149,9 @@ def test_what_is_finished_is_named_and_not_run(
     path = path_of(SHORT, 0, tmp_path)
     path.with_suffix(".keras").unlink()
     monkeypatch.delattr(sweep, "run")
-    answer, said = swept(tmp_path, [0, 1], [SHORT], save_models=True)
+    answer, told = swept(tmp_path, [0, 1], [SHORT], save_models=True)
     assert answer == (one_by_one[1], True)
-    assert said.splitlines() == [
+    assert told.splitlines() == [
         f"digits-50 seed 0 is finished: {path}",
         f"Its model was not saved. To have it, delete {path}",
         f"digits-50 seed 1 is finished: {path.with_name('seed1.json')}",
@@ -183,7 +226,7 @@ def test_elsewhere_runs_are_as_one_after_another(
     with lock_of(SHORT, 0, tmp_path):
         with pytest.raises(WorkerError, match="images_per_epoch must be"):
             swept(tmp_path, [0], [wrong, SHORT], output=output, **where)
-    failed, skipped = sorted(output.getvalue().splitlines(), key=len)[::-1]
+    failed, skipped = sorted(said(output).splitlines(), key=len)[::-1]
     assert failed.startswith("digits-50 seed 0 failed: ValueError: images_per")
     assert skipped == "digits-50 seed 0 is being run by another process."
     (found, complete), _ = swept(
@@ -203,7 +246,7 @@ def test_a_worker_has_its_share_and_dies_alone(acted, tmp_path, monkeypatch):
     output = io.StringIO()
     with pytest.raises(WorkerError, match="ended with status -9"):
         acted("record", "die", "record", output=output)
-    (line,) = output.getvalue().splitlines()
+    (line,) = said(output).splitlines()
     assert line.startswith("tiny-12 seed 1 failed: Its process ended")
     notes = begun_in(tmp_path)
     assert len(notes) == 3
@@ -213,18 +256,18 @@ def test_a_worker_has_its_share_and_dies_alone(acted, tmp_path, monkeypatch):
 
 
 def test_out_of_time_no_process_is_begun(acted, tmp_path):
-    (found, complete), said = acted("hang", "hang", time_limit=1e-9)
+    (found, complete), told = acted("hang", "hang", time_limit=1e-9)
     assert (found, complete) == ([], False)
-    assert said.startswith("Time limit of 1e-09 s reached.")
+    assert told.startswith("Time limit of 1e-09 s reached.")
     assert not begun_in(tmp_path)
 
 
 @pytest.mark.slow
 def test_a_late_process_is_ended(acted, monkeypatch):
     monkeypatch.setattr(deadlines, "GRACE", 0.0)
-    (found, complete), said = acted("hang", "hang", time_limit=1.0)
+    (found, complete), told = acted("hang", "hang", time_limit=1.0)
     assert (found, complete) == ([], False)
-    assert said.startswith("Time limit of 1 s reached.")
+    assert told.startswith("Time limit of 1 s reached.")
     assert not multiprocessing.active_children()
 
 
@@ -236,7 +279,8 @@ from worker_runs import act
 if __name__ == "__main__":
     # A shell starts what it puts in the background deaf to Ctrl-C.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    arguments = [(None, 0)], sys.argv[1], math.inf, {"acts": ["hang"]}
+    task, acts = (None, 0), {"acts": ["hang"]}
+    arguments = {task: None}, sys.argv[1], math.inf, acts
     try:
         [*workers.outcomes(*arguments, jobs=1, make=act)]
     except KeyboardInterrupt:

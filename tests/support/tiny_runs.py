@@ -107,6 +107,9 @@ class Witness:
     def stop(self):
         raise Stop
 
+    def begin(self, experiment, num_unlabeled):
+        pass
+
     def say(self, text):
         self.lines.append(text)
 
