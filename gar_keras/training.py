@@ -206,11 +206,11 @@ def regularize(
 ) -> keras.callbacks.History:
     """Stage 2: goes on with unlabelled examples (Algorithm 1, second loop).
 
-    With labels it is `gar_keras.methods.safe_gar.SafeGAR`, which is made to do
-    no harm; without, it is the paper's, where they play no part:
-    `method="gar"`. Dropout layers are left out, as in the paper's
-    experiments (not those inside a subclassed model, which Keras cannot take
-    apart); all other layers are trained in place.
+    With labels it is `gar_keras.methods.safe_gar.SafeGAR`, which is set up by
+    what the model predicts, so that it does little harm; without, it is the
+    paper's, where they play no part: `method="gar"`. Dropout layers are left
+    out, as in the paper's experiments (not those inside a subclassed model,
+    which Keras cannot take apart); all other layers are trained in place.
 
     Args:
         model: A pretrained `keras.Model` from examples to logits `(batch, n)`.
@@ -286,7 +286,9 @@ def regularize(
             which it names, the outputs collapse, the batches are too small
             for the number of classes or the validation error rises; see
             `gar_keras.callbacks.WarnOnCollapse`, of which `callbacks` may
-            hold one of your own instead.
+            hold one of your own instead. With `"safe-gar"` also if at the end
+            a class has twice its share of the predictions, or half, and if
+            the model gets the weights back that it began with.
 
     Example:
 

@@ -12,9 +12,10 @@ from reproduction import run as runner
 from reproduction import task as tasks
 from reproduction.datasets import registry
 from reproduction.datasets.norb import NorbPreprocessing
-from reproduction.settings import DataConditions, Extensions
+from reproduction.settings import SMALL, DataConditions, Extensions
 
 TINY = tiny_runs.TINY
+BUILD_MODEL = runner.build_model
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -151,6 +152,29 @@ def test_a_killed_run_names_a_lost_class_as_an_unbroken_one(tmp_path):
     first, *_, last = tiny_runs.predictions(tmp_path / "whole", experiment)
     lost = sorted({*first} - {*last})
     assert whole["lost_classes"] == lost and lost
+
+
+@pytest.mark.slow
+def test_a_record_without_a_rare_class_stands_for_the_protected_default(
+    tmp_path, monkeypatch
+):
+    """Of wine, whose predicted shares are uneven with this seed."""
+    pytest.importorskip("sklearn")
+    monkeypatch.setattr(runner, "build_model", BUILD_MODEL)
+    wine = replace(
+        SMALL["wine"], method="safe-gar", backend=tiny_runs.BACKEND,
+        pretrain_epochs=200, epochs=5,
+    )  # fmt: skip
+    now, then = (
+        runner.run(replace(wine, protects_rare_classes=p), 4, tmp_path)
+        for p in (True, False)
+    )
+    assert now["predicted_prior"] is not None
+    for record in (now, then):
+        for stage in ("pretraining", "regularization"):
+            del record[stage]["curve"]["seconds"]
+    assert now["regularization"]["curve"] == then["regularization"]["curve"]
+    assert now["fingerprint"] != then["fingerprint"]
 
 
 @pytest.mark.slow

@@ -3,13 +3,14 @@
 import re
 from dataclasses import replace
 
+import numpy as np
 import pandas as pd
 import pytest
 from made_records import write_record
 
-from reproduction import report
+from reproduction import records, report
 from reproduction.report import small_data_sets
-from reproduction.settings import SMALL, TABLE_1
+from reproduction.settings import RARE, SMALL, TABLE_1
 
 MNIST = replace(TABLE_1[100], epochs=20)
 
@@ -144,3 +145,52 @@ def test_small_data_sets_of_few_runs(runs, errors, harm, tmp_path):
     assert re.findall(form, small_data_sets.errors(frame)) == errors
     assert re.findall(r"\d of \d", small_data_sets.ranks(frame)) == harm
     report.write(frame, tmp_path, page(tmp_path, ""))
+
+
+# With a rare class.
+
+YEAST = replace(RARE["yeast4"], epochs=2)
+# Five of 20 rows are of the rare class; these many of both are not told right.
+WRONG = {
+    "gar": [((1, 1), (6, 0))],
+    "safe-gar": [((1, 1), (1, 0)), ((1, 1), (2, 1))],
+}
+
+
+def logits_with(wrong):
+    """Logits of 15 and 5 rows, the first few of each of the other class."""
+    right = np.repeat([0, 1], [15, 5])
+    told = right.copy()
+    for c, start in ((0, 0), (1, 15)):
+        told[start : start + wrong[c]] = 1 - c
+    return right, np.eye(2)[told]
+
+
+def test_a_rare_class_has_both_errors(tmp_path):
+    for method, runs in WRONG.items():
+        for seed, (before, after) in enumerate(runs):
+            e = replace(YEAST, method=method)
+            path = write_record(
+                tmp_path, e, seed, baseline_error=sum(before) / 20,
+                last_error=sum(after) / 20,
+            )  # fmt: skip
+            record = records.read(path)
+            records.write(path, record | {"snapshot_epochs": [0, 2]})
+            y, first = logits_with(before)
+            _, last = logits_with(after)
+            np.savez(
+                path.with_suffix(".npz"), owner=[e.fingerprint(), str(seed)],
+                labels=y, epoch_0=first, epoch_2=last,
+            )  # fmt: skip
+    frame = report.read_runs(tmp_path)
+    # Balanced: the mean of 1/15 and 1/5, of 6/15 and 0, and so on.
+    form = r"\d+\.\d\d / \d+\.\d\d"
+    assert re.findall(form, small_data_sets.rare_errors(frame)) == [
+        "10.00 / 13.33", "30.00 / 20.00", "10.00 / 10.00"
+    ]  # fmt: skip
+    rows = small_data_sets.rare_changes(frame).splitlines()[2:]
+    cells = [[cell.strip() for cell in row.split("|")[2:-1]] for row in rows]
+    assert cells == [
+        ["1", "+20.00", "+6.67", "1", "0"],
+        ["2", "+0.00", "-3.33", "1", "1"],
+    ]
