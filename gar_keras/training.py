@@ -230,8 +230,8 @@ def regularize(
         method: `"safe-gar"`, `"gar"` or another name in
             `gar_keras.methods.METHODS`, or one of their objects.
         epochs: Epochs over X_U. `"auto"` for up to 200, or 4,000 steps if that
-            is more, until the last epoch with the least error on
-            `validation_data` is 10 epochs old, or 500 steps if that is more.
+            is more, until 10 epochs in a row, or 500 steps if that is more,
+            are worse than the best one by two of the `validation_data`.
         labeled_per_batch: b_L. By default 16, or each of X_L in every batch
             where there are fewer. The paper takes about a tenth of m_L.
         unlabeled_per_batch: b_U. The paper fills the batch up to 128.

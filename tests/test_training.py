@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tracemalloc
 import weakref
+from itertools import chain, repeat
 from pathlib import Path
 
 import fresh
@@ -210,24 +211,19 @@ def test_weights_of_the_best_epoch_are_kept(keep_best):
 
 
 @pytest.mark.slow
-def test_epochs_auto_end_some_steps_after_the_epoch_that_is_kept(monkeypatch):
+@pytest.mark.parametrize("wrong, epochs", [(2, 2 + 12), (1, 40)])
+def test_epochs_auto_end_after_steps_that_are_worse(wrong, epochs, monkeypatch):
+    # Of five steps each: 12 epochs in a row, and at most 40.
     monkeypatch.setattr(fit, "PATIENCE_STEPS", 60)
     monkeypatch.setattr(fit, "MOST_EPOCHS", 20)
     monkeypatch.setattr(fit, "MOST_STEPS", 200)
-    # Of five steps each.
-    patience, most = 12, 40
-    epochs = {
-        rate: regularize(
-            network(), X_L, X_U, epochs="auto", validation_data=(X_V, Y_V),
-            optimizer=keras.optimizers.SGD(rate), **BATCHES, **QUIET,
-        ).history["val_error"]
-        for rate in (0.0, 0.01)
-    }  # fmt: skip
-    # Where every epoch is as good, only the limit ends it.
-    assert len(epochs[0.0]) == most
-    errors = epochs[0.01]
-    kept = max(i for i, error in enumerate(errors) if error == min(errors))
-    assert len(errors) == min(kept + 1 + patience, most)
+    errors = chain([0.1, 0.0], repeat(wrong / len(Y_V)))
+    monkeypatch.setattr("gar_keras.callbacks.error_of", lambda *_: next(errors))
+    history = regularize(
+        network(), X_L, X_U, epochs="auto", validation_data=(X_V, Y_V),
+        **BATCHES, **QUIET,
+    ).history  # fmt: skip
+    assert len(history["val_error"]) == epochs
 
 
 # Images that are read batch by batch

@@ -15,7 +15,6 @@ from gar_keras.engine.copies import (
     seeded,
 )
 from gar_keras.engine.data import as_labeled
-from gar_keras.engine.fit import early_stopping
 from gar_keras.engine.graphs import check_model
 from gar_keras.methods import method_of
 from gar_keras.metrics import error_rate
@@ -181,7 +180,6 @@ def _check_methods(methods, options):
         )
     for name in methods:
         method_of(name, _of_method(options))
-    early_stopping(options.get("epochs", 1), options.get("validation_data"))
 
 
 def _of_method(options):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from gar_keras.engine.fit import (
-    StopAfterBest,
+    StopWhenWorse,
     compile_options,
     early_stopping,
     largest_divisor,
@@ -35,25 +35,31 @@ def test_steps_in_one_call_divide_the_epoch():
 
 
 @pytest.mark.parametrize(
-    "errors, last",
+    "wrong, last",
     [
-        ([0.3, 0.2, *repeat(0.25, 9)], 5),
-        ([0.2, 0.25, 0.25, 0.2, *repeat(0.25, 9)], 7),
-        ([0.2, 0.25, 0.25, 0.15, *repeat(0.2, 9)], 7),
-        ([0.0, *repeat(0.05, 9)], 4),
-        (repeat(0.0, 9), None),
-        ([0.5 - epoch / 100 for epoch in range(9)], None),
+        ([5, 2, *repeat(4, 9)], 5),
+        ([2, 4, 4, 2, *repeat(4, 9)], 7),
+        ([2, 4, 4, 3, *repeat(4, 9)], 7),
+        ([3, 3, 3, 1, *repeat(3, 9)], 7),
+        ([0, *repeat(2, 9)], 4),
+        ([0, *repeat(1, 9)], None),
+        (repeat(0, 9), None),
+        (range(20, 11, -1), None),
     ],
-    ids=["rises", "a tie", "falls late", "never back", "all alike", "falls"],
+    ids=[
+        *("worse", "as good again", "nearly", "falls late", "never back"),
+        *("by one example", "all alike", "falls"),
+    ],
 )
-def test_training_ends_three_epochs_after_the_last_best_one(errors, last):
-    stop = StopAfterBest(patience=3)
+@pytest.mark.parametrize("m", [20, 49])
+def test_training_ends_after_three_worse_epochs_in_a_row(wrong, last, m):
+    stop = StopWhenWorse(patience=3, num_validation=m)
     stop.set_model(keras.Model())
+    errors = [number / m for number in wrong]
     # It is for any number of trainings.
     for _ in range(2):
         stop.model.stop_training = False
         stop.on_train_begin()
-        errors = [*errors]
         for epoch, error in enumerate(errors, start=1):
             stop.on_epoch_end(epoch - 1, {"val_error": error})
             assert stop.model.stop_training == (epoch == last)
@@ -67,8 +73,8 @@ def test_training_ends_three_epochs_after_the_last_best_one(errors, last):
     + [(536, 200, 10)],
 )
 def test_epochs_auto_waits_for_epochs_or_for_steps(steps, most, patience):
-    epochs, (stop,) = early_stopping("auto", ((), ()), steps)
-    assert (epochs, stop.patience) == (most, patience)
+    epochs, (stop,) = early_stopping("auto", ([], np.zeros(30)), steps)
+    assert (epochs, stop.patience, stop.num_validation) == (most, patience, 30)
     assert early_stopping(7, None, steps) == (7, [])
 
 
