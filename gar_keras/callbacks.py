@@ -272,7 +272,8 @@ class RestoreStart(WarnOfShares):
     gave some at the start, and gives none at the end. The rare classes are
     those to which it gave less than an even share at the start. They have
     changed if their share together is more than `largest_change` times as large
-    at the end, or as small, each class counted once more.
+    at the end, or as small, each class counted once more, and further from that
+    of the class prior.
 
     Args:
         network, x, class_prior, watch: As in `WarnOfShares`, which it is of a
@@ -307,9 +308,10 @@ class RestoreStart(WarnOfShares):
     def on_train_end(self, logs=None):
         logits = predict(self.network, self.x)
         lost = lost_classes(self.logits, logits)
-        before, after = self._shares_of_rare_classes(logits)
-        changed = max(after / before, before / after) > self.largest_change
-        if not lost and not changed:
+        before, after, expected = self._shares_of_rare_classes(logits)
+        changed = _factor(after, before) > self.largest_change
+        departs = _factor(after, expected) > _factor(before, expected)
+        if not lost and not (changed and departs):
             self.check(logits)
             return
         self.network.set_weights(self.start_weights)
@@ -324,26 +326,35 @@ class RestoreStart(WarnOfShares):
             )
 
     def _shares_of_rare_classes(self, logits):
-        """Their share together at the start, and in these logits."""
+        """Their share together at the start, in these logits, and expected."""
         before = counts_of_classes(self.logits) + 1
         after = counts_of_classes(logits) + 1
+        expected = np.array(self.class_prior or [1] * len(before))
         rare = before < before.mean()
         # Where all have an even share, none is.
         if not rare.any():
-            return 1.0, 1.0
-        return tuple(c[rare].sum() / c.sum() for c in (before, after))
+            return 1.0, 1.0, 1.0
+        return tuple(
+            shares[rare].sum() / shares.sum()
+            for shares in (before, after, expected)
+        )
 
     def _warn_of_rare_classes(self, before, after):
         warn(
             "Stage 2 has changed the share of the rare classes, and the model "
             "has the weights that it began with. Received: "
             f"{_percent(after)} of the unlabelled examples in place of "
-            f"{_percent(before)}, by more than a factor of "
-            f"{self.largest_change}. So it mostly raises the error. Label more "
-            "examples of these classes, give validation_data, by which the "
-            "best epoch is kept then, or compare methods with "
-            "gar_keras.compare."
+            f"{_percent(before)}, more than a factor of {self.largest_change} "
+            "apart: such a training mostly raises the error. Label more "
+            "examples of these classes, give their shares as class_prior or "
+            "validation_data, by which the best epoch is kept, or compare "
+            "methods with gar_keras.compare."
         )
+
+
+def _factor(one, other):
+    """By how much the larger of two shares is larger."""
+    return max(one / other, other / one)
 
 
 def _percent(share):

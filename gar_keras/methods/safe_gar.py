@@ -35,9 +35,11 @@ IMAGES_PER_CLASS = BATCH_SIZE / 10
 LARGEST_VARIATION = 0.2
 # Above it a class is rare: of two classes, one of less than a quarter.
 RARE_VARIATION = 0.5
-# Where a class is rare, a training mostly raises the error that makes the
-# smaller classes, together, more frequent by more than this factor.
-LARGEST_SHARE_CHANGE = 1.4
+# By how much a training may change the share of the smaller classes together:
+# those that changed it by more, mostly to make them more frequent, raised the
+# error. Where a class is rare, its share is small, and its changes are larger.
+LARGEST_CHANGE = 1.25
+LARGEST_CHANGE_OF_RARE = 1.4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,12 +55,15 @@ class SafeGAR(ExtendedGAR, Coefficients):
       as the paper's has: `balance_memory` of the layer is `(w - 1) / (w + 1)`
       then and the balance, of column sums, counts `w**(1/3)` times as much,
       with `w = 12.8 * n / (b_L + b_U)`;
-    - where a class is rare, a balance of numbers of examples: see below;
+    - a balance of numbers of examples, where a class is rare: see below;
     - logits that begin at the same scale, `top_logit`: one factor, on the
       weights of the last layer where this is a plain, trained `Dense`, and
       else on the logits in the loss alone. No prediction changes by it;
     - without validation data, the weights of the start if the training has
-      lost a class that the pretrained network gave to some examples.
+      lost a class that the pretrained network gave to some examples; also,
+      with a class prior, if the classes below an even share have together
+      more than 1.25 times their share of the predictions at the start, or less
+      than that part of it, and one further from the prior.
 
     A class is rare where the shares `p` of the prior vary by more than half
     (standard deviation over mean). `v` is made of squares, or sums, of logits:
@@ -69,10 +74,7 @@ class SafeGAR(ExtendedGAR, Coefficients):
       each example counts once;
     - it is a running one by the rarest class's expected number in a batch:
       `w = max(1, 12.8 / ((b_L + b_U) * min(p)))`;
-    - without validation data, the weights of the start also come back if the
-      classes below an even share have together, at the end, more than 1.4
-      times their share of the predictions at the start, or less than that part
-      of it.
+    - their share may change by a factor of 1.4.
 
     Args:
         class_prior: Shares of the classes: `"predicted"`, `"uniform"` or `None`
@@ -81,8 +83,9 @@ class SafeGAR(ExtendedGAR, Coefficients):
             up to 10,000 unlabelled examples at the start, each class counted
             once more; equal ones where these vary by no more than a fifth
             (standard deviation over mean), as errors alone make them.
-        protects_rare_classes: Whether a rare class changes the balance and the
-            weights at the end, as above. If not, it is a class as any other.
+        protects_rare_classes: Whether the balance is another one where a class
+            is rare, and a share of the smaller classes that has changed brings
+            the weights of the start back. If not, a rare class is as any other.
         top_logit: Mean over X_U of the largest logit at the start. 0 to leave
             the logits as they are.
         logit_factor: Factor on the logits in the loss, as a training begins
@@ -119,11 +122,10 @@ class SafeGAR(ExtendedGAR, Coefficients):
 
     @property
     def largest_share_change(self):
-        return LARGEST_SHARE_CHANGE if self._protects() else None
-
-    def _protects(self):
-        """Whether a class is rare that is to be protected."""
-        return self.protects_rare_classes and has_rare_class(self.class_prior)
+        if self.class_prior is None or not self.protects_rare_classes:
+            return None
+        rare = has_rare_class(self.class_prior)
+        return LARGEST_CHANGE_OF_RARE if rare else LARGEST_CHANGE
 
     def check(self, network, x_unlabeled):
         super().check(network, x_unlabeled)
@@ -167,7 +169,7 @@ class SafeGAR(ExtendedGAR, Coefficients):
         if self.layer is not None:
             return self
         batch_size = data.sampler.images_per_step
-        if self._protects():
+        if self.protects_rare_classes and has_rare_class(self.class_prior):
             options = balance_of_rare_classes(self.class_prior, batch_size)
         else:
             options = running_balance(network.output_shape[-1], batch_size)

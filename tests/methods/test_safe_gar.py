@@ -380,7 +380,7 @@ RARE = (0.48, 0.48, 0.04)
     ("options", "balance_of", "largest_change"),
     [
         ({"class_prior": RARE}, "row shares", 1.4),
-        ({"class_prior": (0.5, 0.3, 0.2)}, "diagonal", None),
+        ({"class_prior": (0.5, 0.3, 0.2)}, "diagonal", 1.25),
         ({"class_prior": "uniform"}, "diagonal", None),
         (
             {"class_prior": RARE, "protects_rare_classes": False},
@@ -418,25 +418,36 @@ def weights_giving(counts):
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "largest_change", "warning", "restored"),
+    ("prior", "before", "after", "largest_change", "warning", "restored"),
     {
-        "rare grows": ([80, 20], [70, 30], 1.4, "30.39 % .* 20.59 %", True),
-        "rare shrinks": ([80, 20], [87, 13], 1.4, "13.73 % .* 20.59 %", True),
-        "rare grows less": ([80, 20], [72, 28], 1.4, None, False),
-        "not looked at": ([80, 20], [70, 30], None, None, False),
+        "rare grows": (
+            None, [80, 20], [70, 30], 1.4, "30.39 % .* 20.59 %", True,
+        ),
+        "rare shrinks": (
+            None, [80, 20], [87, 13], 1.4, "13.73 % .* 20.59 %", True,
+        ),
+        "rare grows less": (None, [80, 20], [72, 28], 1.4, None, False),
+        "not looked at": (None, [80, 20], [70, 30], None, None, False),
+        "towards the prior": (
+            (0.95, 0.05), [70, 30], [93, 7], 1.4, None, False,
+        ),
+        "past the prior": (
+            (0.85, 0.15), [80, 20], [92, 8], 1.4, "8.82 % .* 20.59 %", True,
+        ),
         "rare ones together": (
-            [60, 20, 20], [60, 32, 8], 1.4, "class 2, with 8.00 % .* 20.00 %",
-            False,
+            None, [60, 20, 20], [60, 32, 8], 1.4,
+            "class 2, with 8.00 % .* 20.00 %", False,
         ),
         "twice": (
-            [80, 20], [55, 45], None, "class 1, with 45.00 % .* 20.00 %", False,
+            None, [80, 20], [55, 45], None, "class 1, with 45.00 % .* 20.00 %",
+            False,
         ),
-        "twice by chance": ([96, 4], [90, 10], None, None, False),
-        "lost": ([90, 10], [100, 0], 1.4, "no example of class 1", True),
+        "twice by chance": (None, [96, 4], [90, 10], None, None, False),
+        "lost": (None, [90, 10], [100, 0], 1.4, "no example of class 1", True),
     }.values(),
 )  # fmt: skip
 def test_shares_of_the_predictions_are_watched(
-    before, after, largest_change, warning, restored
+    prior, before, after, largest_change, warning, restored
 ):
     m, n = sum(before), len(before)
     model = keras.Sequential(
@@ -444,7 +455,7 @@ def test_shares_of_the_predictions_are_watched(
     )
     start, end = weights_giving(before), weights_giving(after)
     model.set_weights(start)
-    prior = tuple(np.array(before) / m)
+    prior = prior or tuple(np.array(before) / m)
     callback = RestoreStart(
         model, np.eye(m), prior, None, start, largest_change
     )

@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from gar_keras.methods.safe_gar import has_rare_class
 from reproduction import paths, records
 from reproduction.datasets.registry import UNLABELED
 from reproduction.environment import device_in_words
@@ -68,25 +67,26 @@ def read_runs(folder):
     >>> read_runs("results").groupby("cell").chosen.mean()  # doctest: +SKIP
     """
     found = records.read_all(folder)
-    with_rare_class = {
+    uneven = {
         record["fingerprint"]
         for record in found
-        if has_rare_class(record.get("predicted_prior"))
+        if record.get("predicted_prior") is not None
     }
     return pd.DataFrame(
         [
-            _row(record, Path(folder), record["fingerprint"] in with_rare_class)
+            _row(record, Path(folder), record["fingerprint"] in uneven)
             for record in found
         ]
     )
 
 
-def _row(record, folder, with_rare_class):
+def _row(record, folder, uneven):
     settings, data = record["experiment"], record["data"]
     experiment = Experiment(**settings)
     path = paths.path_of(experiment, record["seed"], folder)
-    if not with_rare_class:
-        # The first records knew no protection; here it makes no difference.
+    if not uneven:
+        # With equal shares no class is rare: the first records, which knew no
+        # protection, are as those of today.
         experiment = replace(experiment, protects_rare_classes=True)
     curve = record["regularization"]["curve"]
     arrays = records.read_arrays(path)
