@@ -107,7 +107,8 @@ def test_the_python_of_a_page_runs(name, folder, monkeypatch):
         usual = GARClassifier.__init__.__kwdefaults__
         monkeypatch.setitem(usual, option, 1)
     # Of the page that takes epochs="auto".
-    monkeypatch.setattr(fit, "PATIENCE_STEPS", 20)
+    monkeypatch.setattr(fit, "MOST_EPOCHS", 20)
+    monkeypatch.setattr(fit, "MOST_STEPS", 20)
     given = dict(GIVEN.get(name, arrays()))
     if not any("model = " in block for block in PAGES[name]):
         flat = [keras.layers.Flatten(), keras.layers.Dense(10)]
