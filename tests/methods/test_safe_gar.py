@@ -481,9 +481,9 @@ def test_expected_are_equal_shares_without_a_prior():
 
 
 def rare_gaussians(m, seed):
-    """Two overlapping Gaussians, one of every twenty of the second."""
+    """Two overlapping Gaussians, one of every forty of the second."""
     rng = np.random.default_rng(seed)
-    y = (np.arange(m) % 20 == 0).astype(int)
+    y = (np.arange(m) % 40 == 0).astype(int)
     centres = np.zeros((2, 8))
     centres[1, :3] = 2
     return (centres[y] + rng.normal(size=(m, 8))).astype("float32"), y
@@ -507,12 +507,12 @@ def test_a_rare_class_does_not_come_to_be_frequent():
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", GARWarning)
             regularize(
-                model, few[0], x, y_labeled=few[1], epochs=40, verbose=0,
+                model, few[0], x, y_labeled=few[1], epochs=60, verbose=0,
                 protects_rare_classes=protects,
             )  # fmt: skip
         rises.append(error_rate(model, x_test, y_test) - error)
     assert rises[0] <= 0.005
-    assert rises[1] > 0.02
+    assert rises[1] > rises[0] + 0.01
 
 
 @pytest.mark.slow

@@ -158,15 +158,15 @@ def test_a_killed_run_names_a_lost_class_as_an_unbroken_one(tmp_path):
 def test_a_record_of_even_shares_stands_for_the_protected_default(
     tmp_path, monkeypatch
 ):
-    """Of wine, whose predicted shares are about equal with this seed."""
+    """Of the digits, whose predicted shares are about equal."""
     pytest.importorskip("sklearn")
     monkeypatch.setattr(runner, "build_model", BUILD_MODEL)
-    wine = replace(
-        SMALL["wine"], method="safe-gar", backend=tiny_runs.BACKEND,
+    digits = replace(
+        SMALL["digits"], method="safe-gar", backend=tiny_runs.BACKEND,
         pretrain_epochs=200, epochs=5,
     )  # fmt: skip
     now, then = (
-        runner.run(replace(wine, protects_rare_classes=p), 0, tmp_path)
+        runner.run(replace(digits, protects_rare_classes=p), 0, tmp_path)
         for p in (True, False)
     )
     assert now["predicted_prior"] is None
