@@ -10,7 +10,6 @@ import sys
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from gar_keras.engine import hardware
 from reproduction import cli
 from reproduction.benchmarks import benchmark_command, speed
 from reproduction.benchmarks.benchmark_records import SpeedSettings
@@ -58,6 +57,9 @@ STRETCH = {
 def main(options):
     """Measures the cases of the options."""
     cli.choose_backend(options.backend)
+    # Not above: for --help, `reproduction` loads Keras in a quicker way.
+    from gar_keras.engine import hardware
+
     end = None if options.all else 1
     # A device without units for bfloat16 only loses by it.
     precisions = dict.fromkeys([hardware.fast_precision(), "float32"])

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gar_keras.datasets.mnist import load_mnist
 from reproduction import cli, paths
 from reproduction.datasets.infimnist import NUM_TRAIN, InfiMNIST
 from reproduction.report.plots import style
@@ -83,6 +82,9 @@ def images_per_second(source, repeats=15, batches=100):
 
 def main(options):
     """Draws the contact sheet and times `take`."""
+    # Not above: for --help, `reproduction` loads Keras in a quicker way.
+    from gar_keras.datasets.mnist import load_mnist
+
     out = options.out or paths.own() / "infimnist.png"
     source = InfiMNIST(options.data_dir)
     indices = sheet_indices(load_mnist().y_train, len(source))

@@ -10,8 +10,6 @@ import sys
 from dataclasses import dataclass
 from typing import Literal
 
-from gar_keras.engine import hardware
-from gar_keras.engine.batches import BATCH_SIZE
 from reproduction import cli
 from reproduction.benchmarks import benchmark_command, layer_overhead
 from reproduction.benchmarks.benchmark_records import OverheadSettings
@@ -39,6 +37,10 @@ SWEEPS = {
 def main(options):
     """Measures the paper's case, and those of the sweeps."""
     cli.choose_backend(options.backend)
+    # Not above: for --help, `reproduction` loads Keras in a quicker way.
+    from gar_keras.engine import hardware
+    from gar_keras.engine.batches import BATCH_SIZE
+
     auto = options.precision == "auto"
     precision = hardware.fast_precision() if auto else options.precision
     usual = {

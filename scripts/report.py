@@ -59,7 +59,8 @@ def show_found(figure, frame):
     lines = report.find(figure, frame)
     if not lines:
         raise ValueError(
-            "no error of the runs, and no mean of one, is rounded to it. "
+            "no error of the runs in any epoch, and no mean of one, is rounded "
+            "to it. "
             f"Received: --find {figure}"
         )
     print(*lines, sep="\n")

@@ -84,6 +84,16 @@ def test_help_and_refusals():
             assert re.search(r" (DIR|FILE)\b", output), command
 
 
+@pytest.mark.parametrize(
+    "command",
+    ["benchmark.py --help", "reproduce.py --dry-run", "report.py --find 2.89"],
+)
+def test_what_trains_nothing_says_nothing_of_a_backend(command):
+    done = run(*command.split(), KERAS_BACKEND="tensorflow")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "numpy" not in done.stdout
+
+
 def test_a_run_out_of_time_ends_with_124_and_can_go_on(tmp_path):
     done = run(
         "table1.py",

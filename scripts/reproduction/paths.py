@@ -11,17 +11,18 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def reference():
     """Folder of the records that the project came with."""
-    return _seen_from_here(ROOT / "results")
+    return of_clone("results")
 
 
 def own():
     """Folder of the user's runs."""
-    return _seen_from_here(ROOT / "runs")
+    return of_clone("runs")
 
 
-def _seen_from_here(folder):
-    here = Path.cwd()
-    return folder.relative_to(here) if ROOT.is_relative_to(here) else folder
+def of_clone(name):
+    """A file or folder of the clone, as it is called from here."""
+    path, here = ROOT / name, Path.cwd()
+    return path.relative_to(here) if ROOT.is_relative_to(here) else path
 
 
 def path_of(experiment, seed, results):

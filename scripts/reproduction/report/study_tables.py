@@ -15,6 +15,8 @@ from reproduction.report.tables import (
     figure,
     lost,
     made_on,
+    markdown,
+    notes_by,
     signed,
     table,
 )
@@ -38,18 +40,51 @@ CLAIM_NOTES = (
 )
 
 
-def study_table(study, frame):
-    """A `Study` as a table: the arguments of `markdown` and `in_terminal`."""
+# The page in a results folder with all columns of all studies.
+PAGE = "studies.md"
+
+
+def study_table(study, frame, whole=False):
+    """A `Study` as a table: the arguments of `markdown` and `in_terminal`.
+
+    It has four columns beside the names of its rows, or with `whole` all.
+    """
     if study.claims:
         names = (name for name in study.arms if name in study.claims)
         rows = {name: claim_runs(study, name, frame) for name in names}
-        columns, notes = CLAIM_COLUMNS, CLAIM_NOTES
+        columns, shown, notes = CLAIM_COLUMNS, CLAIM_SHOWN, CLAIM_NOTES
     else:
-        rows, columns, notes = arm_runs(study, frame), ARM_COLUMNS, ()
+        rows = arm_runs(study, frame)
+        columns, shown, notes = ARM_COLUMNS, ARM_SHOWN, ()
     if study.restarts > 1:
-        columns, notes = START_COLUMNS, ()
-    notes = [*study.notes, *notes, *made_on(rows)]
-    return table(rows, columns), notes, study.title
+        columns, shown, notes = START_COLUMNS, START_SHOWN, ()
+    if not whole:
+        columns = {name: columns[name] for name in shown}
+    how = ". ".join([*notes_by(_extent, rows), *made_on(rows)])
+    return table(rows, columns), [*study.notes, *notes, how], study.title
+
+
+def study_section(study, frame):
+    """A `Study` on a page, with a link to its other columns."""
+    cells, notes, title = study_table(study, frame)
+    link = f"[All columns]({PAGE}#{study.name})"
+    return markdown(cells, [*notes, link], title)
+
+
+def studies_page(studies, frame):
+    """The page of a results folder with all columns of studies."""
+    parts = ["# Studies, with all columns\n"]
+    for study in studies:
+        text = markdown(*study_table(study, frame, whole=True))
+        if text:
+            parts.append(f"## {study.name}\n\n{text}")
+    return "\n".join(parts if len(parts) > 1 else [*parts, "None yet.\n"])
+
+
+def _extent(g):
+    """The epochs and seeds of runs, in words."""
+    seeds = "seed" if g.seed.nunique() == 1 else "seeds"
+    return f"{run_frame.epochs(g)} epochs, {seeds} {run_frame.seeds(g)}"
 
 
 def _most(frame):
@@ -114,6 +149,12 @@ ARM_COLUMNS = {
     "seeds": run_frame.seeds,
     "epochs": run_frame.epochs,
 }
+ARM_SHOWN = (
+    "after stage 1",
+    "epoch chosen by validation",
+    "difference from the first row",
+    "runs that lost a class",
+)
 
 
 # Claims.
@@ -194,6 +235,12 @@ CLAIM_COLUMNS = {
     "verdict": verdict,
     "seeds": run_frame.seeds,
 }
+CLAIM_SHOWN = (
+    "claim (section of the paper)",
+    "last epoch",
+    "difference, with its 95 % interval",
+    "verdict",
+)
 
 
 # Starts of the first epoch.
@@ -215,3 +262,9 @@ START_COLUMNS = {
     ),
     "against the paper's, where neither loses one": _sound_difference,
 }
+START_SHOWN = (
+    "had a dead output",
+    "lost a class",
+    "where no class is lost",
+    "against the paper's, where neither loses one",
+)

@@ -117,16 +117,26 @@ def lost(g):
 
 def made_on(rows):
     """Notes on the precision, the backend and the machines of rows."""
-    by_machine = {}
+    return notes_by(
+        lambda g: ", ".join(
+            [*g[run_frame.HARDWARE].iloc[0], run_frame.hardware(g)]
+        ),
+        rows,
+    )
+
+
+def notes_by(text, rows):
+    """Notes of rows: a text of their runs, with the names that it is true of.
+
+    Where it is of all rows, it is alone.
+    """
+    named = {}
     for name, g in rows.items():
         if len(g):
-            where = ", ".join(
-                [*g[run_frame.HARDWARE].iloc[0], run_frame.hardware(g)]
-            )
-            by_machine.setdefault(where, []).append(name)
-    if len(by_machine) == 1:
-        return [*by_machine]
-    return [f"{where}: {'; '.join(row)}" for where, row in by_machine.items()]
+            named.setdefault(text(g), []).append(name)
+    if len(named) == 1:
+        return [*named]
+    return [f"{found}: {'; '.join(names)}" for found, names in named.items()]
 
 
 # The tables of the paper.
@@ -232,8 +242,13 @@ def paper_table(paper, frame):
 
 
 def shown_table(paper, frame):
-    """Of a table of the paper the errors in the columns that runs fill."""
+    """Of a table of the paper the errors in the columns that runs fill.
+
+    Those of the runs come first, then the paper's own, then others.
+    """
     cells, notes, title = paper_table(paper, frame)
     if len(cells):
         cells = cells.loc[:_EPOCHS, cells.loc[_EPOCHS] != MISSING]
+        theirs = len(paper.rows)
+        cells = pd.concat([cells[theirs:], cells[:theirs][::-1]])
     return cells[(cells != MISSING).any(axis=1)], notes, title

@@ -1,59 +1,81 @@
-"""Tables in the terminal, after runs."""
+"""Tables in the terminal, after runs: the user's first, beside the paper's."""
+
+from pathlib import Path
 
 from reproduction import paths
 from reproduction.report import pictures, run_frame, summary
+from reproduction.report.estimates import MISSING
+from reproduction.report.published import published_error
 from reproduction.report.study_tables import study_table
-from reproduction.report.tables import in_terminal, shown_table
-from reproduction.report.write_pages import experiments
+from reproduction.report.tables import figure, in_terminal, shown_table, table
 
 
 def show_table(paper, records, results):
-    """Prints a table of the paper with some runs, and draws their folder's.
+    """Prints some runs with a table of the paper, and draws their folder's.
 
     Args:
         paper: A `Table` of the paper.
         records: The run records to print.
-        results: Folder of them. Those of the reference come first, if it is
-            not the reference.
+        results: Folder of them.
     """
-    own = _show(lambda frame: [shown_table(paper, frame)], records, results)
-    other = own[own.differs != ""]
-    if len(other):
-        title = "With other settings than the paper's"
-        print(in_terminal(experiments(other), title=title))
+    own = _own(records, results)
+    _show(own, [shown_table(paper, own)], results, "docs/reproduction.md")
     _draw(results, paper.name)
 
 
 def show_study(study, records, results):
-    """Prints a `Study` with some runs, given as for `show_table`."""
-    _show(lambda frame: [study_table(study, frame)], records, results)
+    """Prints some runs with their `Study`, given as for `show_table`."""
+    own = _own(records, results)
+    _show(own, [study_table(study, own)], results, "results/studies.md")
 
 
 def show_baselines(records, results):
-    """Prints how methods compare in some runs, as `show_table` a table."""
-    _show(
-        lambda frame: map(summary.baselines_table, summary.compare(frame)),
-        records,
-        results,
-    )
+    """Prints some runs and how their methods compare, as `show_table` does."""
+    own = _own(records, results)
+    comparisons = map(summary.baselines_table, summary.compare(own))
+    _show(own, comparisons, results, "docs/methods.md")
     _draw(results, "rivals")
 
 
-def _show(tables, records, results):
-    """Prints tables of the reference, and of some runs, which it returns."""
-    frame, reference = run_frame.read_runs(results), paths.reference()
+def _own(records, results):
+    """The rows of `read_runs` of some records."""
+    frame = run_frame.read_runs(results)
     wanted = {(r["fingerprint"], r["seed"]) for r in records}
     pairs = zip(frame.fingerprint, frame.seed, strict=True)
-    own = frame.loc[[pair in wanted for pair in pairs]]
-    shown = [*tables(own)]
-    titles = {title for *_, title in shown}
-    if not reference.samefile(results):
-        for cells, _, title in tables(run_frame.read_runs(reference)):
-            if title in titles and len(cells):
-                print(in_terminal(cells, title=f"Reference: {title}"))
-    for part in shown:
-        print(in_terminal(*part))
-    return own
+    return frame.loc[[pair in wanted for pair in pairs]]
+
+
+def _paper(g):
+    error = published_error(g.cell.iloc[0])
+    return error.text() if error else MISSING
+
+
+OWN_COLUMNS = {
+    "seeds": run_frame.seeds,
+    "after stage 1": figure("stage_1"),
+    "chosen epoch": figure("chosen"),
+    "last epoch": figure("last"),
+    "the paper": _paper,
+    "differs in": lambda g: g.differs.iloc[0] or MISSING,
+}
+
+
+def own_runs(frame):
+    """Some runs, a row an experiment by its folder, and the paper's error."""
+    found = run_frame.groups(frame)
+    rows = {str(Path(g.path.iloc[0]).parent): g for g in found}
+    return table(rows, OWN_COLUMNS)
+
+
+def _show(own, tables, results, page):
+    """Prints the user's runs, tables of them, and where the project's are."""
+    print(in_terminal(own_runs(own), title="Your runs: test error in percent"))
+    for cells, notes, title in tables:
+        if len(cells):
+            yours = cells.rename(lambda name: name.replace(", ours", ", yours"))
+            print(in_terminal(yours, notes, title))
+    if not paths.reference().samefile(results):
+        print(f"The project's own: {paths.of_clone(page)}")
 
 
 def _draw(results, name):

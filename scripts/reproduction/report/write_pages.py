@@ -4,6 +4,8 @@ import os
 import re
 from pathlib import Path
 
+import numpy as np
+
 from gar_keras.utils import files
 from reproduction.report import (
     benchmark_tables,
@@ -14,7 +16,11 @@ from reproduction.report import (
 )
 from reproduction.report.estimates import MISSING
 from reproduction.report.published import TABLES
-from reproduction.report.study_tables import study_table
+from reproduction.report.study_tables import (
+    PAGE,
+    studies_page,
+    study_section,
+)
 from reproduction.report.tables import figure, markdown, paper_table, table
 from reproduction.studies import STUDIES
 
@@ -33,6 +39,7 @@ def sections(frame, results):
     whole = frame[(frame.network != "mlp") & frame.images_per_epoch.isna()]
     found = {
         "summary": summary.summary(frame),
+        "results": summary.results(frame),
         "rivals": "\n".join(
             markdown(*summary.baselines_table(methods))
             for methods in summary.compare(whole)
@@ -48,7 +55,7 @@ def sections(frame, results):
     for paper in TABLES.values():
         found[paper.name] = markdown(*paper_table(paper, frame))
     for study in STUDIES.values():
-        found[f"study {study.name}"] = markdown(*study_table(study, frame))
+        found[f"study {study.name}"] = study_section(study, frame)
     return found
 
 
@@ -108,7 +115,10 @@ def write(frame, results, readme=None):
         left as it is.
     """
     results = Path(results)
-    found = {results / "README.md": index_page(frame)}
+    found = {
+        results / "README.md": index_page(frame),
+        results / PAGE: studies_page(STUDIES.values(), frame),
+    }
     for cell, in_cell in frame.groupby("cell"):
         found[results / cell / "README.md"] = cell_page(in_cell)
         for g in run_frame.groups(in_cell):
@@ -149,7 +159,8 @@ def index_page(frame):
         "file a seed. Each cell's README says what its experiments are. "
         "[`index.csv`](index.csv) has a row a run, with errors in percent and "
         "all settings, as `reproduction.report.read_runs` gives them. The "
-        "tables are in docs. `python scripts/report.py --find 2.89` names the "
+        "tables are in docs, those of studies with all columns in "
+        f"[`{PAGE}`]({PAGE}). `python scripts/report.py --find 2.89` names the "
         "runs behind a figure.\n\n"
     ) + markdown(table(rows, INDEX_COLUMNS))
 
@@ -210,7 +221,8 @@ def find(figure, frame):
 
     Returns:
         A list of texts, a line each: errors of single runs (`val_`: validation
-        errors), means of experiments, and of the runs that lost no class.
+        errors), means of experiments, and of the runs that lost no class; then
+        points of the curves of all these.
 
     Raises:
         ValueError: if it is no number.
@@ -220,7 +232,7 @@ def find(figure, frame):
             f"find takes a figure such as 4.98. Received: {figure!r}"
         )
     digits = len(figure.partition(".")[2])
-    found = []
+    results, points = [], []
     for g in run_frame.groups(frame):
         some = {
             "mean": g,
@@ -228,9 +240,34 @@ def find(figure, frame):
         }
         some |= {f"seed {seed}": g[g.seed == seed] for seed in g.seed}
         for what, part in some.items():
-            errors = part.filter(regex="^(val_)?(stage_1|chosen|last|last_20)$")
-            for name, error in errors.astype(float).mean().items():
-                if f"{error:.{digits}f}" == figure:
-                    links = " ".join(run_frame.links(part))
-                    found.append(f"{links}: {name} {error:.2f}, {what}")
-    return found
+            if part.empty:
+                continue
+            links = " ".join(run_frame.links(part))
+            for found, errors in (
+                (results, _errors_of(part)),
+                (points, _points_of(part)),
+            ):
+                found += [
+                    f"{links}: {name} {error:.2f}, {what}"
+                    for name, error in errors.items()
+                    if f"{error:.{digits}f}" == figure
+                ]
+    return results + points
+
+
+def _errors_of(g):
+    """Mean errors of some runs by the names of `read_runs`."""
+    errors = g.filter(regex="^(val_)?(stage_1|chosen|last|last_20)$")
+    return errors.astype(float).mean()
+
+
+def _points_of(g):
+    """Mean errors of some runs, one experiment's, within the curves."""
+    within = range(1, len(g.curve.iloc[0]["epoch"]) - 1)
+    return {
+        f"{prefix}epoch {epoch}": np.mean(
+            [100 * c[name][epoch] for c in g.curve]
+        )
+        for prefix, name in (("", "test_error"), ("val_", "val_error"))
+        for epoch in within
+    }

@@ -86,6 +86,9 @@ def test_the_index_and_the_pages_of_the_cells(results):
         # Rounded further, where no class is lost, and of a single run.
         ("2.9", "chosen 2.87, mean where no class is lost"),
         ("3.88", "chosen 3.88, seed 1"),
+        # Within a curve.
+        ("4.98", "epoch 19 4.98, seed 0"),
+        ("10.00", "val_stage_1 10.00, seed 0"),
     ],
 )
 def test_a_figure_is_found_as_it_is_shown_or_rounded(results, figure, behind):

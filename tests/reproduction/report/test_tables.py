@@ -1,6 +1,7 @@
 """Tables: the paper's figures, which runs stand for a cell, six whole ones."""
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -174,7 +175,7 @@ def test_starts_are_compared_where_neither_loses_a_class(tmp_path):
             v=last_energy is not None and [[5.0, 4.0], [5.0, last_energy]],
         )
     frame = report.read_runs(tmp_path)
-    cells, *_ = study_tables.study_table(FIRST_EPOCH, frame)
+    cells, *_ = study_tables.study_table(FIRST_EPOCH, frame, whole=True)
     papers, cure = cells.to_dict("records")
     assert papers["initializations"] == "3"
     assert papers["lost a class"] == papers["had a dead output"] == "1 of 2"
@@ -188,8 +189,21 @@ def test_starts_are_compared_where_neither_loses_a_class(tmp_path):
 # In the terminal.
 
 
-def test_a_user_s_runs_are_shown_beside_the_reference(
-    tmp_path, monkeypatch, capsys
+@pytest.mark.parametrize(
+    ("show", "titles", "page"),
+    [
+        (
+            partial(report.show_table, TABLES["table1"]),
+            [TABLES["table1"].title],
+            "docs/reproduction.md",
+        ),
+        # None of these runs is in it, and one method is no comparison.
+        (partial(report.show_study, SKEW), [], "results/studies.md"),
+        (report.show_baselines, [], "docs/methods.md"),
+    ],
+)
+def test_a_user_s_runs_come_first(
+    show, titles, page, tmp_path, monkeypatch, capsys
 ):
     mine, reference = tmp_path / "mine", tmp_path / "reference"
     monkeypatch.setattr(paths, "reference", lambda: reference)
@@ -197,13 +211,16 @@ def test_a_user_s_runs_are_shown_beside_the_reference(
     write(reference, MNIST, 0.015, 0.017)
     write(mine, replace(MNIST, epochs=3), 0.0456)
     write(mine, replace(MNIST, balance=0.5), 0.0789)
-    report.show_table(TABLES["table1"], records.read_all(mine), mine)
-    shown = capsys.readouterr().out
-    assert "m_L = 100" in shown and "m_L = 600" not in shown
-    theirs, _, own = shown.partition("Reference: Table 1")[2].partition("Table")
-    assert "1.60 ± 0.14 (n = 2)" in theirs and "4.56 (n = 1)" in own
-    assert "balance 0.5" in own and "7.89" in own
-    report.show_baselines(records.read_all(mine), mine)
-    write(mine, SKEW.arms["no balance term"], 0.21)
-    report.show_study(SKEW, records.read_all(mine), mine)
-    assert "21.00" in capsys.readouterr().out
+    show(records.read_all(mine), mine)
+    ours, *tables, link = capsys.readouterr().out.split("\n\n")
+    title, _, changed, short = ours.splitlines()
+    assert title == "Your runs: test error in percent"
+    assert "4.56" in short and "1.56 ± 0.09" in short
+    assert "balance 0.5" in changed and "7.89" in changed
+    assert [table.splitlines()[0] for table in tables] == titles
+    assert link == f"The project's own: {paths.of_clone(page)}\n"
+    for table in tables:
+        # Below the numbers of labels.
+        first = table.splitlines()[2]
+        assert first.startswith("Pretraining (baseline), yours")
+        assert "1.60" not in table
