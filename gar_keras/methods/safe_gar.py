@@ -78,11 +78,11 @@ class SafeGAR(ExtendedGAR, Coefficients):
 
     Args:
         class_prior: Shares of the classes: `"predicted"`, `"uniform"` or `None`
-            for equal ones, `"labeled"` for those of the labels, or the numbers.
-            Predicted ones are those of the classes that the network gives to
-            up to 10,000 unlabelled examples at the start, each class counted
-            once more; equal ones where these vary by no more than a fifth
-            (standard deviation over mean), as errors alone make them.
+            for equal ones, `"labeled"` for those of the labels, each class
+            counted once more, or the numbers. Predicted ones are those of the
+            classes that the network gives to up to 10,000 unlabelled examples
+            at the start, likewise; equal ones where these vary by no more than
+            a fifth (standard deviation over mean), as errors alone make them.
         protects_rare_classes: Whether the balance is another one where a class
             is rare, and a share of the smaller classes that has changed brings
             the weights of the start back. If not, a rare class is as any other.
@@ -198,12 +198,13 @@ def given_prior(class_prior, labels, n):
 
     Example:
 
-    >>> given_prior("labeled", [0, 0, 0, 1], 2)
+    >>> given_prior("labeled", [0, 0], 2)
     (0.75, 0.25)
     """
     prior = check_prior(class_prior, n)
     if prior == "labeled":
-        return class_prior_of(labels, n)
+        # A class without a label would have no share at all.
+        return class_prior_of(labels, n, smoothing=1)
     return None if prior == "uniform" else prior
 
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from gar_keras.datasets import Dataset, Split, make_split
 from gar_keras.datasets.splits import draw_split
-from gar_keras.regularizers import class_prior_of
+from gar_keras.methods.safe_gar import given_prior
 from gar_keras.utils.validation import check_class_prior
 from reproduction.datasets import UNLABELED, load
 from reproduction.datasets.norb import NorbPreprocessing
@@ -66,8 +66,7 @@ def class_prior(experiment, task):
     if prior is None:
         return None
     if prior == PRIOR_OF_LABELS:
-        # A class without a label would have no share at all.
-        prior = class_prior_of(task.y_labeled, n, smoothing=1)
+        prior = given_prior("labeled", task.y_labeled, n)
     return [*check_class_prior(prior, n)]
 
 

@@ -144,7 +144,7 @@ def test_a_class_is_rare_where_shares_vary_by_more_than_half(prior, rare):
     {
         None: None,
         "uniform": None,
-        "labeled": (0.75, 0.25),
+        "labeled": (4 / 6, 2 / 6),
         "predicted": "predicted",
         (0.5, 0.5): (0.5, 0.5),
     }.items(),
