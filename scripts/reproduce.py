@@ -149,7 +149,7 @@ def main(options):
     """Runs the commands; the exit status, 1 if one of them failed."""
     steps = plan(options)
     deadline = deadlines.deadline_in(options.time_limit)
-    failed, late = {}, False
+    begun, failed, late = 0, {}, False
     for number, words in enumerate(steps, start=1):
         left = deadlines.seconds_to(deadline)
         if left == 0:
@@ -161,6 +161,7 @@ def main(options):
         print(f"step {number} of {len(steps)}: {command}", flush=True)
         if options.dry_run:
             continue
+        begun = number
         status, last = call(line, options.backend)
         if status == cli.EXIT_INTERRUPTED:
             return status
@@ -169,7 +170,7 @@ def main(options):
         elif status != 0:
             failed[command] = last or f"it ended with status {status}"
     if not options.dry_run:
-        tell_end(failed, number, len(steps))
+        tell_end(failed, begun, len(steps))
     if failed:
         return 1
     return cli.EXIT_TIME if late else 0

@@ -67,7 +67,11 @@ def test_what_failed_is_told_at_the_end(
 
 def test_out_of_time_no_step_is_begun(tmp_path, capsys):
     assert reproduce.main(options(tmp_path, time_limit=1e-9)) == 124
-    assert "Time limit reached before step 1 of 17." in capsys.readouterr().out
+    told = capsys.readouterr().out.splitlines()
+    assert told == [
+        "Time limit reached before step 1 of 17.",
+        "0 of 17 steps begun, 0 failed.",
+    ]
 
 
 @pytest.mark.slow
