@@ -26,7 +26,7 @@ from gar_keras.engine.batches import (
     BATCH_SIZE,
     UNLABELED_PER_BATCH,
     BatchSampler,
-    Feed,
+    TrainingData,
     num_examples,
 )
 from gar_keras.engine.data import (
@@ -171,7 +171,7 @@ def pretrain(
         with checkpoints_of(model, callbacks):
             return fit(
                 trained,
-                Feed(sampler, x_labeled, labels=y_labeled),
+                TrainingData(sampler, x_labeled, labels=y_labeled),
                 passes=per_report,
                 epochs=epochs // per_report,
                 initial_epoch=initial_epoch // per_report,
@@ -393,7 +393,8 @@ class Plan:
         method: The `Method`, before its `setup`.
         network: What of the model is trained.
         num_classes: n of the logits.
-        data: The `Feed` of X_U and X_L, with labels if the method uses them.
+        data: The `TrainingData` of X_U and X_L, with labels if the method uses
+            them.
         has_labels: Whether labels were given.
         validation: The validation pair, or `None`.
         epochs: Epochs, at most.
@@ -403,7 +404,7 @@ class Plan:
     method: Method
     network: keras.Model
     num_classes: int
-    data: Feed
+    data: TrainingData
     has_labels: bool
     validation: tuple | None
     epochs: int

@@ -10,7 +10,7 @@ import tensorflow as tf
 from keras import layers, ops
 
 from gar_keras import ExtendedGAR, GARWarning, error_rate, pretrain, regularize
-from gar_keras.engine.batches import BatchSampler, Feed, take
+from gar_keras.engine.batches import BatchSampler, TrainingData, take
 from gar_keras.engine.data import (
     as_labeled,
     as_unlabeled,
@@ -125,7 +125,7 @@ def batches_of(feed, count):
 def test_a_stream_makes_batches_of_b_L_and_b_U(form):
     stream = as_unlabeled(form)
     sampler = stage_2_sampler(X[:9], stream, 4, 10, 45, seed=5)
-    feed = Feed(sampler, stream, X[:9])
+    feed = TrainingData(sampler, stream, X[:9])
     found = batches_of(feed, 10)
     # Two epochs of 45 images, each seen once; the last batch has what is left.
     assert [len(x) for x in found] == 2 * [14, 14, 14, 14, 9]
@@ -158,7 +158,7 @@ def test_a_stream_is_read_as_it_is_needed():
             return super().__getitem__(index)
 
     large = Large(np.zeros((100_000, 3), "float32"))
-    feed = Feed(BatchSampler(100, 10, 9, 4), as_unlabeled(large), X[:9])
+    feed = TrainingData(BatchSampler(100, 10, 9, 4), as_unlabeled(large), X[:9])
     batches_of(feed, 2)
     assert len(asked) < 1000
 
@@ -275,7 +275,9 @@ def test_a_tuple_of_inputs_stays_apart_from_labels():
     pairs = tf.data.Dataset.from_tensor_slices(((X[:, :1], X[:, 1:]), Y))
     labeled = X[:9, :1], X[:9, 1:]
     stream = as_unlabeled(pairs.batch(8))
-    (x,) = batches_of(Feed(BatchSampler(45, 10, 9, 4), stream, labeled), 1)
+    (x,) = batches_of(
+        TrainingData(BatchSampler(45, 10, 9, 4), stream, labeled), 1
+    )
     assert [tuple(part.shape) for part in x] == [(14, 1), (14, 2)]
 
 

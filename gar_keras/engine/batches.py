@@ -120,7 +120,7 @@ def _shuffle(seed, size):
 
 
 @dataclass(eq=False)
-class Feed:
+class TrainingData:
     """The data of a training, and the sampler that makes batches of it.
 
     Args:

@@ -21,8 +21,8 @@ from gar_keras.engine.backend import has_float64
 from gar_keras.engine.batches import (
     LABELED_PER_BATCH,
     BatchSampler,
-    Feed,
     RowsOf,
+    TrainingData,
     concatenated,
     num_examples,
     take,
@@ -206,14 +206,14 @@ def _indices(name, y):
 
 
 def stage_2_data(x_labeled, y_labeled, x_unlabeled, validation_data, **batches):
-    """The `Feed` of stage 2, its labels not yet checked; validation data."""
+    """The `TrainingData`, its labels not yet checked, and validation data."""
     x_labeled, y_labeled = as_labeled(x_labeled, y_labeled)
     x_unlabeled = as_unlabeled(x_unlabeled)
     x_labeled = _in_floats_of(x_unlabeled, x_labeled)
     validation_data = as_validation(validation_data, x_labeled)
     sampler = stage_2_sampler(x_labeled, x_unlabeled, **batches)
     _warn_of_batches(x_unlabeled, sampler)
-    feed = Feed(sampler, x_unlabeled, x_labeled, y_labeled=y_labeled)
+    feed = TrainingData(sampler, x_unlabeled, x_labeled, y_labeled=y_labeled)
     return feed, validation_data
 
 

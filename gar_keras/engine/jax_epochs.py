@@ -16,7 +16,12 @@ import keras
 import numpy as np
 from keras import ops
 
-from gar_keras.engine.batches import Feed, image_bytes, num_examples, take
+from gar_keras.engine.batches import (
+    TrainingData,
+    image_bytes,
+    num_examples,
+    take,
+)
 from gar_keras.engine.pipeline import Batches
 from gar_keras.utils.files import user_cache
 from gar_keras.utils.validation import is_in_memory
@@ -86,7 +91,7 @@ def epochs(train_step, sampler):
         return state, logs
 
     def run(state, drawn, resident):
-        feed = Feed(sampler, **resident)
+        feed = TrainingData(sampler, **resident)
         state, each = jax.lax.scan(
             lambda state, one: one_pass(state, one, feed), state, drawn
         )

@@ -1,4 +1,4 @@
-"""Batches of a `Feed` for `fit`: one generator, and a graph for arrays.
+"""Batches of a `TrainingData` for `fit`: one generator, and a graph for arrays.
 
 The generator makes the batches with NumPy, of any form of images. TensorFlow
 takes images that are in memory by a `tf.data` graph of its own, which costs a

@@ -22,8 +22,8 @@ from gar_keras.estimator.examples import (
     is_unlabeled,
     scaling_of,
 )
-from gar_keras.estimator.fit import check_outputs, stages
 from gar_keras.estimator.networks import default_network
+from gar_keras.estimator.two_stages import check_outputs, stages
 from gar_keras.estimator.wrappers import check_calibration, check_wrappers
 from gar_keras.methods.base import Method
 from gar_keras.models import warn_of_own_training
@@ -134,8 +134,8 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
             standard deviation, if that is from 1e-30 to 1e30. All pixels of
             images count as one column.
         n_features_in_: `X.shape[1]` in `fit`.
-        summary_: A `gar_keras.estimator.fit.Summary`: counts, errors on the
-            validation rows before and after stage 2, histories, classes
+        summary_: A `gar_keras.estimator.two_stages.Summary`: counts, errors on
+            the validation rows before and after stage 2, histories, classes
             lost. `print` shows it in one line, as `fit` does if `verbose`.
 
     Example:

@@ -145,12 +145,12 @@ class Method:
 
         Args:
             network: What `network` returned, with the weights of stage 1.
-            data: The `gar_keras.engine.batches.Feed` of X_U and X_L.
+            data: The `gar_keras.engine.batches.TrainingData` of X_U and X_L.
             initial_epoch: Epochs that an earlier call has done.
 
         Returns:
             `(method, data)`: the method with all of its settings, and the
-            `Feed` of the training.
+            `TrainingData` of the training.
         """
         return self, data
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gar_keras.engine.batches import Feed
+from gar_keras.engine.batches import TrainingData
 from gar_keras.methods.base import Method
 
 
@@ -22,7 +22,7 @@ class Supervised(Method):
 
     def setup(self, network, data, initial_epoch=0):
         alone = _LabeledAlone(data.sampler)
-        return self, Feed(alone, data.x_labeled, labels=data.y_labeled)
+        return self, TrainingData(alone, data.x_labeled, labels=data.y_labeled)
 
 
 class _LabeledAlone:

@@ -12,7 +12,7 @@ from keras import layers
 
 from gar_keras import ExtendedGAR, pretrain, regularize, sgd
 from gar_keras.engine import backend, hardware
-from gar_keras.engine.batches import BatchSampler, Feed
+from gar_keras.engine.batches import BatchSampler, TrainingData
 from gar_keras.methods import METHODS
 
 if backend.name() != "jax":
@@ -117,11 +117,11 @@ def test_several_inputs_take_either_path(monkeypatch):
 def test_images_have_to_be_in_memory_and_find_room(monkeypatch, tmp_path):
     np.save(tmp_path / "x.npy", X_U)
     mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
-    assert jax_epochs.fits(Feed(BatchSampler(103, 16), X_U))
-    assert not jax_epochs.fits(Feed(BatchSampler(103, 16), mapped))
+    assert jax_epochs.fits(TrainingData(BatchSampler(103, 16), X_U))
+    assert not jax_epochs.fits(TrainingData(BatchSampler(103, 16), mapped))
     # An image has 36 bytes.
     monkeypatch.setattr(jax_epochs, "RESIDENT_BYTES", 103 * 36 - 1)
-    assert not jax_epochs.fits(Feed(BatchSampler(103, 16), X_U))
+    assert not jax_epochs.fits(TrainingData(BatchSampler(103, 16), X_U))
 
 
 @pytest.mark.slow

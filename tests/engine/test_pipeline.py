@@ -6,7 +6,7 @@ import pytest
 from keras import ops
 
 from gar_keras.engine import backend, batches, pipeline
-from gar_keras.engine.batches import BatchSampler, Feed
+from gar_keras.engine.batches import BatchSampler, TrainingData
 from gar_keras.engine.data import some_of
 from gar_keras.engine.fit import predict
 
@@ -84,7 +84,9 @@ FEEDS["stage 1"] = BatchSampler(23, 5, seed=2), None, LABELS
     "sampler, x_labeled, labels", FEEDS.values(), ids=FEEDS
 )
 def test_batches_of_a_feed(sampler, x_labeled, labels, images):
-    feed = Feed(sampler, images, x_labeled, labels=labels, first_epoch=2)
+    feed = TrainingData(
+        sampler, images, x_labeled, labels=labels, first_epoch=2
+    )
     count = 2 * sampler.steps + 1
     received = first(pipeline.make_batches(feed), count)
     assert_same(received, by_hand(sampler, x_labeled, labels, 2, count))
@@ -92,7 +94,7 @@ def test_batches_of_a_feed(sampler, x_labeled, labels, images):
 
 @pytest.mark.parametrize("dtype", ["float32", "uint8", "float16"])
 def test_images_keep_their_dtype(dtype):
-    feed = Feed(BatchSampler(23, 5), IMAGES.astype(dtype))
+    feed = TrainingData(BatchSampler(23, 5), IMAGES.astype(dtype))
     batches = pipeline.make_batches(feed)
     assert first(batches, 1)[0][0].dtype == dtype
 
@@ -113,7 +115,7 @@ class Described:
 def test_batches_that_wait_by_hand(image, dtype, steps):
     sampler = BatchSampler(1000, 112, 100, 16)
     images = Described((1000, *image), np.dtype(dtype))
-    assert pipeline.steps_at_once(Feed(sampler, images)) == steps
+    assert pipeline.steps_at_once(TrainingData(sampler, images)) == steps
 
 
 @pytest.mark.skipif(BACKEND != "tensorflow", reason="TensorFlow's pipeline")
@@ -129,7 +131,7 @@ def test_source_is_asked_for_what_there_is_room_for(room, steps, monkeypatch):
             return super().take(indices)
 
     sampler = BatchSampler(23, 5, 9, 2, images_per_epoch=20)
-    batches = pipeline.make_batches(Feed(sampler, Asked(), X_L))
+    batches = pipeline.make_batches(TrainingData(sampler, Asked(), X_L))
     assert_same(first(batches, 8), by_hand(sampler, X_L, None, 1, 8))
     assert asked[0] == 5 * min(steps, sampler.steps)
 

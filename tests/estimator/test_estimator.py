@@ -38,7 +38,7 @@ from gar_keras.callbacks import (
 )
 from gar_keras.engine import hardware
 from gar_keras.engine.fit import predict
-from gar_keras.estimator import classifier, examples, fit, networks
+from gar_keras.estimator import classifier, examples, networks, two_stages
 from gar_keras.utils.warnings import shown_by
 
 # Enough steps for scikit-learn's blobs, in one call of `fit` each.
@@ -72,9 +72,9 @@ def weights(model):
 @pytest.fixture
 def stand_in(monkeypatch):
     """Fits and predicts without training, where that is not in question."""
-    monkeypatch.setattr(fit, "pretrain", least_squares)
+    monkeypatch.setattr(two_stages, "pretrain", least_squares)
     monkeypatch.setattr(
-        fit, "regularize", lambda *_, **__: keras.callbacks.History()
+        two_stages, "regularize", lambda *_, **__: keras.callbacks.History()
     )
     monkeypatch.setattr(
         classifier, "predict", lambda model, x: np.array(model(x))
@@ -164,7 +164,7 @@ def test_an_interrupted_stage_leaves_what_the_one_before_made(
     def interrupt(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(fit, stage, interrupt)
+    monkeypatch.setattr(two_stages, stage, interrupt)
     model = quick(tiny)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, FEW)
@@ -249,8 +249,8 @@ def test_settings_reach_both_stages(monkeypatch):
         calls["regularize"] = (method, x, x_unlabeled, options)
         raise Stop
 
-    monkeypatch.setattr(fit, "pretrain", pretrain)
-    monkeypatch.setattr(fit, "regularize", regularize)
+    monkeypatch.setattr(two_stages, "pretrain", pretrain)
+    monkeypatch.setattr(two_stages, "regularize", regularize)
     of_method = {
         "affinity": 2.0, "warmup_steps": 4, "global_clipnorm": 0.5,
         "supervised": 1.0, "shift": 1, "affine": 0.2, "consistency": 3.0,
@@ -300,8 +300,10 @@ def test_epochs_auto_and_warnings_know_the_error_before(stand_in, monkeypatch):
         seen.update(options)
         return with_errors(0.5)
 
-    monkeypatch.setattr(fit, "regularize", regularize)
-    monkeypatch.setattr(fit, "pretrain", lambda *_, **__: with_errors(0.5))
+    monkeypatch.setattr(two_stages, "regularize", regularize)
+    monkeypatch.setattr(
+        two_stages, "pretrain", lambda *_, **__: with_errors(0.5)
+    )
     numbers = np.where(FEW < 0, -1, 3 * FEW + 5)
     quick(tiny, epochs="auto", validation_fraction=0.34).fit(X, numbers)
     (watch,) = seen["callbacks"]
@@ -387,7 +389,7 @@ def all_to_one(model, *_, **__):
 def test_summary_names_the_classes_that_were_lost(
     stand_in, monkeypatch, capsys
 ):
-    monkeypatch.setattr(fit, "regularize", all_to_one)
+    monkeypatch.setattr(two_stages, "regularize", all_to_one)
     labels = np.where(FEW < 0, "", NAMES[FEW])
     model = quick(tiny, verbose=2).fit(X, labels)
     assert model.summary_.lost == ("cat", "eel")
@@ -399,8 +401,10 @@ def test_summary_has_the_error_of_the_weights_at_the_end(stand_in, monkeypatch):
         all_to_one(model)
         return with_errors(0.0)
 
-    monkeypatch.setattr(fit, "pretrain", lambda *_, **__: with_errors(0.5))
-    monkeypatch.setattr(fit, "regularize", regularize)
+    monkeypatch.setattr(
+        two_stages, "pretrain", lambda *_, **__: with_errors(0.5)
+    )
+    monkeypatch.setattr(two_stages, "regularize", regularize)
     summary = quick(tiny, validation_fraction=0.34).fit(X, FEW).summary_
     assert (summary.num_validation, summary.error_before) == (6, 0.5)
     # Two of the six rows are of the class that all are given to.
@@ -456,13 +460,13 @@ def test_stages_are_named_as_they_begin(
         least_squares(*data, **options)
         return with_errors(0.5)
 
-    monkeypatch.setattr(fit, "pretrain", pretrain)
+    monkeypatch.setattr(two_stages, "pretrain", pretrain)
     quick(tiny, **{"pretrain_epochs": 200, **options}).fit(X, y)
     assert capsys.readouterr().out.splitlines() == lines
 
 
 def test_summary_in_one_line():
-    summary = fit.Summary(
+    summary = two_stages.Summary(
         num_labeled=10, num_validation=8, num_unlabeled=50, class_prior=None,
         pretraining={}, error_before=0.125, error_after=0.05,
         regularization={"loss": [3.0, 2.0, 1.0]}, lost=(0, 4),
@@ -667,7 +671,7 @@ def test_grid_search(stand_in, monkeypatch):
             model.set_weights([0 * w for w in model.get_weights()])
         return keras.callbacks.History()
 
-    monkeypatch.setattr(fit, "regularize", regularize)
+    monkeypatch.setattr(two_stages, "regularize", regularize)
     # Far enough apart for least squares.
     far = X + np.eye(3)[Y] * [1e-1, 1e5, 0]
     grid = {"method": [gar_keras.SafeGAR(affinity=c) for c in (1.0, 3.0)]}
@@ -693,7 +697,7 @@ def test_network_of_ones_own_is_copied_with_its_weights(stand_in, monkeypatch):
     assert weights(model) != before
     assert [w.tolist() for w in network.get_weights()] == before
     monkeypatch.setattr(
-        fit, "pretrain", lambda *_, **__: keras.callbacks.History()
+        two_stages, "pretrain", lambda *_, **__: keras.callbacks.History()
     )
     assert weights(copied.fit(X, FEW)) == before
 
@@ -988,7 +992,7 @@ BAD = {
 def test_bad_input_is_refused_before_training(
     x, y, options, message, monkeypatch
 ):
-    monkeypatch.setattr(fit, "pretrain", None)
+    monkeypatch.setattr(two_stages, "pretrain", None)
     with pytest.raises(ValueError, match=message):
         quick(**{"network": tiny, **options}).fit(x, y)
 

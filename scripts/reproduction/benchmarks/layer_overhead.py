@@ -6,7 +6,7 @@ import keras
 import numpy as np
 
 from gar_keras.datasets import load_mnist
-from gar_keras.engine.batches import BatchSampler, Feed
+from gar_keras.engine.batches import BatchSampler, TrainingData
 from gar_keras.engine.fit import compile_options, fit
 from gar_keras.engine.optimizers import sgd
 from gar_keras.layers import GraphActivityRegularization
@@ -58,8 +58,8 @@ def feed(case):
     labels = np.arange(case.num_images) % case.num_classes
     mnist = load_mnist().x_train
     if case.num_images <= len(mnist):
-        return Feed(sampler, mnist[: case.num_images], labels=labels)
+        return TrainingData(sampler, mnist[: case.num_images], labels=labels)
     # Its first 60,000 images are MNIST's as they are: begin behind them.
     first = 1 + -(-len(mnist) // sampler.images_per_epoch)
     images = InfiMNIST(length=case.num_images)
-    return Feed(sampler, images, labels=labels, first_epoch=first)
+    return TrainingData(sampler, images, labels=labels, first_epoch=first)

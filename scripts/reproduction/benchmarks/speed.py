@@ -12,7 +12,7 @@ import keras
 import numpy as np
 
 from gar_keras.datasets import load_mnist
-from gar_keras.engine.batches import BatchSampler, Feed
+from gar_keras.engine.batches import BatchSampler, TrainingData
 from gar_keras.engine.fit import compile_options, fit
 from gar_keras.engine.optimizers import sgd
 from gar_keras.metrics import error_rate
@@ -116,7 +116,9 @@ def _regularize(work):
     model = attach(without_dropout(work.network()))
     steps = work.sampler.steps
     model.compile(sgd(), loss=None, **compile_options(steps))
-    feed = Feed(work.sampler, work.images, work.images[: work.num_labeled])
+    feed = TrainingData(
+        work.sampler, work.images, work.images[: work.num_labeled]
+    )
     train = partial(fit, model, feed, epochs=2, verbose=0)
     return timing.training(train, steps)
 
@@ -139,7 +141,7 @@ def _pretrain(work):
     model, passes = work.network(), work.case.stretch
     steps = passes * work.sampler.steps
     model.compile(sgd(), LOG_LOSS, **compile_options(steps))
-    feed = Feed(work.sampler, work.images, labels=work.labels)
+    feed = TrainingData(work.sampler, work.images, labels=work.labels)
     train = partial(fit, model, feed, passes=passes, epochs=2, verbose=0)
     return timing.training(train, passes)
 
