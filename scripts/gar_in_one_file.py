@@ -46,8 +46,6 @@ def stage_2_step(model, x_U, x_L):
 def main(epochs, seed, record):
     start, errors = time.time(), []
     machine = subprocess.getoutput(f"cd $(dirname '{__file__}') && {MACHINE}")
-    backend, floatx = keras.backend.backend(), keras.config.floatx()
-    print(backend, floatx, *machine.splitlines(), sep=", ")
     keras.utils.set_random_seed(seed)  # NumPy's as well.
     # X_L has as many images of each class; X_U is all images, X_L among them.
     mnist = load_mnist()
@@ -66,10 +64,8 @@ def main(epochs, seed, record):
     model = keras.Sequential(network)
     log_loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     model.compile(keras.optimizers.SGD(**SGD), log_loss)
-    for epoch in range(epochs[0]):
+    for _ in range(epochs[0]):
         stage_1_step(model, x[L], t[L])  # One batch, in any order.
-        if epoch % 100 == 0:
-            print(f"stage 1: epoch {epoch} of {epochs[0]}")
 
     # The same layers, and so the same weights, without dropout.
     model = keras.Sequential([i for i in network if "dropout" not in i.name])
@@ -85,8 +81,8 @@ def main(epochs, seed, record):
         print(f"epoch {epoch}: test error {errors[-1]:.2%}, {seconds} s")
 
     if record:
-        packages = "keras", "numpy", backend
-        run = {"epochs": epochs, "seed": seed, "floatx": floatx}
+        packages = "keras", "numpy", keras.backend.backend()
+        run = {"epochs": epochs, "seed": seed, "floatx": keras.config.floatx()}
         run["versions"] = {name: version(name) for name in packages}
         run["revision"], *run["hardware"] = machine.splitlines()
         run |= {"seconds": seconds, "test_errors": errors}
