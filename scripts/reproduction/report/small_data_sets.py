@@ -15,9 +15,10 @@ HARM = 1.0
 SEEDS = 5
 START = "Pretraining"
 SAFE, PAPER = "safe-gar", "gar"
+UNPROTECTED = "GAR, safe default without protection of rare classes"
 
 
-def where(frame, data_sets=SMALL):
+def where(frame, data_sets=SMALL, methods=METHODS):
     """The runs of each method on data sets, with the error they began with.
 
     Of several experiments with its settings it is the largest. A method without
@@ -26,7 +27,7 @@ def where(frame, data_sets=SMALL):
     frame = frame[frame.network == "mlp"]
     chosen = []
     for e in data_sets.values():
-        for method in METHODS:
+        for method in methods:
             found = run_frame.like(frame, replace(e, method=method), FREE)
             largest = max(
                 run_frame.groups(found), key=run_frame.size, default=found
@@ -96,7 +97,8 @@ def ranks(frame):
 
 def rare_errors(frame):
     """Errors and balanced errors with a rare class, a row a data set."""
-    found = _with_balanced_error(frame)
+    found = where(frame, RARE)
+    found = found[found.balanced_last.notna()]
     rows = {}
     for title, g in found.groupby("title", sort=False):
         start = g.groupby("seed")[["start", "balanced_stage_1"]].first()
@@ -113,12 +115,20 @@ def rare_errors(frame):
 
 def rare_changes(frame):
     """How far each method ends above its start with a rare class."""
-    found = _with_balanced_error(frame)
+    found = where(frame, RARE)
+    unprotected = {
+        name: replace(e, method=SAFE, protects_rare_classes=False)
+        for name, e in RARE.items()
+    }
+    groups = {_title(name): found[found.method == name] for name in METHODS}
+    groups[UNPROTECTED] = where(frame, unprotected, [SAFE])
     rows = {}
-    for name in _methods(found):
-        g = found[found.method == name]
+    for title, g in groups.items():
+        g = g[g.balanced_last.notna()]
+        if not len(g):
+            continue
         balanced = g.balanced_last - g.balanced_stage_1
-        rows[_title(name)] = {
+        rows[title] = {
             "runs": str(len(g)),
             "error": f"{g.change.mean():+.2f}",
             "balanced error": f"{balanced.mean():+.2f}",
@@ -126,12 +136,6 @@ def rare_changes(frame):
             f"below by more than {HARM:g} point": str((g.change < -HARM).sum()),
         }
     return markdown(pd.DataFrame.from_dict(rows, "index"))
-
-
-def _with_balanced_error(frame):
-    """The runs with a rare class of the methods that train the network."""
-    found = where(frame, RARE)
-    return found[found.balanced_last.notna()]
 
 
 def _both(errors):
