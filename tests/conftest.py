@@ -20,6 +20,16 @@ def pytest_configure(config):
 
 
 @pytest.fixture
+def dtype_policy():
+    """Function that sets the policy of Keras, for one test."""
+    import keras
+
+    before = keras.config.dtype_policy()
+    yield keras.config.set_dtype_policy
+    keras.config.set_dtype_policy(before)
+
+
+@pytest.fixture
 def peak():
     """Function that gives the bytes that a call had at its peak."""
 

@@ -94,10 +94,11 @@ def test_nothing_active():
 # Bad input
 
 BAD = {
-    "sum": ([0.5, 0.6], r"sum to 1.*of sum 1\.1"),
-    "zero": ([0.0, 1.0], "positive"),
+    "sum": ([0.5, 0.6], r"sum to 1.*of sum 1\.1. Divide"),
+    "below zero": ([1.5, -0.5], "positive numbers.*of sum 1"),
+    "zero": ([0.0, 1.0], "leave out a class"),
     "too small": ([1e-31, 1 - 1e-31], "none below 1e-30"),
-    "nan": ([math.nan, 1.0], "positive"),
+    "nan": ([math.nan, 1.0], "of sum nan"),
     "one": ([1.0], "n of at least 2"),
     "matrix": ([[0.5, 0.5]], "n of at least 2"),
     "text": ("uniform", "an array of n numbers"),

@@ -5,6 +5,7 @@ import numpy as np
 import oracle
 import pytest
 from keras import layers
+from stacks import sequential
 
 from gar_keras import (
     GARAfter,
@@ -49,24 +50,16 @@ def floatx(request):
 
 def network(dropout=0.1):
     """The same weights in each precision."""
-    model = keras.Sequential(
-        [
-            keras.Input((3,)), layers.Dense(4, "relu"), layers.Dropout(dropout),
-            layers.Dense(3),
-        ]
-    )  # fmt: skip
+    hidden = layers.Dense(4, "relu"), layers.Dropout(dropout)
+    model = sequential(*hidden, layers.Dense(3), shape=(3,))
     rng = np.random.default_rng(1)
     model.set_weights([rng.normal(size=w.shape) for w in model.get_weights()])
     return model
 
 
 def convolutional():
-    return keras.Sequential(
-        [
-            keras.Input((6, 6, 1)), layers.Conv2D(2, 3), layers.Flatten(),
-            layers.Dense(2),
-        ]
-    )  # fmt: skip
+    stack = layers.Conv2D(2, 3), layers.Flatten(), layers.Dense(2)
+    return sequential(*stack, shape=(6, 6, 1))
 
 
 def one_fit():

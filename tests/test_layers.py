@@ -1,13 +1,14 @@
 """The layer, and that it does what the activity regularizer does."""
 
 import json
-import warnings
 
 import keras
 import numpy as np
 import oracle
 import pytest
 from keras import layers, ops
+from said import said
+from stacks import Subclassed, functional, sequential
 
 from gar_keras import (
     GARWarning,
@@ -15,7 +16,6 @@ from gar_keras import (
     GraphActivityRegularizer,
 )
 from gar_keras.layers import PerImageStandardization
-from gar_keras.utils.warnings import shown_by
 
 BACKEND = keras.backend.backend()
 
@@ -52,32 +52,8 @@ ROUTES = {"layer": layer_route, "activity regularizer": regularizer_route}
 both_routes = pytest.mark.parametrize("route", ROUTES.values(), ids=ROUTES)
 
 
-def sequential(stack):
-    return keras.Sequential([keras.Input((FEATURES,)), *stack])
-
-
-def functional(stack):
-    x = source = keras.Input((FEATURES,))
-    for layer in stack:
-        x = layer(x)
-    return keras.Model(source, x)
-
-
-class Subclassed(keras.Model):
-    """Tells its layers whether they are in training."""
-
-    def __init__(self, stack):
-        super().__init__()
-        self.stack = stack
-
-    def call(self, x, training=None):
-        for layer in self.stack:
-            x = layer(x, training=training)
-        return x
-
-
 class Untold(Subclassed):
-    """Does not tell them."""
+    """Does not tell its layers whether they are in training."""
 
     def call(self, x):
         return super().call(x)
@@ -94,9 +70,12 @@ def after_one_step(model, x, **options):
     return history.history["loss"][0], model.get_weights()[0]
 
 
-def expected_after_one_step(x, **changes):
+def expected_after_one_step(*batches, **changes):
+    """Where the losses of these batches add up."""
+
     def loss(W):
-        return oracle.loss(x @ W, **{**COEFFICIENTS, **changes})
+        options = {**COEFFICIENTS, **changes}
+        return sum(oracle.loss(x @ W, **options) for x in batches)
 
     W = kernel()
     return loss(W), W - RATE * oracle.differences(loss, W)
@@ -110,13 +89,6 @@ def assert_step(received, expected, rtol):
         rtol=rtol,
         atol=rtol / 50,
     )
-
-
-@pytest.fixture
-def dtype_policy():
-    before = keras.config.dtype_policy()
-    yield keras.config.set_dtype_policy
-    keras.config.set_dtype_policy(before)
 
 
 # Both routes
@@ -136,7 +108,7 @@ def dtype_policy():
 )
 def test_step_in_fit_is_the_papers(route, m, kind, options):
     x = inputs(m)
-    received = after_one_step(kind(route()), x, **options)
+    received = after_one_step(kind(*route()), x, **options)
     assert_step(received, expected_after_one_step(x), rtol=1e-4)
 
 
@@ -146,7 +118,7 @@ def test_step_in_fit_is_the_papers(route, m, kind, options):
 def test_step_in_mixed_precision(route, policy, dtype_policy):
     dtype_policy(policy)
     x = inputs(128)
-    received = after_one_step(sequential(route()), x)
+    received = after_one_step(sequential(*route()), x)
     # The Dense layer computes in half precision: only that is inexact.
     rtol = {"mixed_float16": 1e-2, "mixed_bfloat16": 8e-2}[policy]
     assert_step(received, expected_after_one_step(x), rtol=rtol)
@@ -162,7 +134,7 @@ def test_step_in_mixed_precision(route, policy, dtype_policy):
     ],
 )
 def test_step_of_a_loaded_model(route, suffix, tmp_path):
-    model, formula = sequential(route(class_prior=PRIOR)), {}
+    model, formula = sequential(*route(class_prior=PRIOR)), {}
     if route is layer_route:
         formula = {"affinity": 0.25}
         model.layers[-1].set_coefficients(**formula)
@@ -180,7 +152,7 @@ def test_step_of_a_loaded_model(route, suffix, tmp_path):
 def test_adds_to_a_supervised_loss_in_batches_of_several_sizes(route):
     x = inputs(17)
     y = np.arange(17) % CLASSES
-    model = sequential(route())
+    model = sequential(*route())
     model.compile(keras.optimizers.SGD(0.0), cross_entropy())
     history = model.fit(x, y, batch_size=7, shuffle=False, verbose=0)
     parts = [x[:7], x[7:14], x[14:]]
@@ -209,21 +181,13 @@ def pairs(m):
     return np.stack([inputs(m), 2 - inputs(m)], axis=1)
 
 
-def chain(stack):
+def chain(*stack):
     def call(x):
         for layer in stack:
             x = layer(x)
         return x
 
     return call
-
-
-def expected_after_one_step_of_two(x):
-    def loss(W):
-        return sum(oracle.loss(x[:, i] @ W, **COEFFICIENTS) for i in range(2))
-
-    W = kernel()
-    return loss(W), W - RATE * oracle.differences(loss, W)
 
 
 @pytest.mark.slow
@@ -233,7 +197,7 @@ def expected_after_one_step_of_two(x):
 )
 def test_each_call_of_a_siamese_network_counts(route, towers):
     x = pairs(7)
-    model = siamese(towers(route()))
+    model = siamese(towers(*route()))
     model.compile(keras.optimizers.SGD(RATE), loss=None)
     if BACKEND == "jax" and route is regularizer_route:
         with pytest.raises(ValueError, match="called again"):
@@ -241,7 +205,8 @@ def test_each_call_of_a_siamese_network_counts(route, towers):
         return
     history = model.fit(x, batch_size=7, verbose=0).history
     received = history["loss"][0], model.get_weights()[0]
-    assert_step(received, expected_after_one_step_of_two(x), rtol=1e-4)
+    expected = expected_after_one_step(x[:, 0], x[:, 1])
+    assert_step(received, expected, rtol=1e-4)
 
 
 @pytest.mark.slow
@@ -280,7 +245,7 @@ needs_remat = pytest.mark.skipif(
 @needs_remat
 @both_routes
 def test_loss_that_remat_would_lose_is_refused(route):
-    model = Rematerialized(sequential(route()))
+    model = Rematerialized(sequential(*route()))
     model.compile(keras.optimizers.SGD(RATE), cross_entropy())
     with pytest.raises(ValueError, match="keras.remat and keras.RematScope"):
         model.fit(inputs(7), np.arange(7) % CLASSES, verbose=0)
@@ -293,7 +258,7 @@ def test_whole_step_may_be_computed_again(route):
     import jax
 
     x = inputs(7)
-    model = sequential(route())
+    model = sequential(*route())
 
     @jax.checkpoint
     def loss(kernel, bias):
@@ -315,7 +280,7 @@ def test_layer_made_in_a_remat_scope_adds_its_loss():
     x = inputs(7)
     with keras.RematScope(mode="full"):
         regularization = GraphActivityRegularization(**COEFFICIENTS)
-    received = after_one_step(sequential([dense(), regularization]), x)
+    received = after_one_step(sequential(dense(), regularization), x)
     assert_step(received, expected_after_one_step(x), rtol=1e-4)
 
 
@@ -333,7 +298,7 @@ PROBABILITIES = {
         dense(), ops.softmax, GraphActivityRegularization(),
     ],
     "model": lambda: [
-        sequential([dense(), layers.Softmax(name="last")]),
+        sequential(dense(), layers.Softmax(name="last")),
         GraphActivityRegularization(),
     ],
     "regularizer": lambda: [
@@ -348,16 +313,14 @@ PROBABILITIES = {
 @pytest.mark.parametrize("stack", PROBABILITIES.values(), ids=PROBABILITIES)
 def test_gar_of_probabilities_warns(stack):
     with pytest.warns(GARWarning, match="layer='.*', activation="):
-        functional(stack())(inputs(7))
+        functional(*stack())(inputs(7))
 
 
 @both_routes
 def test_no_warning_without_probabilities(route):
     stack = route()
     stack[0].activation = keras.activations.relu
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", GARWarning)
-        functional(stack)(inputs(7))
+    assert said(lambda: functional(*stack)(inputs(7))) == []
 
 
 # What passes through
@@ -400,35 +363,25 @@ def test_loss_is_left_out_in_evaluation():
     )
 
 
-def term_values(x):
-    Z = x @ kernel()
-    B = np.maximum(Z, 0)
-    return {
-        "affinity": oracle.affinity(B),
-        "balance": oracle.balance(B),
-        "regularization": oracle.loss(Z, **COEFFICIENTS),
-        # Too few examples to miss a class.
-        "classes_in_use": CLASSES,
-    }
-
-
-def means(dictionaries):
-    return {
-        key: np.mean([d[key] for d in dictionaries]) for key in dictionaries[0]
-    }
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", [sequential, Subclassed])
 def test_history_has_the_mean_of_each_term_over_the_steps(kind):
     x, y = inputs(24), np.arange(24) % CLASSES
-    model = kind(layer_route())
+    model = kind(*layer_route())
     model.compile(keras.optimizers.SGD(0.0), cross_entropy())
     history = model.fit(
         x, y, batch_size=8, epochs=2, shuffle=False, validation_data=(x, y),
         verbose=0,
     ).history  # fmt: skip
-    terms = means([term_values(part) for part in np.split(x, 3)])
+    Z = [part @ kernel() for part in np.split(x, 3)]
+    B = np.maximum(Z, 0)
+    terms = {
+        "affinity": np.mean([oracle.affinity(b) for b in B]),
+        "balance": np.mean([oracle.balance(b) for b in B]),
+        "regularization": np.mean([oracle.loss(z, **COEFFICIENTS) for z in Z]),
+        # Too few examples to miss a class.
+        "classes_in_use": CLASSES,
+    }
     expected = {f"val_{name}": value for name, value in terms.items()} | terms
     log_loss = oracle.log_loss(x @ kernel(), y)
     expected["val_loss"] = log_loss
@@ -464,7 +417,7 @@ def test_two_layers_in_one_model():
         layers.Dense(3, kernel_initializer="identity"),
         GraphActivityRegularization(2.0, 0, 0, name="second"),
     ]
-    model = sequential(stack)
+    model = sequential(*stack)
     model.compile(keras.optimizers.SGD(0.0), loss=None)
     history = model.fit(x, batch_size=8, verbose=0).history
     Z = x @ kernel()
@@ -508,63 +461,45 @@ class Traces(layers.Layer):
         return x
 
 
-@pytest.mark.slow
-def test_set_coefficients_does_not_retrace():
-    x = inputs(8)
-    traces = Traces()
-    regularization = GraphActivityRegularization(**COEFFICIENTS)
-    model = sequential([traces, dense(), regularization])
-    model.compile(keras.optimizers.SGD(0.0), loss=None)
-    counts, losses = [], []
-    for affinity in (1.5, 7.0, 0.0):
-        regularization.set_coefficients(affinity=affinity)
-        history = model.fit(x, batch_size=4, shuffle=False, verbose=0)
-        counts.append(traces.count)
-        losses.append(history.history["loss"][0])
-    assert counts == [counts[0]] * 3
-    Z = [part @ kernel() for part in np.split(x, 2)]
-    for affinity, loss in zip((1.5, 7.0, 0.0), losses, strict=True):
-        expected = [
-            oracle.loss(z, **{**COEFFICIENTS, "affinity": affinity}) for z in Z
-        ]
-        assert loss == pytest.approx(np.mean(expected), rel=1e-5)
-
-
 class BetweenSteps(keras.callbacks.Callback):
     """Sets the affinity's coefficient to the number of each step."""
 
-    def __init__(self, layer, sync):
+    def __init__(self, sync):
         super().__init__()
-        self.layer = layer
         self.sync = sync
+        self.traces = []
 
     def on_train_batch_begin(self, batch, logs=None):
+        first, *_, regularization = self.model.layers
         if self.sync:
             self.model.jax_state_sync()
-        self.layer.set_coefficients(affinity=batch)
+        regularization.set_coefficients(affinity=batch)
+        self.traces.append(first.count)
 
 
 def fit_with_coefficients_between_steps(sync):
-    layer = GraphActivityRegularization(**COEFFICIENTS)
-    model = sequential([dense(), layer])
+    """The losses of two epochs, and the traces before each of their steps."""
+    regularization = GraphActivityRegularization(**COEFFICIENTS)
+    model = sequential(Traces(), dense(), regularization)
     model.compile(keras.optimizers.SGD(0.0), loss=None)
-    return model.fit(
-        inputs(24), batch_size=8, shuffle=False, verbose=0,
-        callbacks=[BetweenSteps(layer, sync)],
+    between = BetweenSteps(sync)
+    history = model.fit(
+        inputs(24), batch_size=8, epochs=2, shuffle=False, verbose=0,
+        callbacks=[between],
     )  # fmt: skip
+    return history.history["loss"], between.traces
 
 
 @pytest.mark.slow
-def test_coefficients_change_between_steps():
-    history = fit_with_coefficients_between_steps(sync=BACKEND == "jax")
+def test_coefficients_change_between_steps_without_a_new_trace():
+    found, (_, *traces) = fit_with_coefficients_between_steps(BACKEND == "jax")
     parts = np.split(inputs(24) @ kernel(), 3)
     expected = [
         oracle.loss(Z, **{**COEFFICIENTS, "affinity": step})
         for step, Z in enumerate(parts)
     ]
-    assert history.history["loss"] == pytest.approx(
-        [np.mean(expected)], rel=1e-5
-    )
+    assert found == pytest.approx([np.mean(expected)] * 2, rel=1e-5)
+    assert traces == traces[:1] * 5
 
 
 @pytest.mark.skipif(BACKEND != "jax", reason="fit of JAX takes the weights")
@@ -598,8 +533,8 @@ def test_config_round_trip(prior):
 @pytest.mark.slow
 @pytest.mark.parametrize("to_the_layer", [True, False])
 def test_weights_fit_with_and_without_the_layer(to_the_layer, tmp_path):
-    source = sequential([layers.Dense(CLASSES)])
-    target = sequential([layers.Dense(CLASSES), *layer_route()[1:]])
+    source = sequential(layers.Dense(CLASSES))
+    target = sequential(layers.Dense(CLASSES), *layer_route()[1:])
     layer = target.layers[-1]
     layer.set_coefficients(affinity=0.25)
     if not to_the_layer:
@@ -615,12 +550,10 @@ def test_weights_fit_with_and_without_the_layer(to_the_layer, tmp_path):
 
 @pytest.mark.parametrize("affinity", [0.25, 0.0])
 def test_weights_file_keeps_the_coefficients(affinity, tmp_path):
-    source, target = (sequential(layer_route()) for _ in range(2))
+    source, target = (sequential(*layer_route()) for _ in range(2))
     source.layers[-1].set_coefficients(affinity=affinity)
     source.save_weights(tmp_path / "w.weights.h5")
-    shown = []
-    with shown_by(shown.append):
-        target.load_weights(tmp_path / "w.weights.h5")
+    shown = said(lambda: target.load_weights(tmp_path / "w.weights.h5"))
     assert target.layers[-1].coefficients["affinity"] == affinity
     assert ["GAR: affinity=0. Unless" in text for text in shown] == (
         [] if affinity else [True]

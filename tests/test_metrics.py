@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import pytest
 from keras import layers
+from stacks import sequential
 
 from gar_keras import metrics
 from gar_keras.metrics import (
@@ -85,9 +86,8 @@ def test_label_of_each_position():
 
 
 def test_fit_and_evaluate_count_over_all_batches():
-    model = keras.Sequential(
-        [keras.Input((3,)), layers.Dense(3, kernel_initializer="identity")]
-    )
+    dense = layers.Dense(3, kernel_initializer="identity")
+    model = sequential(dense, shape=(3,))
     model.compile(
         keras.optimizers.SGD(0.0),
         keras.losses.SparseCategoricalCrossentropy(
@@ -139,58 +139,39 @@ def test_config_round_trip(kind):
 # ClassesInUse
 
 
-def in_use(steps, **options):
-    """What the metric says after each step, and the classes not in use.
+ALL, HALF = [10, 10, 10, 10], [20, 20, 0, 0]
+RARE = {"class_prior": [0.5, 0.49, 0.01]}
+# How many examples each class is given in each step.
+IN_USE = {
+    "not yet 50 of its own": ([HALF] * 4, {}, []),
+    "50 of its own": ([HALF] * 5, {}, [2, 3]),
+    # The window of 100 is full after step 10: from then on it is the one
+    # before that counts, with the steps since.
+    "in the window before": ([ALL] * 5 + [HALF] * 15, {}, []),
+    "that window is gone": ([ALL] * 5 + [HALF] * 16, {}, [2, 3]),
+    "come back at once": ([ALL] * 5 + [HALF] * 17 + [ALL], {}, []),
+    # 200 of 400 are its own.
+    "one in a hundred": ([[398, 2]], {}, []),
+    "less than that": ([[399, 1]], {}, [1]),
+    # 4,900 examples, of which 2,401 and 49 are those of the last two.
+    "by its share": ([[700, 0, 0]] * 7, RARE, [1]),
+    # The third is missed from 5,000 on.
+    "rare": ([[700, 0, 0]] * 7 + [[100, 0, 0]], RARE, [1, 2]),
+    # That is no reason to wait for the second, which was there at first.
+    "each alone": ([[51, 49, 0]] * 10 + [[100, 0, 0]] * 6, RARE, [1]),
+}
 
-    Args:
-        steps: For each step, how many examples each class is given.
-        **options: Those of the metric.
-    """
+
+@pytest.mark.parametrize("steps, options, unused", IN_USE.values(), ids=IN_USE)
+def test_classes_that_are_missed(steps, options, unused):
     metric = ClassesInUse(**options)
-    counts = []
     for given in steps:
         # The largest logit decides, and it may well be negative.
         metric.update_state(
             np.eye(len(given))[np.repeat(np.arange(len(given)), given)] - 9
         )
-        counts.append(int(metric.result()))
-    return counts, metric.unused()
-
-
-def test_a_class_that_gets_nothing_is_missed_once_50_examples_were_its_own():
-    # 10 of 40 a step.
-    steps = [[20, 20, 0, 0]] * 6
-    assert in_use(steps) == ([4, 4, 4, 4, 2, 2], [2, 3])
-
-
-def test_a_class_is_missed_when_its_window_has_gone_by():
-    # The window of 100 is full after step 10: from then on it is the one
-    # before that counts, with the steps since.
-    steps = [[10, 10, 10, 10]] * 5 + [[20, 20, 0, 0]] * 17
-    counts, unused = in_use(steps)
-    assert counts == [4] * 20 + [2] * 2
-    assert unused == [2, 3]
-    # It comes back at once.
-    assert in_use([*steps, [10, 10, 10, 10]]) == ([*counts, 4], [])
-
-
-@pytest.mark.parametrize("few, missed", [(2, False), (1, True)])
-def test_less_than_one_in_a_hundred_is_none(few, missed):
-    # 200 of 400 are its own.
-    _, unused = in_use([[400 - few, few]])
-    assert unused == ([1] if missed else [])
-
-
-def test_each_class_has_the_window_of_its_share():
-    prior = [0.5, 0.49, 0.01]
-    # 4,900 examples, of which 2,401 and 49 are those of the last two.
-    steps = [[700, 0, 0]] * 7
-    assert in_use(steps, class_prior=prior)[1] == [1]
-    # The third is missed from 5,000 on.
-    assert in_use([*steps, [100, 0, 0]], class_prior=prior)[1] == [1, 2]
-    # That is no reason to wait for the second, which was there at first.
-    steps = [[51, 49, 0]] * 10 + [[100, 0, 0]] * 6
-    assert in_use(steps, class_prior=prior)[1] == [1]
+    assert metric.unused() == unused
+    assert int(metric.result()) == len(steps[0]) - len(unused)
 
 
 def test_reset_forgets_all_examples():

@@ -8,6 +8,7 @@ import numpy as np
 import oracle
 import pytest
 from keras import layers, ops
+from stacks import Subclassed, functional, sequential
 
 import gar_keras
 from gar_keras import (
@@ -42,13 +43,8 @@ CNN6 = [
     CONV, CONV, "MaxPooling2D", "Dropout 0.3",
     "Flatten", "Dense", "Dropout 0.5", "Dense",
 ]  # fmt: skip
-CNN9 = [
-    "InputLayer",
-    CONV, CONV, "MaxPooling2D", "Dropout 0.2",
-    CONV, CONV, "MaxPooling2D", "Dropout 0.3",
-    CONV, CONV, CONV, "MaxPooling2D", "Dropout 0.4",
-    "Flatten", "Dense", "Dropout 0.5", "Dense",
-]  # fmt: skip
+THIRD_BLOCK = [CONV, CONV, CONV, "MaxPooling2D", "Dropout 0.4"]
+CNN9 = [*CNN6[:-4], *THIRD_BLOCK, *CNN6[-4:]]
 NETWORKS = {"cnn6": (cnn6, CNN6), "cnn9": (cnn9, CNN9)}
 
 
@@ -88,13 +84,6 @@ def test_sequential_is_built_for_any_batch():
     assert not has_dropout(without_dropout(model))
 
 
-@pytest.fixture
-def dtype_policy():
-    before = keras.config.dtype_policy()
-    yield keras.config.set_dtype_policy
-    keras.config.set_dtype_policy(before)
-
-
 @pytest.mark.parametrize("as_argument", [True, False])
 def test_mixed_precision_ends_at_the_logits(as_argument, dtype_policy):
     policy = "mixed_bfloat16"
@@ -121,41 +110,6 @@ def test_a_global_policy_leaves_the_inputs_to_a_subclassed_model(
 
 
 # Small models of all kinds
-
-
-def sequential(*stack):
-    return keras.Sequential([keras.Input((4,)), *stack])
-
-
-def functional(*stack):
-    x = source = keras.Input((4,))
-    for layer in stack:
-        x = layer(x)
-    return keras.Model(source, x)
-
-
-@keras.saving.register_keras_serializable(package="tests")
-class Subclassed(keras.Model):
-    def __init__(self, *stack, **kwargs):
-        super().__init__(**kwargs)
-        self.stack = list(stack)
-
-    def call(self, x, training=None):
-        for layer in self.stack:
-            x = layer(x, training=training)
-        return x
-
-    def get_config(self):
-        stack = [keras.saving.serialize_keras_object(s) for s in self.stack]
-        return {"stack": stack, "name": self.name}
-
-    @classmethod
-    def from_config(cls, config):
-        stack = config.pop("stack")
-        return cls(
-            *[keras.saving.deserialize_keras_object(s) for s in stack],
-            **config,
-        )
 
 
 class FunctionalSubclass(keras.Model):
@@ -353,25 +307,16 @@ def with_dict(*names):
     return keras.Model(source, {n: layers.Dense(3)(source) for n in names})
 
 
-class GivesDict(keras.Model):
+class GivesDict(Subclassed):
     """The same, of a graph that Keras does not know."""
 
-    def __init__(self):
-        super().__init__()
-        self.dense = layers.Dense(3)
-
     def call(self, x):
-        return {"logits": self.dense(x)}
+        return {"logits": super().call(x)}
 
 
-@keras.saving.register_keras_serializable(package="tests")
-class NamesItsInputs(keras.Model):
-    def __init__(self, **kwargs):
-        super().__init__(**kwargs)
-        self.dense = layers.Dense(3)
-
+class NamesItsInputs(Subclassed):
     def call(self, x):
-        return self.dense({"a": x}["b"])
+        return super().call({"a": x}["b"])
 
 
 X, Y = np.ones((6, 4), "float32"), np.array([0, 1, 2, 0, 1, 2])
@@ -423,10 +368,6 @@ def test_labels_without_an_output_are_told_from_those_that_are_none(door):
         assert another not in str(e.value)
 
 
-def of_five_features():
-    return keras.Sequential([keras.Input((5,)), layers.Dense(3)])
-
-
 def subclassed_of_five_features():
     model = Subclassed(layers.Dense(3))
     model(np.ones((1, 5), "float32"))
@@ -441,10 +382,13 @@ def subclassed_of_five_features():
     [
         (lambda: with_dict("logits"), "a dict of logits"),
         (lambda: with_dict("a", "b"), "2 outputs|a dict of a, b"),
-        (GivesDict, "a dict of logits"),
-        (of_five_features, ".4,. float32. .* shape"),
+        (lambda: GivesDict(layers.Dense(3)), "a dict of logits"),
+        (
+            lambda: sequential(layers.Dense(3), shape=(5,)),
+            ".4,. float32. .* shape",
+        ),
         (subclassed_of_five_features, ".4,. float32. .*value 5.* shape"),
-        (NamesItsInputs, ".4,. float32. "),
+        (lambda: NamesItsInputs(layers.Dense(3)), ".4,. float32. "),
     ],
 )
 def test_model_that_does_not_fit_is_refused_in_a_line(door, make, message):

@@ -3,11 +3,10 @@
 import os
 import re
 import runpy
-import subprocess
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 
+import fresh
 import jupytext
 import nbformat
 import pytest
@@ -96,16 +95,8 @@ def test_a_source_runs(name, tmp_path):
         assert times == 1
     path = tmp_path / f"{name}.py"
     path.write_text(jupytext.writes(source, "py:percent"), encoding="utf-8")
-    done = subprocess.run(
-        [sys.executable, "-c", RUNNER, str(path)],
-        cwd=FOLDER,
-        env={**os.environ, "MPLBACKEND": "agg"},
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout
+    env = {**os.environ, "MPLBACKEND": "agg"}
+    assert fresh.run(RUNNER, path, cwd=FOLDER, env=env)
 
 
 def test_the_website_shows_formulas_and_leads_to_every_heading():

@@ -1,10 +1,9 @@
 """The Python of the README and the pages of docs, run once each."""
 
-import subprocess
-import sys
 import warnings
 from pathlib import Path
 
+import fresh
 import h5py
 import keras
 import numpy as np
@@ -177,13 +176,7 @@ def test_files_are_loaded_where_this_package_is_not(folder):
     pretrain(found["plain"], X, np.arange(5) % 3, **options)
     found["plain"].save("plain.keras")
     np.save("x.npy", X)
-    done = subprocess.run(
-        [sys.executable, "-c", WITHOUT_THE_PACKAGE],
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout == "refused\n"
+    assert fresh.run(WITHOUT_THE_PACKAGE) == "refused\n"
     for name, expected in (
         ("saved_model", model),
         ("plain", model),

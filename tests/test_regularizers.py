@@ -2,11 +2,7 @@
 
 import json
 import math
-import subprocess
-import sys
-import textwrap
 
-import fresh
 import keras
 import numpy as np
 import oracle
@@ -18,9 +14,9 @@ from keras import ops
 from tracing import sizes_of_tensors
 
 from gar_keras import GraphActivityRegularizer, affinity, balance, rectify
+from gar_keras.engine import autodiff
 from gar_keras.regularizers import keras_divides_by_batch_size
 
-BACKEND = keras.backend.backend()
 TERMS = {"affinity": affinity, "balance": balance}
 term = pytest.mark.parametrize("term", TERMS.values(), ids=TERMS)
 
@@ -374,25 +370,12 @@ def test_entry_of_minus_infinity_counts_as_0(where):
 # Cost
 
 
-def loss_and_gradient(x):
-    loss = GraphActivityRegularizer(**EVERY_TERM).loss
-    if BACKEND == "jax":
-        import jax
-
-        return jax.value_and_grad(loss)(x)
-    import tensorflow as tf
-
-    with tf.GradientTape() as tape:
-        tape.watch(x)
-        y = loss(x)
-    return y, tape.gradient(y, x)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("m, n", [(64, 32), (64, 8), (8, 64)])
 def test_nothing_is_larger_than_the_logits(m, n):
     Z = ops.convert_to_tensor(oracle.logits(m, n))
-    sizes = sizes_of_tensors(loss_and_gradient, Z)
+    loss = GraphActivityRegularizer(**EVERY_TERM).loss
+    sizes = sizes_of_tensors(lambda x: autodiff.gradient(loss, x), Z)
     assert m * n in sizes
     assert None not in sizes
     assert max(sizes) <= m * n
@@ -423,58 +406,4 @@ def test_whether_keras_divides_is_known():
     measured = float(constant.losses[0])
     assert measured == pytest.approx(
         1 / 8 if keras_divides_by_batch_size() else 1
-    )
-
-
-# Several devices
-
-
-def in_fresh_process(program, **environment):
-    """What the program prints as JSON, run with TF_CPP_MIN_LOG_LEVEL etc."""
-    result = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(program)],
-        env=fresh.environment(**environment),
-        capture_output=True,
-        text=True,
-    )
-    assert result.returncode == 0, result.stderr[-3000:]
-    return json.loads(result.stdout.splitlines()[-1])
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(BACKEND != "jax", reason="devices of JAX")
-def test_data_parallel_on_jax_has_the_loss_of_the_whole_batch():
-    program = """
-        import json
-        import jax
-        import keras
-        import numpy as np
-        import oracle
-        from gar_keras import GraphActivityRegularization
-        from gar_keras import GraphActivityRegularizer
-
-        devices = len(jax.devices())
-        keras.distribution.set_distribution(keras.distribution.DataParallel())
-        Z = oracle.logits(16, 3)
-        losses = []
-        for layers in (
-            [keras.layers.Dense(3, kernel_initializer="identity"),
-             GraphActivityRegularization()],
-            [keras.layers.Dense(3, kernel_initializer="identity",
-             activity_regularizer=GraphActivityRegularizer())],
-        ):
-            model = keras.Sequential([keras.Input((3,)), *layers])
-            model.compile(keras.optimizers.SGD(0.1), loss=None)
-            history = model.fit(Z, batch_size=16, epochs=2, verbose=0)
-            losses.append(history.history["loss"])
-        print(json.dumps([devices, losses, oracle.loss(Z)]))
-    """
-    four = in_fresh_process(
-        program, XLA_FLAGS="--xla_force_host_platform_device_count=4"
-    )
-    one = in_fresh_process(program)
-    assert (four[0], one[0]) == (4, 1)
-    np.testing.assert_allclose(four[1], one[1], rtol=1e-5)
-    np.testing.assert_allclose(
-        [loss[0] for loss in four[1]], four[2], rtol=1e-5
     )

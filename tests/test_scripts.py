@@ -8,6 +8,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import fresh
 import pytest
 from made_records import write_record
 
@@ -63,15 +64,8 @@ def run(script, *arguments, **environment):
 def test_help_and_refusals():
     commands = [*((script, "--help") for script in SCRIPTS), *REFUSED]
     paths = [[str(ROOT / "scripts" / s), *words] for s, *words in commands]
-    done = subprocess.run(
-        [sys.executable, "-c", ONE_BY_ONE, json.dumps(paths)],
-        # Where `reproduction` lies, which `runpy` does not put on the path.
-        cwd=ROOT / "scripts",
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
-    ends = dict(zip(commands, json.loads(done.stdout), strict=True))
+    printed = fresh.run(ONE_BY_ONE, json.dumps(paths))
+    ends = dict(zip(commands, json.loads(printed), strict=True))
     for command, (code, output, errors) in ends.items():
         if command in REFUSED:
             assert (code, output) == (2, "")

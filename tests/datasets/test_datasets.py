@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from gar_keras.datasets import DataError, load_mnist, make_split
 from gar_keras.datasets import mnist as mnist_module
-from gar_keras.datasets.data_files import read_npz
+from gar_keras.datasets.data_files import data_folder, read_npz
 from gar_keras.datasets.splits import draw_split
 
 # MD5 of the four original idx files: an 8 or 16 byte header, then the array.
@@ -119,6 +119,15 @@ def test_a_file_that_is_no_archive_is_refused(tmp_path):
     np.savez(tmp_path / "a.npz", x=np.zeros(3))
     with pytest.raises(DataError, match="is not a readable .npz file with y"):
         read_npz(tmp_path / "a.npz", ["y"])
+
+
+def test_the_folder_is_that_of_the_argument_the_variable_or_the_user(
+    home, tmp_path, monkeypatch
+):
+    assert data_folder() == home / ".cache/gar_keras"
+    monkeypatch.setenv("GAR_KERAS_DATA", str(tmp_path / "data"))
+    assert data_folder() == tmp_path / "data"
+    assert data_folder(tmp_path) == tmp_path
 
 
 # Splits

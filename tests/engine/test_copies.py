@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from keras import layers
+from stacks import Subclassed, sequential
 
 from gar_keras import (
     GARClassifier,
@@ -31,10 +32,6 @@ Y = np.arange(60) % 3
 X = (RNG.normal(size=(3, 4))[Y] + 0.2 * RNG.normal(size=(60, 4))) * 50 + 300
 X = X.astype("float32")
 IDS = np.arange(60, dtype="int32")[:, None] % 3 * 7
-
-
-def sequential(*parts, shape=(4,), dtype="float32"):
-    return keras.Sequential([keras.Input(shape, dtype=dtype), *parts])
 
 
 def adapted(kind=layers.Normalization, data=X, **options):
@@ -65,11 +62,6 @@ def looked_up():
 def text_looked_up():
     lookup = adapted(layers.StringLookup, ["a", "b"], output_mode="one_hot")
     return sequential(lookup, layers.Dense(3), shape=(1,), dtype="string")
-
-
-def discretized():
-    parts = adapted(layers.Discretization, num_bins=5), layers.Rescaling(0.1)
-    return sequential(*parts, layers.Dense(3))
 
 
 def batch_normalized():
@@ -169,33 +161,10 @@ class Noisy(layers.Layer):
         return inputs + keras.random.normal(shape, seed=self.seeds)
 
 
-def noisy():
-    return sequential(Noisy(), layers.Dense(3))
-
-
-class OwnCall(keras.Model):
-    def __init__(self, **kwargs):
-        super().__init__(**kwargs)
-        self.normalization = adapted()
-        self.logits = layers.Dense(3)
-
-    def call(self, inputs):
-        return self.logits(self.normalization(inputs))
-
-
 def own_call():
-    model = OwnCall()
+    model = Subclassed(adapted(), layers.Dense(3))
     model(X)
     return model
-
-
-def with_a_lambda():
-    inner = sequential(layers.Lambda(lambda x: 2 * x), layers.Dense(5))
-    return sequential(inner, layers.Dense(3))
-
-
-def detached():
-    return detach(attach(normalized()))
 
 
 def shared():
@@ -207,12 +176,21 @@ def shared():
 LOOKUPS = [looked_up]
 if backend.name() == "tensorflow":
     LOOKUPS.append(text_looked_up)
-ZOO = [
-    *LOOKUPS, normalized, normalized_inside, normalized_twice, discretized,
-    batch_normalized, partly_frozen, low_rank, quantized,
-    own_training, own_loss, own_activation, own_layer, own_call, with_a_lambda,
-    detached, shared,
-]  # fmt: skip
+MADE = (
+    *LOOKUPS, normalized, normalized_inside, normalized_twice,
+    batch_normalized, partly_frozen, low_rank, quantized, own_training,
+    own_loss, own_activation, own_layer, own_call, shared,
+)  # fmt: skip
+ZOO = {make.__name__: make for make in MADE} | {
+    "detached": lambda: detach(attach(normalized())),
+    "discretized": lambda: sequential(
+        adapted(layers.Discretization, num_bins=5), layers.Rescaling(0.1),
+        layers.Dense(3),
+    ),
+    "with_a_lambda": lambda: sequential(
+        sequential(layers.Lambda(lambda x: 2 * x)), layers.Dense(3)
+    ),
+}  # fmt: skip
 
 
 def rows_of(model):
@@ -229,7 +207,7 @@ def values(weights):
     return [np.asarray(weight).tolist() for weight in weights]
 
 
-@pytest.mark.parametrize("make", ZOO)
+@pytest.mark.parametrize("make", ZOO.values(), ids=ZOO)
 def test_a_copy_is_what_the_model_is(make):
     model = make()
     copy = copy_model(model)
@@ -306,7 +284,7 @@ def test_what_a_copy_would_lose_is_refused(copy):
 
 
 def test_a_model_that_draws_in_inference_is_copied():
-    model = noisy()
+    model = sequential(Noisy(), layers.Dense(3))
     assert values(copy_model(model, X).weights) == values(model.weights)
 
 
@@ -426,59 +404,40 @@ def test_threads_repeat_what_each_does_alone():
     assert alone[0] != alone[1]
 
 
-def test_each_training_of_a_comparison_has_an_optimizer_of_its_own(monkeypatch):
+@pytest.mark.parametrize("verbose", [None, 0, 2])
+def test_each_training_of_a_comparison_is_named_and_apart(
+    verbose, monkeypatch, capsys
+):
     optimizer = keras.optimizers.SGD(0.01, momentum=0.9, nesterov=True)
     given = []
 
     @wraps(regularize)
-    def record(*_, optimizer, **__):
-        given.append(optimizer)
+    def record(*_, **options):
+        given.append(options)
 
-    module = "gar_keras.estimator.comparison"
-    monkeypatch.setattr(f"{module}.pretrain", lambda *_, **__: None)
-    monkeypatch.setattr(f"{module}.regularize", record)
-    methods = ["entropy", "gar"]
-    options = dict(folds=2, optimizer=optimizer, unlabeled_per_batch=30)
-    compare(normalized(), X[:15], Y[:15], X, methods, **options)
-    # Two methods on two folds.
-    assert len({id(each) for each in (optimizer, *given)}) == 1 + 4
-    for each in given:
-        assert each.get_config() == optimizer.get_config()
-
-
-@pytest.mark.parametrize("verbose", [None, 0, 2])
-def test_a_comparison_names_its_trainings(verbose, monkeypatch, capsys):
-    seen = []
-
-    @wraps(regularize)
-    def record(*_, verbose, **__):
-        seen.append(verbose)
-
-    module = "gar_keras.estimator.comparison"
-    monkeypatch.setattr(
-        f"{module}.pretrain", lambda *_, verbose, **__: seen.append(verbose)
-    )
-    monkeypatch.setattr(f"{module}.regularize", record)
+    for stage in ("pretrain", "regularize"):
+        monkeypatch.setattr(f"gar_keras.estimator.comparison.{stage}", record)
     options = {} if verbose is None else {"verbose": verbose}
-    methods = ["entropy", "gar"]
     compare(
-        normalized(), X[:15], Y[:15], X, methods, folds=2,
-        unlabeled_per_batch=30, **options,
+        normalized(), X[:15], Y[:15], X, ["entropy", "gar"], folds=2,
+        optimizer=optimizer, unlabeled_per_batch=30, **options,
     )  # fmt: skip
     # Of two folds, each with a pretraining and two methods.
-    assert seen == [verbose or 0] * 6
-    printed = capsys.readouterr().out.splitlines()
-    if not verbose:
-        assert printed == []
-    else:
-        assert printed == [
-            "Fold 1 of 2: pretraining",
-            "Fold 1 of 2, method 1 of 2: entropy",
-            "Fold 1 of 2, method 2 of 2: gar",
-            "Fold 2 of 2: pretraining",
-            "Fold 2 of 2, method 1 of 2: entropy",
-            "Fold 2 of 2, method 2 of 2: gar",
-        ]
+    assert [each["verbose"] for each in given] == [verbose or 0] * 6
+    mine = [each["optimizer"] for each in given if "method" in each]
+    assert len({id(each) for each in (optimizer, *mine)}) == 1 + 4
+    for each in mine:
+        assert each.get_config() == optimizer.get_config()
+    assert capsys.readouterr().out.splitlines() == [
+        f"Fold {fold} of 2{training}"
+        for fold in (1, 2)
+        for training in (
+            ": pretraining",
+            ", method 1 of 2: entropy",
+            ", method 2 of 2: gar",
+        )
+        if verbose
+    ]
 
 
 BAD = {

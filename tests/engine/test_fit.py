@@ -5,6 +5,8 @@ from itertools import repeat
 import keras
 import numpy as np
 import pytest
+from keras import layers
+from stacks import sequential
 
 from gar_keras.engine.fit import (
     StopWhenWorse,
@@ -81,15 +83,10 @@ def test_epochs_auto_waits_for_epochs_or_for_steps(steps, most, patience):
 @pytest.mark.parametrize("dtype", ["uint8", "float32", "float64"])
 def test_predictions_are_those_of_keras(dtype):
     x = np.random.default_rng(0).integers(0, 256, (25, 6, 6, 1)).astype(dtype)
-    model = keras.Sequential(
-        [
-            keras.Input((6, 6, 1)),
-            keras.layers.Flatten(),
-            keras.layers.BatchNormalization(),
-            keras.layers.Dropout(0.5),
-            keras.layers.Dense(3),
-        ]
-    )
+    model = sequential(
+        layers.Flatten(), layers.BatchNormalization(), layers.Dropout(0.5),
+        layers.Dense(3), shape=(6, 6, 1),
+    )  # fmt: skip
     # The last batch has five images.
     predicted = predict(model, x, batch_size=10)
     expected = model.predict(x, batch_size=10, verbose=0)

@@ -1,9 +1,12 @@
 """The batches that `fit` gets on the backend in use."""
 
+from types import SimpleNamespace
+
 import keras
 import numpy as np
 import pytest
 from keras import ops
+from sources import Source
 
 from gar_keras.engine import backend, batches, pipeline
 from gar_keras.engine.batches import BatchSampler, TrainingData
@@ -14,19 +17,6 @@ BACKEND = keras.backend.backend()
 IMAGES = np.random.default_rng(0).integers(0, 256, (23, 4, 3, 1), "uint8")
 X_L = 255 - IMAGES[:9]
 LABELS = np.arange(23) % 5
-
-
-class Source:
-    """Images that are computed when they are asked for."""
-
-    shape, dtype = IMAGES.shape, IMAGES.dtype
-
-    def __len__(self):
-        return len(IMAGES)
-
-    def take(self, indices):
-        assert isinstance(indices, np.ndarray)
-        return IMAGES[indices].copy()
 
 
 def first(batches, count):
@@ -79,7 +69,9 @@ FEEDS = {name: (sampler, X_L, None) for name, sampler in SAMPLERS.items()}
 FEEDS["stage 1"] = BatchSampler(23, 5, seed=2), None, LABELS
 
 
-@pytest.mark.parametrize("images", [IMAGES, Source()], ids=["array", "source"])
+@pytest.mark.parametrize(
+    "images", [IMAGES, Source(IMAGES)], ids=["array", "source"]
+)
 @pytest.mark.parametrize(
     "sampler, x_labeled, labels", FEEDS.values(), ids=FEEDS
 )
@@ -99,13 +91,6 @@ def test_images_keep_their_dtype(dtype):
     assert first(batches, 1)[0][0].dtype == dtype
 
 
-class Described:
-    """Images of which only the shape is known."""
-
-    def __init__(self, shape, dtype):
-        self.shape, self.dtype = shape, dtype
-
-
 @pytest.mark.parametrize(
     "image, dtype, steps",
     # 128 * 150,528 bytes are 18.4 MiB, in 128 MiB 6 times.
@@ -114,7 +99,7 @@ class Described:
 )  # fmt: skip
 def test_batches_that_wait_by_hand(image, dtype, steps):
     sampler = BatchSampler(1000, 112, 100, 16)
-    images = Described((1000, *image), np.dtype(dtype))
+    images = SimpleNamespace(shape=(1000, *image), dtype=np.dtype(dtype))
     assert pipeline.steps_at_once(TrainingData(sampler, images)) == steps
 
 
@@ -131,7 +116,7 @@ def test_source_is_asked_for_what_there_is_room_for(room, steps, monkeypatch):
             return super().take(indices)
 
     sampler = BatchSampler(23, 5, 9, 2, images_per_epoch=20)
-    batches = pipeline.make_batches(TrainingData(sampler, Asked(), X_L))
+    batches = pipeline.make_batches(TrainingData(sampler, Asked(IMAGES), X_L))
     assert_same(first(batches, 8), by_hand(sampler, X_L, None, 1, 8))
     assert asked[0] == 5 * min(steps, sampler.steps)
 

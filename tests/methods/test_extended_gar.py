@@ -5,6 +5,7 @@ import numpy as np
 import oracle
 import pytest
 import tiny_runs
+from stacks import Subclassed, sequential
 
 from gar_keras import (
     ExtendedGAR,
@@ -17,11 +18,8 @@ from gar_keras import (
 from gar_keras.methods.base import Stage2
 
 TINY = tiny_runs.TINY
-
-
-def task():
-    data = tiny_runs.tiny_data()
-    return data.x_train[:12], data.y_train[:12], data.x_train
+DATA = tiny_runs.tiny_data()
+X, Y, X_U = DATA.x_train[:12], DATA.y_train[:12], DATA.x_train
 
 
 def network(seed=0):
@@ -32,14 +30,12 @@ def network(seed=0):
 def normalized():
     """A network that begins with a BatchNormalization."""
     keras.utils.set_random_seed(0)
-    return keras.Sequential(
-        [
-            keras.Input((6, 6, 1)),
-            keras.layers.Rescaling(1 / 255),
-            keras.layers.Flatten(),
-            keras.layers.BatchNormalization(momentum=0.5),
-            keras.layers.Dense(3),
-        ]
+    return sequential(
+        keras.layers.Rescaling(1 / 255),
+        keras.layers.Flatten(),
+        keras.layers.BatchNormalization(momentum=0.5),
+        keras.layers.Dense(3),
+        shape=(6, 6, 1),
     )
 
 
@@ -53,11 +49,10 @@ OPTIONS = {
 
 @pytest.mark.slow
 def test_without_extensions_it_is_gar():
-    x, y, x_unlabeled = task()
     plain, extended = network(), network()
-    expected = regularize(plain, x, x_unlabeled, **OPTIONS)
+    expected = regularize(plain, X, X_U, **OPTIONS)
     history = regularize(
-        extended, x, x_unlabeled, y_labeled=y, method=ExtendedGAR(), **OPTIONS
+        extended, X, X_U, y_labeled=Y, method=ExtendedGAR(), **OPTIONS
     )
     for name in ("loss", "affinity", "balance"):
         np.testing.assert_allclose(
@@ -76,23 +71,21 @@ def loss_of(method, x, y):
 
 
 def test_the_log_loss_is_added():
-    x, y, _ = task()
-    gar, _ = loss_of(ExtendedGAR(), x, y)
-    both, stage_2 = loss_of(ExtendedGAR(supervised=2.0), x, y)
-    log_loss = oracle.log_loss(stage_2.network(x, training=False), y)
+    gar, _ = loss_of(ExtendedGAR(), X, Y)
+    both, stage_2 = loss_of(ExtendedGAR(supervised=2.0), X, Y)
+    log_loss = oracle.log_loss(stage_2.network(X, training=False), Y)
     assert both - gar == pytest.approx(2 * log_loss, rel=1e-5)
 
 
 @pytest.mark.parametrize("moves", [{"shift": 1}, {"affine": 0.2}])
 def test_consistency_is_of_two_views(moves):
-    x, y, _ = task()
     method = ExtendedGAR(
         GraphActivityRegularization(0.0, 0.0, 0.0), consistency=2.0, **moves
     )
-    loss, stage_2 = loss_of(method, x, y)
+    loss, stage_2 = loss_of(method, X, Y)
     views = []
     for seed in (0, 1):
-        view = x
+        view = X
         for layer in random_augmentation(
             moves.get("shift", 0), moves.get("affine", 0.0), seed
         ):
@@ -102,8 +95,8 @@ def test_consistency_is_of_two_views(moves):
     assert expected > 1e-6
     assert loss == pytest.approx(expected, rel=1e-4)
     # Images of one value look the same wherever they are moved.
-    flat = np.full_like(x, 7)
-    assert loss_of(method, flat, y)[0] == pytest.approx(0, abs=1e-12)
+    flat = np.full_like(X, 7)
+    assert loss_of(method, flat, Y)[0] == pytest.approx(0, abs=1e-12)
 
 
 def test_integers_that_are_no_images_are_refused_before_training():
@@ -117,24 +110,22 @@ def test_integers_that_are_no_images_are_refused_before_training():
 
 @pytest.mark.slow
 def test_the_average_takes_the_statistics_of_batch_normalization():
-    x, y, x_unlabeled = task()
     model = normalized()
     method = ExtendedGAR(average=0.5, supervised=1.0)
-    regularize(model, x, x_unlabeled, y_labeled=y, method=method, **OPTIONS)
+    regularize(model, X, X_U, y_labeled=Y, method=method, **OPTIONS)
     # 20 steps of momentum 0.5 have forgotten where the statistics began.
     statistics = model.layers[2].moving_mean
-    expected = x_unlabeled.mean(0).ravel() / 255
+    expected = X_U.mean(0).ravel() / 255
     np.testing.assert_allclose(statistics, expected, atol=0.1)
 
 
 @pytest.mark.slow
 def test_vat_moves_the_images_by_its_radius():
-    x, y, _ = task()
     nothing = GraphActivityRegularization(0.0, 0.0, 0.0)
-    once, _ = loss_of(ExtendedGAR(nothing, vat=1.0, vat_radius=0.5), x, y)
-    loss, stage_2 = loss_of(ExtendedGAR(nothing, vat=2.0, vat_radius=0.5), x, y)
+    once, _ = loss_of(ExtendedGAR(nothing, vat=1.0, vat_radius=0.5), X, Y)
+    loss, stage_2 = loss_of(ExtendedGAR(nothing, vat=2.0, vat_radius=0.5), X, Y)
     assert loss == pytest.approx(2 * once, rel=1e-4) and once > 0
-    x = keras.ops.convert_to_tensor(x[:4] / np.float32(255))
+    x = keras.ops.convert_to_tensor(X[:4] / np.float32(255))
     r = stage_2.adversary.perturbation(stage_2, x, stage_2.rest(x))
     lengths = np.linalg.norm(np.array(r).reshape(4, -1), axis=1)
     np.testing.assert_allclose(lengths, 0.5, rtol=1e-5)
@@ -142,12 +133,11 @@ def test_vat_moves_the_images_by_its_radius():
 
 @pytest.mark.slow
 def test_adversarial_images_do_not_count_in_the_statistics():
-    x, y, x_unlabeled = task()
     found = []
     for options in ({}, {"vat": 1.0, "vat_radius": 50.0}):
         model = normalized()
         method = ExtendedGAR(supervised=1.0, **options)
-        regularize(model, x, x_unlabeled, y_labeled=y, method=method, **OPTIONS)
+        regularize(model, X, X_U, y_labeled=Y, method=method, **OPTIONS)
         found.append(model.layers[2].non_trainable_weights)
     for plain, moved in zip(*found, strict=True):
         np.testing.assert_allclose(moved, plain, rtol=1e-6)
@@ -170,11 +160,9 @@ def test_impossible_methods_are_refused(wrong):
         ExtendedGAR(**wrong)
 
 
-class Own(keras.Model):
+def own():
     """A model without a graph of layers."""
-
-    def call(self, x):
-        return keras.ops.reshape(x, (-1, 36))[:, :3]
+    return Subclassed(keras.layers.Flatten(), keras.layers.Dense(3))
 
 
 def features():
@@ -186,14 +174,13 @@ def features():
     ("make", "message"),
     [
         (lambda: attach(network()), "already holds a GAR layer"),
-        (Own, "Functional or Sequential"),
+        (own, "Functional or Sequential"),
         (features, "move images"),
     ],
 )
 def test_models_that_it_cannot_train_are_refused(make, message):
-    x, y, x_unlabeled = task()
     model, method = make(), ExtendedGAR(shift=1)
-    if message == "move images":
-        x, x_unlabeled = x.reshape(-1, 36), x_unlabeled.reshape(-1, 36)
+    shape = (-1, 36) if make is features else X.shape
+    x, x_unlabeled = X.reshape(shape), X_U.reshape(-1, *shape[1:])
     with pytest.raises(ValueError, match=message):
-        regularize(model, x, x_unlabeled, y_labeled=y, method=method, **OPTIONS)
+        regularize(model, x, x_unlabeled, y_labeled=Y, method=method, **OPTIONS)

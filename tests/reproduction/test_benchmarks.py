@@ -7,6 +7,7 @@ import keras
 import numpy as np
 import pytest
 from keras import layers
+from made_records import OVERHEAD_CASE as FEW
 
 from gar_keras.models import is_regularized
 from reproduction import environment, records
@@ -16,21 +17,10 @@ from reproduction.benchmarks import (
     speed,
     timing,
 )
-from reproduction.benchmarks.benchmark_records import (
-    OverheadSettings,
-    SpeedSettings,
-)
+from reproduction.benchmarks.benchmark_records import SpeedSettings
 from reproduction.paths import path_of_benchmark
 from reproduction.report.benchmark_tables import benchmark_markdown
 
-FEW = OverheadSettings(
-    batch_size=4,
-    num_classes=10,
-    num_images=10,
-    precision="float32",
-    steps=2,
-    pairs=2,
-)
 TINY = SpeedSettings(
     task="regularize",
     network="cnn6",

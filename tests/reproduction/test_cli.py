@@ -1,7 +1,6 @@
 """Command lines: what is wrong is told, and how they end."""
 
 import importlib.util
-import subprocess
 import sys
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -200,13 +199,9 @@ print(keras.backend.backend(), os.environ["KERAS_BACKEND"])
 def test_a_program_starts_again_for_another_backend():
     pytest.importorskip("jax")
     other = "tensorflow" if keras.backend.backend() == "jax" else "jax"
-    done = subprocess.run(
-        [sys.executable, "-c", RESTARTED, other],
-        capture_output=True,
-        text=True,
-        env=fresh.environment(KERAS_BACKEND=keras.backend.backend()),
-    )
-    assert done.stdout == f"loaded\nloaded\n{other} {other}\n", done.stderr
+    env = fresh.environment(KERAS_BACKEND=keras.backend.backend())
+    printed = fresh.run(RESTARTED, other, env=env)
+    assert printed == f"loaded\nloaded\n{other} {other}\n"
 
 
 @given(st.text(max_size=8) | st.from_regex(r"\d{1,3}(-\d{1,3})?(,\d)*"))

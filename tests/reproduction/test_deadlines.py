@@ -8,12 +8,12 @@ from unittest import mock
 
 import fresh
 import pytest
+from made_records import OVERHEAD_CASE
 from rich.console import Console
 from tiny_runs import TINY
 
 from reproduction import deadlines, sweep
 from reproduction.benchmarks import benchmark_command
-from reproduction.benchmarks.benchmark_records import OverheadSettings
 
 
 @pytest.fixture
@@ -45,19 +45,11 @@ def late_run(folder, ended, monkeypatch):
 
 
 def late_benchmark(folder, ended, monkeypatch):
-    case = OverheadSettings(
-        batch_size=4,
-        num_classes=10,
-        num_images=10,
-        precision="float32",
-        steps=2,
-        pairs=2,
-    )
     options = benchmark_command.Options(results=folder, time_limit=5.0)
     monkeypatch.setattr(deadlines, "seconds_to", lambda deadline: 0.01)
     with pytest.raises(sweep.OutOfTime):
         benchmark_command.run(
-            options, "overhead", [case], lambda case, tell: hang(ended)
+            options, "overhead", [OVERHEAD_CASE], lambda case, tell: hang(ended)
         )
     return ""
 

@@ -126,13 +126,6 @@ def test_out_of_time_a_sweep_keeps_what_is_finished(made_up):
     )
 
 
-def test_a_run_of_another_process_is_skipped(made_up):
-    made_up[0][0] = None
-    answer, told = swept("nowhere", [0, 1])
-    assert answer == ([{"seed": 1}], False)
-    assert told == "tiny-12 seed 0 is being run by another process.\n"
-
-
 @pytest.fixture(scope="module")
 def one_by_one(tmp_path_factory):
     """Folder and records of two runs that this process made."""

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import tiny_runs
 
-from gar_keras.datasets.splits import draw_split
 from reproduction import datasets
 from reproduction import run as runner
 from reproduction import task as tasks
@@ -70,16 +69,6 @@ def test_conditions_that_the_data_do_not_allow_are_refused(conditions, message):
     data = tiny_runs.tiny_data()
     with pytest.raises(ValueError, match=message):
         tasks.make_task(DataConditions(**conditions), data, 12, 60, seed=0)
-
-
-def test_labels_drawn_at_random_have_no_even_number_in_each_class():
-    y = np.repeat([0, 1], [900, 100])
-    split = draw_split(y, 200, seed=0, num_validation=300)
-    drawn = np.bincount(y[split.labeled])
-    # 180 and 20 are expected; the standard deviation is 3.8.
-    assert 165 <= drawn[0] <= 195
-    assert not set(split.labeled) & set(split.validation)
-    assert len(split.validation) == 300
 
 
 # Runs.

@@ -3,8 +3,14 @@
 from dataclasses import asdict
 
 from reproduction import records
+from reproduction.benchmarks.benchmark_records import OverheadSettings
 from reproduction.paths import path_of
 from reproduction.settings import GRAPH_BASELINES
+
+OVERHEAD_CASE = OverheadSettings(
+    batch_size=4, num_classes=10, num_images=10, precision="float32",
+    steps=2, pairs=2,
+)  # fmt: skip
 
 
 def make_record(
@@ -16,11 +22,13 @@ def make_record(
     title="MNIST",
     lost=False,
     v=None,
+    also=None,
 ):
     """A record whose results are the given ones, with curves to match.
 
     Where a class was lost, the balance at the end says so, or the energies of
-    the classes in two batches of the first epoch, `v`.
+    the classes in two batches of the first epoch, `v`. What else a record is
+    to hold is in `also`.
     """
     epochs = 1 if experiment.method in GRAPH_BASELINES else experiment.epochs
     test = [chosen_error] * (epochs + 1)
@@ -61,6 +69,7 @@ def make_record(
             "last_error": test[-1],
         },
         "first_epoch": {"v": v} if v else None,
+        **(also or {}),
     }
 
 

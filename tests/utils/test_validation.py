@@ -92,21 +92,3 @@ def test_sound_labels():
     for y in ([0, 2, 1], np.array([[0], [2], [1]], "uint8")):
         found = validation.check_labels("y", y, 3, 3)
         assert found.dtype == np.int64 and found.tolist() == [0, 2, 1]
-
-
-@pytest.mark.parametrize(
-    ("p", "message"),
-    [
-        ("even", "must be an array of n numbers"),
-        ([1.0], "n of at least 2"),
-        ([0.5, 0.6], "sum to 1.*of sum 1.1. Divide"),
-        ([1.5, -0.5], "positive numbers.*of sum 1"),
-        ([1.0, 0.0], "leave out a class"),
-        ([np.nan, 1.0], "of sum nan"),
-        ([0.5, 0.5], "2 shares for 3 outputs"),
-    ],
-)
-def test_class_prior(p, message):
-    with pytest.raises(ValueError, match=message):
-        validation.check_class_prior(p, 3)
-    assert validation.check_class_prior([0.25, 0.75], 2) == (0.25, 0.75)

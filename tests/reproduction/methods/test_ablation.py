@@ -3,12 +3,12 @@
 On JAX: KERAS_BACKEND=jax python -m pytest tests/methods/test_ablation.py
 """
 
-import keras
 import numpy as np
 import oracle
 import pytest
 from keras import layers
 from scipy import linalg
+from stacks import sequential
 
 from gar_keras.methods.base import Stage2
 from reproduction.methods.ablation import (
@@ -24,11 +24,6 @@ COEFFICIENTS = {"affinity": 2.0, "balance": 0.5, "frobenius": 0.01}
 
 
 # Their losses
-
-
-def softmax(Z):
-    e = np.exp(Z)
-    return e / e.sum(-1, keepdims=True)
 
 
 def loss_of(B, normalized=True):
@@ -49,7 +44,7 @@ def symmetric(Z):
 LOSSES = {
     "symmetric": symmetric,
     "unrectified": loss_of,
-    "softmax": lambda Z: loss_of(softmax(Z)),
+    "softmax": lambda Z: loss_of(oracle.softmax(Z)),
     "unnormalized": lambda Z: loss_of(np.maximum(Z, 0), normalized=False),
 }
 
@@ -70,7 +65,7 @@ def test_loss_and_gradient(name):
 @pytest.mark.parametrize("name", LOSSES)
 def test_its_loss_is_that_of_a_step_and_its_terms_are_measured(name):
     method = ablated(name, **COEFFICIENTS)
-    model = method.network(keras.Sequential([keras.Input((4,)), Linear()]))
+    model = method.network(sequential(layers.Identity()))
     stage_2 = Stage2(method, model, 4, steps=1, labeled_per_batch=0)
     loss = stage_2.compute_loss(Z, None, stage_2(Z, training=True))
     expected = LOSSES[name](Z.astype(float))
@@ -81,13 +76,6 @@ def test_its_loss_is_that_of_a_step_and_its_terms_are_measured(name):
         "classes_in_use",
         "regularization",
     }
-
-
-class Linear(layers.Layer):
-    """Gives what it gets."""
-
-    def call(self, x):
-        return x
 
 
 @pytest.mark.parametrize("name", ABLATIONS)
@@ -138,9 +126,7 @@ def test_distances_are_finite_where_classes_are_lost(empty):
 
 
 def test_the_graph_stays_that_of_stage_1():
-    network = keras.Sequential(
-        [keras.Input((2,)), layers.Dense(3, use_bias=False)]
-    )
+    network = sequential(layers.Dense(3, use_bias=False), shape=(2,))
     rng = np.random.default_rng(0)
     first, now = rng.normal(size=(2, 2, 3))
     x = rng.normal(size=(8, 2)).astype("float32")

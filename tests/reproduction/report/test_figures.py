@@ -7,12 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from made_records import make_record
+from made_records import write_record
 from matplotlib import image
 from matplotlib.collections import LineCollection
 
-from reproduction import records
-from reproduction.paths import path_of
 from reproduction.records import RecordError
 from reproduction.report import plots
 from reproduction.report.plots import embedding, graph_statistics
@@ -33,9 +31,8 @@ def logits(noise):
 def write_run(folder, seed=0, epochs=2, **changes):
     """Writes a record with its logits and returns the path."""
     e = replace(TABLE_1[100], epochs=epochs, **changes)
-    path = path_of(e, seed, folder)
-    kept = {"snapshot_epochs": [0, epochs]}
-    records.write(path, make_record(e, seed) | kept)
+    also = {"snapshot_epochs": [0, epochs]}
+    path = write_record(folder, e, seed, also=also)
     found = {"epoch_0": logits(1), f"epoch_{epochs}": logits(0.1)}
     np.savez(path.with_suffix(".npz"), labels=LABELS, **found)
     return path

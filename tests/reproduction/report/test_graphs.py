@@ -26,34 +26,31 @@ matrices = st.tuples(st.integers(1, 12), st.integers(3, 5)).flatmap(
 )
 
 
+NAMES = (
+    "isolated", "strongest_share", "degree_deviation", "within_class_share",
+    "components", "largest_component", "identity_distance", "affinity",
+    "balance",
+)  # fmt: skip
+
+
 @pytest.mark.parametrize(
-    "B, isolated, strongest, degree, within, parts, largest, identity, terms",
+    "B, expected",
     [
         # The optimum of the paper.
-        (2.5 * np.eye(3)[LABELS], 0, 1, 0, 1, 3, 1 / 3, 0, (0, 1)),
+        (2.5 * np.eye(3)[LABELS], (0, 1, 0, 1, 3, 1 / 3, 0, 0, 1)),
         # M is 1 everywhere: 3 * 2 of its 6 * 5 entries lie within classes.
         # N is 1 everywhere, up to scale.
-        (np.ones((6, 3)), 0, 1 / 3, 0, 0.2, 1, 1, math.sqrt(2), (1, 1)),
+        (np.ones((6, 3)), (0, 1 / 3, 0, 0.2, 1, 1, math.sqrt(2), 1, 1)),
         # 2 * (1*2 + 3*4 + 5*6) of 21² - (1 + 4 + 9 + 16 + 25 + 36).
-        (ONE_OUTPUT, 0, 1, math.sqrt(2), 88 / 350, 1, 1, math.sqrt(2), (0, 0)),
-        (np.zeros((6, 3), "float32"), 6, 0, 1, 0, 6, 1 / 6, 1, (0, 0)),
+        (
+            ONE_OUTPUT,
+            (0, 1, math.sqrt(2), 88 / 350, 1, 1, math.sqrt(2), 0, 0),
+        ),
+        (np.zeros((6, 3), "float32"), (6, 0, 1, 0, 6, 1 / 6, 1, 0, 0)),
     ],
 )
-def test_known_answers(
-    B, isolated, strongest, degree, within, parts, largest, identity, terms
-):
-    expected = {
-        **SAME,
-        "isolated": isolated,
-        "strongest_share": strongest,
-        "degree_deviation": degree,
-        "within_class_share": within,
-        "components": parts,
-        "largest_component": largest,
-        "identity_distance": identity,
-        "affinity": terms[0],
-        "balance": terms[1],
-    }
+def test_known_answers(B, expected):
+    expected = SAME | dict(zip(NAMES, expected, strict=True))
     assert graph_numbers(B, LABELS) == pytest.approx(expected)
 
 

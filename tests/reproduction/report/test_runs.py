@@ -59,9 +59,7 @@ def test_only_with_uneven_shares_is_an_unprotected_run_another(
     tmp_path, prior, same
 ):
     e = replace(MNIST, method="safe-gar", protects_rare_classes=False)
-    path = write_record(tmp_path, e)
-    record = records.read(path)
-    records.write(path, record | {"predicted_prior": prior})
+    path = write_record(tmp_path, e, also={"predicted_prior": prior})
     today = replace(e, protects_rare_classes=True)
     frame = report.read_runs(tmp_path)
     assert len(run_frame.like(frame, today)) == same
