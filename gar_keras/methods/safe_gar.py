@@ -1,4 +1,4 @@
-"""GAR set up by what the pretrained network predicts, so that it does no harm.
+"""GAR set up by what the pretrained network predicts, to do little harm.
 
 The paper's stage 2 expects classes of equal size, batches that show all of
 them, and logits as large as its own pretraining leaves them; it knows no
@@ -60,10 +60,10 @@ class SafeGAR(ExtendedGAR, Coefficients):
       weights of the last layer where this is a plain, trained `Dense`, and
       else on the logits in the loss alone. No prediction changes by it;
     - without validation data, the weights of the start if the training has
-      lost a class that the pretrained network gave to some examples; also,
-      with a class prior, if the classes below an even share have together
-      more than 1.25 times their share of the predictions at the start, or less
-      than that part of it, and one further from the prior.
+      lost a class that the pretrained network gave to some examples. So they
+      do, with a class prior, if the classes below an even share of the
+      predictions have together more than 1.25 times their share at the end, or
+      less than it divided by 1.25, and one further from the prior.
 
     A class is rare where the shares `p` of the prior vary by more than half
     (standard deviation over mean). `v` is made of squares, or sums, of logits:
@@ -74,7 +74,7 @@ class SafeGAR(ExtendedGAR, Coefficients):
       each example counts once;
     - it is a running one by the rarest class's expected number in a batch:
       `w = max(1, 12.8 / ((b_L + b_U) * min(p)))`;
-    - their share may change by a factor of 1.4.
+    - the factor is 1.4.
 
     Args:
         class_prior: Shares of the classes: `"predicted"`, `"uniform"` or `None`
