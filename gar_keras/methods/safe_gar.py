@@ -59,11 +59,11 @@ class SafeGAR(ExtendedGAR, Coefficients):
     - logits that begin at the same scale, `top_logit`: one factor, on the
       weights of the last layer where this is a plain, trained `Dense`, and
       else on the logits in the loss alone. No prediction changes by it;
-    - without validation data, the weights of the start if the training has
-      lost a class that the pretrained network gave to some examples. So they
-      do, with a class prior, if the classes below an even share of the
-      predictions have together more than 1.25 times their share at the end, or
-      less than it divided by 1.25, and one further from the prior.
+    - without validation data, the weights of the start, if the training has
+      lost a class that the pretrained network gave to some examples; with a
+      class prior also if it has changed, by more than a factor of 1.25 and away
+      from the prior, the share of the predictions that the smaller classes
+      have together (those below an even share at the start).
 
     A class is rare where the shares `p` of the prior vary by more than half
     (standard deviation over mean). `v` is made of squares, or sums, of logits:
@@ -74,7 +74,7 @@ class SafeGAR(ExtendedGAR, Coefficients):
       each example counts once;
     - it is a running one by the rarest class's expected number in a batch:
       `w = max(1, 12.8 / ((b_L + b_U) * min(p)))`;
-    - the factor is 1.4.
+    - that share may change by a factor of 1.4.
 
     Args:
         class_prior: Shares of the classes: `"predicted"`, `"uniform"` or `None`
