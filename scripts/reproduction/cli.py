@@ -44,7 +44,11 @@ def parse(options, description=None):
     with one_line():
         _check_words(sys.argv)
         try:
-            with contextlib.redirect_stderr(told):
+            # Not to a terminal, for which tyro colours and frames its words.
+            with (
+                contextlib.redirect_stderr(told),
+                contextlib.redirect_stdout(told),
+            ):
                 return tyro.cli(
                     options,
                     description=description,
@@ -52,6 +56,7 @@ def parse(options, description=None):
                 )
         except SystemExit as end:
             if end.code != EXIT_USAGE:
+                print(told.getvalue(), end="")
                 raise
             # A check of the options' own needs no box around what it says.
             if isinstance(end.__context__, ValueError):

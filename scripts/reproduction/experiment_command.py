@@ -80,9 +80,11 @@ class RunOptions(Options):
     seeds: str = "0-9"
     """Seeds to run, e.g. 0-9 or 0,2,5-7."""
     epochs: int | None = None
-    """Epochs of stage 2. The authors' code ran 200 (SVHN: 100)."""
+    """Epochs of stage 2. By default those of the setting: in the paper's tables
+    200, InfiMNIST 133 and SVHN 100."""
     pretrain_epochs: int | None = None
-    """Epochs of stage 1. The authors' code ran 2,000."""
+    """Epochs of stage 1. By default those of the setting: in the paper's tables
+    2,000."""
     images_per_epoch: int | None = None
     """Images of X_U in an epoch of stage 2; all by default. For a quick try."""
     frobenius_of: FrobeniusOf | None = None

@@ -1,6 +1,7 @@
 """Command lines: what is wrong is told, and how they end."""
 
 import importlib.util
+import io
 import sys
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -151,7 +152,12 @@ def test_a_figure_is_a_png(name):
         ("--seeds 0 1", "Unrecognized options: 1"),
     ],
 )
-def test_what_is_wrong_is_told_in_one_line(line, told, parse, capsys):
+def test_what_is_wrong_is_told_in_one_line(
+    line, told, parse, capsys, monkeypatch
+):
+    # For which tyro frames what it says.
+    terminal = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
+    monkeypatch.setattr(sys, "stdout", terminal)
     with pytest.raises(SystemExit) as end:
         parse(*line.split())
     assert end.value.code == cli.EXIT_USAGE == 2
