@@ -363,18 +363,6 @@ EYE = np.tile(np.eye(3, dtype="float32"), (8, 1))
 STILL = dict(labeled_per_batch=3, epochs=1, verbose=0)
 
 
-def still():
-    """An optimizer that leaves the model as it is."""
-    return keras.optimizers.SGD(0.0)
-
-
-def even():
-    """A model that uses its outputs evenly, whatever the image."""
-    model = identity()
-    model.set_weights([np.ones((3, 3), "float32"), np.zeros(3, "float32")])
-    return model
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("images", "options", "small"),
@@ -386,10 +374,13 @@ def even():
     ids=["small", "large", "extended"],
 )
 def test_training_knows_the_size_of_its_batches(images, options, small):
+    # It uses its outputs evenly, whatever the image.
+    model = identity()
+    model.set_weights([np.ones((3, 3), "float32"), np.zeros(3, "float32")])
     found = said(
         lambda: regularize(
-            even(), EYE[:3], EYE, unlabeled_per_batch=images,
-            optimizer=still(), **options, **STILL,
+            model, EYE[:3], EYE, unlabeled_per_batch=images,
+            optimizer=keras.optimizers.SGD(0.0), **options, **STILL,
         )
     )  # fmt: skip
     # 5 / 8.
@@ -416,7 +407,7 @@ def test_regularize_knows_the_error_that_it_starts_from(own):
     found = said(
         lambda: regularize(
             model, EYE[:3], EYE, unlabeled_per_batch=24,
-            optimizer=still(), validation_data=(EYE, np.arange(24) % 3),
+            optimizer=keras.optimizers.SGD(0.0), validation_data=(EYE, np.arange(24) % 3),
             callbacks=[worsen, *([Silent()] if own else [])], **STILL,
         )
     )  # fmt: skip

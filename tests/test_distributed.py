@@ -2,8 +2,6 @@
 
 import json
 import socket
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -20,7 +18,6 @@ pytestmark = [
         keras.backend.backend() != "tensorflow", reason="once is enough"
     ),
 ]
-SUPPORT = Path(process_runs.__file__).parent
 PAGE = Path(__file__).parents[1] / "docs" / "distributed.md"
 # float16 rounds the parts of a batch, and their sum.
 TOLERANCES = {
@@ -32,13 +29,8 @@ TOLERANCES = {
 
 
 def start(script, *arguments, backend="tensorflow"):
-    return subprocess.Popen(
-        [sys.executable, SUPPORT / script, *map(str, arguments)],
-        env=fresh.environment(KERAS_BACKEND=backend),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    env = fresh.environment(KERAS_BACKEND=backend)
+    return fresh.start(fresh.SUPPORT / script, *arguments, env=env)
 
 
 def printed(*processes):

@@ -57,11 +57,6 @@ def network(dropout=0.1):
     return model
 
 
-def convolutional():
-    stack = layers.Conv2D(2, 3), layers.Flatten(), layers.Dense(2)
-    return sequential(*stack, shape=(6, 6, 1))
-
-
 def one_fit():
     layer = GraphActivityRegularization(balance_memory=0.5)
     model = attach(network(), layer)
@@ -94,7 +89,8 @@ def two_stages(method):
 
 
 def on_images():
-    model, y = convolutional(), np.arange(24) % 2
+    stack = layers.Conv2D(2, 3), layers.Flatten(), layers.Dense(2)
+    model, y = sequential(*stack, shape=(6, 6, 1)), np.arange(24) % 2
     augmentation = random_augmentation(1, 0.1)
     pretrain(model, IMAGES, y, augmentation=augmentation, **ONE)
     method = SafeGAR(

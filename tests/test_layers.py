@@ -172,11 +172,6 @@ def cross_entropy():
 # Called twice in a step
 
 
-def siamese(towers):
-    pairs = keras.Input((2, FEATURES))
-    return keras.Model(pairs, [towers(pairs[:, i]) for i in range(2)])
-
-
 def pairs(m):
     return np.stack([inputs(m), 2 - inputs(m)], axis=1)
 
@@ -197,7 +192,8 @@ def chain(*stack):
 )
 def test_each_call_of_a_siamese_network_counts(route, towers):
     x = pairs(7)
-    model = siamese(towers(*route()))
+    tower, images = towers(*route()), keras.Input((2, FEATURES))
+    model = keras.Model(images, [tower(images[:, i]) for i in range(2)])
     model.compile(keras.optimizers.SGD(RATE), loss=None)
     if BACKEND == "jax" and route is regularizer_route:
         with pytest.raises(ValueError, match="called again"):

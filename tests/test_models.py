@@ -147,12 +147,9 @@ def outputs(model, x):
     return ops.convert_to_numpy(model(x))
 
 
-def every_layer(model):
-    return list(model._flatten_layers(include_self=False))
-
-
 def has_dropout(model):
-    return any(isinstance(x, layers.Dropout) for x in every_layer(model))
+    every_layer = model._flatten_layers(include_self=False)
+    return any(isinstance(x, layers.Dropout) for x in every_layer)
 
 
 # without_dropout

@@ -188,12 +188,7 @@ def test_a_random_split_has_the_shares_of_the_classes():
     assert 25 < np.count_nonzero(y[split.labeled]) < 75
 
 
-ARGUMENTS = {
-    "y_train": LABELS,
-    "num_labeled": 20,
-    "seed": 0,
-    "num_validation": 2,
-}
+ARGUMENTS = dict(y_train=LABELS, num_labeled=20, seed=0, num_validation=2)
 
 
 @pytest.mark.parametrize(

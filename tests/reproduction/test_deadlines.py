@@ -1,8 +1,6 @@
 """The time limit: what goes on after it is ended."""
 
 import io
-import subprocess
-import sys
 import threading
 from unittest import mock
 
@@ -85,10 +83,6 @@ with deadlines.kept(time.monotonic(), lambda: print("late")):
 
 @pytest.mark.slow
 def test_the_process_ends_with_124():
-    done = subprocess.run(
-        [sys.executable, "-c", LATE],
-        capture_output=True,
-        text=True,
-        env=fresh.environment(),
-    )
-    assert (done.returncode, done.stdout) == (124, "late\n")
+    process = fresh.start("-c", LATE)
+    output, _ = process.communicate()
+    assert (process.returncode, output) == (124, "late\n")

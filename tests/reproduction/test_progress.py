@@ -2,6 +2,7 @@
 
 import io
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from rich.console import Console
@@ -10,18 +11,10 @@ from reproduction.progress import Place, Reporter
 from reproduction.settings import TABLE_1
 
 
-class Clock:
-    """Time that stands still unless it is moved."""
-
-    now = 1000.0
-
-    def __call__(self):
-        return self.now
-
-
 @pytest.fixture
 def clock():
-    return Clock()
+    """Time that stands still unless it is moved."""
+    return SimpleNamespace(now=1000.0)
 
 
 @pytest.fixture
@@ -32,7 +25,9 @@ def text():
 @pytest.fixture
 def reporter(text, clock):
     console = Console(file=text, width=1000)
-    with Reporter("mnist-100 seed 0", console, clock=clock) as found:
+    with Reporter(
+        "mnist-100 seed 0", console, clock=lambda: clock.now
+    ) as found:
         yield found
 
 
@@ -94,7 +89,9 @@ SPREADING = replace(RUN, method="label-spreading")
 def test_the_time_left_of_all_runs(stage, behind, at_once, left, text, clock):
     place = Place(3, 40, behind, at_once)
     console = Console(file=text, width=1000)
-    with Reporter("mnist-100 seed 0", console, place, clock) as reporter:
+    with Reporter(
+        "mnist-100 seed 0", console, place, lambda: clock.now
+    ) as reporter:
         reporter.begin(RUN, num_unlabeled=60_000)
         _, epochs = RUN.images_of_epochs(60_000)[stage]
         # The speed is that between two steps.
@@ -116,7 +113,9 @@ def test_after_a_line_the_20_seconds_begin_anew(reporter, clock, text):
 def test_a_terminal_has_the_bar_alone(clock):
     text = io.StringIO()
     console = Console(file=text, width=80, force_terminal=True)
-    with Reporter("mnist-100 seed 0", console, clock=clock) as reporter:
+    with Reporter(
+        "mnist-100 seed 0", console, clock=lambda: clock.now
+    ) as reporter:
         advance(reporter, clock, 2, {s: s / 100 for s in (1, 30, 60)})
     assert "regularization" in text.getvalue()
     assert "/2" not in text.getvalue()

@@ -9,7 +9,6 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from dataclasses import asdict, replace
 
@@ -17,7 +16,6 @@ import fresh
 import keras
 import numpy as np
 import pytest
-import tiny_runs
 from tiny_runs import (
     TEST,
     TINY,
@@ -40,13 +38,7 @@ from reproduction.run import build_model
 from reproduction.settings import TABLE_1, Experiment
 from reproduction.state import STAGES, lock_of, path_of_stage_1
 
-
-@pytest.fixture(scope="module", autouse=True)
-def tiny():
-    """Puts the data set and the network where a run finds them."""
-    with pytest.MonkeyPatch.context() as patch:
-        tiny_runs.install(patch)
-        yield
+pytestmark = pytest.mark.usefixtures("tiny")
 
 
 @pytest.fixture(scope="module")
@@ -167,18 +159,13 @@ def test_a_finished_run_leaves_no_state(finished):
 
 # What decides the numbers.
 
+OF_GAR = {
+    "affinity": 4.0, "balance": 2.0, "frobenius": 0.5, "frobenius_of": "Z",
+    "balance_of": "column sums",
+}  # fmt: skip
+OF_STEPS = {"stage_2_rate": 0.0625, "momentum": 0.25, "decay": 0.125}
 OTHER = replace(
-    TINY,
-    learning_rate=0.5,
-    stage_2_rate=0.0625,
-    momentum=0.25,
-    decay=0.125,
-    affinity=4.0,
-    balance=2.0,
-    frobenius=0.5,
-    frobenius_of="Z",
-    balance_of="column sums",
-    images_per_epoch=99,
+    TINY, learning_rate=0.5, images_per_epoch=99, **OF_STEPS, **OF_GAR
 )
 
 
@@ -210,11 +197,7 @@ def test_each_stage_gets_its_settings(tmp_path, monkeypatch):
     numbers = ("epochs", "labeled_per_batch", "unlabeled_per_batch")
     assert [second[name] for name in numbers] == [3, 6, 3]
     assert second["images_per_epoch"] == 99
-    wanted = {
-        "affinity": 4.0, "balance": 2.0, "frobenius": 0.5,
-        "frobenius_of": "Z", "balance_of": "column sums",
-    }  # fmt: skip
-    assert wanted.items() <= method.layer.get_config().items()
+    assert OF_GAR.items() <= method.layer.get_config().items()
     (watch,) = (c for c in second["callbacks"] if isinstance(c, WarnOnCollapse))
     assert (watch.error_before, watch.batch_size) == (0.5, 9)
     # In the words of the settings.
@@ -314,13 +297,7 @@ tiny_runs.run_tiny(sys.argv[1], Slow())
 
 @pytest.mark.slow
 def test_a_run_killed_with_sigkill_ends_as_an_unbroken_one(finished, tmp_path):
-    process = subprocess.Popen(
-        [sys.executable, "-c", HANG, tmp_path],
-        env=fresh.environment(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    process = fresh.start("-c", HANG, tmp_path)
     assert process.stdout.readline() == "reached\n"
     process.kill()
     process.communicate()

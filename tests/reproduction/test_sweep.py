@@ -6,7 +6,6 @@ import multiprocessing
 import os
 import shutil
 import signal
-import subprocess
 import sys
 import time
 from dataclasses import replace
@@ -286,14 +285,8 @@ if __name__ == "__main__":
 def test_no_worker_outlives_the_sweep(end, tmp_path):
     script = tmp_path / "hang.py"
     script.write_text(HANG)
-    process = subprocess.Popen(
-        [sys.executable, script, tmp_path],
-        env=fresh.environment(TF_CPP_MIN_LOG_LEVEL="3"),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
+    env = fresh.environment(TF_CPP_MIN_LOG_LEVEL="3")
+    process = fresh.start(script, tmp_path, env=env, start_new_session=True)
     while not begun_in(tmp_path):
         assert process.poll() is None
         time.sleep(0.05)

@@ -16,12 +16,7 @@ from reproduction.settings import SMALL, DataConditions, Extensions
 TINY = tiny_runs.TINY
 BUILD_MODEL = runner.build_model
 
-
-@pytest.fixture(scope="module", autouse=True)
-def tiny():
-    with pytest.MonkeyPatch.context() as patch:
-        tiny_runs.install(patch)
-        yield
+pytestmark = pytest.mark.usefixtures("tiny")
 
 
 # Data.

@@ -16,14 +16,21 @@ def environment(*folders, **changes):
     return {**os.environ, "PYTHONPATH": path, **changes}
 
 
-def run(program, *arguments, env=None, cwd=None):
-    """What Python prints of the text of a program, which must not fail."""
-    done = subprocess.run(
-        [sys.executable, "-c", program, *map(str, arguments)],
+def start(*words, env=None, **options):
+    """Python with these words, whose output can be read here."""
+    return subprocess.Popen(
+        [sys.executable, *map(str, words)],
         env=env or environment(),
-        cwd=cwd,
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
+        **options,
     )
-    assert done.returncode == 0, done.stderr[-3000:]
-    return done.stdout
+
+
+def run(program, *arguments, **options):
+    """What Python prints of the text of a program, which must not fail."""
+    process = start("-c", program, *arguments, **options)
+    output, errors = process.communicate()
+    assert process.returncode == 0, errors[-3000:]
+    return output

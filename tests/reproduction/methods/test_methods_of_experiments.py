@@ -90,12 +90,6 @@ def test_impossible_settings_are_refused(name, wrong):
 # Runs and records
 
 
-@pytest.fixture
-def tiny(monkeypatch):
-    """Puts the data set and the network where the runner finds them."""
-    tiny_runs.install(monkeypatch)
-
-
 @pytest.mark.slow
 def test_a_killed_mean_teacher_ends_as_an_unbroken_one(tiny, tmp_path):
     experiment = replace(
