@@ -99,9 +99,7 @@ def test_mixed_precision_ends_at_the_logits(as_argument, dtype_policy):
     assert model.output.dtype == "float32"
 
 
-def test_a_global_policy_leaves_the_inputs_to_a_subclassed_model(
-    dtype_policy,
-):
+def test_a_global_policy_leaves_the_inputs_to_a_subclassed_model(dtype_policy):
     model = Subclassed(layers.Dense(3))
     x = np.full((2, 4), 1000.3, "float32")
     expected = outputs(model, x)

@@ -98,15 +98,9 @@ Z = np.array([[1.0, -7.0], [2.0, 2.0]])
             2 * 8 / 9 + 0.5 * (1 - 40 / 41) + 0.1 * 9,
         ),
         # v = [3, 2].
-        (
-            dict(affinity=0, frobenius=0, balance_of="column sums"),
-            1 - 12 / 13,
-        ),
+        (dict(affinity=0, frobenius=0, balance_of="column sums"), 1 - 12 / 13),
         # v = [3/2, 1/2].
-        (
-            dict(affinity=0, frobenius=0, balance_of="row shares"),
-            1 - 3 / 5,
-        ),
+        (dict(affinity=0, frobenius=0, balance_of="row shares"), 1 - 3 / 5),
     ],
     ids=["every term", "column sums", "row shares"],
 )

@@ -21,10 +21,7 @@ from gar_keras import (
     regularize,
 )
 from gar_keras.engine import backend
-from gar_keras.engine.copies import (
-    copy_model,
-    copy_with_new_weights,
-)
+from gar_keras.engine.copies import copy_model, copy_with_new_weights
 from gar_keras.methods.mean_teacher import copy_of
 
 RNG = np.random.default_rng(0)

@@ -36,23 +36,20 @@ def test_steps_in_one_call_divide_the_epoch():
         assert options == {"steps_per_execution": 1}
 
 
-@pytest.mark.parametrize(
-    "wrong, last",
-    [
-        ([5, 2, *repeat(4, 9)], 5),
-        ([2, 4, 4, 2, *repeat(4, 9)], 7),
-        ([2, 4, 4, 3, *repeat(4, 9)], 7),
-        ([3, 3, 3, 1, *repeat(3, 9)], 7),
-        ([0, *repeat(2, 9)], 4),
-        ([0, *repeat(1, 9)], None),
-        (repeat(0, 9), None),
-        (range(20, 11, -1), None),
-    ],
-    ids=[
-        *("worse", "as good again", "nearly", "falls late", "never back"),
-        *("by one example", "all alike", "falls"),
-    ],
-)
+# The numbers of errors in each epoch, and the epoch that is the last.
+ENDS = {
+    "worse": ([5, 2, *repeat(4, 9)], 5),
+    "as good again": ([2, 4, 4, 2, *repeat(4, 9)], 7),
+    "nearly": ([2, 4, 4, 3, *repeat(4, 9)], 7),
+    "falls late": ([3, 3, 3, 1, *repeat(3, 9)], 7),
+    "never back": ([0, *repeat(2, 9)], 4),
+    "by one example": ([0, *repeat(1, 9)], None),
+    "all alike": ([0] * 9, None),
+    "falls": (range(20, 11, -1), None),
+}
+
+
+@pytest.mark.parametrize("wrong, last", ENDS.values(), ids=ENDS)
 @pytest.mark.parametrize("m", [20, 49])
 def test_training_ends_after_three_worse_epochs_in_a_row(wrong, last, m):
     stop = StopWhenWorse(patience=3, num_validation=m)

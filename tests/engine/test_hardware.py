@@ -37,8 +37,7 @@ def cpuinfo(monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "flags, precision",
-    [("avx2", "float32"), ("avx512_bf16", "bfloat16")],
+    "flags, precision", [("avx2", "float32"), ("avx512_bf16", "bfloat16")]
 )
 def test_precision_by_the_units_of_the_processor(flags, precision, cpuinfo):
     cpuinfo.write_text(CPUINFO.format(flags=flags))

@@ -521,10 +521,7 @@ TAKE_NO_MARKER = {
     "OneVsOneClassifier": OneVsOneClassifier,
     "SelfTrainingClassifier": lambda m: SelfTrainingClassifier(m, max_iter=1),
 }
-MARKERS = {
-    "numbers": FEW,
-    "names": np.where(FEW < 0, "", NAMES[FEW]),
-}
+MARKERS = {"numbers": FEW, "names": np.where(FEW < 0, "", NAMES[FEW])}
 
 
 @pytest.mark.filterwarnings("ignore:y contains no unlabeled samples")
@@ -721,22 +718,19 @@ def masks(share, others=(0, 1), outlier=255, dtype="uint8"):
     return pixels.reshape(40, 6, 6, 1)
 
 
-@pytest.mark.parametrize(
-    "x, is_told",
-    [
-        (masks(0.0005), True),
-        (masks(0.005), True),
-        (masks(0.0005, outlier=1e6, dtype="float32"), True),
-        (masks(0), False),
-        (masks(0.5), False),
-        # A few lines on a background.
-        (masks(0.005, others=(0, 0)), False),
-        (masks(0.005, others=(0, 100)), False),
-    ],
-    ids=[
-        *("one pixel", "some", "float", "none", "half", "drawing", "photo"),
-    ],
-)
+OUTLIERS = {
+    "one pixel": (masks(0.0005), True),
+    "some": (masks(0.005), True),
+    "float": (masks(0.0005, outlier=1e6, dtype="float32"), True),
+    "none": (masks(0), False),
+    "half": (masks(0.5), False),
+    # A few lines on a background.
+    "drawing": (masks(0.005, others=(0, 0)), False),
+    "photo": (masks(0.005, others=(0, 100)), False),
+}
+
+
+@pytest.mark.parametrize("x, is_told", OUTLIERS.values(), ids=OUTLIERS)
 def test_a_few_pixels_that_make_the_range_are_warned_of(x, is_told):
     told = said(lambda: networks.default_network(x, 2))
     assert len(told) == is_told

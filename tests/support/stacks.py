@@ -35,6 +35,5 @@ class Subclassed(keras.Model):
     def from_config(cls, config):
         stack = config.pop("stack")
         return cls(
-            *[keras.saving.deserialize_keras_object(s) for s in stack],
-            **config,
+            *[keras.saving.deserialize_keras_object(s) for s in stack], **config
         )

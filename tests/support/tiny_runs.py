@@ -72,12 +72,7 @@ def run_tiny(results, reporter=None, seed=0, deadline=math.inf, **options):
     datasets.DATASETS["tiny"] = tiny_data
     runner.build_model = tiny_model
     return runner.run(
-        TINY,
-        seed,
-        results,
-        deadline=deadline,
-        reporter=reporter,
-        **options,
+        TINY, seed, results, deadline=deadline, reporter=reporter, **options
     )
 
 

@@ -42,10 +42,7 @@ NAMES = (
         # N is 1 everywhere, up to scale.
         (np.ones((6, 3)), (0, 1 / 3, 0, 0.2, 1, 1, math.sqrt(2), 1, 1)),
         # 2 * (1*2 + 3*4 + 5*6) of 21² - (1 + 4 + 9 + 16 + 25 + 36).
-        (
-            ONE_OUTPUT,
-            (0, 1, math.sqrt(2), 88 / 350, 1, 1, math.sqrt(2), 0, 0),
-        ),
+        (ONE_OUTPUT, (0, 1, math.sqrt(2), 88 / 350, 1, 1, math.sqrt(2), 0, 0)),
         (np.zeros((6, 3), "float32"), (6, 0, 1, 0, 6, 1 / 6, 1, 0, 0)),
     ],
 )
@@ -77,9 +74,7 @@ def test_components_at_the_threshold():
 
 @settings(max_examples=60, deadline=None)
 @given(
-    B=matrices,
-    seed=st.integers(0, 99),
-    scale=st.sampled_from([1e-3, 7.0, 1e9]),
+    B=matrices, seed=st.integers(0, 99), scale=st.sampled_from([1e-3, 7.0, 1e9])
 )
 def test_ranges_and_neither_scale_nor_order_matters(B, seed, scale):
     labels = np.arange(len(B)) % 3

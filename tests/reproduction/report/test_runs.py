@@ -52,8 +52,7 @@ def test_intervals_by_hand():
 
 
 @pytest.mark.parametrize(
-    ("prior", "same"),
-    [(None, True), ([0.11] * 9 + [0.01], False)],
+    ("prior", "same"), [(None, True), ([0.11] * 9 + [0.01], False)]
 )
 def test_only_with_uneven_shares_is_an_unprotected_run_another(
     tmp_path, prior, same
