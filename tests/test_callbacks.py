@@ -404,11 +404,14 @@ def test_regularize_knows_the_error_that_it_starts_from(own):
             [np.roll(np.eye(3), 1, axis=1), np.zeros(3)]
         )
     )
+    options = {
+        "validation_data": (EYE, np.arange(24) % 3),
+        "callbacks": [worsen, *([Silent()] if own else [])],
+    }
     found = said(
         lambda: regularize(
             model, EYE[:3], EYE, unlabeled_per_batch=24,
-            optimizer=keras.optimizers.SGD(0.0), validation_data=(EYE, np.arange(24) % 3),
-            callbacks=[worsen, *([Silent()] if own else [])], **STILL,
+            optimizer=keras.optimizers.SGD(0.0), **options, **STILL,
         )
     )  # fmt: skip
     worse = ["0.00 % before, and is 100.00 % now" in x for x in found]

@@ -460,42 +460,42 @@ class Traces(layers.Layer):
 class BetweenSteps(keras.callbacks.Callback):
     """Sets the affinity's coefficient to the number of each step."""
 
-    def __init__(self, sync):
+    def __init__(self, layer, traces, sync):
         super().__init__()
-        self.sync = sync
-        self.traces = []
+        self.layer, self.traces, self.sync = layer, traces, sync
+        self.counts = []
 
     def on_train_batch_begin(self, batch, logs=None):
-        first, *_, regularization = self.model.layers
         if self.sync:
             self.model.jax_state_sync()
-        regularization.set_coefficients(affinity=batch)
-        self.traces.append(first.count)
+        self.layer.set_coefficients(affinity=batch)
+        self.counts.append(self.traces.count)
 
 
 def fit_with_coefficients_between_steps(sync):
     """The losses of two epochs, and the traces before each of their steps."""
+    traces = Traces()
     regularization = GraphActivityRegularization(**COEFFICIENTS)
-    model = sequential(Traces(), dense(), regularization)
+    model = sequential(traces, dense(), regularization)
     model.compile(keras.optimizers.SGD(0.0), loss=None)
-    between = BetweenSteps(sync)
+    between = BetweenSteps(regularization, traces, sync)
     history = model.fit(
         inputs(24), batch_size=8, epochs=2, shuffle=False, verbose=0,
         callbacks=[between],
     )  # fmt: skip
-    return history.history["loss"], between.traces
+    return history.history["loss"], between.counts
 
 
 @pytest.mark.slow
 def test_coefficients_change_between_steps_without_a_new_trace():
-    found, (_, *traces) = fit_with_coefficients_between_steps(BACKEND == "jax")
+    found, (_, *counts) = fit_with_coefficients_between_steps(BACKEND == "jax")
     parts = np.split(inputs(24) @ kernel(), 3)
     expected = [
         oracle.loss(Z, **{**COEFFICIENTS, "affinity": step})
         for step, Z in enumerate(parts)
     ]
     assert found == pytest.approx([np.mean(expected)] * 2, rel=1e-5)
-    assert traces == traces[:1] * 5
+    assert counts == counts[:1] * 5
 
 
 @pytest.mark.skipif(BACKEND != "jax", reason="fit of JAX takes the weights")
