@@ -259,9 +259,11 @@ class WarnOfShares(keras.callbacks.Callback):
             f"{self.watch.in_words(np.flatnonzero(off).tolist())}, with "
             f"{_percent(given[worst] / m)} of the unlabelled examples for "
             f"{self.watch.in_words([worst])} in place of "
-            f"{_percent(expected[worst] / m)}. Unless your data are so, give "
-            "the shares as class_prior, label more examples of these classes, "
-            "or compare methods with gar_keras.compare."
+            f"{_percent(expected[worst] / m)}, as class_prior has it (by "
+            "default the pretrained network's shares, or equal ones). If you "
+            "know other shares, give them as class_prior; else label more "
+            "examples of these classes, or compare methods with "
+            "gar_keras.compare."
         )
 
 
