@@ -56,7 +56,7 @@ OWN_COLUMNS = {
     "chosen epoch": figure("chosen"),
     "last epoch": figure("last"),
     "the paper": _paper,
-    "differs, but for epochs, in": lambda g: g.differs.iloc[0] or MISSING,
+    "other settings": lambda g: g.differs.iloc[0] or MISSING,
 }
 
 
