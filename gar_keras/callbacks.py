@@ -245,7 +245,7 @@ class WarnOfShares(keras.callbacks.Callback):
         """Warns of the shares of the classes in logits `(m, n)`."""
         m, n = logits.shape
         given = counts_of_classes(logits)
-        expected = m * np.array(self.class_prior or [1 / n] * n)
+        expected = m * self._expected_shares(n)
         too_often = given > self.FACTOR * expected
         too_rarely = given < expected / self.FACTOR
         difference = abs(given - expected)
@@ -265,6 +265,11 @@ class WarnOfShares(keras.callbacks.Callback):
             "examples of these classes, or compare methods with "
             "gar_keras.compare."
         )
+
+    def _expected_shares(self, n):
+        if self.class_prior is None:
+            return np.full(n, 1 / n)
+        return np.array(self.class_prior)
 
 
 class RestoreStart(WarnOfShares):
@@ -331,7 +336,7 @@ class RestoreStart(WarnOfShares):
         """Their share together at the start, in these logits, and expected."""
         before = counts_of_classes(self.logits) + 1
         after = counts_of_classes(logits) + 1
-        expected = np.array(self.class_prior or [1] * len(before))
+        expected = self._expected_shares(len(before))
         rare = before < before.mean()
         # Where all have an even share, none is.
         if not rare.any():
