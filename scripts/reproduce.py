@@ -3,8 +3,8 @@
 The speed of 100 epochs, Table 1 (100 labels first), Table 3, the studies, Table
 2, the other methods, and the report. Each step is the command of its own
 script, and gets the time that those before it have left. The same command goes
-on where it ended, and skips what is finished. --rehearse first shows in about a
-quarter of an hour which steps work.
+on where it ended, and skips what is finished. --rehearse first shows in about
+ten minutes which steps work.
 """
 
 import os

@@ -150,10 +150,12 @@ class Reporter:
             self._progress.update(self._all, completed=trained)
             in_all = self._left(self._all)
         self._progress.update(bar, left=in_all or in_stage or "")
-        return [
-            in_stage and f"{in_stage} left",
-            in_all and f"{in_all} left of all",
-        ]
+        words = []
+        if in_stage is not None:
+            words.append(f"{in_stage} left")
+        if in_all is not None:
+            words.append(f"{in_all} left of all")
+        return words
 
     def _left(self, task):
         """The time that remains of a task of the bar, if it is known."""

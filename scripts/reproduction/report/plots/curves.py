@@ -134,7 +134,8 @@ def error_over_time(timed, longer, title=""):
             if name in runs:
                 mean = _mean_curve(runs[name])
                 label = _in_words(name, runs[name])
-                label += "" if name in timed else f", timed as {gar}"
+                if name not in timed:
+                    label += f", timed as {gar}"
                 line = {"lw": width, "label": label}
                 minutes = pace * np.arange(len(mean))
                 ax.plot(minutes, mean, markevery=[-1], **look, **line)
