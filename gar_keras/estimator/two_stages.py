@@ -23,7 +23,7 @@ from gar_keras.layers import GraphActivityRegularization
 from gar_keras.methods import method_of
 from gar_keras.methods.gar import GAR
 from gar_keras.methods.safe_gar import given_prior
-from gar_keras.metrics import error_rate
+from gar_keras.metrics import error_rate, lost_classes
 from gar_keras.models import image_format_of
 from gar_keras.training import check_stage_2, pretrain, regularize
 from gar_keras.utils.validation import check_count, check_number
@@ -154,7 +154,7 @@ def stages(model, x, y, settings, class_names, seed):
     yield summary
     if not unlabeled:
         return
-    found = _classes_given(model, x)
+    logits = _logits_of_some(model, x)
     watching = WarnOnCollapse(
         before,
         batch_size=sampler.images_per_step,
@@ -185,7 +185,7 @@ def stages(model, x, y, settings, class_names, seed):
     # With what the method has found in the data.
     trained = getattr(history.model, "method", None)
     history = history.history
-    lost = np.setdiff1d(found, _classes_given(model, x))
+    lost = lost_classes(logits, _logits_of_some(model, x))
     yield replace(
         summary,
         class_prior=getattr(trained, "class_prior", prior),
@@ -214,15 +214,15 @@ def _kept(method, validation):
     return LOST_CLASSES_ARE_RESTORED if method.restores_start else ""
 
 
-def _classes_given(model, x):
-    """The classes that a model gives to some of the examples."""
+def _logits_of_some(model, x):
+    """The logits of some of the examples, from all over them."""
     some = np.linspace(0, len(x) - 1, min(len(x), LOOKED_AT)).astype(int)
     # Without `predict`, which would compile a function for so few.
     logits = [
         ops.convert_to_numpy(model(x[rows], training=False))
         for rows in np.array_split(some, -(-len(some) // 250))
     ]
-    return np.unique(np.concatenate(logits).argmax(axis=1))
+    return np.concatenate(logits)
 
 
 def default_epochs(num_labeled):
