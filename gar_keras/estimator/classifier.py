@@ -23,7 +23,11 @@ from gar_keras.estimator.examples import (
     scaling_of,
 )
 from gar_keras.estimator.networks import default_network
-from gar_keras.estimator.two_stages import check_outputs, stages
+from gar_keras.estimator.two_stages import (
+    check_outputs,
+    stages,
+    train_on_all_labels,
+)
 from gar_keras.estimator.wrappers import check_calibration, check_wrappers
 from gar_keras.methods.base import Method
 from gar_keras.models import warn_of_own_training
@@ -103,9 +107,11 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
             settings of its own, e.g. `gar_keras.ExtendedGAR(supervised=1.0)`.
         pretrain_epochs: Epochs over the labelled examples in stage 1; by
             default those of 2,000 steps, and at least 10.
-        epochs: Epochs over all examples in stage 2. `"auto"` as in
-            `gar_keras.regularize`; that needs a `validation_fraction`. A rate
-            of `"cosine"` falls over the most epochs that there may be.
+        epochs: Epochs over all examples in stage 2. `"auto"`, which needs a
+            `validation_fraction`, trains twice: as `gar_keras.regularize` with
+            it, to find the best epoch, and from the start on all labels, for
+            as many epochs. There a rate of `"cosine"` falls over the most
+            epochs that there may be, and then over these.
         labeled_per_batch: b_L: labelled examples in a batch of stage 2; by
             default 16, or all in each batch where there are fewer.
         unlabeled_per_batch: b_U: further examples, of any kind, in a batch of
@@ -116,7 +122,8 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
         validation_fraction: Share of the labelled examples of each class that
             is kept back to measure the error. The model ends with the weights
             of the least such error: of the last such epoch of stage 2, or of
-            stage 1 if all have more. 0 to train on all to the last epoch.
+            stage 1 if all have more. With `epochs="auto"` they are those of
+            the second training. 0 to train on all to the last epoch.
         learning_rate: Initial learning rate of each stage.
         random_state: Seed or `RandomState`, of weights, dropout, batches and
             validation rows. `None` for another one in each `fit`.
@@ -136,7 +143,8 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
         n_features_in_: `X.shape[1]` in `fit`.
         summary_: A `gar_keras.estimator.two_stages.Summary`: counts, errors on
             the validation rows before and after stage 2, histories, classes
-            lost. `print` shows it in one line, as `fit` does if `verbose`.
+            lost; with `epochs="auto"` these errors are those of its `search`.
+            `print` shows it in one line, as `fit` does if `verbose`.
 
     Example:
 
@@ -168,6 +176,8 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
         Where an exception ends stage 2, Ctrl-C among them, the estimator has
         the model as it is, and the summary of stage 1: with the weights of the
         epoch of least validation error where there are validation examples.
+        Where it ends the second training of `epochs="auto"`, it has the model
+        and the summary of the first.
 
         Args:
             X: Features `(m, f)`, or images `(m, h, w)` or `(m, h, w, c)`.
@@ -196,10 +206,7 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
         names = classes.tolist()
         # The network is looked at here and by both stages.
         with each_once():
-            with seeded(seed):
-                model = self._make_network(x, len(classes))
-                check_outputs(model, x, len(classes))
-            for summary in stages(model, x, targets, self, names, seed):
+            for model, summary in self._trainings(x, targets, names, seed):
                 # Plain Keras, without what only training needs.
                 self.model_ = uncompiled(model) if has_graph(model) else model
                 self.classes_, self.summary_ = classes, summary
@@ -295,6 +302,19 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
             )
         return logits
 
+    def _trainings(self, x, y, class_names, seed):
+        """Yields model and `Summary` behind each stage that `fit` may end with.
+
+        Of the second training of `epochs="auto"` that is its end.
+        """
+        data = x, y, self, class_names, seed
+        model = self._new_network(x, len(class_names), seed)
+        for summary in stages(model, *data):
+            yield model, summary
+        if self.epochs == "auto" and summary.num_unlabeled:
+            model = self._new_network(x, len(class_names), seed)
+            yield model, train_on_all_labels(model, *data, summary)
+
     def _draw_seed(self):
         try:
             generator = check_random_state(self.random_state)
@@ -313,6 +333,13 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
         # A network of the user's gets the rows as they are.
         warn_if_lost("X", X)
         return 0.0, 1.0
+
+    def _new_network(self, x, num_classes, seed):
+        """A network as `fit` begins with: the same one in each call."""
+        with seeded(seed):
+            model = self._make_network(x, num_classes)
+            check_outputs(model, x, num_classes)
+        return model
 
     def _make_network(self, x, num_classes):
         if isinstance(self.network, str) and self.network == "auto":

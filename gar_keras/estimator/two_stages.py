@@ -1,6 +1,7 @@
 """Algorithm 1 on examples whose labels are known in part."""
 
 import math
+from copy import copy
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -56,6 +57,8 @@ class Summary:
             with; `None` without stage 2 as well.
         lost: The classes that were given to some of up to 2,000 examples after
             stage 1, and to none of them at the end.
+        search: Of `epochs="auto"`, the `Summary` of the training with
+            validation examples, by which the number of epochs was found.
     """
 
     num_labeled: int
@@ -67,19 +70,26 @@ class Summary:
     regularization: dict = field(default_factory=dict)
     error_after: float | None = None
     lost: tuple = ()
+    search: "Summary | None" = None
 
     def __str__(self):
+        if self.search:
+            again = f"again on all {self.num_labeled} labels"
+            return f"{self.search}; {again}: {self._stage_2()}"
         errors = [self.error_before, self.error_after]
         known = [f"{100 * e:.2f} %" for e in errors if e is not None]
         error = "validation error: not measured"
         if known:
             n = f"(n = {self.num_validation})"
             error = f"validation error {n}: {' -> '.join(known)}"
+        return f"{error}; {self._stage_2()}"
+
+    def _stage_2(self):
         if not self.num_unlabeled:
-            return f"{error}; no stage 2"
+            return "no stage 2"
         epochs = len(self.regularization.get("loss", ()))
         lost = ", ".join(map(str, self.lost)) or "none"
-        return f"{error}; epochs of stage 2: {epochs}; classes lost: {lost}"
+        return f"epochs of stage 2: {epochs}; classes lost: {lost}"
 
 
 def stages(model, x, y, settings, class_names, seed):
@@ -195,6 +205,40 @@ def stages(model, x, y, settings, class_names, seed):
     )
 
 
+def train_on_all_labels(model, x, y, settings, class_names, seed, search):
+    """Trains a new model on all labels, for the epochs that were found best.
+
+    What was kept back to find their number is missing most where labels are
+    few: a model that is trained on it as well is the better one.
+
+    Args:
+        model: The model, as it was when the search began.
+        x, y, settings, class_names, seed: As in `stages`.
+        search: The last `Summary` of that training.
+
+    Returns:
+        The `Summary` of this one.
+    """
+    epochs = _best_epoch(search)
+    if settings.verbose:
+        print(f"Again on all labels; epochs of stage 2: {epochs}")
+    # Stage 2 is not begun where it brought nothing.
+    settings = copy(settings).set_params(
+        epochs=max(epochs, 1), validation_fraction=0.0
+    )
+    both = stages(model, x, y, settings, class_names, seed)
+    summary = next(both)
+    if epochs:
+        summary = next(both)
+    return replace(summary, search=search)
+
+
+def _best_epoch(summary):
+    """The last epoch of stage 2 of least validation error; 0 for stage 1."""
+    errors = [summary.error_before, *summary.regularization["val_error"]]
+    return len(errors) - 1 - int(np.argmin(errors[::-1]))
+
+
 def _advice(method, settings, validation):
     """The `Advice` in the words of `GARClassifier`."""
     is_name = isinstance(settings.method, str)
@@ -203,12 +247,15 @@ def _advice(method, settings, validation):
         rate="a lower learning_rate",
         labels=None if method.learns_labels else labels,
         prior="as class_prior" if is_name else "as class_prior to the method",
-        kept=_kept(method, validation),
+        kept=_kept(method, settings, validation),
     )
 
 
-def _kept(method, validation):
+def _kept(method, settings, validation):
     """Which weights the model ends with."""
+    if settings.epochs == "auto":
+        # Those of another training.
+        return ""
     if validation:
         return BEST_ARE_KEPT
     return LOST_CLASSES_ARE_RESTORED if method.restores_start else ""

@@ -35,11 +35,12 @@ from stacks import Subclassed, sequential
 import gar_keras
 from gar_keras import GARClassifier, GARWarning
 from gar_keras.callbacks import (
+    BEST_ARE_KEPT,
     LOST_CLASSES_ARE_RESTORED,
     Advice,
     WarnOnCollapse,
 )
-from gar_keras.engine import hardware
+from gar_keras.engine import fit, hardware
 from gar_keras.engine.fit import predict
 from gar_keras.estimator import classifier, examples, networks, two_stages
 
@@ -305,7 +306,8 @@ def test_epochs_auto_and_warnings_know_the_error_before(stand_in):
 
     def regularize(*_, **options):
         seen.update(options)
-        return with_errors(0.5)
+        # As bad as no epoch is.
+        return with_errors(0.75)
 
     stand_in(pretrain=half_wrong, regularize=regularize)
     numbers = np.where(FEW < 0, -1, 3 * FEW + 5)
@@ -318,18 +320,82 @@ def test_epochs_auto_and_warnings_know_the_error_before(stand_in):
     assert (watch.error_before, watch.num_validation) == (0.5, 6)
     assert watch.batch_size == 90 + 12
     # In the words of the classifier, of what is not in use.
-    best = "The model ends with the weights of the least validation error."
-    expected = Advice("a lower learning_rate", None, "as class_prior", best)
+    expected = Advice("a lower learning_rate", None, "as class_prior", "")
     assert watch.advice == expected
+    quick(tiny, validation_fraction=0.34).fit(X, numbers)
+    (watch,) = seen["callbacks"]
+    assert watch.advice == replace(expected, kept=BEST_ARE_KEPT)
     quick(tiny, method="gar").fit(X, FEW)
     (watch,) = seen["callbacks"]
     assert watch.advice == replace(
-        expected, labels="the labels (method='safe-gar')", kept=""
+        expected, labels="the labels (method='safe-gar')"
     )
     quick(tiny, method=gar_keras.SafeGAR()).fit(X, FEW)
     (watch,) = seen["callbacks"]
     assert watch.advice.kept == LOST_CLASSES_ARE_RESTORED
     assert watch.advice.prior == "as class_prior to the method"
+
+
+@pytest.mark.parametrize(
+    ("errors", "epochs"),
+    [((0.5, 0.25, 0.25, 0.4), 3), ((0.75, 0.5), 2), ((0.6, 0.7), 0)],
+    ids=["the last of equal ones", "as stage 1", "all worse"],
+)
+def test_epochs_auto_trains_again_for_the_best_epochs(errors, epochs, stand_in):
+    calls = []
+
+    def pretrain(*data, **options):
+        least_squares(*data, **options)
+        calls.append((data, options))
+        return with_errors(0.5)
+
+    def regularize(*data, **options):
+        calls.append((data, options))
+        return with_errors(*errors)
+
+    stand_in(pretrain=pretrain, regularize=regularize)
+    model = quick(tiny, epochs="auto", validation_fraction=0.34).fit(X, FEW)
+    # Two stages with rows kept back, then with all labels.
+    (first, first_options), _, *again = calls
+    assert first_options["validation_data"] is not None
+    assert len(first[1]) == 12
+    assert len(again) == (2 if epochs else 1)
+    for data, options in again:
+        assert data[0] is not first[0]
+        np.testing.assert_array_equal(data[1], X[:18].astype("float32"))
+        assert options["validation_data"] is None
+    if epochs:
+        assert again[1][1]["epochs"] == epochs
+    summary = model.summary_
+    assert (summary.num_labeled, summary.num_validation) == (18, 0)
+    assert (summary.search.num_labeled, summary.search.error_before) == (
+        12,
+        0.5,
+    )
+
+
+def test_epochs_auto_ends_as_a_plain_training_of_that_length(monkeypatch):
+    monkeypatch.setattr(fit, "MOST_EPOCHS", 4)
+    monkeypatch.setattr(fit, "MOST_STEPS", 4)
+    auto = quick(tiny, epochs="auto", validation_fraction=0.34)
+    epochs = len(auto.fit(SCALED, FEW).summary_.regularization["loss"])
+    assert 0 < epochs <= 4
+    plain = quick(tiny, epochs=epochs).fit(SCALED, FEW)
+    assert weights(auto) == weights(plain)
+
+
+def test_a_second_training_that_ends_early_leaves_the_first(stand_in):
+    def regularize(model, *_, validation_data, **__):
+        if validation_data is None:
+            raise KeyboardInterrupt
+        return with_errors(0.25)
+
+    stand_in(pretrain=half_wrong, regularize=regularize)
+    model = quick(tiny, epochs="auto", validation_fraction=0.34)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, FEW)
+    assert model.summary_.num_validation == 6
+    assert model.predict(X).shape == Y.shape
 
 
 @pytest.mark.parametrize(
@@ -432,7 +498,10 @@ def test_summary_has_the_error_of_the_weights_at_the_end(stand_in):
             [
                 "Stage 1 of 2: 3 epochs over 12 labelled .* 3 at a time",
                 "Stage 2 of 2: GAR, up to 4000 epochs over all 90",
-                r"\(n = 6\): 50.00 % -> 0.00 %",
+                "Again on all labels; epochs of stage 2: 1",
+                "Stage 1 of 2: 3 epochs over 18 labelled",
+                "Stage 2 of 2: GAR, 1 epochs over all 90",
+                r"\(n = 6\): 50.00 % -> 0.00 %; .*; again on all 18 labels",
             ],
         ),
         (
@@ -449,7 +518,7 @@ def test_stages_are_named_as_they_begin(y, options, lines, stand_in, capsys):
         least_squares(*data, **options)
         return with_errors(0.5)
 
-    stand_in(pretrain=pretrain)
+    stand_in(pretrain=pretrain, regularize=half_wrong)
     quick(tiny, **{"pretrain_epochs": 200, **options}).fit(X, y)
     printed = capsys.readouterr().out.splitlines()
     for line, told in zip(printed, lines, strict=True):
@@ -470,6 +539,11 @@ def test_summary_in_one_line():
         summary, num_unlabeled=0, error_before=None, error_after=None
     )
     assert str(alone) == "validation error: not measured; no stage 2"
+    again = replace(summary, num_labeled=18, num_validation=0, lost=())
+    assert str(replace(again, search=summary)) == (
+        f"{summary}; again on all 18 labels: epochs of stage 2: 3; "
+        "classes lost: none"
+    )
 
 
 def without_graph(shape, num_classes):
