@@ -4,7 +4,6 @@ import io
 import json
 import re
 import reprlib
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -192,13 +191,12 @@ def read(path):
             )
     if kind is Run:
         # What was added to `Experiment` after the run has its default.
-        settings = asdict(found.experiment)
-        record["experiment"] = json.loads(json.dumps(settings))
+        record["experiment"] = found.experiment.as_json()
     return record
 
 
 def read_all(folder):
-    """The records of the runs in a folder, by cell, experiment and seed.
+    """The records of the runs in a folder by path, sorted by it and the seed.
 
     Raises:
         RecordError: if one of them is not a sound record, if runs of one
@@ -224,7 +222,7 @@ def read_all(folder):
                 "seeds. Move the one that is not of its seed out of the "
                 "results folder."
             )
-    return [*found.values()]
+    return found
 
 
 def check_is_of(path, record, **expected):
@@ -260,12 +258,16 @@ def read_arrays(path):
     """The `Arrays` beside the record of a run; `None` without the file.
 
     Raises:
-        RecordError: if the file is damaged, or not of this run.
+        RecordError: if the record or the file is damaged, or not of this run.
     """
+    return arrays_of(path, read(path))
+
+
+def arrays_of(path, record):
+    """The same, where the record that lies at the path was read."""
     file = Path(path).with_suffix(".npz")
     if not file.exists():
         return None
-    record = read(path)
     try:
         # From memory: NumPy leaves a file open that it cannot read.
         with np.load(io.BytesIO(file.read_bytes())) as found:

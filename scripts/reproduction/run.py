@@ -2,7 +2,7 @@
 
 import math
 import time
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 import filelock
 import keras
@@ -179,7 +179,7 @@ class Run:
         e = self.experiment
         return {
             "format": records.FORMAT,
-            "experiment": asdict(e),
+            "experiment": e.as_json(),
             "cell": e.cell,
             "fingerprint": e.fingerprint(),
             "seed": self.seed,

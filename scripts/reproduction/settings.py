@@ -5,7 +5,7 @@ import hashlib
 import json
 import math
 import re
-from dataclasses import asdict, fields, replace
+from dataclasses import fields, is_dataclass, replace
 from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, TypeAdapter
@@ -255,6 +255,10 @@ class Experiment(Coefficients):
             "regularization": (steps * batch, self.epochs),
         }
 
+    def as_json(self):
+        """The settings as a dict of what JSON can hold, for a record."""
+        return _adapter(type(self)).dump_python(self, mode="json")
+
     def fingerprint(self):
         """Eight hexadecimal digits that differ when any setting does.
 
@@ -404,8 +408,8 @@ def changes(experiment):
 
 def _flat(experiment):
     found = {}
-    for name, value in asdict(experiment).items():
-        found |= value if isinstance(value, dict) else {name: value}
+    for name, value in vars(experiment).items():
+        found |= vars(value) if is_dataclass(value) else {name: value}
     return found
 
 

@@ -46,7 +46,9 @@ def test_records_come_by_cell_and_seed(tmp_path):
     (tmp_path / "overhead.json").write_text("{}")
     path.with_name(".seed3.json.x1").write_text("{")
     write_record(tmp_path / "results", MNIST_100)
-    found = [(r["cell"], r["seed"]) for r in records.read_all(tmp_path)]
+    found = [
+        (r["cell"], r["seed"]) for r in records.read_all(tmp_path).values()
+    ]
     assert found == [("mnist-100", 2), ("mnist-100", 10), ("norb-300", 0)]
     # A copy does not count twice.
     path.with_name("seed1.json").write_text(path.read_text())

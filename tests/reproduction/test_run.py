@@ -10,7 +10,7 @@ import shutil
 import signal
 import subprocess
 import time
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 import fresh
 import keras
@@ -58,9 +58,9 @@ def saved_model(folder):
 
 def test_a_record_tells_how_to_repeat_the_run(finished):
     folder, record = finished
-    assert records.read_all(folder) == [record]
+    assert [*records.read_all(folder).values()] == [record]
     assert Experiment(**record["experiment"]) == TINY
-    assert record["experiment"] == asdict(TINY)
+    assert record["experiment"] == TINY.as_json()
     assert (record["seed"], record["cell"]) == (0, "tiny-12")
     split = make_split(tiny_data().y_train, 12, 0, 60)
     assert record["labeled"] == split.labeled.tolist()
@@ -258,7 +258,7 @@ def test_a_run_broken_again_and_again_ends_as_an_unbroken_one(
         with pytest.raises(Stop):
             run_tiny(tmp_path, reporter)
         assert reporter.lines == lines
-        assert records.read_all(tmp_path) == []
+        assert not records.read_all(tmp_path)
     here = environment.describe()
     there = {**here, "device": "another one"}
     monkeypatch.setattr(environment, "describe", lambda: there)
@@ -302,7 +302,7 @@ def test_a_run_killed_with_sigkill_ends_as_an_unbroken_one(finished, tmp_path):
     process.kill()
     process.communicate()
     assert process.returncode == -signal.SIGKILL
-    assert records.read_all(tmp_path) == []
+    assert not records.read_all(tmp_path)
     reporter = Witness()
     record = run_tiny(tmp_path, reporter)
     assert reporter.lines == ["goes on after epoch 1 of regularization"]

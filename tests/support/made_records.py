@@ -1,7 +1,5 @@
 """Made-up run records for the tests of what reads them."""
 
-from dataclasses import asdict
-
 from reproduction import records
 from reproduction.benchmarks.benchmark_records import OverheadSettings
 from reproduction.paths import path_of
@@ -42,7 +40,7 @@ def make_record(
         balance[-1] = 0.5
     return {
         "format": records.FORMAT,
-        "experiment": asdict(experiment),
+        "experiment": experiment.as_json(),
         "cell": experiment.cell,
         "fingerprint": experiment.fingerprint(),
         "seed": seed,

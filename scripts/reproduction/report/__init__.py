@@ -7,6 +7,7 @@ section of the pages is a line in `reproduction.report.write_pages.sections`.
 
 from reproduction.report.estimates import Estimate
 from reproduction.report.run_frame import read_runs
+from reproduction.report.study_tables import all_studies
 from reproduction.report.tables import markdown, table
 from reproduction.report.terminal import show_baselines, show_study, show_table
 from reproduction.report.write_pages import (
@@ -19,6 +20,7 @@ from reproduction.report.write_pages import (
 
 __all__ = [
     "Estimate",
+    "all_studies",
     "find",
     "markdown",
     "pages_of",

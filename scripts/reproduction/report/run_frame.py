@@ -1,12 +1,11 @@
 """The run records of a folder as one DataFrame, a row a run."""
 
-from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from reproduction import paths, records
+from reproduction import records
 from reproduction.datasets.registry import UNLABELED
 from reproduction.environment import device_in_words
 from reproduction.report.estimates import MISSING
@@ -67,37 +66,48 @@ def read_runs(folder):
     >>> read_runs("results").groupby("cell").chosen.mean()  # doctest: +SKIP
     """
     found = records.read_all(folder)
+    experiments = _experiments(found.values())
+    return pd.DataFrame(
+        [
+            {
+                "path": path.relative_to(folder).as_posix(),
+                **_row(path, record, *experiments[record["fingerprint"]]),
+            }
+            for path, record in found.items()
+        ]
+    )
+
+
+def _experiments(found):
+    """Each `Experiment` of records and how it differs, by its fingerprint."""
+    settings = {record["fingerprint"]: record["experiment"] for record in found}
     uneven = {
         record["fingerprint"]
         for record in found
         if record.get("predicted_prior") is not None
     }
-    return pd.DataFrame(
-        [
-            _row(record, Path(folder), record["fingerprint"] in uneven)
-            for record in found
-        ]
-    )
+    experiments = {}
+    for fingerprint, own in settings.items():
+        if fingerprint not in uneven:
+            # With equal shares no class is rare: the first records, which knew
+            # no protection, are as those of today.
+            own = own | {"protects_rare_classes": True}
+        e = Experiment(**own)
+        experiments[fingerprint] = e, ", ".join(_in_words(changes(e)))
+    return experiments
 
 
-def _row(record, folder, uneven):
-    settings, data = record["experiment"], record["data"]
-    experiment = Experiment(**settings)
-    path = paths.path_of(experiment, record["seed"], folder)
-    if not uneven:
-        # With equal shares no class is rare: the first records, which knew no
-        # protection, are as those of today.
-        experiment = replace(experiment, protects_rare_classes=True)
+def _row(path, record, experiment, differs):
+    unlabeled = UNLABELED[experiment.unlabeled]
     curve = record["regularization"]["curve"]
-    arrays = records.read_arrays(path)
+    arrays = records.arrays_of(path, record)
     seconds = [record[s]["seconds"] for s in ("pretraining", "regularization")]
     return {
-        "path": path.relative_to(folder).as_posix(),
         "cell": record["cell"],
-        "title": data["title"] + UNLABELED[settings["unlabeled"]].suffix,
+        "title": record["data"]["title"] + unlabeled.suffix,
         "seed": record["seed"],
         "fingerprint": record["fingerprint"],
-        "differs": ", ".join(_in_words(changes(experiment))),
+        "differs": differs,
         **_errors(curve, record["result"]["chosen_epoch"]),
         **_balanced_errors(arrays),
         "lost": lost_class(record, arrays),
@@ -107,7 +117,7 @@ def _row(record, folder, uneven):
         **dict(zip(("pretrain_seconds", "seconds"), seconds, strict=True)),
         "minutes": sum(seconds) / 60,
         "hardware": _hardware(record),
-        **_flat(asdict(experiment)),
+        **_flat(experiment),
         "experiment": experiment,
         "curve": curve,
     }
@@ -160,15 +170,11 @@ def balanced_error(labels, logits):
     return float(np.mean([wrong[labels == c].mean() for c in set(labels)]))
 
 
-def _flat(settings):
-    """The settings of a record without groups."""
-    of_data, options = settings["world"], settings["extensions"]
-    return {
-        name: value
-        for group in (settings, of_data, options)
-        for name, value in group.items()
-        if not isinstance(value, dict)
-    }
+def _flat(experiment):
+    """The settings of an experiment, those in groups behind the others."""
+    settings = {**vars(experiment)}
+    groups = [settings.pop(name) for name in ("world", "extensions")]
+    return settings | vars(groups[0]) | vars(groups[1])
 
 
 def _in_words(changed):
@@ -269,8 +275,9 @@ def _of_known(values):
 
 def links(g):
     """Links below the results folder: to folders, or to a run on its own."""
-    folders = g.path.map(lambda path: Path(path).parent.as_posix())
+    runs = {}
+    for path in g.path:
+        runs.setdefault(Path(path).parent.as_posix(), set()).add(path)
     return [
-        folder if runs.path.nunique() > 1 else runs.path.iloc[0]
-        for folder, runs in g.groupby(folders, sort=False)
+        folder if len(own) > 1 else own.pop() for folder, own in runs.items()
     ]

@@ -24,11 +24,11 @@ def where(frame, data_sets=SMALL, methods=METHODS):
     Of several experiments with its settings it is the largest. A method without
     a network is beside the start of the others with its seed, if there is one.
     """
-    frame = frame[frame.network == "mlp"]
     chosen = []
-    for e in data_sets.values():
+    for name, e in data_sets.items():
+        own = frame[frame.dataset == name]
         for method in methods:
-            found = run_frame.like(frame, replace(e, method=method), FREE)
+            found = run_frame.like(own, replace(e, method=method), FREE)
             largest = max(
                 run_frame.groups(found), key=run_frame.size, default=found
             )
@@ -40,9 +40,11 @@ def where(frame, data_sets=SMALL, methods=METHODS):
     return found.assign(start=start, change=found["last"] - start)
 
 
-def errors(frame):
-    """The error in the last epoch, a row a data set, a column a method."""
-    found = where(frame)
+def errors(found):
+    """The error in the last epoch, a row a data set, a column a method.
+
+    Of what `where` gives, as those below.
+    """
     rows = {
         title: {START: _mean(g.groupby("seed").start.first())}
         | {_title(m): _error(g[g.method == m]) for m in _methods(found)}
@@ -51,10 +53,10 @@ def errors(frame):
     return markdown(pd.DataFrame.from_dict(rows, "index"), made_on({"": found}))
 
 
-def changes(frame):
+def changes(found):
     """How far the two GARs end above pretraining, with intervals."""
     rows = {}
-    for title, g in where(frame).groupby("title", sort=False):
+    for title, g in found.groupby("title", sort=False):
         rows[title] = cells = {}
         for method in (PAPER, SAFE):
             change = g.change[g.method == method]
@@ -67,9 +69,8 @@ def changes(frame):
     return markdown(pd.DataFrame.from_dict(rows, "index").fillna(MISSING))
 
 
-def ranks(frame):
+def ranks(found):
     """A row a method: its ranks among the methods, and the harm it does."""
-    found = where(frame)
     if not len(found):
         return ""
     means = found.pivot_table("last", "dataset", "method")

@@ -18,6 +18,7 @@ from reproduction.report.estimates import MISSING
 from reproduction.report.published import TABLES
 from reproduction.report.study_tables import (
     PAGE,
+    all_studies,
     studies_page,
     study_section,
 )
@@ -28,15 +29,17 @@ from reproduction.studies import STUDIES
 _OURS = "<!-- Made by scripts/report.py. -->\n"
 
 
-def sections(frame, results):
+def sections(frame, results, studies):
     """The texts of the pages, by the name of their markers.
 
     Args:
         frame: Runs.
         results: Folder of them.
+        studies: What `all_studies` gives of them.
     """
     # The small data sets have a page of their own.
     whole = frame[(frame.network != "mlp") & frame.images_per_epoch.isna()]
+    small = small_data_sets.where(frame)
     found = {
         "summary": summary.summary(frame),
         "results": summary.results(frame),
@@ -44,9 +47,9 @@ def sections(frame, results):
             markdown(*summary.baselines_table(methods))
             for methods in summary.compare(whole)
         ),
-        "small errors": small_data_sets.errors(frame),
-        "small changes": small_data_sets.changes(frame),
-        "small ranks": small_data_sets.ranks(frame),
+        "small errors": small_data_sets.errors(small),
+        "small changes": small_data_sets.changes(small),
+        "small ranks": small_data_sets.ranks(small),
         "rare errors": small_data_sets.rare_errors(frame),
         "rare changes": small_data_sets.rare_changes(frame),
     }
@@ -54,8 +57,8 @@ def sections(frame, results):
         found[kind] = benchmark_tables.benchmark_markdown(kind, results)
     for paper in TABLES.values():
         found[paper.name] = markdown(*paper_table(paper, frame))
-    for study in STUDIES.values():
-        found[f"study {study.name}"] = study_section(study, frame)
+    for name, whole in studies.items():
+        found[f"study {name}"] = study_section(STUDIES[name], whole)
     return found
 
 
@@ -115,9 +118,10 @@ def write(frame, results, readme=None):
         left as it is.
     """
     results = Path(results)
+    studies = all_studies(frame)
     found = {
         results / "README.md": index_page(frame),
-        results / PAGE: studies_page(STUDIES.values(), frame),
+        results / PAGE: studies_page(studies),
     }
     for cell, in_cell in frame.groupby("cell"):
         found[results / cell / "README.md"] = cell_page(in_cell)
@@ -130,7 +134,7 @@ def write(frame, results, readme=None):
         index=False, float_format="%.6g", lineterminator="\n"
     )
     if readme is not None:
-        texts = sections(frame, results)
+        texts = sections(frame, results, studies)
         found |= {p: updated(p, texts, results) for p in pages_of(readme)}
     for path, text in found.items():
         files.write_atomically(path, lambda file, text=text: file.write(text))

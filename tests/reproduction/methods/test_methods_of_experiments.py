@@ -111,7 +111,7 @@ def test_a_killed_mean_teacher_ends_as_an_unbroken_one(tiny, tmp_path):
 def test_a_run_without_a_network(name, tiny, tmp_path):
     experiment = replace(TINY, method=name)
     record = runner.run(experiment, 0, tmp_path)
-    assert records.read_all(tmp_path) == [record]
+    assert [*records.read_all(tmp_path).values()] == [record]
     curve, result = record["regularization"]["curve"], record["result"]
     assert curve["epoch"] == [0, 1]
     assert result["baseline_error"] is None

@@ -47,7 +47,8 @@ def test_parts_go_between_their_markers(tmp_path):
 def test_all_is_written_and_every_link_leads_somewhere(tmp_path, results):
     (tmp_path / "docs").mkdir()
     frame = report.read_runs(results)
-    sections = report.sections(frame, results)
+    studies = report.all_studies(frame)
+    sections = report.sections(frame, results, studies)
     markers = "".join(f"<!-- {n} -->\n<!-- end {n} -->\n" for n in sections)
     readme = page(tmp_path, markers)
     written = report.write(frame, results, readme)
@@ -144,9 +145,10 @@ def test_small_data_sets_of_few_runs(runs, errors, harm, tmp_path):
         e = replace(WINE, **run)
         write_record(tmp_path, e, seed, baseline_error=start, **found)
     frame = report.read_runs(tmp_path)
+    found = small_data_sets.where(frame)
     form = r"\d+\.\d\d(?: ± \d+\.\d\d)?(?: \(n = \d\))?"
-    assert re.findall(form, small_data_sets.errors(frame)) == errors
-    assert re.findall(r"\d of \d", small_data_sets.ranks(frame)) == harm
+    assert re.findall(form, small_data_sets.errors(found)) == errors
+    assert re.findall(r"\d of \d", small_data_sets.ranks(found)) == harm
     report.write(frame, tmp_path, page(tmp_path, ""))
 
 

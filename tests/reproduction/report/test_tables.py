@@ -44,6 +44,11 @@ def frame(tmp_path_factory):
     return report.read_runs(folder)
 
 
+def short_table(study, frame):
+    whole = study_tables.study_table(study, frame)
+    return tables.markdown(*study_tables.in_short(study, whole))
+
+
 @pytest.mark.parametrize(
     ("name", "text"),
     {
@@ -51,10 +56,8 @@ def frame(tmp_path_factory):
             *tables.paper_table(TABLES["table1"], f)
         ),
         "summary": summary.summary,
-        "study": lambda f: tables.markdown(*study_tables.study_table(SKEW, f)),
-        "claims": lambda f: tables.markdown(
-            *study_tables.study_table(ABLATION, f)
-        ),
+        "study": lambda f: short_table(SKEW, f),
+        "claims": lambda f: short_table(ABLATION, f),
         "index": write_pages.index_page,
     }.items(),
 )
@@ -175,7 +178,7 @@ def test_starts_are_compared_where_neither_loses_a_class(tmp_path):
             v=last_energy is not None and [[5.0, 4.0], [5.0, last_energy]],
         )
     frame = report.read_runs(tmp_path)
-    cells, *_ = study_tables.study_table(FIRST_EPOCH, frame, whole=True)
+    cells, *_ = study_tables.study_table(FIRST_EPOCH, frame)
     papers, cure = cells.to_dict("records")
     assert papers["initializations"] == "3"
     assert papers["lost a class"] == papers["had a dead output"] == "1 of 2"
@@ -211,7 +214,7 @@ def test_a_user_s_runs_come_first(
     write(reference, MNIST, 0.015, 0.017)
     write(mine, replace(MNIST, epochs=3), 0.0456)
     write(mine, replace(MNIST, balance=0.5), 0.0789)
-    show(records.read_all(mine), mine)
+    show(records.read_all(mine).values(), mine)
     ours, *tables, link = capsys.readouterr().out.split("\n\n")
     title, _, changed, short = ours.splitlines()
     assert title == "Your runs: test error in percent"

@@ -33,7 +33,8 @@ class Run(NamedTuple):
 
 def load_run(path):
     """A `Run` from a record and the logits beside it."""
-    record, kept = records.read(path), records.read_arrays(path)
+    record = records.read(path)
+    kept = records.arrays_of(path, record)
     if kept is None:
         raise records.RecordError(
             f"{path} has no logits beside it, which the figures show. Delete "
