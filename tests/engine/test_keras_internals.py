@@ -10,26 +10,12 @@ from keras import layers, ops
 
 import gar_keras
 from gar_keras.engine import backend, keras_internals
-from gar_keras.engine.optimizers import SGD
 
 
 def functional():
     inputs = keras.Input((4,))
     hidden = layers.Dense(3, name="hidden")(inputs)
     return keras.Model(inputs, layers.Dense(2, name="logits")(hidden))
-
-
-def compiled(optimizer=None, **options):
-    model = functional()
-    model.compile(optimizer or SGD(0.1, momentum=0.5), "mse", **options)
-    return model
-
-
-def fitted(model, **options):
-    model.fit(
-        np.ones((4, 4)), np.ones((4, 2)), batch_size=2, verbose=0, **options
-    )
-    return model
 
 
 def test_layers_at_any_depth():
@@ -73,14 +59,15 @@ def test_assignments_of_a_scope():
 
 
 def test_variables_are_taken_within_an_epoch_on_jax():
-    model = compiled()
+    model = functional()
+    model.compile("sgd", "mse")
     taken = []
 
     class Ask(keras.callbacks.Callback):
         def on_train_batch_end(self, batch, logs=None):
             taken.append(keras_internals.is_taken(model.weights[0]))
 
-    fitted(model, callbacks=[Ask()])
+    model.fit(np.ones((4, 4)), np.ones((4, 2)), callbacks=[Ask()], verbose=0)
     assert set(taken) == {backend.name() == "jax"}
     assert not keras_internals.is_taken(model.weights[0])
 

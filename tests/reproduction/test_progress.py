@@ -22,12 +22,14 @@ def text():
     return io.StringIO()
 
 
+def reporting(text, clock, place=None, width=1000, **options):
+    console = Console(file=text, width=width, **options)
+    return Reporter("mnist-100 seed 0", console, place, lambda: clock.now)
+
+
 @pytest.fixture
 def reporter(text, clock):
-    console = Console(file=text, width=1000)
-    with Reporter(
-        "mnist-100 seed 0", console, clock=lambda: clock.now
-    ) as found:
+    with reporting(text, clock) as found:
         yield found
 
 
@@ -88,10 +90,7 @@ SPREADING = replace(RUN, method="label-spreading")
 )
 def test_the_time_left_of_all_runs(stage, behind, at_once, left, text, clock):
     place = Place(3, 40, behind, at_once)
-    console = Console(file=text, width=1000)
-    with Reporter(
-        "mnist-100 seed 0", console, place, lambda: clock.now
-    ) as reporter:
+    with reporting(text, clock, place) as reporter:
         reporter.begin(RUN, num_unlabeled=60_000)
         _, epochs = RUN.images_of_epochs(60_000)[stage]
         # The speed is that between two steps.
@@ -110,12 +109,8 @@ def test_after_a_line_the_20_seconds_begin_anew(reporter, clock, text):
     assert text.getvalue() == "mnist-100 seed 0: warning: something\n"
 
 
-def test_a_terminal_has_the_bar_alone(clock):
-    text = io.StringIO()
-    console = Console(file=text, width=80, force_terminal=True)
-    with Reporter(
-        "mnist-100 seed 0", console, clock=lambda: clock.now
-    ) as reporter:
+def test_a_terminal_has_the_bar_alone(text, clock):
+    with reporting(text, clock, width=80, force_terminal=True) as reporter:
         advance(reporter, clock, 2, {s: s / 100 for s in (1, 30, 60)})
     assert "regularization" in text.getvalue()
     assert "/2" not in text.getvalue()

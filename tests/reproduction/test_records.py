@@ -28,9 +28,6 @@ REUSED = settings(
 )
 
 
-# Places.
-
-
 def test_each_published_record_is_sound_and_in_its_place():
     # Their fingerprints are recomputed from the settings.
     assert len(records.read_all(RESULTS)) >= 326
@@ -64,9 +61,6 @@ def test_the_folders_are_those_of_the_clone_from_anywhere(
     assert found == (ROOT / "runs", RESULTS)
     monkeypatch.chdir(ROOT)
     assert paths.own() == Path("runs")
-
-
-# Writing.
 
 
 json_values = st.recursive(
@@ -278,9 +272,6 @@ def test_what_was_added_later_has_its_default(tmp_path):
     del record["experiment"]["restart"]
     del record["experiment"]["extensions"]["vat"]
     assert records.read(write(tmp_path, json.dumps(record))) == expected
-
-
-# Records of another run.
 
 
 def test_seeds_of_one_row_have_the_same_hyper_parameters(tmp_path):

@@ -1,8 +1,4 @@
-"""Runs from data to record: repeatable, resumable, and never run twice.
-
-The runs are those of `tiny_runs`. Where a process of its own is needed, it
-imports that module and calls `run_tiny`.
-"""
+"""Runs from data to record: repeatable, resumable, and never run twice."""
 
 import json
 import re
@@ -11,6 +7,7 @@ import signal
 import subprocess
 import time
 from dataclasses import replace
+from functools import partial
 
 import fresh
 import keras
@@ -39,6 +36,7 @@ from reproduction.settings import TABLE_1, Experiment
 from reproduction.state import STAGES, lock_of, path_of_stage_1
 
 pytestmark = pytest.mark.usefixtures("tiny")
+DATA = tiny_data()
 
 
 @pytest.fixture(scope="module")
@@ -46,6 +44,14 @@ def finished(tmp_path_factory):
     """Folder and record of an unbroken run."""
     folder = tmp_path_factory.mktemp("finished")
     return folder, run_tiny(folder, save_models=True)
+
+
+def assert_nothing_is_left(folder):
+    """No state, whole or half, and no half of what the run has written."""
+    left = {path.suffix for path in (folder / ".checkpoints").iterdir()}
+    assert left <= {".lock"}
+    beside = path_of(TINY, 0, folder).parent.iterdir()
+    assert {path.suffix for path in beside} == {".json", ".npz", ".keras"}
 
 
 def saved_model(folder):
@@ -59,10 +65,11 @@ def saved_model(folder):
 def test_a_record_tells_how_to_repeat_the_run(finished):
     folder, record = finished
     assert [*records.read_all(folder).values()] == [record]
+    assert_nothing_is_left(folder)
     assert Experiment(**record["experiment"]) == TINY
     assert record["experiment"] == TINY.as_json()
     assert (record["seed"], record["cell"]) == (0, "tiny-12")
-    split = make_split(tiny_data().y_train, 12, 0, 60)
+    split = make_split(DATA.y_train, 12, 0, 60)
     assert record["labeled"] == split.labeled.tolist()
     assert record["split_fingerprint"] == split.fingerprint()
     assert record["data"] == {
@@ -103,16 +110,8 @@ def test_the_results_are_those_of_the_curve(finished):
     assert result["last_error"] == curve["test_error"][-1]
     # Of equals, the first; epoch 0 is not an epoch of stage 2.
     assert result["chosen_epoch"] == 1 + np.argmin(curve["val_error"][1:])
-    error = error_rate(saved_model(folder), *test_set())
+    error = error_rate(saved_model(folder), DATA.x_test, DATA.y_test)
     assert error == result["chosen_error"]
-
-
-def test_set():
-    data = tiny_data()
-    return data.x_test, data.y_test
-
-
-test_set.__test__ = False
 
 
 def test_the_kept_weights_are_those_of_the_first_best_epoch(tmp_path):
@@ -138,23 +137,13 @@ def test_the_snapshots_are_of_the_epochs_they_name(finished):
     assert content["owner"].tolist() == [TINY.fingerprint(), "0"]
     assert record["snapshot_epochs"] == [0, 1, 3]
     assert sorted(content["indices"]) == [*range(TEST)]
-    _, y = test_set()
-    np.testing.assert_array_equal(content["labels"], y[content["indices"]])
+    labels = DATA.y_test[content["indices"]]
+    np.testing.assert_array_equal(content["labels"], labels)
     curve = record["regularization"]["curve"]["test_error"]
     for epoch in (0, 1, 3):
-        error = np.mean(
-            content[f"epoch_{epoch}"].argmax(1) != content["labels"]
-        )
+        error = np.mean(content[f"epoch_{epoch}"].argmax(1) != labels)
         assert error == pytest.approx(curve[epoch])
     assert record["lost_classes"] == []
-
-
-def test_a_finished_run_leaves_no_state(finished):
-    folder, _ = finished
-    left = {path.suffix for path in (folder / ".checkpoints").iterdir()}
-    assert left <= {".lock"}
-    beside = path_of(TINY, 0, folder).parent.iterdir()
-    assert {path.suffix for path in beside} == {".json", ".npz", ".keras"}
 
 
 # What decides the numbers.
@@ -187,12 +176,11 @@ def test_each_stage_gets_its_settings(tmp_path, monkeypatch):
             function()
     ((model, x, y), first), ((_, _, x_unlabeled), second) = calls
     method = second["method"]
-    data = tiny_data()
     labeled = job.task.split.labeled
     assert model is job.model
-    np.testing.assert_array_equal(x, data.x_train[labeled])
-    np.testing.assert_array_equal(y, data.y_train[labeled])
-    np.testing.assert_array_equal(x_unlabeled, data.x_train)
+    np.testing.assert_array_equal(x, DATA.x_train[labeled])
+    np.testing.assert_array_equal(y, DATA.y_train[labeled])
+    np.testing.assert_array_equal(x_unlabeled, DATA.x_train)
     assert (first["epochs"], first["batch_size"]) == (102, 5)
     numbers = ("epochs", "labeled_per_batch", "unlabeled_per_batch")
     assert [second[name] for name in numbers] == [3, 6, 3]
@@ -213,10 +201,15 @@ def test_each_stage_gets_its_settings(tmp_path, monkeypatch):
         assert (optimizer.decay, optimizer.momentum) == (0.125, 0.25)
 
 
-def test_a_run_that_is_finished_is_not_run_again(finished, monkeypatch):
-    folder, record = finished
+def test_a_run_that_is_finished_is_not_run_again(
+    finished, tmp_path, monkeypatch
+):
+    shutil.copytree(finished[0], tmp_path, dirs_exist_ok=True)
+    # Left by a process that was killed behind the record.
+    state_of(tmp_path).write_bytes(b"a state")
     monkeypatch.delattr(run, "NetworkRun")
-    assert run_tiny(folder) == record
+    assert run_tiny(tmp_path) == finished[1]
+    assert not state_of(tmp_path).exists()
 
 
 def test_a_record_of_other_data_does_not_pass(finished, tmp_path):
@@ -241,24 +234,50 @@ def test_without_its_data_a_record_is_taken_with_a_word(
 # Broken off and taken up again.
 
 
+# Killed while it writes the state of an epoch: half of it is there.
+HANG = """
+import sys, time
+import tiny_runs
+from reproduction import state
+
+def half_a_state(file, **arrays):
+    file.write(b"PK half of a state")
+    file.flush()
+    print("reached", flush=True)
+    time.sleep(600)
+
+state.np.savez = half_a_state
+tiny_runs.run_tiny(sys.argv[1])
+"""
+
+
 @pytest.mark.slow
 def test_a_run_broken_again_and_again_ends_as_an_unbroken_one(
     finished, tmp_path, monkeypatch
 ):
     goes_on = "goes on after epoch {} of {}".format
-    for event, lines in (
-        (("step", "pretraining", 0), []),
-        (("step", "pretraining", 1), []),
-        (("epoch", "pretraining", 102), [goes_on(51, "pretraining")]),
-        (("step", "regularization", 2), [goes_on(102, "pretraining")]),
-        # Ended when all was done but the record.
-        (("epoch", "regularization", 3), [goes_on(2, "regularization")]),
-    ):
+
+    def stopped_at(*event):
         reporter = Witness(event)
         with pytest.raises(Stop):
             run_tiny(tmp_path, reporter)
-        assert reporter.lines == lines
         assert not records.read_all(tmp_path)
+        return reporter.lines
+
+    assert stopped_at("step", "pretraining", 0) == []
+    assert stopped_at("step", "pretraining", 1) == []
+    lines = stopped_at("epoch", "pretraining", 102)
+    assert lines == [goes_on(51, "pretraining")]
+    lines = stopped_at("step", "regularization", 1)
+    assert lines == [goes_on(102, "pretraining")]
+    process = fresh.start("-c", HANG, tmp_path)
+    assert process.stdout.readline() == "reached\n"
+    process.kill()
+    process.communicate()
+    assert process.returncode == -signal.SIGKILL
+    # Ended when all was done but the record.
+    lines = stopped_at("epoch", "regularization", 3)
+    assert lines == [goes_on(1, "regularization")]
     here = environment.describe()
     there = {**here, "device": "another one"}
     monkeypatch.setattr(environment, "describe", lambda: there)
@@ -271,45 +290,7 @@ def test_a_run_broken_again_and_again_ends_as_an_unbroken_one(
     ours, theirs = map(saved_model, (tmp_path, finished[0]))
     assert ours.compiled == theirs.compiled
     np.testing.assert_equal(ours.get_weights(), theirs.get_weights())
-
-
-# Killed, it has begun the second epoch of stage 2, and half of the next state
-# is written.
-HANG = """
-import sys, time
-import tiny_runs
-from reproduction import state
-
-def half_a_state(file, **arrays):
-    file.write(b"PK half of a state")
-    file.flush()
-    print("reached", flush=True)
-    time.sleep(600)
-
-class Slow(tiny_runs.Witness):
-    def epoch(self, name, row, total):
-        if (name, row["epoch"]) == ("regularization", 1):
-            state.np.savez = half_a_state
-
-tiny_runs.run_tiny(sys.argv[1], Slow())
-"""
-
-
-@pytest.mark.slow
-def test_a_run_killed_with_sigkill_ends_as_an_unbroken_one(finished, tmp_path):
-    process = fresh.start("-c", HANG, tmp_path)
-    assert process.stdout.readline() == "reached\n"
-    process.kill()
-    process.communicate()
-    assert process.returncode == -signal.SIGKILL
-    assert not records.read_all(tmp_path)
-    reporter = Witness()
-    record = run_tiny(tmp_path, reporter)
-    assert reporter.lines == ["goes on after epoch 1 of regularization"]
-    assert_same_run(tmp_path, record, finished)
-    # Nor is the half state left.
-    left = {path.suffix for path in (tmp_path / ".checkpoints").iterdir()}
-    assert left <= {".lock"}
+    assert_nothing_is_left(tmp_path)
 
 
 def test_a_run_of_another_process_is_skipped(tmp_path):
@@ -318,15 +299,6 @@ def test_a_run_of_another_process_is_skipped(tmp_path):
     # Now the run is free: it begins, to find its time over.
     with pytest.raises(run.OutOfTime):
         run_tiny(tmp_path, deadline=time.monotonic())
-    assert not state_of(tmp_path).exists()
-
-
-def test_what_a_killed_process_left_of_a_finished_run_is_removed(
-    finished, tmp_path
-):
-    shutil.copytree(finished[0], tmp_path, dirs_exist_ok=True)
-    state_of(tmp_path).write_bytes(b"a state")
-    run_tiny(tmp_path)
     assert not state_of(tmp_path).exists()
 
 
@@ -368,37 +340,27 @@ def stopped(tmp_path_factory):
     return folder
 
 
-def with_arrays(change):
-    """Changes the arrays of a saved state, a dict."""
+def rewriting(change):
+    """Changes the arrays of a saved state and what it holds beside them."""
 
     def alter(path):
         with np.load(path) as archive:
             arrays = {key: archive[key] for key in archive.files}
-        change(arrays)
-        np.savez(path, **arrays)
+        content = json.loads(str(arrays["state"]))
+        change(arrays, content)
+        np.savez(path, **arrays | {"state": json.dumps(content)})
 
     return alter
-
-
-def with_content(change):
-    """Changes what a state holds beside its arrays, a dict."""
-
-    def change_arrays(arrays):
-        content = json.loads(str(arrays["state"]))
-        change(content)
-        arrays["state"] = np.array(json.dumps(content))
-
-    return with_arrays(change_arrays)
 
 
 def with_last(part, change):
     """Changes the last array of a part of a state: those before it fit."""
 
-    def change_arrays(arrays):
+    def change_last(arrays, content):
         *_, last = (key for key in arrays if key.startswith(f"{part}/"))
         arrays[last] = change(arrays[last])
 
-    return with_arrays(change_arrays)
+    return rewriting(change_last)
 
 
 CHANGES = {
@@ -411,16 +373,14 @@ CHANGES = {
 UNFIT = {
     "half": lambda path: path.write_bytes(path.read_bytes()[:2000]),
     "empty": lambda path: path.write_bytes(b""),
-    "fewer arrays": with_arrays(lambda arrays: arrays.pop("model/1")),
-    "owner": with_content(
-        lambda content: content.update(owner=["0123abcd", 0])
+    "fewer arrays": rewriting(lambda arrays, _: arrays.pop("model/1")),
+    "owner": rewriting(lambda _, content: content.update(owner=["0123", 0])),
+    "no progress": rewriting(lambda _, content: content.update(progress=None)),
+    "split": rewriting(
+        lambda _, content: content["progress"].update(split_fingerprint="x")
     ),
-    "no progress": with_content(lambda content: content.update(progress=None)),
-    "split": with_content(
-        lambda content: content["progress"].update(split_fingerprint="another")
-    ),
-    "curve": with_content(
-        lambda content: content["progress"].update(
+    "curve": rewriting(
+        lambda _, content: content["progress"].update(
             pretraining={"curve": {"a": [1]}}
         )
     ),
@@ -502,23 +462,10 @@ def test_runs_share_the_end_of_stage_1(tmp_path):
     assert numbers(record) == numbers(alone)
 
 
-# What is refused.
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"labeled_per_batch": 13}, "num_labeled=12"),
-        ({"images_per_epoch": 319}, "images_per_epoch must be an integer"),
-    ],
-)
-def test_what_cannot_be_run_is_refused_at_once(change, message, tmp_path):
-    with pytest.raises(ValueError, match=message):
-        run.run(replace(TINY, **change), 0, tmp_path)
+def test_what_cannot_be_run_is_refused_at_once(tmp_path):
+    with pytest.raises(ValueError, match="num_labeled=12"):
+        run.run(replace(TINY, labeled_per_batch=13), 0, tmp_path)
     assert not [*tmp_path.rglob("*.npz")]
-
-
-# The networks.
 
 
 ROW = np.array([0, 51, 204, 255], "uint8")
@@ -548,26 +495,23 @@ def git(folder, *words):
 
 @pytest.mark.slow
 def test_the_revision_is_of_the_package_and_of_the_scripts(tmp_path):
-    package, script = (
-        tmp_path / "gar_keras" / "layers.py",
-        tmp_path / "scripts" / "reproduction" / "run.py",
-    )
+    revision = partial(environment.git_revision, tmp_path)
+    package = tmp_path / "gar_keras" / "layers.py"
+    script = tmp_path / "scripts" / "reproduction" / "run.py"
     for path in (package, script, tmp_path / "README.md"):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("")
-    found = environment.git_revision(tmp_path, package.parent)
-    assert found is None
+    assert revision(package.parent) is None
     git(tmp_path, "init")
     git(tmp_path, "add", ".")
     git(tmp_path, "commit", "--message", "first")
-    commit = environment.git_revision(tmp_path, package.parent)
+    commit = revision(package.parent)
     assert re.fullmatch("[0-9a-f]{40}", commit)
     (tmp_path / "README.md").write_text("changed")
-    assert environment.git_revision(tmp_path, package.parent) == commit
+    assert revision(package.parent) == commit
     for path in (package, script):
         path.write_text("changed")
-        found = environment.git_revision(tmp_path, package.parent)
-        assert found == f"{commit}+changes"
+        assert revision(package.parent) == f"{commit}+changes"
         path.write_text("")
     # Installed from elsewhere, it is of no commit of this clone.
-    assert environment.git_revision(tmp_path, tmp_path / "other") is None
+    assert revision(tmp_path / "other") is None

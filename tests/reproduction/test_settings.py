@@ -198,9 +198,6 @@ def test_what_is_not_in_the_paper_is_set_against_its_nearest_cell():
     assert changes(replace(TABLE_1[100], dataset="digits")) == {}
 
 
-# Studies.
-
-
 @pytest.mark.parametrize("study", studies.STUDIES.values())
 def test_arms_are_different_experiments(study):
     assert len({*study.arms.values()}) == len(study.arms)

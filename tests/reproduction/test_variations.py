@@ -19,9 +19,6 @@ BUILD_MODEL = runner.build_model
 pytestmark = pytest.mark.usefixtures("tiny")
 
 
-# Data.
-
-
 def test_shares_by_hand():
     y = np.repeat([0, 1, 2], [60, 60, 60])
     kept = tasks.with_imbalance(y, (0.6, 0.3, 0.1), seed=0)
@@ -66,8 +63,6 @@ def test_conditions_that_the_data_do_not_allow_are_refused(conditions, message):
         tasks.make_task(DataConditions(**conditions), data, 12, 60, seed=0)
 
 
-# Runs.
-
 EVERYTHING = replace(
     TINY,
     pretrain_shift=1,
@@ -105,22 +100,18 @@ def test_a_restart_has_the_same_labels_and_other_weights():
     assert (weights[0] != weights[1]).any()
 
 
-@pytest.mark.slow
-def test_the_prior_of_the_labels_reaches_the_layer(tmp_path):
+def test_the_prior_of_the_labels_reaches_the_layer():
     world = DataConditions(shares=(0.6, 0.3, 0.1), labels_drawn="random")
     experiment = replace(TINY, world=world, class_prior="labels")
-    record = runner.run(experiment, 0, tmp_path)
-    y = tiny_runs.tiny_data().y_train[record["labeled"]]
-    counts = np.bincount(y, minlength=3) + 1
-    assert record["class_prior"] == pytest.approx(counts / counts.sum())
-    no_prior = replace(experiment, class_prior=None)
-    uniform = runner.run(no_prior, 0, tmp_path)
-    assert uniform["class_prior"] is None
-    assert uniform["labeled"] == record["labeled"]
-    balance = [
-        r["regularization"]["curve"]["balance"][1] for r in (record, uniform)
-    ]
-    assert balance[0] != balance[1]
+    made = runner.NetworkRun(experiment, 0, "nowhere")
+    counts = np.bincount(made.task.y_labeled, minlength=3) + 1
+    prior = made.state.progress["class_prior"]
+    assert prior == pytest.approx(counts / counts.sum())
+    assert made.method.layer.get_config()["class_prior"] == prior
+    without = replace(experiment, class_prior=None)
+    uniform = runner.NetworkRun(without, 0, "nowhere")
+    assert uniform.state.progress["class_prior"] is None
+    assert "class_prior" not in uniform.method.layer.get_config()
 
 
 @pytest.mark.slow

@@ -6,6 +6,7 @@ import numpy as np
 import oracle
 import pytest
 import tiny_runs
+from sources import Source
 from tiny_runs import TINY
 
 from gar_keras import methods
@@ -63,13 +64,11 @@ def test_soft_labels_have_the_least_cost():
 
 
 def test_graph_methods_need_images_in_memory_and_labels():
-    class Source:
-        shape, dtype, take = (3, 1, 1), np.dtype("float64"), None
-
+    source = Source(points(1, 2, 3))
     for name in settings.GRAPH_BASELINES:
         method = METHODS[name].method()
         with pytest.raises(ValueError, match="x_unlabeled must be a NumPy"):
-            method.fit_predict(points(0), np.array([0]), Source(), points(1))
+            method.fit_predict(points(0), np.array([0]), source, points(1))
         with pytest.raises(ValueError, match="y_labeled must be integer"):
             method.fit_predict(points(0), np.zeros(1), points(2), points(1))
 

@@ -74,6 +74,9 @@ def test_the_index_and_the_pages_of_the_cells(results):
     assert len(index) == 5 and "curve" not in index
     assert (results / index.path[0]).exists()
     assert index.chosen[0] == pytest.approx(1.86)
+    first = (results / "README.md").read_text("utf-8")
+    cell = "[mnist-100](mnist-100/README.md)"
+    assert f"| {cell} | MNIST, 100 labels | gar | 2 | 4 |" in first
     cell = (results / "mnist-100/README.md").read_text("utf-8")
     assert "stage 2 rate 0.1" in cell
     assert "| 0-2 | 10.00 ± 0.00 | 6.25 ± 5.94 |" in cell

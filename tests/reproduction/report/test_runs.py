@@ -17,9 +17,6 @@ from reproduction.settings import TABLE_1, DataConditions
 MNIST = replace(TABLE_1[100], epochs=20)
 
 
-# Estimates.
-
-
 def test_an_estimate_by_hand():
     # Mean 3; squares of the distances 4 + 1 + 0 + 1 + 4 = 10, over 4.
     estimate = Estimate.of([1, 2, 3, 4, 5])
@@ -46,9 +43,6 @@ def test_intervals_by_hand():
     assert alone.interval() is alone.interval_above(paper) is None
     assert between(None) == "-"
     assert Estimate.of([2, 2]).interval() == (2, 2)
-
-
-# The frame.
 
 
 @pytest.mark.parametrize(

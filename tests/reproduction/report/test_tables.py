@@ -1,20 +1,21 @@
-"""Tables: the paper's figures, which runs stand for a cell, six whole ones."""
+"""Tables: which runs stand for a cell, claims, and a user's own runs.
+
+Whole tables are those of the pages: see `tests/test_readme.py`.
+"""
 
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 import pandas as pd
 import pytest
 from made_records import write_record
 
 from reproduction import paths, records, report
-from reproduction.report import study_tables, summary, tables, write_pages
+from reproduction.report import study_tables, tables
 from reproduction.report.published import TABLES
-from reproduction.settings import NORB_JPEG, TABLE_1
+from reproduction.settings import TABLE_1
 from reproduction.studies import ABLATION, FIRST_EPOCH, SKEW
 
-GOLDEN = Path(__file__).parent / "golden"
 MNIST = replace(TABLE_1[100], epochs=20)
 COLUMN = TABLES["table1"].columns[0]
 
@@ -23,68 +24,6 @@ def write(folder, experiment, *errors, **results):
     """Records of seeds 0, 1, ... with these errors at the chosen epoch."""
     for seed, error in enumerate(errors):
         write_record(folder, experiment, seed, chosen_error=error, **results)
-
-
-@pytest.fixture(scope="module")
-def frame(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("results")
-    write(folder, MNIST, 0.02, 0.03)
-    write_record(folder, MNIST, 2, chosen_error=0.13, lost=True)
-    write(folder, replace(MNIST, balance_of="column sums"), 0.02, 0.04)
-    write(folder, replace(TABLE_1[3000], epochs=20), 0.009)
-    norb = replace(NORB_JPEG[1000], epochs=20)
-    write(folder, norb, 0.08, title="small NORB (JPEG copy)")
-    write(folder, replace(MNIST, method="vat", epochs=20), 0.04, 0.05)
-    write(folder, replace(MNIST, method="hagr"), 0.11)
-    paper, prior, *_ = SKEW.arms.values()
-    write(folder, paper, 0.05, 0.06, 0.5)
-    write(folder, prior, 0.04, 0.08)
-    last = {"last_error": 0.4}
-    write(folder, ABLATION.arms["c_β = 0"], 0.3, 0.31, 0.32, **last)
-    return report.read_runs(folder)
-
-
-def short_table(study, frame):
-    whole = study_tables.study_table(study, frame)
-    return tables.markdown(*study_tables.in_short(study, whole))
-
-
-@pytest.mark.parametrize(
-    ("name", "text"),
-    {
-        "table1": lambda f: tables.markdown(
-            *tables.paper_table(TABLES["table1"], f)
-        ),
-        "summary": summary.summary,
-        "study": lambda f: short_table(SKEW, f),
-        "claims": lambda f: short_table(ABLATION, f),
-        "index": write_pages.index_page,
-    }.items(),
-)
-def test_a_whole_table(name, text, frame):
-    assert text(frame) == (GOLDEN / f"{name}.md").read_text("utf-8")
-
-
-# The paper's figures, typed by hand from its tables.
-
-
-@pytest.mark.parametrize(
-    ("table", "method", "figures"),
-    [
-        ("table2", "Pretraining + GAR, paper", ["1.00 ± 0.09"]),
-        ("table3", "SGDM", ["29.82", "16.61 ± 0.24", "-", "9.40 ± 0.04"]),
-        (
-            "table3",
-            "Pretraining + GAR, paper",
-            ["8.67 ± 0.65", "6.98 ± 0.82", "12.19 ± 1.46", "7.10 ± 0.57"],
-        ),
-    ],
-)
-def test_the_paper_s_figures(table, method, figures):
-    assert [*tables.paper_rows(TABLES[table]).loc[method]] == figures
-
-
-# Which runs stand for a cell.
 
 
 def shown(folder):
@@ -107,9 +46,6 @@ def test_differences_are_of_the_seeds_that_both_have():
     found = tables.difference(first, pd.Series([4.0, 4.5, 1.0]))
     assert tables.signed(found) == "+1.25 ± 0.35 (n = 2)"
     assert tables.signed(None) == "-"
-
-
-# Claims.
 
 
 @pytest.mark.parametrize(
@@ -157,9 +93,6 @@ def test_a_run_is_beside_the_paper_s_after_as_many_steps(tmp_path):
     assert (g.epoch.item(), g.by_then.item()) == pytest.approx((3.5, 7.0))
 
 
-# Starts of the first epoch.
-
-
 def test_starts_are_compared_where_neither_loses_a_class(tmp_path):
     paper, *_, cured = [*FIRST_EPOCH.arms.values()][:4]
     for arm, restart, last_energy, error in (
@@ -187,9 +120,6 @@ def test_starts_are_compared_where_neither_loses_a_class(tmp_path):
     assert cure["against the paper's, where neither loses one"] == (
         "+2.00 (n = 1)"
     )
-
-
-# In the terminal.
 
 
 @pytest.mark.parametrize(
