@@ -32,19 +32,6 @@ priors = st.lists(st.integers(1, 1000), min_size=2, max_size=8).map(
 )
 
 
-# Known answers
-
-
-def test_balance_by_hand():
-    # v = [1, 2, 4], u = v / p = [2, 8, 16], sum 26, of squares 324.
-    B = np.array([[1.0, 1.0, 0.0], [0.0, 1.0, 2.0]])
-    expected = (26**2 - 324) / (2 * 324)
-    assert value(balance, B, PRIOR) == pytest.approx(expected, rel=1e-6)
-
-
-# Properties
-
-
 @quick
 @given(prior=priors, exponent=st.integers(-30, 30), seed=st.integers(0, 99))
 def test_any_prior_and_scale(prior, exponent, seed):
@@ -55,13 +42,6 @@ def test_any_prior_and_scale(prior, exponent, seed):
     )
     # A power of two scales without rounding.
     assert value(balance, B * 2.0**exponent, prior) == received
-
-
-@quick
-@given(prior=priors, height=st.floats(2.0**-10, 2.0**10, width=32))
-def test_1_where_v_is_proportional_to_the_prior(prior, height):
-    B = np.diag(np.sqrt(prior)).astype("float32") * height
-    assert value(balance, B, prior) == pytest.approx(1, abs=1e-5)
 
 
 @quick
@@ -90,8 +70,6 @@ def test_nothing_active():
     gradient = oracle.gradient(regularizer.loss, B)
     np.testing.assert_array_equal(gradient, 0)
 
-
-# Bad input
 
 BAD = {
     "sum": ([0.5, 0.6], r"sum to 1.*of sum 1\.1. Divide"),
@@ -133,9 +111,6 @@ def test_prior_of_another_number_of_classes_is_refused():
             call()
 
 
-# expected_balance
-
-
 def mean_terms(m, p):
     """Means over all m labels of the numerator and denominator of balance."""
     n, off, trace = len(p), 0.0, 0.0
@@ -157,14 +132,6 @@ def test_expected_balance_is_the_ratio_of_the_means(m, p):
     assert expected_balance(m, len(p), p) == pytest.approx(off / trace)
     if np.ptp(p) == 0:
         assert expected_balance(m, len(p)) == pytest.approx(off / trace)
-
-
-def test_expected_balance_of_two_images_by_hand():
-    # v is (2, 0), (1, 1), (1, 1) or (0, 2): means 2 / 2 and (4 + 2) / 2.
-    assert expected_balance(2, 2) == 1 / 3
-
-
-# class_prior_of
 
 
 def test_shares_by_hand():

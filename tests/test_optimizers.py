@@ -97,16 +97,6 @@ def test_one_kernel_on_tensorflow():
     assert kinds.count("ResourceApplyKerasMomentum") == 1
 
 
-def test_config_round_trip():
-    options = dict(decay=0.5, warmup_steps=7, clipnorm=1.0)
-    optimizer = SGD(0.2, momentum=0.3, nesterov=True, **options)
-    config = keras.optimizers.serialize(optimizer)
-    copy = keras.optimizers.deserialize(config)
-    assert type(copy) is SGD
-    assert copy.get_config() == optimizer.get_config()
-    assert copy.get_config().items() >= options.items()
-
-
 def test_bad_warm_up_is_refused():
     with pytest.raises(ValueError, match="Received: warmup_steps=-1"):
         SGD(0.1, warmup_steps=-1)
