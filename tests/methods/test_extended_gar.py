@@ -47,21 +47,6 @@ OPTIONS = {
 }
 
 
-@pytest.mark.slow
-def test_without_extensions_it_is_gar():
-    plain, extended = network(), network()
-    expected = regularize(plain, X, X_U, **OPTIONS)
-    history = regularize(
-        extended, X, X_U, y_labeled=Y, method=ExtendedGAR(), **OPTIONS
-    )
-    for name in ("loss", "affinity", "balance"):
-        np.testing.assert_allclose(
-            history.history[name], expected.history[name], rtol=1e-5
-        )
-    for a, b in zip(extended.get_weights(), plain.get_weights(), strict=True):
-        np.testing.assert_allclose(a, b, atol=1e-6)
-
-
 def loss_of(method, x, y):
     """The loss of one batch, and the network."""
     stage_2 = Stage2(method, without_dropout(network()), 3, 10, 0)
@@ -70,10 +55,12 @@ def loss_of(method, x, y):
     return float(loss), stage_2
 
 
-def test_the_log_loss_is_added():
+def test_the_log_loss_is_added_to_gar():
     gar, _ = loss_of(ExtendedGAR(), X, Y)
     both, stage_2 = loss_of(ExtendedGAR(supervised=2.0), X, Y)
-    log_loss = oracle.log_loss(stage_2.network(X, training=False), Y)
+    logits = stage_2.network(X, training=False)
+    assert gar == pytest.approx(oracle.loss(logits), rel=1e-5)
+    log_loss = oracle.log_loss(logits, Y)
     assert both - gar == pytest.approx(2 * log_loss, rel=1e-5)
 
 
@@ -141,23 +128,6 @@ def test_adversarial_images_do_not_count_in_the_statistics():
         found.append(model.layers[2].non_trainable_weights)
     for plain, moved in zip(*found, strict=True):
         np.testing.assert_allclose(moved, plain, rtol=1e-6)
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"average": 1.0},
-        {"consistency": 1.0},
-        {"vat_radius": 0},
-        {"rate": "linear"},
-        {"warmup_steps": -1},
-        {"layer": "gar"},
-        {"layer": np.ones((9, 9))},
-    ],
-)
-def test_impossible_methods_are_refused(wrong):
-    with pytest.raises(ValueError, match="^[^\n]*Received: [^\n]*$"):
-        ExtendedGAR(**wrong)
 
 
 def own():

@@ -12,7 +12,7 @@ from keras import layers, ops
 from oracle import softmax
 from stacks import sequential
 
-from gar_keras import error_rate, pretrain, regularize
+from gar_keras import ExtendedGAR, error_rate, pretrain, regularize
 from gar_keras.engine import autodiff
 from gar_keras.engine.batches import BatchSampler
 from gar_keras.methods import METHODS, embed_cnn, preprocessing, supervised
@@ -57,9 +57,6 @@ def kl(p, q):
     return (p * np.log(p / q)).sum(-1)
 
 
-# The loss
-
-
 def test_the_loss_is_that_of_the_labels_and_the_weighted_term():
     stage_2 = stage_2_of(METHODS["entropy"](weight=0.25))
     loss = stage_2.compute_loss(X, Y, stage_2.network(X), training=True)
@@ -98,9 +95,6 @@ def test_weight_decay_of_the_network_stays_in_the_loss():
 
 def test_a_batch_without_labels_has_no_log_loss():
     assert float(supervised_loss(np.full(6, -1), X @ W)) == 0
-
-
-# Each method by hand
 
 
 @pytest.mark.parametrize(
@@ -314,23 +308,27 @@ def test_supervised_sees_the_labelled_images_alone():
 
 
 @pytest.mark.parametrize(
-    ("name", "wrong"),
+    ("method", "wrong"),
     [
-        ("entropy", {"weight": -1.0}),
-        ("pseudo-label", {"end": 0.1}),
-        ("pi", {"ramp": 0.0}),
-        ("mean-teacher", {"decay": 1.0}),
-        ("vat", {"epsilon": 0.0}),
-        ("vat-entropy", {"xi": 0.0}),
-        ("embed-cnn", {"neighbors": 0}),
+        (METHODS["entropy"], {"weight": -1.0}),
+        (METHODS["pseudo-label"], {"end": 0.1}),
+        (METHODS["pi"], {"ramp": 0.0}),
+        (METHODS["mean-teacher"], {"decay": 1.0}),
+        (METHODS["vat"], {"epsilon": 0.0}),
+        (METHODS["vat-entropy"], {"xi": 0.0}),
+        (METHODS["embed-cnn"], {"neighbors": 0}),
+        (ExtendedGAR, {"average": 1.0}),
+        (ExtendedGAR, {"consistency": 1.0}),
+        (ExtendedGAR, {"vat_radius": 0}),
+        (ExtendedGAR, {"rate": "linear"}),
+        (ExtendedGAR, {"warmup_steps": -1}),
+        (ExtendedGAR, {"layer": "gar"}),
+        (ExtendedGAR, {"layer": np.ones((9, 9))}),
     ],
 )
-def test_impossible_settings_are_refused(name, wrong):
-    with pytest.raises(ValueError, match="Received: "):
-        METHODS[name](**wrong)
-
-
-# The gradient that VAT takes
+def test_impossible_settings_are_refused(method, wrong):
+    with pytest.raises(ValueError, match="^[^\n]*Received: [^\n]*$"):
+        method(**wrong)
 
 
 def test_gradient_within_a_gradient():
@@ -354,9 +352,6 @@ def test_gradient_moves_the_state_of_noise_once():
     after = ops.convert_to_numpy(layer.seed_generator.state)
     assert (after.astype("int64") - before).tolist() == [0, 1]
     assert set(np.unique(slope)) == {0, 2}
-
-
-# Training
 
 
 X_L, Y_L = blobs(6, noise=1.2)
@@ -396,6 +391,7 @@ def test_every_method_learns(name, pretrained):
         epochs=8, labeled_per_batch=3, unlabeled_per_batch=10,
         keep_best=False, validation_data=(X_V, Y_V), verbose=0,
     )  # fmt: skip
+    assert vars(history.model.method).items() >= options.items()
     curve = history.history
     of_gar = {"affinity", "balance", "regularization", "classes_in_use"}
     assert set(curve) - of_gar == {
