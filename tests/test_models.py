@@ -72,9 +72,6 @@ def test_dtype_of_the_images(make):
     assert given.input.dtype == "float32"
 
 
-# ensure_built
-
-
 def test_sequential_is_built_for_any_batch():
     model = keras.Sequential([layers.Dropout(0.5), layers.Dense(3)])
     ensure_built(model, np.ones((5, 2), "uint8"))
@@ -148,9 +145,6 @@ def outputs(model, x):
 def has_dropout(model):
     every_layer = model._flatten_layers(include_self=False)
     return any(isinstance(x, layers.Dropout) for x in every_layer)
-
-
-# without_dropout
 
 
 @any_graph
@@ -250,9 +244,6 @@ def test_attached_subclassed_model_is_saved_and_loaded(tmp_path):
     assert history["loss"] == pytest.approx(
         [oracle.loss(expected, affinity=0.5)], rel=1e-5
     )
-
-
-# What is refused
 
 
 ACTIVATED = {
@@ -418,9 +409,6 @@ def test_regularized_model_is_taken_as_it_is(name):
     assert attach(model) is model
     with pytest.raises(ValueError, match="already holds a GAR layer"):
         attach(model, GraphActivityRegularization())
-
-
-# detach
 
 
 @any_graph
