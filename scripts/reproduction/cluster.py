@@ -27,7 +27,7 @@ from reproduction.workers import WorkerError, make
 _KEPT = (path_of_state, path_of_end, path_of_stage_1)
 
 
-def outcomes(tasks, results, deadline, options, *, address):
+def outcomes(tasks, results, deadline, options, address):
     """Makes runs on the cluster of this address, or on one begun here.
 
     A run gets a GPU, or an equal share of the cores.
@@ -42,26 +42,25 @@ def outcomes(tasks, results, deadline, options, *, address):
     busy = {}
     try:
         for task, place in tasks.items():
-            lock = lock_of(*task, results)
             try:
-                lock.acquire(timeout=0)
+                held = lock_of(*task, results).acquire(timeout=0)
             except filelock.Timeout:
                 yield task, None
                 continue
             kept = (path_of(*task, results) for path_of in _KEPT)
             sent = _contents(results, filter(Path.exists, kept))
             ref = remote.remote(task, place, sent, until, threads, options)
-            busy[ref] = task, lock
+            busy[ref] = task, held
         while busy:
             (ref,), _ = ray.wait([*busy], num_returns=1)
-            task, lock = busy.pop(ref)
-            with lock:
+            task, held = busy.pop(ref)
+            with held:
                 yield task, _outcome(ray, ref, task, results)
     finally:
         # After Ctrl-C, as a rule.
-        for ref, (_, lock) in busy.items():
-            ray.cancel(ref, force=True)
-            lock.release()
+        for ref, (_, held) in busy.items():
+            with held:
+                ray.cancel(ref, force=True)
         ray.shutdown()
 
 

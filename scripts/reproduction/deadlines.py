@@ -25,6 +25,11 @@ def seconds_to(deadline):
     return max(0.0, deadline - time.monotonic())
 
 
+def reached(seconds):
+    """What is told once a time limit of so many seconds is reached."""
+    return f"Time limit of {seconds:g} s reached."
+
+
 @contextlib.contextmanager
 def kept(deadline, say):
     """Ends the process at a deadline, if what is inside goes on by then.

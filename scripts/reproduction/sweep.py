@@ -44,7 +44,6 @@ def sweep(
     """
     console = console or progress.console()
     deadline = deadlines.deadline_in(time_limit)
-    out_of_time = f"Time limit of {time_limit or 0:g} s reached. {GOES_ON}"
     # A run that is named twice must not count twice.
     tasks = list(dict.fromkeys((e, s) for s in seeds for e in experiments))
     where = environment.in_words() if ray is None else f"Ray at {ray}"
@@ -54,12 +53,11 @@ def sweep(
     left = _places(tasks, found, jobs if ray is None else None)
     given = left, results, deadline, options
     if ray is not None:
-        outcomes = cluster.outcomes(*given, address=ray)
+        outcomes = cluster.outcomes(*given, ray)
     elif jobs > 1:
-        outcomes = workers.outcomes(*given, jobs=jobs)
+        outcomes = workers.outcomes(*given, jobs)
     else:
-        how = {"console": console, "out_of_time": out_of_time}
-        outcomes = _one_by_one(*given, **how)
+        outcomes = _one_by_one(*given, time_limit, console)
     failures, late = [], {*left}
     for task, outcome in outcomes:
         if isinstance(outcome, OutOfTime):
@@ -73,7 +71,7 @@ def sweep(
         else:
             found[task] = outcome
     if late:
-        console.print(out_of_time)
+        console.print(_out_of_time(time_limit))
     if failures:
         raise failures[0]
     records = [found[task] for task in tasks if task in found]
@@ -111,18 +109,22 @@ def _places(tasks, found, at_once):
     }
 
 
+def _out_of_time(time_limit):
+    return f"{deadlines.reached(time_limit)} {GOES_ON}"
+
+
 # Runs are made here, in processes or on a cluster, all by functions of one
 # form: `(tasks, results, deadline, options, how)`, where the tasks are
 # `(experiment, seed)` with their `Place`, and the options further arguments of
 # `run`. They yield `(task, outcome)` as runs end; see `workers.make`.
 
 
-def _one_by_one(tasks, results, deadline, options, *, console, out_of_time):
+def _one_by_one(tasks, results, deadline, options, time_limit, console):
     """Makes runs in this process, with a bar; what one raises ends all."""
     latest = deadline + deadlines.GRACE
     for task, place in tasks.items():
         with progress.Reporter(name_of(task), console, place) as reporter:
-            end = partial(reporter.end, out_of_time)
+            end = partial(_tell_end, reporter, time_limit)
             try:
                 with deadlines.kept(latest, end):
                     outcome = run(
@@ -135,3 +137,7 @@ def _one_by_one(tasks, results, deadline, options, *, console, out_of_time):
             except OutOfTime:
                 return
         yield task, outcome
+
+
+def _tell_end(reporter, time_limit):
+    reporter.end(_out_of_time(time_limit))

@@ -45,7 +45,7 @@ def make(task, place, results, deadline, options):
         return WorkerError(f"{type(e).__name__}: {e}")
 
 
-def outcomes(tasks, results, deadline, options, *, jobs, make=make):
+def outcomes(tasks, results, deadline, options, jobs):
     """Makes runs in so many processes, each with its share of threads.
 
     A process that does not end by itself in time is ended.

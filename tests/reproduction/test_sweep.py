@@ -9,7 +9,6 @@ import signal
 import sys
 import time
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from unittest import mock
 
@@ -62,7 +61,11 @@ def said(output):
     ],
 )
 def test_a_sweep_says_where_it_runs(options, where, made_up, monkeypatch):
-    monkeypatch.setattr(sweep.cluster, "outcomes", lambda *a, **k: [])
+    monkeypatch.setattr(
+        sweep.cluster,
+        "outcomes",
+        lambda tasks, *given: [(task, {"seed": 0}) for task in tasks],
+    )
     output = io.StringIO()
     experiments = [TINY, replace(TINY, precision="bfloat16")]
     swept("nowhere", [0, 0], experiments, output, **options)
@@ -156,8 +159,7 @@ def test_what_is_finished_is_named_and_not_run(
 @pytest.fixture
 def acted(monkeypatch, tmp_path):
     """Function that sweeps over seeds whose workers act as they are told."""
-    outcomes = partial(workers.outcomes, make=act)
-    monkeypatch.setattr(workers, "outcomes", outcomes)
+    monkeypatch.setattr(workers, "make", act)
     # The acts are no option of a run, and so nothing looks at them.
     return lambda *acts, **options: swept(
         tmp_path, range(len(acts)), jobs=2, acts=acts, **options
@@ -272,9 +274,10 @@ if __name__ == "__main__":
     # A shell starts what it puts in the background deaf to Ctrl-C.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     task, acts = (None, 0), {"acts": ["hang"]}
+    workers.make = act
     arguments = {task: None}, sys.argv[1], math.inf, acts
     try:
-        [*workers.outcomes(*arguments, jobs=1, make=act)]
+        [*workers.outcomes(*arguments, jobs=1)]
     except KeyboardInterrupt:
         print("interrupted", flush=True)
 """

@@ -46,13 +46,16 @@ def run(options, kind, cases, measure):
             "that measure at once disturb each other"
         ) from None
     with held:
-        end = partial(
-            print,
-            f"Time limit of {options.time_limit or 0:g} s reached. The same "
-            "command goes on after the last finished case, and begins anew the "
-            "one it is at: give it time for a whole case.",
-        )
+        end = partial(_tell_end, options.time_limit)
         return _fill(path, kind, cases, measure, deadline, end)
+
+
+def _tell_end(time_limit):
+    print(
+        f"{deadlines.reached(time_limit)} The same command goes on after the "
+        "last finished case, and begins anew the one it is at: give it time "
+        "for a whole case."
+    )
 
 
 def _fill(path, kind, cases, measure, deadline, end):
