@@ -1,5 +1,6 @@
 """The compiled epochs against `fit`, on small networks."""
 
+import json
 import re
 from functools import partial
 
@@ -49,68 +50,64 @@ def path(request, monkeypatch):
     return request.param
 
 
-def both_paths(monkeypatch, train):
-    """Weights and history of `train` by way of either path."""
+def stage_2(method):
+    model = network()
+    history = regularize(
+        model, X_L, X_U, y_labeled=Y_L, method=method(), epochs=3,
+        labeled_per_batch=4, unlabeled_per_batch=20, **QUIET,
+    )  # fmt: skip
+    return model, history
+
+
+def several_inputs():
+    def parted(x):
+        return {"upper": x[:, :3], "lower": x[:, 3:]}
+
+    inputs = {
+        name: keras.Input((3, 6, 1), dtype="uint8", name=name)
+        for name in ("upper", "lower")
+    }
+    whole = layers.Concatenate(axis=1)([inputs["upper"], inputs["lower"]])
+    model = keras.Model(inputs, network()(whole))
+    history = regularize(
+        model, parted(X_L), parted(X_U), epochs=2, labeled_per_batch=4,
+        unlabeled_per_batch=16, images_per_epoch=40, **QUIET,
+    )  # fmt: skip
+    return model, history
+
+
+def passes_that_make_up_an_epoch():
+    model = network(dropout=0.2)
+    history = pretrain(
+        model, X_L, Y_L, epochs=12, report_every=4, batch_size=8, **QUIET
+    )
+    return model, history
+
+
+NAMES = ("gar", "supervised", "mean-teacher", "vat", "embed-cnn")
+TRAININGS = {name: partial(stage_2, METHODS[name]) for name in NAMES} | {
+    "extended": partial(
+        stage_2, partial(ExtendedGAR, supervised=1.0, shift=1, consistency=1.0)
+    ),
+    "several inputs": several_inputs,
+    "stage 1": passes_that_make_up_an_epoch,
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("train", TRAININGS.values(), ids=TRAININGS)
+def test_trainings_take_either_path(train, monkeypatch):
     results = []
     for compiles in (False, True):
         monkeypatch.setattr(hardware, "loops_on_device", lambda c=compiles: c)
         model, history = train()
         results.append((model.get_weights(), history.history))
-    return results
-
-
-def assert_close(received, expected):
-    for a, b in zip(received[0], expected[0], strict=True):
+    (its, expected), (mine, received) = results
+    for a, b in zip(mine, its, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
-    assert received[1].keys() == expected[1].keys()
-    for name, values in expected[1].items():
-        assert received[1][name] == pytest.approx(values, rel=1e-4, abs=1e-6)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "method",
-    [
-        *(
-            METHODS[n]
-            for n in ("gar", "supervised", "mean-teacher", "vat", "embed-cnn")
-        ),
-        partial(ExtendedGAR, supervised=1.0, shift=1, consistency=1.0),
-    ],
-)
-def test_methods_take_either_path(method, monkeypatch):
-    def train():
-        model = network()
-        history = regularize(
-            model, X_L, X_U, y_labeled=Y_L, method=method(), epochs=3,
-            labeled_per_batch=4, unlabeled_per_batch=20, **QUIET,
-        )  # fmt: skip
-        return model, history
-
-    expected, received = both_paths(monkeypatch, train)
-    assert_close(received, expected)
-
-
-@pytest.mark.slow
-def test_several_inputs_take_either_path(monkeypatch):
-    def parted(x):
-        return {"upper": x[:, :3], "lower": x[:, 3:]}
-
-    def train():
-        model = network()
-        inputs = {
-            name: keras.Input((3, 6, 1), dtype="uint8", name=name)
-            for name in ("upper", "lower")
-        }
-        whole = layers.Concatenate(axis=1)([inputs["upper"], inputs["lower"]])
-        model = keras.Model(inputs, model(whole))
-        history = regularize(
-            model, parted(X_L), parted(X_U), epochs=2, labeled_per_batch=4,
-            unlabeled_per_batch=16, images_per_epoch=40, **QUIET,
-        )  # fmt: skip
-        return model, history
-
-    assert_close(*both_paths(monkeypatch, train)[::-1])
+    assert received.keys() == expected.keys()
+    for name, values in expected.items():
+        assert received[name] == pytest.approx(values, rel=1e-4, abs=1e-6)
 
 
 def test_images_have_to_be_in_memory_and_find_room(monkeypatch, tmp_path):
@@ -149,18 +146,6 @@ def test_model_trains_by_itself_after_an_error(monkeypatch):
 
 
 @pytest.mark.slow
-def test_passes_that_make_up_an_epoch(monkeypatch):
-    def train():
-        model = network(dropout=0.2)
-        history = pretrain(
-            model, X_L, Y_L, epochs=12, report_every=4, batch_size=8, **QUIET
-        )
-        return model, history
-
-    assert_close(*both_paths(monkeypatch, train)[::-1])
-
-
-@pytest.mark.slow
 def test_goes_on_where_it_stopped(path):
     def train(model, optimizer, first, last):
         regularize(
@@ -177,61 +162,50 @@ def test_goes_on_where_it_stopped(path):
     np.testing.assert_equal(model.get_weights(), whole.get_weights())
 
 
+FOUR_DEVICES = fresh.environment(
+    KERAS_BACKEND="jax",
+    XLA_FLAGS="--xla_force_host_platform_device_count=4",
+)
 SHARES = """
-import os
-os.environ["KERAS_BACKEND"] = "jax"
-os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=4"
-import sys
-import jax, keras, numpy as np
-from gar_keras import GraphActivityRegularization, attach, regularize, sgd
-devices = keras.distribution.list_devices("cpu")[:int(sys.argv[1])]
-assert len(devices) == int(sys.argv[1])
-keras.distribution.set_distribution(keras.distribution.DataParallel(devices=devices))
+import json, keras, numpy as np
+from gar_keras import regularize
+from stacks import sequential
 rng = np.random.default_rng(0)
-X_U, X_L = rng.normal(size=(64, 5)), rng.normal(size=(8, 5))
-keras.utils.set_random_seed(1)
-model = keras.Sequential(
-    [keras.Input((5,)), keras.layers.Dense(7, "relu"), keras.layers.Dense(3)]
-)
-start = model.get_weights()
-history = regularize(
-    model, X_L.astype("float32"), X_U.astype("float32"), epochs=1,
-    labeled_per_batch=4, unlabeled_per_batch=28, images_per_epoch=28,
-    optimizer=keras.optimizers.SGD(1.0), verbose=0,
-)
-used = {len(v.value.sharding.device_set) for v in model.trainable_variables}
-assert used == {len(devices)}, used
-# One step at rate 1: the gradient is what the weights lost.
-lost = [a - b for a, b in zip(start, model.get_weights())]
-logs = [history.history[k][0] for k in ("loss", "affinity", "balance")]
-np.savez(sys.argv[2], *lost, logs=logs)
+X_U, X_L = rng.normal(size=(64, 4)), rng.normal(size=(8, 4))
+for count in (1, 2, 4):
+    devices = keras.distribution.list_devices("cpu")[:count]
+    shared = keras.distribution.DataParallel(devices=devices)
+    keras.distribution.set_distribution(shared)
+    keras.utils.set_random_seed(1)
+    model = sequential(keras.layers.Dense(7, "relu"), keras.layers.Dense(3))
+    start = model.get_weights()
+    history = regularize(
+        model, X_L.astype("float32"), X_U.astype("float32"), epochs=1,
+        labeled_per_batch=4, unlabeled_per_batch=28, images_per_epoch=28,
+        optimizer=keras.optimizers.SGD(1.0), verbose=0,
+    ).history
+    for variable in model.trainable_variables:
+        assert len(variable.value.sharding.device_set) == count
+    # One step at rate 1: the gradient is what the weights lost.
+    lost = [(a - b).tolist() for a, b in zip(start, model.get_weights())]
+    logs = [history[name] for name in ("loss", "affinity", "balance")]
+    print(json.dumps(logs + lost))
 """
 
 
-def on_devices(count, folder):
-    path = folder / f"{count}.npz"
-    fresh.run(SHARES, count, path)
-    with np.load(path) as archive:
-        return dict(archive)
-
-
 @pytest.mark.slow
-def test_devices_share_one_graph(tmp_path):
+def test_devices_share_one_graph():
     """Loss and gradient on 1, 2 and 4 devices: N is the whole batch's."""
-    alone = on_devices(1, tmp_path)
-    assert max(np.abs(v).max() for k, v in alone.items() if k != "logs") > 1e-3
-    for count in (2, 4):
-        shared = on_devices(count, tmp_path)
-        for name, value in alone.items():
-            np.testing.assert_allclose(
-                shared[name], value, rtol=1e-5, atol=1e-6, err_msg=name
-            )
+    printed = fresh.run(SHARES, env=FOUR_DEVICES).splitlines()
+    alone, *others = map(json.loads, printed)
+    assert len(others) == 2
+    assert max(np.abs(part).max() for part in alone[3:]) > 1e-3
+    for shared in others:
+        for mine, its in zip(shared, alone, strict=True):
+            np.testing.assert_allclose(mine, its, rtol=1e-5, atol=1e-6)
 
 
 EXCHANGE = """
-import os
-os.environ["KERAS_BACKEND"] = "jax"
-os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=4"
 import jax, oracle
 from gar_keras import GraphActivityRegularizer
 mesh = jax.make_mesh((4,), ("batch",))
@@ -246,7 +220,8 @@ print(loss.lower(logits).compile().as_text())
 @pytest.mark.slow
 def test_devices_exchange_few_numbers():
     """Loss and gradient: two exchanges, n + 4 numbers, whatever the batch."""
-    losses, _, compiled = fresh.run(EXCHANGE).partition("\n")
+    printed = fresh.run(EXCHANGE, env=FOUR_DEVICES)
+    losses, _, compiled = printed.partition("\n")
     of_the_devices, expected = map(float, losses.split())
     assert of_the_devices == pytest.approx(expected, rel=1e-5)
     reduced = re.findall(r"= (.*) all-reduce\(", compiled)
