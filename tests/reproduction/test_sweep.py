@@ -37,6 +37,9 @@ from reproduction.workers import WorkerError
 BACKEND = tiny_runs.BACKEND
 # Real digits, which processes of their own find as well.
 SHORT = replace(SMALL["digits"], pretrain_epochs=2, epochs=1, backend=BACKEND)
+AGAIN = replace(SHORT, restart=1)
+# One that Keras loads fast, for processes that train nothing.
+LIGHT = {"KERAS_BACKEND": "numpy"}
 
 
 def swept(folder, seeds=(0,), experiments=(TINY,), output=None, **options):
@@ -132,7 +135,7 @@ def test_out_of_time_a_sweep_keeps_what_is_finished(made_up):
 def one_by_one(tmp_path_factory):
     """Folder and records of two runs that this process made."""
     folder = tmp_path_factory.mktemp("here")
-    (found, _), _ = swept(folder, [0, 1], [SHORT], save_models=True)
+    (found, _), _ = swept(folder, [0], [SHORT, AGAIN], save_models=True)
     return folder, found
 
 
@@ -141,15 +144,15 @@ def test_what_is_finished_is_named_and_not_run(
     one_by_one, tmp_path, monkeypatch
 ):
     shutil.copytree(one_by_one[0], tmp_path, dirs_exist_ok=True)
-    path = path_of(SHORT, 0, tmp_path)
+    path, other = (path_of(e, 0, tmp_path) for e in (SHORT, AGAIN))
     path.with_suffix(".keras").unlink()
     monkeypatch.delattr(sweep, "run")
-    answer, told = swept(tmp_path, [0, 1], [SHORT], save_models=True)
+    answer, told = swept(tmp_path, [0], [SHORT, AGAIN], save_models=True)
     assert answer == (one_by_one[1], True)
     assert told.splitlines() == [
         f"digits-50 seed 0 is finished: {path}",
         f"Its model was not saved. To have it, delete {path}",
-        f"digits-50 seed 1 is finished: {path.with_name('seed1.json')}",
+        f"digits-50 seed 0 is finished: {other}",
     ]
 
 
@@ -159,6 +162,8 @@ def test_what_is_finished_is_named_and_not_run(
 @pytest.fixture
 def acted(monkeypatch, tmp_path):
     """Function that sweeps over seeds whose workers act as they are told."""
+    for name, value in LIGHT.items():
+        monkeypatch.setenv(name, value)
     monkeypatch.setattr(workers, "make", act)
     # The acts are no option of a run, and so nothing looks at them.
     return lambda *acts, **options: swept(
@@ -216,16 +221,18 @@ def test_elsewhere_runs_are_as_one_after_another(
         path = fresh.environment()["PYTHONPATH"]
         monkeypatch.setenv("PYTHONPATH", path)
     wrong = replace(SHORT, images_per_epoch=10_000)
+    taken = replace(SHORT, epochs=2)
+    experiments = [wrong, taken, SHORT, AGAIN]
     output = io.StringIO()
-    with lock_of(SHORT, 0, tmp_path):
+    with lock_of(taken, 0, tmp_path):
         with pytest.raises(WorkerError, match="images_per_epoch must be"):
-            swept(tmp_path, [0], [wrong, SHORT], output=output, **where)
+            swept(tmp_path, [0], experiments, output, save_models=True, **where)
     failed, skipped = sorted(said(output).splitlines(), key=len)[::-1]
     assert failed.startswith("digits-50 seed 0 failed: ValueError: images_per")
     assert skipped == "digits-50 seed 0 is being run by another process."
-    (found, complete), _ = swept(
-        tmp_path, [0, 1], [SHORT], save_models=True, **where
-    )
+    # What the others left is taken as it is.
+    monkeypatch.delattr(sweep, "run")
+    (found, complete), _ = swept(tmp_path, [0], [SHORT, AGAIN])
     assert complete
     assert not path_of_state(SHORT, 0, tmp_path).exists()
     assert_same(tmp_path, found, one_by_one)
@@ -288,7 +295,7 @@ if __name__ == "__main__":
 def test_no_worker_outlives_the_sweep(end, tmp_path):
     script = tmp_path / "hang.py"
     script.write_text(HANG)
-    env = fresh.environment(TF_CPP_MIN_LOG_LEVEL="3")
+    env = fresh.environment(**LIGHT)
     process = fresh.start(script, tmp_path, env=env, start_new_session=True)
     while not begun_in(tmp_path):
         assert process.poll() is None
@@ -305,9 +312,6 @@ def test_no_worker_outlives_the_sweep(end, tmp_path):
             break
         time.sleep(0.05)
     assert not is_alive(worker["pid"])
-
-
-# On Ray.
 
 
 def test_ray_that_does_not_answer_is_named(monkeypatch):

@@ -65,6 +65,7 @@ def test_conditions_that_the_data_do_not_allow_are_refused(conditions, message):
 
 EVERYTHING = replace(
     TINY,
+    images_per_epoch=30,
     pretrain_shift=1,
     pretrain_affine=0.2,
     extensions=Extensions(
@@ -154,7 +155,9 @@ def test_a_record_of_even_shares_stands_for_the_protected_default(
 
 @pytest.mark.slow
 def test_a_killed_run_is_taken_back_to_stage_1_as_an_unbroken_one(tmp_path):
-    experiment = replace(TINY, method="safe-gar", stage_2_rate=3.0)
+    experiment = replace(
+        TINY, method="safe-gar", stage_2_rate=3.0, images_per_epoch=60
+    )
     whole = tiny_runs.ends_as_unbroken(
         tmp_path, experiment, ("epoch", "regularization", 2)
     )
