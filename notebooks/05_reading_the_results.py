@@ -241,7 +241,8 @@ for message in odd.warnings or ["no warning"]:
 # confusion matrices, at the end of stage 1 and at the end of stage 2:
 
 # %%
-arrays = records.read_arrays(RESULTS / odd.path)
+path = RESULTS / odd.path
+arrays = records.read_arrays(path, records.read(path))
 stages = {"after stage 1": min(arrays.logits), "at the end": max(arrays.logits)}
 n = max(arrays.labels) + 1
 

@@ -17,6 +17,7 @@ from matplotlib.animation import FuncAnimation, PillowWriter
 from reproduction import cli, paths, records
 from reproduction.report.lost_classes import dead_outputs
 from reproduction.report.plots import style
+from reproduction.report.plots.results import title_of
 from reproduction.studies import STUDIES
 
 ARMS = {
@@ -102,7 +103,7 @@ def picture(found):
         style.clear_axes(ax)
     style.legend_below(figure, 4)
     figure.suptitle(
-        f"How a class is lost in the first epoch of GAR: {title(record)}\n"
+        f"How a class is lost in the first epoch of GAR: {title_of(record)}\n"
         "energy of a class: the sum of its squared outputs $B$ in a batch",
         fontsize=12,
     )
@@ -120,15 +121,6 @@ def dead_in(found):
     """The classes that any of the runs leaves without energy in some step."""
     noted = [record["first_epoch"]["v"] for record in found.values()]
     return set().union(*map(dead_outputs, noted))
-
-
-def title(record):
-    """Which runs these are, in one line."""
-    e = record["experiment"]
-    return (
-        f"{record['data']['title']}, {e['num_labeled']} labels, seed "
-        f"{record['seed']}, {e['pretrain_epochs']:,} epochs of pretraining"
-    )
 
 
 def animation(found):

@@ -1,19 +1,11 @@
 """Table 1 of the paper: MNIST with 100, 600, 1000 and 3000 labels."""
 
 import sys
-from dataclasses import dataclass
 from functools import partial
 
 from reproduction import experiment_command, report
+from reproduction.experiment_command import DataOptions as Options
 from reproduction.report.published import TABLE_1
-
-
-@dataclass(frozen=True)
-class Options(experiment_command.DataOptions):
-    """Options of this script."""
-
-    data = "mnist"
-
 
 if __name__ == "__main__":
     sys.exit(

@@ -25,9 +25,11 @@ def seconds_to(deadline):
     return max(0.0, deadline - time.monotonic())
 
 
-def reached(seconds):
-    """What is told once a time limit of so many seconds is reached."""
-    return f"Time limit of {seconds:g} s reached."
+def reached(seconds, advice):
+    """What is told once a time limit is reached; `None` without a limit."""
+    if seconds is None:
+        return None
+    return f"Time limit of {seconds:g} s reached. {advice}"
 
 
 @contextlib.contextmanager

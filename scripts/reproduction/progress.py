@@ -150,12 +150,8 @@ class Reporter:
             self._progress.update(self._all, completed=trained)
             in_all = self._left(self._all)
         self._progress.update(bar, left=in_all or in_stage or "")
-        words = []
-        if in_stage is not None:
-            words.append(f"{in_stage} left")
-        if in_all is not None:
-            words.append(f"{in_all} left of all")
-        return words
+        known = {"left": in_stage, "left of all": in_all}
+        return [f"{left} {of}" for of, left in known.items() if left]
 
     def _left(self, task):
         """The time that remains of a task of the bar, if it is known."""

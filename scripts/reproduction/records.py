@@ -16,18 +16,16 @@ from gar_keras.utils.validation import check_labels
 from reproduction import paths
 from reproduction.benchmarks.benchmark_records import Benchmark
 from reproduction.methods import METHODS
-from reproduction.record_parts import (
+from reproduction.settings import GRAPH_BASELINES, Experiment, as_recorded
+from reproduction.strict_models import (
     Environment,
+    Number,
     Part,
+    Share,
     Text,
+    Whole,
     check,
     check_same,
-)
-from reproduction.settings import GRAPH_BASELINES, Experiment, as_recorded
-from reproduction.strict_dataclass import (
-    Number,
-    Share,
-    Whole,
     in_one_line,
     or_dict,
 )
@@ -254,17 +252,12 @@ class Arrays(NamedTuple):
     logits: dict
 
 
-def read_arrays(path):
+def read_arrays(path, record):
     """The `Arrays` beside the record of a run; `None` without the file.
 
     Raises:
-        RecordError: if the record or the file is damaged, or not of this run.
+        RecordError: if the file is damaged, or not of this run.
     """
-    return arrays_of(path, read(path))
-
-
-def arrays_of(path, record):
-    """The same, where the record that lies at the path was read."""
     file = Path(path).with_suffix(".npz")
     if not file.exists():
         return None

@@ -24,7 +24,7 @@ from reproduction.datasets.registry import NORB as NORB_NAMES
 from reproduction.datasets.registry import UNLABELED
 from reproduction.methods import METHODS
 from reproduction.methods.ablation import ABLATIONS
-from reproduction.strict_dataclass import (
+from reproduction.strict_models import (
     Count,
     Number,
     Share,
@@ -88,7 +88,7 @@ def _refuse(settings, wrong):
 
 
 @settings
-class DataConditions:
+class DataSettings:
     """Label noise, class imbalance and out-of-class images in the data."""
 
     # Class imbalance: share of each class among the training images, positive,
@@ -102,15 +102,15 @@ class DataConditions:
     # test images are of these.
     known_classes: Annotated[int, Field(ge=2)] | None = None
     # Share of X_U that is of the other classes.
-    strangers: Share = 0.0
+    out_of_class: Annotated[Share, Field(alias="strangers")] = 0.0
 
     def __post_init__(self):
         few = self.known_classes is not None
         _refuse(
             self,
             {
-                "strangers are of other classes than the known ones. Set "
-                "known_classes.": self.strangers and not few,
+                "out_of_class is the share of other classes than the known "
+                "ones. Set known_classes.": self.out_of_class and not few,
                 "shares and known_classes cannot be had together.": (
                     few and self.shares is not None
                 ),
@@ -167,7 +167,9 @@ class Experiment(Coefficients):
     # For the balance term; "labels" for the shares of the labelled images,
     # each class counted once more.
     class_prior: Shares | Literal["labels"] | None = None
-    world: Annotated[DataConditions, or_dict(DataConditions)] = DataConditions()
+    data_settings: Annotated[
+        DataSettings, or_dict(DataSettings), Field(alias="world")
+    ] = DataSettings()
     extensions: Annotated[Extensions, or_dict(Extensions)] = Extensions()
     # Number of the run among those of one seed, with the same labels and other
     # initial weights and batches.
@@ -191,7 +193,7 @@ class Experiment(Coefficients):
         super().__post_init__()
         plain = self.class_prior is None and self.extensions == Extensions()
         gar = self.method == "gar"
-        changed = self.world != DataConditions()
+        changed = self.data_settings != DataSettings()
         _refuse(
             self,
             {
@@ -204,8 +206,8 @@ class Experiment(Coefficients):
                 "field_strength is of unlabeled='infimnist'.": (
                     self.field_strength != 1 and self.unlabeled != "infimnist"
                 ),
-                "world changes the training set, of which X_U must be made: "
-                "unlabeled='train'.": changed and self.unlabeled != "train",
+                "data_settings are of unlabeled='train', of which X_U is then "
+                "made.": changed and self.unlabeled != "train",
                 "class_prior and extensions are of method='gar'.": (
                     not gar and not plain
                 ),
@@ -257,7 +259,8 @@ class Experiment(Coefficients):
 
     def as_json(self):
         """The settings as a dict of what JSON can hold, for a record."""
-        return _adapter(type(self)).dump_python(self, mode="json")
+        adapter = _adapter(type(self))
+        return adapter.dump_python(self, mode="json", by_alias=True)
 
     def fingerprint(self):
         """Eight hexadecimal digits that differ when any setting does.
@@ -266,7 +269,9 @@ class Experiment(Coefficients):
         added later does not orphan the records made before it. The protection
         of rare classes came to be the default: there, the default is told.
         """
-        changed = _adapter(type(self)).dump_python(self, exclude_defaults=True)
+        changed = _adapter(type(self)).dump_python(
+            self, exclude_defaults=True, by_alias=True
+        )
         changed.pop("protects_rare_classes", None)
         if self.method == SAFE and self.protects_rare_classes:
             changed["protects_rare_classes"] = True
@@ -280,8 +285,8 @@ class Experiment(Coefficients):
         """
         usual = {f.name: f.default for f in fields(self) if f.name in STAGE_2}
         usual |= {"labeled_per_batch": 1, "unlabeled_per_batch": 1}
-        world = replace(self.world, strangers=0.0)
-        return replace(self, world=world, **usual)
+        known = replace(self.data_settings, out_of_class=0.0)
+        return replace(self, data_settings=known, **usual)
 
 
 _adapter = functools.cache(TypeAdapter)
@@ -400,7 +405,7 @@ def changes(experiment):
     """What an experiment changes in the paper's, as `{name: value}`.
 
     The data, the number of labels, and what is in `FREE` are no part of it. A
-    part of `world` or `extensions` goes by its own name.
+    part of `data_settings` or `extensions` goes by its own name.
     """
     usual, own = _flat(_standard_of(experiment)), _flat(experiment)
     return {k: v for k, v in own.items() if v != usual[k] and k not in FREE}

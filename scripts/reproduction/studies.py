@@ -72,13 +72,13 @@ def _claims(expected, texts, against=_PAPER):
 def _rows(standard, rows):
     """Arms by row: an experiment with the changes of each.
 
-    What is changed in `world` or `extensions` goes by its own name.
+    What is changed in `data_settings` or `extensions` goes by its own name.
     """
     return {row: _changed(standard, **changes) for row, changes in rows.items()}
 
 
 def _changed(standard, **changes):
-    for part in ("world", "extensions"):
+    for part in ("data_settings", "extensions"):
         usual = getattr(standard, part)
         names = {f.name for f in fields(usual)} & changes.keys()
         own = {name: changes.pop(name) for name in names}
@@ -203,7 +203,7 @@ LIMITS = Study(
             **{
                 f"digits 0 to 4, {percent} % of X_U out of class": {
                     "known_classes": 5,
-                    "strangers": percent / 100,
+                    "out_of_class": percent / 100,
                 }
                 for percent in (20, 45)
             },

@@ -44,6 +44,7 @@ def sweep(
     """
     console = console or progress.console()
     deadline = deadlines.deadline_in(time_limit)
+    out_of_time = deadlines.reached(time_limit, GOES_ON)
     # A run that is named twice must not count twice.
     tasks = list(dict.fromkeys((e, s) for s in seeds for e in experiments))
     where = environment.in_words() if ray is None else f"Ray at {ray}"
@@ -57,7 +58,7 @@ def sweep(
     elif jobs > 1:
         outcomes = workers.outcomes(*given, jobs)
     else:
-        outcomes = _one_by_one(*given, time_limit, console)
+        outcomes = _one_by_one(*given, out_of_time, console)
     failures, late = [], {*left}
     for task, outcome in outcomes:
         if isinstance(outcome, OutOfTime):
@@ -71,7 +72,7 @@ def sweep(
         else:
             found[task] = outcome
     if late:
-        console.print(_out_of_time(time_limit))
+        console.print(out_of_time)
     if failures:
         raise failures[0]
     records = [found[task] for task in tasks if task in found]
@@ -109,22 +110,18 @@ def _places(tasks, found, at_once):
     }
 
 
-def _out_of_time(time_limit):
-    return f"{deadlines.reached(time_limit)} {GOES_ON}"
-
-
 # Runs are made here, in processes or on a cluster, all by functions of one
 # form: `(tasks, results, deadline, options, how)`, where the tasks are
 # `(experiment, seed)` with their `Place`, and the options further arguments of
 # `run`. They yield `(task, outcome)` as runs end; see `workers.make`.
 
 
-def _one_by_one(tasks, results, deadline, options, time_limit, console):
+def _one_by_one(tasks, results, deadline, options, out_of_time, console):
     """Makes runs in this process, with a bar; what one raises ends all."""
     latest = deadline + deadlines.GRACE
     for task, place in tasks.items():
         with progress.Reporter(name_of(task), console, place) as reporter:
-            end = partial(_tell_end, reporter, time_limit)
+            end = partial(reporter.end, out_of_time)
             try:
                 with deadlines.kept(latest, end):
                     outcome = run(
@@ -137,7 +134,3 @@ def _one_by_one(tasks, results, deadline, options, time_limit, console):
             except OutOfTime:
                 return
         yield task, outcome
-
-
-def _tell_end(reporter, time_limit):
-    reporter.end(_out_of_time(time_limit))

@@ -1,4 +1,4 @@
-"""The data set of a run, changed as its `DataConditions` say."""
+"""The data set of a run, changed as its `DataSettings` say."""
 
 import functools
 from dataclasses import dataclass, replace
@@ -40,7 +40,9 @@ def learned_from(experiment, seed, data_dir=None):
     """The `Task` of a run, X_U, and what a record says of both."""
     e = experiment
     data = load_data(e, data_dir)
-    task = make_task(e.world, data, e.num_labeled, e.num_validation, seed)
+    task = make_task(
+        e.data_settings, data, e.num_labeled, e.num_validation, seed
+    )
     unlabeled, source = unlabeled_images(e, task, data_dir)
     described = {
         "data": {
@@ -84,7 +86,7 @@ def load_data(experiment, data_dir=None, **norb):
 def versions_of_test(experiment, data, data_dir=None):
     """Further versions of the test images, by the name of the error on them."""
     e = experiment
-    if e.dataset not in NORB or e.world.known_classes is not None:
+    if e.dataset not in NORB or e.data_settings.known_classes is not None:
         return {}
     # Without their own feature-wise mean, as the authors' code made them.
     images = load_data(e, data_dir, test_mean="own").x_test
@@ -92,7 +94,7 @@ def versions_of_test(experiment, data, data_dir=None):
 
 
 def make_task(conditions, data, num_labeled, num_validation, seed):
-    """The `Task` of a `Dataset` under `DataConditions`, drawn by the seed."""
+    """The `Task` of a `Dataset` under `DataSettings`, drawn by the seed."""
     kept, others = np.arange(len(data.y_train)), np.arange(0)
     if conditions.shares is not None:
         kept = with_imbalance(data.y_train, conditions.shares, seed)
@@ -167,13 +169,13 @@ def _known_and_out_of_class(conditions, data, seed):
     known = data.y_train < conditions.known_classes
     kept, others = np.flatnonzero(known), np.flatnonzero(~known)
     # So many that they are the wanted share of the whole.
-    share = conditions.strangers
+    share = conditions.out_of_class
     wanted = len(kept) * share / max(1 - share, 1e-9)
     if wanted > len(others):
         raise ValueError(
             "There are too few out-of-class images: they can be at most "
             f"{len(others) / len(known):.3f} of X_U. Received: "
-            f"strangers={share}"
+            f"out_of_class={share}"
         )
     rng = np.random.default_rng([seed, OUT_OF_CLASS])
     return kept, np.sort(rng.permutation(others)[: round(wanted)])

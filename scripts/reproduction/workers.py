@@ -94,15 +94,15 @@ def _started(*arguments):
 def _received(pipe, process):
     """The outcome that a process sends, or that it has died."""
     try:
-        outcome = pipe.recv()
+        return pipe.recv()
     except EOFError:
         process.join()
         return WorkerError(
             f"Its process ended with status {process.exitcode}. If memory was "
             f"short, take fewer --jobs. {GOES_ON}"
         )
-    process.join()
-    return outcome
+    finally:
+        process.join()
 
 
 def _serve(pipe, threads, make, *arguments):

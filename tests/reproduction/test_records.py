@@ -327,13 +327,17 @@ def write_arrays(folder, **changes):
     return path, file
 
 
+def arrays_beside(path):
+    return records.read_arrays(path, records.read(path))
+
+
 def test_what_was_kept_is_read(tmp_path):
     path, file = write_arrays(tmp_path)
-    kept = records.read_arrays(path)
+    kept = arrays_beside(path)
     assert [*kept.logits] == [0, 1, 3]
     assert kept.labels.tolist() == [0, 1, 2, 0]
     file.unlink()
-    assert records.read_arrays(path) is None
+    assert arrays_beside(path) is None
 
 
 def kept(seed, num_images, wrong=0.1):
@@ -353,10 +357,10 @@ def test_kept_arrays_are_those_of_their_run(num_images, tmp_path):
         errors = {"chosen_error": 0.1, "last_error": 0.1}
         return write_record(tmp_path, SHORT, also=KEPT, **errors)
 
-    found = records.read_arrays(written(seed=0))
+    found = arrays_beside(written(seed=0))
     assert len(found.labels) == min(num_images, 2000)
     with pytest.raises(RecordError, match="drawn by seed 0 is wanted"):
-        records.read_arrays(written(seed=1))
+        arrays_beside(written(seed=1))
 
 
 OWNER = [SHORT.fingerprint(), "0"]
@@ -384,7 +388,7 @@ OWNER = [SHORT.fingerprint(), "0"]
 def test_arrays_of_something_else_are_refused(changes, tmp_path):
     path, file = write_arrays(tmp_path, **changes)
     with pytest.raises(RecordError, match="is not what the run") as error:
-        records.read_arrays(path)
+        arrays_beside(path)
     assert str(error.value).startswith(str(file))
 
 
@@ -392,10 +396,10 @@ def test_arrays_that_lost_other_classes_are_refused(tmp_path):
     logits = np.eye(3, dtype="float32")[[0, 1, 1, 0]]
     path, _ = write_arrays(tmp_path, epoch_3=logits, owner=OWNER)
     write_record(tmp_path, SHORT, also={**KEPT, "lost_classes": [2]})
-    assert records.read_arrays(path) is not None
+    assert arrays_beside(path) is not None
     write_record(tmp_path, SHORT, also={**KEPT, "lost_classes": [1]})
     with pytest.raises(RecordError, match="lost_classes: "):
-        records.read_arrays(path)
+        arrays_beside(path)
 
 
 def test_damaged_arrays_are_refused(tmp_path):
@@ -404,4 +408,4 @@ def test_damaged_arrays_are_refused(tmp_path):
     for damaged in (b"", content[:-30], content.replace(b"\x80?", b"\x81?")):
         file.write_bytes(damaged)
         with pytest.raises(RecordError, match="is not what the run"):
-            records.read_arrays(path)
+            arrays_beside(path)

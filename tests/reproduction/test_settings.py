@@ -13,7 +13,7 @@ from reproduction.settings import (
     PAPER,
     SMALL,
     TABLE_1,
-    DataConditions,
+    DataSettings,
     Experiment,
     Extensions,
     as_recorded,
@@ -53,7 +53,7 @@ OTHER_VALUES = {
     "backend": "jax",
     "method": "vat",
     "class_prior": "labels",
-    "world": DataConditions(wrong_labels=0.1),
+    "data_settings": DataSettings(wrong_labels=0.1),
     "extensions": Extensions(shift=1),
     "restart": 1,
     "pretrain_shift": 1,
@@ -113,10 +113,12 @@ def test_settings_survive_json():
     experiment = replace(
         MNIST_100,
         class_prior=(0.5, 0.25, 0.25),
-        world=DataConditions(shares=(0.5, 0.25, 0.25)),
+        data_settings=DataSettings(shares=(0.5, 0.25, 0.25)),
         extensions=Extensions(shift=2, consistency=1.0),
     )
-    text = json.dumps(asdict(experiment))
+    text = json.dumps(experiment.as_json())
+    # The name that records have.
+    assert '"world": {"shares": [0.5, 0.25, 0.25]' in text
     again = Experiment(**json.loads(text))
     assert again == experiment
     assert again.fingerprint() == experiment.fingerprint()
@@ -142,17 +144,23 @@ def test_settings_survive_json():
         ({"stage_2_rate": 0.0}, "stage_2_rate must be greater"),
         ({"class_prior": (0.5, 0.6)}, "sum to 1"),
         ({"class_prior": "even"}, "class_prior must be an array"),
-        ({"world": {"strangers": 2}}, "strangers must be less"),
-        ({"world": {"strangers": 0.5}}, "Set known_classes"),
-        ({"world": {"shares": (0.5, 0.6)}}, "sum to 1"),
-        ({"world": {"shares": (0.5, 0.5), "known_classes": 2}}, "together"),
-        ({"world": 3}, "must be an instance of DataConditions"),
+        ({"data_settings": {"out_of_class": 2}}, "out_of_class must be less"),
+        ({"data_settings": {"out_of_class": 0.5}}, "Set known_classes"),
+        ({"data_settings": {"shares": (0.5, 0.6)}}, "sum to 1"),
+        (
+            {"data_settings": {"shares": (0.5, 0.5), "known_classes": 2}},
+            "together",
+        ),
+        ({"data_settings": 3}, "must be an instance of DataSettings"),
         ({"extensions": {"consistency": 1.0}}, "both views"),
         ({"extensions": {"rate": "linear"}}, "cosine"),
         ({"extensions": {"nosuch": 1}}, "nosuch Unexpected keyword"),
         ({"method": "vat", "class_prior": "labels"}, "are of method="),
         ({"ablation": "softmax", "method": "vat"}, "changes one thing"),
-        ({"unlabeled": "infimnist", "world": {"wrong_labels": 0.1}}, "X_U"),
+        (
+            {"unlabeled": "infimnist", "data_settings": {"wrong_labels": 0.1}},
+            "X_U",
+        ),
         ({"protects_rare_classes": False}, "is of method='safe-gar'"),
         ({"camera_stretch": True}, "Received: .*camera_stretch=True"),
         ({"field_strength": 0.5}, "Received: .*field_strength=0.5"),
@@ -167,7 +175,13 @@ def test_an_impossible_setting_is_refused_at_once(change, message):
 def test_what_stage_1_depends_on():
     same = "affinity", "epochs", "stage_2_rate", "method", "labeled_per_batch"
     same += "extensions", "class_prior", "unlabeled", "images_per_epoch"
-    other = "num_labeled", "pretrain_epochs", "precision", "world", "restart"
+    other = (
+        "num_labeled",
+        "pretrain_epochs",
+        "precision",
+        "data_settings",
+        "restart",
+    )
     for name in (*same, *other):
         changed = replace(MNIST_100, **{name: OTHER_VALUES[name]})
         alike = changed.stage_1() == MNIST_100.stage_1()

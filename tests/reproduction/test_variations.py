@@ -11,7 +11,7 @@ from reproduction import run as runner
 from reproduction import task as tasks
 from reproduction.datasets import registry
 from reproduction.datasets.norb import NorbPreprocessing
-from reproduction.settings import SMALL, DataConditions, Extensions
+from reproduction.settings import SMALL, DataSettings, Extensions
 
 TINY = tiny_runs.TINY
 BUILD_MODEL = runner.build_model
@@ -38,7 +38,7 @@ def test_wrong_labels_are_others():
 
 def test_out_of_class_images_are_a_share_of_all_unlabelled_images():
     data = tiny_runs.tiny_data()
-    conditions = DataConditions(known_classes=2, strangers=0.2)
+    conditions = DataSettings(known_classes=2, out_of_class=0.2)
     task = tasks.make_task(conditions, data, 12, 60, seed=0)
     known = len(task.data.x_train)
     assert known == 212
@@ -53,14 +53,14 @@ def test_out_of_class_images_are_a_share_of_all_unlabelled_images():
 @pytest.mark.parametrize(
     ("conditions", "message"),
     [
-        ({"known_classes": 2, "strangers": 0.9}, "at most 0.333"),
+        ({"known_classes": 2, "out_of_class": 0.9}, "at most 0.333"),
         ({"shares": (0.5, 0.5)}, "2 shares for 3 classes"),
     ],
 )
 def test_conditions_that_the_data_do_not_allow_are_refused(conditions, message):
     data = tiny_runs.tiny_data()
     with pytest.raises(ValueError, match=message):
-        tasks.make_task(DataConditions(**conditions), data, 12, 60, seed=0)
+        tasks.make_task(DataSettings(**conditions), data, 12, 60, seed=0)
 
 
 EVERYTHING = replace(
@@ -102,8 +102,8 @@ def test_a_restart_has_the_same_labels_and_other_weights():
 
 
 def test_the_prior_of_the_labels_reaches_the_layer():
-    world = DataConditions(shares=(0.6, 0.3, 0.1), labels_drawn="random")
-    experiment = replace(TINY, world=world, class_prior="labels")
+    changed = DataSettings(shares=(0.6, 0.3, 0.1), labels_drawn="random")
+    experiment = replace(TINY, data_settings=changed, class_prior="labels")
     made = runner.NetworkRun(experiment, 0, "nowhere")
     counts = np.bincount(made.task.y_labeled, minlength=3) + 1
     prior = made.state.progress["class_prior"]
@@ -189,9 +189,11 @@ def test_a_run_on_norb_measures_the_test_images_without_their_own_mean(
     assert "test_error_own_mean" not in record["pretraining"]["curve"]
     assert {p.test_mean for p in asked} == {"training", "own"}
     asked.clear()
-    world = DataConditions(known_classes=2)
+    changed = DataSettings(known_classes=2)
     runner.NetworkRun(
-        replace(experiment, camera_stretch=True, world=world), 0, "none"
+        replace(experiment, camera_stretch=True, data_settings=changed),
+        0,
+        "none",
     )
     assert asked == [NorbPreprocessing(stretch=True)]
 

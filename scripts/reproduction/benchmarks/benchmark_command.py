@@ -17,6 +17,11 @@ from reproduction import (
 from reproduction.paths import path_of_benchmark
 from reproduction.state import lock_at
 
+GOES_ON = (
+    "The same command goes on after the last finished case, and begins anew "
+    "the one it is at: give it time for a whole case."
+)
+
 
 @dataclass(frozen=True)
 class Options(experiment_command.Options):
@@ -46,16 +51,8 @@ def run(options, kind, cases, measure):
             "that measure at once disturb each other"
         ) from None
     with held:
-        end = partial(_tell_end, options.time_limit)
+        end = partial(print, deadlines.reached(options.time_limit, GOES_ON))
         return _fill(path, kind, cases, measure, deadline, end)
-
-
-def _tell_end(time_limit):
-    print(
-        f"{deadlines.reached(time_limit)} The same command goes on after the "
-        "last finished case, and begins anew the one it is at: give it time "
-        "for a whole case."
-    )
 
 
 def _fill(path, kind, cases, measure, deadline, end):
@@ -71,7 +68,7 @@ def _fill(path, kind, cases, measure, deadline, end):
                 end()
                 return cli.EXIT_TIME
             here = {"environment": environment.describe()}
-            tell = _PairsLeft(case.pairs, len(cases) - number)
+            tell = _teller(case.pairs, len(cases) - number)
             # What is measured has no state to go on from.
             with deadlines.kept(deadline, end):
                 measured = measure(case, tell)
@@ -87,22 +84,17 @@ def _fill(path, kind, cases, measure, deadline, end):
     return 0
 
 
-class _PairsLeft:
-    """Tells the time left of all cases, as if each took as long as this one.
+def _teller(pairs, cases):
+    """A function that tells the time left, once so many pairs are done.
 
-    Args:
-        pairs: Pairs of a case.
-        cases: Cases behind this one.
+    It is that of all cases, as if those behind this one took as long.
     """
+    start = time.monotonic()
 
-    def __init__(self, pairs, cases):
-        self._pairs = pairs
-        self._cases = cases
-        self._start = time.monotonic()
-
-    def __call__(self, done):
-        """After so many pairs."""
-        per_pair = (time.monotonic() - self._start) / done
-        ahead = self._pairs * (1 + self._cases) - done
+    def tell(done):
+        per_pair = (time.monotonic() - start) / done
+        ahead = pairs * (1 + cases) - done
         left = timedelta(seconds=round(per_pair * ahead))
-        print(f"  pair {done} of {self._pairs}, about {left} left", flush=True)
+        print(f"  pair {done} of {pairs}, about {left} left", flush=True)
+
+    return tell

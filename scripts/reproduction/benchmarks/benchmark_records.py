@@ -7,9 +7,15 @@ from pydantic import ConfigDict, model_validator
 
 from reproduction import paths
 from reproduction.benchmarks import timing
-from reproduction.record_parts import Environment, Part, Text, check
 from reproduction.settings import Precision
-from reproduction.strict_dataclass import Count, Number
+from reproduction.strict_models import (
+    Count,
+    Environment,
+    Number,
+    Part,
+    Text,
+    check,
+)
 
 
 class Machine(Environment):
@@ -28,10 +34,9 @@ class Spread(Part):
     quartiles: list[float]
     all: list[float]
 
-    def is_of(self, values):
-        """Whether it is the spread of values, but for what rounding does."""
-        spread = timing.spread(values)
-        wanted = [spread["median"], *spread["quartiles"], *values]
+    def is_like(self, spread):
+        """Whether it is a `timing.spread`, but for what rounding does."""
+        wanted = [spread["median"], *spread["quartiles"], *spread["all"]]
         received = [self.median, *self.quartiles, *self.all]
         if len(received) != len(wanted):
             return False
@@ -86,21 +91,16 @@ class Case(Part):
         counted = len(plain) == len(ours) == m and min(plain + ours) > 0
         check(counted, f"ms.all and reference_ms.all: {m} times above 0", ours)
         pairs = [*zip(plain, ours, strict=True)]
-        wanted = {
-            "reference_ms": plain,
-            "ms": ours,
-            "ratio": [b / a for a, b in pairs],
-            "difference_ms": [b - a for a, b in pairs],
-        }
+        wanted = timing.spreads(pairs)
         if isinstance(self.case, SpeedSettings):
-            wanted["speedup"] = [a / b for a, b in pairs]
+            wanted["speedup"] = timing.spread([a / b for a, b in pairs])
             # In a step, in a pass over all images, or in 1,000 of them.
             images = (self.images_per_second or 0) * self.ms.median / 1000
             known = 0 < images < max(self.case.images, 1000) + 1
             check(known, "images_per_second", self.images_per_second)
-        for name, values in wanted.items():
+        for name, spread in wanted.items():
             found = getattr(self, name)
-            follows = found is not None and found.is_of(values)
+            follows = found is not None and found.is_like(spread)
             check(follows, f"{name}: what follows from the times", found)
         return self
 

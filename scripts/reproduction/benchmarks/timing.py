@@ -55,7 +55,11 @@ def compare(times):
     >>> result["ratio"]["median"], result["ms"]["median"]
     (1.1, 1200.0)
     """
-    pairs = [(1000 * a, 1000 * b) for a, b in times]
+    return spreads([(1000 * a, 1000 * b) for a, b in times])
+
+
+def spreads(pairs):
+    """The same of pairs in milliseconds."""
     return {
         "reference_ms": spread([a for a, _ in pairs]),
         "ms": spread([b for _, b in pairs]),

@@ -7,8 +7,6 @@ section of the pages is a line in `reproduction.report.write_pages.sections`.
 
 from reproduction.report.estimates import Estimate
 from reproduction.report.run_frame import read_runs
-from reproduction.report.study_tables import all_studies
-from reproduction.report.tables import markdown, table
 from reproduction.report.terminal import show_baselines, show_study, show_table
 from reproduction.report.write_pages import (
     find,
@@ -20,16 +18,13 @@ from reproduction.report.write_pages import (
 
 __all__ = [
     "Estimate",
-    "all_studies",
     "find",
-    "markdown",
     "pages_of",
     "read_runs",
     "sections",
     "show_baselines",
     "show_study",
     "show_table",
-    "table",
     "updated",
     "write",
 ]

@@ -20,7 +20,7 @@ OBJECTS = ["experiment", "curve"]
 
 # Settings that go by another name in words.
 WORDS = {
-    "average": "EMA", "restart": "initialization", "strangers": "out of class",
+    "average": "EMA", "restart": "initialization",
     "labeled_per_batch": "b_L", "unlabeled_per_batch": "b_U",
 }  # fmt: skip
 
@@ -69,10 +69,7 @@ def read_runs(folder):
     experiments = _experiments(found.values())
     return pd.DataFrame(
         [
-            {
-                "path": path.relative_to(folder).as_posix(),
-                **_row(path, record, *experiments[record["fingerprint"]]),
-            }
+            _row(path, record, *experiments[record["fingerprint"]])
             for path, record in found.items()
         ]
     )
@@ -81,11 +78,7 @@ def read_runs(folder):
 def _experiments(found):
     """Each `Experiment` of records and how it differs, by its fingerprint."""
     settings = {record["fingerprint"]: record["experiment"] for record in found}
-    uneven = {
-        record["fingerprint"]
-        for record in found
-        if record.get("predicted_prior") is not None
-    }
+    uneven = {r["fingerprint"] for r in found if r.get("predicted_prior")}
     experiments = {}
     for fingerprint, own in settings.items():
         if fingerprint not in uneven:
@@ -100,9 +93,10 @@ def _experiments(found):
 def _row(path, record, experiment, differs):
     unlabeled = UNLABELED[experiment.unlabeled]
     curve = record["regularization"]["curve"]
-    arrays = records.arrays_of(path, record)
+    arrays = records.read_arrays(path, record)
     seconds = [record[s]["seconds"] for s in ("pretraining", "regularization")]
     return {
+        "path": "/".join(path.parts[-3:]),
         "cell": record["cell"],
         "title": record["data"]["title"] + unlabeled.suffix,
         "seed": record["seed"],
@@ -173,7 +167,7 @@ def balanced_error(labels, logits):
 def _flat(experiment):
     """The settings of an experiment, those in groups behind the others."""
     settings = {**vars(experiment)}
-    groups = [settings.pop(name) for name in ("world", "extensions")]
+    groups = [settings.pop(name) for name in ("data_settings", "extensions")]
     return settings | vars(groups[0]) | vars(groups[1])
 
 

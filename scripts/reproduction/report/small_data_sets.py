@@ -7,7 +7,7 @@ import pandas as pd
 from reproduction.methods import METHODS
 from reproduction.report import run_frame
 from reproduction.report.estimates import MISSING, Estimate, between
-from reproduction.report.tables import made_on, markdown
+from reproduction.report.tables import linked, made_on, markdown
 from reproduction.settings import FREE, RARE, SMALL
 
 # Points by which a run that ends above its start is told as harmed.
@@ -41,10 +41,7 @@ def where(frame, data_sets=SMALL, methods=METHODS):
 
 
 def errors(found):
-    """The error in the last epoch, a row a data set, a column a method.
-
-    Of what `where` gives, as those below.
-    """
+    """The errors in the last epoch of what `where` gives, a row a data set."""
     rows = {
         title: {START: _mean(g.groupby("seed").start.first())}
         | {_title(m): _error(g[g.method == m]) for m in _methods(found)}
@@ -107,9 +104,8 @@ def rare_errors(frame):
         for name in _methods(found):
             own = g[g.method == name]
             if len(own):
-                (link,) = run_frame.links(own)
                 text = _both(own[["last", "balanced_last"]])
-                rows[title][_title(name)] = f"[{text}]({link})"
+                rows[title][_title(name)] = linked(text, own)
     table = pd.DataFrame.from_dict(rows, "index").fillna(MISSING)
     return markdown(table, made_on({"": found}))
 
@@ -161,6 +157,5 @@ def _mean(errors):
 def _error(own):
     if own.empty:
         return MISSING
-    (link,) = run_frame.links(own)
     fewer = f" (n = {len(own)})" if len(own) < SEEDS else ""
-    return f"[{Estimate.of(own['last']).text()}{fewer}]({link})"
+    return linked(Estimate.of(own["last"]).text() + fewer, own)

@@ -20,7 +20,6 @@ from reproduction.report.tables import (
     signed,
     table,
 )
-from reproduction.studies import STUDIES
 
 # What may be any in a run of a claim's row.
 ANY = [*run_frame.HARDWARE, "epochs"]
@@ -45,48 +44,40 @@ CLAIM_NOTES = (
 PAGE = "studies.md"
 
 
-def study_table(study, frame):
-    """A `Study` as a table: the arguments of `markdown` and `in_terminal`."""
-    notes = ()
+def study_table(study, frame, whole=False):
+    """A `Study` as a table: the arguments of `markdown` and `in_terminal`.
+
+    It has four columns beside the names of its rows, or with `whole` all.
+    """
     if study.claims:
         names = (name for name in study.arms if name in study.claims)
         rows = {name: claim_runs(study, name, frame) for name in names}
-        columns, notes = CLAIM_COLUMNS, CLAIM_NOTES
+        columns, shown, notes = CLAIM_COLUMNS, CLAIM_SHOWN, CLAIM_NOTES
     else:
         rows = arm_runs(study, frame)
-        columns = START_COLUMNS if study.restarts > 1 else ARM_COLUMNS
+        columns, shown, notes = ARM_COLUMNS, ARM_SHOWN, ()
+    if study.restarts > 1:
+        columns, shown, notes = START_COLUMNS, START_SHOWN, ()
+    if not whole:
+        columns = {name: columns[name] for name in shown}
     how = ". ".join([*notes_by(_extent, rows), *made_on(rows)])
     return table(rows, columns), [*study.notes, *notes, how], study.title
 
 
-def all_studies(frame):
-    """The tables of all studies by their name."""
-    return {name: study_table(study, frame) for name, study in STUDIES.items()}
-
-
-def in_short(study, whole):
-    """Of what `study_table` gives, four columns beside the names of rows."""
-    cells, notes, title = whole
-    shown = CLAIM_SHOWN if study.claims else ARM_SHOWN
-    if study.restarts > 1:
-        shown = START_SHOWN
-    return cells[[*shown]], notes, title
-
-
-def study_section(study, whole):
+def study_section(study, frame):
     """A `Study` on a page, with a link to its other columns."""
-    cells, notes, title = in_short(study, whole)
+    cells, notes, title = study_table(study, frame)
     link = f"[All columns]({PAGE}#{study.name})"
     return markdown(cells, [*notes, link], title)
 
 
-def studies_page(tables):
-    """The page of a results folder with all columns of `all_studies`."""
+def studies_page(studies, frame):
+    """The page of a results folder with all columns of studies."""
     parts = ["# Studies, with all columns\n"]
-    for name, whole in tables.items():
-        text = markdown(*whole)
+    for study in studies:
+        text = markdown(*study_table(study, frame, whole=True))
         if text:
-            parts.append(f"## {name}\n\n{text}")
+            parts.append(f"## {study.name}\n\n{text}")
     return "\n".join(parts if len(parts) > 1 else [*parts, "None yet.\n"])
 
 

@@ -72,7 +72,7 @@ def compare(frame):
         if e.method in GRAPH_BASELINES:
             graph.setdefault(_data(e), {})[e.method] = g
         elif (
-            e.class_prior is e.world.shares is None
+            e.class_prior is e.data_settings.shares is None
             and e.extensions == plain
             and e.protects_rare_classes
         ):
@@ -86,7 +86,8 @@ def compare(frame):
 
 
 def _data(e):
-    return e.dataset, e.num_labeled, e.unlabeled, e.num_validation, e.world
+    images = e.dataset, e.num_labeled, e.unlabeled, e.num_validation
+    return *images, e.data_settings
 
 
 def _epochs(g):

@@ -6,7 +6,7 @@ from reproduction import paths
 from reproduction.report import pictures, run_frame, summary
 from reproduction.report.estimates import MISSING
 from reproduction.report.published import published_error
-from reproduction.report.study_tables import in_short, study_table
+from reproduction.report.study_tables import study_table
 from reproduction.report.tables import figure, in_terminal, shown_table, table
 
 
@@ -26,8 +26,7 @@ def show_table(paper, records, results):
 def show_study(study, records, results):
     """Prints some runs with their `Study`, given as for `show_table`."""
     own = _own(records, results)
-    table = in_short(study, study_table(study, own))
-    _show(own, [table], results, "results/studies.md")
+    _show(own, [study_table(study, own)], results, "results/studies.md")
 
 
 def show_baselines(records, results):

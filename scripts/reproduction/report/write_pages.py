@@ -18,7 +18,6 @@ from reproduction.report.estimates import MISSING
 from reproduction.report.published import TABLES
 from reproduction.report.study_tables import (
     PAGE,
-    all_studies,
     studies_page,
     study_section,
 )
@@ -29,13 +28,12 @@ from reproduction.studies import STUDIES
 _OURS = "<!-- Made by scripts/report.py. -->\n"
 
 
-def sections(frame, results, studies):
+def sections(frame, results):
     """The texts of the pages, by the name of their markers.
 
     Args:
         frame: Runs.
         results: Folder of them.
-        studies: What `all_studies` gives of them.
     """
     # The small data sets have a page of their own.
     whole = frame[(frame.network != "mlp") & frame.images_per_epoch.isna()]
@@ -57,8 +55,8 @@ def sections(frame, results, studies):
         found[kind] = benchmark_tables.benchmark_markdown(kind, results)
     for paper in TABLES.values():
         found[paper.name] = markdown(*paper_table(paper, frame))
-    for name, whole in studies.items():
-        found[f"study {name}"] = study_section(STUDIES[name], whole)
+    for study in STUDIES.values():
+        found[f"study {study.name}"] = study_section(study, frame)
     return found
 
 
@@ -118,10 +116,9 @@ def write(frame, results, readme=None):
         left as it is.
     """
     results = Path(results)
-    studies = all_studies(frame)
     found = {
         results / "README.md": index_page(frame),
-        results / PAGE: studies_page(studies),
+        results / PAGE: studies_page(STUDIES.values(), frame),
     }
     for cell, in_cell in frame.groupby("cell"):
         found[results / cell / "README.md"] = cell_page(in_cell)
@@ -134,7 +131,7 @@ def write(frame, results, readme=None):
         index=False, float_format="%.6g", lineterminator="\n"
     )
     if readme is not None:
-        texts = sections(frame, results, studies)
+        texts = sections(frame, results)
         found |= {p: updated(p, texts, results) for p in pages_of(readme)}
     for path, text in found.items():
         files.write_atomically(path, lambda file, text=text: file.write(text))

@@ -47,8 +47,7 @@ def test_parts_go_between_their_markers(tmp_path):
 def test_all_is_written_and_every_link_leads_somewhere(tmp_path, results):
     (tmp_path / "docs").mkdir()
     frame = report.read_runs(results)
-    studies = report.all_studies(frame)
-    sections = report.sections(frame, results, studies)
+    sections = report.sections(frame, results)
     markers = "".join(f"<!-- {n} -->\n<!-- end {n} -->\n" for n in sections)
     readme = page(tmp_path, markers)
     written = report.write(frame, results, readme)

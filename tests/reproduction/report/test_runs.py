@@ -12,7 +12,7 @@ from reproduction import records, report
 from reproduction.report import run_frame
 from reproduction.report.estimates import Estimate, between
 from reproduction.report.lost_classes import lost_class
-from reproduction.settings import TABLE_1, DataConditions
+from reproduction.settings import TABLE_1, DataSettings
 
 MNIST = replace(TABLE_1[100], epochs=20)
 
@@ -60,8 +60,8 @@ def test_only_with_uneven_shares_is_an_unprotected_run_another(
 
 
 def test_a_run_is_a_row(tmp_path):
-    world = DataConditions(wrong_labels=0.2)
-    e = replace(MNIST, stage_2_rate=0.1, world=world)
+    changed = DataSettings(wrong_labels=0.2)
+    e = replace(MNIST, stage_2_rate=0.1, data_settings=changed)
     path = write_record(tmp_path, e, seed=3, chosen_error=0.0498)
     record = records.read(path)
     record["environment"] |= {"device_kind": "cpu", "threads": 1}
@@ -164,7 +164,7 @@ def test_the_end_of_the_curve_tells(ends, expected):
     [
         # The mean of the first epoch is low in sound runs too.
         ({"epochs": 1}, 0.1),
-        ({"world": DataConditions(shares=(0.19, *[0.09] * 9))}, 0.1),
+        ({"data_settings": DataSettings(shares=(0.19, *[0.09] * 9))}, 0.1),
         ({"class_prior": "labels"}, 0.1),
         ({"ablation": "unrectified"}, 0.1),
         ({"dataset": "mnist-pairs"}, 0.1),

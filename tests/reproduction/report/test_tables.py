@@ -111,7 +111,7 @@ def test_starts_are_compared_where_neither_loses_a_class(tmp_path):
             v=last_energy is not None and [[5.0, 4.0], [5.0, last_energy]],
         )
     frame = report.read_runs(tmp_path)
-    cells, *_ = study_tables.study_table(FIRST_EPOCH, frame)
+    cells, *_ = study_tables.study_table(FIRST_EPOCH, frame, whole=True)
     papers, cure = cells.to_dict("records")
     assert papers["initializations"] == "3"
     assert papers["lost a class"] == papers["had a dead output"] == "1 of 2"

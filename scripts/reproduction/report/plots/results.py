@@ -34,20 +34,24 @@ class Run(NamedTuple):
 def load_run(path):
     """A `Run` from a record and the logits beside it."""
     record = records.read(path)
-    kept = records.arrays_of(path, record)
+    kept = records.read_arrays(path, record)
     if kept is None:
         raise records.RecordError(
             f"{path} has no logits beside it, which the figures show. Delete "
             "it to run it again."
         )
-    e = record["experiment"]
-    title = (
-        f"{record['data']['title']}, {e['num_labeled']} labels, seed "
-        f"{record['seed']}, {e['pretrain_epochs']:,} epochs of pretraining, "
-        f"{e['epochs']} of GAR"
-    )
+    title = f"{title_of(record)}, {record['experiment']['epochs']} of GAR"
     snapshots = {epoch: np.maximum(Z, 0) for epoch, Z in kept.logits.items()}
     return Run(title, kept.labels, snapshots, record["regularization"]["curve"])
+
+
+def title_of(record):
+    """Which run a record is of, in one line."""
+    e = record["experiment"]
+    return (
+        f"{record['data']['title']}, {e['num_labeled']} labels, seed "
+        f"{record['seed']}, {e['pretrain_epochs']:,} epochs of pretraining"
+    )
 
 
 def choose_run(*results):

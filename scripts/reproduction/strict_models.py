@@ -5,16 +5,31 @@ import reprlib
 from dataclasses import field
 from typing import Annotated, dataclass_transform
 
-from pydantic import BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+)
 from pydantic.dataclasses import dataclass
 
 # No number is taken for another one: neither True for 1 nor "2" for 2.
-STRICT = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+STRICT = ConfigDict(
+    extra="forbid",
+    strict=True,
+    allow_inf_nan=False,
+    # What goes by another name in records is told by its own.
+    populate_by_name=True,
+    loc_by_alias=False,
+)
 
 Count = Annotated[int, Field(ge=1)]
 Whole = Annotated[int, Field(ge=0)]
 Number = Annotated[float, Field(ge=0)]
 Share = Annotated[float, Field(ge=0, le=1)]
+# What is shown in a row of a table: no line breaks, bars nor tags.
+Text = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f<>|]*$")]
 
 
 @dataclass_transform(
@@ -63,3 +78,30 @@ def in_one_line(error):
     name = ".".join(map(str, first["loc"]))
     text = first["msg"].replace("Input should be", "must be")
     return f"{name} {text}. Received: {name}={reprlib.repr(first['input'])}"
+
+
+class Part(BaseModel):
+    """A part of a record, of which all is checked."""
+
+    model_config = ConfigDict(**STRICT, frozen=True)
+
+
+class Environment(Part):
+    """What a run was made on; `environment.describe` has more than this."""
+
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, Text | int | None] = Field(init=False)
+
+    device: Text
+    cores: Count | None
+
+
+def check(right, wanted, received):
+    if not right:
+        received = reprlib.repr(received)
+        raise ValueError(f"{wanted} is wanted. Received: {received}")
+
+
+def check_same(name, received, expected):
+    wanted = f"{name}: {reprlib.repr(expected)}, by the rest of the record,"
+    check(received == expected, wanted, received)
