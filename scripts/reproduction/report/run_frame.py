@@ -200,12 +200,13 @@ def like(frame, arm, free=()):
 
 
 def size(g):
-    """Sort key of groups: epochs of all runs together, of each, of stage 1.
+    """Sort key of groups: the number of runs, their epochs, those of stage 1.
 
-    One seed that was trained longer does not take the place of several.
+    One seed that was trained longer does not take the place of several, nor
+    do several that are too short for the mean of the last epochs.
     """
     e = g.experiment.iloc[0]
-    return e.epochs * len(g), e.epochs, e.pretrain_epochs
+    return e.epochs >= LATE, len(g), e.epochs, e.pretrain_epochs
 
 
 def without_lost(g):

@@ -145,25 +145,37 @@ def notes_by(text, rows):
 def representative(frame, column):
     """The runs that stand for a column of a table; no run if there are none.
 
-    Of the experiments with the paper's settings: the one whose runs have the
-    most epochs of stage 2 together, then the one with the most epochs, then
-    the one with the most epochs of stage 1.
+    Of the experiments with the paper's settings it is the one of most runs,
+    among those long enough for the mean of the last epochs, then the longest.
     """
     found = (largest(frame, cell) for cell in (column.cell, column.stand_in))
     return next(filter(len, found), frame[:0])
 
 
 def largest(frame, cell, differs=""):
-    """Of a cell's experiments with some settings the one of most epochs."""
+    """Of a cell's experiments with some settings the one of most runs."""
     found = frame[(frame.cell == cell) & (frame.differs == differs)]
     return max(run_frame.groups(found), key=run_frame.size, default=found)
 
 
 def with_sums(frame, g):
     """The errors in the cell of some runs with the balance of column sums."""
-    g = largest(frame, g.cell.iloc[0], "balance of column sums")
-    text = f"{figure('chosen')(g)}, {figure('last', n=True)(g)}"
-    return linked(text, g) if len(g) else MISSING
+    return in_one_cell(largest(frame, g.cell.iloc[0], "balance of column sums"))
+
+
+def with_more_epochs(frame, g):
+    """The errors in the cell of some runs after more epochs than theirs."""
+    longer = frame[frame.epochs > g.epochs.iloc[0]]
+    found = largest(longer, g.cell.iloc[0])
+    return in_one_cell(found, [run_frame.epochs])
+
+
+def in_one_cell(g, details=()):
+    """Both errors of some runs, with what else is told of them."""
+    if not len(g):
+        return MISSING
+    tell = figure("chosen"), figure("last", n=True), *details
+    return linked(", ".join(text(g) for text in tell), g)
 
 
 def above_paper(g, name="chosen"):
@@ -184,6 +196,7 @@ def shown(g, name="chosen"):
 
 _EPOCHS = "Epochs of both stages, ours"
 _SUMS = "balance of column sums: chosen and last epoch"
+_LONGER = "more epochs: chosen and last epoch"
 
 # Below the paper's rows: our errors, and what else is told of the runs.
 ERRORS = {
@@ -232,7 +245,11 @@ def paper_table(paper, frame):
     """
     found = {c.heading: representative(frame, c) for c in paper.columns}
     columns = {f"**{name}**": cell for name, cell in ERRORS.items()} | DETAILS
-    ours = table(found, columns | {_SUMS: lambda g: with_sums(frame, g)}).T
+    columns |= {
+        _LONGER: lambda g: with_more_epochs(frame, g),
+        _SUMS: lambda g: with_sums(frame, g),
+    }
+    ours = table(found, columns).T
     if ours.empty:
         return ours, (), paper.title
     headings = {name: linked(name, g) for name, g in found.items()}
