@@ -57,6 +57,7 @@ def make_record(
                 "test_error": test,
                 "affinity": terms,
                 "balance": balance,
+                "seconds": [None, *[36.0] * epochs],
             },
         },
         "result": {

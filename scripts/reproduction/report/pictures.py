@@ -9,7 +9,7 @@ from reproduction.report.plots.curves import error_over_time, learning_curves
 from reproduction.report.plots.forest import ours_beside_paper
 from reproduction.report.plots.style import save
 from reproduction.report.published import TABLES
-from reproduction.report.tables import representative
+from reproduction.report.tables import longer_runs, representative
 
 
 def draw(frame, results, names=(*TABLES, "summary", "rivals")):
@@ -30,17 +30,19 @@ def draw(frame, results, names=(*TABLES, "summary", "rivals")):
 
 
 def _table(paper, frame):
-    """The learning curves of a table."""
+    """The learning curves of a table, those of longer runs among them."""
     found = [representative(frame, column) for column in paper.columns]
     found = [g for g in found if len(g)]
     if not found:
         return None
     title, *others = {g.title.iloc[0] for g in found}
-    columns = {}
+    columns, longer = {}, {}
     for g in found:
         labels = f"{g.num_labeled.iloc[0]:,} labels"
-        columns[run_frame.task(g) if others else labels] = g
-    return learning_curves(columns, "" if others else title)
+        name = run_frame.task(g) if others else labels
+        columns[name] = g
+        longer[name] = longer_runs(frame, g)
+    return learning_curves(columns, "" if others else title, longer)
 
 
 def _summary(frame):

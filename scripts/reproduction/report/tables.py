@@ -158,23 +158,31 @@ def largest(frame, cell, differs=""):
     return max(run_frame.groups(found), key=run_frame.size, default=found)
 
 
-def with_sums(frame, g):
-    """The errors in the cell of some runs with the balance of column sums."""
-    return in_one_cell(largest(frame, g.cell.iloc[0], "balance of column sums"))
+def with_other(setting, frame):
+    """The column of the errors in the cell of some runs with another setting.
+
+    Args:
+        setting: How the other runs differ, as `read_runs` has it.
+        frame: Runs.
+    """
+
+    def cell(g):
+        found = largest(frame, g.cell.iloc[0], setting)
+        return in_one_cell(found)
+
+    return cell
 
 
-def with_more_epochs(frame, g):
-    """The errors in the cell of some runs after more epochs than theirs."""
-    longer = frame[frame.epochs > g.epochs.iloc[0]]
-    found = largest(longer, g.cell.iloc[0])
-    return in_one_cell(found, [run_frame.epochs])
+def longer_runs(frame, g):
+    """The runs in the cell of some runs that have more epochs than these."""
+    return largest(frame[frame.epochs > g.epochs.iloc[0]], g.cell.iloc[0])
 
 
-def in_one_cell(g, details=()):
-    """Both errors of some runs, with what else is told of them."""
+def in_one_cell(g):
+    """Both errors of some runs, and their epochs."""
     if not len(g):
         return MISSING
-    tell = figure("chosen"), figure("last", n=True), *details
+    tell = figure("chosen"), figure("last", n=True), run_frame.epochs
     return linked(", ".join(text(g) for text in tell), g)
 
 
@@ -195,8 +203,12 @@ def shown(g, name="chosen"):
 
 
 _EPOCHS = "Epochs of both stages, ours"
-_SUMS = "balance of column sums: chosen and last epoch"
 _LONGER = "more epochs: chosen and last epoch"
+# Below the table, never in place of the paper's.
+_SETTINGS = {
+    "balance of column sums": "balance of column sums",
+    "clip and warm-up of the default": "warmup steps 100, global clipnorm 1.0",
+}
 
 # Below the paper's rows: our errors, and what else is told of the runs.
 ERRORS = {
@@ -246,9 +258,10 @@ def paper_table(paper, frame):
     found = {c.heading: representative(frame, c) for c in paper.columns}
     columns = {f"**{name}**": cell for name, cell in ERRORS.items()} | DETAILS
     columns |= {
-        _LONGER: lambda g: with_more_epochs(frame, g),
-        _SUMS: lambda g: with_sums(frame, g),
+        _LONGER: lambda g: in_one_cell(longer_runs(frame, g)),
     }
+    for name, setting in _SETTINGS.items():
+        columns[f"{name}: chosen and last epoch"] = with_other(setting, frame)
     ours = table(found, columns).T
     if ours.empty:
         return ours, (), paper.title

@@ -9,6 +9,7 @@ import numpy as np
 from gar_keras.utils import files
 from reproduction.report import (
     benchmark_tables,
+    long_runs,
     pictures,
     run_frame,
     small_data_sets,
@@ -50,6 +51,7 @@ def sections(frame, results):
         "small ranks": small_data_sets.ranks(small),
         "rare errors": small_data_sets.rare_errors(frame),
         "rare changes": small_data_sets.rare_changes(frame),
+        "long runs": long_runs.long_runs(frame),
     }
     for kind in benchmark_tables.KINDS:
         found[kind] = benchmark_tables.benchmark_markdown(kind, results)

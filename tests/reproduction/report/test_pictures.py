@@ -51,7 +51,11 @@ def test_a_run_that_lost_a_class_is_dashed_and_counts_in_the_mean():
         "100 labels\n3.00 % around epoch 4, 3 seeds\n"
         "3.00 % without seed 1, which lost a class"
     )
-    *_, every = learning_curves({"all": runs(lost=[0, 1])}).axes[0].lines
+    longer = {"all": runs([0.02], epochs=8)}
+    own = {"all": runs(lost=[0, 1])}
+    *_, every, dotted = learning_curves(own, longer=longer).axes[0].lines
+    assert dotted.get_linestyle() == ":"
+    assert dotted.get_label() == "3.00 % around epoch 8, 1 seed"
     np.testing.assert_allclose(every.get_ydata(), [10, 2, 2, 2, 3])
     assert "without" not in every.get_label()
 

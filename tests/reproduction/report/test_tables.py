@@ -6,12 +6,13 @@ Whole tables are those of the pages: see `tests/test_readme.py`.
 from dataclasses import replace
 from functools import partial
 
+import numpy as np
 import pandas as pd
 import pytest
 from made_records import write_record
 
 from reproduction import paths, records, report
-from reproduction.report import study_tables, tables
+from reproduction.report import long_runs, study_tables, tables
 from reproduction.report.published import TABLES
 from reproduction.settings import TABLE_1
 from reproduction.studies import ABLATION, FIRST_EPOCH, SKEW
@@ -51,6 +52,30 @@ def test_most_runs_that_are_long_enough_stand_for_a_cell(tmp_path):
     (longer,) = cells.loc["more epochs: chosen and last epoch"][:1]
     assert longer.startswith("[1.00 ± 0.00, ")
     assert "(n = 2), 2000 + 200]" in longer
+
+
+def test_200_epochs_are_beside_shorter_runs(tmp_path):
+    write(tmp_path, MNIST, 0.04, last_error=0.04)
+    whole = replace(MNIST, epochs=200)
+    write(tmp_path, whole, 0.02, last_error=0.01)
+    found = long_runs.long_runs(report.read_runs(tmp_path))
+    _, _, row = found.splitlines()
+    # An epoch takes 36 seconds.
+    assert row.split(" | ")[1:] == [
+        "2000 + 20", "4.00", "2.00", "2.00", "1.95", "1.00", "2.00",
+        f"[n = 1]({paths.path_of(whole, 0, '')})", "2.0",
+        "Some CPU (2 cores)", "1.56 ± 0.09 |",
+    ]  # fmt: skip
+
+
+def test_the_line_of_runs_is_through_what_falls_as_a_power():
+    epochs = np.arange(1, 41)
+    # Early epochs, and a lost run, are no part of it.
+    falling = [0.5] * 10 + [*0.1 * epochs[9:] ** -0.5]
+    lost = [0.9] * 41
+    curves = [{"test_error": errors} for errors in (falling, lost)]
+    g = pd.DataFrame({"curve": curves, "lost": [None, True]})
+    assert long_runs.line(g) == pytest.approx(10 * 200**-0.5)
 
 
 def test_differences_are_of_the_seeds_that_both_have():

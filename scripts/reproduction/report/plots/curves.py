@@ -50,7 +50,7 @@ def running_mean(errors):
     return np.stack(means, axis=-1)
 
 
-def learning_curves(columns, title=""):
+def learning_curves(columns, title="", longer=None):
     """The test error over the epochs of stage 2, beside the paper's.
 
     Each seed has a thin line, dashed where it lost a class, and their mean a
@@ -59,6 +59,8 @@ def learning_curves(columns, title=""):
     Args:
         columns: Runs of each column of a table, by what a legend calls them.
         title: What they were trained on.
+        longer: By the same names, runs of more epochs, or empty frames. Their
+            mean is a dotted line.
 
     Returns:
         A Matplotlib `Figure`.
@@ -68,6 +70,8 @@ def learning_curves(columns, title=""):
     for k, (name, g) in enumerate(columns.items()):
         color, paper = style.LINES[k], published_error(g.cell.iloc[0])
         _draw_seeds(ax, name, g, color)
+        if longer and len(longer[name]):
+            _draw_longer(ax, longer[name], color)
         if paper:
             look = {"marker": "_", "ms": 10, "mew": 3, "elinewidth": 1.2}
             side.errorbar(k, paper.mean, paper.deviation, color=color, **look)
@@ -82,7 +86,10 @@ def learning_curves(columns, title=""):
     ax.set_title(title, loc="left", fontsize=11)
     _scale(ax, _EPOCHS)
     what = "running means; thin: each seed, dashed if it lost a class"
-    style.legend_below(figure, 2, f"{what}; thick: the mean of all seeds")
+    what += "; thick: the mean of all seeds"
+    if longer and any(map(len, longer.values())):
+        what += "; dotted: of longer runs"
+    style.legend_below(figure, 2, what)
     return figure
 
 
@@ -92,14 +99,25 @@ def _draw_seeds(ax, name, g, color):
         look = {"ls": "--", "lw": 1.2} if lost else {"lw": 0.6, "alpha": 0.5}
         ax.plot(running_mean(errors), color=color, **look)
     mean = _mean_curve(g)
-    end = f"{mean[-1]:.2f} % around epoch {len(mean) - 1}, {count_text(g)}"
-    label = f"{name}\n{end}"
+    label = f"{name}\n{_end_in_words(mean, g)}"
     sound = without_lost(g)
     if len(sound):
         seeds = ", ".join(map(str, g.seed[g.lost.eq(True)]))
         without = f"{_mean_curve(sound)[-1]:.2f} % without seed {seeds}"
         label += f"\n{without}, which lost a class"
     ax.plot(mean, color=color, lw=1.8, label=label)
+
+
+def _draw_longer(ax, g, color):
+    """Draws the mean of longer runs."""
+    mean = _mean_curve(g)
+    label = _end_in_words(mean, g)
+    ax.plot(mean, color=color, lw=1.8, ls=":", label=label)
+
+
+def _end_in_words(mean, g):
+    epoch = len(mean) - 1
+    return f"{mean[-1]:.2f} % around epoch {epoch}, {count_text(g)}"
 
 
 def _mean_curve(g):

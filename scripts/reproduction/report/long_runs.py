@@ -1,0 +1,85 @@
+"""Runs of the authors' 200 epochs, beside what shorter ones said of them."""
+
+import numpy as np
+
+from reproduction.report import run_frame, tables
+from reproduction.report.estimates import MISSING
+from reproduction.report.plots.curves import errors_of
+from reproduction.report.published import TABLE_1, published_error
+from reproduction.settings import Experiment
+
+# Epochs of stage 2 in the authors' code.
+EPOCHS = Experiment.epochs
+
+
+def long_runs(frame):
+    """A table in Markdown: what was said of 200 epochs, and what came out.
+
+    Args:
+        frame: Runs.
+
+    Returns:
+        A row for each column of Table 1 that has shorter runs: what a line
+        through these says, the errors that the longer runs have, if there are
+        some, and what they cost.
+    """
+    shorter = frame[frame.epochs < EPOCHS]
+    whole = frame[frame.epochs == EPOCHS]
+    rows = {}
+    for column in TABLE_1.columns:
+        g = tables.largest(shorter, column.cell)
+        if len(g):
+            rows[f"{g.num_labeled.iloc[0]:,} labels"] = g
+
+    def of_whole(cell):
+        def of_cell(g):
+            found = tables.largest(whole, g.cell.iloc[0])
+            return cell(found) if len(found) else MISSING
+
+        return of_cell
+
+    own = {
+        "epochs 51 to 60": lambda g: f"{mean_error(g, 51, 60):.2f}",
+        "91 to 100": lambda g: f"{mean_error(g, 91, 100):.2f}",
+        "181 to 200": lambda g: f"{mean_error(g, 181, 200):.2f}",
+        "last epoch": tables.figure("last"),
+        "chosen epoch": tables.figure("chosen"),
+        "runs": lambda g: tables.linked(f"n = {len(g)}", g),
+        "core-hours of stage 2": lambda g: f"{core_hours(g):.1f}",
+        "made on": run_frame.hardware,
+    }
+    columns = {
+        "shorter runs": run_frame.epochs,
+        f"their line at {EPOCHS}": lambda g: f"{line(g):.2f}",
+        **{name: of_whole(cell) for name, cell in own.items()},
+        "the paper": lambda g: published_error(g.cell.iloc[0]).text(),
+    }
+    return tables.markdown(tables.table(rows, columns))
+
+
+def mean_error(g, first, last):
+    """The mean test error over some epochs of all runs, in percent."""
+    return errors_of(g)[:, first : last + 1].mean()
+
+
+def line(g):
+    """What a straight line through the errors of some runs says of 200 epochs.
+
+    Both axes are logarithmic. It is a least-squares line through the mean error
+    of the runs that lost no class, over the last three quarters of the epochs.
+    """
+    sound = g[~g.lost.eq(True)]
+    mean = errors_of(sound).mean(axis=0)
+    epochs = np.arange(len(mean))[len(mean) // 4 :]
+    slope, start = np.polyfit(np.log(epochs), np.log(mean[epochs]), 1)
+    return np.exp(start + slope * np.log(EPOCHS))
+
+
+def core_hours(g):
+    """Mean hours of stage 2 of some runs, each of which has one core.
+
+    Where other work is beside a run, some epochs take many times as long as
+    the others: each counts as the median of its run.
+    """
+    seconds = [np.median(curve["seconds"][1:]) for curve in g.curve]
+    return EPOCHS * np.mean(seconds) / 3600
