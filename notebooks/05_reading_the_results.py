@@ -47,6 +47,7 @@ sys.path.append("../scripts")
 
 from reproduction import records, report
 from reproduction.report import pictures
+from reproduction.report.long_runs import long_runs
 from reproduction.report.published import GAR, TABLES
 from reproduction.report.run_frame import epochs
 from reproduction.report.summary import cell_runs, summary
@@ -68,7 +69,7 @@ CELL = "mnist-100"
 #
 # `read_runs` reads all records into a DataFrame, a row for each run. The README
 # has one line for each cell. Of several experiments in a cell it shows the one
-# with the most epochs of stage 2, summed over its seeds.
+# with the most runs, among those of 20 epochs of stage 2 or more.
 
 # %%
 frame = report.read_runs(RESULTS)
@@ -350,6 +351,21 @@ print("Cells of the README that are one draw:", "; ".join(single) or "none")
 
 # %% [markdown]
 # *Try*: the gain of each seed against its error after stage 1. Who gains most?
+#
+# ## 9. What more epochs bring
+#
+# The authors' code has 200 epochs of stage 2. On two logarithmic axes the mean
+# error is nearly a straight line, and the line through shorter runs says what
+# to expect at 200. Beside it is what longer runs came to, where there are some:
+
+# %%
+display(Markdown(with_links_from(long_runs(frame), RESULTS, ".")))
+
+# %% [markdown]
+# Here as well: look at $n$ before you call a line right or wrong.
+#
+# *Try*: with `reproduction.report.long_runs.line`, the line of each seed by
+# itself. How far apart are they at 200?
 #
 # ## Where to go from here
 #
