@@ -32,12 +32,17 @@ import matplotlib.pyplot as plt
 for category in (UserWarning, RuntimeWarning, FutureWarning):
     warnings.simplefilter("error", category)
 
+sys.path.append(sys.argv[2])
+from few_digits import load_few
+from gar_keras import datasets
+
 def show():
     for number in plt.get_fignums():
         plt.figure(number).canvas.draw()
     plt.close("all")
 
 plt.show = show
+datasets.load_mnist = load_few
 runpy.run_path(sys.argv[1], run_name="__main__")
 """
 
@@ -96,7 +101,7 @@ def test_a_source_runs(name, tmp_path):
     path = tmp_path / f"{name}.py"
     path.write_text(jupytext.writes(source, "py:percent"), encoding="utf-8")
     env = {**os.environ, "MPLBACKEND": "agg"}
-    assert fresh.run(RUNNER, path, cwd=FOLDER, env=env)
+    assert fresh.run(RUNNER, path, fresh.SUPPORT, cwd=FOLDER, env=env)
 
 
 def test_the_website_shows_formulas_and_leads_to_every_heading():

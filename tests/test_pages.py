@@ -8,9 +8,10 @@ import h5py
 import keras
 import numpy as np
 import pytest
+from few_digits import load_few
 from snippets import python_blocks, run_blocks
 
-from gar_keras import GraphActivityRegularization, pretrain, sgd
+from gar_keras import GraphActivityRegularization, datasets, pretrain, sgd
 from gar_keras.engine import fit
 from gar_keras.estimator.examples import as_labels, encode
 
@@ -102,6 +103,7 @@ def folder(tmp_path, monkeypatch):
 def test_the_python_of_a_page_runs(name, folder, monkeypatch):
     from gar_keras.estimator.classifier import GARClassifier
 
+    monkeypatch.setattr(datasets, "load_mnist", load_few)
     for option in ("pretrain_epochs", "epochs"):
         usual = GARClassifier.__init__.__kwdefaults__
         monkeypatch.setitem(usual, option, 1)

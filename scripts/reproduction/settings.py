@@ -407,11 +407,12 @@ def changes(experiment):
     The data, the number of labels, and what is in `FREE` are no part of it. A
     part of `data_settings` or `extensions` goes by its own name.
     """
-    usual, own = _flat(_standard_of(experiment)), _flat(experiment)
+    usual, own = flat(_standard_of(experiment)), flat(experiment)
     return {k: v for k, v in own.items() if v != usual[k] and k not in FREE}
 
 
-def _flat(experiment):
+def flat(experiment):
+    """All settings of an experiment by name, those in groups among them."""
     found = {}
     for name, value in vars(experiment).items():
         found |= vars(value) if is_dataclass(value) else {name: value}

@@ -10,7 +10,7 @@ from reproduction.datasets.registry import UNLABELED
 from reproduction.environment import device_in_words
 from reproduction.report.estimates import MISSING
 from reproduction.report.lost_classes import dead_outputs, lost_class
-from reproduction.settings import Experiment, changes
+from reproduction.settings import Experiment, changes, flat
 
 # How a run is computed, not what.
 HARDWARE = ["precision", "backend"]
@@ -111,7 +111,7 @@ def _row(path, record, experiment, differs):
         **dict(zip(("pretrain_seconds", "seconds"), seconds, strict=True)),
         "minutes": sum(seconds) / 60,
         "hardware": _hardware(record),
-        **_flat(experiment),
+        **flat(experiment),
         "experiment": experiment,
         "curve": curve,
     }
@@ -162,13 +162,6 @@ def balanced_error(labels, logits):
     """
     wrong = logits.argmax(axis=1) != labels
     return float(np.mean([wrong[labels == c].mean() for c in set(labels)]))
-
-
-def _flat(experiment):
-    """The settings of an experiment, those in groups behind the others."""
-    settings = {**vars(experiment)}
-    groups = [settings.pop(name) for name in ("data_settings", "extensions")]
-    return settings | vars(groups[0]) | vars(groups[1])
 
 
 def _in_words(changed):
