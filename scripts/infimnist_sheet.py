@@ -1,13 +1,11 @@
-"""Draws InfiMNIST digits beside their originals and times the generator.
+"""Draws InfiMNIST digits beside their originals.
 
     python scripts/infimnist_sheet.py
 
-writes runs/infimnist.png and prints images per second on one core.
+writes runs/infimnist.png.
 """
 
-import statistics
 import sys
-import time
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,7 +16,6 @@ from reproduction.report.plots import style
 
 ROWS_PER_CLASS = 2
 DEFORMATIONS = 16
-BATCH = 128
 
 
 @dataclass(frozen=True)
@@ -66,22 +63,8 @@ def sheet(source, indices):
     return figure
 
 
-def images_per_second(source, repeats=15, batches=100):
-    """Median and extremes over batches of 128 random deformed images."""
-    rng = np.random.default_rng(0)
-    size = (batches, BATCH)
-    rates = []
-    for _ in range(repeats):
-        indices = rng.integers(NUM_TRAIN, len(source), size)
-        start = time.perf_counter()
-        for batch in indices:
-            source.take(batch)
-        rates.append(indices.size / (time.perf_counter() - start))
-    return statistics.median(rates), min(rates), max(rates)
-
-
 def main(options):
-    """Draws the contact sheet and times `take`."""
+    """Draws the contact sheet."""
     # Not above: for --help, `reproduction` loads Keras in a quicker way.
     from gar_keras.datasets.mnist import load_mnist
 
@@ -90,12 +73,6 @@ def main(options):
     indices = sheet_indices(load_mnist().y_train, len(source))
     style.save(sheet(source, indices), out)
     print(f"{out}: {source.source}")
-    # NumPy's element-wise operations run on the calling thread alone.
-    median, low, high = images_per_second(source)
-    print(
-        f"{median:,.0f} images/s on one core in batches of {BATCH} "
-        f"(median; {low:,.0f} to {high:,.0f})"
-    )
 
 
 if __name__ == "__main__":

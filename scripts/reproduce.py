@@ -127,11 +127,7 @@ def arguments(words, options, seconds):
 
 def call(line, backend):
     """The exit status of a command, and the last line of its errors."""
-    environment = {
-        "TF_CPP_MIN_LOG_LEVEL": "3",
-        **os.environ,
-        "KERAS_BACKEND": backend,
-    }
+    environment = {**os.environ, "KERAS_BACKEND": backend}
     last = ""
     with subprocess.Popen(
         [sys.executable, *line],

@@ -107,9 +107,7 @@ def choose_backend(name):
     with one_line():
         if importlib.util.find_spec(name) is None:
             raise ValueError(f"No {name} is installed: pip install {name}")
-    # Of TensorFlow's notes and warnings none is about GAR. Those of its C++
-    # code are left out in processes that are started from here.
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    # Of TensorFlow's notes and warnings none is about GAR.
     logging.getLogger("tensorflow").setLevel(logging.ERROR)
     # For the processes that this one starts as well.
     os.environ["KERAS_BACKEND"] = name
