@@ -41,7 +41,9 @@ def _table(paper, frame):
         labels = f"{g.num_labeled.iloc[0]:,} labels"
         name = run_frame.task(g) if others else labels
         columns[name] = g
-        longer[name] = longer_runs(frame, g)
+        more = longer_runs(frame, g)
+        if len(more):
+            longer[name] = more
     return learning_curves(columns, "" if others else title, longer)
 
 

@@ -59,18 +59,19 @@ def learning_curves(columns, title="", longer=None):
     Args:
         columns: Runs of each column of a table, by what a legend calls them.
         title: What they were trained on.
-        longer: By the same names, runs of more epochs, or empty frames. Their
-            mean is a dotted line.
+        longer: Runs of more epochs, by the names of their columns, for a
+            dotted line of their mean.
 
     Returns:
         A Matplotlib `Figure`.
     """
+    longer = longer or {}
     figure = style.page_figure(5.4)
     ax, side = figure.subplots(1, 2, sharey=True, width_ratios=[8, 1])
     for k, (name, g) in enumerate(columns.items()):
         color, paper = style.LINES[k], published_error(g.cell.iloc[0])
         _draw_seeds(ax, name, g, color)
-        if longer and len(longer[name]):
+        if name in longer:
             _draw_longer(ax, longer[name], color)
         if paper:
             look = {"marker": "_", "ms": 10, "mew": 3, "elinewidth": 1.2}
@@ -87,7 +88,7 @@ def learning_curves(columns, title="", longer=None):
     _scale(ax, _EPOCHS)
     what = "running means; thin: each seed, dashed if it lost a class"
     what += "; thick: the mean of all seeds"
-    if longer and any(map(len, longer.values())):
+    if longer:
         what += "; dotted: of longer runs"
     style.legend_below(figure, 2, what)
     return figure
