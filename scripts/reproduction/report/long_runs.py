@@ -45,13 +45,14 @@ def long_runs(frame):
         "181 to 200": lambda g: f"{mean_error(g, 181, 200):.2f}",
         "last epoch": tables.figure("last"),
         "chosen epoch": tables.figure("chosen"),
+        "lost a class": run_frame.lost,
         "runs": lambda g: tables.linked(f"n = {len(g)}", g),
         "core-hours of stage 2": lambda g: f"{core_hours(g):.1f}",
         "made on": run_frame.hardware,
     }
     columns = {
         "shorter runs": run_frame.epochs,
-        f"their line at {EPOCHS}": lambda g: f"{line(g):.2f}",
+        f"their line at {EPOCHS} (of each seed)": lines,
         **{name: of_whole(cell) for name, cell in own.items()},
         "the paper": lambda g: published_error(g.cell.iloc[0]).text(),
     }
@@ -74,6 +75,12 @@ def line(g):
     epochs = np.arange(len(mean))[len(mean) // 4 :]
     slope, start = np.polyfit(np.log(epochs), np.log(mean[epochs]), 1)
     return np.exp(start + slope * np.log(EPOCHS))
+
+
+def lines(g):
+    """The line of some runs, and the least and the most of single ones."""
+    single = [line(g.iloc[[i]]) for i in np.flatnonzero(~g.lost.eq(True))]
+    return f"{line(g):.2f} ({min(single):.2f} to {max(single):.2f})"
 
 
 def core_hours(g):

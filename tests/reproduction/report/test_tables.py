@@ -62,9 +62,8 @@ def test_200_epochs_are_beside_shorter_runs(tmp_path):
     _, _, row = found.splitlines()
     # An epoch takes 36 seconds.
     assert row.split(" | ")[1:] == [
-        "2000 + 20", "4.00", "2.00", "2.00", "1.95", "1.00", "2.00",
-        f"[n = 1]({paths.path_of(whole, 0, '')})", "2.0",
-        "Some CPU (2 cores)", "1.56 ± 0.09 |",
+        "2000 + 20", "4.00 (4.00 to 4.00)", "2.00", "2.00", "1.95", "1.00",
+        "2.00", "0 of 1", f"[n = 1]({paths.path_of(whole, 0, '')})", "2.0", "Some CPU (2 cores)", "1.56 ± 0.09 |",
     ]  # fmt: skip
 
 
