@@ -18,28 +18,29 @@ def show_table(paper, records, results):
         records: The run records to print.
         results: Folder of them.
     """
-    own = _own(records, results)
+    frame = run_frame.read_runs(results)
+    own = _own(records, frame)
     _show(own, [shown_table(paper, own)], results, "docs/reproduction.md")
-    _draw(results, paper.name)
+    _draw(frame, results, paper.name)
 
 
 def show_study(study, records, results):
     """Prints some runs with their `Study`, given as for `show_table`."""
-    own = _own(records, results)
+    own = _own(records, run_frame.read_runs(results))
     _show(own, [study_table(study, own)], results, "results/studies.md")
 
 
 def show_baselines(records, results):
     """Prints some runs and how their methods compare, as `show_table` does."""
-    own = _own(records, results)
+    frame = run_frame.read_runs(results)
+    own = _own(records, frame)
     comparisons = map(summary.baselines_table, summary.compare(own))
     _show(own, comparisons, results, "docs/methods.md")
-    _draw(results, "rivals")
+    _draw(frame, results, "rivals")
 
 
-def _own(records, results):
-    """The rows of `read_runs` of some records."""
-    frame = run_frame.read_runs(results)
+def _own(records, frame):
+    """The rows of a frame that are of some records."""
     wanted = {(r["fingerprint"], r["seed"]) for r in records}
     pairs = zip(frame.fingerprint, frame.seed, strict=True)
     return frame.loc[[pair in wanted for pair in pairs]]
@@ -78,6 +79,6 @@ def _show(own, tables, results, page):
         print(f"The project's own: {paths.of_clone(page)}")
 
 
-def _draw(results, name):
-    for path in pictures.draw(run_frame.read_runs(results), results, [name]):
+def _draw(frame, results, name):
+    for path in pictures.draw(frame, results, [name]):
         print(f"Written: {path}")
