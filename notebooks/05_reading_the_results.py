@@ -68,8 +68,9 @@ CELL = "mnist-100"
 # ## 1. The figure in the README
 #
 # `read_runs` reads all records into a DataFrame, a row for each run. The README
-# has one line for each cell. Of several experiments with the paper's settings it
-# shows the one with the most runs, among those of 20 epochs of stage 2 or more.
+# has one line for each cell. Of several experiments with the paper's settings
+# it shows the one with the most runs, among those of 20 epochs of stage 2 or
+# more.
 
 # %%
 frame = report.read_runs(RESULTS)
@@ -355,8 +356,9 @@ print("Cells of the README that are one draw:", "; ".join(single) or "none")
 # ## 9. What more epochs bring
 #
 # The authors' code has 200 epochs of stage 2. On two logarithmic axes the mean
-# error is nearly a straight line, and the line through shorter runs is a guess at
-# what 200 bring. Beside it is what longer runs came to, where there are some:
+# error is nearly a straight line, and the line through shorter runs is a guess
+# at what 200 bring. Beside it is what longer runs came to, where there are
+# some:
 
 # %%
 display(Markdown(with_links_from(long_runs(frame), RESULTS, ".")))

@@ -19,12 +19,13 @@ def long_runs(frame):
         frame: Runs.
 
     Returns:
-        A row for each column of Table 1 that has shorter runs: what a line
-        through these says, the errors that the longer runs have, if there are
-        some, and what they cost.
+        A row for each column of Table 1 that has shorter runs which lost no
+        class: what a line through these says, the errors that the longer runs
+        have, if there are some, and what they cost.
     """
+    sound = frame[~frame.lost.eq(True)]
     # Of fewer epochs a line says little.
-    shorter = frame[frame.epochs.between(run_frame.LATE, EPOCHS - 1)]
+    shorter = sound[sound.epochs.between(run_frame.LATE, EPOCHS - 1)]
     whole = frame[frame.epochs == EPOCHS]
     rows = {}
     for column in TABLE_1.columns:
@@ -47,7 +48,7 @@ def long_runs(frame):
         "chosen epoch": tables.figure("chosen"),
         "lost a class": run_frame.lost,
         "runs": lambda g: tables.linked(f"n = {len(g)}", g),
-        "core-hours of stage 2": lambda g: f"{core_hours(g):.1f}",
+        "hours of stage 2": lambda g: f"{hours(g):.1f}",
         "made on": run_frame.hardware,
     }
     columns = {
@@ -67,11 +68,10 @@ def mean_error(g, first, last):
 def line(g):
     """What a straight line through the errors of some runs says of 200 epochs.
 
-    Both axes are logarithmic. It is a least-squares line through the mean error
-    of the runs that lost no class, over the last three quarters of the epochs.
+    Both axes are logarithmic. It is a least-squares line through their mean
+    error, over the last three quarters of the epochs.
     """
-    sound = g[~g.lost.eq(True)]
-    mean = errors_of(sound).mean(axis=0)
+    mean = errors_of(g).mean(axis=0)
     epochs = np.arange(len(mean))[len(mean) // 4 :]
     slope, start = np.polyfit(np.log(epochs), np.log(mean[epochs]), 1)
     return np.exp(start + slope * np.log(EPOCHS))
@@ -79,12 +79,12 @@ def line(g):
 
 def lines(g):
     """The line of some runs, and the least and the most of single ones."""
-    single = [line(g.iloc[[i]]) for i in np.flatnonzero(~g.lost.eq(True))]
+    single = [line(g.iloc[[i]]) for i in range(len(g))]
     return f"{line(g):.2f} ({min(single):.2f} to {max(single):.2f})"
 
 
-def core_hours(g):
-    """Mean hours of stage 2 of some runs, each of which has one core.
+def hours(g):
+    """Mean hours of stage 2 of some runs.
 
     Where other work is beside a run, some epochs take many times as long as
     the others: each counts as the median of its run.

@@ -55,6 +55,9 @@ def test_most_runs_that_are_long_enough_stand_for_a_cell(tmp_path):
 
 
 def test_200_epochs_are_beside_shorter_runs(tmp_path):
+    # A run that lost a class says nothing of others.
+    write_record(tmp_path, MNIST, 1, chosen_error=0.9, lost=True)
+    assert long_runs.long_runs(report.read_runs(tmp_path)) == ""
     write(tmp_path, MNIST, 0.04, last_error=0.04)
     whole = replace(MNIST, epochs=200)
     write(tmp_path, whole, 0.02, last_error=0.01)
@@ -63,17 +66,16 @@ def test_200_epochs_are_beside_shorter_runs(tmp_path):
     # An epoch takes 36 seconds.
     assert row.split(" | ")[1:] == [
         "2000 + 20", "4.00 (4.00 to 4.00)", "2.00", "2.00", "1.95", "1.00",
-        "2.00", "0 of 1", f"[n = 1]({paths.path_of(whole, 0, '')})", "2.0", "Some CPU (2 cores)", "1.56 ± 0.09 |",
+        "2.00", "0 of 1", f"[n = 1]({paths.path_of(whole, 0, '')})", "2.0",
+        "Some CPU (2 cores)", "1.56 ± 0.09 |",
     ]  # fmt: skip
 
 
 def test_the_line_of_runs_is_through_what_falls_as_a_power():
     epochs = np.arange(1, 41)
-    # Early epochs, and a lost run, are no part of it.
+    # Early epochs are no part of it.
     falling = [0.5] * 10 + [*0.1 * epochs[9:] ** -0.5]
-    lost = [0.9] * 41
-    curves = [{"test_error": errors} for errors in (falling, lost)]
-    g = pd.DataFrame({"curve": curves, "lost": [None, True]})
+    g = pd.DataFrame({"curve": [{"test_error": falling}]})
     assert long_runs.line(g) == pytest.approx(10 * 200**-0.5)
 
 
