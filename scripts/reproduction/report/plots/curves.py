@@ -99,26 +99,28 @@ def _draw_seeds(ax, name, g, color):
     for errors, lost in zip(errors_of(g), g.lost.eq(True), strict=True):
         look = {"ls": "--", "lw": 1.2} if lost else {"lw": 0.6, "alpha": 0.5}
         ax.plot(running_mean(errors), color=color, **look)
-    mean = _mean_curve(g)
-    label = f"{name}\n{_end_in_words(mean, g)}"
-    sound = without_lost(g)
-    if len(sound):
-        seeds = ", ".join(map(str, g.seed[g.lost.eq(True)]))
-        without = f"{_mean_curve(sound)[-1]:.2f} % without seed {seeds}"
-        label += f"\n{without}, which lost a class"
-    ax.plot(mean, color=color, lw=1.8, label=label)
+    label = f"{name}\n{_end_in_words(g)}"
+    ax.plot(_mean_curve(g), color=color, lw=1.8, label=label)
 
 
 def _draw_longer(ax, g, color):
     """Draws the mean of longer runs."""
+    label = _end_in_words(g)
+    ax.plot(_mean_curve(g), color=color, lw=1.8, ls=":", label=label)
+
+
+def _end_in_words(g):
+    """Where the mean ends, and what the runs that lost a class do to it."""
     mean = _mean_curve(g)
-    label = _end_in_words(mean, g)
-    ax.plot(mean, color=color, lw=1.8, ls=":", label=label)
-
-
-def _end_in_words(mean, g):
-    epoch = len(mean) - 1
-    return f"{mean[-1]:.2f} % around epoch {epoch}, {count_text(g)}"
+    text = f"{mean[-1]:.2f} % around epoch {len(mean) - 1}, {count_text(g)}"
+    lost = ", ".join(map(str, g.seed[g.lost.eq(True)]))
+    if not lost:
+        return text
+    sound = without_lost(g)
+    if sound.empty:
+        return f"{text}\nlost a class: seed {lost}"
+    without = f"{_mean_curve(sound)[-1]:.2f} % without seed {lost}"
+    return f"{text}\n{without}, which lost a class"
 
 
 def _mean_curve(g):
