@@ -69,6 +69,16 @@ def test_200_epochs_are_beside_shorter_runs(tmp_path):
         "2.00", "0 of 1", f"[n = 1]({paths.path_of(whole, 0, '')})", "2.0",
         "Some CPU (2 cores)", "1.56 ± 0.09 |",
     ]  # fmt: skip
+    # One of two loses a class, then both do.
+    lost = {"chosen_error": 0.9, "last_error": 0.8, "lost": True}
+    write_record(tmp_path, whole, 1, **lost)
+    found = long_runs.long_runs(report.read_runs(tmp_path))
+    assert "| 2.00 | 2.00 | 1.95 | 40.50 ± 55.86 |" in found
+    assert "| 1 of 2; without 2.00 |" in found
+    write_record(tmp_path, whole, 0, **lost)
+    found = long_runs.long_runs(report.read_runs(tmp_path))
+    assert "| 4.00 (4.00 to 4.00) | 80.00 ± 0.00 |" in found
+    assert "epochs 51 to 60" not in found
 
 
 def test_the_line_of_runs_is_through_what_falls_as_a_power():
