@@ -179,11 +179,14 @@ def longer_runs(frame, g):
 
 
 def in_one_cell(g):
-    """Both errors of some runs, and their epochs."""
+    """Both errors of some runs, their epochs, and how many lost a class."""
     if not len(g):
         return MISSING
     tell = figure("chosen"), figure("last", n=True), run_frame.epochs
-    return linked(", ".join(text(g) for text in tell), g)
+    texts = [text(g) for text in tell]
+    if g.lost.eq(True).any():
+        texts.append(f"{run_frame.lost(g)} lost a class")
+    return linked(", ".join(texts), g)
 
 
 def above_paper(g, name="chosen"):

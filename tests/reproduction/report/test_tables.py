@@ -46,12 +46,18 @@ def test_most_runs_that_are_long_enough_stand_for_a_cell(tmp_path):
         write(tmp_path, replace(MNIST, epochs=epochs), *[0.01] * runs)
         assert shown(tmp_path) == expected
     # What is longer is told below.
-    cells, _, _ = tables.paper_table(
-        TABLES["table1"], report.read_runs(tmp_path)
-    )
-    (longer,) = cells.loc["more epochs: chosen and last epoch"][:1]
+    longer = longer_in_table_1(tmp_path)
     assert longer.startswith("[1.00 ± 0.00, ")
     assert "(n = 2), 2000 + 200]" in longer
+    lost = replace(MNIST, epochs=200)
+    write_record(tmp_path, lost, 1, chosen_error=0.01, lost=True)
+    assert "2000 + 200, 1 of 2 lost a class]" in longer_in_table_1(tmp_path)
+
+
+def longer_in_table_1(folder):
+    frame = report.read_runs(folder)
+    cells, _, _ = tables.paper_table(TABLES["table1"], frame)
+    return cells.loc["more epochs: chosen and last epoch"].iloc[0]
 
 
 def test_200_epochs_are_beside_shorter_runs(tmp_path):

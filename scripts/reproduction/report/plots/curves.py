@@ -113,13 +113,15 @@ def _end_in_words(g):
     """Where the mean ends, and what the runs that lost a class do to it."""
     mean = _mean_curve(g)
     text = f"{mean[-1]:.2f} % around epoch {len(mean) - 1}, {count_text(g)}"
-    lost = ", ".join(map(str, g.seed[g.lost.eq(True)]))
-    if not lost:
+    lost = g.seed[g.lost.eq(True)]
+    if lost.empty:
         return text
+    word = "seed" if len(lost) == 1 else "seeds"
+    seeds = f"{word} {', '.join(map(str, lost))}"
     sound = without_lost(g)
     if sound.empty:
-        return f"{text}\nlost a class: seed {lost}"
-    without = f"{_mean_curve(sound)[-1]:.2f} % without seed {lost}"
+        return f"{text}\nlost a class: {seeds}"
+    without = f"{_mean_curve(sound)[-1]:.2f} % without {seeds}"
     return f"{text}\n{without}, which lost a class"
 
 
