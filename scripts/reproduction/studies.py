@@ -355,10 +355,7 @@ _SUMS = {"balance_of": "column sums"}
 BALANCE = Study(
     "balance",
     "Column sums in place of the diagonal: MNIST, m_L = 100",
-    (
-        "Seeds 0 to 6 begin at the same end of stage 1; 7 to 9 were pretrained "
-        "on another processor, with the same labels, weights and batches.",
-    ),
+    (),
     _rows(_mnist(100), {_PAPER: {}, "column sums of B": _SUMS}),
     _claims("lower", {"column sums of B": "no output dies"}),
 )
@@ -367,10 +364,7 @@ _SYMMETRIC = {"ablation": "symmetric"}
 FORM = Study(
     "form",
     "Other forms of the balance: MNIST, m_L = 100",
-    (
-        "Seed 8 was pretrained on another processor than the run beside it.",
-        "Symmetric: the terms of max(0, -Z) are added to those of max(0, Z).",
-    ),
+    ("Symmetric: the terms of max(0, -Z) are added to those of max(0, Z).",),
     _rows(
         _mnist(20),
         {

@@ -26,7 +26,7 @@ def long_runs(frame):
         have, if there are some, and what they cost. Beside the line stand the
         errors of longer runs that lost no class either.
     """
-    sound = frame[~frame.lost.eq(True)]
+    sound = run_frame.sound(frame)
     # Of fewer epochs a line says little.
     shorter = sound[sound.epochs.between(run_frame.LATE, EPOCHS - 1)]
     whole = frame[frame.epochs == EPOCHS]
@@ -65,7 +65,7 @@ def long_runs(frame):
 
 def mean_error(g, first, last):
     """The mean test error over some epochs where no class is lost, percent."""
-    sound = g[~g.lost.eq(True)]
+    sound = run_frame.sound(g)
     if sound.empty:
         return MISSING
     return f"{errors_of(sound)[:, first : last + 1].mean():.2f}"

@@ -202,9 +202,14 @@ def size(g):
     return e.epochs >= LATE, len(g), e.epochs, e.pretrain_epochs
 
 
+def sound(g):
+    """The runs that lost no class."""
+    return g[~g.lost.eq(True)]
+
+
 def without_lost(g):
     """The runs that lost no class; none if no run lost one."""
-    kept = g[~g.lost.eq(True)]
+    kept = sound(g)
     return kept if len(kept) < len(g) else g[:0]
 
 

@@ -52,7 +52,8 @@ def study_table(study, frame, whole=False):
     if study.claims:
         names = (name for name in study.arms if name in study.claims)
         rows = {name: claim_runs(study, name, frame) for name in names}
-        columns, shown, notes = CLAIM_COLUMNS, CLAIM_SHOWN, CLAIM_NOTES
+        columns, shown = CLAIM_COLUMNS, CLAIM_SHOWN
+        notes = [*CLAIM_NOTES, *_other_ends(rows)]
     else:
         rows = arm_runs(study, frame)
         columns, shown, notes = ARM_COLUMNS, ARM_SHOWN, ()
@@ -83,8 +84,12 @@ def studies_page(studies, frame):
 
 def _extent(g):
     """The epochs and seeds of runs, in words."""
-    seeds = "seed" if g.seed.nunique() == 1 else "seeds"
-    return f"{run_frame.epochs(g)} epochs, {seeds} {run_frame.seeds(g)}"
+    return f"{run_frame.epochs(g)} epochs, {_seeds(g)}"
+
+
+def _seeds(g):
+    word = "seed" if g.seed.nunique() == 1 else "seeds"
+    return f"{word} {run_frame.seeds(g)}"
 
 
 def _most(frame):
@@ -103,14 +108,32 @@ def with_others(g, others):
     is one, and with the fewest epochs.
     """
     pairs = g.merge(others, "left", _SAME, suffixes=("", "_beside"))
-    pairs["elsewhere"] = pairs.stage_1 != pairs.stage_1_beside
+    differs = _differs(pairs, "stage_1") | _differs(pairs, "val_stage_1")
+    pairs["elsewhere"] = differs
     pairs = pairs.sort_values(["elsewhere", "epochs_beside"])
     return pairs.drop_duplicates("path").sort_index()
+
+
+def _differs(pairs, name):
+    """Where a figure is known of both runs, and is not the same."""
+    own, beside = pairs[name], pairs[f"{name}_beside"]
+    return own.notna() & beside.notna() & (own != beside)
 
 
 def neither_lost(g):
     """Those runs that lost no class, if the ones beside them lost none."""
     return g[~(g.lost.eq(True) | g.lost_beside.eq(True))]
+
+
+def _other_ends(rows):
+    """A note on runs that began where those beside them did not, if any did."""
+    named = []
+    for name, g in rows.items():
+        if len(g) and g.elsewhere.any():
+            named.append(f"{name} ({_seeds(g[g.elsewhere])})")
+    if not named:
+        return []
+    return [f"From another end of stage 1 than beside it: {'; '.join(named)}."]
 
 
 # Arms.

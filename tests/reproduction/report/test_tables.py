@@ -49,8 +49,8 @@ def test_most_runs_that_are_long_enough_stand_for_a_cell(tmp_path):
     longer = longer_in_table_1(tmp_path)
     assert longer.startswith("[1.00 ± 0.00, ")
     assert "(n = 2), 2000 + 200]" in longer
-    lost = replace(MNIST, epochs=200)
-    write_record(tmp_path, lost, 1, chosen_error=0.01, lost=True)
+    longest = replace(MNIST, epochs=200)
+    write_record(tmp_path, longest, 1, chosen_error=0.01, lost=True)
     assert "2000 + 200, 1 of 2 lost a class]" in longer_in_table_1(tmp_path)
 
 
@@ -145,6 +145,25 @@ def test_a_run_is_beside_the_paper_s_after_as_many_steps(tmp_path):
     write_record(tmp_path, arm)
     g = study_tables.claim_runs(ABLATION, name, report.read_runs(tmp_path))
     assert (g.epoch.item(), g.by_then.item()) == pytest.approx((3.5, 7.0))
+
+
+@pytest.mark.parametrize(
+    ("start", "validation", "noted"),
+    [(0.1, 0.1, False), (0.2, 0.1, True), (0.1, 0.2, True)],
+)
+def test_another_end_of_stage_1_is_noted(tmp_path, start, validation, noted):
+    # The test error may be the same by chance.
+    name = "c_β = 0"
+    paper = ABLATION.arms[ABLATION.claims[name].against]
+    write_record(tmp_path, ABLATION.arms[name], baseline_error=0.1)
+    path = write_record(tmp_path, paper, baseline_error=start)
+    record = records.read(path)
+    record["regularization"]["curve"]["val_error"][0] = validation
+    records.write(path, record)
+    frame = report.read_runs(tmp_path)
+    _, notes, _ = study_tables.study_table(ABLATION, frame)
+    note = "From another end of stage 1 than beside it: c_β = 0 (seed 0)."
+    assert (note in notes) == noted
 
 
 def test_starts_are_compared_where_neither_loses_a_class(tmp_path):
