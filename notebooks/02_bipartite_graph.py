@@ -662,8 +662,9 @@ for scale in (1, 2, 4):
 # %% [markdown]
 # With small logits the first steps are too long for either. On MNIST, with the
 # paper's network and 100 labels, column sums lose a class in 0 of 10 runs and
-# the diagonal in 1, but where neither loses one the diagonal has the lower
-# error: [Reproduction](../docs/reproduction.md#table-1-mnist).
+# the diagonal in 2 of those beside them, but where neither loses one the
+# diagonal has the lower mean error: [Column
+# sums](../docs/mnist-gap.md#column-sums).
 #
 # ## What to remember
 #
