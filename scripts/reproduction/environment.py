@@ -20,7 +20,7 @@ REVISION = "GAR_KERAS_REVISION"
 
 def describe():
     """Versions, device and git revision, as a dict for a record."""
-    return {
+    described = {
         "gar_keras": __version__,
         "git_revision": git_revision(),
         "python": platform.python_version(),
@@ -35,6 +35,9 @@ def describe():
         "cores": os.cpu_count(),
         "threads": hardware.threads(backend.name()),
     }
+    if backend.name() == "jax":
+        described["xla_flags"] = os.environ.get("XLA_FLAGS")
+    return described
 
 
 def in_words():
