@@ -25,9 +25,6 @@ EXIT_INTERRUPTED = 130
 # What is told in one line: no defect of the program, as a rule.
 EXPECTED = (ValueError, OSError, ImportError, FloatingPointError)
 
-# Of JAX: a run repeats bit for bit on a GPU too.
-REPEATABLE = "--xla_gpu_exclude_nondeterministic_ops=true"
-
 # More than any number of epochs, pairs or processes can be.
 MOST = 10**9
 
@@ -114,9 +111,6 @@ def choose_backend(name):
     logging.getLogger("tensorflow").setLevel(logging.ERROR)
     # For the processes that this one starts as well.
     os.environ["KERAS_BACKEND"] = name
-    if name == "jax":
-        # On a GPU some fast kernels add in another order each time.
-        os.environ.setdefault("XLA_FLAGS", REPEATABLE)
     if keras.backend.backend() != name:
         sys.stdout.flush()
         os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
