@@ -493,6 +493,14 @@ def git(folder, *words):
     )  # fmt: skip
 
 
+@pytest.mark.parametrize("name", ["tensorflow", "jax"])
+def test_flags_of_xla_are_told_where_they_count(name, monkeypatch):
+    monkeypatch.setenv("XLA_FLAGS", "--xla_gpu_autotune_level=0")
+    monkeypatch.setattr(environment.backend, "name", lambda: name)
+    told = environment.describe().get("xla_flags")
+    assert told == ("--xla_gpu_autotune_level=0" if name == "jax" else None)
+
+
 @pytest.mark.slow
 def test_the_revision_is_of_the_package_and_of_the_scripts(tmp_path):
     revision = partial(environment.git_revision, tmp_path)
