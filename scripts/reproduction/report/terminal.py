@@ -75,7 +75,8 @@ def _show(own, tables, results, page):
         if len(cells):
             yours = cells.rename(lambda name: name.replace(", ours", ", yours"))
             print(in_terminal(yours, notes, title))
-    if not paths.reference().samefile(results):
+    # A copy of the clone may have left the reference behind.
+    if Path(results).resolve() != paths.reference().resolve():
         print(f"The project's own: {paths.of_clone(page)}")
 
 

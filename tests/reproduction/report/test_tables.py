@@ -230,3 +230,16 @@ def test_a_user_s_runs_come_first(
         first = table.splitlines()[2]
         assert first.startswith("Pretraining (baseline), yours")
         assert "1.60" not in table
+
+
+def test_a_user_s_runs_are_shown_without_a_reference(
+    tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setattr(paths, "reference", lambda: tmp_path / "not there")
+    monkeypatch.setattr(report.pictures, "draw", lambda *args: [])
+    write(tmp_path, MNIST, 0.0456)
+    report.show_table(
+        TABLES["table1"], records.read_all(tmp_path).values(), tmp_path
+    )
+    printed = capsys.readouterr().out
+    assert "4.56" in printed and "The project's own: " in printed
