@@ -258,7 +258,8 @@ def regularize(
         seed: Seed of the order of the batches.
         callbacks: As for `pretrain`: what a `ModelCheckpoint` writes is without
             the loss of GAR. The hooks of a batch come once in up to 100 steps
-            on TensorFlow, and once an epoch with JAX on a GPU.
+            on TensorFlow, and with JAX on a GPU, for examples in memory, once
+            an epoch.
         verbose: As in `fit`.
         **options: Settings of the method, e.g. `supervised`, `class_prior`, or
             `layer`, a `GraphActivityRegularization` in place of one with the

@@ -2,8 +2,8 @@
 
 On TensorFlow the batches of an epoch are made by a `tf.data` graph, and `fit`
 runs many steps in one call of a compiled function. With JAX on a GPU the whole
-epoch is one compiled program: see `jax_epochs`. Elsewhere `fit` gets the same
-batches, bit for bit, from NumPy.
+epoch, over images in memory, is one compiled program: see `jax_epochs`.
+Elsewhere `fit` gets the same batches, bit for bit, from NumPy.
 """
 
 import math
