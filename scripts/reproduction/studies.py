@@ -331,7 +331,9 @@ ABLATION = Study(
 _FASTER = {
     "the same, learning rate of 0.03": _CURE | {"stage_2_rate": 0.03},
     "the same, learning rate of 0.1": _CURE | {"stage_2_rate": 0.1},
-    "the same, batches of 32, b_L = 4": _CURE | _batches(4, 28),
+    "the same, batches of 32, b_L = 4": _CURE
+    | _batches(4, 28)
+    | {"epochs": 30},
 }
 
 FASTER = Study(

@@ -92,13 +92,19 @@ def _seeds(g):
     return f"{word} {run_frame.seeds(g)}"
 
 
-def _most(frame):
-    """The experiment with seeds enough for a verdict, then the most epochs."""
-    return max(
-        run_frame.groups(frame),
-        key=lambda g: (min(len(g), LEAST_SEEDS), run_frame.size(g)),
-        default=frame,
-    )
+def _most(frame, arm, free):
+    """Of an arm's experiments that with seeds enough for a verdict.
+
+    Of several it is the one with the arm's own number of epochs, if there is
+    one, then that of most runs.
+    """
+
+    def order(g):
+        own_epochs = g.epochs.iloc[0] == arm.epochs
+        return min(len(g), LEAST_SEEDS), own_epochs, run_frame.size(g)
+
+    found = run_frame.like(frame, arm, free)
+    return max(run_frame.groups(found), key=order, default=found)
 
 
 def with_others(g, others):
@@ -147,10 +153,7 @@ def arm_runs(study, frame):
     rows, firsts = {}, {}
     for name, arm in study.arms.items():
         starts = [replace(arm, restart=k) for k in range(study.restarts)]
-        of_arms = [
-            run_frame.like(frame, start, run_frame.HARDWARE) for start in starts
-        ]
-        g = pd.concat(map(_most, of_arms))
+        g = pd.concat(_most(frame, e, run_frame.HARDWARE) for e in starts)
         stage_1 = arm.pretrain_epochs if len(starts) > 1 else None
         first = firsts.setdefault(stage_1, g)
         rows[name] = with_others(g, first[:0] if g is first else first)
@@ -187,7 +190,7 @@ def claim_runs(study, name, frame):
     """The runs of a claim's row, beside those of the paper's stage 2."""
     claim = study.claims[name]
     papers = study.arms[claim.against]
-    g = _most(run_frame.like(frame, study.arms[name], ANY))
+    g = _most(frame, study.arms[name], ANY)
     if g.empty:
         return g
     epoch = _papers_epoch(g.experiment.iloc[0], papers)
