@@ -8,8 +8,5 @@ from reproduction.experiment_command import DataOptions as Options
 from reproduction.report.published import TABLE_1
 
 if __name__ == "__main__":
-    sys.exit(
-        experiment_command.main(
-            Options, __doc__, partial(report.show_table, TABLE_1)
-        )
-    )
+    show = partial(report.show_table, TABLE_1)
+    sys.exit(experiment_command.main(Options, __doc__, show))

@@ -16,8 +16,5 @@ class Options(experiment_command.DataOptions):
 
 
 if __name__ == "__main__":
-    sys.exit(
-        experiment_command.main(
-            Options, __doc__, partial(report.show_table, TABLE_2)
-        )
-    )
+    show = partial(report.show_table, TABLE_2)
+    sys.exit(experiment_command.main(Options, __doc__, show))

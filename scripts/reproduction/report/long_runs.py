@@ -3,6 +3,7 @@
 from functools import partial
 
 import numpy as np
+import pandas as pd
 
 from reproduction.report import run_frame, tables
 from reproduction.report.estimates import MISSING
@@ -21,46 +22,45 @@ def long_runs(frame):
         frame: Runs.
 
     Returns:
-        A row for each column of Table 1 that has shorter runs which lost no
-        class: what a line through these says, the errors that the longer runs
-        have, if there are some, and what they cost. Beside the line stand the
-        errors of longer runs that lost no class either.
+        A row for each experiment of 200 epochs in a column of Table 1: what a
+        line through shorter runs that lost no class says, the errors that came
+        out, and what they cost. Beside the line stand the errors of those
+        runs that lost no class either.
     """
     sound = run_frame.sound(frame)
     # Of fewer epochs a line says little.
     shorter = sound[sound.epochs.between(run_frame.LATE, EPOCHS - 1)]
-    whole = frame[frame.epochs == EPOCHS]
-    rows = {}
-    for column in TABLE_1.columns:
-        g = tables.largest(shorter, column.cell)
-        if len(g):
-            rows[f"{g.num_labeled.iloc[0]:,} labels"] = g
 
-    def of_whole(cell):
+    def of_shorter(cell):
         def of_cell(g):
-            found = tables.largest(whole, g.cell.iloc[0])
+            found = tables.largest(shorter, g.cell.iloc[0])
             return cell(found) if len(found) else MISSING
 
         return of_cell
 
-    own = {
+    columns = {
+        "shorter runs": of_shorter(
+            lambda g: tables.linked(run_frame.epochs(g), g)
+        ),
+        f"their line at {EPOCHS} (of each seed)": of_shorter(lines),
         "epochs 51 to 60": partial(mean_error, first=51, last=60),
         "91 to 100": partial(mean_error, first=91, last=100),
         "181 to 200": partial(mean_error, first=181, last=200),
         "last epoch": tables.figure("last"),
         "chosen epoch": tables.figure("chosen"),
         "lost a class": tables.lost,
-        "runs": lambda g: tables.linked(f"n = {len(g)}", g),
+        "seeds": run_frame.seeds,
         "hours of stage 2": lambda g: f"{hours(g):.1f}",
         "made on": run_frame.hardware,
-    }
-    columns = {
-        "shorter runs": run_frame.epochs,
-        f"their line at {EPOCHS} (of each seed)": lines,
-        **{name: of_whole(cell) for name, cell in own.items()},
         "the paper": lambda g: published_error(g.cell.iloc[0]).text(),
     }
-    return tables.markdown(tables.table(rows, columns))
+    whole = frame[frame.epochs == EPOCHS]
+    rows = [
+        tables.table({f"{g.num_labeled.iloc[0]:,} labels": g}, columns)
+        for column in TABLE_1.columns
+        for g in tables.experiments(whole, column.cell)
+    ]
+    return tables.markdown(pd.concat(rows)) if rows else ""
 
 
 def mean_error(g, first, last):

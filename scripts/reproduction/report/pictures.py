@@ -42,8 +42,8 @@ def _table(paper, frame):
         name = run_frame.task(g) if others else labels
         columns[name] = g
         more = longer_runs(frame, g)
-        if len(more):
-            longer[name] = more
+        if more:
+            longer[name] = more[0]
     return learning_curves(columns, "" if others else title, longer)
 
 
@@ -74,7 +74,6 @@ def _baselines(frame):
         same = run_frame.like(frame, arm, ["epochs"])
         same = same[same.epochs > arm.epochs]
         if len(same):
-            groups = run_frame.groups(same)
-            longer[entry.title] = max(groups, key=run_frame.size)
+            longer[entry.title] = run_frame.largest(same)
     title = f"{run_frame.task(first)}, {machine}"
     return error_over_time(timed, longer, title)

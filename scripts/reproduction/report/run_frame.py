@@ -192,14 +192,21 @@ def like(frame, arm, free=()):
     return frame.loc[same]
 
 
+def largest(frame):
+    """The group of most runs; no run of none."""
+    return max(groups(frame), key=size, default=frame[:0])
+
+
 def size(g):
     """Sort key of groups: the number of runs, their epochs, those of stage 1.
 
     One seed that was trained longer does not take the place of several, nor
-    do several that are too short for the mean of the last epochs.
+    do several that are too short for the mean of the last epochs. Of equal
+    ones it is that of the first seeds: others may be picked by their errors.
     """
     e = g.experiment.iloc[0]
-    return e.epochs >= LATE, len(g), e.epochs, e.pretrain_epochs
+    long_enough = e.epochs >= LATE
+    return long_enough, len(g), e.epochs, e.pretrain_epochs, -g.seed.sum()
 
 
 def sound(g):
@@ -227,6 +234,12 @@ def seeds(g):
     if len(found) > 1 and found == [*range(found[0], found[-1] + 1)]:
         return f"{found[0]}-{found[-1]}"
     return ",".join(map(str, found))
+
+
+def which_seeds(g):
+    """The same, with the word: `seed 0` or `seeds 0-9`."""
+    word = "seed" if g.seed.nunique() == 1 else "seeds"
+    return f"{word} {seeds(g)}"
 
 
 def epochs(g):

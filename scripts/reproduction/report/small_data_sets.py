@@ -29,10 +29,7 @@ def where(frame, data_sets=SMALL, methods=METHODS):
         own = frame[frame.dataset == name]
         for method in methods:
             found = run_frame.like(own, replace(e, method=method), FREE)
-            largest = max(
-                run_frame.groups(found), key=run_frame.size, default=found
-            )
-            chosen += [*largest.index]
+            chosen += [*run_frame.largest(found).index]
     found = frame.loc[sorted(chosen)]
     own = found.stage_1.astype(float)
     others = own.groupby([found.dataset, found.seed]).transform("max")

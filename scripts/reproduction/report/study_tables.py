@@ -84,12 +84,7 @@ def studies_page(studies, frame):
 
 def _extent(g):
     """The epochs and seeds of runs, in words."""
-    return f"{run_frame.epochs(g)} epochs, {_seeds(g)}"
-
-
-def _seeds(g):
-    word = "seed" if g.seed.nunique() == 1 else "seeds"
-    return f"{word} {run_frame.seeds(g)}"
+    return f"{run_frame.epochs(g)} epochs, {run_frame.which_seeds(g)}"
 
 
 def _most(frame, arm, free):
@@ -136,7 +131,8 @@ def _other_ends(rows):
     named = []
     for name, g in rows.items():
         if len(g) and g.elsewhere.any():
-            named.append(f"{name} ({_seeds(g[g.elsewhere])})")
+            elsewhere = run_frame.which_seeds(g[g.elsewhere])
+            named.append(f"{name} ({elsewhere})")
     if not named:
         return []
     return [f"From another end of stage 1 than beside it: {'; '.join(named)}."]
@@ -221,11 +217,9 @@ def _papers(g):
 def _change(g):
     """The difference from the paper's stage 2, with its interval."""
     found = difference(g["last"], g.by_then)
-    text = signed(found)
-    interval = None
-    if found and found.n >= LEAST_SEEDS:
-        interval = found.interval()
-    return f"{text}, {between(interval)}" if interval else text
+    if found is None or found.n < LEAST_SEEDS:
+        return signed(found)
+    return f"{signed(found)}, {between(found.interval())}"
 
 
 def _sound_change(g):

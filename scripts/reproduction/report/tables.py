@@ -1,6 +1,7 @@
 """Tables: rows are named runs, columns named functions of them."""
 
 import re
+from functools import partial
 
 import pandas as pd
 
@@ -152,38 +153,39 @@ def representative(frame, column):
     return next(filter(len, found), frame[:0])
 
 
-def largest(frame, cell, differs=""):
-    """Of a cell's experiments with some settings the one of most runs."""
+def experiments(frame, cell, differs=""):
+    """A cell's experiments with some settings, the one of most runs first."""
     found = frame[(frame.cell == cell) & (frame.differs == differs)]
-    return max(run_frame.groups(found), key=run_frame.size, default=found)
+    return sorted(run_frame.groups(found), key=run_frame.size, reverse=True)
 
 
-def with_other(setting, frame):
-    """The column of the errors in the cell of some runs with another setting.
+def largest(frame, cell):
+    """Of a cell's experiments with the paper's settings that of most runs."""
+    return next(iter(experiments(frame, cell)), frame[:0])
 
-    Args:
-        setting: How the other runs differ, as `read_runs` has it.
-        frame: Runs.
-    """
 
-    def cell(g):
-        found = largest(frame, g.cell.iloc[0], setting)
-        return in_one_cell(found)
-
-    return cell
+def with_other(frame, setting, g):
+    """Both errors in the cell of some runs with another setting."""
+    return in_one_cell(experiments(frame, g.cell.iloc[0], setting)[:1])
 
 
 def longer_runs(frame, g):
-    """The runs in the cell of some runs that have more epochs than these."""
-    return largest(frame[frame.epochs > g.epochs.iloc[0]], g.cell.iloc[0])
+    """Experiments in the cell of some runs that have more epochs than these."""
+    return experiments(frame[frame.epochs > g.epochs.iloc[0]], g.cell.iloc[0])
 
 
-def in_one_cell(g):
-    """Both errors of some runs, their epochs, and how many lost a class."""
-    if not len(g):
-        return MISSING
-    tell = figure("chosen"), figure("last", n=True), run_frame.epochs
-    texts = [text(g) for text in tell]
+def in_one_cell(found):
+    """Both errors of experiments, and which runs they are of."""
+    return "; ".join(map(_both_errors, found)) or MISSING
+
+
+def _both_errors(g):
+    texts = [
+        figure("chosen")(g),
+        figure("last", n=True)(g),
+        run_frame.epochs(g),
+        run_frame.which_seeds(g),
+    ]
     if g.lost.eq(True).any():
         texts.append(f"{run_frame.lost(g)} lost a class")
     return linked(", ".join(texts), g)
@@ -209,8 +211,10 @@ _EPOCHS = "Epochs of both stages, ours"
 _LONGER = "more epochs: chosen and last epoch"
 # Below the table, never in place of the paper's.
 _SETTINGS = {
-    "balance of column sums": "balance of column sums",
-    "clip and warm-up of the default": "warmup steps 100, global clipnorm 1.0",
+    "balance of column sums: chosen and last epoch": "balance of column sums",
+    "clip and warm-up of the default: chosen and last epoch": (
+        "warmup steps 100, global clipnorm 1.0"
+    ),
 }
 
 # Below the paper's rows: our errors, and what else is told of the runs.
@@ -260,11 +264,9 @@ def paper_table(paper, frame):
     """
     found = {c.heading: representative(frame, c) for c in paper.columns}
     columns = {f"**{name}**": cell for name, cell in ERRORS.items()} | DETAILS
-    columns |= {
-        _LONGER: lambda g: in_one_cell(longer_runs(frame, g)),
-    }
+    columns[_LONGER] = lambda g: in_one_cell(longer_runs(frame, g))
     for name, setting in _SETTINGS.items():
-        columns[f"{name}: chosen and last epoch"] = with_other(setting, frame)
+        columns[name] = partial(with_other, frame, setting)
     ours = table(found, columns).T
     if ours.empty:
         return ours, (), paper.title

@@ -58,7 +58,7 @@ def test_a_run_that_lost_a_class_is_dashed_and_counts_in_the_mean():
     assert dotted.get_label() == "3.00 % around epoch 8, 1 seed"
     np.testing.assert_allclose(every.get_ydata(), [10, 2, 2, 2, 3])
     assert every.get_label() == (
-        "all\n3.00 % around epoch 4, 2 seeds\nlost a class: seeds 0, 1"
+        "all\n3.00 % around epoch 4, 2 seeds\nlost a class: seeds 0-1"
     )
     longer = {"all": runs(lost=[0], epochs=8)}
     *_, dotted = learning_curves(own, longer=longer).axes[0].lines

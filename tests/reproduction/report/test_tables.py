@@ -48,10 +48,16 @@ def test_most_runs_that_are_long_enough_stand_for_a_cell(tmp_path):
     # What is longer is told below.
     longer = longer_in_table_1(tmp_path)
     assert longer.startswith("[1.00 ± 0.00, ")
-    assert "(n = 2), 2000 + 200]" in longer
+    assert "(n = 2), 2000 + 200, seeds 0-1]" in longer
     longest = replace(MNIST, epochs=200)
     write_record(tmp_path, longest, 1, chosen_error=0.01, lost=True)
-    assert "2000 + 200, 1 of 2 lost a class]" in longer_in_table_1(tmp_path)
+    assert "seeds 0-1, 1 of 2 lost a class]" in longer_in_table_1(tmp_path)
+    # All of it, and those of the first seeds first.
+    for seed in (3, 5):
+        write_record(tmp_path, replace(longest, backend="jax"), seed)
+    first, second = longer_in_table_1(tmp_path).split("; ")
+    assert "seeds 0-1," in first
+    assert "seeds 3,5]" in second
 
 
 def longer_in_table_1(folder):
@@ -70,10 +76,11 @@ def test_200_epochs_are_beside_shorter_runs(tmp_path):
     found = long_runs.long_runs(report.read_runs(tmp_path))
     _, _, row = found.splitlines()
     # An epoch takes 36 seconds.
-    assert row.split(" | ")[1:] == [
-        "2000 + 20", "4.00 (4.00 to 4.00)", "2.00", "2.00", "1.95", "1.00",
-        "2.00", "0 of 1", f"[n = 1]({paths.path_of(whole, 0, '')})", "2.0",
-        "Some CPU (2 cores)", "1.56 ± 0.09 |",
+    assert row.split(" | ") == [
+        f"| [100 labels]({paths.path_of(whole, 0, '')})",
+        f"[2000 + 20]({paths.path_of(MNIST, 0, '')})",
+        "4.00 (4.00 to 4.00)", "2.00", "2.00", "1.95", "1.00", "2.00",
+        "0 of 1", "0", "2.0", "Some CPU (2 cores)", "1.56 ± 0.09 |",
     ]  # fmt: skip
     # One of two loses a class, then both do.
     lost = {"chosen_error": 0.9, "last_error": 0.8, "lost": True}
@@ -85,6 +92,11 @@ def test_200_epochs_are_beside_shorter_runs(tmp_path):
     found = long_runs.long_runs(report.read_runs(tmp_path))
     assert "| 4.00 (4.00 to 4.00) | 80.00 ± 0.00 |" in found
     assert "epochs 51 to 60" not in found
+    # Those of another backend have a row of their own.
+    write(tmp_path, replace(whole, backend="jax"), 0.03)
+    found = long_runs.long_runs(report.read_runs(tmp_path))
+    _, _, *rows = found.splitlines()
+    assert [row.split(" | ")[9] for row in rows] == ["0-1", "0"]
 
 
 def test_the_line_of_runs_is_through_what_falls_as_a_power():

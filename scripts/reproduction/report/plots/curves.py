@@ -7,7 +7,7 @@ import numpy as np
 
 from reproduction.report.plots import style
 from reproduction.report.published import published_error
-from reproduction.report.run_frame import without_lost
+from reproduction.report.run_frame import which_seeds, without_lost
 
 # Up to the second of them the axis is linear: 0 has no logarithm.
 _EPOCHS = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
@@ -113,11 +113,10 @@ def _end_in_words(g):
     """Where the mean ends, and what the runs that lost a class do to it."""
     mean = _mean_curve(g)
     text = f"{mean[-1]:.2f} % around epoch {len(mean) - 1}, {count_text(g)}"
-    lost = g.seed[g.lost.eq(True)]
+    lost = g[g.lost.eq(True)]
     if lost.empty:
         return text
-    word = "seed" if len(lost) == 1 else "seeds"
-    seeds = f"{word} {', '.join(map(str, lost))}"
+    seeds = which_seeds(lost)
     sound = without_lost(g)
     if sound.empty:
         return f"{text}\nlost a class: {seeds}"
