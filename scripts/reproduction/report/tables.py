@@ -161,7 +161,8 @@ def experiments(frame, cell, differs=""):
 
 def largest(frame, cell):
     """Of a cell's experiments with the paper's settings that of most runs."""
-    return next(iter(experiments(frame, cell)), frame[:0])
+    found = experiments(frame, cell)
+    return found[0] if found else frame[:0]
 
 
 def with_other(frame, setting, g):
