@@ -102,14 +102,6 @@ print(f"The figure: {chosen}, test error in percent")
 #
 # ## 2. Its records
 #
-# `python scripts/report.py --find` prints the runs behind a figure. This is the
-# same in Python.
-
-# %%
-for line in report.find(f"{chosen.mean:.2f}", frame):
-    print(line)
-
-# %% [markdown]
 # The folders say what a run is: the cell, then the epochs of both stages, the
 # precision and a fingerprint of the settings. These are the runs of our figure:
 

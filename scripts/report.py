@@ -24,46 +24,25 @@ class Options:
     readme: cli.File = None
     """README whose tables are to be brought up to date, with those of the
     pages in docs beside it."""
-    find: str | None = None
-    """Figure, e.g. 4.98 or, rounded further, 5.0: print the runs behind it,
-    and do nothing else."""
 
     def __post_init__(self):
         cli.check_values("--tables", self.tables, TABLES)
         cli.check_file("--readme", self.readme)
-        if self.find is None:
-            cli.check_folder("--results", self.results)
+        cli.check_folder("--results", self.results)
 
 
 def main(options):
-    """Shows the tables, and puts them into the README if there is one.
-
-    Or else finds a figure in the runs.
-    """
+    """Shows the tables, and puts them into the README if there is one."""
     frame = report.read_runs(options.results)
     if frame.empty:
         raise ValueError(
             f"no run records in {options.results}. A first one: "
             "python scripts/table1.py --labels 100 --seeds 0"
         )
-    if options.find is not None:
-        return show_found(options.find, frame)
     for name in options.tables:
         print(in_terminal(*shown_table(TABLES[name], frame)))
     for path in report.write(frame, options.results, options.readme):
         print(f"Written: {path}")
-
-
-def show_found(figure, frame):
-    """Prints the runs that a figure is of."""
-    lines = report.find(figure, frame)
-    if not lines:
-        raise ValueError(
-            "no error of the runs in any epoch, and no mean of one, is rounded "
-            "to it. "
-            f"Received: --find {figure}"
-        )
-    print(*lines, sep="\n")
 
 
 if __name__ == "__main__":

@@ -1,10 +1,9 @@
-"""Everything, in order of importance, as far as the time allows.
+"""Everything, in order of importance.
 
 The speed of 100 epochs, Table 1 (100 labels first), Table 3, the studies, Table
 2, the other methods, and the report. Each step is the command of its own
-script, and gets the time that those before it have left. The same command goes
-on where it ended, and skips what is finished. --rehearse first shows in about
-ten minutes which steps work.
+script. The same command goes on where it ended, and skips what is finished.
+--rehearse first shows in about ten minutes which steps work.
 """
 
 import os
@@ -15,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from reproduction import cli, deadlines, experiment_command, paths
+from reproduction import cli, experiment_command, paths
 from reproduction.settings import EXPERIMENTS, NETWORK_BASELINES
 from reproduction.studies import STUDIES
 
@@ -108,8 +107,8 @@ def files_of(study):
     return {e.dataset for e in study.experiments} & {*TABLE_3}
 
 
-def arguments(words, options, seconds):
-    """A command with the options that all share; `None` for no time limit."""
+def arguments(words, options):
+    """A command with the options that all share."""
     name, *words = words
     results = options.results
     if options.rehearse:
@@ -118,8 +117,6 @@ def arguments(words, options, seconds):
     words += ["--results", results]
     if name != "report.py":
         words += ["--backend", options.backend]
-        if seconds is not None:
-            words += ["--time-limit", max(1, round(seconds))]
     if name not in ("report.py", "benchmark.py"):
         words += ["--share-stage-1", "--jobs", options.jobs]
     return [str(word) for word in (Path(__file__).with_name(name), *words)]
@@ -144,15 +141,9 @@ def call(line, backend):
 def main(options):
     """Runs the commands; the exit status, 1 if one of them failed."""
     steps = plan(options)
-    deadline = deadlines.deadline_in(options.time_limit)
-    begun, failed, late = 0, {}, False
+    begun, failed, left = 0, {}, False
     for number, words in enumerate(steps, start=1):
-        left = deadlines.seconds_to(deadline)
-        if left == 0:
-            print(f"Time limit reached before step {number} of {len(steps)}.")
-            late = True
-            break
-        line = arguments(words, options, left)
+        line = arguments(words, options)
         command = f"python {shlex.join(line)}"
         print(f"step {number} of {len(steps)}: {command}", flush=True)
         if options.dry_run:
@@ -161,15 +152,15 @@ def main(options):
         status, last = call(line, options.backend)
         if status == cli.EXIT_INTERRUPTED:
             return status
-        if status == cli.EXIT_TIME:
-            late = True
+        if status == cli.EXIT_UNFINISHED:
+            left = True
         elif status != 0:
             failed[command] = last or f"it ended with status {status}"
     if not options.dry_run:
         tell_end(failed, begun, len(steps))
     if failed:
         return 1
-    return cli.EXIT_TIME if late else 0
+    return cli.EXIT_UNFINISHED if left else 0
 
 
 def tell_end(failed, begun, total):

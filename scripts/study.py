@@ -17,14 +17,11 @@ class Options(experiment_command.RunOptions):
     seeds: str = "0-2"
     """Seeds to run, e.g. 0-9 or 0,2,5-7."""
     study: Literal[tuple(STUDIES)] = "skew"
-    """skew: class imbalance; options: what can be added to GAR; best: the best
-    of that, for longer; limits: few labels, label noise, out-of-class images,
-    many classes; first-epoch: how often stage 2 loses a class in its first
-    epoch, and what keeps it; ablation: what the paper claims, one thing
-    changed at a time; faster: what needs fewer epochs; norb: NORB's images,
-    rate and batches, one thing changed at a time (needs the JPEG copy);
-    infimnist: how strongly the images are deformed; balance, form: what the
-    balance is made of."""
+    """skew: class imbalance; best: more than the paper, for longer; limits:
+    few labels, label noise, out-of-class images, many classes; first-epoch:
+    how often stage 2 loses a class in its first epoch, and what keeps it;
+    ablation: what the paper claims, one thing changed at a time; faster: what
+    needs fewer epochs; balance: what the balance is made of."""
     rows: str | None = None
     """Rows of the study to run, counted from 1, e.g. 1-4,7; all by default. A
     wrong number lists them."""

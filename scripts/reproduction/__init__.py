@@ -13,5 +13,5 @@ from reproduction import quick_start
 # while it is loaded.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
-if {"-h", "--help", "--find", "--dry-run"} & {*sys.argv}:
+if {"-h", "--help", "--dry-run"} & {*sys.argv}:
     quick_start.load_keras()

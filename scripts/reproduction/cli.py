@@ -17,8 +17,8 @@ import tyro
 from gar_keras.utils import validation
 
 EXIT_USAGE = 2
-# Unfinished for want of time, as `timeout` reports it.
-EXIT_TIME = 124
+# Some runs are left to another process.
+EXIT_UNFINISHED = 1
 # Ended by Ctrl-C, as shells report it.
 EXIT_INTERRUPTED = 130
 
@@ -28,7 +28,6 @@ EXPECTED = (ValueError, OSError, ImportError, FloatingPointError)
 # More than any number of epochs, pairs or processes can be.
 MOST = 10**9
 
-Seconds = Annotated[float | None, tyro.conf.arg(metavar="SECONDS")]
 Folder = Annotated[Path, tyro.conf.arg(metavar="DIR")]
 OptionalFolder = Annotated[Path | None, tyro.conf.arg(metavar="DIR")]
 File = Annotated[Path | None, tyro.conf.arg(metavar="FILE")]

@@ -6,7 +6,6 @@ ends. Where its machine is lost, it begins again on another one.
 
 import os
 import tempfile
-import time
 from pathlib import Path
 
 import filelock
@@ -17,17 +16,16 @@ from gar_keras.utils.optional import optional
 from reproduction import environment
 from reproduction.state import (
     lock_of,
-    path_of_end,
     path_of_stage_1,
     path_of_state,
 )
 from reproduction.workers import WorkerError, make
 
 # What a run can take up.
-_KEPT = (path_of_state, path_of_end, path_of_stage_1)
+_KEPT = (path_of_state, path_of_stage_1)
 
 
-def outcomes(tasks, results, deadline, options, address):
+def outcomes(tasks, results, options, address):
     """Makes runs on the cluster of this address, or on one begun here.
 
     A run gets a GPU, or an equal share of the cores.
@@ -37,8 +35,6 @@ def outcomes(tasks, results, deadline, options, address):
     ray = _connect(address)
     needs, threads = _share(ray.nodes(), len(tasks))
     remote = ray.remote(max_retries=3, **needs)(_make)
-    # Other machines know the time of day, but not our monotonic().
-    until = time.time() + deadline - time.monotonic()
     busy = {}
     try:
         for task, place in tasks.items():
@@ -49,7 +45,7 @@ def outcomes(tasks, results, deadline, options, address):
                 continue
             kept = (path_of(*task, results) for path_of in _KEPT)
             sent = _contents(results, filter(Path.exists, kept))
-            ref = remote.remote(task, place, sent, until, threads, options)
+            ref = remote.remote(task, place, sent, threads, options)
             busy[ref] = task, held
         while busy:
             (ref,), _ = ray.wait([*busy], num_returns=1)
@@ -81,13 +77,12 @@ def _share(machines, num_runs):
     return {"num_cpus": share}, share
 
 
-def _make(task, place, sent, until, threads, options):
+def _make(task, place, sent, threads, options):
     """Makes a run on a machine of the cluster; its outcome and its files."""
     hardware.take_part(threads)
     with tempfile.TemporaryDirectory(prefix="gar_keras_") as folder:
         _write(folder, sent)
-        deadline = time.monotonic() + until - time.time()
-        outcome = make(task, place, folder, deadline, options)
+        outcome = make(task, place, folder, options)
         left = (p for p in Path(folder).rglob("*") if p.suffix != ".lock")
         return outcome, _contents(folder, filter(Path.is_file, left))
 

@@ -65,12 +65,9 @@ class Options:
     """Keras backend; what KERAS_BACKEND names, if it is set."""
     results: cli.Folder = field(default_factory=paths.own)
     """Folder of the records."""
-    time_limit: cli.Seconds = None
-    """Seconds after which to stop cleanly. The same command goes on later."""
 
     def __post_init__(self):
         cli.check_folder("--results", self.results)
-        cli.check_above_0("--time-limit", self.time_limit)
 
 
 @dataclass(frozen=True)
@@ -102,10 +99,6 @@ class RunOptions(Options):
     share_stage_1: bool = False
     """Keep the end of stage 1 in the results, and take it up in runs that have
     the same stage 1, such as GAR and the baselines."""
-    keep_state: bool = False
-    """Keep the state at the end of each run in the results, and go on from it
-    in a run of more epochs. Does nothing for a baseline, nor where a rate or
-    warm-up depends on their number."""
     jobs: int = 1
     """Runs to make at once, in processes of their own, each with an equal share
     of the cores' threads. On a CPU a run repeats bit for bit only with the same
@@ -185,8 +178,7 @@ def main(kind, description, show):
 def run_table(options, experiments, show):
     """Runs experiments with `RunOptions` and shows their records.
 
-    Returns the exit status: 0, or 124 if runs are left to be done, for want of
-    time or because another process is at them.
+    Returns the exit status: 0, or 1 if another process is at some of the runs.
     """
     cli.choose_backend(options.backend)
     if options.jobs > 1:
@@ -196,14 +188,12 @@ def run_table(options, experiments, show):
             [options.apply(e) for e in experiments],
             parse_seeds(options.seeds),
             options.results,
-            time_limit=options.time_limit,
             jobs=options.jobs,
             ray=options.ray,
             data_dir=options.data_dir,
             save_models=options.save_models,
             share_stage_1=options.share_stage_1,
-            keep_state=options.keep_state,
         )
         if records:
             show(records, options.results)
-    return 0 if complete else cli.EXIT_TIME
+    return 0 if complete else cli.EXIT_UNFINISHED

@@ -103,11 +103,6 @@ class Reporter:
         total = _whole(self._images) + behind / place.at_once
         self._all = self._progress.add_task("all", total=total, visible=False)
 
-    def end(self, text):
-        """Takes the bar away for a last line, which is not of the run."""
-        self._progress.stop()
-        self.console.print(text)
-
     def say(self, text):
         """A line on the run."""
         self._print(f"{self.name}: {text}")

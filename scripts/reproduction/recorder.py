@@ -8,10 +8,6 @@ from gar_keras.callbacks import ErrorRate
 from gar_keras.methods.safe_gar import SafeGAR
 
 
-class OutOfTime(Exception):
-    """The time limit came before the end of a run, which can be resumed."""
-
-
 class Recorder(keras.callbacks.Callback):
     """Measures, notes, saves and reports each epoch of stage 1.
 
@@ -21,21 +17,17 @@ class Recorder(keras.callbacks.Callback):
             as `State.save` takes them.
         sets: Images and class indices, by the name of the error on them.
         reporter: A `progress.Reporter`.
-        deadline: `time.monotonic()` at which `OutOfTime` ends the training.
         epochs_per_report: Epochs that make up one epoch of `fit`.
     """
 
     stage = "pretraining"
 
-    def __init__(
-        self, state, variables, sets, reporter, deadline, epochs_per_report=1
-    ):
+    def __init__(self, state, variables, sets, reporter, epochs_per_report=1):
         super().__init__()
         self.state = state
         self.variables = variables
         self.errors = ErrorRate(**sets)
         self.reporter = reporter
-        self.deadline = deadline
         self.epochs_per_report = epochs_per_report
         # What comes before the first epoch, such as a graph, counts too.
         self.start = time.perf_counter()
@@ -44,8 +36,6 @@ class Recorder(keras.callbacks.Callback):
         self.epoch = epoch
 
     def on_train_batch_end(self, batch, logs=None):
-        if time.monotonic() >= self.deadline:
-            raise OutOfTime
         share = (batch + 1) / self.params["steps"]
         done = (self.epoch + share) * self.epochs_per_report
         self.reporter.step(self.stage, done, self._total(), logs)

@@ -38,11 +38,10 @@ from reproduction import progress, records
 from reproduction.methods import METHODS
 from reproduction.methods.ablation import ablated
 from reproduction.paths import path_of
-from reproduction.recorder import OutOfTime, Recorder, Stage2Recorder
+from reproduction.recorder import Recorder, Stage2Recorder
 from reproduction.state import (
     State,
     lock_of,
-    path_of_end,
     path_of_stage_1,
     path_of_state,
     put_away,
@@ -58,30 +57,25 @@ def run(
     data_dir=None,
     save_models=False,
     share_stage_1=False,
-    keep_state=False,
-    deadline=math.inf,
     reporter=None,
 ):
     """Runs an experiment with one seed and writes its record.
 
-    A finished run is not run again. An unfinished one, whether it was killed
-    or out of time, goes on after its last finished epoch and ends with the
-    numbers of an unbroken run.
+    A finished run is not run again. One that was killed goes on after its last
+    finished epoch and ends with the numbers of an unbroken run.
 
     Args:
         experiment: An `Experiment`.
         seed: Decides the split, the initial weights, dropout and the batches.
         results: Folder of the records.
-        data_dir, save_models, share_stage_1, keep_state: As in
+        data_dir, save_models, share_stage_1: As in
             `experiment_command.RunOptions`.
-        deadline: `time.monotonic()` at which the run must have stopped.
         reporter: A `progress.Reporter`, or `None`.
 
     Returns:
         The record, or `None` if another process is running this run.
 
     Raises:
-        OutOfTime: if the deadline came first.
         ValueError: if the data do not allow the settings.
     """
     if experiment.backend != backend.name():
@@ -96,19 +90,14 @@ def run(
     except filelock.Timeout:
         return None
     with held:
-        record = finished(*named, data_dir, keep_state)
+        record = finished(*named, data_dir)
         if record is not None:
             return record
         for file in (path, path.with_suffix(".npz"), path_of_state(*named)):
             files.delete_leftovers(file)
-        if time.monotonic() >= deadline:
-            raise OutOfTime
         if METHODS[experiment.method].network:
-            job = NetworkRun(*named, data_dir, reporter, deadline)
-            job.train(
-                shared=path_of_stage_1(*named) if share_stage_1 else None,
-                end=path_of_end(*named) if keep_state else None,
-            )
+            job = NetworkRun(*named, data_dir, reporter)
+            job.train(path_of_stage_1(*named) if share_stage_1 else None)
             job.save_best(path, save_models)
         else:
             job = GraphRun(*named, data_dir, reporter)
@@ -116,11 +105,11 @@ def run(
         record = job.record()
         # As the last: with it, the run is finished.
         records.write(path, record)
-        put_away(*named, keep_state)
+        put_away(*named)
         return record
 
 
-def finished(experiment, seed, results, data_dir=None, keep_state=False):
+def finished(experiment, seed, results, data_dir=None):
     """The record of a finished run; `None` of another one.
 
     It must be of the data, labels and hyper-parameters that the run would have;
@@ -141,7 +130,7 @@ def finished(experiment, seed, results, data_dir=None, keep_state=False):
         expected = {"method_settings": METHODS[experiment.method].settings()}
     records.check_is_of(path, record, **expected)
     # What a process left that was killed behind the record.
-    put_away(experiment, seed, results, keep_state)
+    put_away(experiment, seed, results)
     return record
 
 
@@ -220,18 +209,9 @@ class GraphRun(Run):
 class NetworkRun(Run):
     """A run of both stages: what is trained, and its training."""
 
-    def __init__(
-        self,
-        experiment,
-        seed,
-        results,
-        data_dir=None,
-        reporter=None,
-        deadline=math.inf,
-    ):
+    def __init__(self, experiment, seed, results, data_dir=None, reporter=None):
         super().__init__(experiment, seed, results, data_dir, reporter)
         e, data = experiment, self.task.data
-        self.deadline = deadline
         # Measured from the end of stage 1 on.
         self.versions = versions_of_test(e, data, data_dir)
         # Of weights and batches.
@@ -278,12 +258,10 @@ class NetworkRun(Run):
             ]
         return found
 
-    def train(self, shared=None, end=None):
-        """Trains what is left; `shared` and `end` are paths of such states."""
+    def train(self, shared=None):
+        """Trains what is left; `shared` is the path of the end of stage 1."""
         e, state = self.experiment, self.state
         state.load(self.model, self.variables)
-        if end is not None and not state.curve("pretraining"):
-            state.load(self.model, self.variables, end)
         if shared is not None and not state.curve("pretraining"):
             state.load_stage_1(shared, self.model)
         if state.done("pretraining") < e.pretrain_epochs:
@@ -308,7 +286,6 @@ class NetworkRun(Run):
             self.variables,
             self.sets,
             self.reporter,
-            self.deadline,
             per_report,
         )
         pretrain(
@@ -365,7 +342,6 @@ class NetworkRun(Run):
             self.variables,
             self.sets | self.versions,
             self.reporter,
-            self.deadline,
         )
         callbacks = [recorder]
         if self.experiment.extensions.affinity_warmup > 0:

@@ -231,14 +231,6 @@ class Experiment(Coefficients):
         cell = f"{self.dataset if own else self.unlabeled}-{self.num_labeled}"
         return cell if self.method == "gar" else f"{cell}-{self.method}"
 
-    @property
-    def can_be_longer(self):
-        """Whether a run of more epochs begins as this one."""
-        extended = METHODS[self.method].can_be_extended
-        added = self.extensions
-        tied = added.rate == "cosine" or added.warmup_steps is None
-        return extended and not tied
-
     def images_of_epochs(self, num_unlabeled):
         """Images that an epoch of each stage trains on, and its epochs.
 

@@ -4,7 +4,6 @@ import contextlib
 import json
 import math
 from collections import defaultdict
-from dataclasses import replace
 from pathlib import Path
 
 import filelock
@@ -27,15 +26,6 @@ def path_of_state(experiment, seed, results):
     return _path(results, experiment.cell, seed, experiment.fingerprint())
 
 
-def path_of_end(experiment, seed, results):
-    """Where the state at the end of a run is kept, for one of more epochs.
-
-    A run of 200 epochs is, after 60, what a run of 60 is in the end, as long as
-    neither the rate nor its warm-up depends on their number.
-    """
-    return _path(results, "end", seed, _family(experiment))
-
-
 def path_of_stage_1(experiment, seed, results):
     """Where the end of stage 1 is kept, for all runs that have the same."""
     return _path(results, "stage1", seed, experiment.stage_1().fingerprint())
@@ -52,14 +42,9 @@ def lock_at(path):
     return filelock.FileLock(path.with_suffix(".lock"))
 
 
-def put_away(experiment, seed, results, keep_state):
-    """Removes the state of a finished run, or keeps it as its end."""
-    path = path_of_state(experiment, seed, results)
-    with contextlib.suppress(FileNotFoundError):
-        if keep_state and experiment.can_be_longer:
-            path.replace(path_of_end(experiment, seed, results))
-        else:
-            path.unlink()
+def put_away(experiment, seed, results):
+    """Removes the state of a finished run."""
+    path_of_state(experiment, seed, results).unlink(missing_ok=True)
 
 
 class State:
@@ -74,7 +59,7 @@ class State:
 
     def __init__(self, experiment, seed, results, described, images, say):
         self.path = path_of_state(experiment, seed, results)
-        self.owner = [_family(experiment), seed]
+        self.owner = [experiment.fingerprint(), seed]
         self.epochs = experiment.epochs
         self.described = described
         self.images = images
@@ -96,8 +81,6 @@ class State:
         self.snapshots = {}
         # What a method has beside weights and optimizer, in stage 2.
         self.method = None
-        # The file that was taken up.
-        self.source = None
 
     def curve(self, stage):
         """The curve of a stage, lists by name; empty before it begins."""
@@ -176,21 +159,18 @@ class State:
         """Keeps the end of stage 1 for the runs that have the same."""
         _write(path, path.stem, self.progress, model=model.variables)
 
-    def load(self, model, variables, path=None):
-        """Takes up the run's own state, or that of a path, if it fits.
+    def load(self, model, variables):
+        """Takes up the run's own state, if it fits.
 
         Args:
             model: The network.
             variables: Function that gives the variables of a stage, lists by
                 name.
-            path: That of another run's end.
         """
-        path = path or self.path
-        with self._telling_what_does_not_fit(path):
-            progress, arrays = _read(path, self.owner)
+        with self._telling_what_does_not_fit(self.path):
+            progress, arrays = _read(self.path, self.owner)
             self._check_is_of(progress, self.described)
             self._go_on(progress, arrays, model, variables)
-            self.source = path
 
     def restore_method(self, variables):
         """Gives a `Stage2` the variables of its own that were taken up."""
@@ -200,7 +180,7 @@ class State:
             assign_all({"method": variables}, {"method": self.method})
         except ValueError as e:
             raise ValueError(
-                f"{self.source} does not fit the method ({e}). Delete it to "
+                f"{self.path} does not fit the method ({e}). Delete it to "
                 "begin this run again."
             ) from None
 
@@ -261,11 +241,7 @@ class State:
         self.progress = progress
         self.start_weights = arrays["start"]
         self.best_weights = arrays["best"]
-        # The last epoch of a shorter run need not be one to be shown.
-        self.snapshots = {
-            epoch: z for epoch, z in logits.items() if self._has_snapshot(epoch)
-        }
-        progress["snapshot_epochs"] = [*self.snapshots]
+        self.snapshots = logits
         self.say(f"goes on after epoch {self.done(stage)} of {stage}")
 
 
@@ -290,12 +266,6 @@ def assign_all(variables, values):
 
 def _path(results, name, seed, fingerprint):
     return Path(results, ".checkpoints", f"{name}_seed{seed}_{fingerprint}.npz")
-
-
-def _family(experiment):
-    """The fingerprint of a run, without its epochs where these are no tie."""
-    epochs = 1 if experiment.can_be_longer else experiment.epochs
-    return replace(experiment, epochs=epochs).fingerprint()
 
 
 def _last_epoch(progress, stage):

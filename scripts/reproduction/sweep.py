@@ -1,11 +1,9 @@
 """The runs of a table, one after another or side by side."""
 
-from functools import partial
-
-from reproduction import cluster, deadlines, environment, progress, workers
+from reproduction import cluster, environment, progress, workers
 from reproduction.paths import path_of
-from reproduction.run import OutOfTime, finished, run
-from reproduction.workers import GOES_ON, WorkerError, name_of
+from reproduction.run import finished, run
+from reproduction.workers import WorkerError, name_of
 
 
 def sweep(
@@ -13,7 +11,6 @@ def sweep(
     seeds,
     results,
     *,
-    time_limit=None,
     console=None,
     jobs=1,
     ray=None,
@@ -29,7 +26,7 @@ def sweep(
         experiments: List of `Experiment`.
         seeds: List of seeds.
         results: Folder of the records.
-        time_limit, jobs, ray: As in `experiment_command.RunOptions`. The
+        jobs, ray: As in `experiment_command.RunOptions`. The
             processes of jobs are spawned: a script that asks for them must call
             this below `if __name__ == "__main__"`.
         console: A `rich` console for the progress.
@@ -43,8 +40,6 @@ def sweep(
         WorkerError: if runs failed side by side, once all are over.
     """
     console = console or progress.console()
-    deadline = deadlines.deadline_in(time_limit)
-    out_of_time = deadlines.reached(time_limit, GOES_ON)
     # A run that is named twice must not count twice.
     tasks = list(dict.fromkeys((e, s) for s in seeds for e in experiments))
     where = environment.in_words() if ray is None else f"Ray at {ray}"
@@ -52,18 +47,15 @@ def sweep(
     console.print(f"{where}, {', '.join(precisions)}. Runs: {len(tasks)}.")
     found = _finished(tasks, results, options, console)
     left = _places(tasks, found, jobs if ray is None else None)
-    given = left, results, deadline, options
+    given = left, results, options
     if ray is not None:
         outcomes = cluster.outcomes(*given, ray)
     elif jobs > 1:
         outcomes = workers.outcomes(*given, jobs)
     else:
-        outcomes = _one_by_one(*given, out_of_time, console)
-    failures, late = [], {*left}
+        outcomes = _one_by_one(*given, console)
+    failures = []
     for task, outcome in outcomes:
-        if isinstance(outcome, OutOfTime):
-            continue
-        late.remove(task)
         if outcome is None:
             console.print(f"{name_of(task)} is being run by another process.")
         elif isinstance(outcome, WorkerError):
@@ -71,8 +63,6 @@ def sweep(
             failures.append(outcome)
         else:
             found[task] = outcome
-    if late:
-        console.print(out_of_time)
     if failures:
         raise failures[0]
     records = [found[task] for task in tasks if task in found]
@@ -81,10 +71,9 @@ def sweep(
 
 def _finished(tasks, results, options, console):
     """The records of the runs that are finished, by their task."""
-    made_from = options.get("data_dir"), options.get("keep_state", False)
     found = {}
     for task in tasks:
-        record = finished(*task, results, *made_from)
+        record = finished(*task, results, options.get("data_dir"))
         if record is None:
             continue
         found[task] = record
@@ -111,26 +100,14 @@ def _places(tasks, found, at_once):
 
 
 # Runs are made here, in processes or on a cluster, all by functions of one
-# form: `(tasks, results, deadline, options, how)`, where the tasks are
+# form: `(tasks, results, options, how)`, where the tasks are
 # `(experiment, seed)` with their `Place`, and the options further arguments of
 # `run`. They yield `(task, outcome)` as runs end; see `workers.make`.
 
 
-def _one_by_one(tasks, results, deadline, options, out_of_time, console):
+def _one_by_one(tasks, results, options, console):
     """Makes runs in this process, with a bar; what one raises ends all."""
-    latest = deadline + deadlines.GRACE
     for task, place in tasks.items():
         with progress.Reporter(name_of(task), console, place) as reporter:
-            end = partial(reporter.end, out_of_time)
-            try:
-                with deadlines.kept(latest, end):
-                    outcome = run(
-                        *task,
-                        results,
-                        deadline=deadline,
-                        reporter=reporter,
-                        **options,
-                    )
-            except OutOfTime:
-                return
+            outcome = run(*task, results, reporter=reporter, **options)
         yield task, outcome

@@ -3,14 +3,13 @@
 import os
 import signal
 import threading
-import time
 import traceback
 from collections import deque
 from multiprocessing import connection, get_context, parent_process
 
 from gar_keras.engine import hardware
-from reproduction import cli, deadlines, progress
-from reproduction.run import OutOfTime, run
+from reproduction import cli, progress
+from reproduction.run import run
 
 GOES_ON = "The same command goes on from the last finished epoch."
 
@@ -25,19 +24,15 @@ def name_of(task):
     return f"{experiment.cell} seed {seed}"
 
 
-def make(task, place, results, deadline, options):
-    """The outcome of a task: what `run` returns, `OutOfTime` or `WorkerError`.
+def make(task, place, results, options):
+    """The outcome of a task: what `run` returns, or a `WorkerError`.
 
     The task is `(experiment, seed)`.
     """
     console = progress.console(force_terminal=False)
     reporter = progress.Reporter(name_of(task), console, place)
     try:
-        return run(
-            *task, results, deadline=deadline, reporter=reporter, **options
-        )
-    except OutOfTime as e:
-        return e
+        return run(*task, results, reporter=reporter, **options)
     except Exception as e:
         # A defect of the program is to be found.
         if not isinstance(e, cli.EXPECTED):
@@ -45,25 +40,18 @@ def make(task, place, results, deadline, options):
         return WorkerError(f"{type(e).__name__}: {e}")
 
 
-def outcomes(tasks, results, deadline, options, jobs):
-    """Makes runs in so many processes, each with its share of threads.
-
-    A process that does not end by itself in time is ended.
-    """
+def outcomes(tasks, results, options, jobs):
+    """Makes runs in so many processes, each with its share of threads."""
     threads = max(1, hardware.cores() // jobs)
-    latest = deadline + deadlines.GRACE
     waiting, busy = deque(tasks), {}
     try:
-        while busy or (waiting and time.monotonic() < deadline):
-            while waiting and len(busy) < jobs and time.monotonic() < deadline:
+        while busy or waiting:
+            while waiting and len(busy) < jobs:
                 task = waiting.popleft()
-                given = task, tasks[task], results, deadline, options
+                given = task, tasks[task], results, options
                 process, pipe = _started(threads, make, *given)
                 busy[pipe] = process, task
-            ready = connection.wait(busy, deadlines.seconds_to(latest))
-            if not ready:
-                return
-            for pipe in ready:
+            for pipe in connection.wait(busy):
                 process, task = busy[pipe]
                 outcome = _received(pipe, process)
                 del busy[pipe]

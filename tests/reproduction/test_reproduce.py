@@ -8,7 +8,7 @@ import reproduce
 
 from reproduction import cli, paths
 
-STEPS = 17
+STEPS = 14
 
 
 def options(folder, **changes):
@@ -16,17 +16,15 @@ def options(folder, **changes):
 
 
 def test_a_rehearsal_is_one_short_run_of_each_step(tmp_path, monkeypatch):
-    chosen = options(tmp_path, rehearse=True, time_limit=60.0)
+    chosen = options(tmp_path, rehearse=True)
     steps = reproduce.plan(chosen)
     assert len(steps) == STEPS
     for words in steps:
-        path, *line = reproduce.arguments(words, chosen, 60.0)
+        path, *line = reproduce.arguments(words, chosen)
         script = importlib.import_module(Path(path).stem)
         monkeypatch.setattr("sys.argv", [path, *line])
         found = cli.parse(script.Options)
         assert found.results == tmp_path / "rehearsal"
-        if hasattr(found, "time_limit"):
-            assert found.time_limit == 60
         if hasattr(found, "seeds"):
             assert (found.seeds, found.epochs, found.pretrain_epochs) == (
                 *("0", 1, 1),
@@ -44,13 +42,13 @@ def test_a_rehearsal_leaves_the_project_s_records_alone():
 @pytest.mark.parametrize(
     ("ends", "status", "told"),
     [
-        ({}, 0, "17 of 17 steps begun, 0 failed."),
+        ({}, 0, "14 of 14 steps begun, 0 failed."),
         ({"table3.py": (2, "error: no NORB")}, 1, "1 failed.\npython "),
         ({"table3.py": (2, "error: no NORB")}, 1, "\n  error: no NORB\n"),
         ({"report.py": (-9, "")}, 1, "\n  it ended with status -9\n"),
-        ({"table2.py": (124, "")}, 124, "17 of 17 steps begun, 0 failed."),
-        ({"table2.py": (124, ""), "rivals.py": (2, "x")}, 1, "1 failed."),
-        ({"benchmark.py": (130, "")}, 130, "step 1 of 17: python "),
+        ({"table2.py": (1, "")}, 1, "14 of 14 steps begun, 0 failed."),
+        ({"table2.py": (1, ""), "rivals.py": (2, "x")}, 1, "1 failed."),
+        ({"benchmark.py": (130, "")}, 130, "step 1 of 14: python "),
     ],
 )
 def test_what_failed_is_told_at_the_end(
@@ -63,15 +61,6 @@ def test_what_failed_is_told_at_the_end(
     )
     assert reproduce.main(options(tmp_path)) == status
     assert told in capsys.readouterr().out
-
-
-def test_out_of_time_no_step_is_begun(tmp_path, capsys):
-    assert reproduce.main(options(tmp_path, time_limit=1e-9)) == 124
-    told = capsys.readouterr().out.splitlines()
-    assert told == [
-        "Time limit reached before step 1 of 17.",
-        "0 of 17 steps begun, 0 failed.",
-    ]
 
 
 @pytest.mark.slow

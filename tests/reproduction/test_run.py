@@ -5,7 +5,6 @@ import re
 import shutil
 import signal
 import subprocess
-import time
 from dataclasses import replace
 from functools import partial
 
@@ -29,7 +28,7 @@ from tiny_runs import (
 from gar_keras import error_rate
 from gar_keras.callbacks import Advice, WarnOnCollapse
 from gar_keras.datasets import DataError, make_split
-from reproduction import environment, recorder, records, run, task
+from reproduction import environment, records, run, task
 from reproduction.paths import path_of
 from reproduction.run import build_model
 from reproduction.settings import TABLE_1, Experiment
@@ -296,31 +295,7 @@ def test_a_run_broken_again_and_again_ends_as_an_unbroken_one(
 def test_a_run_of_another_process_is_skipped(tmp_path):
     with lock_of(TINY, 0, tmp_path):
         assert run_tiny(tmp_path) is None
-    # Now the run is free: it begins, to find its time over.
-    with pytest.raises(run.OutOfTime):
-        run_tiny(tmp_path, deadline=time.monotonic())
     assert not state_of(tmp_path).exists()
-
-
-@pytest.mark.slow
-def test_a_run_out_of_time_leaves_the_epoch_it_ended(tmp_path, monkeypatch):
-    now = [100.0]
-
-    class Clock:
-        perf_counter = staticmethod(time.perf_counter)
-        monotonic = staticmethod(lambda: now[0])
-
-    def pass_by():
-        now[0] += 60
-
-    for module in (run, recorder):
-        monkeypatch.setattr(module, "time", Clock)
-    reporter = Witness(("step", "regularization", 1), pass_by)
-    with pytest.raises(run.OutOfTime):
-        run_tiny(tmp_path, reporter, deadline=150.0)
-    job = run.NetworkRun(TINY, 0, tmp_path)
-    job.state.load(job.model, job.variables)
-    assert job.state.done("regularization") == 1
 
 
 # States that do not fit.
@@ -423,23 +398,6 @@ def test_a_state_of_another_method_is_refused(stopped, tmp_path):
 
 
 # States that runs have in common.
-
-
-@pytest.mark.slow
-def test_a_longer_run_goes_on_from_a_shorter_one(finished, tmp_path):
-    short = replace(TINY, epochs=2)
-    # Its last epoch, 2, is none that a run of 3 epochs shows.
-    run.run(short, 0, tmp_path, keep_state=True)
-    reporter = Witness()
-    record = run_tiny(tmp_path, reporter, keep_state=True)
-    assert reporter.lines == ["goes on after epoch 2 of regularization"]
-    assert_same_run(tmp_path, record, finished)
-    # That of more epochs is of no use to one of fewer.
-    reporter = Witness(("step", "pretraining", 0))
-    shorter = replace(TINY, epochs=1)
-    with pytest.raises(Stop):
-        run.run(shorter, 0, tmp_path, keep_state=True, reporter=reporter)
-    assert reporter.lines[0].endswith("(it has 3 epochs)")
 
 
 @pytest.mark.slow

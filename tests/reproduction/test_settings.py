@@ -190,14 +190,6 @@ def test_what_stage_1_depends_on():
     assert replace(norb, camera_stretch=True).stage_1() != norb.stage_1()
 
 
-def test_which_runs_can_be_longer():
-    assert MNIST_100.can_be_longer
-    assert not replace(MNIST_100, method="pi").can_be_longer
-    for tied in ({"rate": "cosine"}, {"warmup_steps": None}):
-        extended = replace(MNIST_100, extensions=Extensions(**tied))
-        assert not extended.can_be_longer
-
-
 def test_a_run_stands_for_the_paper_whatever_its_length_and_device():
     for name, value in OTHER_VALUES.items():
         e = replace(MNIST_100, **{name: value})

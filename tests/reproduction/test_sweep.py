@@ -2,7 +2,6 @@
 
 import io
 import json
-import multiprocessing
 import os
 import shutil
 import signal
@@ -21,11 +20,9 @@ from worker_runs import SETTINGS, act
 
 from reproduction import (
     cli,
-    deadlines,
     environment,
     experiment_command,
     progress,
-    run,
     sweep,
     workers,
 )
@@ -117,18 +114,6 @@ def test_each_run_is_made_once_and_seeds_first(made_up):
     assert made_up[1] == [(TINY, 0), (more, 0), (TINY, 1), (more, 1)]
     assert [record["seed"] for record in found] == [0, 0, 1, 1]
     assert complete
-
-
-def test_out_of_time_a_sweep_keeps_what_is_finished(made_up):
-    outcomes, begun = made_up
-    outcomes[1] = run.OutOfTime()
-    answer, told = swept("nowhere", [0, 1, 2], time_limit=5.0)
-    assert answer == ([{"seed": 0}], False)
-    assert [seed for _, seed in begun] == [0, 1]
-    assert told == (
-        "Time limit of 5 s reached. The same command goes on from the last "
-        "finished epoch.\n"
-    )
 
 
 @pytest.fixture(scope="module")
@@ -256,24 +241,8 @@ def test_a_worker_has_its_share_and_dies_alone(acted, tmp_path, monkeypatch):
         assert [note[name] for name in SETTINGS] == ["3", "false"]
 
 
-def test_out_of_time_no_process_is_begun(acted, tmp_path):
-    (found, complete), told = acted("hang", "hang", time_limit=1e-9)
-    assert (found, complete) == ([], False)
-    assert told.startswith("Time limit of 1e-09 s reached.")
-    assert not begun_in(tmp_path)
-
-
-@pytest.mark.slow
-def test_a_late_process_is_ended(acted, monkeypatch):
-    monkeypatch.setattr(deadlines, "GRACE", 0.0)
-    (found, complete), told = acted("hang", "hang", time_limit=1.0)
-    assert (found, complete) == ([], False)
-    assert told.startswith("Time limit of 1 s reached.")
-    assert not multiprocessing.active_children()
-
-
 HANG = """
-import math, signal, sys
+import signal, sys
 from reproduction import workers
 from worker_runs import act
 
@@ -282,7 +251,7 @@ if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.default_int_handler)
     task, acts = (None, 0), {"acts": ["hang"]}
     workers.make = act
-    arguments = {task: None}, sys.argv[1], math.inf, acts
+    arguments = {task: None}, sys.argv[1], acts
     try:
         [*workers.outcomes(*arguments, jobs=1)]
     except KeyboardInterrupt:
@@ -332,7 +301,7 @@ def options(tmp_path, monkeypatch):
     monkeypatch.setattr(cli, "choose_backend", lambda name: None)
     return experiment_command.RunOptions(
         results=tmp_path, seeds="0-1", backend=BACKEND, precision="float32",
-        epochs=5, save_models=True, time_limit=60.0,
+        epochs=5, save_models=True,
     )  # fmt: skip
 
 
@@ -340,10 +309,13 @@ def test_a_table_is_swept_and_shown(options, monkeypatch):
     swept = mock.Mock(return_value=(["a record"], False))
     monkeypatch.setattr(experiment_command, "sweep", swept)
     show = mock.Mock()
-    assert experiment_command.run_table(options, [TINY], show) == cli.EXIT_TIME
+    assert (
+        experiment_command.run_table(options, [TINY], show)
+        == cli.EXIT_UNFINISHED
+    )
     changed = replace(TINY, epochs=5)
     assert swept.call_args.args == ([changed], [0, 1], options.results)
-    wanted = {"save_models": True, "keep_state": False, "time_limit": 60.0}
+    wanted = {"save_models": True, "share_stage_1": False, "jobs": 1}
     assert wanted.items() <= swept.call_args.kwargs.items()
     show.assert_called_once_with(["a record"], options.results)
 
@@ -351,7 +323,7 @@ def test_a_table_is_swept_and_shown(options, monkeypatch):
 @pytest.mark.parametrize(
     ("outcome", "status", "told"),
     [
-        ([([], False)], cli.EXIT_TIME, ""),
+        ([([], False)], cli.EXIT_UNFINISHED, ""),
         (KeyboardInterrupt, 130, "interrupted: the same command goes on"),
         (WorkerError("It ended."), 2, "error: It ended."),
         (KeyError("a defect"), None, ""),

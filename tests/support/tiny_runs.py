@@ -4,7 +4,6 @@ A process of its own imports this module and calls `run_tiny`.
 """
 
 import copy
-import math
 
 import keras
 import numpy as np
@@ -67,13 +66,11 @@ def tiny_model(experiment, input_shape, num_classes):
     return keras.Model(images, keras.layers.Dense(num_classes)(x))
 
 
-def run_tiny(results, reporter=None, seed=0, deadline=math.inf, **options):
+def run_tiny(results, reporter=None, seed=0, **options):
     """What a process of its own runs."""
     datasets.DATASETS["tiny"] = tiny_data
     runner.build_model = tiny_model
-    return runner.run(
-        TINY, seed, results, deadline=deadline, reporter=reporter, **options
-    )
+    return runner.run(TINY, seed, results, reporter=reporter, **options)
 
 
 def install(patch):

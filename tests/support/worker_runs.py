@@ -9,7 +9,7 @@ from pathlib import Path
 SETTINGS = ("TF_NUM_INTRAOP_THREADS", "XLA_PYTHON_CLIENT_PREALLOCATE")
 
 
-def act(task, place, results, deadline, options):
+def act(task, place, results, options):
     """Does what the options say for the seed, and notes how it was begun."""
     _, seed = task
     note = {name: os.environ.get(name) for name in SETTINGS}

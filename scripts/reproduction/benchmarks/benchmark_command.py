@@ -3,24 +3,12 @@
 import time
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import partial
 
 import filelock
 
-from reproduction import (
-    cli,
-    deadlines,
-    environment,
-    experiment_command,
-    records,
-)
+from reproduction import cli, environment, experiment_command, records
 from reproduction.paths import path_of_benchmark
 from reproduction.state import lock_at
-
-GOES_ON = (
-    "The same command goes on after the last finished case, and begins anew "
-    "the one it is at: give it time for a whole case."
-)
 
 
 @dataclass(frozen=True)
@@ -36,11 +24,7 @@ class Options(experiment_command.Options):
 
 
 def run(options, kind, cases, measure):
-    """Measures the cases that the record of a kind does not hold.
-
-    Returns the exit status: 0, or 124 if cases are left for want of time.
-    """
-    deadline = deadlines.deadline_in(options.time_limit)
+    """Measures the cases that the record of a kind does not hold."""
     path = path_of_benchmark(kind, environment.describe(), options.results)
     lock = lock_at(path.parent / ".checkpoints" / path.name)
     try:
@@ -51,11 +35,10 @@ def run(options, kind, cases, measure):
             "that measure at once disturb each other"
         ) from None
     with held:
-        end = partial(print, deadlines.reached(options.time_limit, GOES_ON))
-        return _fill(path, kind, cases, measure, deadline, end)
+        return _fill(path, kind, cases, measure)
 
 
-def _fill(path, kind, cases, measure, deadline, end):
+def _fill(path, kind, cases, measure):
     """What `run` does while no other process does it."""
     print(f"{environment.in_words()}. Cases: {len(cases)}.", flush=True)
     entries = records.read(path)["cases"] if path.exists() else []
@@ -64,14 +47,9 @@ def _fill(path, kind, cases, measure, deadline, end):
         words = ", ".join(f"{key} {value}" for key, value in settings.items())
         print(f"case {number} of {len(cases)}: {words}", flush=True)
         if settings not in [entry["case"] for entry in entries]:
-            if time.monotonic() >= deadline:
-                end()
-                return cli.EXIT_TIME
             here = {"environment": environment.describe()}
             tell = _teller(case.pairs, len(cases) - number)
-            # What is measured has no state to go on from.
-            with deadlines.kept(deadline, end):
-                measured = measure(case, tell)
+            measured = measure(case, tell)
             entries.append({"case": settings, **here, **measured})
             content = {"format": records.FORMAT, "kind": kind}
             records.write(path, {**content, "cases": entries})

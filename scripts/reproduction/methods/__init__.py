@@ -26,8 +26,6 @@ class Entry:
         in_memory: Whether it needs all of X_U in memory.
         set_by_experiment: Whether an experiment has its hyper-parameters,
             rather than the method's own defaults being those of every run.
-        can_be_extended: Whether a run of more epochs begins with the same
-            epochs.
         of_experiment: Hyper-parameters that an experiment has, where the
             others are the method's own.
         terms: Terms of the loss that its curves have, but for those whose
@@ -38,7 +36,6 @@ class Entry:
     method: type
     in_memory: bool = False
     set_by_experiment: bool = False
-    can_be_extended: bool = False
     of_experiment: tuple = ()
     terms: tuple = ()
 
@@ -68,7 +65,6 @@ _OF_LIBRARY = {
     "gar": {
         "title": "GAR",
         "set_by_experiment": True,
-        "can_be_extended": True,
         "terms": ("affinity", "balance"),
     },
     "safe-gar": {

@@ -9,7 +9,6 @@ from reproduction.report.estimates import Estimate
 from reproduction.report.run_frame import read_runs
 from reproduction.report.terminal import show_baselines, show_study, show_table
 from reproduction.report.write_pages import (
-    find,
     pages_of,
     sections,
     updated,
@@ -18,7 +17,6 @@ from reproduction.report.write_pages import (
 
 __all__ = [
     "Estimate",
-    "find",
     "pages_of",
     "read_runs",
     "sections",

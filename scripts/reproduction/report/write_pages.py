@@ -1,10 +1,8 @@
-"""The tables in the pages of docs, the index of results, and a search."""
+"""The tables in the pages of docs, and the index of results."""
 
 import os
 import re
 from pathlib import Path
-
-import numpy as np
 
 from gar_keras.utils import files
 from reproduction.report import (
@@ -163,8 +161,7 @@ def index_page(frame):
         "[`index.csv`](index.csv) has a row a run, with errors in percent and "
         "all settings, as `reproduction.report.read_runs` gives them. The "
         "tables are in docs, those of studies with all columns in "
-        f"[`{PAGE}`]({PAGE}). `python scripts/report.py --find 2.89` names the "
-        "runs behind a figure.\n\n"
+        f"[`{PAGE}`]({PAGE}).\n\n"
     ) + markdown(table(rows, INDEX_COLUMNS))
 
 
@@ -213,64 +210,3 @@ def experiment_page(g, folder):
         f"method `{g.method.iloc[0]}`. Settings other than the paper's, but "
         f"for data and epochs: {g.differs.iloc[0] or 'none'}.\n\n{text}"
     )
-
-
-def find(figure, frame):
-    """The runs behind a figure, as it is shown or rounded further.
-
-    Args:
-        figure: Text of a figure, e.g. `"2.89"` or `"2.9"`.
-        frame: Runs.
-
-    Returns:
-        A list of texts, a line each: errors of single runs (`val_`: validation
-        errors), means of experiments, and of the runs that lost no class; then
-        points of the curves of all these.
-
-    Raises:
-        ValueError: if it is no number.
-    """
-    if not re.fullmatch(r"-?\d+(\.\d*)?", figure):
-        raise ValueError(
-            f"find takes a figure such as 4.98. Received: {figure!r}"
-        )
-    digits = len(figure.partition(".")[2])
-    results, points = [], []
-    for g in run_frame.groups(frame):
-        some = {
-            "mean": g,
-            "mean where no class is lost": run_frame.without_lost(g),
-        }
-        some |= {f"seed {seed}": g[g.seed == seed] for seed in g.seed}
-        for what, part in some.items():
-            if part.empty:
-                continue
-            links = " ".join(run_frame.links(part))
-            for found, errors in (
-                (results, _errors_of(part)),
-                (points, _points_of(part)),
-            ):
-                found += [
-                    f"{links}: {name} {error:.2f}, {what}"
-                    for name, error in errors.items()
-                    if f"{error:.{digits}f}" == figure
-                ]
-    return results + points
-
-
-def _errors_of(g):
-    """Mean errors of some runs by the names of `read_runs`."""
-    errors = g.filter(regex="^(val_)?(stage_1|chosen|last|last_20)$")
-    return errors.astype(float).mean()
-
-
-def _points_of(g):
-    """Mean errors of some runs, one experiment's, within the curves."""
-    within = range(1, len(g.curve.iloc[0]["epoch"]) - 1)
-    return {
-        f"{prefix}epoch {epoch}": np.mean(
-            [100 * c[name][epoch] for c in g.curve]
-        )
-        for prefix, name in (("", "test_error"), ("val_", "val_error"))
-        for epoch in within
-    }

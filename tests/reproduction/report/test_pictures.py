@@ -1,13 +1,10 @@
 """The pictures of the report: the numbers behind them, and that they draw."""
 
-import runpy
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import pytest
-from made_records import make_record, write_record
+from made_records import make_record
 from PIL import Image
 
 from reproduction.report.plots import style
@@ -18,9 +15,6 @@ from reproduction.report.plots.curves import (
 )
 from reproduction.report.plots.forest import ours_beside_paper
 from reproduction.settings import TABLE_1
-from reproduction.studies import FIRST_EPOCH
-
-SCRIPTS = Path(__file__).parents[3] / "scripts"
 
 
 def runs(chosen=(0.01, 0.03), lost=(), epochs=4):
@@ -119,46 +113,8 @@ def test_a_cell_of_the_summary():
     assert names == ["MNIST,\n100 labels", "b"]
 
 
-def sheet():
-    class Source:
-        source = "InfiMNIST with generated fields and tangents"
-
-        def take(self, indices):
-            return np.zeros((len(indices), 28, 28, 1), "uint8")
-
-    script = runpy.run_path(str(SCRIPTS / "infimnist_sheet.py"))
-    indices = script["sheet_indices"](np.arange(40) % 10, 8_000_000)
-    assert indices.shape == (20, 17)
-    return script["sheet"](Source(), indices)
-
-
-def test_the_lost_class_is_marked_in_the_first_epoch(tmp_path):
-    script = runpy.run_path(str(SCRIPTS / "first_epoch.py"))
-    found = script["noted_runs"](SCRIPTS.parent / "results", seed=2)
-    picture = script["picture"](found)
-    legend = [text.get_text() for text in picture.legends[0].get_texts()]
-    assert "class 2" in legend
-    titles = [ax.get_title() for ax in picture.axes[:2]]
-    assert [title.split("\n")[0] for title in titles] == [
-        "the authors' optimizer: class 2 is lost",
-        "clip and warm-up, as by default: all classes are kept",
-    ]
-    kept = script["noted_runs"](SCRIPTS.parent / "results", seed=0)
-    assert script["dead_in"](kept) == set()
-    for record in found.values():
-        noted = record["first_epoch"]
-        noted |= {"step": noted["step"][-2:], "v": noted["v"][-2:]}
-    script["animation"](found).save(tmp_path / "a.gif", dpi=20)
-    with Image.open(tmp_path / "a.gif") as movie:
-        assert movie.n_frames == 2
-    for arm in FIRST_EPOCH.arms.values():
-        write_record(tmp_path, replace(arm, precision="bfloat16"))
-    with pytest.raises(ValueError, match="does not note the first epoch"):
-        script["noted_runs"](tmp_path, seed=0)
-
-
 def test_a_png_is_of_a_page_s_width(tmp_path):
     path = tmp_path / "a.png"
-    style.save(sheet(), path)
+    style.save(learning_curves({"100 labels": runs()}), path)
     with Image.open(path) as image:
         assert (image.mode, image.width) == ("P", 1257)

@@ -1,4 +1,4 @@
-"""The pages, the index of a results folder, and the search for a figure."""
+"""The pages, and the index of a results folder."""
 
 import re
 from dataclasses import replace
@@ -79,33 +79,6 @@ def test_the_index_and_the_pages_of_the_cells(results):
     cell = (results / "mnist-100/README.md").read_text("utf-8")
     assert "stage 2 rate 0.1" in cell
     assert "| 0-2 | 10.00 ± 0.00 | 6.25 ± 5.94 |" in cell
-
-
-@pytest.mark.parametrize(
-    ("figure", "behind"),
-    [
-        ("4.98", "chosen 4.98, mean"),
-        ("6.2", "chosen 6.25, mean"),
-        # Rounded further, where no class is lost, and of a single run.
-        ("2.9", "chosen 2.87, mean where no class is lost"),
-        ("3.88", "chosen 3.88, seed 1"),
-        # Within a curve.
-        ("4.98", "epoch 19 4.98, seed 0"),
-        ("10.00", "val_stage_1 10.00, seed 0"),
-    ],
-)
-def test_a_figure_is_found_as_it_is_shown_or_rounded(results, figure, behind):
-    found = report.find(figure, report.read_runs(results))
-    assert any(line.endswith(f": {behind}") for line in found)
-    assert all(line.startswith("mnist-100") for line in found)
-
-
-def test_no_figure_is_no_figure(results):
-    frame = report.read_runs(results)
-    assert report.find("77.77", frame) == []
-    for text in ("mean", "nan", "4,98", ""):
-        with pytest.raises(ValueError, match="takes a figure such as 4.98"):
-            report.find(text, frame)
 
 
 # Small data sets.
