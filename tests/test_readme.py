@@ -96,7 +96,7 @@ def test_figures_in_the_prose_of_the_readme_are_in_a_table():
     # All but the figures of the first command.
     lines = [line for line in TEXT.splitlines() if ", shortened, " not in line]
     text = "\n".join(lines).partition("## Cite")[0]
-    text = re.sub(r"Python \S+ to \S+", "", text)
+    text = re.sub(r"Python \S+ to \S+|!\[[^]]+\]", "", text)
     figures = re.findall(r"(?<![\w./])\d+\.\d\d(?![\d.])", text)
     assert len(figures) >= 20
     assert {*figures} - {*re.findall(r"(?<![\d.])\d+\.\d+", tables)} == set()
