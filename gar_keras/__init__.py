@@ -13,7 +13,6 @@ from gar_keras.augmentation import (
 )
 from gar_keras.callbacks import GARAfter
 from gar_keras.engine.optimizers import sgd
-from gar_keras.estimator.comparison import compare
 from gar_keras.layers import GraphActivityRegularization
 from gar_keras.methods.gar import ExtendedGAR
 from gar_keras.methods.safe_gar import SafeGAR
@@ -53,7 +52,6 @@ __all__ = [
     "class_prior_of",
     "cnn6",
     "cnn9",
-    "compare",
     "detach",
     "error_rate",
     "expected_balance",

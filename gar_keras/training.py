@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 import keras
 import numpy as np
@@ -39,7 +39,6 @@ from gar_keras.engine.data import (
 from gar_keras.engine.fit import (
     check_epochs,
     compile_options,
-    early_stopping,
     fit,
     largest_divisor,
 )
@@ -191,7 +190,7 @@ def regularize(
     *,
     y_labeled: ArrayLike | None = None,
     method: Any = None,
-    epochs: int | Literal["auto"] = 100,
+    epochs: int = 100,
     labeled_per_batch: int | None = None,
     unlabeled_per_batch: int = UNLABELED_PER_BATCH,
     images_per_epoch: int | None = None,
@@ -229,9 +228,9 @@ def regularize(
         y_labeled: Labels of X_L, as for `pretrain`, or `None`.
         method: `"safe-gar"`, `"gar"` or another name in
             `gar_keras.methods.METHODS`, or one of their objects.
-        epochs: Epochs over X_U. `"auto"` for up to 200, or 4,000 steps if that
-            is more, until 10 epochs in a row, or 500 steps if that is more,
-            are worse than the best one by two of the `validation_data`.
+        epochs: Epochs over X_U, at most: with `validation_data` a
+            `keras.callbacks.EarlyStopping("val_error", mode="min")` among the
+            `callbacks` ends the training sooner.
         labeled_per_batch: b_L. By default 16, or each of X_L in every batch
             where there are fewer. The paper takes about a tenth of m_L.
         unlabeled_per_batch: b_U. The paper fills the batch up to 128.
@@ -312,8 +311,8 @@ def regularize(
         x_unlabeled,
         y_labeled,
         method,
-        options,
-        validation_data,
+        options=options,
+        validation_data=validation_data,
         epochs=epochs,
         initial_epoch=initial_epoch,
         labeled_per_batch=labeled_per_batch,
@@ -326,7 +325,7 @@ def regularize(
     validation = plan.validation
     start = network.get_weights()
     method, batches = plan.method.setup(network, plan.data, initial_epoch)
-    steps = plan.epochs * sampler.steps
+    steps = epochs * sampler.steps
     stage_2 = Stage2(
         method,
         network,
@@ -368,7 +367,6 @@ def regularize(
         ResetShares(),
         *standard_callbacks(validation),
         *keepers,
-        *plan.stopping,
         *callbacks,
     ]
     written = model if evaluated is network else evaluated
@@ -379,7 +377,7 @@ def regularize(
         return fit(
             stage_2,
             batches,
-            epochs=plan.epochs,
+            epochs=epochs,
             initial_epoch=initial_epoch,
             callbacks=callbacks,
             verbose=verbose,
@@ -398,8 +396,6 @@ class Plan:
             them.
         has_labels: Whether labels were given.
         validation: The validation pair, or `None`.
-        epochs: Epochs, at most.
-        stopping: Callbacks that may end the training sooner.
     """
 
     method: Method
@@ -408,8 +404,6 @@ class Plan:
     data: TrainingData
     has_labels: bool
     validation: tuple | None
-    epochs: int
-    stopping: list
 
 
 def plan_stage_2(
@@ -418,31 +412,34 @@ def plan_stage_2(
     x_unlabeled,
     y_labeled,
     method,
-    options,
-    validation_data,
     *,
+    options=None,
+    validation_data,
     epochs,
-    initial_epoch,
+    initial_epoch=0,
+    images_per_epoch=None,
     **batches,
 ):
     """The `Plan` of a call of `regularize`; raises what it refuses."""
     data, validation = stage_2_data(
-        x_labeled, y_labeled, x_unlabeled, validation_data, **batches
+        x_labeled,
+        y_labeled,
+        x_unlabeled,
+        validation_data,
+        images_per_epoch=images_per_epoch,
+        **batches,
     )
     has_labels = data.y_labeled is not None
     if method is None:
         method = "safe-gar" if has_labels else "gar"
-    method = method_of(method, options)
-    epochs, stopping = early_stopping(epochs, validation, data.sampler.steps)
+    method = method_of(method, options or {})
     check_epochs(epochs, initial_epoch)
     network, n, validation = prepared(
         model, method.network, data.x_labeled, validation
     )
     check_stage_2(method, network, data.images, data.sampler)
     data = replace(data, y_labeled=_labels(method, data, n))
-    return Plan(
-        method, network, n, data, has_labels, validation, epochs, stopping
-    )
+    return Plan(method, network, n, data, has_labels, validation)
 
 
 def check_stage_2(method, network, x_unlabeled, sampler):

@@ -141,9 +141,9 @@ print(predicted[:5])
 print(f"test error: {100 * np.mean(predicted != names[test]):.1f} %")
 
 # %% [markdown]
-# *Try*: `validation_fraction=0.2, epochs="auto"`, then
-# `print(classifier.summary_)`. How well do ten validation rows tell errors
-# apart?
+# *Try*: `validation_fraction=0.2`, then
+# `print(classifier.history_["regularization"]["val_error"])`. How well do ten
+# validation rows tell errors apart?
 #
 # ## 3. Your own network: `pretrain` and `regularize`
 #

@@ -16,7 +16,6 @@ from gar_keras import (
     SparseCategoricalAccuracy,
     SparseCategoricalCrossentropy,
     attach,
-    compare,
     error_rate,
     pretrain,
     random_augmentation,
@@ -151,5 +150,3 @@ def test_the_loss_of_a_fit_is_that_of_the_equations(floatx):
     model.compile(sgd(), loss=None)
     history = model.fit(X, batch_size=48, **ONE).history
     assert history["loss"][0] == pytest.approx(expected, rel=1e-5)
-    compare(network(), X[:12], Y[:12], X, ["gar"], folds=2,
-            pretrain_epochs=1, **SMALL)  # fmt: skip
