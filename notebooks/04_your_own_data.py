@@ -252,8 +252,8 @@ print(f"test error: {100 * before:.1f} % before, {100 * after:.1f} % after")
 # %% [markdown]
 # Other forms of data, such as HDF5, are in `docs/your-data.md`.
 #
-# *Try*: import `ExtendedGAR`, and give `regularize` the
-# `method=ExtendedGAR(shift=1)`, since these images may be shifted.
+# *Try*: import `RandomAffine`, and put `RandomAffine(0.0, shift=1)` in front of
+# `flat`, since these images may be shifted.
 #
 # ## 6. What to watch
 #

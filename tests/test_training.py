@@ -15,7 +15,7 @@ from sources import Source
 from stacks import Subclassed, sequential
 
 from gar_keras import (
-    ExtendedGAR,
+    CrossEntropy,
     GraphActivityRegularization,
     GraphActivityRegularizer,
     attach,
@@ -270,7 +270,7 @@ def test_training_stops_early_by_validation():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", ["gar", ExtendedGAR(average=0.5)])
+@pytest.mark.parametrize("method", ["gar", "mean-teacher"])
 def test_a_checkpoint_has_the_model_without_gar(method, tmp_path):
     model = network(dropout=0.5)
     checkpoint = keras.callbacks.ModelCheckpoint(tmp_path / "{epoch}.keras")
@@ -406,7 +406,7 @@ def test_average_is_taken_where_training_is_interrupted():
     model = network()
     with pytest.raises(KeyboardInterrupt):
         gar(
-            model, y_labeled=Y_L, method=ExtendedGAR(average=0.5), epochs=1,
+            model, y_labeled=Y_L, method="mean-teacher", epochs=1,
             callbacks=[Interrupt()],
         )  # fmt: skip
     np.testing.assert_array_equal(model.get_weights()[-1], [1, 2, 3])
@@ -452,9 +452,7 @@ BAD_INPUT = {
     ),
     "no number": (regularize, dict(epochs="many"), "Received: epochs='m"),
     "method": (regularize, dict(method=3), "Received: method=3"),
-    "class of methods": (
-        regularize, dict(method=ExtendedGAR), "made of a class .*method=<class",
-    ),
+    "a term": (regularize, dict(method=CrossEntropy()), "a list of terms"),
 }  # fmt: skip
 
 

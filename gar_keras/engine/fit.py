@@ -14,9 +14,18 @@ import numpy as np
 from gar_keras.engine import backend, hardware, replicas
 from gar_keras.engine.batches import is_large, num_examples, take
 from gar_keras.engine.graphs import takes_float64
+from gar_keras.engine.keras_internals import flatten_layers
 from gar_keras.engine.pipeline import Batches, make_batches, pipeline_options
 from gar_keras.engine.streams import Stream
 from gar_keras.utils.validation import check_count, is_in_memory
+
+# Those that JAX compiles all the same. An older Keras has not all of them.
+AUGMENTATION = tuple(
+    getattr(keras.layers, f"Random{name}")
+    for name in ("Crop", "Perspective", "Rotation", "Shear", "Translation")
+    + ("Zoom",)
+    if hasattr(keras.layers, f"Random{name}")
+)
 
 
 def fit(model, feed, *, passes=1, initial_epoch=0, **options):
@@ -117,8 +126,14 @@ def _plain(array):
     return array.astype(keras.config.floatx()) if doubles else array
 
 
-def compile_options(steps):
+def compile_options(model, steps):
     """Arguments of `compile` that make `fit` fast on backend and device."""
+    if backend.name() == "jax":
+        # Keras' layers of augmentation say that they do not support it, for
+        # the sake of TensorFlow: `fit` would run each operation by itself.
+        for layer in flatten_layers(model):
+            if isinstance(layer, AUGMENTATION):
+                layer.supports_jit = True
     # A loop of TensorFlow fails on the exchanges between replicas.
     if backend.name() != "tensorflow" or replicas.count() > 1:
         return {"steps_per_execution": 1}

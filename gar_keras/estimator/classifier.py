@@ -38,9 +38,7 @@ from gar_keras.estimator.examples import (
 from gar_keras.estimator.networks import default_network
 from gar_keras.layers import GraphActivityRegularization
 from gar_keras.methods import method_of
-from gar_keras.methods.base import Method
-from gar_keras.methods.gar import GAR
-from gar_keras.methods.safe_gar import given_prior
+from gar_keras.methods.safe_gar import SafeGAR, given_prior
 from gar_keras.models import warn_of_own_training
 from gar_keras.training import plan_stage_2, pretrain, regularize
 from gar_keras.utils.types import Tensor
@@ -69,6 +67,7 @@ except ImportError as e:
 PRETRAIN_STEPS = 2000
 LEAST_EPOCHS = 10
 
+LABELS = "the labels (method='safe-gar')"
 WITHOUT_STAGE_2 = (
     "No example is unlabelled: this is plain supervised training, without GAR. "
     "Mark unlabelled examples with -1 in y, and fit GARClassifier by itself, "
@@ -129,8 +128,8 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
             the labels.
         method: How stage 2 goes on: `"safe-gar"` as `gar_keras.regularize`
             with labels, `"gar"` as in the paper, another name in
-            `gar_keras.methods.METHODS`, e.g. `"vat-entropy"`, or a method with
-            settings of its own, e.g. `gar_keras.ExtendedGAR(supervised=1.0)`.
+            `gar_keras.methods.METHODS`, e.g. `"vat-entropy"`, or a list of
+            terms, e.g. `[SafeGAR(affinity=2.0), CrossEntropy()]`.
         pretrain_epochs: Epochs over the labelled examples in stage 1; by
             default those of 2,000 steps, and at least 10.
         epochs: Epochs over all examples in stage 2.
@@ -178,7 +177,7 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
 
     network: Network = "auto"
     _: KW_ONLY
-    method: str | Method = "safe-gar"
+    method: str | Sequence = "safe-gar"
     pretrain_epochs: int | None = None
     epochs: int = 100
     labeled_per_batch: int | None = None
@@ -225,26 +224,21 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
         x_labeled, y_labeled = take(x, labeled), targets[labeled]
         validation = (take(x, kept), targets[kept]) if len(kept) else None
         model = self._new_network(x, len(classes), seed)
-        batches = {
+        stage_2 = {
+            "y_labeled": y_labeled,
+            "method": method,
+            "epochs": self.epochs,
             "labeled_per_batch": self.labeled_per_batch,
             "unlabeled_per_batch": self.unlabeled_per_batch,
+            "validation_data": validation,
             "seed": seed,
         }
-        # Stage 2 sees all rows, as in the paper's code: those with a label and
-        # those kept back for validation among them.
         plan = None
         if (targets == UNLABELED).any():
-            # Refuses now what stage 2 would refuse after stage 1.
-            plan = plan_stage_2(
-                model,
-                x_labeled,
-                x,
-                y_labeled,
-                method,
-                validation_data=validation,
-                epochs=self.epochs,
-                **batches,
-            )
+            # What stage 2 would refuse is refused before stage 1. It sees all
+            # rows, as in the paper's code: those with a label and those kept
+            # back among them.
+            plan = plan_stage_2(model, x_labeled, x, settings={}, **stage_2)
         pretrain_epochs = self.pretrain_epochs
         if pretrain_epochs is None:
             pretrain_epochs = default_epochs(len(labeled))
@@ -266,21 +260,15 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
         if plan is None:
             warn(WITHOUT_STAGE_2)
             return self
-        sampler = plan.data.sampler
+        steps = self.epochs * plan.data.sampler.steps
         second = regularize(
             model,
             x_labeled,
             x,
-            y_labeled=y_labeled,
-            method=method,
-            epochs=self.epochs,
-            optimizer=stage_2_optimizer(
-                method, self.epochs * sampler.steps, self.learning_rate
-            ),
-            validation_data=validation,
-            callbacks=[self._watch(first, validation, sampler, method)],
+            optimizer=stage_2_optimizer(method, steps, self.learning_rate),
+            callbacks=[self._watch(plan)],
             verbose=self.verbose,
-            **batches,
+            **stage_2,
         )
         self.history_["regularization"] = second.history
         return self
@@ -424,27 +412,27 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
         if self.class_prior is None:
             return method_of(self.method, {})
         if self.method == "gar":
-            return GAR(GraphActivityRegularization(class_prior=prior))
+            layer = GraphActivityRegularization(class_prior=prior)
+            return method_of("gar", {"layer": layer})
         return method_of(self.method, {"class_prior": prior})
 
-    def _watch(self, first, validation, sampler, method):
-        """What warns of lost classes, with their names."""
-        kept = ""
-        if validation is not None:
-            kept = BEST_ARE_KEPT
-        elif method.restores_start:
+    def _watch(self, plan):
+        """What warns of lost classes, in the words of the classifier."""
+        m = kept = None
+        if plan.validation is not None:
+            m, kept = len(plan.validation[1]), BEST_ARE_KEPT
+        elif any(isinstance(term, SafeGAR) for term in plan.method):
             kept = LOST_CLASSES_ARE_RESTORED
-        labels = "the labels (method='safe-gar')"
-        is_name = isinstance(self.method, str)
+        uses_labels = any(term.uses_labels for term in plan.method)
         return WarnOnCollapse(
-            first["val_error"][-1] if validation else None,
-            batch_size=sampler.images_per_step,
+            self.history_["pretraining"]["val_error"][-1] if m else None,
+            batch_size=plan.data.sampler.images_per_step,
             class_names=self.classes_.tolist(),
-            num_validation=len(validation[1]) if validation else None,
+            num_validation=m,
             advice=Advice(
-                labels=None if method.learns_labels else labels,
-                prior=f"as class_prior{'' if is_name else ' to the method'}",
-                kept=kept,
+                labels=None if uses_labels else LABELS,
+                prior="as class_prior",
+                kept=kept or "",
             ),
         )
 

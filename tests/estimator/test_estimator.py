@@ -234,7 +234,7 @@ def test_both_stages_are_those_of_gar_keras():
 def test_settings_reach_both_stages(stand_in):
     pretrain, regularize = (mock.Mock(side_effect=nothing) for _ in range(2))
     stand_in(pretrain=pretrain, regularize=regularize)
-    method = gar_keras.SafeGAR(warmup_steps=4, global_clipnorm=0.5)
+    method = [gar_keras.SafeGAR(affinity=2.0), gar_keras.CrossEntropy()]
     given = {
         "method": method, "epochs": 9, "labeled_per_batch": 5,
         "unlabeled_per_batch": 11, "verbose": 2,
@@ -246,7 +246,8 @@ def test_settings_reach_both_stages(stand_in):
     assert first.items() >= {"epochs": 7, "verbose": 2}.items()
     assert second.items() >= given.items()
     optimizer = second["optimizer"]
-    assert (optimizer.warmup_steps, optimizer.global_clipnorm) == (4, 0.5)
+    # A fifth of 9 epochs of 4 steps.
+    assert (optimizer.warmup_steps, optimizer.global_clipnorm) == (7, 1.0)
     for options in (first, second):
         assert float(options["optimizer"].learning_rate) == 0.125
 
@@ -281,10 +282,9 @@ def test_warnings_know_the_error_before_and_the_names(stand_in):
     assert watch.advice == replace(
         expected, labels="the labels (method='safe-gar')"
     )
-    quick(tiny, method=gar_keras.SafeGAR()).fit(X, FEW)
+    quick(tiny).fit(X, FEW)
     (watch,) = seen["callbacks"]
-    assert watch.advice.kept == LOST_CLASSES_ARE_RESTORED
-    assert watch.advice.prior == "as class_prior to the method"
+    assert watch.advice == replace(expected, kept=LOST_CLASSES_ARE_RESTORED)
 
 
 @pytest.mark.parametrize(
@@ -446,19 +446,20 @@ def test_score_refuses_what_it_cannot_compare(known):
 
 def test_grid_search(stand_in):
     def regularize(model, *_, method, **__):
-        if method.affinity == 1.0:
+        if method[0].affinity == 1.0:
             # The first class for all.
             model.set_weights([0 * w for w in model.get_weights()])
         return keras.callbacks.History()
 
     stand_in(regularize=regularize)
-    grid = {"method": [gar_keras.SafeGAR(affinity=c) for c in (1.0, 3.0)]}
+    terms = [gar_keras.SafeGAR(affinity=c) for c in (1.0, 3.0)]
+    grid = {"method": [[term, gar_keras.CrossEntropy()] for term in terms]}
     search = GridSearchCV(quick(tiny), grid, cv=2, error_score="raise")
     search.fit(FAR, FEW)
     # Of the labelled rows in each fold a third is of the first class.
     scores = search.cv_results_["mean_test_score"]
     np.testing.assert_allclose(scores, [1 / 3, 1])
-    assert search.best_params_["method"].affinity == 3.0
+    assert search.best_params_["method"][0].affinity == 3.0
 
 
 @pytest.mark.slow
@@ -730,14 +731,19 @@ BAD = {
         r"takes \(h, w, c\).* 4 to 64.*\(90, 3, 9, 9\).*moveaxis",
     ),
     "prior of the method": (
-        dict(method=gar_keras.SafeGAR(class_prior=FOUR)),
+        dict(method=[gar_keras.SafeGAR(class_prior=FOUR)]),
         "4 shares for 3 outputs",
     ),
     "layer of the method": (
-        dict(method=gar_keras.ExtendedGAR(OF_FOUR)), "4 shares for 3 outputs",
+        dict(method=[gar_keras.GAR(layer=OF_FOUR)]), "4 shares for 3 outputs",
     ),
-    "shifted features": (
-        dict(method=gar_keras.SafeGAR(shift=1)), "shift and affine move images",
+    "a term": (dict(method=gar_keras.SafeGAR()), "learns the labels by the"),
+    "prior beside a list": (
+        dict(method=[gar_keras.GAR()], class_prior="uniform"),
+        "Received: class_prior beside the list",
+    ),
+    "noise": (
+        dict(method=[gar_keras.Consistency()]), "has no noise",
     ),
 }  # fmt: skip
 
@@ -747,7 +753,7 @@ def test_bad_input_is_refused_before_training(change, message, monkeypatch):
     monkeypatch.setattr(classifier, "pretrain", None)
     given = {"X": X, "y": FEW, "network": tiny, **change}
     data = given.pop("X"), given.pop("y")
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((TypeError, ValueError), match=message):
         quick(**given).fit(*data)
 
 
