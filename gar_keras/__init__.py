@@ -6,17 +6,21 @@ hold known to it.
 
 from typing import TYPE_CHECKING
 
-from gar_keras.augmentation import (
-    RandomAffine,
-    RandomShift,
-    random_augmentation,
-)
+from gar_keras.augmentation import RandomAffine
 from gar_keras.callbacks import GARAfter
 from gar_keras.engine.optimizers import sgd
-from gar_keras.estimator.comparison import compare
 from gar_keras.layers import GraphActivityRegularization
-from gar_keras.methods.gar import ExtendedGAR
-from gar_keras.methods.safe_gar import SafeGAR
+from gar_keras.methods import (
+    GAR,
+    VAT,
+    Consistency,
+    CrossEntropy,
+    EmbedCNN,
+    Entropy,
+    MeanTeacher,
+    PseudoLabel,
+    SafeGAR,
+)
 from gar_keras.metrics import (
     SparseCategoricalAccuracy,
     SparseCategoricalCrossentropy,
@@ -37,13 +41,19 @@ from gar_keras.utils.warnings import GARWarning
 
 # All but GARClassifier, which needs a package that may not be installed.
 __all__ = [
-    "ExtendedGAR",
+    "GAR",
+    "VAT",
+    "Consistency",
+    "CrossEntropy",
+    "EmbedCNN",
+    "Entropy",
     "GARAfter",
     "GARWarning",
     "GraphActivityRegularization",
     "GraphActivityRegularizer",
+    "MeanTeacher",
+    "PseudoLabel",
     "RandomAffine",
-    "RandomShift",
     "SafeGAR",
     "SparseCategoricalAccuracy",
     "SparseCategoricalCrossentropy",
@@ -53,12 +63,10 @@ __all__ = [
     "class_prior_of",
     "cnn6",
     "cnn9",
-    "compare",
     "detach",
     "error_rate",
     "expected_balance",
     "pretrain",
-    "random_augmentation",
     "rectify",
     "regularize",
     "sgd",

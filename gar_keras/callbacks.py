@@ -262,8 +262,7 @@ class WarnOfShares(keras.callbacks.Callback):
             f"{_percent(expected[worst] / m)}, as class_prior has it (by "
             "default the pretrained network's shares, or equal ones). If you "
             "know other shares, give them as class_prior; else label more "
-            "examples of these classes, or compare methods with "
-            "gar_keras.compare."
+            "examples of these classes, or try another method."
         )
 
     def _expected_shares(self, n):
@@ -329,7 +328,7 @@ class RestoreStart(WarnOfShares):
                 "Stage 2 has lost classes, and the model has the weights that "
                 "it began with. Received: no example of "
                 f"{self.watch.in_words(lost)} any more. Label more examples of "
-                "these, or compare methods with gar_keras.compare."
+                "these, or try another method."
             )
 
     def _shares_of_rare_classes(self, logits):
@@ -354,8 +353,8 @@ class RestoreStart(WarnOfShares):
             f"{_percent(before)}, more than a factor of {self.largest_change} "
             "apart: such a training mostly raises the error. Label more "
             "examples of these classes, give their shares as class_prior or "
-            "validation_data, by which the best epoch is kept, or compare "
-            "methods with gar_keras.compare."
+            "validation_data, by which the best epoch is kept, or try "
+            "another method."
         )
 
 

@@ -308,36 +308,6 @@ def _has(model, kinds):
     return any(isinstance(layer, kinds) for layer in flatten_layers(model))
 
 
-def image_format_of(model):
-    """The data format of a model's layers, by default Keras' global one."""
-    named = (getattr(x, "data_format", None) for x in flatten_layers(model))
-    return next(filter(None, named), standardize_data_format())
-
-
-def with_augmentation(model, augmentation):
-    """The model, with layers in front that augment its images in training."""
-    if not augmentation:
-        return model
-    check_can_be_augmented(model)
-    shape, dtype = model.inputs[0].shape, model.inputs[0].dtype
-    inputs = images = keras.Input(batch_shape=shape, dtype=dtype)
-    for layer in augmentation:
-        images = layer(images)
-    return keras.Model(inputs, model(images), name=model.name)
-
-
-def check_can_be_augmented(model):
-    """Raises unless `with_augmentation` can take a model."""
-    shape = tuple(model.inputs[0].shape[1:])
-    if len(shape) != 3 or len(model.inputs) > 1:
-        layout = LAYOUTS[image_format_of(model)]
-        raise ValueError(
-            f"shift and affine move images {layout}, the one input of a "
-            f"model. Received: a model of {len(model.inputs)} inputs, the "
-            f"first {shape}. Leave them at 0."
-        )
-
-
 def attach(
     model: keras.Model,
     layer: GraphActivityRegularization | None = None,

@@ -1,8 +1,7 @@
 """Algorithm 1 of the paper: supervised pretraining, then GAR."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 import keras
 import numpy as np
@@ -14,8 +13,6 @@ from gar_keras.callbacks import (
     Advice,
     BestWeights,
     ResetShares,
-    RestoreStart,
-    WarnOfShares,
     WarnOnCollapse,
     checkpoints_of,
     ending_with,
@@ -27,6 +24,7 @@ from gar_keras.engine.batches import (
     UNLABELED_PER_BATCH,
     BatchSampler,
     TrainingData,
+    labeled_alone,
     num_examples,
 )
 from gar_keras.engine.data import (
@@ -39,20 +37,16 @@ from gar_keras.engine.data import (
 from gar_keras.engine.fit import (
     check_epochs,
     compile_options,
-    early_stopping,
     fit,
     largest_divisor,
 )
 from gar_keras.engine.optimizers import sgd, stage_2_optimizer
 from gar_keras.engine.replicas import in_scope_of_model
 from gar_keras.methods import method_of
-from gar_keras.methods.base import Method, Stage2
+from gar_keras.methods.base import Stage2, network_of
+from gar_keras.methods.safe_gar import SafeGAR
 from gar_keras.metrics import error_rate
-from gar_keras.models import (
-    plain_network,
-    warn_of_own_training,
-    with_augmentation,
-)
+from gar_keras.models import plain_network, warn_of_own_training
 from gar_keras.utils.types import Callbacks, Images, Pairs, Verbosity
 from gar_keras.utils.validation import (
     check_count,
@@ -75,7 +69,6 @@ def pretrain(
     validation_data: Pairs | None = None,
     report_every: int = 100,
     initial_epoch: int = 0,
-    augmentation: Sequence[keras.layers.Layer] = (),
     seed: int = 0,
     callbacks: Callbacks = (),
     verbose: Verbosity = "auto",
@@ -86,8 +79,8 @@ def pretrain(
         model: A compiled or plain `keras.Model` from images to logits
             `(batch, n)`, trained in place with the cross-entropy. The loss of a
             GAR layer in it is left out: it belongs to stage 2. Without such a
-            layer and without `augmentation` the model itself is compiled
-            anew: its optimizer, loss and metrics are replaced.
+            layer the model itself is compiled anew: its optimizer, loss and
+            metrics are replaced.
         x_labeled: X_L, `(m_L, ...)`, in any form that `fit` takes; it is taken
             into memory, unless it is an image source.
         y_labeled: Class indices `(m_L,)`, or one-hot rows. Left out where
@@ -104,8 +97,6 @@ def pretrain(
             validation and callbacks come once in so many epochs.
         initial_epoch: Epochs that are done already, when training goes on
             with the optimizer of an earlier call.
-        augmentation: Layers that change the images in training, e.g.
-            `gar_keras.random_augmentation(2, 0.1)`. None in the paper.
         seed: Seed of the order of the batches.
         callbacks: Keras callbacks, as in `fit`. One that monitors `val_error`
             needs `mode="min"`, for `val_accuracy` `mode="max"`, and for
@@ -158,19 +149,18 @@ def pretrain(
         model, plain_network, x_labeled, validation_data
     )
     y_labeled = check_labels("y_labeled", y_labeled, sampler.size, classes)
-    trained = with_augmentation(plain, augmentation)
-    if trained is not model:
+    if plain is not model:
         warn_of_own_training(model)
-    trained.compile(
+    plain.compile(
         optimizer or sgd(),
         keras.losses.SparseCategoricalCrossentropy(from_logits=True),
-        **compile_options(per_report * sampler.steps),
+        **compile_options(plain, per_report * sampler.steps),
     )
     start = plain.get_weights()
     try:
         with checkpoints_of(model, callbacks):
             return fit(
-                trained,
+                plain,
                 TrainingData(sampler, x_labeled, labels=y_labeled),
                 passes=per_report,
                 epochs=epochs // per_report,
@@ -191,7 +181,7 @@ def regularize(
     *,
     y_labeled: ArrayLike | None = None,
     method: Any = None,
-    epochs: int | Literal["auto"] = 100,
+    epochs: int = 100,
     labeled_per_batch: int | None = None,
     unlabeled_per_batch: int = UNLABELED_PER_BATCH,
     images_per_epoch: int | None = None,
@@ -202,15 +192,16 @@ def regularize(
     seed: int = 0,
     callbacks: Callbacks = (),
     verbose: Verbosity = "auto",
-    **options,
+    **settings,
 ) -> keras.callbacks.History:
     """Stage 2: goes on with unlabelled examples (Algorithm 1, second loop).
 
-    With labels it is `gar_keras.methods.safe_gar.SafeGAR`, which is set up by
-    what the model predicts, so that it does little harm; without, it is the
-    paper's, where they play no part: `method="gar"`. Dropout layers are left
-    out, as in the paper's experiments (not those inside a subclassed model,
-    which Keras cannot take apart); all other layers are trained in place.
+    With labels it is `method="safe-gar"`: GAR that is set up by what the model
+    predicts, so that it does little harm, and the cross-entropy of the labels;
+    without, it is the paper's loss, where they play no part: `method="gar"`.
+    Dropout layers are left out, as in the paper's experiments, unless a term of
+    the method keeps them (not those inside a subclassed model, which Keras
+    cannot take apart); all other layers are trained in place.
 
     Args:
         model: A pretrained `keras.Model` from examples to logits `(batch, n)`.
@@ -227,11 +218,12 @@ def regularize(
             put into batches of b_U in the order in which they come: it should
             be shuffled.
         y_labeled: Labels of X_L, as for `pretrain`, or `None`.
-        method: `"safe-gar"`, `"gar"` or another name in
-            `gar_keras.methods.METHODS`, or one of their objects.
-        epochs: Epochs over X_U. `"auto"` for up to 200, or 4,000 steps if that
-            is more, until 10 epochs in a row, or 500 steps if that is more,
-            are worse than the best one by two of the `validation_data`.
+        method: A list of terms, such as `[GAR(), CrossEntropy(), VAT()]`, or
+            the name of one in `gar_keras.methods.METHODS`, such as
+            `"safe-gar"`.
+        epochs: Epochs over X_U, at most: with `validation_data` a
+            `keras.callbacks.EarlyStopping("val_error", mode="min")` among the
+            `callbacks` ends the training sooner.
         labeled_per_batch: b_L. By default 16, or each of X_L in every batch
             where there are fewer. The paper takes about a tenth of m_L.
         unlabeled_per_batch: b_U. The paper fills the batch up to 128.
@@ -239,11 +231,11 @@ def regularize(
             at random; the epochs take turns until all have been seen. For a
             data set the default is the number of its batches times the size of
             the first; a data set of unknown length needs this number.
-        optimizer: A Keras optimizer. By default the authors', `sgd()`,
-            with the gradient clipped to a norm of 1 and a rate that rises over
-            the first 100 steps (a fifth of all, if that is less): their
-            own first steps can lose a class for good. `sgd()` gives them
-            exactly.
+        optimizer: A Keras optimizer. By default the authors', `sgd()`; with a
+            term of GAR the gradient is clipped to a norm of 1, and the rate
+            rises over the first 100 steps (a fifth of all, if that is less):
+            their own first steps can lose a class for good. `sgd()` gives
+            them exactly.
         validation_data: As for `pretrain`.
         keep_best: Whether the model ends with the weights of the epoch with
             the least validation error (the last of them), of the epochs of
@@ -254,24 +246,26 @@ def regularize(
         initial_epoch: Epochs that are done already, when training goes on
             with the optimizer of an earlier call. With `"safe-gar"` it also
             goes on with the prior and the scale of that call, which are in its
-            method: `method=history.model.method`.
+            terms: `method=history.model.method`.
         seed: Seed of the order of the batches.
         callbacks: As for `pretrain`: what a `ModelCheckpoint` writes is without
             the loss of GAR. The hooks of a batch come once in up to 100 steps
             on TensorFlow, and with JAX on a GPU, for examples in memory, once
             an epoch.
         verbose: As in `fit`.
-        **options: Settings of the method, e.g. `supervised`, `class_prior`, or
+        **settings: Settings of the terms of a method that has a name:
+            `regularize(..., method="vat", epsilon=1.0)`. Those of `"safe-gar"`
+            are e.g. `class_prior`, `supervised`, the weight of the labels, or
             `layer`, a `GraphActivityRegularization` in place of one with the
             paper's coefficients.
 
     Returns:
-        A `keras.callbacks.History` with `loss`, the terms that it is the sum
-        of, and, with `validation_data`, what `pretrain` adds. GAR's term is
-        `regularization`, with which `affinity`, `balance` and
-        `classes_in_use` come; that of the labels is `supervised`. `val_loss`
-        rises where a few of the predictions that GAR makes confident are
-        wrong. Its `model` is the `gar_keras.methods.base.Stage2` that was
+        A `keras.callbacks.History` with `loss`, the weighted terms that it is
+        the sum of, by their names, and, with `validation_data`, what `pretrain`
+        adds. GAR's term is `regularization`, with which `affinity`, `balance`
+        and `classes_in_use` come; that of the labels is `supervised`.
+        `val_loss` rises where a few of the predictions that GAR makes confident
+        are wrong. Its `model` is the `gar_keras.methods.base.Stage2` that was
         trained.
 
     Raises:
@@ -312,7 +306,7 @@ def regularize(
         x_unlabeled,
         y_labeled,
         method,
-        options,
+        settings,
         validation_data,
         epochs=epochs,
         initial_epoch=initial_epoch,
@@ -325,50 +319,55 @@ def regularize(
     network, sampler = plan.network, plan.data.sampler
     validation = plan.validation
     start = network.get_weights()
-    method, batches = plan.method.setup(network, plan.data, initial_epoch)
-    steps = plan.epochs * sampler.steps
+    terms, trained, data = [], network, plan.data
+    if not any(term.uses_unlabeled for term in plan.method):
+        data = labeled_alone(data)
+    for term in plan.method:
+        term, trained, data = term.setup(trained, data, initial_epoch)
+        terms.append(term)
+    steps = epochs * sampler.steps
     stage_2 = Stage2(
-        method,
-        network,
+        terms,
+        trained,
         plan.num_classes,
         steps,
         sampler.labeled_per_batch,
         sampler.seed,
+        evaluated=network,
     )
     stage_2.compile(
-        optimizer or stage_2_optimizer(method, steps),
+        optimizer or stage_2_optimizer(terms, steps),
         loss=None,
-        **compile_options(sampler.steps),
+        **compile_options(stage_2, sampler.steps),
     )
     evaluated = stage_2.evaluated
     keeps_best = keep_best and validation is not None
     watch = next((c for c in callbacks if isinstance(c, WarnOnCollapse)), None)
-    watches = method.warns_of_collapse and watch is None
+    can_collapse = any(term.can_collapse for term in terms)
+    watches = can_collapse and watch is None
     before = None
     if keeps_best or (watches and validation is not None):
         before = error_rate(network, *validation)
     if watches:
-        num_validation = None if validation is None else len(validation[1])
         watch = WarnOnCollapse(
             before,
             batch_size=sampler.images_per_step,
-            num_validation=num_validation,
-            advice=_advice(
-                method, plan.has_labels, optimizer, validation, keeps_best
-            ),
+            num_validation=None if validation is None else len(validation[1]),
+            advice=_advice(plan, optimizer, keeps_best),
         )
         # The last, so that it sees the errors that others put in the logs.
         callbacks = [*callbacks, watch]
     keepers = []
     if keeps_best:
         keepers = [BestWeights(before, evaluated, start, watch)]
-    if method.restores_start:
-        keepers.append(_watch_of_shares(method, evaluated, plan, watch))
+    for term in terms:
+        keepers += term.callbacks(
+            evaluated, plan.data.images, validation is not None, watch
+        )
     callbacks = [
         ResetShares(),
         *standard_callbacks(validation),
         *keepers,
-        *plan.stopping,
         *callbacks,
     ]
     written = model if evaluated is network else evaluated
@@ -378,8 +377,8 @@ def regularize(
     ):
         return fit(
             stage_2,
-            batches,
-            epochs=plan.epochs,
+            data,
+            epochs=epochs,
             initial_epoch=initial_epoch,
             callbacks=callbacks,
             verbose=verbose,
@@ -391,25 +390,21 @@ class Plan:
     """What a training of stage 2 is made of, all of it checked.
 
     Attributes:
-        method: The `Method`, before its `setup`.
+        method: The terms, before their `setup`.
         network: What of the model is trained.
         num_classes: n of the logits.
-        data: The `TrainingData` of X_U and X_L, with labels if the method uses
+        data: The `TrainingData` of X_U and X_L, with labels if a term uses
             them.
         has_labels: Whether labels were given.
         validation: The validation pair, or `None`.
-        epochs: Epochs, at most.
-        stopping: Callbacks that may end the training sooner.
     """
 
-    method: Method
+    method: list
     network: keras.Model
     num_classes: int
     data: TrainingData
     has_labels: bool
     validation: tuple | None
-    epochs: int
-    stopping: list
 
 
 def plan_stage_2(
@@ -418,72 +413,66 @@ def plan_stage_2(
     x_unlabeled,
     y_labeled,
     method,
-    options,
+    settings,
     validation_data,
     *,
     epochs,
-    initial_epoch,
+    initial_epoch=0,
+    images_per_epoch=None,
     **batches,
 ):
     """The `Plan` of a call of `regularize`; raises what it refuses."""
     data, validation = stage_2_data(
-        x_labeled, y_labeled, x_unlabeled, validation_data, **batches
+        x_labeled,
+        y_labeled,
+        x_unlabeled,
+        validation_data,
+        images_per_epoch=images_per_epoch,
+        **batches,
     )
     has_labels = data.y_labeled is not None
     if method is None:
         method = "safe-gar" if has_labels else "gar"
-    method = method_of(method, options)
-    epochs, stopping = early_stopping(epochs, validation, data.sampler.steps)
+    method = method_of(method, settings)
     check_epochs(epochs, initial_epoch)
     network, n, validation = prepared(
-        model, method.network, data.x_labeled, validation
+        model,
+        lambda model: network_of(method, model),
+        data.x_labeled,
+        validation,
     )
     check_stage_2(method, network, data.images, data.sampler)
-    data = replace(data, y_labeled=_labels(method, data, n))
-    return Plan(
-        method, network, n, data, has_labels, validation, epochs, stopping
-    )
+    y = None
+    if any(term.uses_labels for term in method):
+        m = data.sampler.num_labeled
+        y = check_labels("y_labeled", data.y_labeled, m, n)
+        _warn_of_classes_without_label(y, n)
+    data = replace(data, y_labeled=y)
+    return Plan(method, network, n, data, has_labels, validation)
 
 
 def check_stage_2(method, network, x_unlabeled, sampler):
-    """Raises what stage 2 refuses of a method, its network and its data."""
-    if method.uses_labels:
+    """Raises what stage 2 refuses of terms, their network and its data."""
+    if any(term.uses_labels for term in method):
         check_count("labeled_per_batch", sampler.labeled_per_batch, least=1)
-    method.check(network, x_unlabeled)
+    for term in method:
+        term.check(network, x_unlabeled)
 
 
-def _watch_of_shares(method, evaluated, plan, watch):
-    """What looks at the shares of the classes at the end."""
-    watched = evaluated, plan.data.images, method.class_prior, watch
-    if plan.validation is not None:
-        return WarnOfShares(*watched)
-    return RestoreStart(
-        *watched, method.start_weights, method.largest_share_change
-    )
-
-
-def _labels(method, data, n):
-    """The checked labels of X_L; `None` for a method that uses none."""
-    if not method.uses_labels:
-        return None
-    y = check_labels("y_labeled", data.y_labeled, data.sampler.num_labeled, n)
-    _warn_of_classes_without_label(y, n)
-    return y
-
-
-def _advice(method, has_labels, optimizer, validation, keeps_best):
+def _advice(plan, optimizer, keeps_best):
     """The `Advice` in the words of `regularize`."""
     options = {}
     if optimizer is not None:
         options["rate"] = "the default optimizer or a lower learning rate"
-    if not method.learns_labels:
-        how = "method='safe-gar'" if has_labels else "y_labeled"
+    if not any(term.uses_labels for term in plan.method):
+        how = "method='safe-gar'" if plan.has_labels else "y_labeled"
         options["labels"] = f"the labels ({how})"
-    if hasattr(method, "class_prior"):
+    is_safe = any(isinstance(term, SafeGAR) for term in plan.method)
+    if is_safe:
         options["prior"] = "as class_prior"
     if keeps_best:
         options["kept"] = BEST_ARE_KEPT
-    elif validation is None and method.restores_start:
+    elif plan.validation is None and is_safe:
         options["kept"] = LOST_CLASSES_ARE_RESTORED
     return Advice(**options)
 

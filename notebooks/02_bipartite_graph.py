@@ -602,8 +602,7 @@ for scale in (1, 2, 4):
 # *Try*: in `descend` leave out the affinity, then the balance. Which term,
 # alone, loses classes?
 #
-# So `regularize` does both by default. (In `SafeGAR` and `ExtendedGAR` they are
-# called `global_clipnorm` and `warmup_steps`.)
+# So `regularize` does both by default, with a term of GAR.
 # On MNIST, with the network of the paper, they were tried in the study
 # `first-epoch`: `python scripts/study.py --study first-epoch`.
 #

@@ -141,9 +141,9 @@ print(predicted[:5])
 print(f"test error: {100 * np.mean(predicted != names[test]):.1f} %")
 
 # %% [markdown]
-# *Try*: `validation_fraction=0.2, epochs="auto"`, then
-# `print(classifier.summary_)`. How well do ten validation rows tell errors
-# apart?
+# *Try*: `validation_fraction=0.2`, then
+# `print(classifier.history_["regularization"]["val_error"])`. How well do ten
+# validation rows tell errors apart?
 #
 # ## 3. Your own network: `pretrain` and `regularize`
 #
@@ -252,8 +252,8 @@ print(f"test error: {100 * before:.1f} % before, {100 * after:.1f} % after")
 # %% [markdown]
 # Other forms of data, such as HDF5, are in `docs/your-data.md`.
 #
-# *Try*: import `ExtendedGAR`, and give `regularize` the
-# `method=ExtendedGAR(shift=1)`, since these images may be shifted.
+# *Try*: import `RandomAffine`, and put `RandomAffine(0.0, shift=1)` in front of
+# `flat`, since these images may be shifted.
 #
 # ## 6. What to watch
 #

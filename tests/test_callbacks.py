@@ -13,7 +13,8 @@ from said import said
 from stacks import sequential
 
 from gar_keras import (
-    ExtendedGAR,
+    GAR,
+    CrossEntropy,
     GARWarning,
     GraphActivityRegularization,
     attach,
@@ -350,7 +351,8 @@ STILL = dict(labeled_per_batch=3, epochs=1, verbose=0)
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "options", [{}, {"y_labeled": np.arange(3), "method": ExtendedGAR()}]
+    "options",
+    [{}, {"y_labeled": np.arange(3), "method": [CrossEntropy(), GAR()]}],
 )
 def test_training_knows_the_size_of_its_batches(options):
     # It uses its outputs evenly, whatever the image.

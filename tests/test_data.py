@@ -12,7 +12,15 @@ from said import said
 from sources import Source
 from stacks import Subclassed, sequential
 
-from gar_keras import ExtendedGAR, GARWarning, error_rate, pretrain, regularize
+from gar_keras import (
+    GAR,
+    CrossEntropy,
+    GARWarning,
+    MeanTeacher,
+    error_rate,
+    pretrain,
+    regularize,
+)
 from gar_keras.engine import pipeline
 from gar_keras.engine.batches import BatchSampler, TrainingData, take
 from gar_keras.engine.data import (
@@ -256,7 +264,7 @@ def test_several_inputs_train_as_one():
             pair[0],
             part(X),
             y_labeled=pair[1],
-            method=ExtendedGAR(supervised=1.0, average=0.5),
+            method=[GAR(), CrossEntropy(), MeanTeacher(1.0, decay=0.5)],
             epochs=1,
             **SMALL,
         )

@@ -70,8 +70,8 @@ def test_replicas_train_as_one_device(replica_runs, case):
 def test_what_replicas_cannot_train_is_refused(replica_runs):
     messages = replica_runs["refusals"]["2"]
     for name, part in (
-        ("extended", "ExtendedGAR trains on one device"),
-        ("entropy", "EntropyMinimization trains on one device"),
+        ("list", "CrossEntropy trains on one device"),
+        ("safe", "SafeGAR trains on one device"),
         ("uneven", "a first batch that divides evenly over the replicas"),
         ("regularizer", "GAR cannot be an activity_regularizer"),
     ):

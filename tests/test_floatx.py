@@ -8,18 +8,21 @@ from keras import layers
 from stacks import sequential
 
 from gar_keras import (
+    VAT,
+    Consistency,
+    CrossEntropy,
     GARAfter,
     GARClassifier,
     GraphActivityRegularization,
     GraphActivityRegularizer,
+    MeanTeacher,
+    RandomAffine,
     SafeGAR,
     SparseCategoricalAccuracy,
     SparseCategoricalCrossentropy,
     attach,
-    compare,
     error_rate,
     pretrain,
-    random_augmentation,
     regularize,
     sgd,
 )
@@ -90,12 +93,10 @@ def two_stages(method):
 
 def on_images():
     stack = layers.Conv2D(2, 3), layers.Flatten(), layers.Dense(2)
-    model, y = sequential(*stack, shape=(6, 6, 1)), np.arange(24) % 2
-    augmentation = random_augmentation(1, 0.1)
-    pretrain(model, IMAGES, y, augmentation=augmentation, **ONE)
-    method = SafeGAR(
-        shift=1, affine=0.1, consistency=1.0, vat=1.0, rate="cosine"
-    )
+    moves = RandomAffine(0.1, shift=1)
+    model, y = sequential(moves, *stack, shape=(6, 6, 1)), np.arange(24) % 2
+    pretrain(model, IMAGES, y, **ONE)
+    method = [SafeGAR(), CrossEntropy(), Consistency(1.0), VAT()]
     regularize(model, IMAGES, IMAGES, y_labeled=y, method=method, **SMALL)
     return model
 
@@ -134,7 +135,9 @@ def test_every_training_runs(name, floatx):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("floatx", ["float64", "bfloat16"], indirect=True)
-@pytest.mark.parametrize("average", ["mean-teacher", SafeGAR(average=0.9)])
+@pytest.mark.parametrize(
+    "average", ["mean-teacher", [SafeGAR(), MeanTeacher(decay=0.9)]]
+)
 def test_an_average_moves_or_is_refused(average, floatx):
     if floatx == "float64":
         assert error_rate(two_stages(average), X, Y) < 0.7
@@ -151,5 +154,3 @@ def test_the_loss_of_a_fit_is_that_of_the_equations(floatx):
     model.compile(sgd(), loss=None)
     history = model.fit(X, batch_size=48, **ONE).history
     assert history["loss"][0] == pytest.approx(expected, rel=1e-5)
-    compare(network(), X[:12], Y[:12], X, ["gar"], folds=2,
-            pretrain_epochs=1, **SMALL)  # fmt: skip

@@ -37,7 +37,7 @@ model = keras.Sequential([
 ])
 gar_keras.pretrain(model, *labeled, epochs=2)
 gar_keras.regularize(model, labeled[0], x, epochs=1)
-method = gar_keras.ExtendedGAR(vat=1.0)
+method = [gar_keras.GAR(), gar_keras.VAT()]
 gar_keras.regularize(
     model, labeled[0], x, y_labeled=labeled[1], method=method, epochs=1
 )

@@ -3,7 +3,6 @@
 import gc
 import tracemalloc
 from functools import partial
-from itertools import chain, repeat
 
 import keras
 import numpy as np
@@ -16,7 +15,7 @@ from sources import Source
 from stacks import Subclassed, sequential
 
 from gar_keras import (
-    ExtendedGAR,
+    CrossEntropy,
     GraphActivityRegularization,
     GraphActivityRegularizer,
     attach,
@@ -26,7 +25,7 @@ from gar_keras import (
     sgd,
 )
 from gar_keras.callbacks import WarnOnCollapse
-from gar_keras.engine import batches, fit
+from gar_keras.engine import batches
 from gar_keras.engine.batches import BatchSampler
 from gar_keras.models import is_regularized
 
@@ -174,16 +173,29 @@ def test_weights_of_the_best_epoch_are_kept(keep_best):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("wrong, epochs", [(2, 2 + 12), (1, 40)])
-def test_epochs_auto_end_after_steps_that_are_worse(wrong, epochs, monkeypatch):
-    # Of five steps each: 12 epochs in a row, and at most 40.
-    monkeypatch.setattr(fit, "PATIENCE_STEPS", 60)
-    monkeypatch.setattr(fit, "MOST_EPOCHS", 20)
-    monkeypatch.setattr(fit, "MOST_STEPS", 200)
-    errors = chain([0.1, 0.0], repeat(wrong / len(Y_V)))
-    monkeypatch.setattr("gar_keras.callbacks.error_of", lambda *_: next(errors))
-    history = gar(network(), epochs="auto", validation_data=(X_V, Y_V)).history
-    assert len(history["val_error"]) == epochs
+def test_early_stopping_of_keras_ends_stage_2_on_digits():
+    sklearn = pytest.importorskip("sklearn.datasets")
+    x, y = sklearn.load_digits(return_X_y=True)
+    x = (x / 16).astype("float32")
+    few, held = slice(100), slice(100, 200)
+    keras.utils.set_random_seed(0)
+    stack = layers.Dense(64, "relu"), layers.Dense(10)
+    model = sequential(*stack, shape=(64,))
+    pretrain(model, x[few], y[few], epochs=300, **QUIET)
+    before = error_rate(model, x, y)
+    history = regularize(
+        model, x[few], x, y_labeled=y[few], epochs=100,
+        validation_data=(x[held], y[held]),
+        callbacks=keras.callbacks.EarlyStopping(
+            "val_error", mode="min", patience=3
+        ), **QUIET,
+    ).history  # fmt: skip
+    errors = history["val_error"]
+    best = int(np.argmin(errors))
+    # Equal errors are no improvement.
+    assert len(errors) == best + 1 + 3 < 100
+    assert error_rate(model, x[held], y[held]) == min(errors)
+    assert error_rate(model, x, y) < before
 
 
 @pytest.mark.slow
@@ -258,7 +270,7 @@ def test_training_stops_early_by_validation():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", ["gar", ExtendedGAR(average=0.5)])
+@pytest.mark.parametrize("method", ["gar", "mean-teacher"])
 def test_a_checkpoint_has_the_model_without_gar(method, tmp_path):
     model = network(dropout=0.5)
     checkpoint = keras.callbacks.ModelCheckpoint(tmp_path / "{epoch}.keras")
@@ -394,7 +406,7 @@ def test_average_is_taken_where_training_is_interrupted():
     model = network()
     with pytest.raises(KeyboardInterrupt):
         gar(
-            model, y_labeled=Y_L, method=ExtendedGAR(average=0.5), epochs=1,
+            model, y_labeled=Y_L, method="mean-teacher", epochs=1,
             callbacks=[Interrupt()],
         )  # fmt: skip
     np.testing.assert_array_equal(model.get_weights()[-1], [1, 2, 3])
@@ -438,14 +450,9 @@ BAD_INPUT = {
     "layer": (
         regularize, dict(layer=GraphActivityRegularizer()), "layer must be",
     ),
-    "nothing ends it": (
-        regularize, dict(epochs="auto"), "validation_data=None",
-    ),
     "no number": (regularize, dict(epochs="many"), "Received: epochs='m"),
     "method": (regularize, dict(method=3), "Received: method=3"),
-    "class of methods": (
-        regularize, dict(method=ExtendedGAR), "made of a class .*method=<class",
-    ),
+    "a term": (regularize, dict(method=CrossEntropy()), "a list of terms"),
 }  # fmt: skip
 
 

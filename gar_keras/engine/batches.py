@@ -167,6 +167,28 @@ class TrainingData:
         return replace(self, **new)
 
 
+def labeled_alone(data):
+    """The labelled images of each batch of stage 2, without the others."""
+    sampler = _LabeledAlone(data.sampler)
+    return TrainingData(sampler, data.x_labeled, labels=data.y_labeled)
+
+
+class _LabeledAlone:
+    """A sampler of the labelled images that another draws, step by step."""
+
+    labeled_per_batch = 0
+
+    def __init__(self, sampler):
+        self.sampler = sampler
+        self.steps = sampler.steps
+        self.batch = self.images_per_step = sampler.labeled_per_batch
+        self.images_per_epoch = sampler.steps * sampler.labeled_per_batch
+
+    def epoch(self, number):
+        _, chosen = self.sampler.epoch(number)
+        return chosen.reshape(-1), np.zeros((self.steps, 0), "int64")
+
+
 def take(examples, rows):
     """The examples at some rows: an array of indices, or a slice."""
     return keras.tree.map_structure(lambda part: _rows(part, rows), examples)

@@ -67,27 +67,6 @@ def copy_model(model, x=None):
     return copy
 
 
-def copy_with_new_weights(model):
-    """A model of the same layers, of which what is trained begins anew.
-
-    What is not trained keeps its values: adapted layers such as
-    `Normalization`, frozen ones, and the weights under a LoRA adapter. Only the
-    statistics of a `BatchNormalization`, which training gathers, begin anew.
-    """
-    copy, pairs = _with_new_weights(model)
-    gathered = set()
-    for old, new in pairs:
-        if not old.trainable_weights:
-            _copy_state(old, new)
-        elif isinstance(old, keras.layers.BatchNormalization):
-            gathered |= {id(weight) for weight in old.weights}
-    for its, mine in zip(model.weights, copy.weights, strict=True):
-        mine.trainable = its.trainable
-        if not its.trainable and id(its) not in gathered:
-            mine.assign(keras.ops.convert_to_numpy(its))
-    return copy
-
-
 def _with_new_weights(model):
     """A copy with new weights, and the pairs of their layers, old and new."""
     layers = flatten_layers(model)

@@ -6,7 +6,6 @@ epoch, over images in memory, is one compiled program: see `jax_epochs`.
 Elsewhere `fit` gets the same batches, bit for bit, from NumPy.
 """
 
-import math
 from dataclasses import replace
 
 import keras
@@ -15,18 +14,18 @@ import numpy as np
 from gar_keras.engine import backend, hardware, replicas
 from gar_keras.engine.batches import is_large, num_examples, take
 from gar_keras.engine.graphs import takes_float64
+from gar_keras.engine.keras_internals import flatten_layers
 from gar_keras.engine.pipeline import Batches, make_batches, pipeline_options
 from gar_keras.engine.streams import Stream
 from gar_keras.utils.validation import check_count, is_in_memory
 
-# With `epochs="auto"`: at most those of the authors' code, and no more than
-# these in a row that are worse than the best one.
-MOST_EPOCHS = 200
-PATIENCE = 10
-# On small data, where an epoch has few steps: the loss of GAR lets the error
-# rise for 50 to 150 steps, and the learning rate for 100.
-PATIENCE_STEPS = 500
-MOST_STEPS = 4000
+# Those that JAX compiles all the same. An older Keras has not all of them.
+AUGMENTATION = tuple(
+    getattr(keras.layers, f"Random{name}")
+    for name in ("Crop", "Perspective", "Rotation", "Shear", "Translation")
+    + ("Zoom",)
+    if hasattr(keras.layers, f"Random{name}")
+)
 
 
 def fit(model, feed, *, passes=1, initial_epoch=0, **options):
@@ -80,57 +79,6 @@ def check_epochs(epochs, initial_epoch):
     check_count("initial_epoch", initial_epoch, least=0, most=epochs)
 
 
-def early_stopping(epochs, validation_data, steps_per_epoch=1):
-    """The epochs of stage 2, at most, and the callbacks that end it sooner.
-
-    `epochs` is a number, or `"auto"`, where the validation data decide: not
-    before the warm-up is over, and not while the error may rise at first.
-    """
-    if not isinstance(epochs, str) or epochs != "auto":
-        return check_count("epochs", epochs, least=1), []
-    if validation_data is None:
-        raise ValueError(
-            "epochs='auto' ends training by the validation error. Received: "
-            "validation_data=None. Give validation_data (GARClassifier: a "
-            "validation_fraction), or a number of epochs."
-        )
-    patience = max(PATIENCE, math.ceil(PATIENCE_STEPS / steps_per_epoch))
-    most = max(MOST_EPOCHS, math.ceil(MOST_STEPS / steps_per_epoch))
-    return most, [StopWhenWorse(patience, len(validation_data[1]))]
-
-
-class StopWhenWorse(keras.callbacks.Callback):
-    """Ends training after so many epochs in a row that are worse.
-
-    Worse than the best one so far: by two validation examples or more. A
-    difference of one is the least that there is, 5 % with 20 examples, and the
-    next epoch may take it back. It needs an `ErrorRate` in front of it.
-
-    Args:
-        patience: Epochs in a row.
-        num_validation: Validation examples.
-    """
-
-    def __init__(self, patience, num_validation):
-        super().__init__()
-        self.patience = patience
-        self.num_validation = num_validation
-
-    def on_train_begin(self, logs=None):
-        self._fewest = self.num_validation
-        self._worse_in_a_row = 0
-
-    def on_epoch_end(self, epoch, logs=None):
-        wrong = round(logs["val_error"] * self.num_validation)
-        self._fewest = min(self._fewest, wrong)
-        if wrong - self._fewest > 1:
-            self._worse_in_a_row += 1
-        else:
-            self._worse_in_a_row = 0
-        if self._worse_in_a_row >= self.patience:
-            self.model.stop_training = True
-
-
 def predict(model, x, batch_size=500):
     """What `predict` gives for examples in any form, by the fastest path.
 
@@ -178,8 +126,14 @@ def _plain(array):
     return array.astype(keras.config.floatx()) if doubles else array
 
 
-def compile_options(steps):
+def compile_options(model, steps):
     """Arguments of `compile` that make `fit` fast on backend and device."""
+    if backend.name() == "jax":
+        # Keras' layers of augmentation say that they do not support it, for
+        # the sake of TensorFlow: `fit` would run each operation by itself.
+        for layer in flatten_layers(model):
+            if isinstance(layer, AUGMENTATION):
+                layer.supports_jit = True
     # A loop of TensorFlow fails on the exchanges between replicas.
     if backend.name() != "tensorflow" or replicas.count() > 1:
         return {"steps_per_execution": 1}

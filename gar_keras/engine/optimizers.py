@@ -180,28 +180,15 @@ def sgd(
     return SGD(rate, momentum=momentum, nesterov=True, decay=decay, **kwargs)
 
 
-def stage_2_optimizer(
-    settings,
-    steps,
-    learning_rate=LEARNING_RATE,
-    momentum=MOMENTUM,
-    decay=DECAY,
-):
-    """`sgd` for so many steps of stage 2.
+def stage_2_optimizer(method, steps, learning_rate=LEARNING_RATE):
+    """`sgd` for so many steps of stage 2, by the terms of the method.
 
-    `settings` is a `Method` or `GAROptions`: its rate, warm-up and clipping.
+    Where their first steps can lose a class, it clips and warms up.
     """
-    rate = learning_rate
-    if settings.rate == "cosine":
-        rate, decay = keras.optimizers.schedules.CosineDecay(rate, steps), 0.0
-    warmup_steps = settings.warmup_steps
-    if warmup_steps is None:
-        warmup_steps = min(WARMUP_STEPS, int(LARGEST_WARMUP * steps))
-    return SGD(
-        learning_rate=rate,
-        momentum=momentum,
-        nesterov=True,
-        decay=decay,
-        warmup_steps=warmup_steps,
-        global_clipnorm=settings.global_clipnorm or None,
+    if not any(term.can_collapse for term in method):
+        return sgd(learning_rate)
+    return sgd(
+        learning_rate,
+        warmup_steps=min(WARMUP_STEPS, int(LARGEST_WARMUP * steps)),
+        global_clipnorm=GLOBAL_CLIPNORM,
     )

@@ -1,5 +1,6 @@
 """GAR as a scikit-learn classifier. Needs scikit-learn."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, Self
@@ -8,11 +9,22 @@ import keras
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gar_keras.engine.batches import UNLABELED_PER_BATCH
+from gar_keras.callbacks import (
+    BEST_ARE_KEPT,
+    LOST_CLASSES_ARE_RESTORED,
+    Advice,
+    WarnOnCollapse,
+)
+from gar_keras.engine.batches import BATCH_SIZE, UNLABELED_PER_BATCH, take
 from gar_keras.engine.copies import copy_model, seeded
+from gar_keras.engine.data import num_classes as num_classes_of
 from gar_keras.engine.fit import predict
-from gar_keras.engine.graphs import has_graph, uncompiled
-from gar_keras.engine.optimizers import LEARNING_RATE
+from gar_keras.engine.graphs import ensure_built, has_graph, uncompiled
+from gar_keras.engine.optimizers import (
+    LEARNING_RATE,
+    sgd,
+    stage_2_optimizer,
+)
 from gar_keras.engine.precision import warn_if_lost
 from gar_keras.estimator.examples import (
     UNLABELED,
@@ -20,20 +32,18 @@ from gar_keras.estimator.examples import (
     as_labels,
     encode,
     is_unlabeled,
+    keep_back,
     scaling_of,
 )
 from gar_keras.estimator.networks import default_network
-from gar_keras.estimator.two_stages import (
-    check_outputs,
-    stages,
-    train_on_all_labels,
-)
-from gar_keras.estimator.wrappers import check_calibration, check_wrappers
-from gar_keras.methods.base import Method
+from gar_keras.layers import GraphActivityRegularization
+from gar_keras.methods import method_of
+from gar_keras.methods.safe_gar import SafeGAR, given_prior
 from gar_keras.models import warn_of_own_training
+from gar_keras.training import plan_stage_2, pretrain, regularize
 from gar_keras.utils.types import Tensor
 from gar_keras.utils.validation import received, unmasked
-from gar_keras.utils.warnings import each_once
+from gar_keras.utils.warnings import warn
 
 try:
     from scipy.special import softmax
@@ -52,6 +62,19 @@ except ImportError as e:
         "GARClassifier needs scikit-learn 1.6 or newer: "
         "pip install 'gar_keras[scikit-learn]'"
     ) from e
+
+# Steps of stage 1 by default: those of the paper's code, with 100 labels.
+PRETRAIN_STEPS = 2000
+LEAST_EPOCHS = 10
+
+LABELS = "the labels (method='safe-gar')"
+WITHOUT_STAGE_2 = (
+    "No example is unlabelled: this is plain supervised training, without GAR. "
+    "Mark unlabelled examples with -1 in y, and fit GARClassifier by itself, "
+    "in a Pipeline or in a search: other meta-estimators of scikit-learn leave "
+    "rows of -1 out, or make a class of them. They can have the fitted one, in "
+    "a FrozenEstimator, and the labelled rows."
+)
 
 Network = Literal["auto"] | keras.Model | Callable[..., keras.Model]
 
@@ -98,20 +121,18 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
         network: `"auto"` for `gar_keras.cnn6` on images (sides of 4 to 64
             pixels), in bfloat16 where the hardware computes in it, and a
             network of two hidden layers on features, each with its scaling; a
-            `keras.Model` from rows as they are to logits, which is copied with
-            its weights; or a function `network(input_shape, num_classes)` that
-            returns a new one.
+            `keras.Model` from rows as they are to logits; or a function
+            `network(input_shape, num_classes)` that returns a new one. Of a
+            model each `fit` trains a copy, which begins with the weights that
+            the model has: in a cross-validation, give one that has not seen
+            the labels.
         method: How stage 2 goes on: `"safe-gar"` as `gar_keras.regularize`
             with labels, `"gar"` as in the paper, another name in
-            `gar_keras.methods.METHODS`, e.g. `"vat-entropy"`, or a method with
-            settings of its own, e.g. `gar_keras.ExtendedGAR(supervised=1.0)`.
+            `gar_keras.methods.METHODS`, e.g. `"vat-entropy"`, or a list of
+            terms, e.g. `[SafeGAR(affinity=2.0), CrossEntropy()]`.
         pretrain_epochs: Epochs over the labelled examples in stage 1; by
             default those of 2,000 steps, and at least 10.
-        epochs: Epochs over all examples in stage 2. `"auto"`, which needs a
-            `validation_fraction`, trains twice: as `gar_keras.regularize` with
-            it, to find the best epoch, and from the start on all labels, for
-            as many epochs. There a rate of `"cosine"` falls over the most
-            epochs that there may be, and then over these.
+        epochs: Epochs over all examples in stage 2.
         labeled_per_batch: b_L: labelled examples in a batch of stage 2; by
             default 16, or all in each batch where there are fewer.
         unlabeled_per_batch: b_U: further examples, of any kind, in a batch of
@@ -122,13 +143,11 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
         validation_fraction: Share of the labelled examples of each class that
             is kept back to measure the error. The model ends with the weights
             of the least such error: of the last such epoch of stage 2, or of
-            stage 1 if all have more. With `epochs="auto"` they are those of
-            the second training. 0 to train on all to the last epoch.
+            stage 1 if all have more. 0 to train on all to the last epoch.
         learning_rate: Initial learning rate of each stage.
         random_state: Seed or `RandomState`, of weights, dropout, batches and
             validation rows. `None` for another one in each `fit`.
-        verbose: As in Keras' `fit`. With 1 or 2 a line in front of each stage
-            names it.
+        verbose: As in Keras' `fit`.
 
     Attributes:
         classes_: The labels `(n,)`, sorted, without the marker.
@@ -141,10 +160,9 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
             standard deviation, if that is from 1e-30 to 1e30. All pixels of
             images count as one column.
         n_features_in_: `X.shape[1]` in `fit`.
-        summary_: A `gar_keras.estimator.two_stages.Summary`: counts, errors on
-            the validation rows before and after stage 2, histories, classes
-            lost; with `epochs="auto"` these errors are those of its `search`.
-            `print` shows it in one line, as `fit` does if `verbose`.
+        history_: The histories of the stages, `"pretraining"` and
+            `"regularization"`: lists by name, as those of
+            `gar_keras.pretrain` and `gar_keras.regularize`.
 
     Example:
 
@@ -159,9 +177,9 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
 
     network: Network = "auto"
     _: KW_ONLY
-    method: str | Method = "safe-gar"
+    method: str | Sequence = "safe-gar"
     pretrain_epochs: int | None = None
-    epochs: int | Literal["auto"] = 100
+    epochs: int = 100
     labeled_per_batch: int | None = None
     unlabeled_per_batch: int = UNLABELED_PER_BATCH
     class_prior: str | Sequence[float] | None = None
@@ -174,10 +192,8 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
         """Trains on labelled and unlabelled rows.
 
         Where an exception ends stage 2, Ctrl-C among them, the estimator has
-        the model as it is, and the summary of stage 1: with the weights of the
-        epoch of least validation error where there are validation examples.
-        Where it ends the second training of `epochs="auto"`, it has the model
-        and the summary of the first.
+        the model as it is: with the weights of the epoch of least validation
+        error where there are validation examples.
 
         Args:
             X: Features `(m, f)`, or images `(m, h, w)` or `(m, h, w, c)`.
@@ -190,30 +206,71 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
 
         Raises:
             ValueError: if the data or the settings are not valid: wrong
-                shapes, NaN, one class only, an output of the network without
-                a label, unlabelled rows within a `CalibratedClassifierCV`.
+                shapes, NaN, one class only, or an output of the network
+                without a label.
             FloatingPointError: if the loss becomes NaN or infinite.
         """
-        X, y = unmasked("X", X), unmasked("y", y)
-        y = as_labels(y)
+        X, y = unmasked("X", X), as_labels(unmasked("y", y))
         X, y = validate_data(self, X, y, allow_nd=True, accept_sparse="csr")
         offset, scale = self._scaling_of(X)
         x = as_input(X, offset, scale)
         classes, targets = encode(y)
         check_classification_targets(y[targets >= 0])
-        check_wrappers(self, np.count_nonzero(targets == UNLABELED))
         seed = self._draw_seed()
-        names = classes.tolist()
-        # The network is looked at here and by both stages.
-        with each_once():
-            for model, summary in self._trainings(x, targets, names, seed):
-                # Plain Keras, without what only training needs.
-                self.model_ = uncompiled(model) if has_graph(model) else model
-                self.classes_, self.summary_ = classes, summary
-                self.offset_, self.scale_ = offset, scale
-                self._kind = x.shape[1:], x.dtype
-        if self.verbose:
-            print(summary)
+        labeled = np.flatnonzero(targets != UNLABELED)
+        method = self._method(targets[labeled], len(classes))
+        kept = keep_back(targets, self.validation_fraction, seed)
+        labeled = np.setdiff1d(labeled, kept)
+        x_labeled, y_labeled = take(x, labeled), targets[labeled]
+        validation = (take(x, kept), targets[kept]) if len(kept) else None
+        model = self._new_network(x, len(classes), seed)
+        stage_2 = {
+            "y_labeled": y_labeled,
+            "method": method,
+            "epochs": self.epochs,
+            "labeled_per_batch": self.labeled_per_batch,
+            "unlabeled_per_batch": self.unlabeled_per_batch,
+            "validation_data": validation,
+            "seed": seed,
+        }
+        plan = None
+        if (targets == UNLABELED).any():
+            # What stage 2 would refuse is refused before stage 1. It sees all
+            # rows, as in the paper's code: those with a label and those kept
+            # back among them.
+            plan = plan_stage_2(model, x_labeled, x, settings={}, **stage_2)
+        pretrain_epochs = self.pretrain_epochs
+        if pretrain_epochs is None:
+            pretrain_epochs = default_epochs(len(labeled))
+        first = pretrain(
+            model,
+            x_labeled,
+            y_labeled,
+            epochs=pretrain_epochs,
+            optimizer=sgd(self.learning_rate),
+            validation_data=validation,
+            seed=seed,
+            verbose=self.verbose,
+        ).history
+        # Plain Keras, without what only training needs; of the same layers.
+        self.model_ = uncompiled(model) if has_graph(model) else model
+        self.classes_, self.history_ = classes, {"pretraining": first}
+        self.offset_, self.scale_ = offset, scale
+        self._kind = x.shape[1:], x.dtype
+        if plan is None:
+            warn(WITHOUT_STAGE_2)
+            return self
+        steps = self.epochs * plan.data.sampler.steps
+        second = regularize(
+            model,
+            x_labeled,
+            x,
+            optimizer=stage_2_optimizer(method, steps, self.learning_rate),
+            callbacks=[self._watch(plan)],
+            verbose=self.verbose,
+            **stage_2,
+        )
+        self.history_["regularization"] = second.history
         return self
 
     def predict(self, X: Tensor) -> np.ndarray:
@@ -231,11 +288,7 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
         They are the softmax of the logits. GAR makes these large: the
         probabilities are confident, not calibrated. Calibrate them on labelled
         rows, by scikit-learn's `CalibratedClassifierCV` of a `FrozenEstimator`.
-
-        Raises:
-            ValueError: if that calibrates on unlabelled rows as well.
         """
-        check_calibration()
         return softmax(self._logits(X), axis=1)
 
     def score(
@@ -302,19 +355,6 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
             )
         return logits
 
-    def _trainings(self, x, y, class_names, seed):
-        """Yields model and `Summary` behind each stage that `fit` may end with.
-
-        Of the second training of `epochs="auto"` that is its end.
-        """
-        data = x, y, self, class_names, seed
-        model = self._new_network(x, len(class_names), seed)
-        for summary in stages(model, *data):
-            yield model, summary
-        if self.epochs == "auto" and summary.num_unlabeled:
-            model = self._new_network(x, len(class_names), seed)
-            yield model, train_on_all_labels(model, *data, summary)
-
     def _draw_seed(self):
         try:
             generator = check_random_state(self.random_state)
@@ -338,7 +378,14 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
         """A network as `fit` begins with: the same one in each call."""
         with seeded(seed):
             model = self._make_network(x, num_classes)
-            check_outputs(model, x, num_classes)
+            ensure_built(model, x)
+            outputs = num_classes_of(model, "X", x)
+        if outputs != num_classes:
+            raise ValueError(
+                "The network must have an output for each of the "
+                f"{num_classes} classes that have a label. Received: {outputs} "
+                f"outputs of {model.name!r}"
+            )
         return model
 
     def _make_network(self, x, num_classes):
@@ -358,3 +405,49 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
                 f"{received('network', self.network)}"
             )
         return model
+
+    def _method(self, y_labeled, num_classes):
+        """The method of stage 2, with the prior if one is given."""
+        prior = given_prior(self.class_prior, y_labeled, num_classes)
+        if self.class_prior is None:
+            return method_of(self.method, {})
+        if self.method == "gar":
+            layer = GraphActivityRegularization(class_prior=prior)
+            return method_of("gar", {"layer": layer})
+        return method_of(self.method, {"class_prior": prior})
+
+    def _watch(self, plan):
+        """What warns of lost classes, in the words of the classifier."""
+        m = kept = None
+        if plan.validation is not None:
+            m, kept = len(plan.validation[1]), BEST_ARE_KEPT
+        elif any(isinstance(term, SafeGAR) for term in plan.method):
+            kept = LOST_CLASSES_ARE_RESTORED
+        uses_labels = any(term.uses_labels for term in plan.method)
+        return WarnOnCollapse(
+            self.history_["pretraining"]["val_error"][-1] if m else None,
+            batch_size=plan.data.sampler.images_per_step,
+            class_names=self.classes_.tolist(),
+            num_validation=m,
+            advice=Advice(
+                labels=None if uses_labels else LABELS,
+                prior="as class_prior",
+                kept=kept or "",
+            ),
+        )
+
+
+def default_epochs(num_labeled):
+    """Epochs of stage 1 that make about `PRETRAIN_STEPS` steps.
+
+    Example:
+
+    >>> default_epochs(100), default_epochs(3000), default_epochs(60_000)
+    (2000, 84, 10)
+    """
+    steps = math.ceil(num_labeled / BATCH_SIZE)
+    epochs = math.ceil(PRETRAIN_STEPS / steps)
+    if epochs > 100:
+        # `pretrain` reports once in a divisor of it, and a prime has none.
+        epochs = math.ceil(epochs / 100) * 100
+    return max(epochs, LEAST_EPOCHS)

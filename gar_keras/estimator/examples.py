@@ -9,7 +9,7 @@ from gar_keras.utils.images import (
     channel_axis,
     standardize_data_format,
 )
-from gar_keras.utils.validation import check_real
+from gar_keras.utils.validation import check_number, check_real
 
 # What stands in for the class of an unlabelled example.
 UNLABELED = -1
@@ -38,6 +38,29 @@ def encode(y):
     targets = np.full(len(y), UNLABELED, "int64")
     targets[~marked] = indices
     return classes, targets
+
+
+def keep_back(y, fraction, seed):
+    """Indices of the validation examples: a share of each class of y."""
+    if not check_number("validation_fraction", fraction, high=1):
+        return np.zeros(0, "int64")
+    labels = y[y != UNLABELED]
+    rng = np.random.default_rng([seed, len(y)])
+    kept = []
+    for c in np.unique(labels):
+        of_class = rng.permutation(np.flatnonzero(y == c))
+        # One at least is trained on.
+        share = min(round(fraction * len(of_class)), len(of_class) - 1)
+        kept.append(of_class[:share])
+    kept = np.sort(np.concatenate(kept))
+    if not len(kept):
+        raise ValueError(
+            f"There are too few labels to keep {fraction:g} of each class "
+            f"back. Received: {len(labels)} labels, "
+            f"validation_fraction={fraction:g}. Label more examples, or set "
+            "validation_fraction to 0."
+        )
+    return kept
 
 
 def as_labels(y):

@@ -1,4 +1,4 @@
-"""One step of stage 2, and what a method of it is."""
+"""One step of stage 2, what a term of its loss is, and that of the labels."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -7,39 +7,49 @@ import keras
 from keras import ops
 
 from gar_keras.engine import replicas
-from gar_keras.models import plain_network, stage_2_network
-from gar_keras.utils.validation import check_seed
+from gar_keras.models import is_regularized, plain_network, stage_2_network
+from gar_keras.utils.validation import check_fields, check_number, check_seed
 
 
 class Stage2(keras.Model):
     """A network in stage 2, with the loss of a method, for `fit`.
 
-    What a method adds to a step, such as a running average, is of the step's
+    `loss = sum of weight * loss(...) of the terms`, and what layers add to it.
+
+    What a term adds to a step, such as a running average, is of the step's
     graph, on variables of this model: it holds for many steps in one call, and
     a saved state has them.
 
     Attributes:
-        method: The `Method`, as its `setup` returned it.
-        network: What the gradient is of, from examples to logits.
-        trained: What is called in training: `network`, or a model around it.
+        method: The terms, a list, as their `setup` returned them.
+        network: What is trained, from examples to logits.
         evaluated: The model whose predictions count: the network as it was
-            given, or what the method puts in its place.
+            given, or what a term puts in its place.
         num_classes: n of the logits.
         steps: Steps of the whole training.
         labeled_per_batch: b_L.
-        seed: Of what the method draws at random.
+        seed: Of what the terms draw at random.
     """
 
     def __init__(
-        self, method, network, num_classes, steps, labeled_per_batch, seed=0
+        self,
+        method,
+        network,
+        num_classes,
+        steps,
+        labeled_per_batch,
+        seed=0,
+        evaluated=None,
     ):
-        if not method.supports_replicas:
-            replicas.check_one(type(method).__name__)
+        for term in method:
+            if not term.supports_replicas:
+                replicas.check_one(type(term).__name__)
         # The network casts its inputs itself; a global policy would round
         # them before any layer that computes in float32.
         super().__init__(name=network.name, autocast=False)
         self.method = method
-        self.network = self.trained = self.evaluated = network
+        self.network = network
+        self.evaluated = network if evaluated is None else evaluated
         self.num_classes = num_classes
         self.steps = steps
         self.labeled_per_batch = labeled_per_batch
@@ -47,30 +57,35 @@ class Stage2(keras.Model):
         self.step = self.add_weight(
             (), "zeros", "int32", trainable=False, name="step"
         )
-        self.means = {name: keras.metrics.Mean(name) for name in method.terms}
-        method.build(self)
+        self.means = {
+            term.name: keras.metrics.Mean(term.name)
+            for term in method
+            if not term.has_metrics
+        }
+        for term in method:
+            term.build(self)
         self.built = True
 
     def call(self, inputs, training=None):
-        model = self.trained if training else self.evaluated
+        model = self.network if training else self.evaluated
         return model(inputs, training=training)
 
     def compute_loss(
         self, x, y=None, y_pred=None, sample_weight=None, training=True
     ):
-        """The sum of the method's terms and of what layers add to the loss.
-
-        Without the method's terms outside of training.
-        """
+        """The loss of a batch; outside of training without the terms."""
         loss = ops.zeros((), "float32")
-        # Weight decay, for one. Before the method calls the network again.
+        # Weight decay, for one. Before a term calls the network again.
         for added in self.losses:
             loss = loss + ops.sum(ops.cast(added, "float32"))
         if training:
-            for name, term in self.method.losses(self, x, y, y_pred).items():
-                loss = loss + term
-                if name in self.means:
-                    self.means[name].update_state(term)
+            if y is None:
+                y = ops.full(ops.shape(y_pred)[:1], -1, "int32")
+            for term in self.method:
+                value = term.weight * term.loss(self, x, y, y_pred)
+                loss = loss + value
+                if term.name in self.means:
+                    self.means[term.name].update_state(value)
             self.step.assign(self.step + 1)
         # TensorFlow sums the gradients of replicas.
         return loss / replicas.count() if replicas.is_inside() else loss
@@ -87,105 +102,166 @@ class Stage2(keras.Model):
 
 
 @dataclass(frozen=True)
-class Method:
-    """A way to go on after stage 1: here, with the labels alone.
+class Term:
+    """A term of the loss of stage 2: `weight * loss(...)`.
 
-    `loss = sum of the terms that losses gives`
+    A method of stage 2 is a list of terms, each with another `name`. A term is
+    a frozen dataclass, whose fields are its settings; it must have a `name`
+    and a `loss`. The hooks that it may have beside are called in this order:
+    `network`, `check`, `setup`, `build`, `callbacks`. Each of them is called
+    for all terms of a list before the next one.
 
-    A method is a subclass whose fields are its hyper-parameters. What it may
-    change are five functions, the hooks of `gar_keras.regularize`, in the order
-    in which they are called: `network`, `check`, `setup`, `build`, `losses`.
-    The labels, the batches, their order and the number of steps are those of
-    GAR.
+    Args:
+        weight: Factor of the term, a finite number of at least 0.
 
     Attributes:
-        keeps_dropout: Whether the Dropout layers of stage 1 stay in.
-        uses_labels: Whether the labels have a part in the loss.
-        warns_of_collapse: Whether a `WarnOnCollapse` watches the training.
-        restores_start: Whether a training without validation data that
-            loses a class is taken back. Such a method has a `class_prior` and
-            `start_weights`, as `gar_keras.SafeGAR`.
-        largest_share_change: Factor by which such a training may change the
-            share of the smaller classes and not be taken back, or `None`.
+        name: Its name in the history.
+        uses_labels: Whether it looks at the labels. If no term of a list does,
+            `regularize` needs none.
+        uses_unlabeled: Whether it looks at the unlabelled examples. If no term
+            of a list does, a batch has labelled ones alone.
+        keeps_dropout: Whether the Dropout layers of the model stay in. They do
+            if one term of a list says so.
+        can_collapse: Whether its first steps can lose a class. If those of one
+            term of a list can, the default optimizer clips the gradient and
+            warms up, and a `gar_keras.callbacks.WarnOnCollapse` watches.
         supports_replicas: Whether it trains on replicas of `tf.distribute`.
-        terms: Names of the terms, for the history.
-        supervised: Factor of the cross-entropy.
-        rate, warmup_steps, global_clipnorm: Of the default optimizer; see
-            `gar_keras.methods.options.GAROptions`.
+            All terms of a list must.
+        has_metrics: Whether it has metrics of its own under its name.
+
+    Raises:
+        ValueError: if `weight` is not valid.
+
+    Example: logits should be small.
+
+    >>> from gar_keras import CrossEntropy, regularize
+    >>> @dataclass(frozen=True)
+    ... class Small(Term):
+    ...     name = "small"
+    ...
+    ...     def loss(self, stage_2, x, y, logits):
+    ...         return ops.mean(ops.square(logits))
+    >>> model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(2)])
+    >>> x = np.eye(2)
+    >>> history = regularize(
+    ...     model, x, x, y_labeled=[0, 1], labeled_per_batch=2, epochs=2,
+    ...     method=[CrossEntropy(), Small(0.01)], verbose=0,
+    ... )
+    >>> sorted(history.history)
+    ['loss', 'small', 'supervised']
     """
 
-    keeps_dropout: ClassVar[bool] = False
-    uses_labels: ClassVar[bool] = True
-    warns_of_collapse: ClassVar[bool] = False
-    restores_start: ClassVar[bool] = False
-    largest_share_change: ClassVar[float | None] = None
+    name: ClassVar[str]
+    uses_labels: ClassVar[bool] = False
+    uses_unlabeled: ClassVar[bool] = True
+    can_collapse: ClassVar[bool] = False
     supports_replicas: ClassVar[bool] = False
-    terms = ("supervised",)
-    # Without a type: a subclass may make fields of them, in its own order.
-    supervised = 1.0
-    rate = "inverse-time"
-    warmup_steps = 0
-    global_clipnorm = 0.0
+    has_metrics: ClassVar[bool] = False
+    # Without a type: a subclass may make a field of it.
+    keeps_dropout = False
 
-    @property
-    def learns_labels(self):
-        """Whether the cross-entropy of the labels is in the loss."""
-        return bool(self.uses_labels and self.supervised)
+    weight: float = 1.0
+
+    def __post_init__(self):
+        check_fields(self, check_number, "weight")
 
     def network(self, model):
-        """What of a model is trained, from examples to logits."""
-        plain = plain_network(model)
-        return plain if self.keeps_dropout else stage_2_network(plain)
+        """What of a model it is of, from examples to logits."""
+        return plain_network(model)
 
     def check(self, network, x_unlabeled):
-        """Raises unless the method can train this network on such an X_U."""
+        """Raises unless it can train this network on such an X_U."""
 
     def setup(self, network, data, initial_epoch=0):
         """What follows from the network and the data, before the first step.
 
         Args:
-            network: What `network` returned, with the weights of stage 1.
+            network: What is trained, with the weights of stage 1.
             data: The `gar_keras.engine.batches.TrainingData` of X_U and X_L.
             initial_epoch: Epochs that an earlier call has done.
 
         Returns:
-            `(method, data)`: the method with all of its settings, and the
-            `TrainingData` of the training.
+            `(term, network, data)`: the term with all of its settings, and
+            what is trained, on what.
         """
-        return self, data
+        return self, network, data
 
     def build(self, stage_2):
-        """Gives a `Stage2` what the method needs besides the network.
+        """Gives a `Stage2` what the term needs besides the network.
 
         What draws at random draws from `stage_2.seed`, e.g. a
         `keras.random.SeedGenerator` that is made an attribute of `stage_2`.
         """
 
-    def losses(self, stage_2, x, y, logits):
-        """The terms of the loss of a batch, by name.
+    def callbacks(self, evaluated, x_unlabeled, has_validation, watch):
+        """Keras callbacks of the training.
+
+        Args:
+            evaluated: The model whose predictions count.
+            x_unlabeled: X_U.
+            has_validation: Whether there are validation data.
+            watch: The `WarnOnCollapse` of the training, or `None`.
+        """
+        return []
+
+    def loss(self, stage_2, x, y, logits):
+        """The term for a batch, without its weight: a float32 scalar.
 
         Args:
             stage_2: The `Stage2` in training.
             x: Examples, the unlabelled ones first, as they were given: of any
                 dtype, and for several inputs a dict or tuple. What moves them
                 does it behind `gar_keras.methods.preprocessing.split`.
-            y: Class indices, -1 for the unlabelled examples; `None` if
-                `uses_labels` is `False`.
+            y: Class indices, -1 for the examples without a label.
             logits: What the network gives for `x` in training, `(m, n)`.
-
-        Returns:
-            A dict of scalars, with their factors, by the names in `terms`.
         """
-        return {"supervised": self.supervised * supervised_loss(y, logits)}
+        raise NotImplementedError
 
 
-def supervised_loss(y, logits):
-    """The mean cross-entropy of the examples whose `y` is not -1, or 0."""
-    labeled = y >= 0
-    each = keras.losses.sparse_categorical_crossentropy(
-        ops.where(labeled, y, ops.zeros_like(y)),
-        ops.cast(logits, "float32"),
-        from_logits=True,
-    )
-    weights = ops.cast(labeled, each.dtype)
-    return ops.sum(weights * each) / ops.maximum(ops.sum(weights), 1.0)
+@dataclass(frozen=True)
+class CrossEntropy(Term):
+    """`weight * mean of -log p_y over the labelled examples of a batch`.
+
+    It is 0 for a batch without a label. In the history it is `supervised`.
+
+    By itself it is the control of the comparison. Stage 1 goes on for as many
+    steps as GAR takes, with the labelled images that GAR's batches hold, and
+    without dropout. The unlabelled images have no part in the loss, so they are
+    not fed to the network: the seconds of a run are those of this method.
+
+    Args:
+        weight: Factor of the term.
+
+    Example:
+
+    >>> CrossEntropy(0.5)
+    CrossEntropy(weight=0.5)
+    """
+
+    name: ClassVar[str] = "supervised"
+    uses_labels: ClassVar[bool] = True
+    uses_unlabeled: ClassVar[bool] = False
+
+    def loss(self, stage_2, x, y, logits):
+        labeled = y >= 0
+        each = keras.losses.sparse_categorical_crossentropy(
+            ops.where(labeled, y, ops.zeros_like(y)),
+            ops.cast(logits, "float32"),
+            from_logits=True,
+        )
+        counts = ops.cast(labeled, each.dtype)
+        return ops.sum(counts * each) / ops.maximum(ops.sum(counts), 1.0)
+
+
+def network_of(method, model):
+    """What the terms of a method train of a model, from examples to logits."""
+    networks = [term.network(model) for term in method]
+    if len(networks) > 1 and any(map(is_regularized, networks)):
+        raise ValueError(
+            f"The model {model.name!r} already holds a GAR layer, beside which "
+            "no other term is trained. Give the model without it, and the "
+            "layer as GAR(layer=...); see gar_keras.detach."
+        )
+    if any(term.keeps_dropout for term in method):
+        return networks[0]
+    return stage_2_network(networks[0])

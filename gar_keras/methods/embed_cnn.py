@@ -20,12 +20,13 @@ pixels.
 """
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 from keras import ops
 
 from gar_keras.methods import losses
-from gar_keras.methods.base import Method
+from gar_keras.methods.base import Term
 from gar_keras.utils.optional import optional
 from gar_keras.utils.validation import (
     check_array,
@@ -36,8 +37,8 @@ from gar_keras.utils.validation import (
 
 
 @dataclass(frozen=True)
-class EmbedCNN(Method):
-    """`cross-entropy + λ * mean margin loss on pairs of the graph`.
+class EmbedCNN(Term):
+    """`λ * mean margin loss on pairs of the graph`.
 
     Args:
         weight: λ. The paper: 1.
@@ -51,14 +52,14 @@ class EmbedCNN(Method):
         ImportError: in training, if scikit-learn is not installed.
     """
 
-    terms = ("supervised", "margin")
+    name: ClassVar[str] = "margin"
 
-    weight: float = 1.0
     margin: float = 1.0
     neighbors: int = 10
 
     def __post_init__(self):
-        check_fields(self, check_number, "weight", "margin")
+        super().__post_init__()
+        check_fields(self, check_number, "margin")
         check_fields(self, check_count, "neighbors", least=1)
 
     def check(self, network, x_unlabeled):
@@ -70,9 +71,10 @@ class EmbedCNN(Method):
 
     def setup(self, network, data, initial_epoch=0):
         neighbors = nearest_neighbors(data.images, self.neighbors)
-        return self, replace(data, sampler=_Pairs(data.sampler, neighbors))
+        data = replace(data, sampler=_Pairs(data.sampler, neighbors))
+        return self, network, data
 
-    def losses(self, stage_2, x, y, logits):
+    def loss(self, stage_2, x, y, logits):
         f = losses.probabilities(logits)
         images = (ops.shape(f)[0] - stage_2.labeled_per_batch) // 2
         mine, theirs = f[:images], f[images : 2 * images]
@@ -80,9 +82,7 @@ class EmbedCNN(Method):
         near = ops.sum(ops.square(mine - theirs), axis=-1)
         far = ops.sum(ops.square(mine - others), axis=-1)
         apart = ops.maximum(self.margin - far, 0.0)
-        margin = self.weight * (ops.mean(near) + ops.mean(apart))
-        terms = super().losses(stage_2, x, y, logits)
-        return terms | {"margin": margin}
+        return ops.mean(near) + ops.mean(apart)
 
 
 def nearest_neighbors(images, k):
@@ -120,6 +120,8 @@ class _Pairs:
         self.batch = 2 * sampler.batch
         self.images_per_epoch = 2 * sampler.images_per_epoch
         self.labeled_per_batch = sampler.labeled_per_batch
+        # As a `setup` of another term finds it that comes before this one.
+        self.images_per_step = sampler.images_per_step
 
     def epoch(self, number):
         order, chosen = self.sampler.epoch(number)

@@ -27,15 +27,15 @@ from keras import ops
 from gar_keras.engine.copies import copy_model, seeded
 from gar_keras.engine.graphs import has_graph, inputs_of
 from gar_keras.methods import losses
-from gar_keras.methods.base import Method
+from gar_keras.methods.base import Term
 from gar_keras.utils.validation import check_fields, check_number
 
 COARSE = {"float16", "bfloat16"}
 
 
 @dataclass(frozen=True)
-class MeanTeacher(Method):
-    """`cross-entropy + w(t) * mean squared difference of student and teacher`.
+class MeanTeacher(Term):
+    """`w(t) * mean squared difference of student and teacher`.
 
     Args:
         weight: w_max. The paper: 100.
@@ -49,8 +49,8 @@ class MeanTeacher(Method):
             the model.
     """
 
-    keeps_dropout: ClassVar[bool] = True
-    terms = ("supervised", "consistency")
+    name: ClassVar[str] = "consistency"
+    keeps_dropout = True
 
     weight: float = 100.0
     ramp: float = 40 / 150
@@ -58,7 +58,7 @@ class MeanTeacher(Method):
     decay: float = 0.999
 
     def __post_init__(self):
-        check_fields(self, check_number, "weight")
+        super().__post_init__()
         check_fields(self, check_number, "ramp", high=1, closed="right")
         check_fields(self, check_number, "decay_in_ramp", "decay", high=1)
 
@@ -66,15 +66,13 @@ class MeanTeacher(Method):
         stage_2.teacher = copy_of(stage_2.network, stage_2.seed)
         stage_2.evaluated = stage_2.teacher
 
-    def losses(self, stage_2, x, y, logits):
+    def loss(self, stage_2, x, y, logits):
         in_ramp = stage_2.done() < self.ramp
         a = ops.where(in_ramp, self.decay_in_ramp, self.decay)
         average(stage_2.teacher, stage_2.network, a)
         targets = ops.stop_gradient(stage_2.teacher(x, training=True))
-        w = self.weight * losses.gaussian_ramp(stage_2.done(), self.ramp)
         distance = ops.mean(losses.squared_distance(logits, targets))
-        terms = super().losses(stage_2, x, y, logits)
-        return terms | {"consistency": w * distance}
+        return losses.gaussian_ramp(stage_2.done(), self.ramp) * distance
 
 
 def average(mean, network, decay):

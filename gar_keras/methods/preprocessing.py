@@ -1,10 +1,13 @@
-"""Where a method moves the examples of a network, behind its preprocessing."""
+"""Where a term moves the examples of a network: behind its preprocessing.
+
+And behind augmentation by random layers: all passes see the same images.
+"""
 
 import keras
 from keras import layers, ops
 
 from gar_keras.engine.graphs import has_graph
-from gar_keras.engine.keras_internals import calls
+from gar_keras.engine.keras_internals import calls, flatten_layers
 from gar_keras.layers import PerImageStandardization, Standardization
 
 # Layers that make, of the images as stored, the images that are moved.
@@ -16,19 +19,37 @@ PREPROCESSING = (
 )
 
 
+def is_random(model):
+    """Whether a layer or a model draws random numbers, as `Dropout` does.
+
+    Example:
+
+    >>> is_random(layers.Dropout(0.5)), is_random(layers.Dropout(0.0))
+    (True, False)
+    """
+    # What variables has and weights lacks are the states of seeds. Not of a
+    # model itself, which has metrics too once it is compiled.
+    return any(
+        len(layer.variables) > len(layer.weights)
+        for layer in flatten_layers(model)
+        if not isinstance(layer, keras.Model)
+    )
+
+
 def preprocessed(front, x):
-    """Examples as the preprocessing layers `front` give them, in float32."""
+    """Examples as the layers `front` give them in training, in float32."""
     x = ops.cast(x, "float32")
     for layer in front:
-        x = ops.cast(layer(x), "float32")
+        x = ops.cast(layer(x, training=True), "float32")
     return x
 
 
 def split(network, method):
-    """The preprocessing layers of a network, and a model of what is behind.
+    """The first layers of a network, and a model of what is behind.
 
-    The model takes floats: integers would round the perturbed images. `method`
-    is the name of what moves them, for messages.
+    The layers are those of preprocessing, and random ones without weights. The
+    model takes floats: integers would round the perturbed images. `method` is
+    the name of what moves them, for messages.
     """
     if not has_graph(network):
         return [], network
@@ -45,7 +66,7 @@ def split(network, method):
         behind = [n for n in nodes if any(t is x for t in n.input_tensors)]
         # What else gets the images would miss them behind the layer.
         layer = behind[0].operation if len(behind) == 1 else None
-        if not isinstance(layer, PREPROCESSING):
+        if not isinstance(layer, PREPROCESSING) and not _augments(layer):
             break
         front.append(layer)
         x = behind[0].output_tensors[0]
@@ -56,3 +77,9 @@ def split(network, method):
             "the model with a Rescaling layer, or give it float images."
         )
     return front, keras.Model(x, logits, name="rest")
+
+
+def _augments(layer):
+    """Whether an operation is a random layer, or several, without weights."""
+    is_layer = isinstance(layer, layers.Layer)
+    return is_layer and not layer.weights and is_random(layer)

@@ -19,13 +19,13 @@ from typing import ClassVar
 from keras import ops
 
 from gar_keras.methods import losses
-from gar_keras.methods.base import Method
+from gar_keras.methods.base import Term
 from gar_keras.utils.validation import check_fields, check_number
 
 
 @dataclass(frozen=True)
-class PseudoLabel(Method):
-    """`cross-entropy + α(t) * cross-entropy with the network's own labels`.
+class PseudoLabel(Term):
+    """`α(t) * cross-entropy with the network's own labels`.
 
     The paper gives T1 = 100 and T2 = 600 in epochs and does not say of how
     many; here they are shares of the training, as of 1,000 epochs.
@@ -36,22 +36,21 @@ class PseudoLabel(Method):
         end: T2 as a share of the training, above `start`.
     """
 
-    keeps_dropout: ClassVar[bool] = True
-    terms = ("supervised", "pseudo_label")
+    name: ClassVar[str] = "pseudo_label"
+    keeps_dropout = True
 
     weight: float = 3.0
     start: float = 0.1
     end: float = 0.6
 
     def __post_init__(self):
-        check_fields(self, check_number, "weight", "start")
+        super().__post_init__()
+        check_fields(self, check_number, "start")
         limits = {"low": self.start, "high": 1, "closed": "right"}
         check_fields(self, check_number, "end", **limits)
 
-    def losses(self, stage_2, x, y, logits):
+    def loss(self, stage_2, x, y, logits):
         labels = ops.argmax(ops.stop_gradient(logits), axis=-1)
         each = losses.cross_entropy(labels, logits)
         alpha = losses.linear_ramp(stage_2.done(), self.start, self.end)
-        pseudo_label = self.weight * alpha * losses.mean_over(y < 0, each)
-        terms = super().losses(stage_2, x, y, logits)
-        return terms | {"pseudo_label": pseudo_label}
+        return alpha * losses.mean_over(y < 0, each)

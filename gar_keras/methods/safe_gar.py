@@ -2,7 +2,9 @@
 
 The paper's stage 2 expects classes of equal size, batches that show all of
 them, and logits as large as its own pretraining leaves them; it knows no
-label. Each of the four is replaced here by what the data show.
+label. `method="safe-gar"`, the default with labels, is the term of this module,
+which replaces the first three by what the data show, and the cross-entropy of
+the labels: `[SafeGAR(), CrossEntropy()]`.
 """
 
 from dataclasses import dataclass, field, replace
@@ -10,14 +12,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gar_keras.callbacks import LOOKED_AT
+from gar_keras.callbacks import LOOKED_AT, RestoreStart, WarnOfShares
 from gar_keras.engine.batches import BATCH_SIZE
 from gar_keras.engine.data import some_of
 from gar_keras.engine.fit import predict
+from gar_keras.engine.graphs import has_graph
 from gar_keras.layers import GraphActivityRegularization
-from gar_keras.methods.gar import ExtendedGAR
+from gar_keras.methods.gar import GAR
 from gar_keras.metrics import counts_of_classes
-from gar_keras.models import plain_head, scaled
+from gar_keras.models import is_regularized, plain_head, scaled
 from gar_keras.regularizers import Coefficients, class_prior_of
 from gar_keras.utils.types import ClassPrior
 from gar_keras.utils.validation import (
@@ -43,12 +46,13 @@ LARGEST_CHANGE_OF_RARE = 1.4
 
 
 @dataclass(frozen=True, kw_only=True)
-class SafeGAR(ExtendedGAR, Coefficients):
-    """The default of `gar_keras.regularize` where it is given the labels.
+class SafeGAR(GAR, Coefficients):
+    """GAR that is set up by the pretrained network, to do little harm.
 
-    `loss = U(B) + supervised * cross-entropy of X_L`, with
+    `regularize` with labels is `[SafeGAR(), CrossEntropy()]`, by name
+    `"safe-gar"`: the cross-entropy is part of what makes it safe, and is not in
+    this term. It is `U(B)`, with
 
-    - the cross-entropy of the labelled examples of a batch, always;
     - a class prior in the balance, where the predictions of the pretrained
       network over X_U are uneven: see `class_prior`;
     - a running balance, where the batch has fewer than 12.8 examples a class,
@@ -93,17 +97,20 @@ class SafeGAR(ExtendedGAR, Coefficients):
         start_weights: The weights of the network that a training begins with.
             Each training finds them anew.
 
-    All others are those of `gar_keras.ExtendedGAR` and of the layer.
+        affinity, balance, frobenius: Coefficients, as of the layer.
+        layer: A `GraphActivityRegularization` in place of the one that is set
+            up. Its class prior counts.
+        weight: Factor of `U(B)`.
 
     Example:
 
-    >>> SafeGAR().supervised
-    1.0
+    >>> from gar_keras import CrossEntropy
+    >>> method = [SafeGAR(class_prior=(0.7, 0.3)), CrossEntropy()]
     """
 
-    restores_start: ClassVar[bool] = True
+    uses_labels: ClassVar[bool] = True
+    supports_replicas: ClassVar[bool] = False
 
-    supervised: float = 1.0
     class_prior: Any = "predicted"
     protects_rare_classes: bool = True
     top_logit: float = 10.0
@@ -111,11 +118,10 @@ class SafeGAR(ExtendedGAR, Coefficients):
     start_weights: list | None = field(
         default=None, repr=False, compare=False, metadata={"found": True}
     )
-    layer: Any = field(default=None, kw_only=False)
 
     def __post_init__(self):
         Coefficients.__post_init__(self)
-        ExtendedGAR.__post_init__(self)
+        GAR.__post_init__(self)
         check_flag("protects_rare_classes", self.protects_rare_classes)
         check_number("top_logit", self.top_logit)
         check_prior(self.class_prior)
@@ -127,14 +133,31 @@ class SafeGAR(ExtendedGAR, Coefficients):
         rare = has_rare_class(self.class_prior)
         return LARGEST_CHANGE_OF_RARE if rare else LARGEST_CHANGE
 
+    def network(self, model):
+        if is_regularized(model):
+            raise ValueError(
+                f"The model {model.name!r} already holds a GAR layer. Give "
+                "SafeGAR the model without it, and the layer as "
+                "SafeGAR(layer=...); see gar_keras.detach."
+            )
+        return super().network(model)
+
     def check(self, network, x_unlabeled):
+        if not has_graph(network):
+            raise ValueError(
+                "SafeGAR scales the logits of a model, but Keras does not know "
+                "the graph of a subclassed one. Received: "
+                f"model={network.name!r}. Give a Functional or Sequential "
+                "model, or take method='gar', which uses no labels."
+            )
         super().check(network, x_unlabeled)
         check_prior(self.class_prior, network.output_shape[-1])
 
     def setup(self, network, data, initial_epoch=0):
         """Brings the logits to their scale, and finds prior and layer."""
-        method = self if initial_epoch else self._begin(network, data)
-        return method._with_layer(network, data), data
+        term = self if initial_epoch else self._begin(network, data)
+        term = term._with_layer(network, data)
+        return term, scaled(network, term.logit_factor), data
 
     def _begin(self, network, data):
         start_weights = network.get_weights()
@@ -181,9 +204,12 @@ class SafeGAR(ExtendedGAR, Coefficients):
         )
         return replace(self, layer=layer)
 
-    def build(self, stage_2):
-        stage_2.network = scaled(stage_2.network, self.logit_factor or 1.0)
-        super().build(stage_2)
+    def callbacks(self, evaluated, x_unlabeled, has_validation, watch):
+        watched = evaluated, x_unlabeled, self.class_prior, watch
+        if has_validation:
+            return [WarnOfShares(*watched)]
+        change = self.largest_share_change
+        return [RestoreStart(*watched, self.start_weights, change)]
 
     def _factor_of(self, logits):
         """What brings the mean of the largest logits to `top_logit`."""

@@ -1,4 +1,4 @@
-"""Virtual adversarial training, without and with entropy minimization.
+"""Virtual adversarial training.
 
 T. Miyato, S. Maeda, M. Koyama and S. Ishii, *Virtual adversarial training: a
 regularization method for supervised and semi-supervised learning*, IEEE TPAMI
@@ -10,40 +10,38 @@ and the prediction there is pulled to the one before:
 `LDS(x) = KL(p(y|x, θ^) ‖ p(y|x + r, θ))`, and
 `loss = cross-entropy of the labelled images + α * mean LDS of all images`,
 
-where θ^ are the weights taken as constants. The direction of `r` is found by
-power iteration on the Hessian of the divergence: from a random unit vector
-`d`, `d <- ∇_r KL(p(x) ‖ p(x + r))` at `r = ξ d`, scaled to unit length. The
-second method adds the mean entropy of all predictions. The network is that of
-GAR's stage 2, without dropout.
+where θ^ are the weights taken as constants. A second method adds the mean
+entropy of all predictions. The direction of `r` is found by power iteration on
+the Hessian of the divergence: from a random unit vector `d`,
+`d <- ∇_r KL(p(x) ‖ p(x + r))` at `r = ξ d`, scaled to unit length.
 """
 
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import ClassVar
 
 import keras
 from keras import ops
 
 from gar_keras.engine import autodiff
 from gar_keras.methods import losses
-from gar_keras.methods.base import Method
-from gar_keras.methods.options import VAT_RADIUS
-from gar_keras.methods.preprocessing import preprocessed, split
+from gar_keras.methods.base import Term
+from gar_keras.methods.preprocessing import is_random, preprocessed, split
 from gar_keras.utils.validation import (
     check_count,
     check_fields,
     check_number,
 )
 
-# In messages.
-VAT = "Virtual adversarial training"
-
 
 @dataclass(frozen=True)
-class VirtualAdversarialTraining(Method):
-    """`cross-entropy + α * mean LDS + entropy * mean entropy`.
+class VAT(Term):
+    """`α * mean LDS`, the local distributional smoothness.
 
     ε and ξ are lengths in the space of the images that the network sees, after
-    a `Rescaling` or a standardization: pixels from 0 to 1 for MNIST.
+    a `Rescaling` or a standardization: pixels from 0 to 1 for MNIST. Random
+    layers without weights that the model begins with, such as augmentation,
+    draw once for a batch: what is moved are the images that they give.
 
     Args:
         weight: α. The paper: 1.
@@ -53,45 +51,40 @@ class VirtualAdversarialTraining(Method):
             logits, let alone in bfloat16. A random step of length 1 moves a
             pixel of MNIST by 0.04.
         iterations: Power iterations. The paper: 1.
-        entropy: Factor of the mean entropy: 0 here, 1 in the second method.
 
     Raises:
         ValueError: if a value is not valid; in training, if the model takes
             integers that are not images.
     """
 
-    terms = ("supervised", "lds")
+    name: ClassVar[str] = "lds"
 
-    weight: float = 1.0
-    epsilon: float = VAT_RADIUS
+    epsilon: float = 2.5
     xi: float = 1.0
     iterations: int = 1
-    entropy: float = 0.0
 
     def __post_init__(self):
-        check_fields(self, check_number, "weight", "entropy")
+        super().__post_init__()
         check_fields(self, check_number, "epsilon", "xi", closed="neither")
         check_fields(self, check_count, "iterations", least=1)
 
+    def check(self, network, x_unlabeled):
+        split(network, "VAT")
+
     def build(self, stage_2):
-        stage_2.front, stage_2.rest = split(stage_2.network, VAT)
+        stage_2.front, stage_2.rest = split(stage_2.network, "VAT")
         stage_2.noise = keras.random.SeedGenerator(stage_2.seed)
 
-    def losses(self, stage_2, x, y, logits):
-        terms = super().losses(stage_2, x, y, logits)
-        terms["lds"] = self.lds(stage_2, x, logits)
-        if self.entropy:
-            terms["entropy"] = self.entropy * ops.mean(losses.entropy(logits))
-        return terms
-
-    def lds(self, stage_2, x, logits):
-        """`α * mean LDS` of the examples `x`, of which the logits are."""
+    def loss(self, stage_2, x, y, logits):
         images = preprocessed(stage_2.front, x)
-        clean = ops.stop_gradient(logits)
         with kept_statistics(stage_2.network):
+            if any(map(is_random, stage_2.front)):
+                # The logits given are of images that were drawn otherwise.
+                logits = stage_2.rest(images, training=True)
+            clean = ops.stop_gradient(logits)
             r = self.perturbation(stage_2, images, clean)
             moved = stage_2.rest(images + r, training=True)
-        return self.weight * ops.mean(losses.divergence(clean, moved))
+        return ops.mean(losses.divergence(clean, moved))
 
     def perturbation(self, stage_2, images, clean):
         """`r` of each image, whose logits are `clean`: of length ε."""
@@ -108,15 +101,6 @@ class VirtualAdversarialTraining(Method):
             slope = autodiff.gradient(change, self.xi * direction)
             direction = unit(ops.stop_gradient(slope))
         return self.epsilon * direction
-
-
-@dataclass(frozen=True)
-class VirtualAdversarialTrainingEntropy(VirtualAdversarialTraining):
-    """Virtual adversarial training with entropy minimization."""
-
-    terms = ("supervised", "lds", "entropy")
-
-    entropy: float = 1.0
 
 
 @contextmanager

@@ -1,11 +1,7 @@
 """Warnings of GAR: a category of their own, shown where the caller wants."""
 
 import contextlib
-import contextvars
 import warnings
-
-# The texts of the warnings within `each_once`.
-_told = contextvars.ContextVar("told")
 
 
 class GARWarning(Warning):
@@ -14,29 +10,8 @@ class GARWarning(Warning):
 
 def warn(message):
     """Issues a `GARWarning`."""
-    told = _told.get(set())
-    if message not in told:
-        told.add(message)
-        # The call of Keras that led here would tell the reader nothing.
-        warnings.warn(message, GARWarning, stacklevel=2)
-
-
-@contextlib.contextmanager
-def each_once():
-    """Within it, in this thread, no `GARWarning` comes twice.
-
-    Example:
-
-    >>> with shown_by(print), each_once():
-    ...     warn("Classes are being lost.")
-    ...     warn("Classes are being lost.")
-    Classes are being lost.
-    """
-    token = _told.set(set())
-    try:
-        yield
-    finally:
-        _told.reset(token)
+    # The call of Keras that led here would tell the reader nothing.
+    warnings.warn(message, GARWarning, stacklevel=2)
 
 
 @contextlib.contextmanager

@@ -74,11 +74,11 @@ class Stage2Recorder(Recorder):
         self.state.restore_method(self.model.state)
 
     def save(self):
-        method = self.model.method
-        if isinstance(method, SafeGAR):
-            self.state.note_predicted_prior(method.class_prior)
-        if method.restores_start and self.state.is_last_epoch():
-            # It may yet be taken back: the run keeps what is left of it.
-            return
+        term = self.model.method[0]
+        if isinstance(term, SafeGAR):
+            self.state.note_predicted_prior(term.class_prior)
+            if self.state.is_last_epoch():
+                # It may yet be taken back: the run keeps what is left of it.
+                return
         self.state.keep(self.model.evaluated)
         self.state.save(**self.variables(self.stage), method=self.model.state)

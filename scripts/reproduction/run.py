@@ -8,7 +8,6 @@ import filelock
 import keras
 import numpy as np
 
-from gar_keras.augmentation import random_augmentation
 from gar_keras.callbacks import (
     LOST_CLASSES_ARE_RESTORED,
     Advice,
@@ -26,9 +25,13 @@ from gar_keras.layers import (
     GraphActivityRegularization,
     PerImageStandardization,
 )
-from gar_keras.methods.gar import with_options
-from gar_keras.methods.options import GAROptions
-from gar_keras.methods.safe_gar import SafeGAR
+from gar_keras.methods import (
+    GAR,
+    VAT,
+    Consistency,
+    CrossEntropy,
+    SafeGAR,
+)
 from gar_keras.metrics import lost_classes
 from gar_keras.models import POLICIES, cnn6, cnn9, mlp
 from gar_keras.training import check_stage_2, pretrain, regularize
@@ -222,9 +225,6 @@ class NetworkRun(Run):
         keras.utils.set_random_seed(self.training_seed)
         self.model = build_model(e, data.x_train.shape[1:], data.num_classes)
         self.method = _method(e, self.described["class_prior"])
-        self.augmentation = random_augmentation(
-            e.pretrain_shift, e.pretrain_affine, self.training_seed
-        )
         self.optimizers = _optimizers(e, self.method, len(self.unlabeled))
         self._check_stage_2()
         for optimizer in self.optimizers.values():
@@ -248,15 +248,10 @@ class NetworkRun(Run):
 
         Those of a method in stage 2 are in the `Stage2` that trains it.
         """
-        found = {
+        return {
             "model": self.model.variables,
             "optimizer": self.optimizers[stage].variables,
-        }
-        if stage == "pretraining":
-            found["method"] = [
-                v for layer in self.augmentation for v in layer.variables
-            ]
-        return found
+        } | ({"method": []} if stage == "pretraining" else {})
 
     def train(self, shared=None):
         """Trains what is left; `shared` is the path of the end of stage 1."""
@@ -297,7 +292,6 @@ class NetworkRun(Run):
             batch_size=e.batch_size,
             optimizer=self.optimizers["pretraining"],
             initial_epoch=self.state.done("pretraining"),
-            augmentation=self.augmentation,
             seed=self.training_seed,
             callbacks=[recorder],
             verbose=0,
@@ -307,14 +301,16 @@ class NetworkRun(Run):
         """Stage 2: the method of the experiment."""
         e, done = self.experiment, self.state.done("regularization")
         method = self.method
-        if done > 0 and isinstance(method, SafeGAR):
-            method = replace(
-                method,
+        is_safe = isinstance(method[0], SafeGAR)
+        if done > 0 and is_safe:
+            term = replace(
+                method[0],
                 class_prior=self.state.progress["predicted_prior"],
                 # The networks of the experiments end in a Dense, which has it.
                 logit_factor=1.0,
                 start_weights=self.state.start_weights or None,
             )
+            method = [term, *method[1:]]
         regularize(
             self.model,
             self.x_labeled,
@@ -331,7 +327,7 @@ class NetworkRun(Run):
             callbacks=self._callbacks(),
             verbose=0,
         )
-        if method.restores_start:
+        if is_safe:
             errors = ErrorRate(**self.sets, **self.versions)
             self.state.end_stage_2(errors.measure(self.model), self.model)
 
@@ -346,7 +342,7 @@ class NetworkRun(Run):
         callbacks = [recorder]
         if self.experiment.extensions.affinity_warmup > 0:
             callbacks.append(CoefficientSchedule(affinity=self._affinity))
-        if self.method.warns_of_collapse:
+        if any(term.can_collapse for term in self.method):
             callbacks.append(self._watch())
         return callbacks
 
@@ -375,10 +371,11 @@ class NetworkRun(Run):
         """The `Advice` in the words of the settings."""
         of_gar = self.experiment.method == "gar"
         labels = "the labels (supervised in extensions)"
-        restores = self.method.restores_start
+        restores = isinstance(self.method[0], SafeGAR)
+        uses_labels = any(term.uses_labels for term in self.method)
         return Advice(
             rate="a lower stage_2_rate",
-            labels=None if self.method.learns_labels else labels,
+            labels=None if uses_labels else labels,
             prior="as class_prior" if of_gar else None,
             kept=LOST_CLASSES_ARE_RESTORED if restores else "",
         )
@@ -428,10 +425,20 @@ def build_model(experiment, input_shape, num_classes):
 
 
 def _method(e, class_prior):
-    """What stage 2 trains with."""
-    entry = METHODS[e.method]
+    """The terms that stage 2 trains with."""
+    entry, added = METHODS[e.method], e.extensions
     if not entry.set_by_experiment:
-        return entry.method(**{k: getattr(e, k) for k in entry.of_experiment})
+        first, *others = entry.method
+        own = {name: getattr(e, name) for name in entry.of_experiment}
+        return [replace(first, **own), *others]
+    if (
+        *(added.shift, added.affine, added.average, e.pretrain_shift),
+        *(e.pretrain_affine, added.rate),
+    ) != (0, 0, 0, 0, 0, "inverse-time"):
+        raise ValueError(
+            "shift, affine, average, rate, pretrain_shift and pretrain_affine "
+            "are of earlier records alone. Leave them at their defaults."
+        )
     options = {
         **e.coefficients,
         "frobenius_of": e.frobenius_of,
@@ -440,18 +447,31 @@ def _method(e, class_prior):
     }
     if e.ablation is not None:
         return ablated(e.ablation, **options)
-    return with_options(e.extensions, GraphActivityRegularization(**options))
+    terms = [GAR(layer=GraphActivityRegularization(**options))]
+    if added.supervised:
+        terms.append(CrossEntropy(added.supervised))
+    if added.consistency:
+        terms.append(Consistency(added.consistency, 0.0, keeps_dropout=False))
+    if added.vat:
+        terms.append(VAT(added.vat, epsilon=added.vat_radius))
+    return terms
 
 
 def _optimizers(e, method, num_unlabeled):
     """The optimizers of both stages, by the stage."""
-    options = method if isinstance(method, GAROptions) else e.extensions
     images = e.images_per_epoch or num_unlabeled
     steps = e.epochs * math.ceil(images / e.unlabeled_per_batch)
-    rate = e.stage_2_rate or e.learning_rate
+    usual = stage_2_optimizer(method, steps)
+    warmup_steps, clip = usual.warmup_steps, usual.global_clipnorm
+    if METHODS[e.method].set_by_experiment:
+        clip = e.extensions.global_clipnorm or None
+        if e.extensions.warmup_steps is not None:
+            warmup_steps = e.extensions.warmup_steps
+    first = e.learning_rate, e.momentum, e.decay
+    second = e.stage_2_rate or e.learning_rate, e.momentum, e.decay
     return {
-        "pretraining": sgd(e.learning_rate, e.momentum, e.decay),
-        "regularization": stage_2_optimizer(
-            options, steps, rate, e.momentum, e.decay
+        "pretraining": sgd(*first),
+        "regularization": sgd(
+            *second, warmup_steps=warmup_steps, global_clipnorm=clip
         ),
     }

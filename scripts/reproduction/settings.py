@@ -11,7 +11,6 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field, TypeAdapter
 
 from gar_keras.engine import batches, optimizers
-from gar_keras.methods.options import GAROptions
 from gar_keras.regularizers import (
     COEFFICIENTS,
     BalanceOf,
@@ -119,8 +118,19 @@ class DataSettings:
 
 
 @settings
-class Extensions(GAROptions):
+class Extensions:
     """What stage 2 adds to GAR. At the defaults it is the paper's."""
+
+    # Weights of the terms beside GAR, and ε of VAT.
+    supervised: Number = 0.0
+    consistency: Number = 0.0
+    vat: Number = 0.0
+    vat_radius: Annotated[float, Field(gt=0)] = 2.5
+    # Of records alone: no run has them any more.
+    shift: Whole = 0
+    affine: Number = 0.0
+    average: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    rate: Literal["inverse-time", "cosine"] = "inverse-time"
 
     # Epochs over which c_α rises from 0.
     affinity_warmup: Whole = 0

@@ -2,7 +2,6 @@
 
 import random
 import threading
-from functools import wraps
 
 import keras
 import numpy as np
@@ -15,13 +14,13 @@ from gar_keras import (
     GARClassifier,
     GARWarning,
     attach,
-    compare,
     detach,
+    error_rate,
     pretrain,
     regularize,
 )
 from gar_keras.engine import backend
-from gar_keras.engine.copies import copy_model, copy_with_new_weights
+from gar_keras.engine.copies import copy_model
 from gar_keras.methods.mean_teacher import copy_of
 
 RNG = np.random.default_rng(0)
@@ -216,38 +215,6 @@ def test_a_copy_is_what_the_model_is(make):
         assert its.trainable == mine.trainable
 
 
-# Weights that a new training begins with: whether each is the model's.
-KEPT = {
-    "normalized": [True] * 3 + [False, True, False, True],
-    "normalized inside": [True] * 3 + [False, True, False, True, False, True],
-    "partly frozen": [True, True, True, True, False, True, False, True],
-    # The kernel, the bias, and the adapter A and B.
-    "low-rank": [True, True, False, False, False, True],
-    "own layer": [False, True],
-    # Scale, offset and the statistics that training gathers.
-    "batch-normalized": [True, True, False, False, False, True],
-}
-
-
-@pytest.mark.parametrize("name", KEPT)
-def test_what_is_not_trained_is_kept_beside_new_weights(name):
-    model = ZOO[name]()
-    copy = copy_with_new_weights(model)
-    its, mine = values(model.weights), values(copy.weights)
-    assert [a == b for a, b in zip(its, mine, strict=True)] == KEPT[name]
-    assert [v.trainable for v in copy.weights] == [
-        v.trainable for v in model.weights
-    ]
-
-
-@pytest.mark.parametrize("name", [name for name in ZOO if "looked" in name])
-def test_new_weights_keep_vocabularies(name):
-    model = ZOO[name]()
-    copy = copy_with_new_weights(model)
-    copy.set_weights(model.get_weights())
-    np.testing.assert_array_equal(logits_of(copy), logits_of(model))
-
-
 def test_a_model_that_was_not_built_is_copied():
     model = keras.Sequential([adapted(), layers.Dense(3)])
     copy = copy_model(model)
@@ -272,9 +239,8 @@ def test_what_keras_cannot_copy_is_named():
         lambda model: copy_model(model, X),
         lambda model: copy_of(model, seed=0),
         lambda model: GARClassifier(model).fit(X, np.where(X[:, 0] < 0, -1, Y)),
-        lambda model: compare(model, X[:15], Y[:15], X),
     ],
-    ids=["zeros", "examples", "teacher", "classifier", "comparison"],
+    ids=["zeros", "examples", "teacher", "classifier"],
 )
 def test_what_a_copy_would_lose_is_refused(copy):
     with pytest.raises(ValueError, match="'mine' with 'mean'.*add_weight"):
@@ -316,11 +282,13 @@ def test_an_adapted_layer_comes_through_every_door():
     enough = {**ONCE, "pretrain_epochs": 40}
     model = GARClassifier(ZOO["normalized inside"](), random_state=0, **enough)
     assert model.fit(X, FEW).score(X, Y) > 0.8
-    data = X[:15], Y[:15], X
-    errors = compare(
-        normalized_twice(), *data, "mean-teacher", folds=2, **enough
+    options = {**QUICK, "method": "mean-teacher"}
+    model = normalized_twice()
+    pretrain(model, X[:15], Y[:15], epochs=40, verbose=0)
+    regularize(
+        model, X[:15], X, y_labeled=Y[:15], epochs=1, verbose=0, **options
     )
-    assert max(map(np.mean, errors.values())) < 0.2
+    assert error_rate(model, X, Y) < 0.2
 
 
 @pytest.mark.slow
@@ -331,7 +299,6 @@ def test_a_training_of_ones_own_is_told_to_play_no_part():
         lambda model: regularize(
             model, X[:15], X, epochs=1, verbose=0, **QUICK
         ),
-        lambda model: compare(model, X[:15], Y[:15], X, "gar", folds=2, **ONCE),
         lambda model: GARClassifier(model, **ONCE).fit(X, FEW),
     ]
     for door in doors:
@@ -356,10 +323,6 @@ def test_a_users_generators_go_on_as_if_nothing_had_happened():
     def nothing(model):
         pass
 
-    def comparison(model):
-        data = X[:15], Y[:15], X
-        compare(model, *data, "mean-teacher", folds=2, **ONCE)
-
     def classifier(model):
         estimator = GARClassifier(
             model, method="mean-teacher", random_state=0, **ONCE
@@ -367,13 +330,13 @@ def test_a_users_generators_go_on_as_if_nothing_had_happened():
         estimator.fit(X, FEW)
 
     found = []
-    for between in (nothing, comparison, classifier):
+    for between in (nothing, classifier):
         model = normalized()
         keras.utils.set_random_seed(7)
         before = draws()
         between(model)
         found.append([float(x) for x in [*before, *draws()]])
-    assert found[0] == found[1] == found[2]
+    assert found[0] == found[1]
 
 
 @pytest.mark.slow
@@ -394,72 +357,3 @@ def test_threads_repeat_what_each_does_alone():
         thread.join()
     assert together == alone
     assert alone[0] != alone[1]
-
-
-@pytest.mark.parametrize("verbose", [None, 0, 2])
-def test_each_training_of_a_comparison_is_named_and_apart(
-    verbose, monkeypatch, capsys
-):
-    optimizer = keras.optimizers.SGD(0.01, momentum=0.9, nesterov=True)
-    given = []
-
-    @wraps(regularize)
-    def record(*_, **options):
-        given.append(options)
-
-    for stage in ("pretrain", "regularize"):
-        monkeypatch.setattr(f"gar_keras.estimator.comparison.{stage}", record)
-    options = {} if verbose is None else {"verbose": verbose}
-    compare(
-        normalized(), X[:15], Y[:15], X, ["entropy", "gar"], folds=2,
-        optimizer=optimizer, unlabeled_per_batch=30, **options,
-    )  # fmt: skip
-    # Of two folds, each with a pretraining and two methods.
-    assert [each["verbose"] for each in given] == [verbose or 0] * 6
-    mine = [each["optimizer"] for each in given if "method" in each]
-    assert len({id(each) for each in (optimizer, *mine)}) == 1 + 4
-    for each in mine:
-        assert each.get_config() == optimizer.get_config()
-    assert capsys.readouterr().out.splitlines() == [
-        f"Fold {fold} of 2{training}"
-        for fold in (1, 2)
-        for training in (
-            ": pretraining",
-            ", method 1 of 2: entropy",
-            ", method 2 of 2: gar",
-        )
-        if verbose
-    ]
-
-
-BAD = {
-    "twice": (dict(methods=["gar", "gar"]), "each once"),
-    "none": (dict(methods=[]), "one method or more"),
-    "unknown option": (dict(epochz=3), "no argument 'epochz'"),
-    "option of one": (dict(methods=["gar", "vat"], epsilon=1.0), "'epsilon'"),
-    "set here": (dict(method="gar"), "compare sets method"),
-    "seed": (dict(seed=-1), "seed must be an integer of at least 0"),
-    "epochs": (dict(epochs=0), "epochs must be an integer"),
-    "no validation": (dict(epochs="auto"), "Give validation_data"),
-    "pretraining": (dict(pretrain_epochs=0), "pretrain_epochs must be"),
-    "no name": (dict(methods=3), "method must be one of.*method=3"),
-    "labels of a batch": (dict(labeled_per_batch="x"), "labeled_per_batch='x'"),
-    "optimizer": (dict(optimizer=5), "optimizer must be .*optimizer=5"),
-    "unlabelled of a batch": (
-        dict(unlabeled_per_batch=0), "unlabeled_per_batch=0",
-    ),
-    "callbacks": (dict(callbacks=5), "callback=5"),
-    "prior": (dict(class_prior=[0.5, 0.5]), "2 shares for 3 outputs"),
-    "shape": (dict(x_unlabeled=X[:, :2]), "x_unlabeled.* same shape"),
-    "best": (dict(keep_best="x"), "keep_best must be True or False"),
-    "verbose": (dict(verbose="x"), "verbose must be 'auto', 0, 1 or 2"),
-    "first epoch": (dict(initial_epoch=500), "initial_epoch must be"),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("options, message", BAD.values(), ids=BAD)
-def test_comparison_refuses_before_it_trains(options, message, monkeypatch):
-    monkeypatch.setattr("gar_keras.estimator.comparison.pretrain", None)
-    data = dict(x_labeled=X[:15], y_labeled=Y[:15], x_unlabeled=X)
-    with pytest.raises((TypeError, ValueError), match=message):
-        compare(normalized(), **data | {"methods": ["safe-gar"]} | options)

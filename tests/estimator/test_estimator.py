@@ -3,7 +3,6 @@
 import math
 import pickle
 import random
-import re
 import sys
 from dataclasses import replace
 from unittest import mock
@@ -18,14 +17,10 @@ from said import said
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.ensemble import (
-    BaggingClassifier,
-    StackingClassifier,
-    VotingClassifier,
-)
+from sklearn.datasets import load_digits
+from sklearn.ensemble import VotingClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import GridSearchCV
-from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.semi_supervised import SelfTrainingClassifier
@@ -40,9 +35,9 @@ from gar_keras.callbacks import (
     Advice,
     WarnOnCollapse,
 )
-from gar_keras.engine import fit, hardware
+from gar_keras.engine import hardware
 from gar_keras.engine.fit import predict
-from gar_keras.estimator import classifier, examples, networks, two_stages
+from gar_keras.estimator import classifier, examples, networks
 
 # Enough steps for scikit-learn's blobs, in one call of `fit` each.
 QUICK = dict(pretrain_epochs=20, epochs=2, learning_rate=0.1)
@@ -92,7 +87,7 @@ def stand_in(monkeypatch):
 
     def put(**stages):
         for name, stage in stages.items():
-            monkeypatch.setattr(two_stages, name, stage)
+            monkeypatch.setattr(classifier, name, stage)
 
     put(pretrain=least_squares, regularize=nothing)
     monkeypatch.setattr(
@@ -159,10 +154,8 @@ def fitted():
 @pytest.mark.slow
 def test_learns_from_few_labels(fitted):
     assert fitted.score(*table(90, seed=1)) > 0.95
-    summary = fitted.summary_
-    assert (summary.num_labeled, summary.num_unlabeled) == (18, 72)
-    assert summary.error_before is summary.error_after is None
-    assert len(summary.regularization["balance"]) == 2
+    assert len(fitted.history_["pretraining"]["loss"]) == 1
+    assert len(fitted.history_["regularization"]["balance"]) == 2
     assert fitted.n_features_in_ == 3
     np.testing.assert_array_equal(fitted.classes_, [0, 1, 2])
 
@@ -187,7 +180,7 @@ def test_an_interrupted_stage_leaves_what_the_one_before_made(stage, stand_in):
         assert not hasattr(model, "model_")
     else:
         assert model.score(X, Y) > 0.9
-        assert model.summary_.regularization == {}
+        assert [*model.history_] == ["pretraining"]
 
 
 def noisy(input_shape, num_classes):
@@ -208,15 +201,8 @@ def test_both_stages_are_those_of_gar_keras():
         class_prior="labeled",
     )  # fmt: skip
     validated = clone(model).fit(X, UNEVEN)
-    summary = validated.summary_
-    # 2 of each class are kept back.
-    assert (summary.num_labeled, summary.num_validation) == (10, 6)
     # Each class once more.
     shares = (6 / 19, 6 / 19, 7 / 19)
-    assert summary.class_prior == shares
-    assert summary.error_before == summary.pretraining["val_error"][-1]
-    errors = summary.error_before, *summary.regularization["val_error"]
-    assert summary.error_after == min(errors)
     seed = int(np.random.RandomState(0).randint(2**31 - 1))
     state = random.getstate()
     random.seed(seed)
@@ -230,24 +216,25 @@ def test_both_stages_are_those_of_gar_keras():
     alike = {
         "validation_data": (x[kept], UNEVEN[kept]), "seed": seed, "verbose": 0,
     }  # fmt: skip
-    gar_keras.pretrain(
+    first = gar_keras.pretrain(
         network, x[labeled], UNEVEN[labeled], epochs=3,
         optimizer=gar_keras.sgd(0.1), **alike,
     )  # fmt: skip
-    gar_keras.regularize(
+    second = gar_keras.regularize(
         network, x[labeled], x, y_labeled=UNEVEN[labeled], epochs=2,
         class_prior=shares,
         optimizer=gar_keras.sgd(0.1, global_clipnorm=1.0), **alike,
     )  # fmt: skip
     assert weights(validated) == [w.tolist() for w in network.get_weights()]
+    assert validated.history_ == {
+        "pretraining": first.history, "regularization": second.history,
+    }  # fmt: skip
 
 
 def test_settings_reach_both_stages(stand_in):
     pretrain, regularize = (mock.Mock(side_effect=nothing) for _ in range(2))
     stand_in(pretrain=pretrain, regularize=regularize)
-    method = gar_keras.SafeGAR(
-        warmup_steps=4, global_clipnorm=0.5, shift=1, affine=0.2
-    )
+    method = [gar_keras.SafeGAR(affinity=2.0), gar_keras.CrossEntropy()]
     given = {
         "method": method, "epochs": 9, "labeled_per_batch": 5,
         "unlabeled_per_batch": 11, "verbose": 2,
@@ -257,11 +244,10 @@ def test_settings_reach_both_stages(stand_in):
     model.fit(x, np.where(np.arange(40) < 20, y, -1))
     first, second = pretrain.call_args.kwargs, regularize.call_args.kwargs
     assert first.items() >= {"epochs": 7, "verbose": 2}.items()
-    shift, affine = first["augmentation"]
-    assert (shift.pixels, affine.strength) == (1, 0.2)
     assert second.items() >= given.items()
     optimizer = second["optimizer"]
-    assert (optimizer.warmup_steps, optimizer.global_clipnorm) == (4, 0.5)
+    # A fifth of 9 epochs of 4 steps.
+    assert (optimizer.warmup_steps, optimizer.global_clipnorm) == (7, 1.0)
     for options in (first, second):
         assert float(options["optimizer"].learning_rate) == 0.125
 
@@ -271,7 +257,7 @@ def half_wrong(*_, **__):
     return with_errors(0.5)
 
 
-def test_epochs_auto_and_warnings_know_the_error_before(stand_in):
+def test_warnings_know_the_error_before_and_the_names(stand_in):
     seen = {}
 
     def regularize(*_, **options):
@@ -281,91 +267,24 @@ def test_epochs_auto_and_warnings_know_the_error_before(stand_in):
 
     stand_in(pretrain=half_wrong, regularize=regularize)
     numbers = np.where(FEW < 0, -1, 3 * FEW + 5)
-    quick(tiny, epochs="auto", validation_fraction=0.34).fit(X, numbers)
+    quick(tiny, validation_fraction=0.34).fit(X, numbers)
     (watch,) = seen["callbacks"]
-    assert seen["epochs"] == "auto"
     assert seen["validation_data"][0].shape == (6, 3)
     assert isinstance(watch, WarnOnCollapse)
     assert watch.class_names == [5, 8, 11]
     assert (watch.error_before, watch.num_validation) == (0.5, 6)
     assert watch.batch_size == 90 + 12
     # In the words of the classifier, of what is not in use.
-    expected = Advice("a lower learning_rate", None, "as class_prior", "")
-    assert watch.advice == expected
-    quick(tiny, validation_fraction=0.34).fit(X, numbers)
-    (watch,) = seen["callbacks"]
+    expected = Advice("a lower learning rate", None, "as class_prior", "")
     assert watch.advice == replace(expected, kept=BEST_ARE_KEPT)
     quick(tiny, method="gar").fit(X, FEW)
     (watch,) = seen["callbacks"]
     assert watch.advice == replace(
         expected, labels="the labels (method='safe-gar')"
     )
-    quick(tiny, method=gar_keras.SafeGAR()).fit(X, FEW)
+    quick(tiny).fit(X, FEW)
     (watch,) = seen["callbacks"]
-    assert watch.advice.kept == LOST_CLASSES_ARE_RESTORED
-    assert watch.advice.prior == "as class_prior to the method"
-
-
-@pytest.mark.parametrize(
-    ("errors", "epochs"),
-    [((0.5, 0.25, 0.25, 0.4), 3), ((0.75, 0.5), 2), ((0.6, 0.7), 0)],
-    ids=["the last of equal ones", "as stage 1", "all worse"],
-)
-def test_epochs_auto_trains_again_for_the_best_epochs(errors, epochs, stand_in):
-    calls = []
-
-    def pretrain(*data, **options):
-        least_squares(*data, **options)
-        calls.append((data, options))
-        return with_errors(0.5)
-
-    def regularize(*data, **options):
-        calls.append((data, options))
-        return with_errors(*errors)
-
-    stand_in(pretrain=pretrain, regularize=regularize)
-    model = quick(tiny, epochs="auto", validation_fraction=0.34).fit(X, FEW)
-    # Two stages with rows kept back, then with all labels.
-    (first, first_options), _, *again = calls
-    assert first_options["validation_data"] is not None
-    assert len(first[1]) == 12
-    assert len(again) == (2 if epochs else 1)
-    for data, options in again:
-        assert data[0] is not first[0]
-        np.testing.assert_array_equal(data[1], X[:18].astype("float32"))
-        assert options["validation_data"] is None
-    if epochs:
-        assert again[1][1]["epochs"] == epochs
-    summary = model.summary_
-    assert (summary.num_labeled, summary.num_validation) == (18, 0)
-    assert (summary.search.num_labeled, summary.search.error_before) == (
-        12,
-        0.5,
-    )
-
-
-def test_epochs_auto_ends_as_a_plain_training_of_that_length(monkeypatch):
-    monkeypatch.setattr(fit, "MOST_EPOCHS", 4)
-    monkeypatch.setattr(fit, "MOST_STEPS", 4)
-    auto = quick(tiny, epochs="auto", validation_fraction=0.34)
-    epochs = len(auto.fit(SCALED, FEW).summary_.regularization["loss"])
-    assert 0 < epochs <= 4
-    plain = quick(tiny, epochs=epochs).fit(SCALED, FEW)
-    assert weights(auto) == weights(plain)
-
-
-def test_a_second_training_that_ends_early_leaves_the_first(stand_in):
-    def regularize(model, *_, validation_data, **__):
-        if validation_data is None:
-            raise KeyboardInterrupt
-        return with_errors(0.25)
-
-    stand_in(pretrain=half_wrong, regularize=regularize)
-    model = quick(tiny, epochs="auto", validation_fraction=0.34)
-    with pytest.raises(KeyboardInterrupt):
-        model.fit(X, FEW)
-    assert model.summary_.num_validation == 6
-    assert model.predict(X).shape == Y.shape
+    assert watch.advice == replace(expected, kept=LOST_CLASSES_ARE_RESTORED)
 
 
 @pytest.mark.parametrize(
@@ -419,91 +338,6 @@ def test_labels_are_kept_or_refused(labels, classes):
     ]
 
 
-def all_to_one(model, *_, **__):
-    """In place of `regularize`: every row is of the second class."""
-    kernel, bias = model.get_weights()
-    model.set_weights([0 * kernel, 0 * bias + [0, 1, 0]])
-    return with_errors(0.0)
-
-
-def test_summary_is_of_the_weights_at_the_end(stand_in, capsys):
-    stand_in(regularize=all_to_one)
-    labels = np.where(FEW < 0, "", NAMES[FEW])
-    options = {"validation_fraction": 0.34, "verbose": 2}
-    summary = quick(tiny, **options).fit(X, labels).summary_
-    assert summary.lost == ("cat", "eel")
-    assert (summary.num_validation, summary.error_before) == (6, 0.5)
-    # Two of the six rows are of the class that all are given to.
-    assert summary.error_after == pytest.approx(4 / 6)
-    assert capsys.readouterr().out.endswith("classes lost: cat, eel\n")
-
-
-@pytest.mark.parametrize(
-    "y, options, lines",
-    [
-        (FEW, {"verbose": 0}, []),
-        (
-            FEW,
-            {"verbose": 2},
-            [
-                "Stage 1 of 2: 200 epochs over 18 labelled .* 100 at a time",
-                "Stage 2 of 2: SafeGAR, 2 epochs over all 90",
-                "not measured; .* classes lost: none",
-            ],
-        ),
-        (
-            FEW,
-            {
-                "verbose": 1, "method": "gar", "epochs": "auto",
-                "validation_fraction": 0.34, "pretrain_epochs": 3,
-            },
-            [
-                "Stage 1 of 2: 3 epochs over 12 labelled .* 3 at a time",
-                "Stage 2 of 2: GAR, up to 4000 epochs over all 90",
-                "Again on all labels; epochs of stage 2: 1",
-                "Stage 1 of 2: 3 epochs over 18 labelled",
-                "Stage 2 of 2: GAR, 1 epochs over all 90",
-                r"\(n = 6\): 50.00 % -> 0.00 %; .*; again on all 18 labels",
-            ],
-        ),
-        (
-            Y,
-            {"verbose": "auto"},
-            ["Stage 1 of 1: 200 epochs over 90 labelled", "no stage 2"],
-        ),
-    ],
-    ids=["quiet", "both stages", "up to", "one stage"],
-)  # fmt: skip
-@pytest.mark.filterwarnings("ignore:No example is unlabelled")
-def test_stages_are_named_as_they_begin(y, options, lines, stand_in, capsys):
-    stand_in(regularize=half_wrong)
-    quick(tiny, **{"pretrain_epochs": 200, **options}).fit(X, y)
-    printed = capsys.readouterr().out.splitlines()
-    for line, told in zip(printed, lines, strict=True):
-        assert re.search(told, line)
-
-
-def test_summary_in_one_line():
-    summary = two_stages.Summary(
-        num_labeled=10, num_validation=8, num_unlabeled=50, class_prior=None,
-        pretraining={}, error_before=0.125, error_after=0.05,
-        regularization={"loss": [3.0, 2.0, 1.0]}, lost=(0, 4),
-    )  # fmt: skip
-    assert str(summary) == (
-        "validation error (n = 8): 12.50 % -> 5.00 %; epochs of stage 2: 3; "
-        "classes lost: 0, 4"
-    )
-    alone = replace(
-        summary, num_unlabeled=0, error_before=None, error_after=None
-    )
-    assert str(alone) == "validation error: not measured; no stage 2"
-    again = replace(summary, num_labeled=18, num_validation=0, lost=())
-    assert str(replace(again, search=summary)) == (
-        f"{summary}; again on all 18 labels: epochs of stage 2: 3; "
-        "classes lost: none"
-    )
-
-
 def without_graph(shape, num_classes):
     """A linear network of which Keras does not know the graph."""
     model = Subclassed(layers.Dense(num_classes))
@@ -511,60 +345,36 @@ def without_graph(shape, num_classes):
     return model
 
 
-def test_no_row_unlabelled_is_supervised_training_and_said(
-    stand_in, monkeypatch
-):
+def test_no_row_unlabelled_is_supervised_training_and_said(stand_in):
     # What belongs to stage 2 alone is neither warned of nor refused.
     for options in (
         {},
         {"labeled_per_batch": 91},
-        {"epochs": "auto"},
         {"network": without_graph},
     ):
         model = quick(**{"network": tiny, **options})
         (text,) = said(lambda model=model: model.fit(SCALED, Y))
         assert "plain supervised training" in text
         assert "Mark unlabelled examples with -1" in text
-        assert model.summary_.regularization == {}
+        assert [*model.history_] == ["pretraining"]
         assert model.score(SCALED, Y) > 0.9
-    for wrong in ({"epochs": 0}, {"unlabeled_per_batch": 0.5}):
-        with pytest.raises(ValueError, match=f"{[*wrong][0]} must be an int"):
-            quick(tiny, **wrong).fit(X, Y)
 
 
-@pytest.mark.slow
-def test_nothing_is_said_twice_in_a_fit():
-    # The network is looked at three times.
-    model = quick(tiny, pretrain_epochs=1, epochs=1)
-    texts = said(lambda: model.fit(1e4 * X, FEW))
-    assert any("get the examples as they are stored" in t for t in texts)
-    assert any("fewer examples than a batch takes" in t for t in texts)
-    assert len({*texts}) == len(texts)
-
-
-TAKE_NO_MARKER = {
-    "StackingClassifier": lambda m: StackingClassifier([("gar", m)], cv=2),
-    "BaggingClassifier": lambda m: BaggingClassifier(m, n_estimators=1),
-    "VotingClassifier": lambda m: VotingClassifier([("gar", m)]),
-    "OneVsRestClassifier": OneVsRestClassifier,
-    "OneVsOneClassifier": OneVsOneClassifier,
-    "SelfTrainingClassifier": lambda m: SelfTrainingClassifier(m, max_iter=1),
-}
 MARKERS = {"numbers": FEW, "names": np.where(FEW < 0, "", NAMES[FEW])}
 
 
-@pytest.mark.filterwarnings("ignore:y contains no unlabeled samples")
-@pytest.mark.parametrize("name", TAKE_NO_MARKER)
-def test_a_meta_estimator_that_keeps_no_row_unlabelled_is_named(name, stand_in):
-    y = MARKERS["numbers" if name.startswith("Self") else "names"]
-    for around in (lambda m: m, lambda m: make_pipeline(StandardScaler(), m)):
-        wrapper = TAKE_NO_MARKER[name](around(quick(tiny)))
-        texts = said(lambda wrapper=wrapper: wrapper.fit(X, y))
-        found = [text for text in texts if "No example is unlabelled" in text]
-        assert found and all(f"GAR. {name} made" in text for text in found)
-    # Where all rows are labelled, it is not to blame.
-    texts = said(lambda: TAKE_NO_MARKER[name](quick(tiny)).fit(X, Y))
-    assert texts and not any(f"{name} made" in text for text in texts)
+@pytest.mark.parametrize(
+    "around",
+    [
+        lambda m: VotingClassifier([("gar", m)]),
+        lambda m: SelfTrainingClassifier(m, max_iter=1),
+    ],
+)
+def test_a_meta_estimator_that_keeps_no_row_unlabelled_is_warned_of(
+    around, stand_in
+):
+    texts = said(lambda: around(quick(tiny)).fit(X, FEW))
+    assert any("other meta-estimators of scikit-learn" in t for t in texts)
 
 
 @pytest.mark.parametrize("y", MARKERS.values(), ids=MARKERS)
@@ -575,21 +385,14 @@ def test_pipelines_and_searches_keep_rows_unlabelled(y, stand_in):
         GridSearchCV(quick(tiny), {"epochs": [1, 2]}, cv=2),
         GridSearchCV(pipeline, {"garclassifier__epochs": [1, 2]}, cv=2),
     ):
-        assert said(lambda model=model: model.fit(SCALED, y)) == []
+        texts = said(lambda model=model: model.fit(SCALED, y))
+        assert not any("No example is unlabelled" in text for text in texts)
         assert set(model.classes_) == set(np.unique(y[FEW >= 0]))
 
 
-@pytest.mark.parametrize(
-    ("y", "ensemble"), [(MARKERS["numbers"], True), (MARKERS["names"], False)]
-)
-def test_calibration_is_of_labelled_rows(y, ensemble, stand_in):
-    wrapper = CalibratedClassifierCV(quick(tiny), cv=2, ensemble=ensemble)
-    with pytest.raises(ValueError, match="takes -1 for a class.*FrozenEst"):
-        wrapper.fit(X, y)
+def test_calibration_is_of_labelled_rows(stand_in):
+    y, known = MARKERS["names"], FEW >= 0
     frozen = FrozenEstimator(quick(tiny).fit(X, y))
-    with pytest.raises(ValueError, match="takes -1 for a class.*FrozenEst"):
-        CalibratedClassifierCV(frozen, cv=2, ensemble=ensemble).fit(X, y)
-    known = FEW >= 0
     calibrated = CalibratedClassifierCV(frozen).fit(X[known], y[known])
     assert list(calibrated.classes_) == list(frozen.classes_)
     right = y[known][Y[known].argsort()][6 * Y]
@@ -643,19 +446,41 @@ def test_score_refuses_what_it_cannot_compare(known):
 
 def test_grid_search(stand_in):
     def regularize(model, *_, method, **__):
-        if method.affinity == 1.0:
+        if method[0].affinity == 1.0:
             # The first class for all.
             model.set_weights([0 * w for w in model.get_weights()])
         return keras.callbacks.History()
 
     stand_in(regularize=regularize)
-    grid = {"method": [gar_keras.SafeGAR(affinity=c) for c in (1.0, 3.0)]}
+    terms = [gar_keras.SafeGAR(affinity=c) for c in (1.0, 3.0)]
+    grid = {"method": [[term, gar_keras.CrossEntropy()] for term in terms]}
     search = GridSearchCV(quick(tiny), grid, cv=2, error_score="raise")
     search.fit(FAR, FEW)
     # Of the labelled rows in each fold a third is of the first class.
     scores = search.cv_results_["mean_test_score"]
     np.testing.assert_allclose(scores, [1 / 3, 1])
-    assert search.best_params_["method"].affinity == 3.0
+    assert search.best_params_["method"][0].affinity == 3.0
+
+
+@pytest.mark.slow
+def test_a_search_over_methods_on_digits():
+    """Each training begins with the weights of the network that is given."""
+    x, y = load_digits(return_X_y=True)
+    few = np.where(np.arange(len(y)) < 80, y, -1)
+    keras.utils.set_random_seed(0)
+    stack = layers.Rescaling(1 / 16), layers.Dense(64, "relu"), layers.Dense(10)
+    network = sequential(*stack, shape=(64,))
+    before = network.get_weights()
+    model = GARClassifier(
+        network, pretrain_epochs=200, epochs=5, random_state=0
+    )
+    grid = {"method": ["safe-gar", "gar", "supervised"]}
+    search = GridSearchCV(model, grid, cv=2, error_score="raise").fit(x, few)
+    np.testing.assert_equal(network.get_weights(), before)
+    scores = search.cv_results_["mean_test_score"]
+    assert (scores > 0.6).all()
+    assert search.best_score_ == scores.max()
+    assert search.score(x, y) > 0.7
 
 
 def test_network_of_ones_own_is_copied_with_its_weights(stand_in):
@@ -899,31 +724,36 @@ BAD = {
     "method": (dict(method="VAT"), "one of gar, safe-gar.*vat-entropy"),
     "guides": (dict(labeled_per_batch=19), "labeled_per_batch=19"),
     "no guides": (dict(labeled_per_batch=0), "labeled_per_batch=0"),
-    "auto without validation": (dict(epochs="auto"), "validation_data=None"),
+    "epochs": (dict(epochs="auto"), "epochs must be an integer.*'auto'"),
     "small validation": (dict(validation_fraction=0.01), "too few labels"),
     "channels first": (
         dict(X=np.ones((90, 3, 9, 9)), network="auto"),
         r"takes \(h, w, c\).* 4 to 64.*\(90, 3, 9, 9\).*moveaxis",
     ),
     "prior of the method": (
-        dict(method=gar_keras.SafeGAR(class_prior=FOUR)),
+        dict(method=[gar_keras.SafeGAR(class_prior=FOUR)]),
         "4 shares for 3 outputs",
     ),
     "layer of the method": (
-        dict(method=gar_keras.ExtendedGAR(OF_FOUR)), "4 shares for 3 outputs",
+        dict(method=[gar_keras.GAR(layer=OF_FOUR)]), "4 shares for 3 outputs",
     ),
-    "shifted features": (
-        dict(method=gar_keras.SafeGAR(shift=1)), "shift and affine move images",
+    "a term": (dict(method=gar_keras.SafeGAR()), "learns the labels by the"),
+    "prior beside a list": (
+        dict(method=[gar_keras.GAR()], class_prior="uniform"),
+        "Received: class_prior beside the list",
+    ),
+    "noise": (
+        dict(method=[gar_keras.Consistency()]), "has no noise",
     ),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("change, message", BAD.values(), ids=BAD)
 def test_bad_input_is_refused_before_training(change, message, monkeypatch):
-    monkeypatch.setattr(two_stages, "pretrain", None)
+    monkeypatch.setattr(classifier, "pretrain", None)
     given = {"X": X, "y": FEW, "network": tiny, **change}
     data = given.pop("X"), given.pop("y")
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((TypeError, ValueError), match=message):
         quick(**given).fit(*data)
 
 

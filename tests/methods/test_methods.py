@@ -3,6 +3,8 @@
 On JAX: KERAS_BACKEND=jax python -m pytest tests/methods
 """
 
+from dataclasses import dataclass
+
 import keras
 import numpy as np
 import oracle
@@ -12,11 +14,27 @@ from keras import layers, ops
 from oracle import softmax
 from stacks import sequential
 
-from gar_keras import ExtendedGAR, error_rate, pretrain, regularize
+from gar_keras import (
+    GAR,
+    VAT,
+    Consistency,
+    CrossEntropy,
+    EmbedCNN,
+    Entropy,
+    MeanTeacher,
+    PseudoLabel,
+    RandomAffine,
+    SafeGAR,
+    attach,
+    error_rate,
+    pretrain,
+    regularize,
+)
 from gar_keras.engine import autodiff
-from gar_keras.engine.batches import BatchSampler
-from gar_keras.methods import METHODS, embed_cnn, preprocessing, supervised
-from gar_keras.methods.base import Stage2, supervised_loss
+from gar_keras.engine.batches import BatchSampler, TrainingData, labeled_alone
+from gar_keras.methods import METHODS, Term, embed_cnn, method_of, preprocessing
+from gar_keras.methods.base import Stage2, network_of
+from gar_keras.models import is_regularized
 
 W = np.array([[1.0, -0.5, 0.25], [0.5, 0.75, -1.0]])
 # Four images without a label and two with one.
@@ -37,6 +55,7 @@ def linear(*more):
 def stage_2_of(method, step=0, network=None, seed=0):
     """A stage_2 of 100 steps at one of them, with two labels in a batch."""
     network = linear() if network is None else network
+    method = method_of([method] if isinstance(method, Term) else method, {})
     stage_2 = Stage2(method, network, 3, 100, labeled_per_batch=2, seed=seed)
     stage_2.step.assign(step)
     return stage_2
@@ -45,9 +64,10 @@ def stage_2_of(method, step=0, network=None, seed=0):
 def terms_of(stage_2):
     """The terms of the batch above, as floats by name."""
     logits = stage_2.network(X, training=True)
-    terms = stage_2.method.losses(stage_2, X, Y, logits)
-    assert tuple(terms) == stage_2.method.terms
-    return {name: float(term) for name, term in terms.items()}
+    return {
+        term.name: float(term.weight * term.loss(stage_2, X, Y, logits))
+        for term in stage_2.method
+    }
 
 
 P = softmax(X @ W)
@@ -58,7 +78,7 @@ def kl(p, q):
 
 
 def test_the_loss_is_that_of_the_labels_and_the_weighted_term():
-    stage_2 = stage_2_of(METHODS["entropy"](weight=0.25))
+    stage_2 = stage_2_of([CrossEntropy(), Entropy(0.25)])
     loss = stage_2.compute_loss(X, Y, stage_2.network(X), training=True)
     log_loss = oracle.log_loss(X[~U] @ W, Y[~U])
     entropy = -(P[U] * np.log(P[U])).sum(1).mean()
@@ -74,11 +94,11 @@ def test_the_loss_is_that_of_the_labels_and_the_weighted_term():
 
 
 def test_a_global_policy_leaves_the_inputs_to_the_network(dtype_policy):
-    stage_2 = stage_2_of(METHODS["supervised"]())
+    stage_2 = stage_2_of("supervised")
     x = X + np.float32(1000.3)
     expected = np.array(stage_2(x, training=True))
     dtype_policy("mixed_bfloat16")
-    mixed = stage_2_of(METHODS["supervised"](), network=stage_2.network)
+    mixed = stage_2_of("supervised", network=stage_2.network)
     found = np.array(mixed(x, training=True))
     np.testing.assert_array_equal(found, expected)
 
@@ -87,14 +107,14 @@ def test_weight_decay_of_the_network_stays_in_the_loss():
     logits = layers.Dense(3, use_bias=False, kernel_regularizer="l2")
     network = sequential(logits, shape=(2,))
     network.set_weights([W])
-    stage_2 = stage_2_of(METHODS["supervised"](), network=network)
+    stage_2 = stage_2_of("supervised", network=network)
     loss = stage_2.compute_loss(X, Y, network(X), training=True)
     expected = oracle.log_loss(X[~U] @ W, Y[~U]) + 0.01 * (W**2).sum()
     assert float(loss) == pytest.approx(expected, rel=1e-5)
 
 
 def test_a_batch_without_labels_has_no_log_loss():
-    assert float(supervised_loss(np.full(6, -1), X @ W)) == 0
+    assert float(CrossEntropy().loss(None, X, np.full(6, -1), X @ W)) == 0
 
 
 @pytest.mark.parametrize(
@@ -102,7 +122,7 @@ def test_a_batch_without_labels_has_no_log_loss():
 )
 def test_pseudo_label(step, alpha):
     # T1 = 10 and T2 = 60 of 100 steps; α_f = 3.
-    found = terms_of(stage_2_of(METHODS["pseudo-label"](), step))
+    found = terms_of(stage_2_of("pseudo-label", step))
     expected = alpha * -np.log(P[U].max(1)).mean()
     assert found["pseudo_label"] == pytest.approx(expected, rel=1e-5, abs=1e-5)
 
@@ -126,7 +146,7 @@ class Noise(layers.Layer):
     ("step", "ramp"), [(0, np.exp(-5)), (20, np.exp(-1.25)), (40, 1), (80, 1)]
 )
 def test_pi_model(step, ramp):
-    stage_2 = stage_2_of(METHODS["pi"](ramp=0.4), step, linear(Noise()))
+    stage_2 = stage_2_of(Consistency(ramp=0.4), step, linear(Noise()))
     stage_2.network.layers[-1].calls.assign(0)
     second = softmax(X @ W + [1, 0, 0])
     expected = 100 * ramp * ((P - second) ** 2).mean()
@@ -134,15 +154,27 @@ def test_pi_model(step, ramp):
     assert found == pytest.approx(expected, rel=1e-4)
 
 
-def test_the_pi_model_needs_noise():
+def test_consistency_without_a_ramp_has_its_weight_from_the_start():
+    stage_2 = stage_2_of(Consistency(2.0, ramp=0), 0, linear(Noise()))
+    stage_2.network.layers[-1].calls.assign(0)
+    expected = 2 * ((P - softmax(X @ W + [1, 0, 0])) ** 2).mean()
+    found = terms_of(stage_2)["consistency"]
+    assert found == pytest.approx(expected, rel=1e-4)
+
+
+def test_consistency_needs_noise():
     for network in (linear(), linear(layers.Dropout(0.0))):
+        # A compiled model has metrics, which are no noise.
+        network.compile(loss="mse")
         with pytest.raises(ValueError, match="Dropout layers"):
-            stage_2_of(METHODS["pi"](), network=network)
+            Consistency().check(network, X)
+    moved = sequential(RandomAffine(0.1), layers.Flatten(), shape=(4, 4, 1))
+    Consistency().check(moved, X)
 
 
 def test_the_teacher_after_three_steps():
     # The ramp ends with the first of the steps 19, 20, 21.
-    method = METHODS["mean-teacher"](ramp=0.2)
+    method = [CrossEntropy(), MeanTeacher(ramp=0.2)]
     stage_2 = stage_2_of(method, 19)
     mean = W.copy()
     for shift, a in ((0.5, 0.99), (-1.0, 0.999), (2.0, 0.999)):
@@ -156,7 +188,7 @@ def test_the_teacher_after_three_steps():
 
 
 def test_mean_teacher():
-    stage_2 = stage_2_of(METHODS["mean-teacher"](ramp=0.4), 20)
+    stage_2 = stage_2_of(MeanTeacher(ramp=0.4), 20)
     student = W + 0.5 * np.eye(2, 3)
     stage_2.network.set_weights([student])
     mean = 0.99 * W + 0.01 * student
@@ -167,7 +199,7 @@ def test_mean_teacher():
 
 
 def test_the_teacher_is_what_is_evaluated():
-    stage_2 = stage_2_of(METHODS["mean-teacher"]())
+    stage_2 = stage_2_of("mean-teacher")
     stage_2.network.set_weights([W + 1])
     np.testing.assert_allclose(stage_2(X, training=False), X @ W, rtol=1e-5)
     np.testing.assert_allclose(
@@ -180,7 +212,7 @@ def test_the_teacher_is_what_is_evaluated():
 def test_the_teachers_noise_is_not_the_students():
     network = linear(layers.Dropout(0.5, seed=3))
     both = [
-        stage_2_of(METHODS["mean-teacher"](), network=network, seed=seed)
+        stage_2_of("mean-teacher", network=network, seed=seed)
         for seed in (0, 0, 1)
     ]
     x = np.ones((50, 2), "float32")
@@ -211,7 +243,7 @@ def directions_by_differences(d, xi):
 
 @pytest.mark.parametrize(("xi", "iterations"), [(1.0, 1), (0.5, 2)])
 def test_vat(xi, iterations):
-    method = METHODS["vat"](epsilon=0.5, xi=xi, iterations=iterations)
+    method = VAT(epsilon=0.5, xi=xi, iterations=iterations)
     d = first_direction(seed=4)
     for _ in range(iterations):
         d = directions_by_differences(d, xi)
@@ -224,9 +256,7 @@ def test_vat(xi, iterations):
 
 
 def test_vat_with_entropy():
-    one, both = (
-        terms_of(stage_2_of(METHODS[name]())) for name in ("vat", "vat-entropy")
-    )
+    one, both = (terms_of(stage_2_of(name)) for name in ("vat", "vat-entropy"))
     entropy = -(P * np.log(P)).sum(1).mean()
     assert both == pytest.approx(one | {"entropy": entropy}, rel=1e-4)
 
@@ -238,9 +268,9 @@ def test_vat_moves_the_images_that_the_network_sees():
     stored.set_weights([W])
     values = []
     for network, images in ((stored, x), (linear(), (x / 255).astype("f4"))):
-        stage_2 = stage_2_of(METHODS["vat"](), network=network)
+        stage_2 = stage_2_of(VAT(), network=network)
         logits = network(images, training=True)
-        values.append(stage_2.method.lds(stage_2, images, logits))
+        values.append(VAT().loss(stage_2, images, Y, logits))
     assert float(values[0]) == pytest.approx(float(values[1]), rel=1e-4)
     assert float(values[0]) > 0
 
@@ -260,7 +290,7 @@ def test_vat_leaves_the_preprocessing_of_branches_in_the_network(branches):
 
 def test_embed_cnn():
     # Two images, their two neighbours, and two labelled images.
-    found = terms_of(stage_2_of(METHODS["embed-cnn"](margin=0.9)))
+    found = terms_of(stage_2_of(EmbedCNN(margin=0.9)))
     near = ((P[:2] - P[2:4]) ** 2).sum(1)
     far = ((P[[0, 1]] - P[[1, 0]]) ** 2).sum(1)
     expected = near.mean() + np.maximum(0.9 - far, 0).mean()
@@ -284,7 +314,7 @@ def test_embed_cnn_adds_neighbours_to_the_same_images():
 
 
 def test_embed_cnn_refuses_what_has_no_graph_before_training():
-    method = METHODS["embed-cnn"](neighbors=4)
+    method = EmbedCNN(neighbors=4)
     with pytest.raises(ValueError, match="neighbors"):
         method.check(linear(), X[:4])
     with pytest.raises(ValueError, match="x_unlabeled"):
@@ -299,7 +329,8 @@ def test_neighbours_are_the_nearest_others():
 
 def test_supervised_sees_the_labelled_images_alone():
     sampler = BatchSampler(7, 3, 4, 2, seed=5)
-    alone = supervised._LabeledAlone(sampler)
+    data = TrainingData(sampler, X, X[:4], y_labeled=Y[:4])
+    alone = labeled_alone(data).sampler
     _, chosen = sampler.epoch(3)
     order, none = alone.epoch(3)
     assert (alone.steps, alone.batch, alone.images_per_epoch) == (3, 2, 6)
@@ -310,20 +341,19 @@ def test_supervised_sees_the_labelled_images_alone():
 @pytest.mark.parametrize(
     ("method", "wrong"),
     [
-        (METHODS["entropy"], {"weight": -1.0}),
-        (METHODS["pseudo-label"], {"end": 0.1}),
-        (METHODS["pi"], {"ramp": 0.0}),
-        (METHODS["mean-teacher"], {"decay": 1.0}),
-        (METHODS["vat"], {"epsilon": 0.0}),
-        (METHODS["vat-entropy"], {"xi": 0.0}),
-        (METHODS["embed-cnn"], {"neighbors": 0}),
-        (ExtendedGAR, {"average": 1.0}),
-        (ExtendedGAR, {"consistency": 1.0}),
-        (ExtendedGAR, {"vat_radius": 0}),
-        (ExtendedGAR, {"rate": "linear"}),
-        (ExtendedGAR, {"warmup_steps": -1}),
-        (ExtendedGAR, {"layer": "gar"}),
-        (ExtendedGAR, {"layer": np.ones((9, 9))}),
+        (Entropy, {"weight": -1.0}),
+        (Entropy, {"of_labeled": 1}),
+        (CrossEntropy, {"weight": np.nan}),
+        (PseudoLabel, {"end": 0.1}),
+        (Consistency, {"ramp": 1.5}),
+        (Consistency, {"keeps_dropout": "no"}),
+        (MeanTeacher, {"decay": 1.0}),
+        (VAT, {"epsilon": 0.0}),
+        (VAT, {"xi": 0.0}),
+        (EmbedCNN, {"neighbors": 0}),
+        (GAR, {"layer": "gar"}),
+        (GAR, {"layer": np.ones((9, 9))}),
+        (GAR, {"weight": "1"}),
     ],
 )
 def test_impossible_settings_are_refused(method, wrong):
@@ -359,16 +389,20 @@ X_U, _ = blobs(42, seed=1, noise=1.2)
 X_V, Y_V = blobs(150, seed=2, noise=1.2)
 
 
-@pytest.fixture(scope="module")
-def pretrained():
-    """A network after a short stage 1, by which it is often wrong."""
+def small():
     keras.utils.set_random_seed(3)
-    model = sequential(
+    return sequential(
         layers.Dense(8, activation="relu"),
         layers.Dropout(0.2, seed=1),
         layers.Dense(3),
         shape=(2,),
     )
+
+
+@pytest.fixture(scope="module")
+def pretrained():
+    """A network after a short stage 1, by which it is often wrong."""
+    model = small()
     rng = np.random.default_rng(0)
     # The same on every backend.
     model.set_weights([0.5 * rng.normal(size=w.shape) for w in model.weights])
@@ -391,13 +425,13 @@ def test_every_method_learns(name, pretrained):
         epochs=8, labeled_per_batch=3, unlabeled_per_batch=10,
         keep_best=False, validation_data=(X_V, Y_V), verbose=0,
     )  # fmt: skip
-    assert vars(history.model.method).items() >= options.items()
+    assert vars(history.model.method[-1]).items() >= options.items()
     curve = history.history
     of_gar = {"affinity", "balance", "regularization", "classes_in_use"}
     assert set(curve) - of_gar == {
         "loss", "val_error", "val_accuracy", "val_loss",
-        *history.model.method.terms,
-    }  # fmt: skip
+        *(term.name for term in history.model.method),
+    } - of_gar  # fmt: skip
     # The batches of an epoch are 5, the last of them of 2 images.
     assert int(history.model.step) == 40
     assert error_rate(model, X_V, Y_V) == curve["val_error"][-1]
@@ -419,3 +453,174 @@ def test_gar_takes_no_labels(pretrained, guides):
         )  # fmt: skip
         weights.append(model.get_weights())
     np.testing.assert_equal(*weights)
+
+
+# Lists of terms
+
+
+@dataclass(frozen=True)
+class Seen(Term):
+    """Keeps what a term is given."""
+
+    name = "seen"
+
+    def loss(self, stage_2, x, y, logits):
+        stage_2.seen = x, y
+        return 3.0 * ops.mean(logits)
+
+
+def test_a_term_is_weighted_and_logged_and_sees_no_label_as_minus_1():
+    stage_2 = stage_2_of([Seen(0.5)])
+    loss = stage_2.compute_loss(X, None, stage_2.network(X), training=True)
+    assert float(loss) == pytest.approx(1.5 * (X @ W).mean(), rel=1e-5)
+    (mean,) = (m for m in stage_2.metrics if m.name == "seen")
+    assert float(mean.result()) == float(loss)
+    np.testing.assert_array_equal(stage_2.seen[1], np.full(6, -1))
+
+
+def test_a_method_has_settings_by_field_and_weights_by_name():
+    for name, settings, expected in (
+        ("vat", {"epsilon": 1.0, "weight": 2.0, "supervised": 0.5},
+         [CrossEntropy(0.5), VAT(2.0, epsilon=1.0)]),
+        ("vat-entropy", {"entropy": 0.5, "weight": 0.25},
+         [CrossEntropy(), VAT(0.25), Entropy(0.5, of_labeled=True)]),
+        ("embed-cnn", {"margin": 0.5}, [CrossEntropy(), EmbedCNN(margin=0.5)]),
+        ("safe-gar", {"affinity": 2.0, "supervised": 0.0},
+         [SafeGAR(affinity=2.0), CrossEntropy(0.0)]),
+        ("supervised", {"supervised": 2.0}, [CrossEntropy(2.0)]),
+    ):  # fmt: skip
+        assert method_of(name, settings) == expected
+    assert METHODS["vat"] == [CrossEntropy(), VAT()]
+
+
+@pytest.mark.parametrize(
+    ("method", "settings", "message"),
+    [
+        (
+            SafeGAR(),
+            {},
+            r"\[gar_keras.SafeGAR\(\), gar_keras.CrossEntropy\(\)\]",
+        ),
+        ([], {}, "a list of terms"),
+        ([GAR, CrossEntropy], {}, "a list of terms"),
+        (["gar"], {}, "a list of terms"),
+        (
+            [GAR(), CrossEntropy(), SafeGAR()],
+            {},
+            "GAR and SafeGAR, of the name",
+        ),
+        ([Consistency(), MeanTeacher()], {}, "name of its own"),
+        ([GAR()], {"weight": 2.0}, "Received: weight beside the list"),
+        ("vat", {"neighbors": 3}, "no argument 'neighbors'.*epsilon"),
+    ],
+)
+def test_what_is_no_list_of_terms_is_refused(method, settings, message):
+    with pytest.raises((TypeError, ValueError), match=message) as e:
+        method_of(method, settings)
+    assert "\n" not in str(e.value)
+
+
+def test_dropout_stays_where_a_term_wants_it():
+    model = linear(layers.Dropout(0.5))
+    for method, stays in (
+        ([GAR(), CrossEntropy()], False),
+        ([GAR(), Consistency()], True),
+        ([Consistency(keeps_dropout=False), CrossEntropy()], False),
+        ([PseudoLabel(), VAT()], True),
+    ):
+        kinds = map(type, network_of(method, model).layers)
+        assert (layers.Dropout in kinds) == stays
+
+
+@pytest.mark.parametrize("others", [[], [CrossEntropy()]])
+def test_a_layer_of_gar_in_the_model_is_for_gar_alone(others):
+    model = attach(linear())
+    if not others:
+        assert is_regularized(network_of([GAR()], model))
+    with pytest.raises(ValueError, match="already holds a GAR layer.*detach"):
+        network_of([GAR(1.0 if others else 0.5), *others], model)
+    # Without a term of GAR it is left out.
+    assert not is_regularized(network_of([CrossEntropy(), VAT()], model))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "terms",
+    [
+        [SafeGAR(), CrossEntropy(), VAT(epsilon=0.5)],
+        [EmbedCNN(neighbors=3), SafeGAR(), CrossEntropy()],
+        [GAR(0.5), MeanTeacher(1.0), CrossEntropy(), Entropy(0.1)],
+    ],
+    ids=["VAT", "neighbours", "teacher"],
+)
+def test_the_order_of_a_list_does_not_count(terms, pretrained):
+    _, start, _ = pretrained
+    found = []
+    for method in (terms, terms[::-1]):
+        # Of its own noise, which begins anew.
+        model = small()
+        model.set_weights(start)
+        history = regularize(
+            model, X_L, X_U, y_labeled=Y_L, method=method, epochs=2,
+            labeled_per_batch=3, unlabeled_per_batch=14, verbose=0,
+        ).history  # fmt: skip
+        found.append([model.get_weights(), history])
+    (mine, curve), (other, again) = found
+    for a, b in zip(mine, other, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
+    assert curve.keys() == again.keys()
+    for name, values in curve.items():
+        assert again[name] == pytest.approx(values, rel=1e-4, abs=1e-5)
+    # The loss is the sum of the terms.
+    total = sum(np.array(curve[term.name]) for term in terms)
+    np.testing.assert_allclose(curve["loss"], total, rtol=1e-5)
+
+
+# Augmentation by layers of the model
+
+IMAGES = np.random.default_rng(0).integers(0, 256, (6, 5, 5, 1), "uint8")
+
+
+def augmented(*augmentation):
+    keras.utils.set_random_seed(0)
+    return sequential(
+        *augmentation, layers.Rescaling(1 / 255), layers.Flatten(),
+        layers.Dense(3), shape=(5, 5, 1), dtype="uint8",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "augmentation",
+    [
+        lambda: [RandomAffine(0.3, shift=1, seed=1)],
+        lambda: [layers.RandomFlip(seed=1)],
+        lambda: [keras.Sequential([layers.RandomFlip(seed=1)])],
+    ],
+    ids=["affine", "flip", "inner model"],
+)
+def test_vat_moves_images_that_are_drawn_once(augmentation):
+    stage_2 = stage_2_of(VAT(epsilon=0.5), network=augmented(*augmentation()))
+    assert len(stage_2.front) == 2
+    drawn = []
+    rest = stage_2.rest
+    stage_2.rest = lambda x, training: (
+        drawn.append(x) or rest(x, training=training)
+    )
+    lds = VAT(epsilon=0.5).loss(stage_2, IMAGES, Y, None)
+    # The clean images, the step that finds the direction, and the moved ones.
+    clean, _, moved = map(ops.convert_to_numpy, drawn)
+    lengths = np.linalg.norm((moved - clean).reshape(6, -1), axis=1)
+    np.testing.assert_allclose(lengths, 0.5, rtol=1e-4)
+    p, q = (softmax(ops.convert_to_numpy(rest(x))) for x in (clean, moved))
+    assert float(lds) == pytest.approx(kl(p, q).mean(), rel=1e-3)
+
+
+def test_augmentation_of_keras_is_compiled_on_jax():
+    if keras.backend.backend() != "jax":
+        pytest.skip("JAX runs what is not compiled operation by operation")
+    model = augmented(layers.RandomRotation(0.1))
+    history = regularize(
+        model, IMAGES, IMAGES, y_labeled=[0, 1, 2] * 2, epochs=1, verbose=0,
+        method=[CrossEntropy(), Consistency()],
+    )  # fmt: skip
+    assert history.model.jit_compile

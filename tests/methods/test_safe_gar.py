@@ -1,4 +1,4 @@
-"""GAR that is set up by predictions, the door of all methods, comparison."""
+"""GAR that is set up by predictions."""
 
 from types import SimpleNamespace
 
@@ -7,13 +7,14 @@ import numpy as np
 import oracle
 import pytest
 from keras import layers
-from stacks import sequential
+from stacks import Subclassed, sequential
 
 from gar_keras import (
+    CrossEntropy,
     GARWarning,
     GraphActivityRegularization,
     SafeGAR,
-    compare,
+    attach,
     error_rate,
     pretrain,
     regularize,
@@ -201,9 +202,12 @@ def begun(model, **options):
     feed = SimpleNamespace(
         images=X_U, y_labeled=Y_L, sampler=SimpleNamespace(images_per_step=128)
     )
-    method, _ = SafeGAR(**options).setup(model, feed)
-    stage_2 = Stage2(method, model, 3, steps=1, labeled_per_batch=16)
-    return method, np.asarray(stage_2.network(X_U))
+    term, network, _ = SafeGAR(**options).setup(model, feed)
+    stage_2 = Stage2(
+        [term], network, 3, steps=1, labeled_per_batch=16, evaluated=model
+    )
+    assert stage_2.evaluated is model
+    return term, np.asarray(stage_2.network(X_U))
 
 
 @pytest.mark.parametrize("make", PLAIN.values(), ids=PLAIN)
@@ -270,7 +274,7 @@ def test_two_calls_are_one_training(name):
                 optimizer=optimizer, unlabeled_per_batch=14, **options,
             )  # fmt: skip
             options, done = {"method": history.model.method}, epochs
-        assert history.model.method.layer.balance_memory > 0
+        assert history.model.method[0].layer.balance_memory > 0
         weights.append(model.get_weights())
     np.testing.assert_equal(*weights)
 
@@ -462,7 +466,9 @@ def test_what_are_no_shares_is_refused_when_the_method_is_made(prior):
     [
         ({"class_prior": (0.2, 0.3, 0.5)}, "no argument 'class_prior'"),
         ({"method": "nothing"}, "method must be one of gar"),
-        ({"method": SafeGAR(), "vat": 1.0}, "no argument 'vat'"),
+        ({"method": "safe-gar", "vat": 1.0}, "no argument 'vat'"),
+        # It would lose the labels in silence.
+        ({"method": SafeGAR()}, "learns the labels by the second"),
     ],
 )
 def test_what_a_method_does_not_take_is_refused(options, message):
@@ -470,20 +476,28 @@ def test_what_a_method_does_not_take_is_refused(options, message):
         train(network(), y_labeled=Y_L, **{"method": "gar", **options})
 
 
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: attach(network()), "already holds a GAR layer"),
+        (
+            lambda: Subclassed(layers.Dense(3)),
+            "SafeGAR scales the logits.*Functional or Sequential",
+        ),
+    ],
+)
+def test_models_that_it_cannot_train_are_refused(make, message):
+    with pytest.raises(ValueError, match=message):
+        train(make(), y_labeled=Y_L)
+
+
 @pytest.mark.slow
-def test_comparison_by_folds():
-    model = keras.Sequential([layers.Dense(3)])
-    options = dict(folds=2, pretrain_epochs=20, epochs=1, verbose=0)
-    errors = compare(model, X_L, Y_L, X_U, "gar", **options)
-    assert [*errors] == ["pretraining", "gar"]
-    again = compare(model, X_L, Y_L, X_U, ["gar"], **options)
-    assert again == errors
-    assert not model.built
-    # Of six labels a fold.
-    assert [round(6 * e, 9) % 1 for e in errors["gar"]] == [0, 0]
-
-
-def test_comparison_needs_two_labels_of_a_class(pretrained):
-    y = np.array([0, 0, 1])
-    with pytest.raises(ValueError, match="two labels of each class"):
-        compare(pretrained, X[:3], y, X_U, folds=2)
+def test_by_name_it_is_the_term_and_the_labels(pretrained):
+    start, found = pretrained.get_weights(), []
+    for method in (None, "safe-gar", [SafeGAR(), CrossEntropy()]):
+        pretrained.set_weights(start)
+        curve = train(pretrained, y_labeled=Y_L, method=method, epochs=1)
+        assert "supervised" in curve.history
+        found.append(pretrained.get_weights())
+    np.testing.assert_equal(*found[:2])
+    np.testing.assert_equal(*found[1:])

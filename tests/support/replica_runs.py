@@ -14,7 +14,8 @@ import numpy as np
 from snippets import python_blocks, run_blocks
 
 from gar_keras import (
-    ExtendedGAR,
+    GAR,
+    CrossEntropy,
     GraphActivityRegularization,
     GraphActivityRegularizer,
     pretrain,
@@ -133,8 +134,8 @@ def refusals(scope, replicas):
         regularize(network(), X, X, y_labeled=Y, method=method, verbose=0)
 
     cases = {
-        "extended": lambda: stage_2(ExtendedGAR(supervised=1.0)),
-        "entropy": lambda: stage_2("entropy"),
+        "list": lambda: stage_2([GAR(), CrossEntropy()]),
+        "safe": lambda: stage_2("safe-gar"),
         "uneven": lambda: pretrain(network(), X, Y, epochs=1, verbose=0),
         "regularizer": lambda: trained(
             network(regularizer=GraphActivityRegularizer()), "sgd"

@@ -28,7 +28,7 @@ def both_stages(model: keras.Model, x: np.ndarray, y: np.ndarray) -> float:
         x,
         x,
         y_labeled=y,
-        method=gar_keras.ExtendedGAR(supervised=1.0),
+        method=[gar_keras.GAR(), gar_keras.CrossEntropy(0.5)],
         epochs=1,
     )
     assert_type(gar_keras.expected_balance(128, 10), float)
@@ -37,7 +37,9 @@ def both_stages(model: keras.Model, x: np.ndarray, y: np.ndarray) -> float:
 
 def classifier(x: np.ndarray, y: np.ndarray) -> float:
     fitted = gar_keras.GARClassifier(
-        method=gar_keras.SafeGAR(affinity=2.0), pretrain_epochs=2, epochs=1
+        method=[gar_keras.SafeGAR(affinity=2.0), gar_keras.CrossEntropy()],
+        pretrain_epochs=2,
+        epochs=1,
     ).fit(x, y)
     assert_type(fitted, gar_keras.GARClassifier)
     return assert_type(fitted.score(x, y), float)
@@ -53,7 +55,7 @@ def what_is_wrong(
         lambda: gar_keras.regularize(model, x),  # type: ignore[call-arg]
         lambda: gar_keras.sgd("fast"),  # type: ignore[arg-type]
         lambda: gar_keras.GARClassifier(epochs="many").fit(x, y),  # type: ignore[arg-type]
-        lambda: gar_keras.ExtendedGAR(shifts=2),  # type: ignore[call-arg]
+        lambda: gar_keras.VAT(shifts=2),  # type: ignore[call-arg]
         lambda: gar_keras.pretrian(model),  # type: ignore[attr-defined]
         # Of a class with a base that has no types, mypy takes any argument.
         lambda: gar_keras.GARClassifier(shift=2),

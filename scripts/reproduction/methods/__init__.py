@@ -22,7 +22,7 @@ class Entry:
 
     Attributes:
         title: Its name in tables.
-        method: Its class.
+        method: Its terms, a list, or the class of one without a network.
         in_memory: Whether it needs all of X_U in memory.
         set_by_experiment: Whether an experiment has its hyper-parameters,
             rather than the method's own defaults being those of every run.
@@ -33,7 +33,7 @@ class Entry:
     """
 
     title: str
-    method: type
+    method: list | type
     in_memory: bool = False
     set_by_experiment: bool = False
     of_experiment: tuple = ()
@@ -42,7 +42,7 @@ class Entry:
     @property
     def network(self):
         """Whether it trains the network of stage 1."""
-        return issubclass(self.method, methods.base.Method)
+        return isinstance(self.method, list)
 
     def settings(self):
         """The hyper-parameters of its own, as JSON has them.
@@ -51,12 +51,13 @@ class Entry:
         """
         if self.set_by_experiment:
             return {}
-        method = self.method()
-        found = {f.name for f in fields(method) if f.metadata.get("found")}
+        if not self.network:
+            return asdict(self.method())
         return {
-            name: list(value) if isinstance(value, tuple) else value
-            for name, value in asdict(method).items()
-            if name not in found and name not in self.of_experiment
+            f"{term.name}.{f.name}": getattr(term, f.name)
+            for term in self.method
+            for f in fields(term)
+            if not f.metadata.get("found") and f.name not in self.of_experiment
         }
 
 

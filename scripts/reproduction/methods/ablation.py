@@ -19,6 +19,7 @@ from keras import ops
 
 from gar_keras.layers import GraphActivityRegularization
 from gar_keras.methods import losses
+from gar_keras.methods.base import Term
 from gar_keras.methods.gar import GAR
 from gar_keras.methods.mean_teacher import copy_of
 from gar_keras.regularizers import (
@@ -33,18 +34,18 @@ RIDGE = 1e-6
 
 
 def ablated(name, **options):
-    """GAR with one thing of the table changed, and the layer's options."""
+    """The terms of GAR with one thing changed, and the layer's options."""
     # By this name the layer's terms bear no name in front in the logs.
     options["name"] = "graph_activity_regularization"
     layer = GraphActivityRegularization(**options)
     if name in FORMULAS:
         layer._formula = FORMULAS[name](**layer._formula.get_config())
-        return GAR(layer)
+        return [GAR(layer=layer)]
     weight = layer.coefficients.get("affinity", 0.0)
     if weight:
         # It is measured all the same.
         layer.set_coefficients(affinity=0.0)
-    return FixedAdjacency(layer, weight)
+    return [GAR(layer=layer), FixedAdjacency(weight)]
 
 
 class UnrectifiedRegularizer(GraphActivityRegularizer):
@@ -145,26 +146,20 @@ def _unit_scale(B):
 
 
 @dataclass(frozen=True)
-class FixedAdjacency(GAR):
-    """GAR with distances on the graph of stage 1 in place of its affinity.
+class FixedAdjacency(Term):
+    """Distances on the graph of stage 1, in place of GAR's affinity.
 
     `loss = weight * distances + c_β (1 - β(B)) + c_F ‖B‖²_F`, with the last
-    two terms of the layer, whose affinity has the coefficient 0. Classical
+    two terms of GAR, whose affinity has the coefficient 0. Classical
     graph regularization: the adjacency of the images stays that of stage 1.
     """
 
-    supports_replicas: ClassVar[bool] = False
-    terms = ("distances",)
-
-    weight: float = 0.0
+    name: ClassVar[str] = "distances"
 
     def build(self, stage_2):
-        super().build(stage_2)
         # Part of the saved state: a run that goes on has the same graph.
         stage_2.first = copy_of(stage_2.network, stage_2.seed)
 
-    def losses(self, stage_2, x, y, logits):
+    def loss(self, stage_2, x, y, logits):
         first = ops.stop_gradient(stage_2.first(x, training=False))
-        distances = distances_on_graph(rectify(logits), rectify(first))
-        terms = super().losses(stage_2, x, y, logits)
-        return terms | {"distances": self.weight * distances}
+        return distances_on_graph(rectify(logits), rectify(first))

@@ -11,29 +11,35 @@ that λ does not depend on how many images of each kind a batch holds.
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
+
+from keras import ops
 
 from gar_keras.methods import losses
-from gar_keras.methods.base import Method
-from gar_keras.utils.validation import check_fields, check_number
+from gar_keras.methods.base import Term
+from gar_keras.utils.validation import check_flag
 
 
 @dataclass(frozen=True)
-class EntropyMinimization(Method):
-    """`cross-entropy + λ * mean entropy of the unlabelled images`.
+class Entropy(Term):
+    """`λ * mean entropy of the unlabelled images`.
 
     Args:
         weight: λ. The paper chooses it from 0 to 1 by cross-validation; here
             it is 1, as where Miyato et al. (2018) take up the term.
+        of_labeled: Whether it is of the labelled images too, as there.
     """
 
-    terms = ("supervised", "entropy")
+    name: ClassVar[str] = "entropy"
 
-    weight: float = 1.0
+    of_labeled: bool = False
 
     def __post_init__(self):
-        check_fields(self, check_number, "weight")
+        super().__post_init__()
+        check_flag("of_labeled", self.of_labeled)
 
-    def losses(self, stage_2, x, y, logits):
-        entropy = losses.mean_over(y < 0, losses.entropy(logits))
-        terms = super().losses(stage_2, x, y, logits)
-        return terms | {"entropy": self.weight * entropy}
+    def loss(self, stage_2, x, y, logits):
+        entropy = losses.entropy(logits)
+        if self.of_labeled:
+            return ops.mean(entropy)
+        return losses.mean_over(y < 0, entropy)
