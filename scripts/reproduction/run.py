@@ -3,6 +3,7 @@
 import math
 import time
 from dataclasses import replace
+from types import SimpleNamespace
 
 import filelock
 import keras
@@ -12,7 +13,6 @@ from gar_keras.augmentation import random_augmentation
 from gar_keras.callbacks import (
     LOST_CLASSES_ARE_RESTORED,
     Advice,
-    CoefficientSchedule,
     ErrorRate,
     WarnOnCollapse,
 )
@@ -21,22 +21,19 @@ from gar_keras.engine import backend
 from gar_keras.engine.data import stage_2_sampler
 from gar_keras.engine.fit import largest_divisor
 from gar_keras.engine.graphs import uncompiled
-from gar_keras.engine.optimizers import sgd, stage_2_optimizer
-from gar_keras.layers import (
-    GraphActivityRegularization,
-    PerImageStandardization,
+from gar_keras.engine.optimizers import (
+    LEARNING_RATE,
+    sgd,
+    stage_2_optimizer,
 )
-from gar_keras.methods.gar import with_options
-from gar_keras.methods.options import GAROptions
+from gar_keras.layers import PerImageStandardization
 from gar_keras.methods.safe_gar import SafeGAR
-from gar_keras.metrics import lost_classes
 from gar_keras.models import POLICIES, cnn6, cnn9, mlp
 from gar_keras.training import check_stage_2, pretrain, regularize
 from gar_keras.utils import files
 from gar_keras.utils.warnings import shown_by
 from reproduction import progress, records
-from reproduction.methods import METHODS
-from reproduction.methods.ablation import ablated
+from reproduction.methods.terms import for_library
 from reproduction.paths import path_of
 from reproduction.recorder import Recorder, Stage2Recorder
 from reproduction.state import (
@@ -95,14 +92,14 @@ def run(
             return record
         for file in (path, path.with_suffix(".npz"), path_of_state(*named)):
             files.delete_leftovers(file)
-        if METHODS[experiment.method].network:
+        if experiment.trains_network:
             job = NetworkRun(*named, data_dir, reporter)
             job.train(path_of_stage_1(*named) if share_stage_1 else None)
             job.save_best(path, save_models)
         else:
             job = GraphRun(*named, data_dir, reporter)
             job.fit()
-        record = job.record()
+        record = job.record(path)
         # As the last: with it, the run is finished.
         records.write(path, record)
         put_away(*named)
@@ -122,13 +119,9 @@ def finished(experiment, seed, results, data_dir=None):
     try:
         task, _, expected = learned_from(experiment, seed, data_dir)
         expected["labeled"] = labeled_of(task)
-        # The first records do not say where X_U is from.
-        if "unlabeled" not in record["data"]:
-            del expected["data"]["unlabeled"]
+        records.check_is_of(path, record, **expected)
     except DataError as e:
         print(f"{path} is not compared with its data: {e}")
-        expected = {"method_settings": METHODS[experiment.method].settings()}
-    records.check_is_of(path, record, **expected)
     # What a process left that was killed behind the record.
     put_away(experiment, seed, results)
     return record
@@ -153,28 +146,29 @@ class Run:
             "val_error": (data.x_train[held_out], data.y_train[held_out]),
             "test_error": (data.x_test, data.y_test),
         }
-        self.snapshot_images = records.kept_images(seed, len(data.x_test))
         self.state = State(
             experiment,
             seed,
             results,
             self.described,
-            data.x_test[self.snapshot_images],
+            data.x_test,
             self.reporter.say,
         )
 
-    def record(self):
-        """The record of the finished run."""
+    def record(self, path):
+        """The record of the finished run, for a path."""
         e = self.experiment
         return {
             "format": records.FORMAT,
-            "experiment": e.as_json(),
-            "cell": e.cell,
+            "path": "/".join(path.absolute().parts[-3:]),
             "fingerprint": e.fingerprint(),
+            "experiment": e.as_json(),
             "seed": self.seed,
             "labeled": labeled_of(self.task),
             **self.state.progress,
-            "result": records.result_of(self.state.curve("regularization")),
+            "lost_classes": None,
+            "dead_outputs": None,
+            "balanced_errors": None,
         }
 
 
@@ -183,7 +177,7 @@ class GraphRun(Run):
 
     def fit(self):
         """Fits the method; the curve of stage 2 has one epoch."""
-        method = METHODS[self.experiment.method].method()
+        (method,) = self.experiment.method
         x, y = zip(*self.sets.values(), strict=True)
         start = time.perf_counter()
         predicted = method.fit_predict(
@@ -221,11 +215,12 @@ class NetworkRun(Run):
             self.training_seed = int(rng.integers(2**31))
         keras.utils.set_random_seed(self.training_seed)
         self.model = build_model(e, data.x_train.shape[1:], data.num_classes)
-        self.method = _method(e, self.described["class_prior"])
+        prior = self.described["class_prior"]
+        self.method = for_library(e.method, prior, e.shift, e.affine)
         self.augmentation = random_augmentation(
-            e.pretrain_shift, e.pretrain_affine, self.training_seed
+            e.shift, e.affine, self.training_seed
         )
-        self.optimizers = _optimizers(e, self.method, len(self.unlabeled))
+        self.optimizers = _optimizers(e, len(self.unlabeled))
         self._check_stage_2()
         for optimizer in self.optimizers.values():
             optimizer.build(self.model.trainable_variables)
@@ -294,7 +289,6 @@ class NetworkRun(Run):
             self.task.y_labeled,
             epochs=e.pretrain_epochs,
             report_every=per_report,
-            batch_size=e.batch_size,
             optimizer=self.optimizers["pretraining"],
             initial_epoch=self.state.done("pretraining"),
             augmentation=self.augmentation,
@@ -344,17 +338,9 @@ class NetworkRun(Run):
             self.reporter,
         )
         callbacks = [recorder]
-        if self.experiment.extensions.affinity_warmup > 0:
-            callbacks.append(CoefficientSchedule(affinity=self._affinity))
         if self.method.warns_of_collapse:
             callbacks.append(self._watch())
         return callbacks
-
-    def _affinity(self, epoch):
-        """The coefficient of the affinity while it rises from 0."""
-        e = self.experiment
-        done = (epoch + 1) / e.extensions.affinity_warmup
-        return e.affinity * min(1.0, done)
 
     def _watch(self):
         """A `WarnOnCollapse` that knows the epochs before this process."""
@@ -373,8 +359,8 @@ class NetworkRun(Run):
 
     def _advice(self):
         """The `Advice` in the words of the settings."""
-        of_gar = self.experiment.method == "gar"
-        labels = "the labels (supervised in extensions)"
+        of_gar = self.experiment.method_name == "gar"
+        labels = "the term CrossEntropy"
         restores = self.method.restores_start
         return Advice(
             rate="a lower stage_2_rate",
@@ -385,28 +371,32 @@ class NetworkRun(Run):
 
     def save_best(self, path, save_models):
         """Saves the snapshots, and the model of the validation-chosen epoch."""
-        snapshots = self.state.snapshots.items()
-        arrays = {
-            "owner": [self.experiment.fingerprint(), str(self.seed)],
-            "indices": self.snapshot_images,
-            "labels": self.task.data.y_test[self.snapshot_images],
-            **{f"epoch_{epoch}": logits for epoch, logits in snapshots},
-        }
-        files.write_atomically(
-            path.with_suffix(".npz"),
-            lambda file: np.savez_compressed(file, **arrays),
-            mode="wb",
-        )
+        owner = self.experiment.fingerprint(), self.seed
+        arrays = self.arrays()
+        records.write_arrays(path.with_suffix(".npz"), owner, arrays)
         if save_models:
             self.model.set_weights(self.state.best_weights)
             # Without an optimizer: that of a resumed run is another one.
             uncompiled(self.model).save(path.with_suffix(".keras"))
 
-    def record(self):
-        """The record, with the classes that stage 2 lost."""
-        logits = self.state.snapshots
-        lost = lost_classes(logits[0], logits[self.experiment.epochs])
-        return {**super().record(), "lost_classes": lost}
+    def arrays(self):
+        """The classes of all test images by epoch, and the logits of some."""
+        y = self.task.data.y_test
+        return records.Arrays(
+            np.arange(len(y)),
+            y,
+            self.state.predicted,
+            self.state.logit_images,
+            self.state.snapshots,
+        )
+
+    def record(self, path):
+        """The record, with what stage 2 did to single classes."""
+        arrays = self.arrays()
+        return super().record(path) | {
+            "lost_classes": records.lost_of(arrays),
+            "balanced_errors": records.balanced_errors_of(arrays),
+        }
 
 
 def build_model(experiment, input_shape, num_classes):
@@ -427,31 +417,17 @@ def build_model(experiment, input_shape, num_classes):
     )
 
 
-def _method(e, class_prior):
-    """What stage 2 trains with."""
-    entry = METHODS[e.method]
-    if not entry.set_by_experiment:
-        return entry.method(**{k: getattr(e, k) for k in entry.of_experiment})
-    options = {
-        **e.coefficients,
-        "frobenius_of": e.frobenius_of,
-        "balance_of": e.balance_of,
-        "class_prior": class_prior,
-    }
-    if e.ablation is not None:
-        return ablated(e.ablation, **options)
-    return with_options(e.extensions, GraphActivityRegularization(**options))
-
-
-def _optimizers(e, method, num_unlabeled):
+def _optimizers(e, num_unlabeled):
     """The optimizers of both stages, by the stage."""
-    options = method if isinstance(method, GAROptions) else e.extensions
     images = e.images_per_epoch or num_unlabeled
     steps = e.epochs * math.ceil(images / e.unlabeled_per_batch)
-    rate = e.stage_2_rate or e.learning_rate
+    how = SimpleNamespace(
+        rate="inverse-time",
+        warmup_steps=e.warmup_steps,
+        global_clipnorm=e.global_clipnorm,
+    )
+    rate = e.stage_2_rate or LEARNING_RATE
     return {
-        "pretraining": sgd(e.learning_rate, e.momentum, e.decay),
-        "regularization": stage_2_optimizer(
-            options, steps, rate, e.momentum, e.decay
-        ),
+        "pretraining": sgd(),
+        "regularization": stage_2_optimizer(how, steps, rate),
     }
