@@ -56,9 +56,8 @@ class Options(experiment_command.DataOptions):
         for experiment in super().experiments:
             for method in self.methods:
                 rate = None if method in GRAPH_BASELINES else self.rate
-                found.append(
-                    replace(experiment, method=method, stage_2_rate=rate)
-                )
+                e = experiment.with_method(method)
+                found.append(replace(e, stage_2_rate=rate))
         return found
 
     @property

@@ -265,10 +265,11 @@ def test_the_first_command_ends_with_the_figures_of_the_reference():
         precision="bfloat16",
     )
     record = records.read(paths.path_of(experiment, seed, RESULTS))
+    result = records.result_of(record["regularization"]["curve"])
     before, after = (
-        100 * record["result"][key] for key in ("baseline_error", "last_error")
+        100 * result[key] for key in ("baseline_error", "last_error")
     )
-    assert record["result"]["chosen_error"] == record["result"]["last_error"]
+    assert result["chosen_error"] == result["last_error"]
     folder = paths.path_of(experiment, seed, RESULTS).parent
     told = f"[{before:.2f} % before GAR, {after:.2f} after]"
     assert f"{told}({folder.relative_to(ROOT).as_posix()})" in TEXT

@@ -120,7 +120,7 @@ def test_the_report_writes_pages_and_refuses_what_is_no_record(results):
     assert "2.00 ± 0.00 (n = 3)" in readme.read_text("utf-8")
     assert (results / "table1.png").read_bytes().startswith(b"\x89PNG")
     path = next(results.glob("*/*/seed0.json"))
-    path.write_text(json.dumps({**json.loads(path.read_text()), "result": 0}))
+    path.write_text(json.dumps({**json.loads(path.read_text()), "seed": 9}))
     done = run("report.py", "--results", results)
     assert done.returncode == 2
     # Behind the notes of TensorFlow.

@@ -10,8 +10,7 @@ import tyro
 from gar_keras.engine import hardware
 from gar_keras.regularizers import BalanceOf, FrobeniusOf
 from reproduction import cli, paths, settings
-from reproduction.methods import METHODS
-from reproduction.settings import EXPERIMENTS, GRAPH_BASELINES
+from reproduction.settings import EXPERIMENTS
 from reproduction.sweep import sweep
 
 MAX_SEEDS = 10_000
@@ -128,17 +127,18 @@ class RunOptions(Options):
 
     def apply(self, experiment):
         """The experiment with these options in place of its settings."""
-        names = []
+        e, given = experiment, {}
+        e = e.with_gar(
+            frobenius_of=self.frobenius_of, balance_of=self.balance_of
+        )
         # What a method has no part in stays as it is: its runs are the same.
-        if METHODS[experiment.method].set_by_experiment:
-            names += ["frobenius_of", "balance_of"]
-        if experiment.method not in GRAPH_BASELINES:
-            names += ["epochs", "pretrain_epochs", "images_per_epoch"]
-        given = {name: getattr(self, name) for name in names}
+        if e.trains_network:
+            names = "epochs", "pretrain_epochs", "images_per_epoch"
+            given = {name: getattr(self, name) for name in names}
         auto = self.precision == "auto"
         precision = hardware.fast_precision() if auto else self.precision
         return replace(
-            experiment,
+            e,
             precision=precision,
             backend=self.backend,
             **{k: v for k, v in given.items() if v is not None},

@@ -1,9 +1,11 @@
 """Where records are: the results folders, and their files in them."""
 
+import functools
+import json
 import re
 from pathlib import Path
 
-from reproduction.methods import METHODS
+from reproduction.settings import Experiment
 
 # The folder of the clone.
 ROOT = Path(__file__).resolve().parents[2]
@@ -28,18 +30,45 @@ def of_clone(name):
 def path_of(experiment, seed, results):
     """Path of the record of a run of an `Experiment`, in a results folder.
 
+    It is in the folder of its cell that has runs with all of its settings, and
+    else in a new one that bears their fingerprint.
+
     Example:
 
     >>> from reproduction.settings import TABLE_1
-    >>> path_of(TABLE_1[100], 0, "results").as_posix()
-    'results/mnist-100/2000+200_float32_694a14ec/seed0.json'
+    >>> path_of(TABLE_1[100], 0, "nowhere").as_posix()
+    'nowhere/mnist-100/2000+200_float32_b2b2bd34/seed0.json'
     """
-    e, how = experiment, ["no-network"]
-    if METHODS[e.method].network:
+    e = experiment
+    for folder in sorted(Path(results, e.cell).glob("*/")):
+        if _experiment_of(folder) == e:
+            return folder / f"seed{seed}.json"
+    how = ["no-network"]
+    if e.trains_network:
         backend = [] if e.backend == "tensorflow" else [e.backend]
         how = [f"{e.pretrain_epochs}+{e.epochs}", e.precision, *backend]
     folder = "_".join([*how, e.fingerprint()])
     return Path(results, e.cell, folder, f"seed{seed}.json")
+
+
+def _experiment_of(folder):
+    """The `Experiment` of the runs in a folder; `None` if there are none."""
+    for path in sorted(folder.glob("seed*.json")):
+        found = _read_experiment(path, path.stat().st_mtime_ns)
+        if found is not None:
+            return found
+    return None
+
+
+@functools.cache
+def _read_experiment(path, _):
+    """The `Experiment` of a record, read again when its file has changed."""
+    try:
+        record = json.loads(path.read_text("utf-8"))
+        return Experiment.from_json(record["experiment"])
+    # What is no record has no experiment; `records.read` says what is wrong.
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return None
 
 
 def path_of_benchmark(kind, environment, results):

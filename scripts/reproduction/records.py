@@ -1,39 +1,63 @@
-"""Records of runs: their model, and reading and writing all records."""
+"""Records of runs: what they hold, and reading and writing them.
+
+A record is a dict, as JSON has it. Beside it, `seedN.npz` has what the network
+made of test images at some epochs of stage 2.
+"""
 
 import io
 import json
+import math
 import re
 import reprlib
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from pydantic import ConfigDict, Field, ValidationError, model_validator
 
-from gar_keras.metrics import lost_classes
 from gar_keras.utils.files import write_atomically
-from gar_keras.utils.validation import check_labels
-from reproduction import paths
-from reproduction.benchmarks.benchmark_records import Benchmark
-from reproduction.methods import METHODS
-from reproduction.settings import GRAPH_BASELINES, Experiment, as_recorded
-from reproduction.strict_models import (
-    Environment,
-    Number,
-    Part,
-    Share,
-    Text,
-    Whole,
-    check,
-    check_same,
-    in_one_line,
-    or_dict,
-)
+from reproduction.settings import Experiment
 
-FORMAT = 1
+FORMAT = 2
 
 # Test images of which a run keeps the logits.
 KEPT_IMAGES = 2000
+
+# What a record of a run holds.
+FIELDS = {
+    "format",
+    # Below the results folder.
+    "path",
+    # Of the settings in `experiment`.
+    "fingerprint",
+    "experiment",
+    "seed",
+    # Indices of X_L.
+    "labeled",
+    "split_fingerprint",
+    "data",
+    # The shares that GAR's balance expects, in numbers, and those that the safe
+    # default found; `None` for equal ones.
+    "class_prior",
+    "predicted_prior",
+    "environment",
+    # Of each process that went on with the run.
+    "resumed_in",
+    # `None` where the run did not note its warnings.
+    "warnings",
+    # The stages: their seconds, and their curves, lists by name.
+    "pretraining",
+    "regularization",
+    # Classes given to some test images after stage 1 and to none in the end;
+    # `None` where nothing tells, an entry of `None` for a class without a name.
+    "lost_classes",
+    # Classes without energy in some batch of the first epoch of stage 2, where
+    # that was noted.
+    "dead_outputs",
+    # Mean over the classes of the errors on each, after stage 1 and in the
+    # end, of the test images in the arrays beside the record.
+    "balanced_errors",
+    "snapshot_epochs",
+}
 
 # What a record must have in common with the run that it stands for.
 MUST_AGREE = {
@@ -41,111 +65,25 @@ MUST_AGREE = {
     "split_fingerprint": "split",
     "data": "data",
     "class_prior": "class prior",
-    "method_settings": "hyper-parameters of the method",
 }
+
+
+# What anything but a record raises, when it is taken for one.
+NOT_A_RECORD = (
+    *(ValueError, TypeError, KeyError, IndexError, AttributeError),
+    *(OSError, RecursionError),
+)
 
 
 class RecordError(ValueError):
     """A file among the records that is not a record."""
 
 
-class Data(Part):
-    title: Text
-    source: Text
-    unlabeled: Text | None = None
-
-
-class Stage(Part):
-    """The curves of a stage: lists by name, with an entry an epoch."""
-
-    seconds: Number
-    curve: dict[str, list[int | float | None]]
-    environment: Environment | None = None
-
-    @model_validator(mode="after")
-    def _check_curve(self):
-        lengths = {name: len(values) for name, values in self.curve.items()}
-        check(len({*lengths.values()}) < 2, "curve: equally long", lengths)
-        for name, values in self.curve.items():
-            # Epoch 0 has errors alone, if it has any.
-            known = None not in values[1:]
-            check(known, f"curve.{name}: numbers", values)
-            if "error" in name:
-                shares = all(0 <= value <= 1 for value in values if value)
-                check(shares, f"curve.{name}: shares from 0 to 1", values)
-        return self
-
-
-class FirstEpoch(Part):
-    """The first epoch of stage 2 by step, where it was traced."""
-
-    # More was traced than is shown.
-    model_config = ConfigDict(extra="allow")
-
-    v: Annotated[list[list[Number]], Field(min_length=1)]
-
-
-class Progress(Part):
-    """What a record and the saved state of an unfinished run both have."""
-
-    pretraining: Stage
-    regularization: Stage
-    environment: Environment
-    data: Data
-    snapshot_epochs: list[Whole] = []
-    resumed_in: list[Environment] = []
-    split_fingerprint: str | None = None
-    class_prior: list[Share] | None = None
-    predicted_prior: list[Share] | None = None
-    method_settings: dict[str, int | float | str | bool | None | list[Any]] = {}
-    # Noted by earlier versions.
-    evaluation_seconds: Number = 0.0
-    warnings: list[str] = []
-    first_epoch: FirstEpoch | None = None
-
-
-class Run(Progress):
-    """A finished run. What was added after the first runs has a default."""
-
-    format: Literal[1]
-    experiment: Annotated[Experiment, or_dict(as_recorded)]
-    cell: str
-    fingerprint: str
-    seed: Whole
-    labeled: list[Whole]
-    # As `result_of` makes it.
-    result: dict[str, int | float | None]
-    # By the test images of which the logits are kept.
-    lost_classes: list[Whole] = []
-
-    @model_validator(mode="after")
-    def _agrees(self):
-        """Refuses what was altered by hand, or only in part."""
-        e, curve = self.experiment, self.regularization.curve
-        alone = e.method in GRAPH_BASELINES
-        terms = [name for name in METHODS[e.method].terms if getattr(e, name)]
-        lost = {"epoch", "val_error", "test_error", *terms} - curve.keys()
-        check(not lost, "regularization.curve: complete", sorted(curve))
-        check_same("cell", self.cell, e.cell)
-        check_same("fingerprint", self.fingerprint, e.fingerprint())
-        check_same("number of labeled", len({*self.labeled}), e.num_labeled)
-        epochs = [*range(2 if alone else e.epochs + 1)]
-        check_same("regularization.curve.epoch", curve["epoch"], epochs)
-        check_same("result", self.result, result_of(curve))
-        known = alone or self.result["baseline_error"] is not None
-        check(known, "result.baseline_error: a number", None)
-        return self
-
-    @property
-    def expected_paths(self):
-        """Where it belongs in a results folder."""
-        return [paths.path_of(self.experiment, self.seed, "")]
-
-
 def result_of(curve):
     """The results of a run, by the curves of its stage 2."""
-    # Stage 2's own epochs compete; of equals, the first is taken.
-    chosen = min(curve["epoch"][1:], key=lambda i: curve["val_error"][i])
+    # Stage 2's own epochs compete; of equals, the last is taken.
+    errors = curve["val_error"][1:]
+    chosen = len(errors) - errors[::-1].index(min(errors))
     return {
         "baseline_error": curve["test_error"][0],
         "chosen_epoch": chosen,
@@ -162,7 +100,7 @@ def write(path, record):
 
 
 def read(path):
-    """Reads a record, of a run or of benchmarks, as a dict.
+    """Reads the record of a run.
 
     Raises:
         RecordError: if the file is not a sound record of this format, or lies
@@ -171,36 +109,77 @@ def read(path):
     path = Path(path)
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
-        kind = Benchmark if "kind" in dict(record) else Run
-        found = kind.model_validate(record)
-    except (ValueError, TypeError, OSError, RecursionError) as e:
-        told = in_one_line(e) if isinstance(e, ValidationError) else str(e)
+        _check(record)
+    except NOT_A_RECORD as e:
+        reason = next(iter(str(e).splitlines()), type(e).__name__)
         raise RecordError(
-            f"{path} is not a whole record of this version: "
-            f"{told.splitlines()[0]}. If it is damaged, delete it and make it "
-            "again."
+            f"{path} is not a whole record of this version: {reason}. If it is "
+            "damaged, delete it and make it again."
         ) from e
-    for expected in found.expected_paths:
-        if path.absolute().parts[-len(expected.parts) :] != expected.parts:
-            raise RecordError(
-                f"{path} holds what belongs in {expected}: it was renamed or "
-                "copied. Give it that place, or move it out of the results "
-                "folder."
-            )
-    if kind is Run:
-        # What was added to `Experiment` after the run has its default.
-        record["experiment"] = found.experiment.as_json()
+    if "/".join(path.absolute().parts[-3:]) != record["path"]:
+        raise RecordError(
+            f"{path} holds what belongs in {record['path']}: it was renamed or "
+            "copied. Give it that place, or move it out of the results folder."
+        )
     return record
+
+
+def _check(record):
+    """Raises unless a record is whole, and of its settings and its place."""
+    if record["format"] != FORMAT:
+        raise ValueError(f"its format is {record['format']!r}, not {FORMAT}")
+    if record.keys() != FIELDS:
+        wrong = ", ".join(sorted(record.keys() ^ FIELDS))
+        raise ValueError(f"it lacks, or has besides: {wrong}")
+    e = Experiment.from_json(record["experiment"])
+    cell, _, file = record["path"].split("/")
+    check("fingerprint", record["fingerprint"], e.fingerprint())
+    check("cell", cell, e.cell)
+    check("name", file, f"seed{record['seed']}.json")
+    check("number of labels", len({*record["labeled"]}), e.num_labeled)
+    epochs = [*range(e.epochs + 1 if e.trains_network else 2)]
+    curve = record["regularization"]["curve"]
+    check("regularization.curve.epoch", curve["epoch"], epochs)
+    for stage in ("pretraining", "regularization"):
+        _check_curve(stage, **record[stage])
+    for name in ("device", "cores"):
+        record["environment"][name]
+
+
+def _check_curve(stage, seconds, curve, environment=None):
+    """Raises unless the curves of a stage are whole, and errors are shares."""
+    if not 0 <= seconds < math.inf:
+        raise ValueError(f"{stage}.seconds is {seconds}")
+    lengths = {len(values) for values in curve.values()}
+    if len(lengths) > 1:
+        raise ValueError(f"{stage}.curve has lists of lengths {lengths}")
+    for name, values in curve.items():
+        # Epoch 0 has errors alone, if it has any.
+        known = values[1:] if values[:1] == [None] else values
+        most = 1 if "error" in name else math.inf
+        for value in known:
+            if not -math.inf < value <= most or (most == 1 and value < 0):
+                raise ValueError(f"{stage}.curve.{name} has {value}")
+    if stage == "regularization":
+        curve["val_error"], curve["test_error"]
+
+
+def check(name, received, expected):
+    """Raises unless a part of a record is what the rest of it says."""
+    if received != expected:
+        raise ValueError(
+            f"{name}: {reprlib.repr(expected)} is expected, by the rest of the "
+            f"record. Received: {reprlib.repr(received)}"
+        )
 
 
 def read_all(folder):
     """The records of the runs in a folder by path, sorted by it and the seed.
 
     Raises:
-        RecordError: if one of them is not a sound record, if runs of one
-            experiment were made with different hyper-parameters of its method,
-            and so are not repetitions of one run, or if two seeds have the same
-            labels, and so are one run under two names.
+        RecordError: if one of them is not a sound record, if a folder has runs
+            of two experiments, or if two seeds have the same labels, and so
+            are one run under two names.
     """
     paths = sorted(
         Path(folder).glob("*/*/seed*.json"),
@@ -209,9 +188,12 @@ def read_all(folder):
     found = {path: read(path) for path in paths}
     firsts, drawn = {}, {}
     for path, record in found.items():
-        settings = record.get("method_settings", {})
-        expected = firsts.setdefault(record["fingerprint"], settings)
-        check_is_of(path, record, method_settings=expected)
+        own = record["fingerprint"]
+        if firsts.setdefault(path.parent, own) != own:
+            raise RecordError(
+                f"{path} is of another experiment than the runs beside it. "
+                "Move it out of the results folder."
+            )
         labels = record["experiment"]["dataset"], *record["labeled"]
         first = drawn.setdefault(labels, path)
         if first.name != path.name:
@@ -226,15 +208,13 @@ def read_all(folder):
 def check_is_of(path, record, **expected):
     """Raises a `RecordError` if a run was made from other than is expected.
 
-    It is by names in `MUST_AGREE`. What an earlier version did not note is not
-    compared.
+    It is by names in `MUST_AGREE`.
     """
     for name, value in expected.items():
-        received = record.get(name, {} if name == "method_settings" else value)
-        if received != value:
+        if record[name] != value:
             raise RecordError(
                 f"{path} was made with other {MUST_AGREE[name]} than this run "
-                f"would be: {reprlib.repr(received)}, not "
+                f"would be: {reprlib.repr(record[name])}, not "
                 f"{reprlib.repr(value)}. Move it out of the results folder to "
                 "run it again."
             )
@@ -246,10 +226,48 @@ def kept_images(seed, num_images):
 
 
 class Arrays(NamedTuple):
-    """True classes and logits by epoch of some test images of a run."""
+    """What the network of a run made of test images at epochs of stage 2.
 
+    Attributes:
+        indices: Of the images, int `(m,)`.
+        labels: Their true classes, `(m,)`.
+        predicted: The classes that the network gives them, `(m,)` by epoch.
+        logit_indices: Of the images whose logits are kept, `(k,)`; none of a
+            run that kept none.
+        logits: Of these, `(k, n)` by epoch.
+    """
+
+    indices: np.ndarray
     labels: np.ndarray
+    predicted: dict
+    logit_indices: np.ndarray
     logits: dict
+
+    @property
+    def logit_labels(self):
+        """The true classes of the images whose logits are kept."""
+        order = np.argsort(self.indices)
+        at = np.searchsorted(self.indices, self.logit_indices, sorter=order)
+        return self.labels[order[at]]
+
+
+def write_arrays(path, owner, arrays):
+    """Writes the `Arrays` of a run; `owner` is its fingerprint and its seed."""
+    content = {
+        "owner": [*map(str, owner)],
+        "epochs": [*arrays.predicted],
+        "indices": np.asarray(arrays.indices, "int32"),
+        "labels": np.asarray(arrays.labels, "uint8"),
+        # An image a row, whose classes hardly change: so it is small.
+        "predicted": np.stack([*arrays.predicted.values()], axis=1),
+    }
+    if arrays.logits:
+        content["logit_indices"] = np.asarray(arrays.logit_indices, "int32")
+        content["logits"] = np.stack([*arrays.logits.values()])
+    content["predicted"] = content["predicted"].astype("uint8")
+    write_atomically(
+        path, lambda file: np.savez_compressed(file, **content), mode="wb"
+    )
 
 
 def read_arrays(path, record):
@@ -264,21 +282,25 @@ def read_arrays(path, record):
     try:
         # From memory: NumPy leaves a file open that it cannot read.
         with np.load(io.BytesIO(file.read_bytes())) as found:
-            logits = {
-                epoch: found[f"epoch_{epoch}"]
-                for epoch in sorted(record["snapshot_epochs"])
-            }
-            m, n = next(iter(logits.values())).shape
-            for Z in logits.values():
-                sound = Z.shape == (m, n) and np.isfinite(Z).all()
-                check(sound, "finite logits of one shape", Z)
-            labels = check_labels("labels", found["labels"], m, n)
-            _check_owner(record, found, labels, logits)
-            if "lost_classes" in record:
-                first, *_, last = logits.values()
-                lost = lost_classes(first, last)
-                check_same("lost_classes", record["lost_classes"], lost)
-            return Arrays(labels, logits)
+            owner = [record["fingerprint"], str(record["seed"])]
+            check("owner", found["owner"].tolist(), owner)
+            epochs = found["epochs"].tolist()
+            check("epochs", epochs, record["snapshot_epochs"])
+            classes = found["predicted"].T.astype(int)
+            predicted = dict(zip(epochs, classes, strict=True))
+            logits, at = {}, np.zeros(0, int)
+            if "logits" in found:
+                logits = dict(zip(epochs, found["logits"], strict=True))
+                at = found["logit_indices"]
+            labels = found["labels"].astype(int)
+            arrays = Arrays(found["indices"], labels, predicted, at, logits)
+            m = len(arrays.indices)
+            check("number of labels", arrays.labels.shape, (m,))
+            check("number of classes", predicted[epochs[0]].shape, (m,))
+            lost = lost_of(arrays)
+            if record["lost_classes"] is not None:
+                check("lost_classes", record["lost_classes"], lost)
+            return arrays
     # NumPy raises many kinds for a damaged file.
     except Exception as e:
         reason = next(iter(str(e).splitlines()), type(e).__name__)
@@ -288,28 +310,31 @@ def read_arrays(path, record):
         ) from e
 
 
-def _check_owner(record, found, labels, logits):
-    """Raises unless arrays are of the run of a record, as far as they tell."""
-    if "owner" in found:
-        owner = [record["fingerprint"], str(record["seed"])]
-        check_same("owner", found["owner"].tolist(), owner)
-        return
-    # Those of earlier versions do not say it.
-    if "indices" in found:
-        indices = found["indices"]
-        least = int(indices.max()) + 1
-        # Of evenly drawn indices, the largest is about the last of all.
-        likely = range(least, least + 50 * (least // len(indices)))
-        drawn = (kept_images(record["seed"], num) for num in likely)
-        of_seed = any(np.array_equal(indices, images) for images in drawn)
-        check(of_seed, f"indices drawn by seed {record['seed']}", indices)
-    for epoch, Z in logits.items():
-        error = record["regularization"]["curve"]["test_error"][epoch]
-        wrong = np.mean(Z.argmax(axis=1) != labels)
-        # Six standard deviations of the error of so many images.
-        far = 6 * np.sqrt(error * (1 - error) / len(labels))
-        near = abs(wrong - error) <= far + 1 / len(labels)
-        check(near, f"an error of {error:.4f} in epoch {epoch}", wrong)
+def lost_of(arrays):
+    """Classes given to some images after stage 1 and to none in the end."""
+    first, *_, last = arrays.predicted.values()
+    return np.setdiff1d(first, last).tolist()
+
+
+def balanced_errors_of(arrays):
+    """`balanced_errors` of a record."""
+    first, *_, last = arrays.predicted.values()
+    return {
+        "stage_1": balanced_error(arrays.labels, first),
+        "last": balanced_error(arrays.labels, last),
+    }
+
+
+def balanced_error(labels, predicted):
+    """The mean over the classes of the errors on the examples of each.
+
+    Example:
+
+    >>> balanced_error(np.array([0, 0, 0, 1]), np.array([0, 0, 0, 0]))
+    0.5
+    """
+    wrong = predicted != labels
+    return float(np.mean([wrong[labels == c].mean() for c in set(labels)]))
 
 
 def _one_line_lists(text):

@@ -8,10 +8,10 @@ import filelock
 import keras
 import numpy as np
 
+from gar_keras.augmentation import RandomAffine
 from gar_keras.callbacks import (
     LOST_CLASSES_ARE_RESTORED,
     Advice,
-    CoefficientSchedule,
     ErrorRate,
     WarnOnCollapse,
 )
@@ -20,26 +20,20 @@ from gar_keras.engine import backend
 from gar_keras.engine.data import stage_2_sampler
 from gar_keras.engine.fit import largest_divisor
 from gar_keras.engine.graphs import uncompiled
-from gar_keras.engine.optimizers import sgd, stage_2_optimizer
-from gar_keras.layers import (
-    GraphActivityRegularization,
-    PerImageStandardization,
+from gar_keras.engine.optimizers import (
+    LARGEST_WARMUP,
+    LEARNING_RATE,
+    WARMUP_STEPS,
+    sgd,
 )
-from gar_keras.methods import (
-    GAR,
-    VAT,
-    Consistency,
-    CrossEntropy,
-    SafeGAR,
-)
-from gar_keras.metrics import lost_classes
+from gar_keras.layers import PerImageStandardization
+from gar_keras.methods.safe_gar import SafeGAR
 from gar_keras.models import POLICIES, cnn6, cnn9, mlp
 from gar_keras.training import check_stage_2, pretrain, regularize
 from gar_keras.utils import files
 from gar_keras.utils.warnings import shown_by
 from reproduction import progress, records
-from reproduction.methods import METHODS
-from reproduction.methods.ablation import ablated
+from reproduction.methods.terms import for_library
 from reproduction.paths import path_of
 from reproduction.recorder import Recorder, Stage2Recorder
 from reproduction.state import (
@@ -98,14 +92,14 @@ def run(
             return record
         for file in (path, path.with_suffix(".npz"), path_of_state(*named)):
             files.delete_leftovers(file)
-        if METHODS[experiment.method].network:
+        if experiment.trains_network:
             job = NetworkRun(*named, data_dir, reporter)
             job.train(path_of_stage_1(*named) if share_stage_1 else None)
             job.save_best(path, save_models)
         else:
             job = GraphRun(*named, data_dir, reporter)
             job.fit()
-        record = job.record()
+        record = job.record(path)
         # As the last: with it, the run is finished.
         records.write(path, record)
         put_away(*named)
@@ -125,13 +119,9 @@ def finished(experiment, seed, results, data_dir=None):
     try:
         task, _, expected = learned_from(experiment, seed, data_dir)
         expected["labeled"] = labeled_of(task)
-        # The first records do not say where X_U is from.
-        if "unlabeled" not in record["data"]:
-            del expected["data"]["unlabeled"]
+        records.check_is_of(path, record, **expected)
     except DataError as e:
         print(f"{path} is not compared with its data: {e}")
-        expected = {"method_settings": METHODS[experiment.method].settings()}
-    records.check_is_of(path, record, **expected)
     # What a process left that was killed behind the record.
     put_away(experiment, seed, results)
     return record
@@ -156,28 +146,29 @@ class Run:
             "val_error": (data.x_train[held_out], data.y_train[held_out]),
             "test_error": (data.x_test, data.y_test),
         }
-        self.snapshot_images = records.kept_images(seed, len(data.x_test))
         self.state = State(
             experiment,
             seed,
             results,
             self.described,
-            data.x_test[self.snapshot_images],
+            data.x_test,
             self.reporter.say,
         )
 
-    def record(self):
-        """The record of the finished run."""
+    def record(self, path):
+        """The record of the finished run, for a path."""
         e = self.experiment
         return {
             "format": records.FORMAT,
-            "experiment": e.as_json(),
-            "cell": e.cell,
+            "path": "/".join(path.absolute().parts[-3:]),
             "fingerprint": e.fingerprint(),
+            "experiment": e.as_json(),
             "seed": self.seed,
             "labeled": labeled_of(self.task),
             **self.state.progress,
-            "result": records.result_of(self.state.curve("regularization")),
+            "lost_classes": None,
+            "dead_outputs": None,
+            "balanced_errors": None,
         }
 
 
@@ -186,7 +177,7 @@ class GraphRun(Run):
 
     def fit(self):
         """Fits the method; the curve of stage 2 has one epoch."""
-        method = METHODS[self.experiment.method].method()
+        (method,) = self.experiment.method
         x, y = zip(*self.sets.values(), strict=True)
         start = time.perf_counter()
         predicted = method.fit_predict(
@@ -224,8 +215,8 @@ class NetworkRun(Run):
             self.training_seed = int(rng.integers(2**31))
         keras.utils.set_random_seed(self.training_seed)
         self.model = build_model(e, data.x_train.shape[1:], data.num_classes)
-        self.method = _method(e, self.described["class_prior"])
-        self.optimizers = _optimizers(e, self.method, len(self.unlabeled))
+        self.method = for_library(e.method, self.described["class_prior"])
+        self.optimizers = _optimizers(e, len(self.unlabeled))
         self._check_stage_2()
         for optimizer in self.optimizers.values():
             optimizer.build(self.model.trainable_variables)
@@ -251,7 +242,7 @@ class NetworkRun(Run):
         return {
             "model": self.model.variables,
             "optimizer": self.optimizers[stage].variables,
-        } | ({"method": []} if stage == "pretraining" else {})
+        }
 
     def train(self, shared=None):
         """Trains what is left; `shared` is the path of the end of stage 1."""
@@ -289,7 +280,6 @@ class NetworkRun(Run):
             self.task.y_labeled,
             epochs=e.pretrain_epochs,
             report_every=per_report,
-            batch_size=e.batch_size,
             optimizer=self.optimizers["pretraining"],
             initial_epoch=self.state.done("pretraining"),
             seed=self.training_seed,
@@ -300,23 +290,22 @@ class NetworkRun(Run):
     def regularize(self):
         """Stage 2: the method of the experiment."""
         e, done = self.experiment, self.state.done("regularization")
-        method = self.method
-        is_safe = isinstance(method[0], SafeGAR)
+        first, *others = self.method
+        is_safe = isinstance(first, SafeGAR)
         if done > 0 and is_safe:
-            term = replace(
-                method[0],
+            first = replace(
+                first,
                 class_prior=self.state.progress["predicted_prior"],
                 # The networks of the experiments end in a Dense, which has it.
                 logit_factor=1.0,
                 start_weights=self.state.start_weights or None,
             )
-            method = [term, *method[1:]]
         regularize(
             self.model,
             self.x_labeled,
             self.unlabeled,
             y_labeled=self.task.y_labeled,
-            method=method,
+            method=[first, *others],
             epochs=e.epochs,
             labeled_per_batch=e.labeled_per_batch,
             unlabeled_per_batch=e.unlabeled_per_batch,
@@ -340,17 +329,9 @@ class NetworkRun(Run):
             self.reporter,
         )
         callbacks = [recorder]
-        if self.experiment.extensions.affinity_warmup > 0:
-            callbacks.append(CoefficientSchedule(affinity=self._affinity))
         if any(term.can_collapse for term in self.method):
             callbacks.append(self._watch())
         return callbacks
-
-    def _affinity(self, epoch):
-        """The coefficient of the affinity while it rises from 0."""
-        e = self.experiment
-        done = (epoch + 1) / e.extensions.affinity_warmup
-        return e.affinity * min(1.0, done)
 
     def _watch(self):
         """A `WarnOnCollapse` that knows the epochs before this process."""
@@ -369,109 +350,85 @@ class NetworkRun(Run):
 
     def _advice(self):
         """The `Advice` in the words of the settings."""
-        of_gar = self.experiment.method == "gar"
-        labels = "the labels (supervised in extensions)"
-        restores = isinstance(self.method[0], SafeGAR)
-        uses_labels = any(term.uses_labels for term in self.method)
+        of_gar = self.experiment.method_name == "gar"
+        labels = "the term CrossEntropy"
+        learns_labels = any(term.uses_labels for term in self.method)
+        is_safe = isinstance(self.method[0], SafeGAR)
         return Advice(
             rate="a lower stage_2_rate",
-            labels=None if uses_labels else labels,
+            labels=None if learns_labels else labels,
             prior="as class_prior" if of_gar else None,
-            kept=LOST_CLASSES_ARE_RESTORED if restores else "",
+            kept=LOST_CLASSES_ARE_RESTORED if is_safe else "",
         )
 
     def save_best(self, path, save_models):
         """Saves the snapshots, and the model of the validation-chosen epoch."""
-        snapshots = self.state.snapshots.items()
-        arrays = {
-            "owner": [self.experiment.fingerprint(), str(self.seed)],
-            "indices": self.snapshot_images,
-            "labels": self.task.data.y_test[self.snapshot_images],
-            **{f"epoch_{epoch}": logits for epoch, logits in snapshots},
-        }
-        files.write_atomically(
-            path.with_suffix(".npz"),
-            lambda file: np.savez_compressed(file, **arrays),
-            mode="wb",
-        )
+        owner = self.experiment.fingerprint(), self.seed
+        arrays = self.arrays()
+        records.write_arrays(path.with_suffix(".npz"), owner, arrays)
         if save_models:
             self.model.set_weights(self.state.best_weights)
             # Without an optimizer: that of a resumed run is another one.
             uncompiled(self.model).save(path.with_suffix(".keras"))
 
-    def record(self):
-        """The record, with the classes that stage 2 lost."""
-        logits = self.state.snapshots
-        lost = lost_classes(logits[0], logits[self.experiment.epochs])
-        return {**super().record(), "lost_classes": lost}
+    def arrays(self):
+        """The classes of all test images by epoch, and the logits of some."""
+        y = self.task.data.y_test
+        return records.Arrays(
+            np.arange(len(y)),
+            y,
+            self.state.predicted,
+            self.state.logit_images,
+            self.state.snapshots,
+        )
+
+    def record(self, path):
+        """The record, with what stage 2 did to single classes."""
+        arrays = self.arrays()
+        return super().record(path) | {
+            "lost_classes": records.lost_of(arrays),
+            "balanced_errors": records.balanced_errors_of(arrays),
+        }
 
 
 def build_model(experiment, input_shape, num_classes):
     """The network of an experiment, with new weights."""
     e = experiment
-    preprocessing = {
-        "rescale": lambda: keras.layers.Rescaling(1 / 255, dtype="float32"),
-        "standardize": lambda: PerImageStandardization(dtype="float32"),
-        "none": lambda: None,
-    }[e.preprocessing]
+    layers = []
+    if e.shift or e.affine:
+        layers.append(RandomAffine(e.affine, shift=e.shift))
+    if e.preprocessing == "rescale":
+        layers.append(keras.layers.Rescaling(1 / 255, dtype="float32"))
+    elif e.preprocessing == "standardize":
+        layers.append(PerImageStandardization(dtype="float32"))
+
+    def preprocessing(images):
+        for layer in layers:
+            images = layer(images)
+        return images
+
     filters = {} if e.filters is None else {"filters": e.filters}
     return {"cnn6": cnn6, "cnn9": cnn9, "mlp": mlp}[e.network](
         input_shape,
         num_classes,
-        preprocessing=preprocessing(),
+        preprocessing=preprocessing if layers else None,
         dtype=POLICIES[e.precision],
         **filters,
     )
 
 
-def _method(e, class_prior):
-    """The terms that stage 2 trains with."""
-    entry, added = METHODS[e.method], e.extensions
-    if not entry.set_by_experiment:
-        first, *others = entry.method
-        own = {name: getattr(e, name) for name in entry.of_experiment}
-        return [replace(first, **own), *others]
-    if (
-        *(added.shift, added.affine, added.average, e.pretrain_shift),
-        *(e.pretrain_affine, added.rate),
-    ) != (0, 0, 0, 0, 0, "inverse-time"):
-        raise ValueError(
-            "shift, affine, average, rate, pretrain_shift and pretrain_affine "
-            "are of earlier records alone. Leave them at their defaults."
-        )
-    options = {
-        **e.coefficients,
-        "frobenius_of": e.frobenius_of,
-        "balance_of": e.balance_of,
-        "class_prior": class_prior,
-    }
-    if e.ablation is not None:
-        return ablated(e.ablation, **options)
-    terms = [GAR(layer=GraphActivityRegularization(**options))]
-    if added.supervised:
-        terms.append(CrossEntropy(added.supervised))
-    if added.consistency:
-        terms.append(Consistency(added.consistency, 0.0, keeps_dropout=False))
-    if added.vat:
-        terms.append(VAT(added.vat, epsilon=added.vat_radius))
-    return terms
-
-
-def _optimizers(e, method, num_unlabeled):
+def _optimizers(e, num_unlabeled):
     """The optimizers of both stages, by the stage."""
     images = e.images_per_epoch or num_unlabeled
     steps = e.epochs * math.ceil(images / e.unlabeled_per_batch)
-    usual = stage_2_optimizer(method, steps)
-    warmup_steps, clip = usual.warmup_steps, usual.global_clipnorm
-    if METHODS[e.method].set_by_experiment:
-        clip = e.extensions.global_clipnorm or None
-        if e.extensions.warmup_steps is not None:
-            warmup_steps = e.extensions.warmup_steps
-    first = e.learning_rate, e.momentum, e.decay
-    second = e.stage_2_rate or e.learning_rate, e.momentum, e.decay
+    warmup_steps = e.warmup_steps
+    if warmup_steps is None:
+        warmup_steps = min(WARMUP_STEPS, int(LARGEST_WARMUP * steps))
     return {
-        "pretraining": sgd(*first),
+        "pretraining": sgd(),
         "regularization": sgd(
-            *second, warmup_steps=warmup_steps, global_clipnorm=clip
+            e.stage_2_rate or LEARNING_RATE,
+            warmup_steps=warmup_steps,
+            global_clipnorm=e.global_clipnorm or None,
         ),
     }

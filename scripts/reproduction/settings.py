@@ -1,39 +1,26 @@
 """The settings of an experiment, and those of the paper's (section 4)."""
 
-import functools
 import hashlib
 import json
 import math
-import re
-from dataclasses import fields, is_dataclass, replace
-from typing import Annotated, Literal
-
-from pydantic import BeforeValidator, Field, TypeAdapter
-
-from gar_keras.engine import batches, optimizers
-from gar_keras.regularizers import (
-    COEFFICIENTS,
-    BalanceOf,
-    Coefficients,
-    FrobeniusOf,
+from dataclasses import (
+    MISSING,
+    asdict,
+    dataclass,
+    fields,
+    is_dataclass,
+    replace,
 )
+from typing import Literal, get_args
+
+from gar_keras.engine import batches
 from gar_keras.utils.validation import check_class_prior
 from reproduction.datasets.packages import RARE_TABLES
-from reproduction.datasets.registry import NORB as NORB_NAMES
-from reproduction.datasets.registry import UNLABELED
-from reproduction.methods import METHODS
-from reproduction.methods.ablation import ABLATIONS
-from reproduction.strict_models import (
-    Count,
-    Number,
-    Share,
-    Whole,
-    or_dict,
-    settings,
-)
+from reproduction.methods import METHODS, name_of, terms
 
 Backend = Literal["tensorflow", "jax", "torch"]
 Precision = Literal["float32", "bfloat16"]
+NETWORKS = ("cnn6", "cnn9", "mlp")
 
 # What stage 2 can do in GAR's place: with the network of stage 1, and without
 # any network.
@@ -46,190 +33,128 @@ NETWORK_BASELINES = tuple(
 
 SAFE = "safe-gar"
 
-# class_prior: the shares of the labelled images.
-PRIOR_OF_LABELS = "labels"
-
 # What stage 1 does not depend on.
 STAGE_2 = (
     "labeled_per_batch",
     "unlabeled_per_batch",
     "unlabeled",
-    "field_strength",
     "images_per_epoch",
     "epochs",
-    "stage_2_rate",
-    *COEFFICIENTS,
-    "frobenius_of",
-    "balance_of",
-    "protects_rare_classes",
     "method",
-    "class_prior",
-    "extensions",
-    "ablation",
+    "stage_2_rate",
+    "warmup_steps",
+    "global_clipnorm",
 )
 
 
-Shares = Annotated[tuple[float, ...], BeforeValidator(check_class_prior)]
-
-
-def _refuse(settings, wrong):
-    """Raises a `ValueError` with the first text of which the case is true.
-
-    The settings that the text names are told with their values.
-    """
-    for text in (text for text, is_so in wrong.items() if is_so):
-        received = (
-            f"{f.name}={getattr(settings, f.name)!r}"
-            for f in fields(settings)
-            if f.name in re.findall(r"\w+", text)
-        )
-        raise ValueError(f"{text} Received: {', '.join(received)}")
-
-
-@settings
+@dataclass(frozen=True, kw_only=True)
 class DataSettings:
     """Label noise, class imbalance and out-of-class images in the data."""
 
     # Class imbalance: share of each class among the training images, positive,
     # of sum 1: as many images are kept as the rarest one allows.
-    shares: Shares | None = None
-    # As many labels in each class, as in the paper, or without regard to it.
-    labels_drawn: Literal["even", "random"] = "even"
+    shares: tuple | None = None
+    # "even" for as many labels in each class, as in the paper, or "random".
+    labels_drawn: str = "even"
     # Share of the labels that are another class's, drawn at random.
-    wrong_labels: Share = 0.0
+    wrong_labels: float = 0.0
     # Number of classes of the task, the first ones: labelled, validation and
     # test images are of these.
-    known_classes: Annotated[int, Field(ge=2)] | None = None
+    known_classes: int | None = None
     # Share of X_U that is of the other classes.
-    out_of_class: Annotated[Share, Field(alias="strangers")] = 0.0
+    out_of_class: float = 0.0
 
     def __post_init__(self):
-        few = self.known_classes is not None
-        _refuse(
-            self,
-            {
+        if self.shares is not None:
+            shares = check_class_prior(self.shares)
+            object.__setattr__(self, "shares", tuple(shares))
+        if self.out_of_class and self.known_classes is None:
+            raise ValueError(
                 "out_of_class is the share of other classes than the known "
-                "ones. Set known_classes.": self.out_of_class and not few,
-                "shares and known_classes cannot be had together.": (
-                    few and self.shares is not None
-                ),
-            },
-        )
+                "ones. Set known_classes. Received: "
+                f"out_of_class={self.out_of_class}"
+            )
+        if self.shares is not None and self.known_classes is not None:
+            raise ValueError(
+                "shares and known_classes cannot be had together. Received: "
+                f"known_classes={self.known_classes}, shares={self.shares}"
+            )
 
 
-@settings
-class Extensions:
-    """What stage 2 adds to GAR. At the defaults it is the paper's."""
-
-    # Weights of the terms beside GAR, and ε of VAT.
-    supervised: Number = 0.0
-    consistency: Number = 0.0
-    vat: Number = 0.0
-    vat_radius: Annotated[float, Field(gt=0)] = 2.5
-    # Of records alone: no run has them any more.
-    shift: Whole = 0
-    affine: Number = 0.0
-    average: Annotated[float, Field(ge=0, lt=1)] = 0.0
-    rate: Literal["inverse-time", "cosine"] = "inverse-time"
-
-    # Epochs over which c_α rises from 0.
-    affinity_warmup: Whole = 0
-    # In a user's own training these are the cure of what the paper's does.
-    warmup_steps: Whole | None = 0
-    global_clipnorm: Number = 0.0
-
-
-@settings
-class Experiment(Coefficients):
+@dataclass(frozen=True, kw_only=True)
+class Experiment:
     """All that decides the numbers of a run, except for its seed."""
 
-    # Name for `gar_keras.datasets.load`.
+    # Name for `reproduction.datasets.load`.
     dataset: str
     # m_L.
-    num_labeled: Count
-    network: Literal["cnn6", "cnn9", "mlp"]
+    num_labeled: int
+    network: str
     # f of cnn9.
-    filters: Count | None
-    # Of the images as stored: division by 255, or each to mean 0 and standard
-    # deviation 1.
-    preprocessing: Literal["rescale", "standardize", "none"]
+    filters: int | None = None
+    # Of the images as stored: "rescale", division by 255, "standardize", each
+    # to mean 0 and standard deviation 1, or "none".
+    preprocessing: str
+    # Random shifts in pixels, at most, and the strength of random affine maps,
+    # in the training of both stages. The paper has none.
+    shift: int = 0
+    affine: float = 0.0
     # b_L; 0 for batches of X_U alone.
-    labeled_per_batch: Whole
+    labeled_per_batch: int
     # b_U.
-    unlabeled_per_batch: Count
+    unlabeled_per_batch: int
     # Where X_U comes from.
-    unlabeled: Literal[tuple(UNLABELED)] = "train"
+    unlabeled: str = "train"
     # Of X_U; `None` for all.
-    images_per_epoch: Count | None = None
-    num_validation: Count = 1000
-    # Of stage 1.
-    batch_size: Count = batches.BATCH_SIZE
-    pretrain_epochs: Count = 2000
-    epochs: Count = 200
-    frobenius_of: FrobeniusOf = "B"
-    # Initial rate of each stage, Nesterov momentum, decay per step.
-    learning_rate: Number = optimizers.LEARNING_RATE
-    momentum: Number = optimizers.MOMENTUM
-    decay: Number = optimizers.DECAY
-    precision: Precision = "float32"
-    backend: Backend = "tensorflow"
-    method: Literal[tuple(METHODS)] = "gar"
-    # For the balance term; "labels" for the shares of the labelled images,
-    # each class counted once more.
-    class_prior: Shares | Literal["labels"] | None = None
-    data_settings: Annotated[
-        DataSettings, or_dict(DataSettings), Field(alias="world")
-    ] = DataSettings()
-    extensions: Annotated[Extensions, or_dict(Extensions)] = Extensions()
+    images_per_epoch: int | None = None
+    num_validation: int = 1000
+    data_settings: DataSettings = DataSettings()
+    pretrain_epochs: int = 2000
+    epochs: int = 200
+    # Of stage 2: the steps over which its learning rate rises from 0
+    # (`None` for as many as `gar_keras.regularize` takes), the largest norm of
+    # a gradient (0 for any), and its rate where it is not that of stage 1.
+    warmup_steps: int | None = 0
+    global_clipnorm: float = 0.0
+    stage_2_rate: float | None = None
+    precision: str = "float32"
+    backend: str = "tensorflow"
     # Number of the run among those of one seed, with the same labels and other
     # initial weights and batches.
-    restart: Whole = 0
-    # Augmentation in stage 1, which the paper does not have: pixels at most,
-    # and strength of affine maps.
-    pretrain_shift: Whole = 0
-    pretrain_affine: Number = 0.0
-    # Learning rate of stage 2 where it is another one.
-    stage_2_rate: Annotated[float, Field(gt=0)] | None = None
-    ablation: Literal[ABLATIONS] | None = None
-    # See `reproduction.datasets.norb.NorbPreprocessing`, `InfiMNIST`.
-    camera_stretch: bool = False
-    field_strength: Number = 1.0
-    balance_of: BalanceOf = "diagonal"
-    # Of method="safe-gar"; not in its records from before it could.
-    protects_rare_classes: bool = True
+    restart: int = 0
+    # The terms of stage 2, see `reproduction.methods.terms`.
+    method: tuple = METHODS["gar"].terms
 
     def __post_init__(self):
-        """Refuses now what would else end a run hours later."""
-        super().__post_init__()
-        plain = self.class_prior is None and self.extensions == Extensions()
-        gar = self.method == "gar"
-        changed = self.data_settings != DataSettings()
-        _refuse(
-            self,
-            {
-                "filters is of network='cnn9', and None for others.": (
-                    (self.filters is None) == (self.network == "cnn9")
-                ),
-                "camera_stretch is of small NORB, a dataset of two cameras.": (
-                    self.camera_stretch and self.dataset not in NORB_NAMES
-                ),
-                "field_strength is of unlabeled='infimnist'.": (
-                    self.field_strength != 1 and self.unlabeled != "infimnist"
-                ),
+        if (self.filters is None) == (self.network == "cnn9"):
+            raise ValueError(
+                "filters is of network='cnn9', and None for others. Received: "
+                f"network={self.network!r}, filters={self.filters}"
+            )
+        for name, known in {
+            "network": NETWORKS,
+            "precision": get_args(Precision),
+            "backend": get_args(Backend),
+        }.items():
+            if getattr(self, name) not in known:
+                raise ValueError(
+                    f"{name} must be one of {', '.join(known)}. Received: "
+                    f"{name}={getattr(self, name)!r}"
+                )
+        if self.data_settings != DataSettings() and self.unlabeled != "train":
+            raise ValueError(
                 "data_settings are of unlabeled='train', of which X_U is then "
-                "made.": changed and self.unlabeled != "train",
-                "class_prior and extensions are of method='gar'.": (
-                    not gar and not plain
-                ),
-                "protects_rare_classes is of method='safe-gar'.": (
-                    self.method != SAFE and not self.protects_rare_classes
-                ),
-                "An ablation changes one thing in method='gar', with "
-                "class_prior and extensions at their defaults.": (
-                    self.ablation is not None and not (gar and plain)
-                ),
-            },
-        )
+                f"made. Received: unlabeled={self.unlabeled!r}"
+            )
+
+    @property
+    def method_name(self):
+        """The name of the method, as in `reproduction.methods.METHODS`."""
+        return name_of(self.method)
+
+    @property
+    def trains_network(self):
+        return self.method_name not in GRAPH_BASELINES
 
     @property
     def cell(self):
@@ -239,7 +164,34 @@ class Experiment(Coefficients):
         """
         own = self.unlabeled == "train"
         cell = f"{self.dataset if own else self.unlabeled}-{self.num_labeled}"
-        return cell if self.method == "gar" else f"{cell}-{self.method}"
+        name = self.method_name
+        return cell if name == "gar" else f"{cell}-{name}"
+
+    @property
+    def class_prior(self):
+        """That of GAR's balance: shares, "labels", or `None` for equal ones."""
+        for term in self.method:
+            if isinstance(term, terms.GAR):
+                return term.class_prior
+        return None
+
+    def with_method(self, name):
+        """The experiment with a method of `METHODS`, as that one steps."""
+        entry = METHODS[name]
+        return replace(self, method=entry.terms, **dict(entry.steps))
+
+    def with_term(self, **changes):
+        """The experiment with other settings of its first term."""
+        first, *others = self.method
+        return replace(self, method=(replace(first, **changes), *others))
+
+    def with_gar(self, **changes):
+        """The experiment with other settings of GAR, those that are not `None`.
+
+        One of another method is as it was.
+        """
+        given = {k: v for k, v in changes.items() if v is not None}
+        return self.with_term(**given) if self.method_name == "gar" else self
 
     def images_of_epochs(self, num_unlabeled):
         """Images that an epoch of each stage trains on, and its epochs.
@@ -249,7 +201,7 @@ class Experiment(Coefficients):
         Args:
             num_unlabeled: Images of X_U.
         """
-        if self.method in GRAPH_BASELINES:
+        if not self.trains_network:
             return {}
         batch = self.labeled_per_batch + self.unlabeled_per_batch
         images = self.images_per_epoch or num_unlabeled
@@ -260,23 +212,33 @@ class Experiment(Coefficients):
         }
 
     def as_json(self):
-        """The settings as a dict of what JSON can hold, for a record."""
-        adapter = _adapter(type(self))
-        return adapter.dump_python(self, mode="json", by_alias=True)
+        """All settings as a dict of what JSON can hold, for a record."""
+        settings = asdict(self) | {"method": terms.as_json(self.method)}
+        return json.loads(json.dumps(settings))
+
+    @classmethod
+    def from_json(cls, settings):
+        """The experiment of a record."""
+        data = dict(settings["data_settings"])
+        if data.get("shares") is not None:
+            data["shares"] = tuple(data["shares"])
+        made = {
+            "data_settings": DataSettings(**data),
+            "method": terms.from_json(settings["method"]),
+        }
+        return cls(**settings | made)
 
     def fingerprint(self):
         """Eight hexadecimal digits that differ when any setting does.
 
         Settings at their default are left out, so that a setting that is
-        added later does not orphan the records made before it. The protection
-        of rare classes came to be the default: there, the default is told.
+        added later does not orphan the records made before it.
         """
-        changed = _adapter(type(self)).dump_python(
-            self, exclude_defaults=True, by_alias=True
-        )
-        changed.pop("protects_rare_classes", None)
-        if self.method == SAFE and self.protects_rare_classes:
-            changed["protects_rare_classes"] = True
+        changed = _without_defaults(self)
+        changed["method"] = [
+            [type(term).__name__, _without_defaults(term)]
+            for term in self.method
+        ]
         text = json.dumps(changed, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:8]
 
@@ -291,13 +253,25 @@ class Experiment(Coefficients):
         return replace(self, data_settings=known, **usual)
 
 
-_adapter = functools.cache(TypeAdapter)
+def _without_defaults(settings):
+    """The settings of a dataclass that are not at their default."""
+    found = {}
+    for f in fields(settings):
+        value = getattr(settings, f.name)
+        if f.default is MISSING or value != f.default:
+            if is_dataclass(value):
+                value = _without_defaults(value)
+            # 2 and 2.0 are one setting.
+            if isinstance(value, float) and value.is_integer():
+                value = int(value)
+            found[f.name] = value
+    return found
+
 
 _MNIST = Experiment(
     dataset="mnist",
     num_labeled=100,
     network="cnn6",
-    filters=None,
     preprocessing="rescale",
     labeled_per_batch=batches.LABELED_PER_BATCH,
     unlabeled_per_batch=batches.UNLABELED_PER_BATCH,
@@ -339,7 +313,6 @@ _SMALL = Experiment(
     dataset="digits",
     num_labeled=50,
     network="mlp",
-    filters=None,
     preprocessing="none",
     labeled_per_batch=16,
     unlabeled_per_batch=112,
@@ -396,29 +369,37 @@ EXPERIMENTS |= {name: {e.num_labeled: e} for name, e in (SMALL | RARE).items()}
 FREE = ("epochs", "pretrain_epochs", "precision", "backend")
 
 
-def as_recorded(**settings):
-    """The `Experiment` of a record, which may lack later settings."""
-    if settings.get("method") == SAFE:
-        settings.setdefault("protects_rare_classes", False)
-    return Experiment(**settings)
-
-
 def changes(experiment):
     """What an experiment changes in the paper's, as `{name: value}`.
 
     The data, the number of labels, and what is in `FREE` are no part of it. A
-    part of `data_settings` or `extensions` goes by its own name.
+    part of `data_settings`, or of a term, goes by its own name; another method
+    is told by its name, and what it has unlike `METHODS`.
     """
-    usual, own = flat(_standard_of(experiment)), flat(experiment)
+    name = experiment.method_name
+    usual = _standard_of(experiment)
+    if name in METHODS:
+        usual = usual.with_method(name)
+    usual, own = flat(usual) | {"method": "gar"}, flat(experiment)
+    # Terms beside GAR, which the paper has not.
+    usual |= {k: 0.0 for k in own.keys() - usual.keys()}
     return {k: v for k, v in own.items() if v != usual[k] and k not in FREE}
 
 
 def flat(experiment):
     """All settings of an experiment by name, those in groups among them."""
-    found = {}
+    own = terms.settings_of(experiment.method)
+    first = "affinity", "balance", "frobenius"
+    found = {name: own.pop(name) for name in first if name in own}
     for name, value in vars(experiment).items():
-        found |= vars(value) if is_dataclass(value) else {name: value}
-    return found
+        if name == "data_settings":
+            found["method"] = experiment.method_name
+            if "class_prior" in own:
+                found["class_prior"] = own.pop("class_prior")
+            found |= vars(value)
+        elif name != "method":
+            found[name] = value
+    return found | own
 
 
 def _standard_of(e):

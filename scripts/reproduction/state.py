@@ -13,7 +13,7 @@ import numpy as np
 from gar_keras.engine.fit import predict
 from gar_keras.utils.files import write_atomically
 from reproduction import environment
-from reproduction.records import MUST_AGREE, Progress
+from reproduction.records import MUST_AGREE, kept_images
 
 STAGES = ("pretraining", "regularization")
 
@@ -53,7 +53,7 @@ class State:
     Args:
         experiment, seed, results: Those of the run.
         described: What the run is made from, as its record has it.
-        images: The test images whose logits are kept.
+        images: The test images whose classes are kept, and of some the logits.
         say: Function that is told, in words, what is taken up.
     """
 
@@ -63,6 +63,7 @@ class State:
         self.epochs = experiment.epochs
         self.described = described
         self.images = images
+        self.logit_images = kept_images(seed, len(images))
         self.say = say
         # The environment now: the source may be edited while the run goes on.
         self.progress = {
@@ -70,6 +71,7 @@ class State:
             "snapshot_epochs": [],
             "environment": environment.describe(),
             **described,
+            "predicted_prior": None,
             "resumed_in": [],
             "warnings": [],
         }
@@ -77,8 +79,8 @@ class State:
         self.start_weights = []
         # Of the validation-chosen epoch so far.
         self.best_weights = []
-        # Logits of the images, by the epoch of stage 2.
-        self.snapshots = {}
+        # By the epoch of stage 2: logits of some images, and all classes.
+        self.snapshots, self.predicted = {}, {}
         # What a method has beside weights and optimizer, in stage 2.
         self.method = None
 
@@ -125,11 +127,13 @@ class State:
         """Keeps what the last epoch of stage 2 gives, where it counts."""
         epoch = self.done("regularization")
         if self._has_snapshot(epoch):
-            self.snapshots[epoch] = predict(network, self.images)
+            logits = predict(network, self.images)
+            self.snapshots[epoch] = logits[self.logit_images]
+            self.predicted[epoch] = logits.argmax(axis=1).astype("uint8")
             self.progress["snapshot_epochs"] = [*self.snapshots]
         *earlier, last = self.curve("regularization")["val_error"]
-        # Of equals, the first is chosen; epoch 0 is that of stage 1.
-        if epoch > 0 and last < min(earlier[1:], default=math.inf):
+        # Of equals, the last is chosen; epoch 0 is that of stage 1.
+        if epoch > 0 and last <= min(earlier[1:], default=math.inf):
             self.best_weights = network.get_weights()
 
     def _has_snapshot(self, epoch):
@@ -141,7 +145,7 @@ class State:
             self.progress["warnings"].append(text)
         self.say(f"warning: {text}")
 
-    def save(self, model, optimizer, method):
+    def save(self, model, optimizer, method=()):
         """Writes the state with the variables in training, whole or not."""
         _write(
             self.path,
@@ -152,6 +156,7 @@ class State:
             start=self.start_weights,
             best=self.best_weights,
             snapshots=self.snapshots.values(),
+            predicted=self.predicted.values(),
             method=method,
         )
 
@@ -209,8 +214,7 @@ class State:
             self.say(f"starts afresh: {path} does not fit ({reason})")
 
     def _check_is_of(self, progress, names):
-        """Raises unless saved progress is sound and of this run's data."""
-        Progress.model_validate(progress)
+        """Raises unless saved progress is of this run's data."""
         for name in names:
             if progress[name] != self.described[name]:
                 raise ValueError(f"it is of other {MUST_AGREE[name]}")
@@ -219,10 +223,10 @@ class State:
         epochs = _last_epoch(progress, "regularization")
         if epochs > self.epochs:
             raise ValueError(f"it has {epochs} epochs")
-        logits = dict(
-            zip(progress["snapshot_epochs"], arrays["snapshots"], strict=True)
-        )
-        kept = len(self.images), model.output_shape[-1]
+        kept_epochs = progress["snapshot_epochs"]
+        logits = dict(zip(kept_epochs, arrays["snapshots"], strict=True))
+        predicted = dict(zip(kept_epochs, arrays["predicted"], strict=True))
+        kept = len(self.logit_images), model.output_shape[-1]
         if any(z.shape != kept or z.dtype.kind != "f" for z in logits.values()):
             raise ValueError("it has logits of other images")
         stage = "regularization" if epochs > 0 else "pretraining"
@@ -241,7 +245,7 @@ class State:
         self.progress = progress
         self.start_weights = arrays["start"]
         self.best_weights = arrays["best"]
-        self.snapshots = logits
+        self.snapshots, self.predicted = logits, predicted
         self.say(f"goes on after epoch {self.done(stage)} of {stage}")
 
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Literal
 
 from gar_keras.engine.optimizers import GLOBAL_CLIPNORM, WARMUP_STEPS
-from reproduction.settings import PRIOR_OF_LABELS, TABLE_1
+from reproduction.methods import terms
+from reproduction.settings import TABLE_1
 
 
 @dataclass(frozen=True)
@@ -47,13 +48,15 @@ class Study:
         )
         return [*dict.fromkeys(restarted)]
 
-    def with_settings(self, pretrain_epochs=None, **settings):
+    def with_settings(self, pretrain_epochs=None, epochs=None, **of_gar):
         """The study with settings in each arm, those that are not `None`.
 
         An arm with a stage 1 of its own keeps it: it is what is studied.
         """
-        given = {k: v for k, v in settings.items() if v is not None}
-        arms = {row: replace(arm, **given) for row, arm in self.arms.items()}
+        arms = {}
+        for row, arm in self.arms.items():
+            arm = arm.with_gar(**of_gar)
+            arms[row] = replace(arm, epochs=epochs or arm.epochs)
         usual = next(iter(arms.values())).pretrain_epochs
         for row, arm in arms.items():
             if pretrain_epochs is not None and arm.pretrain_epochs == usual:
@@ -72,18 +75,29 @@ def _claims(expected, texts, against=_PAPER):
 def _rows(standard, rows):
     """Arms by row: an experiment with the changes of each.
 
-    What is changed in `data_settings` or `extensions` goes by its own name.
+    What is changed in `data_settings` or in GAR goes by its own name.
     """
     return {row: _changed(standard, **changes) for row, changes in rows.items()}
 
 
-def _changed(standard, **changes):
-    for part in ("data_settings", "extensions"):
-        usual = getattr(standard, part)
+def _changed(standard, method=None, ablation=None, **changes):
+    if method is not None:
+        standard = standard.with_method(method)
+    gar, *others = standard.method
+    if ablation is not None:
+        gar = terms.ABLATIONS[ablation](**vars(gar))
+    parts = {"data_settings": standard.data_settings, "gar": gar}
+    for part, usual in parts.items():
         names = {f.name for f in fields(usual)} & changes.keys()
         own = {name: changes.pop(name) for name in names}
-        changes[part] = replace(usual, **own)
-    return replace(standard, **changes)
+        parts[part] = replace(usual, **own)
+    others += changes.pop("others", [])
+    return replace(
+        standard,
+        data_settings=parts["data_settings"],
+        method=(parts["gar"], *others),
+        **changes,
+    )
 
 
 def _mnist(epochs, **changes):
@@ -113,7 +127,7 @@ SKEW = Study(
             "the paper's balance term": {},
             "class_prior: true class proportions": {"class_prior": _SHARES},
             "class_prior: proportions of the labels": {
-                "class_prior": PRIOR_OF_LABELS
+                "class_prior": terms.PRIOR_OF_LABELS
             },
             "no balance term": {"balance": 0.0},
             "the safe default of regularize": {"method": "safe-gar"},
@@ -121,28 +135,27 @@ SKEW = Study(
     ),
 )
 
-_LOG_LOSS = {"supervised": 1.0}
-_BEST = _LOG_LOSS | {
-    "shift": 2,
-    "affine": 0.2,
-    "pretrain_shift": 2,
-    "pretrain_affine": 0.2,
-    "consistency": 100.0,
-}
-_NO_GAR = {"affinity": 0.0, "balance": 0.0, "frobenius": 0.0}
+_LOG_LOSS = {"others": [terms.CrossEntropy()]}
+_MOVES = {"shift": 2, "affine": 0.2}
+# Without dropout, as in the stage 2 of the paper: the views differ by the maps.
+_VIEWS = [
+    terms.CrossEntropy(),
+    terms.Consistency(100.0, ramp=0.0, keeps_dropout=False),
+]
 
 BEST = Study(
     "best",
     "More than the paper, for longer: MNIST, m_L = 100",
     ("Affine maps: shifts by up to 2 pixels and maps of strength 0.2.",),
-    _rows(
-        _mnist(15),
-        {
-            _PAPER: {"epochs": 60},
-            "affine maps in both stages, cross-entropy and consistency": _BEST,
-            "the same without GAR": _BEST | _NO_GAR,
-        },
-    ),
+    {
+        _PAPER: _mnist(60),
+        "affine maps in both stages, cross-entropy and consistency": _mnist(
+            15, **_MOVES, others=_VIEWS
+        ),
+        "the same without GAR": replace(
+            _mnist(15, **_MOVES), method=tuple(_VIEWS)
+        ),
+    },
 )
 
 _PAIRS = {"num_labeled": 1000, "pretrain_epochs": 200, "dataset": "mnist-pairs"}

@@ -12,8 +12,7 @@ from gar_keras.utils.validation import check_class_prior
 from reproduction.datasets import UNLABELED, load
 from reproduction.datasets.norb import NorbPreprocessing
 from reproduction.datasets.registry import NORB
-from reproduction.methods import METHODS
-from reproduction.settings import PRIOR_OF_LABELS
+from reproduction.methods.terms import PRIOR_OF_LABELS
 
 # Each choice has random numbers of its own: one does not change another.
 IMBALANCE, LABEL_NOISE, OUT_OF_CLASS = 1, 2, 3
@@ -52,7 +51,6 @@ def learned_from(experiment, seed, data_dir=None):
         },
         "split_fingerprint": task.split.fingerprint(),
         "class_prior": class_prior(e, task),
-        "method_settings": METHODS[e.method].settings(),
     }
     return task, unlabeled, described
 
@@ -76,8 +74,7 @@ def load_data(experiment, data_dir=None, **norb):
     """The `Dataset` of an experiment, with what it changes in the images."""
     e, options = experiment, {}
     if e.dataset in NORB:
-        made = NorbPreprocessing(stretch=e.camera_stretch, **norb)
-        options["preprocessing"] = made
+        options["preprocessing"] = NorbPreprocessing(**norb)
     # The folder is of its own files then, which go with the package's MNIST.
     folder = None if e.unlabeled == "infimnist" else data_dir
     return _load(e.dataset, folder, **options)
@@ -111,12 +108,9 @@ def make_task(conditions, data, num_labeled, num_validation, seed):
 
 def unlabeled_images(experiment, task, data_dir=None):
     """X_U of an experiment with a `Task`, and what it is, in words."""
-    e, options = experiment, {}
-    origin = UNLABELED[e.unlabeled]
-    if e.unlabeled == "infimnist":
-        options = {"field_strength": e.field_strength}
+    origin = UNLABELED[experiment.unlabeled]
     if origin.loader is not None:
-        images = origin.loader(data_dir, **options)
+        images = origin.loader(data_dir)
         return images, origin.source or images.source
     images, source = task.data.x_train, "all training images"
     if len(task.out_of_class):

@@ -10,9 +10,10 @@ from keras import layers
 from made_records import OVERHEAD_CASE as FEW
 
 from gar_keras.models import is_regularized, mlp
-from reproduction import environment, records
+from reproduction import environment
 from reproduction.benchmarks import (
     benchmark_command,
+    benchmark_records,
     layer_overhead,
     speed,
     timing,
@@ -80,7 +81,7 @@ def run(folder, kind, cases, measure, **options):
     options = benchmark_command.Options(results=folder, **options)
     status = benchmark_command.run(options, kind, cases, measure)
     path = path_of_benchmark(kind, environment.describe(), folder)
-    return records.read(path)["cases"], status
+    return benchmark_records.read(path), status
 
 
 def measured(seen):
@@ -94,7 +95,7 @@ def measured(seen):
 
 
 def test_a_finished_case_is_not_measured_again(tmp_path):
-    cases = [FEW.model_copy(update={"batch_size": b}) for b in (4, 5)]
+    cases = [replace(FEW, **{"batch_size": b}) for b in (4, 5)]
     seen = []
     found, status = run(tmp_path, "overhead", cases[:1], measured(seen))
     assert (len(found), status) == (1, 0)
@@ -113,7 +114,7 @@ def test_two_processes_do_not_measure_into_one_record(tmp_path):
         return measured(seen)(case, tell)
 
     found, _ = run(tmp_path, "overhead", [FEW], meanwhile)
-    assert seen == [FEW] and records.read(path)["cases"] == found
+    assert seen == [FEW] and benchmark_records.read(path) == found
     assert run(tmp_path, "overhead", [FEW], measured(seen)) == (found, 0)
 
 
@@ -121,14 +122,14 @@ def test_two_processes_do_not_measure_into_one_record(tmp_path):
 def tiny(monkeypatch):
     """Batches of 8 + 4 images in place of 112 + 16, and a small network."""
     e, classes = speed.NETWORKS["cnn6"]
-    changes = {"num_labeled": 10, "labeled_per_batch": 4, "batch_size": 6}
+    changes = {"num_labeled": 10, "labeled_per_batch": 4}
     e = replace(e, network="mlp", unlabeled_per_batch=8, **changes)
     monkeypatch.setitem(speed.NETWORKS, "cnn6", (e, classes))
     monkeypatch.setattr(layer_overhead, "cnn6", partial(mlp, (28, 28, 1)))
 
 
 def test_plain_batches_are_mixed_like_those_of_the_paper(tiny):
-    work = speed.Workload(TINY.model_copy(update={"stretch": 67}))
+    work = speed.Workload(replace(TINY, **{"stretch": 67}))
     batches = speed.MixedBatches(work)
     x = [batches[i] for i in range(len(batches))]
     # A stretch is no longer than an epoch.
@@ -161,7 +162,7 @@ def test_the_plain_network_is_the_same_function(tiny):
 def test_a_tiny_case_is_measured_and_shown(
     task, images, whole, tiny, tmp_path, capsys
 ):
-    case = TINY.model_copy(update={"task": task})
+    case = replace(TINY, **{"task": task})
     (entry,), _ = run(tmp_path, "benchmark", [case], speed.measure)
     ms = entry["ms"]["median"]
     assert entry["images_per_second"] == pytest.approx(images / ms * 1000)
@@ -202,7 +203,7 @@ def test_more_images_than_mnist_has_are_made(monkeypatch):
         layer_overhead, "InfiMNIST", lambda length: made.append(length)
     )
     many = {"num_images": 600_000, "batch_size": 512, "steps": 40}
-    feed = layer_overhead.feed(FEW.model_copy(update=many))
+    feed = layer_overhead.feed(replace(FEW, **many))
     assert made == [600_000]
     # Full batches, of none of MNIST's own.
     order, _ = feed.sampler.epoch(feed.first_epoch)

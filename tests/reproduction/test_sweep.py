@@ -233,7 +233,7 @@ def test_a_worker_has_its_share_and_dies_alone(acted, tmp_path, monkeypatch):
     with pytest.raises(WorkerError, match="ended with status -9"):
         acted("record", "die", "record", output=output)
     (line,) = said(output).splitlines()
-    assert line.startswith("tiny-12 seed 1 failed: Its process ended")
+    assert line.startswith("tiny-132 seed 1 failed: Its process ended")
     notes = begun_in(tmp_path)
     assert len(notes) == 3
     assert not any(is_alive(note["pid"]) for note in notes)

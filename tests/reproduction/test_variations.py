@@ -11,10 +11,10 @@ from reproduction import run as runner
 from reproduction import task as tasks
 from reproduction.datasets import registry
 from reproduction.datasets.norb import NorbPreprocessing
-from reproduction.settings import SMALL, DataSettings, Extensions
+from reproduction.methods import terms
+from reproduction.settings import DataSettings
 
 TINY = tiny_runs.TINY
-BUILD_MODEL = runner.build_model
 
 pytestmark = pytest.mark.usefixtures("tiny")
 
@@ -66,17 +66,15 @@ def test_conditions_that_the_data_do_not_allow_are_refused(conditions, message):
 EVERYTHING = replace(
     TINY,
     images_per_epoch=30,
-    pretrain_shift=1,
-    pretrain_affine=0.2,
-    extensions=Extensions(
-        supervised=1.0,
-        shift=1,
-        affine=0.1,
-        consistency=1.0,
-        vat=0.5,
-        average=0.9,
-        rate="cosine",
-        affinity_warmup=2,
+    shift=1,
+    affine=0.2,
+    warmup_steps=3,
+    global_clipnorm=1.0,
+    method=(
+        *TINY.method,
+        terms.CrossEntropy(),
+        terms.Consistency(1.0, ramp=0.0),
+        terms.VAT(0.5),
     ),
 )
 
@@ -103,13 +101,14 @@ def test_a_restart_has_the_same_labels_and_other_weights():
 
 def test_the_prior_of_the_labels_reaches_the_layer():
     changed = DataSettings(shares=(0.6, 0.3, 0.1), labels_drawn="random")
-    experiment = replace(TINY, data_settings=changed, class_prior="labels")
+    experiment = replace(TINY, num_labeled=12, data_settings=changed)
+    experiment = experiment.with_term(class_prior="labels")
     made = runner.NetworkRun(experiment, 0, "nowhere")
     counts = np.bincount(made.task.y_labeled, minlength=3) + 1
     prior = made.state.progress["class_prior"]
     assert prior == pytest.approx(counts / counts.sum())
     assert made.method.layer.get_config()["class_prior"] == prior
-    without = replace(experiment, class_prior=None)
+    without = experiment.with_term(class_prior=None)
     uniform = runner.NetworkRun(without, 0, "nowhere")
     assert uniform.state.progress["class_prior"] is None
     assert "class_prior" not in uniform.method.layer.get_config()
@@ -117,7 +116,8 @@ def test_the_prior_of_the_labels_reaches_the_layer():
 
 @pytest.mark.slow
 def test_a_killed_run_names_a_lost_class_as_an_unbroken_one(tmp_path):
-    experiment = replace(TINY, balance=0.0, affinity=30.0, stage_2_rate=0.05)
+    experiment = TINY.with_term(balance=0.0, affinity=30.0)
+    experiment = replace(experiment, stage_2_rate=0.05)
     # The state is saved before the epoch's other warnings come.
     whole = tiny_runs.ends_as_unbroken(
         tmp_path, experiment, ("epoch", "regularization", 1)
@@ -131,32 +131,9 @@ def test_a_killed_run_names_a_lost_class_as_an_unbroken_one(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_record_of_even_shares_stands_for_the_protected_default(
-    tmp_path, monkeypatch
-):
-    """Of the digits, whose predicted shares are about equal."""
-    pytest.importorskip("sklearn")
-    monkeypatch.setattr(runner, "build_model", BUILD_MODEL)
-    digits = replace(
-        SMALL["digits"], method="safe-gar", backend=tiny_runs.BACKEND,
-        pretrain_epochs=200, epochs=5,
-    )  # fmt: skip
-    now, then = (
-        runner.run(replace(digits, protects_rare_classes=p), 0, tmp_path)
-        for p in (True, False)
-    )
-    assert now["predicted_prior"] is None
-    for record in (now, then):
-        for stage in ("pretraining", "regularization"):
-            del record[stage]["curve"]["seconds"]
-    assert now["regularization"]["curve"] == then["regularization"]["curve"]
-    assert now["fingerprint"] != then["fingerprint"]
-
-
-@pytest.mark.slow
 def test_a_killed_run_is_taken_back_to_stage_1_as_an_unbroken_one(tmp_path):
     experiment = replace(
-        TINY, method="safe-gar", stage_2_rate=3.0, images_per_epoch=60
+        TINY.with_method("safe-gar"), stage_2_rate=3.0, images_per_epoch=60
     )
     whole = tiny_runs.ends_as_unbroken(
         tmp_path, experiment, ("epoch", "regularization", 2)
@@ -190,22 +167,18 @@ def test_a_run_on_norb_measures_the_test_images_without_their_own_mean(
     assert {p.test_mean for p in asked} == {"training", "own"}
     asked.clear()
     changed = DataSettings(known_classes=2)
-    runner.NetworkRun(
-        replace(experiment, camera_stretch=True, data_settings=changed),
-        0,
-        "none",
-    )
-    assert asked == [NorbPreprocessing(stretch=True)]
+    runner.NetworkRun(replace(experiment, data_settings=changed), 0, "none")
+    assert NorbPreprocessing(test_mean="own") not in asked
 
 
-def test_folder_and_strength_of_the_fields_reach_infimnist(monkeypatch):
+def test_the_folder_reaches_infimnist(monkeypatch):
     asked, of_mnist = [], []
 
     class Images(list):
         source = "made"
 
-    def load(data_dir, **options):
-        asked.append((data_dir, options))
+    def load(data_dir):
+        asked.append(data_dir)
         return Images()
 
     def tiny(data_dir):
@@ -217,9 +190,8 @@ def test_folder_and_strength_of_the_fields_reach_infimnist(monkeypatch):
     monkeypatch.setattr(runner.NetworkRun, "_check_stage_2", lambda made: None)
     monkeypatch.setitem(datasets.DATASETS, "tiny", tiny)
     tasks._load.cache_clear()
-    for strength in (0.5, 1.0):
-        change = {"unlabeled": "infimnist", "field_strength": strength}
-        runner.NetworkRun(replace(TINY, **change), 0, "nowhere", "files")
-    assert asked == [("files", {"field_strength": s}) for s in (0.5, 1.0)]
+    experiment = replace(TINY, unlabeled="infimnist")
+    runner.NetworkRun(experiment, 0, "nowhere", "files")
+    assert asked == ["files"]
     # The images that are deformed are the package's own.
     assert of_mnist == [None]

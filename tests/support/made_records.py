@@ -3,7 +3,6 @@
 from reproduction import records
 from reproduction.benchmarks.benchmark_records import OverheadSettings
 from reproduction.paths import path_of
-from reproduction.settings import GRAPH_BASELINES
 
 OVERHEAD_CASE = OverheadSettings(
     batch_size=4, num_classes=10, num_images=10, precision="float32",
@@ -19,35 +18,35 @@ def make_record(
     baseline_error=0.1,
     title="MNIST",
     lost=False,
-    v=None,
     also=None,
 ):
     """A record whose results are the given ones, with curves to match.
 
-    Where a class was lost, the balance at the end says so, or the energies of
-    the classes in two batches of the first epoch, `v`. What else a record is
-    to hold is in `also`.
+    What else a record is to hold, or other values, are in `also`.
     """
-    epochs = 1 if experiment.method in GRAPH_BASELINES else experiment.epochs
+    epochs = experiment.epochs if experiment.trains_network else 1
     test = [chosen_error] * (epochs + 1)
     test[0] = baseline_error
     # The first epoch is chosen; the last one can be the same.
     test[2:] = [*test[2:-1], last_error][: epochs - 1]
     validation = [*test[:1], 0.0, *test[2:]]
     terms = [None, *(0.1 / epoch for epoch in range(1, epochs + 1))]
-    balance = [term and 1 - term for term in terms]
-    if lost:
-        balance[-1] = 0.5
+    path = path_of(experiment, seed, "nowhere")
     return {
         "format": records.FORMAT,
-        "experiment": experiment.as_json(),
-        "cell": experiment.cell,
+        "path": "/".join(path.parts[-3:]),
         "fingerprint": experiment.fingerprint(),
+        "experiment": experiment.as_json(),
         "seed": seed,
-        "data": {"title": title, "source": "made", "unlabeled": "made"},
         # Another draw by each seed.
         "labeled": [*range(seed, seed + experiment.num_labeled)],
+        "split_fingerprint": "0a1b2c3d",
+        "data": {"title": title, "source": "made", "unlabeled": "made"},
+        "class_prior": None,
+        "predicted_prior": None,
         "environment": {"device": "Some CPU", "cores": 2},
+        "resumed_in": [],
+        "warnings": None,
         "pretraining": {"seconds": 120.0, "curve": {"epoch": [1]}},
         "regularization": {
             "seconds": 600.0,
@@ -56,18 +55,14 @@ def make_record(
                 "val_error": validation,
                 "test_error": test,
                 "affinity": terms,
-                "balance": balance,
+                "balance": [term and 1 - term for term in terms],
                 "seconds": [None, *[36.0] * epochs],
             },
         },
-        "result": {
-            "baseline_error": baseline_error,
-            "chosen_epoch": 1,
-            "chosen_error": chosen_error,
-            "last_epoch": epochs,
-            "last_error": test[-1],
-        },
-        "first_epoch": {"v": v} if v else None,
+        "lost_classes": [2] if lost else [],
+        "dead_outputs": None,
+        "balanced_errors": None,
+        "snapshot_epochs": [],
         **(also or {}),
     }
 

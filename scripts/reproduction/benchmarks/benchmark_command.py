@@ -1,12 +1,13 @@
 """What the command lines of the benchmark scripts have in common."""
 
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import timedelta
 
 import filelock
 
-from reproduction import cli, environment, experiment_command, records
+from reproduction import cli, environment, experiment_command
+from reproduction.benchmarks import benchmark_records
 from reproduction.paths import path_of_benchmark
 from reproduction.state import lock_at
 
@@ -41,18 +42,18 @@ def run(options, kind, cases, measure):
 def _fill(path, kind, cases, measure):
     """What `run` does while no other process does it."""
     print(f"{environment.in_words()}. Cases: {len(cases)}.", flush=True)
-    entries = records.read(path)["cases"] if path.exists() else []
+    entries = benchmark_records.read(path) if path.exists() else []
     for number, case in enumerate(cases, start=1):
-        settings = case.model_dump()
+        settings = asdict(case)
         words = ", ".join(f"{key} {value}" for key, value in settings.items())
         print(f"case {number} of {len(cases)}: {words}", flush=True)
         if settings not in [entry["case"] for entry in entries]:
-            here = {"environment": environment.describe()}
+            here = environment.describe()
             tell = _teller(case.pairs, len(cases) - number)
             measured = measure(case, tell)
-            entries.append({"case": settings, **here, **measured})
-            content = {"format": records.FORMAT, "kind": kind}
-            records.write(path, {**content, "cases": entries})
+            entry = benchmark_records.entry_of(case, here, measured)
+            entries.append(entry)
+            benchmark_records.write(path, kind, entries)
         entry = next(e for e in entries if e["case"] == settings)
         for name in ("reference_ms", "ms", "ratio"):
             low, high = entry[name]["quartiles"]

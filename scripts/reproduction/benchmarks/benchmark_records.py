@@ -1,131 +1,101 @@
 """The records of benchmarks, checked against the times in them."""
 
-from typing import Literal
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
 
 import numpy as np
-from pydantic import ConfigDict, model_validator
 
-from reproduction import paths
+from reproduction import paths, records
 from reproduction.benchmarks import timing
-from reproduction.settings import Precision
-from reproduction.strict_models import (
-    Count,
-    Environment,
-    Number,
-    Part,
-    Text,
-    check,
-)
+
+FORMAT = 1
 
 
-class Machine(Environment):
-    """What a benchmark was made on."""
-
-    backend: Text
-    backend_version: Text
-    device_kind: Text
-    git_revision: Text | None
-    keras: Text
-    python: Text
-
-
-class Spread(Part):
-    median: float
-    quartiles: list[float]
-    all: list[float]
-
-    def is_like(self, spread):
-        """Whether it is a `timing.spread`, but for what rounding does."""
-        wanted = [spread["median"], *spread["quartiles"], *spread["all"]]
-        received = [self.median, *self.quartiles, *self.all]
-        if len(received) != len(wanted):
-            return False
-        return np.allclose(received, wanted, rtol=1e-9, atol=0)
-
-
-class OverheadSettings(Part):
+@dataclass(frozen=True, kw_only=True)
+class OverheadSettings:
     """What the costs of the regularizer were measured with."""
 
-    batch_size: Count
-    num_classes: Count
-    num_images: Count
-    precision: Precision
-    steps: Count
-    pairs: Count
+    batch_size: int
+    num_classes: int
+    num_images: int
+    precision: str
+    steps: int
+    pairs: int
 
 
-class SpeedSettings(Part):
-    """What a speed was measured with."""
+@dataclass(frozen=True, kw_only=True)
+class SpeedSettings:
+    """What a speed was measured with: "regularize", "pretrain", "evaluate"."""
 
-    task: Literal["regularize", "pretrain", "evaluate"]
-    network: Text
-    path: Text
-    precision: Precision
-    images: Count
-    stretch: Count
-    pairs: Count
-
-
-class Case(Part):
-    """What was measured; the last four are of the speed of training."""
-
-    # Earlier versions measured more, which is not shown any more.
-    model_config = ConfigDict(extra="allow")
-
-    case: OverheadSettings | SpeedSettings
-    environment: Machine
-    reference_ms: Spread
-    ms: Spread
-    ratio: Spread
-    difference_ms: Spread
-    speedup: Spread | None = None
-    images_per_second: Number | None = None
-    seconds: Number | None = None
-    reference_seconds: Number | None = None
-
-    @model_validator(mode="after")
-    def _agrees(self):
-        """Refuses what does not follow from the times of the pairs."""
-        plain, ours = self.reference_ms.all, self.ms.all
-        m = self.case.pairs
-        counted = len(plain) == len(ours) == m and min(plain + ours) > 0
-        check(counted, f"ms.all and reference_ms.all: {m} times above 0", ours)
-        pairs = [*zip(plain, ours, strict=True)]
-        wanted = timing.spreads(pairs)
-        if isinstance(self.case, SpeedSettings):
-            wanted["speedup"] = timing.spread([a / b for a, b in pairs])
-            # In a step, in a pass over all images, or in 1,000 of them.
-            images = (self.images_per_second or 0) * self.ms.median / 1000
-            known = 0 < images < max(self.case.images, 1000) + 1
-            check(known, "images_per_second", self.images_per_second)
-        for name, spread in wanted.items():
-            found = getattr(self, name)
-            follows = found is not None and found.is_like(spread)
-            check(follows, f"{name}: what follows from the times", found)
-        return self
+    task: str
+    network: str
+    path: str
+    precision: str
+    images: int
+    stretch: int
+    pairs: int
 
 
-class Benchmark(Part):
-    """The benchmarks of a kind on a machine."""
+SETTINGS = {"overhead": OverheadSettings, "benchmark": SpeedSettings}
 
-    format: Literal[1]
-    kind: Literal["overhead", "benchmark"]
-    cases: list[Case]
 
-    @model_validator(mode="after")
-    def _agrees(self):
-        overhead = self.kind == "overhead"
-        wanted = OverheadSettings if overhead else SpeedSettings
-        cases = [entry.case for entry in self.cases]
-        of_kind = all(isinstance(case, wanted) for case in cases)
-        check(of_kind, f"cases: of the kind {self.kind}", cases)
-        check(len({*cases}) == len(cases), "cases: each one once", cases)
-        return self
+def write(path, kind, entries):
+    """Writes the record of the benchmarks of a kind on a machine."""
+    content = {"format": FORMAT, "kind": kind, "cases": entries}
+    records.write(path, content)
 
-    @property
-    def expected_paths(self):
-        """Where it belongs in a results folder, by each case."""
-        return [
-            paths.path_of_benchmark(self.kind, vars(case.environment), "")
-            for case in self.cases
-        ]
+
+def read(path):
+    """The entries of such a record, a dict for each case.
+
+    Raises:
+        RecordError: if the file is not a sound record, or lies where another
+            one belongs.
+    """
+    path = Path(path)
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+        records.check("format", record["format"], FORMAT)
+        kind = record["kind"]
+        cases = [SETTINGS[kind](**entry["case"]) for entry in record["cases"]]
+        records.check("number of cases", len({*cases}), len(cases))
+        for case, entry in zip(cases, record["cases"], strict=True):
+            _check_times(kind, case, entry)
+            place = paths.path_of_benchmark(kind, entry["environment"], "")
+            records.check("name", path.name, place.name)
+    except records.NOT_A_RECORD as e:
+        reason = next(iter(str(e).splitlines()), type(e).__name__)
+        raise records.RecordError(
+            f"{path} is not a whole record of this version: {reason}. If it is "
+            "damaged, delete it and make it again."
+        ) from e
+    return record["cases"]
+
+
+def _check_times(kind, case, entry):
+    """Raises unless all follows from the times of the pairs."""
+    pairs = [
+        *zip(entry["reference_ms"]["all"], entry["ms"]["all"], strict=True)
+    ]
+    records.check("number of pairs", len(pairs), case.pairs)
+    if not min(min(pair) for pair in pairs) > 0:
+        raise ValueError("times are above 0")
+    wanted = timing.spreads(pairs)
+    if kind == "benchmark":
+        wanted["speedup"] = timing.spread([a / b for a, b in pairs])
+        # In a step, in a pass over all images, or in 1,000 of them.
+        images = entry["images_per_second"] * entry["ms"]["median"] / 1000
+        if not 0 < images < max(case.images, 1000) + 1:
+            raise ValueError(f"images_per_second: {images} in a median time")
+    for name, spread in wanted.items():
+        for part, value in spread.items():
+            if not np.allclose(entry[name][part], value, rtol=1e-9, atol=0):
+                raise ValueError(
+                    f"{name}.{part} does not follow from the times"
+                )
+
+
+def entry_of(case, environment, measured):
+    """The entry of a case in a record."""
+    return {"case": asdict(case), "environment": environment, **measured}

@@ -12,7 +12,7 @@ import keras
 import numpy as np
 
 from gar_keras.datasets import load_mnist
-from gar_keras.engine.batches import BatchSampler, TrainingData
+from gar_keras.engine.batches import BATCH_SIZE, BatchSampler, TrainingData
 from gar_keras.engine.fit import compile_options, fit
 from gar_keras.engine.optimizers import sgd
 from gar_keras.metrics import error_rate
@@ -76,7 +76,7 @@ class Workload:
             self.ready_images = self.images
         self.labels = np.arange(case.images) % self.num_classes
         self.num_labeled = min(e.num_labeled, case.images)
-        self.sampler = BatchSampler(case.images, e.batch_size)
+        self.sampler = BatchSampler(case.images, BATCH_SIZE)
         if case.task == "regularize":
             # The batches of a stretch, of an epoch at most.
             stretch = case.stretch * e.unlabeled_per_batch

@@ -20,7 +20,7 @@ import numpy as np
 from gar_keras.datasets.data_files import data_folder
 from gar_keras.datasets.dataset import DataError
 from gar_keras.datasets.mnist import load_mnist
-from gar_keras.utils.validation import check_count, check_number
+from gar_keras.utils.validation import check_count
 
 SIDE = 28
 PIXELS = SIDE * SIDE
@@ -84,13 +84,11 @@ class InfiMNIST:
         data_dir: Folder that holds the two original files; `None` for that of
             `data_folder`, if they are in it.
         length: Number of images; 8 million in the paper.
-        field_strength: What the fields are multiplied by. At 0 no image is
-            deformed, only moved as a whole.
 
     Raises:
         DataError: if a file is missing from the folder that is named, or
             beside the other one, or if one is packed, cut or altered.
-        ValueError: if `length` or `field_strength` is out of range.
+        ValueError: if `length` is out of range.
 
     Example (paper, Table 2):
 
@@ -103,9 +101,8 @@ class InfiMNIST:
     # Images side by side are of all classes: epochs may take piece after piece.
     in_random_order = True
 
-    def __init__(self, data_dir=None, length=LENGTH, field_strength=1.0):
+    def __init__(self, data_dir=None, length=LENGTH):
         length = check_count("length", length, least=1, most=MAX_LENGTH)
-        field_strength = check_number("field_strength", field_strength)
         self.shape = (length, SIDE, SIDE, 1)
         x_train = load_mnist().x_train
         folder = data_folder(data_dir)
@@ -117,9 +114,6 @@ class InfiMNIST:
             fields, tangents = make_fields(), make_tangents(x_train)
             kind = "generated fields and tangents"
         self.source = f"InfiMNIST with {kind}"
-        if field_strength != 1:
-            fields = fields * np.float32(field_strength)
-            self.source += f", the fields times {field_strength:g}"
         # Each image a row of 784 pixels.
         self._x = x_train.reshape(NUM_TRAIN, PIXELS)
         self._fields = fields.reshape(NUM_FIELDS, PIXELS)

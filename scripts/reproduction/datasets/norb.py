@@ -48,14 +48,10 @@ class NorbPreprocessing:
             `"training"`, that of the training images, or `"own"`, that of the
             test images. The paper's code did the latter, so that what it
             reports for one test image depended on all the others.
-        stretch: Whether the grey levels of each camera's image are stretched
-            to 0..255 by themselves first, as the paper's code did: over those
-            of the 96x96 image, or of the 32x32 one in the JPEG copy.
     """
 
     seed: int = 0
     test_mean: str = "training"
-    stretch: bool = False
 
     def __post_init__(self):
         check_count("seed", self.seed, least=0)
@@ -78,7 +74,8 @@ def load_norb(data_dir=None, preprocessing=DEFAULT):
         x = x - mean of x over the training images, for each pixel and camera
         x = (x - mean(x)) / std(x), for each pair of images by itself
 
-    In two points the paper's code did otherwise: see `NorbPreprocessing`.
+    In one point the paper's code did otherwise: see `NorbPreprocessing`. It
+    also stretched the grey levels of each camera's image to 0..255 first.
 
     Args:
         data_dir: Folder that holds the files; see `data_folder`.
@@ -111,7 +108,7 @@ def load_norb(data_dir=None, preprocessing=DEFAULT):
             "from JPEG, not lossless"
         )
 
-    x, y, x_test, y_test = read(folder, preprocessing.stretch)
+    x, y, x_test, y_test = read(folder)
     x, x_test = preprocess(x, x_test, preprocessing)
     return Dataset(
         name=name,
@@ -128,7 +125,6 @@ def load_norb(data_dir=None, preprocessing=DEFAULT):
 def preprocess(x_train, x_test, preprocessing=DEFAULT):
     """The preprocessing of `load_norb`, from uint8 pixels to float32 inputs.
 
-    All but the stretch, which needs the images before they are reduced.
     Computed in float64.
     """
     rng = np.random.default_rng(preprocessing.seed)
@@ -156,24 +152,7 @@ def read_matrix(path, md5):
     return np.frombuffer(content, MAGIC[magic], offset=begin).reshape(shape)
 
 
-def stretched(pixels, images, axes):
-    """Grey levels on 0..255, as `scipy.misc.bytescale` puts float images.
-
-        floor((p - low) * 255 / (high - low) + 1/2)
-
-    with `low` and `high` the extremes of each image over these axes; if they
-    are equal, 0. The pixels are all those of the images, or some.
-    """
-    # In float32, as there.
-    low = images.min(axis=axes, keepdims=True).astype("float32")
-    high = images.max(axis=axes, keepdims=True).astype("float32")
-    out = pixels - low
-    out *= 255 / np.maximum(high - low, 1)
-    out += 0.5
-    return out.astype("uint8")
-
-
-def read_official(folder, stretch=False):
+def read_official(folder):
     """Small NORB from its official files: images and labels of both parts.
 
     The 96x96 images are reduced to 32x32 by taking rows and columns 1, 4, 7
@@ -184,23 +163,18 @@ def read_official(folder, stretch=False):
     # The images of a part, then its labels.
     for images, labels in zip(found, found, strict=True):
         nearest = images[:, :, 1::3, 1::3]
-        if stretch:
-            nearest = stretched(nearest, images, axes=(2, 3))
         nearest = np.ascontiguousarray(nearest.transpose(0, 2, 3, 1))
         arrays += [nearest, labels.astype("int64")]
     return arrays
 
 
-def read_copy(folder, stretch=False):
+def read_copy(folder):
     """The same from `smallnorb_32.npz`, the copy at 32x32 decoded from JPEG."""
     check_md5((folder / COPY).read_bytes(), COPY_MD5, folder / COPY)
     copy = read_npz(folder / COPY, ("x_train", "y_train", "x_test", "y_test"))
     arrays = []
     for part in ("train", "test"):
-        images = copy[f"x_{part}"]
-        if stretch:
-            images = stretched(images, images, axes=(1, 2))
-        arrays += [images, copy[f"y_{part}"].astype("int64")]
+        arrays += [copy[f"x_{part}"], copy[f"y_{part}"].astype("int64")]
     return arrays
 
 
@@ -227,10 +201,7 @@ def _description(preprocessing):
     mean = "the training images' mean subtracted from both sets"
     if preprocessing.test_mean == "own":
         mean = "each set's own mean subtracted"
-    stretch = ""
-    if preprocessing.stretch:
-        stretch = "each camera's image stretched to 0..255 by itself, "
     return (
-        f"{stretch}U(0, 1) noise (seed {preprocessing.seed}), {mean} feature "
+        f"U(0, 1) noise (seed {preprocessing.seed}), {mean} feature "
         "by feature, each pair of images standardized"
     )

@@ -1,19 +1,29 @@
 """The methods of the experiments: the library's, and those without a network.
 
-`METHODS` has them by the names of `Experiment.method` and of the command lines,
-in the order of the tables.
+`METHODS` has them by the names of the command lines, in the order of the
+tables.
 
 >>> [name for name, entry in METHODS.items() if not entry.network]
 ['label-spreading', 'self-training', 'hagr']
 """
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 
-from gar_keras import methods
-from reproduction.methods.graph import LabelSpreading, SelfTraining
+from reproduction.methods.graph import GraphMethod, LabelSpreading, SelfTraining
 from reproduction.methods.hagr import HAGR
+from reproduction.methods.terms import (
+    GAR,
+    VAT,
+    Consistency,
+    CrossEntropy,
+    EmbedCNN,
+    Entropy,
+    MeanTeacher,
+    PseudoLabel,
+    SafeGAR,
+)
 
-__all__ = ["METHODS", "Entry"]
+__all__ = ["METHODS", "Entry", "name_of"]
 
 
 @dataclass(frozen=True)
@@ -22,72 +32,63 @@ class Entry:
 
     Attributes:
         title: Its name in tables.
-        method: Its terms, a list, or the class of one without a network.
+        terms: Its terms, with the settings of every run.
         in_memory: Whether it needs all of X_U in memory.
-        set_by_experiment: Whether an experiment has its hyper-parameters,
-            rather than the method's own defaults being those of every run.
-        of_experiment: Hyper-parameters that an experiment has, where the
-            others are the method's own.
-        terms: Terms of the loss that its curves have, but for those whose
-            coefficient is 0.
+        steps: How stage 2 steps where it does otherwise than the authors.
     """
 
     title: str
-    method: list | type
+    terms: tuple
     in_memory: bool = False
-    set_by_experiment: bool = False
-    of_experiment: tuple = ()
-    terms: tuple = ()
+    steps: tuple = (("warmup_steps", 0), ("global_clipnorm", 0.0))
 
     @property
     def network(self):
         """Whether it trains the network of stage 1."""
-        return isinstance(self.method, list)
+        return not isinstance(self.terms[0], GraphMethod)
 
-    def settings(self):
-        """The hyper-parameters of its own, as JSON has them.
-
-        Without those that each training finds or an experiment has.
-        """
-        if self.set_by_experiment:
-            return {}
-        if not self.network:
-            return asdict(self.method())
-        return {
-            f"{term.name}.{f.name}": getattr(term, f.name)
-            for term in self.method
-            for f in fields(term)
-            if not f.metadata.get("found") and f.name not in self.of_experiment
-        }
-
-
-# What the tables say of the library's methods.
-_OF_LIBRARY = {
-    "gar": {
-        "title": "GAR",
-        "set_by_experiment": True,
-        "terms": ("affinity", "balance"),
-    },
-    "safe-gar": {
-        "title": "GAR, safe default",
-        "of_experiment": ("protects_rare_classes",),
-    },
-    "supervised": {"title": "Supervised only"},
-    "entropy": {"title": "Entropy minimization"},
-    "pseudo-label": {"title": "Pseudo-Label"},
-    "pi": {"title": "Π model"},
-    "vat": {"title": "VAT"},
-    "vat-entropy": {"title": "VAT + entropy minimization"},
-    "mean-teacher": {"title": "Mean Teacher"},
-    "embed-cnn": {"title": "EmbedCNN", "in_memory": True},
-}
 
 METHODS = {
-    **{
-        name: Entry(method=method, **_OF_LIBRARY.get(name, {"title": name}))
-        for name, method in methods.METHODS.items()
-    },
-    "label-spreading": Entry("Label spreading", LabelSpreading, in_memory=True),
-    "self-training": Entry("Self-training", SelfTraining, in_memory=True),
-    "hagr": Entry("HAGR", HAGR, in_memory=True),
+    "gar": Entry("GAR", (GAR(),)),
+    "safe-gar": Entry(
+        "GAR, safe default",
+        (SafeGAR(), CrossEntropy()),
+        steps=(("warmup_steps", None), ("global_clipnorm", 1.0)),
+    ),
+    "supervised": Entry("Supervised only", (CrossEntropy(),)),
+    "entropy": Entry("Entropy minimization", (CrossEntropy(), Entropy())),
+    "pseudo-label": Entry("Pseudo-Label", (CrossEntropy(), PseudoLabel())),
+    "pi": Entry("Π model", (CrossEntropy(), Consistency())),
+    "vat": Entry("VAT", (CrossEntropy(), VAT())),
+    "vat-entropy": Entry(
+        "VAT + entropy minimization",
+        (CrossEntropy(), VAT(), Entropy(of_labeled=True)),
+    ),
+    "mean-teacher": Entry("Mean Teacher", (CrossEntropy(), MeanTeacher())),
+    "embed-cnn": Entry(
+        "EmbedCNN", (CrossEntropy(), EmbedCNN()), in_memory=True
+    ),
+    "label-spreading": Entry(
+        "Label spreading", (LabelSpreading(),), in_memory=True
+    ),
+    "self-training": Entry("Self-training", (SelfTraining(),), in_memory=True),
+    "hagr": Entry("HAGR", (HAGR(),), in_memory=True),
 }
+
+
+def name_of(method):
+    """The name of a method by the kinds of its terms.
+
+    All with a GAR of the paper's kind, or with an ablation of it, are "gar".
+
+    Example:
+
+    >>> name_of((GAR(balance=0.0), CrossEntropy())), name_of((VAT(),))
+    ('gar', 'vat')
+    """
+    if any(isinstance(term, GAR) for term in method):
+        return "gar"
+    for name, entry in METHODS.items():
+        if [*map(type, entry.terms)] == [*map(type, method)]:
+            return name
+    return "-".join(type(term).__name__.lower() for term in method)

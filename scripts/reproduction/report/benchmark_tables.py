@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from reproduction import records
+from reproduction.benchmarks import benchmark_records
 from reproduction.report.tables import markdown
 
 _TASKS = {
@@ -47,7 +47,7 @@ def benchmark_markdown(kind, results):
     columns, notes = KINDS[kind]
     rows, names, machines = [], [], {}
     for path in sorted(Path(results).glob(f"{kind}_*.json")):
-        for entry in records.read(path)["cases"]:
+        for entry in benchmark_records.read(path):
             case, e = entry["case"], entry["environment"]
             device = f"{e['device']}, {e['cores']} cores, {e['backend']}"
             names.append(f"[{device}]({path.name})")

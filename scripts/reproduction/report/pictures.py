@@ -1,6 +1,5 @@
 """The pictures beside the tables, drawn from the runs of a folder."""
 
-from dataclasses import replace
 from pathlib import Path
 
 from reproduction.methods import METHODS
@@ -70,7 +69,7 @@ def _baselines(frame):
     }
     longer = {}
     for name, entry in METHODS.items():
-        arm = replace(first.experiment.iloc[0], method=name)
+        arm = first.experiment.iloc[0].with_method(name)
         same = run_frame.like(frame, arm, ["epochs"])
         same = same[same.epochs > arm.epochs]
         if len(same):

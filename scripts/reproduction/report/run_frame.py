@@ -2,14 +2,12 @@
 
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 
 from reproduction import records
 from reproduction.datasets.registry import UNLABELED
 from reproduction.environment import device_in_words
 from reproduction.report.estimates import MISSING
-from reproduction.report.lost_classes import dead_outputs, lost_class
 from reproduction.settings import Experiment, changes, flat
 
 # How a run is computed, not what.
@@ -20,7 +18,7 @@ OBJECTS = ["experiment", "curve"]
 
 # Settings that go by another name in words.
 WORDS = {
-    "average": "EMA", "restart": "initialization",
+    "restart": "initialization",
     "labeled_per_batch": "b_L", "unlabeled_per_batch": "b_U",
 }  # fmt: skip
 
@@ -48,7 +46,7 @@ def read_runs(folder):
           errors; `chosen_epoch`;
         - `balanced_stage_1`, `balanced_last`: the mean over the classes of the
           errors on each, after stage 1 and in the last epoch, of the test
-          images whose logits the run kept (2,000 of them, or all of fewer);
+          images whose classes the run kept;
         - `lost`: whether a class was lost; `emptied`, where the first
           epoch was noted by step: whether an output was dead in a batch;
         - `balance_end`: the balance in the last epoch; `warnings`: what the
@@ -65,49 +63,35 @@ def read_runs(folder):
 
     >>> read_runs("results").groupby("cell").chosen.mean()  # doctest: +SKIP
     """
-    found = records.read_all(folder)
-    experiments = _experiments(found.values())
-    return pd.DataFrame(
-        [
-            _row(path, record, *experiments[record["fingerprint"]])
-            for path, record in found.items()
-        ]
-    )
-
-
-def _experiments(found):
-    """Each `Experiment` of records and how it differs, by its fingerprint."""
-    settings = {record["fingerprint"]: record["experiment"] for record in found}
-    uneven = {r["fingerprint"] for r in found if r.get("predicted_prior")}
-    experiments = {}
-    for fingerprint, own in settings.items():
-        if fingerprint not in uneven:
-            # With equal shares no class is rare: the first records, which knew
-            # no protection, are as those of today.
-            own = own | {"protects_rare_classes": True}
-        e = Experiment(**own)
-        experiments[fingerprint] = e, ", ".join(_in_words(changes(e)))
-    return experiments
+    rows, experiments = [], {}
+    for path, record in records.read_all(folder).items():
+        fingerprint = record["fingerprint"]
+        if fingerprint not in experiments:
+            e = Experiment.from_json(record["experiment"])
+            experiments[fingerprint] = e, ", ".join(_in_words(changes(e)))
+        rows.append(_row(path, record, *experiments[fingerprint]))
+    return pd.DataFrame(rows)
 
 
 def _row(path, record, experiment, differs):
     unlabeled = UNLABELED[experiment.unlabeled]
     curve = record["regularization"]["curve"]
-    arrays = records.read_arrays(path, record)
     seconds = [record[s]["seconds"] for s in ("pretraining", "regularization")]
+    lost, dead = record["lost_classes"], record["dead_outputs"]
+    balanced = record["balanced_errors"] or {"stage_1": None, "last": None}
     return {
-        "path": "/".join(path.parts[-3:]),
-        "cell": record["cell"],
+        "path": record["path"],
+        "cell": experiment.cell,
         "title": record["data"]["title"] + unlabeled.suffix,
         "seed": record["seed"],
-        "fingerprint": record["fingerprint"],
+        "fingerprint": path.parent.name.rpartition("_")[2],
         "differs": differs,
-        **_errors(curve, record["result"]["chosen_epoch"]),
-        **_balanced_errors(arrays),
-        "lost": lost_class(record, arrays),
-        "emptied": _had_dead_output(record),
+        **_errors(curve, records.result_of(curve)["chosen_epoch"]),
+        **{f"balanced_{k}": _percent(error) for k, error in balanced.items()},
+        "lost": None if lost is None else lost != [],
+        "emptied": None if dead is None else dead != [],
         "balance_end": curve.get("balance", [None])[-1],
-        "warnings": record.get("warnings"),
+        "warnings": record["warnings"],
         **dict(zip(("pretrain_seconds", "seconds"), seconds, strict=True)),
         "minutes": sum(seconds) / 60,
         "hardware": _hardware(record),
@@ -117,16 +101,14 @@ def _row(path, record, experiment, differs):
     }
 
 
-def _had_dead_output(record):
-    """Whether an output was dead in some batch of the first epoch, if noted."""
-    noted = record.get("first_epoch")
-    return None if noted is None else bool(dead_outputs(noted["v"]))
+def _percent(error):
+    return None if error is None else 100 * error
 
 
 def _errors(curve, chosen):
     """Errors in percent, and how the epoch was chosen."""
     test, validation = (
-        [None if error is None else 100 * error for error in curve[name]]
+        [_percent(error) for error in curve[name]]
         for name in ("test_error", "val_error")
     )
     late = test[-LATE:] if len(test) > LATE else None
@@ -141,29 +123,6 @@ def _errors(curve, chosen):
     }
 
 
-def _balanced_errors(arrays):
-    """Of the logits that a run kept, if it did, in percent."""
-    if arrays is None:
-        return {"balanced_stage_1": None, "balanced_last": None}
-    first, *_, last = arrays.logits.values()
-    return {
-        "balanced_stage_1": 100 * balanced_error(arrays.labels, first),
-        "balanced_last": 100 * balanced_error(arrays.labels, last),
-    }
-
-
-def balanced_error(labels, logits):
-    """The mean over the classes of the errors on the examples of each.
-
-    Example:
-
-    >>> balanced_error(np.array([0, 0, 0, 1]), np.eye(2)[[0, 0, 0, 0]])
-    0.5
-    """
-    wrong = logits.argmax(axis=1) != labels
-    return float(np.mean([wrong[labels == c].mean() for c in set(labels)]))
-
-
 def _in_words(changed):
     for name, value in changed.items():
         if isinstance(value, tuple):
@@ -173,7 +132,7 @@ def _in_words(changed):
 
 def _hardware(record):
     """Device and cores of each process that had a part in a run, in words."""
-    machines = record["environment"], *record.get("resumed_in", ())
+    machines = record["environment"], *record["resumed_in"]
     return " / ".join(dict.fromkeys(map(device_in_words, machines)))
 
 

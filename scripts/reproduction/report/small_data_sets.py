@@ -1,7 +1,5 @@
 """Where GAR helps: small data sets, each method beside the pretraining."""
 
-from dataclasses import replace
-
 import pandas as pd
 
 from reproduction.methods import METHODS
@@ -18,17 +16,20 @@ SAFE, PAPER = "safe-gar", "gar"
 UNPROTECTED = "GAR, safe default without protection of rare classes"
 
 
-def where(frame, data_sets=SMALL, methods=METHODS):
+def where(frame, data_sets=SMALL, methods=METHODS, **changes):
     """The runs of each method on data sets, with the error they began with.
 
     Of several experiments with its settings it is the largest. A method without
     a network is beside the start of the others with its seed, if there is one.
+    The `changes` are in the settings of the method's first term.
     """
     chosen = []
     for name, e in data_sets.items():
         own = frame[frame.dataset == name]
         for method in methods:
-            found = run_frame.like(own, replace(e, method=method), FREE)
+            found = run_frame.like(
+                own, e.with_method(method).with_term(**changes), FREE
+            )
             chosen += [*run_frame.largest(found).index]
     found = frame.loc[sorted(chosen)]
     own = found.stage_1.astype(float)
@@ -110,12 +111,9 @@ def rare_errors(frame):
 def rare_changes(frame):
     """How far each method ends above its start with a rare class."""
     found = where(frame, RARE)
-    unprotected = {
-        name: replace(e, method=SAFE, protects_rare_classes=False)
-        for name, e in RARE.items()
-    }
     groups = {_title(name): found[found.method == name] for name in METHODS}
-    groups[UNPROTECTED] = where(frame, unprotected, [SAFE])
+    unprotected = {"protects_rare_classes": False}
+    groups[UNPROTECTED] = where(frame, RARE, [SAFE], **unprotected)
     rows = {}
     for title, g in groups.items():
         g = g[g.balanced_last.notna()]

@@ -1,7 +1,5 @@
 """All cells of the paper, and the methods beside each other."""
 
-from dataclasses import replace
-
 from reproduction.methods import METHODS
 from reproduction.report import run_frame
 from reproduction.report.estimates import MISSING
@@ -19,7 +17,6 @@ from reproduction.report.tables import (
     shown,
     table,
 )
-from reproduction.settings import GRAPH_BASELINES, Extensions
 
 SUMMARY_COLUMNS = {
     "the paper": lambda g: published_error(g.cell.iloc[0]).text(),
@@ -66,23 +63,25 @@ def compare(frame):
     Of even classes. A method without a network has no settings of training to
     be compared by: it is in the first dict.
     """
-    trained, graph, plain = {}, {}, Extensions()
+    trained, graph = {}, {}
     for g in run_frame.groups(frame):
         e = g.experiment.iloc[0]
-        if e.method in GRAPH_BASELINES:
-            graph.setdefault(_data(e), {})[e.method] = g
-        elif (
-            e.class_prior is e.data_settings.shares is None
-            and e.extensions == plain
-            and e.protects_rare_classes
-        ):
-            trained.setdefault(replace(e, method="gar"), {})[e.method] = g
+        name = e.method_name
+        if not e.trains_network:
+            graph.setdefault(_data(e), {})[name] = g
+        elif name in METHODS and e == e.with_method(name) and _is_plain(e):
+            trained.setdefault(e.with_method("gar"), {})[name] = g
     found = [
         trained[e] | graph.pop(_data(e), {})
         for e in sorted(trained, key=lambda e: len(trained[e]), reverse=True)
         if {*trained[e]} != {"gar"}
     ]
     return found or sorted(graph.values(), key=len, reverse=True)
+
+
+def _is_plain(e):
+    """Whether the classes are even, and images as they are."""
+    return e.data_settings.shares is None and not (e.shift or e.affine)
 
 
 def _data(e):

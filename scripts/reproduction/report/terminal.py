@@ -41,9 +41,7 @@ def show_baselines(records, results):
 
 def _own(records, frame):
     """The rows of a frame that are of some records."""
-    wanted = {(r["fingerprint"], r["seed"]) for r in records}
-    pairs = zip(frame.fingerprint, frame.seed, strict=True)
-    return frame.loc[[pair in wanted for pair in pairs]]
+    return frame[frame.path.isin([record["path"] for record in records])]
 
 
 def _paper(g):

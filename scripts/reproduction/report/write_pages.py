@@ -104,7 +104,7 @@ def with_links_from(text, results, seen_from):
 
 
 def write(frame, results, readme=None):
-    """Writes the index of a results folder, its READMEs and its pictures.
+    """Writes the index of a results folder, its README and its pictures.
 
     Args:
         frame: Runs.
@@ -120,11 +120,6 @@ def write(frame, results, readme=None):
         results / "README.md": index_page(frame),
         results / PAGE: studies_page(STUDIES.values(), frame),
     }
-    for cell, in_cell in frame.groupby("cell"):
-        found[results / cell / "README.md"] = cell_page(in_cell)
-        for g in run_frame.groups(in_cell):
-            folder = Path(g.path.iloc[0]).parent
-            found[results / folder / "README.md"] = experiment_page(g, folder)
     found = {p: _OURS + text for p, text in found.items() if _is_ours(p)}
     index = frame.drop(columns=run_frame.OBJECTS)
     found[results / "index.csv"] = index.to_csv(
@@ -145,68 +140,32 @@ def _is_ours(path):
 INDEX_COLUMNS = {
     "data": run_frame.task,
     "method": lambda g: g.method.iloc[0],
-    "experiments": lambda g: str(g.fingerprint.nunique()),
-    "runs": lambda g: str(len(g)),
-}
-
-
-def index_page(frame):
-    """The README of a results folder: its cells."""
-    pages = frame.assign(path=frame.cell + "/README.md")
-    rows = dict([*pages.groupby("cell")])
-    return (
-        "# Results\n\n"
-        "Run records: a folder a cell, in it a folder an experiment, in it a "
-        "file a seed. Each cell's README says what its experiments are. "
-        "[`index.csv`](index.csv) has a row a run, with errors in percent and "
-        "all settings, as `reproduction.report.read_runs` gives them. The "
-        "tables are in docs, those of studies with all columns in "
-        f"[`{PAGE}`]({PAGE}).\n\n"
-    ) + markdown(table(rows, INDEX_COLUMNS))
-
-
-SEED_COLUMNS = {
+    "differs, but for epochs, in": lambda g: g.differs.iloc[0] or MISSING,
+    "seeds": run_frame.seeds,
     "after stage 1": figure("stage_1"),
     "chosen epoch": figure("chosen"),
     "last epoch": figure("last"),
     "lost a class": run_frame.lost,
     "hardware": run_frame.hardware,
 }
-EXPERIMENT_COLUMNS = {
-    "differs, but for epochs, in": lambda g: g.differs.iloc[0] or MISSING,
-    "seeds": run_frame.seeds,
-} | SEED_COLUMNS
 
 
-def experiments(frame):
-    """The experiments of some runs as a table, by their folders."""
-    frame = frame.sort_values(["pretrain_epochs", "epochs"], kind="stable")
+def index_page(frame):
+    """The README of a results folder: its experiments."""
+    frame = frame.sort_values(
+        ["cell", "pretrain_epochs", "epochs"], kind="stable"
+    )
     rows = {
-        Path(g.path.iloc[0]).parent.name: g for g in run_frame.groups(frame)
+        Path(g.path.iloc[0]).parent.as_posix(): g
+        for g in run_frame.groups(frame)
     }
-    return table(rows, EXPERIMENT_COLUMNS)
-
-
-def cell_page(frame):
-    """The README of a cell: its experiments."""
-    cell, method = frame[["cell", "method"]].iloc[0]
-    text = markdown(experiments(frame)).replace(f"]({cell}/", "](")
     return (
-        f"# {run_frame.task(frame)}: `{cell}`\n\n"
-        f"Test errors in percent, method `{method}`: mean ± standard deviation "
-        "over seeds. A folder is named by the epochs of both stages, the "
-        "precision and a fingerprint of the settings, which the records have "
-        f"in full.\n\n{text}"
-    )
-
-
-def experiment_page(g, folder):
-    """The README of an experiment's folder: its seeds, and their means."""
-    rows = {f"seed {seed}": g[g.seed == seed] for seed in g.seed}
-    rows |= {"mean": g} if len(g) > 1 else {}
-    text = markdown(table(rows, SEED_COLUMNS)).replace(f"]({folder}", "](.")
-    return (
-        f"# {run_frame.task(g)}: `{folder.name}`\n\nTest errors in percent, "
-        f"method `{g.method.iloc[0]}`. Settings other than the paper's, but "
-        f"for data and epochs: {g.differs.iloc[0] or 'none'}.\n\n{text}"
-    )
+        "# Results\n\n"
+        "Run records: a folder a cell of the tables, in it a folder an "
+        "experiment, in it a file a seed. An experiment is named by the epochs "
+        "of both stages, the precision and a fingerprint of its settings, "
+        "which the records have in full. Below, test errors in percent: mean ± "
+        "standard deviation over seeds. [`index.csv`](index.csv) has a row a "
+        "run, as `reproduction.report.read_runs` gives them. The tables are in "
+        f"docs, those of studies with all columns in [`{PAGE}`]({PAGE}).\n\n"
+    ) + markdown(table(rows, INDEX_COLUMNS))

@@ -13,9 +13,7 @@ from reproduction.datasets.norb import (
     NorbPreprocessing,
     load_norb,
     preprocess,
-    read_copy,
     read_matrix,
-    read_official,
 )
 
 PAIRS = 20
@@ -109,36 +107,6 @@ def test_read_matrix_by_hand(tmp_path):
         read_matrix(path, "0" * 32)
 
 
-def test_read_official_stretches_each_camera_over_its_96x96_pixels(
-    official, monkeypatch
-):
-    # Within 50..150 where it is read, and beyond that at one pixel.
-    images = np.full_like(OFFICIAL[0], 100)
-    images[:, :, 1, 1], images[:, :, 1, 4] = 50, 150
-    images[0, 1, 0, 0] = 254
-    write_matrix(official / NAMES[0], images)
-    monkeypatch.setitem(norb.MD5, NAMES[0], md5_of(matrix_bytes(images)))
-    x = read_official(official, stretch=True)[0]
-    left, right = np.moveaxis(x[0], 2, 0)
-    # 50 / 100 of 255 is 127.5, and 50, 0 and 100 of 204 are 62.5, 0 and 125.
-    assert (left[0, 0], left[0, 1], left[5, 5]) == (0, 255, 128)
-    assert (right[0, 0], right[0, 1], right[5, 5]) == (0, 125, 63)
-    assert (x[1, ..., 0] == x[1, ..., 1]).all()
-
-
-def test_read_copy_stretches_each_camera(tmp_path, write_copy):
-    x = np.full_like(PIXELS[0], 7)
-    x[3, 4, 5, 0], x[3, 4, 5, 1] = 9, 47
-    x[3, 0, 0, 1] = 27
-    write_copy(tmp_path, x_train=x)
-    images = read_copy(tmp_path, stretch=True)[0]
-    assert (images[3, 4, 5] == 255).all()
-    assert images[3, 0, 0].tolist() == [0, 128]
-    # Nothing to stretch.
-    assert not images[0].any()
-    assert read_copy(tmp_path)[0][0, 0, 0, 0] == 7
-
-
 def by_formula(x_train, x_test, seed, own):
     """The preprocessing, written image by image."""
     rng = np.random.default_rng(seed)
@@ -191,13 +159,12 @@ def test_load_official_and_copy(official, tmp_path, write_copy):
         assert type(data.x_train) is np.ndarray
 
 
-def test_load_with_the_paper_codes_mean_and_stretch(official):
-    setting = NorbPreprocessing(seed=3, test_mean="own", stretch=True)
+def test_load_with_the_paper_codes_mean(official):
+    setting = NorbPreprocessing(seed=3, test_mean="own")
     data = load_norb(official, setting)
-    x_train, _, x_test, _ = read_official(official, stretch=True)
-    _, x_test = preprocess(x_train, x_test, setting)
+    _, x_test = preprocess(*PIXELS, setting)
     np.testing.assert_array_equal(data.x_test, x_test)
-    for words in ("each set's own mean", "seed 3", "stretched"):
+    for words in ("each set's own mean", "seed 3"):
         assert words in data.source
 
 

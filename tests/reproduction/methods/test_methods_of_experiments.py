@@ -1,6 +1,6 @@
 """Methods without a network, by hand, and runs of all methods."""
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 import numpy as np
 import oracle
@@ -10,10 +10,10 @@ from sources import Source
 from tiny_runs import TINY
 
 from gar_keras import methods
-from gar_keras.methods.mean_teacher import MeanTeacher
 from reproduction import records, settings
 from reproduction import run as runner
-from reproduction.methods import METHODS, hagr
+from reproduction.methods import METHODS, hagr, terms
+from reproduction.methods.graph import LabelSpreading
 
 
 def points(*values):
@@ -23,7 +23,7 @@ def points(*values):
 def test_label_spreading_on_five_points():
     # With itself and two neighbours, nobody takes anything from 4.6: the
     # label of 0 goes along the chain, to points that are nearer to 4.6.
-    method = METHODS["label-spreading"].method(neighbors=3)
+    method = LabelSpreading(neighbors=3)
     classes = method.fit_predict(
         points(0, 4.6), np.array([0, 1]), points(1, 1.9, 2.7),
         points(0.2, 2.9, 4.6),
@@ -35,7 +35,7 @@ def test_label_spreading_on_five_points():
 
 def test_hagr_on_five_points():
     # Two anchors, each point on one of them: a cluster has its label's class.
-    method = METHODS["hagr"].method(anchors=(2,), nearest=1)
+    method = hagr.HAGR(anchors=(2,), nearest=1)
     classes = method.fit_predict(
         points(0, 20), np.array([1, 0]), points(1, 22, 23), points(2, 14, 30)
     )
@@ -46,7 +46,7 @@ def test_soft_labels_have_the_least_cost():
     rng = np.random.default_rng(0)
     x = rng.normal(size=(30, 4))
     y = np.arange(6) % 3
-    finest, levels = METHODS["hagr"].method(anchors=(8, 4)).hierarchy(x)
+    finest, levels = hagr.HAGR(anchors=(8, 4)).hierarchy(x)
     assert finest.shape == (8, 4)
     assert [level.shape for level in levels] == [(30, 8), (8, 4)]
     A = hagr.soft_labels(levels, y, weight=0.1)
@@ -66,7 +66,7 @@ def test_soft_labels_have_the_least_cost():
 def test_graph_methods_need_images_in_memory_and_labels():
     source = Source(points(1, 2, 3))
     for name in settings.GRAPH_BASELINES:
-        method = METHODS[name].method()
+        (method,) = METHODS[name].terms
         with pytest.raises(ValueError, match="x_unlabeled must be a NumPy"):
             method.fit_predict(points(0), np.array([0]), source, points(1))
         with pytest.raises(ValueError, match="y_labeled must be integer"):
@@ -74,16 +74,16 @@ def test_graph_methods_need_images_in_memory_and_labels():
 
 
 @pytest.mark.parametrize(
-    ("name", "wrong"),
+    ("kind", "wrong"),
     [
-        ("label-spreading", {"alpha": 1.0}),
-        ("hagr", {"anchors": ()}),
-        ("hagr", {"anchors": (5, 5)}),
+        (LabelSpreading, {"alpha": 1.0}),
+        (hagr.HAGR, {"anchors": ()}),
+        (hagr.HAGR, {"anchors": (5, 5)}),
     ],
 )
-def test_impossible_settings_are_refused(name, wrong):
+def test_impossible_settings_are_refused(kind, wrong):
     with pytest.raises(ValueError, match="Received: "):
-        METHODS[name].method(**wrong)
+        kind(**wrong)
 
 
 # Runs and records
@@ -91,27 +91,26 @@ def test_impossible_settings_are_refused(name, wrong):
 
 @pytest.mark.slow
 def test_a_killed_mean_teacher_ends_as_an_unbroken_one(tiny, tmp_path):
-    experiment = replace(
-        TINY, method="mean-teacher", pretrain_epochs=1, images_per_epoch=30
-    )
+    experiment = TINY.with_method("mean-teacher")
+    experiment = replace(experiment, pretrain_epochs=1, images_per_epoch=30)
     record = tiny_runs.ends_as_unbroken(
         tmp_path, experiment, ("epoch", "regularization", 2)
     )
-    assert record["cell"] == "tiny-12-mean-teacher"
-    assert record["method_settings"] == asdict(MeanTeacher())
-    # The teacher's logits, whose error the curve has.
+    assert record["path"].startswith("tiny-132-mean-teacher/")
+    # The teacher's classes, whose error the curve has.
     kept = tiny_runs.snapshots(tmp_path / "whole", experiment)
-    error = np.mean(kept["epoch_3"].argmax(1) != kept["labels"])
-    assert error == pytest.approx(record["result"]["last_error"])
+    error = np.mean(kept["predicted"][:, -1] != kept["labels"])
+    last = record["regularization"]["curve"]["test_error"][-1]
+    assert error == pytest.approx(last)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", settings.GRAPH_BASELINES)
 def test_a_run_without_a_network(name, tiny, tmp_path):
-    experiment = replace(TINY, method=name)
-    record = runner.run(experiment, 0, tmp_path)
+    record = runner.run(TINY.with_method(name), 0, tmp_path)
     assert [*records.read_all(tmp_path).values()] == [record]
-    curve, result = record["regularization"]["curve"], record["result"]
+    curve = record["regularization"]["curve"]
+    result = records.result_of(curve)
     assert curve["epoch"] == [0, 1]
     assert result["baseline_error"] is None
     assert result["chosen_epoch"] == result["last_epoch"] == 1
@@ -120,9 +119,24 @@ def test_a_run_without_a_network(name, tiny, tmp_path):
     assert not list(tmp_path.glob("*.npz"))
 
 
-def test_the_list_has_all_methods_of_the_library():
-    trains_a_network = {n for n, entry in METHODS.items() if entry.network}
-    assert trains_a_network == set(methods.METHODS)
-    assert all(
-        METHODS[n].method is methods.METHODS[n] for n in trains_a_network
-    )
+# What the library makes of terms.
+
+
+def test_each_method_of_the_library_has_its_settings():
+    for name, method in methods.METHODS.items():
+        made = terms.for_library(METHODS[name].terms, None)
+        assert [*map(type, made)] == [*map(type, method)]
+        if name != "gar":
+            assert made == method
+
+
+def test_settings_reach_the_library():
+    gar = terms.GAR(affinity=2.0, balance_of="column sums", frobenius_of="Z")
+    others = terms.CrossEntropy(0.5), terms.Consistency(10.0, ramp=0.0)
+    made = terms.for_library((gar, *others), [0.5, 0.5])
+    told = vars(gar) | {"class_prior": [0.5, 0.5]}
+    assert told.items() <= made[0].layer.get_config().items()
+    assert (made[1].weight, made[2].weight, made[2].ramp) == (0.5, 10.0, 0.0)
+    safe = terms.SafeGAR(top_logit=5.0, protects_rare_classes=False)
+    [made] = terms.for_library((safe,), None)
+    assert made.top_logit == 5.0 and not made.protects_rare_classes

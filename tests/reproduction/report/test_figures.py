@@ -11,6 +11,7 @@ from made_records import write_record
 from matplotlib import image
 from matplotlib.collections import LineCollection
 
+from reproduction import records
 from reproduction.records import RecordError
 from reproduction.report import plots
 from reproduction.report.plots import embedding, graph_statistics
@@ -28,13 +29,19 @@ def logits(noise):
     return Z.astype("float32")
 
 
-def write_run(folder, seed=0, epochs=2, **changes):
+def write_run(folder, seed=0, epochs=2, with_logits=True, **changes):
     """Writes a record with its logits and returns the path."""
     e = replace(TABLE_1[100], epochs=epochs, **changes)
     also = {"snapshot_epochs": [0, epochs]}
     path = write_record(folder, e, seed, also=also)
-    found = {"epoch_0": logits(1), f"epoch_{epochs}": logits(0.1)}
-    np.savez(path.with_suffix(".npz"), labels=LABELS, **found)
+    found = {0: logits(1), epochs: logits(0.1)}
+    predicted = {epoch: Z.argmax(axis=1) for epoch, Z in found.items()}
+    # All images have a class, and some logits.
+    few = np.arange(M)[::-1]
+    kept = {epoch: Z[few] for epoch, Z in found.items()} if with_logits else {}
+    arrays = records.Arrays(np.arange(M), LABELS, predicted, few, kept)
+    owner = e.fingerprint(), seed
+    records.write_arrays(path.with_suffix(".npz"), owner, arrays)
     return path
 
 
@@ -48,15 +55,16 @@ def test_a_run_is_rectified_and_in_the_order_of_its_epochs(tmp_path):
     path = write_run(tmp_path, epochs=12)
     run = plots.load_run(path)
     assert list(run.snapshots) == [0, 12]
-    np.testing.assert_array_equal(run.snapshots[0], logits(1).clip(0))
-    np.testing.assert_array_equal(run.labels, LABELS)
+    np.testing.assert_array_equal(run.snapshots[0], logits(1)[::-1].clip(0))
+    np.testing.assert_array_equal(run.labels, LABELS[::-1])
     assert run.curve["epoch"] == list(range(13))
     assert run.title == (
         "MNIST, 100 labels, seed 0, 2,000 epochs of pretraining, 12 of GAR"
     )
     path.with_suffix(".npz").unlink()
-    with pytest.raises(RecordError, match="no logits beside"):
-        plots.load_run(path)
+    for other in (path, write_run(tmp_path, 1, with_logits=False)):
+        with pytest.raises(RecordError, match="no logits beside"):
+            plots.load_run(other)
 
 
 def test_the_longest_run_of_the_lowest_seed_is_drawn(tmp_path):
@@ -66,7 +74,7 @@ def test_the_longest_run_of_the_lowest_seed_is_drawn(tmp_path):
     write_run(reference, 0, epochs=3)
     write_run(reference, 7, epochs=5)
     # Not with the paper's settings, or of another cell.
-    write_run(reference, 0, epochs=9, frobenius_of="Z")
+    write_run(reference, 0, epochs=9, stage_2_rate=0.1)
     write_run(reference, 0, epochs=9, num_labeled=600)
     assert plots.choose_run(own, reference) == theirs
     mine = write_run(own, 3)

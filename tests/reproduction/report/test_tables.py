@@ -33,7 +33,7 @@ def shown(folder):
 
 
 def test_most_runs_that_are_long_enough_stand_for_a_cell(tmp_path):
-    write(tmp_path, replace(MNIST, balance=0.5), 0.01)
+    write(tmp_path, MNIST.with_term(balance=0.5), 0.01)
     assert shown(tmp_path) is None
     write(tmp_path, replace(MNIST, epochs=19), *[0.02] * 10)
     assert shown(tmp_path) == (10, 19)
@@ -201,20 +201,21 @@ def test_another_end_of_stage_1_is_noted(tmp_path, start, validation, noted):
 
 def test_starts_are_compared_where_neither_loses_a_class(tmp_path):
     paper, *_, cured = [*FIRST_EPOCH.arms.values()][:4]
-    for arm, restart, last_energy, error in (
-        (paper, 0, 0.0, 0.3),
-        (paper, 1, 4.0, 0.1),
-        # One that did not note the steps.
+    for arm, restart, lost, error in (
+        (paper, 0, [1], 0.3),
+        (paper, 1, [], 0.1),
+        # One that noted neither.
         (paper, 2, None, 0.1),
-        (cured, 0, 4.0, 0.1),
-        (cured, 1, 4.0, 0.12),
+        (cured, 0, [], 0.1),
+        (cured, 1, [], 0.12),
     ):
+        also = {"lost_classes": lost, "dead_outputs": lost}
         write(
             tmp_path,
             replace(arm, restart=restart),
             error,
             last_error=error,
-            v=last_energy is not None and [[5.0, 4.0], [5.0, last_energy]],
+            also=also,
         )
     frame = report.read_runs(tmp_path)
     cells, *_ = study_tables.study_table(FIRST_EPOCH, frame, whole=True)
@@ -249,7 +250,7 @@ def test_a_user_s_runs_come_first(
     monkeypatch.setattr(report.pictures, "draw", lambda *args: [])
     write(reference, MNIST, 0.015, 0.017)
     write(mine, replace(MNIST, epochs=3), 0.0456)
-    write(mine, replace(MNIST, balance=0.5), 0.0789)
+    write(mine, MNIST.with_term(balance=0.5), 0.0789)
     show(records.read_all(mine).values(), mine)
     ours, *tables, link = capsys.readouterr().out.split("\n\n")
     title, _, changed, short = ours.splitlines()

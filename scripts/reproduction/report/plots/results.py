@@ -35,14 +35,16 @@ def load_run(path):
     """A `Run` from a record and the logits beside it."""
     record = records.read(path)
     kept = records.read_arrays(path, record)
-    if kept is None:
+    if kept is None or not kept.logits:
         raise records.RecordError(
             f"{path} has no logits beside it, which the figures show. Delete "
             "it to run it again."
         )
     title = f"{title_of(record)}, {record['experiment']['epochs']} of GAR"
     snapshots = {epoch: np.maximum(Z, 0) for epoch, Z in kept.logits.items()}
-    return Run(title, kept.labels, snapshots, record["regularization"]["curve"])
+    return Run(
+        title, kept.logit_labels, snapshots, record["regularization"]["curve"]
+    )
 
 
 def title_of(record):

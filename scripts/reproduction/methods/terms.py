@@ -1,0 +1,220 @@
+"""Terms of a method, as settings: what an experiment and its record have.
+
+A method is a tuple of terms, in the order in which their losses are added.
+`for_library` makes of it what `gar_keras.regularize` takes.
+"""
+
+from dataclasses import asdict, dataclass, fields
+
+from gar_keras import methods
+from gar_keras.layers import GraphActivityRegularization
+from reproduction.methods.ablation import ablated
+from reproduction.methods.graph import LabelSpreading, SelfTraining
+from reproduction.methods.hagr import HAGR
+
+# class_prior: the shares of the labelled images, each class counted once more.
+PRIOR_OF_LABELS = "labels"
+
+
+@dataclass(frozen=True)
+class GAR:
+    """`U(B)`, the loss of the paper."""
+
+    affinity: float = 3.0
+    balance: float = 1.0
+    frobenius: float = 1e-6
+    frobenius_of: str = "B"
+    balance_of: str = "diagonal"
+    class_prior: tuple | str | None = None
+
+
+class Unrectified(GAR):
+    """GAR of `B = Z`; this and the next four are ablations."""
+
+
+class Softmax(GAR):
+    """GAR of `B = softmax(Z)`."""
+
+
+class Unnormalized(GAR):
+    """GAR whose affinity has no denominator."""
+
+
+class Symmetric(GAR):
+    """GAR with the terms of `max(0, -Z)` added."""
+
+
+class FixedAdjacency(GAR):
+    """GAR with the adjacency of stage 1 in the affinity's place."""
+
+
+# By the names of `reproduction.methods.ablation`.
+ABLATIONS = {
+    "unrectified": Unrectified,
+    "softmax": Softmax,
+    "unnormalized": Unnormalized,
+    "symmetric": Symmetric,
+    "fixed-adjacency": FixedAdjacency,
+}
+
+
+@dataclass(frozen=True)
+class SafeGAR:
+    """GAR set up by what the pretrained network predicts."""
+
+    affinity: float = 3.0
+    balance: float = 1.0
+    frobenius: float = 1e-6
+    class_prior: tuple | str | None = "predicted"
+    top_logit: float = 10.0
+    protects_rare_classes: bool = True
+
+
+@dataclass(frozen=True)
+class CrossEntropy:
+    """Cross-entropy of the labelled images of a batch."""
+
+    weight: float = 1.0
+
+
+@dataclass(frozen=True)
+class Entropy:
+    """Entropy of the predictions for unlabelled images, or for all."""
+
+    weight: float = 1.0
+    of_labeled: bool = False
+
+
+@dataclass(frozen=True)
+class PseudoLabel:
+    """Cross-entropy with the network's own labels."""
+
+    weight: float = 3.0
+    start: float = 0.1
+    end: float = 0.6
+
+
+@dataclass(frozen=True)
+class Consistency:
+    """Squared distance of two predictions; no ramp-up for `ramp=0`."""
+
+    weight: float = 100.0
+    ramp: float = 80 / 300
+    keeps_dropout: bool = True
+
+
+@dataclass(frozen=True)
+class VAT:
+    """The virtual adversarial loss."""
+
+    weight: float = 1.0
+    epsilon: float = 2.5
+    xi: float = 1.0
+    iterations: int = 1
+
+
+@dataclass(frozen=True)
+class MeanTeacher:
+    """Squared distance to the predictions of an average of the network."""
+
+    weight: float = 100.0
+    ramp: float = 40 / 150
+    decay_in_ramp: float = 0.99
+    decay: float = 0.999
+
+
+@dataclass(frozen=True)
+class EmbedCNN:
+    """The margin loss on a graph of nearest neighbours."""
+
+    weight: float = 1.0
+    margin: float = 1.0
+    neighbors: int = 10
+
+
+_KINDS = (
+    *(GAR, *ABLATIONS.values(), SafeGAR, CrossEntropy, Entropy, PseudoLabel),
+    *(Consistency, VAT, MeanTeacher, EmbedCNN),
+    *(LabelSpreading, SelfTraining, HAGR),
+)
+TERMS = {kind.__name__: kind for kind in _KINDS}
+
+
+def as_json(method):
+    """The terms of a method as dicts, for a record.
+
+    Example:
+
+    >>> as_json((CrossEntropy(), Entropy(weight=0.5)))[1]
+    {'term': 'Entropy', 'weight': 0.5, 'of_labeled': False}
+    """
+    return [{"term": type(term).__name__, **asdict(term)} for term in method]
+
+
+def from_json(dicts):
+    """The method whose terms a record has."""
+    return tuple(_term(**settings) for settings in dicts)
+
+
+def _term(term, **settings):
+    if term not in TERMS:
+        raise ValueError(f"term must be one of {', '.join(TERMS)}")
+    return TERMS[term](
+        **{
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in settings.items()
+        }
+    )
+
+
+def for_library(method, class_prior):
+    """What `gar_keras.regularize` takes for a method: a list of its terms.
+
+    Args:
+        method: A tuple of terms.
+        class_prior: The shares that a `GAR` expects; `None` for equal ones.
+    """
+    made = []
+    for term in method:
+        settings = asdict(term)
+        if not isinstance(term, GAR):
+            kind = getattr(methods, type(term).__name__)
+            made.append(kind(**settings))
+            continue
+        settings["class_prior"] = class_prior
+        # By this name what the layer measures bears no name in front.
+        settings["name"] = "graph_activity_regularization"
+        layer = GraphActivityRegularization(**settings)
+        names = [n for n, kind in ABLATIONS.items() if type(term) is kind]
+        if names:
+            made += ablated(names[0], layer)
+        else:
+            made.append(methods.GAR(layer=layer))
+    return made
+
+
+def settings_of(method):
+    """The settings of a method by name, as tables and `index.csv` have them.
+
+    Those of GAR go by their own names, the weight of the cross-entropy is
+    `supervised`, and what else a term has is behind the name of the term.
+
+    Example:
+
+    >>> settings_of((CrossEntropy(), VAT(xi=0.5)))["vat_xi"]
+    0.5
+    """
+    found = {}
+    for term in method:
+        kind = type(term).__name__
+        for field in fields(term):
+            name, value = field.name, getattr(term, field.name)
+            if kind == "CrossEntropy":
+                name = "supervised"
+            elif not isinstance(term, GAR | SafeGAR):
+                name = f"{kind.lower()}_{name}"
+            found[name] = value
+        for name, ablation in ABLATIONS.items():
+            if type(term) is ablation:
+                found["ablation"] = name
+    return found
