@@ -21,7 +21,12 @@ from gar_keras.layers import GraphActivityRegularization
 from gar_keras.methods.gar import GAR
 from gar_keras.metrics import counts_of_classes
 from gar_keras.models import is_regularized, plain_head, scaled
-from gar_keras.regularizers import Coefficients, class_prior_of
+from gar_keras.regularizers import (
+    COEFFICIENTS,
+    Coefficients,
+    check_coefficient,
+    class_prior_of,
+)
 from gar_keras.utils.types import ClassPrior
 from gar_keras.utils.validation import (
     check_choice,
@@ -46,7 +51,7 @@ LARGEST_CHANGE_OF_RARE = 1.4
 
 
 @dataclass(frozen=True, kw_only=True)
-class SafeGAR(GAR, Coefficients):
+class SafeGAR(GAR):
     """GAR that is set up by the pretrained network, to do little harm.
 
     `regularize` with labels is `[SafeGAR(), CrossEntropy()]`, by name
@@ -111,6 +116,9 @@ class SafeGAR(GAR, Coefficients):
     uses_labels: ClassVar[bool] = True
     supports_replicas: ClassVar[bool] = False
 
+    affinity: float = Coefficients.affinity
+    balance: float = Coefficients.balance
+    frobenius: float = Coefficients.frobenius
     class_prior: Any = "predicted"
     protects_rare_classes: bool = True
     top_logit: float = 10.0
@@ -120,8 +128,9 @@ class SafeGAR(GAR, Coefficients):
     )
 
     def __post_init__(self):
-        Coefficients.__post_init__(self)
-        GAR.__post_init__(self)
+        super().__post_init__()
+        for name in COEFFICIENTS:
+            check_coefficient(name, getattr(self, name))
         check_flag("protects_rare_classes", self.protects_rare_classes)
         check_number("top_logit", self.top_logit)
         check_prior(self.class_prior)
@@ -197,8 +206,9 @@ class SafeGAR(GAR, Coefficients):
         else:
             options = running_balance(network.output_shape[-1], batch_size)
         options["balance"] *= self.balance
+        coefficients = {name: getattr(self, name) for name in COEFFICIENTS}
         layer = GraphActivityRegularization(
-            **self.coefficients | options,
+            **coefficients | options,
             class_prior=self.class_prior,
             name="graph_activity_regularization",
         )

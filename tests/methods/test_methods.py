@@ -615,6 +615,49 @@ def test_vat_moves_images_that_are_drawn_once(augmentation):
     assert float(lds) == pytest.approx(kl(p, q).mean(), rel=1e-3)
 
 
+def normalized():
+    """A network that begins with a BatchNormalization."""
+    keras.utils.set_random_seed(0)
+    return sequential(
+        layers.BatchNormalization(momentum=0.5), layers.Dense(3), shape=(2,)
+    )
+
+
+@pytest.mark.slow
+def test_adversarial_examples_do_not_count_in_the_statistics():
+    found = []
+    for terms in ([], [VAT(epsilon=50.0)]):
+        model = normalized()
+        regularize(
+            model, X_L, X_U, y_labeled=Y_L, epochs=2, labeled_per_batch=3,
+            method=[CrossEntropy(), Entropy(), *terms], verbose=0,
+        )  # fmt: skip
+        found.append(model.layers[-2].non_trainable_weights)
+    for plain, moved in zip(*found, strict=True):
+        np.testing.assert_allclose(moved, plain, rtol=1e-6)
+
+
+@pytest.mark.slow
+def test_the_teacher_takes_the_statistics_of_batch_normalization():
+    model = normalized()
+    regularize(
+        model, X_L, X_U, y_labeled=Y_L, epochs=10, labeled_per_batch=3,
+        unlabeled_per_batch=42, method="mean-teacher", verbose=0,
+    )  # fmt: skip
+    # Ten steps of momentum 0.5 have forgotten where the statistics began, and
+    # the teacher's are the student's of the step before.
+    expected = np.r_[X_L, X_U].mean(0)
+    np.testing.assert_allclose(model.layers[-2].moving_mean, expected, atol=0.3)
+
+
+def test_integers_that_are_no_images_are_refused_before_training():
+    inputs = keras.Input((5,), dtype="int32")
+    features = layers.Embedding(4, 3)(inputs)
+    logits = layers.Dense(3)(layers.Flatten()(features))
+    with pytest.raises(ValueError, match="takes int32"):
+        VAT().check(keras.Model(inputs, logits), np.zeros((4, 5), "int32"))
+
+
 def test_augmentation_of_keras_is_compiled_on_jax():
     if keras.backend.backend() != "jax":
         pytest.skip("JAX runs what is not compiled operation by operation")
