@@ -233,12 +233,10 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
             "validation_data": validation,
             "seed": seed,
         }
-        plan = None
-        if (targets == UNLABELED).any():
-            # What stage 2 would refuse is refused before stage 1. It sees all
-            # rows, as in the paper's code: those with a label and those kept
-            # back among them.
-            plan = plan_stage_2(model, x_labeled, x, settings={}, **stage_2)
+        # What stage 2 would refuse is refused before stage 1. It sees all rows,
+        # as in the paper's code: those with a label and those kept back among
+        # them.
+        plan = plan_stage_2(model, x_labeled, x, settings={}, **stage_2)
         pretrain_epochs = self.pretrain_epochs
         if pretrain_epochs is None:
             pretrain_epochs = default_epochs(len(labeled))
@@ -257,7 +255,7 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
         self.classes_, self.history_ = classes, {"pretraining": first}
         self.offset_, self.scale_ = offset, scale
         self._kind = x.shape[1:], x.dtype
-        if plan is None:
+        if not (targets == UNLABELED).any():
             warn(WITHOUT_STAGE_2)
             return self
         steps = self.epochs * plan.data.sampler.steps

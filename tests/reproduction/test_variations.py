@@ -107,11 +107,11 @@ def test_the_prior_of_the_labels_reaches_the_layer():
     counts = np.bincount(made.task.y_labeled, minlength=3) + 1
     prior = made.state.progress["class_prior"]
     assert prior == pytest.approx(counts / counts.sum())
-    assert made.method.layer.get_config()["class_prior"] == prior
+    assert made.method[0].layer.get_config()["class_prior"] == prior
     without = experiment.with_term(class_prior=None)
     uniform = runner.NetworkRun(without, 0, "nowhere")
     assert uniform.state.progress["class_prior"] is None
-    assert "class_prior" not in uniform.method.layer.get_config()
+    assert "class_prior" not in uniform.method[0].layer.get_config()
 
 
 @pytest.mark.slow

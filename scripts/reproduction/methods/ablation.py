@@ -17,6 +17,7 @@ from typing import ClassVar
 
 from keras import ops
 
+from gar_keras.layers import GraphActivityRegularization
 from gar_keras.methods import losses
 from gar_keras.methods.base import Term
 from gar_keras.methods.gar import GAR
@@ -32,8 +33,9 @@ from gar_keras.regularizers import (
 RIDGE = 1e-6
 
 
-def ablated(name, layer):
-    """The terms of GAR with one thing changed, of a new layer."""
+def ablated(name, **options):
+    """The terms of GAR with one thing changed, and the layer's options."""
+    layer = GraphActivityRegularization(**options)
     if name in FORMULAS:
         layer._formula = FORMULAS[name](**layer._formula.get_config())
         return [GAR(layer=layer)]

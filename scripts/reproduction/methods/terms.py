@@ -184,11 +184,11 @@ def for_library(method, class_prior):
         settings["class_prior"] = class_prior
         # By this name what the layer measures bears no name in front.
         settings["name"] = "graph_activity_regularization"
-        layer = GraphActivityRegularization(**settings)
         names = [n for n, kind in ABLATIONS.items() if type(term) is kind]
         if names:
-            made += ablated(names[0], layer)
+            made += ablated(names[0], **settings)
         else:
+            layer = GraphActivityRegularization(**settings)
             made.append(methods.GAR(layer=layer))
     return made
 

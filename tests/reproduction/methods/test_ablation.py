@@ -49,7 +49,7 @@ LOSSES = {
 @pytest.mark.parametrize("name", LOSSES)
 def test_the_loss_of_a_step_its_terms_and_its_gradient(name):
     method = ablated(name, **COEFFICIENTS)
-    model = method.network(sequential(layers.Identity()))
+    model = method[0].network(sequential(layers.Identity()))
     stage_2 = Stage2(method, model, 4, steps=1, labeled_per_batch=0)
     loss = stage_2.compute_loss(Z, None, stage_2(Z, training=True))
     expected = LOSSES[name](Z.astype(float))
@@ -68,7 +68,7 @@ def test_the_loss_of_a_step_its_terms_and_its_gradient(name):
 @pytest.mark.parametrize("name", ABLATIONS)
 def test_a_term_of_coefficient_0_is_left_out(name):
     method = ablated(name, **{**COEFFICIENTS, "affinity": 0.0})
-    assert set(method.layer.measure(Z)) == {
+    assert set(method[0].layer.measure(Z)) == {
         "balance", "frobenius", "regularization"
     }  # fmt: skip
 
