@@ -55,7 +55,10 @@ class Entry:
         if self.set_by_experiment:
             return {}
         if not self.network:
-            return asdict(self.method())
+            return {
+                name: list(value) if isinstance(value, tuple) else value
+                for name, value in asdict(self.method()).items()
+            }
         return {
             f"{term.name}.{f.name}": getattr(term, f.name)
             for term in self.method
