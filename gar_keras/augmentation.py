@@ -21,7 +21,8 @@ class RandomAffine(keras.layers.Layer):
     Put it into a model, in front of the layers that are trained: both stages
     and `GARClassifier` then train on images that are moved, and what is saved
     and evaluated is the same model. Move images only as far as their class
-    stays the same.
+    stays the same. A program that loads a saved model with this layer needs
+    `import gar_keras`.
 
     Args:
         strength: The largest entry of `E`, a number of at least 0.

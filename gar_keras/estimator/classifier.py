@@ -42,7 +42,7 @@ from gar_keras.methods.safe_gar import SafeGAR, given_prior
 from gar_keras.models import warn_of_own_training
 from gar_keras.training import plan_stage_2, pretrain, regularize
 from gar_keras.utils.types import Tensor
-from gar_keras.utils.validation import received, unmasked
+from gar_keras.utils.validation import check_count, received, unmasked
 from gar_keras.utils.warnings import warn
 
 try:
@@ -233,10 +233,13 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
             "validation_data": validation,
             "seed": seed,
         }
-        # What stage 2 would refuse is refused before stage 1. It sees all rows,
-        # as in the paper's code: those with a label and those kept back among
-        # them.
-        plan = plan_stage_2(model, x_labeled, x, settings={}, **stage_2)
+        check_count("epochs", self.epochs, least=1)
+        plan = None
+        if (targets == UNLABELED).any():
+            # What stage 2 would refuse is refused before stage 1. It sees all
+            # rows, as in the paper's code: those with a label and those kept
+            # back among them.
+            plan = plan_stage_2(model, x_labeled, x, settings={}, **stage_2)
         pretrain_epochs = self.pretrain_epochs
         if pretrain_epochs is None:
             pretrain_epochs = default_epochs(len(labeled))
@@ -255,7 +258,7 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
         self.classes_, self.history_ = classes, {"pretraining": first}
         self.offset_, self.scale_ = offset, scale
         self._kind = x.shape[1:], x.dtype
-        if not (targets == UNLABELED).any():
+        if plan is None:
             warn(WITHOUT_STAGE_2)
             return self
         steps = self.epochs * plan.data.sampler.steps
