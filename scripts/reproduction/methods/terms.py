@@ -1,19 +1,11 @@
 """Terms of a method, as settings: what an experiment and its record have.
 
 A method is a tuple of terms, in the order in which their losses are added.
-`for_library` makes of it what `gar_keras.regularize` takes.
+`reproduction.methods.library` makes of it what `gar_keras.regularize` takes.
+Nothing here needs Keras.
 """
 
 from dataclasses import asdict, dataclass, fields
-
-from gar_keras import methods
-from gar_keras.layers import GraphActivityRegularization
-from gar_keras.methods.gar import GAR as PlainGAR
-from gar_keras.methods.gar import ExtendedGAR
-from gar_keras.methods.options import VAT_RADIUS
-from reproduction.methods.ablation import ablated
-from reproduction.methods.graph import GraphMethod, LabelSpreading, SelfTraining
-from reproduction.methods.hagr import HAGR
 
 # class_prior: the shares of the labelled images, each class counted once more.
 PRIOR_OF_LABELS = "labels"
@@ -110,7 +102,7 @@ class VAT:
     """The virtual adversarial loss."""
 
     weight: float = 1.0
-    epsilon: float = VAT_RADIUS
+    epsilon: float = 2.5
     xi: float = 1.0
     iterations: int = 1
 
@@ -132,6 +124,56 @@ class EmbedCNN:
     weight: float = 1.0
     margin: float = 1.0
     neighbors: int = 10
+
+
+class Graph:
+    """A method without a network."""
+
+
+@dataclass(frozen=True)
+class LabelSpreading(Graph):
+    """Labels spread over a graph of nearest neighbours.
+
+    Args:
+        alpha: α, how much an image takes from its neighbours. The paper: 0.99.
+        neighbors: k, the image itself among them. scikit-learn's default: 7.
+        iterations: Steps at most; α = 0.99 needs about 2,000.
+    """
+
+    alpha: float = 0.99
+    neighbors: int = 7
+    iterations: int = 5000
+
+
+@dataclass(frozen=True)
+class SelfTraining(Graph):
+    """A linear classifier that labels what it is sure of, and learns from it.
+
+    Args:
+        threshold: Least probability of a predicted label that is taken.
+            scikit-learn's default: 0.75.
+        iterations: Steps of the solver at most, of each logistic regression.
+    """
+
+    threshold: float = 0.75
+    iterations: int = 1000
+
+
+@dataclass(frozen=True)
+class HAGR(Graph):
+    """The hierarchical anchor graph of the paper's own baseline.
+
+    Args:
+        anchors: Number of anchors of each level, the finest first. One number
+            gives the anchor graph regularization of Liu et al. A level that
+            would have more anchors than points below it has as many as these.
+        nearest: s. Both papers: 3.
+        weight: γ, the weight of smoothness. Liu et al.: 0.01.
+    """
+
+    anchors: tuple = (5000, 500)
+    nearest: int = 3
+    weight: float = 0.01
 
 
 _KINDS = (
@@ -166,72 +208,6 @@ def _term(term, **settings):
             name: tuple(value) if isinstance(value, list) else value
             for name, value in settings.items()
         }
-    )
-
-
-def for_library(method, class_prior, shift, affine):
-    """What `gar_keras.regularize` takes for a method.
-
-    Args:
-        method: A tuple of terms.
-        class_prior: The shares that a `GAR` expects; `None` for equal ones.
-        shift, affine: Augmentation in stage 2.
-    """
-    by_kind = {type(term): term for term in method}
-    first = method[0]
-    if isinstance(first, GraphMethod):
-        return first
-    if isinstance(first, GAR):
-        return _of_gar(first, method[1:], class_prior, shift, affine)
-    if isinstance(first, SafeGAR):
-        weight = by_kind[CrossEntropy].weight
-        return methods.SafeGAR(supervised=weight, **asdict(first))
-    others = [term for term in method if term != CrossEntropy()]
-    if not others:
-        return methods.METHODS["supervised"]()
-    names = {
-        (Entropy,): "entropy",
-        (PseudoLabel,): "pseudo-label",
-        (Consistency,): "pi",
-        (VAT,): "vat",
-        (VAT, Entropy): "vat-entropy",
-        (MeanTeacher,): "mean-teacher",
-        (EmbedCNN,): "embed-cnn",
-    }
-    name = names.get(tuple(type(term) for term in others))
-    if name is None or shift or affine or CrossEntropy() not in method:
-        raise ValueError(
-            "gar_keras has no method of these terms yet. Received: "
-            f"method={method}, shift={shift}, affine={affine}"
-        )
-    settings = asdict(others[0])
-    settings.pop("of_labeled", None)
-    if name == "vat-entropy":
-        settings["entropy"] = others[1].weight
-    return methods.METHODS[name](**settings)
-
-
-def _of_gar(gar, others, class_prior, shift, affine):
-    options = asdict(gar) | {"class_prior": class_prior}
-    for name, kind in ABLATIONS.items():
-        if type(gar) is kind:
-            return ablated(name, **options)
-    layer = GraphActivityRegularization(**options)
-    added = {"shift": shift, "affine": affine}
-    for term in others:
-        if isinstance(term, CrossEntropy):
-            added["supervised"] = term.weight
-        elif isinstance(term, Consistency) and not term.ramp:
-            added["consistency"] = term.weight
-        elif term == VAT(term.weight):
-            added["vat"] = term.weight
-        else:
-            raise ValueError(
-                "gar_keras has no such term beside GAR yet. Received: "
-                f"method={(gar, *others)}"
-            )
-    return (
-        ExtendedGAR(layer, **added) if any(added.values()) else PlainGAR(layer)
     )
 
 

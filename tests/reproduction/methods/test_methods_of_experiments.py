@@ -14,6 +14,7 @@ from reproduction import records, settings
 from reproduction import run as runner
 from reproduction.methods import METHODS, hagr, terms
 from reproduction.methods.graph import LabelSpreading
+from reproduction.methods.library import for_library
 
 
 def points(*values):
@@ -66,7 +67,7 @@ def test_soft_labels_have_the_least_cost():
 def test_graph_methods_need_images_in_memory_and_labels():
     source = Source(points(1, 2, 3))
     for name in settings.GRAPH_BASELINES:
-        (method,) = METHODS[name].terms
+        method = for_library(METHODS[name].terms, None, 0, 0.0)
         with pytest.raises(ValueError, match="x_unlabeled must be a NumPy"):
             method.fit_predict(points(0), np.array([0]), source, points(1))
         with pytest.raises(ValueError, match="y_labeled must be integer"):
@@ -125,7 +126,7 @@ def test_a_run_without_a_network(name, tiny, tmp_path):
 def test_each_method_of_the_library_has_its_settings():
     for name, kind in methods.METHODS.items():
         entry = METHODS[name]
-        made = terms.for_library(entry.terms, None, shift=0, affine=0.0)
+        made = for_library(entry.terms, None, shift=0, affine=0.0)
         if name == "gar":
             assert type(made) is kind
         else:
@@ -134,19 +135,19 @@ def test_each_method_of_the_library_has_its_settings():
 
 def test_settings_reach_the_library():
     gar = terms.GAR(affinity=2.0, balance_of="column sums", frobenius_of="Z")
-    made = terms.for_library((gar,), [0.5, 0.5], 0, 0.0)
+    made = for_library((gar,), [0.5, 0.5], 0, 0.0)
     told = vars(gar) | {"class_prior": [0.5, 0.5]}
     assert told.items() <= made.layer.get_config().items()
     others = terms.CrossEntropy(0.5), terms.Consistency(10.0, ramp=0.0)
-    made = terms.for_library((gar, *others, terms.VAT(2.0)), None, 2, 0.25)
+    made = for_library((gar, *others, terms.VAT(2.0)), None, 2, 0.25)
     assert (made.supervised, made.consistency, made.vat) == (0.5, 10.0, 2.0)
     assert (made.shift, made.affine) == (2, 0.25)
     safe = terms.SafeGAR(top_logit=5.0, protects_rare_classes=False)
-    made = terms.for_library((safe, terms.CrossEntropy(2.0)), None, 0, 0.0)
+    made = for_library((safe, terms.CrossEntropy(2.0)), None, 0, 0.0)
     assert (made.supervised, made.top_logit) == (2.0, 5.0)
     assert not made.protects_rare_classes
     method = terms.CrossEntropy(), terms.VAT(xi=0.5), terms.Entropy(0.25)
-    made = terms.for_library(method, None, 0, 0.0)
+    made = for_library(method, None, 0, 0.0)
     assert (made.xi, made.entropy) == (0.5, 0.25)
 
 
@@ -161,4 +162,4 @@ def test_settings_reach_the_library():
 )
 def test_what_the_library_has_not_is_refused(method, augmentation):
     with pytest.raises(ValueError, match="gar_keras has no"):
-        terms.for_library(method, None, *augmentation)
+        for_library(method, None, *augmentation)
