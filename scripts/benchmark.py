@@ -7,37 +7,8 @@ are in the record are not measured again.
 """
 
 import sys
-from dataclasses import dataclass
-from typing import Literal, get_args
 
-from reproduction import cli
-from reproduction.benchmarks import benchmark_command, speed
-from reproduction.benchmarks.benchmark_records import SpeedSettings
-from reproduction.settings import Precision
-
-PRECISIONS = get_args(Precision)
-
-
-@dataclass(frozen=True)
-class Options(benchmark_command.Options):
-    """Options of this script."""
-
-    tasks: tuple[Literal[tuple(speed.WAYS)], ...] | None = None
-    """Stage 2, stage 1, the error of the test images."""
-    networks: tuple[Literal[tuple(speed.NETWORKS)], ...] | None = None
-    """Networks."""
-    precisions: tuple[Literal[PRECISIONS], ...] | None = None
-    """Precisions between the layers. By default the one that the hardware is
-    made for; with --all float32 too."""
-    all: bool = False
-    """Every task, network and precision that is not named otherwise."""
-
-    def __post_init__(self):
-        super().__post_init__()
-        cli.check_values("--tasks", self.tasks, speed.WAYS)
-        cli.check_values("--networks", self.networks, speed.NETWORKS)
-        cli.check_values("--precisions", self.precisions, PRECISIONS)
-
+from reproduction import commands
 
 # Images to train on or to evaluate, as in the paper.
 IMAGES = {
@@ -54,11 +25,36 @@ STRETCH = {
 }
 
 
+def parser():
+    made = commands.benchmark_parser(__doc__)
+    made.add_argument(
+        "--tasks",
+        nargs="+",
+        choices=[*IMAGES],
+        help="stage 2, stage 1, the error of the test images",
+    )
+    made.add_argument("--networks", nargs="+", choices=["cnn6", "cnn9"])
+    made.add_argument(
+        "--precisions",
+        nargs="+",
+        choices=["float32", "bfloat16"],
+        help="between the layers; by default the one that the hardware is made "
+        "for, with --all float32 too",
+    )
+    made.add_argument(
+        "--all",
+        action="store_true",
+        help="every task, network and precision that is not named otherwise",
+    )
+    return made
+
+
 def main(options):
     """Measures the cases of the options."""
-    cli.choose_backend(options.backend)
-    # Not above: for --help, `reproduction` loads Keras in a quicker way.
-    from gar_keras.engine import hardware
+    with commands.loading(options.backend):
+        from gar_keras.engine import hardware
+        from reproduction.benchmarks import benchmark_command, speed
+        from reproduction.benchmarks.benchmark_records import SpeedSettings
 
     end = None if options.all else 1
     # A device without units for bfloat16 only loses by it.
@@ -74,12 +70,13 @@ def main(options):
             stretch=STRETCH[hardware.device_kind()][task],
             pairs=options.pairs,
         )
-        for task in options.tasks or [*speed.WAYS][:end]
-        for network in options.networks or [*speed.NETWORKS][:end]
+        for task in options.tasks or [*IMAGES][:end]
+        for network in options.networks or ["cnn6", "cnn9"][:end]
         for precision in options.precisions or [*precisions][:end]
     ]
-    return benchmark_command.run(options, "benchmark", cases, speed.measure)
+    benchmark_command.run(options.results, "benchmark", cases, speed.measure)
+    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(cli.run(main, cli.parse(Options, __doc__)))
+    sys.exit(commands.main(parser(), main))

@@ -8,54 +8,55 @@ README: runs/graph_pair.png.
 """
 
 import sys
-from dataclasses import dataclass
 
-from reproduction import cli, records
-from reproduction.report import plots
-from reproduction.report.plots.graph_panels import GRAPH_IMAGES
-from reproduction.report.plots.graph_statistics import graph_numbers
+from reproduction import commands
 
 
-@dataclass(frozen=True)
-class Options(plots.Options):
-    """Options of this script."""
-
-    pair: bool = False
-    """Draw the graph of the examples alone, before and after stage 2."""
-
-
-def drawn_by(draw):
-    """A function of a run that draws its graphs before and after stage 2."""
-    return lambda run: draw(
-        run.snapshots[0],
-        run.snapshots[max(run.snapshots)],
-        run.labels,
-        run.title,
-        drawn=GRAPH_IMAGES,
+def parser():
+    made = commands.figure_parser(__doc__)
+    made.add_argument(
+        "--pair",
+        action="store_true",
+        help="draw the graph of the examples alone, before and after stage 2",
     )
+    return made
 
 
-def numbers(run, record):
-    """The numbers of the graphs: of the images drawn, and of all kept."""
+def main(options):
+    """Draws the figure and writes its numbers, or draws the pair of graphs."""
+    with commands.loading():
+        from reproduction import records
+        from reproduction.report import plots
+        from reproduction.report.plots.graph_panels import GRAPH_IMAGES
+        from reproduction.report.plots.graph_statistics import graph_numbers
+
+    def drawn_by(draw):
+        return lambda run: draw(
+            run.snapshots[0],
+            run.snapshots[max(run.snapshots)],
+            run.labels,
+            run.title,
+            drawn=GRAPH_IMAGES,
+        )
+
+    if options.pair:
+        plots.draw(options, "graph_pair.png", drawn_by(plots.graph_pair))
+        return 0
+    run, record, output = plots.draw(
+        options, "figure1.png", drawn_by(plots.figure1)
+    )
+    # Of the images drawn, and of all kept.
     rows = [
         {"epoch": epoch, **graph_numbers(B[:m], run.labels[:m])}
         for epoch, B in run.snapshots.items()
         for m in (GRAPH_IMAGES, len(B))
     ]
-    path = "/".join(record.absolute().parts[-3:])
-    return {"record": path, "run": run.title, "graphs": rows}
-
-
-def main(options):
-    """Draws the figure and writes its numbers, or draws the pair of graphs."""
-    if options.pair:
-        options.draw("graph_pair.png", drawn_by(plots.graph_pair))
-        return
-    run, record, output = options.draw("figure1.png", drawn_by(plots.figure1))
+    name = "/".join(record.absolute().parts[-3:])
     path = output.with_suffix(".json")
-    records.write(path, numbers(run, record))
+    records.write(path, {"record": name, "run": run.title, "graphs": rows})
     print(f"Written: {path}")
+    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(cli.run(main, cli.parse(Options, __doc__)))
+    sys.exit(commands.main(parser(), main))

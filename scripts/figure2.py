@@ -7,19 +7,24 @@ draws a finished run and writes runs/figure2.png, in about a minute.
 
 import sys
 
-from reproduction import cli
-from reproduction.report import plots
+from reproduction import commands
 
 
-def figure(run):
-    """The logits of several epochs, and the test accuracy."""
-    return plots.figure2(run.snapshots, run.labels, run.curve, run.title)
+def parser():
+    return commands.figure_parser(__doc__)
 
 
 def main(options):
-    """Draws the figure."""
-    options.draw("figure2.png", figure)
+    """Draws the logits of several epochs, and the test accuracy."""
+    with commands.loading():
+        from reproduction.report import plots
+
+    def figure(run):
+        return plots.figure2(run.snapshots, run.labels, run.curve, run.title)
+
+    plots.draw(options, "figure2.png", figure)
+    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(cli.run(main, cli.parse(plots.Options, __doc__)))
+    sys.exit(commands.main(parser(), main))

@@ -7,23 +7,8 @@ again.
 """
 
 import sys
-from dataclasses import dataclass
-from typing import Literal
 
-from reproduction import cli
-from reproduction.benchmarks import benchmark_command, layer_overhead
-from reproduction.benchmarks.benchmark_records import OverheadSettings
-from reproduction.experiment_command import Precision
-
-
-@dataclass(frozen=True)
-class Options(benchmark_command.Options):
-    """Options of this script."""
-
-    sweep: Literal["none", "batch", "classes", "images", "all"] = "none"
-    """What else to vary: batch size, number of classes, number of images."""
-    precision: Precision = "auto"
-
+from reproduction import commands
 
 # In a stretch.
 STEPS = {"cpu": 40, "gpu": 400}
@@ -34,12 +19,26 @@ SWEEPS = {
 }
 
 
+def parser():
+    made = commands.benchmark_parser(__doc__)
+    commands.add_precision(made)
+    made.add_argument(
+        "--sweep",
+        choices=["none", *SWEEPS, "all"],
+        default="none",
+        help="what else to vary: batch size, number of classes, number of "
+        "images",
+    )
+    return made
+
+
 def main(options):
     """Measures the paper's case, and those of the sweeps."""
-    cli.choose_backend(options.backend)
-    # Not above: for --help, `reproduction` loads Keras in a quicker way.
-    from gar_keras.engine import hardware
-    from gar_keras.engine.batches import BATCH_SIZE
+    with commands.loading(options.backend):
+        from gar_keras.engine import hardware
+        from gar_keras.engine.batches import BATCH_SIZE
+        from reproduction.benchmarks import benchmark_command, layer_overhead
+        from reproduction.benchmarks.benchmark_records import OverheadSettings
 
     auto = options.precision == "auto"
     precision = hardware.fast_precision() if auto else options.precision
@@ -54,10 +53,11 @@ def main(options):
     names = SWEEPS if options.sweep == "all" else [options.sweep]
     changes = [{}, *(c for name in names for c in SWEEPS.get(name, []))]
     cases = [OverheadSettings(**usual | change) for change in changes]
-    return benchmark_command.run(
-        options, "overhead", cases, layer_overhead.measure
+    benchmark_command.run(
+        options.results, "overhead", cases, layer_overhead.measure
     )
+    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(cli.run(main, cli.parse(Options, __doc__)))
+    sys.exit(commands.main(parser(), main))

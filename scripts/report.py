@@ -5,34 +5,46 @@ By default from the reference, the records that the project came with; with
 """
 
 import sys
-from dataclasses import dataclass, field
-from typing import Literal
 
-from reproduction import cli, paths, report
-from reproduction.report.published import TABLES
-from reproduction.report.tables import in_terminal, shown_table
+from reproduction import commands, paths
+
+TABLES = ("table1", "table2", "table3", "svhn_grey")
 
 
-@dataclass(frozen=True)
-class Options:
-    """Options of this script."""
-
-    tables: tuple[Literal[tuple(TABLES)], ...] = tuple(TABLES)
-    """Tables to show. svhn_grey is a stand-in, not a table of the paper."""
-    results: cli.Folder = field(default_factory=paths.reference)
-    """Folder of the run records."""
-    readme: cli.File = None
-    """README whose tables are to be brought up to date, with those of the
-    pages in docs beside it."""
-
-    def __post_init__(self):
-        cli.check_values("--tables", self.tables, TABLES)
-        cli.check_file("--readme", self.readme)
-        cli.check_folder("--results", self.results)
+def parser():
+    made = commands.parser(__doc__)
+    made.add_argument(
+        "--tables",
+        nargs="+",
+        choices=TABLES,
+        default=TABLES,
+        help="tables to show; svhn_grey is a stand-in, not a table of the "
+        "paper (default: all)",
+    )
+    made.add_argument(
+        "--results",
+        type=commands.written_folder,
+        default=paths.reference(),
+        metavar="DIR",
+        help="folder of the run records (default: %(default)s)",
+    )
+    made.add_argument(
+        "--readme",
+        type=commands.read_file,
+        metavar="FILE",
+        help="README whose tables are to be brought up to date, with those of "
+        "the pages in docs beside it",
+    )
+    return made
 
 
 def main(options):
     """Shows the tables, and puts them into the README if there is one."""
+    with commands.loading():
+        from reproduction import report
+        from reproduction.report.published import TABLES
+        from reproduction.report.tables import in_terminal, shown_table
+
     frame = report.read_runs(options.results)
     if frame.empty:
         raise ValueError(
@@ -43,7 +55,8 @@ def main(options):
         print(in_terminal(*shown_table(TABLES[name], frame)))
     for path in report.write(frame, options.results, options.readme):
         print(f"Written: {path}")
+    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(cli.run(main, cli.parse(Options, __doc__)))
+    sys.exit(commands.main(parser(), main))

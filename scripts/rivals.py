@@ -1,74 +1,81 @@
 """GAR and other semi-supervised methods on the same network and labels."""
 
 import sys
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import replace
 
-from reproduction import cli, experiment_command, report
+from reproduction import commands
 from reproduction.methods import METHODS
 from reproduction.settings import EXPERIMENTS, GRAPH_BASELINES
 
-IN_MEMORY = tuple(name for name in METHODS if METHODS[name].in_memory)
+
+def parser():
+    made = commands.training_parser(__doc__)
+    made.add_argument(
+        "--method",
+        nargs="+",
+        choices=["all", *METHODS],
+        default=["all"],
+        help="methods to run (default: all)",
+    )
+    made.add_argument(
+        "--data",
+        choices=[*EXPERIMENTS],
+        default="mnist",
+        help="data set; docs/experiments.md tells where their files come from "
+        "(default: %(default)s)",
+    )
+    made.add_argument(
+        "--labels",
+        type=int,
+        nargs="+",
+        help="numbers of labelled images; the least of the data set by default",
+    )
+    made.add_argument(
+        "--rate",
+        type=commands.above_0,
+        help="learning rate of stage 2, for all methods that train a network; "
+        "by default the paper's, 0.01",
+    )
+    return made
 
 
-@dataclass(frozen=True)
-class Options(experiment_command.DataOptions):
-    """Options of this script."""
-
-    method: tuple[Literal[("all", *METHODS)], ...] = ("all",)
-    """Methods to run: all, or some of them."""
-    data: Literal[tuple(EXPERIMENTS)] = "mnist"
-    """Data set; docs/experiments.md tells where their files come from."""
-    labels: tuple[int, ...] | None = None
-    """Numbers of labelled images; by default the least of the data set. A wrong
-    one lists them."""
-    rate: float | None = None
-    """Learning rate of stage 2, for all methods that train a network. By
-    default the paper's, 0.01."""
-
-    def __post_init__(self):
-        super().__post_init__()
-        cli.check_values("--method", self.method, ("all", *METHODS))
-        cli.check_above_0("--rate", self.rate)
-        if self.rate is not None and not {*self.methods} - {*GRAPH_BASELINES}:
+def main(options):
+    known = EXPERIMENTS[options.data]
+    labels = options.labels or [*known][:1]
+    commands.check_known("--labels", labels, known)
+    methods = METHODS if "all" in options.method else options.method
+    streamed = any(known[m].unlabeled != "train" for m in labels)
+    without = [m for m in methods if m in GRAPH_BASELINES]
+    in_memory = [m for m in methods if METHODS[m].in_memory]
+    for what, is_given, refused in (
+        (f"--data {options.data}", streamed, in_memory),
+        ("--save-models", options.save_models, without),
+        (
+            "--rate",
+            options.rate,
+            without if len(without) == len(methods) else [],
+        ),
+    ):
+        if is_given and refused:
             raise ValueError(
-                "--rate is for the methods that train a network, and "
-                f"{', '.join(self.methods)} train none. Leave it out, or name "
-                "another --method as well"
+                f"{what} is not for the method {refused[0]}. Name the methods "
+                f"to run with --method, without {', '.join(refused)}"
             )
-        streamed = any(e.unlabeled != "train" for e in super().experiments)
-        for what, wrong in (
-            (f"--data {self.data}", streamed and {*IN_MEMORY}),
-            ("--save-models", self.save_models and {*GRAPH_BASELINES}),
-        ):
-            refused = [m for m in self.methods if m in (wrong or ())]
-            if refused:
-                raise ValueError(
-                    f"{what} is not for the method {refused[0]}. Name the "
-                    "methods to run with --method, without "
-                    f"{', '.join(refused)}"
-                )
+    chosen = []
+    for m in labels:
+        for method in methods:
+            e = known[m].with_method(method)
+            if method not in GRAPH_BASELINES:
+                e = replace(e, stage_2_rate=options.rate)
+            chosen.append(e)
 
-    @property
-    def experiments(self):
-        """The settings of each run, before the common options apply."""
-        found = []
-        for experiment in super().experiments:
-            for method in self.methods:
-                rate = None if method in GRAPH_BASELINES else self.rate
-                e = experiment.with_method(method)
-                found.append(replace(e, stage_2_rate=rate))
-        return found
+    def show(records, results):
+        from reproduction import report
 
-    @property
-    def methods(self):
-        return tuple(METHODS) if "all" in self.method else self.method
+        report.show_baselines(records, results)
 
-    @property
-    def wanted_labels(self):
-        least = [*EXPERIMENTS[self.data]][:1]
-        return least if self.labels is None else self.labels
+    return commands.run_table(options, chosen, show)
 
 
 if __name__ == "__main__":
-    sys.exit(experiment_command.main(Options, __doc__, report.show_baselines))
+    sys.exit(commands.main(parser(), main))

@@ -1,12 +1,25 @@
 """Table 1 of the paper: MNIST with 100, 600, 1000 and 3000 labels."""
 
 import sys
-from functools import partial
 
-from reproduction import experiment_command, report
-from reproduction.experiment_command import DataOptions as Options
-from reproduction.report.published import TABLE_1
+from reproduction import commands
+from reproduction.settings import TABLE_1
+
+
+def parser():
+    made = commands.training_parser(__doc__)
+    commands.add_labels(made, "mnist")
+    return made
+
+
+def show(records, results):
+    from reproduction import report
+    from reproduction.report import published
+
+    report.show_table(published.TABLE_1, records, results)
+
 
 if __name__ == "__main__":
-    show = partial(report.show_table, TABLE_1)
-    sys.exit(experiment_command.main(Options, __doc__, show))
+    options = parser().parse_args()
+    chosen = [TABLE_1[m] for m in options.labels]
+    sys.exit(commands.run_table(options, chosen, show))

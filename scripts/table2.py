@@ -1,20 +1,25 @@
 """Table 2 of the paper: InfiMNIST with 100 labels."""
 
 import sys
-from dataclasses import dataclass
-from functools import partial
 
-from reproduction import experiment_command, report
-from reproduction.report.published import TABLE_2
+from reproduction import commands
+from reproduction.settings import TABLE_2
 
 
-@dataclass(frozen=True)
-class Options(experiment_command.DataOptions):
-    """Options of this script."""
+def parser():
+    made = commands.training_parser(__doc__)
+    commands.add_labels(made, "infimnist")
+    return made
 
-    data = "infimnist"
+
+def show(records, results):
+    from reproduction import report
+    from reproduction.report import published
+
+    report.show_table(published.TABLE_2, records, results)
 
 
 if __name__ == "__main__":
-    show = partial(report.show_table, TABLE_2)
-    sys.exit(experiment_command.main(Options, __doc__, show))
+    options = parser().parse_args()
+    chosen = [TABLE_2[m] for m in options.labels]
+    sys.exit(commands.run_table(options, chosen, show))

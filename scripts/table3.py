@@ -1,36 +1,55 @@
 """Table 3 of the paper: SVHN and NORB; and their stand-ins."""
 
 import sys
-from dataclasses import dataclass
-from functools import partial
-from typing import Literal
 
-from reproduction import cli, experiment_command, report
-from reproduction.report.published import SVHN_GREY, TABLE_3
+from reproduction import commands
 from reproduction.settings import EXPERIMENTS
 
-# The table of each data set.
+# The table of each data set, by its name in `report.published.TABLES`.
 DATA = {
-    name: table
-    for table in (TABLE_3, SVHN_GREY)
-    for name, by_labels in EXPERIMENTS.items()
-    if {e.cell for e in by_labels.values()}
-    & {cell for c in table.columns for cell in (c.cell, c.stand_in)}
+    "norb": "table3",
+    "norb-jpeg": "table3",
+    "svhn": "table3",
+    "svhn-extra": "table3",
+    "svhn-grey": "svhn_grey",
 }
 
 
-@dataclass(frozen=True)
-class Options(experiment_command.DataOptions):
-    """Options of this script."""
+def parser():
+    made = commands.training_parser(__doc__)
+    made.add_argument(
+        "--data",
+        choices=[*DATA],
+        default="norb",
+        help="data set: the official files of norb, svhn with or without its "
+        "extra images, or a stand-in: norb-jpeg, svhn-grey (default: "
+        "%(default)s)",
+    )
+    made.add_argument(
+        "--labels",
+        type=int,
+        nargs="+",
+        default=[1000],
+        help="numbers of labelled images: 1000, for NORB 300 too (default: "
+        "1000)",
+    )
+    return made
 
-    data: Literal[tuple(DATA)] = "norb"
-    """Data set: the official files of norb, svhn with or without its extra
-    images, or a stand-in: norb-jpeg, svhn-grey."""
-    labels: tuple[int, ...] = (1000,)
-    """Numbers of labelled images: 1000, for NORB 300 too."""
+
+def main(options):
+    known = EXPERIMENTS[options.data]
+    commands.check_known("--labels", options.labels, known)
+
+    def show(records, results):
+        from reproduction import report
+        from reproduction.report import published
+
+        table = published.TABLES[DATA[options.data]]
+        report.show_table(table, records, results)
+
+    chosen = [known[m] for m in options.labels]
+    return commands.run_table(options, chosen, show)
 
 
 if __name__ == "__main__":
-    options = cli.parse(Options, __doc__)
-    show = partial(report.show_table, DATA[options.data])
-    sys.exit(experiment_command.run_table(options, options.experiments, show))
+    sys.exit(commands.main(parser(), main))

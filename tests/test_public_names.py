@@ -8,10 +8,10 @@ import user_code
 
 import gar_keras
 
-# What only the scripts need, but for rich, which Keras itself brings.
+# What only the scripts need.
 EXTRAS = (
-    *("filelock", "networkx", "pandas", "pooch", "pydantic", "reproduction"),
-    *("scipy", "sklearn", "tyro"),
+    *("filelock", "networkx", "pandas", "pooch", "reproduction"),
+    *("scipy", "sklearn", "tqdm"),
 )
 
 CORE = f"""

@@ -6,7 +6,7 @@ import re
 import runpy
 import shutil
 import subprocess
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -196,10 +196,9 @@ def options_of(script):
     """The options that a script has."""
     # Not as a program: what is defined is read, nothing runs.
     found = runpy.run_path(str(script))
-    if "Options" in found:
-        names = [f.name for f in fields(found["Options"])]
-    else:
-        names = inspect.signature(found["main"]).parameters
+    if "parser" in found:
+        return {*found["parser"]()._option_string_actions}
+    names = inspect.signature(found["main"]).parameters
     return {f"--{name.replace('_', '-')}" for name in names}
 
 

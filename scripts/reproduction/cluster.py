@@ -13,19 +13,16 @@ import filelock
 from gar_keras.engine import hardware
 from gar_keras.utils import files
 from gar_keras.utils.optional import optional
-from reproduction import environment
-from reproduction.state import (
-    lock_of,
-    path_of_stage_1,
-    path_of_state,
-)
-from reproduction.workers import WorkerError, make
+from reproduction import environment, records
+from reproduction.paths import path_of
+from reproduction.run import lock_of, path_of_stage_1, path_of_state
+from reproduction.sweep import WorkerError, make
 
 # What a run can take up.
 _KEPT = (path_of_state, path_of_stage_1)
 
 
-def outcomes(tasks, results, options, address):
+def on_cluster(tasks, results, options, address):
     """Makes runs on the cluster of this address, or on one begun here.
 
     A run gets a GPU, or an equal share of the cores.
@@ -38,8 +35,9 @@ def outcomes(tasks, results, options, address):
     busy = {}
     try:
         for task, place in tasks.items():
+            lock = lock_of(path_of_state(*task, results))
             try:
-                held = lock_of(*task, results).acquire(timeout=0)
+                held = lock.acquire(timeout=0)
             except filelock.Timeout:
                 yield task, None
                 continue
@@ -97,10 +95,23 @@ def _outcome(ray, ref, task, results):
             f"It could not be made on the cluster ({reason}). Each machine "
             "needs Ray and Keras in the versions of this one."
         )
-    _write(results, left)
-    state = path_of_state(*task, results)
-    if state.relative_to(results) not in left:
-        state.unlink(missing_ok=True)
+    if isinstance(outcome, dict):
+        # There may be a folder here with runs of the same settings.
+        path = path_of(*task, results)
+        beside = path.relative_to(results)
+        left = {
+            name
+            if name.parts[0] != task[0].cell
+            else beside.with_suffix(name.suffix): content
+            for name, content in left.items()
+            if name.suffix != ".json"
+        }
+        outcome["path"] = "/".join(path.absolute().parts[-3:])
+        _write(results, left)
+        records.write(path, outcome)
+        path_of_state(*task, results).unlink(missing_ok=True)
+    else:
+        _write(results, left)
     return outcome
 
 

@@ -37,7 +37,7 @@ def path_of(experiment, seed, results):
 
     >>> from reproduction.settings import TABLE_1
     >>> path_of(TABLE_1[100], 0, "nowhere").as_posix()
-    'nowhere/mnist-100/2000+200_float32_b2b2bd34/seed0.json'
+    'nowhere/mnist-100/2000+200_float32_bdb85713/seed0.json'
     """
     e = experiment
     for folder in sorted(Path(results, e.cell).glob("*/")):

@@ -1,8 +1,16 @@
-"""One run, an experiment with a seed: prepared, trained, recorded."""
+"""One run, an experiment with a seed: prepared, trained, recorded.
 
+After each epoch a run keeps all its variables in a file, seeds among them, with
+its curves: one that is killed goes on from there, and ends with the numbers of
+an unbroken one.
+"""
+
+import json
 import math
 import time
+from collections import defaultdict
 from dataclasses import replace
+from pathlib import Path
 
 import filelock
 import keras
@@ -18,7 +26,7 @@ from gar_keras.callbacks import (
 from gar_keras.datasets import DataError
 from gar_keras.engine import backend
 from gar_keras.engine.data import stage_2_sampler
-from gar_keras.engine.fit import largest_divisor
+from gar_keras.engine.fit import largest_divisor, predict
 from gar_keras.engine.graphs import uncompiled
 from gar_keras.engine.optimizers import (
     LARGEST_WARMUP,
@@ -32,18 +40,36 @@ from gar_keras.models import POLICIES, cnn6, cnn9, mlp
 from gar_keras.training import check_stage_2, pretrain, regularize
 from gar_keras.utils import files
 from gar_keras.utils.warnings import shown_by
-from reproduction import progress, records
-from reproduction.methods.terms import for_library
+from reproduction import environment, progress, records
+from reproduction.methods.library import for_library
 from reproduction.paths import path_of
-from reproduction.recorder import Recorder, Stage2Recorder
-from reproduction.state import (
-    State,
-    lock_of,
-    path_of_stage_1,
-    path_of_state,
-    put_away,
-)
 from reproduction.task import labeled_of, learned_from, versions_of_test
+
+STAGES = ("pretraining", "regularization")
+
+# Figure 2 of the paper shows these epochs of stage 2; the last one is added.
+SNAPSHOT_EPOCHS = (0, 1, 10, 50, 100)
+
+
+def path_of_state(experiment, seed, results):
+    """Where the state of an unfinished run is kept."""
+    name = f"{experiment.cell}_seed{seed}_{experiment.fingerprint()}.npz"
+    return Path(results, ".checkpoints", name)
+
+
+def path_of_stage_1(experiment, seed, results):
+    """Where the end of stage 1 is kept, for all runs that have the same."""
+    name = f"stage1_seed{seed}_{experiment.stage_1().fingerprint()}.npz"
+    return Path(results, ".checkpoints", name)
+
+
+def lock_of(path):
+    """The lock of what is kept at a path, beside it.
+
+    The system lifts it however its holder dies.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return filelock.FileLock(path.with_suffix(".lock"))
 
 
 def run(
@@ -59,14 +85,13 @@ def run(
     """Runs an experiment with one seed and writes its record.
 
     A finished run is not run again. One that was killed goes on after its last
-    finished epoch and ends with the numbers of an unbroken run.
+    finished epoch.
 
     Args:
         experiment: An `Experiment`.
         seed: Decides the split, the initial weights, dropout and the batches.
         results: Folder of the records.
-        data_dir, save_models, share_stage_1: As in
-            `experiment_command.RunOptions`.
+        data_dir, save_models, share_stage_1: As on the command line.
         reporter: A `progress.Reporter`, or `None`.
 
     Returns:
@@ -80,37 +105,41 @@ def run(
             f"backend={experiment.backend!r} is not the Keras backend in use, "
             f"{backend.name()!r}. Set KERAS_BACKEND before keras is imported."
         )
-    named = experiment, seed, results
-    path = path_of(*named)
+    state = path_of_state(experiment, seed, results)
+    reporter = reporter or progress.Silent("")
     try:
-        held = lock_of(*named).acquire(timeout=0)
+        with lock_of(state).acquire(timeout=0):
+            record = finished(experiment, seed, results, data_dir)
+            if record is not None:
+                return record
+            path = path_of(experiment, seed, results)
+            for file in (path, path.with_suffix(".npz"), state):
+                files.delete_leftovers(file)
+            kind = NetworkRun if experiment.trains_network else GraphRun
+            job = kind(experiment, seed, state, data_dir, reporter)
+            shared = path_of_stage_1(experiment, seed, results)
+            job.train(shared if share_stage_1 else None)
+            job.write(path, save_models)
+            return records.read(path)
     except filelock.Timeout:
         return None
-    with held:
-        record = finished(*named, data_dir)
-        if record is not None:
-            return record
-        for file in (path, path.with_suffix(".npz"), path_of_state(*named)):
-            files.delete_leftovers(file)
-        if experiment.trains_network:
-            job = NetworkRun(*named, data_dir, reporter)
-            job.train(path_of_stage_1(*named) if share_stage_1 else None)
-            job.save_best(path, save_models)
-        else:
-            job = GraphRun(*named, data_dir, reporter)
-            job.fit()
-        record = job.record(path)
-        # As the last: with it, the run is finished.
-        records.write(path, record)
-        put_away(*named)
-        return record
+    except OSError as e:
+        if e.filename is None:
+            raise
+        raise OSError(
+            f"{e.filename} cannot be written or read ({e.strerror}). Make "
+            "room, or name another folder by --results; the same command goes "
+            "on from the last finished epoch."
+        ) from e
+    finally:
+        reporter.end()
 
 
 def finished(experiment, seed, results, data_dir=None):
     """The record of a finished run; `None` of another one.
 
-    It must be of the data, labels and hyper-parameters that the run would have;
-    where the data are not at hand, this is printed.
+    It must be of the data and labels that the run would have; where the data
+    are not at hand, this is printed.
     """
     path = path_of(experiment, seed, results)
     if not path.exists():
@@ -123,21 +152,18 @@ def finished(experiment, seed, results, data_dir=None):
     except DataError as e:
         print(f"{path} is not compared with its data: {e}")
     # What a process left that was killed behind the record.
-    put_away(experiment, seed, results)
+    path_of_state(experiment, seed, results).unlink(missing_ok=True)
     return record
 
 
 class Run:
-    """The data of a run, how far it has come, and its record."""
+    """The data of a run, and what its record is to say."""
 
-    def __init__(self, experiment, seed, results, data_dir=None, reporter=None):
+    def __init__(self, experiment, seed, state, data_dir, reporter):
         self.experiment, self.seed = experiment, seed
-        self.reporter = reporter or progress.Reporter(
-            "", progress.console(quiet=True)
-        )
+        self.path, self.reporter = state, reporter
         learned = learned_from(experiment, seed, data_dir)
         self.task, self.unlabeled, self.described = learned
-        self.reporter.begin(experiment, len(self.unlabeled))
         data, split = self.task.data, self.task.split
         self.x_labeled = data.x_train[split.labeled]
         held_out = split.validation
@@ -146,14 +172,22 @@ class Run:
             "val_error": (data.x_train[held_out], data.y_train[held_out]),
             "test_error": (data.x_test, data.y_test),
         }
-        self.state = State(
-            experiment,
-            seed,
-            results,
-            self.described,
-            data.x_test,
-            self.reporter.say,
-        )
+        # The environment now: the source may be edited while the run goes on.
+        self.progress = {
+            **{stage: {"seconds": 0.0, "curve": {}} for stage in STAGES},
+            "snapshot_epochs": [],
+            "environment": environment.describe(),
+            **self.described,
+            "predicted_prior": None,
+            "resumed_in": [],
+            "warnings": [],
+        }
+        reporter.begin()
+
+    def write(self, path, save_models=False):
+        """Writes the record, with which the run is finished."""
+        records.write(path, self.record(path))
+        self.path.unlink(missing_ok=True)
 
     def record(self, path):
         """The record of the finished run, for a path."""
@@ -165,7 +199,7 @@ class Run:
             "experiment": e.as_json(),
             "seed": self.seed,
             "labeled": labeled_of(self.task),
-            **self.state.progress,
+            **self.progress,
             "lost_classes": None,
             "dead_outputs": None,
             "balanced_errors": None,
@@ -175,9 +209,9 @@ class Run:
 class GraphRun(Run):
     """A run of a method without a network."""
 
-    def fit(self):
+    def train(self, shared=None):
         """Fits the method; the curve of stage 2 has one epoch."""
-        (method,) = self.experiment.method
+        method = for_library(self.experiment.method, None)
         x, y = zip(*self.sets.values(), strict=True)
         start = time.perf_counter()
         predicted = method.fit_predict(
@@ -194,17 +228,18 @@ class GraphRun(Run):
             for name, part in zip(self.sets, wrong, strict=True)
         }
         times = {"seconds": [None, round(seconds, 3)]}
-        self.state.progress["regularization"] = {
+        self.progress["regularization"] = {
             "seconds": seconds,
             "curve": {"epoch": [0, 1], **errors, **times},
         }
 
 
 class NetworkRun(Run):
-    """A run of both stages: what is trained, and its training."""
+    """A run of both stages: what is trained, how far, and its training."""
 
-    def __init__(self, experiment, seed, results, data_dir=None, reporter=None):
-        super().__init__(experiment, seed, results, data_dir, reporter)
+    def __init__(self, experiment, seed, state, data_dir=None, reporter=None):
+        reporter = reporter or progress.Silent("")
+        super().__init__(experiment, seed, state, data_dir, reporter)
         e, data = experiment, self.task.data
         # Measured from the end of stage 1 on.
         self.versions = versions_of_test(e, data, data_dir)
@@ -217,13 +252,7 @@ class NetworkRun(Run):
         self.model = build_model(e, data.x_train.shape[1:], data.num_classes)
         self.method = for_library(e.method, self.described["class_prior"])
         self.optimizers = _optimizers(e, len(self.unlabeled))
-        self._check_stage_2()
-        for optimizer in self.optimizers.values():
-            optimizer.build(self.model.trainable_variables)
-
-    def _check_stage_2(self):
-        """Refuses now what stage 2 would refuse after stage 1."""
-        e = self.experiment
+        # What stage 2 would refuse is refused now, and not hours later.
         sampler = stage_2_sampler(
             self.x_labeled,
             self.unlabeled,
@@ -233,47 +262,166 @@ class NetworkRun(Run):
             self.training_seed,
         )
         check_stage_2(self.method, self.model, self.unlabeled, sampler)
+        for optimizer in self.optimizers.values():
+            optimizer.build(self.model.trainable_variables)
+        # Of the end of stage 1, and of the validation-chosen epoch so far.
+        self.start_weights, self.best_weights = [], []
+        # By the epoch of stage 2: logits of some images, and all classes.
+        self.logit_images = records.kept_images(seed, len(data.x_test))
+        self.logits, self.predicted = {}, {}
+        # What a method has beside weights and optimizer, once it is taken up.
+        self.method_variables = None
 
-    def variables(self, stage):
-        """The variables of a stage that the state has, lists by name.
+    # How far it has come.
 
-        Those of a method in stage 2 are in the `Stage2` that trains it.
-        """
+    def curve(self, stage):
+        """The curve of a stage, lists by name; empty before it begins."""
+        return self.progress[stage]["curve"]
+
+    def done(self, stage):
+        """Number of the last epoch of a stage that is done."""
+        return self.curve(stage).get("epoch", [0])[-1]
+
+    def note(self, stage, row, seconds):
+        """Adds an epoch to the curve of a stage, values by name."""
+        self.progress[stage]["seconds"] += seconds
+        curve = self.curve(stage)
+        missing = max(map(len, curve.values()), default=0)
+        for name, value in row.items():
+            # Epoch 0 has errors alone.
+            curve.setdefault(name, [None] * missing).append(value)
+
+    def keep(self, network):
+        """Keeps what the last epoch of stage 2 gives, where it counts."""
+        epoch = self.done("regularization")
+        if epoch in SNAPSHOT_EPOCHS or epoch == self.experiment.epochs:
+            logits = predict(network, self.task.data.x_test)
+            self.logits[epoch] = logits[self.logit_images]
+            self.predicted[epoch] = logits.argmax(axis=1)
+            self.progress["snapshot_epochs"] = [*self.logits]
+        *earlier, last = self.curve("regularization")["val_error"]
+        # Of equals, the last is chosen; epoch 0 is that of stage 1.
+        if epoch > 0 and last <= min(earlier[1:], default=math.inf):
+            self.best_weights = network.get_weights()
+
+    def warn(self, text):
+        """Notes a warning, once, and tells it."""
+        if text not in self.progress["warnings"]:
+            self.progress["warnings"].append(text)
+        self.reporter.say(f"warning: {text}")
+
+    # The file that keeps it.
+
+    def trained(self, stage, method_variables=()):
+        """The variables of a stage, lists by name."""
         return {
             "model": self.model.variables,
             "optimizer": self.optimizers[stage].variables,
+            "method": [*method_variables],
         }
+
+    def save(self, stage, method_variables=()):
+        """Writes the state after an epoch, whole or not."""
+        _write_state(
+            self.path,
+            {"of": self._owner(), "progress": self.progress},
+            **self.trained(stage, method_variables),
+            start=self.start_weights,
+            best=self.best_weights,
+            logits=self.logits.values(),
+            predicted=self.predicted.values(),
+        )
+
+    def load(self):
+        """Takes up the run's own state, if there is one that fits."""
+        found = self._read(self.path, self._owner())
+        if found is None:
+            return
+        progress, arrays = found
+        stage = "regularization" if _last(progress, 1) else "pretraining"
+        epochs = progress["snapshot_epochs"]
+        self.logits = dict(zip(epochs, arrays["logits"], strict=True))
+        self.predicted = dict(zip(epochs, arrays["predicted"], strict=True))
+        self.start_weights, self.best_weights = arrays["start"], arrays["best"]
+        variables = self.trained(stage)
+        if stage == "regularization":
+            # Only the method in training knows what these are of.
+            del variables["method"]
+            self.method_variables = arrays["method"]
+        for name, listed in variables.items():
+            assign(listed, arrays[name])
+        here = self.progress["environment"]
+        if here != [progress["environment"], *progress["resumed_in"]][-1]:
+            progress["resumed_in"].append(here)
+        self.progress = progress
+        self.reporter.say(f"goes on after epoch {self.done(stage)} of {stage}")
+
+    def _owner(self):
+        """Whose state it is: of this run, and of these data."""
+        return [self.experiment.fingerprint(), self.seed, self.described]
+
+    def _read(self, path, owner):
+        """The progress and the arrays at a path; `None` if they do not fit."""
+        try:
+            meta, arrays = _read_state(path)
+            if meta["of"] != owner:
+                raise ValueError("it is of another run, or of other data")
+            return meta["progress"], arrays
+        except FileNotFoundError:
+            return None
+        # A damaged file: anything comes of it.
+        except Exception as e:
+            reason = next(iter(str(e).splitlines()), type(e).__name__)
+            self.reporter.say(f"starts afresh: {path} does not fit ({reason})")
+            return None
+
+    # Training.
 
     def train(self, shared=None):
         """Trains what is left; `shared` is the path of the end of stage 1."""
-        e, state = self.experiment, self.state
-        state.load(self.model, self.variables)
-        if shared is not None and not state.curve("pretraining"):
-            state.load_stage_1(shared, self.model)
-        if state.done("pretraining") < e.pretrain_epochs:
-            self.pretrain()
-            if shared is not None:
-                state.save_stage_1(shared, self.model)
-        if not state.curve("regularization"):
-            curve = state.curve("pretraining")
+        e = self.experiment
+        self.load()
+        if self.done("pretraining") < e.pretrain_epochs:
+            if shared is None:
+                self.pretrain()
+            else:
+                # Whoever comes second waits for the first.
+                with lock_of(shared):
+                    self.take_or_make(shared)
+        if not self.curve("regularization"):
+            curve = self.curve("pretraining")
             errors = {name: curve[name][-1] for name in self.sets}
             errors |= ErrorRate(**self.versions).measure(self.model)
-            state.begin_stage_2(errors, self.model)
-        if state.done("regularization") < e.epochs:
-            with shown_by(state.warn):
+            self.note("regularization", {"epoch": 0, **errors}, 0.0)
+            self.start_weights = self.model.get_weights()
+            self.keep(self.model)
+        if self.done("regularization") < e.epochs:
+            with shown_by(self.warn):
                 self.regularize()
+
+    def take_or_make(self, shared):
+        """Stage 1, as another run has made it, or made for other runs."""
+        owner = [shared.stem, self.described["split_fingerprint"]]
+        found = None
+        if not self.curve("pretraining"):
+            found = self._read(shared, owner)
+        if found is None:
+            self.pretrain()
+            meta = {"of": owner, "progress": self.progress}
+            _write_state(shared, meta, model=self.model.variables)
+            return
+        progress, arrays = found
+        assign(self.model.variables, arrays["model"])
+        self.progress["pretraining"] = {
+            **progress["pretraining"],
+            "environment": progress["environment"],
+        }
+        self.reporter.say("takes stage 1 from an earlier run")
 
     def pretrain(self):
         """Stage 1: the labelled images alone."""
         e = self.experiment
         per_report = largest_divisor(e.pretrain_epochs, 100)
-        recorder = Recorder(
-            self.state,
-            self.variables,
-            self.sets,
-            self.reporter,
-            per_report,
-        )
         pretrain(
             self.model,
             self.x_labeled,
@@ -281,25 +429,29 @@ class NetworkRun(Run):
             epochs=e.pretrain_epochs,
             report_every=per_report,
             optimizer=self.optimizers["pretraining"],
-            initial_epoch=self.state.done("pretraining"),
+            initial_epoch=self.done("pretraining"),
             seed=self.training_seed,
-            callbacks=[recorder],
+            callbacks=[Recorder(self, "pretraining", self.sets, per_report)],
             verbose=0,
         )
 
     def regularize(self):
         """Stage 2: the method of the experiment."""
-        e, done = self.experiment, self.state.done("regularization")
+        e, done = self.experiment, self.done("regularization")
         first, *others = self.method
         is_safe = isinstance(first, SafeGAR)
         if done > 0 and is_safe:
             first = replace(
                 first,
-                class_prior=self.state.progress["predicted_prior"],
+                class_prior=self.progress["predicted_prior"],
                 # The networks of the experiments end in a Dense, which has it.
                 logit_factor=1.0,
-                start_weights=self.state.start_weights or None,
+                start_weights=self.start_weights,
             )
+        sets = self.sets | self.versions
+        callbacks = [Recorder(self, "regularization", sets)]
+        if any(term.can_collapse for term in self.method):
+            callbacks.append(self._watch())
         regularize(
             self.model,
             self.x_labeled,
@@ -313,74 +465,58 @@ class NetworkRun(Run):
             optimizer=self.optimizers["regularization"],
             initial_epoch=done,
             seed=self.training_seed,
-            callbacks=self._callbacks(),
+            callbacks=callbacks,
             verbose=0,
         )
         if is_safe:
-            errors = ErrorRate(**self.sets, **self.versions)
-            self.state.end_stage_2(errors.measure(self.model), self.model)
-
-    def _callbacks(self):
-        """Those of stage 2, in the order in which they have to be called."""
-        recorder = Stage2Recorder(
-            self.state,
-            self.variables,
-            self.sets | self.versions,
-            self.reporter,
-        )
-        callbacks = [recorder]
-        if any(term.can_collapse for term in self.method):
-            callbacks.append(self._watch())
-        return callbacks
+            # What a training leaves may be the weights of its start.
+            errors = ErrorRate(**sets).measure(self.model)
+            for name, error in errors.items():
+                self.curve("regularization")[name][-1] = error
+            self.keep(self.model)
 
     def _watch(self):
         """A `WarnOnCollapse` that knows the epochs before this process."""
-        e, curve = self.experiment, self.state.curve("regularization")
+        e, curve = self.experiment, self.curve("regularization")
         before, *earlier = (
             dict(zip(curve, row, strict=True))
             for row in zip(*curve.values(), strict=True)
         )
+        of_gar = e.method_name == "gar"
+        learns = any(term.uses_labels for term in self.method)
+        restores = isinstance(self.method[0], SafeGAR)
         return WarnOnCollapse(
             before["val_error"],
             earlier,
             e.labeled_per_batch + e.unlabeled_per_batch,
             num_validation=e.num_validation,
-            advice=self._advice(),
+            advice=Advice(
+                rate="a lower stage_2_rate",
+                labels=None if learns else "the term CrossEntropy",
+                prior="as class_prior" if of_gar else None,
+                kept=LOST_CLASSES_ARE_RESTORED if restores else "",
+            ),
         )
 
-    def _advice(self):
-        """The `Advice` in the words of the settings."""
-        of_gar = self.experiment.method_name == "gar"
-        labels = "the term CrossEntropy"
-        learns_labels = any(term.uses_labels for term in self.method)
-        is_safe = isinstance(self.method[0], SafeGAR)
-        return Advice(
-            rate="a lower stage_2_rate",
-            labels=None if learns_labels else labels,
-            prior="as class_prior" if of_gar else None,
-            kept=LOST_CLASSES_ARE_RESTORED if is_safe else "",
-        )
-
-    def save_best(self, path, save_models):
-        """Saves the snapshots, and the model of the validation-chosen epoch."""
-        owner = self.experiment.fingerprint(), self.seed
-        arrays = self.arrays()
-        records.write_arrays(path.with_suffix(".npz"), owner, arrays)
-        if save_models:
-            self.model.set_weights(self.state.best_weights)
-            # Without an optimizer: that of a resumed run is another one.
-            uncompiled(self.model).save(path.with_suffix(".keras"))
+    # What it leaves.
 
     def arrays(self):
         """The classes of all test images by epoch, and the logits of some."""
         y = self.task.data.y_test
+        images = np.arange(len(y))
         return records.Arrays(
-            np.arange(len(y)),
-            y,
-            self.state.predicted,
-            self.state.logit_images,
-            self.state.snapshots,
+            images, y, self.predicted, self.logit_images, self.logits
         )
+
+    def write(self, path, save_models=False):
+        """Writes the arrays, the model of the chosen epoch, and the record."""
+        owner = self.experiment.fingerprint(), self.seed
+        records.write_arrays(path.with_suffix(".npz"), owner, self.arrays())
+        if save_models:
+            self.model.set_weights(self.best_weights)
+            # Without an optimizer: that of a resumed run is another one.
+            uncompiled(self.model).save(path.with_suffix(".keras"))
+        super().write(path)
 
     def record(self, path):
         """The record, with what stage 2 did to single classes."""
@@ -389,6 +525,116 @@ class NetworkRun(Run):
             "lost_classes": records.lost_of(arrays),
             "balanced_errors": records.balanced_errors_of(arrays),
         }
+
+
+class Recorder(keras.callbacks.Callback):
+    """Measures, notes, saves and reports each epoch of a stage of a run.
+
+    Args:
+        run: The `NetworkRun`.
+        stage: One of `STAGES`.
+        sets: Images and class indices, by the name of the error on them.
+        epochs_per_report: Epochs that make up one epoch of `fit`.
+    """
+
+    def __init__(self, run, stage, sets, epochs_per_report=1):
+        super().__init__()
+        self.run, self.stage = run, stage
+        self.errors = ErrorRate(**sets)
+        self.epochs_per_report = epochs_per_report
+        # What comes before the first epoch, such as a graph, counts too.
+        self.start = time.perf_counter()
+
+    def on_train_begin(self, logs=None):
+        variables = self.run.method_variables
+        if self.stage == "regularization" and variables is not None:
+            assign(self.model.state, variables)
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self.epoch = epoch
+
+    def on_train_batch_end(self, batch, logs=None):
+        share = (batch + 1) / self.params["steps"]
+        done = (self.epoch + share) * self.epochs_per_report
+        self.run.reporter.step(self.stage, done, self._total(), logs)
+
+    def on_epoch_end(self, epoch, logs=None):
+        seconds = time.perf_counter() - self.start
+        errors = self.errors.measure(self.model)
+        # For the callbacks that follow.
+        logs.update(errors)
+        row = {
+            "epoch": (epoch + 1) * self.epochs_per_report,
+            **errors,
+            **logs,
+            "seconds": round(seconds, 3),
+        }
+        self.run.note(self.stage, row, seconds)
+        self.save()
+        self.run.reporter.epoch(self.stage, row, self._total())
+        self.start = time.perf_counter()
+
+    def save(self):
+        """Saves the run as it is after an epoch."""
+        run, stage_2 = self.run, self.model
+        if self.stage == "pretraining":
+            run.save(self.stage)
+            return
+        first = stage_2.method[0]
+        if isinstance(first, SafeGAR):
+            prior = first.class_prior
+            run.progress["predicted_prior"] = list(prior) if prior else None
+            if run.done(self.stage) == run.experiment.epochs:
+                # It may yet be taken back: the run keeps what is left of it.
+                return
+        run.keep(stage_2.evaluated)
+        run.save(self.stage, stage_2.state)
+
+    def _total(self):
+        """Epochs of the stage."""
+        return self.params["epochs"] * self.epochs_per_report
+
+
+def _last(progress, stage):
+    """Number of the last epoch of a stage, by its number."""
+    return progress[STAGES[stage]]["curve"].get("epoch", [0])[-1]
+
+
+def assign(variables, values):
+    """Gives each variable its saved value; none of them if one does not fit."""
+    wanted = [(tuple(v.shape), np.dtype(v.dtype)) for v in variables]
+    if wanted != [(value.shape, value.dtype) for value in values]:
+        raise ValueError(
+            "The saved state of the run is of other variables. Delete its file "
+            "in .checkpoints of the results to begin this run again."
+        )
+    for variable, value in zip(variables, values, strict=True):
+        variable.assign(value)
+
+
+def _write_state(path, meta, **lists):
+    """Writes what JSON can hold, and lists of arrays by name."""
+    arrays = {
+        f"{name}/{i}": keras.ops.convert_to_numpy(value)
+        for name, values in lists.items()
+        for i, value in enumerate(values)
+    }
+    text = np.array(json.dumps(meta))
+    files.write_atomically(
+        path, lambda file: np.savez(file, meta=text, **arrays), mode="wb"
+    )
+
+
+def _read_state(path):
+    """What `_write_state` wrote."""
+    arrays = defaultdict(list)
+    # Opened here, since np.load leaves a bad file open.
+    with open(path, "rb") as file, np.load(file) as archive:
+        meta = json.loads(str(archive["meta"]))
+        # In the order in which they were written.
+        for key in archive.files:
+            arrays[key.partition("/")[0]].append(archive[key])
+    return meta, arrays
 
 
 def build_model(experiment, input_shape, num_classes):

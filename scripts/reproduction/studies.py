@@ -8,7 +8,6 @@ the paper's: arms are to be compared with each other.
 from dataclasses import dataclass, field, fields, replace
 from typing import Literal
 
-from gar_keras.engine.optimizers import GLOBAL_CLIPNORM, WARMUP_STEPS
 from reproduction.methods import terms
 from reproduction.settings import TABLE_1
 
@@ -193,7 +192,7 @@ LIMITS = Study(
 )
 
 # What `gar_keras.regularize` adds to the paper's steps by default.
-_CURE = {"global_clipnorm": GLOBAL_CLIPNORM, "warmup_steps": WARMUP_STEPS}
+_CURE = {"global_clipnorm": 1.0, "warmup_steps": 100}
 
 FIRST_EPOCH = Study(
     "first-epoch",

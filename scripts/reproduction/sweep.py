@@ -1,21 +1,30 @@
-"""The runs of a table, one after another or side by side."""
+"""The runs of a table: one after another, in processes, or on a Ray cluster.
 
-from reproduction import cluster, environment, progress, workers
+Each way is a function of one form, `(tasks, results, options, how)`. The tasks
+are `(experiment, seed)` with their `(number, total)`, the options further
+arguments of `run`. It yields `(task, outcome)` as runs end: what `run` returns,
+or a `WorkerError`.
+"""
+
+import os
+import signal
+import threading
+import traceback
+from collections import deque
+from multiprocessing import connection, get_context, parent_process
+
+from gar_keras.engine import hardware
+from reproduction import environment, progress
+from reproduction.commands import EXPECTED, GOES_ON
 from reproduction.paths import path_of
 from reproduction.run import finished, run
-from reproduction.workers import WorkerError, name_of
 
 
-def sweep(
-    experiments,
-    seeds,
-    results,
-    *,
-    console=None,
-    jobs=1,
-    ray=None,
-    **options,
-):
+class WorkerError(ChildProcessError):
+    """A run that failed in another process than that of the sweep."""
+
+
+def sweep(experiments, seeds, results, *, jobs=1, ray=None, **options):
     """Runs every experiment with every seed; skips what is finished.
 
     The seeds come first: each experiment's first seed is run before any
@@ -26,10 +35,8 @@ def sweep(
         experiments: List of `Experiment`.
         seeds: List of seeds.
         results: Folder of the records.
-        jobs, ray: As in `experiment_command.RunOptions`. The
-            processes of jobs are spawned: a script that asks for them must call
-            this below `if __name__ == "__main__"`.
-        console: A `rich` console for the progress.
+        jobs, ray: As on the command line. Processes are spawned: a script that
+            asks for them must call this below `if __name__ == "__main__"`.
         **options: Further arguments of `run`.
 
     Returns:
@@ -39,27 +46,31 @@ def sweep(
     Raises:
         WorkerError: if runs failed side by side, once all are over.
     """
-    console = console or progress.console()
     # A run that is named twice must not count twice.
     tasks = list(dict.fromkeys((e, s) for s in seeds for e in experiments))
     where = environment.in_words() if ray is None else f"Ray at {ray}"
     precisions = dict.fromkeys(e.precision for e, _ in tasks)
-    console.print(f"{where}, {', '.join(precisions)}. Runs: {len(tasks)}.")
-    found = _finished(tasks, results, options, console)
-    left = _places(tasks, found, jobs if ray is None else None)
-    given = left, results, options
+    say(f"{where}, {', '.join(precisions)}. Runs: {len(tasks)}.")
+    found = _finished(tasks, results, options)
+    left = {
+        task: (number, len(tasks))
+        for number, task in enumerate(tasks, start=1)
+        if task not in found
+    }
     if ray is not None:
-        outcomes = cluster.outcomes(*given, ray)
+        from reproduction import cluster
+
+        outcomes = cluster.on_cluster(left, results, options, ray)
     elif jobs > 1:
-        outcomes = workers.outcomes(*given, jobs)
+        outcomes = in_processes(left, results, options, jobs)
     else:
-        outcomes = _one_by_one(*given, console)
+        outcomes = one_by_one(left, results, options)
     failures = []
     for task, outcome in outcomes:
         if outcome is None:
-            console.print(f"{name_of(task)} is being run by another process.")
+            say(f"{name_of(task)} is being run by another process.")
         elif isinstance(outcome, WorkerError):
-            console.print(f"{name_of(task)} failed: {outcome}")
+            say(f"{name_of(task)} failed: {outcome}")
             failures.append(outcome)
         else:
             found[task] = outcome
@@ -69,7 +80,17 @@ def sweep(
     return records, len(records) == len(tasks)
 
 
-def _finished(tasks, results, options, console):
+def say(text):
+    print(text, flush=True)
+
+
+def name_of(task):
+    """What a run is called in lines of progress."""
+    experiment, seed = task
+    return f"{experiment.cell} seed {seed}"
+
+
+def _finished(tasks, results, options):
     """The records of the runs that are finished, by their task."""
     found = {}
     for task in tasks:
@@ -78,36 +99,96 @@ def _finished(tasks, results, options, console):
             continue
         found[task] = record
         path = path_of(*task, results)
-        console.print(f"{name_of(task)} is finished: {path}")
+        say(f"{name_of(task)} is finished: {path}")
         model = path.with_suffix(".keras")
         if options.get("save_models") and not model.exists():
-            console.print(f"Its model was not saved. To have it, delete {path}")
+            say(f"Its model was not saved. To have it, delete {path}")
     return found
 
 
-def _places(tasks, found, at_once):
-    """The `Place` of each task that is not among those found."""
-    left = [task for task in tasks if task not in found]
-    return {
-        task: progress.Place(
-            number=1 + tasks.index(task),
-            total=len(tasks),
-            behind=tuple(e for e, _ in left[i:]),
-            at_once=at_once,
-        )
-        for i, task in enumerate(left, start=1)
-    }
-
-
-# Runs are made here, in processes or on a cluster, all by functions of one
-# form: `(tasks, results, options, how)`, where the tasks are
-# `(experiment, seed)` with their `Place`, and the options further arguments of
-# `run`. They yield `(task, outcome)` as runs end; see `workers.make`.
-
-
-def _one_by_one(tasks, results, options, console):
-    """Makes runs in this process, with a bar; what one raises ends all."""
+def one_by_one(tasks, results, options):
+    """Makes runs in this process; what one raises ends all."""
     for task, place in tasks.items():
-        with progress.Reporter(name_of(task), console, place) as reporter:
-            outcome = run(*task, results, reporter=reporter, **options)
-        yield task, outcome
+        reporter = progress.Reporter(name_of(task), *place)
+        yield task, run(*task, results, reporter=reporter, **options)
+
+
+def in_processes(tasks, results, options, jobs):
+    """Makes runs in so many processes, each with its share of threads.
+
+    A run has a process of its own: one that dies costs its run alone.
+    """
+    threads = max(1, hardware.cores() // jobs)
+    waiting, busy = deque(tasks), {}
+    try:
+        while busy or waiting:
+            while waiting and len(busy) < jobs:
+                task = waiting.popleft()
+                given = make, task, tasks[task], results, options
+                process, pipe = _started(threads, *given)
+                busy[pipe] = process, task
+            for pipe in connection.wait(busy):
+                process, task = busy[pipe]
+                outcome = _received(pipe, process)
+                del busy[pipe]
+                yield task, outcome
+    finally:
+        for process, _ in busy.values():
+            process.kill()
+            process.join()
+
+
+def make(task, place, results, options):
+    """What `run` returns for a task in another process, or a `WorkerError`."""
+    reporter = progress.Reporter(name_of(task), *place)
+    try:
+        return run(*task, results, reporter=reporter, **options)
+    except Exception as e:
+        # A defect of the program is to be found.
+        if not isinstance(e, EXPECTED):
+            traceback.print_exc()
+        return WorkerError(f"{type(e).__name__}: {e}")
+
+
+def _started(*arguments):
+    """A process that calls `_serve`, and the pipe from it."""
+    # Neither TensorFlow nor JAX survives a fork.
+    context = get_context("spawn")
+    pipe, theirs = context.Pipe(duplex=False)
+    process = context.Process(
+        target=_serve, args=(theirs, *arguments), daemon=True
+    )
+    # Ctrl-C is not for it, which it inherits.
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    process.start()
+    signal.signal(signal.SIGINT, before)
+    # Now the pipe ends when the process does.
+    theirs.close()
+    return process, pipe
+
+
+def _received(pipe, process):
+    """The outcome that a process sends, or that it has died."""
+    try:
+        return pipe.recv()
+    except EOFError:
+        process.join()
+        return WorkerError(
+            f"Its process ended with status {process.exitcode}. If memory was "
+            f"short, take fewer --jobs: {GOES_ON}"
+        )
+    finally:
+        process.join()
+
+
+def _serve(pipe, threads, call, *arguments):
+    """What a process does: one run."""
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    hardware.take_part(threads)
+    pipe.send(call(*arguments))
+
+
+def _end_with_parent():
+    """Leaves no process behind, however the parent died."""
+    parent_process().join()
+    os._exit(1)

@@ -76,12 +76,11 @@ def test_a_diverged_network_is_no_measurement():
         timing.training(line(np.full((4, 1), np.inf)), units=1)()
 
 
-def run(folder, kind, cases, measure, **options):
-    """The entries of a record, once cases are measured, and the status."""
-    options = benchmark_command.Options(results=folder, **options)
-    status = benchmark_command.run(options, kind, cases, measure)
+def run(folder, kind, cases, measure):
+    """The entries of a record, once cases are measured."""
+    benchmark_command.run(folder, kind, cases, measure)
     path = path_of_benchmark(kind, environment.describe(), folder)
-    return benchmark_records.read(path), status
+    return benchmark_records.read(path)
 
 
 def measured(seen):
@@ -97,9 +96,9 @@ def measured(seen):
 def test_a_finished_case_is_not_measured_again(tmp_path):
     cases = [replace(FEW, **{"batch_size": b}) for b in (4, 5)]
     seen = []
-    found, status = run(tmp_path, "overhead", cases[:1], measured(seen))
-    assert (len(found), status) == (1, 0)
-    more, _ = run(tmp_path, "overhead", cases, measured(seen))
+    found = run(tmp_path, "overhead", cases[:1], measured(seen))
+    assert len(found) == 1
+    more = run(tmp_path, "overhead", cases, measured(seen))
     assert seen == cases and more[:1] == found
 
 
@@ -113,9 +112,9 @@ def test_two_processes_do_not_measure_into_one_record(tmp_path):
             run(tmp_path, "overhead", [FEW], measured(seen))
         return measured(seen)(case, tell)
 
-    found, _ = run(tmp_path, "overhead", [FEW], meanwhile)
+    found = run(tmp_path, "overhead", [FEW], meanwhile)
     assert seen == [FEW] and benchmark_records.read(path) == found
-    assert run(tmp_path, "overhead", [FEW], measured(seen)) == (found, 0)
+    assert run(tmp_path, "overhead", [FEW], measured(seen)) == found
 
 
 @pytest.fixture
@@ -163,7 +162,7 @@ def test_a_tiny_case_is_measured_and_shown(
     task, images, whole, tiny, tmp_path, capsys
 ):
     case = replace(TINY, **{"task": task})
-    (entry,), _ = run(tmp_path, "benchmark", [case], speed.measure)
+    (entry,) = run(tmp_path, "benchmark", [case], speed.measure)
     ms = entry["ms"]["median"]
     assert entry["images_per_second"] == pytest.approx(images / ms * 1000)
     seconds = None if whole is None else pytest.approx(whole * ms / 1000)
@@ -176,7 +175,7 @@ def test_a_tiny_case_is_measured_and_shown(
 
 @pytest.mark.slow
 def test_the_overhead_is_measured_and_shown(tiny, tmp_path):
-    (entry,), _ = run(tmp_path, "overhead", [FEW], layer_overhead.measure)
+    (entry,) = run(tmp_path, "overhead", [FEW], layer_overhead.measure)
     assert len(entry["ratio"]["all"]) == 2
     text = benchmark_markdown("overhead", tmp_path)
     assert "| 4 | 10 | 10 | float32 |" in text

@@ -30,9 +30,14 @@ from gar_keras.callbacks import Advice, WarnOnCollapse
 from gar_keras.datasets import DataError, make_split
 from reproduction import environment, records, run, task
 from reproduction.paths import path_of
-from reproduction.run import build_model
+from reproduction.run import (
+    STAGES,
+    build_model,
+    lock_of,
+    path_of_stage_1,
+    path_of_state,
+)
 from reproduction.settings import TABLE_1, Experiment
-from reproduction.state import STAGES, lock_of, path_of_stage_1
 
 pytestmark = pytest.mark.usefixtures("tiny")
 DATA = tiny_data()
@@ -118,15 +123,15 @@ def test_the_results_are_those_of_the_curve(finished):
 
 def test_the_kept_weights_are_those_of_the_last_best_epoch(tmp_path):
     job = run.NetworkRun(TINY, 0, tmp_path)
-    state, seen = job.state, []
+    seen = []
     for val_error in (0.3, 0.2, 0.2, 0.1, 0.4):
         seen.append(val_error)
-        state.progress["regularization"]["curve"] = {
+        job.progress["regularization"]["curve"] = {
             "epoch": [*range(len(seen) + 1)], "val_error": [0.0, *seen]
         }  # fmt: skip
         job.model.layers[-1].bias.assign([len(seen), 0.0, 0.0])
-        state.keep(job.model)
-        kept = state.best_weights[-1][0]
+        job.keep(job.model)
+        kept = job.best_weights[-1][0]
         assert kept == len(seen) - seen[::-1].index(min(seen))
 
 
@@ -175,7 +180,7 @@ def test_each_stage_gets_its_settings(tmp_path, monkeypatch):
     monkeypatch.setattr(run, "pretrain", stage)
     monkeypatch.setattr(run, "regularize", stage)
     job = run.NetworkRun(OTHER, 7, tmp_path)
-    job.state.progress["regularization"]["curve"] = {
+    job.progress["regularization"]["curve"] = {
         "epoch": [0], "val_error": [0.5]
     }  # fmt: skip
     for function in (job.pretrain, job.regularize):
@@ -250,7 +255,7 @@ def test_without_its_data_a_record_is_taken_with_a_word(
 HANG = """
 import sys, time
 import tiny_runs
-from reproduction import state
+from reproduction import run
 
 def half_a_state(file, **arrays):
     file.write(b"PK half of a state")
@@ -258,7 +263,7 @@ def half_a_state(file, **arrays):
     print("reached", flush=True)
     time.sleep(600)
 
-state.np.savez = half_a_state
+run.np.savez = half_a_state
 tiny_runs.run_tiny(sys.argv[1])
 """
 
@@ -306,7 +311,7 @@ def test_a_run_broken_again_and_again_ends_as_an_unbroken_one(
 
 
 def test_a_run_of_another_process_is_skipped(tmp_path):
-    with lock_of(TINY, 0, tmp_path):
+    with lock_of(path_of_state(TINY, 0, tmp_path)):
         assert run_tiny(tmp_path) is None
     assert not state_of(tmp_path).exists()
 
@@ -329,50 +334,26 @@ def stopped(tmp_path_factory):
 
 
 def rewriting(change):
-    """Changes the arrays of a saved state and what it holds beside them."""
+    """Changes what a saved state holds beside its arrays."""
 
     def alter(path):
         with np.load(path) as archive:
             arrays = {key: archive[key] for key in archive.files}
-        content = json.loads(str(arrays["state"]))
-        change(arrays, content)
-        np.savez(path, **arrays | {"state": json.dumps(content)})
+        meta = json.loads(str(arrays["meta"]))
+        change(meta)
+        np.savez(path, **arrays | {"meta": json.dumps(meta)})
 
     return alter
 
 
-def with_last(part, change):
-    """Changes the last array of a part of a state: those before it fit."""
-
-    def change_last(arrays, content):
-        *_, last = (key for key in arrays if key.startswith(f"{part}/"))
-        arrays[last] = change(arrays[last])
-
-    return rewriting(change_last)
-
-
-CHANGES = {
-    "text": lambda array: array.astype(str),
-    "float64": lambda array: array.astype("float64") + 0.5,
-    "complex": lambda array: array.astype("complex64"),
-    "byte order": lambda array: array.astype(array.dtype.newbyteorder()),
-    "shape": lambda array: array[None],
-}
 UNFIT = {
     "half": lambda path: path.write_bytes(path.read_bytes()[:2000]),
     "empty": lambda path: path.write_bytes(b""),
-    "fewer arrays": rewriting(lambda arrays, _: arrays.pop("model/1")),
-    "owner": rewriting(lambda _, content: content.update(owner=["0123", 0])),
-    "no progress": rewriting(lambda _, content: content.update(progress=None)),
-    "split": rewriting(
-        lambda _, content: content["progress"].update(split_fingerprint="x")
+    "another run": rewriting(lambda meta: meta.update(of=["0123", 0, {}])),
+    "another split": rewriting(
+        lambda meta: meta["of"][2].update(split_fingerprint="x")
     ),
-    **{f"model {name}": with_last("model", f) for name, f in CHANGES.items()},
-    **{
-        f"{part} {name}": with_last(part, CHANGES[name])
-        for part in ("optimizer", "best", "snapshots")
-        for name in ("complex", "shape")
-    },
+    "no owner": rewriting(lambda meta: meta.pop("of")),
 }
 
 
@@ -383,26 +364,27 @@ def test_a_state_that_does_not_fit_is_told_and_left(alter, stopped, tmp_path):
     state = state_of(tmp_path, BASELINE)
     alter(state)
     reporter = Witness()
-    job = run.NetworkRun(BASELINE, 0, tmp_path, reporter=reporter)
+    job = run.NetworkRun(BASELINE, 0, state, reporter=reporter)
     before = job.model.get_weights()
-    job.state.load(job.model, job.variables)
+    job.load()
     (line,) = reporter.lines
     assert line.startswith(f"starts afresh: {state} does not fit (")
-    assert job.state.curve("pretraining") == {}
+    assert job.curve("pretraining") == {}
     np.testing.assert_equal(job.model.get_weights(), before)
 
 
 @pytest.mark.slow
-def test_a_state_of_another_method_is_refused(stopped, tmp_path):
+@pytest.mark.parametrize("part", ["model", "optimizer", "method"])
+def test_a_state_of_other_variables_is_refused(part, stopped, tmp_path):
     shutil.copytree(stopped, tmp_path, dirs_exist_ok=True)
     state = state_of(tmp_path, BASELINE)
-    with_last("method", CHANGES["shape"])(state)
-    job = run.NetworkRun(BASELINE, 0, tmp_path)
-    job.state.load(job.model, job.variables)
-    # Nothing but the method in training knows these.
-    with pytest.raises(ValueError, match="Delete it to begin") as error:
-        job.regularize()
-    assert str(error.value).startswith(f"{state} does not fit")
+    with np.load(state) as archive:
+        arrays = {key: archive[key] for key in archive.files}
+    last = [key for key in arrays if key.startswith(f"{part}/")][-1]
+    arrays[last] = arrays[last][None]
+    np.savez(state, **arrays)
+    with pytest.raises(ValueError, match="Delete its file"):
+        run.run(BASELINE, 0, tmp_path)
 
 
 # States that runs have in common.
@@ -426,6 +408,16 @@ def test_runs_share_the_end_of_stage_1(tmp_path):
     made_in = record["pretraining"].pop("environment")
     assert made_in == first["environment"]
     assert numbers(record) == numbers(alone)
+
+
+def test_a_full_disk_names_the_file_and_what_to_do(tmp_path, monkeypatch):
+    def full(path, write, mode="w"):
+        raise OSError(28, "No space left on device", str(path))
+
+    monkeypatch.setattr(run.files, "write_atomically", full)
+    with pytest.raises(OSError, match="Make room, or name another") as error:
+        run_tiny(tmp_path)
+    assert str(state_of(tmp_path)) in str(error.value)
 
 
 def test_what_cannot_be_run_is_refused_at_once(tmp_path):

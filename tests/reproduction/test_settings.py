@@ -6,7 +6,6 @@ from dataclasses import fields, replace
 import pytest
 
 from reproduction import studies
-from reproduction.experiment_command import RunOptions
 from reproduction.methods import METHODS, terms
 from reproduction.settings import (
     FREE,
@@ -203,13 +202,6 @@ def test_what_is_not_in_the_paper_is_set_against_its_nearest_cell():
 def test_arms_are_different_experiments(study):
     assert len({*study.arms.values()}) == len(study.arms)
     assert {c.against for c in study.claims.values()} <= study.arms.keys()
-
-
-def test_options_that_are_not_given_leave_an_arm_as_it_is():
-    arm = studies.BALANCE.arms["column sums of B"]
-    assert RunOptions().apply(arm).method == arm.method
-    (gar,) = RunOptions(balance_of="diagonal").apply(arm).method
-    assert gar.balance_of == "diagonal"
 
 
 def test_settings_of_a_study_can_be_changed():

@@ -1,8 +1,8 @@
 """Sweeps: each run once, one after another, in processes or on Ray."""
 
-import io
 import json
 import os
+import re
 import shutil
 import signal
 import sys
@@ -14,22 +14,14 @@ from unittest import mock
 import fresh
 import pytest
 import tiny_runs
-from rich.console import Console
 from tiny_runs import TINY, numbers
 from worker_runs import SETTINGS, act
 
-from reproduction import (
-    cli,
-    environment,
-    experiment_command,
-    progress,
-    sweep,
-    workers,
-)
+from reproduction import cluster, commands, environment, sweep
 from reproduction.paths import path_of
+from reproduction.run import lock_of, path_of_state
 from reproduction.settings import SMALL
-from reproduction.state import lock_of, path_of_state
-from reproduction.workers import WorkerError
+from reproduction.sweep import WorkerError
 
 BACKEND = tiny_runs.BACKEND
 # Real digits, which processes of their own find as well.
@@ -39,18 +31,29 @@ AGAIN = replace(SHORT, restart=1)
 LIGHT = {"KERAS_BACKEND": "numpy"}
 
 
-def swept(folder, seeds=(0,), experiments=(TINY,), output=None, **options):
-    """What a sweep returns, and what it said behind its first line."""
-    output = output or io.StringIO()
-    console = Console(file=output, width=1000)
-    answer = sweep.sweep(experiments, seeds, folder, console=console, **options)
-    return answer, said(output)
+@pytest.fixture
+def swept(capsys):
+    """Function that sweeps; the answer, and what it said behind its first line.
+
+    Without "run 1 of 2: ..." and what is said of epochs.
+    """
+
+    def swept(folder, seeds=(0,), experiments=(TINY,), **options):
+        capsys.readouterr()
+        answer = sweep.sweep(experiments, seeds, folder, **options)
+        return answer, said(capsys)
+
+    return swept
 
 
-def said(output):
-    """What a sweep said behind where it runs, and behind "run 1 of 2: ..."."""
-    (_, *lines) = output.getvalue().splitlines(keepends=True)
-    return "".join(line for line in lines if not line.startswith("run "))
+def said(capsys):
+    (_, *lines) = capsys.readouterr().out.splitlines(keepends=True)
+    kept = (
+        line
+        for line in lines
+        if not re.match(r"run \d+ of|.* (pretraining|regularization) \d", line)
+    )
+    return "".join(kept)
 
 
 @pytest.mark.parametrize(
@@ -60,36 +63,32 @@ def said(output):
         ({"ray": "auto"}, "Ray at auto, float32, bfloat16. Runs: 2.\n"),
     ],
 )
-def test_a_sweep_says_where_it_runs(options, where, made_up, monkeypatch):
+def test_a_sweep_says_where_it_runs(
+    options, where, made_up, monkeypatch, capsys
+):
     monkeypatch.setattr(
-        sweep.cluster,
-        "outcomes",
+        cluster,
+        "on_cluster",
         lambda tasks, *given: [(task, {"seed": 0}) for task in tasks],
     )
-    output = io.StringIO()
     experiments = [TINY, replace(TINY, precision="bfloat16")]
-    swept("nowhere", [0, 0], experiments, output, **options)
-    assert output.getvalue().startswith(where)
+    sweep.sweep(experiments, [0, 0], "nowhere", **options)
+    assert capsys.readouterr().out.startswith(where)
 
 
-def test_each_run_has_its_place(monkeypatch, made_up):
+def test_each_run_has_its_place(monkeypatch, made_up, swept):
     places = []
-    reporter = sweep.progress.Reporter
     monkeypatch.setattr(
         sweep.progress,
         "Reporter",
-        lambda name, console, place: (
-            places.append(place) or reporter(name, console, place)
-        ),
+        lambda name, *place: places.append((name, *place)),
     )
     monkeypatch.setattr(
         sweep, "_finished", lambda tasks, *args: {tasks[1]: {"seed": 1}}
     )
     swept("nowhere", [0, 1, 2])
-    assert places == [
-        progress.Place(number=1, total=3, behind=(TINY,)),
-        progress.Place(number=3, total=3),
-    ]
+    name = "tiny-132 seed {}".format
+    assert places == [(name(0), 1, 3), (name(2), 3, 3)]
 
 
 @pytest.fixture
@@ -108,7 +107,7 @@ def made_up(monkeypatch):
     return outcomes, begun
 
 
-def test_each_run_is_made_once_and_seeds_first(made_up):
+def test_each_run_is_made_once_and_seeds_first(made_up, swept):
     more = replace(TINY, epochs=4)
     (found, complete), _ = swept("nowhere", [0, 1, 0], [TINY, more])
     assert made_up[1] == [(TINY, 0), (more, 0), (TINY, 1), (more, 1)]
@@ -120,13 +119,13 @@ def test_each_run_is_made_once_and_seeds_first(made_up):
 def one_by_one(tmp_path_factory):
     """Folder and records of two runs that this process made."""
     folder = tmp_path_factory.mktemp("here")
-    (found, _), _ = swept(folder, [0], [SHORT, AGAIN], save_models=True)
+    found, _ = sweep.sweep([SHORT, AGAIN], [0], folder, save_models=True)
     return folder, found
 
 
 @pytest.mark.slow
 def test_what_is_finished_is_named_and_not_run(
-    one_by_one, tmp_path, monkeypatch
+    one_by_one, tmp_path, monkeypatch, swept
 ):
     shutil.copytree(one_by_one[0], tmp_path, dirs_exist_ok=True)
     path, other = (path_of(e, 0, tmp_path) for e in (SHORT, AGAIN))
@@ -145,11 +144,11 @@ def test_what_is_finished_is_named_and_not_run(
 
 
 @pytest.fixture
-def acted(monkeypatch, tmp_path):
+def acted(monkeypatch, tmp_path, swept):
     """Function that sweeps over seeds whose workers act as they are told."""
     for name, value in LIGHT.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(workers, "make", act)
+    monkeypatch.setattr(sweep, "make", act)
     # The acts are no option of a run, and so nothing looks at them.
     return lambda *acts, **options: swept(
         tmp_path, range(len(acts)), jobs=2, acts=acts, **options
@@ -199,7 +198,7 @@ def same_threads(one_by_one, monkeypatch):
     "where", [{"jobs": 2}, {"ray": "local"}], ids=["processes", "ray"]
 )
 def test_elsewhere_runs_are_as_one_after_another(
-    where, one_by_one, same_threads, tmp_path, monkeypatch
+    where, one_by_one, same_threads, tmp_path, monkeypatch, swept, capsys
 ):
     if "ray" in where:
         pytest.importorskip("ray")
@@ -208,13 +207,12 @@ def test_elsewhere_runs_are_as_one_after_another(
     wrong = replace(SHORT, images_per_epoch=10_000)
     taken = replace(SHORT, epochs=2)
     experiments = [wrong, taken, SHORT, AGAIN]
-    output = io.StringIO()
-    with lock_of(taken, 0, tmp_path):
+    with lock_of(path_of_state(taken, 0, tmp_path)):
         with pytest.raises(WorkerError, match="images_per_epoch must be"):
-            swept(tmp_path, [0], experiments, output, save_models=True, **where)
-    failed, skipped = sorted(said(output).splitlines(), key=len)[::-1]
-    assert failed.startswith("digits-50 seed 0 failed: ValueError: images_per")
-    assert skipped == "digits-50 seed 0 is being run by another process."
+            swept(tmp_path, [0], experiments, save_models=True, **where)
+    told = said(capsys)
+    assert "digits-50 seed 0 failed: ValueError: images_per" in told
+    assert "digits-50 seed 0 is being run by another process." in told
     # What the others left is taken as it is.
     monkeypatch.delattr(sweep, "run")
     (found, complete), _ = swept(tmp_path, [0], [SHORT, AGAIN])
@@ -224,15 +222,16 @@ def test_elsewhere_runs_are_as_one_after_another(
 
 
 @pytest.mark.slow
-def test_a_worker_has_its_share_and_dies_alone(acted, tmp_path, monkeypatch):
+def test_a_worker_has_its_share_and_dies_alone(
+    acted, tmp_path, monkeypatch, capsys
+):
     for name in SETTINGS:
         monkeypatch.setenv(name, "")
         monkeypatch.delenv(name)
-    monkeypatch.setattr(workers.hardware, "cores", lambda: 7)
-    output = io.StringIO()
+    monkeypatch.setattr(sweep.hardware, "cores", lambda: 7)
     with pytest.raises(WorkerError, match="ended with status -9"):
-        acted("record", "die", "record", output=output)
-    (line,) = said(output).splitlines()
+        acted("record", "die", "record")
+    (line,) = said(capsys).splitlines()
     assert line.startswith("tiny-132 seed 1 failed: Its process ended")
     notes = begun_in(tmp_path)
     assert len(notes) == 3
@@ -243,17 +242,17 @@ def test_a_worker_has_its_share_and_dies_alone(acted, tmp_path, monkeypatch):
 
 HANG = """
 import signal, sys
-from reproduction import workers
+from reproduction import sweep
 from worker_runs import act
 
 if __name__ == "__main__":
     # A shell starts what it puts in the background deaf to Ctrl-C.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     task, acts = (None, 0), {"acts": ["hang"]}
-    workers.make = act
-    arguments = {task: None}, sys.argv[1], acts
+    sweep.make = act
+    arguments = {task: (1, 1)}, sys.argv[1], acts
     try:
-        [*workers.outcomes(*arguments, jobs=1)]
+        [*sweep.in_processes(*arguments, jobs=1)]
     except KeyboardInterrupt:
         print("interrupted", flush=True)
 """
@@ -290,29 +289,25 @@ def test_ray_that_does_not_answer_is_named(monkeypatch):
 
     monkeypatch.setitem(sys.modules, "ray", Ray)
     with pytest.raises(WorkerError, match=r"at 'auto' \(No Ray instance.\)"):
-        swept("nowhere", ray="auto")
+        sweep.sweep([TINY], [0], "nowhere", ray="auto")
 
 
 # By the command line.
 
 
 @pytest.fixture
-def options(tmp_path, monkeypatch):
-    monkeypatch.setattr(cli, "choose_backend", lambda name: None)
-    return experiment_command.RunOptions(
-        results=tmp_path, seeds="0-1", backend=BACKEND, precision="float32",
-        epochs=5, save_models=True,
-    )  # fmt: skip
+def options(tmp_path):
+    words = ["--results", str(tmp_path), "--seeds", "0-1", "--save-models"]
+    words += ["--backend", BACKEND, "--precision", "float32", "--epochs", "5"]
+    return commands.training_parser("").parse_args(words)
 
 
 def test_a_table_is_swept_and_shown(options, monkeypatch):
     swept = mock.Mock(return_value=(["a record"], False))
-    monkeypatch.setattr(experiment_command, "sweep", swept)
+    monkeypatch.setattr(sweep, "sweep", swept)
     show = mock.Mock()
-    assert (
-        experiment_command.run_table(options, [TINY], show)
-        == cli.EXIT_UNFINISHED
-    )
+    status = commands.run_table(options, [TINY], show)
+    assert status == commands.EXIT_UNFINISHED
     changed = replace(TINY, epochs=5)
     assert swept.call_args.args == ([changed], [0, 1], options.results)
     wanted = {"save_models": True, "share_stage_1": False, "jobs": 1}
@@ -323,7 +318,7 @@ def test_a_table_is_swept_and_shown(options, monkeypatch):
 @pytest.mark.parametrize(
     ("outcome", "status", "told"),
     [
-        ([([], False)], cli.EXIT_UNFINISHED, ""),
+        ([([], False)], commands.EXIT_UNFINISHED, ""),
         (KeyboardInterrupt, 130, "interrupted: the same command goes on"),
         (WorkerError("It ended."), 2, "error: It ended."),
         (KeyError("a defect"), None, ""),
@@ -332,18 +327,18 @@ def test_a_table_is_swept_and_shown(options, monkeypatch):
 def test_how_a_sweep_without_records_ends(
     outcome, status, told, options, monkeypatch, capsys
 ):
-    monkeypatch.setattr(
-        experiment_command, "sweep", mock.Mock(side_effect=outcome)
-    )
+    monkeypatch.setattr(sweep, "sweep", mock.Mock(side_effect=outcome))
     show = mock.Mock()
     # A defect of the program is not hidden.
     with pytest.raises((SystemExit, KeyError)) as end:
-        raise SystemExit(experiment_command.run_table(options, [TINY], show))
+        raise SystemExit(commands.run_table(options, [TINY], show))
     assert getattr(end.value, "code", None) == status
     assert capsys.readouterr().err.startswith(told)
     show.assert_not_called()
 
 
-def test_jobs_are_not_for_ray(options):
-    with pytest.raises(ValueError, match="Received: --jobs 2 --ray auto"):
-        replace(options, jobs=2, ray="auto")
+def test_the_plan_alone_runs_nothing(options, monkeypatch, capsys):
+    monkeypatch.delattr(sweep, "sweep")
+    options.dry_run = True
+    assert commands.run_table(options, [TINY], None) == 0
+    assert "Left: 2" in capsys.readouterr().out

@@ -105,12 +105,12 @@ def test_the_prior_of_the_labels_reaches_the_layer():
     experiment = experiment.with_term(class_prior="labels")
     made = runner.NetworkRun(experiment, 0, "nowhere")
     counts = np.bincount(made.task.y_labeled, minlength=3) + 1
-    prior = made.state.progress["class_prior"]
+    prior = made.progress["class_prior"]
     assert prior == pytest.approx(counts / counts.sum())
     assert made.method[0].layer.get_config()["class_prior"] == prior
     without = experiment.with_term(class_prior=None)
     uniform = runner.NetworkRun(without, 0, "nowhere")
-    assert uniform.state.progress["class_prior"] is None
+    assert uniform.progress["class_prior"] is None
     assert "class_prior" not in uniform.method[0].layer.get_config()
 
 
@@ -187,7 +187,8 @@ def test_the_folder_reaches_infimnist(monkeypatch):
 
     found = replace(registry.UNLABELED["infimnist"], loader=load)
     monkeypatch.setitem(registry.UNLABELED, "infimnist", found)
-    monkeypatch.setattr(runner.NetworkRun, "_check_stage_2", lambda made: None)
+    for name in ("stage_2_sampler", "check_stage_2"):
+        monkeypatch.setattr(runner, name, lambda *given: None)
     monkeypatch.setitem(datasets.DATASETS, "tiny", tiny)
     tasks._load.cache_clear()
     experiment = replace(TINY, unlabeled="infimnist")

@@ -13,8 +13,8 @@ from gar_keras.datasets import Dataset
 from reproduction import datasets
 from reproduction import run as runner
 from reproduction.paths import path_of
+from reproduction.run import STAGES, path_of_state
 from reproduction.settings import Experiment
-from reproduction.state import STAGES, path_of_state
 
 BACKEND = keras.backend.backend()
 
@@ -97,7 +97,10 @@ class Witness:
     def stop(self):
         raise Stop
 
-    def begin(self, experiment, num_unlabeled):
+    def begin(self):
+        pass
+
+    def end(self):
         pass
 
     def say(self, text):

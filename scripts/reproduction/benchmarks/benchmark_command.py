@@ -1,33 +1,21 @@
 """What the command lines of the benchmark scripts have in common."""
 
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import timedelta
 
 import filelock
 
-from reproduction import cli, environment, experiment_command
+from reproduction import environment
 from reproduction.benchmarks import benchmark_records
 from reproduction.paths import path_of_benchmark
-from reproduction.state import lock_at
+from reproduction.run import lock_of
 
 
-@dataclass(frozen=True)
-class Options(experiment_command.Options):
-    """Options of both scripts."""
-
-    pairs: int = 10
-    """Timed pairs of stretches."""
-
-    def __post_init__(self):
-        super().__post_init__()
-        cli.check_count("--pairs", self.pairs, least=2)
-
-
-def run(options, kind, cases, measure):
+def run(results, kind, cases, measure):
     """Measures the cases that the record of a kind does not hold."""
-    path = path_of_benchmark(kind, environment.describe(), options.results)
-    lock = lock_at(path.parent / ".checkpoints" / path.name)
+    path = path_of_benchmark(kind, environment.describe(), results)
+    lock = lock_of(path.parent / ".checkpoints" / path.name)
     try:
         held = lock.acquire(timeout=0)
     except filelock.Timeout:
@@ -36,7 +24,7 @@ def run(options, kind, cases, measure):
             "that measure at once disturb each other"
         ) from None
     with held:
-        return _fill(path, kind, cases, measure)
+        _fill(path, kind, cases, measure)
 
 
 def _fill(path, kind, cases, measure):
@@ -60,7 +48,6 @@ def _fill(path, kind, cases, measure):
             median = entry[name]["median"]
             print(f"  {name} {median:.4g} ({low:.4g} to {high:.4g})")
     print(f"Written: {path}")
-    return 0
 
 
 def _teller(pairs, cases):

@@ -9,18 +9,20 @@ tables.
 
 from dataclasses import dataclass
 
-from reproduction.methods.graph import GraphMethod, LabelSpreading, SelfTraining
-from reproduction.methods.hagr import HAGR
 from reproduction.methods.terms import (
     GAR,
+    HAGR,
     VAT,
     Consistency,
     CrossEntropy,
     EmbedCNN,
     Entropy,
+    Graph,
+    LabelSpreading,
     MeanTeacher,
     PseudoLabel,
     SafeGAR,
+    SelfTraining,
 )
 
 __all__ = ["METHODS", "Entry", "name_of"]
@@ -45,7 +47,7 @@ class Entry:
     @property
     def network(self):
         """Whether it trains the network of stage 1."""
-        return not isinstance(self.terms[0], GraphMethod)
+        return not isinstance(self.terms[0], Graph)
 
 
 METHODS = {

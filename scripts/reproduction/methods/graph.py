@@ -17,6 +17,7 @@ from gar_keras.utils.validation import (
     check_number,
     check_seed,
 )
+from reproduction.methods import terms
 
 
 class GraphMethod:
@@ -38,7 +39,7 @@ class GraphMethod:
 
 
 @dataclass(frozen=True)
-class LabelSpreading(GraphMethod):
+class LabelSpreading(terms.LabelSpreading, GraphMethod):
     """Labels spread over a graph of nearest neighbours.
 
     D. Zhou, O. Bousquet, T. N. Lal, J. Weston and B. Schölkopf, *Learning with
@@ -51,16 +52,7 @@ class LabelSpreading(GraphMethod):
     have most of.
 
     An image that no label reaches gets the first class. Nothing is random.
-
-    Args:
-        alpha: α, how much an image takes from its neighbours. The paper: 0.99.
-        neighbors: k, the image itself among them. scikit-learn's default: 7.
-        iterations: Steps at most; α = 0.99 needs about 2,000.
     """
-
-    alpha: float = 0.99
-    neighbors: int = 7
-    iterations: int = 5000
 
     def __post_init__(self):
         check_fields(self, check_number, "alpha", high=1, closed="neither")
@@ -80,20 +72,12 @@ class LabelSpreading(GraphMethod):
 
 
 @dataclass(frozen=True)
-class SelfTraining(GraphMethod):
+class SelfTraining(terms.SelfTraining, GraphMethod):
     """A linear classifier that labels what it is sure of, and learns from it.
 
     scikit-learn's `SelfTrainingClassifier` of a logistic regression, with its
     defaults.
-
-    Args:
-        threshold: Least probability of a predicted label that is taken.
-            scikit-learn's default: 0.75.
-        iterations: Steps of the solver at most, of each logistic regression.
     """
-
-    threshold: float = 0.75
-    iterations: int = 1000
 
     def __post_init__(self):
         check_fields(self, check_number, "threshold", high=1)

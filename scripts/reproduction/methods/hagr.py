@@ -35,6 +35,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gar_keras.utils.validation import check_count, check_fields, check_number
+from reproduction.methods import terms
 from reproduction.methods.graph import GraphMethod, scikit_learn
 
 # Passes of k-means over the images, and images in a batch of it.
@@ -43,20 +44,8 @@ KMEANS_BATCH = 10_240
 
 
 @dataclass(frozen=True)
-class HAGR(GraphMethod):
-    """Labels inferred from a hierarchy of anchors, the centres of k-means.
-
-    Args:
-        anchors: Number of anchors of each level, the finest first. One number
-            gives the anchor graph regularization of Liu et al. A level that
-            would have more anchors than points below it has as many as these.
-        nearest: s. Both papers: 3.
-        weight: γ, the weight of smoothness. Liu et al.: 0.01.
-    """
-
-    anchors: tuple = (5000, 500)
-    nearest: int = 3
-    weight: float = 0.01
+class HAGR(terms.HAGR, GraphMethod):
+    """Labels inferred from a hierarchy of anchors, the centres of k-means."""
 
     def __post_init__(self):
         for number in self.anchors:

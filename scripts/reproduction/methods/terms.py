@@ -1,16 +1,11 @@
 """Terms of a method, as settings: what an experiment and its record have.
 
 A method is a tuple of terms, in the order in which their losses are added.
-`for_library` makes of it what `gar_keras.regularize` takes.
+`reproduction.methods.library` makes of it what `gar_keras.regularize` takes.
+Nothing here needs Keras.
 """
 
 from dataclasses import asdict, dataclass, fields
-
-from gar_keras import methods
-from gar_keras.layers import GraphActivityRegularization
-from reproduction.methods.ablation import ablated
-from reproduction.methods.graph import LabelSpreading, SelfTraining
-from reproduction.methods.hagr import HAGR
 
 # class_prior: the shares of the labelled images, each class counted once more.
 PRIOR_OF_LABELS = "labels"
@@ -132,6 +127,56 @@ class EmbedCNN:
     neighbors: int = 10
 
 
+class Graph:
+    """A method without a network."""
+
+
+@dataclass(frozen=True)
+class LabelSpreading(Graph):
+    """Labels spread over a graph of nearest neighbours.
+
+    Args:
+        alpha: α, how much an image takes from its neighbours. The paper: 0.99.
+        neighbors: k, the image itself among them. scikit-learn's default: 7.
+        iterations: Steps at most; α = 0.99 needs about 2,000.
+    """
+
+    alpha: float = 0.99
+    neighbors: int = 7
+    iterations: int = 5000
+
+
+@dataclass(frozen=True)
+class SelfTraining(Graph):
+    """A linear classifier that labels what it is sure of, and learns from it.
+
+    Args:
+        threshold: Least probability of a predicted label that is taken.
+            scikit-learn's default: 0.75.
+        iterations: Steps of the solver at most, of each logistic regression.
+    """
+
+    threshold: float = 0.75
+    iterations: int = 1000
+
+
+@dataclass(frozen=True)
+class HAGR(Graph):
+    """The hierarchical anchor graph of the paper's own baseline.
+
+    Args:
+        anchors: Number of anchors of each level, the finest first. One number
+            gives the anchor graph regularization of Liu et al. A level that
+            would have more anchors than points below it has as many as these.
+        nearest: s. Both papers: 3.
+        weight: γ, the weight of smoothness. Liu et al.: 0.01.
+    """
+
+    anchors: tuple = (5000, 500)
+    nearest: int = 3
+    weight: float = 0.01
+
+
 _KINDS = (
     *(GAR, *ABLATIONS.values(), SafeGAR, CrossEntropy, Entropy, PseudoLabel),
     *(Consistency, VAT, MeanTeacher, EmbedCNN),
@@ -165,32 +210,6 @@ def _term(term, **settings):
             for name, value in settings.items()
         }
     )
-
-
-def for_library(method, class_prior):
-    """What `gar_keras.regularize` takes for a method: a list of its terms.
-
-    Args:
-        method: A tuple of terms.
-        class_prior: The shares that a `GAR` expects; `None` for equal ones.
-    """
-    made = []
-    for term in method:
-        settings = asdict(term)
-        if not isinstance(term, GAR):
-            kind = getattr(methods, type(term).__name__)
-            made.append(kind(**settings))
-            continue
-        settings["class_prior"] = class_prior
-        # By this name what the layer measures bears no name in front.
-        settings["name"] = "graph_activity_regularization"
-        names = [n for n, kind in ABLATIONS.items() if type(term) is kind]
-        if names:
-            made += ablated(names[0], **settings)
-        else:
-            layer = GraphActivityRegularization(**settings)
-            made.append(methods.GAR(layer=layer))
-    return made
 
 
 def settings_of(method):

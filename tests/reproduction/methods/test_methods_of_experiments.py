@@ -14,6 +14,7 @@ from reproduction import records, settings
 from reproduction import run as runner
 from reproduction.methods import METHODS, hagr, terms
 from reproduction.methods.graph import LabelSpreading
+from reproduction.methods.library import for_library
 
 
 def points(*values):
@@ -66,7 +67,7 @@ def test_soft_labels_have_the_least_cost():
 def test_graph_methods_need_images_in_memory_and_labels():
     source = Source(points(1, 2, 3))
     for name in settings.GRAPH_BASELINES:
-        (method,) = METHODS[name].terms
+        method = for_library(METHODS[name].terms, None)
         with pytest.raises(ValueError, match="x_unlabeled must be a NumPy"):
             method.fit_predict(points(0), np.array([0]), source, points(1))
         with pytest.raises(ValueError, match="y_labeled must be integer"):
@@ -124,7 +125,7 @@ def test_a_run_without_a_network(name, tiny, tmp_path):
 
 def test_each_method_of_the_library_has_its_settings():
     for name, method in methods.METHODS.items():
-        made = terms.for_library(METHODS[name].terms, None)
+        made = for_library(METHODS[name].terms, None)
         assert [*map(type, made)] == [*map(type, method)]
         if name != "gar":
             assert made == method
@@ -133,10 +134,10 @@ def test_each_method_of_the_library_has_its_settings():
 def test_settings_reach_the_library():
     gar = terms.GAR(affinity=2.0, balance_of="column sums", frobenius_of="Z")
     others = terms.CrossEntropy(0.5), terms.Consistency(10.0, ramp=0.0)
-    made = terms.for_library((gar, *others), [0.5, 0.5])
+    made = for_library((gar, *others), [0.5, 0.5])
     told = vars(gar) | {"class_prior": [0.5, 0.5]}
     assert told.items() <= made[0].layer.get_config().items()
     assert (made[1].weight, made[2].weight, made[2].ramp) == (0.5, 10.0, 0.0)
     safe = terms.SafeGAR(top_logit=5.0, protects_rare_classes=False)
-    [made] = terms.for_library((safe,), None)
+    [made] = for_library((safe,), None)
     assert made.top_logit == 5.0 and not made.protects_rare_classes

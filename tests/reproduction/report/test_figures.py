@@ -163,7 +163,8 @@ def test_each_frame_starts_from_the_one_before(monkeypatch):
 def test_the_script_of_figure1_draws(pair, tmp_path):
     write_run(tmp_path)
     script = runpy.run_path(str(SCRIPTS / "figure1.py"))
-    script["main"](script["Options"](tmp_path, pair=pair))
+    words = ["--results", str(tmp_path), *(["--pair"] if pair else [])]
+    script["main"](script["parser"]().parse_args(words))
     picture = "graph_pair.png" if pair else "figure1.png"
     assert image.imread(tmp_path / picture).shape[1] == 1257
     if not pair:
@@ -178,5 +179,6 @@ def test_the_script_of_figure1_draws(pair, tmp_path):
 def test_the_script_of_figure2_draws(tmp_path):
     record, output = write_run(tmp_path), tmp_path / "a.png"
     script = runpy.run_path(str(SCRIPTS / "figure2.py"))
-    script["main"](plots.Options(record=record, output=output))
+    words = ["--record", str(record), "--output", str(output)]
+    script["main"](script["parser"]().parse_args(words))
     assert image.imread(output).shape[1] == 1257

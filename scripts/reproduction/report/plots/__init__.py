@@ -7,13 +7,13 @@ after stage 2, Figure 2 the embedding `B` on its way.
 
 from reproduction.report.plots.embedding import figure2
 from reproduction.report.plots.graph_panels import figure1, graph_pair
-from reproduction.report.plots.results import Options, choose_run, load_run
+from reproduction.report.plots.results import choose_run, draw, load_run
 from reproduction.report.plots.style import PALETTE
 
 __all__ = [
     "PALETTE",
-    "Options",
     "choose_run",
+    "draw",
     "figure1",
     "figure2",
     "graph_pair",

@@ -1,12 +1,11 @@
 """Finished runs with the logits that they kept, for Figures 1 and 2."""
 
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from reproduction import cli, paths, records
+from reproduction import paths, records
 from reproduction.report.plots import style
 from reproduction.report.run_frame import read_runs
 
@@ -74,35 +73,21 @@ def choose_run(*results):
     )
 
 
-@dataclass(frozen=True)
-class Options:
-    """Options of a script that draws a figure of a run."""
+def draw(options, name, figure):
+    """Draws a function of a `Run` as a PNG, and says so.
 
-    results: cli.Folder = field(default_factory=paths.own)
-    """Folder of the run records."""
-    record: cli.File = None
-    """Record of the run to draw. By default the longest run of MNIST with 100
-    labels, of the lowest seed; where the folder has none, the reference's."""
-    output: cli.File = None
-    """PNG to write. By default that of the figure's name in the results
-    folder."""
+    Args:
+        options: Of `commands.figure_parser`.
+        name: Of the PNG, where the options name no other.
+        figure: The function.
 
-    def __post_init__(self):
-        cli.check_file("--record", self.record)
-        cli.check_png("--output", self.output)
-        if self.output is None:
-            cli.check_folder("--results", self.results)
-
-    def draw(self, name, figure):
-        """Draws a function of a `Run` as the PNG of that name, and says so.
-
-        Returns:
-            `(run, record, output)`: the `Run` and the paths of its record and
-            of the PNG.
-        """
-        record = self.record or choose_run(self.results, paths.reference())
-        run = load_run(record)
-        output = self.output or self.results / name
-        style.save(figure(run), output)
-        print(f"{record}: {run.title}\nWritten: {output}")
-        return run, Path(record), output
+    Returns:
+        `(run, record, output)`: the `Run` and the paths of its record and of
+        the PNG.
+    """
+    record = options.record or choose_run(options.results, paths.reference())
+    run = load_run(record)
+    output = options.output or options.results / name
+    style.save(figure(run), output)
+    print(f"{record}: {run.title}\nWritten: {output}")
+    return run, Path(record), output

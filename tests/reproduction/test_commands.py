@@ -1,0 +1,208 @@
+"""Command lines: what is wrong is told, how they end, and what is left."""
+
+import argparse
+import importlib.util
+import os
+import signal
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import fresh
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from made_records import write_record
+
+from reproduction import commands, plan
+from reproduction.settings import TABLE_1
+
+SCRIPTS = Path(__file__).parents[2] / "scripts"
+WITH_PARSER = sorted(
+    path.stem
+    for path in SCRIPTS.glob("*.py")
+    if "commands." in path.read_text("utf-8")
+)
+
+
+def parser_of(name):
+    """The parser of a script."""
+    spec = importlib.util.spec_from_file_location(name, SCRIPTS / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.parser()
+
+
+# Options of the scripts, and wrong values of them.
+WRONG = [
+    ("epochs pretrain-epochs images-per-epoch jobs", "0 -1 1.5 x nan 1e3"),
+    ("pairs", "1 0 -1 x 10000000000"),
+    ("rate", "0 -1 nan inf x"),
+    ("seeds rows", "abc 0,x -1 1.5 5-2 0,,1 1, 0- nan 1e3 4294967296 0-10000"),
+    ("labels", "x 1.5"),
+    (
+        "backend frobenius-of balance-of precision data study method tasks "
+        "networks precisions sweep tables",
+        "mxnet 0",
+    ),
+    ("results output", "{file}/a.png"),
+    ("results output", " "),
+    ("record readme", "{folder} {gone} {file}/below"),
+    ("output", "{folder}/a.json {folder}.png"),
+    ("data-dir", "{gone} {file} {file}/below"),
+]
+# What may be right is not known before it is looked for.
+ANY_WORD = ("ray",)
+
+
+@pytest.mark.parametrize("name", WITH_PARSER)
+def test_no_wrong_value_of_any_option_is_taken(name, tmp_path, capsys):
+    places = {name: tmp_path / name for name in ("file", "folder", "gone")}
+    places["file"].touch()
+    places["folder"].mkdir()
+    (tmp_path / "folder.png").mkdir()
+    made = parser_of(name)
+    for action in made._actions[1:]:
+        (option,) = action.option_strings
+        values = [
+            value.format(**places)
+            for names, listed in WRONG
+            if option.removeprefix("--") in names.split()
+            for value in listed.split() or [""]
+        ]
+        if action.nargs == 0:
+            values = ["yes"]
+        assert values or option[2:] in ANY_WORD, f"What is a wrong {option}?"
+        for value in values:
+            with pytest.raises(SystemExit) as end:
+                pytest.fail(f"taken: {made.parse_args([option, value])}")
+            *usage, said = capsys.readouterr().err.splitlines()
+            assert end.value.code == commands.EXIT_USAGE == 2
+            assert usage[0].startswith("usage: ") and ": error: " in said
+
+
+def test_options_come_as_given():
+    made = commands.training_parser("A script.")
+    commands.add_labels(made, "mnist")
+    words = "--seeds 0,2 --labels 100 --results a --epochs 3 --save-models"
+    options = made.parse_args(words.split())
+    assert (options.seeds, options.labels, options.epochs) == ([0, 2], [100], 3)
+    assert options.results == Path("a") and options.save_models
+    usual = made.parse_args([])
+    assert usual.seeds == [*range(10)] and usual.labels == [*TABLE_1]
+    with pytest.raises(SystemExit):
+        made.parse_args(["--jobs", "2", "--ray", "auto"])
+
+
+@given(st.text(max_size=8) | st.from_regex(r"\d{1,3}(-\d{1,3})?(,\d)*"))
+def test_any_text_is_seeds_or_refused(text):
+    try:
+        seeds = commands.numbers(text)
+    except argparse.ArgumentTypeError as error:
+        assert "no list of numbers" in str(error)
+    else:
+        assert seeds and all(0 <= seed <= 10**9 for seed in seeds)
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "line"),
+    [
+        (ValueError("first\n   second"), 2, "error: first second\n"),
+        (FileNotFoundError(2, "Gone", "a"), 2, "error: [Errno 2] Gone: 'a'\n"),
+        (ImportError("pip install x"), 2, "error: pip install x\n"),
+        (KeyboardInterrupt(), 130, "interrupted\n"),
+    ],
+)
+def test_what_ends_a_script_is_one_line(error, status, line, capsys):
+    def run(options):
+        raise error
+
+    def main():
+        return commands.main(argparse.ArgumentParser(), run)
+
+    sys.argv, before = ["script.py"], sys.argv
+    try:
+        with pytest.raises(SystemExit) as end:
+            main()
+    finally:
+        sys.argv = before
+    assert end.value.code == status
+    assert capsys.readouterr() == ("", line)
+
+
+def test_a_backend_that_is_not_installed_is_named(monkeypatch):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(ValueError, match="pip install jax"):
+        with commands.loading("jax"):
+            pass
+
+
+LOADING = """
+import sys, time
+sys.path.insert(0, sys.argv[1])
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from reproduction import commands
+assert "keras" not in sys.modules and "numpy" not in sys.modules
+with commands.one_line(), commands.loading():
+    print("loading", flush=True)
+    try:
+        time.sleep(600)
+    # What an import may make of it.
+    except BaseException:
+        pass
+"""
+
+
+@pytest.mark.slow
+def test_ctrl_c_while_libraries_load_is_one_line():
+    process = fresh.start("-c", LOADING, SCRIPTS)
+    assert process.stdout.readline() == "loading\n"
+    os.kill(process.pid, signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert (process.returncode, errors) == (130, "interrupted\n")
+
+
+# Settings by the command line, and what is left to be run.
+
+MNIST = replace(TABLE_1[100], epochs=20, precision="bfloat16")
+
+
+def options_of(*words):
+    return commands.training_parser("").parse_args(words)
+
+
+def test_options_that_are_not_given_leave_an_experiment_as_it_is():
+    sums = MNIST.with_term(balance_of="column sums")
+    assert commands.apply(options_of(), sums, "bfloat16") == sums
+    given = options_of("--balance-of", "diagonal", "--epochs", "3")
+    changed = commands.apply(given, sums, "float32")
+    assert changed == replace(MNIST, epochs=3, precision="float32")
+    # What a method has no part in stays as it is: its runs are the same.
+    spreading = MNIST.with_method("label-spreading")
+    assert commands.apply(given, spreading, "bfloat16") == spreading
+
+
+def test_the_plan_has_hours_from_records(tmp_path):
+    write_record(tmp_path, MNIST, 0)
+    # 120 s of 2,000 epochs, and 36 s an epoch.
+    longer = replace(MNIST, pretrain_epochs=4000, epochs=200)
+    other = replace(MNIST, network="mlp")
+    text = plan.text([MNIST, longer, other], [0, 1], tmp_path)
+    *lines, last = text.splitlines()
+    assert "mnist-100 seed 1, 2000 + 20 epochs, bfloat16: about " in lines[2]
+    assert lines[1].endswith("bfloat16: no record tells the hours")
+    assert last.startswith("Runs: 6. Finished: 1. Left: 5, about ")
+    assert last.endswith(", and 2 of unknown length.")
+
+
+def test_hours_by_hand(tmp_path, monkeypatch):
+    monkeypatch.setattr(plan.paths, "reference", lambda: tmp_path)
+    write_record(tmp_path, MNIST, 0)
+    longer = replace(MNIST, pretrain_epochs=4000, epochs=200)
+    # 4,000 * 0.06 s and 200 * 36 s are 2.07 hours.
+    first, last = plan.text([longer], [3], tmp_path).splitlines()
+    assert first.endswith("4000 + 200 epochs, bfloat16: about 2.1 hours")
+    assert last == (
+        "Runs: 1. Finished: 0. Left: 1, about 2.1 hours one after another."
+    )
