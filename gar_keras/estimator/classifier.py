@@ -18,7 +18,7 @@ from gar_keras.callbacks import (
 from gar_keras.engine.batches import BATCH_SIZE, UNLABELED_PER_BATCH, take
 from gar_keras.engine.copies import copy_model, seeded
 from gar_keras.engine.data import num_classes as num_classes_of
-from gar_keras.engine.fit import predict
+from gar_keras.engine.fit import check_epochs, predict
 from gar_keras.engine.graphs import ensure_built, has_graph, uncompiled
 from gar_keras.engine.optimizers import (
     LEARNING_RATE,
@@ -235,6 +235,7 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
         }
         check_count("epochs", self.epochs, least=1)
         plan = None
+        check_epochs(self.epochs, 0)
         if (targets == UNLABELED).any():
             # What stage 2 would refuse is refused before stage 1. It sees all
             # rows, as in the paper's code: those with a label and those kept

@@ -144,8 +144,9 @@ class Term:
     >>> model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(2)])
     >>> x = np.eye(2)
     >>> history = regularize(
-    ...     model, x, x, y_labeled=[0, 1], labeled_per_batch=2, epochs=2,
-    ...     method=[CrossEntropy(), Small(0.01)], verbose=0,
+    ...     model, x, x, y_labeled=[0, 1], labeled_per_batch=2,
+    ...     unlabeled_per_batch=2, epochs=2, verbose=0,
+    ...     method=[CrossEntropy(), Small(0.01)],
     ... )
     >>> sorted(history.history)
     ['loss', 'small', 'supervised']
