@@ -45,6 +45,7 @@ from gar_keras.engine.fit import (
 )
 from gar_keras.engine.optimizers import sgd, stage_2_optimizer
 from gar_keras.engine.replicas import in_scope_of_model
+from gar_keras.engine.statistics import MeasureStatistics
 from gar_keras.methods import method_of
 from gar_keras.methods.base import Method, Stage2
 from gar_keras.metrics import error_rate
@@ -167,15 +168,21 @@ def pretrain(
         **compile_options(per_report * sampler.steps),
     )
     start = plain.get_weights()
+    data = TrainingData(sampler, x_labeled, labels=y_labeled)
+    callbacks = [
+        MeasureStatistics(plain, data),
+        *standard_callbacks(validation_data),
+        *callbacks,
+    ]
     try:
         with checkpoints_of(model, callbacks):
             return fit(
                 trained,
-                TrainingData(sampler, x_labeled, labels=y_labeled),
+                data,
                 passes=per_report,
                 epochs=epochs // per_report,
                 initial_epoch=initial_epoch // per_report,
-                callbacks=[*standard_callbacks(validation_data), *callbacks],
+                callbacks=callbacks,
                 verbose=verbose,
             )
     except FloatingPointError:
@@ -324,6 +331,10 @@ def regularize(
     warn_of_own_training(model)
     network, sampler = plan.network, plan.data.sampler
     validation = plan.validation
+    statistics = MeasureStatistics(network, plan.data)
+    # What a method finds at the start is of the network that it trains.
+    if not initial_epoch:
+        _warn_of_statistics(statistics.measure())
     start = network.get_weights()
     method, batches = plan.method.setup(network, plan.data, initial_epoch)
     steps = plan.epochs * sampler.steps
@@ -340,7 +351,7 @@ def regularize(
         loss=None,
         **compile_options(sampler.steps),
     )
-    evaluated = stage_2.evaluated
+    evaluated = statistics.evaluated = stage_2.evaluated
     keeps_best = keep_best and validation is not None
     watch = next((c for c in callbacks if isinstance(c, WarnOnCollapse)), None)
     watches = method.warns_of_collapse and watch is None
@@ -365,6 +376,7 @@ def regularize(
     if method.restores_start:
         keepers.append(_watch_of_shares(method, evaluated, plan, watch))
     callbacks = [
+        statistics,
         ResetShares(),
         *standard_callbacks(validation),
         *keepers,
@@ -486,6 +498,23 @@ def _advice(method, has_labels, optimizer, validation, keeps_best):
     elif validation is None and method.restores_start:
         options["kept"] = LOST_CLASSES_ARE_RESTORED
     return Advice(**options)
+
+
+# Statistics that had settled were below 0.13, others from 1.4 up.
+LARGEST_GAP = 0.5
+
+
+def _warn_of_statistics(gap):
+    """Warns if those of BatchNormalization were far from what is measured."""
+    if gap > LARGEST_GAP:
+        warn(
+            "The moving statistics of BatchNormalization that the model came "
+            "with do not fit it on these examples, and are measured anew. "
+            f"Received: off by {gap:.2g} standard deviations. Either they had "
+            "not settled in its own training (too few steps for the layers' "
+            "momentum), and all that was measured with them is wrong, or the "
+            "unlabelled examples are unlike what it was trained on."
+        )
 
 
 def _warn_of_classes_without_label(y, n):
