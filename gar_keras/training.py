@@ -15,6 +15,7 @@ from gar_keras.callbacks import (
     BestWeights,
     ResetShares,
     RestoreStart,
+    WarnOfLoss,
     WarnOfShares,
     WarnOnCollapse,
     checkpoints_of,
@@ -46,6 +47,7 @@ from gar_keras.engine.fit import (
 from gar_keras.engine.optimizers import sgd, stage_2_optimizer
 from gar_keras.engine.replicas import in_scope_of_model
 from gar_keras.engine.statistics import MeasureStatistics
+from gar_keras.layers import regularization_layers
 from gar_keras.methods import method_of
 from gar_keras.methods.base import Method, Stage2
 from gar_keras.metrics import error_rate
@@ -290,7 +292,9 @@ def regularize(
 
     Warns:
         GARWarning: if the examples are not scaled, as for `pretrain`; if the
-            labels are used and a class has none; or if classes are lost,
+            labels are used and a class has none; if the moving statistics of
+            a `BatchNormalization` do not fit its weights and these examples;
+            if the mean loss of an epoch is above 10; or if classes are lost,
             which it names, the outputs collapse, the batches are too small
             for the number of classes or the validation error rises; see
             `gar_keras.callbacks.WarnOnCollapse`, of which `callbacks` may
@@ -379,6 +383,7 @@ def regularize(
         statistics,
         ResetShares(),
         *standard_callbacks(validation),
+        WarnOfLoss(_names_of_terms(stage_2)),
         *keepers,
         *plan.stopping,
         *callbacks,
@@ -462,6 +467,13 @@ def check_stage_2(method, network, x_unlabeled, sampler):
     if method.uses_labels:
         check_count("labeled_per_batch", sampler.labeled_per_batch, least=1)
     method.check(network, x_unlabeled)
+
+
+def _names_of_terms(stage_2):
+    """Names of the terms of the loss in the logs."""
+    layers = regularization_layers(stage_2)
+    names = [layer.metric_name("regularization") for layer in layers]
+    return [*stage_2.means, *names]
 
 
 def _watch_of_shares(method, evaluated, plan, watch):
