@@ -45,8 +45,8 @@ from gar_keras.utils.validation import (
 )
 from gar_keras.utils.warnings import warn
 
-# Initial weights are made for inputs of a mean square of about 1: in tables
-# neither one column may be much larger than that, nor all of them much less.
+# Initial weights are made for inputs of a mean square of about 1: no column and
+# no channel may be much larger than that, nor all columns of a table much less.
 LARGEST_ROOT_MEAN_SQUARE = 10.0
 LARGEST_OF_COLUMN = 30.0
 LEAST_OF_COLUMNS = 0.01
@@ -473,14 +473,14 @@ def _other_sizes(x):
     if np.dtype(x.dtype).kind not in "iuf":
         return ""
     values = take(x, np.arange(min(len(x), 100))).astype("float64")
-    columns = np.sqrt(np.mean(values**2, axis=0))
-    is_table = values.ndim == 2
+    # A channel of images or series may have a unit of its own.
+    over = tuple(range(max(1, values.ndim - 1)))
+    columns = np.sqrt(np.mean(values**2, axis=over))
     if (
         np.sqrt(np.mean(values**2)) > LARGEST_ROOT_MEAN_SQUARE
-        or is_table
-        and columns.max() > LARGEST_OF_COLUMN
+        or columns.max() > LARGEST_OF_COLUMN
     ):
         return f"numbers up to {abs(values).max():g}"
-    if is_table and 0 < columns.max() < LEAST_OF_COLUMNS:
+    if values.ndim == 2 and 0 < columns.max() < LEAST_OF_COLUMNS:
         return f"numbers of at most {abs(values).max():g}"
     return ""
