@@ -34,6 +34,7 @@ from gar_keras.engine.data import (
     as_labeled,
     as_validation,
     check_examples,
+    check_inputs,
     prepared,
     stage_2_data,
 )
@@ -47,6 +48,7 @@ from gar_keras.engine.fit import (
 from gar_keras.engine.optimizers import sgd, stage_2_optimizer
 from gar_keras.engine.replicas import in_scope_of_model
 from gar_keras.engine.statistics import MeasureStatistics
+from gar_keras.engine.streams import Stream
 from gar_keras.layers import regularization_layers
 from gar_keras.methods import method_of
 from gar_keras.methods.base import Method, Stage2
@@ -141,8 +143,8 @@ def pretrain(
     >>> error_rate(model, x, y)
     0.0
     """
-    x_labeled, y_labeled = as_labeled(x_labeled, y_labeled)
-    validation_data = as_validation(validation_data, x_labeled)
+    x_labeled, y_labeled = as_labeled(x_labeled, y_labeled, model=model)
+    validation_data = as_validation(validation_data, x_labeled, model)
     check_examples("x_labeled", x_labeled)
     check_epochs(epochs, initial_epoch)
     check_verbosity(verbose)
@@ -444,7 +446,7 @@ def plan_stage_2(
 ):
     """The `Plan` of a call of `regularize`; raises what it refuses."""
     data, validation = stage_2_data(
-        x_labeled, y_labeled, x_unlabeled, validation_data, **batches
+        x_labeled, y_labeled, x_unlabeled, validation_data, model, **batches
     )
     has_labels = data.y_labeled is not None
     if method is None:
@@ -455,6 +457,8 @@ def plan_stage_2(
     network, n, validation = prepared(
         model, method.network, data.x_labeled, validation
     )
+    if not isinstance(data.images, Stream):
+        check_inputs(network, "x_unlabeled", data.images)
     check_stage_2(method, network, data.images, data.sampler)
     data = replace(data, y_labeled=_labels(method, data, n))
     return Plan(

@@ -196,14 +196,48 @@ def _read(dataset, rows):
 
 def concatenated(*several, xp=np):
     """Examples behind one another."""
-    return keras.tree.map_structure(
-        lambda *arrays: xp.concatenate(arrays), *several
-    )
+
+    def joined(*arrays):
+        shapes = {array.shape[1:] for array in arrays} if xp is np else ()
+        if len(shapes) > 1:
+            raise ValueError(
+                "All batches must hold examples of one shape. Received: "
+                f"examples of {' and '.join(map(str, sorted(shapes)))}. Pad "
+                "or cut all of them to one."
+            )
+        return xp.concatenate(arrays)
+
+    return keras.tree.map_structure(joined, *several)
+
+
+def plain_numbers(array):
+    """An array in this machine's byte order, and bytes in place of booleans."""
+    if array.dtype == bool:
+        return array.view("uint8")
+    return array.astype(array.dtype.newbyteorder("="), copy=False)
 
 
 def num_examples(x):
     """How many examples there are."""
     return len(keras.tree.flatten(x)[0])
+
+
+@dataclass(frozen=True)
+class BytesOf:
+    """Booleans of an `h5py.Dataset`, as an image source of bytes."""
+
+    dataset: h5py.Dataset
+    dtype = np.dtype("uint8")
+
+    @property
+    def shape(self):
+        return self.dataset.shape
+
+    def __len__(self):
+        return len(self.dataset)
+
+    def take(self, indices):
+        return _read(self.dataset, indices).view("uint8")
 
 
 @dataclass(frozen=True)

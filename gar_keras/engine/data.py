@@ -21,13 +21,21 @@ from gar_keras.engine.backend import has_float64
 from gar_keras.engine.batches import (
     LABELED_PER_BATCH,
     BatchSampler,
+    BytesOf,
     RowsOf,
     TrainingData,
     concatenated,
     num_examples,
+    plain_numbers,
     take,
 )
-from gar_keras.engine.graphs import ensure_built, has_graph, uncompiled
+from gar_keras.engine.graphs import (
+    ensure_built,
+    has_graph,
+    inputs_of,
+    named_inputs,
+    uncompiled,
+)
 from gar_keras.engine.keras_internals import calls, may_be_shuffled
 from gar_keras.engine.precision import warn_if_lost
 from gar_keras.engine.streams import Stream, is_stream
@@ -38,6 +46,7 @@ from gar_keras.utils.validation import (
     check_images,
     check_labels,
     check_logits,
+    check_columns,
     is_in_memory,
     is_source,
     reason_of,
@@ -55,8 +64,11 @@ LEAST_OF_COLUMNS = 0.01
 # Forms
 
 
-def as_labeled(x, y=None, names=("x_labeled", "y_labeled")):
-    """Labelled examples in memory, and their labels or `None`."""
+def as_labeled(x, y=None, names=("x_labeled", "y_labeled"), model=None):
+    """Labelled examples in memory, and their labels or `None`.
+
+    Of a dict they are those that the model names, if there is one.
+    """
     if is_stream(x):
         if y is not None:
             raise ValueError(
@@ -64,20 +76,25 @@ def as_labeled(x, y=None, names=("x_labeled", "y_labeled")):
                 f"of pairs (x, y). Received: {names[0]} of type "
                 f"{type(x).__name__}, and {names[1]}"
             )
-        xs, ys = zip(*pairs(names[0], x), strict=True)
+        xs, ys = zip(*pairs(names[0], x, model), strict=True)
         x, y = concatenated(*xs), None if ys[0] is None else np.concatenate(ys)
     else:
+        x = named_inputs(model, names[0], x)
         x = _each(_in_memory, names[0], x)
     return x, None if y is None else _indices(names[1], y)
 
 
-def as_unlabeled(x, name="x_unlabeled"):
+def as_unlabeled(x, name="x_unlabeled", model=None):
     """Unlabelled examples: by index, or as a `Stream`."""
-    return Stream(name, x) if is_stream(x) else _each(_by_index, name, x)
+    if is_stream(x):
+        return Stream(name, x, model)
+    return _each(_by_index, name, named_inputs(model, name, x))
 
 
 def _by_index(name, x):
-    return x if isinstance(x, h5py.Dataset) else _in_memory(name, x)
+    if not isinstance(x, h5py.Dataset):
+        return _in_memory(name, x)
+    return BytesOf(x) if x.dtype == bool else x
 
 
 def some_of(x, most):
@@ -100,15 +117,15 @@ def some_of(x, most):
     return concatenated(*held)
 
 
-def as_validation(data, like):
+def as_validation(data, like, model=None):
     """`validation_data` as a pair in memory, in the precision of `like`."""
     if data is None:
         return None
     names = ("validation_data[0]", "validation_data[1]")
     if is_stream(data):
-        x, y = as_labeled(data, names=("validation_data", names[1]))
+        x, y = as_labeled(data, None, ("validation_data", names[1]), model)
     elif isinstance(data, tuple | list) and len(data) == 2:
-        x, y = as_labeled(*data, names=names)
+        x, y = as_labeled(*data, names, model)
     else:
         raise ValueError(
             "validation_data must be a pair (x, y) of examples and class "
@@ -118,9 +135,9 @@ def as_validation(data, like):
     return _in_floats_of(like, x), y
 
 
-def pairs(name, batches):
+def pairs(name, batches, model=None):
     """The batches `(x, y)` of a data set, whose `y` may be `None`."""
-    stream = Stream(name, batches)
+    stream = Stream(name, batches, model)
     if stream.is_endless:
         raise ValueError(
             f"{name} must have an end: it is read as a whole. Received: a "
@@ -151,6 +168,7 @@ def _in_memory(name, x):
     """An array of anything that is like one; a memmap stays what it is."""
     if is_source(x):
         return x
+    check_columns(name, x)
     array = unmasked(name, x)
     if not isinstance(array, np.ndarray):
         array = as_array(name, x)
@@ -160,10 +178,14 @@ def _in_memory(name, x):
                 "or a data set of batches; several inputs a dict or tuple. "
                 f"Received: {name} of type {type(x).__name__}"
             )
-    if array.dtype == bool:
-        return array.astype("uint8")
+    is_of_python = isinstance(x, list)
+    if array.dtype == object:
+        # Of pandas' nullable columns, and of numbers beside booleans.
+        array, is_of_python = as_array(name, array.tolist()), True
+    if array.dtype == bool or is_in_memory(array):
+        array = plain_numbers(array)
     # Python's numbers have no precision of their own.
-    if not isinstance(x, list) or array.dtype != np.float64:
+    if not is_of_python or array.dtype != np.float64:
         return array
     warn_if_lost(name, array)
     return array.astype(keras.config.floatx())
@@ -205,12 +227,14 @@ def _indices(name, y):
 # Checks
 
 
-def stage_2_data(x_labeled, y_labeled, x_unlabeled, validation_data, **batches):
+def stage_2_data(
+    x_labeled, y_labeled, x_unlabeled, validation_data, model=None, **batches
+):
     """The `TrainingData`, its labels not yet checked, and validation data."""
-    x_labeled, y_labeled = as_labeled(x_labeled, y_labeled)
-    x_unlabeled = as_unlabeled(x_unlabeled)
+    x_labeled, y_labeled = as_labeled(x_labeled, y_labeled, model=model)
+    x_unlabeled = as_unlabeled(x_unlabeled, model=model)
     x_labeled = _in_floats_of(x_unlabeled, x_labeled)
-    validation_data = as_validation(validation_data, x_labeled)
+    validation_data = as_validation(validation_data, x_labeled, model)
     sampler = stage_2_sampler(x_labeled, x_unlabeled, **batches)
     _warn_of_batches(x_unlabeled, sampler)
     feed = TrainingData(sampler, x_unlabeled, x_labeled, y_labeled=y_labeled)
@@ -352,8 +376,7 @@ def check_inputs(model, name, x):
         _warn_of_own_cast(model, name, x)
         return
     wanted, given = len(model.inputs), len(keras.tree.flatten(x))
-    # Of a dict, Keras takes those that the model names.
-    if given < wanted or (given > wanted and not isinstance(x, dict)):
+    if given != wanted:
         arrays = "one array" if given == 1 else f"{given} arrays"
         raise ValueError(
             f"The model takes {wanted} inputs. Received: {arrays} as {name}. "
@@ -361,11 +384,11 @@ def check_inputs(model, name, x):
         )
     for tensor, part in _inputs(model, x):
         dtype = keras.backend.standardize_dtype(tensor.dtype)
-        if "int" in dtype and not np.can_cast(part.dtype, dtype):
+        if "int" in dtype and not _are_held(part, dtype):
             raise ValueError(
                 f"The model takes inputs of dtype {dtype}, and Keras would "
                 f"cut off what does not fit. Received: {name} of dtype "
-                f"{part.dtype}. Give the examples as they are stored."
+                f"{part.dtype}. Give integers that {dtype} holds."
             )
     for tensor, part in _inputs(model, x):
         may_lose = is_in_memory(part) and not np.can_cast(part.dtype, "float32")
@@ -373,10 +396,21 @@ def check_inputs(model, name, x):
             warn_if_lost(name, part)
 
 
+def _are_held(x, dtype):
+    """Whether an integer dtype holds all numbers of one input."""
+    if np.can_cast(x.dtype, dtype):
+        return True
+    if not is_in_memory(x) or x.dtype.kind not in "iu" or not x.size:
+        return False
+    limits = np.iinfo(dtype)
+    return limits.min <= x.min() and x.max() <= limits.max
+
+
 def _inputs(model, x):
     """The inputs of a model, each with what it gets of the examples."""
     inputs, found = model.inputs, keras.tree.flatten(x)
-    if isinstance(x, dict) and all(tensor.name in x for tensor in inputs):
+    # Made with a dict, a model has its inputs in the order of the keys.
+    if isinstance(x, dict) and not isinstance(inputs_of(model), dict):
         found = [x[tensor.name] for tensor in inputs]
     # Where their numbers differ, Keras says so when it calls the model.
     return zip(inputs, found, strict=False)

@@ -37,6 +37,26 @@ def _is_functional(model):
     return has_graph(model) and not isinstance(model, keras.Sequential)
 
 
+def named_inputs(model, name, x):
+    """Of examples in a dict, the inputs that a model names, and no others.
+
+    Keras would give the values of a dict in the order of their keys to a model
+    that was made with one, whatever the keys are.
+    """
+    if not isinstance(x, dict) or not has_graph(model):
+        return x
+    wanted = inputs_of(model)
+    if not isinstance(wanted, dict):
+        wanted = [tensor.name for tensor in keras.tree.flatten(wanted)]
+    if not set(wanted) <= set(x):
+        raise ValueError(
+            "A dict must have a key for each input of the model: "
+            f"{', '.join(map(repr, wanted))}. Received: {name} with "
+            f"{', '.join(map(repr, x))}"
+        )
+    return {key: x[key] for key in wanted}
+
+
 def takes_float64(model):
     """Whether a model has an input that float64 numbers go into as they are."""
     dtypes = [model.input_dtype]
@@ -60,5 +80,6 @@ def ensure_built(model, x):
     Until then it has no graph to take Dropout or GAR out of. And Keras would
     build it for batches of just the size that it is called with first.
     """
-    if isinstance(model, keras.Sequential) and not model.built:
+    is_array = hasattr(x, "shape")
+    if isinstance(model, keras.Sequential) and not model.built and is_array:
         model.build((None, *x.shape[1:]))

@@ -32,7 +32,7 @@ from gar_keras.estimator.wrappers import check_calibration, check_wrappers
 from gar_keras.methods.base import Method
 from gar_keras.models import warn_of_own_training
 from gar_keras.utils.types import Tensor
-from gar_keras.utils.validation import received, unmasked
+from gar_keras.utils.validation import check_columns, received, unmasked
 from gar_keras.utils.warnings import each_once
 
 try:
@@ -194,6 +194,8 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
                 a label, unlabelled rows within a `CalibratedClassifierCV`.
             FloatingPointError: if the loss becomes NaN or infinite.
         """
+        check_columns("X", X)
+        _check_names(X)
         X, y = unmasked("X", X), unmasked("y", y)
         y = as_labels(y)
         X, y = validate_data(self, X, y, allow_nd=True, accept_sparse="csr")
@@ -282,6 +284,7 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
     def _logits(self, X):
         """Logits, float64 `(m, n)`."""
         check_is_fitted(self)
+        check_columns("X", X)
         X = unmasked("X", X)
         X = validate_data(
             self, X, reset=False, allow_nd=True, accept_sparse="csr"
@@ -358,3 +361,15 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
                 f"{received('network', self.network)}"
             )
         return model
+
+
+def _check_names(X):
+    """Raises if two columns of a table have one name: scikit-learn fails."""
+    names = list(getattr(X, "columns", ()))
+    twice = {repr(name) for name in names if names.count(name) > 1}
+    if twice:
+        raise ValueError(
+            "X must have a name of its own for each column. Received: "
+            f"{', '.join(sorted(twice))} more than once. Rename the columns, "
+            "or give X.to_numpy()."
+        )

@@ -18,6 +18,8 @@ PREPROCESSING = (
 
 def preprocessed(front, x):
     """Examples as the preprocessing layers `front` give them, in float32."""
+    # The one input may be in a dict or tuple.
+    (x,) = keras.tree.flatten(x)
     x = ops.cast(x, "float32")
     for layer in front:
         x = ops.cast(layer(x), "float32")
