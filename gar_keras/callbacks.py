@@ -220,6 +220,19 @@ class BestWeights(keras.callbacks.Callback):
         return self.model if self.network is None else self.network
 
 
+def end_last(callbacks):
+    """A callback that ends others, which do not where they stand themselves."""
+    ends = [callback.on_train_end for callback in callbacks]
+
+    def on_train_end(logs):
+        for end in ends:
+            end(logs)
+
+    for callback in callbacks:
+        callback.on_train_end = lambda logs=None: None
+    return keras.callbacks.LambdaCallback(on_train_end=on_train_end)
+
+
 @contextlib.contextmanager
 def ending_with(network, evaluated, start, callbacks):
     """Has a training, whatever ends it, leave a network with the right weights.

@@ -19,6 +19,7 @@ from gar_keras.callbacks import (
     WarnOfShares,
     WarnOnCollapse,
     checkpoints_of,
+    end_last,
     ending_with,
     list_of,
     standard_callbacks,
@@ -45,7 +46,11 @@ from gar_keras.engine.fit import (
     fit,
     largest_divisor,
 )
-from gar_keras.engine.optimizers import sgd, stage_2_optimizer
+from gar_keras.engine.optimizers import (
+    sgd,
+    stage_2_optimizer,
+    with_loss_scale,
+)
 from gar_keras.engine.replicas import in_scope_of_model
 from gar_keras.engine.statistics import MeasureStatistics
 from gar_keras.engine.streams import Stream
@@ -167,7 +172,7 @@ def pretrain(
     if trained is not model:
         warn_of_own_training(model)
     trained.compile(
-        optimizer or sgd(),
+        with_loss_scale(plain, optimizer or sgd()),
         keras.losses.SparseCategoricalCrossentropy(from_logits=True),
         **compile_options(per_report * sampler.steps),
     )
@@ -353,7 +358,7 @@ def regularize(
         sampler.seed,
     )
     stage_2.compile(
-        optimizer or stage_2_optimizer(method, steps),
+        with_loss_scale(network, optimizer or stage_2_optimizer(method, steps)),
         loss=None,
         **compile_options(sampler.steps),
     )
@@ -374,8 +379,6 @@ def regularize(
                 method, plan.has_labels, optimizer, validation, keeps_best
             ),
         )
-        # The last, so that it sees the errors that others put in the logs.
-        callbacks = [*callbacks, watch]
     keepers = []
     if keeps_best:
         keepers = [BestWeights(before, evaluated, start, watch)]
@@ -388,7 +391,11 @@ def regularize(
         WarnOfLoss(_names_of_terms(stage_2)),
         *keepers,
         *plan.stopping,
-        *callbacks,
+        *(callback for callback in callbacks if callback is not watch),
+        # Whatever weights others restore, what is said of the end is so.
+        end_last(keepers),
+        # It sees the errors that others put in the logs.
+        *([watch] if watch else []),
     ]
     written = model if evaluated is network else evaluated
     with (

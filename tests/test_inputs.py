@@ -237,7 +237,9 @@ def test_one_number_is_one_whatever_its_bytes():
             model, whole[:24], Y_L, epochs=2, validation_data=(x, Y), **QUIET
         ).history
         assert history["val_error"][0] == error_rate(model, x, Y)
-        regularize(model, whole[:24], x, validation_data=(x, Y), **SMALL, **QUIET)
+        regularize(
+            model, whole[:24], x, validation_data=(x, Y), **SMALL, **QUIET
+        )
         results.append(model.get_weights())
     np.testing.assert_equal(*results)
     # Integers of another size that the model's holds, as FeatureSpace has them.

@@ -132,6 +132,7 @@ class TrainingData:
             other images, in place of `labels`.
         first_epoch: Epoch of the sampler to begin with, from 1. It may be set
             until the first batch is made.
+        last_epoch: The last one for which a `streams.Stream` is read.
     """
 
     sampler: BatchSampler
@@ -140,6 +141,7 @@ class TrainingData:
     labels: object = None
     y_labeled: object = None
     first_epoch: int = 1
+    last_epoch: float = math.inf
 
     def batch(self, x, rows, chosen, gather=None, xp=np):
         """What `fit` gets of a step, `(x,)` or `(x, y)`, with `x` at `rows`.

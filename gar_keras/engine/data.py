@@ -30,6 +30,7 @@ from gar_keras.engine.batches import (
     take,
 )
 from gar_keras.engine.graphs import (
+    check_own_fit,
     ensure_built,
     has_graph,
     inputs_of,
@@ -59,6 +60,11 @@ from gar_keras.utils.warnings import warn
 LARGEST_ROOT_MEAN_SQUARE = 10.0
 LARGEST_OF_COLUMN = 30.0
 LEAST_OF_COLUMNS = 0.01
+
+# Examples that a model is called with before its training, and what rounding
+# may take from the sum of their probabilities, in bfloat16 as well.
+LOOKED_AT = 8
+SUM_OF_PROBABILITIES = 1e-2
 
 
 # Forms
@@ -335,6 +341,7 @@ def check_examples(name, x, like=None, check=check_images):
 
 def prepared(model, network_of, x_labeled, validation_data):
     """`network_of(model)`, its n and the checked validation data, or `None`."""
+    check_own_fit(model)
     ensure_built(model, x_labeled)
     network = network_of(model)
     n = num_classes(network, "x_labeled", x_labeled)
@@ -351,7 +358,7 @@ def num_classes(model, name, x):
     """n of the logits `(batch, n)` that the model gives for such images."""
     check_inputs(model, name, x)
     try:
-        logits = model(take(x, np.arange(1)))
+        logits = model(take(x, np.arange(min(LOOKED_AT, num_examples(x)))))
     except Exception as e:
         takes = f", of {_kinds(model.inputs)}" if has_graph(model) else ""
         raise ValueError(
@@ -359,7 +366,21 @@ def num_classes(model, name, x):
             f"{_kinds(keras.tree.flatten(x))}. {reason_of(e)}"
         ) from e
     warn_if_unscaled(model, x)
-    return check_logits(logits)
+    n = check_logits(logits)
+    _warn_of_probabilities(model, keras.ops.convert_to_numpy(logits))
+    return n
+
+
+def _warn_of_probabilities(model, logits):
+    """Warns if no number is negative, and those of each example sum to 1."""
+    sums = logits.astype("float64").sum(axis=1)
+    if (logits >= 0).all() and (abs(sums - 1) < SUM_OF_PROBABILITIES).all():
+        warn(
+            f"The model {model.name!r} gives probabilities (of "
+            f"{len(logits)} examples each sums to 1), but GAR needs the "
+            "logits, before any activation. Take the softmax out of it, and "
+            "use from_logits=True in the loss."
+        )
 
 
 def _kinds(parts):

@@ -36,7 +36,7 @@ def fit(model, feed, *, passes=1, initial_epoch=0, **options):
     other arguments of it, a list of `callbacks` among them.
     """
     replicas.check_fit(feed.sampler)
-    feed = replace(feed)
+    feed = replace(feed, last_epoch=passes * options["epochs"])
     follow = _FollowFit(feed, passes)
     options |= {
         "initial_epoch": initial_epoch,

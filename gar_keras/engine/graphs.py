@@ -14,6 +14,22 @@ def check_model(model):
         )
 
 
+def check_own_fit(model):
+    """Raises if `fit` or `predict` of a model's class is not that of Keras."""
+    own = [
+        name
+        for name in ("fit", "predict")
+        if not getattr(type(model), name).__module__.startswith("keras.")
+    ]
+    if own:
+        raise ValueError(
+            f"The class {type(model).__name__} has its own "
+            f"{' and '.join(own)}, which may take other examples than its call "
+            "does. Give both stages what its call takes, and a model without "
+            "them: keras.Model(model.input, model.output)."
+        )
+
+
 def has_graph(model):
     """Whether Keras knows the layers of the model and how they connect.
 

@@ -7,6 +7,7 @@ import keras
 from keras import ops
 
 from gar_keras.engine import replicas
+from gar_keras.engine.keras_internals import flatten_layers
 from gar_keras.utils.validation import check_count, check_number
 
 # Of the paper, with Nesterov momentum. The rate of step t is
@@ -178,6 +179,19 @@ def sgd(
     """
     rate = check_number("learning_rate", learning_rate)
     return SGD(rate, momentum=momentum, nesterov=True, decay=decay, **kwargs)
+
+
+def with_loss_scale(model, optimizer):
+    """The optimizer, with a scaled loss if a layer computes in float16.
+
+    Keras looks at the policy of the model as a whole, which is the global one
+    of when the model was made of its layers.
+    """
+    is_half = any(x.compute_dtype == "float16" for x in flatten_layers(model))
+    scaling = keras.optimizers.LossScaleOptimizer
+    if is_half and not isinstance(optimizer, scaling):
+        return scaling(optimizer, name="loss_scale_optimizer")
+    return optimizer
 
 
 def stage_2_optimizer(

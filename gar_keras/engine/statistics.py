@@ -87,7 +87,9 @@ class MeasureStatistics(keras.callbacks.Callback):
     def _measure(self, model):
         values = [weight.value for weight in model.weights]
         # Of each layer m, and the sums of means and of squares.
-        sums = [np.zeros((3, *layer.moving_mean.shape)) for layer in self._layers]
+        sums = [
+            np.zeros((3, *layer.moving_mean.shape)) for layer in self._layers
+        ]
         with _each_batch_alone(self.network, self._layers):
             for x in self._batches():
                 for total, calls in zip(

@@ -20,7 +20,8 @@ class Stream:
     """The examples of a data set that gives batches, over and over.
 
     The order is that of the data set, anew in each pass. The batches of a
-    `PyDataset` come in random order, as in Keras' `fit`. Of batches in a dict
+    `PyDataset` come in random order, as in Keras' `fit`, between calls of its
+    `on_epoch_begin` and `on_epoch_end` in each pass. Of batches in a dict
     it has what the `model` names, if there is one.
 
     Attributes:
@@ -81,15 +82,19 @@ class Stream:
             held = take(held, slice(size, None))
 
     def _forever(self, seed):
+        batches = self.batches
+        has_hooks = isinstance(batches, keras.utils.PyDataset)
         for number in itertools.count():
+            if has_hooks:
+                batches.on_epoch_begin()
             order = itertools.count()
             if self.num_batches is not None:
                 rng = np.random.default_rng([seed, number])
                 order = rng.permutation(self.num_batches).tolist()
-            for x, *_ in self.read(order):
+            for read, (x, *_) in enumerate(self.read(order), start=1):
+                if has_hooks and read == self.num_batches:
+                    batches.on_epoch_end()
                 yield x
-            if isinstance(self.batches, keras.utils.PyDataset):
-                self.batches.on_epoch_end()
 
 
 def is_stream(x):
@@ -105,6 +110,8 @@ def _is_tensorflow_dataset(x):
 
 def _arrays(x):
     def array(part):
-        return None if part is None else plain_numbers(ops.convert_to_numpy(part))
+        return (
+            None if part is None else plain_numbers(ops.convert_to_numpy(part))
+        )
 
     return keras.tree.map_structure(array, x)

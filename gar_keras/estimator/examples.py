@@ -52,7 +52,10 @@ def as_labels(y):
     # an integer where pandas has NA beside it.
     has_numpy_dtype = isinstance(getattr(y, "dtype", None), np.dtype)
     labels = np.asarray(y, dtype=None if has_numpy_dtype else object)
-    if y is None or labels.dtype.kind not in "fO":
+    if y is None or labels.dtype.kind not in "fOU":
+        return y
+    _check_markers(labels.ravel().tolist())
+    if labels.dtype.kind == "U":
         return y
     is_mixed = labels.dtype.kind == "O" and labels.size == len(labels)
     if not is_mixed and not any(map(_is_missing, labels.flat)):
@@ -62,6 +65,24 @@ def as_labels(y):
     found = np.array(given)
     _check_kept(given, found)
     return found
+
+
+def _check_markers(labels):
+    """Raises if labels are marked as missing in more than one way."""
+    kinds = {}
+    for label in labels:
+        if _is_missing(label):
+            kinds.setdefault("missing", label)
+        elif label in (UNLABELED, str(UNLABELED)):
+            kinds.setdefault("-1", label)
+        elif isinstance(label, str) and not label:
+            kinds.setdefault("empty", label)
+    if len(kinds) > 1:
+        raise ValueError(
+            "y must mark rows without a label in one way. Received: both "
+            f"{' and '.join(map(repr, kinds.values()))}. If one of them is a "
+            "class, give it another name; else replace one by the other."
+        )
 
 
 def _check_kept(given, found):

@@ -28,6 +28,7 @@ from gar_keras.metrics import error_rate, lost_classes
 from gar_keras.models import image_format_of
 from gar_keras.training import check_stage_2, pretrain, regularize
 from gar_keras.utils.validation import check_count, check_number
+from gar_keras.utils.warnings import warn
 
 # Steps of stage 1 by default: those of the paper's code, with 100 labels.
 PRETRAIN_STEPS = 2000
@@ -105,7 +106,9 @@ def stages(model, x, y, settings, class_names, seed):
     """
     labeled = np.flatnonzero(y != UNLABELED)
     prior = given_prior(settings.class_prior, y[labeled], len(class_names))
-    kept = _keep_back(y, labeled, settings.validation_fraction, seed)
+    kept = _keep_back(
+        y, labeled, settings.validation_fraction, seed, class_names
+    )
     validation = (take(x, kept), y[kept]) if len(kept) else None
     labeled = np.setdiff1d(labeled, kept)
     x_labeled, y_labeled = take(x, labeled), y[labeled]
@@ -317,8 +320,11 @@ def check_outputs(model, x, n):
         )
 
 
-def _keep_back(y, labeled, fraction, seed):
-    """Indices of the validation examples: a share of each class."""
+def _keep_back(y, labeled, fraction, seed, class_names):
+    """Indices of the validation examples: a share of each class.
+
+    One at least of each class that has two.
+    """
     if not check_number("validation_fraction", fraction, high=1):
         return labeled[:0]
     rng = np.random.default_rng([seed, len(y)])
@@ -326,8 +332,9 @@ def _keep_back(y, labeled, fraction, seed):
     for c in np.unique(y[labeled]):
         of_class = rng.permutation(np.flatnonzero(y == c))
         # One at least is trained on.
-        share = min(round(fraction * len(of_class)), len(of_class) - 1)
-        kept.append(of_class[:share])
+        share = max(1, round(fraction * len(of_class)))
+        kept.append(of_class[: min(share, len(of_class) - 1)])
+    single = [class_names[c] for c, rows in enumerate(kept) if not len(rows)]
     kept = np.sort(np.concatenate(kept))
     if not len(kept):
         raise ValueError(
@@ -335,5 +342,11 @@ def _keep_back(y, labeled, fraction, seed):
             f"back. Received: {len(labeled)} labels, "
             f"validation_fraction={fraction:g}. Label more examples, or set "
             "validation_fraction to 0."
+        )
+    if single:
+        warn(
+            "The validation error is without classes that have one label. "
+            f"Received: {', '.join(map(repr, single))}, trained on alone. Label "
+            "more examples of these."
         )
     return kept

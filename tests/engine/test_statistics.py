@@ -166,9 +166,7 @@ def test_what_is_not_measured_stays_to_the_bit():
         other, others = run(form, measures=False, **options)
         if options:
             np.testing.assert_equal(mine, others)
-        for ours, theirs in zip(
-            model.variables, other.variables, strict=True
-        ):
+        for ours, theirs in zip(model.variables, other.variables, strict=True):
             if "moving" not in ours.path:
                 np.testing.assert_equal(ours.numpy(), theirs.numpy())
 
@@ -317,7 +315,8 @@ def test_replicas():
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("name", "options"), [("MobileNetV2", {"alpha": 0.35}), ("EfficientNetB0", {})]
+    ("name", "options"),
+    [("MobileNetV2", {"alpha": 0.35}), ("EfficientNetB0", {})],
 )
 def test_networks_of_keras_learn_their_labels(name, options):
     keras.utils.set_random_seed(0)

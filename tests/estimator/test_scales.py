@@ -38,7 +38,10 @@ OF_SEVERAL_UNITS = {
     "a constant one": (IMAGES * [1, 0, 1] + [0, 7, 0], 3),
     "whole numbers": (np.floor(IMAGES * [9, 9, 9000]), 3),
     "a series": (WINDOWS * np.array([1, 1, 500, 1, 1])[:, None], 2),
-    "a series with a tiny one": (WINDOWS * np.array([1, 1, 1, 1e-4, 1])[:, None], 2),
+    "a series with a tiny one": (
+        WINDOWS * np.array([1, 1, 1, 1e-4, 1])[:, None],
+        2,
+    ),
 }
 # And those of one, by the number that they are divided by.
 OF_ONE_UNIT = {
@@ -57,7 +60,9 @@ def test_each_unit_fills_its_range(name):
     over = tuple(i for i in range(4) if i != axis)
     spans = np.ptp(found, axis=over)
     is_constant = np.ptp(x, axis=over) == 0
-    assert (spans[~is_constant] >= 0.5).all() and (spans[is_constant] == 0).all()
+    assert (spans[~is_constant] >= 0.5).all() and (
+        spans[is_constant] == 0
+    ).all()
     assert abs(found).max() <= 1 + 1e-3
 
 
