@@ -47,6 +47,7 @@ from gar_keras.engine.fit import (
     largest_divisor,
 )
 from gar_keras.engine.optimizers import (
+    compile_saved,
     sgd,
     stage_2_optimizer,
     with_loss_scale,
@@ -171,8 +172,9 @@ def pretrain(
     trained = with_augmentation(plain, augmentation)
     if trained is not model:
         warn_of_own_training(model)
-    trained.compile(
-        with_loss_scale(plain, optimizer or sgd()),
+    compile_saved(
+        trained,
+        optimizer or sgd(),
         keras.losses.SparseCategoricalCrossentropy(from_logits=True),
         **compile_options(per_report * sampler.steps),
     )

@@ -26,7 +26,7 @@ class Restores(keras.callbacks.Callback):
 
     def on_train_end(self, logs=None):
         for weight in self.model.network.weights:
-            weight.assign(keras.ops.full_like(weight, 7.0))
+            weight.assign(np.full(weight.shape, 7.0))
 
 
 def test_the_weights_are_those_that_are_told():
@@ -94,6 +94,10 @@ def test_a_data_set_hears_of_its_epochs(epochs):
     data = Counted()
     regularize(network(), X_L, data, epochs=epochs, method="gar", **SMALL)
     assert (data.begun, data.ended) == (epochs, epochs)
-    trained = [(begun, index) for begun, ended, index in data.seen if begun > ended]
+    trained = [
+        (begun, index) for begun, ended, index in data.seen if begun > ended
+    ]
     for epoch in range(1, epochs + 1):
-        assert sorted(i for begun, i in trained if begun == epoch) == [*range(5)]
+        assert sorted(i for begun, i in trained if begun == epoch) == [
+            *range(5)
+        ]

@@ -43,11 +43,11 @@ from gar_keras.engine.streams import Stream, is_stream
 from gar_keras.utils.validation import (
     as_array,
     check_array,
+    check_columns,
     check_count,
     check_images,
     check_labels,
     check_logits,
-    check_columns,
     is_in_memory,
     is_source,
     reason_of,

@@ -6,6 +6,8 @@ epoch, over images in memory, is one compiled program: see `jax_epochs`.
 Elsewhere `fit` gets the same batches, bit for bit, from NumPy.
 """
 
+import contextlib
+import logging
 import math
 from dataclasses import replace
 
@@ -29,6 +31,27 @@ PATIENCE_STEPS = 500
 MOST_STEPS = 4000
 
 
+class _Retracing(logging.Filter):
+    """Leaves out TensorFlow's advice on functions that are made in a loop.
+
+    Each model has its own, of which the advice is made after five models.
+    """
+
+    def filter(self, record):
+        return "triggered tf.function retracing" not in str(record.msg)
+
+
+@contextlib.contextmanager
+def _without_advice():
+    logger, leaves_out = logging.getLogger("tensorflow"), _Retracing()
+    logger.addFilter(leaves_out)
+    try:
+        yield
+    finally:
+        logger.removeFilter(leaves_out)
+
+
+@_without_advice()
 def fit(model, feed, *, passes=1, initial_epoch=0, **options):
     """Calls `fit` of a model, with the batches of a feed, by the fastest path.
 
@@ -131,6 +154,7 @@ class StopWhenWorse(keras.callbacks.Callback):
             self.model.stop_training = True
 
 
+@_without_advice()
 def predict(model, x, batch_size=500):
     """What `predict` gives for examples in any form, by the fastest path.
 

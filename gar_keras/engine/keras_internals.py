@@ -126,6 +126,19 @@ def may_be_shuffled(batches):
     )
 
 
+def save_with(model, optimizer):
+    """Has a compiled model saved as if it were compiled with this optimizer."""
+    model._compile_config.config["optimizer"] = optimizer
+
+
+def is_evaluated():
+    """Whether Keras calls a layer within a call that is not of training."""
+    training = getattr(
+        get_global_attribute("current_call_ctx"), "training", None
+    )
+    return training is not None and not training
+
+
 def unsafe_deserialization():
     """A scope in which Keras also copies the code of a `Lambda` layer.
 
