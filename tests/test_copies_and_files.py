@@ -1,4 +1,4 @@
-"""What is saved, cloned or given elsewhere trains on the same loss, or is refused."""
+"""What is saved, cloned or given elsewhere has the same loss, or is no more."""
 
 import logging
 
@@ -21,9 +21,7 @@ from gar_keras import (
 
 X_L, Y_L = blobs(12)
 X_U, Y_U = blobs(45, seed=1)
-SMALL = {
-    "labeled_per_batch": 4, "unlabeled_per_batch": 20, "epochs": 2, "verbose": 0,
-}  # fmt: skip
+SMALL = dict(labeled_per_batch=4, unlabeled_per_batch=20, epochs=2, verbose=0)
 
 LOADED = """
 import sys, keras, numpy as np

@@ -137,7 +137,7 @@ DATES = pandas.date_range("2020", periods=60)
 REFUSED = {
     "a missing key": (
         lambda: pretrain(named("dict"), {"a": X_L[:, :2]}, Y_L, **QUIET),
-        "key for each input of the model: 'b', 'a'. Received: x_labeled with 'a'",
+        "each input of the model: 'b', 'a'. Received: x_labeled with 'a'",
     ),
     "batches of several lengths": (
         lambda: pretrain(read_anything(), lengths(), epochs=1, **QUIET),
@@ -145,8 +145,8 @@ REFUSED = {
     ),
     "unlabelled ones": (
         lambda: regularize(
-            read_anything(), np.ones((24, 2, 4), "float32"), lengths(), y_labeled=Y_L,
-            images_per_epoch=20, **QUIET,
+            read_anything(), np.ones((24, 2, 4), "float32"), lengths(),
+            y_labeled=Y_L, images_per_epoch=20, **QUIET,
         ),
         "one shape. Received: examples of",
     ),
@@ -170,8 +170,8 @@ REFUSED = {
     ),
     "integers that are cut off": (
         lambda: pretrain(
-            sequential(layers.Embedding(9, 2), layers.Flatten(), layers.Dense(3),
-                       dtype="int32"),
+            sequential(layers.Embedding(9, 2), layers.Flatten(),
+                       layers.Dense(3), dtype="int32"),
             np.full((24, 4), 2**40), Y_L, **QUIET,
         ),
         "Give integers that int32 holds",

@@ -1,4 +1,4 @@
-"""Callbacks and data sets are called as Keras calls them, and what is told is so."""
+"""Callbacks and data sets in Keras' order, and messages that are so."""
 
 import keras
 import numpy as np

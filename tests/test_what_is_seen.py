@@ -12,9 +12,7 @@ from gar_keras import attach, detach, error_rate, pretrain, regularize
 rng = np.random.default_rng(0)
 Y = np.arange(30) % 3
 X = (rng.normal(size=(30, 4)) + 4 * np.eye(4)[Y]).astype("float32")
-SMALL = {
-    "labeled_per_batch": 4, "unlabeled_per_batch": 20, "epochs": 1, "verbose": 0,
-}  # fmt: skip
+SMALL = dict(labeled_per_batch=4, unlabeled_per_batch=20, epochs=1, verbose=0)
 
 
 class Clip(layers.Layer):

@@ -44,7 +44,7 @@ def make_batches(feed):
 def batches_of(feed):
     """The batches of a feed from NumPy, one epoch after the other, endless."""
     sampler = feed.sampler
-    stream = None
+    stream = made = None
     if isinstance(feed.images, Stream):
         full, rest = divmod(sampler.images_per_epoch, sampler.batch)
         sizes = [sampler.batch] * full

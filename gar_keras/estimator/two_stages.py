@@ -346,7 +346,7 @@ def _keep_back(y, labeled, fraction, seed, class_names):
     if single:
         warn(
             "The validation error is without classes that have one label. "
-            f"Received: {', '.join(map(repr, single))}, trained on alone. Label "
-            "more examples of these."
+            f"Received: {', '.join(map(repr, single))}, trained on alone. "
+            "Label more examples of these."
         )
     return kept
