@@ -313,7 +313,7 @@ def regularize(
 
     Example:
 
-    >>> x, y = np.array([[1., 0.], [0., 1.]]), np.array([0, 1])
+    >>> x, y = np.array([[2., 0.], [0., 2.]]), np.array([0, 1])
     >>> logits = keras.layers.Dense(2, kernel_initializer="identity")
     >>> model = keras.Sequential([keras.Input((2,)), logits])
     >>> history = regularize(
