@@ -109,6 +109,46 @@ def standard_callbacks(validation_data):
     return [StopOnNaN(), ErrorRate(val_error=validation_data)]
 
 
+class WarnOfLoss(keras.callbacks.Callback):
+    """Warns, once, of an epoch of stage 2 whose mean loss is above 10.
+
+    The loss is the sum of the method's terms: what layers add is the user's.
+    GAR's is at most 4 with the paper's coefficients and logits of usual size,
+    and labels that stage 1 has learned have a cross-entropy far below 1.
+
+    Args:
+        terms: Names of the terms in the logs.
+    """
+
+    LARGEST = 10.0
+
+    def __init__(self, terms):
+        super().__init__()
+        self.terms = terms
+        self._has_warned = False
+
+    def on_epoch_end(self, epoch, logs=None):
+        parts = {name: logs[name] for name in self.terms if name in logs}
+        loss = sum(parts.values())
+        if self._has_warned or not loss > self.LARGEST:
+            return
+        self._has_warned = True
+        largest = max(parts, key=parts.get)
+        causes = {
+            "supervised": "in training the network finds the labels that it "
+            "is given most unlikely",
+            "regularization": "the logits are so large that their Frobenius "
+            "norm is most of GAR's loss",
+        }
+        cause = causes.get(largest, "the network is far from where it began")
+        warn(
+            f"The mean loss of epoch {epoch + 1} of stage 2 is {loss:.4g}, "
+            f"most of it {largest}={parts[largest]:.4g}: {cause}. Check the "
+            "weights that stage 2 began with and the scale of the examples, "
+            "or lower the learning rate."
+        )
+
+
 # Of a training that keeps the best weights: what its model ends with.
 BEST_ARE_KEPT = "The model ends with the weights of the least validation error."
 NONE_IS_BETTER = (
@@ -178,6 +218,19 @@ class BestWeights(keras.callbacks.Callback):
     @property
     def _network(self):
         return self.model if self.network is None else self.network
+
+
+def end_last(callbacks):
+    """A callback that ends others, which do not where they stand themselves."""
+    ends = [callback.on_train_end for callback in callbacks]
+
+    def on_train_end(logs):
+        for end in ends:
+            end(logs)
+
+    for callback in callbacks:
+        callback.on_train_end = lambda logs=None: None
+    return keras.callbacks.LambdaCallback(on_train_end=on_train_end)
 
 
 @contextlib.contextmanager

@@ -319,12 +319,25 @@ class GraphActivityRegularization(keras.layers.Layer):
         return keras.KerasTensor(inputs.shape, inputs.dtype)
 
     def get_config(self):
-        config = super().get_config()
-        return {
-            **config,
+        config = {
+            **super().get_config(),
             **self._formula.get_config(),
             "balance_memory": self.balance_memory,
         }
+        # Within an epoch on JAX, fit has them.
+        if not any(map(is_taken, self._coefficients.values())):
+            its, made_with = self.coefficients, self.made_with
+            if any(its[name] != np.float32(made_with[name]) for name in its):
+                config["in_force"] = self.coefficients
+        return config
+
+    @classmethod
+    def from_config(cls, config):
+        config = dict(config)
+        in_force = config.pop("in_force", {})
+        layer = super().from_config(config)
+        layer.set_coefficients(**in_force)
+        return layer
 
 
 def regularization_layers(model):

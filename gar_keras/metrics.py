@@ -100,10 +100,11 @@ def checked_logits(model, x, y, batch_size=500):
     """The finite logits of images, and their labels."""
     if is_stream(x) and y is None:
         found = [
-            checked_logits(model, *pair, batch_size) for pair in pairs("x", x)
+            checked_logits(model, *pair, batch_size)
+            for pair in pairs("x", x, model)
         ]
         return tuple(map(np.concatenate, zip(*found, strict=True)))
-    x, y = as_labeled(x, y, names=("x", "y"))
+    x, y = as_labeled(x, y, ("x", "y"), model)
     check_examples("x", x, check=check_array)
     check_inputs(model, "x", x)
     logits = _predicted(model, x, batch_size)

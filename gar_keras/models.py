@@ -232,13 +232,32 @@ _networks = weakref.WeakKeyDictionary()
 def stage_2_network(model):
     """The model `without_dropout`, the same one for each training."""
     if not (has_graph(model) and _has(model, DROPOUT_LAYERS)):
-        return without_dropout(model)
+        network = without_dropout(model)
+        _warn_of_dropout(network)
+        return network
     # A Sequential model that is changed has another output.
     logits, network = _networks.get(model, (None, None))
     if logits is not model.outputs[0]:
         network = without_dropout(model)
         _networks[model] = model.outputs[0], network
+    _warn_of_dropout(network)
     return network
+
+
+def _warn_of_dropout(network):
+    """Warns of Dropout that stage 2 keeps, as it is inside other layers."""
+    kept = [
+        layer.name
+        for layer in flatten_layers(network)
+        if isinstance(layer, DROPOUT_LAYERS) and layer.rate > 0
+    ]
+    if kept:
+        warn(
+            "Stage 2 leaves out Dropout, but not inside wrappers and layers or "
+            "models with a call of their own. Received: "
+            f"{', '.join(map(repr, kept))}. Put them between layers of the "
+            "model, or leave them out."
+        )
 
 
 def detach(model: keras.Model) -> keras.Model:
@@ -268,6 +287,7 @@ def detach(model: keras.Model) -> keras.Model:
     if isinstance(model, Regularized):
         return detach(model.model)
     plain = _without(model, GraphActivityRegularization)
+    plain.dtype_policy = model.dtype_policy
     if is_regularized(plain):
         raise ValueError(
             "The loss of GAR cannot be taken out of this model for stage 1. "
@@ -353,7 +373,10 @@ def attach(
     if not has_graph(model):
         return Regularized(model, layer, name=model.name)
     logits = call_behind(layer, model.outputs[0])
-    return keras.Model(inputs_of(model), logits, name=model.name)
+    attached = keras.Model(inputs_of(model), logits, name=model.name)
+    # By it `compile` scales the loss.
+    attached.dtype_policy = model.dtype_policy
+    return attached
 
 
 def check_can_be_regularized(model, layer=None):

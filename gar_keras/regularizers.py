@@ -27,7 +27,7 @@ from keras import ops
 from numpy.typing import ArrayLike
 
 from gar_keras.engine import autodiff, replicas
-from gar_keras.engine.keras_internals import layer_in_call
+from gar_keras.engine.keras_internals import is_evaluated, layer_in_call
 from gar_keras.utils.types import ClassPrior, Tensor
 from gar_keras.utils.validation import (
     as_array,
@@ -325,7 +325,8 @@ class GraphActivityRegularizer(keras.regularizers.Regularizer):
     belongs to the batch as a whole: it is not divided by the batch size.
 
     As `Dense(n, activity_regularizer=GraphActivityRegularizer())` it adds the
-    same loss as the layer `GraphActivityRegularization` behind the `Dense`.
+    same loss as the layer `GraphActivityRegularization` behind the `Dense`, in
+    training alone.
     Keras calls it for that, and from 3.14 on divides by the batch size `m`:
     called, it returns `m * U` there, and `U` with an earlier Keras.
 
@@ -385,6 +386,14 @@ class GraphActivityRegularizer(keras.regularizers.Regularizer):
         self.class_prior = class_prior
 
     def __call__(self, x):
+        if isinstance(x, keras.Variable):
+            raise ValueError(
+                "GAR is of what a layer gives, not of its weights. Received: "
+                f"the weight {x.path!r}. Give the regularizer to the layer as "
+                "activity_regularizer."
+            )
+        if is_evaluated():
+            return ops.zeros((), keras.config.floatx())
         if replicas.is_inside():
             raise ValueError(
                 "On several replicas of tf.distribute, GAR cannot be an "

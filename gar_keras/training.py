@@ -13,8 +13,10 @@ from gar_keras.callbacks import (
     Advice,
     BestWeights,
     ResetShares,
+    WarnOfLoss,
     WarnOnCollapse,
     checkpoints_of,
+    end_last,
     ending_with,
     list_of,
     standard_callbacks,
@@ -31,6 +33,7 @@ from gar_keras.engine.data import (
     as_labeled,
     as_validation,
     check_examples,
+    check_inputs,
     prepared,
     stage_2_data,
 )
@@ -40,8 +43,16 @@ from gar_keras.engine.fit import (
     fit,
     largest_divisor,
 )
-from gar_keras.engine.optimizers import sgd, stage_2_optimizer
+from gar_keras.engine.optimizers import (
+    compile_saved,
+    sgd,
+    stage_2_optimizer,
+    with_loss_scale,
+)
 from gar_keras.engine.replicas import in_scope_of_model
+from gar_keras.engine.statistics import MeasureStatistics
+from gar_keras.engine.streams import Stream
+from gar_keras.layers import regularization_layers
 from gar_keras.methods import method_of
 from gar_keras.methods.base import Stage2, network_of
 from gar_keras.methods.safe_gar import SafeGAR
@@ -129,8 +140,8 @@ def pretrain(
     >>> error_rate(model, x, y)
     0.0
     """
-    x_labeled, y_labeled = as_labeled(x_labeled, y_labeled)
-    validation_data = as_validation(validation_data, x_labeled)
+    x_labeled, y_labeled = as_labeled(x_labeled, y_labeled, model=model)
+    validation_data = as_validation(validation_data, x_labeled, model)
     check_examples("x_labeled", x_labeled)
     check_epochs(epochs, initial_epoch)
     check_verbosity(verbose)
@@ -151,21 +162,28 @@ def pretrain(
     y_labeled = check_labels("y_labeled", y_labeled, sampler.size, classes)
     if plain is not model:
         warn_of_own_training(model)
-    plain.compile(
+    compile_saved(
+        plain,
         optimizer or sgd(),
         keras.losses.SparseCategoricalCrossentropy(from_logits=True),
         **compile_options(plain, per_report * sampler.steps),
     )
     start = plain.get_weights()
+    data = TrainingData(sampler, x_labeled, labels=y_labeled)
+    callbacks = [
+        MeasureStatistics(plain, data),
+        *standard_callbacks(validation_data),
+        *callbacks,
+    ]
     try:
         with checkpoints_of(model, callbacks):
             return fit(
                 plain,
-                TrainingData(sampler, x_labeled, labels=y_labeled),
+                data,
                 passes=per_report,
                 epochs=epochs // per_report,
                 initial_epoch=initial_epoch // per_report,
-                callbacks=[*standard_callbacks(validation_data), *callbacks],
+                callbacks=callbacks,
                 verbose=verbose,
             )
     except FloatingPointError:
@@ -277,7 +295,9 @@ def regularize(
 
     Warns:
         GARWarning: if the examples are not scaled, as for `pretrain`; if the
-            labels are used and a class has none; or if classes are lost,
+            labels are used and a class has none; if the moving statistics of
+            a `BatchNormalization` do not fit its weights and these examples;
+            if the mean loss of an epoch is above 10; or if classes are lost,
             which it names, the outputs collapse, the batches are too small
             for the number of classes or the validation error rises; see
             `gar_keras.callbacks.WarnOnCollapse`, of which `callbacks` may
@@ -287,7 +307,7 @@ def regularize(
 
     Example:
 
-    >>> x, y = np.array([[1., 0.], [0., 1.]]), np.array([0, 1])
+    >>> x, y = np.array([[2., 0.], [0., 2.]]), np.array([0, 1])
     >>> logits = keras.layers.Dense(2, kernel_initializer="identity")
     >>> model = keras.Sequential([keras.Input((2,)), logits])
     >>> history = regularize(
@@ -318,6 +338,10 @@ def regularize(
     warn_of_own_training(model)
     network, sampler = plan.network, plan.data.sampler
     validation = plan.validation
+    statistics = MeasureStatistics(network, plan.data)
+    # What a method finds at the start is of the network that it trains.
+    if not initial_epoch:
+        _warn_of_statistics(statistics.measure())
     start = network.get_weights()
     terms, trained, data = [], network, plan.data
     if not any(term.uses_unlabeled for term in plan.method):
@@ -325,6 +349,9 @@ def regularize(
     for term in plan.method:
         term, trained, data = term.setup(trained, data, initial_epoch)
         terms.append(term)
+    if data is not plan.data:
+        # The batches of the training are others.
+        statistics = MeasureStatistics(network, data)
     steps = epochs * sampler.steps
     stage_2 = Stage2(
         terms,
@@ -336,11 +363,11 @@ def regularize(
         evaluated=network,
     )
     stage_2.compile(
-        optimizer or stage_2_optimizer(terms, steps),
+        with_loss_scale(network, optimizer or stage_2_optimizer(terms, steps)),
         loss=None,
         **compile_options(stage_2, sampler.steps),
     )
-    evaluated = stage_2.evaluated
+    evaluated = statistics.evaluated = stage_2.evaluated
     keeps_best = keep_best and validation is not None
     watch = next((c for c in callbacks if isinstance(c, WarnOnCollapse)), None)
     can_collapse = any(term.can_collapse for term in terms)
@@ -355,8 +382,6 @@ def regularize(
             num_validation=None if validation is None else len(validation[1]),
             advice=_advice(plan, optimizer, keeps_best),
         )
-        # The last, so that it sees the errors that others put in the logs.
-        callbacks = [*callbacks, watch]
     keepers = []
     if keeps_best:
         keepers = [BestWeights(before, evaluated, start, watch)]
@@ -365,10 +390,16 @@ def regularize(
             evaluated, plan.data.images, validation is not None, watch
         )
     callbacks = [
+        statistics,
         ResetShares(),
         *standard_callbacks(validation),
+        WarnOfLoss(_names_of_terms(stage_2)),
         *keepers,
-        *callbacks,
+        *(callback for callback in callbacks if callback is not watch),
+        # Whatever weights others restore, what is said of the end is so.
+        end_last(keepers),
+        # It sees the errors that others put in the logs.
+        *([watch] if watch else []),
     ]
     written = model if evaluated is network else evaluated
     with (
@@ -427,6 +458,7 @@ def plan_stage_2(
         y_labeled,
         x_unlabeled,
         validation_data,
+        model,
         images_per_epoch=images_per_epoch,
         **batches,
     )
@@ -441,6 +473,8 @@ def plan_stage_2(
         data.x_labeled,
         validation,
     )
+    if not isinstance(data.images, Stream):
+        check_inputs(network, "x_unlabeled", data.images)
     check_stage_2(method, network, data.images, data.sampler)
     y = None
     if any(term.uses_labels for term in method):
@@ -459,6 +493,13 @@ def check_stage_2(method, network, x_unlabeled, sampler):
         term.check(network, x_unlabeled)
 
 
+def _names_of_terms(stage_2):
+    """Names of the terms of the loss in the logs."""
+    layers = regularization_layers(stage_2)
+    names = [layer.metric_name("regularization") for layer in layers]
+    return [*stage_2.means, *names]
+
+
 def _advice(plan, optimizer, keeps_best):
     """The `Advice` in the words of `regularize`."""
     options = {}
@@ -475,6 +516,23 @@ def _advice(plan, optimizer, keeps_best):
     elif plan.validation is None and is_safe:
         options["kept"] = LOST_CLASSES_ARE_RESTORED
     return Advice(**options)
+
+
+# Statistics that had settled were below 0.13, others from 1.4 up.
+LARGEST_GAP = 0.5
+
+
+def _warn_of_statistics(gap):
+    """Warns if those of BatchNormalization were far from what is measured."""
+    if gap > LARGEST_GAP:
+        warn(
+            "The moving statistics of BatchNormalization that the model came "
+            "with do not fit it on these examples, and are measured anew. "
+            f"Received: off by {gap:.2g} standard deviations. Either they had "
+            "not settled in its own training (too few steps for the layers' "
+            "momentum), and all that was measured with them is wrong, or the "
+            "unlabelled examples are unlike what it was trained on."
+        )
 
 
 def _warn_of_classes_without_label(y, n):

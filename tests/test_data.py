@@ -346,6 +346,10 @@ REFUSED = {
     ),
     "another input": (
         lambda: regularize(two_inputs(), parted(X), {"one": X}),
+        "key for each input",
+    ),
+    "fewer inputs": (
+        lambda: regularize(two_inputs(), tuple(parted(X).values()), (X,)),
         "the same inputs",
     ),
     "uneven inputs": (

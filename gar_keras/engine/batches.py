@@ -132,6 +132,7 @@ class TrainingData:
             other images, in place of `labels`.
         first_epoch: Epoch of the sampler to begin with, from 1. It may be set
             until the first batch is made.
+        last_epoch: The last one for which a `streams.Stream` is read.
     """
 
     sampler: BatchSampler
@@ -140,6 +141,7 @@ class TrainingData:
     labels: object = None
     y_labeled: object = None
     first_epoch: int = 1
+    last_epoch: float = math.inf
 
     def batch(self, x, rows, chosen, gather=None, xp=np):
         """What `fit` gets of a step, `(x,)` or `(x, y)`, with `x` at `rows`.
@@ -218,14 +220,48 @@ def _read(dataset, rows):
 
 def concatenated(*several, xp=np):
     """Examples behind one another."""
-    return keras.tree.map_structure(
-        lambda *arrays: xp.concatenate(arrays), *several
-    )
+
+    def joined(*arrays):
+        shapes = {array.shape[1:] for array in arrays} if xp is np else ()
+        if len(shapes) > 1:
+            raise ValueError(
+                "All batches must hold examples of one shape. Received: "
+                f"examples of {' and '.join(map(str, sorted(shapes)))}. Pad "
+                "or cut all of them to one."
+            )
+        return xp.concatenate(arrays)
+
+    return keras.tree.map_structure(joined, *several)
+
+
+def plain_numbers(array):
+    """An array in this machine's byte order, and bytes in place of booleans."""
+    if array.dtype == bool:
+        return array.view("uint8")
+    return array.astype(array.dtype.newbyteorder("="), copy=False)
 
 
 def num_examples(x):
     """How many examples there are."""
     return len(keras.tree.flatten(x)[0])
+
+
+@dataclass(frozen=True)
+class BytesOf:
+    """Booleans of an `h5py.Dataset`, as an image source of bytes."""
+
+    dataset: h5py.Dataset
+    dtype = np.dtype("uint8")
+
+    @property
+    def shape(self):
+        return self.dataset.shape
+
+    def __len__(self):
+        return len(self.dataset)
+
+    def take(self, indices):
+        return _read(self.dataset, indices).view("uint8")
 
 
 @dataclass(frozen=True)

@@ -82,6 +82,9 @@ def _with_new_weights(model):
         for old, new in pairs:
             if old.built and not new.built:
                 new.build_from_config(old.get_build_config())
+            # Keras takes the rank for it when it builds a layer.
+            if getattr(old, "lora_enabled", False):
+                new.lora_alpha = old.lora_alpha
         if len(copy.weights) != len(model.weights):
             raise ValueError("its weights are not those of its config.")
     except Exception as e:

@@ -21,19 +21,29 @@ from gar_keras.engine.backend import has_float64
 from gar_keras.engine.batches import (
     LABELED_PER_BATCH,
     BatchSampler,
+    BytesOf,
     RowsOf,
     TrainingData,
     concatenated,
     num_examples,
+    plain_numbers,
     take,
 )
-from gar_keras.engine.graphs import ensure_built, has_graph, uncompiled
+from gar_keras.engine.graphs import (
+    check_own_fit,
+    ensure_built,
+    has_graph,
+    inputs_of,
+    named_inputs,
+    uncompiled,
+)
 from gar_keras.engine.keras_internals import calls, may_be_shuffled
 from gar_keras.engine.precision import warn_if_lost
 from gar_keras.engine.streams import Stream, is_stream
 from gar_keras.utils.validation import (
     as_array,
     check_array,
+    check_columns,
     check_count,
     check_images,
     check_labels,
@@ -45,18 +55,26 @@ from gar_keras.utils.validation import (
 )
 from gar_keras.utils.warnings import warn
 
-# Initial weights are made for inputs of a mean square of about 1: in tables
-# neither one column may be much larger than that, nor all of them much less.
+# Initial weights are made for inputs of a mean square of about 1: no column and
+# no channel may be much larger than that, nor all columns of a table much less.
 LARGEST_ROOT_MEAN_SQUARE = 10.0
 LARGEST_OF_COLUMN = 30.0
 LEAST_OF_COLUMNS = 0.01
+
+# Examples that a model is called with before its training, and what rounding
+# may take from the sum of their probabilities, in bfloat16 as well.
+LOOKED_AT = 8
+SUM_OF_PROBABILITIES = 1e-2
 
 
 # Forms
 
 
-def as_labeled(x, y=None, names=("x_labeled", "y_labeled")):
-    """Labelled examples in memory, and their labels or `None`."""
+def as_labeled(x, y=None, names=("x_labeled", "y_labeled"), model=None):
+    """Labelled examples in memory, and their labels or `None`.
+
+    Of a dict they are those that the model names, if there is one.
+    """
     if is_stream(x):
         if y is not None:
             raise ValueError(
@@ -64,20 +82,25 @@ def as_labeled(x, y=None, names=("x_labeled", "y_labeled")):
                 f"of pairs (x, y). Received: {names[0]} of type "
                 f"{type(x).__name__}, and {names[1]}"
             )
-        xs, ys = zip(*pairs(names[0], x), strict=True)
+        xs, ys = zip(*pairs(names[0], x, model), strict=True)
         x, y = concatenated(*xs), None if ys[0] is None else np.concatenate(ys)
     else:
+        x = named_inputs(model, names[0], x)
         x = _each(_in_memory, names[0], x)
     return x, None if y is None else _indices(names[1], y)
 
 
-def as_unlabeled(x, name="x_unlabeled"):
+def as_unlabeled(x, name="x_unlabeled", model=None):
     """Unlabelled examples: by index, or as a `Stream`."""
-    return Stream(name, x) if is_stream(x) else _each(_by_index, name, x)
+    if is_stream(x):
+        return Stream(name, x, model)
+    return _each(_by_index, name, named_inputs(model, name, x))
 
 
 def _by_index(name, x):
-    return x if isinstance(x, h5py.Dataset) else _in_memory(name, x)
+    if not isinstance(x, h5py.Dataset):
+        return _in_memory(name, x)
+    return BytesOf(x) if x.dtype == bool else x
 
 
 def some_of(x, most):
@@ -100,15 +123,15 @@ def some_of(x, most):
     return concatenated(*held)
 
 
-def as_validation(data, like):
+def as_validation(data, like, model=None):
     """`validation_data` as a pair in memory, in the precision of `like`."""
     if data is None:
         return None
     names = ("validation_data[0]", "validation_data[1]")
     if is_stream(data):
-        x, y = as_labeled(data, names=("validation_data", names[1]))
+        x, y = as_labeled(data, None, ("validation_data", names[1]), model)
     elif isinstance(data, tuple | list) and len(data) == 2:
-        x, y = as_labeled(*data, names=names)
+        x, y = as_labeled(*data, names, model)
     else:
         raise ValueError(
             "validation_data must be a pair (x, y) of examples and class "
@@ -118,9 +141,9 @@ def as_validation(data, like):
     return _in_floats_of(like, x), y
 
 
-def pairs(name, batches):
+def pairs(name, batches, model=None):
     """The batches `(x, y)` of a data set, whose `y` may be `None`."""
-    stream = Stream(name, batches)
+    stream = Stream(name, batches, model)
     if stream.is_endless:
         raise ValueError(
             f"{name} must have an end: it is read as a whole. Received: a "
@@ -151,6 +174,7 @@ def _in_memory(name, x):
     """An array of anything that is like one; a memmap stays what it is."""
     if is_source(x):
         return x
+    check_columns(name, x)
     array = unmasked(name, x)
     if not isinstance(array, np.ndarray):
         array = as_array(name, x)
@@ -160,10 +184,14 @@ def _in_memory(name, x):
                 "or a data set of batches; several inputs a dict or tuple. "
                 f"Received: {name} of type {type(x).__name__}"
             )
-    if array.dtype == bool:
-        return array.astype("uint8")
+    is_of_python = isinstance(x, list)
+    if array.dtype == object:
+        # Of pandas' nullable columns, and of numbers beside booleans.
+        array, is_of_python = as_array(name, array.tolist()), True
+    if array.dtype == bool or is_in_memory(array):
+        array = plain_numbers(array)
     # Python's numbers have no precision of their own.
-    if not isinstance(x, list) or array.dtype != np.float64:
+    if not is_of_python or array.dtype != np.float64:
         return array
     warn_if_lost(name, array)
     return array.astype(keras.config.floatx())
@@ -205,12 +233,14 @@ def _indices(name, y):
 # Checks
 
 
-def stage_2_data(x_labeled, y_labeled, x_unlabeled, validation_data, **batches):
+def stage_2_data(
+    x_labeled, y_labeled, x_unlabeled, validation_data, model=None, **batches
+):
     """The `TrainingData`, its labels not yet checked, and validation data."""
-    x_labeled, y_labeled = as_labeled(x_labeled, y_labeled)
-    x_unlabeled = as_unlabeled(x_unlabeled)
+    x_labeled, y_labeled = as_labeled(x_labeled, y_labeled, model=model)
+    x_unlabeled = as_unlabeled(x_unlabeled, model=model)
     x_labeled = _in_floats_of(x_unlabeled, x_labeled)
-    validation_data = as_validation(validation_data, x_labeled)
+    validation_data = as_validation(validation_data, x_labeled, model)
     sampler = stage_2_sampler(x_labeled, x_unlabeled, **batches)
     _warn_of_batches(x_unlabeled, sampler)
     feed = TrainingData(sampler, x_unlabeled, x_labeled, y_labeled=y_labeled)
@@ -311,6 +341,7 @@ def check_examples(name, x, like=None, check=check_images):
 
 def prepared(model, network_of, x_labeled, validation_data):
     """`network_of(model)`, its n and the checked validation data, or `None`."""
+    check_own_fit(model)
     ensure_built(model, x_labeled)
     network = network_of(model)
     n = num_classes(network, "x_labeled", x_labeled)
@@ -327,7 +358,7 @@ def num_classes(model, name, x):
     """n of the logits `(batch, n)` that the model gives for such images."""
     check_inputs(model, name, x)
     try:
-        logits = model(take(x, np.arange(1)))
+        logits = model(take(x, np.arange(min(LOOKED_AT, num_examples(x)))))
     except Exception as e:
         takes = f", of {_kinds(model.inputs)}" if has_graph(model) else ""
         raise ValueError(
@@ -335,7 +366,21 @@ def num_classes(model, name, x):
             f"{_kinds(keras.tree.flatten(x))}. {reason_of(e)}"
         ) from e
     warn_if_unscaled(model, x)
-    return check_logits(logits)
+    n = check_logits(logits)
+    _warn_of_probabilities(model, keras.ops.convert_to_numpy(logits))
+    return n
+
+
+def _warn_of_probabilities(model, logits):
+    """Warns if no number is negative, and those of each example sum to 1."""
+    sums = logits.astype("float64").sum(axis=1)
+    if (logits >= 0).all() and (abs(sums - 1) < SUM_OF_PROBABILITIES).all():
+        warn(
+            f"The model {model.name!r} gives probabilities (of "
+            f"{len(logits)} examples each sums to 1), but GAR needs the "
+            "logits, before any activation. Take the softmax out of it, and "
+            "use from_logits=True in the loss."
+        )
 
 
 def _kinds(parts):
@@ -352,8 +397,7 @@ def check_inputs(model, name, x):
         _warn_of_own_cast(model, name, x)
         return
     wanted, given = len(model.inputs), len(keras.tree.flatten(x))
-    # Of a dict, Keras takes those that the model names.
-    if given < wanted or (given > wanted and not isinstance(x, dict)):
+    if given != wanted:
         arrays = "one array" if given == 1 else f"{given} arrays"
         raise ValueError(
             f"The model takes {wanted} inputs. Received: {arrays} as {name}. "
@@ -361,11 +405,11 @@ def check_inputs(model, name, x):
         )
     for tensor, part in _inputs(model, x):
         dtype = keras.backend.standardize_dtype(tensor.dtype)
-        if "int" in dtype and not np.can_cast(part.dtype, dtype):
+        if "int" in dtype and not _are_held(part, dtype):
             raise ValueError(
                 f"The model takes inputs of dtype {dtype}, and Keras would "
                 f"cut off what does not fit. Received: {name} of dtype "
-                f"{part.dtype}. Give the examples as they are stored."
+                f"{part.dtype}. Give integers that {dtype} holds."
             )
     for tensor, part in _inputs(model, x):
         may_lose = is_in_memory(part) and not np.can_cast(part.dtype, "float32")
@@ -373,10 +417,21 @@ def check_inputs(model, name, x):
             warn_if_lost(name, part)
 
 
+def _are_held(x, dtype):
+    """Whether an integer dtype holds all numbers of one input."""
+    if np.can_cast(x.dtype, dtype):
+        return True
+    if not is_in_memory(x) or x.dtype.kind not in "iu" or not x.size:
+        return False
+    limits = np.iinfo(dtype)
+    return limits.min <= x.min() and x.max() <= limits.max
+
+
 def _inputs(model, x):
     """The inputs of a model, each with what it gets of the examples."""
     inputs, found = model.inputs, keras.tree.flatten(x)
-    if isinstance(x, dict) and all(tensor.name in x for tensor in inputs):
+    # Made with a dict, a model has its inputs in the order of the keys.
+    if isinstance(x, dict) and not isinstance(inputs_of(model), dict):
         found = [x[tensor.name] for tensor in inputs]
     # Where their numbers differ, Keras says so when it calls the model.
     return zip(inputs, found, strict=False)
@@ -473,14 +528,14 @@ def _other_sizes(x):
     if np.dtype(x.dtype).kind not in "iuf":
         return ""
     values = take(x, np.arange(min(len(x), 100))).astype("float64")
-    columns = np.sqrt(np.mean(values**2, axis=0))
-    is_table = values.ndim == 2
+    # A channel of images or series may have a unit of its own.
+    over = tuple(range(max(1, values.ndim - 1)))
+    columns = np.sqrt(np.mean(values**2, axis=over))
     if (
         np.sqrt(np.mean(values**2)) > LARGEST_ROOT_MEAN_SQUARE
-        or is_table
-        and columns.max() > LARGEST_OF_COLUMN
+        or columns.max() > LARGEST_OF_COLUMN
     ):
         return f"numbers up to {abs(values).max():g}"
-    if is_table and 0 < columns.max() < LEAST_OF_COLUMNS:
+    if values.ndim == 2 and 0 < columns.max() < LEAST_OF_COLUMNS:
         return f"numbers of at most {abs(values).max():g}"
     return ""

@@ -6,6 +6,8 @@ epoch, over images in memory, is one compiled program: see `jax_epochs`.
 Elsewhere `fit` gets the same batches, bit for bit, from NumPy.
 """
 
+import contextlib
+import logging
 from dataclasses import replace
 
 import keras
@@ -28,6 +30,27 @@ AUGMENTATION = tuple(
 )
 
 
+class _Retracing(logging.Filter):
+    """Leaves out TensorFlow's advice on functions that are made in a loop.
+
+    Each model has its own, of which the advice is made after five models.
+    """
+
+    def filter(self, record):
+        return "triggered tf.function retracing" not in str(record.msg)
+
+
+@contextlib.contextmanager
+def _without_advice():
+    logger, leaves_out = logging.getLogger("tensorflow"), _Retracing()
+    logger.addFilter(leaves_out)
+    try:
+        yield
+    finally:
+        logger.removeFilter(leaves_out)
+
+
+@_without_advice()
 def fit(model, feed, *, passes=1, initial_epoch=0, **options):
     """Calls `fit` of a model, with the batches of a feed, by the fastest path.
 
@@ -35,7 +58,7 @@ def fit(model, feed, *, passes=1, initial_epoch=0, **options):
     other arguments of it, a list of `callbacks` among them.
     """
     replicas.check_fit(feed.sampler)
-    feed = replace(feed)
+    feed = replace(feed, last_epoch=passes * options["epochs"])
     follow = _FollowFit(feed, passes)
     options |= {
         "initial_epoch": initial_epoch,
@@ -79,6 +102,7 @@ def check_epochs(epochs, initial_epoch):
     check_count("initial_epoch", initial_epoch, least=0, most=epochs)
 
 
+@_without_advice()
 def predict(model, x, batch_size=500):
     """What `predict` gives for examples in any form, by the fastest path.
 

@@ -14,6 +14,22 @@ def check_model(model):
         )
 
 
+def check_own_fit(model):
+    """Raises if `fit` or `predict` of a model's class is not that of Keras."""
+    own = [
+        name
+        for name in ("fit", "predict")
+        if not getattr(type(model), name).__module__.startswith("keras.")
+    ]
+    if own:
+        raise ValueError(
+            f"The class {type(model).__name__} has its own "
+            f"{' and '.join(own)}, which may take other examples than its call "
+            "does. Give both stages what its call takes, and a model without "
+            "them: keras.Model(model.input, model.output)."
+        )
+
+
 def has_graph(model):
     """Whether Keras knows the layers of the model and how they connect.
 
@@ -35,6 +51,26 @@ def output_of(model):
 
 def _is_functional(model):
     return has_graph(model) and not isinstance(model, keras.Sequential)
+
+
+def named_inputs(model, name, x):
+    """Of examples in a dict, the inputs that a model names, and no others.
+
+    Keras would give the values of a dict in the order of their keys to a model
+    that was made with one, whatever the keys are.
+    """
+    if not isinstance(x, dict) or not has_graph(model):
+        return x
+    wanted = inputs_of(model)
+    if not isinstance(wanted, dict):
+        wanted = [tensor.name for tensor in keras.tree.flatten(wanted)]
+    if not set(wanted) <= set(x):
+        raise ValueError(
+            "A dict must have a key for each input of the model: "
+            f"{', '.join(map(repr, wanted))}. Received: {name} with "
+            f"{', '.join(map(repr, x))}"
+        )
+    return {key: x[key] for key in wanted}
 
 
 def takes_float64(model):
@@ -60,5 +96,6 @@ def ensure_built(model, x):
     Until then it has no graph to take Dropout or GAR out of. And Keras would
     build it for batches of just the size that it is called with first.
     """
-    if isinstance(model, keras.Sequential) and not model.built:
+    is_array = hasattr(x, "shape")
+    if isinstance(model, keras.Sequential) and not model.built and is_array:
         model.build((None, *x.shape[1:]))

@@ -52,16 +52,31 @@ def stateless_scope():
 
 
 class AssignmentScope(keras.StatelessScope):
-    """A stateless scope within another, which keeps what was `assigned`."""
+    """A stateless scope that knows what was assigned in it, in order.
 
-    def __init__(self, around=None):
+    Args:
+        around: The scope that it is within, whose values it begins with.
+        state: Pairs of a variable and the value that it begins with.
+    """
+
+    def __init__(self, around=None, state=()):
         super().__init__()
-        self.assigned = []
+        self._updates = []
         self.state_mapping |= getattr(around, "state_mapping", {})
+        self.state_mapping |= {id(variable): x for variable, x in state}
 
     def add_update(self, update):
         super().add_update(update)
-        self.assigned.append(update[0])
+        self._updates.append(update)
+
+    @property
+    def assigned(self):
+        """The variables, one for each time."""
+        return [variable for variable, _ in self._updates]
+
+    def values(self, variable):
+        """What a variable was assigned, one value after the other."""
+        return [value for own, value in self._updates if own is variable]
 
 
 def is_taken(variable):
@@ -109,6 +124,19 @@ def may_be_shuffled(batches):
         or any(word in type(batches).__name__.lower() for word in changes)
         or any(may_be_shuffled(part) for part in inputs())
     )
+
+
+def save_with(model, optimizer):
+    """Has a compiled model saved as if it were compiled with this optimizer."""
+    model._compile_config.config["optimizer"] = optimizer
+
+
+def is_evaluated():
+    """Whether Keras calls a layer within a call that is not of training."""
+    training = getattr(
+        get_global_attribute("current_call_ctx"), "training", None
+    )
+    return training is not None and not training
 
 
 def unsafe_deserialization():

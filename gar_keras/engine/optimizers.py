@@ -7,6 +7,7 @@ import keras
 from keras import ops
 
 from gar_keras.engine import replicas
+from gar_keras.engine.keras_internals import flatten_layers, save_with
 from gar_keras.utils.validation import check_count, check_number
 
 # Of the paper, with Nesterov momentum. The rate of step t is
@@ -139,6 +140,11 @@ class SGD(keras.optimizers.SGD):
             return grads_and_vars
         return super()._all_reduce_sum_gradients(grads_and_vars)
 
+    def as_keras(self):
+        """Keras' SGD with these settings, but for decay and warm-up."""
+        config = super().get_config()
+        return keras.optimizers.SGD.from_config(config)
+
     def _clips(self):
         return bool(self.clipnorm or self.global_clipnorm or self.clipvalue)
 
@@ -178,6 +184,28 @@ def sgd(
     """
     rate = check_number("learning_rate", learning_rate)
     return SGD(rate, momentum=momentum, nesterov=True, decay=decay, **kwargs)
+
+
+def compile_saved(model, optimizer, loss, **options):
+    """Compiles a model that Keras alone can load: with its SGD for this one."""
+    optimizer = with_loss_scale(model, optimizer)
+    model.compile(optimizer, loss, **options)
+    inner = getattr(optimizer, "inner_optimizer", optimizer)
+    if type(inner) is SGD:
+        save_with(model, with_loss_scale(model, inner.as_keras()))
+
+
+def with_loss_scale(model, optimizer):
+    """The optimizer, with a scaled loss if a layer computes in float16.
+
+    Keras looks at the policy of the model as a whole, which is the global one
+    of when the model was made of its layers.
+    """
+    is_half = any(x.compute_dtype == "float16" for x in flatten_layers(model))
+    scaling = keras.optimizers.LossScaleOptimizer
+    if is_half and not isinstance(optimizer, scaling):
+        return scaling(optimizer, name="loss_scale_optimizer")
+    return optimizer
 
 
 def stage_2_optimizer(method, steps, learning_rate=LEARNING_RATE):

@@ -44,7 +44,7 @@ def make_batches(feed):
 def batches_of(feed):
     """The batches of a feed from NumPy, one epoch after the other, endless."""
     sampler = feed.sampler
-    stream = None
+    stream = made = None
     if isinstance(feed.images, Stream):
         full, rest = divmod(sampler.images_per_epoch, sampler.batch)
         sizes = [sampler.batch] * full
@@ -52,12 +52,16 @@ def batches_of(feed):
             sizes.append(rest)
         stream = feed.images.in_batches(sizes, sampler.seed)
     for number in itertools.count(feed.first_epoch):
+        if stream and number > feed.last_epoch:
+            # What waits for a step that does not come.
+            yield from itertools.repeat(made)
         order, chosen = sampler.epoch(number)
         rows = np.split(order, range(sampler.batch, len(order), sampler.batch))
         images = stream or _taken(feed.images, rows, steps_at_once(feed))
         # The images last: none of the stream is taken behind the last rows.
         for r, c, x in zip(rows, chosen, images, strict=False):
-            yield feed.batch(x, r, c)
+            made = feed.batch(x, r, c)
+            yield made
 
 
 def _taken(images, rows, at_once):

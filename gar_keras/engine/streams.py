@@ -7,14 +7,22 @@ import keras
 import numpy as np
 from keras import ops
 
-from gar_keras.engine.batches import concatenated, num_examples, take
+from gar_keras.engine.batches import (
+    concatenated,
+    num_examples,
+    plain_numbers,
+    take,
+)
+from gar_keras.engine.graphs import named_inputs
 
 
 class Stream:
     """The examples of a data set that gives batches, over and over.
 
     The order is that of the data set, anew in each pass. The batches of a
-    `PyDataset` come in random order, as in Keras' `fit`.
+    `PyDataset` come in random order, as in Keras' `fit`, between calls of its
+    `on_epoch_begin` and `on_epoch_end` in each pass. Of batches in a dict
+    it has what the `model` names, if there is one.
 
     Attributes:
         first: The examples of the first batch, as NumPy arrays.
@@ -22,9 +30,10 @@ class Stream:
         is_endless: Whether it is known that there is no end.
     """
 
-    def __init__(self, name, batches):
+    def __init__(self, name, batches, model=None):
         self.name = name
         self.batches = batches
+        self.model = model
         if _is_tensorflow_dataset(batches):
             known = int(batches.cardinality())
             self.num_batches = known if known >= 0 else None
@@ -57,8 +66,10 @@ class Stream:
             order = range(self.num_batches) if order is None else order
             found = (self.batches[i] for i in order)
         for batch in found:
-            parts = keras.utils.unpack_x_y_sample_weight(batch)
-            yield tuple(map(_arrays, parts))
+            x, *rest = keras.utils.unpack_x_y_sample_weight(batch)
+            if self.model is not None:
+                x = named_inputs(self.model, self.name, x)
+            yield tuple(map(_arrays, (x, *rest)))
 
     def in_batches(self, sizes, seed):
         """The examples in batches of these sizes, over and over."""
@@ -71,15 +82,19 @@ class Stream:
             held = take(held, slice(size, None))
 
     def _forever(self, seed):
+        batches = self.batches
+        has_hooks = isinstance(batches, keras.utils.PyDataset)
         for number in itertools.count():
+            if has_hooks:
+                batches.on_epoch_begin()
             order = itertools.count()
             if self.num_batches is not None:
                 rng = np.random.default_rng([seed, number])
                 order = rng.permutation(self.num_batches).tolist()
-            for x, *_ in self.read(order):
+            for read, (x, *_) in enumerate(self.read(order), start=1):
+                if has_hooks and read == self.num_batches:
+                    batches.on_epoch_end()
                 yield x
-            if isinstance(self.batches, keras.utils.PyDataset):
-                self.batches.on_epoch_end()
 
 
 def is_stream(x):
@@ -94,6 +109,9 @@ def _is_tensorflow_dataset(x):
 
 
 def _arrays(x):
-    return keras.tree.map_structure(
-        lambda part: None if part is None else ops.convert_to_numpy(part), x
-    )
+    def array(part):
+        return (
+            None if part is None else plain_numbers(ops.convert_to_numpy(part))
+        )
+
+    return keras.tree.map_structure(array, x)

@@ -42,7 +42,12 @@ from gar_keras.methods.safe_gar import SafeGAR, given_prior
 from gar_keras.models import warn_of_own_training
 from gar_keras.training import plan_stage_2, pretrain, regularize
 from gar_keras.utils.types import Tensor
-from gar_keras.utils.validation import check_count, received, unmasked
+from gar_keras.utils.validation import (
+    check_columns,
+    check_count,
+    received,
+    unmasked,
+)
 from gar_keras.utils.warnings import warn
 
 try:
@@ -210,7 +215,10 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
                 without a label.
             FloatingPointError: if the loss becomes NaN or infinite.
         """
-        X, y = unmasked("X", X), as_labels(unmasked("y", y))
+        check_columns("X", X)
+        _check_names(X)
+        X, y = unmasked("X", X), unmasked("y", y)
+        y = as_labels(y)
         X, y = validate_data(self, X, y, allow_nd=True, accept_sparse="csr")
         offset, scale = self._scaling_of(X)
         x = as_input(X, offset, scale)
@@ -219,7 +227,7 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
         seed = self._draw_seed()
         labeled = np.flatnonzero(targets != UNLABELED)
         method = self._method(targets[labeled], len(classes))
-        kept = keep_back(targets, self.validation_fraction, seed)
+        kept = keep_back(targets, self.validation_fraction, seed, classes)
         labeled = np.setdiff1d(labeled, kept)
         x_labeled, y_labeled = take(x, labeled), targets[labeled]
         validation = (take(x, kept), targets[kept]) if len(kept) else None
@@ -337,6 +345,7 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
     def _logits(self, X):
         """Logits, float64 `(m, n)`."""
         check_is_fitted(self)
+        check_columns("X", X)
         X = unmasked("X", X)
         X = validate_data(
             self, X, reset=False, allow_nd=True, accept_sparse="csr"
@@ -453,3 +462,15 @@ def default_epochs(num_labeled):
         # `pretrain` reports once in a divisor of it, and a prime has none.
         epochs = math.ceil(epochs / 100) * 100
     return max(epochs, LEAST_EPOCHS)
+
+
+def _check_names(X):
+    """Raises if two columns of a table have one name: scikit-learn fails."""
+    names = list(getattr(X, "columns", ()))
+    twice = {repr(name) for name in names if names.count(name) > 1}
+    if twice:
+        raise ValueError(
+            "X must have a name of its own for each column. Received: "
+            f"{', '.join(sorted(twice))} more than once. Rename the columns, "
+            "or give X.to_numpy()."
+        )

@@ -10,6 +10,7 @@ from gar_keras.utils.images import (
     standardize_data_format,
 )
 from gar_keras.utils.validation import check_number, check_real
+from gar_keras.utils.warnings import warn
 
 # What stands in for the class of an unlabelled example.
 UNLABELED = -1
@@ -40,18 +41,24 @@ def encode(y):
     return classes, targets
 
 
-def keep_back(y, fraction, seed):
-    """Indices of the validation examples: a share of each class of y."""
+def keep_back(y, fraction, seed, class_names):
+    """Indices of the validation examples: a share of each class of y.
+
+    One at least of each class that has two.
+    """
     if not check_number("validation_fraction", fraction, high=1):
         return np.zeros(0, "int64")
     labels = y[y != UNLABELED]
     rng = np.random.default_rng([seed, len(y)])
-    kept = []
+    kept, single = [], []
     for c in np.unique(labels):
         of_class = rng.permutation(np.flatnonzero(y == c))
         # One at least is trained on.
-        share = min(round(fraction * len(of_class)), len(of_class) - 1)
+        share = max(1, round(fraction * len(of_class)))
+        share = min(share, len(of_class) - 1)
         kept.append(of_class[:share])
+        if not share:
+            single.append(repr(class_names[c]))
     kept = np.sort(np.concatenate(kept))
     if not len(kept):
         raise ValueError(
@@ -59,6 +66,12 @@ def keep_back(y, fraction, seed):
             f"back. Received: {len(labels)} labels, "
             f"validation_fraction={fraction:g}. Label more examples, or set "
             "validation_fraction to 0."
+        )
+    if single:
+        warn(
+            "The validation error is without classes that have one label. "
+            f"Received: {', '.join(single)}, trained on alone. Label more "
+            "examples of these."
         )
     return kept
 
@@ -75,7 +88,10 @@ def as_labels(y):
     # an integer where pandas has NA beside it.
     has_numpy_dtype = isinstance(getattr(y, "dtype", None), np.dtype)
     labels = np.asarray(y, dtype=None if has_numpy_dtype else object)
-    if y is None or labels.dtype.kind not in "fO":
+    if y is None or labels.dtype.kind not in "fOU":
+        return y
+    _check_markers(labels.ravel().tolist())
+    if labels.dtype.kind == "U":
         return y
     is_mixed = labels.dtype.kind == "O" and labels.size == len(labels)
     if not is_mixed and not any(map(_is_missing, labels.flat)):
@@ -85,6 +101,24 @@ def as_labels(y):
     found = np.array(given)
     _check_kept(given, found)
     return found
+
+
+def _check_markers(labels):
+    """Raises if labels are marked as missing in more than one way."""
+    kinds = {}
+    for label in labels:
+        if _is_missing(label):
+            kinds.setdefault("missing", label)
+        elif label in (UNLABELED, str(UNLABELED)):
+            kinds.setdefault("-1", label)
+        elif isinstance(label, str) and not label:
+            kinds.setdefault("empty", label)
+    if len(kinds) > 1:
+        raise ValueError(
+            "y must mark rows without a label in one way. Received: both "
+            f"{' and '.join(map(repr, kinds.values()))}. If one of them is a "
+            "class, give it another name; else replace one by the other."
+        )
 
 
 def _check_kept(given, found):

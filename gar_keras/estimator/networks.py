@@ -5,10 +5,15 @@ import numpy as np
 from keras import layers
 
 from gar_keras.engine import hardware
-from gar_keras.engine.precision import BLOCK
+from gar_keras.engine.precision import BLOCK, blocks
 from gar_keras.layers import Standardization
 from gar_keras.models import POLICIES, cnn6, mlp
-from gar_keras.utils.images import LAYOUTS, side_axes, standardize_data_format
+from gar_keras.utils.images import (
+    LAYOUTS,
+    channel_axis,
+    side_axes,
+    standardize_data_format,
+)
 from gar_keras.utils.warnings import warn
 
 # Sides of an image that the 6-layer CNN is made for: two poolings need 4
@@ -19,6 +24,10 @@ LEAST_SIDE, MOST_SIDE = 4, 64
 # this part of the range.
 MOST_PIXELS, LEAST_PART, LOOKED_AT = 0.98, 1 / 16, 1000
 
+# Columns of images are taken for features of series, in units of their own,
+# where less than this share of a column is one value, and by this ratio.
+MOST_ALIKE, LARGEST_RATIO = 0.9, 10
+
 # The largest standard deviation with a square in float32.
 LARGEST_STD = 1e19
 
@@ -27,9 +36,11 @@ def default_network(x, num_classes):
     """A network from examples as they are to float32 logits, with new weights.
 
     For images the 6-layer CNN of the paper, `gar_keras.cnn6`, on pixels that
-    are divided by 255 if they are uint8, else by the largest in `x`. Where that
-    leaves less than half of the range from 0 to 1, as of masks of 0 and 1 in
-    uint8, the range in `x` becomes 0 to 1. For features two hidden layers of
+    are divided by 255 if they are uint8, else by the largest in `x`, of each
+    channel (and of each feature of a series `(steps, features)`) by itself
+    unless all are whole numbers from 0 to 255. Where that leaves less than half
+    of the range from 0 to 1, as of masks of 0 and 1 in uint8, the range in `x`
+    becomes 0 to 1. For features two hidden layers of
     128 and 64 ReLU units with dropout, on features that are brought to mean 0
     and standard deviation 1 over `x`, in any unit.
 
@@ -60,20 +71,68 @@ def default_network(x, num_classes):
 
 
 def _rescaling(x):
-    low, high = float(x.min()), float(x.max())
-    _warn_of_outliers(x, low, high)
-    largest = 255.0 if x.dtype == "uint8" else max(-low, high)
+    """Brings images to a range from 0 to 1, series and channels each by itself.
+
+    All of uint8 or of whole numbers from 0 to 255 have one range.
+    """
+    axis = _axis_of_units(x)
+    over = tuple(i for i in range(x.ndim) if i != axis)
+    low = x.min(over, keepdims=True)[0].astype("float64")
+    high = x.max(over, keepdims=True)[0].astype("float64")
+    some = _some(x)
+    for i in range(low.size):
+        part = some if axis is None else some.take([i], axis)
+        _warn_of_outliers(part, low.flat[i], high.flat[i])
+    largest = 255.0 if x.dtype == "uint8" else np.maximum(-low, high)
     span = high - low
-    if span < largest / 2:
-        # Masks of 0 and 1 in uint8, or a range far from 0.
-        scale = 1 / (span or 1.0)
-        return layers.Rescaling(scale, -low * scale, dtype="float32")
-    return layers.Rescaling(1 / (largest or 1.0), dtype="float32")
+    # Masks of 0 and 1 in uint8, or a range far from 0.
+    is_narrow = span < largest / 2
+    divisor = np.where(is_narrow, span, largest)
+    scale = 1 / np.where(divisor > 0, divisor, 1.0)
+    offset = np.where(is_narrow, -low * scale, 0.0)
+    if axis is None:
+        scale, offset = scale.item(), offset.item()
+    return layers.Rescaling(scale, offset, dtype="float32")
 
 
-def _warn_of_outliers(x, low, high):
+def _axis_of_units(x):
+    """The axis along which images are of several units, or `None`.
+
+    That of the channels. Of one channel, that of the columns, as in series
+    `(steps, features)`, if the ranges of two columns differ by more than a
+    factor of 10: of columns that vary, as the margin of pictures does not.
+    """
+    if x.dtype == "uint8" or _are_bytes(x):
+        return None
+    axis = channel_axis()
+    if x.shape[axis] > 1:
+        return axis
+    axis = side_axes()[1]
+    over = tuple(i for i in range(x.ndim) if i != axis)
+    some = _some(x)
+    is_usual = some == np.median(some, axis=over, keepdims=True)
+    varies = np.mean(is_usual, axis=over) < MOST_ALIKE
+    spans = (x.max(over) - x.min(over))[varies]
+    is_one = spans.max(initial=0) <= LARGEST_RATIO * spans.min(initial=np.inf)
+    return None if is_one else axis
+
+
+def _are_bytes(x):
+    """Whether all numbers are whole and from 0 to 255."""
+    return all(
+        block.min() >= 0 and block.max() <= 255 and not np.any(block % 1)
+        for _, block in blocks(x)
+    )
+
+
+def _some(x):
+    """So many images, at most, from all over them."""
+    rows = np.linspace(0, len(x) - 1, min(len(x), LOOKED_AT)).astype(int)
+    return x[rows]
+
+
+def _warn_of_outliers(some, low, high):
     """Warns if a few pixels make the range much larger than the others have."""
-    some = x[np.linspace(0, len(x) - 1, min(len(x), LOOKED_AT)).astype(int)]
     rest = (1 - MOST_PIXELS) / 2
     first, last = np.quantile(some, [rest, 1 - rest])
     # Where most pixels are alike, the others are what there is to see.

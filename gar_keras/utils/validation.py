@@ -127,7 +127,8 @@ def check_images(name, x, like=None, least_dimensions=2):
         _check_finite(name, x)
     other_name, other = like or (name, x)
     mine, its = (x.shape[1:], x.dtype), (other.shape[1:], other.dtype)
-    if mine != its:
+    dtypes = {np.dtype(dtype).newbyteorder("=") for _, dtype in (mine, its)}
+    if mine[0] != its[0] or len(dtypes) > 1:
         raise ValueError(
             f"{name} and {other_name} must hold examples of the same shape and "
             f"dtype. Received: {mine[0]} {mine[1]} and {its[0]} {its[1]}"
@@ -171,8 +172,26 @@ def not_real(name, dtype):
     return ValueError(
         f"{name} must be an array of real numbers. Received: "
         f"dtype={dtype}. Make numbers of text first, with "
-        "x.astype('float32') or keras.layers.TextVectorization."
+        "x.astype('float32') or keras.layers.TextVectorization, and leave out "
+        "or fill in what is missing."
     )
+
+
+def check_columns(name, x):
+    """Raises if a table has a column of dates, which may pass for numbers.
+
+    Of any library: what is no table is not looked at.
+    """
+    if not hasattr(x, "columns") or not hasattr(x, "dtypes"):
+        return
+    for dtype in x.dtypes:
+        is_of_polars = getattr(dtype, "is_temporal", bool)()
+        if is_of_polars or getattr(dtype, "kind", "") in ("m", "M"):
+            raise ValueError(
+                f"{name} must hold numbers, but has a column of dates. "
+                f"Received: dtype={dtype}. Make numbers of it first, such as "
+                "days since the first one."
+            )
 
 
 def as_array(name, x):

@@ -725,7 +725,10 @@ BAD = {
     "guides": (dict(labeled_per_batch=19), "labeled_per_batch=19"),
     "no guides": (dict(labeled_per_batch=0), "labeled_per_batch=0"),
     "epochs": (dict(epochs="auto"), "epochs must be an integer.*'auto'"),
-    "small validation": (dict(validation_fraction=0.01), "too few labels"),
+    "small validation": (
+        dict(y=np.where(np.arange(90) < 3, FEW, -1), validation_fraction=0.5),
+        "too few labels",
+    ),
     "channels first": (
         dict(X=np.ones((90, 3, 9, 9)), network="auto"),
         r"takes \(h, w, c\).* 4 to 64.*\(90, 3, 9, 9\).*moveaxis",

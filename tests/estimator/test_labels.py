@@ -1,0 +1,62 @@
+"""Rows without a label are marked in one way, and each class is kept back."""
+
+import numpy as np
+import pytest
+
+from gar_keras.estimator.examples import as_labels, encode, keep_back
+from gar_keras.utils.warnings import shown_by
+
+pandas = pytest.importorskip("pandas")
+
+ONE_WAY = {
+    "-1": [-1, 0, 1, -1],
+    "None": [None, 0, 1, None],
+    "NaN": [np.nan, 0.0, 1.0, np.nan],
+    "NA": pandas.array([None, 0, 1, None], "Int64"),
+    "an empty string": ["", "no", "yes", ""],
+    "None and NaN": [None, "no", "yes", np.nan],
+    "-1 among names": np.array([-1, "no", "yes", "-1"], object),
+}
+SEVERAL = {
+    "-1 and None": ([-1, 0, 1, None], "-1 and None"),
+    "-1 and NaN": (np.array([-1, 0, 1, np.nan]), "-1.0 and nan"),
+    "-1 and NA": (pandas.array([-1, 0, 1, None], "Int64"), "-1 and <NA>"),
+    "-1 and an empty string": (["-1", "0", "1", ""], "'-1' and ''"),
+    "the same of NumPy": (np.array(["-1", "0", "1", ""]), "'-1' and ''"),
+    "None and an empty string": ([None, "no", "yes", ""], "None and ''"),
+}
+
+
+@pytest.mark.parametrize("name", ONE_WAY)
+def test_one_marker_is_taken(name):
+    classes, targets = encode(np.asarray(as_labels(ONE_WAY[name])))
+    assert len(classes) == 2 and targets.tolist() == [-1, 0, 1, -1]
+
+
+@pytest.mark.parametrize("name", SEVERAL)
+def test_two_are_refused_by_name(name):
+    labels, both = SEVERAL[name]
+    with pytest.raises(ValueError, match="Received: both") as raised:
+        as_labels(labels)
+    assert both in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("counts", "fraction", "kept", "alone"),
+    [
+        ((40, 2), 0.2, (8, 1), None),
+        ((40, 4), 0.1, (4, 1), None),
+        ((10, 10), 0.9, (9, 9), None),
+        ((2, 2), 0.1, (1, 1), None),
+        ((40, 1), 0.2, (8, 0), "'b'"),
+        ((1, 1, 5), 0.2, (0, 0, 1), "'a', 'b'"),
+    ],
+)
+def test_each_class_of_two_labels_is_kept_back(counts, fraction, kept, alone):
+    y = np.repeat([*range(len(counts)), -1], [*counts, 7])
+    texts = []
+    with shown_by(texts.append):
+        rows = keep_back(y, fraction, 0, "abc")
+    assert tuple(np.bincount(y[rows], minlength=len(counts))) == kept
+    assert len(texts) == bool(alone)
+    assert all(f"Received: {alone}, trained on alone" in text for text in texts)

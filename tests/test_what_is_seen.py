@@ -1,0 +1,154 @@
+"""What a model is, wherever in it that stands."""
+
+import keras
+import numpy as np
+import pytest
+from keras import layers
+from said import said
+from stacks import Subclassed, sequential
+
+from gar_keras import attach, detach, error_rate, pretrain, regularize
+
+rng = np.random.default_rng(0)
+Y = np.arange(30) % 3
+X = (rng.normal(size=(30, 4)) + 4 * np.eye(4)[Y]).astype("float32")
+SMALL = dict(labeled_per_batch=4, unlabeled_per_batch=20, epochs=1, verbose=0)
+
+
+class Clip(layers.Layer):
+    def call(self, x):
+        return keras.ops.clip(x, 1e-3, 1.0)
+
+
+class Absolute(layers.Layer):
+    def call(self, x):
+        return abs(x)
+
+
+def mean_of_two():
+    inputs = keras.Input((4,))
+    both = [layers.Dense(3, "softmax")(inputs) for _ in range(2)]
+    return keras.Model(inputs, layers.Average()(both))
+
+
+def behind_softmax(*stack):
+    return sequential(layers.Dense(3, "softmax"), *stack)
+
+
+PROBABILITIES = {
+    "linear": lambda: behind_softmax(layers.Activation("linear")),
+    "reshape": lambda: behind_softmax(layers.Reshape((3, 1)), layers.Flatten()),
+    "dropout": lambda: behind_softmax(layers.Dropout(0.2)),
+    "identity": lambda: behind_softmax(layers.Identity()),
+    "clip": lambda: behind_softmax(Clip()),
+    "average": mean_of_two,
+    "nested": lambda: sequential(
+        behind_softmax(layers.Identity()), layers.Activation("linear")
+    ),
+    "subclassed": lambda: Calls(layers.Dense(3, "softmax"), layers.Identity()),
+}
+LOGITS = {
+    "dense": lambda: sequential(layers.Dense(3)),
+    "none negative": lambda: sequential(layers.Dense(3), Absolute()),
+    "subclassed": lambda: Calls(layers.Dense(3)),
+}
+
+
+class Calls(Subclassed):
+    def call(self, x):
+        for layer in self.stack:
+            x = layer(x)
+        return x
+
+
+# Keras sees some of them, and says so in its own words.
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("stage", [1, 2])
+def test_probabilities_are_told(stage):
+    def texts_of(make):
+        def train():
+            if stage == 1:
+                pretrain(make(), X, Y, epochs=1, verbose=0)
+            else:
+                regularize(make(), X, X, method="gar", **SMALL)
+
+        return [text for text in said(train) if "probabilities" in text]
+
+    for name, make in PROBABILITIES.items():
+        assert len(texts_of(make)) == 1, name
+    for name, make in LOGITS.items():
+        assert not texts_of(make), name
+
+
+def test_float16_is_scaled_whatever_the_global_policy(dtype_policy):
+    dtype_policy("mixed_float16")
+    made = sequential(layers.Dense(8), layers.Dense(3, dtype="float32"))
+    dtype_policy("float32")
+    own = sequential(
+        layers.Dense(8, dtype="mixed_float16"),
+        layers.Dropout(0.5),
+        layers.Dense(3, dtype="float32"),
+    )
+    plain = sequential(layers.Dense(8), layers.Dense(3))
+
+    def scales(model):
+        optimizer = model.optimizer
+        return isinstance(optimizer, keras.optimizers.LossScaleOptimizer)
+
+    for model, expected in ((made, True), (own, True), (plain, False)):
+        pretrain(model, X, Y, epochs=1, verbose=0)
+        assert scales(model) == expected
+        history = regularize(model, X, X, y_labeled=Y, **SMALL)
+        assert scales(history.model) == expected
+    for change in (attach, lambda model: detach(attach(model))):
+        model = change(made)
+        model.compile("sgd", loss=None)
+        assert scales(model)
+
+
+@pytest.mark.parametrize(
+    ("make", "is_told"),
+    [
+        (lambda drop: layers.TimeDistributed(drop), True),
+        (lambda drop: layers.TimeDistributed(sequential(drop)), True),
+        (lambda drop: Calls(drop), True),
+        (lambda drop: sequential(drop, shape=(1, 4)), False),
+        (lambda drop: drop, False),
+    ],
+    ids=["wrapper", "model in a wrapper", "subclassed", "model", "layer"],
+)
+def test_dropout_is_left_out_or_told(make, is_told):
+    model = sequential(
+        layers.Reshape((1, 4)),
+        make(layers.Dropout(0.5)),
+        layers.Flatten(),
+        layers.Dense(3),
+    )
+    texts = said(lambda: regularize(model, X, X, method="gar", **SMALL))
+    assert sum("leaves out Dropout" in text for text in texts) == is_told
+
+
+class OwnFit(keras.Model):
+    def fit(self, x, *args, **kwargs):
+        return super().fit(x / 100, *args, **kwargs)
+
+
+class OwnPredict(keras.Model):
+    def predict(self, x, *args, **kwargs):
+        return super().predict(x / 100, *args, **kwargs)
+
+
+@pytest.mark.parametrize("kind", [OwnFit, OwnPredict])
+def test_a_class_that_takes_other_examples_is_refused(kind):
+    inputs = keras.Input((4,))
+    model = kind(inputs, layers.Dense(3)(inputs))
+    for train in (
+        lambda: pretrain(model, X, Y, epochs=1, verbose=0),
+        lambda: regularize(model, X, X, y_labeled=Y, **SMALL),
+        lambda: regularize(model, X, X, method="gar", **SMALL),
+    ):
+        with pytest.raises(ValueError, match=f"{kind.__name__} has its own"):
+            train()
+    plain = keras.Model(model.input, model.output)
+    pretrain(plain, X, Y, epochs=50, verbose=0)
+    assert error_rate(plain, X, Y) < 0.1
