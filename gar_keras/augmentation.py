@@ -88,7 +88,7 @@ class RandomAffine(keras.layers.Layer):
         """Rows `a0 a1 a2 b0 b1 b2 0 0`, as Keras takes them, `(batch, 8)`."""
         m, seed = ops.shape(images)[0], self.seed_generator
         E = keras.random.uniform(
-            (m, 4), -self.strength, self.strength, seed=seed
+            (m, 4), -self.strength, self.strength, "float32", seed
         )
         t = keras.random.randint((m, 2), -self.shift, self.shift + 1, seed=seed)
         sides = (images.shape[axis] for axis in side_axes(self.data_format))

@@ -41,7 +41,7 @@ def stretch(case, gar):
     model.compile(
         sgd(),
         keras.losses.SparseCategoricalCrossentropy(from_logits=True),
-        **compile_options(case.steps),
+        **compile_options(model, case.steps),
     )
     train = partial(fit, model, feed(case), epochs=2, verbose=0)
     return timing.training(train, case.steps)

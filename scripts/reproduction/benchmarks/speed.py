@@ -115,7 +115,7 @@ def _plain_regularize(work):
 def _regularize(work):
     model = attach(without_dropout(work.network()))
     steps = work.sampler.steps
-    model.compile(sgd(), loss=None, **compile_options(steps))
+    model.compile(sgd(), loss=None, **compile_options(model, steps))
     feed = TrainingData(
         work.sampler, work.images, work.images[: work.num_labeled]
     )
@@ -140,7 +140,7 @@ def _plain_pretrain(work):
 def _pretrain(work):
     model, passes = work.network(), work.case.stretch
     steps = passes * work.sampler.steps
-    model.compile(sgd(), LOG_LOSS, **compile_options(steps))
+    model.compile(sgd(), LOG_LOSS, **compile_options(model, steps))
     feed = TrainingData(work.sampler, work.images, labels=work.labels)
     train = partial(fit, model, feed, passes=passes, epochs=2, verbose=0)
     return timing.training(train, passes)
