@@ -27,7 +27,11 @@ from keras import ops
 from numpy.typing import ArrayLike
 
 from gar_keras.engine import autodiff, replicas
-from gar_keras.engine.keras_internals import is_evaluated, layer_in_call
+from gar_keras.engine.keras_internals import (
+    is_evaluated,
+    is_weight,
+    layer_in_call,
+)
 from gar_keras.utils.types import ClassPrior, Tensor
 from gar_keras.utils.validation import (
     as_array,
@@ -386,11 +390,11 @@ class GraphActivityRegularizer(keras.regularizers.Regularizer):
         self.class_prior = class_prior
 
     def __call__(self, x):
-        if isinstance(x, keras.Variable):
+        if is_weight(x):
             raise ValueError(
                 "GAR is of what a layer gives, not of its weights. Received: "
-                f"the weight {x.path!r}. Give the regularizer to the layer as "
-                "activity_regularizer."
+                f"a weight of shape {tuple(x.shape)}. Give the regularizer to "
+                "the layer as activity_regularizer."
             )
         if is_evaluated():
             return ops.zeros((), keras.config.floatx())

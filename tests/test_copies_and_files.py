@@ -105,7 +105,7 @@ def test_layer_and_regularizer_agree_where_nothing_is_trained():
 def test_weights_are_not_regularized(which):
     model = network(**{f"{which}_regularizer": GraphActivityRegularizer()})
     model.compile("sgd", loss=None)
-    with pytest.raises(ValueError, match=f"the weight '.*{which}'"):
+    with pytest.raises(ValueError, match="not of its weights"):
         model.fit(X_U, verbose=0)
 
 

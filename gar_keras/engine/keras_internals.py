@@ -131,6 +131,13 @@ def save_with(model, optimizer):
     model._compile_config.config["optimizer"] = optimizer
 
 
+def is_weight(x):
+    """Whether a tensor is a variable, or on JAX the value of one in `fit`."""
+    scope = get_stateless_scope()
+    values = scope.state_mapping.values() if scope else ()
+    return isinstance(x, keras.Variable) or any(own is x for own in values)
+
+
 def is_evaluated():
     """Whether Keras calls a layer within a call that is not of training."""
     training = getattr(
