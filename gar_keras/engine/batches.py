@@ -2,7 +2,7 @@
 
 import functools
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import h5py
 import keras
@@ -130,9 +130,7 @@ class TrainingData:
         labels: Class indices `(m,)` of `images`.
         y_labeled: Class indices of `x_labeled`, with which `y` is -1 for the
             other images, in place of `labels`.
-        first_epoch: Epoch of the sampler to begin with, from 1. It may be set
-            until the first batch is made.
-        last_epoch: The last one for which a `streams.Stream` is read.
+        first_epoch: Epoch of the sampler to begin with, from 1.
     """
 
     sampler: BatchSampler
@@ -141,7 +139,6 @@ class TrainingData:
     labels: object = None
     y_labeled: object = None
     first_epoch: int = 1
-    last_epoch: float = math.inf
 
     def batch(self, x, rows, chosen, gather=None, xp=np):
         """What `fit` gets of a step, `(x,)` or `(x, y)`, with `x` at `rows`.
@@ -158,15 +155,6 @@ class TrainingData:
         y = gather(self.y_labeled, chosen)
         unlabeled = xp.full_like(rows, -1, dtype=y.dtype)
         return x, xp.concatenate([unlabeled, y])
-
-    def converted(self, convert):
-        """The feed with other arrays, made of each by a function."""
-        names = ("images", "x_labeled", "labels", "y_labeled")
-        new = keras.tree.map_structure(
-            lambda part: None if part is None else convert(part),
-            {name: getattr(self, name) for name in names},
-        )
-        return replace(self, **new)
 
 
 def labeled_alone(data):

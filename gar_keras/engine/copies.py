@@ -1,8 +1,8 @@
 """Copies of a user's model: the same layers, with weights of their own."""
 
 import contextlib
+import copy
 import random
-import tempfile
 import threading
 import types
 
@@ -11,10 +11,7 @@ import numpy as np
 
 from gar_keras.engine.batches import take
 from gar_keras.engine.graphs import has_graph, inputs_of, uncompiled
-from gar_keras.engine.keras_internals import (
-    flatten_layers,
-    unsafe_deserialization,
-)
+from gar_keras.engine.keras_internals import flatten_layers
 from gar_keras.utils.validation import reason_of
 
 # Examples that tell whether a copy is right, and the difference that its
@@ -43,57 +40,46 @@ def seeded(seed):
 
 
 def copy_model(model, x=None):
-    """A model of the same layers, weights and state.
+    """A model of the same layers, weights and state, as Keras pickles it.
 
-    Raises unless both give the same for some of the examples `x`, or, without
-    any, for zeros.
+    The copy is not compiled, and its random layers, such as `Dropout`, draw
+    anew.
 
-    What saving keeps of a layer goes to its copy in the same way: variables by
-    `save_own_variables` and `load_own_variables`, vocabularies by
-    `save_assets` and `load_assets`. The copy is not compiled, and its random
-    layers, such as `Dropout`, draw anew.
+    Args:
+        model: A Keras model.
+        x: Examples for which both models must give the same; zeros if `None`.
+
+    Raises:
+        ValueError: if Keras cannot copy the model, or loses a part of it.
     """
-    copy, pairs = _with_new_weights(model)
-    for old, new in pairs:
-        _copy_state(old, new)
-    # Saving merges the weights of an adapter. As arrays: on JAX two variables
-    # would share one.
-    for its, mine in zip(model.weights, copy.weights, strict=True):
-        mine.trainable = its.trainable
-        mine.assign(keras.ops.convert_to_numpy(its))
-    some = _zeros(model) if x is None else take(x, slice(COMPARED))
-    if model.built and some is not None:
-        _check_outputs(model, copy, some)
-    return copy
-
-
-def _with_new_weights(model):
-    """A copy with new weights, and the pairs of their layers, old and new."""
     layers = flatten_layers(model)
     try:
-        with (
-            unsafe_deserialization(),
-            keras.saving.custom_object_scope(_objects_of(layers)),
+        with keras.saving.custom_object_scope(_objects_of(layers)):
+            copied = copy.deepcopy(
+                uncompiled(model) if has_graph(model) else model
+            )
+        # The first layer is the model itself, of whatever class.
+        for old, new in zip(
+            layers[1:], flatten_layers(copied)[1:], strict=True
         ):
-            copy = _of_the_same_config(model)
-        # The first is the model itself, of whatever class.
-        pairs = zip(layers[1:], flatten_layers(copy)[1:], strict=True)
-        pairs = [(model, copy), *pairs]
-        for old, new in pairs:
-            if old.built and not new.built:
-                new.build_from_config(old.get_build_config())
             # Keras takes the rank for it when it builds a layer.
             if getattr(old, "lora_enabled", False):
                 new.lora_alpha = old.lora_alpha
-        if len(copy.weights) != len(model.weights):
-            raise ValueError("its weights are not those of its config.")
+        # Keras merges the weights of an adapter, and forgets which weights are
+        # frozen. As arrays: on JAX two variables would share one.
+        for old, new in zip(model.weights, copied.weights, strict=True):
+            new.trainable = old.trainable
+            new.assign(keras.ops.convert_to_numpy(old))
     except Exception as e:
         raise ValueError(
             f"Keras cannot copy the model {model.name!r}: {reason_of(e)} Give "
             "a model whose layers have a get_config, or, to GARClassifier, a "
             "function that makes it."
         ) from e
-    return copy, pairs[1:]
+    some = _zeros(model) if x is None else take(x, slice(COMPARED))
+    if model.built and some is not None:
+        _check_outputs(model, copied, some)
+    return copied
 
 
 def _zeros(model):
@@ -151,15 +137,6 @@ def _of_which_layer(model):
     return ""
 
 
-def _of_the_same_config(model):
-    """A model made as a saved one is, but for what was compiled into it."""
-    if has_graph(model):
-        return keras.models.clone_model(uncompiled(model))
-    if isinstance(model, keras.Sequential):
-        return keras.models.clone_model(model)
-    return type(model).from_config(model.get_config())
-
-
 def _objects_of(layers):
     """Classes and functions of a user's own in some layers, by name."""
     found = {}
@@ -170,16 +147,3 @@ def _objects_of(layers):
             elif not type(value).__module__.startswith(("builtins", "keras.")):
                 found[type(value).__name__] = type(value)
     return found
-
-
-def _copy_state(old, new):
-    """Gives a layer what saving keeps of another one, inner layers aside."""
-    store = {}
-    old.save_own_variables(store)
-    new.load_own_variables(
-        {name: keras.ops.convert_to_numpy(x) for name, x in store.items()}
-    )
-    if hasattr(old, "save_assets"):
-        with tempfile.TemporaryDirectory() as folder:
-            old.save_assets(folder)
-            new.load_assets(folder)
