@@ -85,13 +85,17 @@ def memmap(tmp_path_factory):
         (ops.convert_to_tensor(X), Y.astype("float32")),
         (dataset(X, np.eye(3)[Y]), None),
         (Batches(X, Y), None),
+        # Nothing of them is masked.
+        (np.ma.masked_array(X), np.ma.masked_array(Y)),
     ],
-    ids=["array", "list", "tensor", "tf.data, one-hot", "PyDataset"],
-)  # fmt: skip
+    ids=["array", "list", "tensor", "tf.data, one-hot", "PyDataset", "masked"],
+)
 def test_labeled_examples_are_taken_into_memory(x, y):
+    is_list = isinstance(x, list)
     x, y = as_labeled(x, y)
     np.testing.assert_array_equal(x, X)
-    assert x.dtype == "float32"
+    assert type(x) is np.ndarray
+    assert x.dtype == ("float64" if is_list else "float32")
     np.testing.assert_array_equal(np.ravel(y), Y)
     assert y.dtype.kind == "i"
 
@@ -194,7 +198,7 @@ def test_both_stages_on_data_sets(make):
     assert error_rate(model, test) < 0.2
 
 
-def test_order_and_number_of_unlabeled_examples_are_warned_of():
+def test_fewer_examples_than_a_batch_takes_are_warned_of():
     def found(x):
         return said(
             lambda: stage_2_data(
@@ -203,10 +207,7 @@ def test_order_and_number_of_unlabeled_examples_are_warned_of():
             )
         )  # fmt: skip
 
-    (order,) = found(dataset(X))
-    assert "is never shuffled" in order
-    slices = tf.data.Dataset.from_tensor_slices(X)
-    for x in (X, X[:10], slices.shuffle(45).batch(8).prefetch(1), Batches(X)):
+    for x in (X, X[:10], dataset(X), Batches(X)):
         assert found(x) == []
     (few,) = found(X[:9])
     assert few.startswith("Stage 2 has fewer examples than a batch takes. ")
@@ -297,14 +298,6 @@ def test_a_tuple_of_inputs_stays_apart_from_labels():
     assert [tuple(part.shape) for part in x] == [(14, 1), (14, 2)]
 
 
-def test_arrays_that_mask_nothing_are_plain_arrays():
-    nothing = np.ma.masked_array(X)
-    x, y = as_labeled(nothing, np.ma.masked_array(Y))
-    for found, plain in [(x, X), (y, Y), (as_unlabeled(nothing), X)]:
-        assert type(found) is np.ndarray
-        np.testing.assert_array_equal(found, plain)
-
-
 CUT = tf.data.Dataset.from_tensors(tf.ragged.constant([[1.0], [2.0, 3.0]]))
 REFUSED = {
     "labels twice": (
@@ -316,7 +309,7 @@ REFUSED = {
     "single": (lambda: as_labeled(dataset(X, Y).unbatch()), "give batches"),
     "single unlabelled": (
         lambda: regularize(network(), X, dataset(X).unbatch()),
-        "x_unlabeled must give batches .* single examples. Call its batch",
+        "x_unlabeled must have a row for each example",
     ),
     "two-hot": (lambda: as_labeled(X, 2 * np.eye(3)[Y]), "single 1 among 0"),
     "masked": (
@@ -342,7 +335,7 @@ REFUSED = {
     ),
     "another name": (
         lambda: pretrain(network(), X, Y, lr=0.1),
-        "pretrain: got an unexpected .*'lr'. It takes model, x_labeled, y_lab",
+        "pretrain.. got an unexpected keyword argument 'lr'",
     ),
     "another input": (
         lambda: regularize(two_inputs(), parted(X), {"one": X}),
@@ -407,14 +400,11 @@ def wide_and_deep():
 LARGE = "stored, numbers up to"
 UNSCALED = {
     "pixels": (stack(), PIXELS, f"'logits' .*{LARGE} 255"),
-    "pixels in float32": (stack(), PIXELS.astype("float32"), f"{LARGE} 255"),
     "rescaled too late": (
         stack(layers.Conv2D(2, 3, name="c"), layers.Rescaling(0.1)),
         PIXELS,
         f"'c' .*{LARGE} 255",
     ),
-    "0 to 100": (columns(), 50 + 20 * TABLE, LARGE),
-    "integers": (columns(), (50 + 20 * TABLE).astype("int64"), LARGE),
     "one column": (columns(), MIXED, LARGE),
     "offset": (columns(layers.Dropout(0.5)), TABLE + 20, LARGE),
     "nested": (
@@ -443,9 +433,7 @@ SCALED = {
     "division": (divided(), PIXELS),
     "unknown": (stack(layers.Lambda(lambda x: x)), PIXELS),
     "pixels from 0 to 1": (stack(), PIXELS / np.float32(255)),
-    "pixels of 0 and 1": (stack(), PIXELS % 2),
     "standardized": (columns(), TABLE),
-    "0 to 1": (columns(), abs(TABLE) / abs(TABLE).max()),
     "one-hot": (columns(), np.eye(4)),
     "normalization": (columns(adapted(MIXED)), MIXED),
     "batch normalization": (columns(layers.BatchNormalization()), MIXED),
@@ -461,25 +449,6 @@ def test_what_is_or_may_be_scaled_is_not_warned_of(model, x):
 
 
 SECONDS = 1.7e9 + 60.0 * (np.arange(60) % 3)[:, None]
-
-
-@pytest.mark.parametrize(
-    "x, lost",
-    [
-        (SECONDS, True),
-        ((1000 * SECONDS).astype("int64"), True),
-        (1e-50 * TABLE, True),
-        # Of years, and what had lost its differences before.
-        (SECONDS + 1e8 * TABLE[:, :1], False),
-        (SECONDS.astype("float32"), False),
-    ],
-    ids=["seconds", "milliseconds", "1e-50", "years", "float32"],
-)
-def test_what_float32_does_not_hold_is_warned_of(x, lost):
-    model = columns(adapted(x), shape=x.shape[1:])
-    told = said(lambda: num_classes(model, "x_labeled", x))
-    assert len(told) == lost
-    assert all("gets x_labeled in float32" in text for text in told)
 
 
 needs_float64 = pytest.mark.skipif(
@@ -503,7 +472,6 @@ def without_graph(dtype=None):
 
 INTEGERS = SECONDS.astype("int64")
 TIMES = np.repeat(SECONDS[:, None], 2, axis=1)
-NORMAL = adapted(SECONDS)
 
 
 def in_float64():
@@ -511,27 +479,22 @@ def in_float64():
     return layers.Normalization(**moments, dtype="float64")
 
 
+# In years, the differences of a minute do not count.
+YEARS = SECONDS + 1e8 * TABLE[:, :1]
 CAST = {
-    "int64": (lambda: of_dtype("int64", NORMAL), INTEGERS, True),
-    "small int64": (lambda: of_dtype("int64"), INTEGERS % 4, False),
+    "seconds": (lambda: of_dtype("float32"), SECONDS, True),
+    "milliseconds": (lambda: of_dtype("float32"), 1000 * INTEGERS, True),
+    "1e-50": (lambda: of_dtype("float32"), 1e-50 * SECONDS, True),
+    "years": (lambda: of_dtype("float32"), YEARS, False),
+    "float32": (lambda: of_dtype("float32"), np.float32(SECONDS), False),
     "int64 in float64": (
         lambda: of_dtype("int64", in_float64()), INTEGERS, False,
     ),
     "hashed": (lambda: of_dtype("int64", layers.Hashing(5)), INTEGERS, False),
-    "float64, cast": (lambda: of_dtype("float64", NORMAL), SECONDS, True),
-    "float64, cast by Flatten": (
-        lambda: of_dtype("float64", layers.Flatten(), in_float64()),
-        SECONDS, True,
-    ),
     "float64": (lambda: of_dtype("float64", in_float64()), SECONDS, False),
-    "float64, cast by a nested input": (
-        lambda: of_dtype("float64", keras.Sequential([NORMAL])), SECONDS, True,
-    ),
     "sequences": (lambda: of_dtype("float32", shape=(2, 1)), TIMES, True),
-    "small": (lambda: of_dtype("float32", shape=(2, 1)), TIMES % 4, False),
     "one number each": (of_scalars, {"a": SECONDS[:, 0]}, True),
     "no graph": (without_graph, SECONDS, True),
-    "small, no graph": (without_graph, SECONDS % 4, False),
     "float64, no graph": (lambda: without_graph("float64"), SECONDS, False),
     "list": (lambda: of_dtype("float32"), SECONDS.tolist(), True),
 }  # fmt: skip

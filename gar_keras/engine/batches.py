@@ -18,9 +18,6 @@ UNLABELED_PER_BATCH = BATCH_SIZE - LABELED_PER_BATCH
 # Random numbers that are drawn at once, for the labelled images of batches.
 KEYS_AT_ONCE = 1 << 20
 
-# Bytes of examples that may be copied as a whole.
-LARGEST_COPY = 16 << 20
-
 
 @dataclass(frozen=True)
 class BatchSampler:
@@ -250,33 +247,6 @@ class BytesOf:
 
     def take(self, indices):
         return _read(self.dataset, indices).view("uint8")
-
-
-@dataclass(frozen=True)
-class RowsOf:
-    """Some rows of an array, as an image source: copied when they are read."""
-
-    array: np.ndarray
-    rows: np.ndarray
-
-    @property
-    def shape(self):
-        return (len(self.rows), *self.array.shape[1:])
-
-    @property
-    def dtype(self):
-        return self.array.dtype
-
-    def __len__(self):
-        return len(self.rows)
-
-    def take(self, indices):
-        return self.array[self.rows[indices]]
-
-
-def is_large(examples):
-    """Whether a copy of examples in memory should not be made."""
-    return num_examples(examples) * image_bytes(examples) > LARGEST_COPY
 
 
 def image_bytes(images):

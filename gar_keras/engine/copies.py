@@ -76,65 +76,46 @@ def copy_model(model, x=None):
             "a model whose layers have a get_config, or, to GARClassifier, a "
             "function that makes it."
         ) from e
-    some = _zeros(model) if x is None else take(x, slice(COMPARED))
-    if model.built and some is not None:
-        _check_outputs(model, copied, some)
+    if model.built:
+        _check_outputs(model, copied, x)
     return copied
 
 
-def _zeros(model):
-    """An example of zeros for a model, or `None` if its shape is not known."""
-    inputs = inputs_of(model) if has_graph(model) else None
-    tensors = keras.tree.flatten(inputs)
-    if any(
-        tensor is None or None in tensor.shape[1:] or tensor.dtype == "string"
-        for tensor in tensors
-    ):
-        return None
-    return keras.tree.map_structure(
-        lambda tensor: np.zeros((1, *tensor.shape[1:]), tensor.dtype), inputs
-    )
-
-
-def _check_outputs(model, copy, x):
+def _check_outputs(model, copied, x):
     """Raises if a copy gives something else than the model for examples."""
+
+    def outputs(of):
+        found = keras.tree.flatten(of(some, training=False))
+        arrays = [np.ravel(keras.ops.convert_to_numpy(part)) for part in found]
+        return np.concatenate(arrays).astype("float64")
+
+    # An input without a shape has no zeros; and what does not fit the model is
+    # told where its logits are looked at.
     try:
-        its, again = (_outputs(model, x) for _ in range(2))
-    # What does not fit the model is told where its logits are looked at.
+        if x is not None:
+            some = take(x, slice(COMPARED))
+        else:
+            some = keras.tree.map_structure(
+                lambda tensor: np.zeros((1, *tensor.shape[1:]), tensor.dtype),
+                inputs_of(model),
+            )
+        expected, again = outputs(model), outputs(model)
     except Exception:
         return
     # Layers that always draw, such as noise, give something else each time.
-    if not np.array_equal(its, again, equal_nan=True):
+    if not np.array_equal(expected, again, equal_nan=True):
         return
-    allowed = TOLERANCE * abs(its).max()
-    mine = _outputs(copy, x)
-    if not np.allclose(its, mine, rtol=0, atol=allowed, equal_nan=True):
+    allowed = TOLERANCE * abs(expected).max()
+    received = outputs(copied)
+    if not np.allclose(
+        expected, received, rtol=0, atol=allowed, equal_nan=True
+    ):
         raise ValueError(
             f"Keras cannot copy the model {model.name!r}: the copy gives other "
-            f"outputs for the same examples{_of_which_layer(model)}. What is "
-            "in a plain attribute of a layer is not copied: make it with "
-            "add_weight, or name it in get_config, or give GARClassifier a "
-            "function that makes the model."
+            "outputs for the same examples. What is in a plain attribute of a "
+            "layer is not copied: make it with add_weight, or name it in "
+            "get_config, or give GARClassifier a function that makes the model."
         )
-
-
-def _outputs(model, x):
-    outputs = keras.tree.flatten(model(x, training=False))
-    return np.concatenate(
-        [np.ravel(keras.ops.convert_to_numpy(part)) for part in outputs]
-    ).astype("float64")
-
-
-def _of_which_layer(model):
-    """The first layer with an array in a plain attribute, in words."""
-    for layer in flatten_layers(model):
-        for name, value in vars(layer).items():
-            is_array = keras.ops.is_tensor(value) or isinstance(
-                value, np.ndarray
-            )
-            if is_array and not type(layer).__module__.startswith("keras."):
-                return f". Received: the layer {layer.name!r} with {name!r}"
-    return ""
 
 
 def _objects_of(layers):

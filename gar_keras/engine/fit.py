@@ -13,12 +13,12 @@ import keras
 import numpy as np
 
 from gar_keras.engine import backend, hardware, replicas
-from gar_keras.engine.batches import is_large, num_examples, take
+from gar_keras.engine.batches import num_examples, take
 from gar_keras.engine.graphs import takes_float64
 from gar_keras.engine.keras_internals import flatten_layers
-from gar_keras.engine.pipeline import Batches, as_pipeline, pipeline_options
+from gar_keras.engine.pipeline import Batches, as_pipeline
 from gar_keras.engine.streams import Stream
-from gar_keras.utils.validation import check_count, is_in_memory
+from gar_keras.utils.validation import check_count
 
 # Those that JAX compiles all the same. An older Keras has not all of them.
 AUGMENTATION = tuple(
@@ -29,24 +29,22 @@ AUGMENTATION = tuple(
 )
 
 
-class _Retracing(logging.Filter):
+@contextlib.contextmanager
+def _without_advice():
     """Leaves out TensorFlow's advice on functions that are made in a loop.
 
     Each model has its own, of which the advice is made after five models.
     """
 
-    def filter(self, record):
+    def leaves_in(record):
         return "triggered tf.function retracing" not in str(record.msg)
 
-
-@contextlib.contextmanager
-def _without_advice():
-    logger, leaves_out = logging.getLogger("tensorflow"), _Retracing()
-    logger.addFilter(leaves_out)
+    logger = logging.getLogger("tensorflow")
+    logger.addFilter(leaves_in)
     try:
         yield
     finally:
-        logger.removeFilter(leaves_out)
+        logger.removeFilter(leaves_in)
 
 
 @_without_advice()
@@ -111,46 +109,27 @@ def check_epochs(epochs, initial_epoch):
 
 @_without_advice()
 def predict(model, x, batch_size=500):
-    """What `predict` gives for examples in any form, by the fastest path.
+    """What `predict` gives for examples in any form, a batch at a time.
 
     Of a `Stream` one pass is taken, in its own batches.
     """
     if isinstance(x, Stream):
         return model.predict(x.batches, verbose=0)
-    parts = keras.tree.flatten(x)
-    # Which Keras would make float32 of.
-    keeps = takes_float64(model) and any(
-        part.dtype == "float64" for part in parts
-    )
     m = num_examples(x)
-    if keeps or not all(map(is_in_memory, parts)) or is_large(x):
+    dtype = "float64" if takes_float64(model) else keras.config.floatx()
 
-        def batches():
-            for first in range(0, m, batch_size):
-                some = take(x, np.arange(first, min(first + batch_size, m)))
-                if not keeps:
-                    some = keras.tree.map_structure(_plain, some)
-                yield (some,)
+    def in_floats(part):
+        # As Keras does with arrays.
+        return part.astype(dtype) if part.dtype == np.float64 else part
 
-        steps = -(-m // batch_size)
-        return model.predict(batches(), steps=steps, verbose=0)
-    if backend.name() != "tensorflow":
-        return model.predict(x, batch_size=batch_size, verbose=0)
-    import tensorflow as tf
+    # Of arrays Keras would make a copy as a whole.
+    def batches():
+        for first in range(0, m, batch_size):
+            batch = take(x, np.arange(first, min(first + batch_size, m)))
+            yield (keras.tree.map_structure(in_floats, batch),)
 
-    images = keras.tree.map_structure(
-        lambda part: backend.as_tensor(_plain(part)), x
-    )
-    starts = tf.data.Dataset.range(0, m, batch_size)
-    batches = starts.map(lambda i: (take(images, slice(i, i + batch_size)),))
-    batches = batches.prefetch(2).with_options(pipeline_options())
-    return model.predict(batches, verbose=0)
-
-
-def _plain(array):
-    # As Keras does with arrays.
-    doubles = array.dtype == np.float64
-    return array.astype(keras.config.floatx()) if doubles else array
+    steps = -(-m // batch_size)
+    return model.predict(batches(), steps=steps, verbose=0)
 
 
 def compile_options(model, steps):

@@ -8,7 +8,6 @@ batch size, and on the newest.
 import keras
 from keras.src.backend.common.global_state import get_global_attribute
 from keras.src.backend.common.stateless_scope import get_stateless_scope
-from keras.src.saving.serialization_lib import SafeModeScope
 
 from gar_keras.engine.backend import name
 
@@ -44,6 +43,11 @@ def inputs_behind(tensor):
     """The symbolic tensors of the call that gave a symbolic tensor."""
     history = tensor._keras_history
     return history.operation._inbound_nodes[history.node_index].input_tensors
+
+
+def clear_losses(layer):
+    """Drops what a layer has added to the loss in this pass."""
+    layer._clear_losses()
 
 
 def stateless_scope():
@@ -115,17 +119,6 @@ def is_rematerialized(x):
     return "remat" in getattr(info, "traced_for", "") and not whole
 
 
-def may_be_shuffled(batches):
-    """Whether a `tf.data.Dataset` may be in another order than its source."""
-    changes = ("shuffle", "flatmap", "interleave")
-    inputs = getattr(batches, "_inputs", None)
-    return (
-        inputs is None
-        or any(word in type(batches).__name__.lower() for word in changes)
-        or any(may_be_shuffled(part) for part in inputs())
-    )
-
-
 def save_with(model, optimizer):
     """Has a compiled model saved as if it were compiled with this optimizer."""
     model._compile_config.config["optimizer"] = optimizer
@@ -144,11 +137,3 @@ def is_evaluated():
         get_global_attribute("current_call_ctx"), "training", None
     )
     return training is not None and not training
-
-
-def unsafe_deserialization():
-    """A scope in which Keras also copies the code of a `Lambda` layer.
-
-    It is for models that are in memory, which have run that code already.
-    """
-    return SafeModeScope(safe_mode=False)

@@ -105,12 +105,21 @@ def _like(images):
 
 def as_pipeline(batches):
     """The same batches as a `tf.data.Dataset`."""
+    import tensorflow as tf
+
     in_memory = all(map(is_in_memory, keras.tree.flatten(batches.data.images)))
     # TensorFlow never lets go of a generator, and of what that refers to.
     held = [batches]
     made = (_graph_of_arrays if in_memory else _generated)(held)
     made = made.prefetch(2 * steps_at_once(batches.data))
-    made = made.with_options(pipeline_options())
+    options = tf.data.Options()
+    options.deterministic = True
+    # Making batches is light: leave the cores to the network. And what a
+    # thread of TensorFlow's own pool has made, the network may work on in that
+    # thread, alone.
+    options.threading.private_threadpool_size = 1
+    options.autotune.enabled = False
+    made = made.with_options(options)
     weakref.finalize(made, held.clear)
     return made
 
@@ -184,17 +193,3 @@ def _graph_of_arrays(held):
         output_signature=signature,
     )
     return indices.flat_map(epoch)
-
-
-def pipeline_options():
-    """The `tf.data.Options` of pipelines: repeatable, and light."""
-    import tensorflow as tf
-
-    options = tf.data.Options()
-    options.deterministic = True
-    # Making batches is light: leave the cores to the network. And what a
-    # thread of TensorFlow's own pool has made, the network may work on in that
-    # thread, alone.
-    options.threading.private_threadpool_size = 1
-    options.autotune.enabled = False
-    return options

@@ -8,10 +8,9 @@ import pytest
 from keras import ops
 from sources import Source
 
-from gar_keras.engine import backend, batches, pipeline
+from gar_keras.engine import backend, pipeline
 from gar_keras.engine.batches import BatchSampler, TrainingData
 from gar_keras.engine.data import some_of
-from gar_keras.engine.fit import predict
 from gar_keras.engine.pipeline import Batches
 
 BACKEND = keras.backend.backend()
@@ -145,11 +144,9 @@ def test_a_tensor_shares_the_memory_of_an_array_that_begins_where_it_can():
     assert float(tensor[0, 0]) == 99
 
 
-def test_predictions_of_large_examples_are_those_of_small_ones(monkeypatch):
-    model = keras.Sequential([keras.Input((4, 3, 1)), keras.layers.Flatten()])
-    some, rows = some_of(IMAGES, 5), [0, 5, 11, 16, 22]
-    np.testing.assert_array_equal(some.take(np.arange(5)), IMAGES[rows])
-    expected = predict(model, IMAGES, batch_size=4)
-    monkeypatch.setattr(batches, "LARGEST_COPY", 0)
-    np.testing.assert_array_equal(predict(model, IMAGES, 4), expected)
-    np.testing.assert_array_equal(predict(model, some, 4), expected[rows])
+@pytest.mark.parametrize("form", [np.asarray, Source])
+def test_some_examples_are_from_all_over_them(form):
+    x = form(IMAGES)
+    np.testing.assert_array_equal(some_of(x, 5), IMAGES[[0, 5, 11, 16, 22]])
+    np.testing.assert_array_equal(some_of(x, 99), IMAGES)
+    assert (some_of(IMAGES, 23) is IMAGES) and some_of(IMAGES, 22) is not IMAGES
