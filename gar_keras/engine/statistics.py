@@ -51,8 +51,14 @@ class MeasureStatistics(keras.callbacks.Callback):
         self.network = self.evaluated = network
         self._data = data
         self._kept = None
+        # Those whose statistics `fit` gathers for inference alone.
         self._layers = [
-            layer for layer in flatten_layers(network) if _is_measured(layer)
+            layer
+            for layer in flatten_layers(network)
+            if isinstance(layer, keras.layers.BatchNormalization)
+            and layer.built
+            and layer.trainable
+            and not getattr(layer, "renorm", False)
         ]
         # A copy has its weights in the same order.
         places = {id(weight): i for i, weight in enumerate(network.weights)}
@@ -139,17 +145,6 @@ class MeasureStatistics(keras.callbacks.Callback):
             # A stream may give its batches only once.
             batches = self._kept = list(batches)
         return batches
-
-
-def _is_measured(layer):
-    """Whether `fit` gathers statistics that only inference uses."""
-    is_normalization = isinstance(layer, keras.layers.BatchNormalization)
-    return (
-        is_normalization
-        and layer.built
-        and layer.trainable
-        and not getattr(layer, "renorm", False)
-    )
 
 
 def _array(x):
