@@ -187,7 +187,7 @@ def network():
     return sequential(layers.Dense(3), shape=(3,))
 
 
-def test_fewer_examples_than_a_batch_takes_are_warned_of():
+def test_order_and_number_of_unlabeled_examples_are_warned_of():
     def found(x):
         return said(
             lambda: stage_2_data(
@@ -196,7 +196,10 @@ def test_fewer_examples_than_a_batch_takes_are_warned_of():
             )
         )  # fmt: skip
 
-    for x in (X, X[:10], dataset(X), Batches(X)):
+    (order,) = found(dataset(X))
+    assert "is never shuffled" in order
+    slices = tf.data.Dataset.from_tensor_slices(X)
+    for x in (X, X[:10], slices.shuffle(45).batch(8).prefetch(1), Batches(X)):
         assert found(x) == []
     (few,) = found(X[:9])
     assert few.startswith("Stage 2 has fewer examples than a batch takes. ")

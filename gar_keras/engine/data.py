@@ -35,7 +35,7 @@ from gar_keras.engine.graphs import (
     named_inputs,
     uncompiled,
 )
-from gar_keras.engine.keras_internals import calls
+from gar_keras.engine.keras_internals import calls, may_be_shuffled
 from gar_keras.engine.precision import warn_if_lost
 from gar_keras.engine.streams import Stream, is_stream
 from gar_keras.utils.validation import (
@@ -234,6 +234,13 @@ def stage_2_data(
     x_labeled = _in_floats_of(x_unlabeled, x_labeled)
     validation_data = as_validation(validation_data, x_labeled, model)
     sampler = stage_2_sampler(x_labeled, x_unlabeled, **batches)
+    given = getattr(x_unlabeled, "batches", None)
+    if given is not None and not may_be_shuffled(given):
+        warn(
+            "The batches hold x_unlabeled in the order of its tf.data, "
+            "which is never shuffled: sorted by class, they would be of "
+            "few classes each. Call its shuffle before its batch."
+        )
     if sampler.size < sampler.batch:
         warn(
             "Stage 2 has fewer examples than a batch takes. Received: "

@@ -17,6 +17,11 @@ def flatten_layers(model):
     return list(model._flatten_layers())
 
 
+def clear_losses(layer):
+    """Drops what a layer has added to the loss in this pass."""
+    layer._clear_losses()
+
+
 def calls(model):
     """The calls of the layers of a graph, each after those that it needs."""
     levels = sorted(model._nodes_by_depth.items(), reverse=True)
@@ -43,11 +48,6 @@ def inputs_behind(tensor):
     """The symbolic tensors of the call that gave a symbolic tensor."""
     history = tensor._keras_history
     return history.operation._inbound_nodes[history.node_index].input_tensors
-
-
-def clear_losses(layer):
-    """Drops what a layer has added to the loss in this pass."""
-    layer._clear_losses()
 
 
 def stateless_scope():
@@ -117,6 +117,17 @@ def is_rematerialized(x):
     # Or in a function that is computed again as a whole, and returns the loss.
     whole = any(getattr(value, "_trace", None) is trace for value in values)
     return "remat" in getattr(info, "traced_for", "") and not whole
+
+
+def may_be_shuffled(batches):
+    """Whether a `tf.data.Dataset` may be in another order than its source."""
+    changes = ("shuffle", "flatmap", "interleave")
+    inputs = getattr(batches, "_inputs", None)
+    return (
+        inputs is None
+        or any(word in type(batches).__name__.lower() for word in changes)
+        or any(may_be_shuffled(part) for part in inputs())
+    )
 
 
 def save_with(model, optimizer):
