@@ -234,8 +234,9 @@ def stage_2_data(
     x_labeled = _in_floats_of(x_unlabeled, x_labeled)
     validation_data = as_validation(validation_data, x_labeled, model)
     sampler = stage_2_sampler(x_labeled, x_unlabeled, **batches)
-    given = getattr(x_unlabeled, "batches", None)
-    if given is not None and not may_be_shuffled(given):
+    if isinstance(x_unlabeled, Stream) and not may_be_shuffled(
+        x_unlabeled.batches
+    ):
         warn(
             "The batches hold x_unlabeled in the order of its tf.data, "
             "which is never shuffled: sorted by class, they would be of "
