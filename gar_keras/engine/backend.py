@@ -20,15 +20,6 @@ def backend_version():
     return importlib.import_module(name()).__version__
 
 
-def has_float64():
-    """Whether tensors can be float64, which JAX has to be told."""
-    if name() != "jax":
-        return True
-    import jax
-
-    return jax.config.jax_enable_x64
-
-
 def return_state(model):
     """Has `fit` on JAX give back the variables that it holds in an epoch."""
     if name() == "jax":

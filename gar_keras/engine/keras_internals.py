@@ -8,7 +8,6 @@ batch size, and on the newest.
 import keras
 from keras.src.backend.common.global_state import get_global_attribute
 from keras.src.backend.common.stateless_scope import get_stateless_scope
-from keras.src.saving.serialization_lib import SafeModeScope
 
 from gar_keras.engine.backend import name
 
@@ -16,6 +15,11 @@ from gar_keras.engine.backend import name
 def flatten_layers(model):
     """The layers of a model at any depth, the model itself among them."""
     return list(model._flatten_layers())
+
+
+def clear_losses(layer):
+    """Drops what a layer has added to the loss in this pass."""
+    layer._clear_losses()
 
 
 def calls(model):
@@ -144,11 +148,3 @@ def is_evaluated():
         get_global_attribute("current_call_ctx"), "training", None
     )
     return training is not None and not training
-
-
-def unsafe_deserialization():
-    """A scope in which Keras also copies the code of a `Lambda` layer.
-
-    It is for models that are in memory, which have run that code already.
-    """
-    return SafeModeScope(safe_mode=False)

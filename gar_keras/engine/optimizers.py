@@ -23,9 +23,6 @@ GLOBAL_CLIPNORM = 1.0
 WARMUP_STEPS = 100
 LARGEST_WARMUP = 0.2
 
-# Arguments of Keras' that are numbers of at least 0.
-NUMBERS = ("clipnorm", "clipvalue", "global_clipnorm", "weight_decay")
-
 
 @keras.saving.register_keras_serializable(package="gar_keras")
 class SGD(keras.optimizers.SGD):
@@ -51,7 +48,8 @@ class SGD(keras.optimizers.SGD):
 
     Raises:
         ValueError: if `momentum` is not a number from 0 to 1, `warmup_steps`
-            no integer of at least 0, or another number none of at least 0.
+            no integer of at least 0, or the rate or the decay no number of
+            at least 0.
 
     Example:
 
@@ -73,9 +71,6 @@ class SGD(keras.optimizers.SGD):
         if isinstance(learning_rate, numbers.Real):
             learning_rate = check_number("learning_rate", learning_rate)
         momentum = check_number("momentum", momentum, high=1, closed="both")
-        for name in NUMBERS:
-            if kwargs.get(name) is not None:
-                check_number(name, kwargs[name])
         super().__init__(learning_rate, momentum, nesterov, **kwargs)
         self.decay = check_number("decay", decay)
         self.warmup_steps = check_count("warmup_steps", warmup_steps, least=0)
@@ -182,8 +177,7 @@ def sgd(
     >>> round(optimizer.momentum, 2), optimizer.nesterov
     (0.95, True)
     """
-    rate = check_number("learning_rate", learning_rate)
-    return SGD(rate, momentum=momentum, nesterov=True, decay=decay, **kwargs)
+    return SGD(learning_rate, momentum, nesterov=True, decay=decay, **kwargs)
 
 
 def compile_saved(model, optimizer, loss, **options):

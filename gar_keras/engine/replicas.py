@@ -6,7 +6,6 @@ is summed over them here. As in `keras_internals`, private names are in use.
 
 import contextlib
 import functools
-import inspect
 import itertools
 import math
 from typing import cast
@@ -20,26 +19,8 @@ from gar_keras.engine.graphs import check_model
 from gar_keras.utils.types import Function
 
 
-def count():
-    """Replicas over which TensorFlow splits each batch; 1 elsewhere."""
-    if keras.backend.backend() != "tensorflow":
-        return 1
-    import tensorflow as tf
-
-    return tf.distribute.get_strategy().num_replicas_in_sync
-
-
-def is_inside():
-    """Whether the caller computes one of several replicas."""
-    if keras.backend.backend() != "tensorflow":
-        return False
-    import tensorflow as tf
-
-    strategy = tf.distribute.get_strategy()
-    return strategy.num_replicas_in_sync > 1 and _replica() is not None
-
-
 def _strategy():
+    """The strategy of `tf.distribute` that is in use; `None` elsewhere."""
     if backend.name() != "tensorflow":
         return None
     import tensorflow as tf
@@ -51,6 +32,17 @@ def _replica():
     import tensorflow as tf
 
     return tf.distribute.get_replica_context()
+
+
+def count():
+    """Replicas over which TensorFlow splits each batch; 1 elsewhere."""
+    strategy = _strategy()
+    return 1 if strategy is None else strategy.num_replicas_in_sync
+
+
+def is_inside():
+    """Whether the caller computes one of several replicas."""
+    return count() > 1 and _replica() is not None
 
 
 def sum_over_replicas(tensors):
@@ -114,17 +106,11 @@ def in_scope_of_model(function: Function) -> Function:
 
     @functools.wraps(function)
     def scoped(*args, **kwargs):
-        known = inspect.signature(function)
-        try:
-            bound = known.bind(*args, **kwargs)
-        except TypeError as e:
-            name, all_of_it = function.__name__, ", ".join(known.parameters)
-            raise TypeError(f"{name}: {e}. It takes {all_of_it}.") from None
-        model = bound.arguments["model"]
+        model = args[0] if args else kwargs.get("model")
         check_model(model)
-        own = getattr(model, "distribute_strategy", None)
-        is_open = own in (None, _strategy())
-        with contextlib.nullcontext() if is_open else own.scope():
+        its_own = getattr(model, "distribute_strategy", None)
+        is_open = its_own in (None, _strategy())
+        with contextlib.nullcontext() if is_open else its_own.scope():
             return function(*args, **kwargs)
 
     return cast(Function, scoped)

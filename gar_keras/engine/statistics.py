@@ -15,7 +15,6 @@ statistics, stay as they are.
 """
 
 import contextlib
-import itertools
 
 import keras
 import numpy as np
@@ -23,7 +22,7 @@ import numpy as np
 from gar_keras.engine import backend
 from gar_keras.engine.batches import num_examples
 from gar_keras.engine.keras_internals import AssignmentScope, flatten_layers
-from gar_keras.engine.pipeline import batches_of
+from gar_keras.engine.pipeline import Batches
 from gar_keras.utils.validation import is_in_memory
 
 # Batches that are looked at, at most: 2,048 examples of the default size.
@@ -52,8 +51,14 @@ class MeasureStatistics(keras.callbacks.Callback):
         self.network = self.evaluated = network
         self._data = data
         self._kept = None
+        # Those whose statistics `fit` gathers for inference alone.
         self._layers = [
-            layer for layer in flatten_layers(network) if _is_measured(layer)
+            layer
+            for layer in flatten_layers(network)
+            if isinstance(layer, keras.layers.BatchNormalization)
+            and layer.built
+            and layer.trainable
+            and not getattr(layer, "renorm", False)
         ]
         # A copy has its weights in the same order.
         places = {id(weight): i for i, weight in enumerate(network.weights)}
@@ -134,23 +139,12 @@ class MeasureStatistics(keras.callbacks.Callback):
         if self._kept is not None:
             return self._kept
         count = min(MEASURED, self._data.sampler.steps)
-        batches = itertools.islice(batches_of(self._data), count)
-        batches = (x for x, *_ in batches)
+        made = Batches(self._data)
+        batches = (made[number][0] for number in range(count))
         if not all(map(is_in_memory, keras.tree.flatten(self._data.images))):
             # A stream may give its batches only once.
             batches = self._kept = list(batches)
         return batches
-
-
-def _is_measured(layer):
-    """Whether `fit` gathers statistics that only inference uses."""
-    is_normalization = isinstance(layer, keras.layers.BatchNormalization)
-    return (
-        is_normalization
-        and layer.built
-        and layer.trainable
-        and not getattr(layer, "renorm", False)
-    )
 
 
 def _array(x):

@@ -20,12 +20,11 @@ schedule of its rate are left out.
 from dataclasses import dataclass
 from typing import ClassVar
 
-import keras
 import numpy as np
 from keras import ops
 
 from gar_keras.engine.copies import copy_model, seeded
-from gar_keras.engine.graphs import has_graph, inputs_of
+from gar_keras.engine.graphs import has_graph
 from gar_keras.methods import losses
 from gar_keras.methods.base import Term
 from gar_keras.utils.validation import check_fields, check_number
@@ -107,11 +106,8 @@ def copy_of(network, seed):
             f"{coarse.pop()}. Give it a mixed policy, such as "
             "'mixed_bfloat16', whose weights are in float32."
         )
-    # A model without an optimizer, which Keras would copy as well.
-    inputs = inputs_of(network)
-    bare = keras.Model(inputs, network.outputs[0], name="teacher")
     with seeded(seed):
-        copy = copy_model(bare)
+        copy = copy_model(network)
     copy.trainable = False
     rng = np.random.default_rng([seed, 1])
     weights = {id(weight) for weight in copy.weights}

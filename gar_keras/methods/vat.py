@@ -27,11 +27,7 @@ from gar_keras.engine import autodiff
 from gar_keras.methods import losses
 from gar_keras.methods.base import Term
 from gar_keras.methods.preprocessing import is_random, preprocessed, split
-from gar_keras.utils.validation import (
-    check_count,
-    check_fields,
-    check_number,
-)
+from gar_keras.utils.validation import check_count, check_fields, check_number
 
 
 @dataclass(frozen=True)

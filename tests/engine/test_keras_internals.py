@@ -18,38 +18,27 @@ def functional():
     return keras.Model(inputs, layers.Dense(2, name="logits")(hidden))
 
 
-def test_layers_at_any_depth():
+def test_the_graph_of_a_model():
     inner = functional()
-    model = keras.Sequential([keras.Input((4,)), inner])
-    found = keras_internals.flatten_layers(model)
-    assert {model, inner, *inner.layers} <= set(found)
-
-
-def test_calls_come_after_those_that_they_need():
-    model = functional()
-    calls = keras_internals.calls(model)
-    names = [call.operation.name for call in calls]
-    assert names[1:] == ["hidden", "logits"]
+    found = keras_internals.flatten_layers(
+        keras.Sequential([keras.Input((4,)), inner])
+    )
+    assert {inner, *inner.layers} <= set(found)
+    # Each call after those that it needs.
+    calls = keras_internals.calls(inner)
+    assert [c.operation.name for c in calls][1:] == ["hidden", "logits"]
     assert calls[2].input_tensors[0] is calls[1].output_tensors[0]
-
-
-def test_what_is_behind_a_tensor():
-    model = functional()
-    (logits,) = model.outputs
-    assert keras_internals.operation_behind(logits) is model.layers[-1]
+    (logits,) = inner.outputs
+    assert keras_internals.operation_behind(logits) is inner.layers[-1]
     unknown = keras.KerasTensor((None, 2))
     assert keras_internals.operation_behind(unknown) is None
 
 
-def test_stateless_scope():
-    assert keras_internals.stateless_scope() is None
-    with keras.StatelessScope() as scope:
-        assert keras_internals.stateless_scope() is scope
-
-
 def test_assignments_of_a_scope():
     first, second = keras.Variable(1.0), keras.Variable(2.0)
+    assert keras_internals.stateless_scope() is None
     with keras.StatelessScope([(second, ops.convert_to_tensor(5.0))]) as around:
+        assert keras_internals.stateless_scope() is around
         scope = keras_internals.AssignmentScope(around)
     with scope:
         first.assign(second + 1)
