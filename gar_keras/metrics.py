@@ -261,12 +261,13 @@ class SparseCategoricalCrossentropy(
 class StepMetric(keras.metrics.Metric):
     """Base of metrics that a layer updates in its `call`.
 
-    On JAX a layer cannot touch the variables of a metric while the loss is
-    differentiated: the values wait until Keras gathers the metrics of the step
-    by `result`. There a subclass has to call `take_waiting` first.
+    On JAX, `fit` drops what is assigned to a metric while the loss is
+    differentiated. There the values of a step wait until Keras asks for the
+    metrics of the step, by `result`.
     """
 
-    _waiting: list | None = None
+    # Values that wait, and the scope of the step that they are of.
+    _waiting, _scope = (), None
 
     def record(self, value):
         """Takes one step's value. Called in the layer's `call`."""
@@ -277,26 +278,28 @@ class StepMetric(keras.metrics.Metric):
         scope = stateless_scope()
         if keras.backend.backend() != "jax" or scope is None:
             self.update_state(value)
-            return
-        if self._waiting is None or self._seen_in() is not scope:
-            self._seen_in = weakref.ref(scope)
-            self._waiting = []
-        self._waiting.append(value)
+        elif self._scope is not None and self._scope() is scope:
+            self._waiting.append(value)
+        else:
+            # Of another step, e.g. of `predict`, no one has asked.
+            self._scope, self._waiting = weakref.ref(scope), [value]
 
-    def take_waiting(self):
-        """Updates the state with the values that wait."""
-        if self._waiting and stateless_scope() is not None:
+    def result(self):
+        if stateless_scope() is not None:
             for value in self._waiting:
                 self.update_state(value)
-            self._waiting = None
+            self._scope, self._waiting = None, ()
+        return self.of_the_steps()
+
+    def of_the_steps(self):
+        """The result, of what `update_state` has taken."""
+        raise NotImplementedError
 
 
 class StepMean(StepMetric, keras.metrics.Mean):
     """Mean, over the steps, of a scalar that a layer computes in `call`."""
 
-    def result(self):
-        self.take_waiting()
-        return super().result()
+    of_the_steps = keras.metrics.Mean.result
 
 
 class ClassesInUse(StepMetric):
@@ -376,22 +379,21 @@ class ClassesInUse(StepMetric):
         current = ops.where(full, step, current + step)
         self._windows.assign(ops.stack([current, previous]))
 
-    def result(self):
-        self.take_waiting()
+    def of_the_steps(self):
         if self._windows is None:
             return ops.zeros((), self.dtype)
-        windows = ops.convert_to_tensor(self._windows)
-        used = ops.logical_not(self._too_few(windows))
+        used = ops.logical_not(self._is_unused())
         return ops.sum(ops.cast(used, self.dtype))
 
     def unused(self):
         """The classes not in use, a list of ints."""
         if self._windows is None:
             return []
-        windows = ops.convert_to_numpy(self._windows)
-        return np.flatnonzero(self._too_few(windows)).tolist()
+        return np.flatnonzero(ops.convert_to_numpy(self._is_unused())).tolist()
 
-    def _too_few(self, windows):
+    def _is_unused(self):
+        """Whether each class is not in use, booleans `(n,)`."""
+        windows = ops.convert_to_tensor(self._windows)
         both = windows[0] + windows[1]
         given, own = both[0], both[1]
         return (own >= self.ENOUGH) & (given < self.LEAST_SHARE * own)

@@ -255,7 +255,6 @@ def test_computed_in_float32_whatever_the_input(dtype):
 def test_frobenius_with_coefficient_0_is_not_computed():
     # 0 times this overflow would be NaN.
     Z = oracle.logits(7, 3, scale=1e25)
-    assert "frobenius" not in GraphActivityRegularizer(frobenius=0).terms(Z)
     assert math.isfinite(value(GraphActivityRegularizer(frobenius=0), Z))
     assert not math.isfinite(value(GraphActivityRegularizer(), Z))
 

@@ -12,21 +12,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gar_keras.callbacks import LOOKED_AT, RestoreStart, WarnOfShares
+from gar_keras.callbacks import LOOKED_AT, CheckShares
 from gar_keras.engine.batches import BATCH_SIZE
 from gar_keras.engine.data import some_of
 from gar_keras.engine.fit import predict
 from gar_keras.engine.graphs import has_graph
 from gar_keras.layers import GraphActivityRegularization
-from gar_keras.methods.gar import GAR
+from gar_keras.methods.base import GAR
 from gar_keras.metrics import counts_of_classes
 from gar_keras.models import is_regularized, plain_head, scaled
-from gar_keras.regularizers import (
-    COEFFICIENTS,
-    Coefficients,
-    check_coefficient,
-    class_prior_of,
-)
+from gar_keras.regularizers import check_coefficient, class_prior_of
 from gar_keras.utils.types import ClassPrior
 from gar_keras.utils.validation import (
     check_choice,
@@ -116,9 +111,9 @@ class SafeGAR(GAR):
     uses_labels: ClassVar[bool] = True
     supports_replicas: ClassVar[bool] = False
 
-    affinity: float = Coefficients.affinity
-    balance: float = Coefficients.balance
-    frobenius: float = Coefficients.frobenius
+    affinity: float = 3.0
+    balance: float = 1.0
+    frobenius: float = 1e-6
     class_prior: Any = "predicted"
     protects_rare_classes: bool = True
     top_logit: float = 10.0
@@ -129,7 +124,7 @@ class SafeGAR(GAR):
 
     def __post_init__(self):
         super().__post_init__()
-        for name in COEFFICIENTS:
+        for name in ("affinity", "balance", "frobenius"):
             check_coefficient(name, getattr(self, name))
         check_flag("protects_rare_classes", self.protects_rare_classes)
         check_number("top_logit", self.top_logit)
@@ -164,69 +159,68 @@ class SafeGAR(GAR):
 
     def setup(self, network, data, initial_epoch=0):
         """Brings the logits to their scale, and finds prior and layer."""
-        term = self if initial_epoch else self._begin(network, data)
-        term = term._with_layer(network, data)
-        return term, scaled(network, term.logit_factor), data
-
-    def _begin(self, network, data):
-        start_weights = network.get_weights()
-        logits = predict(network, some_of(data.images, LOOKED_AT))
-        factor = self._factor_of(logits)
-        head = plain_head(network)
-        if head is not None and factor != 1:
-            head.set_weights([factor * w for w in head.get_weights()])
+        term = self
+        if not initial_epoch:
+            logits = predict(network, some_of(data.images, LOOKED_AT))
+            largest = np.mean(np.max(logits, axis=-1))
             factor = 1.0
-        if self.layer is not None:
-            prior = self.layer.class_prior
-        else:
-            n = logits.shape[-1]
-            prior = given_prior(self.class_prior, data.y_labeled, n)
+            if self.top_logit and largest > 0:
+                factor = float(self.top_logit / largest)
+            start_weights = network.get_weights()
+            head = plain_head(network)
+            if head is not None and factor != 1:
+                head.set_weights([factor * w for w in head.get_weights()])
+                factor = 1.0
+            if self.layer is not None:
+                prior = self.layer.class_prior
+            else:
+                n = logits.shape[-1]
+                prior = given_prior(self.class_prior, data.y_labeled, n)
             if prior == "predicted":
                 prior = predicted_prior(logits)
-        return replace(
-            self,
-            class_prior=prior,
-            logit_factor=factor,
-            start_weights=start_weights,
-        )
-
-    def _with_layer(self, network, data):
-        if self.logit_factor is None or isinstance(self.class_prior, str):
+            term = replace(
+                self,
+                class_prior=prior,
+                logit_factor=factor,
+                start_weights=start_weights,
+            )
+        elif self.logit_factor is None or isinstance(self.class_prior, str):
             raise ValueError(
                 "A training that goes on needs what its first epoch began "
                 "with. Received: initial_epoch, and a method that has not "
                 "begun. Give method=history.model.method, of the History that "
                 "the call before returned."
             )
-        if self.layer is not None:
-            return self
-        batch_size = data.sampler.images_per_step
-        if self.protects_rare_classes and has_rare_class(self.class_prior):
-            options = balance_of_rare_classes(self.class_prior, batch_size)
-        else:
-            options = running_balance(network.output_shape[-1], batch_size)
-        options["balance"] *= self.balance
-        coefficients = {name: getattr(self, name) for name in COEFFICIENTS}
-        layer = GraphActivityRegularization(
-            **coefficients | options,
-            class_prior=self.class_prior,
-            name="graph_activity_regularization",
-        )
-        return replace(self, layer=layer)
+        if term.layer is None:
+            batch_size = data.sampler.images_per_step
+            prior = term.class_prior
+            if term.protects_rare_classes and has_rare_class(prior):
+                options = balance_of_rare_classes(prior, batch_size)
+            else:
+                options = running_balance(network.output_shape[-1], batch_size)
+            options["balance"] *= term.balance
+            layer = GraphActivityRegularization(
+                affinity=term.affinity,
+                frobenius=term.frobenius,
+                class_prior=prior,
+                name="graph_activity_regularization",
+                **options,
+            )
+            term = replace(term, layer=layer)
+        return term, scaled(network, term.logit_factor), data
 
-    def callbacks(self, evaluated, x_unlabeled, has_validation, watch):
-        watched = evaluated, x_unlabeled, self.class_prior, watch
-        if has_validation:
-            return [WarnOfShares(*watched)]
-        change = self.largest_share_change
-        return [RestoreStart(*watched, self.start_weights, change)]
-
-    def _factor_of(self, logits):
-        """What brings the mean of the largest logits to `top_logit`."""
-        largest = np.mean(np.max(logits, axis=-1))
-        if not self.top_logit or largest <= 0:
-            return 1.0
-        return float(self.top_logit / largest)
+    def callbacks(self, evaluated, data, has_validation, class_names):
+        return [
+            CheckShares(
+                evaluated,
+                data.images,
+                self.class_prior,
+                restores=not has_validation,
+                start_weights=self.start_weights,
+                largest_change=self.largest_share_change,
+                class_names=class_names,
+            )
+        ]
 
 
 def given_prior(class_prior, labels, n):
