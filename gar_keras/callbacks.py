@@ -445,9 +445,8 @@ def _in_words(classes, names=None, most=10):
 class StopOnNaN(keras.callbacks.Callback):
     """Stops training with an error when a number is NaN or infinite.
 
-    It looks at the loss after each step (on TensorFlow, after each call of
-    many steps), and at the weights before the first epoch and after each: the
-    kernels of a ReLU can turn NaN into 0, and hide it from the loss.
+    It looks at the loss after each call of steps, and at the weights before the
+    first epoch and after each: the kernels of a ReLU can turn NaN into 0.
 
     Raises:
         FloatingPointError: names the logs or the weight that are not finite.
@@ -596,27 +595,20 @@ def _warn_of_cross_entropy(model):
 class WarnOnCollapse(keras.callbacks.Callback):
     """Warns when stage 2 loses classes, or its batches are too small.
 
-    It looks at what a `GraphActivityRegularization` puts into the logs at the
-    end of each epoch; it costs no time, and needs no label. It says nothing of
-    layers whose coefficients are all 0, nor of epochs in which the learning
-    rate warms up (see `gar_keras.engine.optimizers.SGD`).
+    It looks at what a `GraphActivityRegularization` measures in each epoch, and
+    needs no label. It says nothing of layers whose coefficients are all 0, nor
+    of epochs in which the learning rate warms up.
 
     *Classes are missing.* A warning names the classes that are not in use at
-    the end of an epoch, if they are more than in any epoch before: those that
-    got less than 1 % of the latest examples that should be theirs (with a
-    `class_prior`, according to their shares; see
-    `gar_keras.metrics.ClassesInUse`). All examples of a batch count, the
-    labelled ones too; no class is named before 50 examples should have been
-    its own in an epoch. An `activity_regularizer` is not watched.
+    the end of an epoch, if they are more than in any epoch before; see
+    `gar_keras.metrics.ClassesInUse`. No class is named before 50 examples
+    should have been its own in an epoch.
 
     *The batches are too small.* Many classes are missing from a batch, and the
     balance gives their outputs images of others. A warning comes once, where
     `gar_keras.expected_balance` is below 3/4 (about three images to a class),
-    and the balance at the end of an epoch is above it by more than a quarter
-    of what is left to 1. It advises `10 * mean(1 / p)` images.
-
-    Warnings are `gar_keras.GARWarning`s. Turn them into errors with
-    `warnings.simplefilter("error", gar_keras.GARWarning)`.
+    and the balance of an epoch is above it by more than a quarter of what is
+    left to 1. It advises `10 * mean(1 / p)` images.
 
     Args:
         batch_size: Images in a batch, the labelled ones among them. `None`

@@ -21,14 +21,12 @@ from gar_keras.regularizers import (
     gar_loss,
     warn_of_probabilities,
 )
-from gar_keras.utils.documented import documented
 from gar_keras.utils.types import ClassPrior
 from gar_keras.utils.validation import check_logits, check_number
 from gar_keras.utils.warnings import warn
 
 
 @keras.saving.register_keras_serializable(package="gar_keras")
-@documented(GraphActivityRegularizer)
 class GraphActivityRegularization(keras.layers.Layer):
     """Adds the loss of GAR on the logits that pass through (section 3.3).
 
@@ -56,7 +54,8 @@ class GraphActivityRegularization(keras.layers.Layer):
     that of the whole batch.
 
     Args:
-        {settings}
+        affinity, balance, frobenius, frobenius_of, class_prior, balance_of: As
+            of `GraphActivityRegularizer`.
         balance_memory: ρ, from 0 to below 1. Above 0 the balance is of
             `ρ u + (1 - ρ) v / sum(v)`, with `u` what it was of in the batch
             before, without gradient; it begins with the class prior, and

@@ -50,20 +50,6 @@ def counts_of_classes(logits):
     return np.bincount(np.argmax(logits, axis=-1), minlength=logits.shape[-1])
 
 
-def lost_classes(before, after):
-    """The classes that stage 2 has lost, a list of ints.
-
-    Those that some of the logits `before` it are largest of, and none `after`.
-
-    Example:
-
-    >>> lost_classes(np.eye(3), np.eye(3)[[0, 1, 1]])
-    [2]
-    """
-    given, left = counts_of_classes(before), counts_of_classes(after)
-    return np.flatnonzero((given > 0) & (left == 0)).tolist()
-
-
 def error_rate(
     model: keras.Model, x: Tensor, y: Tensor = None, batch_size: int = 500
 ) -> float:
@@ -107,7 +93,12 @@ def checked_logits(model, x, y, batch_size=500):
     x, y = as_labeled(x, y, ("x", "y"), model)
     check_examples("x", x, check=check_array)
     check_inputs(model, "x", x)
-    logits = _predicted(model, x, batch_size)
+    try:
+        logits = predict(model, x, batch_size)
+    except Exception:
+        # The call of a few examples says why, where a graph takes pages.
+        num_classes(model, "x", x)
+        raise
     y = check_labels("y", y, num_examples(x), check_logits(logits))
     if not np.isfinite(logits).all():
         raise FloatingPointError(
@@ -115,17 +106,6 @@ def checked_logits(model, x, y, batch_size=500):
             "learning rate, or check the examples."
         )
     return logits, y
-
-
-def _predicted(model, x, batch_size):
-    """What `predict` gives; if it fails, the reason in one line."""
-    try:
-        return predict(model, x, batch_size)
-    except Exception as e:
-        error = e
-    # The call of a single example says it, where a graph takes pages.
-    num_classes(model, "x", x)
-    raise error
 
 
 class _OverLabelled:
@@ -217,11 +197,10 @@ class SparseCategoricalCrossentropy(
 ):
     """Mean cross-entropy over the examples that have a label.
 
-    `sum(-log softmax(y_pred)[y_true]) / count` over those with
-    `y_true != ignore_class`, in the whole epoch. Keras' metric divides by the
-    number of all examples, also with an `ignore_class`. The `loss` that `fit`
-    reports is another mean too: that of the batches, in which one without any
-    label counts with a cross-entropy of 0; and it has the loss of GAR in it.
+    Keras' metric divides by the number of all examples, also with an
+    `ignore_class`. The `loss` that `fit` reports is another mean too: that of
+    the batches, in which one without any label counts with a cross-entropy of
+    0; and it has the loss of GAR in it.
 
     Args:
         from_logits: Whether `y_pred` are logits, as GAR needs them. Defaults

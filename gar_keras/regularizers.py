@@ -8,13 +8,8 @@ with `r = B·1` the row sums and `v = diag N` the column sums of `B²`,
     sum of off-diagonal V = vᵀv    = sum(v)² - ‖v‖²
 
 so that one step costs `O(m·n)` operations and memory for `m` images and `n`
-classes. All of them are made of sums over the rows of `B`: where replicas of
-`tf.distribute` have the rows, they exchange these sums, and each of them has
-the loss of the whole batch.
-
-The paper assumes classes of equal size: its balance is 1 where all entries of
-`v` are equal. Where the shares `p` of the classes are known, `v_i / p_i` takes
-the place of `v_i`, and balance is 1 where `v` is proportional to `p`.
+classes. All are sums over the rows of `B`: where replicas of `tf.distribute`
+have the rows, they exchange these sums, and each has the loss of the batch.
 """
 
 import functools
@@ -168,7 +163,7 @@ def affinity(B: Tensor) -> Tensor:
     >>> round(float(affinity(B)), 6)            # 2 / (1 * 6)
     0.333333
     """
-    B = _rectified(B)
+    B = _matrix("B", B)
     return _affinity(B / replicas.largest_over_replicas(B))
 
 
@@ -229,7 +224,7 @@ def balance(
     0.6
     """
     check_choice("balance_of", balance_of, get_args(BalanceOf))
-    B = _rectified(B)
+    B = _matrix("B", B)
     if class_prior is not None:
         class_prior = check_class_prior(class_prior, B.shape[-1])
     B = B / replicas.largest_over_replicas(B)
@@ -351,7 +346,7 @@ def rectify(Z: Tensor) -> Tensor:
     >>> [float(b) for b in rectify(np.array([[-1., 2.]]))[0]]
     [0.0, 2.0]
     """
-    Z = _matrix(Z)
+    Z = _matrix("Z", Z)
     return ops.where(Z <= 0, ops.zeros_like(Z), Z)
 
 
@@ -454,7 +449,7 @@ class GraphActivityRegularizer(keras.regularizers.Regularizer):
 
     def loss(self, Z: Tensor) -> Tensor:
         """`U` of unrectified logits `(m, n)`, a float32 scalar."""
-        Z = _matrix(Z)
+        Z = _matrix("Z", Z)
         self.check_shape(Z.shape)
         coefficients = {k: c for k, c in self.coefficients.items() if c}
         of = self.frobenius_of, self.balance_of, self.class_prior
@@ -512,15 +507,8 @@ def warn_of_probabilities(operation):
         )
 
 
-def _matrix(x):
-    """`x` as a float32 `(m, n)` tensor with n of at least 2."""
-    x = ops.convert_to_tensor(_real("Z", x))
-    check_logits_shape(x.shape)
-    return ops.cast(x, "float32")
-
-
-def _real(name, x):
-    """A tensor as it is, of anything else the array; raises unless real."""
+def _matrix(name, x):
+    """`x` as a float32 `(m, n)` tensor, n at least 2; raises unless real."""
     is_symbolic = isinstance(x, keras.KerasTensor | keras.Variable)
     if is_symbolic or ops.is_tensor(x):
         dtype = keras.backend.standardize_dtype(x.dtype)
@@ -530,19 +518,15 @@ def _real(name, x):
     # NumPy has no kind of its own for bfloat16.
     if not getattr(dtype, "name", dtype).startswith(REAL):
         raise not_real(name, dtype)
-    return x
-
-
-def _rectified(B):
-    """As `_matrix`, of what must not be negative."""
-    B = _real("B", B)
-    if isinstance(B, np.ndarray) and np.min(B, initial=0) < 0:
+    if name == "B" and isinstance(x, np.ndarray) and np.min(x, initial=0) < 0:
         raise ValueError(
             "Affinity and balance are of rectified logits, none of them "
-            f"negative. Received: least entry={np.min(B)}. Pass logits "
+            f"negative. Received: least entry={np.min(x)}. Pass logits "
             "through gar_keras.rectify first."
         )
-    return _matrix(B)
+    x = ops.convert_to_tensor(x)
+    check_logits_shape(x.shape)
+    return ops.cast(x, "float32")
 
 
 @functools.cache

@@ -1,8 +1,8 @@
 """Algorithm 1 of the paper: supervised pretraining, then GAR."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import keras
 import numpy as np
@@ -63,6 +63,10 @@ from gar_keras.utils.validation import (
     check_verbosity,
 )
 from gar_keras.utils.warnings import warn
+
+# Of statistics of BatchNormalization, in standard deviations: those that had
+# settled were off by less than 0.13, others by 1.4 and more.
+LARGEST_GAP = 0.5
 
 
 @in_scope_of_model
@@ -342,8 +346,16 @@ def regularize(
     validation = plan.validation
     statistics = MeasureStatistics(network, plan.data)
     # What a method finds at the start is of the network that it trains.
-    if not initial_epoch:
-        _warn_of_statistics(statistics.measure())
+    gap = 0.0 if initial_epoch else statistics.measure()
+    if gap > LARGEST_GAP:
+        warn(
+            "The moving statistics of BatchNormalization that the model came "
+            "with do not fit it on these examples, and are measured anew. "
+            f"Received: off by {gap:.2g} standard deviations. Either they had "
+            "not settled in its own training (too few steps for the layers' "
+            "momentum), and all that was measured with them is wrong, or the "
+            "unlabelled examples are unlike what it was trained on."
+        )
     start = network.get_weights()
     terms, trained, data = [], network, plan.data
     if not any(term.uses_unlabeled for term in plan.method):
@@ -415,25 +427,17 @@ def regularize(
         )
 
 
-@dataclass(frozen=True)
-class Plan:
+class Plan(NamedTuple):
     """What a training of stage 2 is made of, all of it checked.
 
-    Attributes:
-        method: The terms, before their `setup`.
-        network: What of the model is trained.
-        num_classes: n of the logits.
-        data: The `TrainingData` of X_U and X_L, with labels if a term uses
-            them.
-        has_labels: Whether labels were given.
-        validation: The validation pair, or `None`.
+    `method` are the terms before their `setup`, and `data` has labels if a term
+    uses them; `validation` is a pair or `None`.
     """
 
     method: list
     network: keras.Model
     num_classes: int
     data: TrainingData
-    has_labels: bool
     validation: tuple | None
 
 
@@ -461,9 +465,8 @@ def plan_stage_2(
         images_per_epoch=images_per_epoch,
         **batches,
     )
-    has_labels = data.y_labeled is not None
     if method is None:
-        method = "safe-gar" if has_labels else "gar"
+        method = "gar" if data.y_labeled is None else "safe-gar"
     method = method_of(method, settings)
     check_epochs(epochs, initial_epoch)
     network, n, validation = prepared(
@@ -479,9 +482,15 @@ def plan_stage_2(
     if any(term.uses_labels for term in method):
         m = data.sampler.num_labeled
         y = check_labels("y_labeled", data.y_labeled, m, n)
-        _warn_of_classes_without_label(y, n)
-    data = replace(data, y_labeled=y)
-    return Plan(method, network, n, data, has_labels, validation)
+        missing = np.setdiff1d(np.arange(n), y)
+        if len(missing):
+            warn(
+                "No example is labelled as class "
+                f"{', '.join(map(str, missing))}, which the model has an "
+                "output for: no example will be given to it. Label some, or "
+                "take a model without that output."
+            )
+    return Plan(method, network, n, replace(data, y_labeled=y), validation)
 
 
 def check_stage_2(method, network, x_unlabeled, sampler):
@@ -490,31 +499,3 @@ def check_stage_2(method, network, x_unlabeled, sampler):
         check_count("labeled_per_batch", sampler.labeled_per_batch, least=1)
     for term in method:
         term.check(network, x_unlabeled)
-
-
-# Statistics that had settled were below 0.13, others from 1.4 up.
-LARGEST_GAP = 0.5
-
-
-def _warn_of_statistics(gap):
-    """Warns if those of BatchNormalization were far from what is measured."""
-    if gap > LARGEST_GAP:
-        warn(
-            "The moving statistics of BatchNormalization that the model came "
-            "with do not fit it on these examples, and are measured anew. "
-            f"Received: off by {gap:.2g} standard deviations. Either they had "
-            "not settled in its own training (too few steps for the layers' "
-            "momentum), and all that was measured with them is wrong, or the "
-            "unlabelled examples are unlike what it was trained on."
-        )
-
-
-def _warn_of_classes_without_label(y, n):
-    missing = np.setdiff1d(np.arange(n), y)
-    if len(missing):
-        warn(
-            "No example is labelled as class "
-            f"{', '.join(map(str, missing))}, which the model has an output "
-            "for: no example will be given to it. Label some, or take a model "
-            "without that output."
-        )

@@ -192,12 +192,12 @@ class SafeGAR(GAR):
                 "the call before returned."
             )
         if term.layer is None:
-            batch_size = data.sampler.images_per_step
             prior = term.class_prior
-            if term.protects_rare_classes and has_rare_class(prior):
-                options = balance_of_rare_classes(prior, batch_size)
-            else:
-                options = running_balance(network.output_shape[-1], batch_size)
+            options = balance_options(
+                prior if term.protects_rare_classes else None,
+                network.output_shape[-1],
+                data.sampler.images_per_step,
+            )
             options["balance"] *= term.balance
             layer = GraphActivityRegularization(
                 affinity=term.affinity,
@@ -277,36 +277,33 @@ def has_rare_class(class_prior):
     return bool(np.std(class_prior) > RARE_VARIATION * np.mean(class_prior))
 
 
-def running_balance(num_classes, batch_size):
+def balance_options(class_prior, num_classes, batch_size):
     """Options of the layer by how few examples of a class a batch has.
 
+    Where the batch has fewer than the paper's, of the rarest class if that is a
+    rare one, the balance is over about w batches, and counts `w**(1/3)` times.
+
     Example:
 
-    >>> running_balance(10, 128)
+    >>> balance_options(None, 10, 128)
     {'balance': 1.0}
-    >>> options = running_balance(100, 128)
-    >>> round(options["balance"], 2), round(options["balance_memory"], 2)
-    (2.15, 0.82)
+    >>> options = balance_options(None, 100, 128)
+    >>> options["balance_of"], round(options["balance_memory"], 2)
+    ('column sums', 0.82)
+    >>> options = balance_options((0.95, 0.05), 2, 128)
+    >>> options["balance_of"], round(options["balance_memory"], 2)
+    ('row shares', 0.33)
     """
-    w = IMAGES_PER_CLASS * num_classes / batch_size
-    if w <= 1:
-        return {"balance": 1.0}
-    return _remembered(w) | {"balance_of": "column sums"}
-
-
-def balance_of_rare_classes(class_prior, batch_size):
-    """Options of the layer by how few examples of the rarest class there are.
-
-    Example:
-
-    >>> options = balance_of_rare_classes((0.95, 0.05), 128)
-    >>> round(options["balance"], 2), round(options["balance_memory"], 2)
-    (1.26, 0.33)
-    """
-    w = max(1.0, IMAGES_PER_CLASS / (batch_size * min(class_prior)))
-    return _remembered(w) | {"balance_of": "row shares"}
-
-
-def _remembered(w):
-    """A balance over about w batches, which counts `w**(1/3)` times."""
-    return {"balance": w ** (1 / 3), "balance_memory": (w - 1) / (w + 1)}
+    if has_rare_class(class_prior):
+        w = max(1.0, IMAGES_PER_CLASS / (batch_size * min(class_prior)))
+        balance_of = "row shares"
+    else:
+        w = IMAGES_PER_CLASS * num_classes / batch_size
+        balance_of = "column sums"
+        if w <= 1:
+            return {"balance": 1.0}
+    return {
+        "balance": w ** (1 / 3),
+        "balance_memory": (w - 1) / (w + 1),
+        "balance_of": balance_of,
+    }

@@ -23,11 +23,10 @@ from gar_keras import (
 from gar_keras.callbacks import CheckShares
 from gar_keras.methods.base import Stage2
 from gar_keras.methods.safe_gar import (
-    balance_of_rare_classes,
+    balance_options,
     given_prior,
     has_rare_class,
     predicted_prior,
-    running_balance,
 )
 
 RNG = np.random.default_rng(0)
@@ -95,9 +94,10 @@ def test_the_memory_takes_no_part_in_the_gradient():
 def test_prior_and_memory_follow_from_predictions_and_batch():
     logits = np.eye(4)[np.repeat(np.arange(4), [7, 1, 1, 1])]
     assert predicted_prior(logits) == pytest.approx((8 / 14, *[2 / 14] * 3))
-    assert running_balance(40, 128)["balance_memory"] == pytest.approx(0.6)
+    options = balance_options(None, 40, 128)
+    assert options["balance_memory"] == pytest.approx(0.6)
     # 64 of 1,280 examples are more than enough.
-    assert balance_of_rare_classes((0.95, 0.05), 1280) == {
+    assert balance_options((0.95, 0.05), 2, 1280) == {
         "balance": 1.0, "balance_memory": 0.0, "balance_of": "row shares"
     }  # fmt: skip
 
