@@ -50,20 +50,6 @@ def counts_of_classes(logits):
     return np.bincount(np.argmax(logits, axis=-1), minlength=logits.shape[-1])
 
 
-def lost_classes(before, after):
-    """The classes that stage 2 has lost, a list of ints.
-
-    Those that some of the logits `before` it are largest of, and none `after`.
-
-    Example:
-
-    >>> lost_classes(np.eye(3), np.eye(3)[[0, 1, 1]])
-    [2]
-    """
-    given, left = counts_of_classes(before), counts_of_classes(after)
-    return np.flatnonzero((given > 0) & (left == 0)).tolist()
-
-
 def error_rate(
     model: keras.Model, x: Tensor, y: Tensor = None, batch_size: int = 500
 ) -> float:
@@ -107,7 +93,12 @@ def checked_logits(model, x, y, batch_size=500):
     x, y = as_labeled(x, y, ("x", "y"), model)
     check_examples("x", x, check=check_array)
     check_inputs(model, "x", x)
-    logits = _predicted(model, x, batch_size)
+    try:
+        logits = predict(model, x, batch_size)
+    except Exception:
+        # The call of a few examples says why, where a graph takes pages.
+        num_classes(model, "x", x)
+        raise
     y = check_labels("y", y, num_examples(x), check_logits(logits))
     if not np.isfinite(logits).all():
         raise FloatingPointError(
@@ -115,17 +106,6 @@ def checked_logits(model, x, y, batch_size=500):
             "learning rate, or check the examples."
         )
     return logits, y
-
-
-def _predicted(model, x, batch_size):
-    """What `predict` gives; if it fails, the reason in one line."""
-    try:
-        return predict(model, x, batch_size)
-    except Exception as e:
-        error = e
-    # The call of a single example says it, where a graph takes pages.
-    num_classes(model, "x", x)
-    raise error
 
 
 class _OverLabelled:
@@ -217,11 +197,10 @@ class SparseCategoricalCrossentropy(
 ):
     """Mean cross-entropy over the examples that have a label.
 
-    `sum(-log softmax(y_pred)[y_true]) / count` over those with
-    `y_true != ignore_class`, in the whole epoch. Keras' metric divides by the
-    number of all examples, also with an `ignore_class`. The `loss` that `fit`
-    reports is another mean too: that of the batches, in which one without any
-    label counts with a cross-entropy of 0; and it has the loss of GAR in it.
+    Keras' metric divides by the number of all examples, also with an
+    `ignore_class`. The `loss` that `fit` reports is another mean too: that of
+    the batches, in which one without any label counts with a cross-entropy of
+    0; and it has the loss of GAR in it.
 
     Args:
         from_logits: Whether `y_pred` are logits, as GAR needs them. Defaults
@@ -261,12 +240,13 @@ class SparseCategoricalCrossentropy(
 class StepMetric(keras.metrics.Metric):
     """Base of metrics that a layer updates in its `call`.
 
-    On JAX a layer cannot touch the variables of a metric while the loss is
-    differentiated: the values wait until Keras gathers the metrics of the step
-    by `result`. There a subclass has to call `take_waiting` first.
+    On JAX, `fit` drops what is assigned to a metric while the loss is
+    differentiated. There the values of a step wait until Keras asks for the
+    metrics of the step, by `result`.
     """
 
-    _waiting: list | None = None
+    # Values that wait, and the scope of the step that they are of.
+    _waiting, _scope = (), None
 
     def record(self, value):
         """Takes one step's value. Called in the layer's `call`."""
@@ -277,26 +257,28 @@ class StepMetric(keras.metrics.Metric):
         scope = stateless_scope()
         if keras.backend.backend() != "jax" or scope is None:
             self.update_state(value)
-            return
-        if self._waiting is None or self._seen_in() is not scope:
-            self._seen_in = weakref.ref(scope)
-            self._waiting = []
-        self._waiting.append(value)
+        elif self._scope is not None and self._scope() is scope:
+            self._waiting.append(value)
+        else:
+            # Of another step, e.g. of `predict`, no one has asked.
+            self._scope, self._waiting = weakref.ref(scope), [value]
 
-    def take_waiting(self):
-        """Updates the state with the values that wait."""
-        if self._waiting and stateless_scope() is not None:
+    def result(self):
+        if stateless_scope() is not None:
             for value in self._waiting:
                 self.update_state(value)
-            self._waiting = None
+            self._scope, self._waiting = None, ()
+        return self.of_the_steps()
+
+    def of_the_steps(self):
+        """The result, of what `update_state` has taken."""
+        raise NotImplementedError
 
 
 class StepMean(StepMetric, keras.metrics.Mean):
     """Mean, over the steps, of a scalar that a layer computes in `call`."""
 
-    def result(self):
-        self.take_waiting()
-        return super().result()
+    of_the_steps = keras.metrics.Mean.result
 
 
 class ClassesInUse(StepMetric):
@@ -376,22 +358,21 @@ class ClassesInUse(StepMetric):
         current = ops.where(full, step, current + step)
         self._windows.assign(ops.stack([current, previous]))
 
-    def result(self):
-        self.take_waiting()
+    def of_the_steps(self):
         if self._windows is None:
             return ops.zeros((), self.dtype)
-        windows = ops.convert_to_tensor(self._windows)
-        used = ops.logical_not(self._too_few(windows))
+        used = ops.logical_not(self._is_unused())
         return ops.sum(ops.cast(used, self.dtype))
 
     def unused(self):
         """The classes not in use, a list of ints."""
         if self._windows is None:
             return []
-        windows = ops.convert_to_numpy(self._windows)
-        return np.flatnonzero(self._too_few(windows)).tolist()
+        return np.flatnonzero(ops.convert_to_numpy(self._is_unused())).tolist()
 
-    def _too_few(self, windows):
+    def _is_unused(self):
+        """Whether each class is not in use, booleans `(n,)`."""
+        windows = ops.convert_to_tensor(self._windows)
         both = windows[0] + windows[1]
         given, own = both[0], both[1]
         return (own >= self.ENOUGH) & (given < self.LEAST_SHARE * own)

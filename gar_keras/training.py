@@ -1,18 +1,16 @@
 """Algorithm 1 of the paper: supervised pretraining, then GAR."""
 
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import keras
 import numpy as np
 from numpy.typing import ArrayLike
 
 from gar_keras.callbacks import (
-    BEST_ARE_KEPT,
-    LOST_CLASSES_ARE_RESTORED,
-    Advice,
     BestWeights,
-    ResetShares,
+    WarnOfError,
     WarnOfLoss,
     WarnOnCollapse,
     checkpoints_of,
@@ -55,7 +53,6 @@ from gar_keras.engine.streams import Stream
 from gar_keras.layers import regularization_layers
 from gar_keras.methods import method_of
 from gar_keras.methods.base import Stage2, network_of
-from gar_keras.methods.safe_gar import SafeGAR
 from gar_keras.metrics import error_rate
 from gar_keras.models import plain_network, warn_of_own_training
 from gar_keras.utils.types import Callbacks, Images, Pairs, Verbosity
@@ -66,6 +63,10 @@ from gar_keras.utils.validation import (
     check_verbosity,
 )
 from gar_keras.utils.warnings import warn
+
+# Of statistics of BatchNormalization, in standard deviations: those that had
+# settled were off by less than 0.13, others by 1.4 and more.
+LARGEST_GAP = 0.5
 
 
 @in_scope_of_model
@@ -208,6 +209,7 @@ def regularize(
     keep_best: bool = True,
     initial_epoch: int = 0,
     seed: int = 0,
+    class_names: Sequence | None = None,
     callbacks: Callbacks = (),
     verbose: Verbosity = "auto",
     **settings,
@@ -266,6 +268,8 @@ def regularize(
             goes on with the prior and the scale of that call, which are in its
             terms: `method=history.model.method`.
         seed: Seed of the order of the batches.
+        class_names: What warnings call the classes, in the order of the logits.
+            `None` for their indices.
         callbacks: As for `pretrain`: what a `ModelCheckpoint` writes is without
             the loss of GAR. The hooks of a batch come once in up to 100 steps
             on TensorFlow, and with JAX on a GPU, for examples in memory, once
@@ -297,13 +301,15 @@ def regularize(
         GARWarning: if the examples are not scaled, as for `pretrain`; if the
             labels are used and a class has none; if the moving statistics of
             a `BatchNormalization` do not fit its weights and these examples;
-            if the mean loss of an epoch is above 10; or if classes are lost,
-            which it names, the outputs collapse, the batches are too small
-            for the number of classes or the validation error rises; see
+            if the mean loss of an epoch is above 10; or if at the end the
+            validation error is greater than before. With `GAR` also in an
+            epoch that loses classes, which it names, or whose batches are too
+            small for the number of classes; see
             `gar_keras.callbacks.WarnOnCollapse`, of which `callbacks` may
-            hold one of your own instead. With `"safe-gar"` also if at the end
-            a class has twice its share of the predictions, or half, and if
-            the model gets the weights back that it began with.
+            hold one of your own instead. With `"safe-gar"` in place of that
+            if at the end a class has twice its share of the predictions, or
+            half, or if the model gets the weights back that it began with,
+            because a class is lost or the rare ones have changed.
 
     Example:
 
@@ -340,8 +346,16 @@ def regularize(
     validation = plan.validation
     statistics = MeasureStatistics(network, plan.data)
     # What a method finds at the start is of the network that it trains.
-    if not initial_epoch:
-        _warn_of_statistics(statistics.measure())
+    gap = 0.0 if initial_epoch else statistics.measure()
+    if gap > LARGEST_GAP:
+        warn(
+            "The moving statistics of BatchNormalization that the model came "
+            "with do not fit it on these examples, and are measured anew. "
+            f"Received: off by {gap:.2g} standard deviations. Either they had "
+            "not settled in its own training (too few steps for the layers' "
+            "momentum), and all that was measured with them is wrong, or the "
+            "unlabelled examples are unlike what it was trained on."
+        )
     start = network.get_weights()
     terms, trained, data = [], network, plan.data
     if not any(term.uses_unlabeled for term in plan.method):
@@ -368,38 +382,35 @@ def regularize(
         **compile_options(stage_2, sampler.steps),
     )
     evaluated = statistics.evaluated = stage_2.evaluated
-    keeps_best = keep_best and validation is not None
-    watch = next((c for c in callbacks if isinstance(c, WarnOnCollapse)), None)
-    can_collapse = any(term.can_collapse for term in terms)
-    watches = can_collapse and watch is None
-    before = None
-    if keeps_best or (watches and validation is not None):
-        before = error_rate(network, *validation)
-    if watches:
-        watch = WarnOnCollapse(
-            before,
-            batch_size=sampler.images_per_step,
-            num_validation=None if validation is None else len(validation[1]),
-            advice=_advice(plan, optimizer, keeps_best),
-        )
+    layers = regularization_layers(stage_2)
+    if not initial_epoch:
+        for layer in layers:
+            layer.reset_shares()
     keepers = []
-    if keeps_best:
-        keepers = [BestWeights(before, evaluated, start, watch)]
+    if validation is not None:
+        before = error_rate(network, *validation)
+        if keep_best:
+            keepers.append(BestWeights(before, evaluated, start))
+        else:
+            keepers.append(WarnOfError(before, len(validation[1])))
+    is_watched = any(isinstance(c, WarnOnCollapse) for c in callbacks)
     for term in terms:
-        keepers += term.callbacks(
-            evaluated, plan.data.images, validation is not None, watch
-        )
+        keepers += [
+            callback
+            for callback in term.callbacks(
+                evaluated, plan.data, validation is not None, class_names
+            )
+            if not (is_watched and isinstance(callback, WarnOnCollapse))
+        ]
+    names = [layer.metric_name("regularization") for layer in layers]
     callbacks = [
         statistics,
-        ResetShares(),
         *standard_callbacks(validation),
-        WarnOfLoss(_names_of_terms(stage_2)),
+        WarnOfLoss([*stage_2.means, *names]),
         *keepers,
-        *(callback for callback in callbacks if callback is not watch),
+        *callbacks,
         # Whatever weights others restore, what is said of the end is so.
         end_last(keepers),
-        # It sees the errors that others put in the logs.
-        *([watch] if watch else []),
     ]
     written = model if evaluated is network else evaluated
     with (
@@ -416,25 +427,17 @@ def regularize(
         )
 
 
-@dataclass(frozen=True)
-class Plan:
+class Plan(NamedTuple):
     """What a training of stage 2 is made of, all of it checked.
 
-    Attributes:
-        method: The terms, before their `setup`.
-        network: What of the model is trained.
-        num_classes: n of the logits.
-        data: The `TrainingData` of X_U and X_L, with labels if a term uses
-            them.
-        has_labels: Whether labels were given.
-        validation: The validation pair, or `None`.
+    `method` are the terms before their `setup`, and `data` has labels if a term
+    uses them; `validation` is a pair or `None`.
     """
 
     method: list
     network: keras.Model
     num_classes: int
     data: TrainingData
-    has_labels: bool
     validation: tuple | None
 
 
@@ -462,9 +465,8 @@ def plan_stage_2(
         images_per_epoch=images_per_epoch,
         **batches,
     )
-    has_labels = data.y_labeled is not None
     if method is None:
-        method = "safe-gar" if has_labels else "gar"
+        method = "gar" if data.y_labeled is None else "safe-gar"
     method = method_of(method, settings)
     check_epochs(epochs, initial_epoch)
     network, n, validation = prepared(
@@ -480,9 +482,15 @@ def plan_stage_2(
     if any(term.uses_labels for term in method):
         m = data.sampler.num_labeled
         y = check_labels("y_labeled", data.y_labeled, m, n)
-        _warn_of_classes_without_label(y, n)
-    data = replace(data, y_labeled=y)
-    return Plan(method, network, n, data, has_labels, validation)
+        missing = np.setdiff1d(np.arange(n), y)
+        if len(missing):
+            warn(
+                "No example is labelled as class "
+                f"{', '.join(map(str, missing))}, which the model has an "
+                "output for: no example will be given to it. Label some, or "
+                "take a model without that output."
+            )
+    return Plan(method, network, n, replace(data, y_labeled=y), validation)
 
 
 def check_stage_2(method, network, x_unlabeled, sampler):
@@ -491,56 +499,3 @@ def check_stage_2(method, network, x_unlabeled, sampler):
         check_count("labeled_per_batch", sampler.labeled_per_batch, least=1)
     for term in method:
         term.check(network, x_unlabeled)
-
-
-def _names_of_terms(stage_2):
-    """Names of the terms of the loss in the logs."""
-    layers = regularization_layers(stage_2)
-    names = [layer.metric_name("regularization") for layer in layers]
-    return [*stage_2.means, *names]
-
-
-def _advice(plan, optimizer, keeps_best):
-    """The `Advice` in the words of `regularize`."""
-    options = {}
-    if optimizer is not None:
-        options["rate"] = "the default optimizer or a lower learning rate"
-    if not any(term.uses_labels for term in plan.method):
-        how = "method='safe-gar'" if plan.has_labels else "y_labeled"
-        options["labels"] = f"the labels ({how})"
-    is_safe = any(isinstance(term, SafeGAR) for term in plan.method)
-    if is_safe:
-        options["prior"] = "as class_prior"
-    if keeps_best:
-        options["kept"] = BEST_ARE_KEPT
-    elif plan.validation is None and is_safe:
-        options["kept"] = LOST_CLASSES_ARE_RESTORED
-    return Advice(**options)
-
-
-# Statistics that had settled were below 0.13, others from 1.4 up.
-LARGEST_GAP = 0.5
-
-
-def _warn_of_statistics(gap):
-    """Warns if those of BatchNormalization were far from what is measured."""
-    if gap > LARGEST_GAP:
-        warn(
-            "The moving statistics of BatchNormalization that the model came "
-            "with do not fit it on these examples, and are measured anew. "
-            f"Received: off by {gap:.2g} standard deviations. Either they had "
-            "not settled in its own training (too few steps for the layers' "
-            "momentum), and all that was measured with them is wrong, or the "
-            "unlabelled examples are unlike what it was trained on."
-        )
-
-
-def _warn_of_classes_without_label(y, n):
-    missing = np.setdiff1d(np.arange(n), y)
-    if len(missing):
-        warn(
-            "No example is labelled as class "
-            f"{', '.join(map(str, missing))}, which the model has an output "
-            "for: no example will be given to it. Label some, or take a model "
-            "without that output."
-        )

@@ -7,7 +7,6 @@ from gar_keras.engine import backend
 from gar_keras.engine.keras_internals import (
     AssignmentScope,
     clear_losses,
-    is_rematerialized,
     stateless_scope,
 )
 
@@ -92,16 +91,3 @@ def check_called_once(layer, x):
             "GraphActivityRegularization behind the layer instead."
         )
     seen[:] = [x]
-
-
-def check_not_rematerialized(x):
-    """Raises if a tensor is computed again for the gradient.
-
-    A loss added there is lost on JAX, and has no gradient on TensorFlow.
-    """
-    if is_rematerialized(x):
-        raise ValueError(
-            "The loss of GAR cannot be added under rematerialization: it "
-            "would have no gradient. Leave the layer that adds it, and the "
-            "model that it is in, out of keras.remat and keras.RematScope."
-        )

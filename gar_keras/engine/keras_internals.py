@@ -44,12 +44,6 @@ def call_behind(layer, tensor):
     return outputs
 
 
-def inputs_behind(tensor):
-    """The symbolic tensors of the call that gave a symbolic tensor."""
-    history = tensor._keras_history
-    return history.operation._inbound_nodes[history.node_index].input_tensors
-
-
 def stateless_scope():
     """The `keras.StatelessScope` that is open, as by `fit` on JAX."""
     return get_stateless_scope()
@@ -99,24 +93,6 @@ def layer_in_call():
     scopes = get_global_attribute("name_scope_stack") or [None]
     caller = getattr(scopes[-1], "caller", None)
     return caller if isinstance(caller, keras.Layer) else None
-
-
-def is_rematerialized(x):
-    """Whether a tensor is made in a function of `keras.remat`.
-
-    By TensorFlow's sign of a stopped tape, and by what a trace of JAX is for.
-    """
-    if name() == "tensorflow":
-        from tensorflow.python import pywrap_tfe
-
-        return pywrap_tfe.TFE_Py_TapeSetIsStopped()
-    trace = getattr(x, "_trace", None)
-    info = getattr(getattr(trace, "frame", None), "debug_info", None)
-    scope = get_stateless_scope()
-    values = scope.state_mapping.values() if scope else ()
-    # Or in a function that is computed again as a whole, and returns the loss.
-    whole = any(getattr(value, "_trace", None) is trace for value in values)
-    return "remat" in getattr(info, "traced_for", "") and not whole
 
 
 def may_be_shuffled(batches):

@@ -74,14 +74,18 @@ def sum_over_replicas(tensors):
 
 
 def largest_over_replicas(B):
-    """The largest entry, or 0, of a float32 B over the replicas; a constant."""
+    """The largest entry of a float32 B over the replicas, a constant.
+
+    1 where no entry is positive: `B` can be divided by it.
+    """
     largest = ops.stop_gradient(ops.max(B, initial=0.0))
-    if not is_inside():
-        return largest
-    # TensorFlow has no exchange for it but sums.
-    mine = ops.equal(ops.arange(count()), _replica().replica_id_in_sync_group)
-    each = ops.where(mine, largest, ops.zeros_like(largest))
-    return ops.stop_gradient(ops.max(sum_over_replicas(each)))
+    if is_inside():
+        # TensorFlow has no exchange for it but sums.
+        replica = _replica().replica_id_in_sync_group
+        mine = ops.equal(ops.arange(count()), replica)
+        each = ops.where(mine, largest, ops.zeros_like(largest))
+        largest = ops.stop_gradient(ops.max(sum_over_replicas(each)))
+    return ops.where(largest > 0, largest, ops.ones_like(largest))
 
 
 @contextlib.contextmanager

@@ -9,12 +9,6 @@ import keras
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gar_keras.callbacks import (
-    BEST_ARE_KEPT,
-    LOST_CLASSES_ARE_RESTORED,
-    Advice,
-    WarnOnCollapse,
-)
 from gar_keras.engine.batches import BATCH_SIZE, UNLABELED_PER_BATCH, take
 from gar_keras.engine.copies import copy_model, seeded
 from gar_keras.engine.data import num_classes as num_classes_of
@@ -38,7 +32,7 @@ from gar_keras.estimator.examples import (
 from gar_keras.estimator.networks import default_network
 from gar_keras.layers import GraphActivityRegularization
 from gar_keras.methods import method_of
-from gar_keras.methods.safe_gar import SafeGAR, given_prior
+from gar_keras.methods.safe_gar import given_prior
 from gar_keras.models import warn_of_own_training
 from gar_keras.training import plan_stage_2, pretrain, regularize
 from gar_keras.utils.types import Tensor
@@ -72,7 +66,6 @@ except ImportError as e:
 PRETRAIN_STEPS = 2000
 LEAST_EPOCHS = 10
 
-LABELS = "the labels (method='safe-gar')"
 WITHOUT_STAGE_2 = (
     "No example is unlabelled: this is plain supervised training, without GAR. "
     "Mark unlabelled examples with -1 in y, and fit GARClassifier by itself, "
@@ -276,7 +269,7 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
             x_labeled,
             x,
             optimizer=stage_2_optimizer(method, steps, self.learning_rate),
-            callbacks=[self._watch(plan)],
+            class_names=classes.tolist(),
             verbose=self.verbose,
             **stage_2,
         )
@@ -426,26 +419,6 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
             layer = GraphActivityRegularization(class_prior=prior)
             return method_of("gar", {"layer": layer})
         return method_of(self.method, {"class_prior": prior})
-
-    def _watch(self, plan):
-        """What warns of lost classes, in the words of the classifier."""
-        m = kept = None
-        if plan.validation is not None:
-            m, kept = len(plan.validation[1]), BEST_ARE_KEPT
-        elif any(isinstance(term, SafeGAR) for term in plan.method):
-            kept = LOST_CLASSES_ARE_RESTORED
-        uses_labels = any(term.uses_labels for term in plan.method)
-        return WarnOnCollapse(
-            self.history_["pretraining"]["val_error"][-1] if m else None,
-            batch_size=plan.data.sampler.images_per_step,
-            class_names=self.classes_.tolist(),
-            num_validation=m,
-            advice=Advice(
-                labels=None if uses_labels else LABELS,
-                prior="as class_prior",
-                kept=kept or "",
-            ),
-        )
 
 
 def default_epochs(num_labeled):

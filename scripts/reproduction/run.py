@@ -17,12 +17,7 @@ import keras
 import numpy as np
 
 from gar_keras.augmentation import RandomAffine
-from gar_keras.callbacks import (
-    LOST_CLASSES_ARE_RESTORED,
-    Advice,
-    ErrorRate,
-    WarnOnCollapse,
-)
+from gar_keras.callbacks import ErrorRate, WarnOfError, WarnOnCollapse
 from gar_keras.datasets import DataError
 from gar_keras.engine import backend
 from gar_keras.engine.data import stage_2_sampler
@@ -450,8 +445,21 @@ class NetworkRun(Run):
             )
         sets = self.sets | self.versions
         callbacks = [Recorder(self, "regularization", sets)]
-        if any(term.can_collapse for term in self.method):
-            callbacks.append(self._watch())
+        if any(term.can_collapse for term in self.method) and not is_safe:
+            curve = self.curve("regularization")
+            before, *earlier = (
+                dict(zip(curve, row, strict=True))
+                for row in zip(*curve.values(), strict=True)
+            )
+            callbacks = [
+                # In front of what saves the warnings.
+                WarnOnCollapse(
+                    e.labeled_per_batch + e.unlabeled_per_batch,
+                    earlier=earlier,
+                ),
+                *callbacks,
+                WarnOfError(before["val_error"], e.num_validation),
+            ]
         regularize(
             self.model,
             self.x_labeled,
@@ -474,29 +482,6 @@ class NetworkRun(Run):
             for name, error in errors.items():
                 self.curve("regularization")[name][-1] = error
             self.keep(self.model)
-
-    def _watch(self):
-        """A `WarnOnCollapse` that knows the epochs before this process."""
-        e, curve = self.experiment, self.curve("regularization")
-        before, *earlier = (
-            dict(zip(curve, row, strict=True))
-            for row in zip(*curve.values(), strict=True)
-        )
-        of_gar = e.method_name == "gar"
-        learns = any(term.uses_labels for term in self.method)
-        restores = isinstance(self.method[0], SafeGAR)
-        return WarnOnCollapse(
-            before["val_error"],
-            earlier,
-            e.labeled_per_batch + e.unlabeled_per_batch,
-            num_validation=e.num_validation,
-            advice=Advice(
-                rate="a lower stage_2_rate",
-                labels=None if learns else "the term CrossEntropy",
-                prior="as class_prior" if of_gar else None,
-                kept=LOST_CLASSES_ARE_RESTORED if restores else "",
-            ),
-        )
 
     # What it leaves.
 

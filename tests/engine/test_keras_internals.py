@@ -5,7 +5,6 @@ from pathlib import Path
 
 import keras
 import numpy as np
-import pytest
 from keras import layers, ops
 
 import gar_keras
@@ -74,22 +73,6 @@ def test_layer_in_call():
     seen.clear()
     regularizer(np.ones((3, 4)))
     assert seen == [None]
-
-
-@pytest.mark.skipif(not hasattr(keras, "remat"), reason="Keras before 3.9")
-@pytest.mark.skipif(backend.name() == "torch", reason="it keeps the losses")
-def test_rematerialized():
-    seen = []
-
-    def function(x):
-        seen.append(keras_internals.is_rematerialized(x))
-        return ops.sum(x * x)
-
-    function(ops.ones((2,)))
-    assert seen == [False]
-    seen.clear()
-    keras.remat(function)(ops.ones((2,)))
-    assert seen and all(seen)
 
 
 def test_nothing_private_is_imported_elsewhere():

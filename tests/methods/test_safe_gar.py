@@ -20,14 +20,13 @@ from gar_keras import (
     regularize,
     sgd,
 )
-from gar_keras.callbacks import RestoreStart, WarnOfShares, WarnOnCollapse
+from gar_keras.callbacks import CheckShares
 from gar_keras.methods.base import Stage2
 from gar_keras.methods.safe_gar import (
-    balance_of_rare_classes,
+    balance_options,
     given_prior,
     has_rare_class,
     predicted_prior,
-    running_balance,
 )
 
 RNG = np.random.default_rng(0)
@@ -95,9 +94,10 @@ def test_the_memory_takes_no_part_in_the_gradient():
 def test_prior_and_memory_follow_from_predictions_and_batch():
     logits = np.eye(4)[np.repeat(np.arange(4), [7, 1, 1, 1])]
     assert predicted_prior(logits) == pytest.approx((8 / 14, *[2 / 14] * 3))
-    assert running_balance(40, 128)["balance_memory"] == pytest.approx(0.6)
+    options = balance_options(None, 40, 128)
+    assert options["balance_memory"] == pytest.approx(0.6)
     # 64 of 1,280 examples are more than enough.
-    assert balance_of_rare_classes((0.95, 0.05), 1280) == {
+    assert balance_options((0.95, 0.05), 2, 1280) == {
         "balance": 1.0, "balance_memory": 0.0, "balance_of": "row shares"
     }  # fmt: skip
 
@@ -142,8 +142,7 @@ def then(*behind):
 
 
 def inside():
-    inner = [keras.Input((16,)), layers.Dense(3), layers.Identity()]
-    return [keras.Sequential(inner)]
+    return [keras.Sequential([keras.Input((16,)), layers.Dense(3)])]
 
 
 def changed(method, option):
@@ -166,13 +165,10 @@ class Head(layers.Layer):
         return inputs @ self.kernel
 
 
-PLAIN = {
-    "Dense": then(),
+PLAIN = {"Dense": then(), "inside": inside}
+OTHERS = {
     "linear": then(layers.Activation("linear", dtype="float32")),
     "reshaped": then(layers.Reshape((3, 1)), layers.Flatten()),
-    "inside": inside,
-}
-OTHERS = {
     "frozen": lambda: [layers.Dense(3, trainable=False)],
     "LoRA": changed("enable_lora", 2),
     "int8": changed("quantize", "int8"),
@@ -234,7 +230,7 @@ def test_other_heads_stay_as_they_are_and_the_loss_has_the_factor(make):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("make", [PLAIN["linear"], OTHERS["frozen"]])
+@pytest.mark.parametrize("make", [PLAIN["Dense"], OTHERS["frozen"]])
 def test_the_scale_of_the_logits_changes_nothing(make, weights_of_stage_1):
     """Whatever the last layer is: its weights are multiplied by a factor."""
     model, found = with_head(make), []
@@ -375,10 +371,10 @@ def test_shares_of_the_predictions_are_watched(
     start, end = weights_giving(before), weights_giving(after)
     model.set_weights(start)
     prior = prior or tuple(np.array(before) / m)
-    named = WarnOnCollapse(class_names=["ant", "bee", "cat"])
-    callback = RestoreStart(
-        model, np.eye(m), prior, named, start, largest_change
-    )
+    callback = CheckShares(
+        model, np.eye(m), prior, True, start, largest_change,
+        ["ant", "bee", "cat"],
+    )  # fmt: skip
     # In a training that goes on, the start is that of its first epoch.
     model.set_weights(end)
     callback.on_train_begin()
@@ -395,7 +391,7 @@ def test_expected_are_equal_shares_without_a_prior():
     model = sequential(layers.Dense(2, use_bias=False), shape=(100,))
     model.set_weights(weights_giving([80, 20]))
     with pytest.warns(GARWarning, match="class 1, with 20.00 % .* of 50.00 %"):
-        WarnOfShares(model, np.eye(100)).on_train_end()
+        CheckShares(model, np.eye(100), restores=False).on_train_end()
 
 
 def rare_gaussians(m, seed):

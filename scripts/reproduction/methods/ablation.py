@@ -19,15 +19,9 @@ from keras import ops
 
 from gar_keras.layers import GraphActivityRegularization
 from gar_keras.methods import losses
-from gar_keras.methods.base import Term
-from gar_keras.methods.gar import GAR
+from gar_keras.methods.base import GAR, Term
 from gar_keras.methods.mean_teacher import copy_of
-from gar_keras.regularizers import (
-    GraphActivityRegularizer,
-    affinity,
-    balance,
-    rectify,
-)
+from gar_keras.regularizers import affinity, balance, rectify
 
 # Of the largest diagonal entry: keeps `BᵀDB` invertible where a class is lost.
 RIDGE = 1e-6
@@ -35,10 +29,9 @@ RIDGE = 1e-6
 
 def ablated(name, **options):
     """The terms of GAR with one thing changed, and the layer's options."""
+    if name in LAYERS:
+        return [GAR(layer=LAYERS[name](**options))]
     layer = GraphActivityRegularization(**options)
-    if name in FORMULAS:
-        layer._formula = FORMULAS[name](**layer._formula.get_config())
-        return [GAR(layer=layer)]
     weight = layer.coefficients.get("affinity", 0.0)
     if weight:
         # It is measured all the same.
@@ -46,65 +39,72 @@ def ablated(name, **options):
     return [GAR(layer=layer), FixedAdjacency(weight)]
 
 
-class UnrectifiedRegularizer(GraphActivityRegularizer):
+class Unrectified(GraphActivityRegularization):
     """The loss of `B = Z`: negative logits stay.
 
     Two negative logits of an image have a positive product in N, a "false
     adjacency". Affinity can be negative, down to `-1 / (n - 1)`.
     """
 
-    def terms(self, Z):
+    def measure(self, Z, training=False):
+        Z = ops.cast(Z, "float32")
+        balance_of = self.get_config()["balance_of"]
         unrectified = {
             "affinity": affinity(Z),
-            "balance": balance(Z, self.class_prior, self.balance_of),
+            "balance": balance(Z, self.class_prior, balance_of),
             "frobenius": ops.sum(ops.square(Z)),
         }
-        return {name: unrectified[name] for name in super().terms(Z)}
+        measured, U = {}, 0.0
+        for name, coefficient in self.coefficient_weights.items():
+            term = measured[name] = unrectified[name]
+            U = U + coefficient * (1.0 - term if name == "balance" else term)
+        return measured | {"regularization": U}
 
 
-class SoftmaxRegularizer(GraphActivityRegularizer):
+class OfSoftmax(GraphActivityRegularization):
     """The loss of `B = softmax(Z)`: probabilities for linear activations."""
 
-    def terms(self, Z):
-        return super().terms(losses.probabilities(Z))
+    def measure(self, Z, training=False):
+        return super().measure(losses.probabilities(Z), training)
 
 
-class UnnormalizedRegularizer(GraphActivityRegularizer):
+class Unnormalized(GraphActivityRegularization):
     """The loss with the sum of off-diagonal N for its affinity."""
 
-    def terms(self, Z):
-        terms = super().terms(Z)
-        if "affinity" in terms:
-            B = rectify(Z)
+    def measure(self, Z, training=False):
+        measured = super().measure(Z, training)
+        if "affinity" in measured:
+            B, normalized = rectify(Z), measured["affinity"]
             trace_N = ops.sum(ops.square(B))
-            terms["affinity"] *= (B.shape[-1] - 1) * trace_N
-        return terms
+            changed = normalized * (B.shape[-1] - 1) * trace_N
+            coefficient = self.coefficient_weights["affinity"]
+            measured["affinity"] = changed
+            measured["regularization"] += coefficient * (changed - normalized)
+        return measured
 
 
-class SymmetricRegularizer(GraphActivityRegularizer):
-    """The mean of the terms of `Z` and of `-Z`, of twice the coefficients.
+class Symmetric(GraphActivityRegularization):
+    """The loss of `Z` and that of `-Z`, and the means of their terms.
 
     As in the authors' later PyTorch code: an output that is below 0 for all
     images of a batch has a gradient.
     """
 
-    def terms(self, Z):
-        terms, mirrored = super().terms(Z), super().terms(-Z)
-        return {name: (terms[name] + mirrored[name]) / 2 for name in terms}
-
-    @staticmethod
-    def combine(terms, coefficients):
-        return 2 * GraphActivityRegularizer.combine(terms, coefficients)
+    def measure(self, Z, training=False):
+        both = super().measure(Z), super().measure(-Z)
+        total = {name: both[0][name] + both[1][name] for name in both[0]}
+        means = {name: value / 2 for name, value in total.items()}
+        return means | {"regularization": total["regularization"]}
 
 
-FORMULAS = {
-    "unrectified": UnrectifiedRegularizer,
-    "softmax": SoftmaxRegularizer,
-    "unnormalized": UnnormalizedRegularizer,
-    "symmetric": SymmetricRegularizer,
+LAYERS = {
+    "unrectified": Unrectified,
+    "softmax": OfSoftmax,
+    "unnormalized": Unnormalized,
+    "symmetric": Symmetric,
 }
 
-ABLATIONS = (*FORMULAS, "fixed-adjacency")
+ABLATIONS = (*LAYERS, "fixed-adjacency")
 
 
 def distances_on_graph(B, B0):
