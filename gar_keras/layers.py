@@ -22,14 +22,12 @@ from gar_keras.regularizers import (
     check_coefficient,
     warn_of_probabilities,
 )
-from gar_keras.utils.documented import documented
 from gar_keras.utils.types import ClassPrior
 from gar_keras.utils.validation import check_logits, check_number
 from gar_keras.utils.warnings import warn
 
 
 @keras.saving.register_keras_serializable(package="gar_keras")
-@documented(GraphActivityRegularizer)
 class GraphActivityRegularization(keras.layers.Layer):
     """Adds the loss of GAR on the logits that pass through (section 3.3).
 
@@ -57,7 +55,8 @@ class GraphActivityRegularization(keras.layers.Layer):
     that of the whole batch.
 
     Args:
-        {settings}
+        affinity, balance, frobenius, frobenius_of, balance_of, class_prior:
+            As in `GraphActivityRegularizer`.
         balance_memory: ρ, from 0 to below 1. Above 0 the balance is of
             `ρ u + (1 - ρ) v / sum(v)`, with `u` what it was of in the batch
             before, without gradient; it begins with the class prior, and

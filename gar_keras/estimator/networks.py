@@ -23,7 +23,8 @@ LEAST_SIDE, MOST_SIDE = 4, 64
 MOST_PIXELS, LEAST_PART, LOOKED_AT = 0.98, 1 / 16, 1000
 
 # Columns of images are taken for features of series, in units of their own,
-# where less than this share of a column is one value, and by this ratio.
+# where less than this share of a column is one value, and by this ratio of the
+# whole range to that of a column.
 MOST_ALIKE, LARGEST_RATIO = 0.9, 10
 
 
@@ -94,8 +95,8 @@ def _axis_of_units(x):
     """The axis along which images are of several units, or `None`.
 
     That of the channels. Of one channel, that of the columns, as in series
-    `(steps, features)`, if the ranges of two columns differ by more than a
-    factor of 10: of columns that vary, as the margin of pictures does not.
+    `(steps, features)`, if the range of all is more than 10 times that of one:
+    of columns that vary, as the margin of pictures does not.
     """
     if x.dtype == "uint8" or all(
         block.min() >= 0 and block.max() <= 255 and not np.any(block % 1)
@@ -110,8 +111,10 @@ def _axis_of_units(x):
     some = _some(x)
     is_usual = some == np.median(some, axis=over, keepdims=True)
     varies = np.mean(is_usual, axis=over) < MOST_ALIKE
-    spans = (x.max(over) - x.min(over))[varies]
-    is_one = spans.max(initial=0) <= LARGEST_RATIO * spans.min(initial=np.inf)
+    if not varies.any():
+        return None
+    low, high = x.min(over)[varies], x.max(over)[varies]
+    is_one = high.max() - low.min() <= LARGEST_RATIO * (high - low).min()
     return None if is_one else axis
 
 
