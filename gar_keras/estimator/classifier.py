@@ -20,7 +20,12 @@ from gar_keras.engine.batches import BATCH_SIZE, UNLABELED_PER_BATCH, take
 from gar_keras.engine.copies import copy_model, seeded
 from gar_keras.engine.data import num_classes as num_classes_of
 from gar_keras.engine.fit import check_epochs, predict
-from gar_keras.engine.graphs import ensure_built, has_graph, uncompiled
+from gar_keras.engine.graphs import (
+    check_own_fit,
+    ensure_built,
+    has_graph,
+    uncompiled,
+)
 from gar_keras.engine.optimizers import (
     LEARNING_RATE,
     sgd,
@@ -395,6 +400,7 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
             if isinstance(network, str) and network == "auto":
                 model = default_network(x, num_classes)
             elif isinstance(network, keras.Model):
+                check_own_fit(network)
                 warn_of_own_training(network)
                 model = copy_model(network, x)
             elif callable(network) and not isinstance(network, keras.Layer):
