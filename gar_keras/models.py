@@ -231,11 +231,16 @@ def stage_2_network(model):
         network = without_dropout(model)
         if has_graph(model) and _has(model, DROPOUT_LAYERS):
             _networks[model] = model.outputs[0], network
-    kept = [
-        layer.name
-        for layer in flatten_layers(network)
-        if isinstance(layer, DROPOUT_LAYERS) and layer.rate > 0
-    ]
+    kept = []
+    for layer in flatten_layers(network):
+        rates = []
+        if isinstance(layer, DROPOUT_LAYERS):
+            rates = [layer.rate]
+        elif isinstance(layer, keras.layers.RNN):
+            names = ("dropout", "recurrent_dropout")
+            rates = [getattr(layer, name, 0) for name in names]
+        if any(rates):
+            kept.append(layer.name)
     if kept:
         warn(
             "Stage 2 leaves out Dropout, but not inside wrappers and layers or "

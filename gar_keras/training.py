@@ -218,7 +218,9 @@ def regularize(
 
     With labels it is `method="safe-gar"`: GAR that is set up by what the model
     predicts, so that it does little harm, and the cross-entropy of the labels;
-    without, it is the paper's loss, where they play no part: `method="gar"`.
+    without, it is `method="gar"`: the paper's loss, where they play no part. It
+    is the paper's stage 2 with the authors' `optimizer=sgd()` alone: by default
+    the gradient is clipped and the rate warms up.
     Dropout layers are left out, as in the paper's experiments, unless a term of
     the method keeps them (not those inside a subclassed model, which Keras
     cannot take apart); all other layers are trained in place.

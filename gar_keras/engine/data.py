@@ -143,6 +143,9 @@ def pairs(name, batches, model=None):
             f"{name} must have an end: it is read as a whole. Received: a "
             f"{type(batches).__name__} without one"
         )
+    has_hooks = isinstance(batches, keras.utils.PyDataset)
+    if has_hooks:
+        batches.on_epoch_begin()
     for x, y, weights in stream.read():
         if weights is not None:
             raise ValueError(
@@ -155,6 +158,8 @@ def pairs(name, batches, model=None):
                 "examples. Call its batch, e.g. .batch(32)."
             )
         yield x, y
+    if has_hooks:
+        batches.on_epoch_end()
 
 
 def _each(convert, name, x):

@@ -42,6 +42,10 @@ OF_SEVERAL_UNITS = {
         WINDOWS * np.array([1, 1, 1, 1e-4, 1])[:, None],
         2,
     ),
+    "a series with one far off": (
+        WINDOWS + np.array([0, 0, 0, -600, 0])[:, None],
+        2,
+    ),
 }
 # And those of one, by the number that they are divided by.
 OF_ONE_UNIT = {
