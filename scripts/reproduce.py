@@ -12,7 +12,8 @@ import sys
 from pathlib import Path
 
 from reproduction import commands, paths
-from reproduction.settings import EXPERIMENTS, NETWORK_BASELINES
+from reproduction.methods import METHODS
+from reproduction.settings import EXPERIMENTS
 from reproduction.studies import STUDIES
 
 # Data sets with the network of Table 3: its own and their stand-ins.
@@ -64,51 +65,45 @@ def parser():
 
 def steps(options):
     """The commands in their order, each a list of words."""
-    training = ["--share-stage-1", "--jobs", options.jobs]
-    table_1 = ["table1.py", "--seeds", "0-9", *training]
-    # With --data-dir, MNIST would be looked for there as well.
-    files = ["--data-dir", options.data_dir] if options.data_dir else []
-    table_3 = [
-        ["table3.py", "--data", data, "--seeds", "0-9", "--labels"]
-        # The cell that the paper says most about comes first.
-        + [*sorted(EXPERIMENTS[data], reverse=True), *files, *training]
-        for data in options.data
-    ]
-    studies = [
-        ["study.py", "--study", name, "--seeds", "0-2", *training]
-        # Those that came last have the fewest records.
-        for name in reversed(STUDIES)
-    ]
-    methods = "gar", *NETWORK_BASELINES
-    found = [
-        ["benchmark.py"],
-        # All seeds of one cell, then the whole table.
-        [*table_1, "--labels", "100"],
-        table_1,
-        *table_3,
-        *studies,
-        ["table2.py", "--seeds", "0-2", *training],
-        # Those without a network have nothing to do on a GPU.
-        ["rivals.py", "--method", *methods, "--seeds", "0-2", *training],
-        ["report.py"],
-    ]
-    return [_whole(words, options) for words in found]
-
-
-def _whole(words, options):
-    """A command with the options that all share."""
-    name, *words = words
     results = options.results
+    common = f" --backend {options.backend}"
+    training = f" --share-stage-1 --jobs {options.jobs}" + common
+    rows = ""
+    pairs = ""
     if options.rehearse:
         results = results / "rehearsal"
-        short = {"benchmark.py": "--pairs 2", "report.py": ""}.get(name, SHORT)
-        rows = " --rows 1" if name == "study.py" else ""
-        words += (short + rows).split()
-    words += ["--results", results]
-    if name != "report.py":
-        words += ["--backend", options.backend]
-    script = Path(__file__).with_name(name)
-    return [sys.executable, *map(str, [script, *words])]
+        training, rows, pairs = f"{training} {SHORT}", " --rows 1", " --pairs 2"
+    # With --data-dir, MNIST would be looked for there as well.
+    files = ["--data-dir", options.data_dir] if options.data_dir else []
+    with_network = " ".join(m for m, e in METHODS.items() if e.network)
+    found = [
+        ("benchmark.py" + common + pairs, []),
+        # All seeds of one cell, then the whole table.
+        ("table1.py --labels 100 --seeds 0-9" + training, []),
+        ("table1.py --seeds 0-9" + training, []),
+    ]
+    for data in options.data:
+        # The cell that the paper says most about comes first.
+        labels = " ".join(map(str, sorted(EXPERIMENTS[data], reverse=True)))
+        words = f"table3.py --data {data} --labels {labels} --seeds 0-9"
+        found.append((words + training, files))
+    # Those that came last have the fewest records.
+    for study in reversed(STUDIES):
+        words = f"study.py --study {study} --seeds 0-2{training}{rows}"
+        found.append((words, []))
+    found += [
+        ("table2.py --seeds 0-2" + training, []),
+        # Those without a network have nothing to do on a GPU.
+        (f"rivals.py --method {with_network} --seeds 0-2" + training, []),
+        ("report.py", []),
+    ]
+    lines = []
+    for words, more in found:
+        script, *words = words.split()
+        line = [Path(__file__).with_name(script), *words, *more]
+        line = [sys.executable, *line, "--results", results]
+        lines.append([*map(str, line)])
+    return lines
 
 
 def main(options):

@@ -46,20 +46,19 @@ def main(options):
     methods = METHODS if "all" in options.method else options.method
     streamed = any(known[m].unlabeled != "train" for m in labels)
     without = [m for m in methods if m in GRAPH_BASELINES]
-    in_memory = [m for m in methods if METHODS[m].in_memory]
-    for what, is_given, refused in (
-        (f"--data {options.data}", streamed, in_memory),
-        ("--save-models", options.save_models, without),
-        (
-            "--rate",
-            options.rate,
-            without if len(without) == len(methods) else [],
-        ),
-    ):
-        if is_given and refused:
+    refused = {}
+    if streamed:
+        of_arrays = [m for m in methods if METHODS[m].in_memory]
+        refused[f"--data {options.data}"] = of_arrays
+    if options.save_models:
+        refused["--save-models"] = without
+    if options.rate and len(without) == len(methods):
+        refused["--rate"] = without
+    for what, names in refused.items():
+        if names:
             raise ValueError(
-                f"{what} is not for the method {refused[0]}. Name the methods "
-                f"to run with --method, without {', '.join(refused)}"
+                f"{what} is not for the method {names[0]}. Name the methods "
+                f"to run with --method, without {', '.join(names)}"
             )
     chosen = []
     for m in labels:
@@ -69,9 +68,7 @@ def main(options):
                 e = replace(e, stage_2_rate=options.rate)
             chosen.append(e)
 
-    def show(records, results):
-        from reproduction import report
-
+    def show(report, records, results):
         report.show_baselines(records, results)
 
     return commands.run_table(options, chosen, show)

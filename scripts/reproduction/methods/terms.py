@@ -128,21 +128,18 @@ class EmbedCNN:
 
 
 class Graph:
-    """A method without a network."""
+    """A method without a network, see `reproduction.methods.graph`."""
 
 
 @dataclass(frozen=True)
 class LabelSpreading(Graph):
-    """Labels spread over a graph of nearest neighbours.
+    """Labels spread over a graph of nearest neighbours."""
 
-    Args:
-        alpha: α, how much an image takes from its neighbours. The paper: 0.99.
-        neighbors: k, the image itself among them. scikit-learn's default: 7.
-        iterations: Steps at most; α = 0.99 needs about 2,000.
-    """
-
+    # α, how much an image takes from its neighbours, as in its paper.
     alpha: float = 0.99
+    # k, the image itself among them, scikit-learn's default.
     neighbors: int = 7
+    # At most; α = 0.99 needs about 2,000.
     iterations: int = 5000
 
 
@@ -150,10 +147,7 @@ class LabelSpreading(Graph):
 class SelfTraining(Graph):
     """A linear classifier that labels what it is sure of, and learns from it.
 
-    Args:
-        threshold: Least probability of a predicted label that is taken.
-            scikit-learn's default: 0.75.
-        iterations: Steps of the solver at most, of each logistic regression.
+    With scikit-learn's defaults.
     """
 
     threshold: float = 0.75
@@ -162,27 +156,23 @@ class SelfTraining(Graph):
 
 @dataclass(frozen=True)
 class HAGR(Graph):
-    """The hierarchical anchor graph of the paper's own baseline.
+    """The hierarchical anchor graph of the paper's own baseline."""
 
-    Args:
-        anchors: Number of anchors of each level, the finest first. One number
-            gives the anchor graph regularization of Liu et al. A level that
-            would have more anchors than points below it has as many as these.
-        nearest: s. Both papers: 3.
-        weight: γ, the weight of smoothness. Liu et al.: 0.01.
-    """
-
+    # Of each level, the finest first.
     anchors: tuple = (5000, 500)
+    # s, as in both papers, and γ, the weight of smoothness.
     nearest: int = 3
     weight: float = 0.01
 
 
-_KINDS = (
-    *(GAR, *ABLATIONS.values(), SafeGAR, CrossEntropy, Entropy, PseudoLabel),
-    *(Consistency, VAT, MeanTeacher, EmbedCNN),
-    *(LabelSpreading, SelfTraining, HAGR),
-)
-TERMS = {kind.__name__: kind for kind in _KINDS}
+TERMS = {
+    kind.__name__: kind
+    for kind in (
+        *(GAR, *ABLATIONS.values(), SafeGAR, CrossEntropy, Entropy),
+        *(PseudoLabel, Consistency, VAT, MeanTeacher, EmbedCNN),
+        *(LabelSpreading, SelfTraining, HAGR),
+    )
+}
 
 
 def as_json(method):
@@ -198,18 +188,14 @@ def as_json(method):
 
 def from_json(dicts):
     """The method whose terms a record has."""
-    return tuple(_term(**settings) for settings in dicts)
-
-
-def _term(term, **settings):
-    if term not in TERMS:
-        raise ValueError(f"term must be one of {', '.join(TERMS)}")
-    return TERMS[term](
-        **{
-            name: tuple(value) if isinstance(value, list) else value
-            for name, value in settings.items()
-        }
-    )
+    made = []
+    for settings in dicts:
+        given = {k: v for k, v in settings.items() if k != "term"}
+        for name, value in given.items():
+            if isinstance(value, list):
+                given[name] = tuple(value)
+        made.append(TERMS[settings["term"]](**given))
+    return tuple(made)
 
 
 def settings_of(method):
