@@ -11,7 +11,6 @@ nothing else. Cases that are in the record are not measured again.
 
 import sys
 from functools import partial
-from itertools import product
 
 from reproduction import commands
 
@@ -45,20 +44,6 @@ def parser():
         "for",
     )
     add(
-        "--batch-sizes",
-        nargs="+",
-        type=commands.count,
-        default=[128],
-        help="of the task layer (default: 128)",
-    )
-    add(
-        "--classes",
-        nargs="+",
-        type=commands.count,
-        default=[10],
-        help="outputs of the network of the task layer (default: 10)",
-    )
-    add(
         "--pairs",
         type=partial(commands.count, least=2),
         default=10,
@@ -75,6 +60,7 @@ def main(options):
 
     steps = STEPS[hardware.device_kind()]
     precisions = options.precisions or [hardware.fast_precision()]
+    path = "compiled" if hardware.loops_on_device() else "fit"
     speed, overhead = [], []
     for precision in precisions:
         common = {"precision": precision, "pairs": options.pairs}
@@ -82,20 +68,19 @@ def main(options):
             case = {
                 "task": "regularize",
                 "network": network,
-                "path": "compiled" if hardware.loops_on_device() else "fit",
+                "path": path,
                 "images": IMAGES[network],
                 "stretch": steps["regularize"],
             }
             speed.append(case | common)
-        for size, n in product(options.batch_sizes, options.classes):
-            case = {
-                "batch_size": size,
-                "num_classes": n,
-                "num_images": IMAGES["cnn6"],
-                "steps": steps["layer"],
-                **common,
-            }
-            overhead += [case | {"second": "without"}, case]
+        case = {
+            "batch_size": 128,
+            "num_classes": 10,
+            "num_images": IMAGES["cnn6"],
+            "steps": steps["layer"],
+            **common,
+        }
+        overhead += [case | {"second": "without"}, case]
     if "regularize" in options.tasks:
         benchmarks.run(options.results, "benchmark", speed)
     if "layer" in options.tasks:

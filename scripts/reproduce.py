@@ -3,7 +3,6 @@
 The speed of 100 epochs, Table 1 (100 labels first), Table 3, the studies, Table
 2, the other methods, and the report. Each step is the command of its own
 script. The same command goes on where it ended, and skips what is finished.
---rehearse first shows in about ten minutes which steps work.
 """
 
 import shlex
@@ -11,7 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from reproduction import commands, paths
+from reproduction import commands
 from reproduction.methods import METHODS
 from reproduction.settings import EXPERIMENTS
 from reproduction.studies import STUDIES
@@ -22,9 +21,6 @@ TABLE_3 = [
     for name, by_labels in EXPERIMENTS.items()
     if any(e.network == "cnn9" for e in by_labels.values())
 ]
-
-# What a rehearsal puts behind the options of a step, which takes the last.
-SHORT = "--seeds 0 --epochs 1 --pretrain-epochs 1 --images-per-epoch 1000"
 
 
 def parser():
@@ -48,13 +44,6 @@ def parser():
         "--jobs", type=commands.count, default=1, help="runs to make at once"
     )
     made.add_argument(
-        "--rehearse",
-        action="store_true",
-        help="walk each step once, with one row, one seed, an epoch of each "
-        "stage and few images, to see that it works; the records go into a "
-        "folder rehearsal in the results",
-    )
-    made.add_argument(
         "--dry-run",
         action="store_true",
         help="print the commands, no more; each of them has --dry-run for its "
@@ -65,19 +54,13 @@ def parser():
 
 def steps(options):
     """The commands in their order, each a list of words."""
-    results = options.results
-    common = f" --backend {options.backend}"
-    training = f" --share-stage-1 --jobs {options.jobs}" + common
-    rows = ""
-    pairs = ""
-    if options.rehearse:
-        results = results / "rehearsal"
-        training, rows, pairs = f"{training} {SHORT}", " --rows 1", " --pairs 2"
+    backend = f" --backend {options.backend}"
+    training = f" --share-stage-1 --jobs {options.jobs}{backend}"
     # With --data-dir, MNIST would be looked for there as well.
     files = ["--data-dir", options.data_dir] if options.data_dir else []
     with_network = " ".join(m for m, e in METHODS.items() if e.network)
     found = [
-        ("benchmark.py" + common + pairs, []),
+        ("benchmark.py" + backend, []),
         # All seeds of one cell, then the whole table.
         ("table1.py --labels 100 --seeds 0-9" + training, []),
         ("table1.py --seeds 0-9" + training, []),
@@ -89,8 +72,8 @@ def steps(options):
         found.append((words + training, files))
     # Those that came last have the fewest records.
     for study in reversed(STUDIES):
-        words = f"study.py --study {study} --seeds 0-2{training}{rows}"
-        found.append((words, []))
+        words = f"study.py --study {study} --seeds 0-2"
+        found.append((words + training, []))
     found += [
         ("table2.py --seeds 0-2" + training, []),
         # Those without a network have nothing to do on a GPU.
@@ -101,19 +84,13 @@ def steps(options):
     for words, more in found:
         script, *words = words.split()
         line = [Path(__file__).with_name(script), *words, *more]
-        line = [sys.executable, *line, "--results", results]
+        line = [sys.executable, *line, "--results", options.results]
         lines.append([*map(str, line)])
     return lines
 
 
 def main(options):
     """Runs the commands; the exit status, 1 if one of them failed."""
-    reference = paths.reference().resolve()
-    if options.rehearse and options.results.resolve() == reference:
-        raise ValueError(
-            "--rehearse makes no records of the project's. Received: "
-            f"--results {options.results}. Name another folder"
-        )
     lines, failed = steps(options), {}
     for number, line in enumerate(lines, start=1):
         command = shlex.join(["python", *line[1:]])

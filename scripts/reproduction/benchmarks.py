@@ -11,7 +11,6 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-import filelock
 import keras
 import numpy as np
 
@@ -22,7 +21,7 @@ from gar_keras.engine.optimizers import sgd
 from gar_keras.layers import GraphActivityRegularization
 from gar_keras.models import POLICIES, attach, cnn6, without_dropout
 from reproduction import environment, records
-from reproduction.run import build_model, lock_of
+from reproduction.run import build_model
 from reproduction.settings import NORB, TABLE_1
 
 FORMAT = 1
@@ -47,29 +46,21 @@ def run(results, kind, cases):
     """Measures the cases that the record of a kind does not hold."""
     here = environment.describe()
     path = path_of(kind, here, results)
-    try:
-        held = lock_of(path.parent / ".checkpoints" / path.name).acquire(0)
-    except filelock.Timeout:
-        raise ValueError(
-            f"Another process is measuring into {path}. Wait for its end: two "
-            "that measure at once disturb each other"
-        ) from None
-    with held:
-        entries = read(path) if path.exists() else []
-        for number, case in enumerate(cases, start=1):
-            words = ", ".join(f"{key} {value}" for key, value in case.items())
-            print(f"case {number} of {len(cases)}: {words}", flush=True)
-            done = [entry for entry in entries if entry["case"] == case]
-            if not done:
-                entry = {"case": case, "environment": here, **measure(case)}
-                done = [entry]
-                entries.append(entry)
-                content = {"format": FORMAT, "kind": kind, "cases": entries}
-                records.write(path, content)
-            for name in ("reference_ms", "ms", "ratio"):
-                low, high = done[0][name]["quartiles"]
-                median = done[0][name]["median"]
-                print(f"  {name} {median:.4g} ({low:.4g} to {high:.4g})")
+    entries = read(path) if path.exists() else []
+    for number, case in enumerate(cases, start=1):
+        words = ", ".join(f"{key} {value}" for key, value in case.items())
+        print(f"case {number} of {len(cases)}: {words}", flush=True)
+        done = [entry for entry in entries if entry["case"] == case]
+        if not done:
+            entry = {"case": case, "environment": here, **measure(case)}
+            done = [entry]
+            entries.append(entry)
+            content = {"format": FORMAT, "kind": kind, "cases": entries}
+            records.write(path, content)
+        for name in ("reference_ms", "ms", "ratio"):
+            low, high = done[0][name]["quartiles"]
+            median = done[0][name]["median"]
+            print(f"  {name} {median:.4g} ({low:.4g} to {high:.4g})")
     print(f"Written: {path}")
 
 

@@ -325,7 +325,6 @@ class NetworkRun(Run):
         if not self.curve("regularization"):
             curve = self.curve("pretraining")
             errors = {name: curve[name][-1] for name in self.task.sets}
-            errors |= ErrorRate(**self.task.versions).measure(self.model)
             self.note("regularization", {"epoch": 0, **errors}, 0.0)
             self.start_weights = self.model.get_weights()
             self.keep(self.model)
@@ -353,7 +352,7 @@ class NetworkRun(Run):
 
     def pretrain(self):
         """Stage 1: the labelled images alone."""
-        e, sets = self.experiment, self.task.sets
+        e = self.experiment
         per_report = largest_divisor(e.pretrain_epochs, 100)
         pretrain(
             self.model,
@@ -364,7 +363,7 @@ class NetworkRun(Run):
             optimizer=self.optimizers["pretraining"],
             initial_epoch=self.done("pretraining"),
             seed=self.training_seed,
-            callbacks=[Recorder(self, "pretraining", sets, per_report)],
+            callbacks=[Recorder(self, "pretraining", per_report)],
             verbose=0,
         )
 
@@ -381,8 +380,7 @@ class NetworkRun(Run):
                 logit_factor=1.0,
                 start_weights=self.start_weights,
             )
-        sets = self.task.sets | self.task.versions
-        callbacks = [Recorder(self, "regularization", sets)]
+        callbacks = [Recorder(self, "regularization")]
         if any(term.can_collapse for term in self.method):
             # One that knows the epochs before this process.
             curve = self.curve("regularization")
@@ -415,7 +413,7 @@ class NetworkRun(Run):
         )
         if is_safe:
             # What a training leaves may be the weights of its start.
-            errors = ErrorRate(**sets).measure(self.model)
+            errors = ErrorRate(**self.task.sets).measure(self.model)
             for name, error in errors.items():
                 self.curve("regularization")[name][-1] = error
             self.keep(self.model)
@@ -445,14 +443,13 @@ class Recorder(keras.callbacks.Callback):
     Args:
         run: The `NetworkRun`.
         stage: One of `STAGES`.
-        sets: Images and class indices, by the name of the error on them.
         epochs_per_report: Epochs that make up one epoch of `fit`.
     """
 
-    def __init__(self, run, stage, sets, epochs_per_report=1):
+    def __init__(self, run, stage, epochs_per_report=1):
         super().__init__()
         self.run, self.stage = run, stage
-        self.errors = ErrorRate(**sets)
+        self.errors = ErrorRate(**run.task.sets)
         self.epochs_per_report = epochs_per_report
         # What comes before the first epoch, such as a graph, counts too.
         self.start = time.perf_counter()

@@ -9,14 +9,14 @@ from gar_keras.datasets import make_split
 from gar_keras.datasets.splits import draw_split
 from gar_keras.methods.safe_gar import given_prior
 from gar_keras.utils.validation import check_class_prior
-from reproduction.datasets import NORB, UNLABELED, load
+from reproduction.datasets import UNLABELED, load
 from reproduction.methods.terms import PRIOR_OF_LABELS
 
 # Each choice has random numbers of its own: one does not change another.
 IMBALANCE, LABEL_NOISE, OUT_OF_CLASS = 1, 2, 3
 
-# Runs of a table, one after another, have the same; NORB's has two versions.
-_load = functools.lru_cache(maxsize=2)(load)
+# Runs of a table, one after another, have the same.
+_load = functools.lru_cache(maxsize=1)(load)
 
 
 class Task:
@@ -30,7 +30,6 @@ class Task:
         unlabeled: X_U.
         sets: Validation and test images with their labels, by the name of the
             error on them.
-        versions: Further versions of the test images, likewise.
         described: What a record says of all this.
     """
 
@@ -59,11 +58,6 @@ class Task:
             "val_error": (data.x_train[held_out], data.y_train[held_out]),
             "test_error": (data.x_test, data.y_test),
         }
-        self.versions = {}
-        if e.dataset in NORB and changes.known_classes is None:
-            # Without their own feature-wise mean, as the authors' code did it.
-            own = _load(e.dataset, folder, test_mean="own")
-            self.versions["test_error_own_mean"] = own.x_test, data.y_test
 
         source = "all training images"
         if e.unlabeled == "train":

@@ -23,9 +23,6 @@ DATASETS: dict[str, Callable] = {
     **packages.TABLES,
 }
 
-# The names of small NORB.
-NORB = ("norb", "norb-jpeg")
-
 
 class Unlabeled(NamedTuple):
     """Where X_U comes from.
@@ -56,7 +53,7 @@ UNLABELED = {
 }
 
 
-def load(name, data_dir=None, **options):
+def load(name, data_dir=None):
     """Loads a data set by name.
 
     Args:
@@ -64,8 +61,6 @@ def load(name, data_dir=None, **options):
         data_dir: Folder that holds the files; see
             `gar_keras.datasets.data_files.data_folder`. Without one, MNIST is
             that inside the package; what comes with another package takes none.
-        **options: Further arguments of its loader, e.g. `test_mean` of
-            `load_norb`.
 
     Returns:
         A `Dataset`.
@@ -76,7 +71,7 @@ def load(name, data_dir=None, **options):
             are those of a data set of another name.
     """
     check_choice("name", name, sorted(DATASETS))
-    dataset = DATASETS[name](data_dir, **options)
+    dataset = DATASETS[name](data_dir)
     if dataset.name != name:
         raise DataError(
             f"The files are {dataset.title}, which goes by the name "

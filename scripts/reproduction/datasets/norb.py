@@ -9,7 +9,6 @@ from gar_keras.datasets.data_files import (
     read_unpacked,
 )
 from gar_keras.datasets.dataset import DataError, Dataset
-from gar_keras.utils.validation import check_choice
 
 TITLE = "small NORB"
 COPY_TITLE = "small NORB (JPEG copy)"
@@ -39,7 +38,7 @@ SEED = 0
 _BLOCK = 500
 
 
-def load_norb(data_dir=None, test_mean="training"):
+def load_norb(data_dir=None):
     """Loads small NORB at 32x32, preprocessed for training (paper, section 4).
 
     Reads the official files of images and labels, `.mat.gz` as published, or
@@ -52,15 +51,13 @@ def load_norb(data_dir=None, test_mean="training"):
         x = x - mean of x over the training images, for each pixel and camera
         x = (x - mean(x)) / std(x), for each pair of images by itself
 
-    The paper's code also stretched the grey levels of each camera's image to
+    The paper's code subtracted the test images' own mean from them, so that
+    what it reports for one of them depended on all the others (the error is
+    much the same). It also stretched the grey levels of each camera's image to
     0..255 first.
 
     Args:
         data_dir: Folder that holds the files; see `data_folder`.
-        test_mean: Which feature-wise mean is subtracted from the test images:
-            `"training"`, that of the training images, or `"own"`, that of the
-            test images. The paper's code did the latter, so that what it
-            reports for one test image depended on all the others.
 
     Returns:
         A `Dataset` with float32 images `(24300, 32, 32, 2)`, whose channels
@@ -89,13 +86,8 @@ def load_norb(data_dir=None, test_mean="training"):
             "from JPEG, not lossless"
         )
 
-    check_choice("test_mean", test_mean, ("training", "own"))
     x, y, x_test, y_test = read(folder)
-    x, x_test = preprocess(x, x_test, test_mean)
-    mean = {
-        "training": "the training images' mean subtracted from both sets",
-        "own": "each set's own mean subtracted",
-    }[test_mean]
+    x, x_test = preprocess(x, x_test)
     return Dataset(
         name=name,
         title=title,
@@ -104,12 +96,13 @@ def load_norb(data_dir=None, test_mean="training"):
         x_test=x_test,
         y_test=y_test,
         num_classes=NUM_CLASSES,
-        source=f"{source}; U(0, 1) noise (seed {SEED}), {mean} feature by "
-        "feature, each pair of images standardized",
+        source=f"{source}; U(0, 1) noise (seed {SEED}), the training images' "
+        "mean subtracted from both sets feature by feature, each pair of "
+        "images standardized",
     )
 
 
-def preprocess(x_train, x_test, test_mean="training"):
+def preprocess(x_train, x_test):
     """The preprocessing of `load_norb`, from uint8 pixels to float32 inputs.
 
     Computed in float64.
@@ -119,8 +112,6 @@ def preprocess(x_train, x_test, test_mean="training"):
     mean = train.mean(axis=0)
     train = _standardized(train, mean)
     test = _dequantized(x_test, rng)
-    if test_mean == "own":
-        mean = test.mean(axis=0)
     return train, _standardized(test, mean)
 
 
