@@ -96,7 +96,8 @@ def run(
         )
     state = path_of_state(experiment, seed, results)
     path = path_of(experiment, seed, results)
-    reporter = reporter or progress.Reporter(state.stem)
+    name = f"{experiment.cell} seed {seed}"
+    reporter = reporter or progress.Reporter(name)
     try:
         with lock_of(state).acquire(timeout=0):
             if not path.exists():
@@ -125,9 +126,9 @@ def run(
 class Run:
     """The data of a run, and what its record is to say."""
 
-    def __init__(self, experiment, seed, state, data_dir=None, reporter=None):
+    def __init__(self, experiment, seed, state, data_dir, reporter):
         self.experiment, self.seed, self.path = experiment, seed, state
-        self.reporter = reporter or progress.Reporter(state.stem)
+        self.reporter = reporter
         self.task = Task(experiment, seed, data_dir)
         # The environment now: the source may be edited while the run goes on.
         self.progress = {
@@ -186,7 +187,7 @@ class GraphRun(Run):
 class NetworkRun(Run):
     """A run of both stages: what is trained, how far, and its training."""
 
-    def __init__(self, experiment, seed, state, data_dir=None, reporter=None):
+    def __init__(self, experiment, seed, state, data_dir, reporter):
         super().__init__(experiment, seed, state, data_dir, reporter)
         e, task = experiment, self.task
         # Of weights and batches.
@@ -228,7 +229,7 @@ class NetworkRun(Run):
         self.logit_images = records.kept_images(seed, len(task.data.x_test))
         self.logits, self.predicted = {}, {}
         # What a method has beside weights and optimizer, until it is taken up.
-        self.method_variables = None
+        self.method_variables = []
 
     def curve(self, stage):
         """The curve of a stage, lists by name; empty before it begins."""
@@ -293,7 +294,7 @@ class NetworkRun(Run):
         stage = STAGES[self.done("regularization") > 0]
         assign(self.model.variables, arrays["model"])
         assign(self.optimizers[stage].variables, arrays["optimizer"])
-        # Only the method in training knows what these are of.
+        # Of stage 2 alone; only the method in training knows what they are of.
         self.method_variables = arrays["method"]
         self.start_weights, self.best_weights = arrays["start"], arrays["best"]
         epochs = self.progress["snapshot_epochs"]
@@ -457,9 +458,8 @@ class Recorder(keras.callbacks.Callback):
     def on_train_begin(self, logs=None):
         total = self.params["epochs"] * self.epochs_per_report
         self.run.reporter.stage(self.stage, self.run.done(self.stage), total)
-        variables = self.run.method_variables
-        if self.stage == "regularization" and variables is not None:
-            assign(self.model.state, variables)
+        if self.run.method_variables:
+            assign(self.model.state, self.run.method_variables)
 
     def on_epoch_begin(self, epoch, logs=None):
         self.epoch = epoch
