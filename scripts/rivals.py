@@ -45,21 +45,12 @@ def main(options):
     commands.check_known("--labels", labels, known)
     methods = METHODS if "all" in options.method else options.method
     streamed = any(known[m].unlabeled != "train" for m in labels)
-    without = [m for m in methods if m in GRAPH_BASELINES]
-    refused = {}
-    if streamed:
-        of_arrays = [m for m in methods if METHODS[m].in_memory]
-        refused[f"--data {options.data}"] = of_arrays
-    if options.save_models:
-        refused["--save-models"] = without
-    if options.rate and len(without) == len(methods):
-        refused["--rate"] = without
-    for what, names in refused.items():
-        if names:
-            raise ValueError(
-                f"{what} is not for the method {names[0]}. Name the methods "
-                f"to run with --method, without {', '.join(names)}"
-            )
+    of_arrays = [m for m in methods if METHODS[m].in_memory]
+    if streamed and of_arrays:
+        raise ValueError(
+            f"--data {options.data} is not for the method {of_arrays[0]}. Name "
+            f"the methods to run with --method, without {', '.join(of_arrays)}"
+        )
     chosen = []
     for m in labels:
         for method in methods:

@@ -44,9 +44,6 @@ print(json.dumps([ends, [*sys.modules]]))
 # For some wrong command lines, what the error says.
 REFUSED = {
     ("rivals.py", "--rate", "nan"): "'nan' is no finite number above 0",
-    ("rivals.py", "--method", "label-spreading", "--rate", "0.1"): (
-        "--rate is not for the method label-spreading"
-    ),
     ("rivals.py", "--data", "infimnist"): "without embed-cnn, label-spreading",
     ("study.py", "--study", "ablation", "--rows", "1,99"): "from 1 to 16",
     ("table3.py", "--data", "svhn", "--labels", "300"): "takes 1000",

@@ -128,6 +128,10 @@ def add_common(made):
         default=os.environ.get("KERAS_BACKEND") or "tensorflow",
         help="Keras backend; what KERAS_BACKEND names, if it is set",
     )
+    add_results(made)
+
+
+def add_results(made):
     made.add_argument(
         "--results",
         type=written_folder,
@@ -138,97 +142,72 @@ def add_common(made):
 
 
 def training_parser(description, seeds="0-9"):
-    """A parser with the options of every script that trains."""
+    """A parser with the options of every script that trains.
+
+    What they are for is told at length in docs/experiments.md.
+    """
     made = parser(description)
     add_common(made)
+    by_default = "(default: those of the setting)"
     add = made.add_argument
-    add(
-        "--seeds",
-        type=numbers,
-        default=seeds,
-        help="seeds to run, e.g. 0-9 or 0,2,5-7 (default: %(default)s)",
-    )
-    add(
-        "--epochs",
-        type=count,
-        help="of stage 2; by default those of the setting: in the paper's "
-        "tables 200, InfiMNIST 133 and SVHN 100",
-    )
-    add(
-        "--pretrain-epochs",
-        type=count,
-        help="of stage 1; by default those of the setting: in the paper's "
-        "tables 2,000",
-    )
+    add("--seeds", type=numbers, default=seeds, help="e.g. 0-9 or 0,2,5-7")
+    add("--epochs", type=count, help=f"of stage 2 {by_default}")
+    add("--pretrain-epochs", type=count, help=f"of stage 1 {by_default}")
     add(
         "--images-per-epoch",
         type=count,
-        help="images of X_U in an epoch of stage 2, for a quick try; all by "
-        "default",
+        help="images of X_U in an epoch of stage 2, for a quick try",
     )
     add(
         "--frobenius-of",
         choices=["B", "Z"],
-        help="matrix of the Frobenius term: the rectified logits B, as in the "
-        "paper and by default, or the unrectified ones Z, as in the authors' "
-        "code",
+        help="matrix of the Frobenius term: the paper's B, or the authors' Z",
     )
     add(
         "--balance-of",
         choices=["diagonal", "column sums"],
-        help="what the balance is made of: the diagonal of N, as in the paper "
-        "and by default, or the column sums of B, as in the authors' code "
-        "until May 2017",
+        help="the diagonal of N, as in the paper, or the column sums of B, as "
+        "in the authors' code until May 2017",
     )
     add(
         "--precision",
         choices=["auto", "float32", "bfloat16"],
         default="auto",
-        help="between the layers; auto: bfloat16 where the hardware computes "
-        "in it",
+        help="auto: bfloat16 where this hardware computes in it",
     )
     add(
         "--data-dir",
         type=data_folder,
         metavar="DIR",
-        help="folder of the data files, for data that are not in the package, "
-        "or of MNIST's own",
+        help="folder of the data files, on each machine",
     )
     add(
         "--save-models",
         action="store_true",
-        help="save the model of the validation-chosen epoch beside its record",
+        help="keep the model of the validation-chosen epoch",
     )
     add(
         "--share-stage-1",
         action="store_true",
-        help="keep the end of stage 1 in the results, and take it up in runs "
-        "that have the same stage 1, such as GAR and the baselines",
+        help="runs that have the same stage 1 share it",
     )
     how = made.add_mutually_exclusive_group()
     how.add_argument(
         "--jobs",
         type=count,
         default=1,
-        help="runs to make at once, in processes of their own, each with an "
-        "equal share of the cores' threads; on a CPU a run repeats bit for bit "
-        "only with the same number of threads, which TF_NUM_INTRAOP_THREADS "
-        "sets; for several GPUs take --ray local",
+        help="runs to make at once, in processes that share the cores",
     )
     how.add_argument(
         "--ray",
         metavar="ADDRESS",
         help="make the runs on the Ray cluster at this address: auto, "
-        "HOST:PORT or ray://HOST:10001, or local to start one here; a run gets "
-        "a GPU, or else an equal share of the cores, and begins again if its "
-        "machine is lost; --data-dir has to be there on each machine; "
-        "--precision auto looks at this one",
+        "HOST:PORT, ray://HOST:10001, or local to start one here",
     )
     add(
         "--dry-run",
         action="store_true",
-        help="print the runs that are left, with their hours as far as records "
-        "tell, and do nothing else",
+        help="print the runs that are left, with their hours by the records",
     )
     return made
 
@@ -249,13 +228,7 @@ def add_labels(made, data):
 def figure_parser(description):
     """A parser with the options of a script that draws a figure of a run."""
     made = parser(description)
-    made.add_argument(
-        "--results",
-        type=written_folder,
-        default=paths.own(),
-        metavar="DIR",
-        help="folder of the run records (default: %(default)s)",
-    )
+    add_results(made)
     made.add_argument(
         "--record",
         type=read_file,
@@ -268,8 +241,7 @@ def figure_parser(description):
         "--output",
         type=written_png,
         metavar="FILE",
-        help="PNG to write; by default that of the figure's name in the "
-        "results folder",
+        help="PNG to write (default: one in the results folder)",
     )
     return made
 

@@ -103,10 +103,10 @@ def test_what_is_shown_is_computed_from_the_times(tmp_path):
 @pytest.fixture
 def tiny(monkeypatch):
     """Batches of 8 + 4 images in place of 112 + 16, and a small network."""
-    e, classes = benchmarks.NETWORKS["cnn6"]
     changes = {"num_labeled": 10, "labeled_per_batch": 4}
+    e = benchmarks.EXPERIMENT
     e = replace(e, network="mlp", unlabeled_per_batch=8, **changes)
-    monkeypatch.setitem(benchmarks.NETWORKS, "cnn6", (e, classes))
+    monkeypatch.setattr(benchmarks, "EXPERIMENT", e)
     monkeypatch.setattr(benchmarks, "cnn6", partial(mlp, (28, 28, 1)))
 
 
@@ -125,7 +125,8 @@ def test_the_plain_way_is_the_same_function_of_the_same_batches(
     x = [batches[i] for i in range(len(batches))]
     # A stretch is no longer than an epoch.
     assert [batch.shape for batch in x] == [(12, 28, 28, 1)] * 3
-    images, ready = benchmarks.images_of("cnn6", 24)
+    images = benchmarks.load_mnist().x_train[:24]
+    ready = images.astype("float32") / 255
 
     def rows(images):
         return sorted(image.tobytes() for image in images)

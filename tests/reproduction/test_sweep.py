@@ -5,7 +5,6 @@ import os
 import re
 import shutil
 import signal
-import sys
 import time
 from dataclasses import replace
 from functools import partial
@@ -275,16 +274,6 @@ def test_no_worker_outlives_the_sweep(end, tmp_path):
             break
         time.sleep(0.05)
     assert not is_alive(worker["pid"])
-
-
-def test_ray_that_does_not_answer_is_named(monkeypatch):
-    class Ray:
-        def init(address, **options):
-            raise ConnectionError("No Ray instance.\nMore.")
-
-    monkeypatch.setitem(sys.modules, "ray", Ray)
-    with pytest.raises(WorkerError, match=r"at 'auto' \(No Ray instance.\)"):
-        sweep.sweep([TINY], [0], "nowhere", ray="auto")
 
 
 # By the command line.

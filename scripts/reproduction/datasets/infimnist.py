@@ -7,10 +7,9 @@ training image by two smooth random fields and move it by at most one pixel.
 Their C code has a plus instead of the first minus of the formula where `k1 +
 k2` is even, but it never is: 1522 is even, so `k2` has the parity of `k1 + 1`.
 
-The files with the original fields and tangents are read where a user has them.
-Otherwise both are generated, in integers alone: multiples of 1/256 pixel and
-whole grey levels per pixel, so that no float32 operation of the formula ever
-rounds and every machine yields the same bytes.
+Generated fields and tangents are integers: multiples of 1/256 pixel and whole
+grey levels per pixel, so that no float32 operation of the formula ever rounds
+and every machine yields the same bytes.
 """
 
 import math
@@ -70,12 +69,9 @@ class InfiMNIST:
     pixel), `tx` and `ty` the horizontal and vertical derivatives of the
     smoothed image (grey levels per pixel).
 
-    The original files `fields_float_1522x28x28.bin` and
-    `tangVec_float_60000x28x28.bin` are read from the folder that is named, or
-    from that of `data_folder`. Where none is named and that one holds neither
-    of them, fields and tangents are generated: other images of the same kind.
-    The attribute `source` says which. The MNIST images are those inside the
-    package.
+    Where no original files are at hand, fields and tangents are generated:
+    other images of the same kind. The attribute `source` says which. The MNIST
+    images are those inside the package.
 
     Args:
         data_dir: Folder that holds the two original files; `None` for that of

@@ -76,19 +76,18 @@ def load_svhn_with_extra(data_dir=None):
         images = np.concatenate([_read(name, data_dir)[0] for name in names])
         with replacing(path, suffix=".npy") as temporary:
             np.save(temporary, images)
-    advice = f"Delete {path} to have it written anew."
     try:
         images = np.lib.format.open_memmap(path, mode="r")
+        expected = np.dtype("uint8"), (NUM_TRAIN_AND_EXTRA, 32, 32, 3)
+        if (images.dtype, images.shape) != expected:
+            raise ValueError(f"it holds {images.dtype}, {images.shape}")
+        return images
     # NumPy raises many kinds for a damaged file or another one.
     except Exception as error:
-        raise DataError(f"{path} cannot be read: {error}. {advice}") from error
-    expected = (NUM_TRAIN_AND_EXTRA, 32, 32, 3)
-    if images.shape != expected or images.dtype != np.uint8:
         raise DataError(
-            f"{path} must hold uint8 images of shape {expected}. Received: "
-            f"{images.dtype}, {images.shape}. {advice}"
-        )
-    return images
+            f"{path} is damaged: {error}. Delete {path} to have it written "
+            "anew."
+        ) from error
 
 
 def load_svhn_grey(data_dir=None):
