@@ -46,21 +46,22 @@ class Reporter:
             dynamic_ncols=True,
             leave=False,
         )
-        self.title = stage
+        self.title, self.errors = stage, []
 
     def step(self, done, logs):
         """After some steps: so many epochs are done, with a part of one."""
         if not self.bar.disable:
-            words = [f"{k} {logs[k]:.3g}" for k in SHOWN if k in (logs or {})]
-            self.bar.set_postfix_str("  ".join(words), refresh=False)
+            loss = [f"loss {logs['loss']:.3g}"] if logs else []
+            # The errors are those of the epoch before.
+            self.bar.set_postfix_str("  ".join(loss + self.errors), False)
             self.bar.update(done - self.bar.n)
 
     def epoch(self, row):
         """After an epoch: the newest row of the stage's curve."""
         done, total = row["epoch"], self.bar.total
+        self.errors = [f"{e} {100 * row[e]:.2f} %" for e in ERRORS if e in row]
         words = [f"{name} {row[name]:.4g}" for name in SHOWN if name in row]
-        words += [f"{e} {100 * row[e]:.2f} %" for e in ERRORS if e in row]
-        words.append(f"{row['seconds']:.1f} s")
+        words += [*self.errors, f"{row['seconds']:.1f} s"]
         if done < total:
             of_one = (time.monotonic() - self.start) / (done - self.first)
             left = timedelta(seconds=round(of_one * (total - done)))

@@ -30,13 +30,14 @@ def test_an_epoch_has_a_line_and_a_terminal_a_bar(is_terminal, clock):
     clock.now += 10
     row = {"loss": 0.25, "test_error": 0.05, "seconds": 9.0}
     reporter.epoch({"epoch": 3, **row})
+    reporter.step(3.5, {"loss": 0.125})
     clock.now += 10
     reporter.epoch({"epoch": 5, **row})
     reporter.say("warning: something")
     reporter.end()
     told = text.getvalue()
     assert ("run 3 of 40 regularization |" in told) == is_terminal
-    assert ("loss 0.5" in told) == is_terminal
+    assert ("loss 0.125  test_error 5.00 %" in told) == is_terminal
     # 10 s an epoch.
     lines = [
         "run 3 of 40: mnist-100 seed 0",

@@ -198,31 +198,13 @@ def test_an_altered_record_is_refused_in_a_line_or_read_as_it_is(
     assert found == changed
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        json.dumps(SOUND)[:-20],
-        "\0\xff",
-        "[" * 100_000,
-        "[]",
-        '{"format": 2}',
-        json.dumps(SOUND | {"format": 1}),
-    ],
-)
-def test_what_is_no_record_is_refused(text, tmp_path):
-    path = write(tmp_path, text)
-    with pytest.raises(RecordError, match="not a whole record") as error:
-        records.read(path)
-    assert str(error.value).startswith(str(path))
-
-
 CURVE_OF = ("regularization", "curve")
 
 
 @pytest.mark.parametrize(
     ("keys", "value"),
     [
+        (("format",), 1),
         (("path",), "mnist-600/a/seed0.json"),
         (("seed",), 1),
         (("labeled",), [1, 1]),
@@ -238,9 +220,20 @@ CURVE_OF = ("regularization", "curve")
     ],
 )
 def test_each_refusal(keys, value, tmp_path):
-    path = write(tmp_path, json.dumps(altered(SOUND, keys, value)))
+    assert_refused(tmp_path, json.dumps(altered(SOUND, keys, value)))
+
+
+def test_what_is_no_record_is_refused(tmp_path):
+    half = json.dumps(SOUND)[:-20]
+    for text in ("", half, "\0\xff", "[" * 100_000, "[]", '{"format": 2}'):
+        assert_refused(tmp_path, text)
+
+
+def assert_refused(folder, text):
+    path = write(folder, text)
     with pytest.raises(RecordError, match="not a whole record") as error:
         records.read(path)
+    assert str(error.value).startswith(str(path))
     assert "\n" not in str(error.value)
 
 
@@ -308,20 +301,17 @@ def test_what_was_kept_is_read(tmp_path):
         {"owner": (MNIST_100.fingerprint(), 0)},
         {"lost": [1]},
         {"predicted": {0: LABELS, 3: LABELS}},
+        {"damaged": 0},
+        {"damaged": -30},
     ],
 )
 def test_arrays_of_something_else_are_refused(changes, tmp_path):
+    changes = dict(changes)
+    damaged = changes.pop("damaged", None)
     path = write_arrays(tmp_path, **{"lost": [2]} | changes)
+    file = path.with_suffix(".npz")
+    if damaged is not None:
+        file.write_bytes(file.read_bytes()[:damaged])
     with pytest.raises(RecordError, match="is not what the run") as error:
         arrays_beside(path)
-    assert str(error.value).startswith(str(path.with_suffix(".npz")))
-
-
-def test_damaged_arrays_are_refused(tmp_path):
-    path = write_arrays(tmp_path, lost=[2])
-    file = path.with_suffix(".npz")
-    content = file.read_bytes()
-    for damaged in (b"", content[:-30]):
-        file.write_bytes(damaged)
-        with pytest.raises(RecordError, match="is not what the run"):
-            arrays_beside(path)
+    assert str(error.value).startswith(str(file))
