@@ -45,22 +45,12 @@ def main(options):
     commands.check_known("--labels", labels, known)
     methods = METHODS if "all" in options.method else options.method
     streamed = any(known[m].unlabeled != "train" for m in labels)
-    without = [m for m in methods if m in GRAPH_BASELINES]
-    in_memory = [m for m in methods if METHODS[m].in_memory]
-    for what, is_given, refused in (
-        (f"--data {options.data}", streamed, in_memory),
-        ("--save-models", options.save_models, without),
-        (
-            "--rate",
-            options.rate,
-            without if len(without) == len(methods) else [],
-        ),
-    ):
-        if is_given and refused:
-            raise ValueError(
-                f"{what} is not for the method {refused[0]}. Name the methods "
-                f"to run with --method, without {', '.join(refused)}"
-            )
+    of_arrays = [m for m in methods if METHODS[m].in_memory]
+    if streamed and of_arrays:
+        raise ValueError(
+            f"--data {options.data} is not for the method {of_arrays[0]}. Name "
+            f"the methods to run with --method, without {', '.join(of_arrays)}"
+        )
     chosen = []
     for m in labels:
         for method in methods:
@@ -69,9 +59,7 @@ def main(options):
                 e = replace(e, stage_2_rate=options.rate)
             chosen.append(e)
 
-    def show(records, results):
-        from reproduction import report
-
+    def show(report, records, results):
         report.show_baselines(records, results)
 
     return commands.run_table(options, chosen, show)

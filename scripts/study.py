@@ -41,20 +41,18 @@ def main(options):
     options.epochs = options.pretrain_epochs = None
     chosen = study
     if options.rows is not None:
-        names = [*study.arms]
-        rows = [f"{k} {row}" for k, row in enumerate(names, start=1)]
-        if not all(1 <= k <= len(names) for k in options.rows):
+        names = dict(enumerate(study.arms, start=1))
+        if not names.keys() >= {*options.rows}:
+            rows = "; ".join(f"{k} {row}" for k, row in names.items())
             raise ValueError(
                 f"--rows takes numbers from 1 to {len(names)}, the rows of the "
                 f"study {study.name}. Received: {options.rows}. They are: "
-                f"{'; '.join(rows)}"
+                f"{rows}"
             )
-        arms = {names[k - 1]: study.arms[names[k - 1]] for k in options.rows}
+        arms = {names[k]: study.arms[names[k]] for k in options.rows}
         chosen = replace(study, arms=arms)
 
-    def show(records, results):
-        from reproduction import report
-
+    def show(report, records, results):
         report.show_study(study, records, results)
 
     return commands.run_table(options, chosen.experiments, show)

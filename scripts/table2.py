@@ -12,14 +12,14 @@ def parser():
     return made
 
 
-def show(records, results):
-    from reproduction import report
-    from reproduction.report import published
+def main(options):
+    chosen = [TABLE_2[m] for m in options.labels]
+    return commands.run_table(options, chosen, show)
 
-    report.show_table(published.TABLE_2, records, results)
+
+def show(report, records, results):
+    report.show_table(report.published.TABLES["table2"], records, results)
 
 
 if __name__ == "__main__":
-    options = parser().parse_args()
-    chosen = [TABLE_2[m] for m in options.labels]
-    sys.exit(commands.run_table(options, chosen, show))
+    sys.exit(commands.main(parser(), main))

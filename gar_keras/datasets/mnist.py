@@ -93,8 +93,7 @@ def _read_idx(folder, name, md5):
             ".gz. Put it there, or name no folder (--data-dir) to have the "
             "copy inside the package."
         )
-    content = read_unpacked(path)
-    check_md5(content, md5, path)
+    content = read_unpacked(path, md5)
     shape = np.frombuffer(content, ">u4", count=content[3], offset=4)
     array = np.frombuffer(content, "u1", offset=4 + 4 * len(shape))
     return array.reshape(shape).copy()

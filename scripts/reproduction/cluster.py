@@ -18,9 +18,6 @@ from reproduction.paths import path_of
 from reproduction.run import lock_of, path_of_stage_1, path_of_state
 from reproduction.sweep import WorkerError, make
 
-# What a run can take up.
-_KEPT = (path_of_state, path_of_stage_1)
-
 
 def on_cluster(tasks, results, options, address):
     """Makes runs on the cluster of this address, or on one begun here.
@@ -41,8 +38,12 @@ def on_cluster(tasks, results, options, address):
             except filelock.Timeout:
                 yield task, None
                 continue
-            kept = (path_of(*task, results) for path_of in _KEPT)
-            sent = _contents(results, filter(Path.exists, kept))
+            # What a run can take up.
+            states = (
+                path_of_state(*task, results),
+                path_of_stage_1(*task, results),
+            )
+            sent = _contents(results, filter(Path.exists, states))
             ref = remote.remote(task, place, sent, threads, options)
             busy[ref] = task, held
         while busy:
@@ -95,30 +96,27 @@ def _outcome(ray, ref, task, results):
             f"It could not be made on the cluster ({reason}). Each machine "
             "needs Ray and Keras in the versions of this one."
         )
-    if isinstance(outcome, dict):
-        # There may be a folder here with runs of the same settings.
-        path = path_of(*task, results)
-        beside = path.relative_to(results)
-        left = {
-            name
-            if name.parts[0] != task[0].cell
-            else beside.with_suffix(name.suffix): content
-            for name, content in left.items()
-            if name.suffix != ".json"
-        }
-        outcome["path"] = "/".join(path.absolute().parts[-3:])
+    if not isinstance(outcome, dict):
         _write(results, left)
-        records.write(path, outcome)
-        path_of_state(*task, results).unlink(missing_ok=True)
-    else:
-        _write(results, left)
+        return outcome
+    # There may be a folder here with runs of the same settings.
+    path = path_of(*task, results)
+    for name, content in left.items():
+        if name.suffix == ".json":
+            continue
+        is_of_run = name.parts[0] == task[0].cell
+        beside = path.with_suffix(name.suffix).relative_to(results)
+        _write(results, {beside if is_of_run else name: content})
+    outcome["path"] = "/".join(path.absolute().parts[-3:])
+    # As the last: it says that the run is finished.
+    records.write(path, outcome)
+    path_of_state(*task, results).unlink(missing_ok=True)
     return outcome
 
 
 def _contents(folder, paths):
-    """Bytes by path; the record as the last, as it says the run is finished."""
-    ordered = sorted(paths, key=lambda path: path.suffix == ".json")
-    return {path.relative_to(folder): path.read_bytes() for path in ordered}
+    """The contents of files by their path in a folder."""
+    return {path.relative_to(folder): path.read_bytes() for path in paths}
 
 
 def _write(folder, contents):
@@ -140,13 +138,6 @@ def _connect(address):
         "py_modules": [str(environment.PACKAGE), str(Path(__file__).parent)],
         "env_vars": {environment.REVISION: environment.git_revision() or ""},
     }
-    try:
-        ray.init(address, logging_level="WARNING", **options)
-    # Ray raises a bare Exception where its start takes too long.
-    except Exception as e:
-        reason = next(iter(str(e).splitlines()), type(e).__name__)
-        raise WorkerError(
-            f"There is no reaching a Ray cluster at {address!r} ({reason}). "
-            "Start one with `ray start --head`, or take --ray local."
-        ) from e
+    # Raises a ConnectionError where there is no such cluster.
+    ray.init(address, logging_level="WARNING", **options)
     return ray

@@ -40,12 +40,6 @@ def describe():
     return described
 
 
-def in_words():
-    """Backend and device, e.g. `jax 0.8.0 on AMD EPYC (1 of 2 cores)`."""
-    e = describe()
-    return f"{e['backend']} {e['backend_version']} on {device_in_words(e)}"
-
-
 def device_in_words(described):
     """Device and cores of an environment in a record, as `describe` gives it.
 
@@ -73,17 +67,17 @@ def git_revision(root=ROOT, package=PACKAGE):
         return os.environ[REVISION] or None
     if package != root / "gar_keras":
         return None
+
+    def git(words):
+        options = {"stderr": subprocess.DEVNULL, "text": True, "timeout": 10}
+        command = ["git", *words.split()]
+        return subprocess.check_output(command, cwd=root, **options).strip()
+
     try:
         # The clone may lie, without its history, in another repository.
-        _git(root, "ls-files --error-unmatch scripts/reproduction/run.py")
-        edited = _git(root, "status --porcelain -uno -- gar_keras scripts")
-        commit = _git(root, "rev-parse HEAD")
+        git("ls-files --error-unmatch scripts/reproduction/run.py")
+        edited = git("status --porcelain -uno -- gar_keras scripts")
+        commit = git("rev-parse HEAD")
     except (OSError, subprocess.SubprocessError):
         return None
     return f"{commit}+changes" if edited else commit
-
-
-def _git(root, words):
-    command = ["git", *words.split()]
-    options = {"stderr": subprocess.DEVNULL, "text": True, "timeout": 10}
-    return subprocess.check_output(command, cwd=root, **options).strip()

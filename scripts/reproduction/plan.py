@@ -19,32 +19,24 @@ def text(experiments, seeds, results):
     known = _seconds_of_epochs({results, paths.reference()}) if left else {}
     lines, total, unknown = [], 0.0, 0
     for e, seed in left:
-        hours = _hours(e, known)
-        line = f"{e.cell} seed {seed}"
+        line, stages = f"{e.cell} seed {seed}", None
         if e.trains_network:
             line += f", {e.pretrain_epochs} + {e.epochs} epochs, {e.precision}"
-        if hours is None:
+            keys = _key(e, e.method_name), _key(e, None)
+            stages = known.get(keys[0]) or known.get(keys[1])
+        if stages is None:
             unknown += 1
             lines.append(f"{line}: no record tells the hours")
-        else:
-            total += hours
-            lines.append(f"{line}: about {hours:.2g} hours")
+            continue
+        first, second = map(median, stages)
+        hours = (e.pretrain_epochs * first + e.epochs * second) / 3600
+        total += hours
+        lines.append(f"{line}: about {hours:.2g} hours")
     told = f"Runs: {len(tasks)}. Finished: {len(tasks) - len(left)}. Left: "
     told += f"{len(left)}, about {total:.2g} hours one after another"
     if unknown:
         told += f", and {unknown} of unknown length"
     return "\n".join([*lines, f"{told}."])
-
-
-def _hours(e, known):
-    """The hours of a run; `None` if no record tells."""
-    if not e.trains_network:
-        return None
-    stages = known.get(_key(e, e.method_name)) or known.get(_key(e, None))
-    if stages is None:
-        return None
-    first, second = (median(seconds) for seconds in stages)
-    return (e.pretrain_epochs * first + e.epochs * second) / 3600
 
 
 def _key(e, method):
@@ -59,6 +51,7 @@ def _seconds_of_epochs(folders):
         for record in records.read_all(folder).values():
             e = Experiment.from_json(record["experiment"])
             seconds = record["regularization"]["curve"].get("seconds", [])[1:]
+            # A method without a network has no epochs.
             if not e.trains_network or not seconds:
                 continue
             spent = record["pretraining"]["seconds"] / e.pretrain_epochs

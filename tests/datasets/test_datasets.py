@@ -58,7 +58,7 @@ def test_a_damaged_file_is_refused(tmp_path, monkeypatch):
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "mnist.npz").write_bytes(content)
     monkeypatch.setattr(mnist_module.resources, "files", lambda _: tmp_path)
-    with pytest.raises(DataError, match="mnist.npz is not the expected file"):
+    with pytest.raises(DataError, match="mnist.npz is damaged"):
         load_mnist()
 
 
@@ -114,10 +114,8 @@ def test_files_that_are_not_mnist_s_are_named(form, mnist, tmp_path):
 
 
 def test_a_file_that_is_no_archive_is_refused(tmp_path):
-    with pytest.raises(DataError, match="is not a readable .npz file"):
-        read_npz(tmp_path, ["x"])
     np.savez(tmp_path / "a.npz", x=np.zeros(3))
-    with pytest.raises(DataError, match="is not a readable .npz file with y"):
+    with pytest.raises(DataError, match="is damaged: no .npz file with y"):
         read_npz(tmp_path / "a.npz", ["y"])
 
 

@@ -1,13 +1,7 @@
 """Made-up run records for the tests of what reads them."""
 
 from reproduction import records
-from reproduction.benchmarks.benchmark_records import OverheadSettings
 from reproduction.paths import path_of
-
-OVERHEAD_CASE = OverheadSettings(
-    batch_size=4, num_classes=10, num_images=10, precision="float32",
-    steps=2, pairs=2,
-)  # fmt: skip
 
 
 def make_record(

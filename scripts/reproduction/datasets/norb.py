@@ -1,7 +1,5 @@
 """Small NORB: stereo pairs of toys, from the official files or a JPEG copy."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from gar_keras.datasets.data_files import (
@@ -11,7 +9,6 @@ from gar_keras.datasets.data_files import (
     read_unpacked,
 )
 from gar_keras.datasets.dataset import DataError, Dataset
-from gar_keras.utils.validation import check_choice, check_count
 
 TITLE = "small NORB"
 COPY_TITLE = "small NORB (JPEG copy)"
@@ -34,34 +31,14 @@ MD5 = {
 # Element types by the numbers at the head of NORB's files.
 MAGIC = {0x1E3D4C54: "<i4", 0x1E3D4C55: "u1"}
 
+# Of the noise.
+SEED = 0
+
 # Images standardized at a time.
 _BLOCK = 500
 
 
-@dataclass(frozen=True)
-class NorbPreprocessing:
-    """Settings of the preprocessing of the 32x32 images.
-
-    Args:
-        seed: Seed of the noise.
-        test_mean: Which feature-wise mean is subtracted from the test images:
-            `"training"`, that of the training images, or `"own"`, that of the
-            test images. The paper's code did the latter, so that what it
-            reports for one test image depended on all the others.
-    """
-
-    seed: int = 0
-    test_mean: str = "training"
-
-    def __post_init__(self):
-        check_count("seed", self.seed, least=0)
-        check_choice("test_mean", self.test_mean, ("training", "own"))
-
-
-DEFAULT = NorbPreprocessing()
-
-
-def load_norb(data_dir=None, preprocessing=DEFAULT):
+def load_norb(data_dir=None):
     """Loads small NORB at 32x32, preprocessed for training (paper, section 4).
 
     Reads the official files of images and labels, `.mat.gz` as published, or
@@ -74,12 +51,13 @@ def load_norb(data_dir=None, preprocessing=DEFAULT):
         x = x - mean of x over the training images, for each pixel and camera
         x = (x - mean(x)) / std(x), for each pair of images by itself
 
-    In one point the paper's code did otherwise: see `NorbPreprocessing`. It
-    also stretched the grey levels of each camera's image to 0..255 first.
+    The paper's code subtracted the test images' own mean from them, so that
+    what it reports for one of them depended on all the others (the error is
+    much the same). It also stretched the grey levels of each camera's image to
+    0..255 first.
 
     Args:
         data_dir: Folder that holds the files; see `data_folder`.
-        preprocessing: `NorbPreprocessing`.
 
     Returns:
         A `Dataset` with float32 images `(24300, 32, 32, 2)`, whose channels
@@ -109,7 +87,7 @@ def load_norb(data_dir=None, preprocessing=DEFAULT):
         )
 
     x, y, x_test, y_test = read(folder)
-    x, x_test = preprocess(x, x_test, preprocessing)
+    x, x_test = preprocess(x, x_test)
     return Dataset(
         name=name,
         title=title,
@@ -118,22 +96,22 @@ def load_norb(data_dir=None, preprocessing=DEFAULT):
         x_test=x_test,
         y_test=y_test,
         num_classes=NUM_CLASSES,
-        source=f"{source}; {_description(preprocessing)}",
+        source=f"{source}; U(0, 1) noise (seed {SEED}), the training images' "
+        "mean subtracted from both sets feature by feature, each pair of "
+        "images standardized",
     )
 
 
-def preprocess(x_train, x_test, preprocessing=DEFAULT):
+def preprocess(x_train, x_test):
     """The preprocessing of `load_norb`, from uint8 pixels to float32 inputs.
 
     Computed in float64.
     """
-    rng = np.random.default_rng(preprocessing.seed)
+    rng = np.random.default_rng(SEED)
     train = _dequantized(x_train, rng)
     mean = train.mean(axis=0)
     train = _standardized(train, mean)
     test = _dequantized(x_test, rng)
-    if preprocessing.test_mean == "own":
-        mean = test.mean(axis=0)
     return train, _standardized(test, mean)
 
 
@@ -144,8 +122,7 @@ def read_matrix(path, md5):
     the number of dimensions, the dimensions (at least three are stored, even
     for a vector), and the elements, the last index changing fastest.
     """
-    content = read_unpacked(path, f", from {HOME}")
-    check_md5(content, md5, f"{path}, unpacked,")
+    content = read_unpacked(path, md5)
     magic, ndim = np.frombuffer(content, "<i4", 2)
     shape = np.frombuffer(content, "<i4", ndim, offset=8)
     begin = 8 + 4 * max(3, ndim)
@@ -194,14 +171,3 @@ def _standardized(x, mean):
         block /= block.std(axis=(1, 2, 3), keepdims=True)
         out[begin : begin + _BLOCK] = block
     return out
-
-
-def _description(preprocessing):
-    """What was done to the images: for the records."""
-    mean = "the training images' mean subtracted from both sets"
-    if preprocessing.test_mean == "own":
-        mean = "each set's own mean subtracted"
-    return (
-        f"U(0, 1) noise (seed {preprocessing.seed}), {mean} feature "
-        "by feature, each pair of images standardized"
-    )

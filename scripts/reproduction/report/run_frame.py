@@ -5,7 +5,7 @@ from pathlib import Path
 import pandas as pd
 
 from reproduction import records
-from reproduction.datasets.registry import UNLABELED
+from reproduction.datasets import UNLABELED
 from reproduction.environment import device_in_words
 from reproduction.report.estimates import MISSING
 from reproduction.settings import Experiment, changes, flat

@@ -1,5 +1,6 @@
 """Data sets by their names."""
 
+import hashlib
 import sys
 from types import SimpleNamespace
 
@@ -8,6 +9,7 @@ import pytest
 
 from gar_keras.datasets import DataError, load_mnist
 from reproduction import datasets
+from reproduction.datasets import norb, svhn
 
 
 def test_pairs_are_two_digits_side_by_side():
@@ -46,3 +48,33 @@ def test_load_finds_by_name_and_refuses_others(monkeypatch):
     monkeypatch.setitem(datasets.DATASETS, "norb", lambda data_dir: found)
     with pytest.raises(DataError, match="'tiny'.*Received: name='norb'"):
         datasets.load("norb")
+
+
+JUNK = {
+    "mnist": ("mnist.npz", "train-images-idx3-ubyte.gz"),
+    "norb": tuple(norb.MD5),
+    "norb-jpeg": (norb.COPY,),
+    "svhn": ("train_32x32.mat",),
+    "svhn-grey": (svhn.GREY,),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "file"),
+    [(name, file) for name, files in JUNK.items() for file in files],
+)
+def test_a_damaged_file_is_named_with_its_md5_and_left_alone(
+    name, file, tmp_path, monkeypatch
+):
+    junk = b"<html>404</html>"
+    for other in JUNK[name] if name == "norb" else (file,):
+        (tmp_path / other).write_bytes(junk)
+    # Whoever could download it, does not.
+    monkeypatch.setattr(svhn, "HOME", "http://127.0.0.1:1/")
+    md5 = hashlib.md5(junk, usedforsecurity=False).hexdigest()
+    with pytest.raises(DataError, match=f"damaged.*Received: md5={md5}") as e:
+        datasets.load(name, tmp_path)
+    first = JUNK[name][0] if name == "norb" else file
+    assert str(e.value).startswith(str(tmp_path / first))
+    assert "\n" not in str(e.value)
+    assert (tmp_path / file).read_bytes() == junk

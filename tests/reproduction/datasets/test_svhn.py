@@ -80,12 +80,9 @@ def test_load(published):
 
 
 @pytest.mark.usefixtures("online")
-def test_files_are_downloaded_once_and_anew_where_damaged(
-    tmp_path, monkeypatch
-):
+def test_files_are_downloaded_once(tmp_path, monkeypatch):
     folder = tmp_path / "data"
     expected = load_svhn(folder).x_test
-    (folder / "test_32x32.mat").write_bytes(b"damaged")
     np.testing.assert_array_equal(load_svhn(folder).x_test, expected)
     # They are there: nobody is asked.
     monkeypatch.setattr(svhn, "HOME", "http://127.0.0.1:1/")
@@ -96,8 +93,7 @@ def test_files_are_downloaded_once_and_anew_where_damaged(
 
 
 def test_what_cannot_be_downloaded_is_said_with_a_way_out(published):
-    path = published / "test_32x32.mat"
-    path.write_bytes(path.read_bytes()[:-1])
+    (published / "test_32x32.mat").unlink()
     with pytest.raises(DataError, match="download test_32x32.mat.*--data-dir"):
         load_svhn(published)
 
