@@ -2,7 +2,7 @@
 
 import math
 import statistics
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from scipy import stats
 
@@ -10,8 +10,7 @@ from scipy import stats
 MISSING = "-"
 
 
-@dataclass(frozen=True)
-class Estimate:
+class Estimate(NamedTuple):
     """Mean and standard deviation of an error over n seeds, in percent.
 
     The deviation is that of a sample, `None` for one seed.
@@ -44,7 +43,8 @@ class Estimate:
         """
         if self.deviation is None:
             return None
-        return _interval(self.mean, self.deviation**2 / self.n, self.n - 1)
+        error = self.deviation / math.sqrt(self.n)
+        return _interval(self.mean, error, self.n - 1)
 
     def interval_above(self, other):
         """Welch's 95 % interval of how far the mean is above another one.
@@ -59,14 +59,7 @@ class Estimate:
         """
         if self.deviation is None or other.deviation is None:
             return None
-        ours, theirs = (e.deviation**2 / e.n for e in (self, other))
-        total = ours + theirs
-        degrees = 0.0
-        if total:
-            degrees = total**2 / (
-                ours**2 / (self.n - 1) + theirs**2 / (other.n - 1)
-            )
-        return _interval(self.mean - other.mean, total, degrees)
+        return _interval(*_welch(self, other))
 
     def text(self, sign=""):
         """Mean and deviation alone, of a difference with its sign: `"+"`."""
@@ -77,10 +70,20 @@ class Estimate:
         return f"{self.text()} (n = {self.n})"
 
 
-def _interval(mean, variance, degrees):
-    error = math.sqrt(variance)
-    half = stats.t.ppf(0.975, degrees) * error if error else 0.0
-    return mean - half, mean + half
+def _welch(first, second):
+    """A difference of means, its standard error and degrees of freedom."""
+    variances = [e.deviation**2 / e.n for e in (first, second)]
+    total = sum(variances)
+    parts = zip(variances, (first, second), strict=True)
+    divisor = sum(variance**2 / (e.n - 1) for variance, e in parts)
+    degrees = total**2 / divisor if divisor else math.inf
+    return first.mean - second.mean, math.sqrt(total), degrees
+
+
+def _interval(mean, error, degrees, level=0.95):
+    if not error:
+        return mean, mean
+    return stats.t.interval(level, degrees, mean, error)
 
 
 def between(interval):

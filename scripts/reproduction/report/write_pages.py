@@ -23,7 +23,7 @@ from reproduction.report.study_tables import (
 from reproduction.report.tables import figure, markdown, paper_table, table
 from reproduction.studies import STUDIES
 
-# The first line of a README that may be written anew.
+# The first line of a page in the results that may be written anew.
 _OURS = "<!-- Made by scripts/report.py. -->\n"
 
 
@@ -37,7 +37,7 @@ def sections(frame, results):
     # The small data sets have a page of their own.
     whole = frame[(frame.network != "mlp") & frame.images_per_epoch.isna()]
     small = small_data_sets.where(frame)
-    found = {
+    return {
         "summary": summary.summary(frame),
         "results": summary.results(frame),
         "rivals": "\n".join(
@@ -50,14 +50,19 @@ def sections(frame, results):
         "rare errors": small_data_sets.rare_errors(frame),
         "rare changes": small_data_sets.rare_changes(frame),
         "long runs": long_runs.long_runs(frame),
+        **{
+            kind: benchmark_tables.benchmark_markdown(kind, results)
+            for kind in benchmark_tables.KINDS
+        },
+        **{
+            name: markdown(*paper_table(paper, frame))
+            for name, paper in TABLES.items()
+        },
+        **{
+            f"study {name}": study_section(study, frame)
+            for name, study in STUDIES.items()
+        },
     }
-    for kind in benchmark_tables.KINDS:
-        found[kind] = benchmark_tables.benchmark_markdown(kind, results)
-    for paper in TABLES.values():
-        found[paper.name] = markdown(*paper_table(paper, frame))
-    for study in STUDIES.values():
-        found[f"study {study.name}"] = study_section(study, frame)
-    return found
 
 
 def pages_of(readme):
@@ -77,17 +82,18 @@ def updated(page, texts, results):
         texts: What `sections` returns.
         results: Folder of the runs.
     """
-    text = Path(page).read_text(encoding="utf-8")
-    for name, content in texts.items():
-        content = content or "Not run yet.\n"
-        content = with_links_from(content, results, Path(page).parent)
-        text = re.sub(
-            f"(<!-- {name} -->\n).*?(?=<!-- end {name} -->)",
-            lambda found, content=content: found[1] + content,
-            text,
-            flags=re.DOTALL,
-        )
-    return text
+
+    def section(found):
+        content = texts[found[2]] or "Not run yet.\n"
+        return found[1] + with_links_from(content, results, Path(page).parent)
+
+    names = "|".join(map(re.escape, texts))
+    return re.sub(
+        rf"(<!-- ({names}) -->\n).*?(?=<!-- end \2 -->)",
+        section,
+        Path(page).read_text(encoding="utf-8"),
+        flags=re.DOTALL,
+    )
 
 
 def with_links_from(text, results, seen_from):
@@ -117,10 +123,12 @@ def write(frame, results, readme=None):
     """
     results = Path(results)
     found = {
-        results / "README.md": index_page(frame),
-        results / PAGE: studies_page(STUDIES.values(), frame),
+        results / "README.md": _OURS + index_page(frame),
+        results / PAGE: _OURS + studies_page(STUDIES.values(), frame),
     }
-    found = {p: _OURS + text for p, text in found.items() if _is_ours(p)}
+    for path in [*found]:
+        if path.exists() and not path.read_text("utf-8").startswith(_OURS):
+            del found[path]
     index = frame.drop(columns=run_frame.OBJECTS)
     found[results / "index.csv"] = index.to_csv(
         index=False, float_format="%.6g", lineterminator="\n"
@@ -133,10 +141,6 @@ def write(frame, results, readme=None):
     return [*found, *pictures.draw(frame, results)]
 
 
-def _is_ours(path):
-    return not path.exists() or path.read_text("utf-8").startswith(_OURS)
-
-
 INDEX_COLUMNS = {
     "data": run_frame.task,
     "method": lambda g: g.method.iloc[0],
@@ -145,7 +149,7 @@ INDEX_COLUMNS = {
     "after stage 1": figure("stage_1"),
     "chosen epoch": figure("chosen"),
     "last epoch": figure("last"),
-    "lost a class": run_frame.lost,
+    "lost a class": run_frame.of_known("lost"),
     "hardware": run_frame.hardware,
 }
 
@@ -155,10 +159,6 @@ def index_page(frame):
     frame = frame.sort_values(
         ["cell", "pretrain_epochs", "epochs"], kind="stable"
     )
-    rows = {
-        Path(g.path.iloc[0]).parent.as_posix(): g
-        for g in run_frame.groups(frame)
-    }
     return (
         "# Results\n\n"
         "Run records: a folder a cell of the tables, in it a folder an "
@@ -168,4 +168,4 @@ def index_page(frame):
         "standard deviation over seeds. [`index.csv`](index.csv) has a row a "
         "run, as `reproduction.report.read_runs` gives them. The tables are in "
         f"docs, those of studies with all columns in [`{PAGE}`]({PAGE}).\n\n"
-    ) + markdown(table(rows, INDEX_COLUMNS))
+    ) + markdown(table(run_frame.by_folder(frame), INDEX_COLUMNS))

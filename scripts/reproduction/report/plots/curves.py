@@ -7,7 +7,7 @@ import numpy as np
 
 from reproduction.report.plots import style
 from reproduction.report.published import published_error
-from reproduction.report.run_frame import which_seeds, without_lost
+from reproduction.report.run_frame import errors_of, which_seeds, without_lost
 
 # Up to the second of them the axis is linear: 0 has no logarithm.
 _EPOCHS = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
@@ -18,14 +18,6 @@ _LOOKS = [
     {"color": color, "marker": marker, "ms": 6}
     for color, marker in zip(style.MANY_LINES, "osv^DPX*<>dp", strict=True)
 ]
-
-
-def errors_of(g):
-    """Test errors in percent, `(seeds, 1 + epochs)`.
-
-    That of epoch 0 is of the end of stage 1; NaN where there is no stage 1.
-    """
-    return 100 * np.array([curve["test_error"] for curve in g.curve], float)
 
 
 def count_text(g):
