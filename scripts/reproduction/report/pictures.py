@@ -17,11 +17,15 @@ def draw(frame, results, names=(*TABLES, "summary", "rivals")):
     Returns:
         Their paths.
     """
-    others = {"summary": _summary, "rivals": _baselines}
     written = []
     for name in names:
-        table = TABLES.get(name)
-        figure = _table(table, frame) if table else others[name](frame)
+        if name in TABLES:
+            figure = _table(TABLES[name], frame)
+        elif name == "rivals":
+            figure = _rivals(frame)
+        else:
+            cells = summary.cell_runs(frame)
+            figure = ours_beside_paper(cells) if cells else None
         if figure is not None:
             written.append(Path(results) / f"{name}.png")
             save(figure, written[-1])
@@ -46,12 +50,7 @@ def _table(paper, frame):
     return learning_curves(columns, "" if others else title, longer)
 
 
-def _summary(frame):
-    cells = summary.cell_runs(frame)
-    return ours_beside_paper(cells) if cells else None
-
-
-def _baselines(frame):
+def _rivals(frame):
     """The error of each method over the minutes of its stage 2.
 
     Of the comparison with the most methods, those that ran on one machine; and
@@ -67,12 +66,13 @@ def _baselines(frame):
         for name, g in found[0].items()
         if run_frame.hardware(g) == machine
     }
-    longer = {}
-    for name, entry in METHODS.items():
-        arm = first.experiment.iloc[0].with_method(name)
-        same = run_frame.like(frame, arm, ["epochs"])
-        same = same[same.epochs > arm.epochs]
-        if len(same):
-            longer[entry.title] = run_frame.largest(same)
-    title = f"{run_frame.task(first)}, {machine}"
-    return error_over_time(timed, longer, title)
+    e = first.experiment.iloc[0]
+    more = frame[frame.epochs > e.epochs]
+    longer = {
+        entry.title: run_frame.largest(
+            run_frame.like(more, e.with_method(name), ["epochs"])
+        )
+        for name, entry in METHODS.items()
+    }
+    longer = {name: g for name, g in longer.items() if len(g)}
+    return error_over_time(timed, longer, f"{run_frame.task(first)}, {machine}")

@@ -74,18 +74,16 @@ def errors(found):
 def changes(found):
     """How far the two GARs end above pretraining, with intervals."""
     found = found[found.method.isin((PAPER, SAFE))]
-    if found.empty:
-        return ""
-    means = by_method(
-        found,
-        lambda g: f"{g.change.mean():+.1f} ({between(Estimate.of(g.change).interval())})",
-    )
-    worst = by_method(found, lambda g: f"{g.change.max():+.1f}")
-    pairs = {}
-    for title in means:
-        pairs[title] = means[title]
-        pairs[f"{title}, worst seed"] = worst[title]
-    return markdown(pd.DataFrame(pairs))
+    rows = {}
+    for (title, method), g in found.groupby(["title", "method"], sort=False):
+        interval = between(Estimate.of(g.change).interval())
+        rows.setdefault(title, {}).update(
+            {
+                TITLES[method]: f"{g.change.mean():+.1f} ({interval})",
+                f"{TITLES[method]}, worst seed": f"{g.change.max():+.1f}",
+            }
+        )
+    return markdown(pd.DataFrame.from_dict(rows, "index").fillna(MISSING))
 
 
 def ranks(found):

@@ -2,7 +2,9 @@
 
 import math
 from dataclasses import replace
+from pathlib import Path
 
+import pandas as pd
 import pytest
 from made_records import write_record
 
@@ -71,17 +73,21 @@ def test_a_group_in_words(tmp_path):
         write_record(tmp_path, MNIST, seed, lost=lost)
     write_record(tmp_path, MNIST.with_term(balance=0.5))
     frame = report.read_runs(tmp_path)
-    g, _ = sorted(run_frame.groups(frame), key=len, reverse=True)
+    g = run_frame.largest(frame)
     assert run_frame.like(frame, replace(MNIST, precision="bfloat16")).empty
     alike = run_frame.like(frame, replace(MNIST, epochs=3), ["epochs"])
     assert [*alike.path] == [*g.path]
     assert (run_frame.seeds(g), run_frame.seeds(g[:3])) == ("0,1,2,7", "0-2")
-    assert (run_frame.lost(g), run_frame.warned(g)) == ("1 of 4", "-")
+    assert run_frame.of_known("lost")(g) == "1 of 4"
+    assert run_frame.of_known("warnings")(g) == "-"
     assert [*run_frame.without_lost(g).seed] == [0, 2, 7]
     assert run_frame.without_lost(g[:1]).empty
-    (folder,) = run_frame.links(g)
-    assert g.path.str.startswith(f"{folder}/seed").all()
-    assert run_frame.links(g[:1]) == [f"{folder}/seed0.json"]
+    folder = Path(g.path.iloc[0]).parent.as_posix()
+    assert run_frame.linked("a", g) == f"[a]({folder})"
+    assert run_frame.linked("a", g[:1]) == f"[a]({folder}/seed0.json)"
+    both = pd.concat([g, frame.drop(g.index)])
+    (alone,) = frame.drop(g.index).path
+    assert run_frame.linked("a", both) == f"a ([1]({folder}), [2]({alone}))"
 
 
 def test_what_a_record_says_of_classes(tmp_path):

@@ -111,10 +111,9 @@ def test_the_line_of_runs_is_through_what_falls_as_a_power():
 
 
 def test_differences_are_of_the_seeds_that_both_have():
-    first = pd.Series([5.0, 6.0, None])
-    found = tables.difference(first, pd.Series([4.0, 4.5, 1.0]))
-    assert tables.signed(found) == "+1.25 ± 0.35 (n = 2)"
-    assert tables.signed(None) == "-"
+    found = pd.Series([5.0, 6.0, None]) - pd.Series([4.0, 4.5, 1.0])
+    assert tables.change(found) == "+1.25 ± 0.35 (n = 2)"
+    assert tables.change(found[2:]) == "-"
 
 
 @pytest.mark.parametrize(
