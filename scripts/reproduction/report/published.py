@@ -25,10 +25,9 @@ class Column(NamedTuple):
 
 
 class Table(NamedTuple):
-    """A table of the paper.
+    """A table of the paper: an `Estimate` for each column by method.
 
-    Its rows are an `Estimate` for each column by method (`None` where the paper
-    has none). The last two are the paper's own method.
+    It is `None` where the paper has none. The last two methods are the paper's.
     """
 
     name: str
@@ -39,15 +38,19 @@ class Table(NamedTuple):
 
 def _rows(text):
     """The rows of a table as it is printed."""
-    rows = [line.split(" | ") for line in text.strip().splitlines()]
-    return {method: tuple(map(_figure, cells)) for method, *cells in rows}
-
-
-def _figure(cell):
-    if cell == MISSING:
-        return None
-    mean, *deviation = map(float, cell.split(" ± "))
-    return Estimate(mean, *(deviation or [None]), RUNS)
+    rows = {}
+    for line in text.strip().splitlines():
+        method, *cells = line.split(" | ")
+        rows[method] = []
+        for cell in cells:
+            mean, _, deviation = cell.partition(" ± ")
+            deviation = float(deviation) if deviation else None
+            rows[method].append(
+                None
+                if cell == MISSING
+                else Estimate(float(mean), deviation, RUNS)
+            )
+    return rows
 
 
 TABLE_1 = Table(
@@ -127,9 +130,8 @@ def published_error(cell, row=GAR):
     '1.56 ± 0.09'
     """
     for table in TABLES.values():
-        for column, figure in zip(
-            table.columns, table.rows.get(row, ()), strict=False
-        ):
+        # A table that is not in the paper has no rows.
+        for column, estimate in zip(table.columns, table.rows.get(row, ())):
             if cell in (column.cell, column.stand_in):
-                return figure
+                return estimate
     return None

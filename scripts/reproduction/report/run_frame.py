@@ -14,9 +14,6 @@ from reproduction.settings import Experiment, changes, flat
 # How a run is computed, not what.
 HARDWARE = ["precision", "backend"]
 
-# Columns of a frame that a CSV file cannot hold.
-OBJECTS = ["experiment", "curve"]
-
 # Settings that go by another name in words.
 WORDS = {
     "restart": "initialization",
@@ -30,17 +27,13 @@ LATE = 20
 def read_runs(folder):
     """The run records of a results folder.
 
-    Args:
-        folder: Results folder.
-
     Returns:
         A DataFrame with a row for each run, by cell, experiment and seed.
         Errors are test errors in percent. Its columns are
 
         - `path` below the folder, `cell`, `title` of the data, `seed`,
-          `fingerprint`;
-        - `differs`: settings other than the paper's, in words, but for epochs,
-          precision and backend;
+          `fingerprint`; `differs`: settings other than the paper's, in words,
+          but for epochs, precision and backend;
         - `stage_1`, `chosen`, `last`, `last_20`: the errors after stage 1, at
           the epoch chosen by validation, in the last one, and in the mean of
           the last 20 (none of fewer); `val_stage_1`, `val_last`: validation
@@ -50,9 +43,8 @@ def read_runs(folder):
         - `lost`: whether a class was lost; `emptied`: whether an output was
           dead in a batch of the first epoch; `warnings`: what the run warned
           of; each is missing where the run did not note it;
-        - `balance_end`: the balance in the last epoch;
-        - `pretrain_seconds`, `seconds` of the stages, `minutes` of both, and
-          `hardware`;
+        - `balance_end`: the balance in the last epoch; `pretrain_seconds`,
+          `seconds` of the stages, `minutes` of both, and `hardware`;
         - every setting of the experiment by its name;
         - `experiment`, an `Experiment`, and `curve`, the lists of stage 2.
 

@@ -15,7 +15,6 @@ from reproduction.report.tables import (
     figure,
     lost,
     made_on,
-    markdown,
     notes_by,
     table,
 )
@@ -37,9 +36,6 @@ CLAIM_NOTES = (
     f"{LEAST_SEEDS} seeds or more: higher or lower if the 95 % interval of the "
     "mean difference (Student's t) is without 0, else no difference is shown.",
 )
-
-# The page in a results folder with all columns of all studies.
-PAGE = "studies.md"
 
 
 def study_table(study, frame, whole=False):
@@ -76,23 +72,6 @@ def study_table(study, frame, whole=False):
     )
     notes.append(". ".join([*extent, *made_on(rows)]))
     return table(rows, columns), notes, study.title
-
-
-def study_section(study, frame):
-    """A `Study` on a page, with a link to its other columns."""
-    cells, notes, title = study_table(study, frame)
-    link = f"[All columns]({PAGE}#{study.name})"
-    return markdown(cells, [*notes, link], title)
-
-
-def studies_page(studies, frame):
-    """The page of a results folder with all columns of studies."""
-    parts = ["# Studies, with all columns\n"]
-    for study in studies:
-        text = markdown(*study_table(study, frame, whole=True))
-        if text:
-            parts.append(f"## {study.name}\n\n{text}")
-    return "\n".join(parts if len(parts) > 1 else [*parts, "None yet.\n"])
 
 
 # Which runs are in a row, and which are beside them.

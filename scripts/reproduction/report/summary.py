@@ -31,14 +31,8 @@ SUMMARY_COLUMNS = {
 }
 
 
-def summary(frame):
+def summary(frame, names=(*SUMMARY_COLUMNS,)):
     """Each cell of the paper's tables: the paper's error with GAR and ours."""
-    return markdown(table(cell_runs(frame), SUMMARY_COLUMNS))
-
-
-def results(frame):
-    """The same for a reader in a hurry, in five columns."""
-    names = ["the paper", "ours", "seeds", "epochs"]
     columns = {name: SUMMARY_COLUMNS[name] for name in names}
     return markdown(table(cell_runs(frame), columns))
 
@@ -85,22 +79,18 @@ def _data(e):
     return *images, e.data_settings
 
 
-def _epochs(g):
-    trains = METHODS[g.method.iloc[0]].network
-    return run_frame.epochs(g) if trains else MISSING
-
-
-def _seconds(g):
-    stages = (g.pretrain_seconds, g.seconds)
-    return " + ".join(f"{s.mean():.0f}" for s in stages if s.notna().all())
-
-
 METHOD_COLUMNS = {
     "test error, chosen epoch": figure("chosen"),
     "last epoch": figure("last"),
     "seeds": run_frame.seeds,
-    "epochs": _epochs,
-    "seconds, stages 1 + 2": _seconds,
+    "epochs": lambda g: (
+        run_frame.epochs(g) if METHODS[g.method.iloc[0]].network else MISSING
+    ),
+    "seconds, stages 1 + 2": lambda g: " + ".join(
+        f"{stage.mean():.0f}"
+        for stage in (g.pretrain_seconds, g.seconds)
+        if stage.notna().all()
+    ),
 }
 
 

@@ -15,16 +15,26 @@ from reproduction.report import (
 )
 from reproduction.report.estimates import MISSING
 from reproduction.report.published import TABLES
-from reproduction.report.study_tables import (
-    PAGE,
-    studies_page,
-    study_section,
-)
+from reproduction.report.study_tables import study_table
 from reproduction.report.tables import figure, markdown, paper_table, table
 from reproduction.studies import STUDIES
 
+# The page in a results folder with all columns of all studies.
+PAGE = "studies.md"
+
 # The first line of a page in the results that may be written anew.
 _OURS = "<!-- Made by scripts/report.py. -->\n"
+
+_INTRODUCTION = (
+    "# Results\n\n"
+    "Run records: a folder a cell of the tables, in it a folder an experiment, "
+    "in it a file a seed. An experiment is named by the epochs of both stages, "
+    "the precision and a fingerprint of its settings, which the records have "
+    "in full. Below, test errors in percent: mean ± standard deviation over "
+    "seeds. [`index.csv`](index.csv) has a row a run, as "
+    "`reproduction.report.read_runs` gives them. The tables are in docs, those "
+    f"of studies with all columns in [`{PAGE}`]({PAGE}).\n\n"
+)
 
 
 def sections(frame, results):
@@ -37,9 +47,12 @@ def sections(frame, results):
     # The small data sets have a page of their own.
     whole = frame[(frame.network != "mlp") & frame.images_per_epoch.isna()]
     small = small_data_sets.where(frame)
-    return {
+    found = {
         "summary": summary.summary(frame),
-        "results": summary.results(frame),
+        # The same for a reader in a hurry.
+        "results": summary.summary(
+            frame, ["the paper", "ours", "seeds", "epochs"]
+        ),
         "rivals": "\n".join(
             markdown(*summary.baselines_table(methods))
             for methods in summary.compare(whole)
@@ -50,19 +63,16 @@ def sections(frame, results):
         "rare errors": small_data_sets.rare_errors(frame),
         "rare changes": small_data_sets.rare_changes(frame),
         "long runs": long_runs.long_runs(frame),
-        **{
-            kind: benchmark_tables.benchmark_markdown(kind, results)
-            for kind in benchmark_tables.KINDS
-        },
-        **{
-            name: markdown(*paper_table(paper, frame))
-            for name, paper in TABLES.items()
-        },
-        **{
-            f"study {name}": study_section(study, frame)
-            for name, study in STUDIES.items()
-        },
     }
+    for kind in benchmark_tables.KINDS:
+        found[kind] = benchmark_tables.benchmark_markdown(kind, results)
+    for name, paper in TABLES.items():
+        found[name] = markdown(*paper_table(paper, frame))
+    for name, study in STUDIES.items():
+        cells, notes, title = study_table(study, frame)
+        notes.append(f"[All columns]({PAGE}#{name})")
+        found[f"study {name}"] = markdown(cells, notes, title)
+    return found
 
 
 def pages_of(readme):
@@ -109,38 +119,6 @@ def with_links_from(text, results, seen_from):
     return re.sub(r"\]\((?!\w+:)", f"]({way}/", text)
 
 
-def write(frame, results, readme=None):
-    """Writes the index of a results folder, its README and its pictures.
-
-    Args:
-        frame: Runs.
-        results: Folder of them.
-        readme: README to bring up to date, with the pages of docs beside it.
-
-    Returns:
-        The paths written. A README in the results that was not made here is
-        left as it is.
-    """
-    results = Path(results)
-    found = {
-        results / "README.md": _OURS + index_page(frame),
-        results / PAGE: _OURS + studies_page(STUDIES.values(), frame),
-    }
-    for path in [*found]:
-        if path.exists() and not path.read_text("utf-8").startswith(_OURS):
-            del found[path]
-    index = frame.drop(columns=run_frame.OBJECTS)
-    found[results / "index.csv"] = index.to_csv(
-        index=False, float_format="%.6g", lineterminator="\n"
-    )
-    if readme is not None:
-        texts = sections(frame, results)
-        found |= {p: updated(p, texts, results) for p in pages_of(readme)}
-    for path, text in found.items():
-        files.write_atomically(path, lambda file, text=text: file.write(text))
-    return [*found, *pictures.draw(frame, results)]
-
-
 INDEX_COLUMNS = {
     "data": run_frame.task,
     "method": lambda g: g.method.iloc[0],
@@ -154,18 +132,41 @@ INDEX_COLUMNS = {
 }
 
 
-def index_page(frame):
-    """The README of a results folder: its experiments."""
-    frame = frame.sort_values(
-        ["cell", "pretrain_epochs", "epochs"], kind="stable"
+def write(frame, results, readme=None):
+    """Writes the index of a results folder, its README and its pictures.
+
+    Args:
+        frame: Runs.
+        results: Folder of them.
+        readme: README to bring up to date, with the pages of docs beside it.
+
+    Returns:
+        The paths written. A README in the results that was not made here is
+        left as it is.
+    """
+    results = Path(results)
+    ordered = ["cell", "pretrain_epochs", "epochs"]
+    ordered = frame.sort_values(ordered, kind="stable")
+    index = table(run_frame.by_folder(ordered), INDEX_COLUMNS)
+    studies = "# Studies, with all columns\n"
+    for name, study in STUDIES.items():
+        text = markdown(*study_table(study, frame, whole=True))
+        if text:
+            studies += f"\n## {name}\n\n{text}"
+    found = {
+        results / "README.md": _OURS + _INTRODUCTION + markdown(index),
+        results / PAGE: _OURS + studies,
+    }
+    for path in [*found]:
+        if path.exists() and not path.read_text("utf-8").startswith(_OURS):
+            del found[path]
+    runs = frame.drop(columns=["experiment", "curve"])
+    found[results / "index.csv"] = runs.to_csv(
+        index=False, float_format="%.6g", lineterminator="\n"
     )
-    return (
-        "# Results\n\n"
-        "Run records: a folder a cell of the tables, in it a folder an "
-        "experiment, in it a file a seed. An experiment is named by the epochs "
-        "of both stages, the precision and a fingerprint of its settings, "
-        "which the records have in full. Below, test errors in percent: mean ± "
-        "standard deviation over seeds. [`index.csv`](index.csv) has a row a "
-        "run, as `reproduction.report.read_runs` gives them. The tables are in "
-        f"docs, those of studies with all columns in [`{PAGE}`]({PAGE}).\n\n"
-    ) + markdown(table(run_frame.by_folder(frame), INDEX_COLUMNS))
+    if readme is not None:
+        texts = sections(frame, results)
+        found |= {p: updated(p, texts, results) for p in pages_of(readme)}
+    for path, text in found.items():
+        files.write_atomically(path, lambda file, text=text: file.write(text))
+    return [*found, *pictures.draw(frame, results)]
