@@ -38,19 +38,15 @@ class Table(NamedTuple):
 
 def _rows(text):
     """The rows of a table as it is printed."""
-    rows = {}
-    for line in text.strip().splitlines():
-        method, *cells = line.split(" | ")
-        rows[method] = []
-        for cell in cells:
-            mean, _, deviation = cell.partition(" ± ")
-            deviation = float(deviation) if deviation else None
-            rows[method].append(
-                None
-                if cell == MISSING
-                else Estimate(float(mean), deviation, RUNS)
-            )
-    return rows
+    rows = [line.split(" | ") for line in text.strip().splitlines()]
+    return {method: tuple(map(_estimate, cells)) for method, *cells in rows}
+
+
+def _estimate(cell):
+    if cell == MISSING:
+        return None
+    mean, *deviation = map(float, cell.split(" ± "))
+    return Estimate(mean, *(deviation or [None]), RUNS)
 
 
 TABLE_1 = Table(
@@ -130,8 +126,9 @@ def published_error(cell, row=GAR):
     '1.56 ± 0.09'
     """
     for table in TABLES.values():
-        # A table that is not in the paper has no rows.
-        for column, estimate in zip(table.columns, table.rows.get(row, ())):
+        # One that is not in the paper has no rows.
+        estimates = table.rows.get(row, (None,) * len(table.columns))
+        for column, estimate in zip(table.columns, estimates, strict=True):
             if cell in (column.cell, column.stand_in):
                 return estimate
     return None

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from made_records import write_record
-from matplotlib import image
 from matplotlib.collections import LineCollection
+from PIL import Image
 
 from reproduction import records
 from reproduction.records import RecordError
@@ -159,26 +159,24 @@ def test_each_frame_starts_from_the_one_before(monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("pair", [False, True])
-def test_the_script_of_figure1_draws(pair, tmp_path):
+@pytest.mark.parametrize(
+    ("script", "name", "words"),
+    [
+        ("figure1.py", "figure1", []),
+        ("figure1.py", "graph_pair", ["--pair"]),
+        ("figure2.py", "figure2", []),
+    ],
+)
+def test_a_script_draws_a_png_of_a_page_s_width(script, name, words, tmp_path):
     write_run(tmp_path)
-    script = runpy.run_path(str(SCRIPTS / "figure1.py"))
-    words = ["--results", str(tmp_path), *(["--pair"] if pair else [])]
+    script = runpy.run_path(str(SCRIPTS / script))
+    words = ["--results", str(tmp_path), *words]
     script["main"](script["parser"]().parse_args(words))
-    picture = "graph_pair.png" if pair else "figure1.png"
-    assert image.imread(tmp_path / picture).shape[1] == 1257
-    if not pair:
+    with Image.open(tmp_path / f"{name}.png") as picture:
+        assert (picture.mode, picture.width) == ("P", 1257)
+    if name == "figure1":
         numbers = json.loads((tmp_path / "figure1.json").read_text())
         assert numbers["run"].startswith("MNIST, 100 labels, seed 0")
         g = graph_statistics.graph_numbers(logits(0.1).clip(0), LABELS)
         # Fewer images are kept than drawn: two rows of the same images.
         assert numbers["graphs"][2:] == 2 * [{"epoch": 2, **g}]
-
-
-@pytest.mark.slow
-def test_the_script_of_figure2_draws(tmp_path):
-    record, output = write_run(tmp_path), tmp_path / "a.png"
-    script = runpy.run_path(str(SCRIPTS / "figure2.py"))
-    words = ["--record", str(record), "--output", str(output)]
-    script["main"](script["parser"]().parse_args(words))
-    assert image.imread(output).shape[1] == 1257
