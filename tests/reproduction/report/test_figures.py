@@ -15,6 +15,7 @@ from reproduction import records
 from reproduction.records import RecordError
 from reproduction.report import plots
 from reproduction.report.plots import embedding, graph_statistics
+from reproduction.report.plots.results import Run
 from reproduction.settings import TABLE_1
 
 SCRIPTS = Path(__file__).parents[3] / "scripts"
@@ -121,7 +122,8 @@ def test_figure2_has_frames_and_the_curve():
     some[: M // 2] = 0
     snapshots = {3: np.zeros_like(B), 0: np.roll(B, 1, axis=0), 1: some, 2: B}
     curve = {"epoch": [0, 1, 2, 3], "test_error": [0.5, 0.25, 0.2, 0.125]}
-    *frames, accuracy = plots.figure2(snapshots, LABELS, curve).axes
+    run = Run("a run", LABELS, snapshots, curve)
+    *frames, accuracy = plots.figure2(run).axes
     assert frames[1].get_title() == "epoch 1, accuracy 75.0 %"
     shown = [len(c.get_offsets()) for ax in frames for c in ax.collections]
     # All are given a wrong class in the first frame, and have a ring.

@@ -12,7 +12,7 @@ _COLUMNS = 3
 
 
 @style.styled
-def figure2(snapshots, labels, curve, title=""):
+def figure2(run):
     """t-SNE of `B` over stage 2, and the test accuracy (paper, Figure 2).
 
     The first frame starts from the two principal components, each further one
@@ -23,22 +23,13 @@ def figure2(snapshots, labels, curve, title=""):
     Those that are given a wrong class have a ring.
 
     Args:
-        snapshots: Dict of `B`, `(m, n)`, not negative, by epoch of stage 2.
-            Of the second half, where frames look alike, the last one is drawn.
-        labels: True class indices `(m,)` of the examples, below 10.
-        curve: Dict with the lists `"epoch"` and `"test_error"` (a share from
-            0 to 1), one entry for each epoch of stage 2 from epoch 0.
-        title: Which run this is; see `Run.title`.
+        run: A `Run`, of at most 10 classes. Of the second half of stage 2,
+            where frames look alike, the last one is drawn.
 
     Returns:
         A Matplotlib `Figure`.
-
-    Example:
-
-    >>> run = load_run("runs/mnist-100/.../seed0.json")  # doctest: +SKIP
-    >>> figure2(run.snapshots, run.labels, run.curve)  # doctest: +SKIP
     """
-    labels = np.asarray(labels)
+    labels, snapshots, curve = run.labels, run.snapshots, run.curve
     last = max(snapshots)
     epochs = sorted(e for e in snapshots if e < last / 2 or e == last)
     accuracy = 100 * (1 - np.array(curve["test_error"]))
@@ -48,7 +39,7 @@ def figure2(snapshots, labels, curve, title=""):
     figure = Figure((12.5, 4.1 * rows + 0.9))
     figure.get_layout_engine().set(w_pad=0.12, h_pad=0.12)
     what = f"t-SNE of $B$ for {len(labels):,} test images"
-    figure.suptitle(f"{what}; {title}", fontsize=12)
+    figure.suptitle(f"{what}; {run.title}", fontsize=12)
     grid = figure.add_gridspec(rows, _COLUMNS)
     for k, epoch in enumerate(epochs):
         ax = figure.add_subplot(grid[divmod(k, _COLUMNS)])

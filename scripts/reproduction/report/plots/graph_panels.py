@@ -48,12 +48,6 @@ def figure1(before, after, labels, title="", drawn=None):
 
     Returns:
         A Matplotlib `Figure`.
-
-    Example:
-
-    >>> run = load_run("runs/mnist-100/.../seed0.json")  # doctest: +SKIP
-    >>> B = run.snapshots  # doctest: +SKIP
-    >>> figure1(B[0], B[200], run.labels, drawn=250)  # doctest: +SKIP
     """
     labels = np.asarray(labels)
     some = min(drawn or len(labels), len(labels))
