@@ -4,24 +4,25 @@ from matplotlib.figure import Figure
 
 from reproduction.report.plots import style
 from reproduction.report.published import BASELINE, published_error
+from reproduction.report.summary import cell_runs
 
 # Of the two figures of a row, from its middle.
 _ABOVE = 0.17
 
 
 @style.styled
-def ours_beside_paper(cells):
+def ours_beside_paper(frame):
     """The errors before and after stage 2 in each cell, ours and the paper's.
 
     Each seed is a dot, a cross where it lost a class, and the mean of all a
     bar. A thin line leads there from stage 1, a hollow mark.
 
-    Args:
-        cells: Runs by the name of their row, of cells that the paper has.
-
     Returns:
-        A Matplotlib `Figure`.
+        A Matplotlib `Figure`; `None` without a run.
     """
+    cells = cell_runs(frame)
+    if not cells:
+        return None
     figure = Figure((style.WIDTH, 0.46 * len(cells) + 1.3))
     ax = figure.subplots()
 
