@@ -61,6 +61,16 @@ class Estimate(NamedTuple):
             return None
         return _interval(*_welch(self, other))
 
+    def of_standard_error(self):
+        """The estimate, where what is told as its ± is the mean's own error.
+
+        Example:
+
+        >>> Estimate(1.56, 0.09, 9).of_standard_error().text()
+        '1.56 ± 0.27'
+        """
+        return self._replace(deviation=self.deviation * math.sqrt(self.n))
+
     def text(self, sign=""):
         """Mean and deviation alone, of a difference with its sign: `"+"`."""
         spread = "" if self.deviation is None else f" ± {self.deviation:.2f}"
@@ -68,6 +78,29 @@ class Estimate(NamedTuple):
 
     def __str__(self):
         return f"{self.text()} (n = {self.n})"
+
+
+def equivalence(ours, theirs, margin):
+    """Whether two means are nearer to each other than a margin, by Welch's t.
+
+    Args:
+        ours, theirs: `Estimate`s that have a deviation.
+        margin: In points, above 0.
+
+    Returns:
+        `(difference, interval, p)`: how far ours is above theirs, its 90 %
+        interval, and the larger p of the two one-sided tests that it is not
+        above -margin, and not below margin. It is below 5 % where the interval
+        lies within the margins.
+    """
+    difference, error, degrees = _welch(ours, theirs)
+    interval = _interval(difference, error, degrees, level=0.90)
+    room = margin - abs(difference)
+    if error:
+        p = stats.t.sf(room / error, degrees)
+    else:
+        p = 0.0 if room > 0 else 1.0
+    return difference, interval, float(p)
 
 
 def _welch(first, second):

@@ -2,15 +2,18 @@
 
 import math
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 from made_records import write_record
+from scipy import stats
 
 from reproduction import records, report
 from reproduction.report import run_frame
-from reproduction.report.estimates import Estimate, between
+from reproduction.report.estimates import Estimate, between, equivalence
 from reproduction.settings import TABLE_1, DataSettings
 
 MNIST = replace(TABLE_1[100], epochs=20)
@@ -39,6 +42,30 @@ def test_intervals_by_hand():
     assert between(None) == "-"
     same = Estimate.of([2, 2])
     assert (same.interval(), same.interval_above(same)) == ((2, 2), (0, 0))
+
+
+def test_equivalence_by_hand_and_by_scipy():
+    # Variances of 1 each: an error of √2, 6 degrees of freedom, and t of 1.9432
+    # for 5 % on one side.
+    half = 1.9432 * math.sqrt(2)
+    ours, theirs = Estimate(4.0, 2.0, 4), Estimate(3.0, 2.0, 4)
+    difference, interval, p = equivalence(ours, theirs, 1 + half)
+    assert difference == 1
+    assert interval == pytest.approx((1 - half, 1 + half), abs=1e-4)
+    assert p == pytest.approx(0.05, abs=1e-5)
+    rng = np.random.default_rng(0)
+    a, b, margin = rng.normal(1.2, 0.3, 5), rng.normal(1.5, 0.1, 10), 0.7
+    _, interval, p = equivalence(Estimate.of(a), Estimate.of(b), margin)
+    both = partial(stats.ttest_ind, equal_var=False)
+    assert interval == pytest.approx(both(a, b).confidence_interval(0.90))
+    below = both(a - margin, b, alternative="less").pvalue
+    above = both(a + margin, b, alternative="greater").pvalue
+    assert p == pytest.approx(max(below, above))
+    # A mean outside of the margins, and figures without any deviation.
+    assert equivalence(ours, theirs, 0.5)[2] > 0.5
+    same = Estimate.of([2, 2])
+    assert equivalence(same, same, 0.1) == (0, (0, 0), 0)
+    assert equivalence(same, Estimate.of([3, 3]), 0.1)[2] == 1
 
 
 def test_a_run_is_a_row(tmp_path):
