@@ -38,37 +38,36 @@ def where(frame, data_sets=SMALL, methods=METHODS, **changes):
     return found.assign(start=start, change=found["last"] - start)
 
 
-def by_method(found, cell):
-    """A function of runs in a table: a row a data set, a column a method."""
-    columns = {
-        TITLES[name]: by_title(found[found.method == name], cell)
-        for name in METHODS
-        if (found.method == name).any()
-    }
-    return pd.DataFrame(columns, found.title.unique()).fillna(MISSING)
-
-
-def by_title(found, cell):
-    """A function of the runs on each data set, by its title."""
-    return pd.Series({title: cell(g) for title, g in found.groupby("title")})
-
-
 def errors(found):
     """The errors in the last epoch of what `where` gives, a row a data set."""
-
-    def cell(g):
-        fewer = f" (n = {len(g)})" if len(g) < SEEDS else ""
-        return run_frame.linked(Estimate.of(g["last"]).text() + fewer, g)
 
     def start(g):
         known = g.groupby("seed").start.first().dropna()
         return Estimate.of(known).text() if len(known) else MISSING
 
-    if found.empty:
-        return ""
-    cells = by_method(found, cell)
-    cells.insert(0, START, by_title(found, start))
-    return markdown(cells, made_on({"": found}))
+    def cell(g):
+        fewer = f" (n = {len(g)})" if len(g) < SEEDS else ""
+        return Estimate.of(g["last"]).text() + fewer
+
+    return _by_method(found, start, cell)
+
+
+def _by_method(found, start, cell):
+    """A function of runs in a table: a row a data set, a column a method.
+
+    The first column is another function, of all the runs on a data set.
+    """
+    rows = {}
+    for title, g in found.groupby("title", sort=False):
+        rows[title] = {START: start(g)}
+        for name in METHODS:
+            own = g[g.method == name]
+            if (found.method == name).any():
+                rows[title][TITLES[name]] = (
+                    run_frame.linked(cell(own), own) if len(own) else MISSING
+                )
+    table = pd.DataFrame.from_dict(rows, "index")
+    return markdown(table, made_on({"": found}))
 
 
 def changes(found):
@@ -118,19 +117,14 @@ def rare_errors(frame):
     def both(errors):
         return " / ".join(f"{mean:.2f}" for mean in errors.mean())
 
-    def cell(g):
-        return run_frame.linked(both(g[["last", "balanced_last"]]), g)
-
     def start(g):
         return both(g.groupby("seed")[["start", "balanced_stage_1"]].first())
 
     found = where(frame, RARE)
     found = found[found.balanced_last.notna()]
-    if found.empty:
-        return ""
-    cells = by_method(found, cell)
-    cells.insert(0, START, by_title(found, start))
-    return markdown(cells, made_on({"": found}))
+    return _by_method(
+        found, start, lambda g: both(g[["last", "balanced_last"]])
+    )
 
 
 def rare_changes(frame):
