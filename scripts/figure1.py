@@ -46,8 +46,8 @@ def main(options):
         for epoch, B in run.snapshots.items()
         for m in (GRAPH_IMAGES, len(B))
     ]
-    path, own = output.with_suffix(".json"), record.absolute().parts[-3:]
-    found = {"record": "/".join(own), "run": run.title, "graphs": rows}
+    path, parts = output.with_suffix(".json"), record.absolute().parts[-3:]
+    found = {"record": "/".join(parts), "run": run.title, "graphs": rows}
     records.write(path, found)
     print(f"Written: {path}")
     return 0

@@ -1,4 +1,4 @@
-"""Tables and curves from run records, beside the paper's figures.
+"""Tables and curves from run records, with the paper's figures.
 
 `read_runs` gives a DataFrame with a row a run. A table is a dict of named runs
 and a dict of named functions of them: see `reproduction.report.tables`. A

@@ -1,4 +1,4 @@
-"""Runs of the authors' 200 epochs, beside what shorter ones said of them."""
+"""Runs of the authors' 200 epochs, and what shorter ones foretold."""
 
 import numpy as np
 import pandas as pd
@@ -14,7 +14,7 @@ EPOCHS = Experiment.epochs
 
 
 def long_runs(frame):
-    """A table in Markdown: what was said of 200 epochs, and what came out.
+    """A table in Markdown: what was foretold of 200 epochs, and what came out.
 
     Args:
         frame: Runs.
@@ -22,8 +22,8 @@ def long_runs(frame):
     Returns:
         A row for each experiment of 200 epochs in a column of Table 1: what a
         line through shorter runs that lost no class says, the errors that came
-        out, and what they cost. Beside the line stand the errors of those
-        runs that lost no class either.
+        out, and what they cost. The mean errors are of those runs that lost no
+        class either.
     """
     sound = run_frame.sound(frame)
     # Of fewer epochs a line says little.
@@ -32,22 +32,22 @@ def long_runs(frame):
     rows = {}
     for column in TABLE_1.columns:
         of_shorter = run_frame.largest(tables.in_cell(shorter, column.cell))
-        short, said = MISSING, MISSING
+        short, foretold = MISSING, MISSING
         if len(of_shorter):
             short = run_frame.linked(run_frame.epochs(of_shorter), of_shorter)
             single = [
                 line(of_shorter[i : i + 1]) for i in range(len(of_shorter))
             ]
-            said = f"{line(of_shorter):.2f} "
-            said += f"({min(single):.2f} to {max(single):.2f})"
+            foretold = f"{line(of_shorter):.2f} "
+            foretold += f"({min(single):.2f} to {max(single):.2f})"
         for g in run_frame.experiments(tables.in_cell(whole, column.cell)):
-            # Where other work is beside a run, some epochs take many times as
-            # long as the others: each counts as the median of its run.
+            # Where other work runs at the same time, some epochs take many
+            # times as long as the others: each counts as the median of its run.
             seconds = [np.median(curve["seconds"][1:]) for curve in g.curve]
             name = f"{g.num_labeled.iloc[0]:,} labels"
             rows[run_frame.linked(name, g)] = {
                 "shorter runs": short,
-                f"their line at {EPOCHS} (of each seed)": said,
+                f"their line at {EPOCHS} (of each seed)": foretold,
                 "epochs 51 to 60": mean_error(g, 51, 60),
                 "91 to 100": mean_error(g, 91, 100),
                 "181 to 200": mean_error(g, 181, 200),

@@ -20,7 +20,7 @@ WORDS = {
     "labeled_per_batch": "b_L", "unlabeled_per_batch": "b_U",
 }  # fmt: skip
 
-# Epochs of stage 2 whose mean error is told beside that of the last.
+# Epochs of stage 2 whose mean error is told with that of the last.
 LATE = 20
 
 
@@ -142,9 +142,9 @@ def largest(frame):
 def size(g):
     """Sort key of experiments: the seeds, the epochs, those of stage 1.
 
-    One seed that was trained longer does not take the place of several, nor
-    do several that are too short for the mean of the last epochs. Of equal
-    ones it is that of the first seeds: others may be picked by their errors.
+    One seed that was trained longer does not stand for several, nor do several
+    that are too short for the mean of the last epochs. Of equal ones it is that
+    of the first seeds: others may be picked by their errors.
     """
     e = g.experiment.iloc[0]
     long_enough = e.epochs >= LATE
@@ -223,7 +223,7 @@ def of_known(name):
 def linked(name, g):
     """A name in Markdown with links to its runs, below the results folder.
 
-    A link is to the folder of an experiment, or to a run on its own.
+    A link is to the folder of an experiment, or to a single run.
     """
     links = [
         folder if len(runs) > 1 else runs.path.iloc[0]

@@ -1,4 +1,4 @@
-"""Where GAR helps: small data sets, each method beside the pretraining."""
+"""Where GAR helps: small data sets, each method and the pretraining."""
 
 import pandas as pd
 
@@ -22,15 +22,15 @@ def where(frame, data_sets=SMALL, methods=METHODS, **changes):
     """The runs of each method on data sets, with the error they began with.
 
     Of several experiments with its settings it is the largest. A method without
-    a network is beside the start of the others with its seed, if there is one.
+    a network has the start of the others with its seed, if there is one.
     The `changes` are in the settings of the method's first term.
     """
     chosen = []
     for name, e in data_sets.items():
-        own = frame[frame.dataset == name]
+        of_data = frame[frame.dataset == name]
         for method in methods:
             arm = e.with_method(method).with_term(**changes)
-            found = run_frame.like(own, arm, FREE)
+            found = run_frame.like(of_data, arm, FREE)
             chosen += [*run_frame.largest(found).index]
     found = frame.loc[sorted(chosen)]
     others = found.groupby(["dataset", "seed"]).stage_1.transform("max")
@@ -61,10 +61,10 @@ def _by_method(found, start, cell):
     for title, g in found.groupby("title", sort=False):
         rows[title] = {START: start(g)}
         for name in METHODS:
-            own = g[g.method == name]
+            runs = g[g.method == name]
             if (found.method == name).any():
                 rows[title][TITLES[name]] = (
-                    run_frame.linked(cell(own), own) if len(own) else MISSING
+                    run_frame.linked(cell(runs), runs) if len(runs) else MISSING
                 )
     table = pd.DataFrame.from_dict(rows, "index")
     return markdown(table, made_on({"": found}))

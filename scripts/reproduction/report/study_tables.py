@@ -1,6 +1,7 @@
 """The studies beyond the paper: arms, claims, and starts of the first epoch.
 
-In each, runs are beside others: of the first row, or of the paper's stage 2.
+In each, runs are compared with others: of the first row, or of the paper's
+stage 2.
 """
 
 from dataclasses import replace
@@ -22,7 +23,7 @@ from reproduction.report.tables import (
 # What may be any in a run of a claim's row.
 ANY = [*run_frame.HARDWARE, "epochs"]
 
-# What runs beside each other have in common.
+# What runs that are compared have in common.
 _SAME = ["seed", "restart", "dataset", "known_classes", *run_frame.HARDWARE]
 
 # Seeds that a verdict needs.
@@ -41,7 +42,7 @@ CLAIM_NOTES = (
 def study_table(study, frame, whole=False):
     """A `Study` as a table: the arguments of `markdown` and `in_terminal`.
 
-    It has four columns beside the names of its rows, or with `whole` all.
+    It has four columns besides the names of its rows, or with `whole` all.
     """
     if study.claims:
         names = [name for name in study.arms if name in study.claims]
@@ -74,11 +75,11 @@ def study_table(study, frame, whole=False):
     return table(rows, columns), notes, study.title
 
 
-# Which runs are in a row, and which are beside them.
+# Which runs are in a row, and with which they are compared.
 
 
 def arm_runs(study, frame):
-    """The runs of the arms from all starts, beside those of the first.
+    """The runs of the arms from all starts, with those of the first.
 
     Of several starts it is the first arm after as many epochs of stage 1.
     """
@@ -93,7 +94,7 @@ def arm_runs(study, frame):
 
 
 def claim_runs(study, name, frame):
-    """The runs of a claim's row, beside those of the paper's stage 2.
+    """The runs of a claim's row, with those of the paper's stage 2.
 
     `by_then` is the error of these after as many steps, in the column `epoch`
     of their stage 2, and `change` how far the last error of a run is above it.
@@ -125,36 +126,37 @@ def claim_runs(study, name, frame):
 def _most(frame, arm, free):
     """Of an arm's experiments that with seeds enough for a verdict.
 
-    Of several it is the one with the arm's own number of epochs, if there is
+    Of several it is the one with the arm's number of epochs, if there is
     one, then that of most runs.
     """
 
     def order(g):
-        own_epochs = g.epochs.iloc[0] == arm.epochs
-        return min(len(g), LEAST_SEEDS), own_epochs, run_frame.size(g)
+        same_epochs = g.epochs.iloc[0] == arm.epochs
+        return min(len(g), LEAST_SEEDS), same_epochs, run_frame.size(g)
 
     found = run_frame.like(frame, arm, free)
     return max(run_frame.by_folder(found).values(), key=order, default=found)
 
 
 def with_others(g, others):
-    """Runs with columns `..._beside`, of others on their seeds.
+    """Runs with columns `..._other`, of other runs on their seeds.
 
     Of several on a seed it is the one from the same end of stage 1, if there
     is one, and with the fewest epochs; `elsewhere` tells of another end.
     """
-    pairs = g.merge(others, "left", _SAME, suffixes=("", "_beside"))
+    pairs = g.merge(others, "left", _SAME, suffixes=("", "_other"))
     pairs["elsewhere"] = False
     for name in ("stage_1", "val_stage_1"):
-        own, beside = pairs[name], pairs[f"{name}_beside"]
-        pairs.elsewhere |= own.notna() & beside.notna() & (own != beside)
-    pairs = pairs.sort_values(["elsewhere", "epochs_beside"])
+        end, other = pairs[name], pairs[f"{name}_other"]
+        differs = end.notna() & other.notna() & (end != other)
+        pairs["elsewhere"] |= differs
+    pairs = pairs.sort_values(["elsewhere", "epochs_other"])
     return pairs.drop_duplicates("path").sort_index()
 
 
 def neither_lost(g):
-    """Those runs that lost no class, if the ones beside them lost none."""
-    return g[~(g.lost.eq(True) | g.lost_beside.eq(True))]
+    """Those runs that lost no class, if the others lost none."""
+    return g[~(g.lost.eq(True) | g.lost_other.eq(True))]
 
 
 # Columns.
@@ -163,7 +165,7 @@ ARM_COLUMNS = {
     "after stage 1": figure("stage_1"),
     "epoch chosen by validation": figure("chosen"),
     "difference from the first row": lambda g: change(
-        g.chosen - g.chosen_beside
+        g.chosen - g.chosen_other
     ),
     "last epoch": figure("last"),
     "validation error, after stage 1 → last epoch": lambda g: " → ".join(
@@ -192,7 +194,7 @@ START_COLUMNS = {
         g[g.lost.eq(False)]
     ),
     "against the paper's, where neither loses one": lambda g: change(
-        (g["last"] - g.last_beside)[neither_lost(g).index]
+        (g["last"] - g.last_other)[neither_lost(g).index]
     ),
 }
 START_SHOWN = (

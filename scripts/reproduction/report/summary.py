@@ -1,4 +1,4 @@
-"""All cells of the paper, and the methods beside each other."""
+"""All cells of the paper, and the methods compared."""
 
 from reproduction.methods import METHODS
 from reproduction.report import run_frame

@@ -1,4 +1,4 @@
-"""Tables in the terminal, after runs: the user's first, beside the paper's."""
+"""Tables in the terminal, after runs: the user's and the paper's figures."""
 
 from pathlib import Path
 
@@ -19,8 +19,8 @@ def show_table(paper, records, results):
         results: Folder of them.
     """
 
-    def tables(own):
-        return [shown_table(paper, own)]
+    def tables(runs):
+        return [shown_table(paper, runs)]
 
     _show(tables, records, results, "docs/reproduction.md", paper.name)
 
@@ -28,8 +28,8 @@ def show_table(paper, records, results):
 def show_study(study, records, results):
     """Prints some runs with their `Study`, given as for `show_table`."""
 
-    def tables(own):
-        return [study_table(study, own)]
+    def tables(runs):
+        return [study_table(study, runs)]
 
     _show(tables, records, results, "results/studies.md")
 
@@ -37,8 +37,8 @@ def show_study(study, records, results):
 def show_baselines(records, results):
     """Prints some runs and how their methods compare, as `show_table` does."""
 
-    def tables(own):
-        return map(summary.baselines_table, summary.compare(own))
+    def tables(runs):
+        return map(summary.baselines_table, summary.compare(runs))
 
     _show(tables, records, results, "docs/methods.md", "rivals")
 
@@ -48,7 +48,7 @@ def _papers(g):
     return error.text() if error else MISSING
 
 
-OWN_COLUMNS = {
+RUN_COLUMNS = {
     "seeds": run_frame.seeds,
     "after stage 1": figure("stage_1"),
     "chosen epoch": figure("chosen"),
@@ -61,10 +61,10 @@ OWN_COLUMNS = {
 def _show(tables, records, results, page, *drawn):
     """Prints the user's runs, tables of them, and where the project's are."""
     frame = run_frame.read_runs(results)
-    own = frame[frame.path.isin([record["path"] for record in records])]
-    rows = table(run_frame.by_folder(own), OWN_COLUMNS)
+    runs = frame[frame.path.isin([record["path"] for record in records])]
+    rows = table(run_frame.by_folder(runs), RUN_COLUMNS)
     print(in_terminal(rows, title="Your runs: test error in percent"))
-    for cells, notes, title in tables(own):
+    for cells, notes, title in tables(runs):
         if len(cells):
             yours = cells.rename(lambda name: name.replace(", ours", ", yours"))
             print(in_terminal(yours, notes, title))

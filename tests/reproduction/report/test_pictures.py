@@ -12,7 +12,7 @@ from reproduction.report.plots.curves import (
     learning_curves,
     running_mean,
 )
-from reproduction.report.plots.forest import ours_beside_paper
+from reproduction.report.plots.forest import ours_and_paper
 from reproduction.report.published import TABLES
 from reproduction.settings import TABLE_1
 
@@ -93,7 +93,7 @@ def test_methods_are_told_apart_and_longer_runs_have_the_pace_of_a_timed_one(
 def test_a_cell_of_the_summary(tmp_path):
     write(tmp_path, FEW[100], (0.01, 0.02, 0.12), lost=[2])
     write(tmp_path, FEW[600], [0.01])
-    (ax,) = ours_beside_paper(report.read_runs(tmp_path)).axes
+    (ax,) = ours_and_paper(report.read_runs(tmp_path)).axes
     crosses = [line for line in ax.lines if line.get_marker() == "X"]
     assert [float(line.get_xdata()[0]) for line in crosses] == [12]
     names = [label.get_text() for label in ax.get_yticklabels()]

@@ -25,7 +25,7 @@ from reproduction.report.tables import longer_runs, representative
 _EPOCHS = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 _MINUTES = (0, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 
-# Of methods, beside their colours.
+# Of methods, with their colours.
 _MARKERS = "osv^DPX*<>dp"
 
 

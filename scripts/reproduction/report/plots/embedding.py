@@ -7,7 +7,7 @@ from threadpoolctl import threadpool_limits
 
 from reproduction.report.plots import graph_statistics, style
 
-# Panels beside one another.
+# Panels in a row.
 _COLUMNS = 3
 
 
@@ -24,7 +24,7 @@ def figure2(run):
 
     Args:
         run: A `Run`, of at most 10 classes. Of the second half of stage 2,
-            where frames look alike, the last one is drawn.
+            where frames look the same, the last one is drawn.
 
     Returns:
         A Matplotlib `Figure`.
@@ -85,7 +85,7 @@ def _tsne(B, start):
     """Positions `(m, 2)` of the rows, from others to start from."""
     rng = np.random.default_rng(style.SEED)
     start = start / (start.std() or 1.0)
-    # Rows that start in one place would stay together for ever.
+    # Rows that start from one point would stay together for ever.
     start += rng.normal(scale=0.01, size=start.shape)
     tsne = TSNE(
         perplexity=min(30, (len(B) - 1) / 3),
@@ -114,9 +114,9 @@ def _draw_frame(ax, positions, B, labels):
     wrong = B.argmax(axis=1) != labels
     style.draw_rings(ax, positions[wrong], s=14, lw=0.5)
     for label in np.unique(labels):
-        own = positions[labels == label]
+        of_class = positions[labels == label]
         # The example in the middle: a mean can fall outside of the cluster.
-        middle = np.median(own, axis=0)
-        nearest = np.argmin(np.linalg.norm(own - middle, axis=1))
-        style.write_class(ax, own[nearest], label, 13)
+        middle = np.median(of_class, axis=0)
+        nearest = np.argmin(np.linalg.norm(of_class - middle, axis=1))
+        style.write_class(ax, of_class[nearest], label, 13)
     style.hide_axes(ax, positions, 0.03)

@@ -1,4 +1,4 @@
-"""Our errors beside the paper's, a row for each cell of its tables."""
+"""Our errors and the paper's, a row for each cell of its tables."""
 
 from matplotlib.figure import Figure
 
@@ -11,7 +11,7 @@ _ABOVE = 0.17
 
 
 @style.styled
-def ours_beside_paper(frame):
+def ours_and_paper(frame):
     """The errors before and after stage 2 in each cell, ours and the paper's.
 
     Each seed is a dot, a cross where it lost a class, and the mean of all a

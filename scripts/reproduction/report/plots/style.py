@@ -92,10 +92,10 @@ def class_legend(figure, labels, line=None):
     )
 
 
-def write_class(ax, place, label, size):
+def write_class(ax, position, label, size):
     """Writes a class number that can be read on any colour."""
     ax.text(
-        *place,
+        *position,
         str(label),
         ha="center",
         va="center_baseline",
