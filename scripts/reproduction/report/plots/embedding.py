@@ -112,7 +112,7 @@ def _draw_frame(ax, positions, B, labels):
     colors = np.array(style.PALETTE)[labels]
     ax.scatter(*positions.T, s=5, c=colors, linewidths=0, alpha=0.85)
     wrong = B.argmax(axis=1) != labels
-    style.draw_rings(ax, positions[wrong], s=14, lw=0.5)
+    ax.scatter(*positions[wrong].T, s=14, lw=0.5, **style.RING)
     for label in np.unique(labels):
         of_class = positions[labels == label]
         # The example in the middle: a mean can fall outside of the cluster.

@@ -20,6 +20,7 @@ _VISIBLE = 0.02
 _GRAVITY = 0.01
 
 _COLORS = np.array(style.PALETTE)
+_EXAMPLES = {"ec": "white", "lw": 0.3, "zorder": 3}
 
 
 @style.styled
@@ -130,7 +131,7 @@ def _draw_bipartite(ax, B, labels):
     i, j = np.nonzero(S > _VISIBLE)
     lines = np.stack([examples[i], outputs[j]], axis=1)
     _draw_edges(ax, lines, S[i, j], _COLORS[labels[i]], 0.8, lw=0.7)
-    _draw_examples_at(ax, examples, labels, 9)
+    ax.scatter(*examples.T, s=9, c=_COLORS[labels], **_EXAMPLES)
     _draw_output_nodes(ax, outputs, 210)
     style.hide_axes(ax, examples, 0.02)
 
@@ -161,8 +162,8 @@ def _draw_examples(ax, B, labels, least):
         weights = W[i, j][kind]
         _draw_edges(ax, lines[kind], weights, colors[kind], 0.35, lw=0.35)
     wrong = B.any(axis=1) & (B.argmax(axis=1) != labels)
-    style.draw_rings(ax, positions[wrong], s=52, lw=1.1)
-    _draw_examples_at(ax, positions, labels, 16)
+    ax.scatter(*positions[wrong].T, s=52, lw=1.1, **style.RING)
+    ax.scatter(*positions.T, s=16, c=_COLORS[labels], **_EXAMPLES)
     style.hide_axes(ax, positions, 0.04)
     return len(i), int(within.sum())
 
@@ -193,11 +194,6 @@ def _draw_edges(ax, lines, weights, colors, opacity, lw):
     alpha = opacity * np.minimum(weights, 1)[order]
     shown = to_rgba_array(list(colors[order]), alpha)
     ax.add_collection(LineCollection(lines[order], colors=shown, lw=lw))
-
-
-def _draw_examples_at(ax, positions, labels, size):
-    look = {"ec": "white", "lw": 0.3, "zorder": 3}
-    ax.scatter(*positions.T, s=size, c=_COLORS[labels], **look)
 
 
 def _draw_output_nodes(ax, positions, sizes):

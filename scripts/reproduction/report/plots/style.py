@@ -30,6 +30,9 @@ LINES = (
 )  # fmt: skip
 INK = "#24292f"
 
+# Around an example that is given a wrong class.
+RING = {"fc": "none", "ec": "black", "zorder": 3}
+
 # Inches and pixels of a page between its margins, where a README is shown. A
 # wider figure is shown smaller.
 WIDTH = 8.4
@@ -104,11 +107,6 @@ def write_class(ax, position, label, size):
         zorder=5,
         path_effects=[withStroke(linewidth=2.2, foreground="white")],
     )
-
-
-def draw_rings(ax, positions, **look):
-    """Draws rings around examples that are given a wrong class."""
-    ax.scatter(*positions.T, fc="none", ec="black", zorder=3, **look)
 
 
 def hide_axes(ax, positions, margin):
