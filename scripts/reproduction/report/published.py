@@ -25,10 +25,9 @@ class Column(NamedTuple):
 
 
 class Table(NamedTuple):
-    """A table of the paper.
+    """A table of the paper: an `Estimate` for each column by method.
 
-    Its rows are an `Estimate` for each column by method (`None` where the paper
-    has none). The last two are the paper's own method.
+    It is `None` where the paper has none. The last two methods are the paper's.
     """
 
     name: str
@@ -40,10 +39,10 @@ class Table(NamedTuple):
 def _rows(text):
     """The rows of a table as it is printed."""
     rows = [line.split(" | ") for line in text.strip().splitlines()]
-    return {method: tuple(map(_figure, cells)) for method, *cells in rows}
+    return {method: tuple(map(_estimate, cells)) for method, *cells in rows}
 
 
-def _figure(cell):
+def _estimate(cell):
     if cell == MISSING:
         return None
     mean, *deviation = map(float, cell.split(" ± "))
@@ -127,9 +126,9 @@ def published_error(cell, row=GAR):
     '1.56 ± 0.09'
     """
     for table in TABLES.values():
-        for column, figure in zip(
-            table.columns, table.rows.get(row, ()), strict=False
-        ):
+        # One that is not in the paper has no rows.
+        estimates = table.rows.get(row, (None,) * len(table.columns))
+        for column, estimate in zip(table.columns, estimates, strict=True):
             if cell in (column.cell, column.stand_in):
-                return figure
+                return estimate
     return None

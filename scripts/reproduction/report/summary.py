@@ -1,4 +1,4 @@
-"""All cells of the paper, and the methods beside each other."""
+"""All cells of the paper, and the methods compared."""
 
 from reproduction.methods import METHODS
 from reproduction.report import run_frame
@@ -25,33 +25,27 @@ SUMMARY_COLUMNS = {
     f"last {run_frame.LATE} epochs, shown?": lambda g: ", ".join(
         (figure("last_20")(g).split()[0], shown(g, "last_20"))
     ),
-    "lost a class": run_frame.lost,
+    "lost a class": run_frame.of_known("lost"),
     "seeds": run_frame.seeds,
     "epochs": run_frame.epochs,
 }
 
 
-def summary(frame):
+def summary(frame, names=(*SUMMARY_COLUMNS,)):
     """Each cell of the paper's tables: the paper's error with GAR and ours."""
-    return markdown(table(cell_runs(frame), SUMMARY_COLUMNS))
-
-
-def results(frame):
-    """The same for a reader in a hurry, in five columns."""
-    names = ["the paper", "ours", "seeds", "epochs"]
     columns = {name: SUMMARY_COLUMNS[name] for name in names}
     return markdown(table(cell_runs(frame), columns))
 
 
 def cell_runs(frame):
     """Our runs in the cells that have a figure of GAR in the paper."""
-    found = {}
-    for paper in TABLES.values():
-        for column in paper.columns if GAR in paper.rows else ():
-            g = representative(frame, column)
-            if len(g):
-                found[run_frame.task(g)] = g
-    return found
+    found = (
+        representative(frame, column)
+        for paper in TABLES.values()
+        for column in paper.columns
+        if GAR in paper.rows
+    )
+    return {run_frame.task(g): g for g in found if len(g)}
 
 
 # Methods.
@@ -60,16 +54,17 @@ def cell_runs(frame):
 def compare(frame):
     """Dicts of runs that differ in the method, largest first.
 
-    Of even classes. A method without a network has no settings of training to
-    be compared by: it is in the first dict.
+    Of even classes, and of images as they are. A method without a network has
+    no settings of training to be compared by: it is in the first dict.
     """
     trained, graph = {}, {}
-    for g in run_frame.groups(frame):
+    for g in run_frame.by_folder(frame).values():
         e = g.experiment.iloc[0]
         name = e.method_name
+        plain = e.data_settings.shares is None and not (e.shift or e.affine)
         if not e.trains_network:
             graph.setdefault(_data(e), {})[name] = g
-        elif name in METHODS and e == e.with_method(name) and _is_plain(e):
+        elif name in METHODS and e == e.with_method(name) and plain:
             trained.setdefault(e.with_method("gar"), {})[name] = g
     found = [
         trained[e] | graph.pop(_data(e), {})
@@ -79,53 +74,42 @@ def compare(frame):
     return found or sorted(graph.values(), key=len, reverse=True)
 
 
-def _is_plain(e):
-    """Whether the classes are even, and images as they are."""
-    return e.data_settings.shares is None and not (e.shift or e.affine)
-
-
 def _data(e):
     images = e.dataset, e.num_labeled, e.unlabeled, e.num_validation
     return *images, e.data_settings
-
-
-def _epochs(g):
-    trains = METHODS[g.method.iloc[0]].network
-    return run_frame.epochs(g) if trains else MISSING
-
-
-def _seconds(g):
-    stages = (g.pretrain_seconds, g.seconds)
-    return " + ".join(f"{s.mean():.0f}" for s in stages if s.notna().all())
 
 
 METHOD_COLUMNS = {
     "test error, chosen epoch": figure("chosen"),
     "last epoch": figure("last"),
     "seeds": run_frame.seeds,
-    "epochs": _epochs,
-    "seconds, stages 1 + 2": _seconds,
+    "epochs": lambda g: (
+        run_frame.epochs(g) if METHODS[g.method.iloc[0]].network else MISSING
+    ),
+    "seconds, stages 1 + 2": lambda g: " + ".join(
+        f"{stage.mean():.0f}"
+        for stage in (g.pretrain_seconds, g.seconds)
+        if stage.notna().all()
+    ),
 }
 
 
-def comparison(methods):
-    """What methods are compared on, and their runs by row, the best first."""
+def baselines_table(methods):
+    """The runs of methods as a table: the arguments of `markdown`.
+
+    The best method comes first, among them the pretraining that they share.
+    """
     first = next(iter(methods.values()))
-    rate = first.experiment.iloc[0].stage_2_rate
-    rate = f", learning rate of stage 2 {rate:g}" if rate else ""
     rows = {METHODS[name].title: g for name, g in methods.items()}
     if first.stage_1.notna().all():
         start = {name: first.stage_1 for name in ("chosen", "last")}
         rows[BASELINE] = first.assign(**start, seconds=None)
-    order = sorted(rows.items(), key=lambda row: row[1].chosen.mean())
-    task = run_frame.task(first)
+    rows = dict(sorted(rows.items(), key=lambda row: row[1].chosen.mean()))
+    title = f"GAR and other methods on {run_frame.task(first)}"
     if METHODS[first.method.iloc[0]].network:
-        task += f", {run_frame.epochs(first)} epochs"
-    title = f"GAR and other methods on {task}{rate}: test error, percent"
-    return title, dict(order)
-
-
-def baselines_table(methods):
-    """A comparison as a table: its cells, its notes and its title."""
-    title, rows = comparison(methods)
+        title += f", {run_frame.epochs(first)} epochs"
+    rate = first.experiment.iloc[0].stage_2_rate
+    if rate:
+        title += f", learning rate of stage 2 {rate:g}"
+    title += ": test error, percent"
     return table(rows, METHOD_COLUMNS), made_on(rows), title
