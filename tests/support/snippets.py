@@ -10,6 +10,11 @@ def python_blocks(text):
     return [re.sub(r"epochs=\d+", "epochs=1", block) for block in blocks]
 
 
+def text_blocks(text):
+    """What a page shows as printed, a text for each block."""
+    return re.findall(r"^```text\n(.*?)^```$", text, re.DOTALL | re.M)
+
+
 def run_blocks(blocks, arrays):
     """Runs blocks in order, in one namespace that begins with some arrays.
 
