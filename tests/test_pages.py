@@ -128,7 +128,7 @@ def test_the_python_of_a_page_runs(name, folder, monkeypatch, capsys):
         assert f"{found['loss']:.5f}" == "1.61539"
     if name == "docs/use.md":
         printed = iter(without_values(capsys.readouterr().out))
-        shown = without_values("\n".join(text_blocks(USE)))
+        shown = without_values("".join(text_blocks(USE)))
         assert [line for line in shown if line not in printed] == []
         assert fresh.run(LOADED_ELSEWHERE).split() == [
             *found["loaded"].predict(found["table"])
