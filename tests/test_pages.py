@@ -8,6 +8,7 @@ import fresh
 import h5py
 import keras
 import numpy as np
+import pandas as pd
 import pytest
 from few_digits import load_few
 from scipy.stats import binomtest
@@ -131,7 +132,7 @@ def test_the_python_of_a_page_runs(name, folder, monkeypatch, capsys):
         shown = without_values("".join(text_blocks(USE)))
         assert [line for line in shown if line not in printed] == []
         assert fresh.run(LOADED_ELSEWHERE).split() == [
-            *found["loaded"].predict(found["table"])
+            *found["pipeline"].predict(pd.read_csv("samples.csv"))
         ]
 
 
@@ -166,6 +167,16 @@ def test_the_intervals_of_the_page_are_those_of_clopper_and_pearson():
         np.testing.assert_allclose(shown, exact, atol=0.51)
     # Rows that changed, all for the better: six are the least that tell.
     assert binomtest(6, 6).pvalue < 0.05 < binomtest(5, 5).pvalue
+
+
+def test_the_warnings_of_the_page_are_those_of_the_library():
+    sources = [
+        path.read_text("utf-8") for path in (ROOT / "gar_keras").rglob("*.py")
+    ]
+    messages = re.sub(r'"\s*\n\s*f?"', "", "".join(sources))
+    told = re.findall(r'^\| "([^"]+)"', USE, re.M)
+    assert len(told) == 7
+    assert [words for words in told if words not in messages] == []
 
 
 def test_names_of_classes_in_a_csv_file_are_as_written(tmp_path, monkeypatch):
