@@ -53,11 +53,13 @@ def copy_model(model, x=None):
         ValueError: if Keras cannot copy the model, or loses a part of it.
     """
     layers = flatten_layers(model)
+    bare = uncompiled(model) if has_graph(model) else model
+    is_compiled = bare.compiled
     try:
+        # Keras would copy the optimizer as well.
+        bare.compiled = False
         with keras.saving.custom_object_scope(_objects_of(layers)):
-            copied = copy.deepcopy(
-                uncompiled(model) if has_graph(model) else model
-            )
+            copied = copy.deepcopy(bare)
         # The first layer is the model itself, of whatever class.
         for old, new in zip(
             layers[1:], flatten_layers(copied)[1:], strict=True
@@ -76,6 +78,8 @@ def copy_model(model, x=None):
             "a model whose layers have a get_config, or, to GARClassifier, a "
             "function that makes it."
         ) from e
+    finally:
+        bare.compiled = is_compiled
     if model.built:
         _check_outputs(model, copied, x)
     return copied

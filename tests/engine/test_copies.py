@@ -149,6 +149,7 @@ class Noisy(layers.Layer):
 def own_call():
     model = Subclassed(adapted(), layers.Dense(3))
     model(X)
+    model.compile("adam", lambda y, logits: keras.ops.mean(logits))
     return model
 
 
@@ -205,7 +206,9 @@ def values(weights):
 @pytest.mark.parametrize("make", ZOO.values(), ids=ZOO)
 def test_a_copy_is_what_the_model_is(make):
     model = make()
+    was_compiled = model.compiled
     copy = copy_model(model)
+    assert not copy.compiled and model.compiled == was_compiled
     np.testing.assert_array_equal(logits_of(copy), logits_of(model))
     assert values(copy.weights) == values(model.weights)
     for its, mine in zip(model.weights, copy.weights, strict=True):
