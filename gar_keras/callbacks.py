@@ -184,7 +184,7 @@ class WarnOfError(keras.callbacks.Callback):
         variance += self._error * (1 - self._error)
         chance = self.STANDARD_ERRORS * math.sqrt(variance / self.num_images)
         if self._error - self.start > chance:
-            _warn_of_error(self.start, self._error, "after it")
+            _warn_of_error(self.start, self._error, "after its last epoch")
 
 
 class BestWeights(keras.callbacks.Callback):

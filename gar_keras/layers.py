@@ -48,7 +48,7 @@ class GraphActivityRegularization(keras.layers.Layer):
 
     The coefficients are variables of the layer that are not trained:
     `set_coefficients` changes them between steps or epochs, and no function is
-    traced again. See `gar_keras.callbacks.CoefficientSchedule`.
+    traced again.
 
     On several devices, of `tf.distribute` or `keras.distribution`, the loss is
     that of the whole batch.

@@ -264,7 +264,7 @@ class StepMetric(keras.metrics.Metric):
             self._scope, self._waiting = weakref.ref(scope), [value]
 
     def result(self):
-        if stateless_scope() is not None:
+        if self._waiting and stateless_scope() is not None:
             for value in self._waiting:
                 self.update_state(value)
             self._scope, self._waiting = None, ()

@@ -185,7 +185,11 @@ def end_of(callback, errors):
 @pytest.mark.parametrize(
     ("callback", "errors", "told"),
     [
-        (WarnOfError(0.1, 1000), [0.1, 0.13], "is 13.00 % after it. Check"),
+        (
+            WarnOfError(0.1, 1000),
+            [0.1, 0.13],
+            "is 13.00 % after its last",
+        ),
         (WarnOfError(0.1, 1000), [0.5, 0.128], None),
         (WarnOfError(0.1, 1000), [], None),
         (BestWeights(0.1), [0.12, 0.11, 0.13], "is 11.00 % at best. Every"),
@@ -350,7 +354,7 @@ WORSE = "error was 0.00 % before, and is 33.33 % at best. Every epoch has a gr"
         (
             WITH_LABELS | VALIDATED | NAMED | {"keep_best": False},
             ["shares of the classes.*class cat.* 0.00 % .* 33.33 %",
-             "error was 0.00 % before, and is 33.33 % after it. Check"],
+             "error was 0.00 % before, and is 33.33 % after its last epoch"],
         ),
         ({"callbacks": [WarnOnCollapse(None, "xyz")]}, ["without class z"]),
     ],

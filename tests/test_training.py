@@ -261,14 +261,6 @@ def test_interrupted_training_is_restored_with_its_batches(whole, tmp_path):
 
 
 @pytest.mark.slow
-def test_training_stops_early_by_validation():
-    monitor = keras.callbacks.EarlyStopping(min_delta=100.0, patience=1)
-    options = {"validation_data": (X_V, Y_V), "callbacks": monitor}
-    history = gar(network(), epochs=9, **options).history
-    assert len(history["val_error"]) == 2
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("method", ["gar", "mean-teacher"])
 def test_a_checkpoint_has_the_model_without_gar(method, tmp_path):
     model = network(dropout=0.5)
@@ -351,42 +343,42 @@ class EndBadly(keras.callbacks.Callback):
             raise KeyboardInterrupt
 
 
+def diverging(model, error, validation_data):
+    pretrain(
+        model, X_L, Y_L, epochs=3, report_every=1,
+        optimizer=keras.optimizers.SGD(0.0), callbacks=[EndBadly(error)],
+        validation_data=validation_data, **QUIET,
+    )  # fmt: skip
+
+
+def diverging_gar(model, error, validation_data):
+    gar(
+        model, epochs=4, optimizer=keras.optimizers.SGD(0.0),
+        validation_data=validation_data, callbacks=[EndBadly(error)],
+    )  # fmt: skip
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("error", "measured", "bias"),
+    ("train", "error", "measured", "bias"),
     [
-        (FloatingPointError, True, 0),
-        (KeyboardInterrupt, True, 0),
-        (FloatingPointError, False, 7),
-        (KeyboardInterrupt, False, np.nan),
+        (diverging_gar, FloatingPointError, True, 0),
+        (diverging_gar, KeyboardInterrupt, True, 0),
+        (diverging_gar, FloatingPointError, False, 7),
+        (diverging_gar, KeyboardInterrupt, False, np.nan),
+        (diverging, FloatingPointError, False, 7),
     ],
 )
-def test_stage_2_that_ends_badly_leaves_the_weights_that_count(
-    error, measured, bias
+def test_a_stage_that_ends_badly_leaves_the_weights_that_count(
+    train, error, measured, bias
 ):
     model = network()
     # With its first weights the error is 0.
     y = ops.convert_to_numpy(model(X_V)).argmax(axis=1)
     model.layers[-1].bias.assign([7.0, 0, 0])
     with pytest.raises(error):
-        gar(
-            model, epochs=4, optimizer=keras.optimizers.SGD(0.0),
-            validation_data=(X_V, y) if measured else None,
-            callbacks=[EndBadly(error)],
-        )  # fmt: skip
+        train(model, error, (X_V, y) if measured else None)
     np.testing.assert_array_equal(model.get_weights()[-1], [bias, 0, 0])
-
-
-def test_stage_1_that_diverges_leaves_the_first_weights():
-    model = network()
-    model.layers[-1].bias.assign([7.0, 0, 0])
-    with pytest.raises(FloatingPointError):
-        pretrain(
-            model, X_L, Y_L, epochs=3, report_every=1,
-            optimizer=keras.optimizers.SGD(0.0),
-            callbacks=[EndBadly(FloatingPointError)], **QUIET,
-        )  # fmt: skip
-    np.testing.assert_array_equal(model.get_weights()[-1], [7, 0, 0])
 
 
 @pytest.mark.slow

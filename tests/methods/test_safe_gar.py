@@ -102,9 +102,8 @@ def test_prior_and_memory_follow_from_predictions_and_batch():
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("prior", "rare"),
-    {
+def test_a_class_is_rare_where_shares_vary_by_more_than_half():
+    for prior, rare in {
         None: False,
         (0.5, 0.5): False,
         # Deviation over mean is 0.5 at (3/4, 1/4).
@@ -112,26 +111,20 @@ def test_prior_and_memory_follow_from_predictions_and_batch():
         (0.76, 0.24): True,
         (0.3, 0.3, 0.3, 0.1): False,
         (0.33, 0.33, 0.33, 0.01): True,
-    }.items(),
-)
-def test_a_class_is_rare_where_shares_vary_by_more_than_half(prior, rare):
-    assert has_rare_class(prior) is rare
+    }.items():
+        assert has_rare_class(prior) is rare
 
 
-@pytest.mark.parametrize(
-    ("given", "prior"),
-    {
+def test_a_prior_is_given_in_numbers_or_by_a_word():
+    for given, prior in {
         None: None,
         "uniform": None,
         "labeled": (4 / 6, 2 / 6),
         "predicted": "predicted",
         (0.5, 0.5): (0.5, 0.5),
-    }.items(),
-)
-def test_a_prior_is_given_in_numbers_or_by_a_word(given, prior):
-    assert given_prior(given, [0, 0, 1, 0], 2) == prior
-    if isinstance(prior, tuple):
-        assert given_prior(np.array(prior), [0, 1], 2) == prior
+    }.items():
+        assert given_prior(given, [0, 0, 1, 0], 2) == prior
+    assert given_prior(np.array([0.5, 0.5]), [0, 1], 2) == (0.5, 0.5)
 
 
 # The last layers of a model, whose first has the weights of the logits.
@@ -458,33 +451,26 @@ def test_what_are_no_shares_is_refused_when_the_method_is_made(prior):
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("make", "options", "message"),
     [
-        ({"class_prior": (0.2, 0.3, 0.5)}, "no argument 'class_prior'"),
-        ({"method": "nothing"}, "method must be one of gar"),
-        ({"method": "safe-gar", "vat": 1.0}, "no argument 'vat'"),
+        (network, {"class_prior": (0.2, 0.3, 0.5)}, "no argument 'class_p"),
+        (network, {"method": "nothing"}, "method must be one of gar"),
+        (network, {"method": "safe-gar", "vat": 1.0}, "no argument 'vat'"),
         # It would lose the labels in silence.
-        ({"method": SafeGAR()}, "learns the labels by the second"),
-    ],
-)
-def test_what_a_method_does_not_take_is_refused(options, message):
-    with pytest.raises((TypeError, ValueError), match=message):
-        train(network(), y_labeled=Y_L, **{"method": "gar", **options})
-
-
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: attach(network()), "already holds a GAR layer"),
+        (network, {"method": SafeGAR()}, "learns the labels by the second"),
         (
-            lambda: Subclassed(layers.Dense(3)),
+            lambda: attach(network()), {"method": "safe-gar"},
+            "already holds a GAR layer",
+        ),
+        (
+            lambda: Subclassed(layers.Dense(3)), {"method": "safe-gar"},
             "SafeGAR scales the logits.*Functional or Sequential",
         ),
     ],
-)
-def test_models_that_it_cannot_train_are_refused(make, message):
-    with pytest.raises(ValueError, match=message):
-        train(make(), y_labeled=Y_L)
+)  # fmt: skip
+def test_what_it_does_not_take_is_refused(make, options, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        train(make(), y_labeled=Y_L, **{"method": "gar", **options})
 
 
 @pytest.mark.slow

@@ -27,8 +27,10 @@ from gar_keras.regularizers import affinity, balance, rectify
 RIDGE = 1e-6
 
 
-def ablated(name, **options):
+def ablated(name, /, **options):
     """The terms of GAR with one thing changed, and the layer's options."""
+    # By this name what the layer measures bears no name in front.
+    options = {"name": "graph_activity_regularization", **options}
     if name in LAYERS:
         return [GAR(layer=LAYERS[name](**options))]
     layer = GraphActivityRegularization(**options)
