@@ -293,7 +293,7 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
                 **stage_2,
             )
             fitted.history_["regularization"] = second.history
-        self.__dict__ = vars(fitted)
+        self.__dict__ = fitted.__dict__
         return self
 
     def predict(self, X: Tensor) -> np.ndarray:
