@@ -88,9 +88,9 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
     the labels are strings, `y` may be an object array with the number -1, or
     an array of strings with `"-1"`, which is what NumPy makes of it, or with
     the empty string. With no row unlabelled it is plain supervised training,
-    and warns of that: so it is in meta-estimators that make -1 a class or
-    leave its rows out, all but `Pipeline` and searches. Fit it first, and give
-    them `sklearn.frozen.FrozenEstimator(fitted)` and the labelled rows.
+    and warns of that: so it is in meta-estimators other than `Pipeline` and
+    searches. Give them `sklearn.frozen.FrozenEstimator(fitted)` and the
+    labelled rows.
 
     Numbers may be in any unit: for the network that is made here the columns of
     a table are standardized in float64, by scikit-learn's `StandardScaler`. A
@@ -286,7 +286,7 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
                 **stage_2,
             )
             fitted.history_["regularization"] = second.history
-        self.__dict__ = vars(fitted)
+        self.__dict__ = fitted.__dict__
         return self
 
     def predict(self, X: Tensor) -> np.ndarray:
@@ -310,11 +310,7 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
     def score(
         self, X: Tensor, y: Tensor, sample_weight: ArrayLike | None = None
     ) -> float:
-        """The accuracy on the labelled rows.
-
-        Unlabelled rows are left out, so that a search over partly labelled
-        data, e.g. scikit-learn's `GridSearchCV`, compares accuracies. What it
-        calls by name, `scoring="accuracy"`, counts each of them as an error.
+        """The accuracy on the labelled rows; others are left out.
 
         Args:
             X: Rows, as in `fit`.

@@ -1,6 +1,5 @@
 """The scikit-learn classifier: scikit-learn's own checks, and ours."""
 
-import math
 import pickle
 import random
 import sys
@@ -28,9 +27,8 @@ from stacks import Subclassed, sequential
 
 import gar_keras
 from gar_keras import GARClassifier, GARWarning
-from gar_keras.engine import hardware
 from gar_keras.engine.fit import predict
-from gar_keras.estimator import classifier, examples, networks
+from gar_keras.estimator import classifier, examples
 
 # Enough steps for scikit-learn's blobs, in one call of `fit` each.
 QUICK = dict(pretrain_epochs=20, epochs=2, learning_rate=0.1)
@@ -246,55 +244,6 @@ def test_warnings_know_the_names(stand_in):
     assert seen["class_names"] == [5, 8, 11]
 
 
-@pytest.mark.parametrize(
-    "labels",
-    [
-        np.where(FEW < 0, -1, NAMES[FEW].astype(object)),
-        np.where(FEW < 0, "-1", NAMES[FEW]),
-        np.where(FEW < 0, "", NAMES[FEW]),
-        np.where(FEW < 0, -1, 10 * FEW - 7),
-        np.where(FEW < 0, np.nan, FEW),
-        pd.Series(FEW, dtype="Int64").where(FEW >= 0),
-    ],
-    ids=["object", "string", "empty", "gaps", "NaN", "NA"],
-)
-def test_labels_and_their_marker(labels, stand_in):
-    model = quick(tiny).fit(X, labels)
-    names = np.unique(np.asarray(labels[:18].tolist()))
-    np.testing.assert_array_equal(model.classes_, names)
-    assert model.score(X, names[Y]) > 0.9
-
-
-@pytest.mark.parametrize(
-    ("labels", "classes"),
-    [
-        ([1, 1.0, True, 2, -1], [1, 2]),
-        ([True, False, None], [False, True]),
-        (["NA", "None", "nan", ""], ["NA", "None", "nan"]),
-        ([2**53, 2**53 + 1, None], [2**53, 2**53 + 1]),
-        ([0, 1, ""], [0, 1]),
-        (pd.array([1, 2, None], "Int64"), [1, 2]),
-        (pd.Series(["x", None], dtype="category"), ["x"]),
-        (pd.to_datetime(["2020-01-01", None]), ["2020-01-01"]),
-        ([0, "a", -1], "0 and 'a'"),
-        ([1, "1"], "1 and '1'"),
-        ([b"a", "a"], "b'a' and 'a'"),
-        (np.array([[0], ["a"]], object), "0 and 'a'"),
-    ],
-    ids=str,
-)
-def test_labels_are_kept_or_refused(labels, classes):
-    if isinstance(classes, str):
-        with pytest.raises(ValueError, match=f"one kind, .*: {classes}"):
-            examples.as_labels(labels)
-        return
-    found = np.asarray(examples.as_labels(labels))
-    known = found[~examples.is_unlabeled(found)]
-    assert [*np.unique(known.astype(found.dtype))] == [
-        *np.array(classes, known.dtype)
-    ]
-
-
 def without_graph(shape, num_classes):
     """A linear network of which Keras does not know the graph."""
     model = Subclassed(layers.Dense(num_classes))
@@ -454,68 +403,6 @@ def test_images_as_the_network_takes_them(dtype, channels, shape, stand_in):
     model = quick(network).fit(x, np.where(np.arange(40) < 10, y, -1))
     network.assert_called_once_with(shape, 2)
     assert model.predict(x).shape == (40,)
-
-
-def test_default_network_of_images_is_that_of_the_paper(monkeypatch):
-    monkeypatch.setattr(hardware, "fast_precision", lambda: "bfloat16")
-    model = networks.default_network(images()[0], 5)
-    assert (model.name, model.output_shape) == ("cnn6", (None, 5))
-    assert model.layers[2].compute_dtype == "bfloat16"
-    assert model.layers[-1].compute_dtype == "float32"
-
-
-def masks(share, others=(0, 1), outlier=255, dtype="uint8"):
-    """Images of two values, and another in a share of the pixels."""
-    pixels = np.tile(np.array(others, dtype), 40 * 18)
-    pixels[: math.ceil(share * pixels.size)] = outlier
-    return pixels.reshape(40, 6, 6, 1)
-
-
-OUTLIERS = {
-    "one pixel": (masks(0.0005), True),
-    "some": (masks(0.005), True),
-    "float": (masks(0.0005, outlier=1e6, dtype="float32"), True),
-    "none": (masks(0), False),
-    "half": (masks(0.5), False),
-    # A few lines on a background.
-    "drawing": (masks(0.005, others=(0, 0)), False),
-    "photo": (masks(0.005, others=(0, 100)), False),
-}
-
-
-@pytest.mark.parametrize("x, is_told", OUTLIERS.values(), ids=OUTLIERS)
-def test_a_few_pixels_that_make_the_range_are_warned_of(x, is_told):
-    told = said(lambda: networks.default_network(x, 2))
-    assert len(told) == is_told
-    assert all("pixels are from 0 to 1" in text for text in told)
-
-
-@pytest.mark.parametrize(
-    "x",
-    [
-        np.uint8([0, 1]), np.uint8([0, 16]), np.uint8([0, 120]),
-        np.uint8([200, 255]), np.bool_([0, 1]), np.int64([0, 1]),
-        np.float32([20, 21]),
-    ],
-    ids=str,
-)  # fmt: skip
-def test_images_of_a_narrow_range_fill_it(x, stand_in):
-    pixels = np.tile(x, 40 * 18).reshape(40, 6, 6)
-    rows = examples.as_input(pixels)
-    scaled = np.array(networks.default_network(rows, 2).layers[1](rows))
-    assert np.ptp(scaled) >= 1
-    assert np.abs(scaled).max() == pytest.approx(1)
-    # Of other images, by what was seen here.
-    (other,) = examples.as_input(pixels[:1, :, ::2])
-    assert len(np.unique(other)) == 1
-
-
-@pytest.mark.parametrize(("low", "high"), [(0, 254), (10, 140), (0, 128)])
-def test_usual_images_are_divided_by_255(low, high):
-    x = np.uint8([low, high] * 18 * 4).reshape(4, 6, 6, 1)
-    layer = networks.default_network(x, 2).layers[1]
-    assert layer.get_config()["scale"] == 1 / 255
-    assert layer.get_config()["offset"] == 0
 
 
 MINUTES = 60.0 * (np.arange(90) % 3) + X[:, 0]
