@@ -322,7 +322,7 @@ FASTER = _study(
     "Fewer epochs, once no class is lost: MNIST, m_L = 100",
     (
         "An epoch is one pass over X_U: with b_U = 28 it has 4 times the steps "
-        "that it has with b_U = 112."
+        "that it has with b_U = 112.",
     ),
     _mnist(20),
     {
