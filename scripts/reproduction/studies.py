@@ -66,7 +66,7 @@ class Study:
 _PAPER = "the paper's stage 2"
 
 
-def _claim(expected, text, against=_PAPER, **changes):
+def _claim(expected, text, against=_PAPER, /, **changes):
     """A row with the claim that it puts to the test."""
     return changes, Claim(text, expected, against)
 
