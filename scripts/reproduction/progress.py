@@ -1,10 +1,14 @@
 """How far a run has come: a bar in a terminal, and a line for each epoch."""
 
 import sys
+import threading
 import time
 from datetime import timedelta
 
 from tqdm import tqdm
+
+# By default a semaphore, which a process that is killed leaves behind.
+tqdm.set_lock(threading.RLock())
 
 # What a line has of an epoch, where it was measured.
 SHOWN = (
@@ -24,11 +28,15 @@ class Reporter:
 
     def begin(self):
         """Before the training."""
-        tqdm.write(f"{self.place}: {self.name}", self.stream)
+        self._write(f"{self.place}: {self.name}")
 
     def say(self, text):
         """A line on the run."""
-        tqdm.write(f"{self.name}: {text}", self.stream)
+        self._write(f"{self.name}: {text}")
+
+    def _write(self, line):
+        # In one go, as other processes may write to the same stream.
+        tqdm.write(f"{line}\n", self.stream, end="")
         self.stream.flush()
 
     def stage(self, stage, done, total):

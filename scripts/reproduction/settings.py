@@ -101,16 +101,14 @@ class Experiment:
 
     def __post_init__(self):
         changes = self.data_settings
-        if changes != DataSettings() and self.unlabeled != "train":
+        without_others = changes.out_of_class and changes.known_classes is None
+        if without_others or (
+            changes != DataSettings() and self.unlabeled != "train"
+        ):
             raise ValueError(
                 "data_settings are of unlabeled='train', of which X_U is then "
-                f"made. Received: unlabeled={self.unlabeled!r}"
-            )
-        if changes.out_of_class and changes.known_classes is None:
-            raise ValueError(
-                "out_of_class is the share of other classes than the known "
-                "ones. Set known_classes. Received: "
-                f"out_of_class={changes.out_of_class}"
+                "made, and out_of_class of known_classes. Received: "
+                f"unlabeled={self.unlabeled!r}, {changes}"
             )
 
     @property

@@ -66,18 +66,21 @@ class Study:
 _PAPER = "the paper's stage 2"
 
 
+def _claim(expected, text, against=_PAPER, /, **changes):
+    """A row with the claim that it puts to the test."""
+    return changes, Claim(text, expected, against)
+
+
 def _study(name, title, notes, standard, rows):
     """A `Study` of an experiment with the changes of each row.
 
-    A row has its changes, or these with a claim: what is expected of the error,
-    the claim's text, and the row to compare with, the paper's by default. What
-    is changed in `data_settings` or in GAR goes by its own name.
+    A row has its changes, or is a `_claim`. What is changed in `data_settings`
+    or in GAR goes by its own name.
     """
     arms, claims = {}, {}
     for row, given in rows.items():
         if isinstance(given, tuple):
-            given, expected, text, *against = given
-            claims[row] = Claim(text, expected, *(against or [_PAPER]))
+            given, claims[row] = given
         arms[row] = _changed(standard, **given)
     return Study(name, title, notes, arms, claims)
 
@@ -227,7 +230,6 @@ _PAPER_1000 = "m_L = 1000, the paper's stage 2"
 _TENTH = "b_L is about a tenth of m_L (4)"
 _SAME_RANGE = "normalization brings both terms within the same range (3.3)"
 _SIZE = "a batch of 128 images (4)"
-_UNNORMALIZED = {"ablation": "unnormalized"}
 
 ABLATION = _study(
     "ablation",
@@ -247,70 +249,64 @@ ABLATION = _study(
     {
         _PAPER: {},
         _PAPER_1000: _MORE_LABELS,
-        "c_β = 0": (
-            {"balance": 0.0},
+        "c_β = 0": _claim(
             "higher",
             "a balancing constraint is required to prevent collapsing (3.2)",
+            balance=0.0,
         ),
-        "c_α = 0": (
-            {"affinity": 0.0},
+        "c_α = 0": _claim(
             "higher",
             "affinity is what assigns an image to one class (3.2)",
+            affinity=0.0,
         ),
-        "adjacency of stage 1, fixed": (
-            {"ablation": "fixed-adjacency"},
+        "adjacency of stage 1, fixed": _claim(
             "higher",
             "an adaptive adjacency improves the accuracy (3.1, 5)",
+            ablation="fixed-adjacency",
         ),
-        "unrectified logits": (
-            {"ablation": "unrectified"},
+        "unrectified logits": _claim(
             "higher",
             "two negative activations would make a false adjacency (3.3)",
+            ablation="unrectified",
         ),
-        "softmax of the logits": (
-            {"ablation": "softmax"},
+        "softmax of the logits": _claim(
             "higher",
             "linear activations are easier to optimize than probabilities "
             "(3.3)",
+            ablation="softmax",
         ),
-        "c_F = 0": (
-            {"frobenius": 0.0},
+        "c_F = 0": _claim(
             "higher",
             "without an L2 norm growing activations diminish both terms (3.3)",
+            frobenius=0.0,
         ),
         # The denominator begins at about 1.7 million.
-        "affinity without its denominator, c_α = 1.7e-6": (
-            _UNNORMALIZED | {"affinity": 1.7e-6},
-            "higher",
-            _SAME_RANGE,
+        "affinity without its denominator, c_α = 1.7e-6": _claim(
+            "higher", _SAME_RANGE, ablation="unnormalized", affinity=1.7e-6
         ),
-        "b_L = 0, b_U = 128": (
-            _batches(0, 128),
+        "b_L = 0, b_U = 128": _claim(
             "higher",
             "labelled images in the batches make it more stable (3.4)",
+            **_batches(0, 128),
         ),
-        "b_L = 64, b_U = 64": (
-            _batches(64, 64) | {"epochs": 5},
-            "higher",
-            _TENTH,
+        "b_L = 64, b_U = 64": _claim(
+            "higher", _TENTH, **_batches(64, 64), epochs=5
         ),
-        "b_L = 96, b_U = 32": (
-            _batches(96, 32) | {"epochs": 2},
-            "higher",
-            _TENTH,
+        "b_L = 96, b_U = 32": _claim(
+            "higher", _TENTH, **_batches(96, 32), epochs=2
         ),
-        "m_L = 1000, b_L = 96, b_U = 32": (
-            _MORE_LABELS | _batches(96, 32) | {"epochs": 2},
+        "m_L = 1000, b_L = 96, b_U = 32": _claim(
             "lower",
             _TENTH,
             _PAPER_1000,
+            **_MORE_LABELS,
+            **_batches(96, 32),
+            epochs=2,
         ),
-        "batches of 32, b_L = 4": (_batches(4, 28), None, _SIZE),
-        "batches of 512, b_L = 64": (_batches(64, 448), None, _SIZE),
-        "affinity without its denominator, c_α = 3": (
-            _UNNORMALIZED | {"epochs": 2},
-            "higher",
-            _SAME_RANGE,
+        "batches of 32, b_L = 4": _claim(None, _SIZE, **_batches(4, 28)),
+        "batches of 512, b_L = 64": _claim(None, _SIZE, **_batches(64, 448)),
+        "affinity without its denominator, c_α = 3": _claim(
+            "higher", _SAME_RANGE, ablation="unnormalized", epochs=2
         ),
     },
 )
@@ -322,27 +318,22 @@ FASTER = _study(
     "Fewer epochs, once no class is lost: MNIST, m_L = 100",
     (
         "An epoch is one pass over X_U: with b_U = 28 it has 4 times the steps "
-        "that it has with b_U = 112."
+        "that it has with b_U = 112.",
     ),
     _mnist(20),
     {
         _PAPER: {},
-        "clip of 1 and warm-up": (
-            _CURE,
-            None,
-            "what keeps the classes costs nothing",
+        "clip of 1 and warm-up": _claim(
+            None, "what keeps the classes costs nothing", **_CURE
         ),
-        "the same, learning rate of 0.03": (
-            _CURE | {"stage_2_rate": 0.03},
-            *_FASTER,
-        ),
-        "the same, learning rate of 0.1": (
-            _CURE | {"stage_2_rate": 0.1},
-            *_FASTER,
-        ),
-        "the same, batches of 32, b_L = 4": (
-            _CURE | _batches(4, 28) | {"epochs": 30},
-            *_FASTER,
+        **{
+            f"the same, learning rate of {rate}": _claim(
+                *_FASTER, **_CURE, stage_2_rate=rate
+            )
+            for rate in (0.03, 0.1)
+        },
+        "the same, batches of 32, b_L = 4": _claim(
+            *_FASTER, **_CURE, **_batches(4, 28), epochs=30
         ),
     },
 )
@@ -354,20 +345,18 @@ BALANCE = _study(
     _mnist(100),
     {
         _PAPER: {},
-        "column sums of B": (
-            {"balance_of": "column sums"},
-            "lower",
-            "no output dies",
+        "column sums of B": _claim(
+            "lower", "no output dies", balance_of="column sums"
         ),
-        "column sums, clip of 1 and warm-up": (
-            {"balance_of": "column sums", **_CURE, "epochs": 20},
+        "column sums, clip of 1 and warm-up": _claim(
             None,
             "both keep the classes",
+            balance_of="column sums",
+            **_CURE,
+            epochs=20,
         ),
-        "symmetric": (
-            {"ablation": "symmetric", "epochs": 20},
-            None,
-            "the authors' later code",
+        "symmetric": _claim(
+            None, "the authors' later code", ablation="symmetric", epochs=20
         ),
     },
 )
