@@ -34,7 +34,7 @@ from gar_keras.estimator.examples import (
     is_unlabeled,
     keep_back,
 )
-from gar_keras.estimator.networks import default_network
+from gar_keras.estimator.networks import default_network, of_raw_rows
 from gar_keras.layers import GraphActivityRegularization
 from gar_keras.methods import method_of
 from gar_keras.methods.safe_gar import given_prior
@@ -149,8 +149,9 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
     Attributes:
         classes_: The labels `(n,)`, sorted, without the marker.
         model_: The fitted `keras.Model`, from rows to logits, to be saved
-            with `model_.save`. Its rows are `scaler_.transform(X)` in float32
-            where there is a scaler, else X in float32, or images of uint8.
+            with `model_.save`. It takes X as `fit` does, in float32, or images
+            of uint8. A column far from 0 loses digits there, as any float32;
+            `predict` scales it before.
         scaler_: The `sklearn.preprocessing.StandardScaler` of a table, or
             `None` for images and for a network of one's own.
         n_features_in_: `X.shape[1]` in `fit`.
@@ -267,8 +268,6 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
             verbose=self.verbose,
         )
         fitted.history_ = {"pretraining": first.history}
-        # Plain Keras, without what only training needs; of the same layers.
-        fitted.model_ = uncompiled(model) if has_graph(model) else model
         if plan is None:
             warn(WITHOUT_STAGE_2)
         else:
@@ -286,6 +285,11 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
                 **stage_2,
             )
             fitted.history_["regularization"] = second.history
+        # Plain Keras, without what only training needs; of the same layers.
+        fitted._network = uncompiled(model) if has_graph(model) else model
+        fitted.model_ = fitted._network
+        if fitted.scaler_ is not None:
+            fitted.model_ = of_raw_rows(fitted._network, fitted.scaler_)
         self.__dict__ = fitted.__dict__
         return self
 
@@ -360,7 +364,7 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
                 f"Received: {x.shape[1:]} {x.dtype}. Scale and convert them in "
                 "the same way."
             )
-        logits = predict(self.model_, x).astype("float64")
+        logits = predict(self._network, x).astype("float64")
         if not np.isfinite(logits).all():
             raise FloatingPointError(
                 "The model gives logits that are NaN or infinite for these "

@@ -1,9 +1,11 @@
 """The networks that are chosen by the examples alone."""
 
+import keras
 import numpy as np
 from keras import layers
 
 from gar_keras.engine import hardware
+from gar_keras.engine.copies import copy_model
 from gar_keras.engine.precision import blocks
 from gar_keras.models import POLICIES, cnn6, mlp
 from gar_keras.utils.images import (
@@ -64,6 +66,20 @@ def default_network(x, num_classes):
         input_dtype="uint8" if x.dtype == "uint8" else "float32",
         dtype=POLICIES[hardware.fast_precision()],
     )
+
+
+def of_raw_rows(network, scaler):
+    """The network for features on rows that are not standardized, a copy."""
+    model = copy_model(network)
+    first = next(i for i in model.layers if isinstance(i, layers.Dense))
+    kernel, bias = first.get_weights()
+    # Not by Normalization, which divides by 1e-7 and no less.
+    first.set_weights([kernel / scaler.scale_[:, None], bias])
+    mean = scaler.mean_.astype("float32")
+    centered = layers.Normalization(
+        mean=mean, variance=np.ones_like(mean), dtype="float32"
+    )
+    return keras.Sequential([keras.Input(mean.shape), centered, model])
 
 
 def _rescaling(x):

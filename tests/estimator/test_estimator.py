@@ -155,10 +155,9 @@ def test_learns_from_few_labels(fitted):
 
 
 def test_probabilities_are_the_softmax_of_the_models_logits(fitted):
-    x = fitted.scaler_.transform(X).astype("float32")
-    Z = fitted.model_.predict(x, verbose=0).astype("float64")
+    Z = fitted.model_.predict(X.astype("float32"), verbose=0).astype("float64")
     expected = np.exp(Z) / np.exp(Z).sum(axis=1, keepdims=True)
-    np.testing.assert_allclose(fitted.predict_proba(X), expected, rtol=1e-6)
+    np.testing.assert_allclose(fitted.predict_proba(X), expected, rtol=1e-4)
 
 
 def noisy(input_shape, num_classes):
@@ -443,16 +442,23 @@ def test_integers_that_float64_does_not_tell_apart_are_warned_of(dtype, form):
 
 
 @pytest.mark.slow
-def test_time_stamps_are_learned_and_kept(tmp_path):
+def test_a_saved_model_takes_rows_as_they_are(tmp_path):
+    # In units of their own.
+    x = X * [1e-9, 1.0, 1e6] + [0, 5, -2e6]
+    model = quick().fit(x, FEW)
+    path = tmp_path / "model.keras"
+    model.model_.save(path)
+    rows = x.astype("float32")
+    logits = keras.models.load_model(path).predict(rows, verbose=0)
+    np.testing.assert_array_equal(logits.argmax(axis=1), model.predict(x))
+
+
+@pytest.mark.slow
+def test_time_stamps_are_learned_and_kept():
     x = np.c_[1.7e9 + MINUTES, 1e-12 * X[:, 1]]
     model = quick().fit(x, FEW)
     assert model.score(x, Y) > 0.95
-    rows = model.scaler_.transform(x).astype("float32")
-    path = tmp_path / "model.keras"
-    model.model_.save(path)
-    logits = keras.models.load_model(path).predict(rows, verbose=0)
     predicted = model.predict(x)
-    np.testing.assert_array_equal(logits.argmax(axis=1), predicted)
     loaded = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(loaded.predict(x), predicted)
     np.testing.assert_array_equal(model.predict(x[:1]), predicted[:1])
