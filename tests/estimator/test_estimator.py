@@ -488,10 +488,10 @@ def test_sparse_rows_take_about_the_memory_of_dense_ones(
     form, dtype, stand_in, peak, monkeypatch
 ):
     monkeypatch.setattr(classifier, "predict", predict)
-    x = sparse.random(3000, 600, 0.01, form, rng=0)
+    x = sparse.random(6000, 600, 0.01, form, rng=0)
     x = (100 * x).astype(dtype)
-    y = np.where(np.arange(3000) < 30, np.arange(3000) % 3, -1)
-    dense = 4 * 3000 * 600
+    y = np.where(np.arange(6000) < 30, np.arange(6000) % 3, -1)
+    dense = 4 * 6000 * 600
     model = quick(tiny)
     assert peak(lambda: model.fit(x, y)) < 1.6 * dense
     predicted = model.predict(x)
