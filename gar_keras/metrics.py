@@ -251,7 +251,7 @@ class StepMetric(keras.metrics.Metric):
     def record(self, value):
         """Takes one step's value. Called in the layer's `call`."""
         # TensorFlow lets only replicas update a metric.
-        if replicas.count() > 1 and not replicas.is_inside():
+        if replicas.count() > 1 and replicas.context() is None:
             return
         value = ops.stop_gradient(value)
         scope = stateless_scope()

@@ -431,7 +431,7 @@ class GraphActivityRegularizer(keras.regularizers.Regularizer):
             )
         if is_evaluated():
             return ops.zeros((), keras.config.floatx())
-        if replicas.is_inside():
+        if replicas.context() is not None:
             raise ValueError(
                 "On several replicas of tf.distribute, GAR cannot be an "
                 "activity_regularizer. Put a GraphActivityRegularization "

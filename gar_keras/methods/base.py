@@ -102,7 +102,8 @@ class Stage2(keras.Model):
                     self.means[term.name].update_state(value)
             self.step.assign(self.step + 1)
         # TensorFlow sums the gradients of replicas.
-        return loss / replicas.count() if replicas.is_inside() else loss
+        replica = replicas.context()
+        return loss if replica is None else loss / replica.num_replicas_in_sync
 
     def done(self):
         """The share of the training that is done, a float32 scalar."""
