@@ -12,7 +12,6 @@ classes. All are sums over the rows of `B`: where replicas of `tf.distribute`
 have the rows, they exchange these sums, and each has the loss of the batch.
 """
 
-import functools
 from typing import Literal, get_args
 
 import keras
@@ -47,6 +46,9 @@ FrobeniusOf = Literal["B", "Z"]
 # What v is made of: the diagonal of N, as in the paper, or the column sums of
 # B, as in the authors' code until May 2017, or of B with rows of sum 1.
 BalanceOf = Literal["diagonal", "column sums", "row shares"]
+
+_major, _minor = (int(part) for part in keras.__version__.split(".")[:2])
+KERAS_DIVIDES_BY_BATCH_SIZE = (_major, _minor) >= (3, 14)
 
 # How the names of dtypes of real numbers begin.
 REAL = ("bool", "int", "uint", "float", "bfloat")
@@ -328,28 +330,6 @@ def class_prior_of(
     return tuple((counts / counts.sum()).tolist())
 
 
-def rectify(Z: Tensor) -> Tensor:
-    """B of the paper: `B = max(0, Z)` in float32.
-
-    Args:
-        Z: Logits before any activation, `(m, n)`, of any float dtype.
-
-    Returns:
-        A float32 tensor `(m, n)`.
-
-    Raises:
-        ValueError: if `Z` is not a matrix of real numbers of at least two
-            columns, or if it has a masked entry.
-
-    Example:
-
-    >>> [float(b) for b in rectify(np.array([[-1., 2.]]))[0]]
-    [0.0, 2.0]
-    """
-    Z = _matrix("Z", Z)
-    return ops.where(Z <= 0, ops.zeros_like(Z), Z)
-
-
 @keras.saving.register_keras_serializable(package="gar_keras")
 class GraphActivityRegularizer(keras.regularizers.Regularizer):
     """Graph-based activity regularization of logits (paper, equation for U).
@@ -442,7 +422,7 @@ class GraphActivityRegularizer(keras.regularizers.Regularizer):
             warn_of_probabilities(layer)
             autodiff.check_called_once(layer, x)
         loss = self.loss(x)
-        if keras_divides_by_batch_size():
+        if KERAS_DIVIDES_BY_BATCH_SIZE:
             loss = loss * ops.cast(ops.shape(x)[0], "float32")
         # The dtype of Keras' losses, with which it is summed up.
         return ops.cast(loss, keras.config.floatx())
@@ -522,15 +502,8 @@ def _matrix(name, x):
         raise ValueError(
             "Affinity and balance are of rectified logits, none of them "
             f"negative. Received: least entry={np.min(x)}. Pass logits "
-            "through gar_keras.rectify first."
+            "through keras.ops.relu first."
         )
     x = ops.convert_to_tensor(x)
     check_logits_shape(x.shape)
     return ops.cast(x, "float32")
-
-
-@functools.cache
-def keras_divides_by_batch_size():
-    """Whether this Keras divides activity regularizers by the batch size."""
-    major, minor = (int(part) for part in keras.__version__.split(".")[:2])
-    return (major, minor) >= (3, 14)
