@@ -601,14 +601,7 @@ class WarnOnCollapse(keras.callbacks.Callback):
 
     Example:
 
-    >>> from gar_keras import GraphActivityRegularization
-    >>> inputs = keras.Input((4,))
-    >>> outputs = GraphActivityRegularization()(keras.layers.Dense(3)(inputs))
-    >>> model = keras.Model(inputs, outputs)
-    >>> model.compile("sgd", loss=None)
-    >>> history = model.fit(
-    ...     np.eye(4), verbose=0, callbacks=[WarnOnCollapse()]
-    ... )
+    >>> callbacks = [WarnOnCollapse(batch_size=128)]    # of a `fit`
     """
 
     LEAST_EXPECTED_BALANCE = 0.75

@@ -39,11 +39,10 @@ class GraphActivityRegularization(keras.layers.Layer):
     `classes_in_use` how many classes the latest examples are given to, of n:
     see `gar_keras.metrics.ClassesInUse`. They are measured in `evaluate` too,
     but add nothing to the loss there. (A subclassed model must pass `training`
-    on from its `call`: else its layers cannot tell.) In a layer with a name
-    of its own they carry that name in front, as in
-    `digits_affinity`: name the layers of a model that has several, or their
-    terms share one entry of the history. `gar_keras.callbacks.WarnOnCollapse`
-    is the callback that names the classes which training loses.
+    on from its `call`: else its layers cannot tell.) A name that is given to
+    the layer stands in front of theirs, as in `digits_affinity`: name the
+    layers of a model that has several. `gar_keras.callbacks.WarnOnCollapse`
+    names the classes which training loses.
 
     The coefficients are variables of the layer that are not trained:
     `set_coefficients` changes them between steps or epochs, and no function is

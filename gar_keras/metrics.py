@@ -123,7 +123,8 @@ class SparseCategoricalAccuracy(keras.metrics.SparseCategoricalAccuracy):
             `metrics=["accuracy"]`.
         dtype: Dtype of the metric's result, as in Keras.
 
-    It is 0 where no example has a label.
+    It is 0 where no example has a label. `gar_keras.GARAfter` has an example of
+    it in `compile`, for one `fit` on labelled and unlabelled examples.
 
     Example:
 
@@ -131,18 +132,6 @@ class SparseCategoricalAccuracy(keras.metrics.SparseCategoricalAccuracy):
     >>> metric.update_state([0, 1, -1], [[2., 1.], [2., 1.], [1., 2.]])
     >>> float(metric.result())
     0.5
-
-    In `compile`, for one `fit` on labelled and unlabelled examples:
-
-    >>> from gar_keras import attach
-    >>> model = attach(keras.Sequential([keras.Input((4,)),
-    ...                                  keras.layers.Dense(3)]))
-    >>> model.compile(
-    ...     loss=keras.losses.SparseCategoricalCrossentropy(
-    ...         from_logits=True, ignore_class=-1
-    ...     ),
-    ...     metrics=[SparseCategoricalAccuracy()],
-    ... )
     """
 
     def __init__(

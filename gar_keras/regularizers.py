@@ -182,9 +182,8 @@ def balance(
 
     That is the paper's term, which assumes classes of equal size. With a
     `class_prior` p, `u_i = v_i / p_i` takes the place of `v_i`: the term is 1
-    where `v` is proportional to p, as it is when each class has its share of
-    the images and all are equally strong. The uniform prior gives the
-    paper's term to the last bit.
+    where `v` is proportional to p. The uniform prior gives the paper's term to
+    the last bit.
 
     With `balance_of="column sums"`, `v_j = sum_i B_ij`, as in the authors' code
     until May 2017. Towards an output that is being emptied the diagonal pulls
@@ -199,9 +198,7 @@ def balance(
             in float32, whatever the dtype or the dtype policy.
         class_prior: The shares of the classes, `(n,)`, positive, of sum 1; see
             `class_prior_of`. `None` for classes of equal size.
-        balance_of: `"diagonal"` for `v = diag(BᵀB)`, as in the paper,
-            `"column sums"` for those of `B`, or `"row shares"` for those of `B`
-            with each row divided by its sum.
+        balance_of: `"diagonal"`, `"column sums"` or `"row shares"`.
 
     Returns:
         A float32 scalar, from 0 to 1.
@@ -343,9 +340,8 @@ class GraphActivityRegularizer(keras.regularizers.Regularizer):
 
     As `Dense(n, activity_regularizer=GraphActivityRegularizer())` it adds the
     same loss as the layer `GraphActivityRegularization` behind the `Dense`, in
-    training alone.
-    Keras calls it for that, and from 3.14 on divides by the batch size `m`:
-    called, it returns `m * U` there, and `U` with an earlier Keras.
+    training alone. From 3.14 on, Keras divides what it returns by the batch
+    size `m`: called, it returns `m * U` there, and `U` with an earlier Keras.
 
     Keras has no metrics for an activity regularizer: neither the terms nor the
     classes in use are shown in training, and
@@ -357,11 +353,7 @@ class GraphActivityRegularizer(keras.regularizers.Regularizer):
         frobenius: `c_F`, likewise. Defaults to `1e-6`.
         frobenius_of: `"B"` for `‖B‖²_F` as in the paper, `"Z"` for `‖Z‖²_F`
             over the unrectified logits, as in the authors' code.
-        balance_of: `"diagonal"` for `v = diag N` as in the paper, `"column
-            sums"` or `"row shares"`; see `gar_keras.balance`.
-        class_prior: The shares of the classes, `(n,)`, positive, of sum 1, for
-            the balance term; see `gar_keras.balance`. `None` for classes of
-            equal size, as in the paper.
+        balance_of, class_prior: As of `gar_keras.balance`.
 
     A term whose coefficient is 0 is not computed. A `GARWarning` comes if the
     layer that it regularizes has a softmax or sigmoid activation.

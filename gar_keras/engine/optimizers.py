@@ -127,11 +127,6 @@ class SGD(keras.optimizers.SGD):
             return grads_and_vars
         return super()._all_reduce_sum_gradients(grads_and_vars)
 
-    def as_keras(self):
-        """Keras' SGD with these settings, but for decay and warm-up."""
-        config = super().get_config()
-        return keras.optimizers.SGD.from_config(config)
-
     def _clips(self):
         return bool(self.clipnorm or self.global_clipnorm or self.clipvalue)
 
@@ -178,7 +173,10 @@ def compile_saved(model, optimizer, loss, **options):
     model.compile(optimizer, loss, **options)
     inner = getattr(optimizer, "inner_optimizer", optimizer)
     if type(inner) is SGD:
-        save_with(model, with_loss_scale(model, inner.as_keras()))
+        # The same settings, but for decay and warm-up.
+        config = keras.optimizers.SGD.get_config(inner)
+        of_keras = keras.optimizers.SGD.from_config(config)
+        save_with(model, with_loss_scale(model, of_keras))
 
 
 def with_loss_scale(model, optimizer):

@@ -58,8 +58,13 @@ def sum_over_replicas(tensors):
         )
     sizes = [math.prod(x.shape) for x in flat]
     joined = ops.concatenate([ops.reshape(x, (-1,)) for x in flat])
-    with own_losses():
-        sums = replica.all_reduce("SUM", joined)
+    # The replicas share the layers: where one waits, others add to the losses.
+    call = get_global_attribute("current_call_ctx")
+    called = call.entry_layer._flatten_layers() if call else ()
+    kept = [(layer, list(layer._losses)) for layer in called]
+    sums = replica.all_reduce("SUM", joined)
+    for layer, losses in kept:
+        layer._losses[:] = losses
     parts = [
         ops.reshape(sums[end - size : end], x.shape)
         for x, size, end in zip(
@@ -83,20 +88,6 @@ def largest_over_replicas(B):
         each = ops.where(mine, largest, ops.zeros_like(largest))
         largest = ops.stop_gradient(ops.max(sum_over_replicas(each)))
     return ops.where(largest > 0, largest, ops.ones_like(largest))
-
-
-@contextlib.contextmanager
-def own_losses():
-    """Keeps what layers have added to the loss while other replicas compute.
-
-    The replicas share the layers: where one waits, they count its losses.
-    """
-    context = get_global_attribute("current_call_ctx")
-    called = context.entry_layer._flatten_layers() if context else ()
-    kept = [(layer, list(layer._losses)) for layer in called]
-    yield
-    for layer, losses in kept:
-        layer._losses[:] = losses
 
 
 def in_scope_of_model(function: Function) -> Function:
