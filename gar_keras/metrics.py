@@ -113,9 +113,9 @@ class SparseCategoricalAccuracy(keras.metrics.SparseCategoricalAccuracy):
     """Accuracy over the examples that have a label.
 
     `sum(argmax(y_pred) == y_true) / count` over those with
-    `y_true != ignore_class`: `keras.metrics.SparseCategoricalAccuracy`, which
-    would count a label of -1 as an error, with the `ignore_class` of
-    `keras.losses.SparseCategoricalCrossentropy`.
+    `y_true != ignore_class`, of `y_true` `(m,)` or `(m, 1)` and `y_pred`
+    `(m, n)`. `keras.metrics.SparseCategoricalAccuracy` would count a label of
+    -1 as an error.
 
     Args:
         ignore_class: The label of what has none. Defaults to `-1`.
@@ -144,21 +144,14 @@ class SparseCategoricalAccuracy(keras.metrics.SparseCategoricalAccuracy):
         self.ignore_class = ignore_class
 
     def update_state(self, y_true, y_pred, sample_weight=None):
-        y_true = ops.convert_to_tensor(y_true)
-        y_pred = ops.convert_to_tensor(y_pred)
-        if len(y_true.shape) == len(y_pred.shape) and y_true.shape[-1] == 1:
-            y_true = ops.squeeze(y_true, axis=-1)
+        y_true = ops.reshape(y_true, (-1,))
         # Of a dtype that can hold it: in uint8, -1 would become 255.
         has_label = ops.cast(y_true, "int32") != self.ignore_class
-        labelled = ops.cast(has_label, self.dtype)
+        weights = ops.cast(has_label, self.dtype)
         if sample_weight is not None:
-            weights = ops.cast(sample_weight, self.dtype)
-            if len(weights.shape) > len(y_true.shape):
-                weights = ops.squeeze(weights, axis=-1)
-            while len(weights.shape) < len(y_true.shape):
-                weights = ops.expand_dims(weights, axis=-1)
-            labelled = labelled * weights
-        return super().update_state(y_true, y_pred, sample_weight=labelled)
+            given = ops.cast(sample_weight, self.dtype)
+            weights = weights * ops.reshape(given, (-1,))
+        return super().update_state(y_true, y_pred, sample_weight=weights)
 
     def get_config(self):
         return {**super().get_config(), "ignore_class": self.ignore_class}

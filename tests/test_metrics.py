@@ -55,15 +55,6 @@ def test_largest_label_of_a_dtype_without_a_sign_is_a_class():
     assert accuracy(y, logits, ignore_class=largest) == 0.0
 
 
-def test_label_of_each_position():
-    y = np.array([[0, -1], [0, 2]])
-    logits = LOGITS.reshape(2, 2, 3)
-    # Of the three labels the first alone is right.
-    assert accuracy(y, logits) == pytest.approx(1 / 3)
-    # One weight for each of the two examples.
-    assert accuracy(y, logits, np.array([2.0, 1.0])) == pytest.approx(2 / 4)
-
-
 # ClassesInUse
 
 

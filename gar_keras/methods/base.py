@@ -242,10 +242,9 @@ class CrossEntropy(Term):
 
     It is 0 for a batch without a label. In the history it is `supervised`.
 
-    By itself it is the control of the comparison. Stage 1 goes on for as many
-    steps as GAR takes, with the labelled images that GAR's batches hold, and
-    without dropout. The unlabelled images have no part in the loss, so they are
-    not fed to the network: the seconds of a run are those of this method.
+    By itself it is the control of the comparison: stage 1 goes on for as many
+    steps as GAR takes, with the labelled images of GAR's batches alone, and
+    without dropout.
 
     Args:
         weight: Factor of the term.
