@@ -307,14 +307,7 @@ class GAR(Term):
         check_layer(self.layer)
 
     def network(self, model):
-        check_can_be_regularized(model, self.layer)
-        if is_regularized(model) and self.weight != 1:
-            raise ValueError(
-                f"The model {model.name!r} already holds a GAR layer, which "
-                "adds the loss by its own coefficients. Received: "
-                f"weight={self.weight:g}. Give the model without it; see "
-                "gar_keras.detach."
-            )
+        check_can_be_regularized(model)
         return model
 
     def check(self, network, x_unlabeled):
@@ -353,11 +346,12 @@ class GAR(Term):
 def network_of(method, model):
     """What the terms of a method train of a model, from examples to logits."""
     networks = [term.network(model) for term in method]
-    if len(networks) > 1 and any(map(is_regularized, networks)):
+    if any(map(is_regularized, networks)) and method != [GAR()]:
         raise ValueError(
-            f"The model {model.name!r} already holds a GAR layer, beside which "
-            "no other term is trained. Give the model without it, and the "
-            "layer as GAR(layer=...); see gar_keras.detach."
+            f"The model {model.name!r} already holds a GAR layer, which adds "
+            "the loss by its own settings, and no other term. Received: "
+            f"method={method}. Give the model without it, and the layer as "
+            "GAR(layer=...); see gar_keras.detach."
         )
     if any(term.keeps_dropout for term in method):
         return networks[0]
