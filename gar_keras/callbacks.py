@@ -193,39 +193,33 @@ class BestWeights(keras.callbacks.Callback):
     Of several such epochs the last one counts: the error on few examples often
     stays the same for many epochs in which the model grows better. At the end
     of training the model gets these weights. Where an exception ends it, Keras
-    tells no callback: `gar_keras.regularize` calls `restore` then, and in a
-    `fit` of your own you can. It needs an `ErrorRate` in front of it.
+    tells no callback: `gar_keras.regularize` calls `restore` then. It needs an
+    `ErrorRate` in front of it.
 
     Args:
         start: Validation error of the weights that training begins with, which
-            are kept, with a warning, if every epoch has a greater one. Without
-            it they are not.
-        network: The model whose weights are kept; by default the one in
-            training.
-        start_weights: Those that `network` begins with, if it has others when
-            training begins.
+            are kept, with a warning, if every epoch has a greater one.
+        network: The model whose weights are kept.
+        start_weights: Those that training begins with.
     """
 
     weights = None
 
-    def __init__(self, start=math.inf, network=None, start_weights=None):
+    def __init__(self, start, network, start_weights):
         super().__init__()
         self.start = start
         self.network = network
         self.start_weights = start_weights
 
     def on_train_begin(self, logs=None):
-        self.best, self.best_epoch, self.weights = self.start, None, None
+        self.best, self.weights = self.start, self.start_weights
         self._least = math.inf
-        if self.start < math.inf:
-            self.weights = self.start_weights or self._network.get_weights()
 
     def on_epoch_end(self, epoch, logs=None):
         self._least = min(self._least, logs["val_error"])
         if logs["val_error"] <= self.best:
             self.best = logs["val_error"]
-            self.best_epoch = epoch + 1
-            self.weights = self._network.get_weights()
+            self.weights = self.network.get_weights()
 
     def on_train_end(self, logs=None):
         if self.restore() and self.start < self._least < math.inf:
@@ -241,14 +235,10 @@ class BestWeights(keras.callbacks.Callback):
         """Gives the model the best weights so far. `False` if it has none."""
         if self.weights is None:
             return False
-        self._network.set_weights(self.weights)
+        self.network.set_weights(self.weights)
         # They belong to this training, and not to the next one.
         self.weights = None
         return True
-
-    @property
-    def _network(self):
-        return self.model if self.network is None else self.network
 
 
 def end_last(callbacks):
@@ -314,8 +304,7 @@ class CheckShares(keras.callbacks.Callback):
         x: The unlabelled examples.
         class_prior: The shares expected, `(n,)`. `None` for equal ones.
         restores: Whether it looks for the first two cases.
-        start_weights: The weights that `network` gets back. By default those
-            that it has when training begins.
+        start_weights: The weights that `network` gets back.
         largest_change: Factor, or `None` to look at lost classes alone.
         class_names: What the warnings call the classes, in the order of the
             logits. `None` for their indices.
@@ -348,8 +337,6 @@ class CheckShares(keras.callbacks.Callback):
         if not self.restores:
             return
         now = self.network.get_weights()
-        if self.start_weights is None:
-            self.start_weights = now
         # Not those of now, in a training that goes on.
         self.network.set_weights(self.start_weights)
         self._before = counts_of_classes(predict(self.network, self.x))
@@ -479,6 +466,12 @@ class StopOnNaN(keras.callbacks.Callback):
         )
 
 
+CROSS_ENTROPIES = (
+    keras.losses.CategoricalCrossentropy,
+    keras.losses.SparseCategoricalCrossentropy,
+)
+
+
 class GARAfter(keras.callbacks.Callback):
     """Trains without GAR in the first epochs, and with it from then on.
 
@@ -537,7 +530,23 @@ class GARAfter(keras.callbacks.Callback):
                 f"model={self.model.name!r}. Put one behind its logits, e.g. "
                 "with gar_keras.attach."
             )
-        _warn_of_cross_entropy(self.model)
+        loss = self.model.loss
+        if isinstance(loss, CROSS_ENTROPIES):
+            options = loss.get_config()
+            counts_all = options.get("ignore_class", -1) is None
+            suits = options["from_logits"] and not counts_all
+        else:
+            # A name or a function, with the defaults of Keras.
+            loss = getattr(loss, "__name__", loss)
+            suits = not str(loss).endswith("categorical_crossentropy")
+        if not suits:
+            warn(
+                "GAR needs logits, and examples without a label have -1, but "
+                "the loss takes probabilities, or counts each label. Received: "
+                f"loss={getattr(loss, 'name', loss)!r}. Compile the model with "
+                "keras.losses.SparseCategoricalCrossentropy(from_logits=True, "
+                "ignore_class=-1)."
+            )
 
     def on_epoch_begin(self, epoch, logs=None):
         self._done = epoch + 1
@@ -561,35 +570,6 @@ class GARAfter(keras.callbacks.Callback):
                 "first epochs to the labels. Train for more epochs than that, "
                 "or lower its epochs."
             )
-
-
-def _warn_of_cross_entropy(model):
-    """Warns if that of a model is of probabilities, or counts labels of -1."""
-    kinds = {
-        "categorical_crossentropy": keras.losses.CategoricalCrossentropy,
-        "sparse_categorical_crossentropy": (
-            keras.losses.SparseCategoricalCrossentropy
-        ),
-    }
-    # As `compile` takes it: a name, a function or an object.
-    loss = getattr(model.loss, "__name__", model.loss)
-    if isinstance(loss, str) and loss in kinds:
-        loss = kinds[loss]()
-    if not isinstance(loss, tuple(kinds.values())):
-        return
-    options = loss.get_config()
-    if not options["from_logits"]:
-        warn(
-            "The loss takes the logits that GAR needs for probabilities, and "
-            f"cuts them off at 0 and 1. Received: loss={options['name']!r} "
-            "with from_logits=False. Compile the model with from_logits=True."
-        )
-    if options.get("ignore_class", -1) is None:
-        warn(
-            "The loss counts each label, also -1 of examples that have none. "
-            f"Received: loss={options['name']!r} with ignore_class=None. "
-            "Compile the model with ignore_class=-1 in the loss."
-        )
 
 
 class WarnOnCollapse(keras.callbacks.Callback):
@@ -621,14 +601,7 @@ class WarnOnCollapse(keras.callbacks.Callback):
 
     Example:
 
-    >>> from gar_keras import GraphActivityRegularization
-    >>> inputs = keras.Input((4,))
-    >>> outputs = GraphActivityRegularization()(keras.layers.Dense(3)(inputs))
-    >>> model = keras.Model(inputs, outputs)
-    >>> model.compile("sgd", loss=None)
-    >>> history = model.fit(
-    ...     np.eye(4), verbose=0, callbacks=[WarnOnCollapse()]
-    ... )
+    >>> callbacks = [WarnOnCollapse(batch_size=128)]    # of a `fit`
     """
 
     LEAST_EXPECTED_BALANCE = 0.75
@@ -671,7 +644,24 @@ class WarnOnCollapse(keras.callbacks.Callback):
             is_on = any(layer.coefficients.values())
             if is_on and len(unused) > self._most_missing[i]:
                 self._most_missing[i] = len(unused)
-                self._warn_of_missing(epoch, layer, unused)
+                is_plain = layer.metric_name("balance") == "balance"
+                where = "" if is_plain else f" in the layer {layer.name!r}"
+                prior = ""
+                if layer.class_prior is None:
+                    prior = (
+                        " If classes are imbalanced, give their shares as "
+                        "class_prior to the GAR layer."
+                    )
+                warn(
+                    f"Stage 2 is without {_in_words(unused, self.class_names)}"
+                    f"{where}: at the end of epoch {epoch + 1} hardly any "
+                    "example is classified so. One that is lost rarely comes "
+                    "back: start again from the pretrained model, with a lower "
+                    "learning rate, or with the labels in the loss "
+                    "(method='safe-gar'). One that the pretrained model did "
+                    "not know is not learned: pretrain longer, or on more "
+                    f"labels of it.{prior}"
+                )
         self._check_batches(epoch, logs or {})
 
     def _warms_up(self, epoch):
@@ -681,25 +671,6 @@ class WarnOnCollapse(keras.callbacks.Callback):
         optimizer = getattr(optimizer, "inner_optimizer", optimizer)
         steps = (self.params or {}).get("steps") or math.inf
         return (epoch + 1) * steps <= getattr(optimizer, "warmup_steps", 0)
-
-    def _warn_of_missing(self, epoch, layer, classes):
-        is_plain = layer.metric_name("balance") == "balance"
-        where = "" if is_plain else f" in the layer {layer.name!r}"
-        prior = ""
-        if layer.class_prior is None:
-            prior = (
-                " If classes are imbalanced, give their shares as class_prior "
-                "to the GAR layer."
-            )
-        warn(
-            f"Stage 2 is without {_in_words(classes, self.class_names)}{where}"
-            f": at the end of epoch {epoch + 1} hardly any example is "
-            "classified so. One that is lost rarely comes back: start again "
-            "from the pretrained model, with a lower learning rate, or with "
-            "the labels in the loss (method='safe-gar'). One that the "
-            "pretrained model did not know is not learned: pretrain longer, or "
-            f"on more labels of it.{prior}"
-        )
 
     def _check_batches(self, epoch, logs):
         """Warns, once, if the balance is above what such batches can have."""

@@ -23,7 +23,6 @@ from gar_keras.regularizers import (
 )
 from gar_keras.utils.types import ClassPrior
 from gar_keras.utils.validation import check_logits, check_number
-from gar_keras.utils.warnings import warn
 
 
 @keras.saving.register_keras_serializable(package="gar_keras")
@@ -40,11 +39,10 @@ class GraphActivityRegularization(keras.layers.Layer):
     `classes_in_use` how many classes the latest examples are given to, of n:
     see `gar_keras.metrics.ClassesInUse`. They are measured in `evaluate` too,
     but add nothing to the loss there. (A subclassed model must pass `training`
-    on from its `call`: else its layers cannot tell.) In a layer with a name
-    of its own they carry that name in front, as in
-    `digits_affinity`: name the layers of a model that has several, or their
-    terms share one entry of the history. `gar_keras.callbacks.WarnOnCollapse`
-    is the callback that names the classes which training loses.
+    on from its `call`: else its layers cannot tell.) A name that is given to
+    the layer stands in front of theirs, as in `digits_affinity`: name the
+    layers of a model that has several. `gar_keras.callbacks.WarnOnCollapse`
+    names the classes which training loses.
 
     The coefficients are variables of the layer that are not trained:
     `set_coefficients` changes them between steps or epochs, and no function is
@@ -69,8 +67,7 @@ class GraphActivityRegularization(keras.layers.Layer):
 
     The coefficients are saved with the layer, but are not among the weights of
     a model: those of a model without the layer fit one with it, in
-    `load_weights` and `set_weights`. A `GARWarning` comes if those that are
-    loaded switch a term off that the layer was made with.
+    `load_weights` and `set_weights`.
 
     Attributes:
         num_classes: `n` of the logits; `None` before the layer has seen any.
@@ -81,11 +78,8 @@ class GraphActivityRegularization(keras.layers.Layer):
     A saved model with this layer loads in a program with `import gar_keras`.
 
     Raises:
-        ValueError: if a coefficient is negative, infinite in float32, NaN or
-            no number, or if `class_prior` is not a prior; when called, if the
-            input is not `(batch, n)` with `n` of at least 2, if `class_prior`
-            is of another `n`, or on several replicas of `tf.distribute` with a
-            Keras before 3.10.
+        ValueError: as `GraphActivityRegularizer`; on several replicas of
+            `tf.distribute`, with a Keras before 3.10.
 
     Input shape:
         `(batch, n)`: unrectified logits of a float dtype.
@@ -236,16 +230,8 @@ class GraphActivityRegularization(keras.layers.Layer):
 
     def load_own_variables(self, store):
         # A file of a model without this layer has nothing for it.
-        if not len(store.keys()):
-            return
-        super().load_own_variables(store)
-        off = [name for name, value in self.coefficients.items() if not value]
-        if off:
-            warn(
-                "The weights that were loaded switch off terms of GAR: "
-                f"{', '.join(f'{name}=0' for name in off)}. Unless a callback "
-                "sets them, call set_coefficients of the layer."
-            )
+        if len(store.keys()):
+            super().load_own_variables(store)
 
     @property
     def class_prior(self):
@@ -388,44 +374,3 @@ class PerImageStandardization(keras.layers.Layer):
 
     def compute_output_spec(self, inputs):
         return keras.KerasTensor(inputs.shape, "float32")
-
-
-@keras.saving.register_keras_serializable(package="gar_keras")
-class Standardization(keras.layers.Layer):
-    """Brings features in any unit to mean 0 and standard deviation 1.
-
-    `(x - mean) / std` for each feature, in float32: what
-    `keras.layers.Normalization` is where `std` is neither below 1e-7 nor so
-    large that its square leaves the range of float32.
-
-    Args:
-        mean, std: `(f,)`, of the features; no `std` is 0.
-
-    Input shape:
-        `(batch, f)`, of any real dtype.
-
-    Output shape:
-        The same, in float32.
-
-    Example:
-
-    >>> layer = Standardization(mean=[2e-9], std=[1e-9])
-    >>> np.array(layer(np.array([[1e-9], [3e-9]]))).round(3).tolist()
-    [[-1.0], [1.0]]
-    """
-
-    def __init__(self, mean, std, **kwargs):
-        kwargs["autocast"] = False
-        super().__init__(**kwargs)
-        self.mean = np.array(mean, "float32")
-        self.std = np.array(std, "float32")
-
-    def call(self, inputs):
-        return (ops.cast(inputs, "float32") - self.mean) / self.std
-
-    def compute_output_spec(self, inputs):
-        return keras.KerasTensor(inputs.shape, "float32")
-
-    def get_config(self):
-        parts = {"mean": self.mean.tolist(), "std": self.std.tolist()}
-        return {**super().get_config(), **parts}

@@ -24,11 +24,6 @@ from gar_keras.regularizers import (
     GraphActivityRegularizer,
     activation_of,
 )
-from gar_keras.utils.images import (
-    LAYOUTS,
-    side_axes,
-    standardize_data_format,
-)
 from gar_keras.utils.validation import check_count, check_logits, received
 from gar_keras.utils.warnings import warn
 
@@ -76,9 +71,6 @@ def cnn6(
     Returns:
         A `keras.Model` from images to logits `(batch, n)`.
 
-    Raises:
-        ValueError: if a side is too short for the pools.
-
     Example:
 
     >>> cnn6().count_params()
@@ -112,9 +104,6 @@ def cnn9(
 
     Returns:
         A `keras.Model` from images to logits `(batch, n)`.
-
-    Raises:
-        ValueError: if a side is too short for the pools.
 
     Example:
 
@@ -169,16 +158,6 @@ def _images(shape, preprocessing, dtype):
 
 def _cnn(name, blocks, inputs, num_classes, preprocessing, dtype):
     check_count("num_classes", num_classes, least=2)
-    shape, least = inputs.shape[1:], 2 ** len(blocks)
-    is_image = len(shape) == 3
-    sides = [shape[axis - 1] for axis in side_axes()] if is_image else [0]
-    if any(side is not None and side < least for side in sides):
-        data_format = standardize_data_format()
-        raise ValueError(
-            f"{name} takes images {LAYOUTS[data_format]} of at least {least} "
-            f"pixels a side, with Keras' image_data_format() {data_format!r}. "
-            f"Received: input_shape={tuple(shape)}"
-        )
     x = preprocessing(inputs) if preprocessing else inputs
     for block, rate in zip(blocks, POOL_DROPOUT, strict=False):
         for filters in block:

@@ -12,7 +12,6 @@ classes. All are sums over the rows of `B`: where replicas of `tf.distribute`
 have the rows, they exchange these sums, and each has the loss of the batch.
 """
 
-import functools
 from typing import Literal, get_args
 
 import keras
@@ -47,6 +46,9 @@ FrobeniusOf = Literal["B", "Z"]
 # What v is made of: the diagonal of N, as in the paper, or the column sums of
 # B, as in the authors' code until May 2017, or of B with rows of sum 1.
 BalanceOf = Literal["diagonal", "column sums", "row shares"]
+
+_major, _minor = (int(part) for part in keras.__version__.split(".")[:2])
+KERAS_DIVIDES_BY_BATCH_SIZE = (_major, _minor) >= (3, 14)
 
 # How the names of dtypes of real numbers begin.
 REAL = ("bool", "int", "uint", "float", "bfloat")
@@ -180,9 +182,8 @@ def balance(
 
     That is the paper's term, which assumes classes of equal size. With a
     `class_prior` p, `u_i = v_i / p_i` takes the place of `v_i`: the term is 1
-    where `v` is proportional to p, as it is when each class has its share of
-    the images and all are equally strong. The uniform prior gives the
-    paper's term to the last bit.
+    where `v` is proportional to p. The uniform prior gives the paper's term to
+    the last bit.
 
     With `balance_of="column sums"`, `v_j = sum_i B_ij`, as in the authors' code
     until May 2017. Towards an output that is being emptied the diagonal pulls
@@ -197,9 +198,7 @@ def balance(
             in float32, whatever the dtype or the dtype policy.
         class_prior: The shares of the classes, `(n,)`, positive, of sum 1; see
             `class_prior_of`. `None` for classes of equal size.
-        balance_of: `"diagonal"` for `v = diag(BᵀB)`, as in the paper,
-            `"column sums"` for those of `B`, or `"row shares"` for those of `B`
-            with each row divided by its sum.
+        balance_of: `"diagonal"`, `"column sums"` or `"row shares"`.
 
     Returns:
         A float32 scalar, from 0 to 1.
@@ -328,28 +327,6 @@ def class_prior_of(
     return tuple((counts / counts.sum()).tolist())
 
 
-def rectify(Z: Tensor) -> Tensor:
-    """B of the paper: `B = max(0, Z)` in float32.
-
-    Args:
-        Z: Logits before any activation, `(m, n)`, of any float dtype.
-
-    Returns:
-        A float32 tensor `(m, n)`.
-
-    Raises:
-        ValueError: if `Z` is not a matrix of real numbers of at least two
-            columns, or if it has a masked entry.
-
-    Example:
-
-    >>> [float(b) for b in rectify(np.array([[-1., 2.]]))[0]]
-    [0.0, 2.0]
-    """
-    Z = _matrix("Z", Z)
-    return ops.where(Z <= 0, ops.zeros_like(Z), Z)
-
-
 @keras.saving.register_keras_serializable(package="gar_keras")
 class GraphActivityRegularizer(keras.regularizers.Regularizer):
     """Graph-based activity regularization of logits (paper, equation for U).
@@ -363,9 +340,8 @@ class GraphActivityRegularizer(keras.regularizers.Regularizer):
 
     As `Dense(n, activity_regularizer=GraphActivityRegularizer())` it adds the
     same loss as the layer `GraphActivityRegularization` behind the `Dense`, in
-    training alone.
-    Keras calls it for that, and from 3.14 on divides by the batch size `m`:
-    called, it returns `m * U` there, and `U` with an earlier Keras.
+    training alone. From 3.14 on, Keras divides what it returns by the batch
+    size `m`: called, it returns `m * U` there, and `U` with an earlier Keras.
 
     Keras has no metrics for an activity regularizer: neither the terms nor the
     classes in use are shown in training, and
@@ -377,11 +353,7 @@ class GraphActivityRegularizer(keras.regularizers.Regularizer):
         frobenius: `c_F`, likewise. Defaults to `1e-6`.
         frobenius_of: `"B"` for `‖B‖²_F` as in the paper, `"Z"` for `‖Z‖²_F`
             over the unrectified logits, as in the authors' code.
-        balance_of: `"diagonal"` for `v = diag N` as in the paper, `"column
-            sums"` or `"row shares"`; see `gar_keras.balance`.
-        class_prior: The shares of the classes, `(n,)`, positive, of sum 1, for
-            the balance term; see `gar_keras.balance`. `None` for classes of
-            equal size, as in the paper.
+        balance_of, class_prior: As of `gar_keras.balance`.
 
     A term whose coefficient is 0 is not computed. A `GARWarning` comes if the
     layer that it regularizes has a softmax or sigmoid activation.
@@ -431,7 +403,7 @@ class GraphActivityRegularizer(keras.regularizers.Regularizer):
             )
         if is_evaluated():
             return ops.zeros((), keras.config.floatx())
-        if replicas.is_inside():
+        if replicas.context() is not None:
             raise ValueError(
                 "On several replicas of tf.distribute, GAR cannot be an "
                 "activity_regularizer. Put a GraphActivityRegularization "
@@ -442,7 +414,7 @@ class GraphActivityRegularizer(keras.regularizers.Regularizer):
             warn_of_probabilities(layer)
             autodiff.check_called_once(layer, x)
         loss = self.loss(x)
-        if keras_divides_by_batch_size():
+        if KERAS_DIVIDES_BY_BATCH_SIZE:
             loss = loss * ops.cast(ops.shape(x)[0], "float32")
         # The dtype of Keras' losses, with which it is summed up.
         return ops.cast(loss, keras.config.floatx())
@@ -522,15 +494,8 @@ def _matrix(name, x):
         raise ValueError(
             "Affinity and balance are of rectified logits, none of them "
             f"negative. Received: least entry={np.min(x)}. Pass logits "
-            "through gar_keras.rectify first."
+            "through keras.ops.relu first."
         )
     x = ops.convert_to_tensor(x)
     check_logits_shape(x.shape)
     return ops.cast(x, "float32")
-
-
-@functools.cache
-def keras_divides_by_batch_size():
-    """Whether this Keras divides activity regularizers by the batch size."""
-    major, minor = (int(part) for part in keras.__version__.split(".")[:2])
-    return (major, minor) >= (3, 14)

@@ -218,12 +218,11 @@ def regularize(
 
     With labels it is `method="safe-gar"`: GAR that is set up by what the model
     predicts, so that it does little harm, and the cross-entropy of the labels;
-    without, it is `method="gar"`: the paper's loss, where they play no part. It
-    is the paper's stage 2 with the authors' `optimizer=sgd()` alone: by default
-    the gradient is clipped and the rate warms up.
-    Dropout layers are left out, as in the paper's experiments, unless a term of
-    the method keeps them (not those inside a subclassed model, which Keras
-    cannot take apart); all other layers are trained in place.
+    without, it is `method="gar"`: the paper's loss, where they play no part,
+    and with `optimizer=sgd()` the paper's stage 2. Dropout layers are left out,
+    as in the paper's experiments, unless a term of the method keeps them (not
+    those inside a subclassed model, which Keras cannot take apart); all other
+    layers are trained in place.
 
     Args:
         model: A pretrained `keras.Model` from examples to logits `(batch, n)`.
@@ -234,15 +233,13 @@ def regularize(
         x_labeled: X_L, as for `pretrain`.
         x_unlabeled: X_U, `(m_U, ...)`, in any form that `fit` takes, or an
             image source. The paper's code takes all training images, the
-            labelled ones among them. A `numpy.memmap` and an `h5py.Dataset`
-            are read batch by batch, and not searched for NaN. So is a
-            `tf.data.Dataset` or a `keras.utils.PyDataset`, whose images are
-            put into batches of b_U in the order in which they come: it should
-            be shuffled.
+            labelled ones among them. A `numpy.memmap`, an `h5py.Dataset` and
+            data sets are read batch by batch, and not searched for NaN. The
+            images of a `tf.data.Dataset` or a `keras.utils.PyDataset` are put
+            into batches of b_U as they come: it should be shuffled.
         y_labeled: Labels of X_L, as for `pretrain`, or `None`.
         method: A list of terms, such as `[GAR(), CrossEntropy(), VAT()]`, or
-            the name of one in `gar_keras.methods.METHODS`, such as
-            `"safe-gar"`.
+            the name of one in `gar_keras.methods.METHODS`.
         epochs: Epochs over X_U, at most: with `validation_data` a
             `keras.callbacks.EarlyStopping("val_error", mode="min")` among the
             `callbacks` ends the training sooner.
@@ -253,22 +250,20 @@ def regularize(
             at random; the epochs take turns until all have been seen. For a
             data set the default is the number of its batches times the size of
             the first; a data set of unknown length needs this number.
-        optimizer: A Keras optimizer. By default the authors', `sgd()`; with a
-            term of GAR the gradient is clipped to a norm of 1, and the rate
-            rises over the first 100 steps (a fifth of all, if that is less):
-            their own first steps can lose a class for good. `sgd()` gives
-            them exactly.
+        optimizer: A Keras optimizer. By default the authors', `sgd()`, but
+            with a term of GAR, whose first steps can lose a class for good,
+            the gradient is clipped to a norm of 1, and the rate rises over the
+            first 100 steps (a fifth of all, if that is less).
         validation_data: As for `pretrain`.
-        keep_best: Whether the model ends with the weights of the epoch with
-            the least validation error (the last of them), of the epochs of
-            this call, or with those it began with if every epoch has a greater
-            error. So it does where an exception ends training after an epoch,
-            Ctrl-C among them. Without `validation_data` it ends with those of
-            the last step.
+        keep_best: Whether the model ends with the weights of the epoch of this
+            call with the least validation error (the last of them), or with
+            those it began with if every epoch has a greater error, also where
+            an exception or Ctrl-C ends training. Without `validation_data` it
+            ends with those of the last step.
         initial_epoch: Epochs that are done already, when training goes on
             with the optimizer of an earlier call. With `"safe-gar"` it also
-            goes on with the prior and the scale of that call, which are in its
-            terms: `method=history.model.method`.
+            goes on with the prior and the scale of that call:
+            `method=history.model.method`.
         seed: Seed of the order of the batches.
         class_names: What warnings call the classes, in the order of the logits.
             `None` for their indices.
@@ -304,14 +299,10 @@ def regularize(
             labels are used and a class has none; if the moving statistics of
             a `BatchNormalization` do not fit its weights and these examples;
             if the mean loss of an epoch is above 10; or if at the end the
-            validation error is greater than before. With `GAR` also in an
-            epoch that loses classes, which it names, or whose batches are too
-            small for the number of classes; see
-            `gar_keras.callbacks.WarnOnCollapse`, of which `callbacks` may
-            hold one of your own instead. With `"safe-gar"` in place of that
-            if at the end a class has twice its share of the predictions, or
-            half, or if the model gets the weights back that it began with,
-            because a class is lost or the rare ones have changed.
+            validation error is greater than before. With `GAR` also of what
+            `gar_keras.callbacks.WarnOnCollapse` sees, of which `callbacks` may
+            hold one of your own instead; with `"safe-gar"` of what
+            `gar_keras.callbacks.CheckShares` sees at the end.
 
     Example:
 

@@ -106,9 +106,14 @@ def test_loss_of_large_logits():
     assert logs["val_loss"] == pytest.approx(2e4 / 4)
 
 
+def best_weights(start):
+    model = identity()
+    return BestWeights(start, model, model.get_weights())
+
+
 def see(keeper, errors):
     """The bias after epochs of these errors, each with its number as bias."""
-    model = identity()
+    model = keeper.network
     bias = model.layers[0].bias
     keeper.set_model(model)
     keeper.on_train_begin()
@@ -125,16 +130,16 @@ def see(keeper, errors):
 )
 @pytest.mark.parametrize("start", [math.inf, 0.1])
 def test_best_epoch_is_kept(start, errors, best):
-    keeper = BestWeights(start)
+    keeper = best_weights(start)
     assert see(keeper, errors) == [best] * 3
-    assert (keeper.best_epoch, keeper.best) == (best, min(errors))
+    assert keeper.best == min(errors)
     # It belongs to this training, and not to the next one.
     assert not keeper.restore()
 
 
 def test_the_start_is_kept_if_every_epoch_is_worse():
     with pytest.warns(GARWarning, match="Every epoch has a greater error"):
-        assert see(BestWeights(0.05), [0.3, 0.1, 0.2]) == [0] * 3
+        assert see(best_weights(0.05), [0.3, 0.1, 0.2]) == [0] * 3
 
 
 # StopOnNaN
@@ -192,10 +197,9 @@ def end_of(callback, errors):
         ),
         (WarnOfError(0.1, 1000), [0.5, 0.128], None),
         (WarnOfError(0.1, 1000), [], None),
-        (BestWeights(0.1), [0.12, 0.11, 0.13], "is 11.00 % at best. Every"),
-        (BestWeights(0.1), [0.12, 0.1, 0.13], None),
-        (BestWeights(), [0.12], None),
-        (BestWeights(0.1), [], None),
+        (best_weights(0.1), [0.12, 0.11, 0.13], "is 11.00 % at best. Every"),
+        (best_weights(0.1), [0.12, 0.1, 0.13], None),
+        (best_weights(0.1), [], None),
     ],
 )
 def test_an_error_that_has_risen_is_told_at_the_end(callback, errors, told):

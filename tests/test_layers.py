@@ -15,7 +15,6 @@ from gar_keras import (
     GraphActivityRegularization,
     GraphActivityRegularizer,
     SparseCategoricalAccuracy,
-    SparseCategoricalCrossentropy,
 )
 from gar_keras.engine.optimizers import SGD
 from gar_keras.layers import PerImageStandardization
@@ -415,7 +414,6 @@ CONFIGS = [
     (GraphActivityRegularization, OF_THE_LAYER),
     (GraphActivityRegularization, OF_THE_LAYER | {"class_prior": [*PRIOR]}),
     (SparseCategoricalAccuracy, OF_METRICS),
-    (SparseCategoricalCrossentropy, OF_METRICS),
     (SGD, dict(decay=0.5, warmup_steps=7, clipnorm=1.0, momentum=0.3)),
 ]
 
@@ -450,16 +448,12 @@ def test_weights_fit_with_and_without_the_layer(to_the_layer, tmp_path):
     assert layer.coefficients["affinity"] == 0.25
 
 
-@pytest.mark.parametrize("affinity", [0.25, 0.0])
-def test_weights_file_keeps_the_coefficients(affinity, tmp_path):
+def test_weights_file_keeps_the_coefficients(tmp_path):
     source, target = (sequential(*layer_route()) for _ in range(2))
-    source.layers[-1].set_coefficients(affinity=affinity)
+    source.layers[-1].set_coefficients(affinity=0.25)
     source.save_weights(tmp_path / "w.weights.h5")
-    shown = said(lambda: target.load_weights(tmp_path / "w.weights.h5"))
-    assert target.layers[-1].coefficients["affinity"] == affinity
-    assert ["GAR: affinity=0. Unless" in text for text in shown] == (
-        [] if affinity else [True]
-    )
+    target.load_weights(tmp_path / "w.weights.h5")
+    assert target.layers[-1].coefficients["affinity"] == 0.25
 
 
 # PerImageStandardization

@@ -7,7 +7,6 @@ import pytest
 from gar_keras.metrics import (
     ClassesInUse,
     SparseCategoricalAccuracy,
-    SparseCategoricalCrossentropy,
     StepMean,
 )
 
@@ -54,55 +53,6 @@ def test_largest_label_of_a_dtype_without_a_sign_is_a_class():
     y = np.array([largest, 0], "uint8")
     assert accuracy(y, logits) == 0.5
     assert accuracy(y, logits, ignore_class=largest) == 0.0
-
-
-@pytest.mark.parametrize(
-    ("mine", "of_keras"),
-    [
-        (SparseCategoricalAccuracy, keras.metrics.SparseCategoricalAccuracy()),
-        (
-            SparseCategoricalCrossentropy,
-            keras.metrics.SparseCategoricalCrossentropy(from_logits=True),
-        ),
-    ],
-)
-def test_without_a_class_to_ignore_the_metric_is_that_of_keras(mine, of_keras):
-    found = [
-        float(metric(np.array([0, 1, 0, 2]), LOGITS))
-        for metric in (mine(ignore_class=None), of_keras)
-    ]
-    assert found[0] == found[1] > 0
-
-
-def test_label_of_each_position():
-    y = np.array([[0, -1], [0, 2]])
-    logits = LOGITS.reshape(2, 2, 3)
-    # Of the three labels the first alone is right.
-    assert accuracy(y, logits) == pytest.approx(1 / 3)
-    # One weight for each of the two examples.
-    assert accuracy(y, logits, np.array([2.0, 1.0])) == pytest.approx(2 / 4)
-
-
-# Of logits 2, 1, 0 and 5, 4, 3 the softmax is the same.
-ERRORS = np.log(1 + np.exp(-1) + np.exp(-2)) + np.arange(3)
-
-
-@pytest.mark.parametrize(
-    ("y", "weights", "expected"),
-    [
-        ([0, -1, -1, 2], [1, 1, 1, 1], (ERRORS[0] + ERRORS[2]) / 2),
-        ([-1, -1, -1, 1], [1, 1, 1, 1], ERRORS[1]),
-        ([0, -1, -1, 2], [3, 9, 9, 1], (3 * ERRORS[0] + ERRORS[2]) / 4),
-        ([-1, -1, -1, -1], [1, 1, 1, 1], 0),
-    ],
-)
-def test_crossentropy_is_the_mean_over_what_has_a_label(y, weights, expected):
-    metric = SparseCategoricalCrossentropy()
-    for part in (slice(0, 2), slice(2, 4)):
-        metric.update_state(
-            np.array(y)[part], LOGITS[part], np.array(weights)[part]
-        )
-    assert float(metric.result()) == pytest.approx(expected)
 
 
 # ClassesInUse

@@ -13,9 +13,9 @@ from hypothesis.extra import numpy as hnp
 from keras import ops
 from tracing import sizes_of_tensors
 
-from gar_keras import GraphActivityRegularizer, affinity, balance, rectify
+from gar_keras import GraphActivityRegularizer, affinity, balance
 from gar_keras.engine import autodiff
-from gar_keras.regularizers import keras_divides_by_batch_size
+from gar_keras.regularizers import KERAS_DIVIDES_BY_BATCH_SIZE
 
 SHARES = {"balance_of": "row shares"}
 # Each term, and the same by its equation.
@@ -166,7 +166,7 @@ def test_nan_and_inf_give_no_number(name, bad):
 
 
 each_function = pytest.mark.parametrize(
-    "function", [affinity, balance, rectify, GraphActivityRegularizer().loss]
+    "function", [affinity, balance, GraphActivityRegularizer().loss]
 )
 
 
@@ -174,7 +174,7 @@ each_function = pytest.mark.parametrize(
 def test_term_of_unrectified_logits_is_refused(term):
     pandas = pytest.importorskip("pandas")
     for form in (np.array, pandas.DataFrame):
-        with pytest.raises(ValueError, match=r"least entry=-3.*rectify"):
+        with pytest.raises(ValueError, match=r"least entry=-3.*relu"):
             term(form([[1.0, -3.0], [2.0, 1.0]]))
 
 
@@ -290,5 +290,5 @@ def test_whether_keras_divides_is_known():
     constant(np.ones((8, 2)))
     measured = float(constant.losses[0])
     assert measured == pytest.approx(
-        1 / 8 if keras_divides_by_batch_size() else 1
+        1 / 8 if KERAS_DIVIDES_BY_BATCH_SIZE else 1
     )

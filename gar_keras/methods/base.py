@@ -102,7 +102,8 @@ class Stage2(keras.Model):
                     self.means[term.name].update_state(value)
             self.step.assign(self.step + 1)
         # TensorFlow sums the gradients of replicas.
-        return loss / replicas.count() if replicas.is_inside() else loss
+        replica = replicas.context()
+        return loss if replica is None else loss / replica.num_replicas_in_sync
 
     def done(self):
         """The share of the training that is done, a float32 scalar."""
@@ -241,10 +242,9 @@ class CrossEntropy(Term):
 
     It is 0 for a batch without a label. In the history it is `supervised`.
 
-    By itself it is the control of the comparison. Stage 1 goes on for as many
-    steps as GAR takes, with the labelled images that GAR's batches hold, and
-    without dropout. The unlabelled images have no part in the loss, so they are
-    not fed to the network: the seconds of a run are those of this method.
+    By itself it is the control of the comparison: stage 1 goes on for as many
+    steps as GAR takes, with the labelled images of GAR's batches alone, and
+    without dropout.
 
     Args:
         weight: Factor of the term.
@@ -307,14 +307,7 @@ class GAR(Term):
         check_layer(self.layer)
 
     def network(self, model):
-        check_can_be_regularized(model, self.layer)
-        if is_regularized(model) and self.weight != 1:
-            raise ValueError(
-                f"The model {model.name!r} already holds a GAR layer, which "
-                "adds the loss by its own coefficients. Received: "
-                f"weight={self.weight:g}. Give the model without it; see "
-                "gar_keras.detach."
-            )
+        check_can_be_regularized(model)
         return model
 
     def check(self, network, x_unlabeled):
@@ -353,11 +346,12 @@ class GAR(Term):
 def network_of(method, model):
     """What the terms of a method train of a model, from examples to logits."""
     networks = [term.network(model) for term in method]
-    if len(networks) > 1 and any(map(is_regularized, networks)):
+    if any(map(is_regularized, networks)) and method != [GAR()]:
         raise ValueError(
-            f"The model {model.name!r} already holds a GAR layer, beside which "
-            "no other term is trained. Give the model without it, and the "
-            "layer as GAR(layer=...); see gar_keras.detach."
+            f"The model {model.name!r} already holds a GAR layer, which adds "
+            "the loss by its own settings, and no other term. Received: "
+            f"method={method}. Give the model without it, and the layer as "
+            "GAR(layer=...); see gar_keras.detach."
         )
     if any(term.keeps_dropout for term in method):
         return networks[0]

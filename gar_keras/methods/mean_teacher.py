@@ -68,26 +68,20 @@ class MeanTeacher(Term):
     def loss(self, stage_2, x, y, logits):
         in_ramp = stage_2.done() < self.ramp
         a = ops.where(in_ramp, self.decay_in_ramp, self.decay)
-        average(stage_2.teacher, stage_2.network, a)
+        pairs = zip(
+            stage_2.teacher.weights, stage_2.network.weights, strict=True
+        )
+        for mean, new in pairs:
+            if new.trainable:
+                kept = ops.cast(a, mean.dtype) * mean
+                taken = ops.cast(1 - a, mean.dtype) * ops.stop_gradient(new)
+                mean.assign(kept + taken)
+            else:
+                # Such as the statistics of a BatchNormalization.
+                mean.assign(new)
         targets = ops.stop_gradient(stage_2.teacher(x, training=True))
         distance = ops.mean(losses.squared_distance(logits, targets))
         return losses.gaussian_ramp(stage_2.done(), self.ramp) * distance
-
-
-def average(mean, network, decay):
-    """`mean <- decay * mean + (1 - decay) * network`, of models of one graph.
-
-    What is not trained, such as the statistics of a BatchNormalization, is
-    taken as it is.
-    """
-    rest = 1 - decay
-    for old, new in zip(mean.weights, network.weights, strict=True):
-        if new.trainable:
-            kept = ops.cast(decay, old.dtype) * old
-            taken = ops.cast(rest, old.dtype) * ops.stop_gradient(new)
-            old.assign(kept + taken)
-        else:
-            old.assign(new)
 
 
 def copy_of(network, seed):

@@ -20,7 +20,7 @@ from gar_keras.engine.graphs import has_graph
 from gar_keras.layers import GraphActivityRegularization
 from gar_keras.methods.base import GAR
 from gar_keras.metrics import counts_of_classes
-from gar_keras.models import is_regularized, plain_head, scaled
+from gar_keras.models import plain_head, scaled
 from gar_keras.regularizers import check_coefficient, class_prior_of
 from gar_keras.utils.types import ClassPrior
 from gar_keras.utils.validation import (
@@ -136,15 +136,6 @@ class SafeGAR(GAR):
             return None
         rare = has_rare_class(self.class_prior)
         return LARGEST_CHANGE_OF_RARE if rare else LARGEST_CHANGE
-
-    def network(self, model):
-        if is_regularized(model):
-            raise ValueError(
-                f"The model {model.name!r} already holds a GAR layer. Give "
-                "SafeGAR the model without it, and the layer as "
-                "SafeGAR(layer=...); see gar_keras.detach."
-            )
-        return super().network(model)
 
     def check(self, network, x_unlabeled):
         if not has_graph(network):

@@ -21,7 +21,7 @@ from gar_keras.layers import GraphActivityRegularization
 from gar_keras.methods import losses
 from gar_keras.methods.base import GAR, Term
 from gar_keras.methods.mean_teacher import copy_of
-from gar_keras.regularizers import affinity, balance, rectify
+from gar_keras.regularizers import affinity, balance
 
 # Of the largest diagonal entry: keeps `BᵀDB` invertible where a class is lost.
 RIDGE = 1e-6
@@ -70,13 +70,19 @@ class OfSoftmax(GraphActivityRegularization):
         return super().measure(losses.probabilities(Z), training)
 
 
+def _rectified(Z):
+    """B of the paper, `max(0, Z)`, in float32."""
+    Z = ops.cast(Z, "float32")
+    return ops.where(Z <= 0, ops.zeros_like(Z), Z)
+
+
 class Unnormalized(GraphActivityRegularization):
     """The loss with the sum of off-diagonal N for its affinity."""
 
     def measure(self, Z, training=False):
         measured = super().measure(Z, training)
         if "affinity" in measured:
-            B, normalized = rectify(Z), measured["affinity"]
+            B, normalized = _rectified(Z), measured["affinity"]
             trace_N = ops.sum(ops.square(B))
             changed = normalized * (B.shape[-1] - 1) * trace_N
             coefficient = self.coefficient_weights["affinity"]
@@ -162,4 +168,4 @@ class FixedAdjacency(Term):
 
     def loss(self, stage_2, x, y, logits):
         first = ops.stop_gradient(stage_2.first(x, training=False))
-        return distances_on_graph(rectify(logits), rectify(first))
+        return distances_on_graph(_rectified(logits), _rectified(first))
