@@ -73,8 +73,8 @@ class Batches(keras.utils.PyDataset):
     def epoch(self, number):
         """The indices of an epoch of the sampler, of which the first is 0."""
         if self._drawn[0] != number:
-            first = self.data.first_epoch
-            self._drawn = number, self.data.sampler.epoch(first + number)
+            # The sampler counts them from 1.
+            self._drawn = number, self.data.sampler.epoch(1 + number)
         return self._drawn[1]
 
     def _images(self, order, number, step):

@@ -25,7 +25,7 @@ from gar_keras.engine.optimizers import (
     sgd,
     stage_2_optimizer,
 )
-from gar_keras.engine.precision import blocks, warn_if_coarse, warn_if_lost
+from gar_keras.engine.precision import blocks, warn_if_lost
 from gar_keras.estimator.examples import (
     UNLABELED,
     as_input,
@@ -375,7 +375,6 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
             # The network gets the rows as they are.
             warn_if_lost("X", X)
             return None
-        warn_if_coarse("X", X)
         scaler = StandardScaler()
         # Some rows at a time: no copy of the table, and none of it dense.
         for _, block in blocks(X):
