@@ -14,7 +14,6 @@ import keras
 import numpy as np
 from keras import ops
 
-from gar_keras.engine import backend
 from gar_keras.engine.batches import image_bytes, take
 from gar_keras.engine.streams import Stream
 from gar_keras.utils.validation import is_in_memory
@@ -157,10 +156,11 @@ def _graph_of_arrays(held):
     cut = full * sampler.batch
     # Captured tensors, not constants of the graph, which must stay below 2 GB.
     names = ("images", "x_labeled", "labels", "y_labeled")
-    tensors = keras.tree.map_structure(
-        lambda part: None if part is None else backend.as_tensor(part),
-        {name: getattr(data, name) for name in names},
-    )
+    with tf.device("CPU:0"):
+        tensors = keras.tree.map_structure(
+            lambda part: None if part is None else tf.convert_to_tensor(part),
+            {name: getattr(data, name) for name in names},
+        )
     tensors = replace(data, **tensors)
 
     def gather(examples, rows):

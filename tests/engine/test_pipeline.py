@@ -8,7 +8,7 @@ import pytest
 from keras import ops
 from sources import Source
 
-from gar_keras.engine import backend, pipeline
+from gar_keras.engine import pipeline
 from gar_keras.engine.batches import BatchSampler, TrainingData
 from gar_keras.engine.data import some_of
 from gar_keras.engine.pipeline import Batches
@@ -119,25 +119,6 @@ def test_source_is_asked_for_what_there_is_room_for(room, steps, monkeypatch):
     data = TrainingData(sampler, Asked(IMAGES), X_L)
     assert_same(first(data, 8), by_hand(sampler, X_L, None, 8))
     assert asked[0] == 5 * min(steps, sampler.steps)
-
-
-@pytest.mark.skipif(BACKEND != "tensorflow", reason="TensorFlow's tensors")
-def test_a_tensor_shares_the_memory_of_an_array_that_begins_where_it_can():
-    shared = backend.aligned_empty((5, 3), "float32")
-    shared[...] = np.arange(15).reshape(5, 3)
-    off = np.append(np.ones(1, "float32"), shared.ravel())[1:].reshape(5, 3)
-    frozen = shared.copy()
-    frozen.flags.writeable = False
-    for array in (
-        shared, off, frozen, shared[::2], shared.T, shared.astype(">f4"),
-        shared.astype("float16"), shared.astype("uint8"), shared[:0],
-    ):  # fmt: skip
-        found = backend.as_tensor(array)
-        np.testing.assert_array_equal(found, array)
-        assert found.dtype == array.dtype.newbyteorder("=")
-    tensor = backend.as_tensor(shared)
-    shared[0, 0] = 99
-    assert float(tensor[0, 0]) == 99
 
 
 @pytest.mark.parametrize("form", [np.asarray, Source])
