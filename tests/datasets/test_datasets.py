@@ -133,30 +133,22 @@ def test_a_random_split_has_the_shares_of_the_classes():
 ARGUMENTS = dict(y_train=LABELS, num_labeled=20, seed=0, num_validation=2)
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"num_labeled": 25}, "multiple of the 10 classes.*num_labeled=25"),
-        ({"y_train": []}, "y_train must be integer class indices"),
-        ({"y_train": None}, "y_train is missing"),
-        ({"y_train": np.repeat([0, 1], [9, 2]), "num_labeled": 6}, "2 to 4"),
-    ],
-)
-def test_what_cannot_be_drawn_evenly_is_refused(change, message):
-    with pytest.raises(ValueError, match=message):
-        make_split(**ARGUMENTS | change)
+EVEN = [make_split]
+ALL = [make_split, draw_split]
+REFUSED = [
+    (EVEN, {"num_labeled": 25}, "multiple of the 10 classes.*num_labeled=25"),
+    (EVEN, {"y_train": []}, "y_train must be integer class indices"),
+    (EVEN, {"y_train": None}, "y_train is missing"),
+    (EVEN, {"y_train": np.repeat([0, 1], [9, 2]), "num_labeled": 6}, "2 to 4"),
+    (ALL, {"num_labeled": 0}, "num_labeled must be an integer from 1 to 1000"),
+    (ALL, {"num_validation": 981}, "20 labelled, 980 are left .*=981"),
+    (ALL, {"num_validation": -1}, "num_validation=-1"),
+    (ALL, {"seed": -1}, "seed must be an integer of at least 0.*seed=-1"),
+]
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"num_labeled": 0}, "num_labeled must be an integer from 1 to 1000"),
-        ({"num_validation": 981}, "20 labelled, 980 are left .*=981"),
-        ({"num_validation": -1}, "num_validation=-1"),
-        ({"seed": -1}, "seed must be an integer of at least 0.*seed=-1"),
-    ],
-)
-@pytest.mark.parametrize("draw", [make_split, draw_split])
-def test_what_cannot_be_drawn_is_refused(draw, change, message):
-    with pytest.raises(ValueError, match=message):
-        draw(**ARGUMENTS | change)
+@pytest.mark.parametrize(("functions", "change", "message"), REFUSED)
+def test_what_cannot_be_drawn_is_refused(functions, change, message):
+    for draw in functions:
+        with pytest.raises(ValueError, match=message):
+            draw(**ARGUMENTS | change)

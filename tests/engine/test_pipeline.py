@@ -1,7 +1,5 @@
 """The batches that `fit` gets on the backend in use."""
 
-from types import SimpleNamespace
-
 import keras
 import numpy as np
 import pytest
@@ -83,24 +81,6 @@ def test_batches_of_a_training(sampler, x_labeled, labels, images):
     # From a later epoch on.
     batches.done = 1
     assert_same([batches[0]], expected[sampler.steps :][:1])
-
-
-@pytest.mark.parametrize("dtype", ["float32", "uint8", "float16"])
-def test_images_keep_their_dtype(dtype):
-    data = TrainingData(BatchSampler(23, 5), IMAGES.astype(dtype))
-    assert first(data, 1)[0][0].dtype == dtype
-
-
-@pytest.mark.parametrize(
-    "image, dtype, steps",
-    # 128 * 150,528 bytes are 18.4 MiB, in 128 MiB 6 times.
-    [((28, 28, 1), "uint8", 40), ((224, 224, 3), "uint8", 6),
-     ((2000, 2000, 3), "float32", 1)],
-)  # fmt: skip
-def test_batches_that_wait_by_hand(image, dtype, steps):
-    sampler = BatchSampler(1000, 112, 100, 16)
-    images = SimpleNamespace(shape=(1000, *image), dtype=np.dtype(dtype))
-    assert pipeline.steps_at_once(TrainingData(sampler, images)) == steps
 
 
 @pytest.mark.skipif(BACKEND != "tensorflow", reason="TensorFlow's pipeline")
