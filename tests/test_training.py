@@ -15,7 +15,6 @@ from sources import Source
 from stacks import Subclassed, sequential
 
 from gar_keras import (
-    CrossEntropy,
     GraphActivityRegularization,
     GraphActivityRegularizer,
     attach,
@@ -387,8 +386,6 @@ BAD_INPUT = {
         regularize, dict(layer=GraphActivityRegularizer()), "layer must be",
     ),
     "no number": (regularize, dict(epochs="many"), "Received: epochs='m"),
-    "method": (regularize, dict(method=3), "Received: method=3"),
-    "a term": (regularize, dict(method=CrossEntropy()), "a list of terms"),
 }  # fmt: skip
 
 
@@ -410,9 +407,6 @@ BAD_MODELS = {
         "takes inputs of dtype uint8.*float32",
     ),
     "softmax": (lambda: linear(activation="softmax"), "activation"),
-    "one output": (
-        lambda: sequential(layers.Dense(1), shape=(2,)), "n of at least 2",
-    ),
 }  # fmt: skip
 
 
