@@ -60,7 +60,6 @@ from gar_keras.utils.validation import (
     check_count,
     check_flag,
     check_labels,
-    check_verbosity,
 )
 from gar_keras.utils.warnings import warn
 
@@ -145,7 +144,6 @@ def pretrain(
     validation_data = as_validation(validation_data, x_labeled, model)
     check_examples("x_labeled", x_labeled)
     check_epochs(epochs, initial_epoch)
-    check_verbosity(verbose)
     callbacks = list_of(callbacks)
     per_report = largest_divisor(
         epochs, check_count("report_every", report_every, least=1)
@@ -316,7 +314,6 @@ def regularize(
     >>> history.history["val_error"]
     [0.0, 0.0, 0.0]
     """
-    check_verbosity(verbose)
     check_flag("keep_best", keep_best)
     callbacks = list_of(callbacks)
     plan = plan_stage_2(

@@ -56,7 +56,7 @@ def steps(options):
     """The commands in their order, each a list of words."""
     backend = f" --backend {options.backend}"
     training = f" --share-stage-1 --jobs {options.jobs}{backend}"
-    # With --data-dir, MNIST would be looked for there as well.
+    # For MNIST it is refused.
     files = ["--data-dir", options.data_dir] if options.data_dir else []
     with_network = " ".join(m for m, e in METHODS.items() if e.network)
     found = [

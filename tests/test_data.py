@@ -13,10 +13,7 @@ from sources import Source
 from stacks import Subclassed, sequential
 
 from gar_keras import (
-    GAR,
-    CrossEntropy,
     GARWarning,
-    MeanTeacher,
     error_rate,
     pretrain,
     regularize,
@@ -27,7 +24,6 @@ from gar_keras.engine.data import (
     as_labeled,
     as_unlabeled,
     num_classes,
-    stage_2_data,
     stage_2_sampler,
 )
 from gar_keras.engine.fit import predict
@@ -160,20 +156,6 @@ def test_a_stream_of_unknown_length_needs_the_size_of_an_epoch():
     assert sampler(dataset(X)).size == 48
 
 
-def test_a_stream_is_read_as_it_is_needed():
-    asked = []
-
-    class Large(Batches):
-        def __getitem__(self, index):
-            asked.append(index)
-            return super().__getitem__(index)
-
-    large = Large(np.zeros((100_000, 3), "float32"))
-    data = TrainingData(BatchSampler(100, 10, 9, 4), as_unlabeled(large), X[:9])
-    batches_of(data, 2)
-    assert len(asked) < 1000
-
-
 @pytest.mark.parametrize("make", [dataset, Batches])
 def test_predictions_of_a_stream_are_those_of_the_array(make, file):
     model = network()
@@ -185,24 +167,6 @@ def test_predictions_of_a_stream_are_those_of_the_array(make, file):
 def network():
     keras.utils.set_random_seed(0)
     return sequential(layers.Dense(3), shape=(3,))
-
-
-def test_order_and_number_of_unlabeled_examples_are_warned_of():
-    def found(x):
-        return said(
-            lambda: stage_2_data(
-                X[:9], None, x, None, labeled_per_batch=4,
-                unlabeled_per_batch=10, images_per_epoch=None, seed=0,
-            )
-        )  # fmt: skip
-
-    (order,) = found(dataset(X))
-    assert "is never shuffled" in order
-    slices = tf.data.Dataset.from_tensor_slices(X)
-    for x in (X, X[:10], slices.shuffle(45).batch(8).prefetch(1), Batches(X)):
-        assert found(x) == []
-    (few,) = found(X[:9])
-    assert few.startswith("Stage 2 has fewer examples than a batch takes. ")
 
 
 class FromFile(np.memmap):
@@ -243,27 +207,6 @@ def two_inputs():
 
 def parted(x):
     return {"two": x[:, 1:], "one": x[:, :1]}
-
-
-@pytest.mark.slow
-def test_several_inputs_train_as_one():
-    results = []
-    for make, part in ((network, np.asarray), (two_inputs, parted)):
-        model = make()
-        pair = part(X[:9]), Y[:9]
-        pretrain(model, *pair, epochs=5, verbose=0, validation_data=pair)
-        regularize(
-            model,
-            pair[0],
-            part(X),
-            y_labeled=pair[1],
-            method=[GAR(), CrossEntropy(), MeanTeacher(1.0, decay=0.5)],
-            epochs=1,
-            **SMALL,
-        )
-        results.append([*model.get_weights(), error_rate(model, part(X), Y)])
-    for mine, its in zip(*results, strict=True):
-        np.testing.assert_allclose(mine, its, rtol=1e-4, atol=1e-6)
 
 
 def test_a_tuple_of_inputs_stays_apart_from_labels():
@@ -307,10 +250,6 @@ REFUSED = {
     "another name": (
         lambda: pretrain(network(), X, Y, lr=0.1),
         "pretrain.. got an unexpected keyword argument 'lr'",
-    ),
-    "another input": (
-        lambda: regularize(two_inputs(), parted(X), {"one": X}),
-        "key for each input",
     ),
     "fewer inputs": (
         lambda: regularize(two_inputs(), tuple(parted(X).values()), (X,)),

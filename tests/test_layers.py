@@ -202,29 +202,6 @@ def test_each_call_of_a_siamese_network_counts(route, towers):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(BACKEND != "jax", reason="a loop of JAX")
-@both_routes
-def test_whole_step_may_be_computed_again(route):
-    import jax
-
-    x = inputs(7)
-    model = sequential(*route())
-
-    @jax.checkpoint
-    def loss(kernel, bias):
-        _, _, losses = model.stateless_call(
-            [kernel, bias], model.non_trainable_variables, x,
-            return_losses=True, training=True,
-        )  # fmt: skip
-        return sum(losses)
-
-    W, b = (v.value for v in model.trainable_variables)
-    value, gradient = jax.value_and_grad(loss)(W, b)
-    received = value, W - RATE * gradient
-    assert_step(received, expected_after_one_step(x), rtol=1e-4)
-
-
-@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(keras, "remat"), reason="Keras before 3.9")
 def test_layer_made_in_a_remat_scope_adds_its_loss():
     x = inputs(7)

@@ -256,19 +256,6 @@ def test_activation_behind_the_logits_is_refused(make):
         attach(make())
 
 
-def test_hidden_layer_made_last_in_a_subclassed_model_is_no_matter():
-    class Model(keras.Model):
-        def __init__(self):
-            super().__init__()
-            self.logits = layers.Dense(3)
-            self.hidden = layers.Dense(5, activation="relu")
-
-        def call(self, x):
-            return self.logits(self.hidden(x))
-
-    assert outputs(attach(Model()), images()).shape == (6, 3)
-
-
 # At each door
 
 

@@ -127,7 +127,7 @@ def test_the_files_of_the_plan_have_the_hashes_that_are_checked():
     from reproduction.datasets import norb, svhn
 
     checked = norb.MD5 | svhn.MD5
-    checked |= {mnist.NPZ: mnist.MD5, norb.COPY: norb.COPY_MD5}
+    checked |= {"mnist.npz": mnist.MD5, norb.COPY: norb.COPY_MD5}
     checked |= {svhn.GREY: svhn.GREY_MD5}
     lines = PAGES["docs/experiments.md"].splitlines()
     for name, md5 in checked.items():

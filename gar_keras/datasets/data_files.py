@@ -1,10 +1,8 @@
 """Data files: where they lie, and whether they are as published."""
 
-import gzip
 import hashlib
 import io
 import os
-import zlib
 from pathlib import Path
 
 import numpy as np
@@ -45,19 +43,6 @@ def check_md5(data, expected, what):
             f"md5={received}, expected md5={expected}. Put a clean copy in its "
             "place (for that inside the package: reinstall)."
         )
-
-
-def read_unpacked(path, md5):
-    """The bytes of a file of this MD5, unpacked if its name ends in `.gz`."""
-    content, what = path.read_bytes(), path
-    if path.suffix == ".gz":
-        try:
-            content, what = gzip.decompress(content), f"{path}, unpacked,"
-        except (OSError, EOFError, zlib.error) as error:
-            # The bytes as they are have another MD5 then.
-            what = f"{path} ({error})"
-    check_md5(content, md5, what)
-    return content
 
 
 def read_npz(path, names):

@@ -127,7 +127,6 @@ class TrainingData:
         labels: Class indices `(m,)` of `images`.
         y_labeled: Class indices of `x_labeled`, with which `y` is -1 for the
             other images, in place of `labels`.
-        first_epoch: Epoch of the sampler to begin with, from 1.
     """
 
     sampler: BatchSampler
@@ -135,7 +134,6 @@ class TrainingData:
     x_labeled: object = None
     labels: object = None
     y_labeled: object = None
-    first_epoch: int = 1
 
     def batch(self, x, rows, chosen, gather=None, xp=np):
         """What `fit` gets of a step, `(x,)` or `(x, y)`, with `x` at `rows`.

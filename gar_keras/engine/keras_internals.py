@@ -95,17 +95,6 @@ def layer_in_call():
     return caller if isinstance(caller, keras.Layer) else None
 
 
-def may_be_shuffled(batches):
-    """Whether a `tf.data.Dataset` may be in another order than its source."""
-    changes = ("shuffle", "flatmap", "interleave")
-    inputs = getattr(batches, "_inputs", None)
-    return (
-        inputs is None
-        or any(word in type(batches).__name__.lower() for word in changes)
-        or any(may_be_shuffled(part) for part in inputs())
-    )
-
-
 def save_with(model, optimizer):
     """Has a compiled model saved as if it were compiled with this optimizer."""
     model._compile_config.config["optimizer"] = optimizer

@@ -14,7 +14,6 @@ import keras
 import numpy as np
 from keras import ops
 
-from gar_keras.engine import backend
 from gar_keras.engine.batches import image_bytes, take
 from gar_keras.engine.streams import Stream
 from gar_keras.utils.validation import is_in_memory
@@ -73,8 +72,8 @@ class Batches(keras.utils.PyDataset):
     def epoch(self, number):
         """The indices of an epoch of the sampler, of which the first is 0."""
         if self._drawn[0] != number:
-            first = self.data.first_epoch
-            self._drawn = number, self.data.sampler.epoch(first + number)
+            # The sampler counts them from 1.
+            self._drawn = number, self.data.sampler.epoch(1 + number)
         return self._drawn[1]
 
     def _images(self, order, number, step):
@@ -157,10 +156,11 @@ def _graph_of_arrays(held):
     cut = full * sampler.batch
     # Captured tensors, not constants of the graph, which must stay below 2 GB.
     names = ("images", "x_labeled", "labels", "y_labeled")
-    tensors = keras.tree.map_structure(
-        lambda part: None if part is None else backend.as_tensor(part),
-        {name: getattr(data, name) for name in names},
-    )
+    with tf.device("CPU:0"):
+        tensors = keras.tree.map_structure(
+            lambda part: None if part is None else tf.convert_to_tensor(part),
+            {name: getattr(data, name) for name in names},
+        )
     tensors = replace(data, **tensors)
 
     def gather(examples, rows):

@@ -14,8 +14,6 @@ Weights, seeds, frozen layers and those with `renorm`, which train on moving
 statistics, stay as they are.
 """
 
-import contextlib
-
 import keras
 import numpy as np
 
@@ -95,7 +93,17 @@ class MeasureStatistics(keras.callbacks.Callback):
         sums = [
             np.zeros((3, *layer.moving_mean.shape)) for layer in self._layers
         ]
-        with _each_batch_alone(self.network, self._layers):
+        # Meanwhile layers assign the moments of a batch as they are.
+        changed = [(layer, "momentum") for layer in self._layers]
+        changed += [
+            (layer, "rate")
+            for layer in flatten_layers(self.network)
+            if isinstance(layer, DROPOUT_LAYERS)
+        ]
+        before = [getattr(layer, name) for layer, name in changed]
+        try:
+            for layer, name in changed:
+                setattr(layer, name, 0.0)
             for x in self._batches():
                 for total, calls in zip(
                     sums, self._moments(values, x), strict=True
@@ -104,6 +112,9 @@ class MeasureStatistics(keras.callbacks.Callback):
                         mean = _array(mean)
                         parts = [mean**0, mean, _array(variance) + mean**2]
                         total += num_examples(x) * np.stack(parts)
+        finally:
+            for (layer, name), value in zip(changed, before, strict=True):
+                setattr(layer, name, value)
         gaps = [0.0]
         # Nothing before the end: an exception leaves the old ones.
         for layer, places, total in zip(
@@ -149,22 +160,3 @@ class MeasureStatistics(keras.callbacks.Callback):
 
 def _array(x):
     return keras.ops.convert_to_numpy(x).astype("float64")
-
-
-@contextlib.contextmanager
-def _each_batch_alone(model, layers):
-    """Within it, layers assign the moments of a batch as they are."""
-    changed = [(layer, "momentum") for layer in layers]
-    changed += [
-        (layer, "rate")
-        for layer in flatten_layers(model)
-        if isinstance(layer, DROPOUT_LAYERS)
-    ]
-    before = [getattr(layer, name) for layer, name in changed]
-    try:
-        for layer, name in changed:
-            setattr(layer, name, 0.0)
-        yield
-    finally:
-        for (layer, name), value in zip(changed, before, strict=True):
-            setattr(layer, name, value)

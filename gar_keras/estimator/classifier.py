@@ -25,7 +25,7 @@ from gar_keras.engine.optimizers import (
     sgd,
     stage_2_optimizer,
 )
-from gar_keras.engine.precision import blocks, warn_if_coarse, warn_if_lost
+from gar_keras.engine.precision import blocks, warn_if_lost
 from gar_keras.estimator.examples import (
     UNLABELED,
     as_input,
@@ -87,10 +87,8 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
     do `None`, NaN and pandas' NA. `X` may be a sparse matrix. Where
     the labels are strings, `y` may be an object array with the number -1, or
     an array of strings with `"-1"`, which is what NumPy makes of it, or with
-    the empty string. With no row unlabelled it is plain supervised training,
-    and warns of that: so it is in meta-estimators other than `Pipeline` and
-    searches. Give them `sklearn.frozen.FrozenEstimator(fitted)` and the
-    labelled rows.
+    the empty string. With no row unlabelled, as in meta-estimators other than
+    `Pipeline` and searches, it is plain supervised training, and warns.
 
     Numbers may be in any unit: for the network that is made here the columns of
     a table are standardized in float64, by scikit-learn's `StandardScaler`. A
@@ -101,15 +99,9 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
     In a search over its settings (`GridSearchCV`, `cross_val_score`) leave
     `scoring` out: `score` looks at the labelled rows alone, while
     `scoring="accuracy"` and all others by name count each row of -1 as an
-    error. For another figure give a function that leaves these rows out, e.g.
-
-        def macro_f1(model, X, y):
-            known = y != -1
-            predicted = model.predict(X[known])
-            return f1_score(y[known], predicted, average="macro")
-
-    Mark them by -1 among numbers there, and by "" among names: scikit-learn
-    makes no folds of anything else.
+    error. For another figure give a function `(model, X, y)` that leaves these
+    rows out. Mark them by -1 among numbers there, and by "" among names:
+    scikit-learn makes no folds of anything else.
 
     Of scikit-learn's own checks `check_classifiers_classes` fails, in which -1
     is a class; its own semi-supervised estimators are exempt by name.
@@ -379,7 +371,6 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
             # The network gets the rows as they are.
             warn_if_lost("X", X)
             return None
-        warn_if_coarse("X", X)
         scaler = StandardScaler()
         # Some rows at a time: no copy of the table, and none of it dense.
         for _, block in blocks(X):

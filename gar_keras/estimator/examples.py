@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from gar_keras.engine.backend import aligned_empty
 from gar_keras.engine.precision import blocks
 from gar_keras.utils.images import (
     LAYOUTS,
@@ -136,7 +135,7 @@ def as_input(X, scaler=None):
         )
     check_real("X", X.dtype, "biuf")
     if not is_image or X.dtype != "uint8":
-        x, infinite = aligned_empty(X.shape, "float32"), 0
+        x, infinite = np.empty(X.shape, "float32"), 0
         for rows, block in blocks(X):
             with np.errstate(over="ignore"):
                 is_infinite = np.isinf(block.astype("float32"))

@@ -3,6 +3,7 @@
 import os
 import platform
 import subprocess
+from importlib import import_module
 from pathlib import Path
 
 import keras
@@ -26,7 +27,7 @@ def describe():
         "python": platform.python_version(),
         "keras": keras.__version__,
         "backend": backend.name(),
-        "backend_version": backend.backend_version(),
+        "backend_version": import_module(backend.name()).__version__,
         "numpy": np.__version__,
         "system": f"{platform.system()} {platform.machine()}",
         "device_kind": hardware.device_kind(),

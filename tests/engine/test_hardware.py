@@ -12,7 +12,6 @@ BACKEND = keras.backend.backend()
 
 def test_names_of_backend_and_device():
     assert backend.name() == BACKEND
-    assert backend.backend_version().count(".") >= 2
     assert hardware.device_kind() in ("cpu", "gpu")
     assert hardware.device_name()
 

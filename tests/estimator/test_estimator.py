@@ -433,14 +433,6 @@ def test_default_network_standardizes_features_of_any_unit(X, form):
     np.testing.assert_allclose(rows, expected, atol=1e-2)
 
 
-@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
-@pytest.mark.parametrize("dtype", ["int64", "uint64"])
-def test_integers_that_float64_does_not_tell_apart_are_warned_of(dtype, form):
-    x = np.c_[np.arange(9), 17 * 10**17 + 10 * np.arange(9)].astype(dtype)
-    with pytest.warns(GARWarning, match="float64.*in column 1.*Subtract"):
-        quick()._new_scaler(form(x))
-
-
 @pytest.mark.slow
 def test_a_saved_model_takes_rows_as_they_are(tmp_path):
     # In units of their own.

@@ -6,14 +6,14 @@ A loader is a function of the folder of the data files that gives a `Dataset`.
 from collections.abc import Callable
 from typing import NamedTuple
 
-from gar_keras.datasets import DataError, load_mnist
+from gar_keras.datasets import DataError
 from gar_keras.utils.validation import check_choice
 from reproduction.datasets import packages, svhn
 from reproduction.datasets.infimnist import InfiMNIST
 from reproduction.datasets.norb import load_norb
 
 DATASETS: dict[str, Callable] = {
-    "mnist": load_mnist,
+    "mnist": packages.load_mnist_of_package,
     "mnist-pairs": packages.load_mnist_pairs,
     "norb": load_norb,
     "norb-jpeg": load_norb,
@@ -59,8 +59,8 @@ def load(name, data_dir=None):
     Args:
         name: One of the keys of `DATASETS`, e.g. `"mnist"`.
         data_dir: Folder that holds the files; see
-            `gar_keras.datasets.data_files.data_folder`. Without one, MNIST is
-            that inside the package; what comes with another package takes none.
+            `gar_keras.datasets.data_files.data_folder`. What comes with a
+            Python package, as MNIST does, takes none.
 
     Returns:
         A `Dataset`.

@@ -56,6 +56,12 @@ def load_digits(data_dir=None):
     )
 
 
+def load_mnist_of_package(data_dir=None):
+    """MNIST; raises `DataError` if a folder is named for it."""
+    _refuse_folder("MNIST", data_dir)
+    return load_mnist()
+
+
 def load_mnist_pairs(data_dir=None):
     """MNIST digits side by side: a task of 100 classes, 00 to 99.
 
@@ -68,7 +74,7 @@ def load_mnist_pairs(data_dir=None):
     >>> pairs.x_test.shape, pairs.num_classes
     ((10000, 28, 56, 1), 100)
     """
-    mnist = load_mnist(data_dir)
+    mnist = load_mnist_of_package(data_dir)
     x_train, y_train = _pairs(mnist.x_train, mnist.y_train, seed=0)
     x_test, y_test = _pairs(mnist.x_test, mnist.y_test, seed=1)
     return Dataset(

@@ -33,7 +33,7 @@ def test_digits_are_those_of_scikit_learn(monkeypatch):
         datasets.load("digits")
 
 
-@pytest.mark.parametrize("name", ["digits", "wine"])
+@pytest.mark.parametrize("name", ["mnist", "digits", "wine"])
 def test_what_comes_with_a_package_takes_no_folder(name, tmp_path):
     with pytest.raises(DataError, match="Leave the folder out.*data_dir='"):
         datasets.load(name, tmp_path)
@@ -51,7 +51,6 @@ def test_load_finds_by_name_and_refuses_others(monkeypatch):
 
 
 JUNK = {
-    "mnist": ("mnist.npz", "train-images-idx3-ubyte.gz"),
     "norb": tuple(norb.MD5),
     "norb-jpeg": (norb.COPY,),
     "svhn": ("train_32x32.mat",),
