@@ -36,7 +36,7 @@ def parser():
     )
     made.add_argument(
         "--data-dir",
-        type=commands.data_folder,
+        type=commands.existing,
         metavar="DIR",
         help="folder of the data files, for data that are not in the package",
     )

@@ -82,20 +82,10 @@ def written_folder(text):
     return Path(text)
 
 
-def data_folder(text):
-    """A folder that is there."""
-    if not os.path.isdir(text):
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is no folder that is there; make it first if data are "
-            "to be downloaded to it"
-        )
-    return Path(text)
-
-
-def read_file(text):
-    """A file that is there."""
-    if not os.path.isfile(text):
-        raise argparse.ArgumentTypeError(f"{text!r} is no file that is there")
+def existing(text):
+    """A file or folder that is there."""
+    if not text or not os.path.exists(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not there")
     return Path(text)
 
 
@@ -177,7 +167,7 @@ def training_parser(description, seeds="0-9"):
     )
     add(
         "--data-dir",
-        type=data_folder,
+        type=existing,
         metavar="DIR",
         help="folder of the data files, on each machine",
     )
@@ -231,7 +221,7 @@ def figure_parser(description):
     add_results(made)
     made.add_argument(
         "--record",
-        type=read_file,
+        type=existing,
         metavar="FILE",
         help="record of the run to draw; by default the longest run of MNIST "
         "with 100 labels, of the lowest seed; where the folder has none, the "

@@ -60,7 +60,7 @@ def load(name, data_dir=None):
         name: One of the keys of `DATASETS`, e.g. `"mnist"`.
         data_dir: Folder that holds the files; see
             `gar_keras.datasets.data_files.data_folder`. Without one, MNIST is
-            that inside the package; what comes with another package takes none.
+            that inside the package.
 
     Returns:
         A `Dataset`.

@@ -10,8 +10,6 @@ from gar_keras.datasets.data_files import (
 )
 from gar_keras.datasets.dataset import DataError, Dataset
 
-TITLE = "small NORB"
-COPY_TITLE = "small NORB (JPEG copy)"
 HOME = "https://cs.nyu.edu/~ylclab/data/norb-v1.0-small/"
 COPY = "smallnorb_32.npz"
 COPY_MD5 = "9d82b4d0a8c0d498b73f2d2948c2e886"
@@ -77,13 +75,13 @@ def load_norb(data_dir=None):
             f"{COPY}, the JPEG copy at 32x32, alone. --data-dir names another "
             "folder."
         )
-    name, title, read = "norb", TITLE, read_official
+    name, title, read = "norb", "small NORB", read_official
     source = "small NORB, official files, 96x96 to 32x32 (nearest)"
     if is_copy:
-        name, title, read = "norb-jpeg", COPY_TITLE, read_copy
+        name, title, read = "norb-jpeg", "small NORB (JPEG copy)", read_copy
         source = (
-            "small NORB (JPEG copy): the official split at 32x32, decoded "
-            "from JPEG, not lossless"
+            f"{title}: the official split at 32x32, decoded from JPEG, not "
+            "lossless"
         )
 
     x, y, x_test, y_test = read(folder)

@@ -38,9 +38,7 @@ def load_digits(data_dir=None):
     >>> digits.x_train.shape, digits.x_test.shape
     ((1297, 8, 8, 1), (500, 8, 8, 1))
     """
-    sklearn = optional("sklearn.datasets", "The digits", "experiments")
-    _refuse_folder("The data set digits", data_dir)
-    x, y = sklearn.load_digits(return_X_y=True)
+    x, y = from_sklearn("digits")
     # The brightest pixel is a 16 there.
     x = np.round(x * (255 / 16)).astype("uint8").reshape(-1, 8, 8, 1)
     y = y.astype("int64")
@@ -69,8 +67,13 @@ def load_mnist_pairs(data_dir=None):
     ((10000, 28, 56, 1), 100)
     """
     mnist = load_mnist(data_dir)
-    x_train, y_train = _pairs(mnist.x_train, mnist.y_train, seed=0)
-    x_test, y_test = _pairs(mnist.x_test, mnist.y_test, seed=1)
+
+    def pairs(x, y, seed):
+        right = np.random.default_rng(seed).permutation(len(x))
+        return np.concatenate([x, x[right]], axis=2), 10 * y + y[right]
+
+    x_train, y_train = pairs(mnist.x_train, mnist.y_train, seed=0)
+    x_test, y_test = pairs(mnist.x_test, mnist.y_test, seed=1)
     return Dataset(
         name="mnist-pairs",
         title="pairs of MNIST digits",
@@ -83,16 +86,10 @@ def load_mnist_pairs(data_dir=None):
     )
 
 
-def _pairs(x, y, seed):
-    right = np.random.default_rng(seed).permutation(len(x))
-    return np.concatenate([x, x[right]], axis=2), 10 * y + y[right]
-
-
 def table(name, title, note, read, *arguments):
     """A loader of a table: `read(*arguments)` gives features and labels."""
 
     def load(data_dir=None):
-        _refuse_folder(f"The data set {name}", data_dir)
         x, y = read(*arguments)
         classes, y = np.unique(y, return_inverse=True)
         order = np.random.default_rng(0).permutation(len(y))
@@ -113,19 +110,10 @@ def table(name, title, note, read, *arguments):
     return load
 
 
-def _refuse_folder(what, data_dir):
-    if data_dir is not None:
-        raise DataError(
-            f"{what} comes with a Python package, not as files. Leave the "
-            f"folder out (--data-dir). Received: data_dir={str(data_dir)!r}"
-        )
-
-
 def from_sklearn(name):
-    """Features and labels of a table that scikit-learn brings."""
-    sklearn = optional(
-        "sklearn.datasets", f"The data set {name}", "experiments"
-    )
+    """Features and labels of a data set that scikit-learn brings."""
+    what = f"The data set {name}"
+    sklearn = optional("sklearn.datasets", what, "experiments")
     return getattr(sklearn, f"load_{name}")(return_X_y=True)
 
 

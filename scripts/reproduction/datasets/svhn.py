@@ -59,12 +59,11 @@ def load_svhn(data_dir=None):
 def load_svhn_with_extra(data_dir=None):
     """SVHN's training images and the 531,131 extra ones, as an array on disk.
 
-    They would fill 7.4 GB as float32. The first call downloads the files (1.5
-    GB) if they are not there, checks their MD5, and writes the images as uint8
-    beside them (1.9 GB), for which it needs 4 GB of memory. Later calls open
-    what was written. The labels are left out: the paper uses the extra images
-    without them (section 4.2).
-    The array is memory-mapped, `(604388, 32, 32, 3)`.
+    The first call downloads the files (1.5 GB) if they are not there, checks
+    their MD5, and writes the images as uint8 beside them (1.9 GB), for which it
+    needs 4 GB of memory. Later calls open what was written, memory-mapped,
+    `(604388, 32, 32, 3)`. The paper uses the extra images without their labels
+    (section 4.2).
 
     Raises:
         DataError: if a file cannot be downloaded, or if what was written is
