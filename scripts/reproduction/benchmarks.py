@@ -43,7 +43,6 @@ PER_BUILD = 4
 
 # Keras' own.
 PLAIN_SGD = partial(keras.optimizers.SGD, 0.01, momentum=0.95, nesterov=True)
-LOG_LOSS = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
 
 
 def cases(task):
@@ -53,8 +52,8 @@ def cases(task):
     if task == "regularize":
         common |= {"images": IMAGES, "stretch": steps}
         return "benchmark", [{"task": task, "network": "cnn6", **common}]
-    common |= {"num_images": IMAGES, "steps": steps}
-    case = {"batch_size": 128, "num_classes": 10, **common}
+    case = {"batch_size": 128, "num_classes": 10, "steps": steps, **common}
+    case["num_images"] = steps * case["batch_size"]
     return "overhead", [case | {"second": "without"}, case]
 
 
@@ -280,15 +279,10 @@ def train_layer(case, gar):
     if gar:
         logits = GraphActivityRegularization()(logits)
     model = keras.Model(network.inputs, logits)
+    log_loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     options = compile_options(model, case["steps"])
-    model.compile(sgd(), LOG_LOSS, **options)
+    model.compile(PLAIN_SGD(), log_loss, **options)
     images = load_mnist().x_train[: case["num_images"]]
-    sampler = BatchSampler(
-        len(images),
-        case["batch_size"],
-        images_per_epoch=case["steps"] * case["batch_size"],
-        in_random_order=True,
-    )
     labels = np.arange(len(images)) % case["num_classes"]
-    data = TrainingData(sampler, images, labels=labels)
-    return training(partial(fit, model, data), case["steps"])
+    fit_images = partial(model.fit, images, labels, case["batch_size"])
+    return training(fit_images, case["steps"])

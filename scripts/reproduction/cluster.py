@@ -17,7 +17,7 @@ from gar_keras.utils.optional import optional
 from reproduction import environment, records
 from reproduction.paths import path_of
 from reproduction.run import lock_of, path_of_state
-from reproduction.sweep import WorkerError, make
+from reproduction.sweep import WorkerError, make, outcome_of
 
 
 def on_cluster(tasks, results, options, address):
@@ -95,7 +95,7 @@ def _make(task, place, threads, options):
     """Makes a run on a machine of the cluster; its outcome and its files."""
     hardware.take_part(threads)
     with tempfile.TemporaryDirectory(prefix="gar_keras_") as folder:
-        outcome = make(task, place, folder, options)
+        outcome = outcome_of(make, task, place, folder, options)
         left = path_of(*task, folder).parent.glob("*")
         return outcome, {path.suffix: path.read_bytes() for path in left}
 

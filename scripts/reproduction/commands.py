@@ -15,7 +15,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from reproduction import paths
-from reproduction.settings import EXPERIMENTS
 
 EXIT_USAGE = 2
 # Some runs are left to another process.
@@ -200,19 +199,6 @@ def training_parser(description, seeds="0-9"):
         help="print the runs that are left, with their hours by the records",
     )
     return made
-
-
-def add_labels(made, data):
-    """Adds `--labels`, of those numbers that a data set has."""
-    known = [*EXPERIMENTS[data]]
-    made.add_argument(
-        "--labels",
-        type=int,
-        nargs="+",
-        choices=known,
-        default=known,
-        help="numbers of labelled images (default: %(default)s)",
-    )
 
 
 def figure_parser(description):

@@ -35,7 +35,6 @@ from reproduction.run import (
     STAGES,
     build_model,
     lock_of,
-    path_of_stage_1,
     path_of_state,
 )
 from reproduction.settings import TABLE_1, Experiment
@@ -356,7 +355,7 @@ def test_a_state_that_does_not_fit_is_told_and_left(stopped, tmp_path):
 @pytest.mark.slow
 def test_runs_share_the_end_of_stage_1(tmp_path):
     short = replace(TINY, epochs=1)
-    path = path_of_stage_1(short, 0, tmp_path)
+    path = path_of_state(short.stage_1(), 0, tmp_path)
     path.parent.mkdir()
     path.write_bytes(b"PK\x03\x04 half of it")
     first = run.run(short, 0, tmp_path, share_stage_1=True)
