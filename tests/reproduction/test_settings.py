@@ -179,17 +179,6 @@ def test_names_of_methods():
     assert e.cell == "mnist-100-entropy-vat"
 
 
-@pytest.mark.parametrize(
-    ("unlabeled", "change"),
-    [("train", {"out_of_class": 0.5}), ("infimnist", {"wrong_labels": 0.1})],
-)
-def test_impossible_data_are_refused_at_once(unlabeled, change):
-    data = DataSettings(**change)
-    with pytest.raises(ValueError, match="data_settings are of") as error:
-        replace(MNIST_100, unlabeled=unlabeled, data_settings=data)
-    assert "\n" not in str(error.value)
-
-
 def test_what_stage_1_depends_on():
     other = {
         *("dataset", "num_labeled", "preprocessing", "shift", "affine"),
@@ -222,13 +211,5 @@ def test_arms_are_different_experiments(study):
     assert {c.against for c in study.claims.values()} <= study.arms.keys()
 
 
-def test_settings_of_a_study_can_be_changed():
-    study = studies.LIMITS.with_settings(
-        epochs=2, pretrain_epochs=100, frobenius_of="Z"
-    )
-    arms = study.arms.values()
-    assert {arm.epochs for arm in arms} == {2}
-    assert {arm.method[0].frobenius_of for arm in arms} == {"Z"}
-    # What has a stage 1 of its own keeps it.
-    assert {arm.pretrain_epochs for arm in arms} == {100, 20, 200}
+def test_a_study_has_its_restarts():
     assert len(studies.FIRST_EPOCH.experiments) == 24

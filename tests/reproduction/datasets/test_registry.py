@@ -33,12 +33,6 @@ def test_digits_are_those_of_scikit_learn(monkeypatch):
         datasets.load("digits")
 
 
-@pytest.mark.parametrize("name", ["digits", "wine"])
-def test_what_comes_with_a_package_takes_no_folder(name, tmp_path):
-    with pytest.raises(DataError, match="Leave the folder out.*data_dir='"):
-        datasets.load(name, tmp_path)
-
-
 def test_load_finds_by_name_and_refuses_others(monkeypatch):
     found = SimpleNamespace(name="tiny", title="Tiny")
     monkeypatch.setitem(datasets.DATASETS, "tiny", lambda data_dir: found)
