@@ -10,8 +10,6 @@ from pathlib import Path
 
 import fresh
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from made_records import write_record
 
 from reproduction import commands, plan
@@ -91,16 +89,6 @@ def test_options_come_as_given():
         made.parse_args(["--jobs", "2", "--ray", "auto"])
 
 
-@given(st.text(max_size=8) | st.from_regex(r"\d{1,3}(-\d{1,3})?(,\d)*"))
-def test_any_text_is_seeds_or_refused(text):
-    try:
-        seeds = commands.numbers(text)
-    except argparse.ArgumentTypeError as error:
-        assert "no list of numbers" in str(error)
-    else:
-        assert seeds and all(0 <= seed <= 10**9 for seed in seeds)
-
-
 @pytest.mark.parametrize(
     ("error", "status", "line"),
     [
@@ -119,12 +107,6 @@ def test_what_ends_a_script_is_one_line(
     monkeypatch.setattr(sys, "argv", ["script.py"])
     assert commands.main(argparse.ArgumentParser(), run) == status
     assert capsys.readouterr() == ("", line)
-
-
-def test_a_defect_of_the_program_is_not_hidden(monkeypatch):
-    monkeypatch.setattr(sys, "argv", ["script.py"])
-    with pytest.raises(KeyError):
-        commands.main(argparse.ArgumentParser(), lambda options: {}["a"])
 
 
 def test_a_backend_that_is_not_installed_is_named(monkeypatch):
