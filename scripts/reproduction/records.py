@@ -7,7 +7,6 @@ made of test images at some epochs of stage 2.
 import contextlib
 import io
 import json
-import math
 import re
 import reprlib
 from pathlib import Path
@@ -142,16 +141,7 @@ def _check(record):
     epochs = [*range(e.epochs + 1 if e.trains_network else 2)]
     curve = record["regularization"]["curve"]
     check("regularization.curve.epoch", curve["epoch"], epochs)
-    for stage in ("pretraining", "regularization"):
-        for name, values in record[stage]["curve"].items():
-            # Epoch 0 has errors alone, if it has any.
-            known = values[1:] if values[:1] == [None] else values
-            most = 1 if "error" in name else math.inf
-            if not all(-math.inf < value <= most for value in known):
-                raise ValueError(f"{stage}.curve.{name} has {max(known)}")
     result_of(curve)
-    for name in ("device", "cores"):
-        record["environment"][name]
 
 
 def check(name, received, expected):
@@ -248,10 +238,7 @@ def read_arrays(path, record):
             logits = dict(zip(epochs, found["logits"], strict=True))
             at = found["logit_indices"]
         labels = found["labels"].astype(int)
-        arrays = Arrays(found["indices"], labels, predicted, at, logits)
-        lost = lost_of(arrays)
-        check("lost_classes", record["lost_classes"] or lost, lost)
-        return arrays
+        return Arrays(found["indices"], labels, predicted, at, logits)
 
 
 def lost_of(arrays):

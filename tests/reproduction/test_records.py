@@ -160,7 +160,6 @@ CURVE_OF = ("regularization", "curve")
         (("experiment", "method", 0, "balance"), 0.5),
         (("experiment", "method", 0, "term"), "HAGR"),
         ((*CURVE_OF, "epoch"), [0, 1, 2]),
-        ((*CURVE_OF, "val_error"), [0.1, 0.0, 1.5, 0.03]),
         ((*CURVE_OF, "test_error"), ABSENT),
         (CURVE_OF, {}),
     ],
@@ -231,7 +230,6 @@ def test_what_was_kept_is_read(tmp_path):
     [
         {"owner": (SHORT.fingerprint(), 1)},
         {"owner": (MNIST_100.fingerprint(), 0)},
-        {"lost": [1]},
         {"predicted": {0: LABELS, 3: LABELS}},
         {"damaged": 0},
         {"damaged": -30},

@@ -51,8 +51,8 @@ _STEPS_PER_PIXEL = 256
 class InfiMNIST:
     """InfiMNIST images with random access; the test images are left out.
 
-    Indices 0 to 59,999 are the MNIST training images as they are, all later
-    ones deformations of them. An image depends on its index alone.
+    Indices 0 to 59,999 are the MNIST training images as they are. An image
+    depends on its index alone.
 
     Formula (Loosli, Canu & Bottou 2007), for index `i - 10000 >= 60000`:
 

@@ -49,10 +49,7 @@ def load_norb(data_dir=None):
         x = x - mean of x over the training images, for each pixel and camera
         x = (x - mean(x)) / std(x), for each pair of images by itself
 
-    The paper's code subtracted the test images' own mean from them, so that
-    what it reports for one of them depended on all the others (the error is
-    much the same). It also stretched the grey levels of each camera's image to
-    0..255 first.
+    What the authors' code does otherwise is told in docs/differences.md.
 
     Args:
         data_dir: Folder that holds the files; see `data_folder`.
