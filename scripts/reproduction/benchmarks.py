@@ -139,16 +139,16 @@ def compared(pairs):
 
 def measure(case):
     """Times a case in turns with its reference."""
+    build, ways = train_layer, (False, "second" not in case)
     if "task" in case:
-        ways = (partial(regularize, case, plain) for plain in (True, False))
-        result = compared(interleave(*ways, case["pairs"]))
+        build, ways = regularize, (True, False)
+    first, second = (partial(build, case, way) for way in ways)
+    result = compared(interleave(first, second, case["pairs"]))
+    if "task" in case:
         e = EXPERIMENT
         images = e.labeled_per_batch + e.unlabeled_per_batch
-        per_second = 1000 * images / result["ms"]["median"]
-        return result | {"images_per_second": per_second}
-    second = case.get("second") != "without"
-    ways = (partial(train_layer, case, gar) for gar in (False, second))
-    return compared(interleave(*ways, case["pairs"]))
+        result["images_per_second"] = 1000 * images / result["ms"]["median"]
+    return result
 
 
 def interleave(first, second, pairs):

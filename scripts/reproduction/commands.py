@@ -31,12 +31,12 @@ GOES_ON = "the same command goes on from the last finished epoch"
 # Types of options.
 
 
-def count(text, least=1):
+def count(text):
     """An integer that makes sense as a number of things."""
     with contextlib.suppress(ValueError):
-        if int(text) >= least:
+        if int(text) >= 1:
             return int(text)
-    raise argparse.ArgumentTypeError(f"{text!r} is no integer from {least} on")
+    raise argparse.ArgumentTypeError(f"{text!r} is no integer from 1 on")
 
 
 def above_0(text):
