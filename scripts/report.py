@@ -30,7 +30,7 @@ def parser():
     )
     made.add_argument(
         "--readme",
-        type=commands.read_file,
+        type=commands.existing,
         metavar="FILE",
         help="README whose tables are to be brought up to date, with those of "
         "the pages in docs beside it",

@@ -36,7 +36,7 @@ def parser():
     )
     made.add_argument(
         "--data-dir",
-        type=commands.data_folder,
+        type=commands.existing,
         metavar="DIR",
         help="folder of the data files, for data that are not in the package",
     )
@@ -60,32 +60,35 @@ def steps(options):
     files = ["--data-dir", options.data_dir] if options.data_dir else []
     with_network = " ".join(m for m, e in METHODS.items() if e.network)
     found = [
-        ("benchmark.py" + backend, []),
+        f"benchmark.py{backend}",
         # All seeds of one cell, then the whole table.
-        ("table1.py --labels 100 --seeds 0-9" + training, []),
-        ("table1.py --seeds 0-9" + training, []),
+        f"table1.py --labels 100 --seeds 0-9{training}",
+        f"table1.py --seeds 0-9{training}",
     ]
     for data in options.data:
         # The cell that the paper says most about comes first.
         labels = " ".join(map(str, sorted(EXPERIMENTS[data], reverse=True)))
-        words = f"table3.py --data {data} --labels {labels} --seeds 0-9"
-        found.append((words + training, files))
+        found.append(
+            f"table3.py --data {data} --labels {labels} --seeds 0-9{training}"
+        )
     # Those that came last have the fewest records.
-    for study in reversed(STUDIES):
-        words = f"study.py --study {study} --seeds 0-2"
-        found.append((words + training, []))
     found += [
-        ("table2.py --seeds 0-2" + training, []),
+        *(
+            f"study.py --study {study} --seeds 0-2{training}"
+            for study in reversed(STUDIES)
+        ),
+        f"table2.py --seeds 0-2{training}",
         # Those without a network have nothing to do on a GPU.
-        (f"rivals.py --method {with_network} --seeds 0-2" + training, []),
-        ("report.py", []),
+        f"rivals.py --method {with_network} --seeds 0-2{training}",
+        "report.py",
     ]
     lines = []
-    for words, more in found:
+    for words in found:
         script, *words = words.split()
-        line = [Path(__file__).with_name(script), *words, *more]
-        line = [sys.executable, *line, "--results", options.results]
-        lines.append([*map(str, line)])
+        line = [sys.executable, Path(__file__).with_name(script), *words]
+        if script == "table3.py":
+            line += files
+        lines.append([*map(str, line), "--results", str(options.results)])
     return lines
 
 

@@ -8,7 +8,14 @@ from reproduction.settings import TABLE_1
 
 def parser():
     made = commands.training_parser(__doc__)
-    commands.add_labels(made, "mnist")
+    made.add_argument(
+        "--labels",
+        type=int,
+        nargs="+",
+        choices=[*TABLE_1],
+        default=[*TABLE_1],
+        help="numbers of labelled images (default: %(default)s)",
+    )
     return made
 
 

@@ -7,13 +7,11 @@ from reproduction.settings import TABLE_2
 
 
 def parser():
-    made = commands.training_parser(__doc__)
-    commands.add_labels(made, "infimnist")
-    return made
+    return commands.training_parser(__doc__)
 
 
 def main(options):
-    chosen = [TABLE_2[m] for m in options.labels]
+    chosen = [*TABLE_2.values()]
     return commands.run_table(options, chosen, show)
 
 

@@ -14,6 +14,7 @@ import keras
 import numpy as np
 
 from gar_keras.datasets import load_mnist
+from gar_keras.engine import hardware
 from gar_keras.engine.batches import BatchSampler, TrainingData
 from gar_keras.engine.fit import compile_options, fit
 from gar_keras.engine.optimizers import sgd
@@ -25,8 +26,16 @@ from reproduction.settings import TABLE_1
 
 FORMAT = 1
 
-# The paper's experiment whose stage 2 is timed.
+# The paper's experiment whose stage 2 is timed, and its X_U.
 EXPERIMENT = TABLE_1[100]
+IMAGES = 60_000
+
+PAIRS = 10
+# Steps in one go: few enough for the machine to stay the same.
+STEPS = {
+    "cpu": {"regularize": 67, "layer": 40},
+    "gpu": {"regularize": 536, "layer": 400},
+}
 
 # Pairs after which both are built anew: where arrays happen to lie in memory
 # makes a network faster or slower, by more than what is measured here.
@@ -34,30 +43,38 @@ PER_BUILD = 4
 
 # Keras' own.
 PLAIN_SGD = partial(keras.optimizers.SGD, 0.01, momentum=0.95, nesterov=True)
-LOG_LOSS = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+
+
+def cases(task):
+    """The kind of a record, and what is to be measured for a task."""
+    steps = STEPS[hardware.device_kind()][task]
+    common = {"precision": hardware.fast_precision(), "pairs": PAIRS}
+    if task == "regularize":
+        common |= {"images": IMAGES, "stretch": steps}
+        return "benchmark", [{"task": task, "network": "cnn6", **common}]
+    case = {"batch_size": 128, "num_classes": 10, "steps": steps, **common}
+    case["num_images"] = steps * case["batch_size"]
+    return "overhead", [case | {"second": "without"}, case]
 
 
 # Records.
 
 
 def run(results, kind, cases):
-    """Measures the cases that the record of a kind does not hold."""
+    """Measures cases and adds them to the record of a kind."""
     here = environment.describe()
     path = path_of(kind, here, results)
     entries = read(path) if path.exists() else []
     for number, case in enumerate(cases, start=1):
         words = ", ".join(f"{key} {value}" for key, value in case.items())
         print(f"case {number} of {len(cases)}: {words}", flush=True)
-        done = [entry for entry in entries if entry["case"] == case]
-        if not done:
-            entry = {"case": case, "environment": here, **measure(case)}
-            done = [entry]
-            entries.append(entry)
-            content = {"format": FORMAT, "kind": kind, "cases": entries}
-            records.write(path, content)
+        entry = {"case": case, "environment": here, **measure(case)}
+        entries = [e for e in entries if e["case"] != case] + [entry]
+        content = {"format": FORMAT, "kind": kind, "cases": entries}
+        records.write(path, content)
         for name in ("reference_ms", "ms", "ratio"):
-            low, high = done[0][name]["quartiles"]
-            median = done[0][name]["median"]
+            low, high = entry[name]["quartiles"]
+            median = entry[name]["median"]
             print(f"  {name} {median:.4g} ({low:.4g} to {high:.4g})")
     print(f"Written: {path}")
 
@@ -85,21 +102,13 @@ def read(path):
     Raises:
         RecordError: if the file is not a sound record.
     """
-    try:
+    with records.reading(path):
         record = json.loads(Path(path).read_text(encoding="utf-8"))
         records.check("format", record["format"], FORMAT)
         for entry in record["cases"]:
             times = entry["reference_ms"]["all"], entry["ms"]["all"]
             entry |= compared([*zip(*times, strict=True)])
-            records.check("pairs", len(times[0]), entry["case"]["pairs"])
         return record["cases"]
-    # Anything comes of a file that is none.
-    except Exception as e:
-        reason = next(iter(str(e).splitlines()), type(e).__name__)
-        raise records.RecordError(
-            f"{path} is not a whole record of this version: {reason}. If it is "
-            "damaged, delete it and make it again."
-        ) from e
 
 
 def compared(pairs):
@@ -130,25 +139,24 @@ def compared(pairs):
 
 def measure(case):
     """Times a case in turns with its reference."""
+    build, ways = train_layer, (False, "second" not in case)
     if "task" in case:
-        ways = (partial(regularize, case, plain) for plain in (True, False))
-        result = compared(interleave(*ways, case["pairs"]))
+        build, ways = regularize, (True, False)
+    first, second = (partial(build, case, way) for way in ways)
+    result = compared(interleave(first, second, case["pairs"]))
+    if "task" in case:
         e = EXPERIMENT
         images = e.labeled_per_batch + e.unlabeled_per_batch
-        per_second = 1000 * images / result["ms"]["median"]
-        return result | {"images_per_second": per_second}
-    second = case.get("second") != "without"
-    ways = (partial(train_layer, case, gar) for gar in (False, second))
-    return compared(interleave(*ways, case["pairs"]))
+        result["images_per_second"] = 1000 * images / result["ms"]["median"]
+    return result
 
 
 def interleave(first, second, pairs):
     """Pairs of the times of two ways in ms, in turns on the same machine.
 
     A B, B A, A B and so on, so that neither always comes second. Both are
-    called once before, to warm up: to fill caches, and to trace and compile.
-    Each way is a function that builds a function that does some work and
-    returns the seconds that a unit of it took.
+    called once before, to fill caches, and to trace and compile. Each way is a
+    function that builds a function that returns the seconds of a unit of work.
 
     Example:
 
@@ -159,13 +167,7 @@ def interleave(first, second, pairs):
     """
     times = []
     while len(times) < pairs:
-        # What is built first changes as well.
-        if len(times) // PER_BUILD % 2:
-            b = second()
-            a = first()
-        else:
-            a = first()
-            b = second()
+        a, b = first(), second()
         b()
         a()
         for turn in range(min(PER_BUILD, pairs - len(times))):
@@ -277,15 +279,10 @@ def train_layer(case, gar):
     if gar:
         logits = GraphActivityRegularization()(logits)
     model = keras.Model(network.inputs, logits)
+    log_loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     options = compile_options(model, case["steps"])
-    model.compile(sgd(), LOG_LOSS, **options)
+    model.compile(PLAIN_SGD(), log_loss, **options)
     images = load_mnist().x_train[: case["num_images"]]
-    sampler = BatchSampler(
-        len(images),
-        case["batch_size"],
-        images_per_epoch=case["steps"] * case["batch_size"],
-        in_random_order=True,
-    )
     labels = np.arange(len(images)) % case["num_classes"]
-    data = TrainingData(sampler, images, labels=labels)
-    return training(partial(fit, model, data), case["steps"])
+    fit_images = partial(model.fit, images, labels, case["batch_size"])
+    return training(fit_images, case["steps"])

@@ -15,7 +15,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from reproduction import paths
-from reproduction.settings import EXPERIMENTS
 
 EXIT_USAGE = 2
 # Some runs are left to another process.
@@ -32,12 +31,12 @@ GOES_ON = "the same command goes on from the last finished epoch"
 # Types of options.
 
 
-def count(text, least=1):
+def count(text):
     """An integer that makes sense as a number of things."""
     with contextlib.suppress(ValueError):
-        if int(text) >= least:
+        if int(text) >= 1:
             return int(text)
-    raise argparse.ArgumentTypeError(f"{text!r} is no integer from {least} on")
+    raise argparse.ArgumentTypeError(f"{text!r} is no integer from 1 on")
 
 
 def above_0(text):
@@ -82,20 +81,10 @@ def written_folder(text):
     return Path(text)
 
 
-def data_folder(text):
-    """A folder that is there."""
-    if not os.path.isdir(text):
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is no folder that is there; make it first if data are "
-            "to be downloaded to it"
-        )
-    return Path(text)
-
-
-def read_file(text):
-    """A file that is there."""
-    if not os.path.isfile(text):
-        raise argparse.ArgumentTypeError(f"{text!r} is no file that is there")
+def existing(text):
+    """A file or folder that is there."""
+    if not text or not os.path.exists(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not there")
     return Path(text)
 
 
@@ -177,7 +166,7 @@ def training_parser(description, seeds="0-9"):
     )
     add(
         "--data-dir",
-        type=data_folder,
+        type=existing,
         metavar="DIR",
         help="folder of the data files, on each machine",
     )
@@ -212,26 +201,13 @@ def training_parser(description, seeds="0-9"):
     return made
 
 
-def add_labels(made, data):
-    """Adds `--labels`, of those numbers that a data set has."""
-    known = [*EXPERIMENTS[data]]
-    made.add_argument(
-        "--labels",
-        type=int,
-        nargs="+",
-        choices=known,
-        default=known,
-        help="numbers of labelled images (default: %(default)s)",
-    )
-
-
 def figure_parser(description):
     """A parser with the options of a script that draws a figure of a run."""
     made = parser(description)
     add_results(made)
     made.add_argument(
         "--record",
-        type=read_file,
+        type=existing,
         metavar="FILE",
         help="record of the run to draw; by default the longest run of MNIST "
         "with 100 labels, of the lowest seed; where the folder has none, the "

@@ -11,8 +11,8 @@ def text(experiments, seeds, results):
     """The runs that are left, a line each, with their hours.
 
     The hours of a run are its epochs times the median seconds of an epoch in
-    records of the same network, precision, backend and data, of its own method
-    if there are such: of these results and of the project's.
+    records of the same network, precision, backend, data and method: of these
+    results and of the project's.
     """
     tasks = [*dict.fromkeys((e, s) for s in seeds for e in experiments)]
     left = [t for t in tasks if not paths.path_of(*t, results).exists()]
@@ -22,8 +22,7 @@ def text(experiments, seeds, results):
         line, stages = f"{e.cell} seed {seed}", None
         if e.trains_network:
             line += f", {e.pretrain_epochs} + {e.epochs} epochs, {e.precision}"
-            keys = _key(e, e.method_name), _key(e, None)
-            stages = known.get(keys[0]) or known.get(keys[1])
+            stages = known.get(_key(e))
         if stages is None:
             unknown += 1
             lines.append(f"{line}: no record tells the hours")
@@ -39,9 +38,9 @@ def text(experiments, seeds, results):
     return "\n".join([*lines, f"{told}."])
 
 
-def _key(e, method):
+def _key(e):
     data = e.dataset, e.unlabeled, e.images_per_epoch
-    return e.network, e.filters, e.precision, e.backend, *data, method
+    return e.network, e.filters, e.precision, e.backend, *data, e.method_name
 
 
 def _seconds_of_epochs(folders):
@@ -54,9 +53,7 @@ def _seconds_of_epochs(folders):
             # A method without a network has no epochs.
             if not e.trains_network or not seconds:
                 continue
-            spent = record["pretraining"]["seconds"] / e.pretrain_epochs
-            for method in (e.method_name, None):
-                first, second = known[_key(e, method)]
-                first.append(spent)
-                second.append(median(seconds))
+            first, second = known[_key(e)]
+            first.append(record["pretraining"]["seconds"] / e.pretrain_epochs)
+            second.append(median(seconds))
     return known

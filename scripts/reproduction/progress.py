@@ -10,11 +10,6 @@ from tqdm import tqdm
 # By default a semaphore, which a process that is killed leaves behind.
 tqdm.set_lock(threading.RLock())
 
-# What a line has of an epoch, where it was measured.
-SHOWN = (
-    *("loss", "affinity", "balance", "supervised", "consistency", "lds"),
-    *("entropy", "pseudo_label", "margin", "distances", "classes_in_use"),
-)
 ERRORS = ("val_error", "test_error")
 
 
@@ -68,7 +63,8 @@ class Reporter:
         """After an epoch: the newest row of the stage's curve."""
         done, total = row["epoch"], self.bar.total
         self.errors = [f"{e} {100 * row[e]:.2f} %" for e in ERRORS if e in row]
-        words = [f"{name} {row[name]:.4g}" for name in SHOWN if name in row]
+        apart = {"epoch", "seconds", *ERRORS}
+        words = [f"{k} {v:.4g}" for k, v in row.items() if k not in apart]
         words += [*self.errors, f"{row['seconds']:.1f} s"]
         if done < total:
             of_one = (time.monotonic() - self.start) / (done - self.first)

@@ -1,8 +1,7 @@
 """One run, an experiment with a seed: prepared, trained, recorded.
 
 After each epoch a run keeps all its variables in a file, seeds among them, with
-its curves: one that is killed goes on from there, and ends with the numbers of
-an unbroken one.
+its curves: one that is killed goes on from there to the same numbers.
 """
 
 import json
@@ -46,12 +45,6 @@ def path_of_state(experiment, seed, results):
     return Path(results, ".checkpoints", name)
 
 
-def path_of_stage_1(experiment, seed, results):
-    """Where the end of stage 1 is kept, for all runs that have the same."""
-    name = f"stage1_seed{seed}_{experiment.stage_1().fingerprint()}.npz"
-    return Path(results, ".checkpoints", name)
-
-
 def lock_of(path):
     """The lock of what is kept at a path, beside it.
 
@@ -79,8 +72,7 @@ def run(
     Args:
         experiment: An `Experiment`.
         seed: Decides the split, the initial weights, dropout and the batches.
-        results: Folder of the records.
-        data_dir, save_models, share_stage_1: As on the command line.
+        results, data_dir, save_models, share_stage_1: As on the command line.
         reporter: A `progress.Reporter`.
 
     Returns:
@@ -96,8 +88,7 @@ def run(
         )
     state = path_of_state(experiment, seed, results)
     path = path_of(experiment, seed, results)
-    name = f"{experiment.cell} seed {seed}"
-    reporter = reporter or progress.Reporter(name)
+    reporter = reporter or progress.Reporter(f"{experiment.cell} seed {seed}")
     try:
         with lock_of(state).acquire(timeout=0):
             if not path.exists():
@@ -105,7 +96,7 @@ def run(
                     files.delete_leftovers(file)
                 kind = NetworkRun if experiment.trains_network else GraphRun
                 job = kind(experiment, seed, state, data_dir, reporter)
-                shared = path_of_stage_1(experiment, seed, results)
+                shared = path_of_state(experiment.stage_1(), seed, results)
                 job.train(shared if share_stage_1 else None)
                 job.write(path, save_models)
             # It can outlive a process that was killed behind the record.
@@ -144,20 +135,20 @@ class Run:
 
     def write(self, path, save_models=False, **of_classes):
         """Writes the record, with which the run is finished."""
-        e = self.experiment
         record = {
             "format": records.FORMAT,
             "path": "/".join(path.absolute().parts[-3:]),
-            "fingerprint": e.fingerprint(),
-            "experiment": e.as_json(),
+            "fingerprint": self.experiment.fingerprint(),
+            "experiment": self.experiment.as_json(),
             "seed": self.seed,
             "labeled": self.task.labeled,
             **self.progress,
             "lost_classes": None,
             "dead_outputs": None,
             "balanced_errors": None,
+            **of_classes,
         }
-        records.write(path, record | of_classes)
+        records.write(path, record)
 
 
 class GraphRun(Run):
@@ -167,14 +158,9 @@ class GraphRun(Run):
         """Fits the method; the curve of stage 2 has one epoch."""
         task, start = self.task, time.perf_counter()
         x, y = zip(*task.sets.values(), strict=True)
-        predicted = graph.fit_predict(
-            self.experiment.method[0],
-            task.x_labeled,
-            task.y_labeled,
-            task.unlabeled,
-            np.concatenate(x),
-            self.seed,
-        )
+        term, images = self.experiment.method[0], np.concatenate(x)
+        learned = task.x_labeled, task.y_labeled, task.unlabeled
+        predicted = graph.fit_predict(term, *learned, images, self.seed)
         seconds = time.perf_counter() - start
         wrong = np.split(predicted != np.concatenate(y), [len(y[0])])
         curve = {"epoch": [0, 1]}
@@ -269,11 +255,16 @@ class NetworkRun(Run):
 
     # The file that keeps it.
 
+    def owner(self):
+        """Whose state it is: of this run, and of these data."""
+        described = self.task.described
+        return [self.experiment.fingerprint(), self.seed, described]
+
     def save(self, stage, method_variables=()):
         """Writes the state after an epoch, whole or not at all."""
         write_state(
             self.path,
-            self._owner(),
+            self.owner(),
             self.progress,
             model=self.model.variables,
             optimizer=self.optimizers[stage].variables,
@@ -286,7 +277,7 @@ class NetworkRun(Run):
 
     def load(self):
         """Takes up the run's saved state, if there is one that fits."""
-        found = read_state(self.path, self._owner(), self.reporter)
+        found = read_state(self.path, self.owner(), self.reporter)
         if found is None:
             return
         here = self.progress["environment"]
@@ -305,11 +296,6 @@ class NetworkRun(Run):
             resumed_in.append(here)
         self.reporter.say(f"goes on after epoch {self.done(stage)} of {stage}")
 
-    def _owner(self):
-        """Whose state it is: of this run, and of these data."""
-        e, described = self.experiment, self.task.described
-        return [e.fingerprint(), self.seed, described]
-
     # Training.
 
     def train(self, shared=None):
@@ -320,9 +306,7 @@ class NetworkRun(Run):
             if shared is None:
                 self.pretrain()
             else:
-                # Whoever comes second waits for the first.
-                with lock_of(shared):
-                    self.take_or_make(shared)
+                self.take_or_make(shared)
         if not self.curve("regularization"):
             curve = self.curve("pretraining")
             errors = {name: curve[name][-1] for name in self.task.sets}
@@ -336,15 +320,16 @@ class NetworkRun(Run):
     def take_or_make(self, shared):
         """Stage 1, as another run has made it, or made for other runs."""
         owner = [shared.stem, self.task.described["split_fingerprint"]]
-        found = None
-        if not self.curve("pretraining"):
-            found = read_state(shared, owner, self.reporter)
-        if found is None:
-            self.pretrain()
-            write_state(
-                shared, owner, self.progress, model=self.model.variables
-            )
-            return
+        # Whoever comes second waits for the first.
+        with lock_of(shared):
+            found = None
+            if not self.curve("pretraining"):
+                found = read_state(shared, owner, self.reporter)
+            if found is None:
+                self.pretrain()
+                model = self.model.variables
+                write_state(shared, owner, self.progress, model=model)
+                return
         theirs, arrays = found
         assign(self.model.variables, arrays["model"])
         made_in = {"environment": theirs["environment"]}
@@ -536,7 +521,7 @@ def read_state(path, owner, reporter):
         return None
     # A damaged file: anything comes of it.
     except Exception as e:
-        reason = next(iter(str(e).splitlines()), type(e).__name__)
+        reason = records.first_line(e)
         reporter.say(f"starts afresh: {path} does not fit ({reason})")
         return None
 

@@ -99,18 +99,6 @@ class Experiment:
     # The terms of stage 2, see `reproduction.methods.terms`.
     method: tuple = METHODS["gar"].terms
 
-    def __post_init__(self):
-        changes = self.data_settings
-        without_others = changes.out_of_class and changes.known_classes is None
-        if without_others or (
-            changes != DataSettings() and self.unlabeled != "train"
-        ):
-            raise ValueError(
-                "data_settings are of unlabeled='train', of which X_U is then "
-                "made, and out_of_class of known_classes. Received: "
-                f"unlabeled={self.unlabeled!r}, {changes}"
-            )
-
     @property
     def method_name(self):
         """The name of the method, as in `reproduction.methods.METHODS`."""

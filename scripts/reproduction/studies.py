@@ -47,21 +47,6 @@ class Study:
         )
         return [*dict.fromkeys(restarted)]
 
-    def with_settings(self, pretrain_epochs=None, epochs=None, **of_gar):
-        """The study with settings in each arm, those that are not `None`.
-
-        An arm with a stage 1 of its own keeps it: it is what is studied.
-        """
-        arms = {}
-        for row, arm in self.arms.items():
-            arm = arm.with_gar(**of_gar)
-            arms[row] = replace(arm, epochs=epochs or arm.epochs)
-        usual = next(iter(arms.values())).pretrain_epochs
-        for row, arm in arms.items():
-            if pretrain_epochs is not None and arm.pretrain_epochs == usual:
-                arms[row] = replace(arm, pretrain_epochs=pretrain_epochs)
-        return replace(self, arms=arms)
-
 
 _PAPER = "the paper's stage 2"
 

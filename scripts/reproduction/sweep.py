@@ -1,9 +1,8 @@
 """The runs of a table: one after another, in processes, or on a Ray cluster.
 
-Each way is a function of one form, `(tasks, results, options, how)`. The tasks
-are `(experiment, seed)` with their `(number, total)`, the options further
-arguments of `run`. It yields `(task, outcome)` as runs end: what `run` returns,
-or a `WorkerError`.
+Each way is a function of the tasks, `(experiment, seed)` with their `(number,
+total)`, the folder and options of `run`. It yields `(task, outcome)` as runs
+end: what `run` returns, or a `WorkerError`.
 """
 
 import os
@@ -27,9 +26,9 @@ class WorkerError(ChildProcessError):
 def sweep(experiments, seeds, results, *, jobs=1, ray=None, **options):
     """Runs every experiment with every seed; skips what is finished.
 
-    The seeds come first: each experiment's first seed is run before any
-    experiment's second one. In processes or on a cluster, a run that fails is
-    told at once, and the others are made all the same.
+    Each experiment's first seed is run before any experiment's second one. In
+    processes or on a cluster, a run that fails is told at once, and the others
+    are made all the same.
 
     Args:
         experiments: List of `Experiment`.
@@ -48,9 +47,9 @@ def sweep(experiments, seeds, results, *, jobs=1, ray=None, **options):
     """
     # A run that is named twice must not count twice.
     tasks = list(dict.fromkeys((e, s) for s in seeds for e in experiments))
-    e = environment.describe()
-    where = f"{e['backend']} {e['backend_version']} on "
-    where += environment.device_in_words(e) if ray is None else f"Ray at {ray}"
+    here = environment.describe()
+    where = f"{here['backend']} {here['backend_version']} on "
+    where += f"Ray at {ray}" if ray else environment.device_in_words(here)
     precisions = dict.fromkeys(e.precision for e, _ in tasks)
     say(f"{where}, {', '.join(precisions)}. Runs: {len(tasks)}.")
     found, left = {}, {}
@@ -71,7 +70,11 @@ def sweep(experiments, seeds, results, *, jobs=1, ray=None, **options):
     elif jobs > 1:
         outcomes = in_processes(left, results, options, jobs)
     else:
-        outcomes = one_by_one(left, results, options)
+        # What one raises ends all.
+        outcomes = (
+            (task, make(task, place, results, options))
+            for task, place in left.items()
+        )
     failures = []
     for task, outcome in outcomes:
         if outcome is None:
@@ -95,13 +98,6 @@ def name_of(task):
     """What a run is called in lines of progress."""
     experiment, seed = task
     return f"{experiment.cell} seed {seed}"
-
-
-def one_by_one(tasks, results, options):
-    """Makes runs in this process; what one raises ends all."""
-    for task, place in tasks.items():
-        reporter = progress.Reporter(name_of(task), *place)
-        yield task, run(*task, results, reporter=reporter, **options)
 
 
 def in_processes(tasks, results, options, jobs):
@@ -149,10 +145,15 @@ def in_processes(tasks, results, options, jobs):
 
 
 def make(task, place, results, options):
-    """What `run` returns for a task in another process, or a `WorkerError`."""
+    """What `run` returns for a task, of which it tells the progress."""
     reporter = progress.Reporter(name_of(task), *place)
+    return run(*task, results, reporter=reporter, **options)
+
+
+def outcome_of(call, *arguments):
+    """What a call returns in another process, or a `WorkerError`."""
     try:
-        return run(*task, results, reporter=reporter, **options)
+        return call(*arguments)
     except Exception as e:
         # A defect of the program is to be found.
         if not isinstance(e, EXPECTED):
@@ -170,4 +171,4 @@ def _serve(pipe, threads, call, *arguments):
     # No process is left behind, however the parent died.
     threading.Thread(target=end_with_parent, daemon=True).start()
     hardware.take_part(threads)
-    pipe.send(call(*arguments))
+    pipe.send(outcome_of(call, *arguments))

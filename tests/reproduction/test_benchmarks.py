@@ -15,11 +15,11 @@ from reproduction.report.benchmark_tables import benchmark_markdown
 
 COMMON = {"precision": "float32", "pairs": 2}
 TINY = {
-    "task": "regularize", "network": "cnn6", "path": "fit", "images": 24,
-    "stretch": 2, **COMMON,
+    "task": "regularize", "network": "cnn6", "images": 24, "stretch": 2,
+    **COMMON,
 }  # fmt: skip
 FEW = {
-    "batch_size": 4, "num_classes": 10, "num_images": 10, "steps": 2, **COMMON
+    "batch_size": 4, "num_classes": 10, "num_images": 8, "steps": 2, **COMMON
 }  # fmt: skip
 
 
@@ -38,28 +38,25 @@ def test_the_two_take_turns_and_the_warm_up_does_not_count(monkeypatch):
 
     times = benchmarks.interleave(lambda: way("a"), lambda: way("b"), pairs=3)
     assert "".join(calls) == (
-        "build a, build b, ba" + "abba" + "build b, build a, ba" + "ab"
+        "build a, build b, ba" + "abba" + "build a, build b, ba" + "ab"
     )
     assert times == [(5, 6), (8, 7), (13, 14)]
 
 
-def line(x):
-    """A `fit` of a model of one weight."""
+def test_the_second_of_two_epochs_is_timed(monkeypatch):
     model = keras.Sequential([keras.Input((1,)), layers.Dense(1)])
     model.compile("sgd", "mse")
-    return partial(model.fit, x, np.ones((4, 1)))
 
+    def timed(x):
+        fit = partial(model.fit, x, np.ones((4, 1)))
+        return benchmarks.training(fit, steps=2)()
 
-def test_the_second_of_two_epochs_is_timed(monkeypatch):
-    run = benchmarks.training(line(np.ones((4, 1))), steps=2)
+    with pytest.raises(FloatingPointError, match="diverged"):
+        timed(np.full((4, 1), np.inf))
+    model.layers[-1].set_weights([np.ones((1, 1)), np.zeros(1)])
     clock = iter([5.0, 8.0])
     monkeypatch.setattr(benchmarks.time, "perf_counter", lambda: next(clock))
-    assert run() == (8 - 5) / 2
-
-
-def test_a_diverged_network_is_no_measurement():
-    with pytest.raises(FloatingPointError, match="diverged"):
-        benchmarks.training(line(np.full((4, 1), np.inf)), steps=1)()
+    assert timed(np.ones((4, 1))) == (8 - 5) / 2
 
 
 def run(folder, kind, *cases):
@@ -69,19 +66,26 @@ def run(folder, kind, *cases):
     return benchmarks.read(benchmarks.path_of(kind, here, folder))
 
 
-def test_a_finished_case_is_not_measured_again(tmp_path, monkeypatch):
-    seen = []
+def test_a_case_is_replaced_and_others_stay(tmp_path, monkeypatch):
+    times = iter([1.0, 2.0, 3.0])
+    monkeypatch.setattr(
+        benchmarks,
+        "measure",
+        lambda case: benchmarks.compared([(1.0, next(times))] * 2),
+    )
+    first, second = FEW, FEW | {"second": "without"}
+    run(tmp_path, "overhead", first, second)
+    found = run(tmp_path, "overhead", first)
+    assert [entry["case"] for entry in found] == [second, first]
+    assert [entry["ms"]["median"] for entry in found] == [2.0, 3.0]
 
-    def measured(case):
-        seen.append(case)
-        return benchmarks.compared([(0.1, 0.101)] * 2)
 
-    monkeypatch.setattr(benchmarks, "measure", measured)
-    again = FEW | {"second": "without"}
-    found = run(tmp_path, "overhead", FEW)
-    assert len(found) == 1
-    more = run(tmp_path, "overhead", FEW, again)
-    assert seen == [FEW, again] and more[:1] == found
+def test_the_command_measures_the_layer_beside_nothing_and_itself():
+    kind, (case,) = benchmarks.cases("regularize")
+    assert (kind, case["images"]) == ("benchmark", 60_000)
+    kind, (again, case) = benchmarks.cases("layer")
+    assert kind == "overhead" and again == case | {"second": "without"}
+    assert case["num_images"] == case["steps"] * case["batch_size"] <= 60_000
 
 
 def test_what_is_shown_is_computed_from_the_times(tmp_path):
@@ -149,12 +153,12 @@ def test_the_two_networks_differ_in_the_regularizer_alone(
 ):
     seen = []
     monkeypatch.setattr(
-        benchmarks, "training", lambda train, steps: seen.append(train.args)
+        benchmarks, "training", lambda train, steps: seen.append(train)
     )
     for gar in (False, second):
         benchmarks.train_layer(FEW, gar)
-    (plain, a), (gar, b) = seen
-    assert a.sampler == b.sampler
+    plain, gar = (train.func.__self__ for train in seen)
+    assert [len(train.args[0]) for train in seen] == [8, 8]
     assert (is_regularized(plain), is_regularized(gar)) == (False, second)
     for one, other in zip(plain.weights, gar.weights, strict=False):
         np.testing.assert_array_equal(one, other)
@@ -170,5 +174,5 @@ def test_tiny_cases_are_measured_and_shown(tiny, tmp_path, capsys):
     again, entry = run(tmp_path, "overhead", FEW | {"second": "without"}, FEW)
     assert len(again["ratio"]["all"]) == len(entry["ratio"]["all"]) == 2
     text = benchmark_markdown("overhead", tmp_path)
-    assert "| 4 | 10 | 10 | float32, A/A |" in text
-    assert "| 4 | 10 | 10 | float32 |" in text
+    assert "| 4 | 10 | 8 | float32, A/A |" in text
+    assert "| 4 | 10 | 8 | float32 |" in text

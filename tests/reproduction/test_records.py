@@ -7,8 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, example, given, settings
-from hypothesis import strategies as st
 from made_records import make_record, write_record
 
 from reproduction import benchmarks, paths, records
@@ -19,12 +17,6 @@ ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "results"
 MNIST_100 = TABLE_1[100]
 SHORT = replace(MNIST_100, epochs=3)
-# Hypothesis calls a test again with the same folder.
-REUSED = settings(
-    max_examples=100,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
 
 
 def test_each_published_record_is_sound_and_in_its_place():
@@ -106,51 +98,25 @@ def test_the_folders_are_those_of_the_clone_from_anywhere(
     assert paths.own() == Path("runs")
 
 
-json_values = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.floats(allow_nan=False, allow_infinity=False)
-    | st.text(),
-    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
-    max_leaves=10,
-)
-
-
-@REUSED
-@given(value=json_values)
-@example(value=["two  spaces", "a [bracket]", "\n\t"])
-def test_the_form_of_the_file_changes_no_value(tmp_path, value):
-    records.write(tmp_path / "value.json", {"value": value})
-    text = (tmp_path / "value.json").read_text()
-    assert json.loads(text) == {"value": value}
-
-
 def test_no_nan_is_written(tmp_path):
     with pytest.raises(ValueError, match="not JSON compliant"):
         records.write(tmp_path / "a.json", {"curve": [0.1, float("nan")]})
     assert not list(tmp_path.iterdir())
 
 
-def test_a_record_can_be_read_by_all_and_has_its_lists_in_a_line(tmp_path):
+def test_the_form_of_the_file_changes_no_value(tmp_path):
     path = write_record(tmp_path, MNIST_100)
     assert path.stat().st_mode & 0o777 == 0o644
     assert '"epoch": [0, 1, 2, 3' in path.read_text()
+    value = {"a": ["two  spaces", "a [bracket]", "\n\t"], "b": [[0.5], {}]}
+    records.write(tmp_path / "value.json", value)
+    assert json.loads((tmp_path / "value.json").read_text()) == value
 
 
 # Altered records.
 
 
 SOUND = json.loads(json.dumps(make_record(SHORT)))
-
-
-def places_in(value, way=()):
-    """The ways to all values inside a value."""
-    if isinstance(value, dict | list):
-        keys = value if isinstance(value, dict) else range(len(value))
-        for key in keys:
-            yield (*way, key)
-            yield from places_in(value[key], (*way, key))
 
 
 ABSENT = object()
@@ -178,26 +144,6 @@ def write(folder, text):
     return path
 
 
-@REUSED
-@given(data=st.data())
-def test_an_altered_record_is_refused_in_a_line_or_read_as_it_is(
-    tmp_path, data
-):
-    keys = data.draw(st.sampled_from([*places_in(SOUND)]))
-    value = data.draw(json_values) if data.draw(st.booleans()) else ABSENT
-    changed = altered(SOUND, keys, value)
-    path = write(tmp_path, json.dumps(changed))
-    try:
-        found = records.read(path)
-    except RecordError as e:
-        assert str(e).startswith(str(path)) and "\n" not in str(e)
-        return
-    for name in ("path", "fingerprint", "seed"):
-        assert found[name] == SOUND[name]
-    assert records.Experiment.from_json(found["experiment"]) == SHORT
-    assert found == changed
-
-
 CURVE_OF = ("regularization", "curve")
 
 
@@ -214,7 +160,6 @@ CURVE_OF = ("regularization", "curve")
         (("experiment", "method", 0, "balance"), 0.5),
         (("experiment", "method", 0, "term"), "HAGR"),
         ((*CURVE_OF, "epoch"), [0, 1, 2]),
-        ((*CURVE_OF, "val_error"), [0.1, 0.0, 1.5, 0.03]),
         ((*CURVE_OF, "test_error"), ABSENT),
         (CURVE_OF, {}),
     ],
@@ -235,20 +180,6 @@ def assert_refused(folder, text):
         records.read(path)
     assert str(error.value).startswith(str(path))
     assert "\n" not in str(error.value)
-
-
-def test_one_draw_of_labels_is_of_one_seed(tmp_path):
-    first = write_record(tmp_path, MNIST_100)
-    # Seed 0 under another name, in a longer run as well.
-    for e in (MNIST_100, replace(MNIST_100, epochs=300)):
-        path = write_record(tmp_path, e, 1, also={"labeled": [*range(100)]})
-        with pytest.raises(RecordError, match="the same draw under two seeds"):
-            records.read_all(tmp_path)
-        path.unlink()
-    # Of other data they are other images.
-    write_record(tmp_path, replace(MNIST_100, dataset="svhn"), 1)
-    write_record(tmp_path, replace(MNIST_100, epochs=300))
-    assert len(records.read_all(tmp_path)) == 3 and first.exists()
 
 
 # Arrays.
@@ -299,7 +230,6 @@ def test_what_was_kept_is_read(tmp_path):
     [
         {"owner": (SHORT.fingerprint(), 1)},
         {"owner": (MNIST_100.fingerprint(), 0)},
-        {"lost": [1]},
         {"predicted": {0: LABELS, 3: LABELS}},
         {"damaged": 0},
         {"damaged": -30},
@@ -312,6 +242,6 @@ def test_arrays_of_something_else_are_refused(changes, tmp_path):
     file = path.with_suffix(".npz")
     if damaged is not None:
         file.write_bytes(file.read_bytes()[:damaged])
-    with pytest.raises(RecordError, match="is not what the run") as error:
+    with pytest.raises(RecordError, match="is not a whole record") as error:
         arrays_beside(path)
     assert str(error.value).startswith(str(file))

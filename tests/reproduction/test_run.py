@@ -35,7 +35,6 @@ from reproduction.run import (
     STAGES,
     build_model,
     lock_of,
-    path_of_stage_1,
     path_of_state,
 )
 from reproduction.settings import TABLE_1, Experiment
@@ -91,7 +90,7 @@ def test_a_record_tells_how_to_repeat_the_run(finished):
 
 
 def test_a_record_has_both_curves(finished):
-    _, record = finished
+    folder, record = finished
     first = record["pretraining"]["curve"]
     second = record["regularization"]["curve"]
     assert first["epoch"] == [51, 102]
@@ -104,20 +103,9 @@ def test_a_record_has_both_curves(finished):
         # What is left is the Frobenius term.
         assert 0 < second["loss"][i] - terms < 0.01
     assert second["loss"][0] is None
-
-
-def test_the_results_are_those_of_the_curve(finished):
-    folder, record = finished
-    curve = record["regularization"]["curve"]
-    result = records.result_of(curve)
-    assert result["baseline_error"] == curve["test_error"][0]
+    result = records.result_of(second)
     # Guessing among three classes is wrong two times in three.
     assert result["baseline_error"] < 0.4
-    assert result["last_error"] == curve["test_error"][-1]
-    # Of equals, the last; epoch 0 is not an epoch of stage 2.
-    least = min(curve["val_error"][1:])
-    ties = [i for i in (1, 2, 3) if curve["val_error"][i] == least]
-    assert result["chosen_epoch"] == ties[-1]
     error = error_rate(saved_model(folder), DATA.x_test, DATA.y_test)
     assert error == result["chosen_error"]
 
@@ -356,7 +344,7 @@ def test_a_state_that_does_not_fit_is_told_and_left(stopped, tmp_path):
 @pytest.mark.slow
 def test_runs_share_the_end_of_stage_1(tmp_path):
     short = replace(TINY, epochs=1)
-    path = path_of_stage_1(short, 0, tmp_path)
+    path = path_of_state(short.stage_1(), 0, tmp_path)
     path.parent.mkdir()
     path.write_bytes(b"PK\x03\x04 half of it")
     first = run.run(short, 0, tmp_path, share_stage_1=True)
@@ -422,6 +410,8 @@ def git(folder, *words):
 def test_flags_of_xla_are_told_where_they_count(name, monkeypatch):
     monkeypatch.setenv("XLA_FLAGS", "--xla_gpu_autotune_level=0")
     monkeypatch.setattr(environment.backend, "name", lambda: name)
+    # Without JAX, whose threads the runs of Ray would not get on with.
+    monkeypatch.setattr(environment.backend, "backend_version", lambda: "1")
     told = environment.describe().get("xla_flags")
     assert told == ("--xla_gpu_autotune_level=0" if name == "jax" else None)
 

@@ -57,8 +57,21 @@ def said(capsys):
     return "".join(kept)
 
 
+@pytest.fixture
+def begun(monkeypatch):
+    """The runs that a sweep has begun, which are made up."""
+    begun = []
+
+    def made(experiment, seed, results, reporter):
+        begun.append((experiment, seed, reporter.place))
+        return {"seed": seed}
+
+    monkeypatch.setattr(sweep, "run", made)
+    return begun
+
+
 @pytest.mark.parametrize("ray", [None, "auto"])
-def test_a_sweep_says_where_it_runs(ray, made_up, monkeypatch, capsys):
+def test_a_sweep_says_where_it_runs(ray, begun, monkeypatch, capsys):
     monkeypatch.setattr(
         cluster,
         "on_cluster",
@@ -72,39 +85,17 @@ def test_a_sweep_says_where_it_runs(ray, made_up, monkeypatch, capsys):
     assert first.endswith(f" on {where}, float32, bfloat16. Runs: 2.")
 
 
-def test_each_run_has_its_place(tmp_path, monkeypatch, made_up, swept):
-    places = []
-    monkeypatch.setattr(
-        sweep.progress,
-        "Reporter",
-        lambda name, *place: places.append((name, *place)),
-    )
-    write_record(tmp_path, TINY, 1)
-    swept(tmp_path, [0, 1, 2])
-    name = "tiny-132 seed {}".format
-    assert places == [(name(0), 1, 3), (name(2), 3, 3)]
-
-
-@pytest.fixture
-def made_up(monkeypatch):
-    """Runs that are made up: a dict of what becomes of them, by seed."""
-    outcomes, begun = {}, []
-
-    def made(experiment, seed, results, **options):
-        begun.append((experiment, seed))
-        outcome = outcomes.get(seed, {"seed": seed})
-        if isinstance(outcome, Exception):
-            raise outcome
-        return outcome
-
-    monkeypatch.setattr(sweep, "run", made)
-    return outcomes, begun
-
-
-def test_each_run_is_made_once_and_seeds_first(made_up, swept):
+def test_each_run_is_made_once_in_its_place_and_seeds_first(
+    begun, tmp_path, swept
+):
     more = replace(TINY, epochs=4)
-    (found, complete), _ = swept("nowhere", [0, 1, 0], [TINY, more])
-    assert made_up[1] == [(TINY, 0), (more, 0), (TINY, 1), (more, 1)]
+    write_record(tmp_path, TINY, 1)
+    (found, complete), _ = swept(tmp_path, [0, 1, 0], [TINY, more])
+    assert begun == [
+        (TINY, 0, "run 1 of 4"),
+        (more, 0, "run 2 of 4"),
+        (more, 1, "run 4 of 4"),
+    ]
     assert [record["seed"] for record in found] == [0, 0, 1, 1]
     assert complete
 
@@ -286,7 +277,7 @@ def options(tmp_path):
     return commands.training_parser("").parse_args(words)
 
 
-def test_a_table_is_swept_and_shown(options, monkeypatch):
+def test_a_table_is_swept_and_shown(options, monkeypatch, capsys):
     swept = mock.Mock(return_value=(["a record"], False))
     monkeypatch.setattr(sweep, "sweep", swept)
     show = mock.Mock()
@@ -297,6 +288,11 @@ def test_a_table_is_swept_and_shown(options, monkeypatch):
     wanted = {"save_models": True, "share_stage_1": False, "jobs": 1}
     assert wanted.items() <= swept.call_args.kwargs.items()
     show.assert_called_once_with(report, ["a record"], options.results)
+    # The plan alone runs nothing.
+    options.dry_run = True
+    assert commands.run_table(options, [TINY], show) == 0
+    assert "Left: 2" in capsys.readouterr().out
+    swept.assert_called_once()
 
 
 @pytest.mark.parametrize(
@@ -317,10 +313,3 @@ def test_how_a_sweep_without_records_ends(
     assert commands.main(parser, run) == status
     assert capsys.readouterr().err.startswith(told)
     show.assert_not_called()
-
-
-def test_the_plan_alone_runs_nothing(options, monkeypatch, capsys):
-    monkeypatch.setattr(sweep, "sweep", None)
-    options.dry_run = True
-    assert commands.run_table(options, [TINY], None) == 0
-    assert "Left: 2" in capsys.readouterr().out

@@ -8,8 +8,6 @@ import numpy as np
 from gar_keras.datasets.data_files import check_md5, data_folder, read_npz
 from gar_keras.datasets.dataset import DataError, Dataset
 
-TITLE = "small NORB"
-COPY_TITLE = "small NORB (JPEG copy)"
 HOME = "https://cs.nyu.edu/~ylclab/data/norb-v1.0-small/"
 COPY = "smallnorb_32.npz"
 COPY_MD5 = "9d82b4d0a8c0d498b73f2d2948c2e886"
@@ -49,10 +47,7 @@ def load_norb(data_dir=None):
         x = x - mean of x over the training images, for each pixel and camera
         x = (x - mean(x)) / std(x), for each pair of images by itself
 
-    The paper's code subtracted the test images' own mean from them, so that
-    what it reports for one of them depended on all the others (the error is
-    much the same). It also stretched the grey levels of each camera's image to
-    0..255 first.
+    What the authors' code does otherwise is told in docs/differences.md.
 
     Args:
         data_dir: Folder that holds the files; see `data_folder`.
@@ -75,13 +70,13 @@ def load_norb(data_dir=None):
             f"{COPY}, the JPEG copy at 32x32, alone. --data-dir names another "
             "folder."
         )
-    name, title, read = "norb", TITLE, read_official
+    name, title, read = "norb", "small NORB", read_official
     source = "small NORB, official files, 96x96 to 32x32 (nearest)"
     if is_copy:
-        name, title, read = "norb-jpeg", COPY_TITLE, read_copy
+        name, title, read = "norb-jpeg", "small NORB (JPEG copy)", read_copy
         source = (
-            "small NORB (JPEG copy): the official split at 32x32, decoded "
-            "from JPEG, not lossless"
+            f"{title}: the official split at 32x32, decoded from JPEG, not "
+            "lossless"
         )
 
     x, y, x_test, y_test = read(folder)

@@ -20,13 +20,11 @@ class Entry:
     Attributes:
         title: Its name in tables.
         terms: Its terms, with the settings of every run.
-        in_memory: Whether it needs all of X_U in memory.
         steps: How stage 2 steps where it does otherwise than the authors.
     """
 
     title: str
     terms: tuple
-    in_memory: bool = False
     steps: tuple = (("warmup_steps", 0), ("global_clipnorm", 0.0))
 
     @property
@@ -54,12 +52,10 @@ METHODS = {
         (_SUPERVISED, terms.VAT(), Entropy(of_labeled=True)),
     ),
     "mean-teacher": Entry("Mean Teacher", (_SUPERVISED, terms.MeanTeacher())),
-    "embed-cnn": Entry("EmbedCNN", (_SUPERVISED, terms.EmbedCNN()), True),
-    "label-spreading": Entry(
-        "Label spreading", (terms.LabelSpreading(),), True
-    ),
-    "self-training": Entry("Self-training", (terms.SelfTraining(),), True),
-    "hagr": Entry("HAGR", (terms.HAGR(),), True),
+    "embed-cnn": Entry("EmbedCNN", (_SUPERVISED, terms.EmbedCNN())),
+    "label-spreading": Entry("Label spreading", (terms.LabelSpreading(),)),
+    "self-training": Entry("Self-training", (terms.SelfTraining(),)),
+    "hagr": Entry("HAGR", (terms.HAGR(),)),
 }
 
 

@@ -1,15 +1,7 @@
 """Ablations of GAR: its loss with one thing changed (paper, sections 3.2, 3.3).
 
 Each puts a claim of the paper to the test, in experiments alone: none is an
-option of the layer. `B0` are the rectified logits of the network of stage 1.
-
-| name | what takes the paper's place |
-| --- | --- |
-| `unrectified` | `B = Z` for `B = max(0, Z)` |
-| `softmax` | `B = softmax(Z)`, probabilities for linear activations |
-| `unnormalized` | `sum_{i≠j} N_ij`, affinity without its denominator |
-| `symmetric` | the terms of `max(0, -Z)` are added to those of `max(0, Z)` |
-| `fixed-adjacency` | distances on the graph `B0 B0ᵀ` for the affinity of `B` |
+option of the layer.
 """
 
 from dataclasses import dataclass
@@ -77,7 +69,7 @@ def _rectified(Z):
 
 
 class Unnormalized(GraphActivityRegularization):
-    """The loss with the sum of off-diagonal N for its affinity."""
+    """The loss with `sum_{i≠j} N_ij`, affinity without its denominator."""
 
     def measure(self, Z, training=False):
         measured = super().measure(Z, training)
@@ -155,9 +147,8 @@ def _unit_scale(B):
 class FixedAdjacency(Term):
     """Distances on the graph of stage 1, in place of GAR's affinity.
 
-    `loss = weight * distances + c_β (1 - β(B)) + c_F ‖B‖²_F`, with the last
-    two terms of GAR, whose affinity has the coefficient 0. Classical
-    graph regularization: the adjacency of the images stays that of stage 1.
+    Classical graph regularization: the adjacency of the images stays that of
+    `B0`, the rectified logits of the network of stage 1.
     """
 
     name: ClassVar[str] = "distances"

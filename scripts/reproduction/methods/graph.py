@@ -12,6 +12,8 @@ import numpy as np
 from gar_keras.methods.embed_cnn import pixels, scikit_learn
 from gar_keras.utils.validation import check_array, check_labels
 
+multiply = functools.partial(functools.reduce, operator.matmul)
+
 # Passes of k-means over the images, and images in a batch of it.
 KMEANS_PASSES = 10
 KMEANS_BATCH = 10_240
@@ -94,9 +96,9 @@ def hagr(term, x, y, x_test, seed):
     """
     finest, levels = hierarchy(term, x, seed)
     A = soft_labels(levels, y, term.weight)
-    mass = (_product(levels) @ A).sum(0)
+    mass = (multiply(levels) @ A).sum(0)
     test = local_weights(x_test, finest, term.nearest)
-    F = _product([test, *levels[1:]]) @ A
+    F = multiply([test, *levels[1:]]) @ A
     present = mass > 0
     shares = F / np.where(present, mass, 1)
     return np.where(present, shares, -np.inf).argmax(1)
@@ -158,7 +160,7 @@ def soft_labels(levels, y, weight):
 
     The images of the class indices `y` are the first of `Z^1`.
     """
-    finest, Z = levels[0], _product(levels)
+    finest, Z = levels[0], multiply(levels)
     mass = np.asarray(finest.sum(0)).ravel()
     cross = (Z.T @ finest).toarray()
     # An anchor that is near to no image has a column of zeros.
@@ -168,7 +170,3 @@ def soft_labels(levels, y, weight):
     Y = np.eye(y.max() + 1)[y]
     # The least solution: what no label reaches stays 0.
     return np.linalg.lstsq(Z_L.T @ Z_L + weight * smooth, Z_L.T @ Y)[0]
-
-
-def _product(matrices):
-    return functools.reduce(operator.matmul, matrices)

@@ -1,6 +1,5 @@
 """The InfiMNIST generator against the published formula, done by hand."""
 
-import gzip
 import hashlib
 import math
 
@@ -153,46 +152,26 @@ def test_original_files(tmp_path, x_train):
         np.testing.assert_array_equal(received, expected)
 
 
-FIELDS = np.random.default_rng(0).normal(size=(1522, 28, 28)).astype("<f4")
-LAST_NAN = np.append(FIELDS.ravel()[1:], np.float32("nan"))
+FIELDS = bytes(4 * 1522 * 28 * 28)
 
 
 @pytest.mark.parametrize(
     ("files", "named"),
     [
-        (None, FIELDS_FILE),
-        ({}, FIELDS_FILE),
-        ({f"{FIELDS_FILE}.gz": b"", f"{TANGENTS_FILE}.gz": b""}, FIELDS_FILE),
         ({TANGENTS_FILE: b""}, FIELDS_FILE),
-        ({FIELDS_FILE: FIELDS.tobytes()}, TANGENTS_FILE),
-        ({FIELDS_FILE: FIELDS[1:].tobytes()}, FIELDS_FILE),
-        ({FIELDS_FILE: gzip.compress(FIELDS[:9].tobytes())}, FIELDS_FILE),
-        ({FIELDS_FILE: FIELDS.astype(">f4").tobytes()}, FIELDS_FILE),
-        ({FIELDS_FILE: LAST_NAN.tobytes()}, FIELDS_FILE),
-        (
-            {FIELDS_FILE: FIELDS.tobytes(), TANGENTS_FILE: bytes(20)},
-            TANGENTS_FILE,
-        ),
+        ({FIELDS_FILE: FIELDS}, TANGENTS_FILE),
+        ({FIELDS_FILE: FIELDS[1:]}, FIELDS_FILE),
+        ({FIELDS_FILE: FIELDS, TANGENTS_FILE: bytes(20)}, TANGENTS_FILE),
     ],
 )
 def test_files_that_are_not_the_original_ones_are_named(
-    files, named, tmp_path, made
-):
-    folder = tmp_path / "files"
-    if files is not None:
-        folder.mkdir()
-    for name, content in (files or {}).items():
-        (folder / name).write_bytes(content)
-    with pytest.raises(DataError, match=f"{folder / named}"):
-        InfiMNIST(folder)
-
-
-def test_files_of_the_environment_are_taken_where_there_are_any(
-    tmp_path, monkeypatch, made
+    files, named, tmp_path, made, monkeypatch
 ):
     monkeypatch.setenv("GAR_KERAS_DATA", str(tmp_path))
-    # Nobody has asked for them.
-    assert "generated" in InfiMNIST().source
-    (tmp_path / FIELDS_FILE).write_bytes(FIELDS.tobytes())
-    with pytest.raises(DataError, match=f"{tmp_path / TANGENTS_FILE}"):
-        InfiMNIST()
+    for folder in (None, tmp_path):
+        assert "generated" in InfiMNIST(folder).source
+    for name, content in files.items():
+        (tmp_path / name).write_bytes(content)
+    for folder in (None, tmp_path):
+        with pytest.raises(DataError, match=f"{tmp_path / named} is missing"):
+            InfiMNIST(folder)
