@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from reproduction import paths
-from reproduction.report import pictures, run_frame, summary
+from reproduction.report import compared_methods, pictures, run_frame
 from reproduction.report.estimates import MISSING
 from reproduction.report.published import published_error
 from reproduction.report.study_tables import study_table
@@ -29,7 +29,7 @@ def show_study(study, records, results):
     """Prints some runs with their `Study`, given as for `show_table`."""
 
     def tables(runs):
-        return [study_table(study, runs)]
+        return [study_table(study, runs, most=4)]
 
     _show(tables, records, results, "results/studies.md")
 
@@ -38,7 +38,7 @@ def show_baselines(records, results):
     """Prints some runs and how their methods compare, as `show_table` does."""
 
     def tables(runs):
-        return map(summary.baselines_table, summary.compare(runs))
+        return map(compared_methods.baselines_table, compared_methods.compare(runs))
 
     _show(tables, records, results, "docs/methods.md", "rivals")
 
