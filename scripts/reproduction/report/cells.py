@@ -18,7 +18,7 @@ LEVEL = 0.05
 WITHIN = "within the margin, the paper's ± as deviation / as error of the mean"
 
 # What the README leaves to the page of the cells.
-DETAILS = ("seeds", "margin")
+DETAILS = ("seeds", "margin", "hours a run")
 
 
 def filled_columns(frame):
@@ -66,7 +66,10 @@ def all_cells(frame, error="chosen", without=()):
             if len(lost):
                 sound = f"without {run_frame.which_seeds(lost)}: "
                 sound += ", ".join(
-                    [str(Estimate.of(kept[error])), *beside_paper(kept, column, error)]
+                    [
+                        str(Estimate.of(kept[error])),
+                        *beside_paper(kept, column, error),
+                    ]
                     if len(kept)
                     else ["none is left"]
                 )
@@ -84,6 +87,7 @@ def all_cells(frame, error="chosen", without=()):
                     "margin": str(column.margin),
                     WITHIN: within,
                     "without runs that lost a class": sound,
+                    "hours a run": f"{g.minutes.mean() / 60:.1f}",
                 }
             )
     cells = pd.DataFrame(rows, names)

@@ -1,10 +1,13 @@
 """The methods of stage 2 compared, with the same labels and network."""
 
+import pandas as pd
+
 from reproduction.methods import METHODS
 from reproduction.report import run_frame
 from reproduction.report.estimates import MISSING
 from reproduction.report.published import BASELINE
-from reproduction.report.tables import figure, made_on, table
+from reproduction.report.tables import figure, table
+
 
 def compare(frame):
     """Dicts of runs that differ in the method, largest first.
@@ -67,4 +70,5 @@ def baselines_table(methods):
     if rate:
         title += f", learning rate of stage 2 {rate:g}"
     title += ": test error, percent"
-    return table(rows, METHOD_COLUMNS), made_on(rows), title
+    notes = [run_frame.made_on(pd.concat([*rows.values()]))]
+    return table(rows, METHOD_COLUMNS), notes, title

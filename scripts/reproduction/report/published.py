@@ -90,9 +90,7 @@ HAGR | 11.34 ± 1.23 | - | - | -
 TABLE_2 = Table(
     name="table2",
     title="Table 2: test error on InfiMNIST, in percent",
-    columns=(
-        Column("infimnist-100", "m_L = 100", epochs=133, **_FEW_LABELS),
-    ),
+    columns=(Column("infimnist-100", "m_L = 100", epochs=133, **_FEW_LABELS),),
     rows=_rows(f"""
 HAGR | 8.64 ± 0.70
 {GAR} | 1.00 ± 0.09

@@ -107,7 +107,9 @@ def read_runs(folder):
                     dict.fromkeys(map(device_in_words, machines))
                 ),
                 "device": " and ".join(
-                    sorted({m.get("device_kind", "cpu").upper() for m in machines})
+                    sorted(
+                        {m.get("device_kind", "cpu").upper() for m in machines}
+                    )
                 ),
                 **flat(e),
                 "experiment": e,
@@ -223,6 +225,11 @@ def hardware(g):
     """Machines of all runs, in words."""
     machines = " / ".join(g.hardware).split(" / ")
     return ", ".join(dict.fromkeys(machines))
+
+
+def made_on(g):
+    """Precision, backend and machines, of runs that share the first two."""
+    return ", ".join([*g[HARDWARE].iloc[0], hardware(g)])
 
 
 def of_known(name):

@@ -10,14 +10,7 @@ import pandas as pd
 
 from reproduction.report import run_frame
 from reproduction.report.estimates import MISSING, Estimate, between
-from reproduction.report.tables import (
-    change,
-    figure,
-    lost,
-    made_on,
-    notes_by,
-    table,
-)
+from reproduction.report.tables import change, figure, lost, table
 
 # What may be any in a run of a claim's row.
 ANY = [*run_frame.HARDWARE, "epochs"]
@@ -63,11 +56,6 @@ def study_table(study, frame, most=None):
         rows = arm_runs(study, frame)
         columns = START_COLUMNS if study.restarts > 1 else ARM_COLUMNS
         notes = [*study.notes]
-    extent = notes_by(
-        lambda g: f"{run_frame.epochs(g)} epochs, {run_frame.which_seeds(g)}",
-        rows,
-    )
-    notes.append(". ".join([*extent, *made_on(rows)]))
     return table(rows, dict([*columns.items()][:most])), notes, study.title
 
 
@@ -156,6 +144,12 @@ def neither_lost(g):
 
 # Columns.
 
+_EXTENT = {
+    "epochs": run_frame.epochs,
+    "seeds": run_frame.seeds,
+    "made on": run_frame.made_on,
+}
+
 # The first four are those of the pages, and of the terminal.
 ARM_COLUMNS = {
     "after stage 1": figure("stage_1"),
@@ -169,8 +163,7 @@ ARM_COLUMNS = {
         figure(name)(g) for name in ("val_stage_1", "val_last")
     ),
     "runs with a warning": run_frame.of_known("warnings"),
-    "seeds": run_frame.seeds,
-    "epochs": run_frame.epochs,
+    **_EXTENT,
 }
 
 # Of starts of the first epoch.
@@ -186,6 +179,7 @@ START_COLUMNS = {
     "initializations": lambda g: str(len(g)),
     "after stage 1": figure("stage_1"),
     "after the epoch": figure("last"),
+    **_EXTENT,
 }
 
 
@@ -235,6 +229,5 @@ CLAIM_COLUMNS = {
     "runs that lost a class": lost,
     "the paper's stage 2 after as many steps, whole epochs": papers_error,
     "epoch chosen by validation": figure("chosen"),
-    "epochs": run_frame.epochs,
-    "seeds": run_frame.seeds,
+    **_EXTENT,
 }

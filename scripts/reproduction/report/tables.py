@@ -103,33 +103,6 @@ def lost(g):
     return run_frame.of_known("lost")(g) + without
 
 
-# Notes below a table.
-
-
-def made_on(rows):
-    """Notes on the precision, the backend and the machines of rows."""
-    return notes_by(
-        lambda g: ", ".join(
-            [*g[run_frame.HARDWARE].iloc[0], run_frame.hardware(g)]
-        ),
-        rows,
-    )
-
-
-def notes_by(text, rows):
-    """Notes of rows: a text of their runs, with the names that it is true of.
-
-    Where it is of all rows, it is alone.
-    """
-    named = {}
-    for name, g in rows.items():
-        if len(g):
-            named.setdefault(text(g), []).append(name)
-    if len(named) == 1:
-        return [*named]
-    return [f"{found}: {'; '.join(names)}" for found, names in named.items()]
-
-
 # The tables of the paper.
 
 
@@ -168,65 +141,45 @@ def runs_of_cell(frame, column):
     ]
 
 
-# The row between our errors and what else is told of our runs.
-_EPOCHS = "Epochs of both stages, ours"
-
-
 def paper_table(paper, frame):
-    """A table of the paper with rows on our runs below; empty without a run.
+    """A table of the paper with rows on our runs above; empty without a run.
 
     A column has the first runs of `runs_of_cell`. These are the arguments of
     `markdown` and `in_terminal`.
     """
-    theirs = {
-        f"{name}, paper" if name in (BASELINE, GAR) else name: [
-            estimate.text() if estimate else MISSING for estimate in estimates
-        ]
-        for name, estimates in paper.rows.items()
-    }
-    headings = [column.heading for column in paper.columns]
     late = f"mean of the last {run_frame.LATE} epochs"
+    errors = {
+        f"{BASELINE}, ours": "stage_1",
+        f"{GAR}, ours, epoch chosen by validation": "chosen",
+        f"{GAR}, ours, last epoch": "last",
+        f"{GAR}, ours, {late}": "last_20",
+    }
     ours, links = {}, {}
     for column in paper.columns:
         for g in runs_of_cell(frame, column)[:1]:
             links[column.heading] = run_frame.linked(column.heading, g)
             ours[column.heading] = {
                 f"**{name}**": figure(error, n=True)(g)
-                for name, error in (
-                    (f"{BASELINE}, ours", "stage_1"),
-                    (f"{GAR}, ours, epoch chosen by validation", "chosen"),
-                    (f"{GAR}, ours, last epoch", "last"),
-                    (f"{GAR}, ours, {late}", "last_20"),
-                )
+                for name, error in errors.items()
             } | {
-                _EPOCHS: run_frame.epochs(g),
-                "runs that lost a class": lost(g),
-                "runs with a warning": run_frame.of_known("warnings")(g),
-                "data": g.title.iloc[0],
-                "seeds": run_frame.seeds(g),
-                "made on": f"{g.precision.iloc[0]}, {run_frame.hardware(g)}",
-                "hours a run": f"{g.minutes.mean() / 60:.1f}",
+                "Epochs of both stages, ours": run_frame.epochs(g),
+                "Runs that lost a class": lost(g),
+                "Data": g.title.iloc[0],
             }
     if not ours:
         return pd.DataFrame(), (), paper.title
+    theirs = {
+        f"{name}, paper" if name in (BASELINE, GAR) else name: [
+            estimate.text() if estimate else MISSING for estimate in estimates
+        ]
+        for name, estimates in reversed(paper.rows.items())
+    }
+    headings = [column.heading for column in paper.columns]
     cells = pd.concat(
         [
-            pd.DataFrame.from_dict(theirs, "index", columns=headings),
             pd.DataFrame(ours, columns=headings),
+            pd.DataFrame.from_dict(theirs, "index", columns=headings),
         ]
     ).fillna(MISSING)
     cells = cells[(cells != MISSING).any(axis=1)]
     return cells.rename(columns=links), (), paper.title
-
-
-def shown_table(paper, frame):
-    """Of a table of the paper the errors in the columns that runs fill.
-
-    Those of the runs come first, then the paper's own, then others.
-    """
-    cells, notes, title = paper_table(paper, frame)
-    if len(cells):
-        cells = cells.loc[:_EPOCHS, cells.loc[_EPOCHS] != MISSING]
-        theirs = len(paper.rows)
-        cells = pd.concat([cells[theirs:], cells[:theirs][::-1]])
-    return cells[(cells != MISSING).any(axis=1)], notes, title

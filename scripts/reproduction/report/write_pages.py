@@ -71,8 +71,8 @@ def sections(frame, results):
         found[name] = markdown(*paper_table(TABLES[name], frame))
     for name in ("limits", "skew", "first-epoch"):
         study = STUDIES[name]
-        shown, _, title = study_table(study, frame, most=4)
-        notes = [*study.notes, f"[All columns, and the runs]({PAGE}#{name})"]
+        shown, notes, title = study_table(study, frame, most=4)
+        notes = [*notes, f"[All columns, and the runs]({PAGE}#{name})"]
         found[f"study {name}"] = markdown(shown, notes, title)
     return found
 
