@@ -1,7 +1,5 @@
 """The methods of stage 2 compared, with the same labels and network."""
 
-import pandas as pd
-
 from reproduction.methods import METHODS
 from reproduction.report import run_frame
 from reproduction.report.estimates import MISSING
@@ -70,5 +68,5 @@ def baselines_table(methods):
     if rate:
         title += f", learning rate of stage 2 {rate:g}"
     title += ": test error, percent"
-    notes = [run_frame.made_on(pd.concat([*rows.values()]))]
+    notes = dict.fromkeys(map(run_frame.made_on, rows.values()))
     return table(rows, METHOD_COLUMNS), notes, title

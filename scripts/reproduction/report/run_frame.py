@@ -228,8 +228,8 @@ def hardware(g):
 
 
 def made_on(g):
-    """Precision, backend and machines, of runs that share the first two."""
-    return ", ".join([*g[HARDWARE].iloc[0], hardware(g)])
+    """Precisions, backends and machines."""
+    return ", ".join([*g.precision.unique(), *g.backend.unique(), hardware(g)])
 
 
 def of_known(name):
