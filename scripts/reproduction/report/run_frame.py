@@ -146,14 +146,9 @@ def by_folder(frame):
     return dict(iter(frame.groupby(folders, sort=False)))
 
 
-def experiments(frame):
-    """The runs of each experiment, those of the largest first."""
-    return sorted(by_folder(frame).values(), key=size, reverse=True)
-
-
 def largest(frame):
     """The runs of the largest experiment; no run of none."""
-    return next(iter(experiments(frame)), frame[:0])
+    return max(by_folder(frame).values(), key=size, default=frame)
 
 
 def size(g):
@@ -178,12 +173,6 @@ def like(frame, arm, free=()):
 def sound(g):
     """The runs that lost no class."""
     return g[~g.lost.eq(True)]
-
-
-def without_lost(g):
-    """The runs that lost no class; none if no run lost one."""
-    kept = sound(g)
-    return kept if len(kept) < len(g) else g[:0]
 
 
 def errors_of(g):

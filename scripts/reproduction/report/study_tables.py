@@ -107,18 +107,10 @@ def claim_runs(study, name, frame):
 
 
 def _most(frame, arm, free):
-    """Of an arm's experiments that with seeds enough for a verdict.
-
-    Of several it is the one with the arm's number of epochs, if there is
-    one, then that of most runs.
-    """
-
-    def order(g):
-        same_epochs = g.epochs.iloc[0] == arm.epochs
-        return min(len(g), LEAST_SEEDS), same_epochs, run_frame.size(g)
-
+    """An arm's experiment with its epochs, if it was run; else the largest."""
     found = run_frame.like(frame, arm, free)
-    return max(run_frame.by_folder(found).values(), key=order, default=found)
+    exact = found[found.epochs == arm.epochs]
+    return run_frame.largest(found if exact.empty else exact)
 
 
 def with_others(g, others):

@@ -98,17 +98,13 @@ def change(differences):
 
 def lost(g):
     """Runs that lost a class, and the chosen error without them."""
-    sound = run_frame.without_lost(g)
-    without = f"; without {figure('chosen')(sound)}" if len(sound) else ""
-    return run_frame.of_known("lost")(g) + without
+    text, kept = run_frame.of_known("lost")(g), run_frame.sound(g)
+    if 0 < len(kept) < len(g):
+        text += f"; without {figure('chosen')(kept)}"
+    return text
 
 
 # The tables of the paper.
-
-
-def in_cell(frame, cell, differs=""):
-    """The runs of a cell with some settings, by default the paper's."""
-    return frame[(frame.cell == cell) & (frame.differs == differs)]
 
 
 def runs_of_cell(frame, column):
@@ -118,27 +114,24 @@ def runs_of_cell(frame, column):
     else that of the largest experiment. Of this length each experiment is in
     the list once for each device, the largest first.
     """
-    found = in_cell(frame, column.cell)
+    usual = frame[frame.differs == ""]
+    found = usual[usual.cell == column.cell]
     if found.empty:
-        found = in_cell(frame, column.stand_in)
+        found = usual[usual.cell == column.stand_in]
     groups = [
         g
-        for experiment in run_frame.experiments(found)
+        for experiment in run_frame.by_folder(found).values()
         for _, g in experiment.groupby("device")
     ]
 
     def order(g):
         e = g.experiment.iloc[0]
-        usual = type(e).pretrain_epochs, column.epochs
-        return (e.pretrain_epochs, e.epochs) == usual, run_frame.size(g)
+        length = type(e).pretrain_epochs, column.epochs
+        return (e.pretrain_epochs, e.epochs) == length, run_frame.size(g)
 
     groups.sort(key=order, reverse=True)
-    length = ["pretrain_epochs", "epochs"]
-    return [
-        g
-        for g in groups
-        if (g[length].iloc[0] == groups[0][length].iloc[0]).all()
-    ]
+    epochs = run_frame.epochs
+    return [g for g in groups if epochs(g) == epochs(groups[0])]
 
 
 def paper_table(paper, frame):

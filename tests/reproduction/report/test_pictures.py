@@ -4,7 +4,6 @@ import re
 from dataclasses import replace
 
 import numpy as np
-import pytest
 from made_records import write_record
 
 from reproduction import report
@@ -79,16 +78,14 @@ def test_methods_are_told_apart_and_longer_runs_have_the_pace_of_a_timed_one(
     colors, markers = zip(*looks.values(), strict=True)
     assert len({*colors}) == len({*markers}) == 4
     # 36 seconds an epoch.
-    minutes = {line.get_label(): line.get_xdata()[-1] for line in lines}
-    assert minutes == pytest.approx(
-        {
-            "GAR, 4 epochs, 1 seed": 2.4,
-            "VAT, 4 epochs, 1 seed": 2.4,
-            "VAT, 8 epochs, 2 seeds, 1 lost a class": 4.8,
-            "GAR, safe default, 6 epochs, 2 seeds, timed as GAR": 3.6,
-            "Π model, 4 epochs, 1 seed": 2.4,
-        }
-    )
+    ends = {line.get_label(): line.get_xdata()[-1].round(1) for line in lines}
+    assert ends == {
+        "GAR, 4 epochs, 1 seed": 2.4,
+        "VAT, 4 epochs, 1 seed": 2.4,
+        "VAT, 8 epochs, 2 seeds, 1 lost a class": 4.8,
+        "GAR, safe default, 6 epochs, 2 seeds, timed as GAR": 3.6,
+        "Π model, 4 epochs, 1 seed": 2.4,
+    }
 
 
 def test_a_cell_of_the_summary(tmp_path):

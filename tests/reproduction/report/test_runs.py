@@ -93,8 +93,7 @@ def test_a_group_in_words(tmp_path):
     assert (run_frame.seeds(g), run_frame.seeds(g[:3])) == ("0,1,2,7", "0-2")
     assert run_frame.of_known("lost")(g) == "1 of 4"
     assert run_frame.of_known("warnings")(g) == "-"
-    assert [*run_frame.without_lost(g).seed] == [0, 2, 7]
-    assert run_frame.without_lost(g[:1]).empty
+    assert [*run_frame.sound(g).seed] == [0, 2, 7]
     # Links are to the folder, or to a run on its own.
     folder = Path(g.path.iloc[0]).parent.as_posix()
     assert run_frame.linked("a", g) == f"[a]({folder})"
