@@ -26,36 +26,26 @@ def write(folder, experiment, *errors, **results):
         write_record(folder, experiment, seed, chosen_error=error, **results)
 
 
-def shown(folder):
-    groups = tables.runs_of_cell(report.read_runs(folder), COLUMN)
-    return [(len(g), g.epochs.iloc[0], g.device.iloc[0]) for g in groups]
-
-
 def test_the_paper_s_length_comes_first_then_most_runs(tmp_path):
     write(tmp_path, MNIST.with_term(balance=0.5), 0.01)
-    assert shown(tmp_path) == []
-    write(tmp_path, replace(MNIST, epochs=19), *[0.02] * 10)
-    assert shown(tmp_path) == [(10, 19, "CPU")]
-    for epochs, runs, expected in (
-        # Long enough for the mean of the last epochs.
-        (20, 1, [(1, 20, "CPU")]),
-        (30, 3, [(3, 30, "CPU")]),
-        (60, 3, [(3, 60, "CPU")]),
-        (200, 2, [(2, 200, "CPU")]),
-    ):
-        write(tmp_path, replace(MNIST, epochs=epochs), *[0.01] * runs)
-        assert shown(tmp_path) == expected
-    # Other machines have their own row, and an experiment may have two.
     gpu = {"device": "GPU", "device_kind": "gpu", "cores": 16}
-    also = {"also": {"environment": gpu}}
-    longest = replace(MNIST, epochs=200)
-    write(tmp_path, replace(longest, backend="jax"), *[0.02] * 3, **also)
-    write_record(tmp_path, longest, 7, **also)
-    assert shown(tmp_path) == [
-        (3, 200, "GPU"),
-        (2, 200, "CPU"),
-        (1, 200, "GPU"),
-    ]
+    for epochs, seeds, environment, expected in (
+        (19, range(10), None, [(10, 19, "CPU")]),
+        # Long enough for the mean of the last epochs.
+        (20, range(1), None, [(1, 20, "CPU")]),
+        (30, range(3), None, [(3, 30, "CPU")]),
+        (200, range(2), None, [(2, 200, "CPU")]),
+        # Each device has a row, of one experiment too; most runs come first.
+        (200, [7], gpu, [(2, 200, "CPU"), (1, 200, "GPU")]),
+        (200, [8, 9], gpu, [(3, 200, "GPU"), (2, 200, "CPU")]),
+    ):
+        for seed in seeds:
+            also = {"environment": environment} if environment else {}
+            e = replace(MNIST, epochs=epochs)
+            write_record(tmp_path, e, seed, also=also)
+        groups = tables.runs_of_cell(report.read_runs(tmp_path), COLUMN)
+        found = [(len(g), g.epochs.iloc[0], g.device.iloc[0]) for g in groups]
+        assert found == expected
 
 
 def rows_of(text):
@@ -128,9 +118,8 @@ def test_how_many_starts_lose_a_class(tmp_path):
     ):
         # Another start has a folder of its own.
         e = replace(e, epochs=len(in_use), restart=int(100 * start) - 10)
-        given = {"baseline_error": start}
         curve = {"classes_in_use": [None, *in_use]}
-        write_record(tmp_path, e, seed, curve=curve, **given)
+        write_record(tmp_path, e, seed, baseline_error=start, curve=curve)
     frame = report.read_runs(tmp_path)
     papers, other = rows_of(lost_starts.lost_classes(frame))
     # 1 - (1 - p)^10 - 10 p (1 - p)^9 is 0.025 at p = 0.0252, and so on.
