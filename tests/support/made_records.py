@@ -13,10 +13,12 @@ def make_record(
     title="MNIST",
     lost=False,
     also=None,
+    curve=None,
 ):
     """A record whose results are the given ones, with curves to match.
 
-    What else a record is to hold, or other values, are in `also`.
+    What else a record is to hold, or other values, are in `also`; other curves
+    of stage 2 in `curve`.
     """
     epochs = experiment.epochs if experiment.trains_network else 1
     test = [chosen_error] * (epochs + 1)
@@ -51,6 +53,7 @@ def make_record(
                 "affinity": terms,
                 "balance": [term and 1 - term for term in terms],
                 "seconds": [None, *[36.0] * epochs],
+                **(curve or {}),
             },
         },
         "lost_classes": [2] if lost else [],

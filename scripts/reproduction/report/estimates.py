@@ -46,21 +46,6 @@ class Estimate(NamedTuple):
         error = self.deviation / math.sqrt(self.n)
         return _interval(self.mean, error, self.n - 1)
 
-    def interval_above(self, other):
-        """Welch's 95 % interval of how far the mean is above another one.
-
-        It is `None` if either has no deviation.
-
-        Example:
-
-        >>> ours, paper = Estimate(1.6, 0.1, 3), Estimate(1.56, 0.09, 10)
-        >>> between(ours.interval_above(paper))     # 0.04 ± 3.14 * 0.0644
-        '-0.16 to 0.24'
-        """
-        if self.deviation is None or other.deviation is None:
-            return None
-        return _interval(*_welch(self, other))
-
     def of_standard_error(self):
         """The estimate, where what is told as its ± is the mean's own error.
 

@@ -42,9 +42,11 @@ def read_runs(folder):
           errors on each, of the test images whose classes the run kept;
         - `lost`: whether a class was lost; `emptied`: whether an output was
           dead in a batch of the first epoch; `warnings`: what the run warned
-          of; each is missing where the run did not note it;
+          of; `classes_in_use` in the last epoch; each is missing where the run
+          did not note it;
         - `balance_end`: the balance in the last epoch; `pretrain_seconds`,
-          `seconds` of the stages, `minutes` of both, and `hardware`;
+          `seconds` of the stages, by the median of their epochs, and `minutes`
+          of both; `hardware`, and `device`, CPU or GPU;
         - every setting of the experiment by its name;
         - `experiment`, an `Experiment`, and `curve`, the lists of stage 2.
 
@@ -66,8 +68,9 @@ def read_runs(folder):
             for name in ("test_error", "val_error")
         )
         balanced = record["balanced_errors"] or {}
+        # Without the pauses of a machine with other work.
         seconds = [
-            record[stage]["seconds"]
+            typical_seconds(record[stage])
             for stage in ("pretraining", "regularization")
         ]
         lost, dead = record["lost_classes"], record["dead_outputs"]
@@ -94,6 +97,7 @@ def read_runs(folder):
                 },
                 "lost": None if lost is None else lost != [],
                 "emptied": None if dead is None else dead != [],
+                "classes_in_use": curve.get("classes_in_use", [np.nan])[-1],
                 "balance_end": curve.get("balance", [None])[-1],
                 "warnings": record["warnings"],
                 "pretrain_seconds": seconds[0],
@@ -102,12 +106,25 @@ def read_runs(folder):
                 "hardware": " / ".join(
                     dict.fromkeys(map(device_in_words, machines))
                 ),
+                "device": " and ".join(
+                    sorted(
+                        {m.get("device_kind", "cpu").upper() for m in machines}
+                    )
+                ),
                 **flat(e),
                 "experiment": e,
                 "curve": curve,
             }
         )
     return pd.DataFrame(rows)
+
+
+def typical_seconds(stage):
+    """Seconds of a stage of a record, each epoch as long as the median one."""
+    noted = stage["curve"].get("seconds", [])
+    # Epoch 0 of stage 2 is the end of stage 1.
+    known = [seconds for seconds in noted if seconds is not None]
+    return float(np.median(known)) * len(known) if known else stage["seconds"]
 
 
 def in_words(changed):
@@ -129,14 +146,9 @@ def by_folder(frame):
     return dict(iter(frame.groupby(folders, sort=False)))
 
 
-def experiments(frame):
-    """The runs of each experiment, those of the largest first."""
-    return sorted(by_folder(frame).values(), key=size, reverse=True)
-
-
 def largest(frame):
     """The runs of the largest experiment; no run of none."""
-    return next(iter(experiments(frame)), frame[:0])
+    return max(by_folder(frame).values(), key=size, default=frame)
 
 
 def size(g):
@@ -161,12 +173,6 @@ def like(frame, arm, free=()):
 def sound(g):
     """The runs that lost no class."""
     return g[~g.lost.eq(True)]
-
-
-def without_lost(g):
-    """The runs that lost no class; none if no run lost one."""
-    kept = sound(g)
-    return kept if len(kept) < len(g) else g[:0]
 
 
 def errors_of(g):
@@ -208,6 +214,11 @@ def hardware(g):
     """Machines of all runs, in words."""
     machines = " / ".join(g.hardware).split(" / ")
     return ", ".join(dict.fromkeys(machines))
+
+
+def made_on(g):
+    """Precisions, backends and machines."""
+    return ", ".join([*g.precision.unique(), *g.backend.unique(), hardware(g)])
 
 
 def of_known(name):

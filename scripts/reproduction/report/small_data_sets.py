@@ -5,7 +5,7 @@ import pandas as pd
 from reproduction.methods import METHODS
 from reproduction.report import run_frame
 from reproduction.report.estimates import MISSING, Estimate, between
-from reproduction.report.tables import made_on, markdown
+from reproduction.report.tables import markdown
 from reproduction.settings import FREE, RARE, SMALL
 
 # Points by which a run that ends above its start is told as harmed.
@@ -67,7 +67,7 @@ def _by_method(found, start, cell):
                     run_frame.linked(cell(runs), runs) if len(runs) else MISSING
                 )
     table = pd.DataFrame.from_dict(rows, "index")
-    return markdown(table, made_on({"": found}))
+    return markdown(table, [run_frame.made_on(found)])
 
 
 def changes(found):

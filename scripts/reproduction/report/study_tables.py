@@ -6,19 +6,11 @@ stage 2.
 
 from dataclasses import replace
 
-import numpy as np
 import pandas as pd
 
 from reproduction.report import run_frame
 from reproduction.report.estimates import MISSING, Estimate, between
-from reproduction.report.tables import (
-    change,
-    figure,
-    lost,
-    made_on,
-    notes_by,
-    table,
-)
+from reproduction.report.tables import change, figure, lost, table
 
 # What may be any in a run of a claim's row.
 ANY = [*run_frame.HARDWARE, "epochs"]
@@ -30,24 +22,25 @@ _SAME = ["seed", "restart", "dataset", "known_classes", *run_frame.HARDWARE]
 LEAST_SEEDS = 3
 
 CLAIM_NOTES = (
-    "Beside each row: the paper's stage 2 after as many steps (as many epochs, "
-    "where the batches are of another size), with the same seeds, precision "
-    "and backend, and from the same end of stage 1 where there is one.",
+    "Beside each row: the paper's stage 2 after as many steps, at the nearest "
+    "whole epoch not beyond (after as many epochs, where the batches are of "
+    "another size), with the same seeds, precision and backend, and from the "
+    "same end of stage 1 where there is one.",
     "A verdict is on the error at the last epoch, seed by seed, of "
     f"{LEAST_SEEDS} seeds or more: higher or lower if the 95 % interval of the "
     "mean difference (Student's t) is without 0, else no difference is shown.",
 )
 
 
-def study_table(study, frame, whole=False):
+def study_table(study, frame, most=None):
     """A `Study` as a table: the arguments of `markdown` and `in_terminal`.
 
-    It has four columns besides the names of its rows, or with `whole` all.
+    It has all columns, or `most` of them, the first ones.
     """
     if study.claims:
         names = [name for name in study.arms if name in study.claims]
         rows = {name: claim_runs(study, name, frame) for name in names}
-        columns, shown = CLAIM_COLUMNS, CLAIM_SHOWN
+        columns = CLAIM_COLUMNS
         notes = [*study.notes, *CLAIM_NOTES]
         elsewhere = [
             f"{name} ({run_frame.which_seeds(g[g.elsewhere])})"
@@ -61,18 +54,9 @@ def study_table(study, frame, whole=False):
             )
     else:
         rows = arm_runs(study, frame)
-        columns, shown = ARM_COLUMNS, ARM_SHOWN
-        if study.restarts > 1:
-            columns, shown = START_COLUMNS, START_SHOWN
+        columns = START_COLUMNS if study.restarts > 1 else ARM_COLUMNS
         notes = [*study.notes]
-    if not whole:
-        columns = {name: columns[name] for name in shown}
-    extent = notes_by(
-        lambda g: f"{run_frame.epochs(g)} epochs, {run_frame.which_seeds(g)}",
-        rows,
-    )
-    notes.append(". ".join([*extent, *made_on(rows)]))
-    return table(rows, columns), notes, study.title
+    return table(rows, dict([*columns.items()][:most])), notes, study.title
 
 
 # Which runs are in a row, and with which they are compared.
@@ -96,8 +80,9 @@ def arm_runs(study, frame):
 def claim_runs(study, name, frame):
     """The runs of a claim's row, with those of the paper's stage 2.
 
-    `by_then` is the error of these after as many steps, in the column `epoch`
-    of their stage 2, and `change` how far the last error of a run is above it.
+    `by_then` is the error of these in the last whole epoch with as many steps
+    at most, the column `epoch`, and `change` how far the last error of a run is
+    above it.
     """
     claim = study.claims[name]
     papers = study.arms[claim.against]
@@ -108,12 +93,10 @@ def claim_runs(study, name, frame):
     sizes = {x.labeled_per_batch + x.unlabeled_per_batch for x in (e, papers)}
     epoch = e.epochs
     if len(sizes) == 1:
-        epoch *= papers.unlabeled_per_batch / e.unlabeled_per_batch
+        epoch = epoch * papers.unlabeled_per_batch // e.unlabeled_per_batch
     usual = run_frame.like(frame, papers, ANY)
     usual = usual[usual.epochs >= epoch]
-    by_then = usual.curve.map(
-        lambda c: 100 * np.interp(epoch, c["epoch"], c["test_error"])
-    )
+    by_then = usual.curve.map(lambda c: 100 * c["test_error"][epoch])
     found = with_others(g, usual.assign(by_then=by_then))
     return found.assign(
         claim=claim.text,
@@ -124,18 +107,10 @@ def claim_runs(study, name, frame):
 
 
 def _most(frame, arm, free):
-    """Of an arm's experiments that with seeds enough for a verdict.
-
-    Of several it is the one with the arm's number of epochs, if there is
-    one, then that of most runs.
-    """
-
-    def order(g):
-        same_epochs = g.epochs.iloc[0] == arm.epochs
-        return min(len(g), LEAST_SEEDS), same_epochs, run_frame.size(g)
-
+    """An arm's experiment with its epochs, if it was run; else the largest."""
     found = run_frame.like(frame, arm, free)
-    return max(run_frame.by_folder(found).values(), key=order, default=found)
+    exact = found[found.epochs == arm.epochs]
+    return run_frame.largest(found if exact.empty else exact)
 
 
 def with_others(g, others):
@@ -161,48 +136,43 @@ def neither_lost(g):
 
 # Columns.
 
+_EXTENT = {
+    "epochs": run_frame.epochs,
+    "seeds": run_frame.seeds,
+    "made on": run_frame.made_on,
+}
+
+# The first four are those of the pages, and of the terminal.
 ARM_COLUMNS = {
     "after stage 1": figure("stage_1"),
     "epoch chosen by validation": figure("chosen"),
     "difference from the first row": lambda g: change(
         g.chosen - g.chosen_other
     ),
+    "runs that lost a class": lost,
     "last epoch": figure("last"),
     "validation error, after stage 1 → last epoch": lambda g: " → ".join(
         figure(name)(g) for name in ("val_stage_1", "val_last")
     ),
-    "runs that lost a class": lost,
     "runs with a warning": run_frame.of_known("warnings"),
-    "seeds": run_frame.seeds,
-    "epochs": run_frame.epochs,
+    **_EXTENT,
 }
-ARM_SHOWN = (
-    "after stage 1",
-    "epoch chosen by validation",
-    "difference from the first row",
-    "runs that lost a class",
-)
 
 # Of starts of the first epoch.
 START_COLUMNS = {
-    "initializations": lambda g: str(len(g)),
     "had a dead output": run_frame.of_known("emptied"),
     "lost a class": run_frame.of_known("lost"),
-    "after stage 1": figure("stage_1"),
-    "after the epoch": figure("last"),
     "where no class is lost": lambda g: figure("last", n=True)(
         g[g.lost.eq(False)]
     ),
     "against the paper's, where neither loses one": lambda g: change(
         (g["last"] - g.last_other)[neither_lost(g).index]
     ),
+    "initializations": lambda g: str(len(g)),
+    "after stage 1": figure("stage_1"),
+    "after the epoch": figure("last"),
+    **_EXTENT,
 }
-START_SHOWN = (
-    "had a dead output",
-    "lost a class",
-    "where no class is lost",
-    "against the paper's, where neither loses one",
-)
 
 
 def papers_error(g):
@@ -210,7 +180,7 @@ def papers_error(g):
     known = g.by_then.dropna()
     if known.empty:
         return MISSING
-    return f"{Estimate.of(known).text()}, epoch {g.epoch.iloc[0]:.3g}"
+    return f"{Estimate.of(known).text()}, epoch {g.epoch.iloc[0]}"
 
 
 def claim_change(g):
@@ -244,19 +214,12 @@ def verdict(g):
 
 CLAIM_COLUMNS = {
     "claim (section of the paper)": lambda g: g.claim.iloc[0],
-    "epochs": run_frame.epochs,
-    "epoch chosen by validation": figure("chosen"),
     "last epoch": figure("last"),
-    "the paper's stage 2 by then": papers_error,
     "difference, with its 95 % interval": claim_change,
+    "verdict": verdict,
     "where neither run lost a class": sound_change,
     "runs that lost a class": lost,
-    "verdict": verdict,
-    "seeds": run_frame.seeds,
+    "the paper's stage 2 after as many steps, whole epochs": papers_error,
+    "epoch chosen by validation": figure("chosen"),
+    **_EXTENT,
 }
-CLAIM_SHOWN = (
-    "claim (section of the paper)",
-    "last epoch",
-    "difference, with its 95 % interval",
-    "verdict",
-)

@@ -7,11 +7,12 @@ from pathlib import Path
 from gar_keras.utils import files
 from reproduction.report import (
     benchmark_tables,
-    long_runs,
+    cells,
+    compared_methods,
+    lost_starts,
     pictures,
     run_frame,
     small_data_sets,
-    summary,
 )
 from reproduction.report.estimates import MISSING
 from reproduction.report.published import TABLES
@@ -48,30 +49,31 @@ def sections(frame, results):
     whole = frame[(frame.network != "mlp") & frame.images_per_epoch.isna()]
     small = small_data_sets.where(frame)
     found = {
-        "summary": summary.summary(frame),
+        "cells": cells.all_cells(frame),
+        "cells, last epochs": cells.all_cells(frame, "last_20"),
         # The same for a reader in a hurry.
-        "results": summary.summary(
-            frame, ["the paper", "ours", "seeds", "epochs"]
-        ),
+        "results": cells.all_cells(frame, without=cells.DETAILS),
+        "lost": lost_starts.lost_line(frame),
+        "lost classes": lost_starts.lost_classes(frame),
         "rivals": "\n".join(
-            markdown(*summary.baselines_table(methods))
-            for methods in summary.compare(whole)
+            markdown(*compared_methods.baselines_table(methods))
+            for methods in compared_methods.compare(whole)
         ),
         "small errors": small_data_sets.errors(small),
         "small changes": small_data_sets.changes(small),
         "small ranks": small_data_sets.ranks(small),
         "rare errors": small_data_sets.rare_errors(frame),
         "rare changes": small_data_sets.rare_changes(frame),
-        "long runs": long_runs.long_runs(frame),
     }
     for kind in benchmark_tables.KINDS:
         found[kind] = benchmark_tables.benchmark_markdown(kind, results)
-    for name, paper in TABLES.items():
-        found[name] = markdown(*paper_table(paper, frame))
-    for name, study in STUDIES.items():
-        cells, notes, title = study_table(study, frame)
-        notes.append(f"[All columns]({PAGE}#{name})")
-        found[f"study {name}"] = markdown(cells, notes, title)
+    for name in ("table1", "table2", "table3"):
+        found[name] = markdown(*paper_table(TABLES[name], frame))
+    for name in ("limits", "skew", "first-epoch"):
+        study = STUDIES[name]
+        shown, notes, title = study_table(study, frame, most=4)
+        notes = [*notes, f"[All columns, and the runs]({PAGE}#{name})"]
+        found[f"study {name}"] = markdown(shown, notes, title)
     return found
 
 
@@ -150,7 +152,7 @@ def write(frame, results, readme=None):
     index = table(run_frame.by_folder(ordered), INDEX_COLUMNS)
     studies = "# Studies, with all columns\n"
     for name, study in STUDIES.items():
-        text = markdown(*study_table(study, frame, whole=True))
+        text = markdown(*study_table(study, frame))
         if text:
             studies += f"\n## {name}\n\n{text}"
     found = {

@@ -7,6 +7,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from reproduction.methods import METHODS
+from reproduction.report.compared_methods import compare
 from reproduction.report.plots import style
 from reproduction.report.published import published_error
 from reproduction.report.run_frame import (
@@ -18,8 +19,7 @@ from reproduction.report.run_frame import (
     task,
     which_seeds,
 )
-from reproduction.report.summary import compare
-from reproduction.report.tables import longer_runs, representative
+from reproduction.report.tables import runs_of_cell
 
 # Up to the second of them the axis is linear: 0 has no logarithm.
 _EPOCHS = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
@@ -61,8 +61,7 @@ def learning_curves(paper, frame):
     """The test error over the epochs of stage 2 in a table of the paper.
 
     Each seed has a thin line, dashed where it lost a class, and their mean a
-    thick one: running means. As in the tables, it is the mean of all seeds. A
-    dotted line is the mean of longer runs.
+    thick one: running means. As in the tables, it is the mean of all seeds.
 
     Args:
         paper: A `Table`.
@@ -71,8 +70,9 @@ def learning_curves(paper, frame):
     Returns:
         A Matplotlib `Figure`; `None` without a run.
     """
-    columns = [representative(frame, column) for column in paper.columns]
-    columns = [g for g in columns if len(g)]
+    columns = [
+        g for column in paper.columns for g in runs_of_cell(frame, column)[:1]
+    ]
     if not columns:
         return None
     title, *others = {g.title.iloc[0] for g in columns}
@@ -89,9 +89,6 @@ def learning_curves(paper, frame):
         label = f"{task(g) if others else name}\n{_end_in_words(g)}"
         look = {"color": color, "lw": 1.8}
         ax.plot(mean_curve(g), label=label, **look)
-        for longer in longer_runs(frame, g)[:1]:
-            label = _end_in_words(longer)
-            ax.plot(mean_curve(longer), ls=":", label=label, **look)
         if error:
             look = {"marker": "_", "ms": 10, "mew": 3, "elinewidth": 1.2}
             side.errorbar(k, error.mean, error.deviation, color=color, **look)
@@ -105,8 +102,6 @@ def learning_curves(paper, frame):
     _scale(ax, _EPOCHS)
     what = "running means; thin: each seed, dashed if it lost a class"
     what += "; thick: the mean of all seeds"
-    if any(line.get_ls() == ":" for line in ax.lines):
-        what += "; dotted: of longer runs"
     style.legend_below(figure, 2, what)
     return figure
 

@@ -2,9 +2,9 @@
 
 from matplotlib.figure import Figure
 
+from reproduction.report.cells import cell_runs
 from reproduction.report.plots import style
 from reproduction.report.published import BASELINE, published_error
-from reproduction.report.summary import cell_runs
 
 # Of the two figures of a row, from its middle.
 _ABOVE = 0.17

@@ -1,54 +1,10 @@
-"""All cells of the paper, and the methods compared."""
+"""The methods of stage 2 compared, with the same labels and network."""
 
 from reproduction.methods import METHODS
 from reproduction.report import run_frame
 from reproduction.report.estimates import MISSING
-from reproduction.report.published import (
-    BASELINE,
-    GAR,
-    TABLES,
-    published_error,
-)
-from reproduction.report.tables import (
-    figure,
-    made_on,
-    markdown,
-    representative,
-    shown,
-    table,
-)
-
-SUMMARY_COLUMNS = {
-    "the paper": lambda g: published_error(g.cell.iloc[0]).text(),
-    "ours": figure("chosen"),
-    "difference shown?": shown,
-    f"last {run_frame.LATE} epochs, shown?": lambda g: ", ".join(
-        (figure("last_20")(g).split()[0], shown(g, "last_20"))
-    ),
-    "lost a class": run_frame.of_known("lost"),
-    "seeds": run_frame.seeds,
-    "epochs": run_frame.epochs,
-}
-
-
-def summary(frame, names=(*SUMMARY_COLUMNS,)):
-    """Each cell of the paper's tables: the paper's error with GAR and ours."""
-    columns = {name: SUMMARY_COLUMNS[name] for name in names}
-    return markdown(table(cell_runs(frame), columns))
-
-
-def cell_runs(frame):
-    """Our runs in the cells that have a figure of GAR in the paper."""
-    found = (
-        representative(frame, column)
-        for paper in TABLES.values()
-        for column in paper.columns
-        if GAR in paper.rows
-    )
-    return {run_frame.task(g): g for g in found if len(g)}
-
-
-# Methods.
+from reproduction.report.published import BASELINE
+from reproduction.report.tables import figure, table
 
 
 def compare(frame):
@@ -112,4 +68,5 @@ def baselines_table(methods):
     if rate:
         title += f", learning rate of stage 2 {rate:g}"
     title += ": test error, percent"
-    return table(rows, METHOD_COLUMNS), made_on(rows), title
+    notes = dict.fromkeys(map(run_frame.made_on, rows.values()))
+    return table(rows, METHOD_COLUMNS), notes, title
