@@ -35,7 +35,7 @@ TINY = Experiment(
 TRAIN, TEST = 318, 90
 
 
-def tiny_data(data_dir=None):
+def tiny_data():
     """Three noisy classes of 6x6 images."""
     rng = np.random.default_rng(0)
     centres = rng.integers(64, 192, (3, 6, 6, 1))

@@ -1,19 +1,16 @@
-"""Data sets of the paper beside MNIST, and others, by name.
-
-A loader is a function of the folder of the data files that gives a `Dataset`.
-"""
+"""Data sets of the paper and others, by name."""
 
 from collections.abc import Callable
 from typing import NamedTuple
 
-from gar_keras.datasets import DataError
+from gar_keras.datasets import DataError, load_mnist
 from gar_keras.utils.validation import check_choice
 from reproduction.datasets import packages, svhn
 from reproduction.datasets.infimnist import InfiMNIST
 from reproduction.datasets.norb import load_norb
 
 DATASETS: dict[str, Callable] = {
-    "mnist": packages.load_mnist_of_package,
+    "mnist": load_mnist,
     "mnist-pairs": packages.load_mnist_pairs,
     "norb": load_norb,
     "norb-jpeg": load_norb,
@@ -22,6 +19,9 @@ DATASETS: dict[str, Callable] = {
     "digits": packages.load_digits,
     **packages.TABLES,
 }
+
+# Their loaders take the folder of the files; the others come with a package.
+FROM_FILES = {"norb", "norb-jpeg", "svhn", "svhn-grey"}
 
 
 class Unlabeled(NamedTuple):
@@ -71,6 +71,13 @@ def load(name, data_dir=None):
             are those of a data set of another name.
     """
     check_choice("name", name, sorted(DATASETS))
+    if name not in FROM_FILES:
+        if data_dir is not None:
+            raise DataError(
+                f"The data set {name} comes with a Python package. Received: "
+                f"data_dir={str(data_dir)!r}. Leave the folder out."
+            )
+        return DATASETS[name]()
     dataset = DATASETS[name](data_dir)
     if dataset.name != name:
         raise DataError(

@@ -30,7 +30,7 @@ NUM_WORDS = 3000
 NUM_TEST_DIGITS = 500
 
 
-def load_digits(data_dir=None):
+def load_digits():
     """Loads scikit-learn's 1,797 digits, the last 500 as test images.
 
     Example:
@@ -55,13 +55,7 @@ def load_digits(data_dir=None):
     )
 
 
-def load_mnist_of_package(data_dir=None):
-    """MNIST; raises `DataError` if a folder is named for it."""
-    _refuse_folder("MNIST", data_dir)
-    return load_mnist()
-
-
-def load_mnist_pairs(data_dir=None):
+def load_mnist_pairs():
     """MNIST digits side by side: a task of 100 classes, 00 to 99.
 
     Each image of MNIST is the left half of one image; the right half is
@@ -73,7 +67,7 @@ def load_mnist_pairs(data_dir=None):
     >>> pairs.x_test.shape, pairs.num_classes
     ((10000, 28, 56, 1), 100)
     """
-    mnist = load_mnist_of_package(data_dir)
+    mnist = load_mnist()
 
     def pairs(x, y, seed):
         right = np.random.default_rng(seed).permutation(len(x))
@@ -93,7 +87,7 @@ def load_mnist_pairs(data_dir=None):
     )
 
 
-def load_table(name, title, note, read, data_dir=None):
+def load_table(name, title, note, read):
     """A table, whose features and labels `read()` gives."""
     x, y = read()
     classes, y = np.unique(y, return_inverse=True)
