@@ -24,6 +24,7 @@ from gar_keras.engine.data import (
     as_labeled,
     as_unlabeled,
     num_classes,
+    stage_2_data,
     stage_2_sampler,
 )
 from gar_keras.engine.fit import predict
@@ -167,6 +168,22 @@ def test_predictions_of_a_stream_are_those_of_the_array(make, file):
 def network():
     keras.utils.set_random_seed(0)
     return sequential(layers.Dense(3), shape=(3,))
+
+
+def test_a_pipeline_that_is_never_shuffled_is_warned_of():
+    def found(x):
+        return said(
+            lambda: stage_2_data(
+                X[:9], None, x, None, labeled_per_batch=4,
+                unlabeled_per_batch=10, images_per_epoch=None, seed=0,
+            )
+        )  # fmt: skip
+
+    (order,) = found(dataset(X))
+    assert "is never shuffled" in order
+    slices = tf.data.Dataset.from_tensor_slices(X)
+    for x in (X, slices.shuffle(45).batch(8).prefetch(1), Batches(X)):
+        assert found(x) == []
 
 
 class FromFile(np.memmap):

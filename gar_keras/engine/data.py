@@ -35,7 +35,7 @@ from gar_keras.engine.graphs import (
     named_inputs,
     uncompiled,
 )
-from gar_keras.engine.keras_internals import calls
+from gar_keras.engine.keras_internals import calls, may_be_shuffled
 from gar_keras.engine.precision import warn_if_lost
 from gar_keras.engine.streams import Stream, is_stream
 from gar_keras.utils.validation import (
@@ -239,6 +239,14 @@ def stage_2_data(
     x_labeled = _in_floats_of(x_unlabeled, x_labeled)
     validation_data = as_validation(validation_data, x_labeled, model)
     sampler = stage_2_sampler(x_labeled, x_unlabeled, **batches)
+    if isinstance(x_unlabeled, Stream) and not may_be_shuffled(
+        x_unlabeled.batches
+    ):
+        warn(
+            "The batches hold x_unlabeled in the order of its tf.data, "
+            "which is never shuffled: sorted by class, they would be of "
+            "few classes each. Call its shuffle before its batch."
+        )
     data = TrainingData(sampler, x_unlabeled, x_labeled, y_labeled=y_labeled)
     return data, validation_data
 

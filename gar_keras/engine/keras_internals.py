@@ -113,3 +113,14 @@ def is_evaluated():
         get_global_attribute("current_call_ctx"), "training", None
     )
     return training is not None and not training
+
+
+def may_be_shuffled(batches):
+    """Whether a `tf.data.Dataset` may be in another order than its source."""
+    changes = ("shuffle", "flatmap", "interleave")
+    inputs = getattr(batches, "_inputs", None)
+    return (
+        inputs is None
+        or any(word in type(batches).__name__.lower() for word in changes)
+        or any(may_be_shuffled(part) for part in inputs())
+    )
