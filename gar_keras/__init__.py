@@ -21,11 +21,7 @@ from gar_keras.methods import (
     PseudoLabel,
     SafeGAR,
 )
-from gar_keras.metrics import (
-    SparseCategoricalAccuracy,
-    SparseCategoricalCrossentropy,
-    error_rate,
-)
+from gar_keras.metrics import SparseCategoricalAccuracy, error_rate
 from gar_keras.models import attach, cnn6, cnn9, detach, without_dropout
 from gar_keras.regularizers import (
     GraphActivityRegularizer,
@@ -33,7 +29,6 @@ from gar_keras.regularizers import (
     balance,
     class_prior_of,
     expected_balance,
-    rectify,
 )
 from gar_keras.training import pretrain, regularize
 from gar_keras.utils.version import __version__ as __version__
@@ -56,7 +51,6 @@ __all__ = [
     "RandomAffine",
     "SafeGAR",
     "SparseCategoricalAccuracy",
-    "SparseCategoricalCrossentropy",
     "affinity",
     "attach",
     "balance",
@@ -67,7 +61,6 @@ __all__ = [
     "error_rate",
     "expected_balance",
     "pretrain",
-    "rectify",
     "regularize",
     "sgd",
     "without_dropout",

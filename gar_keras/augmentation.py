@@ -106,9 +106,6 @@ class RandomAffine(keras.layers.Layer):
             axis=1,
         )  # fmt: skip
 
-    def compute_output_spec(self, inputs, training=None):
-        return keras.KerasTensor(inputs.shape, inputs.dtype)
-
     def get_config(self):
         return {
             **super().get_config(),

@@ -2,12 +2,10 @@
 
 import contextlib
 import math
-from dataclasses import dataclass
 
 import keras
 import numpy as np
 
-from gar_keras.engine import backend
 from gar_keras.engine.data import some_of
 from gar_keras.engine.fit import predict
 from gar_keras.layers import regularization_layers
@@ -16,7 +14,6 @@ from gar_keras.metrics import (
     counts_of_classes,
     error_of,
     log_loss,
-    lost_classes,
 )
 from gar_keras.regularizers import expected_balance
 from gar_keras.utils.validation import check_count, received
@@ -80,24 +77,20 @@ class ErrorRate(keras.callbacks.Callback):
         self.sets = sets
 
     def on_epoch_end(self, epoch, logs=None):
-        found = self._logits(self.model)
-        if logs is not None:
-            for name, (logits, y) in found.items():
-                error = logs[name] = error_of(logits, y)
-                if name.endswith("_error"):
-                    of = name.removesuffix("_error")
-                    logs[f"{of}_accuracy"] = 1 - error
-                    logs[f"{of}_loss"] = log_loss(logits, y)
+        if logs is None:
+            return
+        for name, (x, y) in self.sets.items():
+            logits, y = checked_logits(self.model, x, y)
+            error = logs[name] = error_of(logits, y)
+            if name.endswith("_error"):
+                of = name.removesuffix("_error")
+                logs[f"{of}_accuracy"] = 1 - error
+                logs[f"{of}_loss"] = log_loss(logits, y)
 
     def measure(self, model):
         """The errors of a model by name, each a float from 0 to 1."""
-        found = self._logits(model)
-        return {name: error_of(*logits) for name, logits in found.items()}
-
-    def _logits(self, model):
-        """Logits and labels by name."""
         return {
-            name: checked_logits(model, x, y)
+            name: error_of(*checked_logits(model, x, y))
             for name, (x, y) in self.sets.items()
         }
 
@@ -149,12 +142,49 @@ class WarnOfLoss(keras.callbacks.Callback):
         )
 
 
-# Of a training that keeps the best weights: what its model ends with.
-BEST_ARE_KEPT = "The model ends with the weights of the least validation error."
-NONE_IS_BETTER = (
-    "Every epoch has a greater error on the validation data than the weights "
-    "that training began with: the model has these."
-)
+def _warn_of_error(before, after, when, which_weights=""):
+    warn(
+        "Stage 2 makes the model worse: the validation error was "
+        f"{_percent(before)} before, and is {_percent(after)} {when}."
+        f"{which_weights} Check that the unlabelled examples are of the same "
+        "classes and scaled as the labelled ones, pretrain longer or on more "
+        "labels, or lower the learning rate. If classes are imbalanced, give "
+        "their shares as class_prior."
+    )
+
+
+class WarnOfError(keras.callbacks.Callback):
+    """Warns, at the end of training, of a validation error that has risen.
+
+    The error `e'` of the last epoch counts as above `e` of the start only by
+    more than chance gives: `2 * sqrt((e (1 - e) + e' (1 - e')) / m)`, two
+    standard errors of the difference. It needs an `ErrorRate` in front of it.
+
+    Args:
+        start: Validation error of the weights that training begins with, from
+            0 to 1.
+        num_images: m, the images that the error is of.
+    """
+
+    STANDARD_ERRORS = 2
+
+    def __init__(self, start, num_images):
+        super().__init__()
+        self.start = start
+        self.num_images = num_images
+
+    def on_train_begin(self, logs=None):
+        self._error = self.start
+
+    def on_epoch_end(self, epoch, logs=None):
+        self._error = logs["val_error"]
+
+    def on_train_end(self, logs=None):
+        variance = self.start * (1 - self.start)
+        variance += self._error * (1 - self._error)
+        chance = self.STANDARD_ERRORS * math.sqrt(variance / self.num_images)
+        if self._error - self.start > chance:
+            _warn_of_error(self.start, self._error, "after its last epoch")
 
 
 class BestWeights(keras.callbacks.Callback):
@@ -163,61 +193,52 @@ class BestWeights(keras.callbacks.Callback):
     Of several such epochs the last one counts: the error on few examples often
     stays the same for many epochs in which the model grows better. At the end
     of training the model gets these weights. Where an exception ends it, Keras
-    tells no callback: `gar_keras.regularize` calls `restore` then, and in a
-    `fit` of your own you can. It needs an `ErrorRate` in front of it.
+    tells no callback: `gar_keras.regularize` calls `restore` then. It needs an
+    `ErrorRate` in front of it.
 
     Args:
         start: Validation error of the weights that training begins with, which
-            are kept if every epoch has a greater one. Without it they are not.
-        network: The model whose weights are kept; by default the one in
-            training.
-        start_weights: Those that `network` begins with, if it has others when
-            training begins.
-        watch: The `WarnOnCollapse` of the same training, if it has one: what
-            that has warned of is not said again.
+            are kept, with a warning, if every epoch has a greater one.
+        network: The model whose weights are kept.
+        start_weights: Those that training begins with.
     """
 
     weights = None
 
-    def __init__(
-        self, start=math.inf, network=None, start_weights=None, watch=None
-    ):
+    def __init__(self, start, network, start_weights):
         super().__init__()
         self.start = start
         self.network = network
         self.start_weights = start_weights
-        self.watch = watch
 
     def on_train_begin(self, logs=None):
-        self.best, self.best_epoch, self.weights = self.start, None, None
-        if self.start < math.inf:
-            self.weights = self.start_weights or self._network.get_weights()
+        self.best, self.weights = self.start, self.start_weights
+        self._least = math.inf
 
     def on_epoch_end(self, epoch, logs=None):
+        self._least = min(self._least, logs["val_error"])
         if logs["val_error"] <= self.best:
             self.best = logs["val_error"]
-            self.best_epoch = epoch + 1
-            self.weights = self._network.get_weights()
+            self.weights = self.network.get_weights()
 
     def on_train_end(self, logs=None):
-        if not self.restore() or self.best_epoch is not None:
-            return
-        watch = self.watch
-        if watch is None or not watch.warns_of_error(NONE_IS_BETTER):
-            warn(NONE_IS_BETTER)
+        if self.restore() and self.start < self._least < math.inf:
+            _warn_of_error(
+                self.start,
+                self._least,
+                "at best",
+                " Every epoch has a greater error than the weights that "
+                "training began with: the model has these.",
+            )
 
     def restore(self):
         """Gives the model the best weights so far. `False` if it has none."""
         if self.weights is None:
             return False
-        self._network.set_weights(self.weights)
+        self.network.set_weights(self.weights)
         # They belong to this training, and not to the next one.
         self.weights = None
         return True
-
-    @property
-    def _network(self):
-        return self.model if self.network is None else self.network
 
 
 def end_last(callbacks):
@@ -259,147 +280,123 @@ def ending_with(network, evaluated, start, callbacks):
 
 # Examples whose classes are looked at before and after a training.
 LOOKED_AT = 10_000
-LOST_CLASSES_ARE_RESTORED = (
-    "If a class has no example at the end, the model gets the weights that it "
-    "began with."
-)
 
 
-class WarnOfShares(keras.callbacks.Callback):
-    """Warns, at the end of training, of classes predicted too often or rarely.
+class CheckShares(keras.callbacks.Callback):
+    """Checks, at the end of training, how often each class is predicted.
 
-    Of up to 10,000 unlabelled examples a class has more than twice the share
-    that is expected of it, or less than half, and the difference is more than
-    chance. It needs no label.
+    Of up to 10,000 unlabelled examples, without a label. It gives one warning
+    at most, for the first of these that is so:
+
+    - a class is lost, to which the network gave some at the start, and gives
+      none at the end;
+    - the share of the rare classes together, to which the network gave less
+      than an even share at the start, is more than `largest_change` times as
+      large at the end, or as small, each class counted once more, and further
+      from that of the class prior;
+    - a class has more than twice the share that is expected of it, or less
+      than half, and the difference is more than chance.
+
+    In the first two cases the network gets its weights of the start back.
 
     Args:
         network: The model whose predictions count.
         x: The unlabelled examples.
         class_prior: The shares expected, `(n,)`. `None` for equal ones.
-        watch: The `WarnOnCollapse` of the same training, if it has one: what
-            that has warned of is not said again.
+        restores: Whether it looks for the first two cases.
+        start_weights: The weights that `network` gets back.
+        largest_change: Factor, or `None` to look at lost classes alone.
+        class_names: What the warnings call the classes, in the order of the
+            logits. `None` for their indices.
     """
 
     FACTOR = 2
     # Examples that a rare class may well have more, or less, by chance.
     FEW = 10
 
-    def __init__(self, network, x, class_prior=None, watch=None):
+    def __init__(
+        self,
+        network,
+        x,
+        class_prior=None,
+        restores=True,
+        start_weights=None,
+        largest_change=None,
+        class_names=None,
+    ):
         super().__init__()
         self.network = network
         self.x = some_of(x, LOOKED_AT)
         self.class_prior = class_prior
-        self.watch = watch or WarnOnCollapse()
+        self.restores = restores
+        self.start_weights = start_weights
+        self.largest_change = largest_change or math.inf
+        self.class_names = class_names
+
+    def on_train_begin(self, logs=None):
+        if not self.restores:
+            return
+        now = self.network.get_weights()
+        # Not those of now, in a training that goes on.
+        self.network.set_weights(self.start_weights)
+        self._before = counts_of_classes(predict(self.network, self.x))
+        self.network.set_weights(now)
 
     def on_train_end(self, logs=None):
-        self.check(predict(self.network, self.x))
-
-    def check(self, logits):
-        """Warns of the shares of the classes in logits `(m, n)`."""
-        m, n = logits.shape
-        given = counts_of_classes(logits)
-        expected = m * self._expected_shares(n)
-        too_often = given > self.FACTOR * expected
-        too_rarely = given < expected / self.FACTOR
-        difference = abs(given - expected)
+        after = counts_of_classes(predict(self.network, self.x))
+        shares = self.class_prior
+        if shares is None:
+            shares = np.full(len(after), 1 / len(after))
+        if self.restores:
+            text = self._reason_to_restore(after, shares)
+            if text is not None:
+                self.network.set_weights(self.start_weights)
+                warn(text)
+                return
+        m = after.sum()
+        expected = m * np.array(shares)
+        difference = abs(after - expected)
+        too_often = after > self.FACTOR * expected
+        too_rarely = after < expected / self.FACTOR
         off = (too_often | too_rarely) & (difference > self.FEW)
-        if not off.any() or self.watch.has_named(1):
+        if not off.any():
             return
         worst = int(np.argmax(off * difference))
         warn(
             "After stage 2, shares of the classes among the predictions are "
             "not those expected, by more than a factor of two. Received: "
-            f"{self.watch.in_words(np.flatnonzero(off).tolist())}, with "
-            f"{_percent(given[worst] / m)} of the unlabelled examples for "
-            f"{self.watch.in_words([worst])} in place of "
+            f"{_in_words(np.flatnonzero(off), self.class_names)}, with "
+            f"{_percent(after[worst] / m)} of the unlabelled examples for "
+            f"{_in_words([worst], self.class_names)} in place of "
             f"{_percent(expected[worst] / m)}, as class_prior has it (by "
             "default the pretrained network's shares, or equal ones). If you "
             "know other shares, give them as class_prior; else label more "
             "examples of these classes, or try another method."
         )
 
-    def _expected_shares(self, n):
-        if self.class_prior is None:
-            return np.full(n, 1 / n)
-        return np.array(self.class_prior)
-
-
-class RestoreStart(WarnOfShares):
-    """Takes back a training that loses a class or changes how many are rare.
-
-    Of up to 10,000 unlabelled examples a class is lost to which the network
-    gave some at the start, and gives none at the end. The rare classes are
-    those to which it gave less than an even share at the start. They have
-    changed if their share together is more than `largest_change` times as large
-    at the end, or as small, each class counted once more, and further from that
-    of the class prior.
-
-    Args:
-        network, x, class_prior, watch: As in `WarnOfShares`, which it is of a
-            training that is not taken back.
-        start_weights: The weights that `network` gets back. By default those
-            that it has when training begins.
-        largest_change: Factor, or `None` to look at lost classes alone.
-    """
-
-    def __init__(
-        self,
-        network,
-        x,
-        class_prior=None,
-        watch=None,
-        start_weights=None,
-        largest_change=None,
-    ):
-        super().__init__(network, x, class_prior, watch)
-        self.start_weights = start_weights
-        self.largest_change = largest_change or math.inf
-
-    def on_train_begin(self, logs=None):
-        now = self.network.get_weights()
-        if self.start_weights is None:
-            self.start_weights = now
-        # Not those of now, in a training that goes on.
-        self.network.set_weights(self.start_weights)
-        self.logits = predict(self.network, self.x)
-        self.network.set_weights(now)
-
-    def on_train_end(self, logs=None):
-        logits = predict(self.network, self.x)
-        lost = lost_classes(self.logits, logits)
-        before, after, expected = self._shares_of_rare_classes(logits)
-        changed = _factor(after, before) > self.largest_change
-        departs = _factor(after, expected) > _factor(before, expected)
-        if not lost and not (changed and departs):
-            self.check(logits)
-            return
-        self.network.set_weights(self.start_weights)
-        if not lost:
-            self._warn_of_rare_classes(before, after)
-        elif not self.watch.has_named(len(lost)):
-            warn(
+    def _reason_to_restore(self, after, expected):
+        """What is wrong with the numbers at the end, or `None`."""
+        lost = np.flatnonzero((self._before > 0) & (after == 0))
+        if len(lost):
+            return (
                 "Stage 2 has lost classes, and the model has the weights that "
                 "it began with. Received: no example of "
-                f"{self.watch.in_words(lost)} any more. Label more examples of "
-                "these, or try another method."
+                f"{_in_words(lost, self.class_names)} any more. Label more "
+                "examples of these, or try another method."
             )
-
-    def _shares_of_rare_classes(self, logits):
-        """Their share together at the start, in these logits, and expected."""
-        before = counts_of_classes(self.logits) + 1
-        after = counts_of_classes(logits) + 1
-        expected = self._expected_shares(len(before))
+        before, after = self._before + 1, after + 1
         rare = before < before.mean()
         # Where all have an even share, none is.
         if not rare.any():
-            return 1.0, 1.0, 1.0
-        return tuple(
-            shares[rare].sum() / shares.sum()
-            for shares in (before, after, expected)
+            return None
+        before, after, expected = (
+            np.sum(shares[rare]) / np.sum(shares)
+            for shares in (before, after, np.array(expected))
         )
-
-    def _warn_of_rare_classes(self, before, after):
-        warn(
+        departs = _factor(after, expected) > _factor(before, expected)
+        if _factor(after, before) <= self.largest_change or not departs:
+            return None
+        return (
             "Stage 2 has changed the share of the rare classes, and the model "
             "has the weights that it began with. Received: "
             f"{_percent(after)} of the unlabelled examples in place of "
@@ -420,21 +417,23 @@ def _percent(share):
     return f"{100 * share:.2f} %"
 
 
-class ResetShares(keras.callbacks.Callback):
-    """Has the shares of `balance_memory` begin with the prior at epoch 0."""
+def _in_words(classes, names=None, most=10):
+    """Classes, by index or name, in words.
 
-    def on_epoch_begin(self, epoch, logs=None):
-        if epoch == 0:
-            for layer in regularization_layers(self.model):
-                layer.reset_shares()
+    >>> _in_words([2]), _in_words([2, 4, 7], most=1)
+    ('class 2', 'classes 2 and 2 more')
+    """
+    listed = [str(i if names is None else names[i]) for i in classes]
+    more = f" and {len(listed) - most} more" if listed[most:] else ""
+    word = "classes" if len(listed) > 1 else "class"
+    return f"{word} {', '.join(listed[:most])}{more}"
 
 
 class StopOnNaN(keras.callbacks.Callback):
     """Stops training with an error when a number is NaN or infinite.
 
-    It looks at the loss after each step (on TensorFlow, after each call of
-    many steps), and at the weights before the first epoch and after each: the
-    kernels of a ReLU can turn NaN into 0, and hide it from the loss.
+    It looks at the loss after each call of steps, and at the weights before the
+    first epoch and after each: the kernels of a ReLU can turn NaN into 0.
 
     Raises:
         FloatingPointError: names the logs or the weight that are not finite.
@@ -467,41 +466,13 @@ class StopOnNaN(keras.callbacks.Callback):
         )
 
 
-class CoefficientSchedule(keras.callbacks.Callback):
-    """Sets the coefficients of GAR at the start of each epoch.
-
-    Args:
-        **schedules: For each coefficient to change, a function from the epoch
-            (counted from 0, as in Keras) to its value. The last values stay,
-            also for another `fit`.
-
-    Raises:
-        ValueError: in training, if the model has no
-            `GraphActivityRegularization`, if its layer has no such
-            coefficient, or if a value is not valid.
-
-    Example: a warm-up of the affinity over five epochs.
-
-    >>> warm_up = CoefficientSchedule(
-    ...     affinity=lambda epoch: 3.0 * min(1.0, (epoch + 1) / 5)
-    ... )
-    """
-
-    def __init__(self, **schedules):
-        super().__init__()
-        self.schedules = schedules
-
-    def on_train_begin(self, logs=None):
-        self._gar_layers = _layers_to_set(self.model)
-
-    def on_epoch_begin(self, epoch, logs=None):
-        for layer in self._gar_layers:
-            layer.set_coefficients(
-                **{name: f(epoch) for name, f in self.schedules.items()}
-            )
+CROSS_ENTROPIES = (
+    keras.losses.CategoricalCrossentropy,
+    keras.losses.SparseCategoricalCrossentropy,
+)
 
 
-class GARAfter(ResetShares):
+class GARAfter(keras.callbacks.Callback):
     """Trains without GAR in the first epochs, and with it from then on.
 
     For one `fit` on labelled and unlabelled examples: in the first epochs the
@@ -552,22 +523,46 @@ class GARAfter(ResetShares):
 
     def on_train_begin(self, logs=None):
         self._done = 0
-        self._gar_layers = _layers_to_set(self.model)
-        warn_of_loss_of_probabilities(self.model)
-        warn_of_loss_of_every_label(self.model)
+        self._gar_layers = regularization_layers(self.model)
+        if not self._gar_layers:
+            raise ValueError(
+                "The model has no GraphActivityRegularization layer. Received: "
+                f"model={self.model.name!r}. Put one behind its logits, e.g. "
+                "with gar_keras.attach."
+            )
+        loss = self.model.loss
+        if isinstance(loss, CROSS_ENTROPIES):
+            options = loss.get_config()
+            counts_all = options.get("ignore_class", -1) is None
+            suits = options["from_logits"] and not counts_all
+        else:
+            # A name or a function, with the defaults of Keras.
+            loss = getattr(loss, "__name__", loss)
+            suits = not str(loss).endswith("categorical_crossentropy")
+        if not suits:
+            warn(
+                "GAR needs logits, and examples without a label have -1, but "
+                "the loss takes probabilities, or counts each label. Received: "
+                f"loss={getattr(loss, 'name', loss)!r}. Compile the model with "
+                "keras.losses.SparseCategoricalCrossentropy(from_logits=True, "
+                "ignore_class=-1)."
+            )
 
     def on_epoch_begin(self, epoch, logs=None):
-        super().on_epoch_begin(epoch, logs)
         self._done = epoch + 1
-        if epoch >= self.epochs:
-            self._switch_on()
-            return
         for layer in self._gar_layers:
-            layer.set_coefficients(**dict.fromkeys(layer.coefficients, 0.0))
+            if epoch == 0:
+                layer.reset_shares()
+            if epoch < self.epochs:
+                off = dict.fromkeys(layer.coefficients, 0.0)
+                layer.set_coefficients(**off)
+            else:
+                layer.set_coefficients(**layer.made_with)
 
     def on_train_end(self, logs=None):
         # A fit that ended before leaves no layer behind that does nothing.
-        self._switch_on()
+        for layer in self._gar_layers:
+            layer.set_coefficients(**layer.made_with)
         if 0 < self._done <= self.epochs:
             warn(
                 f"GAR never began: training ended after epoch {self._done}. "
@@ -576,340 +571,129 @@ class GARAfter(ResetShares):
                 "or lower its epochs."
             )
 
-    def _switch_on(self):
-        for layer in self._gar_layers:
-            layer.set_coefficients(**layer.made_with)
-
-
-def _layers_to_set(model):
-    """The GAR layers of a model, whose coefficients a callback sets."""
-    layers = regularization_layers(model)
-    if not layers:
-        raise ValueError(
-            "The model has no GraphActivityRegularization layer. Received: "
-            f"model={model.name!r}. Put one behind its logits, e.g. with "
-            "gar_keras.attach."
-        )
-    return layers
-
-
-# As `compile` takes them: a name, a function or an object.
-_CROSS_ENTROPIES = {
-    "categorical_crossentropy": keras.losses.CategoricalCrossentropy,
-    "sparse_categorical_crossentropy": (
-        keras.losses.SparseCategoricalCrossentropy
-    ),
-}
-
-
-@dataclass(frozen=True)
-class Advice:
-    """What can be done in a training that goes wrong, and is not done yet.
-
-    Its words are those of the call that trains; by default of a `fit` of one's
-    own.
-
-    Args:
-        rate: What to train again with, so that no class is lost.
-        labels: How to have the labels used. `None` if they are.
-        prior: How to give the shares of the classes. `None` if that cannot be.
-        kept: Which weights the model ends with, as a sentence.
-    """
-
-    rate: str = "a lower learning rate"
-    labels: str | None = None
-    prior: str | None = "as class_prior to the GAR layer"
-    kept: str = ""
-
-
-def warn_of_loss_of_probabilities(model):
-    """Warns if the cross-entropy that a model is compiled with wants them."""
-    options = _cross_entropy(model)
-    if options and not options["from_logits"]:
-        warn(
-            "The loss takes the logits that GAR needs for probabilities, and "
-            f"cuts them off at 0 and 1. Received: loss={options['name']!r} "
-            "with from_logits=False. Compile the model with from_logits=True."
-        )
-
-
-def warn_of_loss_of_every_label(model):
-    """Warns if the cross-entropy of a model would count labels of -1."""
-    options = _cross_entropy(model)
-    if options and options.get("ignore_class", -1) is None:
-        warn(
-            "The loss counts each label, also -1 of examples that have none. "
-            f"Received: loss={options['name']!r} with ignore_class=None. "
-            "Compile the model with ignore_class=-1 in the loss."
-        )
-
-
-def _cross_entropy(model):
-    """Config of the cross-entropy that a model is compiled with, or {}."""
-    loss = getattr(model.loss, "__name__", model.loss)
-    if isinstance(loss, str) and loss in _CROSS_ENTROPIES:
-        loss = _CROSS_ENTROPIES[loss]()
-    known = isinstance(loss, tuple(_CROSS_ENTROPIES.values()))
-    return loss.get_config() if known else {}
-
 
 class WarnOnCollapse(keras.callbacks.Callback):
-    """Warns when stage 2 loses classes or otherwise goes wrong.
+    """Warns when stage 2 loses classes, or its batches are too small.
 
-    It looks at what a `GraphActivityRegularization` and an `ErrorRate` put
-    into the logs; it costs no time, and needs no label. It says nothing of
-    layers whose coefficients are all 0, nor of epochs in which the learning
-    rate warms up (see `gar_keras.engine.optimizers.SGD`).
+    It looks at what a `GraphActivityRegularization` measures in each epoch, and
+    needs no label. It says nothing of layers whose coefficients are all 0, nor
+    of epochs in which the learning rate warms up.
 
     *Classes are missing.* A warning names the classes that are not in use at
-    the end of an epoch, if they are more than in any epoch before: those that
-    got less than 1 % of the latest examples that should be theirs (with a
-    `class_prior`, according to their shares; see
-    `gar_keras.metrics.ClassesInUse`). All examples of a batch count, the
-    labelled ones too; no class is named before 50 examples should have been
-    its own in an epoch. An `activity_regularizer` is not watched.
+    the end of an epoch, if they are more than in any epoch before; see
+    `gar_keras.metrics.ClassesInUse`. No class is named before 50 examples
+    should have been its own in an epoch.
 
     *The batches are too small.* Many classes are missing from a batch, and the
     balance gives their outputs images of others. A warning comes once, where
     `gar_keras.expected_balance` is below 3/4 (about three images to a class),
-    and the balance at the end of an epoch is above it by more than a quarter
-    of what is left to 1. It advises `10 * mean(1 / p)` images.
-
-    *The validation error rises.* A warning comes once, when it was above
-    `error_before` in each of the last five epochs, or in all of them where
-    training ends sooner. An error `e'` counts as above `e` of as many images
-    only by more than chance gives: `2 * sqrt((e (1 - e) + e' (1 - e')) / m)`,
-    two standard errors of the difference.
-
-    *The loss is for probabilities.* A warning comes at the start if a model
-    compiled with a cross-entropy has it without `from_logits=True`.
-
-    Warnings are `gar_keras.GARWarning`s; `gar_keras.regularize` always issues
-    them. Turn them into errors with
-    `warnings.simplefilter("error", gar_keras.GARWarning)`.
+    and the balance of an epoch is above it by more than a quarter of what is
+    left to 1. It advises `10 * mean(1 / p)` images.
 
     Args:
-        error_before: Validation error that stage 2 starts from, from 0 to 1,
-            for a model whose logs have `val_error`. `None` to look at the
-            classes and the balance alone.
-        earlier: Logs of the epochs that are done already, a dict each, when
-            training goes on. What was warned of then is warned of again, but
-            for classes, of which it is not known which ones were lost.
         batch_size: Images in a batch, the labelled ones among them. `None`
             where that is not known: no batches are found too small.
         class_names: What the warnings call the classes, in the order of the
             logits. `None` for their indices.
-        num_validation: m, the images that the validation error is of.
-        advice: An `Advice` in the words of the call that trains.
+        earlier: Logs of the epochs that are done already, a dict each, when
+            training goes on. What was warned of then is warned of again, but
+            for classes, of which it is not known which ones were lost.
 
     Example:
 
-    >>> from gar_keras import GraphActivityRegularization
-    >>> inputs = keras.Input((4,))
-    >>> outputs = GraphActivityRegularization()(keras.layers.Dense(3)(inputs))
-    >>> model = keras.Model(inputs, outputs)
-    >>> model.compile("sgd", loss=None)
-    >>> history = model.fit(
-    ...     np.eye(4), verbose=0, callbacks=[WarnOnCollapse()]
-    ... )
+    >>> callbacks = [WarnOnCollapse(batch_size=128)]    # of a `fit`
     """
 
     LEAST_EXPECTED_BALANCE = 0.75
-    PATIENCE = 5
-    STANDARD_ERRORS = 2
 
-    def __init__(
-        self,
-        error_before=None,
-        earlier=(),
-        batch_size=None,
-        class_names=None,
-        num_validation=None,
-        advice=None,
-    ):
+    def __init__(self, batch_size=None, class_names=None, earlier=()):
         super().__init__()
-        self.error_before = error_before
-        self.earlier = earlier
         self.batch_size = batch_size
         self.class_names = class_names
-        self.num_validation = num_validation
-        self.advice = advice or Advice()
-        self._most_unused = {}
+        self.earlier = earlier
 
     def on_train_begin(self, logs=None):
-        self._watched = regularization_layers(self.model)
-        if self._watched:
-            warn_of_loss_of_probabilities(self.model)
-        # By the name of the layer's metric.
-        self._unused = {}
-        self._most_unused = {}
+        self._layers = regularization_layers(self.model)
+        # By the number of the layer.
+        self._most_missing = [0] * len(self._layers)
         self._batches_are_small = False
-        # Whether the error of each epoch was above that of stage 1.
-        self._above = []
-        self._grows_worse = False
         for epoch, row in enumerate(self.earlier):
-            self.on_epoch_begin(epoch)
-            self._note_earlier(row)
-            self.on_epoch_end(epoch, row)
+            missing = [
+                layer.num_classes - row.get(layer.usage.name, layer.num_classes)
+                for layer in self._layers
+            ]
+            if not self._warms_up(epoch):
+                self._most_missing = np.maximum(self._most_missing, missing)
+                self._check_batches(epoch, row)
 
     def on_epoch_begin(self, epoch, logs=None):
-        self._epoch = epoch + 1
-        self._unused = {}
+        self._unused = None
 
-    def on_train_batch_end(self, batch, logs=None):
-        for layer in self._watched:
-            name = layer.usage.name
-            self._unused[name] = []
-            if (logs or {}).get(name, math.inf) < layer.num_classes:
-                backend.return_state(self.model)
-                if _is_on(layer):
-                    self._unused[name] = layer.usage.unused()
-        # Now, as other callbacks save what has been warned of at the end.
-        if batch + 1 == (self.params or {}).get("steps"):
-            self._name_classes()
+    def on_test_begin(self, logs=None):
+        # Validation, which counts in the same metric, comes before the end of
+        # the epoch.
+        if self._unused is None:
+            self._unused = [layer.usage.unused() for layer in self._layers]
 
     def on_epoch_end(self, epoch, logs=None):
-        self._name_classes()
-        if self._warms_up():
+        self.on_test_begin()
+        if self._warms_up(epoch):
             return
-        logs = logs or {}
-        for layer in filter(_is_on, self._watched):
-            self._check_batches(layer, logs.get(layer.metric_name("balance")))
-        self._check_error(logs.get("val_error"))
+        for i, layer in enumerate(self._layers):
+            unused = self._unused[i]
+            is_on = any(layer.coefficients.values())
+            if is_on and len(unused) > self._most_missing[i]:
+                self._most_missing[i] = len(unused)
+                is_plain = layer.metric_name("balance") == "balance"
+                where = "" if is_plain else f" in the layer {layer.name!r}"
+                prior = ""
+                if layer.class_prior is None:
+                    prior = (
+                        " If classes are imbalanced, give their shares as "
+                        "class_prior to the GAR layer."
+                    )
+                warn(
+                    f"Stage 2 is without {_in_words(unused, self.class_names)}"
+                    f"{where}: at the end of epoch {epoch + 1} hardly any "
+                    "example is classified so. One that is lost rarely comes "
+                    "back: start again from the pretrained model, with a lower "
+                    "learning rate, or with the labels in the loss "
+                    "(method='safe-gar'). One that the pretrained model did "
+                    "not know is not learned: pretrain longer, or on more "
+                    f"labels of it.{prior}"
+                )
+        self._check_batches(epoch, logs or {})
 
-    def on_train_end(self, logs=None):
-        self.warns_of_error()
-
-    def warns_of_error(self, kept=None):
-        """Whether it has warned of the validation error, or does so now.
-
-        To be called at the end of training, with what is `Advice.kept` then.
-        """
-        if self._above and len(self._above) < self.PATIENCE:
-            self._warn_if_above(self._above, kept)
-        return self._grows_worse
-
-    def has_named(self, number):
-        """Whether it has warned that so many classes are missing."""
-        return max(self._most_unused.values(), default=0) >= number
-
-    def in_words(self, classes):
-        """Classes by their names."""
-        names = self.class_names
-        return _in_words([names[i] for i in classes] if names else classes)
-
-    def _warms_up(self):
+    def _warms_up(self, epoch):
         """Whether the learning rate rises until the end of the epoch."""
         optimizer = getattr(self.model, "optimizer", None)
         # Of mixed precision in float16.
         optimizer = getattr(optimizer, "inner_optimizer", optimizer)
         steps = (self.params or {}).get("steps") or math.inf
-        return self._epoch * steps <= getattr(optimizer, "warmup_steps", 0)
+        return (epoch + 1) * steps <= getattr(optimizer, "warmup_steps", 0)
 
-    def _note_earlier(self, logs):
-        """Notes how many classes were missed in an earlier epoch."""
-        for layer in self._watched:
-            name = layer.usage.name
-            if logs.get(name) is not None and not self._warms_up():
-                missed = layer.num_classes - logs[name]
-                before = self._most_unused.get(name, 0)
-                self._most_unused[name] = max(before, missed)
-
-    def _name_classes(self):
-        """Warns of the classes not in use, if there are more than before."""
-        for layer in self._watched:
-            name = layer.usage.name
-            unused = self._unused.get(name, [])
-            before = self._most_unused.get(name, 0)
-            if len(unused) > before and not self._warms_up():
-                self._most_unused[name] = len(unused)
-                self._warn_of_missing(layer, unused)
-
-    def _warn_of_missing(self, layer, classes):
-        words = self.in_words(classes)
-        labels = self.advice.labels
-        or_labels = f", or {labels}" if labels else ""
-        plain = layer.metric_name("balance") == "balance"
-        place = "" if plain else f" in the layer {layer.name!r}"
-        warn(
-            f"Stage 2 is without {words}{place}: at the end of epoch "
-            f"{self._epoch} hardly any example is classified so. One that is "
-            "lost rarely comes back: start again from the pretrained model, "
-            f"with {self.advice.rate}{or_labels}. One that the pretrained "
-            "model did not know is not learned: pretrain longer, or on more "
-            "labels of it."
-            f"{self._on_prior_and_weights()}"
-        )
-
-    def _on_prior_and_weights(self, kept=None):
-        """The end of an advice."""
-        text = ""
-        has_prior = all(layer.class_prior for layer in self._watched)
-        if self.advice.prior and not has_prior:
-            where = self.advice.prior
-            text = f" If classes are imbalanced, give their shares {where}."
-        return f"{text} {kept or self.advice.kept}".rstrip()
-
-    def _check_batches(self, layer, balance):
-        m, n, p = self.batch_size, layer.num_classes, layer.class_prior
-        if self._batches_are_small or m is None or balance is None:
-            return
-        # Of a class without an image in most batches, the mean says little.
-        if p is not None and m * min(p) < 1:
-            return
-        right = expected_balance(m, n, p)
-        above = balance > right + (1 - right) / 4
-        if right < self.LEAST_EXPECTED_BALANCE and above:
+    def _check_batches(self, epoch, logs):
+        """Warns, once, if the balance is above what such batches can have."""
+        for layer in self._layers:
+            balance = logs.get(layer.metric_name("balance"))
+            m, n, p = self.batch_size, layer.num_classes, layer.class_prior
+            if self._batches_are_small or m is None or balance is None:
+                return
+            # Of a class without an image in most batches, the mean says little.
+            if p is not None and m * min(p) < 1:
+                continue
+            right = expected_balance(m, n, p)
+            is_above = balance > right + (1 - right) / 4
+            if right >= self.LEAST_EXPECTED_BALANCE or not is_above:
+                continue
             self._batches_are_small = True
             enough = round(10 * np.mean(1 / np.array(p or [1 / n])))
-            labels = self.advice.labels
-            or_labels = f", or start again with {labels}" if labels else ""
             warn(
-                f"The batches are too small: after epoch {self._epoch} the "
+                f"The batches are too small: after epoch {epoch + 1} the "
                 f"{layer.metric_name('balance')} is {balance:.3f}, but {m} "
                 f"rightly classified examples of {n} classes have about "
                 f"{right:.3f}. Examples are being spread over classes that "
-                "their batch does not have. Take batches of "
-                f"{enough} examples or more{or_labels}."
+                f"their batch does not have. Take batches of {enough} examples "
+                "or more, or method='safe-gar', whose balance is over several "
+                "batches."
             )
-
-    def _check_error(self, error):
-        before, m = self.error_before, self.num_validation
-        if error is None or before is None:
-            return
-        variance = (before * (1 - before) + error * (1 - error)) / m
-        chance = self.STANDARD_ERRORS * math.sqrt(variance)
-        self._error = error
-        self._above.append(error - before > chance)
-        if len(self._above) >= self.PATIENCE:
-            self._warn_if_above(self._above[-self.PATIENCE :])
-
-    def _warn_if_above(self, above, kept=None):
-        if self._grows_worse or not all(above):
-            return
-        self._grows_worse = True
-        warn(
-            "Stage 2 makes the model worse: the validation error was "
-            f"{100 * self.error_before:.2f} % before, and is "
-            f"{100 * self._error:.2f} % now (epochs above in a row: "
-            f"{len(above)}). Check that the unlabelled examples are of the "
-            "same classes and scaled as the labelled ones, pretrain longer or "
-            "on more labels, or lower the learning rate."
-            f"{self._on_prior_and_weights(kept)}"
-        )
-
-
-def _is_on(layer):
-    """Whether GAR is switched on: before, there is nothing for it to lose."""
-    return any(layer.coefficients.values())
-
-
-def _in_words(classes, most=10):
-    """Classes, by index or name, in words.
-
-    >>> _in_words([2]), _in_words([2, 4, 7], most=1)
-    ('class 2', 'classes 2 and 2 more')
-    """
-    listed = ", ".join(map(str, classes[:most]))
-    more = f" and {len(classes) - most} more" if classes[most:] else ""
-    return f"class{'es' if len(classes) > 1 else ''} {listed}{more}"

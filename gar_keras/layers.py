@@ -1,7 +1,6 @@
 """Layers: GAR behind a logit layer, and image standardization."""
 
 import re
-from functools import partial
 
 import keras
 import numpy as np
@@ -16,20 +15,17 @@ from gar_keras.engine.keras_internals import (
 from gar_keras.metrics import ClassesInUse, StepMean
 from gar_keras.regularizers import (
     BalanceOf,
-    Coefficients,
     FrobeniusOf,
     GraphActivityRegularizer,
     check_coefficient,
+    gar_loss,
     warn_of_probabilities,
 )
-from gar_keras.utils.documented import documented
 from gar_keras.utils.types import ClassPrior
 from gar_keras.utils.validation import check_logits, check_number
-from gar_keras.utils.warnings import warn
 
 
 @keras.saving.register_keras_serializable(package="gar_keras")
-@documented(GraphActivityRegularizer)
 class GraphActivityRegularization(keras.layers.Layer):
     """Adds the loss of GAR on the logits that pass through (section 3.3).
 
@@ -43,21 +39,21 @@ class GraphActivityRegularization(keras.layers.Layer):
     `classes_in_use` how many classes the latest examples are given to, of n:
     see `gar_keras.metrics.ClassesInUse`. They are measured in `evaluate` too,
     but add nothing to the loss there. (A subclassed model must pass `training`
-    on from its `call`: else its layers cannot tell.) In a layer with a name
-    of its own they carry that name in front, as in
-    `digits_affinity`: name the layers of a model that has several, or their
-    terms share one entry of the history. `gar_keras.callbacks.WarnOnCollapse`
-    is the callback that names the classes which training loses.
+    on from its `call`: else its layers cannot tell.) A name that is given to
+    the layer stands in front of theirs, as in `digits_affinity`: name the
+    layers of a model that has several. `gar_keras.callbacks.WarnOnCollapse`
+    names the classes which training loses.
 
     The coefficients are variables of the layer that are not trained:
     `set_coefficients` changes them between steps or epochs, and no function is
-    traced again. See `gar_keras.callbacks.CoefficientSchedule`.
+    traced again.
 
     On several devices, of `tf.distribute` or `keras.distribution`, the loss is
     that of the whole batch.
 
     Args:
-        {settings}
+        affinity, balance, frobenius, frobenius_of, class_prior, balance_of: As
+            of `GraphActivityRegularizer`.
         balance_memory: ρ, from 0 to below 1. Above 0 the balance is of
             `ρ u + (1 - ρ) v / sum(v)`, with `u` what it was of in the batch
             before, without gradient; it begins with the class prior, and
@@ -71,8 +67,7 @@ class GraphActivityRegularization(keras.layers.Layer):
 
     The coefficients are saved with the layer, but are not among the weights of
     a model: those of a model without the layer fit one with it, in
-    `load_weights` and `set_weights`. A `GARWarning` comes if those that are
-    loaded switch a term off that the layer was made with.
+    `load_weights` and `set_weights`.
 
     Attributes:
         num_classes: `n` of the logits; `None` before the layer has seen any.
@@ -83,11 +78,8 @@ class GraphActivityRegularization(keras.layers.Layer):
     A saved model with this layer loads in a program with `import gar_keras`.
 
     Raises:
-        ValueError: if a coefficient is negative, infinite in float32, NaN or
-            no number, or if `class_prior` is not a prior; when called, if the
-            input is not `(batch, n)` with `n` of at least 2, if `class_prior`
-            is of another `n`, within `keras.remat`, or on several replicas of
-            `tf.distribute` with a Keras before 3.10.
+        ValueError: as `GraphActivityRegularizer`; on several replicas of
+            `tf.distribute`, with a Keras before 3.10.
 
     Input shape:
         `(batch, n)`: unrectified logits of a float dtype.
@@ -110,9 +102,9 @@ class GraphActivityRegularization(keras.layers.Layer):
 
     def __init__(
         self,
-        affinity: float = Coefficients.affinity,
-        balance: float = Coefficients.balance,
-        frobenius: float = Coefficients.frobenius,
+        affinity: float = 3.0,
+        balance: float = 1.0,
+        frobenius: float = 1e-6,
         frobenius_of: FrobeniusOf = "B",
         class_prior: ClassPrior = None,
         balance_of: BalanceOf = "diagonal",
@@ -131,7 +123,7 @@ class GraphActivityRegularization(keras.layers.Layer):
         self._shares = None
         self.num_classes = None
         self.supports_masking = True
-        self._coefficients = {
+        self.coefficient_weights = {
             name: self.add_weight(
                 name=f"{name}_coefficient",
                 shape=(),
@@ -140,13 +132,13 @@ class GraphActivityRegularization(keras.layers.Layer):
                 trainable=False,
                 autocast=False,
             )
-            for name, value in self._formula.coefficients().items()
+            for name, value in self._formula.coefficients.items()
             if value
         }
-        names = [n for n in ("affinity", "balance") if n in self._coefficients]
         self.means = {
             name: StepMean(self.metric_name(name), dtype="float32")
-            for name in [*names, "regularization"]
+            for name in [*self.coefficient_weights, "regularization"]
+            if name != "frobenius"
         }
         self.usage = ClassesInUse(
             self.metric_name("classes_in_use"), self.class_prior, "float32"
@@ -164,6 +156,7 @@ class GraphActivityRegularization(keras.layers.Layer):
         n = self.num_classes = input_shape[-1]
         self.usage.build(n)
         if self.balance_memory:
+            replicas.check_one("A layer with balance_memory")
             self._shares = self.add_weight(
                 name="shares",
                 shape=(n,),
@@ -174,7 +167,6 @@ class GraphActivityRegularization(keras.layers.Layer):
             )
 
     def call(self, inputs, training=None):
-        autodiff.check_not_rematerialized(inputs)
         check_logits(inputs)
         # Not known in a model that does not pass `training` on: better a loss
         # too many in its evaluation than none in its training.
@@ -193,13 +185,20 @@ class GraphActivityRegularization(keras.layers.Layer):
 
         In training, shares that are remembered move by it.
         """
-        Z = ops.cast(Z, "float32")
+        memory = None
         if self.balance_memory:
-            running = partial(self._running_mean, training)
-            measured = self._formula.terms(Z, running)
-        else:
-            measured = self._formula.terms(Z)
-        U = self._formula.combine(measured, self._coefficients)
+            memory = self.balance_memory, self._shares
+        U, measured = gar_loss(
+            ops.cast(Z, "float32"),
+            self.coefficient_weights,
+            self._formula.frobenius_of,
+            self._formula.balance_of,
+            self._formula.class_prior,
+            memory,
+        )
+        shares = measured.pop("shares", None)
+        if memory is not None and shares is not None and training:
+            self._shares.assign(ops.stop_gradient(shares))
         return measured | {"regularization": U}
 
     def reset_shares(self) -> None:
@@ -215,16 +214,6 @@ class GraphActivityRegularization(keras.layers.Layer):
         n = self.num_classes
         return np.array(self.class_prior or [1 / n] * n, "float32")
 
-    def _running_mean(self, training, v):
-        replicas.check_one("A layer with balance_memory")
-        total = ops.sum(v)
-        shares = v / ops.where(total > 0, total, 1.0)
-        kept = self.balance_memory
-        mean = kept * self._shares + (1 - kept) * shares
-        if training:
-            self._shares.assign(ops.stop_gradient(mean))
-        return mean
-
     def rematerialized_call(self, fn, *args, **kwargs):
         # Nothing here is worth computing twice, and the loss would be lost.
         return fn
@@ -237,20 +226,12 @@ class GraphActivityRegularization(keras.layers.Layer):
     @property
     def non_trainable_weights(self):
         # What Keras' HDF5 format keeps of a layer.
-        return list(self._coefficients.values())
+        return list(self.coefficient_weights.values())
 
     def load_own_variables(self, store):
         # A file of a model without this layer has nothing for it.
-        if not len(store.keys()):
-            return
-        super().load_own_variables(store)
-        off = [name for name, value in self.coefficients.items() if not value]
-        if off:
-            warn(
-                "The weights that were loaded switch off terms of GAR: "
-                f"{', '.join(f'{name}=0' for name in off)}. Unless a callback "
-                "sets them, call set_coefficients of the layer."
-            )
+        if len(store.keys()):
+            super().load_own_variables(store)
 
     @property
     def class_prior(self):
@@ -260,15 +241,15 @@ class GraphActivityRegularization(keras.layers.Layer):
     @property
     def made_with(self):
         """The coefficients that the layer was made with, but for those of 0."""
-        made_with = self._formula.coefficients()
-        return {name: made_with[name] for name in self._coefficients}
+        made_with = self._formula.coefficients
+        return {name: made_with[name] for name in self.coefficient_weights}
 
     @property
     def coefficients(self):
         """The coefficients in force, as floats by the name of their term."""
         return {
             name: float(value.numpy())
-            for name, value in self._coefficients.items()
+            for name, value in self.coefficient_weights.items()
         }
 
     def set_coefficients(self, **coefficients: float) -> None:
@@ -297,25 +278,30 @@ class GraphActivityRegularization(keras.layers.Layer):
         """
         values = {}
         for name, value in coefficients.items():
-            if name not in self._coefficients:
+            if name not in self.coefficient_weights:
                 raise ValueError(
                     f"This layer was made without a term {name!r}. It has: "
-                    f"{', '.join(self._coefficients) or 'none'}."
+                    f"{', '.join(self.coefficient_weights) or 'none'}."
                 )
             values[name] = check_coefficient(name, value)
-            if is_taken(self._coefficients[name]):
+            if is_taken(self.coefficient_weights[name]):
                 raise RuntimeError(
                     "Within an epoch on JAX, fit has the weights of the layer. "
                     "Call jax_state_sync() of the model first."
                 )
         for name, value in values.items():
-            self._coefficients[name].assign(value)
+            self.coefficient_weights[name].assign(value)
 
     def compute_output_shape(self, input_shape):
         return input_shape
 
     def compute_output_spec(self, inputs, training=None):
-        warn_behind_probabilities(inputs)
+        operation = operation_behind(inputs)
+        while isinstance(operation, keras.Model) and operation.outputs:
+            # A model called like a layer: its last layer counts.
+            operation = operation_behind(operation.outputs[0])
+        if operation is not None:
+            warn_of_probabilities(operation)
         return keras.KerasTensor(inputs.shape, inputs.dtype)
 
     def get_config(self):
@@ -325,7 +311,7 @@ class GraphActivityRegularization(keras.layers.Layer):
             "balance_memory": self.balance_memory,
         }
         # Within an epoch on JAX, fit has them.
-        if not any(map(is_taken, self._coefficients.values())):
+        if not any(map(is_taken, self.coefficient_weights.values())):
             its, made_with = self.coefficients, self.made_with
             if any(its[name] != np.float32(made_with[name]) for name in its):
                 config["in_force"] = self.coefficients
@@ -347,17 +333,6 @@ def regularization_layers(model):
         for layer in flatten_layers(model)
         if isinstance(layer, GraphActivityRegularization)
     ]
-
-
-def warn_behind_probabilities(tensor):
-    """Warns if Keras knows that a symbolic tensor holds probabilities."""
-    operation = operation_behind(tensor)
-    while operation is not None:
-        # A model called like a layer: its last layer counts.
-        outputs = getattr(operation, "outputs", None) or [None]
-        last, operation = operation, operation_behind(outputs[0])
-        if operation is None:
-            warn_of_probabilities(last)
 
 
 @keras.saving.register_keras_serializable(package="gar_keras")
@@ -399,44 +374,3 @@ class PerImageStandardization(keras.layers.Layer):
 
     def compute_output_spec(self, inputs):
         return keras.KerasTensor(inputs.shape, "float32")
-
-
-@keras.saving.register_keras_serializable(package="gar_keras")
-class Standardization(keras.layers.Layer):
-    """Brings features in any unit to mean 0 and standard deviation 1.
-
-    `(x - mean) / std` for each feature, in float32: what
-    `keras.layers.Normalization` is where `std` is neither below 1e-7 nor so
-    large that its square leaves the range of float32.
-
-    Args:
-        mean, std: `(f,)`, of the features; no `std` is 0.
-
-    Input shape:
-        `(batch, f)`, of any real dtype.
-
-    Output shape:
-        The same, in float32.
-
-    Example:
-
-    >>> layer = Standardization(mean=[2e-9], std=[1e-9])
-    >>> np.array(layer(np.array([[1e-9], [3e-9]]))).round(3).tolist()
-    [[-1.0], [1.0]]
-    """
-
-    def __init__(self, mean, std, **kwargs):
-        kwargs["autocast"] = False
-        super().__init__(**kwargs)
-        self.mean = np.array(mean, "float32")
-        self.std = np.array(std, "float32")
-
-    def call(self, inputs):
-        return (ops.cast(inputs, "float32") - self.mean) / self.std
-
-    def compute_output_spec(self, inputs):
-        return keras.KerasTensor(inputs.shape, "float32")
-
-    def get_config(self):
-        parts = {"mean": self.mean.tolist(), "std": self.std.tolist()}
-        return {**super().get_config(), **parts}

@@ -50,20 +50,6 @@ def counts_of_classes(logits):
     return np.bincount(np.argmax(logits, axis=-1), minlength=logits.shape[-1])
 
 
-def lost_classes(before, after):
-    """The classes that stage 2 has lost, a list of ints.
-
-    Those that some of the logits `before` it are largest of, and none `after`.
-
-    Example:
-
-    >>> lost_classes(np.eye(3), np.eye(3)[[0, 1, 1]])
-    [2]
-    """
-    given, left = counts_of_classes(before), counts_of_classes(after)
-    return np.flatnonzero((given > 0) & (left == 0)).tolist()
-
-
 def error_rate(
     model: keras.Model, x: Tensor, y: Tensor = None, batch_size: int = 500
 ) -> float:
@@ -107,7 +93,12 @@ def checked_logits(model, x, y, batch_size=500):
     x, y = as_labeled(x, y, ("x", "y"), model)
     check_examples("x", x, check=check_array)
     check_inputs(model, "x", x)
-    logits = _predicted(model, x, batch_size)
+    try:
+        logits = predict(model, x, batch_size)
+    except Exception:
+        # The call of a few examples says why, where a graph takes pages.
+        num_classes(model, "x", x)
+        raise
     y = check_labels("y", y, num_examples(x), check_logits(logits))
     if not np.isfinite(logits).all():
         raise FloatingPointError(
@@ -117,69 +108,23 @@ def checked_logits(model, x, y, batch_size=500):
     return logits, y
 
 
-def _predicted(model, x, batch_size):
-    """What `predict` gives; if it fails, the reason in one line."""
-    try:
-        return predict(model, x, batch_size)
-    except Exception as e:
-        error = e
-    # The call of a single example says it, where a graph takes pages.
-    num_classes(model, "x", x)
-    raise error
-
-
-class _OverLabelled:
-    """For metrics of Keras over sparse labels: leaves out what has none.
-
-    Its `update_state` calls that of the metric with weights of 0 there.
-    """
-
-    ignore_class: int | None
-
-    def update_state(self, y_true, y_pred, sample_weight=None):
-        if self.ignore_class is None:
-            return super().update_state(y_true, y_pred, sample_weight)
-        y_true = ops.convert_to_tensor(y_true)
-        y_pred = ops.convert_to_tensor(y_pred)
-        if len(y_true.shape) == len(y_pred.shape) and y_true.shape[-1] == 1:
-            y_true = ops.squeeze(y_true, axis=-1)
-        # Of a dtype that can hold it: in uint8, -1 would become 255.
-        has_label = ops.cast(y_true, "int32") != self.ignore_class
-        labelled = ops.cast(has_label, self.dtype)
-        if sample_weight is not None:
-            weights = ops.cast(sample_weight, self.dtype)
-            if len(weights.shape) > len(y_true.shape):
-                weights = ops.squeeze(weights, axis=-1)
-            while len(weights.shape) < len(y_true.shape):
-                weights = ops.expand_dims(weights, axis=-1)
-            labelled = labelled * weights
-        # No class may be none: its cross-entropy is NaN, whatever its weight.
-        y_true = ops.where(has_label, y_true, ops.zeros_like(y_true))
-        return super().update_state(y_true, y_pred, sample_weight=labelled)
-
-    def get_config(self):
-        return {**super().get_config(), "ignore_class": self.ignore_class}
-
-
 @keras.saving.register_keras_serializable(package="gar_keras")
-class SparseCategoricalAccuracy(
-    _OverLabelled, keras.metrics.SparseCategoricalAccuracy
-):
+class SparseCategoricalAccuracy(keras.metrics.SparseCategoricalAccuracy):
     """Accuracy over the examples that have a label.
 
     `sum(argmax(y_pred) == y_true) / count` over those with
-    `y_true != ignore_class`: `keras.metrics.SparseCategoricalAccuracy`, which
-    would count a label of -1 as an error, with the `ignore_class` of
-    `keras.losses.SparseCategoricalCrossentropy`.
+    `y_true != ignore_class`, of `y_true` `(m,)` or `(m, 1)` and `y_pred`
+    `(m, n)`. `keras.metrics.SparseCategoricalAccuracy` would count a label of
+    -1 as an error.
 
     Args:
-        ignore_class: The label of what has none. Defaults to `-1`. With `None`
-            each label counts, as in Keras' metric.
+        ignore_class: The label of what has none. Defaults to `-1`.
         name: Name of the metric. Defaults to `"accuracy"`, as that of
             `metrics=["accuracy"]`.
         dtype: Dtype of the metric's result, as in Keras.
 
-    It is 0 where no example has a label.
+    It is 0 where no example has a label. `gar_keras.GARAfter` has an example of
+    it in `compile`, for one `fit` on labelled and unlabelled examples.
 
     Example:
 
@@ -187,116 +132,70 @@ class SparseCategoricalAccuracy(
     >>> metric.update_state([0, 1, -1], [[2., 1.], [2., 1.], [1., 2.]])
     >>> float(metric.result())
     0.5
-
-    In `compile`, for one `fit` on labelled and unlabelled examples:
-
-    >>> from gar_keras import attach
-    >>> model = attach(keras.Sequential([keras.Input((4,)),
-    ...                                  keras.layers.Dense(3)]))
-    >>> model.compile(
-    ...     loss=keras.losses.SparseCategoricalCrossentropy(
-    ...         from_logits=True, ignore_class=-1
-    ...     ),
-    ...     metrics=[SparseCategoricalAccuracy()],
-    ... )
     """
 
     def __init__(
         self,
-        ignore_class: int | None = -1,
+        ignore_class: int = -1,
         name: str = "accuracy",
         dtype: Any = None,
     ):
         super().__init__(name=name, dtype=dtype)
         self.ignore_class = ignore_class
 
-
-@keras.saving.register_keras_serializable(package="gar_keras")
-class SparseCategoricalCrossentropy(
-    _OverLabelled, keras.metrics.SparseCategoricalCrossentropy
-):
-    """Mean cross-entropy over the examples that have a label.
-
-    `sum(-log softmax(y_pred)[y_true]) / count` over those with
-    `y_true != ignore_class`, in the whole epoch. Keras' metric divides by the
-    number of all examples, also with an `ignore_class`. The `loss` that `fit`
-    reports is another mean too: that of the batches, in which one without any
-    label counts with a cross-entropy of 0; and it has the loss of GAR in it.
-
-    Args:
-        from_logits: Whether `y_pred` are logits, as GAR needs them. Defaults
-            to `True`; in Keras' metric it is `False`.
-        ignore_class: The label of what has none. Defaults to `-1`. With `None`
-            each label counts, as in Keras' metric.
-        name: Name of the metric. Defaults to `"crossentropy"`.
-        dtype: Dtype of the metric's result, as in Keras.
-
-    It is 0 where no example has a label.
-
-    Example:
-
-    >>> metric = SparseCategoricalCrossentropy()
-    >>> metric.update_state([0, -1, -1], [[0., 0.], [9., 0.], [0., 9.]])
-    >>> round(float(metric.result()), 4)
-    0.6931
-    """
-
-    def __init__(
-        self,
-        from_logits: bool = True,
-        ignore_class: int | None = -1,
-        name: str = "crossentropy",
-        dtype: Any = None,
-    ):
-        super().__init__(name=name, dtype=dtype, from_logits=from_logits)
-        self.ignore_class = ignore_class
+    def update_state(self, y_true, y_pred, sample_weight=None):
+        y_true = ops.reshape(y_true, (-1,))
+        # Of a dtype that can hold it: in uint8, -1 would become 255.
+        has_label = ops.cast(y_true, "int32") != self.ignore_class
+        weights = ops.cast(has_label, self.dtype)
+        if sample_weight is not None:
+            given = ops.cast(sample_weight, self.dtype)
+            weights = weights * ops.reshape(given, (-1,))
+        return super().update_state(y_true, y_pred, sample_weight=weights)
 
     def get_config(self):
-        config = super().get_config()
-        # The last one, as of all logits here.
-        config.pop("axis", None)
-        return config
+        return {**super().get_config(), "ignore_class": self.ignore_class}
 
 
 class StepMetric(keras.metrics.Metric):
     """Base of metrics that a layer updates in its `call`.
 
-    On JAX a layer cannot touch the variables of a metric while the loss is
-    differentiated: the values wait until Keras gathers the metrics of the step
-    by `result`. There a subclass has to call `take_waiting` first.
+    The result of what `update_state` has taken is `of_the_steps`. On JAX, `fit`
+    drops what is assigned to a metric while the loss is differentiated. There
+    the values of a step wait until Keras asks for the metrics of the step, by
+    `result`.
     """
 
-    _waiting: list | None = None
+    # Values that wait, and the scope of the step that they are of.
+    _waiting, _scope = (), None
 
     def record(self, value):
         """Takes one step's value. Called in the layer's `call`."""
         # TensorFlow lets only replicas update a metric.
-        if replicas.count() > 1 and not replicas.is_inside():
+        if replicas.count() > 1 and replicas.context() is None:
             return
         value = ops.stop_gradient(value)
         scope = stateless_scope()
         if keras.backend.backend() != "jax" or scope is None:
             self.update_state(value)
-            return
-        if self._waiting is None or self._seen_in() is not scope:
-            self._seen_in = weakref.ref(scope)
-            self._waiting = []
-        self._waiting.append(value)
+        elif self._scope is not None and self._scope() is scope:
+            self._waiting.append(value)
+        else:
+            # Of another step, e.g. of `predict`, no one has asked.
+            self._scope, self._waiting = weakref.ref(scope), [value]
 
-    def take_waiting(self):
-        """Updates the state with the values that wait."""
+    def result(self):
         if self._waiting and stateless_scope() is not None:
             for value in self._waiting:
                 self.update_state(value)
-            self._waiting = None
+            self._scope, self._waiting = None, ()
+        return self.of_the_steps()
 
 
 class StepMean(StepMetric, keras.metrics.Mean):
     """Mean, over the steps, of a scalar that a layer computes in `call`."""
 
-    def result(self):
-        self.take_waiting()
-        return super().result()
+    of_the_steps = keras.metrics.Mean.result
 
 
 class ClassesInUse(StepMetric):
@@ -376,22 +275,21 @@ class ClassesInUse(StepMetric):
         current = ops.where(full, step, current + step)
         self._windows.assign(ops.stack([current, previous]))
 
-    def result(self):
-        self.take_waiting()
+    def of_the_steps(self):
         if self._windows is None:
             return ops.zeros((), self.dtype)
-        windows = ops.convert_to_tensor(self._windows)
-        used = ops.logical_not(self._too_few(windows))
+        used = ops.logical_not(self._is_unused())
         return ops.sum(ops.cast(used, self.dtype))
 
     def unused(self):
         """The classes not in use, a list of ints."""
         if self._windows is None:
             return []
-        windows = ops.convert_to_numpy(self._windows)
-        return np.flatnonzero(self._too_few(windows)).tolist()
+        return np.flatnonzero(ops.convert_to_numpy(self._is_unused())).tolist()
 
-    def _too_few(self, windows):
+    def _is_unused(self):
+        """Whether each class is not in use, booleans `(n,)`."""
+        windows = ops.convert_to_tensor(self._windows)
         both = windows[0] + windows[1]
         given, own = both[0], both[1]
         return (own >= self.ENOUGH) & (given < self.LEAST_SHARE * own)

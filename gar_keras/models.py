@@ -17,19 +17,12 @@ from gar_keras.engine.keras_internals import (
     call_behind,
     calls,
     flatten_layers,
-    inputs_behind,
-    operation_behind,
 )
 from gar_keras.layers import GraphActivityRegularization
 from gar_keras.regularizers import (
     PROBABILITIES,
     GraphActivityRegularizer,
     activation_of,
-)
-from gar_keras.utils.images import (
-    LAYOUTS,
-    side_axes,
-    standardize_data_format,
 )
 from gar_keras.utils.validation import check_count, check_logits, received
 from gar_keras.utils.warnings import warn
@@ -78,9 +71,6 @@ def cnn6(
     Returns:
         A `keras.Model` from images to logits `(batch, n)`.
 
-    Raises:
-        ValueError: if a side is too short for the pools.
-
     Example:
 
     >>> cnn6().count_params()
@@ -114,9 +104,6 @@ def cnn9(
 
     Returns:
         A `keras.Model` from images to logits `(batch, n)`.
-
-    Raises:
-        ValueError: if a side is too short for the pools.
 
     Example:
 
@@ -169,22 +156,8 @@ def _images(shape, preprocessing, dtype):
     return keras.Input(shape, dtype=dtype or stored)
 
 
-def _check_sides(name, shape, least):
-    """Raises unless both sides of an image are left after the pools."""
-    is_image = len(shape) == 3
-    sides = [shape[axis - 1] for axis in side_axes()] if is_image else [0]
-    if any(side is not None and side < least for side in sides):
-        data_format = standardize_data_format()
-        raise ValueError(
-            f"{name} takes images {LAYOUTS[data_format]} of at least {least} "
-            f"pixels a side, with Keras' image_data_format() {data_format!r}. "
-            f"Received: input_shape={tuple(shape)}"
-        )
-
-
 def _cnn(name, blocks, inputs, num_classes, preprocessing, dtype):
     check_count("num_classes", num_classes, least=2)
-    _check_sides(name, inputs.shape[1:], 2 ** len(blocks))
     x = preprocessing(inputs) if preprocessing else inputs
     for block, rate in zip(blocks, POOL_DROPOUT, strict=False):
         for filters in block:
@@ -231,26 +204,22 @@ _networks = weakref.WeakKeyDictionary()
 
 def stage_2_network(model):
     """The model `without_dropout`, the same one for each training."""
-    if not (has_graph(model) and _has(model, DROPOUT_LAYERS)):
-        network = without_dropout(model)
-        _warn_of_dropout(network)
-        return network
-    # A Sequential model that is changed has another output.
     logits, network = _networks.get(model, (None, None))
-    if logits is not model.outputs[0]:
+    # A Sequential model that is changed has another output.
+    if network is None or logits is not model.outputs[0]:
         network = without_dropout(model)
-        _networks[model] = model.outputs[0], network
-    _warn_of_dropout(network)
-    return network
-
-
-def _warn_of_dropout(network):
-    """Warns of Dropout that stage 2 keeps, as it is inside other layers."""
-    kept = [
-        layer.name
-        for layer in flatten_layers(network)
-        if isinstance(layer, DROPOUT_LAYERS) and layer.rate > 0
-    ]
+        if has_graph(model) and _has(model, DROPOUT_LAYERS):
+            _networks[model] = model.outputs[0], network
+    kept = []
+    for layer in flatten_layers(network):
+        rates = []
+        if isinstance(layer, DROPOUT_LAYERS):
+            rates = [layer.rate]
+        elif isinstance(layer, keras.layers.RNN):
+            names = ("dropout", "recurrent_dropout")
+            rates = [getattr(layer, name, 0) for name in names]
+        if any(rates):
+            kept.append(layer.name)
     if kept:
         warn(
             "Stage 2 leaves out Dropout, but not inside wrappers and layers or "
@@ -258,6 +227,7 @@ def _warn_of_dropout(network):
             f"{', '.join(map(repr, kept))}. Put them between layers of the "
             "model, or leave them out."
         )
+    return network
 
 
 def detach(model: keras.Model) -> keras.Model:
@@ -478,36 +448,11 @@ def check_linear(model):
 def plain_head(model):
     """The `Dense` whose weights are the scale of the logits, and no more.
 
-    It is trained, and behind it are only layers that pass its outputs on.
-    `None` if there is none: if the last weights are frozen, quantized,
-    constrained, under an adapter, in use twice or of another layer.
+    It is the last operation, called once, and trained as it is: not frozen,
+    quantized, constrained or under an adapter. `None` if there is none.
     """
-    tensor, around = model.outputs[0], []
-    while True:
-        layer = operation_behind(tensor)
-        if isinstance(layer, keras.Model) and has_graph(layer):
-            around.append(tensor)
-            tensor = layer.outputs[0]
-        elif isinstance(layer, layers.InputLayer) and around:
-            tensor = inputs_behind(around.pop())[0]
-        elif _passes_on(layer):
-            tensor = inputs_behind(tensor)[0]
-        else:
-            is_alone = _is_plain(layer) and _count_calls(layer, model) == 1
-            return layer if is_alone else None
-
-
-def _passes_on(layer):
-    """Whether the outputs of a layer are its inputs, in whatever shape."""
-    if isinstance(layer, layers.Activation):
-        return activation_of(layer) is None
-    kinds = (layers.Identity, layers.Flatten, layers.Reshape)
-    return isinstance(layer, kinds)
-
-
-def _is_plain(layer):
-    """Whether a layer is a `Dense` whose weights are trained as they are."""
-    return (
+    layer = _last_operation(model)
+    is_plain = (
         type(layer) is layers.Dense
         and len(layer.trainable_weights) == len(layer.weights)
         and activation_of(layer) is None
@@ -515,6 +460,7 @@ def _is_plain(layer):
         and layer.bias_constraint is None
         and layer.quantization_mode is None
     )
+    return layer if is_plain and _count_calls(layer, model) == 1 else None
 
 
 def _count_calls(layer, model):

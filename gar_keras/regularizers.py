@@ -8,17 +8,10 @@ with `r = B·1` the row sums and `v = diag N` the column sums of `B²`,
     sum of off-diagonal V = vᵀv    = sum(v)² - ‖v‖²
 
 so that one step costs `O(m·n)` operations and memory for `m` images and `n`
-classes. All of them are made of sums over the rows of `B`: where replicas of
-`tf.distribute` have the rows, they exchange these sums, and each of them has
-the loss of the whole batch.
-
-The paper assumes classes of equal size: its balance is 1 where all entries of
-`v` are equal. Where the shares `p` of the classes are known, `v_i / p_i` takes
-the place of `v_i`, and balance is 1 where `v` is proportional to `p`.
+classes. All are sums over the rows of `B`: where replicas of `tf.distribute`
+have the rows, they exchange these sums, and each has the loss of the batch.
 """
 
-import functools
-from dataclasses import dataclass
 from typing import Literal, get_args
 
 import keras
@@ -38,7 +31,6 @@ from gar_keras.utils.validation import (
     check_choice,
     check_class_prior,
     check_count,
-    check_fields,
     check_labels,
     check_logits_shape,
     check_number,
@@ -55,6 +47,9 @@ FrobeniusOf = Literal["B", "Z"]
 # B, as in the authors' code until May 2017, or of B with rows of sum 1.
 BalanceOf = Literal["diagonal", "column sums", "row shares"]
 
+_major, _minor = (int(part) for part in keras.__version__.split(".")[:2])
+KERAS_DIVIDES_BY_BATCH_SIZE = (_major, _minor) >= (3, 14)
+
 # How the names of dtypes of real numbers begin.
 REAL = ("bool", "int", "uint", "float", "bfloat")
 
@@ -65,44 +60,84 @@ PROBABILITIES = (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Coefficients:
-    """The coefficients of `U(B)`.
+def gar_loss(
+    Z,
+    coefficients,
+    frobenius_of="B",
+    balance_of="diagonal",
+    class_prior=None,
+    memory=None,
+):
+    """`U(B)` of a batch (paper, equation for U), and the terms of it.
+
+    With `B = max(0, Z)`, `N = BᵀB`, `v = diag N` and `V = vᵀv`,
+
+        α(B) = sum_{i≠j} N_ij / ((n - 1) * sum_i N_ii)
+        β(B) = sum_{i≠j} V_ij / ((n - 1) * sum_i V_ii)
+        U(B) = c_α α(B) + c_β (1 - β(B)) + c_F ‖B‖²_F
 
     Args:
-        affinity: c_α, the coefficient of the affinity.
-        balance: c_β, the coefficient of the balance.
-        frobenius: c_F, the coefficient of the Frobenius norm.
+        Z: Float32 logits `(m, n)`.
+        coefficients: `c_α`, `c_β` and `c_F` by the names of the terms,
+            `"affinity"`, `"balance"` and `"frobenius"`. A term that has none
+            is not computed.
+        frobenius_of, balance_of, class_prior: As of `GraphActivityRegularizer`.
+        memory: For a balance over several batches, `(ρ, u)` with the shares
+            `u` of the batches before: it is of `ρ u + (1 - ρ) v / sum(v)`.
 
-    Raises:
-        ValueError: if one is not a finite number of at least 0.
-
-    Example:
-
-    >>> Coefficients(balance=2).coefficients
-    {'affinity': 3.0, 'balance': 2.0, 'frobenius': 1e-06}
+    Returns:
+        `(U, terms)`, a float32 scalar and a dict: α, β and `‖B‖²_F` by name,
+        and as `"shares"` what the balance is of.
     """
-
-    affinity: float = 3.0
-    balance: float = 1.0
-    frobenius: float = 1e-6
-
-    def __post_init__(self):
-        check_fields(
-            self,
-            check_number,
-            *COEFFICIENTS,
-            high=LARGEST_COEFFICIENT,
-            closed="both",
+    # Not `relu`, which TensorFlow joins to the layer in front of it, in one
+    # kernel that turns NaN into 0: training would go on in silence.
+    B = ops.where(Z <= 0, ops.zeros_like(Z), Z)
+    # α and β do not change with the scale of B, whose squares stay in range.
+    largest = replicas.largest_over_replicas(B)
+    U, terms = ops.zeros((), "float32"), {}
+    if "affinity" in coefficients:
+        terms["affinity"] = _affinity(B / largest)
+        U = U + coefficients["affinity"] * terms["affinity"]
+    if "balance" in coefficients:
+        terms["balance"], terms["shares"] = _balance(
+            B / largest, balance_of, class_prior, memory
         )
+        U = U + coefficients["balance"] * (1.0 - terms["balance"])
+    if "frobenius" in coefficients:
+        F = B if frobenius_of == "B" else Z
+        terms["frobenius"] = replicas.sum_over_replicas(ops.sum(ops.square(F)))
+        U = U + coefficients["frobenius"] * terms["frobenius"]
+    return U, terms
 
-    @property
-    def coefficients(self):
-        """These settings alone, as a dict."""
-        return {name: getattr(self, name) for name in COEFFICIENTS}
+
+def _affinity(B):
+    """α, from sums over the rows of B that the replicas exchange."""
+    r = ops.sum(B, axis=-1, keepdims=True)
+    # Not ‖r‖² - sum(v): that would cancel where rows are nearly one-hot.
+    sums_of_N = ops.sum(B * (r - B)), ops.sum(ops.square(B))
+    off_diagonal, trace = replicas.sum_over_replicas(sums_of_N)
+    return ops.divide_no_nan(off_diagonal, (B.shape[-1] - 1) * trace)
 
 
-COEFFICIENTS = tuple(Coefficients.__dataclass_fields__)
+def _balance(B, balance_of, class_prior, memory=None):
+    """β, and the `v` that it is of, or the shares that a memory makes of it."""
+    if balance_of == "diagonal":
+        B = ops.square(B)
+    elif balance_of == "row shares":
+        B = ops.divide_no_nan(B, ops.sum(B, axis=-1, keepdims=True))
+    v = replicas.sum_over_replicas(ops.sum(B, axis=0))
+    if memory is not None:
+        kept, before = memory
+        v = kept * before + (1 - kept) * ops.divide_no_nan(v, ops.sum(v))
+    u = v
+    if class_prior is not None:
+        p = np.array(class_prior)
+        # A common factor changes nothing: this one is exactly 1 for equal p.
+        u = v * ops.cast(p.max() / p, "float32")
+    # V does not change when u is scaled to sum to 1, and cannot overflow then.
+    u = ops.divide_no_nan(u, ops.sum(u))
+    off_diagonal, trace = ops.sum(u * (ops.sum(u) - u)), ops.sum(ops.square(u))
+    return ops.divide_no_nan(off_diagonal, (u.shape[0] - 1) * trace), v
 
 
 def affinity(B: Tensor) -> Tensor:
@@ -130,9 +165,8 @@ def affinity(B: Tensor) -> Tensor:
     >>> round(float(affinity(B)), 6)            # 2 / (1 * 6)
     0.333333
     """
-    B = _rectified(B)
-    B = _divided_by(_largest(B), B)
-    return _affinity(_sums_of_N(B), B.shape[-1])
+    B = _matrix("B", B)
+    return _affinity(B / replicas.largest_over_replicas(B))
 
 
 def balance(
@@ -148,9 +182,8 @@ def balance(
 
     That is the paper's term, which assumes classes of equal size. With a
     `class_prior` p, `u_i = v_i / p_i` takes the place of `v_i`: the term is 1
-    where `v` is proportional to p, as it is when each class has its share of
-    the images and all are equally strong. The uniform prior gives the
-    paper's term to the last bit.
+    where `v` is proportional to p. The uniform prior gives the paper's term to
+    the last bit.
 
     With `balance_of="column sums"`, `v_j = sum_i B_ij`, as in the authors' code
     until May 2017. Towards an output that is being emptied the diagonal pulls
@@ -165,9 +198,7 @@ def balance(
             in float32, whatever the dtype or the dtype policy.
         class_prior: The shares of the classes, `(n,)`, positive, of sum 1; see
             `class_prior_of`. `None` for classes of equal size.
-        balance_of: `"diagonal"` for `v = diag(BᵀB)`, as in the paper,
-            `"column sums"` for those of `B`, or `"row shares"` for those of `B`
-            with each row divided by its sum.
+        balance_of: `"diagonal"`, `"column sums"` or `"row shares"`.
 
     Returns:
         A float32 scalar, from 0 to 1.
@@ -192,11 +223,11 @@ def balance(
     0.6
     """
     check_choice("balance_of", balance_of, get_args(BalanceOf))
-    B = _rectified(B)
+    B = _matrix("B", B)
     if class_prior is not None:
         class_prior = check_class_prior(class_prior, B.shape[-1])
-    B = _divided_by(_largest(B), B)
-    return _balance(_v(B, balance_of), class_prior)
+    B = B / replicas.largest_over_replicas(B)
+    return _balance(B, balance_of, class_prior)[0]
 
 
 def expected_balance(
@@ -296,27 +327,6 @@ def class_prior_of(
     return tuple((counts / counts.sum()).tolist())
 
 
-def rectify(Z: Tensor) -> Tensor:
-    """B of the paper: `B = max(0, Z)` in float32.
-
-    Args:
-        Z: Logits before any activation, `(m, n)`, of any float dtype.
-
-    Returns:
-        A float32 tensor `(m, n)`.
-
-    Raises:
-        ValueError: if `Z` is not a matrix of real numbers of at least two
-            columns, or if it has a masked entry.
-
-    Example:
-
-    >>> [float(b) for b in rectify(np.array([[-1., 2.]]))[0]]
-    [0.0, 2.0]
-    """
-    return _positive_part(_matrix(Z))
-
-
 @keras.saving.register_keras_serializable(package="gar_keras")
 class GraphActivityRegularizer(keras.regularizers.Regularizer):
     """Graph-based activity regularization of logits (paper, equation for U).
@@ -330,9 +340,8 @@ class GraphActivityRegularizer(keras.regularizers.Regularizer):
 
     As `Dense(n, activity_regularizer=GraphActivityRegularizer())` it adds the
     same loss as the layer `GraphActivityRegularization` behind the `Dense`, in
-    training alone.
-    Keras calls it for that, and from 3.14 on divides by the batch size `m`:
-    called, it returns `m * U` there, and `U` with an earlier Keras.
+    training alone. From 3.14 on, Keras divides what it returns by the batch
+    size `m`: called, it returns `m * U` there, and `U` with an earlier Keras.
 
     Keras has no metrics for an activity regularizer: neither the terms nor the
     classes in use are shown in training, and
@@ -344,11 +353,7 @@ class GraphActivityRegularizer(keras.regularizers.Regularizer):
         frobenius: `c_F`, likewise. Defaults to `1e-6`.
         frobenius_of: `"B"` for `‖B‖²_F` as in the paper, `"Z"` for `‖Z‖²_F`
             over the unrectified logits, as in the authors' code.
-        balance_of: `"diagonal"` for `v = diag N` as in the paper, `"column
-            sums"` or `"row shares"`; see `gar_keras.balance`.
-        class_prior: The shares of the classes, `(n,)`, positive, of sum 1, for
-            the balance term; see `gar_keras.balance`. `None` for classes of
-            equal size, as in the paper.
+        balance_of, class_prior: As of `gar_keras.balance`.
 
     A term whose coefficient is 0 is not computed. A `GARWarning` comes if the
     layer that it regularizes has a softmax or sigmoid activation.
@@ -357,8 +362,8 @@ class GraphActivityRegularizer(keras.regularizers.Regularizer):
         ValueError: if a coefficient is negative, infinite in float32, NaN or
             no number, or if `class_prior` is not a prior; when called, if the
             input is not `(m, n)` with `n` of at least 2, if `class_prior` is
-            of another `n`, within `keras.remat`, on several replicas of
-            `tf.distribute`, or, on JAX, if its layer is called twice in a step.
+            of another `n`, on several replicas of `tf.distribute`, or, on
+            JAX, if its layer is called twice in a step.
 
     Example:
 
@@ -371,9 +376,9 @@ class GraphActivityRegularizer(keras.regularizers.Regularizer):
 
     def __init__(
         self,
-        affinity: float = Coefficients.affinity,
-        balance: float = Coefficients.balance,
-        frobenius: float = Coefficients.frobenius,
+        affinity: float = 3.0,
+        balance: float = 1.0,
+        frobenius: float = 1e-6,
         frobenius_of: FrobeniusOf = "B",
         class_prior: ClassPrior = None,
         balance_of: BalanceOf = "diagonal",
@@ -398,64 +403,35 @@ class GraphActivityRegularizer(keras.regularizers.Regularizer):
             )
         if is_evaluated():
             return ops.zeros((), keras.config.floatx())
-        if replicas.is_inside():
+        if replicas.context() is not None:
             raise ValueError(
                 "On several replicas of tf.distribute, GAR cannot be an "
                 "activity_regularizer. Put a GraphActivityRegularization "
                 "behind the layer instead."
             )
-        autodiff.check_not_rematerialized(x)
         layer = layer_in_call()
         if layer is not None and layer.activity_regularizer is not None:
             warn_of_probabilities(layer)
             autodiff.check_called_once(layer, x)
         loss = self.loss(x)
-        if keras_divides_by_batch_size():
+        if KERAS_DIVIDES_BY_BATCH_SIZE:
             loss = loss * ops.cast(ops.shape(x)[0], "float32")
         # The dtype of Keras' losses, with which it is summed up.
         return ops.cast(loss, keras.config.floatx())
 
     def loss(self, Z: Tensor) -> Tensor:
         """`U` of unrectified logits `(m, n)`, a float32 scalar."""
-        Z = _matrix(Z)
+        Z = _matrix("Z", Z)
         self.check_shape(Z.shape)
-        return self.combine(self.terms(Z), self.coefficients())
+        coefficients = {k: c for k, c in self.coefficients.items() if c}
+        of = self.frobenius_of, self.balance_of, self.class_prior
+        return gar_loss(Z, coefficients, *of)[0]
 
+    @property
     def coefficients(self):
         """`c_α`, `c_β` and `c_F` by the name of their term."""
-        return {name: getattr(self, name) for name in COEFFICIENTS}
-
-    def terms(self, Z, running=None):
-        """α, β and ‖B‖²_F, if not of coefficient 0, by name.
-
-        Of float32 logits `(m, n)`. `running` is a function of `v`: the balance
-        is of what it returns.
-        """
-        sums = replicas.sum_over_replicas(self._sums(Z))
-        terms = {}
-        if self.affinity:
-            terms["affinity"] = _affinity(sums["N"], Z.shape[-1])
-        if self.balance:
-            v = sums["v"] if running is None else running(sums["v"])
-            terms["balance"] = _balance(v, self.class_prior)
-        if self.frobenius:
-            terms["frobenius"] = sums["frobenius"]
-        return terms
-
-    def _sums(self, Z):
-        """What the terms are made of: sums over the rows of a batch."""
-        B = _positive_part(Z)
-        if self.affinity or self.balance:
-            largest = replicas.largest_over_replicas(B)
-        sums = {}
-        if self.affinity:
-            sums["N"] = _sums_of_N(_divided_by(largest, B))
-        if self.balance:
-            sums["v"] = _v(_divided_by(largest, B), self.balance_of)
-        if self.frobenius:
-            F = B if self.frobenius_of == "B" else Z
-            sums["frobenius"] = ops.sum(ops.square(F))
-        return sums
+        names = ("affinity", "balance", "frobenius")
+        return {name: getattr(self, name) for name in names}
 
     def check_shape(self, shape):
         """Raises unless logits of the shape fit: see `check_logits_shape`."""
@@ -463,18 +439,9 @@ class GraphActivityRegularizer(keras.regularizers.Regularizer):
         if self.class_prior is not None:
             check_class_prior(self.class_prior, shape[-1])
 
-    @staticmethod
-    def combine(terms, coefficients):
-        """`U` from terms and coefficients, given by name."""
-        loss = ops.zeros((), "float32")
-        for name, term in terms.items():
-            penalty = 1.0 - term if name == "balance" else term
-            loss = loss + coefficients[name] * penalty
-        return loss
-
     def get_config(self):
         config = {
-            **self.coefficients(),
+            **self.coefficients,
             "frobenius_of": self.frobenius_of,
             "balance_of": self.balance_of,
         }
@@ -512,15 +479,8 @@ def warn_of_probabilities(operation):
         )
 
 
-def _matrix(x):
-    """`x` as a float32 `(m, n)` tensor with n of at least 2."""
-    x = ops.convert_to_tensor(_real("Z", x))
-    check_logits_shape(x.shape)
-    return ops.cast(x, "float32")
-
-
-def _real(name, x):
-    """A tensor as it is, of anything else the array; raises unless real."""
+def _matrix(name, x):
+    """`x` as a float32 `(m, n)` tensor, n at least 2; raises unless real."""
     is_symbolic = isinstance(x, keras.KerasTensor | keras.Variable)
     if is_symbolic or ops.is_tensor(x):
         dtype = keras.backend.standardize_dtype(x.dtype)
@@ -530,80 +490,12 @@ def _real(name, x):
     # NumPy has no kind of its own for bfloat16.
     if not getattr(dtype, "name", dtype).startswith(REAL):
         raise not_real(name, dtype)
-    return x
-
-
-def _positive_part(Z):
-    """`max(0, Z)`, and NaN where Z is NaN.
-
-    TensorFlow joins `relu` to the layer in front of it, in one kernel that
-    turns NaN into 0: a model that has come to NaN would train on in silence.
-    """
-    return ops.where(Z <= 0, ops.zeros_like(Z), Z)
-
-
-def _rectified(B):
-    """As `_matrix`, of what must not be negative."""
-    B = _real("B", B)
-    if isinstance(B, np.ndarray) and np.min(B, initial=0) < 0:
+    if name == "B" and isinstance(x, np.ndarray) and np.min(x, initial=0) < 0:
         raise ValueError(
             "Affinity and balance are of rectified logits, none of them "
-            f"negative. Received: least entry={np.min(B)}. Pass logits "
-            "through gar_keras.rectify first."
+            f"negative. Received: least entry={np.min(x)}. Pass logits "
+            "through keras.ops.relu first."
         )
-    return _matrix(B)
-
-
-def _largest(B):
-    """The largest entry of B, or 0, a constant: B / it has squares in range."""
-    return ops.stop_gradient(ops.max(B, initial=0.0))
-
-
-def _divided_by(largest, B):
-    return B / ops.where(largest > 0, largest, ops.ones_like(largest))
-
-
-def _sums_of_N(B):
-    """The sums of the off-diagonal and of the diagonal entries of N."""
-    r = ops.sum(B, axis=-1, keepdims=True)
-    # Not ‖r‖² - sum(v): that would cancel where rows are nearly one-hot.
-    return ops.sum(B * (r - B)), ops.sum(ops.square(B))
-
-
-def _v(B, balance_of):
-    if balance_of == "diagonal":
-        B = ops.square(B)
-    elif balance_of == "row shares":
-        B = _ratio(B, ops.sum(B, axis=-1, keepdims=True))
-    return ops.sum(B, axis=0)
-
-
-def _affinity(sums_of_N, n):
-    off_diagonal_N, trace_N = sums_of_N
-    return _ratio(off_diagonal_N, (n - 1) * trace_N)
-
-
-def _balance(v, class_prior):
-    n = v.shape[0]
-    if class_prior is not None:
-        p = np.array(class_prior)
-        # A common factor changes nothing: this one is exactly 1 for equal p.
-        v = v * ops.cast(p.max() / p, "float32")
-    # V does not change when v is scaled to sum to 1, and cannot overflow then.
-    v = _ratio(v, ops.sum(v))
-    rest = ops.sum(v) - v
-    return _ratio(ops.sum(v * rest), (n - 1) * ops.sum(ops.square(v)))
-
-
-def _ratio(numerator, denominator):
-    """The quotient, and 0 with gradient 0 where the denominator is 0."""
-    positive = ops.not_equal(denominator, 0)
-    safe = ops.where(positive, denominator, ops.ones_like(denominator))
-    return ops.where(positive, numerator / safe, ops.zeros_like(numerator))
-
-
-@functools.cache
-def keras_divides_by_batch_size():
-    """Whether this Keras divides activity regularizers by the batch size."""
-    major, minor = (int(part) for part in keras.__version__.split(".")[:2])
-    return (major, minor) >= (3, 14)
+    x = ops.convert_to_tensor(x)
+    check_logits_shape(x.shape)
+    return ops.cast(x, "float32")

@@ -1,18 +1,16 @@
 """Algorithm 1 of the paper: supervised pretraining, then GAR."""
 
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import keras
 import numpy as np
 from numpy.typing import ArrayLike
 
 from gar_keras.callbacks import (
-    BEST_ARE_KEPT,
-    LOST_CLASSES_ARE_RESTORED,
-    Advice,
     BestWeights,
-    ResetShares,
+    WarnOfError,
     WarnOfLoss,
     WarnOnCollapse,
     checkpoints_of,
@@ -55,7 +53,6 @@ from gar_keras.engine.streams import Stream
 from gar_keras.layers import regularization_layers
 from gar_keras.methods import method_of
 from gar_keras.methods.base import Stage2, network_of
-from gar_keras.methods.safe_gar import SafeGAR
 from gar_keras.metrics import error_rate
 from gar_keras.models import plain_network, warn_of_own_training
 from gar_keras.utils.types import Callbacks, Images, Pairs, Verbosity
@@ -63,9 +60,12 @@ from gar_keras.utils.validation import (
     check_count,
     check_flag,
     check_labels,
-    check_verbosity,
 )
 from gar_keras.utils.warnings import warn
+
+# Of statistics of BatchNormalization, in standard deviations: those that had
+# settled were off by less than 0.13, others by 1.4 and more.
+LARGEST_GAP = 0.5
 
 
 @in_scope_of_model
@@ -144,7 +144,6 @@ def pretrain(
     validation_data = as_validation(validation_data, x_labeled, model)
     check_examples("x_labeled", x_labeled)
     check_epochs(epochs, initial_epoch)
-    check_verbosity(verbose)
     callbacks = list_of(callbacks)
     per_report = largest_divisor(
         epochs, check_count("report_every", report_every, least=1)
@@ -208,6 +207,7 @@ def regularize(
     keep_best: bool = True,
     initial_epoch: int = 0,
     seed: int = 0,
+    class_names: Sequence | None = None,
     callbacks: Callbacks = (),
     verbose: Verbosity = "auto",
     **settings,
@@ -216,10 +216,11 @@ def regularize(
 
     With labels it is `method="safe-gar"`: GAR that is set up by what the model
     predicts, so that it does little harm, and the cross-entropy of the labels;
-    without, it is the paper's loss, where they play no part: `method="gar"`.
-    Dropout layers are left out, as in the paper's experiments, unless a term of
-    the method keeps them (not those inside a subclassed model, which Keras
-    cannot take apart); all other layers are trained in place.
+    without, it is `method="gar"`: the paper's loss, where they play no part,
+    and with `optimizer=sgd()` the paper's stage 2. Dropout layers are left out,
+    as in the paper's experiments, unless a term of the method keeps them (not
+    those inside a subclassed model, which Keras cannot take apart); all other
+    layers are trained in place.
 
     Args:
         model: A pretrained `keras.Model` from examples to logits `(batch, n)`.
@@ -230,15 +231,13 @@ def regularize(
         x_labeled: X_L, as for `pretrain`.
         x_unlabeled: X_U, `(m_U, ...)`, in any form that `fit` takes, or an
             image source. The paper's code takes all training images, the
-            labelled ones among them. A `numpy.memmap` and an `h5py.Dataset`
-            are read batch by batch, and not searched for NaN. So is a
-            `tf.data.Dataset` or a `keras.utils.PyDataset`, whose images are
-            put into batches of b_U in the order in which they come: it should
-            be shuffled.
+            labelled ones among them. A `numpy.memmap`, an `h5py.Dataset` and
+            data sets are read batch by batch, and not searched for NaN. The
+            images of a `tf.data.Dataset` or a `keras.utils.PyDataset` are put
+            into batches of b_U as they come: it should be shuffled.
         y_labeled: Labels of X_L, as for `pretrain`, or `None`.
         method: A list of terms, such as `[GAR(), CrossEntropy(), VAT()]`, or
-            the name of one in `gar_keras.methods.METHODS`, such as
-            `"safe-gar"`.
+            the name of one in `gar_keras.methods.METHODS`.
         epochs: Epochs over X_U, at most: with `validation_data` a
             `keras.callbacks.EarlyStopping("val_error", mode="min")` among the
             `callbacks` ends the training sooner.
@@ -249,23 +248,23 @@ def regularize(
             at random; the epochs take turns until all have been seen. For a
             data set the default is the number of its batches times the size of
             the first; a data set of unknown length needs this number.
-        optimizer: A Keras optimizer. By default the authors', `sgd()`; with a
-            term of GAR the gradient is clipped to a norm of 1, and the rate
-            rises over the first 100 steps (a fifth of all, if that is less):
-            their own first steps can lose a class for good. `sgd()` gives
-            them exactly.
+        optimizer: A Keras optimizer. By default the authors', `sgd()`, but
+            with a term of GAR, whose first steps can lose a class for good,
+            the gradient is clipped to a norm of 1, and the rate rises over the
+            first 100 steps (a fifth of all, if that is less).
         validation_data: As for `pretrain`.
-        keep_best: Whether the model ends with the weights of the epoch with
-            the least validation error (the last of them), of the epochs of
-            this call, or with those it began with if every epoch has a greater
-            error. So it does where an exception ends training after an epoch,
-            Ctrl-C among them. Without `validation_data` it ends with those of
-            the last step.
+        keep_best: Whether the model ends with the weights of the epoch of this
+            call with the least validation error (the last of them), or with
+            those it began with if every epoch has a greater error, also where
+            an exception or Ctrl-C ends training. Without `validation_data` it
+            ends with those of the last step.
         initial_epoch: Epochs that are done already, when training goes on
             with the optimizer of an earlier call. With `"safe-gar"` it also
-            goes on with the prior and the scale of that call, which are in its
-            terms: `method=history.model.method`.
+            goes on with the prior and the scale of that call:
+            `method=history.model.method`.
         seed: Seed of the order of the batches.
+        class_names: What warnings call the classes, in the order of the logits.
+            `None` for their indices.
         callbacks: As for `pretrain`: what a `ModelCheckpoint` writes is without
             the loss of GAR. The hooks of a batch come once in up to 100 steps
             on TensorFlow, and with JAX on a GPU, for examples in memory, once
@@ -297,13 +296,11 @@ def regularize(
         GARWarning: if the examples are not scaled, as for `pretrain`; if the
             labels are used and a class has none; if the moving statistics of
             a `BatchNormalization` do not fit its weights and these examples;
-            if the mean loss of an epoch is above 10; or if classes are lost,
-            which it names, the outputs collapse, the batches are too small
-            for the number of classes or the validation error rises; see
-            `gar_keras.callbacks.WarnOnCollapse`, of which `callbacks` may
-            hold one of your own instead. With `"safe-gar"` also if at the end
-            a class has twice its share of the predictions, or half, and if
-            the model gets the weights back that it began with.
+            if the mean loss of an epoch is above 10; or if at the end the
+            validation error is greater than before. With `GAR` also of what
+            `gar_keras.callbacks.WarnOnCollapse` sees, of which `callbacks` may
+            hold one of your own instead; with `"safe-gar"` of what
+            `gar_keras.callbacks.CheckShares` sees at the end.
 
     Example:
 
@@ -317,7 +314,6 @@ def regularize(
     >>> history.history["val_error"]
     [0.0, 0.0, 0.0]
     """
-    check_verbosity(verbose)
     check_flag("keep_best", keep_best)
     callbacks = list_of(callbacks)
     plan = plan_stage_2(
@@ -340,8 +336,16 @@ def regularize(
     validation = plan.validation
     statistics = MeasureStatistics(network, plan.data)
     # What a method finds at the start is of the network that it trains.
-    if not initial_epoch:
-        _warn_of_statistics(statistics.measure())
+    gap = 0.0 if initial_epoch else statistics.measure()
+    if gap > LARGEST_GAP:
+        warn(
+            "The moving statistics of BatchNormalization that the model came "
+            "with do not fit it on these examples, and are measured anew. "
+            f"Received: off by {gap:.2g} standard deviations. Either they had "
+            "not settled in its own training (too few steps for the layers' "
+            "momentum), and all that was measured with them is wrong, or the "
+            "unlabelled examples are unlike what it was trained on."
+        )
     start = network.get_weights()
     terms, trained, data = [], network, plan.data
     if not any(term.uses_unlabeled for term in plan.method):
@@ -368,38 +372,35 @@ def regularize(
         **compile_options(stage_2, sampler.steps),
     )
     evaluated = statistics.evaluated = stage_2.evaluated
-    keeps_best = keep_best and validation is not None
-    watch = next((c for c in callbacks if isinstance(c, WarnOnCollapse)), None)
-    can_collapse = any(term.can_collapse for term in terms)
-    watches = can_collapse and watch is None
-    before = None
-    if keeps_best or (watches and validation is not None):
-        before = error_rate(network, *validation)
-    if watches:
-        watch = WarnOnCollapse(
-            before,
-            batch_size=sampler.images_per_step,
-            num_validation=None if validation is None else len(validation[1]),
-            advice=_advice(plan, optimizer, keeps_best),
-        )
+    layers = regularization_layers(stage_2)
+    if not initial_epoch:
+        for layer in layers:
+            layer.reset_shares()
     keepers = []
-    if keeps_best:
-        keepers = [BestWeights(before, evaluated, start, watch)]
+    if validation is not None:
+        before = error_rate(network, *validation)
+        if keep_best:
+            keepers.append(BestWeights(before, evaluated, start))
+        else:
+            keepers.append(WarnOfError(before, len(validation[1])))
+    is_watched = any(isinstance(c, WarnOnCollapse) for c in callbacks)
     for term in terms:
-        keepers += term.callbacks(
-            evaluated, plan.data.images, validation is not None, watch
-        )
+        keepers += [
+            callback
+            for callback in term.callbacks(
+                evaluated, plan.data, validation is not None, class_names
+            )
+            if not (is_watched and isinstance(callback, WarnOnCollapse))
+        ]
+    names = [layer.metric_name("regularization") for layer in layers]
     callbacks = [
         statistics,
-        ResetShares(),
         *standard_callbacks(validation),
-        WarnOfLoss(_names_of_terms(stage_2)),
+        WarnOfLoss([*stage_2.means, *names]),
         *keepers,
-        *(callback for callback in callbacks if callback is not watch),
+        *callbacks,
         # Whatever weights others restore, what is said of the end is so.
         end_last(keepers),
-        # It sees the errors that others put in the logs.
-        *([watch] if watch else []),
     ]
     written = model if evaluated is network else evaluated
     with (
@@ -416,25 +417,17 @@ def regularize(
         )
 
 
-@dataclass(frozen=True)
-class Plan:
+class Plan(NamedTuple):
     """What a training of stage 2 is made of, all of it checked.
 
-    Attributes:
-        method: The terms, before their `setup`.
-        network: What of the model is trained.
-        num_classes: n of the logits.
-        data: The `TrainingData` of X_U and X_L, with labels if a term uses
-            them.
-        has_labels: Whether labels were given.
-        validation: The validation pair, or `None`.
+    `method` are the terms before their `setup`, and `data` has labels if a term
+    uses them; `validation` is a pair or `None`.
     """
 
     method: list
     network: keras.Model
     num_classes: int
     data: TrainingData
-    has_labels: bool
     validation: tuple | None
 
 
@@ -462,9 +455,8 @@ def plan_stage_2(
         images_per_epoch=images_per_epoch,
         **batches,
     )
-    has_labels = data.y_labeled is not None
     if method is None:
-        method = "safe-gar" if has_labels else "gar"
+        method = "gar" if data.y_labeled is None else "safe-gar"
     method = method_of(method, settings)
     check_epochs(epochs, initial_epoch)
     network, n, validation = prepared(
@@ -480,9 +472,15 @@ def plan_stage_2(
     if any(term.uses_labels for term in method):
         m = data.sampler.num_labeled
         y = check_labels("y_labeled", data.y_labeled, m, n)
-        _warn_of_classes_without_label(y, n)
-    data = replace(data, y_labeled=y)
-    return Plan(method, network, n, data, has_labels, validation)
+        missing = np.setdiff1d(np.arange(n), y)
+        if len(missing):
+            warn(
+                "No example is labelled as class "
+                f"{', '.join(map(str, missing))}, which the model has an "
+                "output for: no example will be given to it. Label some, or "
+                "take a model without that output."
+            )
+    return Plan(method, network, n, replace(data, y_labeled=y), validation)
 
 
 def check_stage_2(method, network, x_unlabeled, sampler):
@@ -491,56 +489,3 @@ def check_stage_2(method, network, x_unlabeled, sampler):
         check_count("labeled_per_batch", sampler.labeled_per_batch, least=1)
     for term in method:
         term.check(network, x_unlabeled)
-
-
-def _names_of_terms(stage_2):
-    """Names of the terms of the loss in the logs."""
-    layers = regularization_layers(stage_2)
-    names = [layer.metric_name("regularization") for layer in layers]
-    return [*stage_2.means, *names]
-
-
-def _advice(plan, optimizer, keeps_best):
-    """The `Advice` in the words of `regularize`."""
-    options = {}
-    if optimizer is not None:
-        options["rate"] = "the default optimizer or a lower learning rate"
-    if not any(term.uses_labels for term in plan.method):
-        how = "method='safe-gar'" if plan.has_labels else "y_labeled"
-        options["labels"] = f"the labels ({how})"
-    is_safe = any(isinstance(term, SafeGAR) for term in plan.method)
-    if is_safe:
-        options["prior"] = "as class_prior"
-    if keeps_best:
-        options["kept"] = BEST_ARE_KEPT
-    elif plan.validation is None and is_safe:
-        options["kept"] = LOST_CLASSES_ARE_RESTORED
-    return Advice(**options)
-
-
-# Statistics that had settled were below 0.13, others from 1.4 up.
-LARGEST_GAP = 0.5
-
-
-def _warn_of_statistics(gap):
-    """Warns if those of BatchNormalization were far from what is measured."""
-    if gap > LARGEST_GAP:
-        warn(
-            "The moving statistics of BatchNormalization that the model came "
-            "with do not fit it on these examples, and are measured anew. "
-            f"Received: off by {gap:.2g} standard deviations. Either they had "
-            "not settled in its own training (too few steps for the layers' "
-            "momentum), and all that was measured with them is wrong, or the "
-            "unlabelled examples are unlike what it was trained on."
-        )
-
-
-def _warn_of_classes_without_label(y, n):
-    missing = np.setdiff1d(np.arange(n), y)
-    if len(missing):
-        warn(
-            "No example is labelled as class "
-            f"{', '.join(map(str, missing))}, which the model has an output "
-            "for: no example will be given to it. Label some, or take a model "
-            "without that output."
-        )

@@ -172,8 +172,10 @@ print(f"test error after pretraining: {100 * error_before:.2f} %")
 # unlabelled images and 16 of the labelled images. Here it is run twice, both
 # times from the pretrained weights:
 #
-# - **the paper's** stage 2, `method="gar"`: the labelled images come without
-#   their labels, and $\mathcal{U}$ is all of the loss;
+# - **without labels**, `method="gar"`: the labelled images come without their
+#   labels, and $\mathcal{U}$ is all of the loss, as in the paper (whose stage 2
+#   it is with `optimizer=sgd()`: by default the gradient of a step is clipped,
+#   and the learning rate warms up);
 # - **the default with labels**, `method="safe-gar"`, which is what you get with
 #   `y_labeled` and no `method`: the cross-entropy of the 16 labels is added to
 #   $\mathcal{U}$, and the logits begin at a set scale. It also lets classes be
@@ -191,8 +193,8 @@ settings = {
     "seed": SEED,
     "verbose": 0,
 }
-paper = regularize(model, x_labeled, x_unlabeled, **settings).history
-error_paper = error_rate(model, *test)
+without = regularize(model, x_labeled, x_unlabeled, **settings).history
+error_without = error_rate(model, *test)
 
 model.set_weights(pretrained)
 default = regularize(
@@ -201,7 +203,7 @@ default = regularize(
 error_default = error_rate(model, *test)
 
 print(f"test error after pretraining:     {100 * error_before:5.2f} %")
-print(f"after the paper's GAR:            {100 * error_paper:5.2f} %")
+print(f"after GAR without labels:         {100 * error_without:5.2f} %")
 print(f"after the default with the labels: {100 * error_default:4.2f} %")
 
 # %% [markdown]
@@ -233,7 +235,7 @@ target = expected_balance(128, 10)
 
 fig, axes = plt.subplots(1, 3, figsize=(9, 3))
 for name, history, color in (
-    ("the paper's", paper, "tab:gray"),
+    ("without labels", without, "tab:gray"),
     ("the default with labels", default, "tab:blue"),
 ):
     look = {"color": color, "marker": ".", "label": name}

@@ -30,30 +30,25 @@ def main(options):
         from reproduction.report.plots.graph_panels import GRAPH_IMAGES
         from reproduction.report.plots.graph_statistics import graph_numbers
 
-    def drawn_by(draw):
-        return lambda run: draw(
-            run.snapshots[0],
-            run.snapshots[max(run.snapshots)],
-            run.labels,
-            run.title,
-            drawn=GRAPH_IMAGES,
-        )
+    name = "graph_pair" if options.pair else "figure1"
 
+    def figure(run):
+        B = run.snapshots
+        draw = getattr(plots, name)
+        return draw(B[0], B[max(B)], run.labels, run.title, GRAPH_IMAGES)
+
+    run, record, output = plots.draw(options, f"{name}.png", figure)
     if options.pair:
-        plots.draw(options, "graph_pair.png", drawn_by(plots.graph_pair))
         return 0
-    run, record, output = plots.draw(
-        options, "figure1.png", drawn_by(plots.figure1)
-    )
     # Of the images drawn, and of all kept.
     rows = [
         {"epoch": epoch, **graph_numbers(B[:m], run.labels[:m])}
         for epoch, B in run.snapshots.items()
         for m in (GRAPH_IMAGES, len(B))
     ]
-    name = "/".join(record.absolute().parts[-3:])
-    path = output.with_suffix(".json")
-    records.write(path, {"record": name, "run": run.title, "graphs": rows})
+    path, parts = output.with_suffix(".json"), record.absolute().parts[-3:]
+    found = {"record": "/".join(parts), "run": run.title, "graphs": rows}
+    records.write(path, found)
     print(f"Written: {path}")
     return 0
 

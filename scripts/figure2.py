@@ -19,10 +19,7 @@ def main(options):
     with commands.loading():
         from reproduction.report import plots
 
-    def figure(run):
-        return plots.figure2(run.snapshots, run.labels, run.curve, run.title)
-
-    plots.draw(options, "figure2.png", figure)
+    plots.draw(options, "figure2.png", plots.figure2)
     return 0
 
 

@@ -30,7 +30,7 @@ def parser():
     )
     made.add_argument(
         "--readme",
-        type=commands.read_file,
+        type=commands.existing,
         metavar="FILE",
         help="README whose tables are to be brought up to date, with those of "
         "the pages in docs beside it",
@@ -43,7 +43,7 @@ def main(options):
     with commands.loading():
         from reproduction import report
         from reproduction.report.published import TABLES
-        from reproduction.report.tables import in_terminal, shown_table
+        from reproduction.report.tables import in_terminal, paper_table
 
     frame = report.read_runs(options.results)
     if frame.empty:
@@ -52,7 +52,7 @@ def main(options):
             "python scripts/table1.py --labels 100 --seeds 0"
         )
     for name in options.tables:
-        print(in_terminal(*shown_table(TABLES[name], frame)))
+        print(in_terminal(*paper_table(TABLES[name], frame)))
     for path in report.write(frame, options.results, options.readme):
         print(f"Written: {path}")
     return 0

@@ -3,7 +3,6 @@
 The speed of 100 epochs, Table 1 (100 labels first), Table 3, the studies, Table
 2, the other methods, and the report. Each step is the command of its own
 script. The same command goes on where it ended, and skips what is finished.
---rehearse first shows in about ten minutes which steps work.
 """
 
 import shlex
@@ -11,8 +10,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from reproduction import commands, paths
-from reproduction.settings import EXPERIMENTS, NETWORK_BASELINES
+from reproduction import commands
+from reproduction.methods import METHODS
+from reproduction.settings import EXPERIMENTS
 from reproduction.studies import STUDIES
 
 # Data sets with the network of Table 3: its own and their stand-ins.
@@ -21,9 +21,6 @@ TABLE_3 = [
     for name, by_labels in EXPERIMENTS.items()
     if any(e.network == "cnn9" for e in by_labels.values())
 ]
-
-# What a rehearsal puts behind the options of a step, which takes the last.
-SHORT = "--seeds 0 --epochs 1 --pretrain-epochs 1 --images-per-epoch 1000"
 
 
 def parser():
@@ -39,19 +36,12 @@ def parser():
     )
     made.add_argument(
         "--data-dir",
-        type=commands.data_folder,
+        type=commands.existing,
         metavar="DIR",
         help="folder of the data files, for data that are not in the package",
     )
     made.add_argument(
         "--jobs", type=commands.count, default=1, help="runs to make at once"
-    )
-    made.add_argument(
-        "--rehearse",
-        action="store_true",
-        help="walk each step once, with one row, one seed, an epoch of each "
-        "stage and few images, to see that it works; the records go into a "
-        "folder rehearsal in the results",
     )
     made.add_argument(
         "--dry-run",
@@ -64,61 +54,46 @@ def parser():
 
 def steps(options):
     """The commands in their order, each a list of words."""
-    training = ["--share-stage-1", "--jobs", options.jobs]
-    table_1 = ["table1.py", "--seeds", "0-9", *training]
-    # With --data-dir, MNIST would be looked for there as well.
+    backend = f" --backend {options.backend}"
+    training = f" --share-stage-1 --jobs {options.jobs}{backend}"
+    # For MNIST it is refused.
     files = ["--data-dir", options.data_dir] if options.data_dir else []
-    table_3 = [
-        ["table3.py", "--data", data, "--seeds", "0-9", "--labels"]
-        # The cell that the paper says most about comes first.
-        + [*sorted(EXPERIMENTS[data], reverse=True), *files, *training]
-        for data in options.data
-    ]
-    studies = [
-        ["study.py", "--study", name, "--seeds", "0-2", *training]
-        # Those that came last have the fewest records.
-        for name in reversed(STUDIES)
-    ]
-    methods = "gar", *NETWORK_BASELINES
+    with_network = " ".join(m for m, e in METHODS.items() if e.network)
     found = [
-        ["benchmark.py"],
+        f"benchmark.py{backend}",
         # All seeds of one cell, then the whole table.
-        [*table_1, "--labels", "100"],
-        table_1,
-        *table_3,
-        *studies,
-        ["table2.py", "--seeds", "0-2", *training],
-        # Those without a network have nothing to do on a GPU.
-        ["rivals.py", "--method", *methods, "--seeds", "0-2", *training],
-        ["report.py"],
+        f"table1.py --labels 100 --seeds 0-9{training}",
+        f"table1.py --seeds 0-9{training}",
     ]
-    return [_whole(words, options) for words in found]
-
-
-def _whole(words, options):
-    """A command with the options that all share."""
-    name, *words = words
-    results = options.results
-    if options.rehearse:
-        results = results / "rehearsal"
-        short = {"benchmark.py": "--pairs 2", "report.py": ""}.get(name, SHORT)
-        rows = " --rows 1" if name == "study.py" else ""
-        words += (short + rows).split()
-    words += ["--results", results]
-    if name != "report.py":
-        words += ["--backend", options.backend]
-    script = Path(__file__).with_name(name)
-    return [sys.executable, *map(str, [script, *words])]
+    for data in options.data:
+        # The cell that the paper says most about comes first.
+        labels = " ".join(map(str, sorted(EXPERIMENTS[data], reverse=True)))
+        found.append(
+            f"table3.py --data {data} --labels {labels} --seeds 0-9{training}"
+        )
+    # Those that came last have the fewest records.
+    found += [
+        *(
+            f"study.py --study {study} --seeds 0-2{training}"
+            for study in reversed(STUDIES)
+        ),
+        f"table2.py --seeds 0-2{training}",
+        # Those without a network have nothing to do on a GPU.
+        f"rivals.py --method {with_network} --seeds 0-2{training}",
+        "report.py",
+    ]
+    lines = []
+    for words in found:
+        script, *words = words.split()
+        line = [sys.executable, Path(__file__).with_name(script), *words]
+        if script == "table3.py":
+            line += files
+        lines.append([*map(str, line), "--results", str(options.results)])
+    return lines
 
 
 def main(options):
     """Runs the commands; the exit status, 1 if one of them failed."""
-    reference = paths.reference().resolve()
-    if options.rehearse and options.results.resolve() == reference:
-        raise ValueError(
-            "--rehearse makes no records of the project's. Received: "
-            f"--results {options.results}. Name another folder"
-        )
     lines, failed = steps(options), {}
     for number, line in enumerate(lines, start=1):
         command = shlex.join(["python", *line[1:]])

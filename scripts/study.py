@@ -21,43 +21,21 @@ def parser():
         "a time; faster: what needs fewer epochs; balance: what the balance is "
         "made of (default: %(default)s)",
     )
-    made.add_argument(
-        "--rows",
-        type=commands.numbers,
-        help="rows of the study to run, counted from 1, e.g. 1-4,7; all by "
-        "default; a wrong number lists them",
-    )
     return made
 
 
 def main(options):
-    study = STUDIES[options.study].with_settings(
-        epochs=options.epochs,
-        pretrain_epochs=options.pretrain_epochs,
-        frobenius_of=options.frobenius_of,
-        balance_of=options.balance_of,
-    )
-    # They are in the arms now, each of which has its own.
-    options.epochs = options.pretrain_epochs = None
-    chosen = study
-    if options.rows is not None:
-        names = [*study.arms]
-        rows = [f"{k} {row}" for k, row in enumerate(names, start=1)]
-        if not all(1 <= k <= len(names) for k in options.rows):
-            raise ValueError(
-                f"--rows takes numbers from 1 to {len(names)}, the rows of the "
-                f"study {study.name}. Received: {options.rows}. They are: "
-                f"{'; '.join(rows)}"
-            )
-        arms = {names[k - 1]: study.arms[names[k - 1]] for k in options.rows}
-        chosen = replace(study, arms=arms)
+    study = STUDIES[options.study]
+    arms = {
+        row: commands.apply(options, arm, arm.precision)
+        for row, arm in study.arms.items()
+    }
+    study = replace(study, arms=arms)
 
-    def show(records, results):
-        from reproduction import report
-
+    def show(report, records, results):
         report.show_study(study, records, results)
 
-    return commands.run_table(options, chosen.experiments, show)
+    return commands.run_table(options, study.experiments, show)
 
 
 if __name__ == "__main__":

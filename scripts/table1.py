@@ -8,18 +8,25 @@ from reproduction.settings import TABLE_1
 
 def parser():
     made = commands.training_parser(__doc__)
-    commands.add_labels(made, "mnist")
+    made.add_argument(
+        "--labels",
+        type=int,
+        nargs="+",
+        choices=[*TABLE_1],
+        default=[*TABLE_1],
+        help="numbers of labelled images (default: %(default)s)",
+    )
     return made
 
 
-def show(records, results):
-    from reproduction import report
-    from reproduction.report import published
+def main(options):
+    chosen = [TABLE_1[m] for m in options.labels]
+    return commands.run_table(options, chosen, show)
 
-    report.show_table(published.TABLE_1, records, results)
+
+def show(report, records, results):
+    report.show_table(report.published.TABLES["table1"], records, results)
 
 
 if __name__ == "__main__":
-    options = parser().parse_args()
-    chosen = [TABLE_1[m] for m in options.labels]
-    sys.exit(commands.run_table(options, chosen, show))
+    sys.exit(commands.main(parser(), main))

@@ -7,19 +7,17 @@ from reproduction.settings import TABLE_2
 
 
 def parser():
-    made = commands.training_parser(__doc__)
-    commands.add_labels(made, "infimnist")
-    return made
+    return commands.training_parser(__doc__)
 
 
-def show(records, results):
-    from reproduction import report
-    from reproduction.report import published
+def main(options):
+    chosen = [*TABLE_2.values()]
+    return commands.run_table(options, chosen, show)
 
-    report.show_table(published.TABLE_2, records, results)
+
+def show(report, records, results):
+    report.show_table(report.published.TABLES["table2"], records, results)
 
 
 if __name__ == "__main__":
-    options = parser().parse_args()
-    chosen = [TABLE_2[m] for m in options.labels]
-    sys.exit(commands.run_table(options, chosen, show))
+    sys.exit(commands.main(parser(), main))

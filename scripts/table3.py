@@ -40,11 +40,8 @@ def main(options):
     known = EXPERIMENTS[options.data]
     commands.check_known("--labels", options.labels, known)
 
-    def show(records, results):
-        from reproduction import report
-        from reproduction.report import published
-
-        table = published.TABLES[DATA[options.data]]
+    def show(report, records, results):
+        table = report.published.TABLES[DATA[options.data]]
         report.show_table(table, records, results)
 
     chosen = [known[m] for m in options.labels]

@@ -23,14 +23,12 @@ from gar_keras import (
     sgd,
 )
 from gar_keras.callbacks import (
-    Advice,
     BestWeights,
-    CoefficientSchedule,
     ErrorRate,
     StopOnNaN,
+    WarnOfError,
     WarnOnCollapse,
 )
-from gar_keras.metrics import ClassesInUse
 from gar_keras.utils.warnings import shown_by, warn
 
 
@@ -108,9 +106,14 @@ def test_loss_of_large_logits():
     assert logs["val_loss"] == pytest.approx(2e4 / 4)
 
 
+def best_weights(start):
+    model = identity()
+    return BestWeights(start, model, model.get_weights())
+
+
 def see(keeper, errors):
     """The bias after epochs of these errors, each with its number as bias."""
-    model = identity()
+    model = keeper.network
     bias = model.layers[0].bias
     keeper.set_model(model)
     keeper.on_train_begin()
@@ -127,16 +130,16 @@ def see(keeper, errors):
 )
 @pytest.mark.parametrize("start", [math.inf, 0.1])
 def test_best_epoch_is_kept(start, errors, best):
-    keeper = BestWeights(start)
+    keeper = best_weights(start)
     assert see(keeper, errors) == [best] * 3
-    assert (keeper.best_epoch, keeper.best) == (best, min(errors))
+    assert keeper.best == min(errors)
     # It belongs to this training, and not to the next one.
     assert not keeper.restore()
 
 
 def test_the_start_is_kept_if_every_epoch_is_worse():
     with pytest.warns(GARWarning, match="Every epoch has a greater error"):
-        assert see(BestWeights(0.05), [0.3, 0.1, 0.2]) == [0] * 3
+        assert see(best_weights(0.05), [0.3, 0.1, 0.2]) == [0] * 3
 
 
 # StopOnNaN
@@ -170,29 +173,66 @@ def test_weight_that_is_not_finite_is_named(bad):
             call()
 
 
+# WarnOfError
+
+
+def end_of(callback, errors):
+    """What is told at the end of epochs of these errors."""
+    model = identity()
+    callback.set_model(model)
+    callback.on_train_begin()
+    for epoch, error in enumerate(errors):
+        callback.on_epoch_end(epoch, {"val_error": error})
+    return said(callback.on_train_end)
+
+
+# Of 1,000 images, 13.0 % is 2.1 standard errors above 10 %, 12.8 % is 1.97.
+@pytest.mark.parametrize(
+    ("callback", "errors", "told"),
+    [
+        (
+            WarnOfError(0.1, 1000),
+            [0.1, 0.13],
+            "is 13.00 % after its last",
+        ),
+        (WarnOfError(0.1, 1000), [0.5, 0.128], None),
+        (WarnOfError(0.1, 1000), [], None),
+        (best_weights(0.1), [0.12, 0.11, 0.13], "is 11.00 % at best. Every"),
+        (best_weights(0.1), [0.12, 0.1, 0.13], None),
+        (best_weights(0.1), [], None),
+    ],
+)
+def test_an_error_that_has_risen_is_told_at_the_end(callback, errors, told):
+    texts = end_of(callback, errors)
+    assert len(texts) == (told is not None)
+    for text in texts:
+        assert "validation error was 10.00 % before" in text
+        assert told in text
+
+
 # WarnOnCollapse
 
 
-def watched(logs, steps=1, model=None, earlier=(), **options):
-    """The messages of a training of hand-made logs, as (epoch, message).
+def watched(logs, steps=1, model=None, unused=(), **options):
+    """The messages of epochs of hand-made logs, as (epoch, message).
 
-    Those of its end count for the epoch after the last.
+    `unused` are the classes that the layer finds unused in each epoch.
     """
-    callback = WarnOnCollapse(earlier=earlier, **options)
-    callback.set_model(model or attach(identity(4)))
+    model = model or attach(identity(4))
+    callback = WarnOnCollapse(**options)
+    callback.set_model(model)
     callback.set_params({"steps": steps})
-    calls = [(len(earlier), callback.on_train_begin, ())]
-    for epoch, row in enumerate(logs, len(earlier)):
-        calls += [
-            (epoch + 1, callback.on_epoch_begin, (epoch,)),
-            (epoch + 1, callback.on_train_batch_end, (steps - 1, row)),
-            (epoch + 1, callback.on_epoch_end, (epoch, row)),
-        ]
-    calls.append((len(earlier) + len(logs) + 1, callback.on_train_end, ()))
-    found = []
-    for epoch, call, arguments in calls:
-        texts = said(lambda call=call, given=arguments: call(*given))
-        found += [(epoch, text) for text in texts]
+    layer = model.layers[-1]
+    found = [(0, text) for text in said(callback.on_train_begin)]
+    begin = len(options.get("earlier", ()))
+    for epoch, row in enumerate(logs, begin):
+        callback.on_epoch_begin(epoch)
+        layer.usage.unused = lambda e=epoch: unused[e] if unused else []
+        callback.on_test_begin()
+        # Of validation.
+        layer.usage.unused = lambda: []
+        texts = said(lambda e=epoch, row=row: callback.on_epoch_end(e, row))
+        found += [(epoch + 1, text) for text in texts]
     return found
 
 
@@ -200,80 +240,39 @@ def epochs_of(found):
     return [epoch for epoch, _ in found]
 
 
-@pytest.fixture
-def unused(monkeypatch):
-    """Sets the classes not in use of each epoch; gives their logs."""
-
-    def set_unused(*epochs, n=4):
-        left = iter([classes for classes in epochs if classes])
-        monkeypatch.setattr(ClassesInUse, "unused", lambda _: next(left))
-        return [{"classes_in_use": n - len(classes)} for classes in epochs]
-
-    return set_unused
+UNUSED = [[], [2], [2], [1, 2], [3]]
 
 
-def built(layer=None):
-    model = attach(identity(4), layer)
-    model(np.eye(4))
-    return model
-
-
-def test_classes_are_named_when_more_are_missing_than_before(unused):
-    found = watched(unused([], [2], [2], [1, 2], [3]), model=built())
+def test_classes_are_named_when_more_are_missing_than_before():
+    found = watched([{}] * 5, unused=UNUSED)
     assert epochs_of(found) == [2, 4]
     assert "is without class 2: at the end of epoch 2 hardly" in found[0][1]
     assert "is without classes 1, 2: at the end of epoch 4" in found[1][1]
     assert "class_prior" in found[0][1]
+    earlier = [{"classes_in_use": 4}, {"classes_in_use": 3}]
+    again = watched([{}] * 3, unused=UNUSED, earlier=earlier)
+    assert again == found[1:]
 
 
-def test_classes_of_earlier_epochs_are_not_named_again(unused):
-    logs = unused([1], [1, 3])
-    earlier = [{"classes_in_use": 3}]
-    assert epochs_of(watched(logs, model=built(), earlier=earlier)) == [3]
-
-
-def test_classes_have_the_names_that_are_given(unused):
-    layer = GraphActivityRegularization(name="digits")
+def test_classes_have_the_names_that_are_given():
+    layer = GraphActivityRegularization(
+        name="digits", class_prior=[0.1, 0.2, 0.3, 0.4]
+    )
+    model = attach(identity(4), layer)
     names = ["ant", "bee", 7, "d"]
-    logs = [
-        {"digits_classes_in_use": row["classes_in_use"]}
-        for row in unused([1, 2])
-    ]
-    ((_, text),) = watched(logs, model=built(layer), class_names=names)
+    ((_, text),) = watched(
+        [{}], model=model, unused=[[1, 2]], class_names=names
+    )
     assert "is without classes bee, 7 in the layer 'digits': at" in text
+    assert "class_prior" not in text
 
 
-def test_advice_is_in_the_words_of_the_door(unused):
-    advice = Advice("fewer steps", "the labels (y)", "as p", "It keeps some.")
-    logs = unused([1], [1])
-    for row in logs:
-        row |= {"balance": 0.99, "val_error": 0.9}
-    options = dict(batch_size=4, error_before=0.1, num_validation=100)
-    found = watched(logs, model=built(), advice=advice, **options)
-    lost, small, worse = (text for _, text in found)
-    assert "model, with fewer steps, or the labels (y). One that" in lost
-    assert "40 examples or more, or start again with the labels (y)." in small
-    for text in (lost, worse):
-        end = " If classes are imbalanced, give their shares as p. It keeps "
-        assert text.endswith(f"{end}some.")
-    # What is in use is not advised.
-    layer = GraphActivityRegularization(class_prior=[0.1, 0.2, 0.3, 0.4])
-    found = watched(unused([1]), model=built(layer))
-    ((_, text),) = found
-    assert "model, with a lower learning rate. One that" in text
-    assert text.endswith("pretrain longer, or on more labels of it.")
-
-
-def test_warm_up_is_left_alone(unused):
-    model = built()
+def test_warm_up_is_left_alone():
+    model = attach(identity(4))
     model.compile(sgd(warmup_steps=20), loss=None)
-    logs = unused([2], [2], [2])
-    for row in logs:
-        row |= {"balance": 0.99, "val_error": 0.9}
-    options = dict(batch_size=4, error_before=0.1, num_validation=100)
-    found = watched(logs, steps=10, model=model, **options)
-    assert epochs_of(found) == [3, 3, 4]
-    assert "(epochs above in a row: 1)" in found[2][1]
+    logs = [{"balance": 0.99}] * 3
+    found = watched(logs, 10, model, [[2], [2], [2]], batch_size=4)
+    assert epochs_of(found) == [3, 3]
 
 
 # expected_balance of 8, 9 and 10 images of 4 classes is 0.636, 0.667 and
@@ -291,12 +290,17 @@ def test_warm_up_is_left_alone(unused):
     ],
 )
 def test_batches_that_are_too_small_are_said_once(m, balances, epoch):
-    found = watched([{"balance": b} for b in balances], batch_size=m)
+    logs = [{"balance": b} for b in balances]
+    found = watched(logs, batch_size=m)
     assert epochs_of(found) == ([] if epoch is None else [epoch])
     for _, text in found:
         assert f"after epoch {epoch} the balance is" in text
         assert f"{m} rightly classified examples of 4 classes have" in text
-        assert "Take batches of 40 examples or more." in text
+        assert "Take batches of 40 examples or more" in text
+    # And again, in the same words, in a training that goes on.
+    again = watched([{"balance": 0.99}], batch_size=m, earlier=logs)
+    texts = [text for e, text in again if e == 0]
+    assert texts == [text for _, text in found]
 
 
 @pytest.mark.parametrize("m, small", [(11, True), (9, False)])
@@ -307,39 +311,6 @@ def test_what_is_expected_of_batches_knows_the_prior(m, small):
     found = watched([{"balance": 0.7}], model=model, batch_size=m)
     assert len(found) == small
     assert all("Take batches of 71 examples" in text for _, text in found)
-
-
-# Of 1,000 images, 13.0 % is 2.1 standard errors above 10 %, 12.8 % is 1.97.
-@pytest.mark.parametrize(
-    "errors, epoch",
-    [
-        ([0.13] * 9, 5),
-        ([0.13] * 4 + [0.128] + [0.13] * 6, 10),
-        ([0.128] * 9, None),
-        ([0.5, 0.5, 0.5, 0.5, 0.1, 0.5], None),
-        # Training ends before: all of its epochs count.
-        ([0.13] * 4, 5),
-        ([0.13, 0.1, 0.13], None),
-        ([], None),
-    ],
-)
-def test_higher_validation_error_is_said_once(errors, epoch):
-    found = watched(
-        [{"val_error": e} for e in errors],
-        error_before=0.1, num_validation=1000,
-    )  # fmt: skip
-    assert epochs_of(found) == ([] if epoch is None else [epoch])
-    for _, text in found:
-        assert "10.00 % before, and is 13.00 % now" in text
-
-
-def test_what_was_warned_of_is_warned_of_again_in_the_same_words():
-    logs = [{"val_error": 0.5, "balance": 0.9}] * 6
-    options = dict(error_before=0.1, num_validation=1000, batch_size=8)
-    whole = [text for _, text in watched(logs, **options)]
-    again = watched(logs[5:], earlier=logs[:5], **options)
-    assert whole == [text for _, text in again]
-    assert epochs_of(again) == [5, 5]
 
 
 # In training
@@ -371,48 +342,29 @@ def test_training_knows_the_size_of_its_batches(options):
 BALANCED = np.tile(np.eye(3, dtype="float32"), (60, 1))
 WITH_LABELS = {"y_labeled": np.arange(3)}
 VALIDATED = {"validation_data": (BALANCED, np.arange(180) % 3)}
+NAMED = {"class_names": ["ant", "bee", "cat"]}
+WORSE = "error was 0.00 % before, and is 33.33 % at best. Every epoch has a gr"
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("options", "told", "not_told"),
+    ("options", "told"),
     [
+        (WITH_LABELS, ["has lost.*it began with.*no example of class 2"]),
+        (WITH_LABELS | NAMED, ["no example of class cat any more"]),
+        (NAMED, ["without class cat: at the end of epoch .*'safe-gar'"]),
+        (WITH_LABELS | VALIDATED, [WORSE]),
+        (VALIDATED, ["is without class 2", WORSE]),
         (
-            WITH_LABELS,
-            ["is without class 2.*learning rate[.].*as class_prior[.].*began"],
-            "y_labeled|default optimizer|GAR layer",
+            WITH_LABELS | VALIDATED | NAMED | {"keep_best": False},
+            ["shares of the classes.*class cat.* 0.00 % .* 33.33 %",
+             "error was 0.00 % before, and is 33.33 % after its last epoch"],
         ),
-        (
-            {},
-            ["without class 2.*rate, or the labels .y_labeled.*GAR layer[.]$"],
-            "default optimizer",
-        ),
-        (
-            WITH_LABELS | {"method": "gar", "optimizer": "sgd"},
-            ["the default optimizer or .*, or the labels .method='safe-gar'"],
-            "y_labeled",
-        ),
-        (
-            WITH_LABELS | VALIDATED,
-            ["is without class 2.*ends with the weights of the least valid",
-             "makes the model worse.*in a row: 5.*ends with the weights of"],
-            "y_labeled|default optimizer|GAR layer|Every epoch",
-        ),
-        (
-            VALIDATED | {"epochs": 4},
-            ["is without class 2",
-             "makes the model worse.*in a row: 4.*Every epoch has a greater"],
-            "default optimizer",
-        ),
-        (
-            VALIDATED | {"callbacks": [WarnOnCollapse()]},
-            ["is without class 2", "Every epoch has a greater"],
-            "makes the model worse",
-        ),
+        ({"callbacks": [WarnOnCollapse(None, "xyz")]}, ["without class z"]),
     ],
-    ids=["labels", "none", "labels unused", "validation", "short", "own watch"],
+    ids=["labels", "names", "none", "validation", "both", "last", "own watch"],
 )  # fmt: skip
-def test_an_event_is_told_once_with_what_can_be_done(options, told, not_told):
+def test_an_event_is_told_once_with_what_can_be_done(options, told):
     model = identity()
     dense = model.layers[0]
     # Rows that sum to 1 would be taken for probabilities.
@@ -424,12 +376,11 @@ def test_an_event_is_told_once_with_what_can_be_done(options, told, not_told):
     options["callbacks"] = [lose, *options.get("callbacks", ())]
     texts = said(lambda: regularize(model, EYE[:3], BALANCED, **options))
     assert len(texts) == len(told)
-    for text, pattern in zip(texts, told, strict=True):
-        assert re.search(pattern, text)
-        assert not re.search(not_told, text)
-    is_safe = "y_labeled" in options and "method" not in options
-    if is_safe or "validation_data" in options:
-        np.testing.assert_array_equal(dense.bias.numpy(), [0.0, 0.0, 0.0])
+    for pattern in told:
+        assert sum(bool(re.search(pattern, text)) for text in texts) == 1
+    restores = "validation_data" in options or "y_labeled" in options
+    is_restored = restores and options.get("keep_best", True)
+    assert np.array_equal(dense.bias, [0.0, 0.0, 0.0]) == is_restored
 
 
 def test_other_warnings_are_shown_as_ever():
@@ -443,21 +394,3 @@ def test_other_warnings_are_shown_as_ever():
             warn("outside")
     assert shown == ["one", "one"]
     assert len([w for w in others if w.category is RuntimeWarning]) == 1
-
-
-@pytest.mark.slow
-def test_schedule_sets_the_coefficients_of_every_layer_in_each_epoch():
-    inner, outer = (
-        GraphActivityRegularization(frobenius=0, name=name)
-        for name in ("inner", "outer")
-    )
-    stack = attach(identity(), inner), outer
-    schedule = CoefficientSchedule(
-        affinity=lambda epoch: epoch, balance=lambda epoch: 0.5 * epoch
-    )
-    history = fit(sequential(*stack, shape=(3,)), 3, callbacks=[schedule])
-    for layer in (inner, outer):
-        assert layer.coefficients == {"affinity": 2.0, "balance": 1.0}
-    alpha, beta = history["inner_affinity"][0], history["inner_balance"][0]
-    expected = [2 * (e * alpha + 0.5 * e * (1 - beta)) for e in range(3)]
-    assert history["loss"] == pytest.approx(expected, rel=1e-5)

@@ -19,7 +19,6 @@ from gar_keras import (
     RandomAffine,
     SafeGAR,
     SparseCategoricalAccuracy,
-    SparseCategoricalCrossentropy,
     attach,
     error_rate,
     pretrain,
@@ -66,7 +65,7 @@ def one_fit():
     loss = keras.losses.SparseCategoricalCrossentropy(
         from_logits=True, ignore_class=-1
     )
-    metrics = [SparseCategoricalAccuracy(), SparseCategoricalCrossentropy()]
+    metrics = [SparseCategoricalAccuracy()]
     optimizer = SGD(decay=1e-3, warmup_steps=2, momentum=0.9)
     model.compile(optimizer, loss, metrics=metrics)
     model.fit(X, FEW, batch_size=16, callbacks=[GARAfter(epochs=0)], **ONE)

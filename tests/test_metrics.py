@@ -4,11 +4,9 @@ import keras
 import numpy as np
 import pytest
 
-from gar_keras import metrics
 from gar_keras.metrics import (
     ClassesInUse,
     SparseCategoricalAccuracy,
-    SparseCategoricalCrossentropy,
     StepMean,
 )
 
@@ -57,49 +55,6 @@ def test_largest_label_of_a_dtype_without_a_sign_is_a_class():
     assert accuracy(y, logits, ignore_class=largest) == 0.0
 
 
-@pytest.mark.parametrize(
-    "kind", ["SparseCategoricalAccuracy", "SparseCategoricalCrossentropy"]
-)
-def test_without_a_class_to_ignore_the_metric_is_that_of_keras(kind):
-    options = {"from_logits": True} if kind.endswith("entropy") else {}
-    mine = getattr(metrics, kind)(ignore_class=None)
-    its = getattr(keras.metrics, kind)(**options)
-    for metric in (mine, its):
-        metric.update_state(np.array([0, 1, 0, 2]), LOGITS)
-    assert float(mine.result()) == float(its.result()) > 0
-
-
-def test_label_of_each_position():
-    y = np.array([[0, -1], [0, 2]])
-    logits = LOGITS.reshape(2, 2, 3)
-    # Of the three labels the first alone is right.
-    assert accuracy(y, logits) == pytest.approx(1 / 3)
-    # One weight for each of the two examples.
-    assert accuracy(y, logits, np.array([2.0, 1.0])) == pytest.approx(2 / 4)
-
-
-# Of logits 2, 1, 0 and 5, 4, 3 the softmax is the same.
-ERRORS = np.log(1 + np.exp(-1) + np.exp(-2)) + np.arange(3)
-
-
-@pytest.mark.parametrize(
-    ("y", "weights", "expected"),
-    [
-        ([0, -1, -1, 2], [1, 1, 1, 1], (ERRORS[0] + ERRORS[2]) / 2),
-        ([-1, -1, -1, 1], [1, 1, 1, 1], ERRORS[1]),
-        ([0, -1, -1, 2], [3, 9, 9, 1], (3 * ERRORS[0] + ERRORS[2]) / 4),
-        ([-1, -1, -1, -1], [1, 1, 1, 1], 0),
-    ],
-)
-def test_crossentropy_is_the_mean_over_what_has_a_label(y, weights, expected):
-    metric = SparseCategoricalCrossentropy()
-    for part in (slice(0, 2), slice(2, 4)):
-        metric.update_state(
-            np.array(y)[part], LOGITS[part], np.array(weights)[part]
-        )
-    assert float(metric.result()) == pytest.approx(expected)
-
-
 # ClassesInUse
 
 
@@ -138,14 +93,6 @@ def test_classes_that_are_missed(steps, options, unused):
     assert int(metric.result()) == len(steps[0]) - len(unused)
 
 
-def test_reset_forgets_all_examples():
-    metric = ClassesInUse()
-    metric.update_state(np.eye(4)[[0] * 300])
-    assert metric.unused() == [1, 2, 3]
-    metric.reset_state()
-    assert metric.unused() == []
-
-
 def test_many_classes_that_are_all_in_use_are_not_missed():
     # 1.28 examples of each class in a batch.
     rng = np.random.default_rng(0)
@@ -157,6 +104,8 @@ def test_many_classes_that_are_all_in_use_are_not_missed():
     for _ in range(3):
         metric.update_state(np.eye(100)[[0] * 10000])
     assert len(metric.unused()) == 99
+    metric.reset_state()
+    assert metric.unused() == []
 
 
 def test_classes_in_use_from_its_config():

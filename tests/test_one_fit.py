@@ -16,7 +16,6 @@ from gar_keras import (
     GARWarning,
     GraphActivityRegularization,
     SparseCategoricalAccuracy,
-    SparseCategoricalCrossentropy,
 )
 from gar_keras.callbacks import WarnOnCollapse
 
@@ -50,7 +49,7 @@ def linear(gar=True, rate=RATE, **options):
         keras.losses.SparseCategoricalCrossentropy(
             from_logits=True, ignore_class=-1
         ),
-        metrics=[SparseCategoricalAccuracy(), SparseCategoricalCrossentropy()],
+        metrics=[SparseCategoricalAccuracy()],
         **options,
     )
     return model
@@ -111,14 +110,11 @@ def test_history_from_the_switch_on_is_that_of_both_losses():
     assert history["loss"] == pytest.approx(
         [labels, labels, labels + np.mean(U)], rel=1e-5
     )
-    errors = log_losses(W, X, Y)[0]
-    assert len(errors) == 5
     # Over all batches: it is not a mean of their means.
     right = np.mean((X @ W).argmax(axis=1)[Y >= 0] == Y[Y >= 0])
     assert 0 < right < 1
-    for name, mean in (("crossentropy", np.mean(errors)), ("accuracy", right)):
-        for of in (name, f"val_{name}"):
-            assert history[of] == pytest.approx([mean] * 3, rel=1e-5)
+    for name in ("accuracy", "val_accuracy"):
+        assert history[name] == pytest.approx([right] * 3, rel=1e-5)
 
 
 @pytest.mark.slow
@@ -141,16 +137,6 @@ def test_epochs_without_gar_count_from_the_first():
     assert on == [False, True, True]
 
 
-@pytest.mark.slow
-def test_coefficients_are_those_that_the_layer_was_made_with():
-    model = linear()
-    layer = model.layers[-1]
-    layer.set_coefficients(affinity=7.0)
-    with pytest.warns(GARWarning, match="GAR never began"):
-        fit(model, callbacks=[GARAfter(epochs=5)])
-    assert layer.coefficients == pytest.approx(COEFFICIENTS)
-
-
 class EvaluateInEpochs(keras.callbacks.Callback):
     def on_train_batch_begin(self, batch, logs=None):
         if batch == 1:
@@ -160,11 +146,15 @@ class EvaluateInEpochs(keras.callbacks.Callback):
 @pytest.mark.slow
 def test_evaluation_does_not_switch_gar_on():
     model = linear()
+    layer = model.layers[-1]
+    layer.set_coefficients(affinity=7.0)
     callbacks = [EvaluateInEpochs(), GARAfter(epochs=1), WarnOnCollapse()]
     options = {"validation_data": (X, Y), "callbacks": callbacks}
     (text,) = said(lambda: fit(model, **options))
     assert text.startswith("GAR never began:")
     assert model.history.history["val_regularization"] == [0]
+    # At the end it is on, as the layer was made.
+    assert layer.coefficients == pytest.approx(COEFFICIENTS)
     np.testing.assert_allclose(
         model.get_weights()[0], after_steps_on_labels(), rtol=1e-5, atol=1e-6
     )
@@ -180,12 +170,9 @@ def test_term_that_was_left_out_stays_out():
     assert layer.coefficients == {"affinity": 1.0}
 
 
-def test_bad_number_of_epochs_is_refused():
+def test_bad_arguments_are_refused():
     with pytest.raises(ValueError, match="Received: epochs=-1"):
         GARAfter(-1)
-
-
-def test_model_without_the_layer_is_refused():
     with pytest.raises(ValueError, match="no GraphActivityRegularization lay"):
         fit(linear(gar=False), callbacks=[GARAfter(epochs=1)])
 
@@ -194,32 +181,32 @@ SPARSE = keras.losses.SparseCategoricalCrossentropy
 
 
 @pytest.mark.parametrize(
-    ("loss", "warnings"),
+    ("loss", "received"),
     [
-        (SPARSE(from_logits=True, ignore_class=-1), ()),
-        (SPARSE(from_logits=True), ("The loss counts each label",)),
-        (SPARSE(ignore_class=-1), ("for probabilities",)),
+        (SPARSE(from_logits=True, ignore_class=-1), None),
+        (SPARSE(from_logits=True), "'sparse_categorical_crossentropy'"),
+        (SPARSE(ignore_class=-1, name="mine"), "'mine'"),
         (
             "sparse_categorical_crossentropy",
-            ("for probabilities", "ignore_class=None"),
+            "'sparse_categorical_crossentropy'",
         ),
         (
             keras.losses.categorical_crossentropy,
-            ("loss='categorical_crossentropy' with from_logits=False",),
+            "'categorical_crossentropy'",
         ),
-        (None, ()),
-        ("mse", ()),
+        (None, None),
+        ("mse", None),
     ],
 )
-def test_loss_that_does_not_suit_is_warned_of(loss, warnings):
+def test_loss_that_does_not_suit_is_warned_of(loss, received):
     model = network()
     model.compile("sgd", loss)
     callback = GARAfter(epochs=1)
     callback.set_model(model)
     shown = said(callback.on_train_begin)
-    assert len(shown) == len(warnings)
-    for text, part in zip(shown, warnings, strict=True):
-        assert part in text
+    assert [f"loss={received}." in text for text in shown] == (
+        [] if received is None else [True]
+    )
 
 
 @pytest.mark.slow

@@ -64,10 +64,7 @@ def test_rates_by_hand(options, moved):
 
 
 @pytest.mark.parametrize("make", [sgd, SGD])
-@pytest.mark.parametrize(
-    "name",
-    ["learning_rate", "momentum", "decay", "global_clipnorm", "weight_decay"],
-)
+@pytest.mark.parametrize("name", ["learning_rate", "momentum", "decay"])
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -0.1, "0.1"])
 def test_what_is_no_number_of_at_least_0_is_refused(make, name, value):
     with pytest.raises(ValueError, match=f"{name}.*{value}"):
@@ -75,12 +72,14 @@ def test_what_is_no_number_of_at_least_0_is_refused(make, name, value):
 
 
 @pytest.mark.parametrize("make", [sgd, SGD])
-def test_a_rate_may_be_any_real_number(make):
+def test_a_rate_may_be_any_real_number_and_no_flag(make):
     # Keras' own takes no integer.
     for rate in (1, np.float32(1), np.int64(1)):
         assert float(make(rate).learning_rate) == 1.0
     with pytest.raises(ValueError, match="learning_rate must be a finite"):
         make(True)
+    with pytest.raises(ValueError, match="Received: warmup_steps=-1"):
+        make(warmup_steps=-1)
 
 
 def test_one_kernel_on_tensorflow():
@@ -97,11 +96,6 @@ def test_one_kernel_on_tensorflow():
     assert kinds.count("ResourceApplyKerasMomentum") == 1
 
 
-def test_bad_warm_up_is_refused():
-    with pytest.raises(ValueError, match="Received: warmup_steps=-1"):
-        SGD(0.1, warmup_steps=-1)
-
-
 @pytest.mark.parametrize("name", METHODS)
 def test_stage_2_clips_and_warms_up_where_classes_can_be_lost(name):
     careful = {"global_clipnorm": 1.0, "warmup_steps": 100}
@@ -110,8 +104,6 @@ def test_stage_2_clips_and_warms_up_where_classes_can_be_lost(name):
     expected = sgd(0.5, **careful).get_config()
     expected["name"] = optimizer.name
     assert optimizer.get_config() == expected
-
-
-def test_a_short_stage_2_warms_up_for_a_fifth():
-    optimizer = stage_2_optimizer(METHODS["gar"], 10)
-    assert optimizer.warmup_steps == 2
+    # A fifth of a short stage 2.
+    if careful:
+        assert stage_2_optimizer(METHODS[name], 10).warmup_steps == 2

@@ -1,5 +1,6 @@
 """The Python of the README and the pages of docs, run once each."""
 
+import re
 import warnings
 from pathlib import Path
 
@@ -7,9 +8,11 @@ import fresh
 import h5py
 import keras
 import numpy as np
+import pandas as pd
 import pytest
 from few_digits import load_few
-from snippets import python_blocks, run_blocks
+from scipy.stats import binomtest
+from snippets import python_blocks, run_blocks, text_blocks
 
 from gar_keras import GraphActivityRegularization, datasets, pretrain, sgd
 from gar_keras.estimator.examples import as_labels, encode
@@ -48,16 +51,29 @@ def arrays(side=28, classes=10):
     }
 
 
-def named():
-    """Rows with names of classes, for half of them."""
-    x = np.random.default_rng(0).normal(size=(60, 4))
-    names = np.array(["cat", "dog", "eel"])[np.arange(60) % 3]
-    few = np.where(np.arange(60) < 30, names, "")
-    return {"x": x, "y": few, "x_test": x}
+def fruits():
+    """A CSV with text, gaps and names of classes, for half of its rows."""
+    rng = np.random.default_rng(0)
+    kind = np.arange(60) % 3
+    columns = {
+        "colour": np.array(["red", "green", ""])[kind],
+        "shop": np.array(["north", "south"])[rng.integers(2, size=60)],
+        "weight": (kind + rng.normal(2, 0.5, 60)).round(2).astype(str),
+        "width": (10 - 2 * kind + rng.normal(size=60)).round(2).astype(str),
+        "label": np.array(["apple", "pear", "plum"])[kind],
+    }
+    columns["weight"][::7] = ""
+    columns["label"][30:] = ""
+    return columns
 
 
-GIVEN = {"docs/first-hour.md": named()}
-GIVEN["docs/your-data.md"] = arrays(8, 3)
+USE = (ROOT / "docs/use.md").read_text("utf-8")
+# It makes its own.
+GIVEN = {"docs/use.md": {}}
+TABLE = np.random.default_rng(0).normal(5, 2, size=(48, 4))
+GIVEN["docs/your-data.md"] = arrays(8, 3) | {
+    "table": TABLE, "table_labeled": TABLE[:20],
+}  # fmt: skip
 # Loaders give pairs of batches, data sets of PyTorch pairs of an image and a
 # label, with the channels first.
 FIRST = np.moveaxis(arrays()["x"], -1, 1)
@@ -69,10 +85,6 @@ GIVEN["docs/from-pytorch.md"] = {
     "unlabeled_loader": [(FIRST[:32], [0] * 32), (FIRST[32:], [0] * 16)],
     "unlabeled_dataset": [(image, 0) for image in FIRST],
 }
-TABLE = np.random.default_rng(0).normal(5, 2, size=(48, 4))
-GIVEN["docs/models.md"] = arrays() | {
-    "table": TABLE, "table_labeled": TABLE[:20],
-}  # fmt: skip
 
 
 @pytest.fixture
@@ -80,26 +92,25 @@ def folder(tmp_path, monkeypatch):
     """A working folder with the files that the pages read."""
     monkeypatch.chdir(tmp_path)
     images = arrays(8)["x"]
-    for i, image in enumerate(images[:8]):
-        for name in (f"labeled/{i % 2}", "unlabeled"):
+    for i, image in enumerate(images[:20]):
+        for name in (f"labeled/{i % 10}", "unlabeled"):
             Path(name).mkdir(parents=True, exist_ok=True)
             keras.utils.save_img(f"{name}/{i}.png", image)
     np.save("images.npy", images)
     with h5py.File("images.h5", "w") as file:
         file["x"] = images
-    rows = named()
-    lines = [
-        f"{a},{b},{label}"
-        for (a, b, *_), label in zip(rows["x"], rows["y"], strict=True)
-    ]
-    Path("samples.csv").write_text("\n".join(["a,b,label", *lines]))
-    Path("new.csv").write_text("a,b\n0.1,0.2\n0.3,0.4\n")
+    columns = fruits()
+    for name in ("samples.csv", "new.csv"):
+        rows = zip(*columns.values(), strict=True)
+        lines = [columns, *rows]
+        Path(name).write_text("\n".join(",".join(line) for line in lines))
+        columns.pop("label", None)
     return tmp_path
 
 
 @pytest.mark.filterwarnings("ignore:GAR never began")
 @pytest.mark.parametrize("name", sorted(WITH_PYTHON))
-def test_the_python_of_a_page_runs(name, folder, monkeypatch):
+def test_the_python_of_a_page_runs(name, folder, monkeypatch, capsys):
     from gar_keras.estimator.classifier import GARClassifier
 
     monkeypatch.setattr(datasets, "load_mnist", load_few)
@@ -116,12 +127,56 @@ def test_the_python_of_a_page_runs(name, folder, monkeypatch):
     if name == "docs/from-pytorch.md":
         assert found["x"].shape == (20, 28, 28, 1)
         assert f"{found['loss']:.5f}" == "1.61539"
-    if name == "docs/your-data.md":
-        assert {*found["classifier"].classes_} == {"cat", "dog", "eel"}
-        assert Path("predicted.csv").read_text().startswith("a,b,label\n")
-    if name == "docs/first-hour.md":
-        assert 0 <= found["after"] <= 1
-        assert len(found["search"].cv_results_["mean_test_score"]) == 3
+    if name == "docs/use.md":
+        printed = iter(without_values(capsys.readouterr().out))
+        shown = without_values("".join(text_blocks(USE)))
+        assert [line for line in shown if line not in printed] == []
+        assert fresh.run(LOADED_ELSEWHERE).split() == [
+            *found["pipeline"].predict(pd.read_csv("samples.csv"))
+        ]
+
+
+# Of the table of the page, in a program of its own.
+LOADED_ELSEWHERE = """
+import joblib
+import pandas as pd
+loaded = joblib.load("pipeline.joblib")
+print(*loaded.predict(pd.read_csv("samples.csv")))
+"""
+
+
+def without_values(text):
+    """The lines that are printed, without numbers, names and omissions."""
+    text = re.sub(r"\d[\d.]*(?:e-\d+)?(?:us|ms|s)?|'\w+'| ", "#", text)
+    text = re.sub("#+", "#", text)
+    return [line for line in text.splitlines() if line != "..."]
+
+
+def test_the_intervals_of_the_page_are_those_of_clopper_and_pearson():
+    rows = re.findall(
+        r"^\| (\d+) \| (\d+) to (\d+) % \| (\d+) to (\d+) %", USE, re.M
+    )
+    assert len(rows) == 5
+    for row in rows:
+        n, *shown = map(int, row)
+        intervals = [
+            binomtest(wrong, n).proportion_ci(method="exact")
+            for wrong in (0, round(n / 10))
+        ]
+        exact = [100 * bound for pair in intervals for bound in pair]
+        np.testing.assert_allclose(shown, exact, atol=0.51)
+    # Rows that changed, all for the better: six are the least that tell.
+    assert binomtest(6, 6).pvalue < 0.05 < binomtest(5, 5).pvalue
+
+
+def test_the_warnings_of_the_page_are_those_of_the_library():
+    sources = [
+        path.read_text("utf-8") for path in (ROOT / "gar_keras").rglob("*.py")
+    ]
+    messages = re.sub(r'"\s*\n\s*f?"', "", "".join(sources))
+    told = re.findall(r'^\| "([^"]+)"', USE, re.M)
+    assert len(told) == 7
+    assert [words for words in told if words not in messages] == []
 
 
 def test_names_of_classes_in_a_csv_file_are_as_written(tmp_path, monkeypatch):
@@ -129,8 +184,8 @@ def test_names_of_classes_in_a_csv_file_are_as_written(tmp_path, monkeypatch):
     names = ["0", "01", "1.50", "NA", "None", "nan", "N/A", "TRUE", ""]
     lines = [f"{i},{name}" for i, name in enumerate(names)]
     Path("samples.csv").write_text("\n".join(["a,label", *lines]))
-    (recipe,) = (b for b in PAGES["docs/your-data.md"] if "read_csv" in b)
-    found = run_blocks([recipe.partition("classifier = ")[0]], {})
+    (recipe,) = (b for b in PAGES["docs/use.md"] if "read_csv" in b)
+    found = run_blocks([recipe.partition("numbers = ")[0]], {})
     classes, targets = encode(as_labels(found["labels"]))
     assert classes.tolist() == sorted(names[:-1])
     assert [*classes[targets[:-1]]] == names[:-1]

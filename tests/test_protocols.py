@@ -8,7 +8,7 @@ from keras import layers
 from said import said
 from stacks import sequential
 
-from gar_keras import regularize
+from gar_keras import pretrain, regularize
 
 X_L, Y_L = blobs(6)
 X_U, _ = blobs(50, seed=1)
@@ -101,3 +101,16 @@ def test_a_data_set_hears_of_its_epochs(epochs):
         assert sorted(i for begun, i in trained if begun == epoch) == [
             *range(5)
         ]
+
+
+def test_a_labelled_data_set_hears_of_its_one_pass():
+    class Labelled(Counted):
+        def __getitem__(self, index):
+            return super().__getitem__(index), np.arange(10) % 3
+
+    data, validation = Labelled(), Labelled()
+    pretrain(network(), data, epochs=2, validation_data=validation, verbose=0)
+    for each in (data, validation):
+        assert (each.begun, each.ended) == (1, 1)
+        read = [index for begun, _, index in each.seen if begun == 1]
+        assert read == [*range(5)]

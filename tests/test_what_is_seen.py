@@ -7,7 +7,14 @@ from keras import layers
 from said import said
 from stacks import Subclassed, sequential
 
-from gar_keras import attach, detach, error_rate, pretrain, regularize
+from gar_keras import (
+    GARClassifier,
+    attach,
+    detach,
+    error_rate,
+    pretrain,
+    regularize,
+)
 
 rng = np.random.default_rng(0)
 Y = np.arange(30) % 3
@@ -112,10 +119,21 @@ def test_float16_is_scaled_whatever_the_global_policy(dtype_policy):
         (lambda drop: layers.TimeDistributed(drop), True),
         (lambda drop: layers.TimeDistributed(sequential(drop)), True),
         (lambda drop: Calls(drop), True),
+        (lambda drop: layers.GRU(4, dropout=drop.rate), True),
+        (lambda _: layers.LSTM(4, recurrent_dropout=0.5), True),
+        (
+            lambda _: layers.Bidirectional(layers.GRU(4, dropout=0.5)),
+            True,
+        ),
+        (lambda _: layers.GRU(4), False),
         (lambda drop: sequential(drop, shape=(1, 4)), False),
         (lambda drop: drop, False),
     ],
-    ids=["wrapper", "model in a wrapper", "subclassed", "model", "layer"],
+    ids=[
+        *("wrapper", "model in a wrapper", "subclassed", "recurrent"),
+        *("recurrent state", "recurrent in a wrapper", "none", "model"),
+        "layer",
+    ],
 )
 def test_dropout_is_left_out_or_told(make, is_told):
     model = sequential(
@@ -142,7 +160,10 @@ class OwnPredict(keras.Model):
 def test_a_class_that_takes_other_examples_is_refused(kind):
     inputs = keras.Input((4,))
     model = kind(inputs, layers.Dense(3)(inputs))
+    few = np.where(np.arange(30) < 9, Y, -1)
     for train in (
+        lambda: GARClassifier(model).fit(X, few),
+        lambda: GARClassifier(lambda *_: model).fit(X, few),
         lambda: pretrain(model, X, Y, epochs=1, verbose=0),
         lambda: regularize(model, X, X, y_labeled=Y, **SMALL),
         lambda: regularize(model, X, X, method="gar", **SMALL),

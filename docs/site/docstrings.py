@@ -5,19 +5,14 @@ import pydoc
 
 import griffe
 
-import gar_keras
-
 
 class Docstrings(griffe.Extension):
-    """Fills in settings and defaults, and shows examples as code."""
+    """Fills in defaults, and shows examples as code."""
 
     def on_object(self, *, obj, **_):
         if obj.docstring is None:
             return
         text = obj.docstring.value
-        # See `gar_keras.utils.documented`.
-        if "\n    {settings}\n" in text:
-            text = inspect.getdoc(getattr(gar_keras, obj.name))
         obj.docstring.value = "\n\n".join(map(_shown, text.split("\n\n")))
 
     def on_function(self, *, func, **_):

@@ -1,6 +1,7 @@
 """What mkdocs is told about the pages, which read well without it too."""
 
 import os
+import pydoc
 import re
 from html import unescape
 from pathlib import Path
@@ -25,6 +26,25 @@ FORMULA = re.compile(
     r"<(pre|code|script|style)\b.*?</\1>|\$\$(.+?)\$\$|\$([^$]+)\$", re.S
 )
 HEADING = re.compile(r'<h(\d) id="([^"]+)">(.*?)<a class="anchor-link"', re.S)
+# What users call, or write, of the classes on the page of the API.
+MEMBERS = {
+    "GraphActivityRegularization": (
+        "coefficients",
+        "class_prior",
+        "set_coefficients",
+        "reset_shares",
+    ),
+    "GraphActivityRegularizer": ("loss",),
+    "GARClassifier": ("fit", "predict", "predict_proba", "score"),
+    "methods.Term": (
+        "loss",
+        "network",
+        "check",
+        "setup",
+        "build",
+        "callbacks",
+    ),
+}
 
 
 def on_config(config):
@@ -162,6 +182,11 @@ def _as_mathml(match):
 
 
 def _docstring(name):
+    members = MEMBERS.get(name, ())
+    for member in members:
+        # One that is gone stops the build.
+        getattr(pydoc.locate(f"gar_keras.{name}"), member)
     return (
-        f"::: gar_keras.{name}\n    options:\n      heading: gar_keras.{name}"
+        f"::: gar_keras.{name}\n    options:\n      heading: gar_keras.{name}\n"
+        f"      members: {list(members)}"
     )

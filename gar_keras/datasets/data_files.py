@@ -1,9 +1,8 @@
 """Data files: where they lie, and whether they are as published."""
 
-import gzip
 import hashlib
+import io
 import os
-import zlib
 from pathlib import Path
 
 import numpy as np
@@ -30,39 +29,32 @@ def data_folder(data_dir=None):
     return Path(data_dir).expanduser()
 
 
+def md5_of(data):
+    """The MD5 of bytes, in hexadecimal digits."""
+    return hashlib.md5(data, usedforsecurity=False).hexdigest()
+
+
 def check_md5(data, expected, what):
     """Raises `DataError` unless the MD5 of bytes is the expected one."""
-    received = hashlib.md5(data, usedforsecurity=False).hexdigest()
+    received = md5_of(data)
     if received != expected:
         raise DataError(
-            f"{what} is not the expected file: it was truncated or altered. "
-            f"Received: md5={received}, expected md5={expected}. Put a clean "
-            "copy in its place (for that inside the package: reinstall)."
+            f"{what} is damaged: it is not the expected file. Received: "
+            f"md5={received}, expected md5={expected}. Put a clean copy in its "
+            "place (for that inside the package: reinstall)."
         )
-
-
-def read_unpacked(path, where_from=""):
-    """The bytes of a file, unpacked if its name ends in `.gz`."""
-    try:
-        if path.suffix != ".gz":
-            return path.read_bytes()
-        with gzip.open(path) as file:
-            return file.read()
-    except (OSError, EOFError, zlib.error) as error:
-        raise DataError(
-            f"{path} cannot be read: {error}. Put a clean copy in its place"
-            f"{where_from}."
-        ) from error
 
 
 def read_npz(path, names):
     """Arrays of an `.npz` file by name, or `DataError` if it is damaged."""
+    content = path.read_bytes()
     try:
-        with open(path, "rb") as stream, np.load(stream) as archive:
+        with np.load(io.BytesIO(content)) as archive:
             return {name: archive[name] for name in names}
-    # NumPy raises many kinds for a damaged file, a folder or another file.
+    # NumPy raises many kinds for a damaged file or another one.
     except Exception as error:
         raise DataError(
-            f"{path} is not a readable .npz file with {', '.join(names)}: "
-            f"{error}. Put a clean copy in its place."
+            f"{path} is damaged: no .npz file with {', '.join(names)} "
+            f"({error}). Received: md5={md5_of(content)}. Put a clean copy in "
+            "its place."
         ) from error

@@ -5,12 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gar_keras.utils.validation import (
-    as_array,
-    check_count,
-    check_labels,
-    received,
-)
+from gar_keras.utils.validation import check_count, check_labels
 
 
 @dataclass(frozen=True)
@@ -58,7 +53,7 @@ def make_split(y_train, num_labeled, seed, num_validation=1000):
     >>> sorted(np.bincount(split.labeled % 10))[0]
     np.int64(2)
     """
-    y_train = check_labels("y_train", y_train, _num_images(y_train))
+    y_train = check_labels("y_train", y_train, np.size(y_train))
     _check_numbers(len(y_train), num_labeled, seed, num_validation)
     classes, sizes = np.unique(y_train, return_counts=True)
     n = len(classes)
@@ -91,21 +86,11 @@ def draw_split(y_train, num_labeled, seed, num_validation=1000):
     >>> draw_split(np.zeros(9, int), 4, seed=0, num_validation=5).labeled.size
     4
     """
-    m = _num_images(y_train)
+    m = len(y_train)
     _check_numbers(m, num_labeled, seed, num_validation)
     rng = np.random.default_rng([seed, num_labeled])
     drawn = rng.permutation(m)[: num_labeled + num_validation]
     return Split(drawn[:num_labeled], drawn[num_labeled:])
-
-
-def _num_images(y_train):
-    labels = as_array("y_train", y_train)
-    if not labels.ndim:
-        raise ValueError(
-            "y_train must be class indices, one for each image. Received: "
-            f"{received('y_train', y_train)}"
-        )
-    return len(labels)
 
 
 def _check_numbers(num_images, num_labeled, seed, num_validation):

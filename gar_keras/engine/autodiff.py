@@ -1,14 +1,12 @@
 """Gradients and losses of layers, within a step and on any backend."""
 
-import weakref
-
 import keras
 from keras import ops
 
 from gar_keras.engine import backend
 from gar_keras.engine.keras_internals import (
     AssignmentScope,
-    is_rematerialized,
+    clear_losses,
     stateless_scope,
 )
 
@@ -54,10 +52,6 @@ def _jax_gradient(function, x):
     return slope
 
 
-# For each pass that collects losses, and each layer, a list.
-_passes = weakref.WeakKeyDictionary()
-
-
 def pass_memory(layer):
     """A list that belongs to a layer for the rest of a pass on JAX, or `None`.
 
@@ -67,8 +61,9 @@ def pass_memory(layer):
     scope = stateless_scope()
     if scope is None or not scope.collect_losses:
         return None
-    layers = _passes.setdefault(scope, weakref.WeakKeyDictionary())
-    return layers.setdefault(layer, [])
+    # Keras makes a scope for each pass.
+    calls = vars(scope).setdefault("gar_calls", {})
+    return calls.setdefault(layer, [])
 
 
 def add_loss(layer, loss):
@@ -77,10 +72,9 @@ def add_loss(layer, loss):
     loss = ops.cast(loss, keras.config.floatx())
     added = pass_memory(layer)
     if added is not None:
-        left = {id(x) for x in layer.losses}
-        # What Keras has dropped of its earlier calls is added again.
-        loss = sum((x for x in added if id(x) not in left), loss)
-        added[:] = [x for x in added if id(x) in left] + [loss]
+        added.append(loss)
+        clear_losses(layer)
+        loss = sum(added)
     layer.add_loss(loss)
 
 
@@ -97,16 +91,3 @@ def check_called_once(layer, x):
             "GraphActivityRegularization behind the layer instead."
         )
     seen[:] = [x]
-
-
-def check_not_rematerialized(x):
-    """Raises if a tensor is computed again for the gradient.
-
-    A loss added there is lost on JAX, and has no gradient on TensorFlow.
-    """
-    if is_rematerialized(x):
-        raise ValueError(
-            "The loss of GAR cannot be added under rematerialization: it "
-            "would have no gradient. Leave the layer that adds it, and the "
-            "model that it is in, out of keras.remat and keras.RematScope."
-        )

@@ -2,7 +2,7 @@
 
 import functools
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import h5py
 import keras
@@ -17,9 +17,6 @@ UNLABELED_PER_BATCH = BATCH_SIZE - LABELED_PER_BATCH
 
 # Random numbers that are drawn at once, for the labelled images of batches.
 KEYS_AT_ONCE = 1 << 20
-
-# Bytes of examples that may be copied as a whole.
-LARGEST_COPY = 16 << 20
 
 
 @dataclass(frozen=True)
@@ -130,9 +127,6 @@ class TrainingData:
         labels: Class indices `(m,)` of `images`.
         y_labeled: Class indices of `x_labeled`, with which `y` is -1 for the
             other images, in place of `labels`.
-        first_epoch: Epoch of the sampler to begin with, from 1. It may be set
-            until the first batch is made.
-        last_epoch: The last one for which a `streams.Stream` is read.
     """
 
     sampler: BatchSampler
@@ -140,8 +134,6 @@ class TrainingData:
     x_labeled: object = None
     labels: object = None
     y_labeled: object = None
-    first_epoch: int = 1
-    last_epoch: float = math.inf
 
     def batch(self, x, rows, chosen, gather=None, xp=np):
         """What `fit` gets of a step, `(x,)` or `(x, y)`, with `x` at `rows`.
@@ -158,15 +150,6 @@ class TrainingData:
         y = gather(self.y_labeled, chosen)
         unlabeled = xp.full_like(rows, -1, dtype=y.dtype)
         return x, xp.concatenate([unlabeled, y])
-
-    def converted(self, convert):
-        """The feed with other arrays, made of each by a function."""
-        names = ("images", "x_labeled", "labels", "y_labeled")
-        new = keras.tree.map_structure(
-            lambda part: None if part is None else convert(part),
-            {name: getattr(self, name) for name in names},
-        )
-        return replace(self, **new)
 
 
 def labeled_alone(data):
@@ -262,33 +245,6 @@ class BytesOf:
 
     def take(self, indices):
         return _read(self.dataset, indices).view("uint8")
-
-
-@dataclass(frozen=True)
-class RowsOf:
-    """Some rows of an array, as an image source: copied when they are read."""
-
-    array: np.ndarray
-    rows: np.ndarray
-
-    @property
-    def shape(self):
-        return (len(self.rows), *self.array.shape[1:])
-
-    @property
-    def dtype(self):
-        return self.array.dtype
-
-    def __len__(self):
-        return len(self.rows)
-
-    def take(self, indices):
-        return self.array[self.rows[indices]]
-
-
-def is_large(examples):
-    """Whether a copy of examples in memory should not be made."""
-    return num_examples(examples) * image_bytes(examples) > LARGEST_COPY
 
 
 def image_bytes(images):

@@ -17,12 +17,10 @@ import keras
 import numpy as np
 from keras import layers
 
-from gar_keras.engine.backend import has_float64
 from gar_keras.engine.batches import (
     LABELED_PER_BATCH,
     BatchSampler,
     BytesOf,
-    RowsOf,
     TrainingData,
     concatenated,
     num_examples,
@@ -94,26 +92,22 @@ def as_unlabeled(x, name="x_unlabeled", model=None):
     """Unlabelled examples: by index, or as a `Stream`."""
     if is_stream(x):
         return Stream(name, x, model)
-    return _each(_by_index, name, named_inputs(model, name, x))
 
+    def by_index(name, x):
+        if not isinstance(x, h5py.Dataset):
+            return _in_memory(name, x)
+        return BytesOf(x) if x.dtype == bool else x
 
-def _by_index(name, x):
-    if not isinstance(x, h5py.Dataset):
-        return _in_memory(name, x)
-    return BytesOf(x) if x.dtype == bool else x
+    return _each(by_index, name, named_inputs(model, name, x))
 
 
 def some_of(x, most):
     """So many of X_U, at most, from all over it; of a `Stream` the first."""
     if not isinstance(x, Stream):
         m = num_examples(x)
-        rows = np.linspace(0, m - 1, min(m, most)).astype(int)
-        if not all(map(is_in_memory, keras.tree.flatten(x))):
-            return take(x, rows)
-        # A copy may be as large as what there is.
-        if m <= most:
+        if m <= most and all(map(is_in_memory, keras.tree.flatten(x))):
             return x
-        return keras.tree.map_structure(lambda part: RowsOf(part, rows), x)
+        return take(x, np.linspace(0, m - 1, min(m, most)).astype(int))
     held, left = [], most
     for batch, *_ in x.read():
         held.append(batch)
@@ -149,6 +143,9 @@ def pairs(name, batches, model=None):
             f"{name} must have an end: it is read as a whole. Received: a "
             f"{type(batches).__name__} without one"
         )
+    has_hooks = isinstance(batches, keras.utils.PyDataset)
+    if has_hooks:
+        batches.on_epoch_begin()
     for x, y, weights in stream.read():
         if weights is not None:
             raise ValueError(
@@ -156,8 +153,13 @@ def pairs(name, batches, model=None):
                 "weights of examples play no part here"
             )
         if getattr(y, "ndim", None) == 0:
-            raise _not_batched(name)
+            raise ValueError(
+                f"{name} must give batches of examples. Received: single "
+                "examples. Call its batch, e.g. .batch(32)."
+            )
         yield x, y
+    if has_hooks:
+        batches.on_epoch_end()
 
 
 def _each(convert, name, x):
@@ -184,17 +186,12 @@ def _in_memory(name, x):
                 "or a data set of batches; several inputs a dict or tuple. "
                 f"Received: {name} of type {type(x).__name__}"
             )
-    is_of_python = isinstance(x, list)
     if array.dtype == object:
         # Of pandas' nullable columns, and of numbers beside booleans.
-        array, is_of_python = as_array(name, array.tolist()), True
+        array = as_array(name, array.tolist())
     if array.dtype == bool or is_in_memory(array):
         array = plain_numbers(array)
-    # Python's numbers have no precision of their own.
-    if not is_of_python or array.dtype != np.float64:
-        return array
-    warn_if_lost(name, array)
-    return array.astype(keras.config.floatx())
+    return array
 
 
 def _in_floats_of(like, x):
@@ -242,9 +239,16 @@ def stage_2_data(
     x_labeled = _in_floats_of(x_unlabeled, x_labeled)
     validation_data = as_validation(validation_data, x_labeled, model)
     sampler = stage_2_sampler(x_labeled, x_unlabeled, **batches)
-    _warn_of_batches(x_unlabeled, sampler)
-    feed = TrainingData(sampler, x_unlabeled, x_labeled, y_labeled=y_labeled)
-    return feed, validation_data
+    if isinstance(x_unlabeled, Stream) and not may_be_shuffled(
+        x_unlabeled.batches
+    ):
+        warn(
+            "The batches hold x_unlabeled in the order of its tf.data, "
+            "which is never shuffled: sorted by class, they would be of "
+            "few classes each. Call its shuffle before its batch."
+        )
+    data = TrainingData(sampler, x_unlabeled, x_labeled, y_labeled=y_labeled)
+    return data, validation_data
 
 
 def stage_2_sampler(
@@ -263,12 +267,18 @@ def stage_2_sampler(
     check_count("unlabeled_per_batch", unlabeled_per_batch, least=1)
     like = ("x_labeled", x_labeled)
     if isinstance(x_unlabeled, Stream):
-        shapes = [part.shape for part in keras.tree.flatten(x_unlabeled.first)]
-        single = [part.shape[1:] for part in keras.tree.flatten(x_labeled)]
-        if shapes == single:
-            raise _not_batched(x_unlabeled.name)
         check_examples("x_unlabeled", x_unlabeled.first, like)
-        size = images_per_epoch = _epoch_of(x_unlabeled, images_per_epoch)
+        if images_per_epoch is None:
+            images_per_epoch = x_unlabeled.per_pass
+        if images_per_epoch is None:
+            raise ValueError(
+                "x_unlabeled does not say how many batches it has. Received: "
+                "images_per_epoch=None. Say how many examples make an epoch, "
+                "or give a tf.data.Dataset its length with "
+                "tf.data.experimental.assert_cardinality."
+            )
+        check_count("images_per_epoch", images_per_epoch, least=1)
+        size = images_per_epoch
     else:
         check_examples("x_unlabeled", x_unlabeled, like)
         size = num_examples(x_unlabeled)
@@ -280,44 +290,6 @@ def stage_2_sampler(
         seed,
         images_per_epoch,
         getattr(x_unlabeled, "in_random_order", False),
-    )
-
-
-def _warn_of_batches(x_unlabeled, sampler):
-    is_stream = isinstance(x_unlabeled, Stream)
-    if is_stream and not may_be_shuffled(x_unlabeled.batches):
-        warn(
-            "The batches hold x_unlabeled in the order of its tf.data, "
-            "which is never shuffled: sorted by class, they would be of "
-            "few classes each. Call its shuffle before its batch."
-        )
-    if sampler.size < sampler.batch:
-        warn(
-            "Stage 2 has fewer examples than a batch takes. Received: "
-            f"{sampler.size} examples, unlabeled_per_batch={sampler.batch}. "
-            "Give all that there are, the labelled ones among them, or take "
-            "fewer in a batch."
-        )
-
-
-def _epoch_of(stream, images_per_epoch):
-    """Images of a stream in an epoch."""
-    if images_per_epoch is not None:
-        return check_count("images_per_epoch", images_per_epoch, least=1)
-    if stream.per_pass is None:
-        raise ValueError(
-            "x_unlabeled does not say how many batches it has. Received: "
-            "images_per_epoch=None. Say how many examples make an epoch, "
-            "or give a tf.data.Dataset its length with "
-            "tf.data.experimental.assert_cardinality."
-        )
-    return stream.per_pass
-
-
-def _not_batched(name):
-    return ValueError(
-        f"{name} must give batches of examples. Received: single examples. "
-        "Call its batch, e.g. .batch(32)."
     )
 
 
@@ -367,13 +339,8 @@ def num_classes(model, name, x):
         ) from e
     warn_if_unscaled(model, x)
     n = check_logits(logits)
-    _warn_of_probabilities(model, keras.ops.convert_to_numpy(logits))
-    return n
-
-
-def _warn_of_probabilities(model, logits):
-    """Warns if no number is negative, and those of each example sum to 1."""
-    sums = logits.astype("float64").sum(axis=1)
+    logits = keras.ops.convert_to_numpy(logits).astype("float64")
+    sums = logits.sum(axis=1)
     if (logits >= 0).all() and (abs(sums - 1) < SUM_OF_PROBABILITIES).all():
         warn(
             f"The model {model.name!r} gives probabilities (of "
@@ -381,6 +348,7 @@ def _warn_of_probabilities(model, logits):
             "logits, before any activation. Take the softmax out of it, and "
             "use from_logits=True in the loss."
         )
+    return n
 
 
 def _kinds(parts):
@@ -391,40 +359,38 @@ def _kinds(parts):
 def check_inputs(model, name, x):
     """Raises unless the examples have the inputs and the dtypes of a model.
 
-    Warns if it makes float32 of what float32 does not hold.
+    Warns if an input makes float32 of what float32 does not hold.
     """
-    if not has_graph(model):
-        _warn_of_own_cast(model, name, x)
-        return
-    wanted, given = len(model.inputs), len(keras.tree.flatten(x))
-    if given != wanted:
-        arrays = "one array" if given == 1 else f"{given} arrays"
-        raise ValueError(
-            f"The model takes {wanted} inputs. Received: {arrays} as {name}. "
-            "Give a dict or a tuple of arrays; a list is a list of examples."
-        )
-    for tensor, part in _inputs(model, x):
-        dtype = keras.backend.standardize_dtype(tensor.dtype)
-        if "int" in dtype and not _are_held(part, dtype):
+    parts = keras.tree.flatten(x)
+    if has_graph(model):
+        if len(parts) != len(model.inputs):
+            arrays = "one array" if len(parts) == 1 else f"{len(parts)} arrays"
+            raise ValueError(
+                f"The model takes {len(model.inputs)} inputs. Received: "
+                f"{arrays} as {name}. Give a dict or a tuple of arrays; a list "
+                "is a list of examples."
+            )
+        inputs = [(tensor.dtype, part) for tensor, part in _inputs(model, x)]
+    else:
+        # It casts floats alone, if any, before its own call.
+        dtype = model.input_dtype if model.autocast else "float64"
+        inputs = [(dtype, part) for part in parts if part.dtype.kind == "f"]
+    for dtype, part in inputs:
+        dtype = keras.backend.standardize_dtype(dtype)
+        if "int" not in dtype:
+            if dtype != "float64" and is_in_memory(part):
+                warn_if_lost(name, part)
+            continue
+        is_held = np.can_cast(part.dtype, dtype)
+        if is_in_memory(part) and part.dtype.kind in "iu" and part.size:
+            limits = np.iinfo(dtype)
+            is_held |= limits.min <= part.min() and part.max() <= limits.max
+        if not is_held:
             raise ValueError(
                 f"The model takes inputs of dtype {dtype}, and Keras would "
                 f"cut off what does not fit. Received: {name} of dtype "
                 f"{part.dtype}. Give integers that {dtype} holds."
             )
-    for tensor, part in _inputs(model, x):
-        may_lose = is_in_memory(part) and not np.can_cast(part.dtype, "float32")
-        if may_lose and _is_rounded(calls(uncompiled(model)), tensor):
-            warn_if_lost(name, part)
-
-
-def _are_held(x, dtype):
-    """Whether an integer dtype holds all numbers of one input."""
-    if np.can_cast(x.dtype, dtype):
-        return True
-    if not is_in_memory(x) or x.dtype.kind not in "iu" or not x.size:
-        return False
-    limits = np.iinfo(dtype)
-    return limits.min <= x.min() and x.max() <= limits.max
 
 
 def _inputs(model, x):
@@ -437,15 +403,6 @@ def _inputs(model, x):
     return zip(inputs, found, strict=False)
 
 
-def _warn_of_own_cast(model, name, x):
-    """Warns of floats that a model casts before its own `call`."""
-    if not model.autocast or _in_float64(model.compute_dtype):
-        return
-    for part in keras.tree.flatten(x):
-        if is_in_memory(part) and part.dtype.kind == "f":
-            warn_if_lost(name, part)
-
-
 # Layers that leave values as large as they are, and those whose product with
 # the weights is as large as their inputs.
 _KEEPING = (
@@ -453,41 +410,6 @@ _KEEPING = (
     *(layers.Concatenate, layers.Identity),
 )
 _WEIGHING = (layers.Dense, layers.Conv1D, layers.Conv2D)
-# Those that make floats of integers.
-_IN_FLOATS = (
-    *_WEIGHING,
-    *(layers.Rescaling, layers.Normalization, layers.BatchNormalization),
-)
-
-
-def _in_float64(dtype):
-    return dtype == "float64" and has_float64()
-
-
-def _is_rounded(nodes, tensor):
-    """Whether an input of a graph, or what takes it, is in float32 or less."""
-    dtype = keras.backend.standardize_dtype(tensor.dtype)
-    is_float = "float" in dtype
-    if is_float and not _in_float64(dtype):
-        return True
-    for node in nodes:
-        if not any(given is tensor for given in node.input_tensors):
-            continue
-        layer = node.operation
-        if isinstance(layer, keras.Model) and has_graph(layer):
-            inner = calls(uncompiled(layer))
-            if _is_rounded(inner, layer.inputs[0]):
-                return True
-        elif isinstance(layer, keras.Layer):
-            casts = (
-                layer.autocast if is_float else isinstance(layer, _IN_FLOATS)
-            )
-            if casts and not _in_float64(layer.compute_dtype):
-                return True
-            keeps = isinstance(layer, _KEEPING)
-            if keeps and _is_rounded(nodes, node.output_tensors[0]):
-                return True
-    return False
 
 
 def warn_if_unscaled(model, x):

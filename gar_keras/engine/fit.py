@@ -8,18 +8,17 @@ Elsewhere `fit` gets the same batches, bit for bit, from NumPy.
 
 import contextlib
 import logging
-from dataclasses import replace
 
 import keras
 import numpy as np
 
 from gar_keras.engine import backend, hardware, replicas
-from gar_keras.engine.batches import is_large, num_examples, take
+from gar_keras.engine.batches import num_examples, take
 from gar_keras.engine.graphs import takes_float64
 from gar_keras.engine.keras_internals import flatten_layers
-from gar_keras.engine.pipeline import Batches, make_batches, pipeline_options
+from gar_keras.engine.pipeline import Batches, as_pipeline
 from gar_keras.engine.streams import Stream
-from gar_keras.utils.validation import check_count, is_in_memory
+from gar_keras.utils.validation import check_count
 
 # Those that JAX compiles all the same. An older Keras has not all of them.
 AUGMENTATION = tuple(
@@ -30,70 +29,76 @@ AUGMENTATION = tuple(
 )
 
 
-class _Retracing(logging.Filter):
+@contextlib.contextmanager
+def _without_advice():
     """Leaves out TensorFlow's advice on functions that are made in a loop.
 
     Each model has its own, of which the advice is made after five models.
     """
 
-    def filter(self, record):
+    def leaves_in(record):
         return "triggered tf.function retracing" not in str(record.msg)
 
-
-@contextlib.contextmanager
-def _without_advice():
-    logger, leaves_out = logging.getLogger("tensorflow"), _Retracing()
-    logger.addFilter(leaves_out)
+    logger = logging.getLogger("tensorflow")
+    logger.addFilter(leaves_in)
     try:
         yield
     finally:
-        logger.removeFilter(leaves_out)
+        logger.removeFilter(leaves_in)
 
 
 @_without_advice()
-def fit(model, feed, *, passes=1, initial_epoch=0, **options):
-    """Calls `fit` of a model, with the batches of a feed, by the fastest path.
+def fit(model, data, *, passes=1, initial_epoch=0, **options):
+    """Calls `fit` of a model with batches of its data, by the fastest path.
 
     `passes` epochs of the sampler make up one epoch of `fit`. The options are
     other arguments of it, a list of `callbacks` among them.
     """
-    replicas.check_fit(feed.sampler)
-    feed = replace(feed, last_epoch=passes * options["epochs"])
-    follow = _FollowFit(feed, passes)
-    options |= {
-        "initial_epoch": initial_epoch,
-        "shuffle": False,
-        "callbacks": [follow, *options["callbacks"]],
-    }
+    replicas.check_fit(data.sampler)
+    steps, compiles = passes * data.sampler.steps, False
     if hardware.loops_on_device():
         from gar_keras.engine import jax_epochs
 
-        if jax_epochs.fits(feed):
-            batches = jax_epochs.prepare(model, feed, passes)
-            try:
-                return model.fit(batches, steps_per_epoch=1, **options)
-            finally:
-                # It holds the images, and takes no other batches than these.
-                model.train_function = None
-    steps = passes * feed.sampler.steps
-    return model.fit(make_batches(feed), steps_per_epoch=steps, **options)
+        compiles = jax_epochs.fits(data)
+    if compiles:
+        batches, steps = jax_epochs.Epochs(data, passes), 1
+        jax_epochs.prepare(model, data)
+    else:
+        batches = Batches(data, passes * options["epochs"])
+    is_tensorflow = backend.name() == "tensorflow"
+    options |= {
+        "callbacks": [_TellEpoch(batches, passes), *options["callbacks"]],
+        "initial_epoch": initial_epoch,
+        "steps_per_epoch": steps,
+        "shuffle": False,
+    }
+    try:
+        return model.fit(
+            as_pipeline(batches) if is_tensorflow else batches, **options
+        )
+    finally:
+        if compiles:
+            # It holds the images, and takes no other batches than these.
+            model.train_function = None
 
 
-class _FollowFit(keras.callbacks.Callback):
-    """Has the batches start with the epoch that `fit` starts with.
+class _TellEpoch(keras.callbacks.Callback):
+    """Tells the batches the epoch that `fit` begins with.
 
-    With `keras.callbacks.BackupAndRestore` that is a later one than was told.
+    With `keras.callbacks.BackupAndRestore` that is a later one than was asked
+    for, and `fit` makes no batch before that it trains on.
     """
 
-    def __init__(self, feed, passes):
+    def __init__(self, batches, passes):
         super().__init__()
-        self._feed = feed
+        self._batches = batches
         self._passes = passes
+        self._is_told = False
 
     def on_epoch_begin(self, epoch, logs=None):
-        self._feed.first_epoch += self._passes * epoch
-        # Once.
-        self._passes = 0
+        if not self._is_told:
+            self._batches.done = self._passes * epoch
+            self._is_told = True
 
 
 def check_epochs(epochs, initial_epoch):
@@ -104,50 +109,27 @@ def check_epochs(epochs, initial_epoch):
 
 @_without_advice()
 def predict(model, x, batch_size=500):
-    """What `predict` gives for examples in any form, by the fastest path.
+    """What `predict` gives for examples in any form, a batch at a time.
 
     Of a `Stream` one pass is taken, in its own batches.
     """
     if isinstance(x, Stream):
         return model.predict(x.batches, verbose=0)
-    parts = keras.tree.flatten(x)
-    # Which Keras would make float32 of.
-    keeps = takes_float64(model) and any(
-        part.dtype == "float64" for part in parts
-    )
-    if keeps or not all(map(is_in_memory, parts)) or is_large(x):
-        starts = range(0, num_examples(x), batch_size)
-        batches = Batches(
-            lambda i: (_rows(x, starts[i], batch_size, keeps),), len(starts)
-        )
-        try:
-            return model.predict(batches, verbose=0)
-        finally:
-            batches.let_go()
-    if backend.name() != "tensorflow":
-        return model.predict(x, batch_size=batch_size, verbose=0)
-    import tensorflow as tf
+    m = num_examples(x)
+    dtype = "float64" if takes_float64(model) else keras.config.floatx()
 
-    images = keras.tree.map_structure(
-        lambda part: backend.as_tensor(_plain(part)), x
-    )
-    starts = tf.data.Dataset.range(0, num_examples(x), batch_size)
-    batches = starts.map(lambda i: (take(images, slice(i, i + batch_size)),))
-    batches = batches.prefetch(2).with_options(pipeline_options())
-    return model.predict(batches, verbose=0)
+    def in_floats(part):
+        # As Keras does with arrays.
+        return part.astype(dtype) if part.dtype == np.float64 else part
 
+    # Of arrays Keras would make a copy as a whole.
+    def batches():
+        for first in range(0, m, batch_size):
+            batch = take(x, np.arange(first, min(first + batch_size, m)))
+            yield (keras.tree.map_structure(in_floats, batch),)
 
-def _rows(x, first, count, keeps_float64):
-    """So many examples of x that are not in memory, from the first on."""
-    rows = np.arange(first, min(first + count, num_examples(x)))
-    taken = take(x, rows)
-    return taken if keeps_float64 else keras.tree.map_structure(_plain, taken)
-
-
-def _plain(array):
-    # As Keras does with arrays.
-    doubles = array.dtype == np.float64
-    return array.astype(keras.config.floatx()) if doubles else array
+    steps = -(-m // batch_size)
+    return model.predict(batches(), steps=steps, verbose=0)
 
 
 def compile_options(model, steps):

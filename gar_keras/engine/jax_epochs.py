@@ -9,8 +9,6 @@ step is Keras' own `train_step` of the same model, layers and optimizer, and
 Not for a CPU: convolutions inside a loop are many times slower there.
 """
 
-import functools
-
 import jax
 import keras
 import numpy as np
@@ -30,24 +28,35 @@ from gar_keras.utils.validation import is_in_memory
 RESIDENT_BYTES = 4 << 30
 
 
-def fits(feed):
+def fits(data):
     """Whether the images are in memory, and the device has room for them."""
-    return all(map(is_in_memory, keras.tree.flatten(feed.images))) and (
-        num_examples(feed.images) * image_bytes(feed.images) <= RESIDENT_BYTES
+    return all(map(is_in_memory, keras.tree.flatten(data.images))) and (
+        num_examples(data.images) * image_bytes(data.images) <= RESIDENT_BYTES
     )
 
 
-def prepare(model, feed, passes=1):
-    """Makes `fit` of a compiled model run whole epochs on the device.
+class Epochs(Batches):
+    """The indices of whole epochs, so many of the sampler in each batch."""
 
-    Returns what to give to `fit`, with `steps_per_epoch=1`: `passes` epochs of
-    the sampler are one step.
-    """
+    def __init__(self, data, passes):
+        super().__init__(data)
+        self._passes = passes
+
+    def __getitem__(self, index):
+        first = self.done + index * self._passes
+        drawn = map(self.epoch, range(first, first + self._passes))
+        order, chosen = map(np.stack, zip(*drawn, strict=True))
+        indices = {"order": order, "chosen": chosen}
+        return ({name: x.astype("int32") for name, x in indices.items()},)
+
+
+def prepare(model, data):
+    """Makes `fit` of a compiled model take a batch of `Epochs` as one step."""
     _keep_programs()
-    _build(model, feed)
+    _build(model, data)
     names = ("images", "x_labeled", "labels", "y_labeled")
-    resident = jax.device_put({name: getattr(feed, name) for name in names})
-    run = jax.jit(epochs(model.train_step, feed.sampler), donate_argnums=0)
+    resident = jax.device_put({name: getattr(data, name) for name in names})
+    run = jax.jit(epochs(model.train_step, data.sampler), donate_argnums=0)
 
     def train_function(state, iterator):
         # An argument, not a constant, which would be compiled in.
@@ -56,7 +65,6 @@ def prepare(model, feed, passes=1):
 
     # `fit` makes this function itself unless there is one.
     model.train_function = train_function
-    return Batches(functools.partial(_drawn, feed, passes))
 
 
 def epochs(train_step, sampler):
@@ -69,16 +77,16 @@ def epochs(train_step, sampler):
     full = sampler.images_per_epoch // sampler.batch
     cut = full * sampler.batch
 
-    def one_step(state, rows, chosen, feed):
-        x = take(feed.images, rows)
-        return train_step(state, feed.batch(x, rows, chosen, xp=ops))
+    def one_step(state, rows, chosen, data):
+        x = take(data.images, rows)
+        return train_step(state, data.batch(x, rows, chosen, xp=ops))
 
-    def one_pass(state, drawn, feed):
+    def one_pass(state, drawn, data):
         order, chosen = drawn["order"], drawn["chosen"]
         logs = None
 
         def loop(state, step):
-            logs, state = one_step(state, *step, feed)
+            logs, state = one_step(state, *step, data)
             return state, logs
 
         if full:
@@ -87,35 +95,26 @@ def epochs(train_step, sampler):
             logs = jax.tree.map(lambda values: values[-1], each)
         if full < sampler.steps:
             # The last batch is shorter: a step of its own.
-            logs, state = one_step(state, order[cut:], chosen[full], feed)
+            logs, state = one_step(state, order[cut:], chosen[full], data)
         return state, logs
 
     def run(state, drawn, resident):
-        feed = TrainingData(sampler, **resident)
+        data = TrainingData(sampler, **resident)
         state, each = jax.lax.scan(
-            lambda state, one: one_pass(state, one, feed), state, drawn
+            lambda state, one: one_pass(state, one, data), state, drawn
         )
         return jax.tree.map(lambda values: values[-1], each), state
 
     return run
 
 
-def _drawn(feed, passes, index):
-    """What the device needs from the host, for so many epochs."""
-    first = feed.first_epoch + index * passes
-    epochs = map(feed.sampler.epoch, range(first, first + passes))
-    order, chosen = map(np.stack, zip(*epochs, strict=True))
-    drawn = {"order": order.astype("int32"), "chosen": chosen.astype("int32")}
-    return (drawn,)
-
-
-def _build(model, feed):
+def _build(model, data):
     """Makes what `fit` would make from its first batch, which has no images."""
-    sampler = feed.sampler
-    labels = feed.labels if feed.y_labeled is None else feed.y_labeled
+    sampler = data.sampler
+    labels = data.labels if data.y_labeled is None else data.y_labeled
     rows = np.zeros(min(sampler.batch, sampler.images_per_epoch), "int64")
     x = keras.tree.map_structure(
-        ops.convert_to_tensor, take(feed.images, rows[:1])
+        ops.convert_to_tensor, take(data.images, rows[:1])
     )
     y = None if labels is None else ops.convert_to_tensor(labels[rows[:1]])
     outputs = model(x, training=False)

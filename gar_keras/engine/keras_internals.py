@@ -8,7 +8,6 @@ batch size, and on the newest.
 import keras
 from keras.src.backend.common.global_state import get_global_attribute
 from keras.src.backend.common.stateless_scope import get_stateless_scope
-from keras.src.saving.serialization_lib import SafeModeScope
 
 from gar_keras.engine.backend import name
 
@@ -16,6 +15,11 @@ from gar_keras.engine.backend import name
 def flatten_layers(model):
     """The layers of a model at any depth, the model itself among them."""
     return list(model._flatten_layers())
+
+
+def clear_losses(layer):
+    """Drops what a layer has added to the loss in this pass."""
+    layer._clear_losses()
 
 
 def calls(model):
@@ -38,12 +42,6 @@ def call_behind(layer, tensor):
     outputs = layer(tensor)
     operation_behind(tensor)._outbound_nodes.pop()
     return outputs
-
-
-def inputs_behind(tensor):
-    """The symbolic tensors of the call that gave a symbolic tensor."""
-    history = tensor._keras_history
-    return history.operation._inbound_nodes[history.node_index].input_tensors
 
 
 def stateless_scope():
@@ -97,35 +95,6 @@ def layer_in_call():
     return caller if isinstance(caller, keras.Layer) else None
 
 
-def is_rematerialized(x):
-    """Whether a tensor is made in a function of `keras.remat`.
-
-    By TensorFlow's sign of a stopped tape, and by what a trace of JAX is for.
-    """
-    if name() == "tensorflow":
-        from tensorflow.python import pywrap_tfe
-
-        return pywrap_tfe.TFE_Py_TapeSetIsStopped()
-    trace = getattr(x, "_trace", None)
-    info = getattr(getattr(trace, "frame", None), "debug_info", None)
-    scope = get_stateless_scope()
-    values = scope.state_mapping.values() if scope else ()
-    # Or in a function that is computed again as a whole, and returns the loss.
-    whole = any(getattr(value, "_trace", None) is trace for value in values)
-    return "remat" in getattr(info, "traced_for", "") and not whole
-
-
-def may_be_shuffled(batches):
-    """Whether a `tf.data.Dataset` may be in another order than its source."""
-    changes = ("shuffle", "flatmap", "interleave")
-    inputs = getattr(batches, "_inputs", None)
-    return (
-        inputs is None
-        or any(word in type(batches).__name__.lower() for word in changes)
-        or any(may_be_shuffled(part) for part in inputs())
-    )
-
-
 def save_with(model, optimizer):
     """Has a compiled model saved as if it were compiled with this optimizer."""
     model._compile_config.config["optimizer"] = optimizer
@@ -146,9 +115,12 @@ def is_evaluated():
     return training is not None and not training
 
 
-def unsafe_deserialization():
-    """A scope in which Keras also copies the code of a `Lambda` layer.
-
-    It is for models that are in memory, which have run that code already.
-    """
-    return SafeModeScope(safe_mode=False)
+def may_be_shuffled(batches):
+    """Whether a `tf.data.Dataset` may be in another order than its source."""
+    changes = ("shuffle", "flatmap", "interleave")
+    inputs = getattr(batches, "_inputs", None)
+    return (
+        inputs is None
+        or any(word in type(batches).__name__.lower() for word in changes)
+        or any(may_be_shuffled(part) for part in inputs())
+    )

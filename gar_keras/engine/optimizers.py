@@ -23,9 +23,6 @@ GLOBAL_CLIPNORM = 1.0
 WARMUP_STEPS = 100
 LARGEST_WARMUP = 0.2
 
-# Arguments of Keras' that are numbers of at least 0.
-NUMBERS = ("clipnorm", "clipvalue", "global_clipnorm", "weight_decay")
-
 
 @keras.saving.register_keras_serializable(package="gar_keras")
 class SGD(keras.optimizers.SGD):
@@ -51,7 +48,8 @@ class SGD(keras.optimizers.SGD):
 
     Raises:
         ValueError: if `momentum` is not a number from 0 to 1, `warmup_steps`
-            no integer of at least 0, or another number none of at least 0.
+            no integer of at least 0, or the rate or the decay no number of
+            at least 0.
 
     Example:
 
@@ -73,27 +71,34 @@ class SGD(keras.optimizers.SGD):
         if isinstance(learning_rate, numbers.Real):
             learning_rate = check_number("learning_rate", learning_rate)
         momentum = check_number("momentum", momentum, high=1, closed="both")
-        for name in NUMBERS:
-            if kwargs.get(name) is not None:
-                check_number(name, kwargs[name])
         super().__init__(learning_rate, momentum, nesterov, **kwargs)
         self.decay = check_number("decay", decay)
         self.warmup_steps = check_count("warmup_steps", warmup_steps, least=0)
 
     def update_step(self, gradient, variable, learning_rate):
-        rate = self._rate(learning_rate)
-        if self.momentum and keras.backend.backend() == "tensorflow":
-            import tensorflow as tf
-
-            # That of an embedding has no such kernel.
-            if isinstance(gradient, tf.Tensor):
-                self._update_in_one_kernel(gradient, variable, rate)
-                return
-        super().update_step(gradient, variable, rate)
-
-    def _update_in_one_kernel(self, gradient, variable, rate):
+        rate = learning_rate
+        if self.decay or self.warmup_steps:
+            rate = ops.convert_to_tensor(rate)
+            # float16 has no steps beyond 65,504.
+            dtype = keras.backend.result_type(rate.dtype, "float32")
+            rate = ops.cast(rate, dtype)
+            # Of all steps, also where gradients accumulate.
+            step = ops.cast(self._iterations, dtype)
+        if self.decay:
+            # The operations of `InverseTimeDecay`, for the same rounding.
+            decay = ops.cast(self.decay, dtype)
+            rate = rate / (ops.ones((), dtype) + decay * step)
+        if self.warmup_steps:
+            rate = rate * ops.minimum((step + 1) / self.warmup_steps, 1)
+        if not self.momentum or keras.backend.backend() != "tensorflow":
+            super().update_step(gradient, variable, rate)
+            return
         import tensorflow as tf
 
+        # That of an embedding has no such kernel.
+        if not isinstance(gradient, tf.Tensor):
+            super().update_step(gradient, variable, rate)
+            return
         moment = self.momentums[self._get_variable_index(variable)]
         if isinstance(variable, keras.Variable):
             variable = variable.value
@@ -106,44 +111,21 @@ class SGD(keras.optimizers.SGD):
             use_nesterov=self.nesterov,
         )
 
-    def _rate(self, learning_rate):
-        """The rate of this step."""
-        if not self.decay and not self.warmup_steps:
-            return learning_rate
-        rate = ops.convert_to_tensor(learning_rate)
-        # float16 has no steps beyond 65,504.
-        dtype = keras.backend.result_type(rate.dtype, "float32")
-        rate = ops.cast(rate, dtype)
-        # Of all steps, also where gradients accumulate.
-        step = ops.cast(self._iterations, rate.dtype)
-        if self.decay:
-            # The operations of `InverseTimeDecay`, for the same rounding.
-            decay = ops.cast(self.decay, rate.dtype)
-            rate = rate / (ops.ones((), rate.dtype) + decay * step)
-        if self.warmup_steps:
-            rate = rate * ops.minimum((step + 1) / self.warmup_steps, 1)
-        return rate
-
     # Gradients are summed over replicas once, and before they are clipped:
     # Keras clips what each replica has of a gradient, which is not to clip
     # their sum. Not where there is one replica: TensorFlow never lets go of a
     # graph that went through its all-reduce.
 
     def _clip_gradients(self, grads):
-        if replicas.is_inside() and self._clips():
+        if replicas.context() is not None and self._clips():
             pairs = [(gradient, None) for gradient in grads]
             grads = [g for g, _ in super()._all_reduce_sum_gradients(pairs)]
         return super()._clip_gradients(grads)
 
     def _all_reduce_sum_gradients(self, grads_and_vars):
-        if not replicas.is_inside() or self._clips():
+        if replicas.context() is None or self._clips():
             return grads_and_vars
         return super()._all_reduce_sum_gradients(grads_and_vars)
-
-    def as_keras(self):
-        """Keras' SGD with these settings, but for decay and warm-up."""
-        config = super().get_config()
-        return keras.optimizers.SGD.from_config(config)
 
     def _clips(self):
         return bool(self.clipnorm or self.global_clipnorm or self.clipvalue)
@@ -182,8 +164,7 @@ def sgd(
     >>> round(optimizer.momentum, 2), optimizer.nesterov
     (0.95, True)
     """
-    rate = check_number("learning_rate", learning_rate)
-    return SGD(rate, momentum=momentum, nesterov=True, decay=decay, **kwargs)
+    return SGD(learning_rate, momentum, nesterov=True, decay=decay, **kwargs)
 
 
 def compile_saved(model, optimizer, loss, **options):
@@ -192,7 +173,10 @@ def compile_saved(model, optimizer, loss, **options):
     model.compile(optimizer, loss, **options)
     inner = getattr(optimizer, "inner_optimizer", optimizer)
     if type(inner) is SGD:
-        save_with(model, with_loss_scale(model, inner.as_keras()))
+        # The same settings, but for decay and warm-up.
+        config = keras.optimizers.SGD.get_config(inner)
+        of_keras = keras.optimizers.SGD.from_config(config)
+        save_with(model, with_loss_scale(model, of_keras))
 
 
 def with_loss_scale(model, optimizer):

@@ -1,18 +1,19 @@
-"""Batches of a `TrainingData` for `fit`: one generator, and a graph for arrays.
+"""Batches of a `TrainingData` for `fit`: of NumPy, or of a `tf.data` graph.
 
-The generator makes the batches with NumPy, of any form of images. TensorFlow
-takes images that are in memory by a `tf.data` graph of its own, which costs a
-small network a tenth of a millisecond less a step.
+NumPy makes the batches of any form of images. TensorFlow takes images that are
+in memory by a `tf.data` graph of its own, which costs a small network a tenth
+of a millisecond less a step.
 """
 
 import itertools
+import math
 import weakref
+from dataclasses import replace
 
 import keras
 import numpy as np
 from keras import ops
 
-from gar_keras.engine import backend
 from gar_keras.engine.batches import image_bytes, take
 from gar_keras.engine.streams import Stream
 from gar_keras.utils.validation import is_in_memory
@@ -23,65 +24,77 @@ STEPS_AT_ONCE = 40
 PREFETCH_BYTES = 256 << 20
 
 
-def make_batches(feed):
-    """What `fit` draws the batches of a feed from, on the backend in use.
+class Batches(keras.utils.PyDataset):
+    """Batches `(x,)` or `(x, y)`, each a function of its number, without end.
 
-    They are `(x,)` or `(x, y)`. There is no end: `fit` must be told
-    `steps_per_epoch`.
+    `fit` must be told `steps_per_epoch`: what Keras does at the end of a data
+    set differs between its versions. It may ask for batches again, but for
+    those of a `streams.Stream` only from number 0 on.
+
+    Args:
+        data: The `TrainingData`.
+        epochs: Epochs for which a `streams.Stream` is read.
+
+    Attributes:
+        done: Epochs of the sampler that were done before batch 0.
     """
-    if backend.name() != "tensorflow":
-        return Batches(_begun_anew(feed))
-    in_memory = all(map(is_in_memory, keras.tree.flatten(feed.images)))
-    held = [feed]
-    batches = (_graph_of_arrays if in_memory else _generated)(held)
-    batches = batches.prefetch(2 * steps_at_once(feed))
-    batches = batches.with_options(pipeline_options())
-    # TensorFlow never lets go of a generator, and of what that refers to.
-    weakref.finalize(batches, held.clear)
-    return batches
+
+    num_batches = None
+
+    def __init__(self, data, epochs=math.inf):
+        super().__init__()
+        self.data = data
+        self.done = 0
+        self._epochs = epochs
+        # Numbers and values of the epoch and the images that were made last.
+        self._drawn = self._fetched = (None, None)
+        self._stream = self._streamed = None
+
+    def __getitem__(self, index):
+        data, sampler = self.data, self.data.sampler
+        epoch, step = divmod(index, sampler.steps)
+        number = self.done + epoch
+        order, chosen = self.epoch(number)
+        rows = order[step * sampler.batch :][: sampler.batch]
+        if not isinstance(data.images, Stream):
+            images = self._images(order, number, step)
+        else:
+            if index == 0:
+                full, rest = divmod(len(order), sampler.batch)
+                sizes = [sampler.batch] * full + [rest] * (rest > 0)
+                self._stream = data.images.in_batches(sizes, sampler.seed)
+            # A batch that waits for a step that does not come repeats the last.
+            if number < self._epochs:
+                self._streamed = next(self._stream)
+            images = self._streamed
+        return data.batch(images, rows, chosen[step])
+
+    def epoch(self, number):
+        """The indices of an epoch of the sampler, of which the first is 0."""
+        if self._drawn[0] != number:
+            # The sampler counts them from 1.
+            self._drawn = number, self.data.sampler.epoch(1 + number)
+        return self._drawn[1]
+
+    def _images(self, order, number, step):
+        """The images of a step, fetched for several steps at once."""
+        batch, at_once = self.data.sampler.batch, steps_at_once(self.data)
+        first = step - step % at_once
+        if self._fetched[0] != (number, first):
+            rows = order[first * batch : (first + at_once) * batch]
+            fetched = take(self.data.images, rows)
+            self._fetched = (number, first), fetched
+        start = (step - first) * batch
+        return take(self._fetched[1], slice(start, start + batch))
 
 
-def batches_of(feed):
-    """The batches of a feed from NumPy, one epoch after the other, endless."""
-    sampler = feed.sampler
-    stream = made = None
-    if isinstance(feed.images, Stream):
-        full, rest = divmod(sampler.images_per_epoch, sampler.batch)
-        sizes = [sampler.batch] * full
-        if rest:
-            sizes.append(rest)
-        stream = feed.images.in_batches(sizes, sampler.seed)
-    for number in itertools.count(feed.first_epoch):
-        if stream and number > feed.last_epoch:
-            # What waits for a step that does not come.
-            yield from itertools.repeat(made)
-        order, chosen = sampler.epoch(number)
-        rows = np.split(order, range(sampler.batch, len(order), sampler.batch))
-        images = stream or _taken(feed.images, rows, steps_at_once(feed))
-        # The images last: none of the stream is taken behind the last rows.
-        for r, c, x in zip(rows, chosen, images, strict=False):
-            made = feed.batch(x, r, c)
-            yield made
-
-
-def _taken(images, rows, at_once):
-    """The images of each batch, fetched for several batches at once."""
-    for first in range(0, len(rows), at_once):
-        some = rows[first : first + at_once]
-        fetched = take(images, np.concatenate(some))
-        end = 0
-        for batch in some:
-            start, end = end, end + len(batch)
-            yield take(fetched, slice(start, end))
-
-
-def steps_at_once(feed):
+def steps_at_once(data):
     """Steps whose images are fetched at once; twice as many wait for `fit`.
 
     `STEPS_AT_ONCE`, or less where these would take half of `PREFETCH_BYTES`.
     """
-    in_batch = feed.sampler.batch + feed.sampler.labeled_per_batch
-    room = PREFETCH_BYTES // (2 * in_batch * image_bytes(_like(feed.images)))
+    in_batch = data.sampler.batch + data.sampler.labeled_per_batch
+    room = PREFETCH_BYTES // (2 * in_batch * image_bytes(_like(data.images)))
     return max(1, min(STEPS_AT_ONCE, room))
 
 
@@ -89,54 +102,33 @@ def _like(images):
     return images.first if isinstance(images, Stream) else images
 
 
-class Batches(keras.utils.PyDataset):
-    """Batches from a function of their index, by default without end.
+def as_pipeline(batches):
+    """The same batches as a `tf.data.Dataset`."""
+    import tensorflow as tf
 
-    What Keras does at the end of a data set, and how often it calls
-    `on_epoch_end`, differs between its versions.
-    """
-
-    def __init__(self, batch, count=None):
-        super().__init__()
-        self._batch, self._count = batch, count
-
-    @property
-    def num_batches(self):
-        return self._count
-
-    def __getitem__(self, index):
-        return self._batch(index)
-
-    def let_go(self):
-        """Lets go of the function, and so of the examples behind it.
-
-        TensorFlow keeps each `PyDataset` that it was given for good.
-        """
-        self._batch = None
-
-
-def _begun_anew(feed):
-    """The generator for backends without a pipeline, a function of the index.
-
-    `fit` looks at the first batch before it begins, and asks for it again.
-    """
-    found = None
-
-    def batch(index):
-        nonlocal found
-        if index == 0:
-            found = batches_of(feed)
-        return next(found)
-
-    return batch
+    in_memory = all(map(is_in_memory, keras.tree.flatten(batches.data.images)))
+    # TensorFlow never lets go of a generator, and of what that refers to.
+    held = [batches]
+    made = (_graph_of_arrays if in_memory else _generated)(held)
+    made = made.prefetch(2 * steps_at_once(batches.data))
+    options = tf.data.Options()
+    options.deterministic = True
+    # Making batches is light: leave the cores to the network. And what a
+    # thread of TensorFlow's own pool has made, the network may work on in that
+    # thread, alone.
+    options.threading.private_threadpool_size = 1
+    options.autotune.enabled = False
+    made = made.with_options(options)
+    weakref.finalize(made, held.clear)
+    return made
 
 
 def _generated(held):
-    """The generator as a `tf.data.Dataset`."""
+    """The batches from NumPy."""
     import tensorflow as tf
 
-    (feed,) = held
-    sampler = feed.sampler
+    data = held[0].data
+    sampler = data.sampler
     is_even = sampler.images_per_epoch % sampler.batch == 0
     rows = sampler.batch + sampler.labeled_per_batch if is_even else None
 
@@ -144,25 +136,32 @@ def _generated(held):
         dtype = np.dtype(part.dtype).newbyteorder("=")
         return tf.TensorSpec((rows, *part.shape[1:]), dtype)
 
-    signature = [keras.tree.map_structure(spec, _like(feed.images))]
-    labels = feed.labels if feed.y_labeled is None else feed.y_labeled
+    signature = [keras.tree.map_structure(spec, _like(data.images))]
+    labels = data.labels if data.y_labeled is None else data.y_labeled
     if labels is not None:
         signature.append(spec(labels))
     return tf.data.Dataset.from_generator(
-        lambda: batches_of(*held), output_signature=tuple(signature)
+        lambda: map(held[0].__getitem__, itertools.count()),
+        output_signature=tuple(signature),
     )
 
 
 def _graph_of_arrays(held):
-    """The same batches from images in memory, gathered by TensorFlow."""
+    """The batches from images in memory, gathered by TensorFlow."""
     import tensorflow as tf
 
-    (feed,) = held
-    sampler = feed.sampler
+    data = held[0].data
+    sampler = data.sampler
     full = sampler.images_per_epoch // sampler.batch
     cut = full * sampler.batch
     # Captured tensors, not constants of the graph, which must stay below 2 GB.
-    tensors = feed.converted(backend.as_tensor)
+    names = ("images", "x_labeled", "labels", "y_labeled")
+    with tf.device("CPU:0"):
+        tensors = keras.tree.map_structure(
+            lambda part: None if part is None else tf.convert_to_tensor(part),
+            {name: getattr(data, name) for name in names},
+        )
+    tensors = replace(data, **tensors)
 
     def gather(examples, rows):
         return keras.tree.map_structure(
@@ -185,28 +184,12 @@ def _graph_of_arrays(held):
         # One more, shorter batch with what is left.
         return made.concatenate(batches(order[None, cut:], chosen[full:]))
 
-    def drawn():
-        (feed,) = held
-        return map(feed.sampler.epoch, itertools.count(feed.first_epoch))
-
-    chosen = (sampler.steps, sampler.labeled_per_batch)
     signature = (
         tf.TensorSpec((sampler.images_per_epoch,), tf.int64),
-        tf.TensorSpec(chosen, tf.int64),
+        tf.TensorSpec((sampler.steps, sampler.labeled_per_batch), tf.int64),
     )
-    indices = tf.data.Dataset.from_generator(drawn, output_signature=signature)
+    indices = tf.data.Dataset.from_generator(
+        lambda: map(held[0].epoch, itertools.count(held[0].done)),
+        output_signature=signature,
+    )
     return indices.flat_map(epoch)
-
-
-def pipeline_options():
-    """The `tf.data.Options` of pipelines: repeatable, and light."""
-    import tensorflow as tf
-
-    options = tf.data.Options()
-    options.deterministic = True
-    # Making batches is light: leave the cores to the network. And what a
-    # thread of TensorFlow's own pool has made, the network may work on in that
-    # thread, alone.
-    options.threading.private_threadpool_size = 1
-    options.autotune.enabled = False
-    return options

@@ -6,7 +6,6 @@ is summed over them here. As in `keras_internals`, private names are in use.
 
 import contextlib
 import functools
-import inspect
 import itertools
 import math
 from typing import cast
@@ -15,7 +14,6 @@ import keras
 from keras import ops
 from keras.src.backend.common.global_state import get_global_attribute
 
-from gar_keras.engine import backend
 from gar_keras.engine.graphs import check_model
 from gar_keras.utils.types import Function
 
@@ -29,28 +27,18 @@ def count():
     return tf.distribute.get_strategy().num_replicas_in_sync
 
 
-def is_inside():
-    """Whether the caller computes one of several replicas."""
+def context():
+    """The `tf.distribute.ReplicaContext` of one of several replicas.
+
+    `None` where the caller does not compute one of them.
+    """
     if keras.backend.backend() != "tensorflow":
-        return False
-    import tensorflow as tf
-
-    strategy = tf.distribute.get_strategy()
-    return strategy.num_replicas_in_sync > 1 and _replica() is not None
-
-
-def _strategy():
-    if backend.name() != "tensorflow":
         return None
     import tensorflow as tf
 
-    return tf.distribute.get_strategy()
-
-
-def _replica():
-    import tensorflow as tf
-
-    return tf.distribute.get_replica_context()
+    replica = tf.distribute.get_replica_context()
+    is_alone = replica is None or replica.num_replicas_in_sync == 1
+    return None if is_alone else replica
 
 
 def sum_over_replicas(tensors):
@@ -58,8 +46,8 @@ def sum_over_replicas(tensors):
 
     In one exchange. Where there is no other replica, `tensors` itself.
     """
-    flat = keras.tree.flatten(tensors)
-    if not flat or not is_inside():
+    flat, replica = keras.tree.flatten(tensors), context()
+    if not flat or replica is None:
         return tensors
     # Earlier ones count what is added on replicas more than once.
     if not hasattr(keras.Variable, "synchronization"):
@@ -70,8 +58,13 @@ def sum_over_replicas(tensors):
         )
     sizes = [math.prod(x.shape) for x in flat]
     joined = ops.concatenate([ops.reshape(x, (-1,)) for x in flat])
-    with own_losses():
-        sums = _replica().all_reduce("SUM", joined)
+    # The replicas share the layers: where one waits, others add to the losses.
+    call = get_global_attribute("current_call_ctx")
+    called = call.entry_layer._flatten_layers() if call else ()
+    kept = [(layer, list(layer._losses)) for layer in called]
+    sums = replica.all_reduce("SUM", joined)
+    for layer, losses in kept:
+        layer._losses[:] = losses
     parts = [
         ops.reshape(sums[end - size : end], x.shape)
         for x, size, end in zip(
@@ -82,28 +75,19 @@ def sum_over_replicas(tensors):
 
 
 def largest_over_replicas(B):
-    """The largest entry, or 0, of a float32 B over the replicas; a constant."""
-    largest = ops.stop_gradient(ops.max(B, initial=0.0))
-    if not is_inside():
-        return largest
-    # TensorFlow has no exchange for it but sums.
-    mine = ops.equal(ops.arange(count()), _replica().replica_id_in_sync_group)
-    each = ops.where(mine, largest, ops.zeros_like(largest))
-    return ops.stop_gradient(ops.max(sum_over_replicas(each)))
+    """The largest entry of a float32 B over the replicas, a constant.
 
-
-@contextlib.contextmanager
-def own_losses():
-    """Keeps what layers have added to the loss while other replicas compute.
-
-    The replicas share the layers: where one waits, they count its losses.
+    1 where no entry is positive: `B` can be divided by it.
     """
-    context = get_global_attribute("current_call_ctx")
-    called = context.entry_layer._flatten_layers() if context else ()
-    kept = [(layer, list(layer._losses)) for layer in called]
-    yield
-    for layer, losses in kept:
-        layer._losses[:] = losses
+    largest = ops.stop_gradient(ops.max(B, initial=0.0))
+    replica = context()
+    if replica is not None:
+        # TensorFlow has no exchange for it but sums.
+        all_of_them = ops.arange(replica.num_replicas_in_sync)
+        mine = ops.equal(all_of_them, replica.replica_id_in_sync_group)
+        each = ops.where(mine, largest, ops.zeros_like(largest))
+        largest = ops.stop_gradient(ops.max(sum_over_replicas(each)))
+    return ops.where(largest > 0, largest, ops.ones_like(largest))
 
 
 def in_scope_of_model(function: Function) -> Function:
@@ -114,17 +98,17 @@ def in_scope_of_model(function: Function) -> Function:
 
     @functools.wraps(function)
     def scoped(*args, **kwargs):
-        known = inspect.signature(function)
-        try:
-            bound = known.bind(*args, **kwargs)
-        except TypeError as e:
-            name, all_of_it = function.__name__, ", ".join(known.parameters)
-            raise TypeError(f"{name}: {e}. It takes {all_of_it}.") from None
-        model = bound.arguments["model"]
+        model = args[0] if args else kwargs.get("model")
         check_model(model)
-        own = getattr(model, "distribute_strategy", None)
-        is_open = own in (None, _strategy())
-        with contextlib.nullcontext() if is_open else own.scope():
+        # Models have one on TensorFlow alone.
+        its_own = getattr(model, "distribute_strategy", None)
+        scope = contextlib.nullcontext()
+        if its_own is not None:
+            import tensorflow as tf
+
+            if its_own is not tf.distribute.get_strategy():
+                scope = its_own.scope()
+        with scope:
             return function(*args, **kwargs)
 
     return cast(Function, scoped)
@@ -145,6 +129,5 @@ def check_one(what):
     if count() > 1:
         raise ValueError(
             f"{what} trains on one device, not on several replicas. Received: "
-            f"a {type(_strategy()).__name__} of {count()}. Use "
-            "gar_keras.regularize, or the layer in a fit of your own."
+            f"{count()} replicas. Take method='gar', or one device."
         )

@@ -14,16 +14,13 @@ Weights, seeds, frozen layers and those with `renorm`, which train on moving
 statistics, stay as they are.
 """
 
-import contextlib
-import itertools
-
 import keras
 import numpy as np
 
 from gar_keras.engine import backend
 from gar_keras.engine.batches import num_examples
 from gar_keras.engine.keras_internals import AssignmentScope, flatten_layers
-from gar_keras.engine.pipeline import batches_of
+from gar_keras.engine.pipeline import Batches
 from gar_keras.utils.validation import is_in_memory
 
 # Batches that are looked at, at most: 2,048 examples of the default size.
@@ -52,8 +49,14 @@ class MeasureStatistics(keras.callbacks.Callback):
         self.network = self.evaluated = network
         self._data = data
         self._kept = None
+        # Those whose statistics `fit` gathers for inference alone.
         self._layers = [
-            layer for layer in flatten_layers(network) if _is_measured(layer)
+            layer
+            for layer in flatten_layers(network)
+            if isinstance(layer, keras.layers.BatchNormalization)
+            and layer.built
+            and layer.trainable
+            and not getattr(layer, "renorm", False)
         ]
         # A copy has its weights in the same order.
         places = {id(weight): i for i, weight in enumerate(network.weights)}
@@ -90,7 +93,17 @@ class MeasureStatistics(keras.callbacks.Callback):
         sums = [
             np.zeros((3, *layer.moving_mean.shape)) for layer in self._layers
         ]
-        with _each_batch_alone(self.network, self._layers):
+        # Meanwhile layers assign the moments of a batch as they are.
+        changed = [(layer, "momentum") for layer in self._layers]
+        changed += [
+            (layer, "rate")
+            for layer in flatten_layers(self.network)
+            if isinstance(layer, DROPOUT_LAYERS)
+        ]
+        before = [getattr(layer, name) for layer, name in changed]
+        try:
+            for layer, name in changed:
+                setattr(layer, name, 0.0)
             for x in self._batches():
                 for total, calls in zip(
                     sums, self._moments(values, x), strict=True
@@ -99,6 +112,9 @@ class MeasureStatistics(keras.callbacks.Callback):
                         mean = _array(mean)
                         parts = [mean**0, mean, _array(variance) + mean**2]
                         total += num_examples(x) * np.stack(parts)
+        finally:
+            for (layer, name), value in zip(changed, before, strict=True):
+                setattr(layer, name, value)
         gaps = [0.0]
         # Nothing before the end: an exception leaves the old ones.
         for layer, places, total in zip(
@@ -134,43 +150,13 @@ class MeasureStatistics(keras.callbacks.Callback):
         if self._kept is not None:
             return self._kept
         count = min(MEASURED, self._data.sampler.steps)
-        batches = itertools.islice(batches_of(self._data), count)
-        batches = (x for x, *_ in batches)
+        made = Batches(self._data)
+        batches = (made[number][0] for number in range(count))
         if not all(map(is_in_memory, keras.tree.flatten(self._data.images))):
             # A stream may give its batches only once.
             batches = self._kept = list(batches)
         return batches
 
 
-def _is_measured(layer):
-    """Whether `fit` gathers statistics that only inference uses."""
-    is_normalization = isinstance(layer, keras.layers.BatchNormalization)
-    return (
-        is_normalization
-        and layer.built
-        and layer.trainable
-        and not getattr(layer, "renorm", False)
-    )
-
-
 def _array(x):
     return keras.ops.convert_to_numpy(x).astype("float64")
-
-
-@contextlib.contextmanager
-def _each_batch_alone(model, layers):
-    """Within it, layers assign the moments of a batch as they are."""
-    changed = [(layer, "momentum") for layer in layers]
-    changed += [
-        (layer, "rate")
-        for layer in flatten_layers(model)
-        if isinstance(layer, DROPOUT_LAYERS)
-    ]
-    before = [getattr(layer, name) for layer, name in changed]
-    try:
-        for layer, name in changed:
-            setattr(layer, name, 0.0)
-        yield
-    finally:
-        for (layer, name), value in zip(changed, before, strict=True):
-            setattr(layer, name, value)

@@ -27,6 +27,8 @@ class Stream:
     Attributes:
         first: The examples of the first batch, as NumPy arrays.
         num_batches: Batches in a pass; `None` if that is not known.
+        per_pass: Examples of a pass, all batches counted as large as the
+            first, or `None`.
         is_endless: Whether it is known that there is no end.
     """
 
@@ -47,13 +49,9 @@ class Stream:
                 f"{name} must hold at least one batch. Received: a "
                 f"{type(batches).__name__} without any"
             )
-
-    @property
-    def per_pass(self):
-        """Examples of a pass, all batches counted as large as the first."""
-        if self.num_batches is None:
-            return None
-        return self.num_batches * num_examples(self.first)
+        self.per_pass = None
+        if self.num_batches is not None:
+            self.per_pass = self.num_batches * num_examples(self.first)
 
     def read(self, order=None):
         """The batches of one pass, as tuples `(x, y, sample_weight)`.
@@ -108,10 +106,8 @@ def _is_tensorflow_dataset(x):
     return tf is not None and isinstance(x, tf.data.Dataset)
 
 
-def _arrays(x):
-    def array(part):
-        return (
-            None if part is None else plain_numbers(ops.convert_to_numpy(part))
-        )
-
-    return keras.tree.map_structure(array, x)
+def _arrays(examples):
+    return keras.tree.map_structure(
+        lambda x: None if x is None else plain_numbers(ops.convert_to_numpy(x)),
+        examples,
+    )

@@ -1,5 +1,6 @@
 """GAR as a scikit-learn classifier. Needs scikit-learn."""
 
+import copy
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
@@ -9,23 +10,22 @@ import keras
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gar_keras.callbacks import (
-    BEST_ARE_KEPT,
-    LOST_CLASSES_ARE_RESTORED,
-    Advice,
-    WarnOnCollapse,
-)
 from gar_keras.engine.batches import BATCH_SIZE, UNLABELED_PER_BATCH, take
 from gar_keras.engine.copies import copy_model, seeded
 from gar_keras.engine.data import num_classes as num_classes_of
 from gar_keras.engine.fit import check_epochs, predict
-from gar_keras.engine.graphs import ensure_built, has_graph, uncompiled
+from gar_keras.engine.graphs import (
+    check_own_fit,
+    ensure_built,
+    has_graph,
+    uncompiled,
+)
 from gar_keras.engine.optimizers import (
     LEARNING_RATE,
     sgd,
     stage_2_optimizer,
 )
-from gar_keras.engine.precision import warn_if_lost
+from gar_keras.engine.precision import blocks, warn_if_lost
 from gar_keras.estimator.examples import (
     UNLABELED,
     as_input,
@@ -33,27 +33,22 @@ from gar_keras.estimator.examples import (
     encode,
     is_unlabeled,
     keep_back,
-    scaling_of,
 )
-from gar_keras.estimator.networks import default_network
+from gar_keras.estimator.networks import default_network, of_raw_rows
 from gar_keras.layers import GraphActivityRegularization
 from gar_keras.methods import method_of
-from gar_keras.methods.safe_gar import SafeGAR, given_prior
+from gar_keras.methods.safe_gar import given_prior
 from gar_keras.models import warn_of_own_training
 from gar_keras.training import plan_stage_2, pretrain, regularize
 from gar_keras.utils.types import Tensor
-from gar_keras.utils.validation import (
-    check_columns,
-    check_count,
-    received,
-    unmasked,
-)
+from gar_keras.utils.validation import check_columns, received, unmasked
 from gar_keras.utils.warnings import warn
 
 try:
     from scipy.special import softmax
     from sklearn.base import BaseEstimator, ClassifierMixin
     from sklearn.metrics import accuracy_score
+    from sklearn.preprocessing import StandardScaler
     from sklearn.utils import check_random_state
     from sklearn.utils.multiclass import check_classification_targets
     from sklearn.utils.validation import (
@@ -72,7 +67,6 @@ except ImportError as e:
 PRETRAIN_STEPS = 2000
 LEAST_EPOCHS = 10
 
-LABELS = "the labels (method='safe-gar')"
 WITHOUT_STAGE_2 = (
     "No example is unlabelled: this is plain supervised training, without GAR. "
     "Mark unlabelled examples with -1 in y, and fit GARClassifier by itself, "
@@ -93,31 +87,21 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
     do `None`, NaN and pandas' NA. `X` may be a sparse matrix. Where
     the labels are strings, `y` may be an object array with the number -1, or
     an array of strings with `"-1"`, which is what NumPy makes of it, or with
-    the empty string. With no row unlabelled it is plain supervised training,
-    and warns of that: so it is in meta-estimators that make -1 a class or
-    leave its rows out, all but `Pipeline` and searches. Fit it first, and give
-    them `sklearn.frozen.FrozenEstimator(fitted)` and the labelled rows.
+    the empty string. With no row unlabelled, as in meta-estimators other than
+    `Pipeline` and searches, it is plain supervised training, and warns.
 
-    Numbers may be in any unit: the network that is made here standardizes the
-    columns of a table, in float64 those that float32 does not hold, such as
-    seconds since 1970. A network of one's own gets X in float32 as it is, with
-    a `GARWarning` if that does not hold a column. A sparse X is made dense some
-    rows at a time. At its peak `fit` takes 1.3 times the memory of the dense
-    float32 array, and `predict` 1.1 times (of Python's allocations; TensorFlow
-    holds up to 256 MB of batches beside).
+    Numbers may be in any unit: for the network that is made here the columns of
+    a table are standardized in float64, by scikit-learn's `StandardScaler`. A
+    network of one's own gets X in float32 as it is, with a `GARWarning` if that
+    does not hold a column, such as seconds since 1970. A sparse X is made dense
+    some rows at a time, and takes the memory of a dense float32 array.
 
     In a search over its settings (`GridSearchCV`, `cross_val_score`) leave
     `scoring` out: `score` looks at the labelled rows alone, while
     `scoring="accuracy"` and all others by name count each row of -1 as an
-    error. For another figure give a function that leaves these rows out, e.g.
-
-        def macro_f1(model, X, y):
-            known = y != -1
-            predicted = model.predict(X[known])
-            return f1_score(y[known], predicted, average="macro")
-
-    Mark them by -1 among numbers there, and by "" among names: scikit-learn
-    makes no folds of anything else.
+    error. For another figure give a function `(model, X, y)` that leaves these
+    rows out. Mark them by -1 among numbers there, and by "" among names:
+    scikit-learn makes no folds of anything else.
 
     Of scikit-learn's own checks `check_classifiers_classes` fails, in which -1
     is a class; its own semi-supervised estimators are exempt by name.
@@ -132,7 +116,7 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
             the model has: in a cross-validation, give one that has not seen
             the labels.
         method: How stage 2 goes on: `"safe-gar"` as `gar_keras.regularize`
-            with labels, `"gar"` as in the paper, another name in
+            with labels, `"gar"` with the paper's loss, another name in
             `gar_keras.methods.METHODS`, e.g. `"vat-entropy"`, or a list of
             terms, e.g. `[SafeGAR(affinity=2.0), CrossEntropy()]`.
         pretrain_epochs: Epochs over the labelled examples in stage 1; by
@@ -157,13 +141,11 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
     Attributes:
         classes_: The labels `(n,)`, sorted, without the marker.
         model_: The fitted `keras.Model`, from rows to logits, to be saved
-            with `model_.save`. Rows are `(X - offset_) / scale_` in float32,
-            which is X itself where float32 holds it.
-        offset_, scale_: In float64, for each column: mean and standard
-            deviation if float32 does not hold it, else 0 and 1. It holds a
-            column whose values it changes by no more than a thousandth of the
-            standard deviation, if that is from 1e-30 to 1e30. All pixels of
-            images count as one column.
+            with `model_.save`. It takes X as `fit` does, in float32, or images
+            of uint8. A column far from 0 loses digits there, as any float32;
+            `predict` scales it before.
+        scaler_: The `sklearn.preprocessing.StandardScaler` of a table, or
+            `None` for images and for a network of one's own.
         n_features_in_: `X.shape[1]` in `fit`.
         history_: The histories of the stages, `"pretraining"` and
             `"regularization"`: lists by name, as those of
@@ -196,9 +178,8 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
     def fit(self, X: Tensor, y: Tensor) -> Self:
         """Trains on labelled and unlabelled rows.
 
-        Where an exception ends stage 2, Ctrl-C among them, the estimator has
-        the model as it is: with the weights of the epoch of least validation
-        error where there are validation examples.
+        It writes its attributes at its end: where an exception ends it, Ctrl-C
+        among them, the estimator is as it was before.
 
         Args:
             X: Features `(m, f)`, or images `(m, h, w)` or `(m, h, w, c)`.
@@ -216,71 +197,92 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
             FloatingPointError: if the loss becomes NaN or infinite.
         """
         check_columns("X", X)
-        _check_names(X)
-        X, y = unmasked("X", X), unmasked("y", y)
-        y = as_labels(y)
-        X, y = validate_data(self, X, y, allow_nd=True, accept_sparse="csr")
-        offset, scale = self._scaling_of(X)
-        x = as_input(X, offset, scale)
-        classes, targets = encode(y)
+        names = list(getattr(X, "columns", ()))
+        twice = {repr(name) for name in names if names.count(name) > 1}
+        if twice:
+            raise ValueError(
+                "X must have a name of its own for each column. Received: "
+                f"{', '.join(sorted(twice))} more than once. Rename the "
+                "columns, or give X.to_numpy()."
+            )
+        X, y = unmasked("X", X), as_labels(unmasked("y", y))
+        # What is refused or interrupted leaves the estimator as it was.
+        fitted = copy.copy(self)
+        X, y = validate_data(fitted, X, y, allow_nd=True, accept_sparse="csr")
+        fitted.scaler_ = self._new_scaler(X)
+        x = as_input(X, fitted.scaler_)
+        fitted._kind = x.shape[1:], x.dtype
+        fitted.classes_, targets = encode(y)
+        num_classes = len(fitted.classes_)
         check_classification_targets(y[targets >= 0])
-        seed = self._draw_seed()
-        labeled = np.flatnonzero(targets != UNLABELED)
-        method = self._method(targets[labeled], len(classes))
-        kept = keep_back(targets, self.validation_fraction, seed, classes)
-        labeled = np.setdiff1d(labeled, kept)
+        check_epochs(self.epochs, 0)
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+
+        has_label = targets != UNLABELED
+        kept = keep_back(
+            targets, self.validation_fraction, seed, fitted.classes_
+        )
+        labeled = np.setdiff1d(np.flatnonzero(has_label), kept)
         x_labeled, y_labeled = take(x, labeled), targets[labeled]
         validation = (take(x, kept), targets[kept]) if len(kept) else None
-        model = self._new_network(x, len(classes), seed)
+        model = self._new_network(x, num_classes, seed)
         stage_2 = {
             "y_labeled": y_labeled,
-            "method": method,
+            "method": self._method(targets[has_label], num_classes),
             "epochs": self.epochs,
             "labeled_per_batch": self.labeled_per_batch,
             "unlabeled_per_batch": self.unlabeled_per_batch,
             "validation_data": validation,
             "seed": seed,
         }
-        check_count("epochs", self.epochs, least=1)
         plan = None
-        check_epochs(self.epochs, 0)
-        if (targets == UNLABELED).any():
+        if not has_label.all():
             # What stage 2 would refuse is refused before stage 1. It sees all
             # rows, as in the paper's code: those with a label and those kept
             # back among them.
             plan = plan_stage_2(model, x_labeled, x, settings={}, **stage_2)
-        pretrain_epochs = self.pretrain_epochs
-        if pretrain_epochs is None:
-            pretrain_epochs = default_epochs(len(labeled))
+
+        epochs = self.pretrain_epochs
+        if epochs is None:
+            steps = math.ceil(len(labeled) / BATCH_SIZE)
+            epochs = max(math.ceil(PRETRAIN_STEPS / steps), LEAST_EPOCHS)
+            if epochs > 100:
+                # `pretrain` reports once in a divisor, and a prime has none.
+                epochs = math.ceil(epochs / 100) * 100
         first = pretrain(
             model,
             x_labeled,
             y_labeled,
-            epochs=pretrain_epochs,
+            epochs=epochs,
             optimizer=sgd(self.learning_rate),
             validation_data=validation,
             seed=seed,
             verbose=self.verbose,
-        ).history
-        # Plain Keras, without what only training needs; of the same layers.
-        self.model_ = uncompiled(model) if has_graph(model) else model
-        self.classes_, self.history_ = classes, {"pretraining": first}
-        self.offset_, self.scale_ = offset, scale
-        self._kind = x.shape[1:], x.dtype
+        )
+        fitted.history_ = {"pretraining": first.history}
         if plan is None:
             warn(WITHOUT_STAGE_2)
-            return self
-        steps = self.epochs * plan.data.sampler.steps
-        second = regularize(
-            model,
-            x_labeled,
-            x,
-            optimizer=stage_2_optimizer(method, steps, self.learning_rate),
-            callbacks=[self._watch(plan)],
-            verbose=self.verbose,
-            **stage_2,
-        )
-        self.history_["regularization"] = second.history
+        else:
+            steps = self.epochs * plan.data.sampler.steps
+            optimizer = stage_2_optimizer(
+                stage_2["method"], steps, self.learning_rate
+            )
+            second = regularize(
+                model,
+                x_labeled,
+                x,
+                optimizer=optimizer,
+                class_names=fitted.classes_.tolist(),
+                verbose=self.verbose,
+                **stage_2,
+            )
+            fitted.history_["regularization"] = second.history
+        # Plain Keras, without what only training needs; of the same layers.
+        fitted._network = uncompiled(model) if has_graph(model) else model
+        fitted.model_ = fitted._network
+        if fitted.scaler_ is not None:
+            fitted.model_ = of_raw_rows(fitted._network, fitted.scaler_)
+        self.__dict__ = fitted.__dict__
         return self
 
     def predict(self, X: Tensor) -> np.ndarray:
@@ -304,11 +306,7 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
     def score(
         self, X: Tensor, y: Tensor, sample_weight: ArrayLike | None = None
     ) -> float:
-        """The accuracy on the labelled rows.
-
-        Unlabelled rows are left out, so that a search over partly labelled
-        data, e.g. scikit-learn's `GridSearchCV`, compares accuracies. What it
-        calls by name, `scoring="accuracy"`, counts each of them as an error.
+        """The accuracy on the labelled rows; others are left out.
 
         Args:
             X: Rows, as in `fit`.
@@ -350,7 +348,7 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
         X = validate_data(
             self, X, reset=False, allow_nd=True, accept_sparse="csr"
         )
-        x = as_input(X, self.offset_, self.scale_)
+        x = as_input(X, self.scaler_)
         shape, dtype = self._kind
         if x.shape[1:] != shape or x.dtype != dtype:
             raise ValueError(
@@ -358,7 +356,7 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
                 f"Received: {x.shape[1:]} {x.dtype}. Scale and convert them in "
                 "the same way."
             )
-        logits = predict(self.model_, x).astype("float64")
+        logits = predict(self._network, x).astype("float64")
         if not np.isfinite(logits).all():
             raise FloatingPointError(
                 "The model gives logits that are NaN or infinite for these "
@@ -366,29 +364,37 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
             )
         return logits
 
-    def _draw_seed(self):
-        try:
-            generator = check_random_state(self.random_state)
-        except (TypeError, ValueError):
-            raise ValueError(
-                "random_state must be None, an integer from 0 to 2**32 - 1 or "
-                "a numpy.random.RandomState. Received: random_state="
-                f"{self.random_state!r}"
-            ) from None
-        return int(generator.randint(2**31 - 1))
-
-    def _scaling_of(self, X):
-        """What is taken from the rows, and what they are divided by."""
-        if isinstance(self.network, str):
-            return scaling_of(X)
-        # A network of the user's gets the rows as they are.
-        warn_if_lost("X", X)
-        return 0.0, 1.0
+    def _new_scaler(self, X):
+        """The fitted scaler of the columns of a table, or `None`."""
+        is_table = len(X.shape) == 2
+        if not (isinstance(self.network, str) and is_table):
+            # The network gets the rows as they are.
+            warn_if_lost("X", X)
+            return None
+        scaler = StandardScaler()
+        # Some rows at a time: no copy of the table, and none of it dense.
+        for _, block in blocks(X):
+            scaler.partial_fit(block)
+        return scaler
 
     def _new_network(self, x, num_classes, seed):
         """A network as `fit` begins with: the same one in each call."""
+        network, model = self.network, None
         with seeded(seed):
-            model = self._make_network(x, num_classes)
+            if isinstance(network, str) and network == "auto":
+                model = default_network(x, num_classes)
+            elif isinstance(network, keras.Model):
+                check_own_fit(network)
+                warn_of_own_training(network)
+                model = copy_model(network, x)
+            elif callable(network) and not isinstance(network, keras.Layer):
+                model = network(x.shape[1:], num_classes)
+            if not isinstance(model, keras.Model):
+                raise ValueError(
+                    "network must be 'auto', a keras.Model or a function of "
+                    "(input_shape, num_classes) that returns one. Received: "
+                    f"{received('network', network)}"
+                )
             ensure_built(model, x)
             outputs = num_classes_of(model, "X", x)
         if outputs != num_classes:
@@ -396,24 +402,6 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
                 "The network must have an output for each of the "
                 f"{num_classes} classes that have a label. Received: {outputs} "
                 f"outputs of {model.name!r}"
-            )
-        return model
-
-    def _make_network(self, x, num_classes):
-        if isinstance(self.network, str) and self.network == "auto":
-            return default_network(x, num_classes)
-        if isinstance(self.network, keras.Model):
-            warn_of_own_training(self.network)
-            return copy_model(self.network, x)
-        model = None
-        is_layer = isinstance(self.network, keras.Layer)
-        if callable(self.network) and not is_layer:
-            model = self.network(x.shape[1:], num_classes)
-        if not isinstance(model, keras.Model):
-            raise ValueError(
-                "network must be 'auto', a keras.Model or a function of "
-                "(input_shape, num_classes) that returns one. Received: "
-                f"{received('network', self.network)}"
             )
         return model
 
@@ -426,51 +414,3 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
             layer = GraphActivityRegularization(class_prior=prior)
             return method_of("gar", {"layer": layer})
         return method_of(self.method, {"class_prior": prior})
-
-    def _watch(self, plan):
-        """What warns of lost classes, in the words of the classifier."""
-        m = kept = None
-        if plan.validation is not None:
-            m, kept = len(plan.validation[1]), BEST_ARE_KEPT
-        elif any(isinstance(term, SafeGAR) for term in plan.method):
-            kept = LOST_CLASSES_ARE_RESTORED
-        uses_labels = any(term.uses_labels for term in plan.method)
-        return WarnOnCollapse(
-            self.history_["pretraining"]["val_error"][-1] if m else None,
-            batch_size=plan.data.sampler.images_per_step,
-            class_names=self.classes_.tolist(),
-            num_validation=m,
-            advice=Advice(
-                labels=None if uses_labels else LABELS,
-                prior="as class_prior",
-                kept=kept or "",
-            ),
-        )
-
-
-def default_epochs(num_labeled):
-    """Epochs of stage 1 that make about `PRETRAIN_STEPS` steps.
-
-    Example:
-
-    >>> default_epochs(100), default_epochs(3000), default_epochs(60_000)
-    (2000, 84, 10)
-    """
-    steps = math.ceil(num_labeled / BATCH_SIZE)
-    epochs = math.ceil(PRETRAIN_STEPS / steps)
-    if epochs > 100:
-        # `pretrain` reports once in a divisor of it, and a prime has none.
-        epochs = math.ceil(epochs / 100) * 100
-    return max(epochs, LEAST_EPOCHS)
-
-
-def _check_names(X):
-    """Raises if two columns of a table have one name: scikit-learn fails."""
-    names = list(getattr(X, "columns", ()))
-    twice = {repr(name) for name in names if names.count(name) > 1}
-    if twice:
-        raise ValueError(
-            "X must have a name of its own for each column. Received: "
-            f"{', '.join(sorted(twice))} more than once. Rename the columns, "
-            "or give X.to_numpy()."
-        )

@@ -5,8 +5,8 @@ import numpy as np
 from keras import layers
 
 from gar_keras.engine import hardware
-from gar_keras.engine.precision import BLOCK, blocks
-from gar_keras.layers import Standardization
+from gar_keras.engine.copies import copy_model
+from gar_keras.engine.precision import blocks
 from gar_keras.models import POLICIES, cnn6, mlp
 from gar_keras.utils.images import (
     LAYOUTS,
@@ -25,11 +25,9 @@ LEAST_SIDE, MOST_SIDE = 4, 64
 MOST_PIXELS, LEAST_PART, LOOKED_AT = 0.98, 1 / 16, 1000
 
 # Columns of images are taken for features of series, in units of their own,
-# where less than this share of a column is one value, and by this ratio.
+# where less than this share of a column is one value, and by this ratio of the
+# whole range to that of a column.
 MOST_ALIKE, LARGEST_RATIO = 0.9, 10
-
-# The largest standard deviation with a square in float32.
-LARGEST_STD = 1e19
 
 
 def default_network(x, num_classes):
@@ -40,9 +38,8 @@ def default_network(x, num_classes):
     channel (and of each feature of a series `(steps, features)`) by itself
     unless all are whole numbers from 0 to 255. Where that leaves less than half
     of the range from 0 to 1, as of masks of 0 and 1 in uint8, the range in `x`
-    becomes 0 to 1. For features two hidden layers of
-    128 and 64 ReLU units with dropout, on features that are brought to mean 0
-    and standard deviation 1 over `x`, in any unit.
+    becomes 0 to 1. For features, which come standardized, two hidden layers of
+    128 and 64 ReLU units with dropout.
 
     Example:
 
@@ -50,7 +47,8 @@ def default_network(x, num_classes):
     (None, 2)
     """
     if len(x.shape) == 2:
-        return _mlp(x, num_classes)
+        # So small a network gains nothing by less precision.
+        return mlp(x.shape[1:], num_classes, dtype="float32")
     sides = [x.shape[axis] for axis in side_axes()]
     if min(sides) < LEAST_SIDE or max(sides) > MOST_SIDE:
         data_format = standardize_data_format()
@@ -68,6 +66,20 @@ def default_network(x, num_classes):
         input_dtype="uint8" if x.dtype == "uint8" else "float32",
         dtype=POLICIES[hardware.fast_precision()],
     )
+
+
+def of_raw_rows(network, scaler):
+    """The network for features on rows that are not standardized, a copy."""
+    model = copy_model(network)
+    first = next(i for i in model.layers if isinstance(i, layers.Dense))
+    kernel, bias = first.get_weights()
+    # Not by Normalization, which divides by 1e-7 and no less.
+    first.set_weights([kernel / scaler.scale_[:, None], bias])
+    mean = scaler.mean_.astype("float32")
+    centered = layers.Normalization(
+        mean=mean, variance=np.ones_like(mean), dtype="float32"
+    )
+    return keras.Sequential([keras.Input(mean.shape), centered, model])
 
 
 def _rescaling(x):
@@ -99,10 +111,13 @@ def _axis_of_units(x):
     """The axis along which images are of several units, or `None`.
 
     That of the channels. Of one channel, that of the columns, as in series
-    `(steps, features)`, if the ranges of two columns differ by more than a
-    factor of 10: of columns that vary, as the margin of pictures does not.
+    `(steps, features)`, if the range of all is more than 10 times that of one:
+    of columns that vary, as the margin of pictures does not.
     """
-    if x.dtype == "uint8" or _are_bytes(x):
+    if x.dtype == "uint8" or all(
+        block.min() >= 0 and block.max() <= 255 and not np.any(block % 1)
+        for _, block in blocks(x)
+    ):
         return None
     axis = channel_axis()
     if x.shape[axis] > 1:
@@ -112,17 +127,11 @@ def _axis_of_units(x):
     some = _some(x)
     is_usual = some == np.median(some, axis=over, keepdims=True)
     varies = np.mean(is_usual, axis=over) < MOST_ALIKE
-    spans = (x.max(over) - x.min(over))[varies]
-    is_one = spans.max(initial=0) <= LARGEST_RATIO * spans.min(initial=np.inf)
+    if not varies.any():
+        return None
+    low, high = x.min(over)[varies], x.max(over)[varies]
+    is_one = high.max() - low.min() <= LARGEST_RATIO * (high - low).min()
     return None if is_one else axis
-
-
-def _are_bytes(x):
-    """Whether all numbers are whole and from 0 to 255."""
-    return all(
-        block.min() >= 0 and block.max() <= 255 and not np.any(block % 1)
-        for _, block in blocks(x)
-    )
 
 
 def _some(x):
@@ -143,39 +152,3 @@ def _warn_of_outliers(some, low, high):
             "them: it hardly tells them apart. Replace the few others, such "
             "as 255 for what has no label, or give a network of your own."
         )
-
-
-def _mlp(x, num_classes):
-    mean, variance = _moments(x)
-    # A constant feature becomes 0, whatever rounding leaves of its variance.
-    constant = np.ptp(x, axis=0) == 0
-    mean = np.where(constant, x[0], mean).astype("float32")
-    variance = np.where(constant, 1, variance)
-    std = np.sqrt(variance)
-    # Normalization divides by no less than this, and has float32 squares.
-    is_usual = (std > keras.config.epsilon()) & (std < LARGEST_STD)
-    if is_usual.all():
-        scaling = layers.Normalization(
-            mean=mean, variance=variance.astype("float32"), dtype="float32"
-        )
-    else:
-        scaling = Standardization(mean, std, dtype="float32")
-    return mlp(
-        x.shape[1:],
-        num_classes,
-        preprocessing=scaling,
-        input_dtype="float32",
-        # So small a network gains nothing by less precision.
-        dtype="float32",
-    )
-
-
-def _moments(x):
-    """Mean and variance of the columns, in float64, for some at a time."""
-    # With one column alone, NumPy would add in another order.
-    groups = min(max(1, x.size // BLOCK), max(1, x.shape[1] // 2))
-    parts = np.array_split(x, groups, axis=1)
-    return (
-        np.concatenate([part.mean(0, dtype="float64") for part in parts]),
-        np.concatenate([part.var(0, dtype="float64") for part in parts]),
-    )

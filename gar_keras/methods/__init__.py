@@ -10,11 +10,10 @@ steps of GAR, and without the augmentation of their papers.
 
 from dataclasses import fields, replace
 
-from gar_keras.methods.base import CrossEntropy, Term
+from gar_keras.methods.base import GAR, CrossEntropy, Term
 from gar_keras.methods.consistency import Consistency
 from gar_keras.methods.embed_cnn import EmbedCNN
 from gar_keras.methods.entropy import Entropy
-from gar_keras.methods.gar import GAR
 from gar_keras.methods.mean_teacher import MeanTeacher
 from gar_keras.methods.pseudo_label import PseudoLabel
 from gar_keras.methods.safe_gar import SafeGAR

@@ -1,4 +1,4 @@
-"""One step of stage 2, what a term of its loss is, and that of the labels."""
+"""One step of stage 2, what a term of its loss is, GAR's and the labels'."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -6,9 +6,23 @@ from typing import ClassVar
 import keras
 from keras import ops
 
+from gar_keras.callbacks import WarnOnCollapse
 from gar_keras.engine import replicas
-from gar_keras.models import is_regularized, plain_network, stage_2_network
-from gar_keras.utils.validation import check_fields, check_number, check_seed
+from gar_keras.engine.graphs import has_graph
+from gar_keras.layers import GraphActivityRegularization
+from gar_keras.models import (
+    check_can_be_regularized,
+    check_layer,
+    is_regularized,
+    plain_network,
+    stage_2_network,
+)
+from gar_keras.utils.validation import (
+    check_class_prior,
+    check_fields,
+    check_number,
+    check_seed,
+)
 
 
 class Stage2(keras.Model):
@@ -88,7 +102,8 @@ class Stage2(keras.Model):
                     self.means[term.name].update_state(value)
             self.step.assign(self.step + 1)
         # TensorFlow sums the gradients of replicas.
-        return loss / replicas.count() if replicas.is_inside() else loss
+        replica = replicas.context()
+        return loss if replica is None else loss / replica.num_replicas_in_sync
 
     def done(self):
         """The share of the training that is done, a float32 scalar."""
@@ -124,7 +139,7 @@ class Term:
             if one term of a list says so.
         can_collapse: Whether its first steps can lose a class. If those of one
             term of a list can, the default optimizer clips the gradient and
-            warms up, and a `gar_keras.callbacks.WarnOnCollapse` watches.
+            warms up.
         supports_replicas: Whether it trains on replicas of `tf.distribute`.
             All terms of a list must.
         has_metrics: Whether it has metrics of its own under its name.
@@ -194,14 +209,16 @@ class Term:
         `keras.random.SeedGenerator` that is made an attribute of `stage_2`.
         """
 
-    def callbacks(self, evaluated, x_unlabeled, has_validation, watch):
+    def callbacks(self, evaluated, data, has_validation, class_names):
         """Keras callbacks of the training.
+
+        They come in front of the user's, and their `on_train_end` behind.
 
         Args:
             evaluated: The model whose predictions count.
-            x_unlabeled: X_U.
+            data: The `gar_keras.engine.batches.TrainingData` of X_U and X_L.
             has_validation: Whether there are validation data.
-            watch: The `WarnOnCollapse` of the training, or `None`.
+            class_names: What warnings call the classes; `None` for indices.
         """
         return []
 
@@ -225,10 +242,9 @@ class CrossEntropy(Term):
 
     It is 0 for a batch without a label. In the history it is `supervised`.
 
-    By itself it is the control of the comparison. Stage 1 goes on for as many
-    steps as GAR takes, with the labelled images that GAR's batches hold, and
-    without dropout. The unlabelled images have no part in the loss, so they are
-    not fed to the network: the seconds of a run are those of this method.
+    By itself it is the control of the comparison: stage 1 goes on for as many
+    steps as GAR takes, with the labelled images of GAR's batches alone, and
+    without dropout.
 
     Args:
         weight: Factor of the term.
@@ -254,14 +270,88 @@ class CrossEntropy(Term):
         return ops.sum(counts * each) / ops.maximum(ops.sum(counts), 1.0)
 
 
+@dataclass(frozen=True)
+class GAR(Term):
+    """Graph-based activity regularization: `U(B)` of Algorithm 1, second loop.
+
+    `B` are the logits of a batch of X_U and X_L, rectified. By itself it is the
+    paper's stage 2. In the history it is `regularization`.
+
+    Args:
+        weight: Factor of `U(B)`, beside the coefficients of the layer.
+        layer: A `GraphActivityRegularization`, for `U(B)`. By default the one
+            that the model holds, and else one with the coefficients of the
+            paper.
+
+    Raises:
+        ValueError: if a value is not valid; in training, if the model has no
+            logits, or holds a layer of GAR and a weight other than 1 or a
+            layer is given.
+
+    Example:
+
+    >>> layer = GraphActivityRegularization(class_prior=[0.7, 0.3])
+    >>> method = [GAR(layer=layer), CrossEntropy()]
+    """
+
+    name: ClassVar[str] = "regularization"
+    can_collapse: ClassVar[bool] = True
+    supports_replicas: ClassVar[bool] = True
+    # Those of the layer.
+    has_metrics: ClassVar[bool] = True
+
+    layer: GraphActivityRegularization | None = None
+
+    def __post_init__(self):
+        super().__post_init__()
+        check_layer(self.layer)
+
+    def network(self, model):
+        check_can_be_regularized(model)
+        return model
+
+    def check(self, network, x_unlabeled):
+        prior = None if self.layer is None else self.layer.class_prior
+        if prior is not None and has_graph(network):
+            check_class_prior(prior, network.output_shape[-1])
+
+    def build(self, stage_2):
+        """Gives it the layer, which is not called: its loss is a term."""
+        stage_2.regularization = None
+        if not is_regularized(stage_2.network):
+            layer = self.layer or GraphActivityRegularization(
+                name="graph_activity_regularization"
+            )
+            if not layer.built:
+                layer.build((None, stage_2.num_classes))
+            stage_2.regularization = layer
+
+    def callbacks(self, evaluated, data, has_validation, class_names):
+        return [WarnOnCollapse(data.sampler.images_per_step, class_names)]
+
+    def loss(self, stage_2, x, y, logits):
+        """`U(B)`; 0 where a layer inside the network adds it."""
+        layer = stage_2.regularization
+        if layer is None:
+            return 0.0
+        measured = layer.measure(logits, training=True)
+        U = measured["regularization"]
+        shown = measured | {"regularization": self.weight * U}
+        for name, mean in layer.means.items():
+            mean.update_state(shown[name])
+        layer.usage.update_state(logits)
+        return U
+
+
 def network_of(method, model):
     """What the terms of a method train of a model, from examples to logits."""
     networks = [term.network(model) for term in method]
-    if len(networks) > 1 and any(map(is_regularized, networks)):
+    if any(map(is_regularized, networks)) and method != [GAR()]:
         raise ValueError(
-            f"The model {model.name!r} already holds a GAR layer, beside which "
-            "no other term is trained. Give the model without it, and the "
-            "layer as GAR(layer=...); see gar_keras.detach."
+            f"The model {model.name!r} already holds a GAR layer, which adds "
+            "the loss by its own settings, and no other term. Received: "
+            f"method={method}. Give the model without it, and the layer as "
+            "GAR(layer=...); see gar_keras.detach."
         )
     if any(term.keeps_dropout for term in method):
         return networks[0]

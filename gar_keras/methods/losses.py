@@ -5,7 +5,6 @@ each image. Schedules take the share of the training that is done, a float32
 scalar from 0 to 1, and give a factor from 0 to 1.
 """
 
-import keras
 from keras import ops
 
 
@@ -13,13 +12,6 @@ def mean_over(chosen, values):
     """The mean of the values that are chosen; 0 if there is none."""
     weights = ops.cast(chosen, values.dtype)
     return ops.sum(weights * values) / ops.maximum(ops.sum(weights), 1.0)
-
-
-def cross_entropy(y, logits):
-    """`-log p_y` of each image, `(m,)`."""
-    return keras.losses.sparse_categorical_crossentropy(
-        y, ops.cast(logits, "float32"), from_logits=True
-    )
 
 
 def probabilities(logits):
@@ -50,9 +42,3 @@ def gaussian_ramp(done, end):
     """`exp(-5 (1 - done/end)^2)` up to `end`, then 1 (Laine & Aila)."""
     left = 1.0 - ops.minimum(done / end, 1.0)
     return ops.exp(-5.0 * ops.square(left))
-
-
-def linear_ramp(done, start, end):
-    """0 up to `start`, 1 from `end`, a straight line in between (Lee)."""
-    share = (done - start) / (end - start)
-    return ops.minimum(ops.maximum(share, 0.0), 1.0)

@@ -20,12 +20,11 @@ schedule of its rate are left out.
 from dataclasses import dataclass
 from typing import ClassVar
 
-import keras
 import numpy as np
 from keras import ops
 
 from gar_keras.engine.copies import copy_model, seeded
-from gar_keras.engine.graphs import has_graph, inputs_of
+from gar_keras.engine.graphs import has_graph
 from gar_keras.methods import losses
 from gar_keras.methods.base import Term
 from gar_keras.utils.validation import check_fields, check_number
@@ -69,26 +68,20 @@ class MeanTeacher(Term):
     def loss(self, stage_2, x, y, logits):
         in_ramp = stage_2.done() < self.ramp
         a = ops.where(in_ramp, self.decay_in_ramp, self.decay)
-        average(stage_2.teacher, stage_2.network, a)
+        pairs = zip(
+            stage_2.teacher.weights, stage_2.network.weights, strict=True
+        )
+        for mean, new in pairs:
+            if new.trainable:
+                kept = ops.cast(a, mean.dtype) * mean
+                taken = ops.cast(1 - a, mean.dtype) * ops.stop_gradient(new)
+                mean.assign(kept + taken)
+            else:
+                # Such as the statistics of a BatchNormalization.
+                mean.assign(new)
         targets = ops.stop_gradient(stage_2.teacher(x, training=True))
         distance = ops.mean(losses.squared_distance(logits, targets))
         return losses.gaussian_ramp(stage_2.done(), self.ramp) * distance
-
-
-def average(mean, network, decay):
-    """`mean <- decay * mean + (1 - decay) * network`, of models of one graph.
-
-    What is not trained, such as the statistics of a BatchNormalization, is
-    taken as it is.
-    """
-    rest = 1 - decay
-    for old, new in zip(mean.weights, network.weights, strict=True):
-        if new.trainable:
-            kept = ops.cast(decay, old.dtype) * old
-            taken = ops.cast(rest, old.dtype) * ops.stop_gradient(new)
-            old.assign(kept + taken)
-        else:
-            old.assign(new)
 
 
 def copy_of(network, seed):
@@ -107,11 +100,8 @@ def copy_of(network, seed):
             f"{coarse.pop()}. Give it a mixed policy, such as "
             "'mixed_bfloat16', whose weights are in float32."
         )
-    # A model without an optimizer, which Keras would copy as well.
-    inputs = inputs_of(network)
-    bare = keras.Model(inputs, network.outputs[0], name="teacher")
     with seeded(seed):
-        copy = copy_model(bare)
+        copy = copy_model(network)
     copy.trainable = False
     rng = np.random.default_rng([seed, 1])
     weights = {id(weight) for weight in copy.weights}

@@ -8,14 +8,13 @@ from keras import layers, ops
 
 from gar_keras.engine.graphs import has_graph
 from gar_keras.engine.keras_internals import calls, flatten_layers
-from gar_keras.layers import PerImageStandardization, Standardization
+from gar_keras.layers import PerImageStandardization
 
 # Layers that make, of the images as stored, the images that are moved.
 PREPROCESSING = (
     layers.Rescaling,
     layers.Normalization,
     PerImageStandardization,
-    Standardization,
 )
 
 
@@ -68,7 +67,9 @@ def split(network, method):
         behind = [n for n in nodes if any(t is x for t in n.input_tensors)]
         # What else gets the images would miss them behind the layer.
         layer = behind[0].operation if len(behind) == 1 else None
-        if not isinstance(layer, PREPROCESSING) and not _augments(layer):
+        is_layer = isinstance(layer, layers.Layer)
+        augments = is_layer and not layer.weights and is_random(layer)
+        if not isinstance(layer, PREPROCESSING) and not augments:
             break
         front.append(layer)
         x = behind[0].output_tensors[0]
@@ -79,9 +80,3 @@ def split(network, method):
             "the model with a Rescaling layer, or give it float images."
         )
     return front, keras.Model(x, logits, name="rest")
-
-
-def _augments(layer):
-    """Whether an operation is a random layer, or several, without weights."""
-    is_layer = isinstance(layer, layers.Layer)
-    return is_layer and not layer.weights and is_random(layer)

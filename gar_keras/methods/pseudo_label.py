@@ -16,6 +16,7 @@ that is trained.
 from dataclasses import dataclass
 from typing import ClassVar
 
+import keras
 from keras import ops
 
 from gar_keras.methods import losses
@@ -51,6 +52,9 @@ class PseudoLabel(Term):
 
     def loss(self, stage_2, x, y, logits):
         labels = ops.argmax(ops.stop_gradient(logits), axis=-1)
-        each = losses.cross_entropy(labels, logits)
-        alpha = losses.linear_ramp(stage_2.done(), self.start, self.end)
+        each = keras.losses.sparse_categorical_crossentropy(
+            labels, ops.cast(logits, "float32"), from_logits=True
+        )
+        share = (stage_2.done() - self.start) / (self.end - self.start)
+        alpha = ops.minimum(ops.maximum(share, 0.0), 1.0)
         return alpha * losses.mean_over(y < 0, each)

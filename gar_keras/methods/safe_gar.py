@@ -12,21 +12,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gar_keras.callbacks import LOOKED_AT, RestoreStart, WarnOfShares
+from gar_keras.callbacks import LOOKED_AT, CheckShares
 from gar_keras.engine.batches import BATCH_SIZE
 from gar_keras.engine.data import some_of
 from gar_keras.engine.fit import predict
 from gar_keras.engine.graphs import has_graph
 from gar_keras.layers import GraphActivityRegularization
-from gar_keras.methods.gar import GAR
+from gar_keras.methods.base import GAR
 from gar_keras.metrics import counts_of_classes
-from gar_keras.models import is_regularized, plain_head, scaled
-from gar_keras.regularizers import (
-    COEFFICIENTS,
-    Coefficients,
-    check_coefficient,
-    class_prior_of,
-)
+from gar_keras.models import plain_head, scaled
+from gar_keras.regularizers import check_coefficient, class_prior_of
 from gar_keras.utils.types import ClassPrior
 from gar_keras.utils.validation import (
     check_choice,
@@ -116,9 +111,9 @@ class SafeGAR(GAR):
     uses_labels: ClassVar[bool] = True
     supports_replicas: ClassVar[bool] = False
 
-    affinity: float = Coefficients.affinity
-    balance: float = Coefficients.balance
-    frobenius: float = Coefficients.frobenius
+    affinity: float = 3.0
+    balance: float = 1.0
+    frobenius: float = 1e-6
     class_prior: Any = "predicted"
     protects_rare_classes: bool = True
     top_logit: float = 10.0
@@ -129,7 +124,7 @@ class SafeGAR(GAR):
 
     def __post_init__(self):
         super().__post_init__()
-        for name in COEFFICIENTS:
+        for name in ("affinity", "balance", "frobenius"):
             check_coefficient(name, getattr(self, name))
         check_flag("protects_rare_classes", self.protects_rare_classes)
         check_number("top_logit", self.top_logit)
@@ -141,15 +136,6 @@ class SafeGAR(GAR):
             return None
         rare = has_rare_class(self.class_prior)
         return LARGEST_CHANGE_OF_RARE if rare else LARGEST_CHANGE
-
-    def network(self, model):
-        if is_regularized(model):
-            raise ValueError(
-                f"The model {model.name!r} already holds a GAR layer. Give "
-                "SafeGAR the model without it, and the layer as "
-                "SafeGAR(layer=...); see gar_keras.detach."
-            )
-        return super().network(model)
 
     def check(self, network, x_unlabeled):
         if not has_graph(network):
@@ -164,69 +150,68 @@ class SafeGAR(GAR):
 
     def setup(self, network, data, initial_epoch=0):
         """Brings the logits to their scale, and finds prior and layer."""
-        term = self if initial_epoch else self._begin(network, data)
-        term = term._with_layer(network, data)
-        return term, scaled(network, term.logit_factor), data
-
-    def _begin(self, network, data):
-        start_weights = network.get_weights()
-        logits = predict(network, some_of(data.images, LOOKED_AT))
-        factor = self._factor_of(logits)
-        head = plain_head(network)
-        if head is not None and factor != 1:
-            head.set_weights([factor * w for w in head.get_weights()])
+        term = self
+        if not initial_epoch:
+            logits = predict(network, some_of(data.images, LOOKED_AT))
+            largest = np.mean(np.max(logits, axis=-1))
             factor = 1.0
-        if self.layer is not None:
-            prior = self.layer.class_prior
-        else:
-            n = logits.shape[-1]
-            prior = given_prior(self.class_prior, data.y_labeled, n)
+            if self.top_logit and largest > 0:
+                factor = float(self.top_logit / largest)
+            start_weights = network.get_weights()
+            head = plain_head(network)
+            if head is not None and factor != 1:
+                head.set_weights([factor * w for w in head.get_weights()])
+                factor = 1.0
+            if self.layer is not None:
+                prior = self.layer.class_prior
+            else:
+                n = logits.shape[-1]
+                prior = given_prior(self.class_prior, data.y_labeled, n)
             if prior == "predicted":
                 prior = predicted_prior(logits)
-        return replace(
-            self,
-            class_prior=prior,
-            logit_factor=factor,
-            start_weights=start_weights,
-        )
-
-    def _with_layer(self, network, data):
-        if self.logit_factor is None or isinstance(self.class_prior, str):
+            term = replace(
+                self,
+                class_prior=prior,
+                logit_factor=factor,
+                start_weights=start_weights,
+            )
+        elif self.logit_factor is None or isinstance(self.class_prior, str):
             raise ValueError(
                 "A training that goes on needs what its first epoch began "
                 "with. Received: initial_epoch, and a method that has not "
                 "begun. Give method=history.model.method, of the History that "
                 "the call before returned."
             )
-        if self.layer is not None:
-            return self
-        batch_size = data.sampler.images_per_step
-        if self.protects_rare_classes and has_rare_class(self.class_prior):
-            options = balance_of_rare_classes(self.class_prior, batch_size)
-        else:
-            options = running_balance(network.output_shape[-1], batch_size)
-        options["balance"] *= self.balance
-        coefficients = {name: getattr(self, name) for name in COEFFICIENTS}
-        layer = GraphActivityRegularization(
-            **coefficients | options,
-            class_prior=self.class_prior,
-            name="graph_activity_regularization",
-        )
-        return replace(self, layer=layer)
+        if term.layer is None:
+            prior = term.class_prior
+            options = balance_options(
+                prior if term.protects_rare_classes else None,
+                network.output_shape[-1],
+                data.sampler.images_per_step,
+            )
+            options["balance"] *= term.balance
+            layer = GraphActivityRegularization(
+                affinity=term.affinity,
+                frobenius=term.frobenius,
+                class_prior=prior,
+                name="graph_activity_regularization",
+                **options,
+            )
+            term = replace(term, layer=layer)
+        return term, scaled(network, term.logit_factor), data
 
-    def callbacks(self, evaluated, x_unlabeled, has_validation, watch):
-        watched = evaluated, x_unlabeled, self.class_prior, watch
-        if has_validation:
-            return [WarnOfShares(*watched)]
-        change = self.largest_share_change
-        return [RestoreStart(*watched, self.start_weights, change)]
-
-    def _factor_of(self, logits):
-        """What brings the mean of the largest logits to `top_logit`."""
-        largest = np.mean(np.max(logits, axis=-1))
-        if not self.top_logit or largest <= 0:
-            return 1.0
-        return float(self.top_logit / largest)
+    def callbacks(self, evaluated, data, has_validation, class_names):
+        return [
+            CheckShares(
+                evaluated,
+                data.images,
+                self.class_prior,
+                restores=not has_validation,
+                start_weights=self.start_weights,
+                largest_change=self.largest_share_change,
+                class_names=class_names,
+            )
+        ]
 
 
 def given_prior(class_prior, labels, n):
@@ -283,36 +268,33 @@ def has_rare_class(class_prior):
     return bool(np.std(class_prior) > RARE_VARIATION * np.mean(class_prior))
 
 
-def running_balance(num_classes, batch_size):
+def balance_options(class_prior, num_classes, batch_size):
     """Options of the layer by how few examples of a class a batch has.
 
+    Where the batch has fewer than the paper's, of the rarest class if that is a
+    rare one, the balance is over about w batches, and counts `w**(1/3)` times.
+
     Example:
 
-    >>> running_balance(10, 128)
+    >>> balance_options(None, 10, 128)
     {'balance': 1.0}
-    >>> options = running_balance(100, 128)
-    >>> round(options["balance"], 2), round(options["balance_memory"], 2)
-    (2.15, 0.82)
+    >>> options = balance_options(None, 100, 128)
+    >>> options["balance_of"], round(options["balance_memory"], 2)
+    ('column sums', 0.82)
+    >>> options = balance_options((0.95, 0.05), 2, 128)
+    >>> options["balance_of"], round(options["balance_memory"], 2)
+    ('row shares', 0.33)
     """
-    w = IMAGES_PER_CLASS * num_classes / batch_size
-    if w <= 1:
-        return {"balance": 1.0}
-    return _remembered(w) | {"balance_of": "column sums"}
-
-
-def balance_of_rare_classes(class_prior, batch_size):
-    """Options of the layer by how few examples of the rarest class there are.
-
-    Example:
-
-    >>> options = balance_of_rare_classes((0.95, 0.05), 128)
-    >>> round(options["balance"], 2), round(options["balance_memory"], 2)
-    (1.26, 0.33)
-    """
-    w = max(1.0, IMAGES_PER_CLASS / (batch_size * min(class_prior)))
-    return _remembered(w) | {"balance_of": "row shares"}
-
-
-def _remembered(w):
-    """A balance over about w batches, which counts `w**(1/3)` times."""
-    return {"balance": w ** (1 / 3), "balance_memory": (w - 1) / (w + 1)}
+    if has_rare_class(class_prior):
+        w = max(1.0, IMAGES_PER_CLASS / (batch_size * min(class_prior)))
+        balance_of = "row shares"
+    else:
+        w = IMAGES_PER_CLASS * num_classes / batch_size
+        balance_of = "column sums"
+        if w <= 1:
+            return {"balance": 1.0}
+    return {
+        "balance": w ** (1 / 3),
+        "balance_memory": (w - 1) / (w + 1),
+        "balance_of": balance_of,
+    }

@@ -16,7 +16,6 @@ the Hessian of the divergence: from a random unit vector `d`,
 `d <- ∇_r KL(p(x) ‖ p(x + r))` at `r = ξ d`, scaled to unit length.
 """
 
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -27,11 +26,7 @@ from gar_keras.engine import autodiff
 from gar_keras.methods import losses
 from gar_keras.methods.base import Term
 from gar_keras.methods.preprocessing import is_random, preprocessed, split
-from gar_keras.utils.validation import (
-    check_count,
-    check_fields,
-    check_number,
-)
+from gar_keras.utils.validation import check_count, check_fields, check_number
 
 
 @dataclass(frozen=True)
@@ -77,13 +72,17 @@ class VAT(Term):
 
     def loss(self, stage_2, x, y, logits):
         images = preprocessed(stage_2.front, x)
-        with kept_statistics(stage_2.network):
-            if any(map(is_random, stage_2.front)):
-                # The logits given are of images that were drawn otherwise.
-                logits = stage_2.rest(images, training=True)
-            clean = ops.stop_gradient(logits)
-            r = self.perturbation(stage_2, images, clean)
-            moved = stage_2.rest(images + r, training=True)
+        statistics = stage_2.network.non_trainable_weights
+        before = [ops.copy(variable) for variable in statistics]
+        if any(map(is_random, stage_2.front)):
+            # The logits given are of images that were drawn otherwise.
+            logits = stage_2.rest(images, training=True)
+        clean = ops.stop_gradient(logits)
+        r = self.perturbation(stage_2, images, clean)
+        moved = stage_2.rest(images + r, training=True)
+        # Those of BatchNormalization are free of adversarial images.
+        for variable, value in zip(statistics, before, strict=True):
+            variable.assign(value)
         return ops.mean(losses.divergence(clean, moved))
 
     def perturbation(self, stage_2, images, clean):
@@ -101,16 +100,6 @@ class VAT(Term):
             slope = autodiff.gradient(change, self.xi * direction)
             direction = unit(ops.stop_gradient(slope))
         return self.epsilon * direction
-
-
-@contextmanager
-def kept_statistics(network):
-    """Keeps the statistics of BatchNormalization free of adversarial images."""
-    statistics = network.non_trainable_weights
-    before = [ops.copy(variable) for variable in statistics]
-    yield
-    for variable, value in zip(statistics, before, strict=True):
-        variable.assign(value)
 
 
 def unit(x):

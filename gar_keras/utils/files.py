@@ -11,7 +11,8 @@ def replacing(path, suffix=""):
     """A temporary path that becomes `path` once it is written.
 
     It lies in the same folder, made if need be, and its name ends in `suffix`.
-    If the block fails, it is removed and `path` stays as it was.
+    If the block fails, it is removed and `path` stays as it was. An `OSError`
+    such as that of a full disk names the path.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -21,6 +22,8 @@ def replacing(path, suffix=""):
         with open(temporary, "rb+") as file:
             os.fsync(file.fileno())
         os.replace(temporary, path)
+    except OSError as e:
+        raise OSError(e.errno, e.strerror or str(e), str(path)) from e
     finally:
         temporary.unlink(missing_ok=True)
 

@@ -100,15 +100,6 @@ def check_flag(name, value):
         )
 
 
-def check_verbosity(value):
-    """Raises unless `verbose` is what Keras' `fit` takes."""
-    if value not in ("auto", 0, 1, 2):
-        raise ValueError(
-            "verbose must be 'auto', 0, 1 or 2. Received: "
-            f"{received('verbose', value)}"
-        )
-
-
 def check_images(name, x, like=None, least_dimensions=2):
     """Raises unless `x` can be batches of one input of a network.
 

@@ -1,7 +1,8 @@
 """Runs on the machines of a Ray cluster, side by side.
 
-A run works in a folder of its machine. What it leaves there comes back when it
-ends. Where its machine is lost, it begins again on another one.
+A run works in a folder of its machine, from its beginning, and what it leaves
+there comes back when it ends. Where its machine is lost, it begins again on
+another one.
 """
 
 import os
@@ -15,11 +16,8 @@ from gar_keras.utils import files
 from gar_keras.utils.optional import optional
 from reproduction import environment, records
 from reproduction.paths import path_of
-from reproduction.run import lock_of, path_of_stage_1, path_of_state
-from reproduction.sweep import WorkerError, make
-
-# What a run can take up.
-_KEPT = (path_of_state, path_of_stage_1)
+from reproduction.run import lock_of, path_of_state
+from reproduction.sweep import WorkerError, make, outcome_of
 
 
 def on_cluster(tasks, results, options, address):
@@ -29,7 +27,26 @@ def on_cluster(tasks, results, options, address):
     """
     if not tasks:
         return
-    ray = _connect(address)
+    # Nobody is told of it, unless the user wants it so.
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    # The coming default, of which Ray else warns with every task.
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    ray = optional("ray", "A cluster", "ray")
+    # Raises a ConnectionError where there is no such cluster.
+    ray.init(
+        address,
+        logging_level="WARNING",
+        # Other machines get this one's code.
+        runtime_env={
+            "py_modules": [
+                str(environment.PACKAGE), str(Path(__file__).parent)
+            ],
+            "env_vars": {
+                environment.REVISION: environment.git_revision() or ""
+            },
+        },
+        **({"include_dashboard": False} if address == "local" else {}),
+    )  # fmt: skip
     needs, threads = _share(ray.nodes(), len(tasks))
     remote = ray.remote(max_retries=3, **needs)(_make)
     busy = {}
@@ -41,15 +58,14 @@ def on_cluster(tasks, results, options, address):
             except filelock.Timeout:
                 yield task, None
                 continue
-            kept = (path_of(*task, results) for path_of in _KEPT)
-            sent = _contents(results, filter(Path.exists, kept))
-            ref = remote.remote(task, place, sent, threads, options)
+            ref = remote.remote(task, place, threads, options)
             busy[ref] = task, held
         while busy:
             (ref,), _ = ray.wait([*busy], num_returns=1)
             task, held = busy.pop(ref)
             with held:
-                yield task, _outcome(ray, ref, task, results)
+                state = path_of_state(*task, results)
+                yield task, _outcome(ray, ref, path_of(*task, results), state)
     finally:
         # After Ctrl-C, as a rule.
         for ref, (_, held) in busy.items():
@@ -75,78 +91,35 @@ def _share(machines, num_runs):
     return {"num_cpus": share}, share
 
 
-def _make(task, place, sent, threads, options):
+def _make(task, place, threads, options):
     """Makes a run on a machine of the cluster; its outcome and its files."""
     hardware.take_part(threads)
     with tempfile.TemporaryDirectory(prefix="gar_keras_") as folder:
-        _write(folder, sent)
-        outcome = make(task, place, folder, options)
-        left = (p for p in Path(folder).rglob("*") if p.suffix != ".lock")
-        return outcome, _contents(folder, filter(Path.is_file, left))
+        outcome = outcome_of(make, task, place, folder, options)
+        left = path_of(*task, folder).parent.glob("*")
+        return outcome, {path.suffix: path.read_bytes() for path in left}
 
 
-def _outcome(ray, ref, task, results):
-    """The outcome of a task, once its files are here."""
+def _outcome(ray, ref, path, state):
+    """The outcome of a task, once its files are where its record belongs."""
     try:
         outcome, left = ray.get(ref)
     except ray.exceptions.RayError as e:
-        reason = next(iter(str(e).splitlines()), type(e).__name__)
         return WorkerError(
-            f"It could not be made on the cluster ({reason}). Each machine "
-            "needs Ray and Keras in the versions of this one."
+            f"It could not be made on the cluster ({records.first_line(e)}). "
+            "Each machine needs Ray and Keras in the versions of this one."
         )
-    if isinstance(outcome, dict):
-        # There may be a folder here with runs of the same settings.
-        path = path_of(*task, results)
-        beside = path.relative_to(results)
-        left = {
-            name
-            if name.parts[0] != task[0].cell
-            else beside.with_suffix(name.suffix): content
-            for name, content in left.items()
-            if name.suffix != ".json"
-        }
-        outcome["path"] = "/".join(path.absolute().parts[-3:])
-        _write(results, left)
-        records.write(path, outcome)
-        path_of_state(*task, results).unlink(missing_ok=True)
-    else:
-        _write(results, left)
-    return outcome
-
-
-def _contents(folder, paths):
-    """Bytes by path; the record as the last, as it says the run is finished."""
-    ordered = sorted(paths, key=lambda path: path.suffix == ".json")
-    return {path.relative_to(folder): path.read_bytes() for path in ordered}
-
-
-def _write(folder, contents):
-    for path, content in contents.items():
+    if isinstance(outcome, WorkerError):
+        return outcome
+    for suffix in left.keys() - {".json"}:
         files.write_atomically(
-            Path(folder, path), lambda f, c=content: f.write(c), mode="wb"
+            path.with_suffix(suffix),
+            lambda file, content=left[suffix]: file.write(content),
+            mode="wb",
         )
-
-
-def _connect(address):
-    # Nobody is told of it, unless the user wants it so.
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    # The coming default, of which Ray else warns with every task.
-    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-    ray = optional("ray", "A cluster", "ray")
-    options = {"include_dashboard": False} if address == "local" else {}
-    # Other machines get this one's code.
-    options["runtime_env"] = {
-        "py_modules": [str(environment.PACKAGE), str(Path(__file__).parent)],
-        "env_vars": {environment.REVISION: environment.git_revision() or ""},
-    }
-    try:
-        ray.init(address, logging_level="WARNING", **options)
-    # Ray raises a bare Exception where its start takes too long.
-    except Exception as e:
-        reason = next(iter(str(e).splitlines()), type(e).__name__)
-        raise WorkerError(
-            f"There is no reaching a Ray cluster at {address!r} ({reason}). "
-            "Start one with `ray start --head`, or take --ray local."
-        ) from e
-    return ray
+    # The folder can have another name here.
+    outcome["path"] = "/".join(path.absolute().parts[-3:])
+    # As the last: it says that the run is finished.
+    records.write(path, outcome)
+    state.unlink(missing_ok=True)
+    return outcome

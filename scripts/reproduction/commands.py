@@ -15,7 +15,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from reproduction import paths
-from reproduction.settings import EXPERIMENTS
 
 EXIT_USAGE = 2
 # Some runs are left to another process.
@@ -28,26 +27,16 @@ EXPECTED = (ValueError, OSError, ImportError, FloatingPointError)
 
 GOES_ON = "the same command goes on from the last finished epoch"
 
-# More than any number of epochs, pairs or processes can be.
-MOST = 10**9
-MAX_SEEDS = 10_000
-
 
 # Types of options.
 
 
-def count(text, least=1):
+def count(text):
     """An integer that makes sense as a number of things."""
     with contextlib.suppress(ValueError):
-        if least <= int(text) <= MOST:
+        if int(text) >= 1:
             return int(text)
-    raise argparse.ArgumentTypeError(
-        f"{text!r} is no integer from {least} to {MOST}"
-    )
-
-
-def count_of_2(text):
-    return count(text, least=2)
+    raise argparse.ArgumentTypeError(f"{text!r} is no integer from 1 on")
 
 
 def above_0(text):
@@ -68,14 +57,13 @@ def numbers(text):
     """
     found = []
     for part in text.split(","):
-        # Keras takes no seed that is much larger.
-        ends = re.fullmatch(r"\s*(\d{1,9})(?:-(\d{1,9}))?\s*", part)
+        ends = re.fullmatch(r"\s*(\d{1,4})(?:-(\d{1,4}))?\s*", part)
         first, last = (ends[1], ends[2] or ends[1]) if ends else (1, 0)
         wanted = range(int(first), int(last) + 1)
-        if not wanted or len(found) + len(wanted) > MAX_SEEDS:
+        if not wanted:
             raise argparse.ArgumentTypeError(
                 f"{text!r} is no list of numbers and ranges such as 0-9 or "
-                f"0,2,5-7, of {MAX_SEEDS} at most"
+                "0,2,5-7, of four digits at most"
             )
         found += wanted
     return found
@@ -93,20 +81,10 @@ def written_folder(text):
     return Path(text)
 
 
-def data_folder(text):
-    """A folder that is there."""
-    if not os.path.isdir(text):
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is no folder that is there; make it first if data are "
-            "to be downloaded to it"
-        )
-    return Path(text)
-
-
-def read_file(text):
-    """A file that is there."""
-    if not os.path.isfile(text):
-        raise argparse.ArgumentTypeError(f"{text!r} is no file that is there")
+def existing(text):
+    """A file or folder that is there."""
+    if not text or not os.path.exists(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not there")
     return Path(text)
 
 
@@ -139,6 +117,10 @@ def add_common(made):
         default=os.environ.get("KERAS_BACKEND") or "tensorflow",
         help="Keras backend; what KERAS_BACKEND names, if it is set",
     )
+    add_results(made)
+
+
+def add_results(made):
     made.add_argument(
         "--results",
         type=written_folder,
@@ -148,132 +130,84 @@ def add_common(made):
     )
 
 
-def add_precision(made):
-    made.add_argument(
-        "--precision",
-        choices=["auto", "float32", "bfloat16"],
-        default="auto",
-        help="between the layers; auto: bfloat16 where the hardware computes "
-        "in it",
-    )
-
-
 def training_parser(description, seeds="0-9"):
-    """A parser with the options of every script that trains."""
+    """A parser with the options of every script that trains.
+
+    What they are for is told at length in docs/experiments.md.
+    """
     made = parser(description)
+    add_common(made)
+    by_default = "(default: those of the setting)"
     add = made.add_argument
-    add(
-        "--seeds",
-        type=numbers,
-        default=seeds,
-        help="seeds to run, e.g. 0-9 or 0,2,5-7 (default: %(default)s)",
-    )
-    add(
-        "--epochs",
-        type=count,
-        help="of stage 2; by default those of the setting: in the paper's "
-        "tables 200, InfiMNIST 133 and SVHN 100",
-    )
-    add(
-        "--pretrain-epochs",
-        type=count,
-        help="of stage 1; by default those of the setting: in the paper's "
-        "tables 2,000",
-    )
+    add("--seeds", type=numbers, default=seeds, help="e.g. 0-9 or 0,2,5-7")
+    add("--epochs", type=count, help=f"of stage 2 {by_default}")
+    add("--pretrain-epochs", type=count, help=f"of stage 1 {by_default}")
     add(
         "--images-per-epoch",
         type=count,
-        help="images of X_U in an epoch of stage 2, for a quick try; all by "
-        "default",
+        help="images of X_U in an epoch of stage 2, for a quick try",
     )
     add(
         "--frobenius-of",
         choices=["B", "Z"],
-        help="matrix of the Frobenius term: the rectified logits B, as in the "
-        "paper and by default, or the unrectified ones Z, as in the authors' "
-        "code",
+        help="matrix of the Frobenius term: the paper's B, or the authors' Z",
     )
     add(
         "--balance-of",
         choices=["diagonal", "column sums"],
-        help="what the balance is made of: the diagonal of N, as in the paper "
-        "and by default, or the column sums of B, as in the authors' code "
-        "until May 2017",
+        help="the diagonal of N, as in the paper, or the column sums of B, as "
+        "in the authors' code until May 2017",
     )
-    add_precision(made)
-    add_common(made)
+    add(
+        "--precision",
+        choices=["auto", "float32", "bfloat16"],
+        default="auto",
+        help="auto: bfloat16 where this hardware computes in it",
+    )
     add(
         "--data-dir",
-        type=data_folder,
+        type=existing,
         metavar="DIR",
-        help="folder of the data files, for data that are not in the package, "
-        "or of MNIST's own",
+        help="folder of the data files, on each machine",
     )
     add(
         "--save-models",
         action="store_true",
-        help="save the model of the validation-chosen epoch beside its record",
+        help="keep the model of the validation-chosen epoch",
     )
     add(
         "--share-stage-1",
         action="store_true",
-        help="keep the end of stage 1 in the results, and take it up in runs "
-        "that have the same stage 1, such as GAR and the baselines",
+        help="runs that have the same stage 1 share it",
     )
     how = made.add_mutually_exclusive_group()
     how.add_argument(
         "--jobs",
         type=count,
         default=1,
-        help="runs to make at once, in processes of their own, each with an "
-        "equal share of the cores' threads; on a CPU a run repeats bit for bit "
-        "only with the same number of threads, which TF_NUM_INTRAOP_THREADS "
-        "sets; for several GPUs take --ray local",
+        help="runs to make at once, in processes that share the cores",
     )
     how.add_argument(
         "--ray",
         metavar="ADDRESS",
         help="make the runs on the Ray cluster at this address: auto, "
-        "HOST:PORT or ray://HOST:10001, or local to start one here; a run gets "
-        "a GPU, or else an equal share of the cores, and begins again if its "
-        "machine is lost; --data-dir has to be there on each machine; "
-        "--precision auto looks at this one",
+        "HOST:PORT, ray://HOST:10001, or local to start one here",
     )
     add(
         "--dry-run",
         action="store_true",
-        help="print the runs that are left, with their hours as far as records "
-        "tell, and do nothing else",
+        help="print the runs that are left, with their hours by the records",
     )
     return made
-
-
-def add_labels(made, data, default=None):
-    """Adds `--labels`, of those numbers that a data set has."""
-    known = [*EXPERIMENTS[data]]
-    made.add_argument(
-        "--labels",
-        type=int,
-        nargs="+",
-        choices=known,
-        default=default or known,
-        help="numbers of labelled images (default: %(default)s)",
-    )
 
 
 def figure_parser(description):
     """A parser with the options of a script that draws a figure of a run."""
     made = parser(description)
-    made.add_argument(
-        "--results",
-        type=written_folder,
-        default=paths.own(),
-        metavar="DIR",
-        help="folder of the run records (default: %(default)s)",
-    )
+    add_results(made)
     made.add_argument(
         "--record",
-        type=read_file,
+        type=existing,
         metavar="FILE",
         help="record of the run to draw; by default the longest run of MNIST "
         "with 100 labels, of the lowest seed; where the folder has none, the "
@@ -283,21 +217,7 @@ def figure_parser(description):
         "--output",
         type=written_png,
         metavar="FILE",
-        help="PNG to write; by default that of the figure's name in the "
-        "results folder",
-    )
-    return made
-
-
-def benchmark_parser(description):
-    """A parser with the options of both scripts that measure."""
-    made = parser(description)
-    add_common(made)
-    made.add_argument(
-        "--pairs",
-        type=count_of_2,
-        default=10,
-        help="timed pairs of stretches (default: %(default)s)",
+        help="PNG to write (default: one in the results folder)",
     )
     return made
 
@@ -317,22 +237,18 @@ def check_known(option, values, known):
 
 def main(parser, run):
     """The exit status of `run(options)`; says in one line what is wrong."""
-    with one_line():
-        return run(parser.parse_args())
-
-
-@contextlib.contextmanager
-def one_line(advice=""):
-    """Ends the program with one line for what is wrong, and for Ctrl-C."""
+    options = parser.parse_args()
     try:
-        yield
+        return run(options)
     except EXPECTED as e:
         # Of a message of several lines, one.
         print(f"error: {' '.join(str(e).split())}", file=sys.stderr)
-        raise SystemExit(EXIT_USAGE) from None
+        return EXIT_USAGE
     except KeyboardInterrupt:
+        trains = "seeds" in options
+        advice = f": {GOES_ON}" if trains else ""
         print(f"interrupted{advice}", file=sys.stderr)
-        raise SystemExit(EXIT_INTERRUPTED) from None
+        return EXIT_INTERRUPTED
 
 
 @contextlib.contextmanager
@@ -372,39 +288,40 @@ def run_table(options, experiments, show):
     Args:
         options: What the command line says.
         experiments: List of `Experiment`.
-        show: Function of the records and their folder, which prints them.
+        show: Function of `reproduction.report`, the records and their folder,
+            which prints their table.
 
     Returns:
         The exit status: 0, or 1 if another process is at some of the runs.
     """
-    with one_line(f": {GOES_ON}"):
-        with loading(options.backend):
-            from gar_keras.engine import hardware
-            from reproduction import sweep
+    with loading(options.backend):
+        from gar_keras.engine import hardware
+        from reproduction import plan, sweep
 
-        precision = options.precision
-        if precision == "auto":
-            precision = hardware.fast_precision()
-        experiments = [apply(options, e, precision) for e in experiments]
-        if options.dry_run:
-            from reproduction import plan
+    precision = options.precision
+    if precision == "auto":
+        precision = hardware.fast_precision()
+    experiments = [apply(options, e, precision) for e in experiments]
+    if options.dry_run:
+        print(plan.text(experiments, options.seeds, options.results))
+        return 0
+    if options.jobs > 1:
+        hardware.take_part()
+    records, complete = sweep.sweep(
+        experiments,
+        options.seeds,
+        options.results,
+        jobs=options.jobs,
+        ray=options.ray,
+        data_dir=options.data_dir,
+        save_models=options.save_models,
+        share_stage_1=options.share_stage_1,
+    )
+    if records:
+        with loading():
+            from reproduction import report
 
-            print(plan.text(experiments, options.seeds, options.results))
-            return 0
-        if options.jobs > 1:
-            hardware.take_part()
-        records, complete = sweep.sweep(
-            experiments,
-            options.seeds,
-            options.results,
-            jobs=options.jobs,
-            ray=options.ray,
-            data_dir=options.data_dir,
-            save_models=options.save_models,
-            share_stage_1=options.share_stage_1,
-        )
-        if records:
-            show(records, options.results)
+        show(report, records, options.results)
     return 0 if complete else EXIT_UNFINISHED
 
 
@@ -413,14 +330,10 @@ def apply(options, experiment, precision):
     e = experiment.with_gar(
         frobenius_of=options.frobenius_of, balance_of=options.balance_of
     )
-    given = {}
+    e = replace(e, precision=precision, backend=options.backend)
     # What a method has no part in stays as it is: its runs are the same.
     if e.trains_network:
-        names = "epochs", "pretrain_epochs", "images_per_epoch"
-        given = {name: getattr(options, name) for name in names}
-    return replace(
-        e,
-        precision=precision,
-        backend=options.backend,
-        **{name: value for name, value in given.items() if value is not None},
-    )
+        for name in ("epochs", "pretrain_epochs", "images_per_epoch"):
+            if getattr(options, name) is not None:
+                e = replace(e, **{name: getattr(options, name)})
+    return e

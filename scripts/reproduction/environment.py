@@ -3,6 +3,7 @@
 import os
 import platform
 import subprocess
+from importlib import import_module
 from pathlib import Path
 
 import keras
@@ -26,7 +27,7 @@ def describe():
         "python": platform.python_version(),
         "keras": keras.__version__,
         "backend": backend.name(),
-        "backend_version": backend.backend_version(),
+        "backend_version": import_module(backend.name()).__version__,
         "numpy": np.__version__,
         "system": f"{platform.system()} {platform.machine()}",
         "device_kind": hardware.device_kind(),
@@ -38,12 +39,6 @@ def describe():
     if backend.name() == "jax":
         described["xla_flags"] = os.environ.get("XLA_FLAGS")
     return described
-
-
-def in_words():
-    """Backend and device, e.g. `jax 0.8.0 on AMD EPYC (1 of 2 cores)`."""
-    e = describe()
-    return f"{e['backend']} {e['backend_version']} on {device_in_words(e)}"
 
 
 def device_in_words(described):
@@ -73,17 +68,17 @@ def git_revision(root=ROOT, package=PACKAGE):
         return os.environ[REVISION] or None
     if package != root / "gar_keras":
         return None
+
+    def git(words):
+        options = {"stderr": subprocess.DEVNULL, "text": True, "timeout": 10}
+        command = ["git", *words.split()]
+        return subprocess.check_output(command, cwd=root, **options).strip()
+
     try:
         # The clone may lie, without its history, in another repository.
-        _git(root, "ls-files --error-unmatch scripts/reproduction/run.py")
-        edited = _git(root, "status --porcelain -uno -- gar_keras scripts")
-        commit = _git(root, "rev-parse HEAD")
+        git("ls-files --error-unmatch scripts/reproduction/run.py")
+        edited = git("status --porcelain -uno -- gar_keras scripts")
+        commit = git("rev-parse HEAD")
     except (OSError, subprocess.SubprocessError):
         return None
     return f"{commit}+changes" if edited else commit
-
-
-def _git(root, words):
-    command = ["git", *words.split()]
-    options = {"stderr": subprocess.DEVNULL, "text": True, "timeout": 10}
-    return subprocess.check_output(command, cwd=root, **options).strip()

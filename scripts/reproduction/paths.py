@@ -2,7 +2,6 @@
 
 import functools
 import json
-import re
 from pathlib import Path
 
 from reproduction.settings import Experiment
@@ -40,24 +39,15 @@ def path_of(experiment, seed, results):
     'nowhere/mnist-100/2000+200_float32_bdb85713/seed0.json'
     """
     e = experiment
-    for folder in sorted(Path(results, e.cell).glob("*/")):
-        if _experiment_of(folder) == e:
-            return folder / f"seed{seed}.json"
+    for path in sorted(Path(results, e.cell).glob("*/seed*.json")):
+        if _read_experiment(path, path.stat().st_mtime_ns) == e:
+            return path.with_name(f"seed{seed}.json")
     how = ["no-network"]
     if e.trains_network:
         backend = [] if e.backend == "tensorflow" else [e.backend]
         how = [f"{e.pretrain_epochs}+{e.epochs}", e.precision, *backend]
     folder = "_".join([*how, e.fingerprint()])
     return Path(results, e.cell, folder, f"seed{seed}.json")
-
-
-def _experiment_of(folder):
-    """The `Experiment` of the runs in a folder; `None` if there are none."""
-    for path in sorted(folder.glob("seed*.json")):
-        found = _read_experiment(path, path.stat().st_mtime_ns)
-        if found is not None:
-            return found
-    return None
 
 
 @functools.cache
@@ -69,20 +59,3 @@ def _read_experiment(path, _):
     # What is no record has no experiment; `records.read` says what is wrong.
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return None
-
-
-def path_of_benchmark(kind, environment, results):
-    """Path of the record of the benchmarks of a kind on a machine.
-
-    Example:
-
-    >>> path_of_benchmark("overhead", {"device": "AMD EPYC (R)", "cores": 2,
-    ...     "device_kind": "cpu", "backend": "jax"}, "results").as_posix()
-    'results/overhead_amd-epyc-r-2-cores_jax.json'
-    """
-    device = environment["device"]
-    if environment["device_kind"] == "cpu":
-        # The name of a processor does not say how many of its cores there are.
-        device += f" {environment['cores'] or 'some'} cores"
-    slug = re.sub(r"[^a-z0-9]+", "-", device.lower()).strip("-")
-    return Path(results, f"{kind}_{slug}_{environment['backend']}.json")

@@ -11,24 +11,26 @@ def text(experiments, seeds, results):
     """The runs that are left, a line each, with their hours.
 
     The hours of a run are its epochs times the median seconds of an epoch in
-    records of the same network, precision, backend and data, of its own method
-    if there are such: of these results and of the project's.
+    records of the same network, precision, backend, data and method: of these
+    results and of the project's.
     """
     tasks = [*dict.fromkeys((e, s) for s in seeds for e in experiments)]
     left = [t for t in tasks if not paths.path_of(*t, results).exists()]
     known = _seconds_of_epochs({results, paths.reference()}) if left else {}
     lines, total, unknown = [], 0.0, 0
     for e, seed in left:
-        hours = _hours(e, known)
-        line = f"{e.cell} seed {seed}"
+        line, stages = f"{e.cell} seed {seed}", None
         if e.trains_network:
             line += f", {e.pretrain_epochs} + {e.epochs} epochs, {e.precision}"
-        if hours is None:
+            stages = known.get(_key(e))
+        if stages is None:
             unknown += 1
             lines.append(f"{line}: no record tells the hours")
-        else:
-            total += hours
-            lines.append(f"{line}: about {hours:.2g} hours")
+            continue
+        first, second = map(median, stages)
+        hours = (e.pretrain_epochs * first + e.epochs * second) / 3600
+        total += hours
+        lines.append(f"{line}: about {hours:.2g} hours")
     told = f"Runs: {len(tasks)}. Finished: {len(tasks) - len(left)}. Left: "
     told += f"{len(left)}, about {total:.2g} hours one after another"
     if unknown:
@@ -36,20 +38,9 @@ def text(experiments, seeds, results):
     return "\n".join([*lines, f"{told}."])
 
 
-def _hours(e, known):
-    """The hours of a run; `None` if no record tells."""
-    if not e.trains_network:
-        return None
-    stages = known.get(_key(e, e.method_name)) or known.get(_key(e, None))
-    if stages is None:
-        return None
-    first, second = (median(seconds) for seconds in stages)
-    return (e.pretrain_epochs * first + e.epochs * second) / 3600
-
-
-def _key(e, method):
+def _key(e):
     data = e.dataset, e.unlabeled, e.images_per_epoch
-    return e.network, e.filters, e.precision, e.backend, *data, method
+    return e.network, e.filters, e.precision, e.backend, *data, e.method_name
 
 
 def _seconds_of_epochs(folders):
@@ -59,11 +50,10 @@ def _seconds_of_epochs(folders):
         for record in records.read_all(folder).values():
             e = Experiment.from_json(record["experiment"])
             seconds = record["regularization"]["curve"].get("seconds", [])[1:]
+            # A method without a network has no epochs.
             if not e.trains_network or not seconds:
                 continue
-            spent = record["pretraining"]["seconds"] / e.pretrain_epochs
-            for method in (e.method_name, None):
-                first, second = known[_key(e, method)]
-                first.append(spent)
-                second.append(median(seconds))
+            first, second = known[_key(e)]
+            first.append(record["pretraining"]["seconds"] / e.pretrain_epochs)
+            second.append(median(seconds))
     return known

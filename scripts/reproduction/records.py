@@ -4,9 +4,9 @@ A record is a dict, as JSON has it. Beside it, `seedN.npz` has what the network
 made of test images at some epochs of stage 2.
 """
 
+import contextlib
 import io
 import json
-import math
 import re
 import reprlib
 from pathlib import Path
@@ -59,24 +59,28 @@ FIELDS = {
     "snapshot_epochs",
 }
 
-# What a record must have in common with the run that it stands for.
-MUST_AGREE = {
-    "labeled": "labels",
-    "split_fingerprint": "split",
-    "data": "data",
-    "class_prior": "class prior",
-}
-
-
-# What anything but a record raises, when it is taken for one.
-NOT_A_RECORD = (
-    *(ValueError, TypeError, KeyError, IndexError, AttributeError),
-    *(OSError, RecursionError),
-)
-
 
 class RecordError(ValueError):
     """A file among the records that is not a record."""
+
+
+def first_line(error):
+    """What an error says, in a line."""
+    return next(iter(str(error).splitlines()), type(error).__name__)
+
+
+@contextlib.contextmanager
+def reading(path):
+    """Around what reads a file: whatever goes wrong is a `RecordError`."""
+    try:
+        yield
+    # Anything comes of a file that is no record.
+    except Exception as e:
+        raise RecordError(
+            f"{path} is not a whole record of this version: {first_line(e)}. "
+            "If it is damaged, delete what there is of the run, and make it "
+            "again."
+        ) from e
 
 
 def result_of(curve):
@@ -96,7 +100,13 @@ def result_of(curve):
 def write(path, record):
     """Writes a record, whole or not at all; NaN and infinity are refused."""
     text = json.dumps(record, indent=1, allow_nan=False)
-    write_atomically(path, lambda file: file.write(_one_line_lists(text)))
+    # Each innermost list on one line, so that curves stay readable.
+    text = re.sub(
+        r"\[\n\s+([^\[\]{}]*?)\n\s+\]",
+        lambda match: "[" + re.sub(r"\n\s+", " ", match[1]) + "]",
+        text,
+    )
+    write_atomically(path, lambda file: file.write(text))
 
 
 def read(path):
@@ -107,15 +117,9 @@ def read(path):
             where another record belongs. So no run can count twice.
     """
     path = Path(path)
-    try:
+    with reading(path):
         record = json.loads(path.read_text(encoding="utf-8"))
         _check(record)
-    except NOT_A_RECORD as e:
-        reason = next(iter(str(e).splitlines()), type(e).__name__)
-        raise RecordError(
-            f"{path} is not a whole record of this version: {reason}. If it is "
-            "damaged, delete it and make it again."
-        ) from e
     if "/".join(path.absolute().parts[-3:]) != record["path"]:
         raise RecordError(
             f"{path} holds what belongs in {record['path']}: it was renamed or "
@@ -126,11 +130,8 @@ def read(path):
 
 def _check(record):
     """Raises unless a record is whole, and of its settings and its place."""
-    if record["format"] != FORMAT:
-        raise ValueError(f"its format is {record['format']!r}, not {FORMAT}")
-    if record.keys() != FIELDS:
-        wrong = ", ".join(sorted(record.keys() ^ FIELDS))
-        raise ValueError(f"it lacks, or has besides: {wrong}")
+    check("format", record["format"], FORMAT)
+    check("what it lacks or has besides", record.keys() ^ FIELDS, set())
     e = Experiment.from_json(record["experiment"])
     cell, _, file = record["path"].split("/")
     check("fingerprint", record["fingerprint"], e.fingerprint())
@@ -140,28 +141,7 @@ def _check(record):
     epochs = [*range(e.epochs + 1 if e.trains_network else 2)]
     curve = record["regularization"]["curve"]
     check("regularization.curve.epoch", curve["epoch"], epochs)
-    for stage in ("pretraining", "regularization"):
-        _check_curve(stage, **record[stage])
-    for name in ("device", "cores"):
-        record["environment"][name]
-
-
-def _check_curve(stage, seconds, curve, environment=None):
-    """Raises unless the curves of a stage are whole, and errors are shares."""
-    if not 0 <= seconds < math.inf:
-        raise ValueError(f"{stage}.seconds is {seconds}")
-    lengths = {len(values) for values in curve.values()}
-    if len(lengths) > 1:
-        raise ValueError(f"{stage}.curve has lists of lengths {lengths}")
-    for name, values in curve.items():
-        # Epoch 0 has errors alone, if it has any.
-        known = values[1:] if values[:1] == [None] else values
-        most = 1 if "error" in name else math.inf
-        for value in known:
-            if not -math.inf < value <= most or (most == 1 and value < 0):
-                raise ValueError(f"{stage}.curve.{name} has {value}")
-    if stage == "regularization":
-        curve["val_error"], curve["test_error"]
+    result_of(curve)
 
 
 def check(name, received, expected):
@@ -177,47 +157,13 @@ def read_all(folder):
     """The records of the runs in a folder by path, sorted by it and the seed.
 
     Raises:
-        RecordError: if one of them is not a sound record, if a folder has runs
-            of two experiments, or if two seeds have the same labels, and so
-            are one run under two names.
+        RecordError: if one of them is not a sound record.
     """
     paths = sorted(
         Path(folder).glob("*/*/seed*.json"),
         key=lambda path: (path.parent, len(path.name), path.name),
     )
-    found = {path: read(path) for path in paths}
-    firsts, drawn = {}, {}
-    for path, record in found.items():
-        own = record["fingerprint"]
-        if firsts.setdefault(path.parent, own) != own:
-            raise RecordError(
-                f"{path} is of another experiment than the runs beside it. "
-                "Move it out of the results folder."
-            )
-        labels = record["experiment"]["dataset"], *record["labeled"]
-        first = drawn.setdefault(labels, path)
-        if first.name != path.name:
-            raise RecordError(
-                f"{path} has the labels of {first}: the same draw under two "
-                "seeds. Move the one that is not of its seed out of the "
-                "results folder."
-            )
-    return found
-
-
-def check_is_of(path, record, **expected):
-    """Raises a `RecordError` if a run was made from other than is expected.
-
-    It is by names in `MUST_AGREE`.
-    """
-    for name, value in expected.items():
-        if record[name] != value:
-            raise RecordError(
-                f"{path} was made with other {MUST_AGREE[name]} than this run "
-                f"would be: {reprlib.repr(record[name])}, not "
-                f"{reprlib.repr(value)}. Move it out of the results folder to "
-                "run it again."
-            )
+    return {path: read(path) for path in paths}
 
 
 def kept_images(seed, num_images):
@@ -279,35 +225,20 @@ def read_arrays(path, record):
     file = Path(path).with_suffix(".npz")
     if not file.exists():
         return None
-    try:
-        # From memory: NumPy leaves a file open that it cannot read.
-        with np.load(io.BytesIO(file.read_bytes())) as found:
-            owner = [record["fingerprint"], str(record["seed"])]
-            check("owner", found["owner"].tolist(), owner)
-            epochs = found["epochs"].tolist()
-            check("epochs", epochs, record["snapshot_epochs"])
-            classes = found["predicted"].T.astype(int)
-            predicted = dict(zip(epochs, classes, strict=True))
-            logits, at = {}, np.zeros(0, int)
-            if "logits" in found:
-                logits = dict(zip(epochs, found["logits"], strict=True))
-                at = found["logit_indices"]
-            labels = found["labels"].astype(int)
-            arrays = Arrays(found["indices"], labels, predicted, at, logits)
-            m = len(arrays.indices)
-            check("number of labels", arrays.labels.shape, (m,))
-            check("number of classes", predicted[epochs[0]].shape, (m,))
-            lost = lost_of(arrays)
-            if record["lost_classes"] is not None:
-                check("lost_classes", record["lost_classes"], lost)
-            return arrays
-    # NumPy raises many kinds for a damaged file.
-    except Exception as e:
-        reason = next(iter(str(e).splitlines()), type(e).__name__)
-        raise RecordError(
-            f"{file} is not what the run of {Path(path).name} kept ({reason}). "
-            "Delete both to run it again."
-        ) from e
+    # From memory: NumPy leaves a file open that it cannot read.
+    with reading(file), np.load(io.BytesIO(file.read_bytes())) as found:
+        owner = [record["fingerprint"], str(record["seed"])]
+        check("owner", found["owner"].tolist(), owner)
+        epochs = found["epochs"].tolist()
+        check("epochs", epochs, record["snapshot_epochs"])
+        classes = found["predicted"].T.astype(int)
+        predicted = dict(zip(epochs, classes, strict=True))
+        logits, at = {}, np.zeros(0, int)
+        if "logits" in found:
+            logits = dict(zip(epochs, found["logits"], strict=True))
+            at = found["logit_indices"]
+        labels = found["labels"].astype(int)
+        return Arrays(found["indices"], labels, predicted, at, logits)
 
 
 def lost_of(arrays):
@@ -317,30 +248,11 @@ def lost_of(arrays):
 
 
 def balanced_errors_of(arrays):
-    """`balanced_errors` of a record."""
+    """Mean over the classes of the errors on each, of some test images."""
     first, *_, last = arrays.predicted.values()
-    return {
-        "stage_1": balanced_error(arrays.labels, first),
-        "last": balanced_error(arrays.labels, last),
-    }
-
-
-def balanced_error(labels, predicted):
-    """The mean over the classes of the errors on the examples of each.
-
-    Example:
-
-    >>> balanced_error(np.array([0, 0, 0, 1]), np.array([0, 0, 0, 0]))
-    0.5
-    """
-    wrong = predicted != labels
-    return float(np.mean([wrong[labels == c].mean() for c in set(labels)]))
-
-
-def _one_line_lists(text):
-    """Puts each innermost list on one line, so that curves stay readable."""
-    return re.sub(
-        r"\[\n\s+([^\[\]{}]*?)\n\s+\]",
-        lambda match: "[" + re.sub(r"\n\s+", " ", match[1]) + "]",
-        text,
-    )
+    found = {}
+    for name, predicted in {"stage_1": first, "last": last}.items():
+        wrong, classes = predicted != arrays.labels, set(arrays.labels)
+        errors = [wrong[arrays.labels == c].mean() for c in classes]
+        found[name] = float(np.mean(errors))
+    return found

@@ -1,8 +1,7 @@
 """One run, an experiment with a seed: prepared, trained, recorded.
 
 After each epoch a run keeps all its variables in a file, seeds among them, with
-its curves: one that is killed goes on from there, and ends with the numbers of
-an unbroken one.
+its curves: one that is killed goes on from there to the same numbers.
 """
 
 import json
@@ -17,23 +16,11 @@ import keras
 import numpy as np
 
 from gar_keras.augmentation import RandomAffine
-from gar_keras.callbacks import (
-    LOST_CLASSES_ARE_RESTORED,
-    Advice,
-    ErrorRate,
-    WarnOnCollapse,
-)
-from gar_keras.datasets import DataError
-from gar_keras.engine import backend
+from gar_keras.callbacks import ErrorRate, WarnOfError, WarnOnCollapse
+from gar_keras.engine import backend, optimizers
 from gar_keras.engine.data import stage_2_sampler
 from gar_keras.engine.fit import largest_divisor, predict
 from gar_keras.engine.graphs import uncompiled
-from gar_keras.engine.optimizers import (
-    LARGEST_WARMUP,
-    LEARNING_RATE,
-    WARMUP_STEPS,
-    sgd,
-)
 from gar_keras.layers import PerImageStandardization
 from gar_keras.methods.safe_gar import SafeGAR
 from gar_keras.models import POLICIES, cnn6, cnn9, mlp
@@ -41,9 +28,10 @@ from gar_keras.training import check_stage_2, pretrain, regularize
 from gar_keras.utils import files
 from gar_keras.utils.warnings import shown_by
 from reproduction import environment, progress, records
+from reproduction.methods import graph
 from reproduction.methods.library import for_library
 from reproduction.paths import path_of
-from reproduction.task import labeled_of, learned_from, versions_of_test
+from reproduction.task import Task
 
 STAGES = ("pretraining", "regularization")
 
@@ -54,12 +42,6 @@ SNAPSHOT_EPOCHS = (0, 1, 10, 50, 100)
 def path_of_state(experiment, seed, results):
     """Where the state of an unfinished run is kept."""
     name = f"{experiment.cell}_seed{seed}_{experiment.fingerprint()}.npz"
-    return Path(results, ".checkpoints", name)
-
-
-def path_of_stage_1(experiment, seed, results):
-    """Where the end of stage 1 is kept, for all runs that have the same."""
-    name = f"stage1_seed{seed}_{experiment.stage_1().fingerprint()}.npz"
     return Path(results, ".checkpoints", name)
 
 
@@ -90,9 +72,8 @@ def run(
     Args:
         experiment: An `Experiment`.
         seed: Decides the split, the initial weights, dropout and the batches.
-        results: Folder of the records.
-        data_dir, save_models, share_stage_1: As on the command line.
-        reporter: A `progress.Reporter`, or `None`.
+        results, data_dir, save_models, share_stage_1: As on the command line.
+        reporter: A `progress.Reporter`.
 
     Returns:
         The record, or `None` if another process is running this run.
@@ -106,104 +87,68 @@ def run(
             f"{backend.name()!r}. Set KERAS_BACKEND before keras is imported."
         )
     state = path_of_state(experiment, seed, results)
-    reporter = reporter or progress.Silent("")
+    path = path_of(experiment, seed, results)
+    reporter = reporter or progress.Reporter(f"{experiment.cell} seed {seed}")
     try:
         with lock_of(state).acquire(timeout=0):
-            record = finished(experiment, seed, results, data_dir)
-            if record is not None:
-                return record
-            path = path_of(experiment, seed, results)
-            for file in (path, path.with_suffix(".npz"), state):
-                files.delete_leftovers(file)
-            kind = NetworkRun if experiment.trains_network else GraphRun
-            job = kind(experiment, seed, state, data_dir, reporter)
-            shared = path_of_stage_1(experiment, seed, results)
-            job.train(shared if share_stage_1 else None)
-            job.write(path, save_models)
+            if not path.exists():
+                for file in (path, path.with_suffix(".npz"), state):
+                    files.delete_leftovers(file)
+                kind = NetworkRun if experiment.trains_network else GraphRun
+                job = kind(experiment, seed, state, data_dir, reporter)
+                shared = path_of_state(experiment.stage_1(), seed, results)
+                job.train(shared if share_stage_1 else None)
+                job.write(path, save_models)
+            # It can outlive a process that was killed behind the record.
+            state.unlink(missing_ok=True)
             return records.read(path)
     except filelock.Timeout:
         return None
     except OSError as e:
-        if e.filename is None:
-            raise
         raise OSError(
-            f"{e.filename} cannot be written or read ({e.strerror}). Make "
-            "room, or name another folder by --results; the same command goes "
-            "on from the last finished epoch."
+            f"{e.filename or path} cannot be written or read "
+            f"({e.strerror or e}). Make room, or name another folder by "
+            "--results; the same command goes on from the last finished epoch."
         ) from e
     finally:
         reporter.end()
-
-
-def finished(experiment, seed, results, data_dir=None):
-    """The record of a finished run; `None` of another one.
-
-    It must be of the data and labels that the run would have; where the data
-    are not at hand, this is printed.
-    """
-    path = path_of(experiment, seed, results)
-    if not path.exists():
-        return None
-    record = records.read(path)
-    try:
-        task, _, expected = learned_from(experiment, seed, data_dir)
-        expected["labeled"] = labeled_of(task)
-        records.check_is_of(path, record, **expected)
-    except DataError as e:
-        print(f"{path} is not compared with its data: {e}")
-    # What a process left that was killed behind the record.
-    path_of_state(experiment, seed, results).unlink(missing_ok=True)
-    return record
 
 
 class Run:
     """The data of a run, and what its record is to say."""
 
     def __init__(self, experiment, seed, state, data_dir, reporter):
-        self.experiment, self.seed = experiment, seed
-        self.path, self.reporter = state, reporter
-        learned = learned_from(experiment, seed, data_dir)
-        self.task, self.unlabeled, self.described = learned
-        data, split = self.task.data, self.task.split
-        self.x_labeled = data.x_train[split.labeled]
-        held_out = split.validation
-        # What the error is measured of, by its name.
-        self.sets = {
-            "val_error": (data.x_train[held_out], data.y_train[held_out]),
-            "test_error": (data.x_test, data.y_test),
-        }
+        self.experiment, self.seed, self.path = experiment, seed, state
+        self.reporter = reporter
+        self.task = Task(experiment, seed, data_dir)
         # The environment now: the source may be edited while the run goes on.
         self.progress = {
             **{stage: {"seconds": 0.0, "curve": {}} for stage in STAGES},
             "snapshot_epochs": [],
             "environment": environment.describe(),
-            **self.described,
+            **self.task.described,
             "predicted_prior": None,
             "resumed_in": [],
             "warnings": [],
         }
-        reporter.begin()
+        self.reporter.begin()
 
-    def write(self, path, save_models=False):
+    def write(self, path, save_models=False, **of_classes):
         """Writes the record, with which the run is finished."""
-        records.write(path, self.record(path))
-        self.path.unlink(missing_ok=True)
-
-    def record(self, path):
-        """The record of the finished run, for a path."""
-        e = self.experiment
-        return {
+        record = {
             "format": records.FORMAT,
             "path": "/".join(path.absolute().parts[-3:]),
-            "fingerprint": e.fingerprint(),
-            "experiment": e.as_json(),
+            "fingerprint": self.experiment.fingerprint(),
+            "experiment": self.experiment.as_json(),
             "seed": self.seed,
-            "labeled": labeled_of(self.task),
+            "labeled": self.task.labeled,
             **self.progress,
             "lost_classes": None,
             "dead_outputs": None,
             "balanced_errors": None,
+            **of_classes,
         }
+        records.write(path, record)
 
 
 class GraphRun(Run):
@@ -211,68 +156,66 @@ class GraphRun(Run):
 
     def train(self, shared=None):
         """Fits the method; the curve of stage 2 has one epoch."""
-        method = for_library(self.experiment.method, None)
-        x, y = zip(*self.sets.values(), strict=True)
-        start = time.perf_counter()
-        predicted = method.fit_predict(
-            self.x_labeled,
-            self.task.y_labeled,
-            self.unlabeled,
-            np.concatenate(x),
-            seed=self.seed,
-        )
+        task, start = self.task, time.perf_counter()
+        x, y = zip(*task.sets.values(), strict=True)
+        term, images = self.experiment.method[0], np.concatenate(x)
+        learned = task.x_labeled, task.y_labeled, task.unlabeled
+        predicted = graph.fit_predict(term, *learned, images, self.seed)
         seconds = time.perf_counter() - start
         wrong = np.split(predicted != np.concatenate(y), [len(y[0])])
-        errors = {
-            name: [None, float(part.mean())]
-            for name, part in zip(self.sets, wrong, strict=True)
-        }
-        times = {"seconds": [None, round(seconds, 3)]}
-        self.progress["regularization"] = {
-            "seconds": seconds,
-            "curve": {"epoch": [0, 1], **errors, **times},
-        }
+        curve = {"epoch": [0, 1]}
+        for name, of_set in zip(task.sets, wrong, strict=True):
+            curve[name] = [None, float(of_set.mean())]
+        curve["seconds"] = [None, round(seconds, 3)]
+        self.progress["regularization"] = {"seconds": seconds, "curve": curve}
 
 
 class NetworkRun(Run):
     """A run of both stages: what is trained, how far, and its training."""
 
-    def __init__(self, experiment, seed, state, data_dir=None, reporter=None):
-        reporter = reporter or progress.Silent("")
+    def __init__(self, experiment, seed, state, data_dir, reporter):
         super().__init__(experiment, seed, state, data_dir, reporter)
-        e, data = experiment, self.task.data
-        # Measured from the end of stage 1 on.
-        self.versions = versions_of_test(e, data, data_dir)
+        e, task = experiment, self.task
         # Of weights and batches.
         self.training_seed = seed
         if e.restart:
             rng = np.random.default_rng([seed, e.restart])
             self.training_seed = int(rng.integers(2**31))
         keras.utils.set_random_seed(self.training_seed)
-        self.model = build_model(e, data.x_train.shape[1:], data.num_classes)
-        self.method = for_library(e.method, self.described["class_prior"])
-        self.optimizers = _optimizers(e, len(self.unlabeled))
+        shape = task.data.x_train.shape[1:]
+        self.model = build_model(e, shape, task.data.num_classes)
+        self.method = for_library(e.method, task.described["class_prior"])
         # What stage 2 would refuse is refused now, and not hours later.
         sampler = stage_2_sampler(
-            self.x_labeled,
-            self.unlabeled,
+            task.x_labeled,
+            task.unlabeled,
             e.labeled_per_batch,
             e.unlabeled_per_batch,
             e.images_per_epoch,
             self.training_seed,
         )
-        check_stage_2(self.method, self.model, self.unlabeled, sampler)
+        check_stage_2(self.method, self.model, task.unlabeled, sampler)
+        warmup_steps = e.warmup_steps
+        if warmup_steps is None:
+            most = int(optimizers.LARGEST_WARMUP * e.epochs * sampler.steps)
+            warmup_steps = min(optimizers.WARMUP_STEPS, most)
+        self.optimizers = {
+            "pretraining": optimizers.sgd(),
+            "regularization": optimizers.sgd(
+                e.stage_2_rate or optimizers.LEARNING_RATE,
+                warmup_steps=warmup_steps,
+                global_clipnorm=e.global_clipnorm or None,
+            ),
+        }
         for optimizer in self.optimizers.values():
             optimizer.build(self.model.trainable_variables)
         # Of the end of stage 1, and of the validation-chosen epoch so far.
         self.start_weights, self.best_weights = [], []
         # By the epoch of stage 2: logits of some images, and all classes.
-        self.logit_images = records.kept_images(seed, len(data.x_test))
+        self.logit_images = records.kept_images(seed, len(task.data.x_test))
         self.logits, self.predicted = {}, {}
-        # What a method has beside weights and optimizer, once it is taken up.
-        self.method_variables = None
-
-    # How far it has come.
+        # What a method has beside weights and optimizer, until it is taken up.
+        self.method_variables = []
 
     def curve(self, stage):
         """The curve of a stage, lists by name; empty before it begins."""
@@ -312,20 +255,20 @@ class NetworkRun(Run):
 
     # The file that keeps it.
 
-    def trained(self, stage, method_variables=()):
-        """The variables of a stage, lists by name."""
-        return {
-            "model": self.model.variables,
-            "optimizer": self.optimizers[stage].variables,
-            "method": [*method_variables],
-        }
+    def owner(self):
+        """Whose state it is: of this run, and of these data."""
+        described = self.task.described
+        return [self.experiment.fingerprint(), self.seed, described]
 
     def save(self, stage, method_variables=()):
-        """Writes the state after an epoch, whole or not."""
-        _write_state(
+        """Writes the state after an epoch, whole or not at all."""
+        write_state(
             self.path,
-            {"of": self._owner(), "progress": self.progress},
-            **self.trained(stage, method_variables),
+            self.owner(),
+            self.progress,
+            model=self.model.variables,
+            optimizer=self.optimizers[stage].variables,
+            method=method_variables,
             start=self.start_weights,
             best=self.best_weights,
             logits=self.logits.values(),
@@ -333,47 +276,25 @@ class NetworkRun(Run):
         )
 
     def load(self):
-        """Takes up the run's own state, if there is one that fits."""
-        found = self._read(self.path, self._owner())
+        """Takes up the run's saved state, if there is one that fits."""
+        found = read_state(self.path, self.owner(), self.reporter)
         if found is None:
             return
-        progress, arrays = found
-        stage = "regularization" if _last(progress, 1) else "pretraining"
-        epochs = progress["snapshot_epochs"]
+        here = self.progress["environment"]
+        self.progress, arrays = found
+        stage = STAGES[self.done("regularization") > 0]
+        assign(self.model.variables, arrays["model"])
+        assign(self.optimizers[stage].variables, arrays["optimizer"])
+        # Of stage 2 alone; only the method in training knows what they are of.
+        self.method_variables = arrays["method"]
+        self.start_weights, self.best_weights = arrays["start"], arrays["best"]
+        epochs = self.progress["snapshot_epochs"]
         self.logits = dict(zip(epochs, arrays["logits"], strict=True))
         self.predicted = dict(zip(epochs, arrays["predicted"], strict=True))
-        self.start_weights, self.best_weights = arrays["start"], arrays["best"]
-        variables = self.trained(stage)
-        if stage == "regularization":
-            # Only the method in training knows what these are of.
-            del variables["method"]
-            self.method_variables = arrays["method"]
-        for name, listed in variables.items():
-            assign(listed, arrays[name])
-        here = self.progress["environment"]
-        if here != [progress["environment"], *progress["resumed_in"]][-1]:
-            progress["resumed_in"].append(here)
-        self.progress = progress
+        resumed_in = self.progress["resumed_in"]
+        if here != [self.progress["environment"], *resumed_in][-1]:
+            resumed_in.append(here)
         self.reporter.say(f"goes on after epoch {self.done(stage)} of {stage}")
-
-    def _owner(self):
-        """Whose state it is: of this run, and of these data."""
-        return [self.experiment.fingerprint(), self.seed, self.described]
-
-    def _read(self, path, owner):
-        """The progress and the arrays at a path; `None` if they do not fit."""
-        try:
-            meta, arrays = _read_state(path)
-            if meta["of"] != owner:
-                raise ValueError("it is of another run, or of other data")
-            return meta["progress"], arrays
-        except FileNotFoundError:
-            return None
-        # A damaged file: anything comes of it.
-        except Exception as e:
-            reason = next(iter(str(e).splitlines()), type(e).__name__)
-            self.reporter.say(f"starts afresh: {path} does not fit ({reason})")
-            return None
 
     # Training.
 
@@ -385,13 +306,10 @@ class NetworkRun(Run):
             if shared is None:
                 self.pretrain()
             else:
-                # Whoever comes second waits for the first.
-                with lock_of(shared):
-                    self.take_or_make(shared)
+                self.take_or_make(shared)
         if not self.curve("regularization"):
             curve = self.curve("pretraining")
-            errors = {name: curve[name][-1] for name in self.sets}
-            errors |= ErrorRate(**self.versions).measure(self.model)
+            errors = {name: curve[name][-1] for name in self.task.sets}
             self.note("regularization", {"epoch": 0, **errors}, 0.0)
             self.start_weights = self.model.get_weights()
             self.keep(self.model)
@@ -401,21 +319,21 @@ class NetworkRun(Run):
 
     def take_or_make(self, shared):
         """Stage 1, as another run has made it, or made for other runs."""
-        owner = [shared.stem, self.described["split_fingerprint"]]
-        found = None
-        if not self.curve("pretraining"):
-            found = self._read(shared, owner)
-        if found is None:
-            self.pretrain()
-            meta = {"of": owner, "progress": self.progress}
-            _write_state(shared, meta, model=self.model.variables)
-            return
-        progress, arrays = found
+        owner = [shared.stem, self.task.described["split_fingerprint"]]
+        # Whoever comes second waits for the first.
+        with lock_of(shared):
+            found = None
+            if not self.curve("pretraining"):
+                found = read_state(shared, owner, self.reporter)
+            if found is None:
+                self.pretrain()
+                model = self.model.variables
+                write_state(shared, owner, self.progress, model=model)
+                return
+        theirs, arrays = found
         assign(self.model.variables, arrays["model"])
-        self.progress["pretraining"] = {
-            **progress["pretraining"],
-            "environment": progress["environment"],
-        }
+        made_in = {"environment": theirs["environment"]}
+        self.progress["pretraining"] = theirs["pretraining"] | made_in
         self.reporter.say("takes stage 1 from an earlier run")
 
     def pretrain(self):
@@ -424,14 +342,14 @@ class NetworkRun(Run):
         per_report = largest_divisor(e.pretrain_epochs, 100)
         pretrain(
             self.model,
-            self.x_labeled,
+            self.task.x_labeled,
             self.task.y_labeled,
             epochs=e.pretrain_epochs,
             report_every=per_report,
             optimizer=self.optimizers["pretraining"],
             initial_epoch=self.done("pretraining"),
             seed=self.training_seed,
-            callbacks=[Recorder(self, "pretraining", self.sets, per_report)],
+            callbacks=[Recorder(self, "pretraining", per_report)],
             verbose=0,
         )
 
@@ -448,14 +366,26 @@ class NetworkRun(Run):
                 logit_factor=1.0,
                 start_weights=self.start_weights,
             )
-        sets = self.sets | self.versions
-        callbacks = [Recorder(self, "regularization", sets)]
-        if any(term.can_collapse for term in self.method):
-            callbacks.append(self._watch())
+        callbacks = [Recorder(self, "regularization")]
+        if any(term.can_collapse for term in self.method) and not is_safe:
+            curve = self.curve("regularization")
+            before, *earlier = (
+                dict(zip(curve, row, strict=True))
+                for row in zip(*curve.values(), strict=True)
+            )
+            callbacks = [
+                # In front of what saves the warnings.
+                WarnOnCollapse(
+                    e.labeled_per_batch + e.unlabeled_per_batch,
+                    earlier=earlier,
+                ),
+                *callbacks,
+                WarnOfError(before["val_error"], e.num_validation),
+            ]
         regularize(
             self.model,
-            self.x_labeled,
-            self.unlabeled,
+            self.task.x_labeled,
+            self.task.unlabeled,
             y_labeled=self.task.y_labeled,
             method=[first, *others],
             epochs=e.epochs,
@@ -470,61 +400,28 @@ class NetworkRun(Run):
         )
         if is_safe:
             # What a training leaves may be the weights of its start.
-            errors = ErrorRate(**sets).measure(self.model)
+            errors = ErrorRate(**self.task.sets).measure(self.model)
             for name, error in errors.items():
                 self.curve("regularization")[name][-1] = error
             self.keep(self.model)
 
-    def _watch(self):
-        """A `WarnOnCollapse` that knows the epochs before this process."""
-        e, curve = self.experiment, self.curve("regularization")
-        before, *earlier = (
-            dict(zip(curve, row, strict=True))
-            for row in zip(*curve.values(), strict=True)
-        )
-        of_gar = e.method_name == "gar"
-        learns = any(term.uses_labels for term in self.method)
-        restores = isinstance(self.method[0], SafeGAR)
-        return WarnOnCollapse(
-            before["val_error"],
-            earlier,
-            e.labeled_per_batch + e.unlabeled_per_batch,
-            num_validation=e.num_validation,
-            advice=Advice(
-                rate="a lower stage_2_rate",
-                labels=None if learns else "the term CrossEntropy",
-                prior="as class_prior" if of_gar else None,
-                kept=LOST_CLASSES_ARE_RESTORED if restores else "",
-            ),
-        )
-
-    # What it leaves.
-
-    def arrays(self):
-        """The classes of all test images by epoch, and the logits of some."""
-        y = self.task.data.y_test
-        images = np.arange(len(y))
-        return records.Arrays(
-            images, y, self.predicted, self.logit_images, self.logits
-        )
-
     def write(self, path, save_models=False):
         """Writes the arrays, the model of the chosen epoch, and the record."""
+        y = self.task.data.y_test
+        arrays = records.Arrays(
+            np.arange(len(y)), y, self.predicted, self.logit_images, self.logits
+        )
         owner = self.experiment.fingerprint(), self.seed
-        records.write_arrays(path.with_suffix(".npz"), owner, self.arrays())
+        records.write_arrays(path.with_suffix(".npz"), owner, arrays)
         if save_models:
             self.model.set_weights(self.best_weights)
             # Without an optimizer: that of a resumed run is another one.
             uncompiled(self.model).save(path.with_suffix(".keras"))
-        super().write(path)
-
-    def record(self, path):
-        """The record, with what stage 2 did to single classes."""
-        arrays = self.arrays()
-        return super().record(path) | {
-            "lost_classes": records.lost_of(arrays),
-            "balanced_errors": records.balanced_errors_of(arrays),
-        }
+        super().write(
+            path,
+            lost_classes=records.lost_of(arrays),
+            balanced_errors=records.balanced_errors_of(arrays),
+        )
 
 
 class Recorder(keras.callbacks.Callback):
@@ -533,22 +430,22 @@ class Recorder(keras.callbacks.Callback):
     Args:
         run: The `NetworkRun`.
         stage: One of `STAGES`.
-        sets: Images and class indices, by the name of the error on them.
         epochs_per_report: Epochs that make up one epoch of `fit`.
     """
 
-    def __init__(self, run, stage, sets, epochs_per_report=1):
+    def __init__(self, run, stage, epochs_per_report=1):
         super().__init__()
         self.run, self.stage = run, stage
-        self.errors = ErrorRate(**sets)
+        self.errors = ErrorRate(**run.task.sets)
         self.epochs_per_report = epochs_per_report
         # What comes before the first epoch, such as a graph, counts too.
         self.start = time.perf_counter()
 
     def on_train_begin(self, logs=None):
-        variables = self.run.method_variables
-        if self.stage == "regularization" and variables is not None:
-            assign(self.model.state, variables)
+        total = self.params["epochs"] * self.epochs_per_report
+        self.run.reporter.stage(self.stage, self.run.done(self.stage), total)
+        if self.run.method_variables:
+            assign(self.model.state, self.run.method_variables)
 
     def on_epoch_begin(self, epoch, logs=None):
         self.epoch = epoch
@@ -556,9 +453,10 @@ class Recorder(keras.callbacks.Callback):
     def on_train_batch_end(self, batch, logs=None):
         share = (batch + 1) / self.params["steps"]
         done = (self.epoch + share) * self.epochs_per_report
-        self.run.reporter.step(self.stage, done, self._total(), logs)
+        self.run.reporter.step(done, logs)
 
     def on_epoch_end(self, epoch, logs=None):
+        run, stage_2 = self.run, self.model
         seconds = time.perf_counter() - self.start
         errors = self.errors.measure(self.model)
         # For the callbacks that follow.
@@ -569,72 +467,63 @@ class Recorder(keras.callbacks.Callback):
             **logs,
             "seconds": round(seconds, 3),
         }
-        self.run.note(self.stage, row, seconds)
-        self.save()
-        self.run.reporter.epoch(self.stage, row, self._total())
-        self.start = time.perf_counter()
-
-    def save(self):
-        """Saves the run as it is after an epoch."""
-        run, stage_2 = self.run, self.model
+        run.note(self.stage, row, seconds)
+        can_be_undone = False
         if self.stage == "pretraining":
             run.save(self.stage)
-            return
-        first = stage_2.method[0]
-        if isinstance(first, SafeGAR):
-            prior = first.class_prior
-            run.progress["predicted_prior"] = list(prior) if prior else None
-            if run.done(self.stage) == run.experiment.epochs:
-                # It may yet be taken back: the run keeps what is left of it.
-                return
-        run.keep(stage_2.evaluated)
-        run.save(self.stage, stage_2.state)
-
-    def _total(self):
-        """Epochs of the stage."""
-        return self.params["epochs"] * self.epochs_per_report
-
-
-def _last(progress, stage):
-    """Number of the last epoch of a stage, by its number."""
-    return progress[STAGES[stage]]["curve"].get("epoch", [0])[-1]
+        else:
+            first = stage_2.method[0]
+            if isinstance(first, SafeGAR):
+                prior = first.class_prior
+                run.progress["predicted_prior"] = list(prior) if prior else None
+                # The run keeps what is left of the last epoch.
+                can_be_undone = epoch + 1 == run.experiment.epochs
+            if not can_be_undone:
+                run.keep(stage_2.evaluated)
+                run.save(self.stage, stage_2.state)
+        run.reporter.epoch(row)
+        self.start = time.perf_counter()
 
 
 def assign(variables, values):
-    """Gives each variable its saved value; none of them if one does not fit."""
-    wanted = [(tuple(v.shape), np.dtype(v.dtype)) for v in variables]
-    if wanted != [(value.shape, value.dtype) for value in values]:
-        raise ValueError(
-            "The saved state of the run is of other variables. Delete its file "
-            "in .checkpoints of the results to begin this run again."
-        )
+    """Gives each variable its saved value."""
     for variable, value in zip(variables, values, strict=True):
         variable.assign(value)
 
 
-def _write_state(path, meta, **lists):
+def write_state(path, owner, progress, **lists):
     """Writes what JSON can hold, and lists of arrays by name."""
     arrays = {
         f"{name}/{i}": keras.ops.convert_to_numpy(value)
         for name, values in lists.items()
         for i, value in enumerate(values)
     }
-    text = np.array(json.dumps(meta))
+    meta = np.array(json.dumps({"of": owner, "progress": progress}))
     files.write_atomically(
-        path, lambda file: np.savez(file, meta=text, **arrays), mode="wb"
+        path, lambda file: np.savez(file, meta=meta, **arrays), mode="wb"
     )
 
 
-def _read_state(path):
-    """What `_write_state` wrote."""
+def read_state(path, owner, reporter):
+    """The progress and the arrays at a path; `None` if they do not fit."""
     arrays = defaultdict(list)
-    # Opened here, since np.load leaves a bad file open.
-    with open(path, "rb") as file, np.load(file) as archive:
-        meta = json.loads(str(archive["meta"]))
-        # In the order in which they were written.
-        for key in archive.files:
-            arrays[key.partition("/")[0]].append(archive[key])
-    return meta, arrays
+    try:
+        # Opened here, since np.load leaves a bad file open.
+        with open(path, "rb") as file, np.load(file) as archive:
+            meta = json.loads(str(archive["meta"]))
+            # In the order in which they were written.
+            for key in archive.files:
+                arrays[key.partition("/")[0]].append(archive[key])
+        if meta["of"] != owner:
+            raise ValueError("it is of another run, or of other data")
+        return meta["progress"], arrays
+    except FileNotFoundError:
+        return None
+    # A damaged file: anything comes of it.
+    except Exception as e:
+        reason = records.first_line(e)
+        reporter.say(f"starts afresh: {path} does not fit ({reason})")
+        return None
 
 
 def build_model(experiment, input_shape, num_classes):
@@ -661,20 +550,3 @@ def build_model(experiment, input_shape, num_classes):
         dtype=POLICIES[e.precision],
         **filters,
     )
-
-
-def _optimizers(e, num_unlabeled):
-    """The optimizers of both stages, by the stage."""
-    images = e.images_per_epoch or num_unlabeled
-    steps = e.epochs * math.ceil(images / e.unlabeled_per_batch)
-    warmup_steps = e.warmup_steps
-    if warmup_steps is None:
-        warmup_steps = min(WARMUP_STEPS, int(LARGEST_WARMUP * steps))
-    return {
-        "pretraining": sgd(),
-        "regularization": sgd(
-            e.stage_2_rate or LEARNING_RATE,
-            warmup_steps=warmup_steps,
-            global_clipnorm=e.global_clipnorm or None,
-        ),
-    }

@@ -5,7 +5,6 @@ Nothing here needs Keras, so that a command line is read at once.
 
 import hashlib
 import json
-import math
 from dataclasses import (
     MISSING,
     asdict,
@@ -14,21 +13,12 @@ from dataclasses import (
     is_dataclass,
     replace,
 )
-from typing import Literal, get_args
 
 from reproduction.methods import METHODS, name_of, terms
 
-Backend = Literal["tensorflow", "jax", "torch"]
-Precision = Literal["float32", "bfloat16"]
-NETWORKS = ("cnn6", "cnn9", "mlp")
-
-# What stage 2 can do in GAR's place: with the network of stage 1, and without
-# any network.
+# Without any network.
 GRAPH_BASELINES = tuple(
     name for name, entry in METHODS.items() if not entry.network
-)
-NETWORK_BASELINES = tuple(
-    name for name, entry in METHODS.items() if entry.network and name != "gar"
 )
 
 SAFE = "safe-gar"
@@ -63,27 +53,6 @@ class DataSettings:
     known_classes: int | None = None
     # Share of X_U that is of the other classes.
     out_of_class: float = 0.0
-
-    def __post_init__(self):
-        shares = self.shares
-        if shares is not None and (
-            min(shares) <= 0 or not math.isclose(sum(shares), 1)
-        ):
-            raise ValueError(
-                "shares must be positive and sum to 1. Received: "
-                f"shares={shares}"
-            )
-        if self.out_of_class and self.known_classes is None:
-            raise ValueError(
-                "out_of_class is the share of other classes than the known "
-                "ones. Set known_classes. Received: "
-                f"out_of_class={self.out_of_class}"
-            )
-        if self.shares is not None and self.known_classes is not None:
-            raise ValueError(
-                "shares and known_classes cannot be had together. Received: "
-                f"known_classes={self.known_classes}, shares={self.shares}"
-            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,28 +98,6 @@ class Experiment:
     restart: int = 0
     # The terms of stage 2, see `reproduction.methods.terms`.
     method: tuple = METHODS["gar"].terms
-
-    def __post_init__(self):
-        if (self.filters is None) == (self.network == "cnn9"):
-            raise ValueError(
-                "filters is of network='cnn9', and None for others. Received: "
-                f"network={self.network!r}, filters={self.filters}"
-            )
-        for name, known in {
-            "network": NETWORKS,
-            "precision": get_args(Precision),
-            "backend": get_args(Backend),
-        }.items():
-            if getattr(self, name) not in known:
-                raise ValueError(
-                    f"{name} must be one of {', '.join(known)}. Received: "
-                    f"{name}={getattr(self, name)!r}"
-                )
-        if self.data_settings != DataSettings() and self.unlabeled != "train":
-            raise ValueError(
-                "data_settings are of unlabeled='train', of which X_U is then "
-                f"made. Received: unlabeled={self.unlabeled!r}"
-            )
 
     @property
     def method_name(self):

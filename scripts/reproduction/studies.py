@@ -47,36 +47,27 @@ class Study:
         )
         return [*dict.fromkeys(restarted)]
 
-    def with_settings(self, pretrain_epochs=None, epochs=None, **of_gar):
-        """The study with settings in each arm, those that are not `None`.
-
-        An arm with a stage 1 of its own keeps it: it is what is studied.
-        """
-        arms = {}
-        for row, arm in self.arms.items():
-            arm = arm.with_gar(**of_gar)
-            arms[row] = replace(arm, epochs=epochs or arm.epochs)
-        usual = next(iter(arms.values())).pretrain_epochs
-        for row, arm in arms.items():
-            if pretrain_epochs is not None and arm.pretrain_epochs == usual:
-                arms[row] = replace(arm, pretrain_epochs=pretrain_epochs)
-        return replace(self, arms=arms)
-
 
 _PAPER = "the paper's stage 2"
 
 
-def _claims(expected, texts, against=_PAPER):
-    """Claims, by row, from which the same is expected of the error."""
-    return {row: Claim(text, expected, against) for row, text in texts.items()}
+def _claim(expected, text, against=_PAPER, /, **changes):
+    """A row with the claim that it puts to the test."""
+    return changes, Claim(text, expected, against)
 
 
-def _rows(standard, rows):
-    """Arms by row: an experiment with the changes of each.
+def _study(name, title, notes, standard, rows):
+    """A `Study` of an experiment with the changes of each row.
 
-    What is changed in `data_settings` or in GAR goes by its own name.
+    A row has its changes, or is a `_claim`. What is changed in `data_settings`
+    or in GAR goes by its own name.
     """
-    return {row: _changed(standard, **changes) for row, changes in rows.items()}
+    arms, claims = {}, {}
+    for row, given in rows.items():
+        if isinstance(given, tuple):
+            given, claims[row] = given
+        arms[row] = _changed(standard, **given)
+    return Study(name, title, notes, arms, claims)
 
 
 def _changed(standard, method=None, ablation=None, **changes):
@@ -111,7 +102,7 @@ def _batches(b_L, b_U):
 _SIZES = [20 ** (-i / 9) for i in range(10)]
 _SHARES = tuple(size / sum(_SIZES) for size in _SIZES)
 
-SKEW = Study(
+SKEW = _study(
     "skew",
     "Class imbalance: MNIST, m_L = 100",
     (
@@ -120,21 +111,18 @@ SKEW = Study(
         "without regard to the class. The test images are all of MNIST's: "
         "rare digits count there as much as frequent ones.",
     ),
-    _rows(
-        _mnist(6, shares=_SHARES, labels_drawn="random"),
-        {
-            "the paper's balance term": {},
-            "class_prior: true class proportions": {"class_prior": _SHARES},
-            "class_prior: proportions of the labels": {
-                "class_prior": terms.PRIOR_OF_LABELS
-            },
-            "no balance term": {"balance": 0.0},
-            "the safe default of regularize": {"method": "safe-gar"},
+    _mnist(6, shares=_SHARES, labels_drawn="random"),
+    {
+        "the paper's balance term": {},
+        "class_prior: true class proportions": {"class_prior": _SHARES},
+        "class_prior: proportions of the labels": {
+            "class_prior": terms.PRIOR_OF_LABELS
         },
-    ),
+        "no balance term": {"balance": 0.0},
+        "the safe default of regularize": {"method": "safe-gar"},
+    },
 )
 
-_LOG_LOSS = {"others": [terms.CrossEntropy()]}
 _MOVES = {"shift": 2, "affine": 0.2}
 # Without dropout, as in the stage 2 of the paper: the views differ by the maps.
 _VIEWS = [
@@ -159,7 +147,7 @@ BEST = Study(
 
 _PAIRS = {"num_labeled": 1000, "pretrain_epochs": 200, "dataset": "mnist-pairs"}
 
-LIMITS = Study(
+LIMITS = _study(
     "limits",
     "Where GAR breaks: MNIST",
     (
@@ -169,30 +157,29 @@ LIMITS = Study(
         "Batches are of 128 images where nothing else is said. In these the "
         "right labels of 100 classes have a balance of 0.56.",
     ),
-    _rows(
-        _mnist(4),
-        {
-            **{f"m_L = {m}": {"num_labeled": m} for m in (100, 50, 20)},
-            "m_L = 10": {"num_labeled": 10, **_batches(10, 118)},
-            "label noise of 10 %": {"wrong_labels": 0.1},
-            "label noise of 20 %": {"wrong_labels": 0.2},
-            "digits 0 to 4": {"known_classes": 5},
-            **{
-                f"digits 0 to 4, {percent} % of X_U out of class": {
-                    "known_classes": 5,
-                    "out_of_class": percent / 100,
-                }
-                for percent in (20, 45)
-            },
-            "20 epochs of stage 1": {"pretrain_epochs": 20},
-            "100 classes: pairs of digits, m_L = 1000": _PAIRS,
-            "100 classes, batches of 1,024": _PAIRS | _batches(128, 896),
+    _mnist(4),
+    {
+        **{f"m_L = {m}": {"num_labeled": m} for m in (100, 50, 20)},
+        "m_L = 10": {"num_labeled": 10, **_batches(10, 118)},
+        "label noise of 10 %": {"wrong_labels": 0.1},
+        "label noise of 20 %": {"wrong_labels": 0.2},
+        "digits 0 to 4": {"known_classes": 5},
+        **{
+            f"digits 0 to 4, {percent} % of X_U out of class": {
+                "known_classes": 5,
+                "out_of_class": percent / 100,
+            }
+            for percent in (20, 45)
         },
-    ),
+        "20 epochs of stage 1": {"pretrain_epochs": 20},
+        "100 classes: pairs of digits, m_L = 1000": _PAIRS,
+        "100 classes, batches of 1,024": _PAIRS | _batches(128, 896),
+    },
 )
 
 # What `gar_keras.regularize` adds to the paper's steps by default.
 _CURE = {"global_clipnorm": 1.0, "warmup_steps": 100}
+_BOTH = "both, the rate over 100 steps"
 
 FIRST_EPOCH = Study(
     "first-epoch",
@@ -202,18 +189,23 @@ FIRST_EPOCH = Study(
         "in labels too. Rows of the same stage 1 begin with the same ones.",
     ),
     {
-        f"{row}, after {pretrain_epochs} epochs of stage 1": _mnist(
-            1, pretrain_epochs=pretrain_epochs, **changes
+        f"{row}, after {epochs} epochs of stage 1": _mnist(
+            1, pretrain_epochs=epochs, **changes
         )
-        for pretrain_epochs in (2000, 200)
-        for row, changes in {
-            _PAPER: {},
-            "gradient clipped to a norm of 1": {"global_clipnorm": 1.0},
-            "learning rate rises over 200 steps": {"warmup_steps": 200},
-            "both, the rate over 100 steps": _CURE,
-            "cross-entropy of the labels": _LOG_LOSS,
-            "column sums of B": {"balance_of": "column sums"},
+        for epochs, rows in {
+            2000: {_PAPER: {}, _BOTH: _CURE},
+            200: {
+                _PAPER: {},
+                "gradient clipped to a norm of 1": {"global_clipnorm": 1.0},
+                "learning rate rises over 200 steps": {"warmup_steps": 200},
+                _BOTH: _CURE,
+                "cross-entropy of the labels": {
+                    "others": [terms.CrossEntropy()]
+                },
+                "column sums of B": {"balance_of": "column sums"},
+            },
         }.items()
+        for row, changes in rows.items()
     },
     restarts=3,
 )
@@ -224,7 +216,7 @@ _TENTH = "b_L is about a tenth of m_L (4)"
 _SAME_RANGE = "normalization brings both terms within the same range (3.3)"
 _SIZE = "a batch of 128 images (4)"
 
-ABLATION = Study(
+ABLATION = _study(
     "ablation",
     "What the paper claims, one thing changed at a time: MNIST, m_L = 100",
     (
@@ -238,134 +230,123 @@ ABLATION = Study(
         "Without its denominator, affinity begins about as large with "
         "c_α = 1.7e-6 as it does in the paper's loss.",
     ),
-    _rows(
-        _mnist(10),
-        {
-            _PAPER: {},
-            _PAPER_1000: _MORE_LABELS,
-            "c_β = 0": {"balance": 0.0},
-            "c_α = 0": {"affinity": 0.0},
-            "adjacency of stage 1, fixed": {"ablation": "fixed-adjacency"},
-            "unrectified logits": {"ablation": "unrectified"},
-            "softmax of the logits": {"ablation": "softmax"},
-            "c_F = 0": {"frobenius": 0.0},
-            # The denominator begins at about 1.7 million.
-            "affinity without its denominator, c_α = 1.7e-6": {
-                "affinity": 1.7e-6,
-                "ablation": "unnormalized",
-            },
-            "b_L = 0, b_U = 128": _batches(0, 128),
-            "b_L = 64, b_U = 64": _batches(64, 64) | {"epochs": 5},
-            "b_L = 96, b_U = 32": _batches(96, 32) | {"epochs": 2},
-            "m_L = 1000, b_L = 96, b_U = 32": (
-                _MORE_LABELS | _batches(96, 32) | {"epochs": 2}
-            ),
-            "batches of 32, b_L = 4": _batches(4, 28),
-            "batches of 512, b_L = 64": _batches(64, 448),
-            "affinity without its denominator, c_α = 3": {
-                "epochs": 2,
-                "ablation": "unnormalized",
-            },
-        },
-    ),
+    _mnist(10),
     {
-        **_claims(
+        _PAPER: {},
+        _PAPER_1000: _MORE_LABELS,
+        "c_β = 0": _claim(
             "higher",
-            {
-                "c_β = 0": "a balancing constraint is required to prevent "
-                "collapsing (3.2)",
-                "c_α = 0": "affinity is what assigns an image to one class "
-                "(3.2)",
-                "adjacency of stage 1, fixed": "an adaptive adjacency "
-                "improves the accuracy (3.1, 5)",
-                "unrectified logits": "two negative activations would make a "
-                "false adjacency (3.3)",
-                "softmax of the logits": "linear activations are easier to "
-                "optimize than probabilities (3.3)",
-                "c_F = 0": "without an L2 norm growing activations diminish "
-                "both terms (3.3)",
-                "affinity without its denominator, c_α = 1.7e-6": _SAME_RANGE,
-                "affinity without its denominator, c_α = 3": _SAME_RANGE,
-                "b_L = 0, b_U = 128": "labelled images in the batches make it "
-                "more stable (3.4)",
-                "b_L = 64, b_U = 64": _TENTH,
-                "b_L = 96, b_U = 32": _TENTH,
-            },
+            "a balancing constraint is required to prevent collapsing (3.2)",
+            balance=0.0,
         ),
-        **_claims(
-            "lower", {"m_L = 1000, b_L = 96, b_U = 32": _TENTH}, _PAPER_1000
+        "c_α = 0": _claim(
+            "higher",
+            "affinity is what assigns an image to one class (3.2)",
+            affinity=0.0,
         ),
-        **_claims(
-            None,
-            {
-                "batches of 32, b_L = 4": _SIZE,
-                "batches of 512, b_L = 64": _SIZE,
-            },
+        "adjacency of stage 1, fixed": _claim(
+            "higher",
+            "an adaptive adjacency improves the accuracy (3.1, 5)",
+            ablation="fixed-adjacency",
+        ),
+        "unrectified logits": _claim(
+            "higher",
+            "two negative activations would make a false adjacency (3.3)",
+            ablation="unrectified",
+        ),
+        "softmax of the logits": _claim(
+            "higher",
+            "linear activations are easier to optimize than probabilities "
+            "(3.3)",
+            ablation="softmax",
+        ),
+        "c_F = 0": _claim(
+            "higher",
+            "without an L2 norm growing activations diminish both terms (3.3)",
+            frobenius=0.0,
+        ),
+        # The denominator begins at about 1.7 million.
+        "affinity without its denominator, c_α = 1.7e-6": _claim(
+            "higher", _SAME_RANGE, ablation="unnormalized", affinity=1.7e-6
+        ),
+        "b_L = 0, b_U = 128": _claim(
+            "higher",
+            "labelled images in the batches make it more stable (3.4)",
+            **_batches(0, 128),
+        ),
+        "b_L = 64, b_U = 64": _claim(
+            "higher", _TENTH, **_batches(64, 64), epochs=5
+        ),
+        "b_L = 96, b_U = 32": _claim(
+            "higher", _TENTH, **_batches(96, 32), epochs=2
+        ),
+        "m_L = 1000, b_L = 96, b_U = 32": _claim(
+            "lower",
+            _TENTH,
+            _PAPER_1000,
+            **_MORE_LABELS,
+            **_batches(96, 32),
+            epochs=2,
+        ),
+        "batches of 32, b_L = 4": _claim(None, _SIZE, **_batches(4, 28)),
+        "batches of 512, b_L = 64": _claim(None, _SIZE, **_batches(64, 448)),
+        "affinity without its denominator, c_α = 3": _claim(
+            "higher", _SAME_RANGE, ablation="unnormalized", epochs=2
         ),
     },
 )
 
-_FASTER = {
-    "the same, learning rate of 0.03": _CURE | {"stage_2_rate": 0.03},
-    "the same, learning rate of 0.1": _CURE | {"stage_2_rate": 0.1},
-    "the same, batches of 32, b_L = 4": _CURE
-    | _batches(4, 28)
-    | {"epochs": 30},
-}
+_FASTER = "lower", "with it the error falls in fewer epochs"
 
-FASTER = Study(
+FASTER = _study(
     "faster",
     "Fewer epochs, once no class is lost: MNIST, m_L = 100",
     (
         "An epoch is one pass over X_U: with b_U = 28 it has 4 times the steps "
         "that it has with b_U = 112.",
     ),
-    _rows(_mnist(20), {_PAPER: {}, "clip of 1 and warm-up": _CURE, **_FASTER}),
-    _claims(
-        None, {"clip of 1 and warm-up": "what keeps the classes costs nothing"}
-    )
-    | _claims(
-        "lower",
-        dict.fromkeys(_FASTER, "with it the error falls in fewer epochs"),
-    ),
+    _mnist(20),
+    {
+        _PAPER: {},
+        "clip of 1 and warm-up": _claim(
+            None, "what keeps the classes costs nothing", **_CURE
+        ),
+        **{
+            f"the same, learning rate of {rate}": _claim(
+                *_FASTER, **_CURE, stage_2_rate=rate
+            )
+            for rate in (0.03, 0.1)
+        },
+        "the same, batches of 32, b_L = 4": _claim(
+            *_FASTER, **_CURE, **_batches(4, 28), epochs=30
+        ),
+    },
 )
 
-_SUMS = {"balance_of": "column sums"}
-
-BALANCE = Study(
+BALANCE = _study(
     "balance",
     "Other forms of the balance: MNIST, m_L = 100",
     ("Symmetric: the terms of max(0, -Z) are added to those of max(0, Z).",),
-    _rows(
-        _mnist(100),
-        {
-            _PAPER: {},
-            "column sums of B": _SUMS,
-            "column sums, clip of 1 and warm-up": (
-                _SUMS | _CURE | {"epochs": 20}
-            ),
-            "symmetric": {"ablation": "symmetric", "epochs": 20},
-        },
-    ),
-    _claims("lower", {"column sums of B": "no output dies"})
-    | _claims(
-        None,
-        {
-            "column sums, clip of 1 and warm-up": "both keep the classes",
-            "symmetric": "the authors' later code",
-        },
-    ),
+    _mnist(100),
+    {
+        _PAPER: {},
+        "column sums of B": _claim(
+            "lower", "no output dies", balance_of="column sums"
+        ),
+        "column sums, clip of 1 and warm-up": _claim(
+            None,
+            "both keep the classes",
+            balance_of="column sums",
+            **_CURE,
+            epochs=20,
+        ),
+        "symmetric": _claim(
+            None, "the authors' later code", ablation="symmetric", epochs=20
+        ),
+    },
 )
 
 STUDIES = {
     study.name: study
-    for study in (
-        SKEW,
-        BEST,
-        LIMITS,
-        FIRST_EPOCH,
-        ABLATION,
-        FASTER,
-        BALANCE,
-    )
+    for study in (SKEW, BEST, LIMITS, FIRST_EPOCH, ABLATION, FASTER, BALANCE)
 }

@@ -1,9 +1,8 @@
 """The runs of a table: one after another, in processes, or on a Ray cluster.
 
-Each way is a function of one form, `(tasks, results, options, how)`. The tasks
-are `(experiment, seed)` with their `(number, total)`, the options further
-arguments of `run`. It yields `(task, outcome)` as runs end: what `run` returns,
-or a `WorkerError`.
+Each way is a function of the tasks, `(experiment, seed)` with their `(number,
+total)`, the folder and options of `run`. It yields `(task, outcome)` as runs
+end: what `run` returns, or a `WorkerError`.
 """
 
 import os
@@ -14,10 +13,10 @@ from collections import deque
 from multiprocessing import connection, get_context, parent_process
 
 from gar_keras.engine import hardware
-from reproduction import environment, progress
+from reproduction import environment, progress, records
 from reproduction.commands import EXPECTED, GOES_ON
 from reproduction.paths import path_of
-from reproduction.run import finished, run
+from reproduction.run import run
 
 
 class WorkerError(ChildProcessError):
@@ -27,9 +26,9 @@ class WorkerError(ChildProcessError):
 def sweep(experiments, seeds, results, *, jobs=1, ray=None, **options):
     """Runs every experiment with every seed; skips what is finished.
 
-    The seeds come first: each experiment's first seed is run before any
-    experiment's second one. Side by side, a run that fails is told at once,
-    and the others are made all the same.
+    Each experiment's first seed is run before any experiment's second one. In
+    processes or on a cluster, a run that fails is told at once, and the others
+    are made all the same.
 
     Args:
         experiments: List of `Experiment`.
@@ -44,19 +43,26 @@ def sweep(experiments, seeds, results, *, jobs=1, ray=None, **options):
         all runs are finished.
 
     Raises:
-        WorkerError: if runs failed side by side, once all are over.
+        WorkerError: if runs failed in other processes, once all are over.
     """
     # A run that is named twice must not count twice.
     tasks = list(dict.fromkeys((e, s) for s in seeds for e in experiments))
-    where = environment.in_words() if ray is None else f"Ray at {ray}"
+    here = environment.describe()
+    where = f"{here['backend']} {here['backend_version']} on "
+    where += f"Ray at {ray}" if ray else environment.device_in_words(here)
     precisions = dict.fromkeys(e.precision for e, _ in tasks)
     say(f"{where}, {', '.join(precisions)}. Runs: {len(tasks)}.")
-    found = _finished(tasks, results, options)
-    left = {
-        task: (number, len(tasks))
-        for number, task in enumerate(tasks, start=1)
-        if task not in found
-    }
+    found, left = {}, {}
+    for number, task in enumerate(tasks, start=1):
+        path = path_of(*task, results)
+        if not path.exists():
+            left[task] = number, len(tasks)
+            continue
+        found[task] = records.read(path)
+        say(f"{name_of(task)} is finished: {path}")
+        model = path.with_suffix(".keras")
+        if options.get("save_models") and not model.exists():
+            say(f"Its model was not saved. To have it, delete {path}")
     if ray is not None:
         from reproduction import cluster
 
@@ -64,7 +70,11 @@ def sweep(experiments, seeds, results, *, jobs=1, ray=None, **options):
     elif jobs > 1:
         outcomes = in_processes(left, results, options, jobs)
     else:
-        outcomes = one_by_one(left, results, options)
+        # What one raises ends all.
+        outcomes = (
+            (task, make(task, place, results, options))
+            for task, place in left.items()
+        )
     failures = []
     for task, outcome in outcomes:
         if outcome is None:
@@ -76,8 +86,8 @@ def sweep(experiments, seeds, results, *, jobs=1, ray=None, **options):
             found[task] = outcome
     if failures:
         raise failures[0]
-    records = [found[task] for task in tasks if task in found]
-    return records, len(records) == len(tasks)
+    made = [found[task] for task in tasks if task in found]
+    return made, len(made) == len(tasks)
 
 
 def say(text):
@@ -90,46 +100,42 @@ def name_of(task):
     return f"{experiment.cell} seed {seed}"
 
 
-def _finished(tasks, results, options):
-    """The records of the runs that are finished, by their task."""
-    found = {}
-    for task in tasks:
-        record = finished(*task, results, options.get("data_dir"))
-        if record is None:
-            continue
-        found[task] = record
-        path = path_of(*task, results)
-        say(f"{name_of(task)} is finished: {path}")
-        model = path.with_suffix(".keras")
-        if options.get("save_models") and not model.exists():
-            say(f"Its model was not saved. To have it, delete {path}")
-    return found
-
-
-def one_by_one(tasks, results, options):
-    """Makes runs in this process; what one raises ends all."""
-    for task, place in tasks.items():
-        reporter = progress.Reporter(name_of(task), *place)
-        yield task, run(*task, results, reporter=reporter, **options)
-
-
 def in_processes(tasks, results, options, jobs):
     """Makes runs in so many processes, each with its share of threads.
 
     A run has a process of its own: one that dies costs its run alone.
     """
+    # Neither TensorFlow nor JAX survives a fork.
+    context = get_context("spawn")
     threads = max(1, hardware.cores() // jobs)
     waiting, busy = deque(tasks), {}
     try:
         while busy or waiting:
             while waiting and len(busy) < jobs:
                 task = waiting.popleft()
-                given = make, task, tasks[task], results, options
-                process, pipe = _started(threads, *given)
+                pipe, theirs = context.Pipe(duplex=False)
+                given = theirs, threads, make, task, tasks[task]
+                process = context.Process(
+                    target=_serve, args=(*given, results, options), daemon=True
+                )
+                # Ctrl-C is not for it: it inherits the deafness.
+                before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+                process.start()
+                signal.signal(signal.SIGINT, before)
+                # Now the pipe ends when the process does.
+                theirs.close()
                 busy[pipe] = process, task
             for pipe in connection.wait(busy):
                 process, task = busy[pipe]
-                outcome = _received(pipe, process)
+                try:
+                    outcome = pipe.recv()
+                except EOFError:
+                    process.join()
+                    outcome = WorkerError(
+                        f"Its process ended with status {process.exitcode}. "
+                        "If memory was short, take fewer --jobs: " + GOES_ON
+                    )
+                process.join()
                 del busy[pipe]
                 yield task, outcome
     finally:
@@ -139,10 +145,15 @@ def in_processes(tasks, results, options, jobs):
 
 
 def make(task, place, results, options):
-    """What `run` returns for a task in another process, or a `WorkerError`."""
+    """What `run` returns for a task, of which it tells the progress."""
     reporter = progress.Reporter(name_of(task), *place)
+    return run(*task, results, reporter=reporter, **options)
+
+
+def outcome_of(call, *arguments):
+    """What a call returns in another process, or a `WorkerError`."""
     try:
-        return run(*task, results, reporter=reporter, **options)
+        return call(*arguments)
     except Exception as e:
         # A defect of the program is to be found.
         if not isinstance(e, EXPECTED):
@@ -150,45 +161,14 @@ def make(task, place, results, options):
         return WorkerError(f"{type(e).__name__}: {e}")
 
 
-def _started(*arguments):
-    """A process that calls `_serve`, and the pipe from it."""
-    # Neither TensorFlow nor JAX survives a fork.
-    context = get_context("spawn")
-    pipe, theirs = context.Pipe(duplex=False)
-    process = context.Process(
-        target=_serve, args=(theirs, *arguments), daemon=True
-    )
-    # Ctrl-C is not for it, which it inherits.
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    process.start()
-    signal.signal(signal.SIGINT, before)
-    # Now the pipe ends when the process does.
-    theirs.close()
-    return process, pipe
-
-
-def _received(pipe, process):
-    """The outcome that a process sends, or that it has died."""
-    try:
-        return pipe.recv()
-    except EOFError:
-        process.join()
-        return WorkerError(
-            f"Its process ended with status {process.exitcode}. If memory was "
-            f"short, take fewer --jobs: {GOES_ON}"
-        )
-    finally:
-        process.join()
-
-
 def _serve(pipe, threads, call, *arguments):
     """What a process does: one run."""
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+    def end_with_parent():
+        parent_process().join()
+        os._exit(1)
+
+    # No process is left behind, however the parent died.
+    threading.Thread(target=end_with_parent, daemon=True).start()
     hardware.take_part(threads)
-    pipe.send(call(*arguments))
-
-
-def _end_with_parent():
-    """Leaves no process behind, however the parent died."""
-    parent_process().join()
-    os._exit(1)
+    pipe.send(outcome_of(call, *arguments))

@@ -1,122 +1,87 @@
-"""The data set of a run, changed as its `DataSettings` say."""
+"""What a run learns from: a data set, changed as its `DataSettings` say."""
 
 import functools
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
-from gar_keras.datasets import Dataset, Split, make_split
+from gar_keras.datasets import make_split
 from gar_keras.datasets.splits import draw_split
 from gar_keras.methods.safe_gar import given_prior
 from gar_keras.utils.validation import check_class_prior
 from reproduction.datasets import UNLABELED, load
-from reproduction.datasets.norb import NorbPreprocessing
-from reproduction.datasets.registry import NORB
 from reproduction.methods.terms import PRIOR_OF_LABELS
 
 # Each choice has random numbers of its own: one does not change another.
 IMBALANCE, LABEL_NOISE, OUT_OF_CLASS = 1, 2, 3
 
-# Runs of a table, one after another, have the same; NORB's has two versions.
-_load = functools.lru_cache(maxsize=2)(load)
+# Runs of a table, one after another, have the same.
+_load = functools.lru_cache(maxsize=1)(load)
 
 
-@dataclass(frozen=True)
 class Task:
-    """What a run learns from."""
+    """The data of a run.
 
-    data: Dataset
-    # Indices of its training images in the data set as loaded.
-    kept: np.ndarray
-    split: Split
-    # As the network is told them.
-    y_labeled: np.ndarray
-    # To be added to X_U.
-    out_of_class: np.ndarray
+    Attributes:
+        data: The `Dataset`, with the training and test images of the task.
+        split: Indices of X_L and of the validation images in its training set.
+        labeled: Indices of X_L in the data set as loaded, a list.
+        x_labeled, y_labeled: X_L, and the labels that the network is told.
+        unlabeled: X_U.
+        sets: Validation and test images with their labels, by the name of the
+            error on them.
+        described: What a record says of all this.
+    """
 
+    def __init__(self, experiment, seed, data_dir=None):
+        e, changes = experiment, experiment.data_settings
+        # The folder may have InfiMNIST's files, which lie apart from MNIST's.
+        folder = None if e.unlabeled == "infimnist" else data_dir
+        data = _load(e.dataset, folder)
+        kept, others = np.arange(len(data.y_train)), np.arange(0)
+        if changes.shares is not None:
+            kept = with_imbalance(data.y_train, changes.shares, seed)
+        elif changes.known_classes is not None:
+            kept, others = known_and_others(data.y_train, changes, seed)
+        out_of_class = data.x_train[others]
+        self.data = data = _only(data, kept, changes.known_classes)
 
-def learned_from(experiment, seed, data_dir=None):
-    """The `Task` of a run, X_U, and what a record says of both."""
-    e = experiment
-    data = load_data(e, data_dir)
-    task = make_task(
-        e.data_settings, data, e.num_labeled, e.num_validation, seed
-    )
-    unlabeled, source = unlabeled_images(e, task, data_dir)
-    described = {
-        "data": {
-            "title": task.data.title,
-            "source": task.data.source,
-            "unlabeled": source,
-        },
-        "split_fingerprint": task.split.fingerprint(),
-        "class_prior": class_prior(e, task),
-    }
-    return task, unlabeled, described
+        draw = {"even": make_split, "random": draw_split}[changes.labels_drawn]
+        self.split = draw(data.y_train, e.num_labeled, seed, e.num_validation)
+        labeled, held_out = self.split.labeled, self.split.validation
+        self.labeled = kept[labeled].tolist()
+        self.x_labeled = data.x_train[labeled]
+        self.y_labeled = with_label_noise(
+            data.y_train[labeled], changes.wrong_labels, data.num_classes, seed
+        )
+        self.sets = {
+            "val_error": (data.x_train[held_out], data.y_train[held_out]),
+            "test_error": (data.x_test, data.y_test),
+        }
 
-
-def labeled_of(task):
-    """Indices of X_L in the data set as loaded."""
-    return task.kept[task.split.labeled].tolist()
-
-
-def class_prior(experiment, task):
-    """The shares that the balance expects, a list; `None` for equal ones."""
-    prior, n = experiment.class_prior, task.data.num_classes
-    if prior is None:
-        return None
-    if prior == PRIOR_OF_LABELS:
-        prior = given_prior("labeled", task.y_labeled, n)
-    return [*check_class_prior(prior, n)]
-
-
-def load_data(experiment, data_dir=None, **norb):
-    """The `Dataset` of an experiment, with what it changes in the images."""
-    e, options = experiment, {}
-    if e.dataset in NORB:
-        options["preprocessing"] = NorbPreprocessing(**norb)
-    # The folder is of its own files then, which go with the package's MNIST.
-    folder = None if e.unlabeled == "infimnist" else data_dir
-    return _load(e.dataset, folder, **options)
-
-
-def versions_of_test(experiment, data, data_dir=None):
-    """Further versions of the test images, by the name of the error on them."""
-    e = experiment
-    if e.dataset not in NORB or e.data_settings.known_classes is not None:
-        return {}
-    # Without their own feature-wise mean, as the authors' code made them.
-    images = load_data(e, data_dir, test_mean="own").x_test
-    return {"test_error_own_mean": (images, data.y_test)}
-
-
-def make_task(conditions, data, num_labeled, num_validation, seed):
-    """The `Task` of a `Dataset` under `DataSettings`, drawn by the seed."""
-    kept, others = np.arange(len(data.y_train)), np.arange(0)
-    if conditions.shares is not None:
-        kept = with_imbalance(data.y_train, conditions.shares, seed)
-    elif conditions.known_classes is not None:
-        kept, others = _known_and_out_of_class(conditions, data, seed)
-    out_of_class = data.x_train[others]
-    data = _only(data, kept, conditions.known_classes)
-    draw = {"even": make_split, "random": draw_split}[conditions.labels_drawn]
-    split = draw(data.y_train, num_labeled, seed, num_validation)
-    y = data.y_train[split.labeled]
-    y = with_label_noise(y, conditions.wrong_labels, data.num_classes, seed)
-    return Task(data, kept, split, y, out_of_class)
-
-
-def unlabeled_images(experiment, task, data_dir=None):
-    """X_U of an experiment with a `Task`, and what it is, in words."""
-    origin = UNLABELED[experiment.unlabeled]
-    if origin.loader is not None:
-        images = origin.loader(data_dir)
-        return images, origin.source or images.source
-    images, source = task.data.x_train, "all training images"
-    if len(task.out_of_class):
-        images = np.concatenate([images, task.out_of_class])
-        source += f" and {len(task.out_of_class)} of other classes"
-    return images, source
+        source = "all training images"
+        if e.unlabeled == "train":
+            self.unlabeled = data.x_train
+            if len(out_of_class):
+                both = data.x_train, out_of_class
+                self.unlabeled = np.concatenate(both)
+                source += f" and {len(out_of_class)} of other classes"
+        else:
+            self.unlabeled, source = UNLABELED[e.unlabeled].load(data_dir)
+        prior = e.class_prior
+        if prior == PRIOR_OF_LABELS:
+            prior = given_prior("labeled", self.y_labeled, data.num_classes)
+        if prior is not None:
+            prior = [*check_class_prior(prior, data.num_classes)]
+        self.described = {
+            "data": {
+                "title": data.title,
+                "source": data.source,
+                "unlabeled": source,
+            },
+            "split_fingerprint": self.split.fingerprint(),
+            "class_prior": prior,
+        }
 
 
 def with_imbalance(y, shares, seed):
@@ -158,12 +123,12 @@ def with_label_noise(y, share, num_classes, seed):
     return y
 
 
-def _known_and_out_of_class(conditions, data, seed):
+def known_and_others(y, changes, seed):
     """Indices of the images of known classes, and of those of others."""
-    known = data.y_train < conditions.known_classes
+    known = y < changes.known_classes
     kept, others = np.flatnonzero(known), np.flatnonzero(~known)
     # So many that they are the wanted share of the whole.
-    share = conditions.out_of_class
+    share = changes.out_of_class
     wanted = len(kept) * share / max(1 - share, 1e-9)
     if wanted > len(others):
         raise ValueError(

@@ -109,11 +109,13 @@ def test_epochs_of_sorted_images_see_all_classes():
     assert all(len(set(order // 100)) == 10 for order in epochs)
 
 
-def test_more_labelled_images_than_there_are_are_refused():
-    with pytest.raises(ValueError, match="labeled_per_batch=5, num_labeled=4"):
-        BatchSampler(10, 2, num_labeled=4, labeled_per_batch=5)
-
-
-def test_anything_but_a_count_is_refused():
-    with pytest.raises(ValueError, match="Received: images_per_epoch=11"):
-        BatchSampler(10, 2, images_per_epoch=11)
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"num_labeled": 4, "labeled_per_batch": 5}, "labeled_per_batch=5"),
+        ({"images_per_epoch": 11}, "Received: images_per_epoch=11"),
+    ],
+)
+def test_numbers_that_do_not_fit_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        BatchSampler(10, 2, **options)

@@ -2,6 +2,7 @@
 
 import json
 import re
+from contextlib import nullcontext
 from functools import partial
 
 import fresh
@@ -126,29 +127,26 @@ def test_images_have_to_be_in_memory_and_find_room(monkeypatch, tmp_path):
     assert not jax_epochs.fits(TrainingData(BatchSampler(103, 16), X_U))
 
 
+class Stop(keras.callbacks.Callback):
+    def on_epoch_end(self, epoch, logs=None):
+        raise KeyboardInterrupt
+
+
 @pytest.mark.slow
-def test_model_trains_by_itself_afterwards(path):
+@pytest.mark.parametrize("stop", [[], [Stop()]], ids=["end", "error"])
+def test_model_trains_by_itself_afterwards(path, stop):
     model = network()
-    pretrain(model, X_L, Y_L, epochs=2, **QUIET)
+    with pytest.raises(KeyboardInterrupt) if stop else nullcontext():
+        pretrain(model, X_L, Y_L, epochs=2, callbacks=stop, **QUIET)
+    if path == "compiled":
+        # What it would hold the images by.
+        assert model.train_function is None
+    if stop:
+        return
     before = model.get_weights()[0]
     history = model.fit(X_L, Y_L, batch_size=5, epochs=2, **QUIET)
     assert np.isfinite(history.history["loss"]).all()
     assert (model.get_weights()[0] != before).any()
-
-
-@pytest.mark.slow
-def test_model_trains_by_itself_after_an_error(monkeypatch):
-    monkeypatch.setattr(hardware, "loops_on_device", lambda: True)
-
-    class Stop(keras.callbacks.Callback):
-        def on_epoch_end(self, epoch, logs=None):
-            raise KeyboardInterrupt
-
-    model = network()
-    with pytest.raises(KeyboardInterrupt):
-        pretrain(model, X_L, Y_L, epochs=2, callbacks=[Stop()], **QUIET)
-    # What it would hold the images by.
-    assert model.train_function is None
 
 
 @pytest.mark.slow

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import keras
 import numpy as np
-import pytest
 from keras import layers, ops
 
 import gar_keras
@@ -18,38 +17,27 @@ def functional():
     return keras.Model(inputs, layers.Dense(2, name="logits")(hidden))
 
 
-def test_layers_at_any_depth():
+def test_the_graph_of_a_model():
     inner = functional()
-    model = keras.Sequential([keras.Input((4,)), inner])
-    found = keras_internals.flatten_layers(model)
-    assert {model, inner, *inner.layers} <= set(found)
-
-
-def test_calls_come_after_those_that_they_need():
-    model = functional()
-    calls = keras_internals.calls(model)
-    names = [call.operation.name for call in calls]
-    assert names[1:] == ["hidden", "logits"]
+    found = keras_internals.flatten_layers(
+        keras.Sequential([keras.Input((4,)), inner])
+    )
+    assert {inner, *inner.layers} <= set(found)
+    # Each call after those that it needs.
+    calls = keras_internals.calls(inner)
+    assert [c.operation.name for c in calls][1:] == ["hidden", "logits"]
     assert calls[2].input_tensors[0] is calls[1].output_tensors[0]
-
-
-def test_what_is_behind_a_tensor():
-    model = functional()
-    (logits,) = model.outputs
-    assert keras_internals.operation_behind(logits) is model.layers[-1]
+    (logits,) = inner.outputs
+    assert keras_internals.operation_behind(logits) is inner.layers[-1]
     unknown = keras.KerasTensor((None, 2))
     assert keras_internals.operation_behind(unknown) is None
 
 
-def test_stateless_scope():
-    assert keras_internals.stateless_scope() is None
-    with keras.StatelessScope() as scope:
-        assert keras_internals.stateless_scope() is scope
-
-
 def test_assignments_of_a_scope():
     first, second = keras.Variable(1.0), keras.Variable(2.0)
+    assert keras_internals.stateless_scope() is None
     with keras.StatelessScope([(second, ops.convert_to_tensor(5.0))]) as around:
+        assert keras_internals.stateless_scope() is around
         scope = keras_internals.AssignmentScope(around)
     with scope:
         first.assign(second + 1)
@@ -85,22 +73,6 @@ def test_layer_in_call():
     seen.clear()
     regularizer(np.ones((3, 4)))
     assert seen == [None]
-
-
-@pytest.mark.skipif(not hasattr(keras, "remat"), reason="Keras before 3.9")
-@pytest.mark.skipif(backend.name() == "torch", reason="it keeps the losses")
-def test_rematerialized():
-    seen = []
-
-    def function(x):
-        seen.append(keras_internals.is_rematerialized(x))
-        return ops.sum(x * x)
-
-    function(ops.ones((2,)))
-    assert seen == [False]
-    seen.clear()
-    keras.remat(function)(ops.ones((2,)))
-    assert seen and all(seen)
 
 
 def test_nothing_private_is_imported_elsewhere():

@@ -1,17 +1,15 @@
 """The batches that `fit` gets on the backend in use."""
 
-from types import SimpleNamespace
-
 import keras
 import numpy as np
 import pytest
 from keras import ops
 from sources import Source
 
-from gar_keras.engine import backend, batches, pipeline
+from gar_keras.engine import pipeline
 from gar_keras.engine.batches import BatchSampler, TrainingData
 from gar_keras.engine.data import some_of
-from gar_keras.engine.fit import predict
+from gar_keras.engine.pipeline import Batches
 
 BACKEND = keras.backend.backend()
 IMAGES = np.random.default_rng(0).integers(0, 256, (23, 4, 3, 1), "uint8")
@@ -19,23 +17,20 @@ X_L = 255 - IMAGES[:9]
 LABELS = np.arange(23) % 5
 
 
-def first(batches, count):
-    """The first batches, as tuples of NumPy arrays."""
-    if isinstance(batches, keras.utils.PyDataset):
-        taken = [batches[i] for i in range(count)]
+def first(data, count):
+    """The first batches that `fit` gets, as tuples of NumPy arrays."""
+    batches = Batches(data)
+    if BACKEND == "tensorflow":
+        taken = pipeline.as_pipeline(batches).take(count)
     else:
-        taken = batches.take(count)
-    return [
-        tuple(ops.convert_to_numpy(part) for part in parts)
-        for parts in (b if isinstance(b, tuple) else (b,) for b in taken)
-    ]
+        taken = map(batches.__getitem__, range(count))
+    return [tuple(map(ops.convert_to_numpy, batch)) for batch in taken]
 
 
-def by_hand(sampler, x_labeled, labels, first_epoch, count):
+def by_hand(sampler, x_labeled, labels, count):
     """The same batches from the sampler alone."""
     batches = []
-    epoch = first_epoch
-    while len(batches) < count:
+    for epoch in range(1, 4):
         order, chosen = sampler.epoch(epoch)
         for step in range(sampler.steps):
             rows = order[step * sampler.batch : (step + 1) * sampler.batch]
@@ -43,7 +38,6 @@ def by_hand(sampler, x_labeled, labels, first_epoch, count):
             if x_labeled is not None:
                 x = np.concatenate([x, x_labeled[chosen[step]]])
             batches.append((x,) if labels is None else (x, labels[rows]))
-        epoch += 1
     return batches[:count]
 
 
@@ -65,42 +59,28 @@ SAMPLERS = {
     ),
     "wrapping windows": BatchSampler(23, 4, 9, 3, images_per_epoch=15),
 }
-FEEDS = {name: (sampler, X_L, None) for name, sampler in SAMPLERS.items()}
-FEEDS["stage 1"] = BatchSampler(23, 5, seed=2), None, LABELS
+TRAININGS = {name: (sampler, X_L, None) for name, sampler in SAMPLERS.items()}
+TRAININGS["stage 1"] = BatchSampler(23, 5, seed=2), None, LABELS
 
 
 @pytest.mark.parametrize(
     "images", [IMAGES, Source(IMAGES)], ids=["array", "source"]
 )
 @pytest.mark.parametrize(
-    "sampler, x_labeled, labels", FEEDS.values(), ids=FEEDS
+    "sampler, x_labeled, labels", TRAININGS.values(), ids=TRAININGS
 )
-def test_batches_of_a_feed(sampler, x_labeled, labels, images):
-    feed = TrainingData(
-        sampler, images, x_labeled, labels=labels, first_epoch=2
-    )
+def test_batches_of_a_training(sampler, x_labeled, labels, images):
+    data = TrainingData(sampler, images, x_labeled, labels=labels)
     count = 2 * sampler.steps + 1
-    received = first(pipeline.make_batches(feed), count)
-    assert_same(received, by_hand(sampler, x_labeled, labels, 2, count))
-
-
-@pytest.mark.parametrize("dtype", ["float32", "uint8", "float16"])
-def test_images_keep_their_dtype(dtype):
-    feed = TrainingData(BatchSampler(23, 5), IMAGES.astype(dtype))
-    batches = pipeline.make_batches(feed)
-    assert first(batches, 1)[0][0].dtype == dtype
-
-
-@pytest.mark.parametrize(
-    "image, dtype, steps",
-    # 128 * 150,528 bytes are 18.4 MiB, in 128 MiB 6 times.
-    [((28, 28, 1), "uint8", 40), ((224, 224, 3), "uint8", 6),
-     ((2000, 2000, 3), "float32", 1)],
-)  # fmt: skip
-def test_batches_that_wait_by_hand(image, dtype, steps):
-    sampler = BatchSampler(1000, 112, 100, 16)
-    images = SimpleNamespace(shape=(1000, *image), dtype=np.dtype(dtype))
-    assert pipeline.steps_at_once(TrainingData(sampler, images)) == steps
+    expected = by_hand(sampler, x_labeled, labels, count)
+    assert_same(first(data, count), expected)
+    # In any order, and again.
+    batches = Batches(data)
+    for number in (count - 1, 0, sampler.steps, 0):
+        assert_same([batches[number]], expected[number : number + 1])
+    # From a later epoch on.
+    batches.done = 1
+    assert_same([batches[0]], expected[sampler.steps :][:1])
 
 
 @pytest.mark.skipif(BACKEND != "tensorflow", reason="TensorFlow's pipeline")
@@ -116,35 +96,14 @@ def test_source_is_asked_for_what_there_is_room_for(room, steps, monkeypatch):
             return super().take(indices)
 
     sampler = BatchSampler(23, 5, 9, 2, images_per_epoch=20)
-    batches = pipeline.make_batches(TrainingData(sampler, Asked(IMAGES), X_L))
-    assert_same(first(batches, 8), by_hand(sampler, X_L, None, 1, 8))
+    data = TrainingData(sampler, Asked(IMAGES), X_L)
+    assert_same(first(data, 8), by_hand(sampler, X_L, None, 8))
     assert asked[0] == 5 * min(steps, sampler.steps)
 
 
-@pytest.mark.skipif(BACKEND != "tensorflow", reason="TensorFlow's tensors")
-def test_a_tensor_shares_the_memory_of_an_array_that_begins_where_it_can():
-    shared = backend.aligned_empty((5, 3), "float32")
-    shared[...] = np.arange(15).reshape(5, 3)
-    off = np.append(np.ones(1, "float32"), shared.ravel())[1:].reshape(5, 3)
-    frozen = shared.copy()
-    frozen.flags.writeable = False
-    for array in (
-        shared, off, frozen, shared[::2], shared.T, shared.astype(">f4"),
-        shared.astype("float16"), shared.astype("uint8"), shared[:0],
-    ):  # fmt: skip
-        found = backend.as_tensor(array)
-        np.testing.assert_array_equal(found, array)
-        assert found.dtype == array.dtype.newbyteorder("=")
-    tensor = backend.as_tensor(shared)
-    shared[0, 0] = 99
-    assert float(tensor[0, 0]) == 99
-
-
-def test_predictions_of_large_examples_are_those_of_small_ones(monkeypatch):
-    model = keras.Sequential([keras.Input((4, 3, 1)), keras.layers.Flatten()])
-    some, rows = some_of(IMAGES, 5), [0, 5, 11, 16, 22]
-    np.testing.assert_array_equal(some.take(np.arange(5)), IMAGES[rows])
-    expected = predict(model, IMAGES, batch_size=4)
-    monkeypatch.setattr(batches, "LARGEST_COPY", 0)
-    np.testing.assert_array_equal(predict(model, IMAGES, 4), expected)
-    np.testing.assert_array_equal(predict(model, some, 4), expected[rows])
+@pytest.mark.parametrize("form", [np.asarray, Source])
+def test_some_examples_are_from_all_over_them(form):
+    x = form(IMAGES)
+    np.testing.assert_array_equal(some_of(x, 5), IMAGES[[0, 5, 11, 16, 22]])
+    np.testing.assert_array_equal(some_of(x, 99), IMAGES)
+    assert (some_of(IMAGES, 23) is IMAGES) and some_of(IMAGES, 22) is not IMAGES

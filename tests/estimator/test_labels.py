@@ -3,7 +3,12 @@
 import numpy as np
 import pytest
 
-from gar_keras.estimator.examples import as_labels, encode, keep_back
+from gar_keras.estimator.examples import (
+    as_labels,
+    encode,
+    is_unlabeled,
+    keep_back,
+)
 from gar_keras.utils.warnings import shown_by
 
 pandas = pytest.importorskip("pandas")
@@ -16,6 +21,7 @@ ONE_WAY = {
     "an empty string": ["", "no", "yes", ""],
     "None and NaN": [None, "no", "yes", np.nan],
     "-1 among names": np.array([-1, "no", "yes", "-1"], object),
+    "-1 as a name": np.array(["-1", "no", "yes", "-1"]),
 }
 SEVERAL = {
     "-1 and None": ([-1, 0, 1, None], "-1 and None"),
@@ -60,3 +66,33 @@ def test_each_class_of_two_labels_is_kept_back(counts, fraction, kept, alone):
     assert tuple(np.bincount(y[rows], minlength=len(counts))) == kept
     assert len(texts) == bool(alone)
     assert all(f"Received: {alone}, trained on alone" in text for text in texts)
+
+
+@pytest.mark.parametrize(
+    ("labels", "classes"),
+    [
+        ([1, 1.0, True, 2, -1], [1, 2]),
+        ([True, False, None], [False, True]),
+        (["NA", "None", "nan", ""], ["NA", "None", "nan"]),
+        ([2**53, 2**53 + 1, None], [2**53, 2**53 + 1]),
+        ([0, 1, ""], [0, 1]),
+        (pandas.array([1, 2, None], "Int64"), [1, 2]),
+        (pandas.Series(["x", None], dtype="category"), ["x"]),
+        (pandas.to_datetime(["2020-01-01", None]), ["2020-01-01"]),
+        ([0, "a", -1], "0 and 'a'"),
+        ([1, "1"], "1 and '1'"),
+        ([b"a", "a"], "b'a' and 'a'"),
+        (np.array([[0], ["a"]], object), "0 and 'a'"),
+    ],
+    ids=str,
+)
+def test_labels_are_kept_or_refused(labels, classes):
+    if isinstance(classes, str):
+        with pytest.raises(ValueError, match=f"one kind, .*: {classes}"):
+            as_labels(labels)
+        return
+    found = np.asarray(as_labels(labels))
+    known = found[~is_unlabeled(found)]
+    assert [*np.unique(known.astype(found.dtype))] == [
+        *np.array(classes, known.dtype)
+    ]

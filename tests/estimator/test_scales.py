@@ -1,5 +1,7 @@
 """Columns and channels of several units: what the network makes of them."""
 
+import math
+
 import keras
 import numpy as np
 import pytest
@@ -7,7 +9,9 @@ from keras import layers
 from said import said
 from stacks import sequential
 
+from gar_keras.engine import hardware
 from gar_keras.engine.data import warn_if_unscaled
+from gar_keras.estimator.examples import as_input
 from gar_keras.estimator.networks import default_network
 
 rng = np.random.default_rng(0)
@@ -42,11 +46,17 @@ OF_SEVERAL_UNITS = {
         WINDOWS * np.array([1, 1, 1, 1e-4, 1])[:, None],
         2,
     ),
+    "a series with one far off": (
+        WINDOWS + np.array([0, 0, 0, -600, 0])[:, None],
+        2,
+    ),
 }
 # And those of one, by the number that they are divided by.
 OF_ONE_UNIT = {
     "uint8": ((255 * IMAGES).astype("uint8"), 255),
     "whole numbers to 255": (np.floor(255.9 * IMAGES * [1, 0.1, 1]), 255),
+    "a narrow range": (np.uint8([10, 140] * 18).reshape(1, 6, 6, 1), 255),
+    "half of the range": (np.uint8([0, 128] * 18).reshape(1, 6, 6, 1), 255),
     "digits": (DIGITS, DIGITS.max()),
     "a series": (WINDOWS, abs(WINDOWS).max()),
 }
@@ -84,3 +94,57 @@ def test_a_channel_among_many_is_seen(shape):
     x[..., 5] *= 50
     (text,) = said(lambda: warn_if_unscaled(model, x))
     assert "numbers up to" in text
+
+
+def test_default_network_of_images_is_that_of_the_paper(monkeypatch):
+    monkeypatch.setattr(hardware, "fast_precision", lambda: "bfloat16")
+    model = default_network(np.zeros((4, 6, 6, 1), "uint8"), 5)
+    assert (model.name, model.output_shape) == ("cnn6", (None, 5))
+    assert model.layers[2].compute_dtype == "bfloat16"
+    assert model.layers[-1].compute_dtype == "float32"
+
+
+def masks(share, others=(0, 1), outlier=255, dtype="uint8"):
+    """Images of two values, and another in a share of the pixels."""
+    pixels = np.tile(np.array(others, dtype), 40 * 18)
+    pixels[: math.ceil(share * pixels.size)] = outlier
+    return pixels.reshape(40, 6, 6, 1)
+
+
+OUTLIERS = {
+    "one pixel": (masks(0.0005), True),
+    "some": (masks(0.005), True),
+    "float": (masks(0.0005, outlier=1e6, dtype="float32"), True),
+    "none": (masks(0), False),
+    "half": (masks(0.5), False),
+    # A few lines on a background.
+    "drawing": (masks(0.005, others=(0, 0)), False),
+    "photo": (masks(0.005, others=(0, 100)), False),
+}
+
+
+@pytest.mark.parametrize("x, is_told", OUTLIERS.values(), ids=OUTLIERS)
+def test_a_few_pixels_that_make_the_range_are_warned_of(x, is_told):
+    told = said(lambda: default_network(x, 2))
+    assert len(told) == is_told
+    assert all("pixels are from 0 to 1" in text for text in told)
+
+
+@pytest.mark.parametrize(
+    "x",
+    [
+        np.uint8([0, 1]), np.uint8([0, 16]), np.uint8([0, 120]),
+        np.uint8([200, 255]), np.bool_([0, 1]), np.int64([0, 1]),
+        np.float32([20, 21]),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_images_of_a_narrow_range_fill_it(x):
+    pixels = np.tile(x, 40 * 18).reshape(40, 6, 6)
+    rows = as_input(pixels)
+    scaled = np.array(default_network(rows, 2).layers[1](rows))
+    assert np.ptp(scaled) >= 1
+    assert np.abs(scaled).max() == pytest.approx(1)
+    # Of other images, by what was seen here.
+    (other,) = as_input(pixels[:1, :, ::2])
+    assert len(np.unique(other)) == 1

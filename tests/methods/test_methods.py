@@ -502,6 +502,7 @@ def test_a_method_has_settings_by_field_and_weights_by_name():
             r"\[gar_keras.SafeGAR\(\), gar_keras.CrossEntropy\(\)\]",
         ),
         ([], {}, "a list of terms"),
+        (3, {}, "Received: method=3"),
         ([GAR, CrossEntropy], {}, "a list of terms"),
         (["gar"], {}, "a list of terms"),
         (

@@ -20,14 +20,13 @@ from gar_keras import (
     regularize,
     sgd,
 )
-from gar_keras.callbacks import RestoreStart, WarnOfShares, WarnOnCollapse
+from gar_keras.callbacks import CheckShares
 from gar_keras.methods.base import Stage2
 from gar_keras.methods.safe_gar import (
-    balance_of_rare_classes,
+    balance_options,
     given_prior,
     has_rare_class,
     predicted_prior,
-    running_balance,
 )
 
 RNG = np.random.default_rng(0)
@@ -95,16 +94,16 @@ def test_the_memory_takes_no_part_in_the_gradient():
 def test_prior_and_memory_follow_from_predictions_and_batch():
     logits = np.eye(4)[np.repeat(np.arange(4), [7, 1, 1, 1])]
     assert predicted_prior(logits) == pytest.approx((8 / 14, *[2 / 14] * 3))
-    assert running_balance(40, 128)["balance_memory"] == pytest.approx(0.6)
+    options = balance_options(None, 40, 128)
+    assert options["balance_memory"] == pytest.approx(0.6)
     # 64 of 1,280 examples are more than enough.
-    assert balance_of_rare_classes((0.95, 0.05), 1280) == {
+    assert balance_options((0.95, 0.05), 2, 1280) == {
         "balance": 1.0, "balance_memory": 0.0, "balance_of": "row shares"
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("prior", "rare"),
-    {
+def test_a_class_is_rare_where_shares_vary_by_more_than_half():
+    for prior, rare in {
         None: False,
         (0.5, 0.5): False,
         # Deviation over mean is 0.5 at (3/4, 1/4).
@@ -112,26 +111,20 @@ def test_prior_and_memory_follow_from_predictions_and_batch():
         (0.76, 0.24): True,
         (0.3, 0.3, 0.3, 0.1): False,
         (0.33, 0.33, 0.33, 0.01): True,
-    }.items(),
-)
-def test_a_class_is_rare_where_shares_vary_by_more_than_half(prior, rare):
-    assert has_rare_class(prior) is rare
+    }.items():
+        assert has_rare_class(prior) is rare
 
 
-@pytest.mark.parametrize(
-    ("given", "prior"),
-    {
+def test_a_prior_is_given_in_numbers_or_by_a_word():
+    for given, prior in {
         None: None,
         "uniform": None,
         "labeled": (4 / 6, 2 / 6),
         "predicted": "predicted",
         (0.5, 0.5): (0.5, 0.5),
-    }.items(),
-)
-def test_a_prior_is_given_in_numbers_or_by_a_word(given, prior):
-    assert given_prior(given, [0, 0, 1, 0], 2) == prior
-    if isinstance(prior, tuple):
-        assert given_prior(np.array(prior), [0, 1], 2) == prior
+    }.items():
+        assert given_prior(given, [0, 0, 1, 0], 2) == prior
+    assert given_prior(np.array([0.5, 0.5]), [0, 1], 2) == (0.5, 0.5)
 
 
 # The last layers of a model, whose first has the weights of the logits.
@@ -142,8 +135,7 @@ def then(*behind):
 
 
 def inside():
-    inner = [keras.Input((16,)), layers.Dense(3), layers.Identity()]
-    return [keras.Sequential(inner)]
+    return [keras.Sequential([keras.Input((16,)), layers.Dense(3)])]
 
 
 def changed(method, option):
@@ -166,13 +158,10 @@ class Head(layers.Layer):
         return inputs @ self.kernel
 
 
-PLAIN = {
-    "Dense": then(),
+PLAIN = {"Dense": then(), "inside": inside}
+OTHERS = {
     "linear": then(layers.Activation("linear", dtype="float32")),
     "reshaped": then(layers.Reshape((3, 1)), layers.Flatten()),
-    "inside": inside,
-}
-OTHERS = {
     "frozen": lambda: [layers.Dense(3, trainable=False)],
     "LoRA": changed("enable_lora", 2),
     "int8": changed("quantize", "int8"),
@@ -234,7 +223,7 @@ def test_other_heads_stay_as_they_are_and_the_loss_has_the_factor(make):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("make", [PLAIN["linear"], OTHERS["frozen"]])
+@pytest.mark.parametrize("make", [PLAIN["Dense"], OTHERS["frozen"]])
 def test_the_scale_of_the_logits_changes_nothing(make, weights_of_stage_1):
     """Whatever the last layer is: its weights are multiplied by a factor."""
     model, found = with_head(make), []
@@ -375,10 +364,10 @@ def test_shares_of_the_predictions_are_watched(
     start, end = weights_giving(before), weights_giving(after)
     model.set_weights(start)
     prior = prior or tuple(np.array(before) / m)
-    named = WarnOnCollapse(class_names=["ant", "bee", "cat"])
-    callback = RestoreStart(
-        model, np.eye(m), prior, named, start, largest_change
-    )
+    callback = CheckShares(
+        model, np.eye(m), prior, True, start, largest_change,
+        ["ant", "bee", "cat"],
+    )  # fmt: skip
     # In a training that goes on, the start is that of its first epoch.
     model.set_weights(end)
     callback.on_train_begin()
@@ -395,7 +384,7 @@ def test_expected_are_equal_shares_without_a_prior():
     model = sequential(layers.Dense(2, use_bias=False), shape=(100,))
     model.set_weights(weights_giving([80, 20]))
     with pytest.warns(GARWarning, match="class 1, with 20.00 % .* of 50.00 %"):
-        WarnOfShares(model, np.eye(100)).on_train_end()
+        CheckShares(model, np.eye(100), restores=False).on_train_end()
 
 
 def rare_gaussians(m, seed):
@@ -462,33 +451,26 @@ def test_what_are_no_shares_is_refused_when_the_method_is_made(prior):
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("make", "options", "message"),
     [
-        ({"class_prior": (0.2, 0.3, 0.5)}, "no argument 'class_prior'"),
-        ({"method": "nothing"}, "method must be one of gar"),
-        ({"method": "safe-gar", "vat": 1.0}, "no argument 'vat'"),
+        (network, {"class_prior": (0.2, 0.3, 0.5)}, "no argument 'class_p"),
+        (network, {"method": "nothing"}, "method must be one of gar"),
+        (network, {"method": "safe-gar", "vat": 1.0}, "no argument 'vat'"),
         # It would lose the labels in silence.
-        ({"method": SafeGAR()}, "learns the labels by the second"),
-    ],
-)
-def test_what_a_method_does_not_take_is_refused(options, message):
-    with pytest.raises((TypeError, ValueError), match=message):
-        train(network(), y_labeled=Y_L, **{"method": "gar", **options})
-
-
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: attach(network()), "already holds a GAR layer"),
+        (network, {"method": SafeGAR()}, "learns the labels by the second"),
         (
-            lambda: Subclassed(layers.Dense(3)),
+            lambda: attach(network()), {"method": "safe-gar"},
+            "already holds a GAR layer",
+        ),
+        (
+            lambda: Subclassed(layers.Dense(3)), {"method": "safe-gar"},
             "SafeGAR scales the logits.*Functional or Sequential",
         ),
     ],
-)
-def test_models_that_it_cannot_train_are_refused(make, message):
-    with pytest.raises(ValueError, match=message):
-        train(make(), y_labeled=Y_L)
+)  # fmt: skip
+def test_what_it_does_not_take_is_refused(make, options, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        train(make(), y_labeled=Y_L, **{"method": "gar", **options})
 
 
 @pytest.mark.slow

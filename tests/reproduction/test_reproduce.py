@@ -1,4 +1,4 @@
-"""The reproduction as a whole: its rehearsal, and how it ends."""
+"""The reproduction as a whole: its steps, and how it ends."""
 
 import importlib
 import subprocess
@@ -9,8 +9,6 @@ from types import SimpleNamespace
 import pytest
 import reproduce
 
-from reproduction import paths
-
 STEPS = 14
 
 
@@ -20,29 +18,14 @@ def options(folder, *words):
 
 
 def test_each_step_is_a_command_that_is_taken(tmp_path):
-    for words in ([], ["--rehearse"]):
-        chosen = options(tmp_path, *words)
-        lines = reproduce.steps(chosen)
-        assert len(lines) == STEPS
-        for python, path, *line in lines:
-            assert python == sys.executable
-            script = importlib.import_module(Path(path).stem)
-            found = script.parser().parse_args(line)
-            if not words:
-                assert found.results == tmp_path
-                continue
-            assert found.results == tmp_path / "rehearsal"
-            if hasattr(found, "seeds"):
-                assert found.seeds == [0]
-                assert (found.epochs, found.pretrain_epochs) == (1, 1)
-                assert found.images_per_epoch == 1000
-            assert getattr(found, "rows", [1]) == [1]
-            assert getattr(found, "pairs", 2) == 2
-
-
-def test_a_rehearsal_leaves_the_project_s_records_alone():
-    with pytest.raises(ValueError, match="--rehearse makes no records"):
-        reproduce.main(options(paths.reference(), "--rehearse"))
+    lines = reproduce.steps(options(tmp_path, "--backend", "jax"))
+    assert len(lines) == STEPS
+    for python, path, *line in lines:
+        assert python == sys.executable
+        script = importlib.import_module(Path(path).stem)
+        found = script.parser().parse_args(line)
+        assert found.results == tmp_path
+        assert getattr(found, "backend", "jax") == "jax"
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from tiny_runs import (
     Stop,
     Witness,
     assert_same_run,
+    network_run,
     numbers,
     run_tiny,
     snapshots,
@@ -26,15 +27,14 @@ from tiny_runs import (
 )
 
 from gar_keras import error_rate
-from gar_keras.callbacks import Advice, WarnOnCollapse
-from gar_keras.datasets import DataError, make_split
-from reproduction import environment, records, run, task
+from gar_keras.callbacks import WarnOfError, WarnOnCollapse
+from gar_keras.datasets import make_split
+from reproduction import environment, records, run
 from reproduction.paths import path_of
 from reproduction.run import (
     STAGES,
     build_model,
     lock_of,
-    path_of_stage_1,
     path_of_state,
 )
 from reproduction.settings import TABLE_1, Experiment
@@ -90,7 +90,7 @@ def test_a_record_tells_how_to_repeat_the_run(finished):
 
 
 def test_a_record_has_both_curves(finished):
-    _, record = finished
+    folder, record = finished
     first = record["pretraining"]["curve"]
     second = record["regularization"]["curve"]
     assert first["epoch"] == [51, 102]
@@ -103,26 +103,15 @@ def test_a_record_has_both_curves(finished):
         # What is left is the Frobenius term.
         assert 0 < second["loss"][i] - terms < 0.01
     assert second["loss"][0] is None
-
-
-def test_the_results_are_those_of_the_curve(finished):
-    folder, record = finished
-    curve = record["regularization"]["curve"]
-    result = records.result_of(curve)
-    assert result["baseline_error"] == curve["test_error"][0]
+    result = records.result_of(second)
     # Guessing among three classes is wrong two times in three.
     assert result["baseline_error"] < 0.4
-    assert result["last_error"] == curve["test_error"][-1]
-    # Of equals, the last; epoch 0 is not an epoch of stage 2.
-    least = min(curve["val_error"][1:])
-    ties = [i for i in (1, 2, 3) if curve["val_error"][i] == least]
-    assert result["chosen_epoch"] == ties[-1]
     error = error_rate(saved_model(folder), DATA.x_test, DATA.y_test)
     assert error == result["chosen_error"]
 
 
-def test_the_kept_weights_are_those_of_the_last_best_epoch(tmp_path):
-    job = run.NetworkRun(TINY, 0, tmp_path)
+def test_the_kept_weights_are_those_of_the_last_best_epoch():
+    job = network_run(TINY)
     seen = []
     for val_error in (0.3, 0.2, 0.2, 0.1, 0.4):
         seen.append(val_error)
@@ -170,7 +159,7 @@ OF_STEPS = {
 OTHER = replace(TINY, images_per_epoch=99, **OF_STEPS).with_term(**OF_GAR)
 
 
-def test_each_stage_gets_its_settings(tmp_path, monkeypatch):
+def test_each_stage_gets_its_settings(monkeypatch):
     calls = []
 
     def stage(*args, **kwargs):
@@ -179,7 +168,7 @@ def test_each_stage_gets_its_settings(tmp_path, monkeypatch):
 
     monkeypatch.setattr(run, "pretrain", stage)
     monkeypatch.setattr(run, "regularize", stage)
-    job = run.NetworkRun(OTHER, 7, tmp_path)
+    job = network_run(OTHER, 7)
     job.progress["regularization"]["curve"] = {
         "epoch": [0], "val_error": [0.5]
     }  # fmt: skip
@@ -199,13 +188,9 @@ def test_each_stage_gets_its_settings(tmp_path, monkeypatch):
     assert second["images_per_epoch"] == 99
     assert OF_GAR.items() <= method[0].layer.get_config().items()
     (watch,) = (c for c in second["callbacks"] if isinstance(c, WarnOnCollapse))
-    assert (watch.error_before, watch.batch_size) == (0.5, 9)
-    # In the words of the settings.
-    assert watch.advice == Advice(
-        "a lower stage_2_rate",
-        "the term CrossEntropy",
-        "as class_prior",
-    )
+    assert watch.batch_size == 9
+    (errors,) = (c for c in second["callbacks"] if isinstance(c, WarnOfError))
+    assert errors.start == 0.5
     for options, steps in (
         (first, (0.01, 0, None)),
         (second, (0.0625, 5, 0.5)),
@@ -227,25 +212,6 @@ def test_a_run_that_is_finished_is_not_run_again(
     monkeypatch.delattr(run, "NetworkRun")
     assert run_tiny(tmp_path) == finished[1]
     assert not state_of(tmp_path).exists()
-
-
-def test_a_record_of_other_data_does_not_pass(finished, tmp_path):
-    shutil.copytree(finished[0], tmp_path, dirs_exist_ok=True)
-    path = path_of(TINY, 0, tmp_path)
-    records.write(path, {**finished[1], "labeled": [*range(132)]})
-    with pytest.raises(records.RecordError, match="other labels than"):
-        run_tiny(tmp_path)
-
-
-def test_without_its_data_a_record_is_taken_with_a_word(
-    finished, monkeypatch, capsys
-):
-    def missing(experiment, data_dir):
-        raise DataError("no file")
-
-    monkeypatch.setattr(task, "load_data", missing)
-    assert run_tiny(finished[0]) == finished[1]
-    assert "is not compared with its data: no file" in capsys.readouterr().out
 
 
 # Broken off and taken up again.
@@ -348,43 +314,28 @@ def rewriting(change):
 
 UNFIT = {
     "half": lambda path: path.write_bytes(path.read_bytes()[:2000]),
-    "empty": lambda path: path.write_bytes(b""),
     "another run": rewriting(lambda meta: meta.update(of=["0123", 0, {}])),
     "another split": rewriting(
         lambda meta: meta["of"][2].update(split_fingerprint="x")
     ),
-    "no owner": rewriting(lambda meta: meta.pop("of")),
 }
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("alter", UNFIT.values(), ids=UNFIT)
-def test_a_state_that_does_not_fit_is_told_and_left(alter, stopped, tmp_path):
-    shutil.copytree(stopped, tmp_path, dirs_exist_ok=True)
-    state = state_of(tmp_path, BASELINE)
-    alter(state)
-    reporter = Witness()
-    job = run.NetworkRun(BASELINE, 0, state, reporter=reporter)
-    before = job.model.get_weights()
-    job.load()
-    (line,) = reporter.lines
-    assert line.startswith(f"starts afresh: {state} does not fit (")
-    assert job.curve("pretraining") == {}
-    np.testing.assert_equal(job.model.get_weights(), before)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("part", ["model", "optimizer", "method"])
-def test_a_state_of_other_variables_is_refused(part, stopped, tmp_path):
-    shutil.copytree(stopped, tmp_path, dirs_exist_ok=True)
-    state = state_of(tmp_path, BASELINE)
-    with np.load(state) as archive:
-        arrays = {key: archive[key] for key in archive.files}
-    last = [key for key in arrays if key.startswith(f"{part}/")][-1]
-    arrays[last] = arrays[last][None]
-    np.savez(state, **arrays)
-    with pytest.raises(ValueError, match="Delete its file"):
-        run.run(BASELINE, 0, tmp_path)
+def test_a_state_that_does_not_fit_is_told_and_left(stopped, tmp_path):
+    for name, alter in UNFIT.items():
+        folder = tmp_path / name
+        shutil.copytree(stopped, folder)
+        state = state_of(folder, BASELINE)
+        alter(state)
+        reporter = Witness()
+        job = network_run(BASELINE, 0, state, reporter=reporter)
+        before = job.model.get_weights()
+        job.load()
+        (line,) = reporter.lines
+        assert line.startswith(f"starts afresh: {state} does not fit (")
+        assert job.curve("pretraining") == {}
+        np.testing.assert_equal(job.model.get_weights(), before)
 
 
 # States that runs have in common.
@@ -393,7 +344,7 @@ def test_a_state_of_other_variables_is_refused(part, stopped, tmp_path):
 @pytest.mark.slow
 def test_runs_share_the_end_of_stage_1(tmp_path):
     short = replace(TINY, epochs=1)
-    path = path_of_stage_1(short, 0, tmp_path)
+    path = path_of_state(short.stage_1(), 0, tmp_path)
     path.parent.mkdir()
     path.write_bytes(b"PK\x03\x04 half of it")
     first = run.run(short, 0, tmp_path, share_stage_1=True)
@@ -410,14 +361,18 @@ def test_runs_share_the_end_of_stage_1(tmp_path):
     assert numbers(record) == numbers(alone)
 
 
-def test_a_full_disk_names_the_file_and_what_to_do(tmp_path, monkeypatch):
-    def full(path, write, mode="w"):
-        raise OSError(28, "No space left on device", str(path))
+def test_a_full_disk_names_the_file_and_the_run_goes_on_after_it(
+    finished, tmp_path, monkeypatch
+):
+    def full(file, **arrays):
+        raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(run.files, "write_atomically", full)
-    with pytest.raises(OSError, match="Make room, or name another") as error:
-        run_tiny(tmp_path)
-    assert str(state_of(tmp_path)) in str(error.value)
+    with monkeypatch.context() as patch:
+        patch.setattr(run.np, "savez", full)
+        with pytest.raises(OSError, match="Make room, or name") as error:
+            run_tiny(tmp_path)
+    assert str(error.value).startswith(f"{state_of(tmp_path)} cannot be")
+    assert_same_run(tmp_path, run_tiny(tmp_path), finished)
 
 
 def test_what_cannot_be_run_is_refused_at_once(tmp_path):
@@ -455,6 +410,8 @@ def git(folder, *words):
 def test_flags_of_xla_are_told_where_they_count(name, monkeypatch):
     monkeypatch.setenv("XLA_FLAGS", "--xla_gpu_autotune_level=0")
     monkeypatch.setattr(environment.backend, "name", lambda: name)
+    # Without JAX, whose threads the runs of Ray would not get on with.
+    monkeypatch.setattr(environment.backend, "backend_version", lambda: "1")
     told = environment.describe().get("xla_flags")
     assert told == ("--xla_gpu_autotune_level=0" if name == "jax" else None)
 

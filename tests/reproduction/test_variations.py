@@ -7,10 +7,7 @@ import pytest
 import tiny_runs
 
 from reproduction import datasets
-from reproduction import run as runner
 from reproduction import task as tasks
-from reproduction.datasets import registry
-from reproduction.datasets.norb import NorbPreprocessing
 from reproduction.methods import terms
 from reproduction.settings import DataSettings
 
@@ -36,18 +33,25 @@ def test_wrong_labels_are_others():
     assert (tasks.with_label_noise(y, 0.0, 10, seed=3) == y).all()
 
 
+def task_of(**changes):
+    settings = DataSettings(**changes)
+    experiment = replace(TINY, num_labeled=12, data_settings=settings)
+    return tasks.Task(experiment, seed=0)
+
+
 def test_out_of_class_images_are_a_share_of_all_unlabelled_images():
     data = tiny_runs.tiny_data()
-    conditions = DataSettings(known_classes=2, out_of_class=0.2)
-    task = tasks.make_task(conditions, data, 12, 60, seed=0)
+    task = task_of(known_classes=2, out_of_class=0.2)
     known = len(task.data.x_train)
     assert known == 212
     assert task.data.num_classes == 2
     assert set(task.data.y_test) == {0, 1}
-    assert len(task.out_of_class) == round(known * 0.25)
+    out_of_class = task.unlabeled[known:]
+    assert len(out_of_class) == round(known * 0.25)
     others = data.x_train[data.y_train == 2]
-    drawn = task.out_of_class[0]
-    assert (others == drawn).all(axis=(1, 2, 3)).any()
+    assert (others == out_of_class[0]).all(axis=(1, 2, 3)).any()
+    told = task.described["data"]["unlabeled"]
+    assert told == "all training images and 53 of other classes"
 
 
 @pytest.mark.parametrize(
@@ -58,9 +62,8 @@ def test_out_of_class_images_are_a_share_of_all_unlabelled_images():
     ],
 )
 def test_conditions_that_the_data_do_not_allow_are_refused(conditions, message):
-    data = tiny_runs.tiny_data()
     with pytest.raises(ValueError, match=message):
-        tasks.make_task(DataSettings(**conditions), data, 12, 60, seed=0)
+        task_of(**conditions)
 
 
 EVERYTHING = replace(
@@ -91,7 +94,7 @@ def test_a_killed_run_with_all_variations_ends_as_an_unbroken_one(tmp_path):
 
 def test_a_restart_has_the_same_labels_and_other_weights():
     first, second = (
-        runner.NetworkRun(replace(TINY, restart=number), 0, "nowhere")
+        tiny_runs.network_run(replace(TINY, restart=number))
         for number in (0, 1)
     )
     assert (first.task.split.labeled == second.task.split.labeled).all()
@@ -103,13 +106,13 @@ def test_the_prior_of_the_labels_reaches_the_layer():
     changed = DataSettings(shares=(0.6, 0.3, 0.1), labels_drawn="random")
     experiment = replace(TINY, num_labeled=12, data_settings=changed)
     experiment = experiment.with_term(class_prior="labels")
-    made = runner.NetworkRun(experiment, 0, "nowhere")
+    made = tiny_runs.network_run(experiment)
     counts = np.bincount(made.task.y_labeled, minlength=3) + 1
     prior = made.progress["class_prior"]
     assert prior == pytest.approx(counts / counts.sum())
     assert made.method[0].layer.get_config()["class_prior"] == prior
     without = experiment.with_term(class_prior=None)
-    uniform = runner.NetworkRun(without, 0, "nowhere")
+    uniform = tiny_runs.network_run(without)
     assert uniform.progress["class_prior"] is None
     assert "class_prior" not in uniform.method[0].layer.get_config()
 
@@ -143,56 +146,18 @@ def test_a_killed_run_is_taken_back_to_stage_1_as_an_unbroken_one(tmp_path):
     assert curve[0] == curve[3] != curve[2]
 
 
-@pytest.mark.slow
-def test_a_run_on_norb_measures_the_test_images_without_their_own_mean(
-    tmp_path, monkeypatch
-):
-    asked = []
-
-    def load(data_dir, preprocessing):
-        asked.append(preprocessing)
-        data = replace(tiny_runs.tiny_data(), name="norb-jpeg")
-        own = preprocessing.test_mean == "own"
-        return replace(data, x_test=255 - data.x_test) if own else data
-
-    monkeypatch.setitem(datasets.DATASETS, "norb-jpeg", load)
-    experiment = replace(TINY, dataset="norb-jpeg", pretrain_epochs=2, epochs=2)
-    record = runner.run(experiment, 0, tmp_path)
-    curve = record["regularization"]["curve"]
-    own = curve["test_error_own_mean"]
-    assert len(own) == 3 and None not in own
-    assert own != curve["test_error"]
-    # It is of no use in stage 1, but for its end.
-    assert "test_error_own_mean" not in record["pretraining"]["curve"]
-    assert {p.test_mean for p in asked} == {"training", "own"}
-    asked.clear()
-    changed = DataSettings(known_classes=2)
-    runner.NetworkRun(replace(experiment, data_settings=changed), 0, "none")
-    assert NorbPreprocessing(test_mean="own") not in asked
-
-
 def test_the_folder_reaches_infimnist(monkeypatch):
-    asked, of_mnist = [], []
-
-    class Images(list):
-        source = "made"
+    asked = []
 
     def load(data_dir):
         asked.append(data_dir)
-        return Images()
+        return [], "made"
 
-    def tiny(data_dir):
-        of_mnist.append(data_dir)
-        return tiny_runs.tiny_data()
-
-    found = replace(registry.UNLABELED["infimnist"], loader=load)
-    monkeypatch.setitem(registry.UNLABELED, "infimnist", found)
-    for name in ("stage_2_sampler", "check_stage_2"):
-        monkeypatch.setattr(runner, name, lambda *given: None)
-    monkeypatch.setitem(datasets.DATASETS, "tiny", tiny)
+    made = datasets.Unlabeled("", load)
+    monkeypatch.setitem(datasets.UNLABELED, "infimnist", made)
+    # The images that are deformed are the package's, which takes no folder.
+    monkeypatch.setitem(datasets.DATASETS, "tiny", tiny_runs.tiny_data)
     tasks._load.cache_clear()
-    experiment = replace(TINY, unlabeled="infimnist")
-    runner.NetworkRun(experiment, 0, "nowhere", "files")
+    task = tasks.Task(replace(TINY, unlabeled="infimnist"), 0, "files")
     assert asked == ["files"]
-    # The images that are deformed are the package's own.
-    assert of_mnist == [None]
+    assert task.described["data"]["unlabeled"] == "made"

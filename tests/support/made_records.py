@@ -1,13 +1,7 @@
 """Made-up run records for the tests of what reads them."""
 
 from reproduction import records
-from reproduction.benchmarks.benchmark_records import OverheadSettings
 from reproduction.paths import path_of
-
-OVERHEAD_CASE = OverheadSettings(
-    batch_size=4, num_classes=10, num_images=10, precision="float32",
-    steps=2, pairs=2,
-)  # fmt: skip
 
 
 def make_record(
@@ -19,10 +13,12 @@ def make_record(
     title="MNIST",
     lost=False,
     also=None,
+    curve=None,
 ):
     """A record whose results are the given ones, with curves to match.
 
-    What else a record is to hold, or other values, are in `also`.
+    What else a record is to hold, or other values, are in `also`; other curves
+    of stage 2 in `curve`.
     """
     epochs = experiment.epochs if experiment.trains_network else 1
     test = [chosen_error] * (epochs + 1)
@@ -57,6 +53,7 @@ def make_record(
                 "affinity": terms,
                 "balance": [term and 1 - term for term in terms],
                 "seconds": [None, *[36.0] * epochs],
+                **(curve or {}),
             },
         },
         "lost_classes": [2] if lost else [],

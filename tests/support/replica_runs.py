@@ -22,7 +22,6 @@ from gar_keras import (
     regularize,
     sgd,
 )
-from gar_keras.callbacks import CoefficientSchedule
 
 RNG = np.random.default_rng(0)
 # Batches of 8, 8 and 5: on 4 replicas, the last one has 2, 2, 1 and 0 rows.
@@ -83,10 +82,15 @@ def weights(model):
 
 def layer(scope, replicas):
     with scope():
-        model = network(GraphActivityRegularization(**COEFFICIENTS))
+        gar = GraphActivityRegularization(**COEFFICIENTS)
+        model = network(gar)
         # Beside the replicas, where no metric can be updated.
         model(X)
-        schedule = CoefficientSchedule(affinity=lambda epoch: 2.0 - epoch)
+        schedule = keras.callbacks.LambdaCallback(
+            on_epoch_begin=lambda epoch, logs: gar.set_coefficients(
+                affinity=2.0 - epoch
+            )
+        )
         return trained(model, keras.optimizers.SGD(0.1), [schedule])
 
 

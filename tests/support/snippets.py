@@ -4,10 +4,16 @@ import re
 
 
 def python_blocks(text):
-    """The Python of a page, a text for each block, with one short epoch."""
+    """The Python of a page, a text a block; one short epoch, two folds."""
     text = re.sub(r"images_per_epoch=[\d_]+", "images_per_epoch=448", text)
     blocks = re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.M)
-    return [re.sub(r"epochs=\d+", "epochs=1", block) for block in blocks]
+    blocks = [re.sub(r"epochs=\d+", "epochs=1", block) for block in blocks]
+    return [re.sub(r"cv=\d+", "cv=2", block) for block in blocks]
+
+
+def text_blocks(text):
+    """What a page shows as printed, a text for each block."""
+    return re.findall(r"^```text\n(.*?)^```$", text, re.DOTALL | re.M)
 
 
 def run_blocks(blocks, arrays):

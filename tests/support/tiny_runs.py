@@ -35,7 +35,7 @@ TINY = Experiment(
 TRAIN, TEST = 318, 90
 
 
-def tiny_data(data_dir=None):
+def tiny_data():
     """Three noisy classes of 6x6 images."""
     rng = np.random.default_rng(0)
     centres = rng.integers(64, 192, (3, 6, 6, 1))
@@ -68,6 +68,7 @@ def run_tiny(results, reporter=None, seed=0, **options):
     """What a process of its own runs."""
     datasets.DATASETS["tiny"] = tiny_data
     runner.build_model = tiny_model
+    reporter = reporter or Witness()
     return runner.run(TINY, seed, results, reporter=reporter, **options)
 
 
@@ -106,15 +107,24 @@ class Witness:
     def say(self, text):
         self.lines.append(text)
 
-    def step(self, stage, done, total, logs):
+    def stage(self, stage, done, total):
+        self.current = stage
+
+    def step(self, done, logs):
         # One epoch of `fit` in stage 1 is 51 passes.
-        epochs, rest = divmod(done, {"pretraining": 51}.get(stage, 1))
-        if rest and self.event == ("step", stage, epochs):
+        epochs, rest = divmod(done, {"pretraining": 51}.get(self.current, 1))
+        if rest and self.event == ("step", self.current, epochs):
             self.action()
 
-    def epoch(self, stage, row, total):
-        if self.event == ("epoch", stage, row["epoch"]):
+    def epoch(self, row):
+        if self.event == ("epoch", self.current, row["epoch"]):
             self.action()
+
+
+def network_run(experiment, seed=0, state=None, data_dir=None, reporter=None):
+    """A `NetworkRun` that is prepared, and has not begun."""
+    reporter = reporter or Witness()
+    return runner.NetworkRun(experiment, seed, state, data_dir, reporter)
 
 
 def numbers(record):

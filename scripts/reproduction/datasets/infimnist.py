@@ -7,10 +7,9 @@ training image by two smooth random fields and move it by at most one pixel.
 Their C code has a plus instead of the first minus of the formula where `k1 +
 k2` is even, but it never is: 1522 is even, so `k2` has the parity of `k1 + 1`.
 
-The files with the original fields and tangents are read where a user has them.
-Otherwise both are generated, in integers alone: multiples of 1/256 pixel and
-whole grey levels per pixel, so that no float32 operation of the formula ever
-rounds and every machine yields the same bytes.
+Generated fields and tangents are integers: multiples of 1/256 pixel and whole
+grey levels per pixel, so that no float32 operation of the formula ever rounds
+and every machine yields the same bytes.
 """
 
 import math
@@ -20,7 +19,6 @@ import numpy as np
 from gar_keras.datasets.data_files import data_folder
 from gar_keras.datasets.dataset import DataError
 from gar_keras.datasets.mnist import load_mnist
-from gar_keras.utils.validation import check_count
 
 SIDE = 28
 PIXELS = SIDE * SIDE
@@ -28,8 +26,6 @@ NUM_TEST = 10_000
 NUM_TRAIN = 60_000
 NUM_FIELDS = 1522
 LENGTH = 8_000_000
-# The numbers of the images must fit the uint32 of the formula.
-MAX_LENGTH = 2**32 - NUM_TEST
 
 FIELDS_FILE = "fields_float_1522x28x28.bin"
 TANGENTS_FILE = "tangVec_float_60000x28x28.bin"
@@ -43,9 +39,6 @@ SHIFTS = (
 # Images deformed at a time: the float32 work arrays stay near the L2 cache.
 _CHUNK = 128
 
-# Neither pixels nor grey levels a pixel can be more.
-_LARGEST = 1e4
-
 # Generated fields: noise smoothed by this many passes of a box this wide.
 _SEED = 2007
 _BOX = 7
@@ -58,8 +51,8 @@ _STEPS_PER_PIXEL = 256
 class InfiMNIST:
     """InfiMNIST images with random access; the test images are left out.
 
-    Indices 0 to 59,999 are the MNIST training images as they are, all later
-    ones deformations of them. An image depends on its index alone.
+    Indices 0 to 59,999 are the MNIST training images as they are. An image
+    depends on its index alone.
 
     Formula (Loosli, Canu & Bottou 2007), for index `i - 10000 >= 60000`:
 
@@ -73,22 +66,15 @@ class InfiMNIST:
     pixel), `tx` and `ty` the horizontal and vertical derivatives of the
     smoothed image (grey levels per pixel).
 
-    The original files `fields_float_1522x28x28.bin` and
-    `tangVec_float_60000x28x28.bin` are read from the folder that is named, or
-    from that of `data_folder`. Where none is named and that one holds neither
-    of them, fields and tangents are generated: other images of the same kind.
-    The attribute `source` says which. The MNIST images are those inside the
-    package.
+    Where the folder has none of the original files, fields and tangents are
+    generated: other images of the same kind. The attribute `source` says
+    which. The MNIST images are those inside the package.
 
     Args:
-        data_dir: Folder that holds the two original files; `None` for that of
-            `data_folder`, if they are in it.
-        length: Number of images; 8 million in the paper.
+        data_dir: Folder of the two original files; see `data_folder`.
 
     Raises:
-        DataError: if a file is missing from the folder that is named, or
-            beside the other one, or if one is packed, cut or altered.
-        ValueError: if `length` is out of range.
+        DataError: if one of the two files is missing, or of another size.
 
     Example (paper, Table 2):
 
@@ -101,12 +87,13 @@ class InfiMNIST:
     # Images side by side are of all classes: epochs may take piece after piece.
     in_random_order = True
 
-    def __init__(self, data_dir=None, length=LENGTH):
-        length = check_count("length", length, least=1, most=MAX_LENGTH)
-        self.shape = (length, SIDE, SIDE, 1)
+    shape = (LENGTH, SIDE, SIDE, 1)
+
+    def __init__(self, data_dir=None):
         x_train = load_mnist().x_train
         folder = data_folder(data_dir)
-        if data_dir is not None or _holds_any(folder):
+        names = FIELDS_FILE, TANGENTS_FILE
+        if any((folder / name).exists() for name in names):
             fields = _original(folder / FIELDS_FILE, NUM_FIELDS)
             tangents = _original(folder / TANGENTS_FILE, NUM_TRAIN, 2)
             kind = "the fields and tangents of the original files"
@@ -120,7 +107,7 @@ class InfiMNIST:
         self._tangents = tangents.reshape(NUM_TRAIN, 2, PIXELS)
 
     def __len__(self):
-        return self.shape[0]
+        return LENGTH
 
     def take(self, indices):
         """The images at indices in `[0, length)`, in any order.
@@ -159,38 +146,18 @@ class InfiMNIST:
         return _shifted(np.clip(z, 0, 255, out=z), k1 % len(SHIFTS))
 
 
-def _holds_any(folder):
-    """Whether a folder holds an original file, or one that is packed."""
-    names = FIELDS_FILE, TANGENTS_FILE
-    return any([*folder.glob(f"{name}*")] for name in names)
-
-
 def _original(path, *shape):
-    """An original file, memory-mapped, of images of numbers that make sense."""
+    """An original file, memory-mapped."""
     shape = *shape, SIDE, SIDE
-    if not path.is_file():
-        raise DataError(
-            f"No {path}. InfiMNIST's original files are {FIELDS_FILE} and "
-            f"{TANGENTS_FILE}, unpacked: put both there, or name no folder "
-            "(--data-dir) and have fields and tangents generated."
-        )
-    size, expected = path.stat().st_size, 4 * math.prod(shape)
+    size = path.stat().st_size if path.exists() else 0
+    expected = 4 * math.prod(shape)
     if size != expected:
         raise DataError(
-            f"{path} was truncated, or is another file. Received: {size} "
-            f"bytes, expected {expected}. Put a clean copy in its place."
+            f"{path} is missing, truncated or another file. Received: {size} "
+            f"bytes, expected {expected}. Put both original files there, "
+            "unpacked, or neither, to have fields and tangents generated."
         )
-    array = np.memmap(path, "<f4", "r", shape=shape)
-    for start in range(0, len(array), _CHUNK):
-        largest = np.abs(array[start : start + _CHUNK]).max()
-        # False of NaN as well.
-        if not largest <= _LARGEST:
-            raise DataError(
-                f"{path} is damaged, or no file of float32: it must hold "
-                f"numbers up to {_LARGEST:g}. Received: {largest}. Put a clean "
-                "copy in its place."
-            )
-    return array
+    return np.memmap(path, "<f4", "r", shape=shape)
 
 
 def make_fields():
@@ -198,9 +165,8 @@ def make_fields():
 
     White noise, smoothed by a box of 7 pixels four times each way (close to a
     Gaussian of 4 pixels, as Simard, Steinkraus & Platt 2003 use for MNIST) and
-    scaled to a root mean square of 1 pixel, in multiples of 1/256: the
-    first-order formula is good for about that much. The noise is the bare
-    stream of PCG64, which NumPy keeps the same for good.
+    scaled to a root mean square of 1 pixel. The noise is the bare stream of
+    PCG64, which NumPy keeps the same for good.
     """
     side = SIDE + _PASSES * (_BOX - 1)
     count = NUM_FIELDS * side * side
@@ -228,11 +194,21 @@ def make_tangents(x_train):
     """
     images = x_train[..., 0]
     tangents = np.empty((len(images), 2, SIDE, SIDE), np.int8)
+
+    def slope(x):
+        """Smooths down axis 1, smooths and differentiates along axis 2."""
+        # Sums reach 255 * 2**4 * 2**3 = 32640: just within int16.
+        for _ in range(4):
+            x = x[:, 1:] + x[:, :-1]
+        for _ in range(3):
+            x = x[:, :, 1:] + x[:, :, :-1]
+        return (np.diff(x) + 64) >> 7
+
     for start in range(0, len(images), _CHUNK):
         at = slice(start, start + _CHUNK)
         x = np.pad(images[at], ((0, 0), (2, 2), (2, 2))).astype(np.int16)
-        tangents[at, 0] = _slope(x)
-        tangents[at, 1] = _slope(x.swapaxes(1, 2)).swapaxes(1, 2)
+        tangents[at, 0] = slope(x)
+        tangents[at, 1] = slope(x.swapaxes(1, 2)).swapaxes(1, 2)
     return tangents
 
 
@@ -264,13 +240,3 @@ def _shifted(z, ways):
             moved[:, (right + 1) // 2 :: SIDE] = 0
         images[at] = moved
     return images
-
-
-def _slope(x):
-    """Smooths down axis 1, smooths and differentiates along axis 2."""
-    # Sums reach 255 * 2**4 * 2**3 = 32640: just within int16.
-    for _ in range(4):
-        x = x[:, 1:] + x[:, :-1]
-    for _ in range(3):
-        x = x[:, :, 1:] + x[:, :, :-1]
-    return (np.diff(x) + 64) >> 7

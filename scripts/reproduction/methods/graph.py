@@ -4,42 +4,42 @@ The images are raw pixels, in float64. The test images have no part in the
 graph, as for the networks: they get their classes afterwards.
 """
 
-from dataclasses import dataclass
+import functools
+import operator
 
 import numpy as np
 
 from gar_keras.methods.embed_cnn import pixels, scikit_learn
-from gar_keras.utils.validation import (
-    check_array,
-    check_count,
-    check_fields,
-    check_labels,
-    check_number,
-    check_seed,
-)
-from reproduction.methods import terms
+from gar_keras.utils.validation import check_array, check_labels
+
+multiply = functools.partial(functools.reduce, operator.matmul)
+
+# Passes of k-means over the images, and images in a batch of it.
+KMEANS_PASSES = 10
+KMEANS_BATCH = 10_240
 
 
-class GraphMethod:
-    """A method without a network: a subclass is a dataclass with `infer`."""
+def fit_predict(term, x_labeled, y_labeled, x_unlabeled, x_test, seed=0):
+    """The class indices of the test images, by a `Graph` of `terms`.
 
-    def fit_predict(self, x_labeled, y_labeled, x_unlabeled, x_test, seed=0):
-        """The class indices of the test images; all images in memory."""
-        check_array("x_labeled", x_labeled)
-        check_array("x_unlabeled", x_unlabeled, ("x_labeled", x_labeled))
-        check_array("x_test", x_test, ("x_labeled", x_labeled))
-        y = check_labels("y_labeled", y_labeled, len(x_labeled))
-        check_seed("seed", seed)
-        x = np.concatenate([pixels(x_labeled), pixels(x_unlabeled)])
-        return self.infer(x, y, pixels(x_test), seed)
-
-    def infer(self, x, y, x_test, seed):
-        """The same of rows of pixels; those of the labels `y` come first."""
-        raise NotImplementedError
+    All images must be in memory.
+    """
+    check_array("x_unlabeled", x_unlabeled, ("x_labeled", x_labeled))
+    y = check_labels("y_labeled", y_labeled, len(x_labeled))
+    x = np.concatenate([pixels(x_labeled), pixels(x_unlabeled)])
+    infer = {
+        "LabelSpreading": label_spreading,
+        "SelfTraining": self_training,
+        "HAGR": hagr,
+    }[type(term).__name__]
+    return infer(term, x, y, pixels(x_test), seed)
 
 
-@dataclass(frozen=True)
-class LabelSpreading(terms.LabelSpreading, GraphMethod):
+# Each takes a term, rows of pixels, those of the labels `y` first, and those of
+# the test images.
+
+
+def label_spreading(term, x, y, x_test, seed):
     """Labels spread over a graph of nearest neighbours.
 
     D. Zhou, O. Bousquet, T. N. Lal, J. Weston and B. Schölkopf, *Learning with
@@ -53,42 +53,120 @@ class LabelSpreading(terms.LabelSpreading, GraphMethod):
 
     An image that no label reaches gets the first class. Nothing is random.
     """
-
-    def __post_init__(self):
-        check_fields(self, check_number, "alpha", high=1, closed="neither")
-        check_fields(self, check_count, "neighbors", "iterations", least=1)
-
-    def infer(self, x, y, x_test, seed):
-        spreading = scikit_learn("semi_supervised").LabelSpreading(
-            kernel="knn",
-            n_neighbors=self.neighbors,
-            alpha=self.alpha,
-            max_iter=self.iterations,
-        )
-        spreading.fit(x, np.concatenate([y, np.full(len(x) - len(y), -1)]))
-        # 0/0 where no label has reached any neighbour.
-        with np.errstate(invalid="ignore"):
-            return spreading.predict(x_test).astype("int64")
+    spreading = scikit_learn("semi_supervised").LabelSpreading(
+        kernel="knn",
+        n_neighbors=term.neighbors,
+        alpha=term.alpha,
+        max_iter=term.iterations,
+    )
+    spreading.fit(x, np.concatenate([y, np.full(len(x) - len(y), -1)]))
+    # 0/0 where no label has reached any neighbour.
+    with np.errstate(invalid="ignore"):
+        return spreading.predict(x_test).astype("int64")
 
 
-@dataclass(frozen=True)
-class SelfTraining(terms.SelfTraining, GraphMethod):
-    """A linear classifier that labels what it is sure of, and learns from it.
+def self_training(term, x, y, x_test, seed):
+    """scikit-learn's `SelfTrainingClassifier` of a logistic regression."""
+    linear = scikit_learn("linear_model").LogisticRegression(
+        max_iter=term.iterations
+    )
+    training = scikit_learn("semi_supervised").SelfTrainingClassifier(
+        linear, threshold=term.threshold
+    )
+    training.fit(x, np.concatenate([y, np.full(len(x) - len(y), -1)]))
+    return training.predict(x_test).astype("int64")
 
-    scikit-learn's `SelfTrainingClassifier` of a logistic regression, with its
-    defaults.
+
+def hagr(term, x, y, x_test, seed):
+    """HAGR: hierarchical anchor graph regularization.
+
+    M. Wang, W. Fu, S. Hao, H. Liu and X. Wu, *Learning on big graph: label
+    inference and regularization with anchor hierarchy*, IEEE TKDE 2017; the
+    graph of one level is that of W. Liu, J. He and S.-F. Chang, *Large graph
+    construction for scalable semi-supervised learning*, ICML 2010.
+
+    A few anchors, the centres of k-means, stand for the images, and coarser
+    anchors for these, level by level. `Z^1` has the weights of each image on
+    its s nearest anchors of the finest level, `Z^l` those of the anchors of
+    level l - 1 on their nearest ones of level l. Labels are inferred from soft
+    labels `A` of the coarsest anchors alone, `F = Z A` with
+    `Z = Z^1 Z^2 ... Z^h`. An image belongs to the class j with the largest
+    `(Z A)_ij / λ_j`, where `λ_j = 1ᵀ Z a_j` is the mass of the class. No matrix
+    is larger than the images.
     """
+    finest, levels = hierarchy(term, x, seed)
+    A = soft_labels(levels, y, term.weight)
+    mass = (multiply(levels) @ A).sum(0)
+    test = local_weights(x_test, finest, term.nearest)
+    F = multiply([test, *levels[1:]]) @ A
+    present = mass > 0
+    shares = F / np.where(present, mass, 1)
+    return np.where(present, shares, -np.inf).argmax(1)
 
-    def __post_init__(self):
-        check_fields(self, check_number, "threshold", high=1)
-        check_fields(self, check_count, "iterations", least=1)
 
-    def infer(self, x, y, x_test, seed):
-        linear = scikit_learn("linear_model").LogisticRegression(
-            max_iter=self.iterations
+def hierarchy(term, x, seed=0):
+    """The anchors of the finest level, and `[Z^1, Z^2, ...]`."""
+    points, all_anchors, levels = x, [], []
+    for number in term.anchors:
+        means = scikit_learn("cluster").MiniBatchKMeans(
+            n_clusters=min(number, len(points)),
+            init="random",
+            max_iter=KMEANS_PASSES,
+            batch_size=KMEANS_BATCH,
+            n_init=1,
+            random_state=seed,
         )
-        training = scikit_learn("semi_supervised").SelfTrainingClassifier(
-            linear, threshold=self.threshold
-        )
-        training.fit(x, np.concatenate([y, np.full(len(x) - len(y), -1)]))
-        return training.predict(x_test).astype("int64")
+        anchors = means.fit(points).cluster_centers_
+        levels.append(local_weights(points, anchors, term.nearest))
+        all_anchors.append(anchors)
+        points = anchors
+    return all_anchors[0], levels
+
+
+def local_weights(points, anchors, nearest):
+    """The weights of points on their s nearest anchors, sparse `(m, a)`.
+
+    `exp(-d^2 / (2 h^2))` of the distance d to each of them, scaled to sum to
+    1; h is the distance to the last of them.
+    """
+    from scipy import sparse
+
+    s = min(nearest, len(anchors))
+    search = scikit_learn("neighbors").NearestNeighbors(
+        n_neighbors=s, algorithm="brute"
+    )
+    distances, indices = search.fit(anchors).kneighbors(points)
+    h = distances[:, -1:]
+    weights = np.exp(-((distances / np.where(h > 0, h, 1)) ** 2) / 2)
+    weights /= weights.sum(1, keepdims=True)
+    rows = np.arange(0, s * len(points) + 1, s)
+    return sparse.csr_array(
+        (weights.ravel(), indices.ravel(), rows),
+        shape=(len(points), len(anchors)),
+    )
+
+
+def soft_labels(levels, y, weight):
+    """The soft labels `A` of the coarsest anchors.
+
+    Smoothness is measured on the images through the finest anchors, by
+    `L = I - Z^1 Λ^{-1} Z^{1T}` with `Λ = diag(1ᵀ Z^1)`. The minimum of
+
+    `‖Z_L A - Y_L‖^2_F + γ tr((Z A)ᵀ L (Z A))`
+
+    has a closed form, with `L̃ = ZᵀZ - (ZᵀZ^1) Λ^{-1} (Z^{1T}Z)`:
+
+    `A = (Z_Lᵀ Z_L + γ L̃)^{-1} Z_Lᵀ Y_L`
+
+    The images of the class indices `y` are the first of `Z^1`.
+    """
+    finest, Z = levels[0], multiply(levels)
+    mass = np.asarray(finest.sum(0)).ravel()
+    cross = (Z.T @ finest).toarray()
+    # An anchor that is near to no image has a column of zeros.
+    through = (cross / np.where(mass > 0, mass, 1)) @ cross.T
+    smooth = (Z.T @ Z).toarray() - through
+    Z_L = Z[: len(y)].toarray()
+    Y = np.eye(y.max() + 1)[y]
+    # The least solution: what no label reaches stays 0.
+    return np.linalg.lstsq(Z_L.T @ Z_L + weight * smooth, Z_L.T @ Y)[0]

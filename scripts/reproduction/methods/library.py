@@ -1,23 +1,15 @@
-"""What `gar_keras` takes for the terms of a method."""
+"""What `gar_keras.regularize` takes for the terms of a method."""
 
 from dataclasses import asdict
 
 from gar_keras import methods
 from gar_keras.layers import GraphActivityRegularization
 from reproduction.methods.ablation import ablated
-from reproduction.methods.graph import LabelSpreading, SelfTraining
-from reproduction.methods.hagr import HAGR
-from reproduction.methods.terms import ABLATIONS, GAR, Graph
-
-GRAPH_METHODS = {
-    kind.__name__: kind for kind in (LabelSpreading, SelfTraining, HAGR)
-}
+from reproduction.methods.terms import ABLATIONS, GAR
 
 
 def for_library(method, class_prior):
-    """What `gar_keras.regularize` takes for a method: a list of its terms.
-
-    Of a method without a network it is the object that does it.
+    """The terms of `gar_keras.methods`, a list, for those of an experiment.
 
     Args:
         method: A tuple of terms.
@@ -26,18 +18,16 @@ def for_library(method, class_prior):
     made = []
     for term in method:
         settings, name = asdict(term), type(term).__name__
-        if isinstance(term, Graph):
-            return GRAPH_METHODS[name](**settings)
         if not isinstance(term, GAR):
             made.append(getattr(methods, name)(**settings))
             continue
         settings["class_prior"] = class_prior
         # By this name what the layer measures bears no name in front.
         settings["name"] = "graph_activity_regularization"
-        ablations = [n for n, kind in ABLATIONS.items() if type(term) is kind]
-        if ablations:
-            made += ablated(ablations[0], **settings)
-        else:
+        if type(term) is GAR:
             layer = GraphActivityRegularization(**settings)
             made.append(methods.GAR(layer=layer))
+        for ablation, kind in ABLATIONS.items():
+            if type(term) is kind:
+                made += ablated(ablation, **settings)
     return made

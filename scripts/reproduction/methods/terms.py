@@ -1,49 +1,43 @@
 """Terms of a method, as settings: what an experiment and its record have.
 
 A method is a tuple of terms, in the order in which their losses are added.
-`reproduction.methods.library` makes of it what `gar_keras.regularize` takes.
+`reproduction.methods.library` makes of it what `gar_keras.regularize` takes, by
+the names of the terms in `gar_keras.methods`, where their settings are told.
 Nothing here needs Keras.
 """
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, fields, make_dataclass
 
 # class_prior: the shares of the labelled images, each class counted once more.
 PRIOR_OF_LABELS = "labels"
 
 
-@dataclass(frozen=True)
-class GAR:
-    """`U(B)`, the loss of the paper."""
-
-    affinity: float = 3.0
-    balance: float = 1.0
-    frobenius: float = 1e-6
-    frobenius_of: str = "B"
-    balance_of: str = "diagonal"
-    class_prior: tuple | str | None = None
+def _term(name, *bases, **defaults):
+    """A frozen dataclass of settings with these defaults."""
+    settings = [(key, object, value) for key, value in defaults.items()]
+    made = make_dataclass(name, settings, bases=bases, frozen=True)
+    # For pickle, which looks for it there.
+    made.__module__ = __name__
+    return made
 
 
-class Unrectified(GAR):
-    """GAR of `B = Z`; this and the next four are ablations."""
+# The loss of the paper. A `class_prior` is shares, or `PRIOR_OF_LABELS`.
+GAR = _term(
+    "GAR",
+    affinity=3.0,
+    balance=1.0,
+    frobenius=1e-6,
+    frobenius_of="B",
+    balance_of="diagonal",
+    class_prior=None,
+)
 
-
-class Softmax(GAR):
-    """GAR of `B = softmax(Z)`."""
-
-
-class Unnormalized(GAR):
-    """GAR whose affinity has no denominator."""
-
-
-class Symmetric(GAR):
-    """GAR with the terms of `max(0, -Z)` added."""
-
-
-class FixedAdjacency(GAR):
-    """GAR with the adjacency of stage 1 in the affinity's place."""
-
-
-# By the names of `reproduction.methods.ablation`.
+# Its ablations, see `reproduction.methods.ablation`.
+Unrectified = _term("Unrectified", GAR)
+Softmax = _term("Softmax", GAR)
+Unnormalized = _term("Unnormalized", GAR)
+Symmetric = _term("Symmetric", GAR)
+FixedAdjacency = _term("FixedAdjacency", GAR)
 ABLATIONS = {
     "unrectified": Unrectified,
     "softmax": Softmax,
@@ -52,137 +46,46 @@ ABLATIONS = {
     "fixed-adjacency": FixedAdjacency,
 }
 
-
-@dataclass(frozen=True)
-class SafeGAR:
-    """GAR set up by what the pretrained network predicts."""
-
-    affinity: float = 3.0
-    balance: float = 1.0
-    frobenius: float = 1e-6
-    class_prior: tuple | str | None = "predicted"
-    top_logit: float = 10.0
-    protects_rare_classes: bool = True
-
-
-@dataclass(frozen=True)
-class CrossEntropy:
-    """Cross-entropy of the labelled images of a batch."""
-
-    weight: float = 1.0
-
-
-@dataclass(frozen=True)
-class Entropy:
-    """Entropy of the predictions for unlabelled images, or for all."""
-
-    weight: float = 1.0
-    of_labeled: bool = False
-
-
-@dataclass(frozen=True)
-class PseudoLabel:
-    """Cross-entropy with the network's own labels."""
-
-    weight: float = 3.0
-    start: float = 0.1
-    end: float = 0.6
-
-
-@dataclass(frozen=True)
-class Consistency:
-    """Squared distance of two predictions; no ramp-up for `ramp=0`."""
-
-    weight: float = 100.0
-    ramp: float = 80 / 300
-    keeps_dropout: bool = True
-
-
-@dataclass(frozen=True)
-class VAT:
-    """The virtual adversarial loss."""
-
-    weight: float = 1.0
-    epsilon: float = 2.5
-    xi: float = 1.0
-    iterations: int = 1
-
-
-@dataclass(frozen=True)
-class MeanTeacher:
-    """Squared distance to the predictions of an average of the network."""
-
-    weight: float = 100.0
-    ramp: float = 40 / 150
-    decay_in_ramp: float = 0.99
-    decay: float = 0.999
-
-
-@dataclass(frozen=True)
-class EmbedCNN:
-    """The margin loss on a graph of nearest neighbours."""
-
-    weight: float = 1.0
-    margin: float = 1.0
-    neighbors: int = 10
-
-
-class Graph:
-    """A method without a network."""
-
-
-@dataclass(frozen=True)
-class LabelSpreading(Graph):
-    """Labels spread over a graph of nearest neighbours.
-
-    Args:
-        alpha: α, how much an image takes from its neighbours. The paper: 0.99.
-        neighbors: k, the image itself among them. scikit-learn's default: 7.
-        iterations: Steps at most; α = 0.99 needs about 2,000.
-    """
-
-    alpha: float = 0.99
-    neighbors: int = 7
-    iterations: int = 5000
-
-
-@dataclass(frozen=True)
-class SelfTraining(Graph):
-    """A linear classifier that labels what it is sure of, and learns from it.
-
-    Args:
-        threshold: Least probability of a predicted label that is taken.
-            scikit-learn's default: 0.75.
-        iterations: Steps of the solver at most, of each logistic regression.
-    """
-
-    threshold: float = 0.75
-    iterations: int = 1000
-
-
-@dataclass(frozen=True)
-class HAGR(Graph):
-    """The hierarchical anchor graph of the paper's own baseline.
-
-    Args:
-        anchors: Number of anchors of each level, the finest first. One number
-            gives the anchor graph regularization of Liu et al. A level that
-            would have more anchors than points below it has as many as these.
-        nearest: s. Both papers: 3.
-        weight: γ, the weight of smoothness. Liu et al.: 0.01.
-    """
-
-    anchors: tuple = (5000, 500)
-    nearest: int = 3
-    weight: float = 0.01
-
-
-_KINDS = (
-    *(GAR, *ABLATIONS.values(), SafeGAR, CrossEntropy, Entropy, PseudoLabel),
-    *(Consistency, VAT, MeanTeacher, EmbedCNN),
-    *(LabelSpreading, SelfTraining, HAGR),
+SafeGAR = _term(
+    "SafeGAR",
+    affinity=3.0,
+    balance=1.0,
+    frobenius=1e-6,
+    class_prior="predicted",
+    top_logit=10.0,
+    protects_rare_classes=True,
 )
-TERMS = {kind.__name__: kind for kind in _KINDS}
+CrossEntropy = _term("CrossEntropy", weight=1.0)
+Entropy = _term("Entropy", weight=1.0, of_labeled=False)
+PseudoLabel = _term("PseudoLabel", weight=3.0, start=0.1, end=0.6)
+Consistency = _term(
+    "Consistency", weight=100.0, ramp=80 / 300, keeps_dropout=True
+)
+VAT = _term("VAT", weight=1.0, epsilon=2.5, xi=1.0, iterations=1)
+MeanTeacher = _term(
+    "MeanTeacher", weight=100.0, ramp=40 / 150, decay_in_ramp=0.99, decay=0.999
+)
+EmbedCNN = _term("EmbedCNN", weight=1.0, margin=1.0, neighbors=10)
+
+# Methods without a network, see `reproduction.methods.graph`.
+Graph = _term("Graph")
+# α and k, the image itself among its neighbours; α = 0.99 needs about 2,000
+# iterations.
+LabelSpreading = _term(
+    "LabelSpreading", Graph, alpha=0.99, neighbors=7, iterations=5000
+)
+SelfTraining = _term("SelfTraining", Graph, threshold=0.75, iterations=1000)
+# Anchors of each level, the finest first; s, as in both papers; γ.
+HAGR = _term("HAGR", Graph, anchors=(5000, 500), nearest=3, weight=0.01)
+
+TERMS = {
+    kind.__name__: kind
+    for kind in (
+        *(GAR, *ABLATIONS.values(), SafeGAR, CrossEntropy, Entropy),
+        *(PseudoLabel, Consistency, VAT, MeanTeacher, EmbedCNN),
+        *(LabelSpreading, SelfTraining, HAGR),
+    )
+}
 
 
 def as_json(method):
@@ -198,18 +101,14 @@ def as_json(method):
 
 def from_json(dicts):
     """The method whose terms a record has."""
-    return tuple(_term(**settings) for settings in dicts)
-
-
-def _term(term, **settings):
-    if term not in TERMS:
-        raise ValueError(f"term must be one of {', '.join(TERMS)}")
-    return TERMS[term](
-        **{
-            name: tuple(value) if isinstance(value, list) else value
-            for name, value in settings.items()
-        }
-    )
+    made = []
+    for settings in dicts:
+        given = {k: v for k, v in settings.items() if k != "term"}
+        for name, value in given.items():
+            if isinstance(value, list):
+                given[name] = tuple(value)
+        made.append(TERMS[settings["term"]](**given))
+    return tuple(made)
 
 
 def settings_of(method):

@@ -1,4 +1,4 @@
-"""Tables and curves from run records, beside the paper's figures.
+"""Tables and curves from run records, with the paper's figures.
 
 `read_runs` gives a DataFrame with a row a run. A table is a dict of named runs
 and a dict of named functions of them: see `reproduction.report.tables`. A
@@ -8,12 +8,7 @@ section of the pages is a line in `reproduction.report.write_pages.sections`.
 from reproduction.report.estimates import Estimate
 from reproduction.report.run_frame import read_runs
 from reproduction.report.terminal import show_baselines, show_study, show_table
-from reproduction.report.write_pages import (
-    pages_of,
-    sections,
-    updated,
-    write,
-)
+from reproduction.report.write_pages import pages_of, sections, updated, write
 
 __all__ = [
     "Estimate",

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from reproduction.benchmarks import benchmark_records
+from reproduction import benchmarks
 from reproduction.report.tables import markdown
 
 _TASKS = {
@@ -27,7 +27,8 @@ OVERHEAD = {
     "batch": lambda c, e: str(c["batch_size"]),
     "classes": lambda c, e: f"{c['num_classes']:,}",
     "images in X_U": lambda c, e: f"{c['num_images']:,}",
-    "precision": lambda c, e: c["precision"],
+    # The second of an A/A row is without GAR too.
+    "precision": lambda c, e: c["precision"] + ", A/A" * ("second" in c),
     "without, ms": lambda c, e: _number(e["reference_ms"]["median"]),
     "with GAR, ms": lambda c, e: _number(e["ms"]["median"]),
     "GAR adds, ms": lambda c, e: _spread(e["difference_ms"], "{:+.3g}".format),
@@ -47,7 +48,7 @@ def benchmark_markdown(kind, results):
     columns, notes = KINDS[kind]
     rows, names, machines = [], [], {}
     for path in sorted(Path(results).glob(f"{kind}_*.json")):
-        for entry in benchmark_records.read(path):
+        for entry in benchmarks.read(path):
             case, e = entry["case"], entry["environment"]
             device = f"{e['device']}, {e['cores']} cores, {e['backend']}"
             names.append(f"[{device}]({path.name})")

@@ -2,7 +2,7 @@
 
 import math
 import statistics
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from scipy import stats
 
@@ -10,8 +10,7 @@ from scipy import stats
 MISSING = "-"
 
 
-@dataclass(frozen=True)
-class Estimate:
+class Estimate(NamedTuple):
     """Mean and standard deviation of an error over n seeds, in percent.
 
     The deviation is that of a sample, `None` for one seed.
@@ -44,29 +43,18 @@ class Estimate:
         """
         if self.deviation is None:
             return None
-        return _interval(self.mean, self.deviation**2 / self.n, self.n - 1)
+        error = self.deviation / math.sqrt(self.n)
+        return _interval(self.mean, error, self.n - 1)
 
-    def interval_above(self, other):
-        """Welch's 95 % interval of how far the mean is above another one.
-
-        It is `None` if either has no deviation.
+    def of_standard_error(self):
+        """The estimate, where what is told as its ± is the mean's own error.
 
         Example:
 
-        >>> ours, paper = Estimate(1.6, 0.1, 3), Estimate(1.56, 0.09, 10)
-        >>> between(ours.interval_above(paper))     # 0.04 ± 3.14 * 0.0644
-        '-0.16 to 0.24'
+        >>> Estimate(1.56, 0.09, 9).of_standard_error().text()
+        '1.56 ± 0.27'
         """
-        if self.deviation is None or other.deviation is None:
-            return None
-        ours, theirs = (e.deviation**2 / e.n for e in (self, other))
-        total = ours + theirs
-        degrees = 0.0
-        if total:
-            degrees = total**2 / (
-                ours**2 / (self.n - 1) + theirs**2 / (other.n - 1)
-            )
-        return _interval(self.mean - other.mean, total, degrees)
+        return self._replace(deviation=self.deviation * math.sqrt(self.n))
 
     def text(self, sign=""):
         """Mean and deviation alone, of a difference with its sign: `"+"`."""
@@ -77,10 +65,43 @@ class Estimate:
         return f"{self.text()} (n = {self.n})"
 
 
-def _interval(mean, variance, degrees):
-    error = math.sqrt(variance)
-    half = stats.t.ppf(0.975, degrees) * error if error else 0.0
-    return mean - half, mean + half
+def equivalence(ours, theirs, margin):
+    """Whether two means are nearer to each other than a margin, by Welch's t.
+
+    Args:
+        ours, theirs: `Estimate`s that have a deviation.
+        margin: In points, above 0.
+
+    Returns:
+        `(difference, interval, p)`: how far ours is above theirs, its 90 %
+        interval, and the larger p of the two one-sided tests that it is not
+        above -margin, and not below margin. It is below 5 % where the interval
+        lies within the margins.
+    """
+    difference, error, degrees = _welch(ours, theirs)
+    interval = _interval(difference, error, degrees, level=0.90)
+    room = margin - abs(difference)
+    if error:
+        p = stats.t.sf(room / error, degrees)
+    else:
+        p = 0.0 if room > 0 else 1.0
+    return difference, interval, float(p)
+
+
+def _welch(first, second):
+    """A difference of means, its standard error and degrees of freedom."""
+    variances = [e.deviation**2 / e.n for e in (first, second)]
+    total = sum(variances)
+    parts = zip(variances, (first, second), strict=True)
+    divisor = sum(variance**2 / (e.n - 1) for variance, e in parts)
+    degrees = total**2 / divisor if divisor else math.inf
+    return first.mean - second.mean, math.sqrt(total), degrees
+
+
+def _interval(mean, error, degrees, level=0.95):
+    if not error:
+        return mean, mean
+    return stats.t.interval(level, degrees, mean, error)
 
 
 def between(interval):

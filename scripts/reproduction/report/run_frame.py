@@ -1,11 +1,12 @@
 """The run records of a folder as one DataFrame, a row a run."""
 
-from pathlib import Path
+import posixpath
 
+import numpy as np
 import pandas as pd
 
 from reproduction import records
-from reproduction.datasets.registry import UNLABELED
+from reproduction.datasets import UNLABELED
 from reproduction.environment import device_in_words
 from reproduction.report.estimates import MISSING
 from reproduction.settings import Experiment, changes, flat
@@ -13,46 +14,39 @@ from reproduction.settings import Experiment, changes, flat
 # How a run is computed, not what.
 HARDWARE = ["precision", "backend"]
 
-# Columns of a frame that a CSV file cannot hold.
-OBJECTS = ["experiment", "curve"]
-
 # Settings that go by another name in words.
 WORDS = {
     "restart": "initialization",
     "labeled_per_batch": "b_L", "unlabeled_per_batch": "b_U",
 }  # fmt: skip
 
-# Epochs of stage 2 whose mean error is told beside that of the last.
+# Epochs of stage 2 whose mean error is told with that of the last.
 LATE = 20
 
 
 def read_runs(folder):
     """The run records of a results folder.
 
-    Args:
-        folder: Results folder.
-
     Returns:
         A DataFrame with a row for each run, by cell, experiment and seed.
         Errors are test errors in percent. Its columns are
 
         - `path` below the folder, `cell`, `title` of the data, `seed`,
-          `fingerprint`;
-        - `differs`: settings other than the paper's, in words, but for epochs,
-          precision and backend;
+          `fingerprint`; `differs`: settings other than the paper's, in words,
+          but for epochs, precision and backend;
         - `stage_1`, `chosen`, `last`, `last_20`: the errors after stage 1, at
           the epoch chosen by validation, in the last one, and in the mean of
           the last 20 (none of fewer); `val_stage_1`, `val_last`: validation
           errors; `chosen_epoch`;
         - `balanced_stage_1`, `balanced_last`: the mean over the classes of the
-          errors on each, after stage 1 and in the last epoch, of the test
-          images whose classes the run kept;
-        - `lost`: whether a class was lost; `emptied`, where the first
-          epoch was noted by step: whether an output was dead in a batch;
-        - `balance_end`: the balance in the last epoch; `warnings`: what the
-          run warned of, if it noted that;
-        - `pretrain_seconds`, `seconds` of the stages, `minutes` of both, and
-          `hardware`;
+          errors on each, of the test images whose classes the run kept;
+        - `lost`: whether a class was lost; `emptied`: whether an output was
+          dead in a batch of the first epoch; `warnings`: what the run warned
+          of; `classes_in_use` in the last epoch; each is missing where the run
+          did not note it;
+        - `balance_end`: the balance in the last epoch; `pretrain_seconds`,
+          `seconds` of the stages, by the median of their epochs, and `minutes`
+          of both; `hardware`, and `device`, CPU or GPU;
         - every setting of the experiment by its name;
         - `experiment`, an `Experiment`, and `curve`, the lists of stage 2.
 
@@ -63,85 +57,110 @@ def read_runs(folder):
 
     >>> read_runs("results").groupby("cell").chosen.mean()  # doctest: +SKIP
     """
-    rows, experiments = [], {}
+    rows = []
     for path, record in records.read_all(folder).items():
-        fingerprint = record["fingerprint"]
-        if fingerprint not in experiments:
-            e = Experiment.from_json(record["experiment"])
-            experiments[fingerprint] = e, ", ".join(_in_words(changes(e)))
-        rows.append(_row(path, record, *experiments[fingerprint]))
+        e = Experiment.from_json(record["experiment"])
+        curve = record["regularization"]["curve"]
+        chosen = records.result_of(curve)["chosen_epoch"]
+        # `None`, of a method without stage 1, becomes NaN.
+        test, validation = (
+            100 * np.array(curve[name], float)
+            for name in ("test_error", "val_error")
+        )
+        balanced = record["balanced_errors"] or {}
+        # Without the pauses of a machine with other work.
+        seconds = [
+            typical_seconds(record[stage])
+            for stage in ("pretraining", "regularization")
+        ]
+        lost, dead = record["lost_classes"], record["dead_outputs"]
+        machines = record["environment"], *record["resumed_in"]
+        rows.append(
+            {
+                "path": record["path"],
+                "cell": e.cell,
+                "title": record["data"]["title"]
+                + UNLABELED[e.unlabeled].suffix,
+                "seed": record["seed"],
+                "fingerprint": path.parent.name.rpartition("_")[2],
+                "differs": in_words(changes(e)),
+                "stage_1": test[0],
+                "chosen": test[chosen],
+                "last": test[-1],
+                "last_20": test[-LATE:].mean() if len(test) > LATE else None,
+                "chosen_epoch": chosen,
+                "val_stage_1": validation[0],
+                "val_last": validation[-1],
+                **{
+                    f"balanced_{when}": 100 * balanced.get(when, np.nan)
+                    for when in ("stage_1", "last")
+                },
+                "lost": None if lost is None else lost != [],
+                "emptied": None if dead is None else dead != [],
+                "classes_in_use": curve.get("classes_in_use", [np.nan])[-1],
+                "balance_end": curve.get("balance", [None])[-1],
+                "warnings": record["warnings"],
+                "pretrain_seconds": seconds[0],
+                "seconds": seconds[1],
+                "minutes": sum(seconds) / 60,
+                "hardware": " / ".join(
+                    dict.fromkeys(map(device_in_words, machines))
+                ),
+                "device": " and ".join(
+                    sorted(
+                        {m.get("device_kind", "cpu").upper() for m in machines}
+                    )
+                ),
+                **flat(e),
+                "experiment": e,
+                "curve": curve,
+            }
+        )
     return pd.DataFrame(rows)
 
 
-def _row(path, record, experiment, differs):
-    unlabeled = UNLABELED[experiment.unlabeled]
-    curve = record["regularization"]["curve"]
-    seconds = [record[s]["seconds"] for s in ("pretraining", "regularization")]
-    lost, dead = record["lost_classes"], record["dead_outputs"]
-    balanced = record["balanced_errors"] or {"stage_1": None, "last": None}
-    return {
-        "path": record["path"],
-        "cell": experiment.cell,
-        "title": record["data"]["title"] + unlabeled.suffix,
-        "seed": record["seed"],
-        "fingerprint": path.parent.name.rpartition("_")[2],
-        "differs": differs,
-        **_errors(curve, records.result_of(curve)["chosen_epoch"]),
-        **{f"balanced_{k}": _percent(error) for k, error in balanced.items()},
-        "lost": None if lost is None else lost != [],
-        "emptied": None if dead is None else dead != [],
-        "balance_end": curve.get("balance", [None])[-1],
-        "warnings": record["warnings"],
-        **dict(zip(("pretrain_seconds", "seconds"), seconds, strict=True)),
-        "minutes": sum(seconds) / 60,
-        "hardware": _hardware(record),
-        **flat(experiment),
-        "experiment": experiment,
-        "curve": curve,
-    }
+def typical_seconds(stage):
+    """Seconds of a stage of a record, each epoch as long as the median one."""
+    noted = stage["curve"].get("seconds", [])
+    # Epoch 0 of stage 2 is the end of stage 1.
+    known = [seconds for seconds in noted if seconds is not None]
+    return float(np.median(known)) * len(known) if known else stage["seconds"]
 
 
-def _percent(error):
-    return None if error is None else 100 * error
-
-
-def _errors(curve, chosen):
-    """Errors in percent, and how the epoch was chosen."""
-    test, validation = (
-        [_percent(error) for error in curve[name]]
-        for name in ("test_error", "val_error")
-    )
-    late = test[-LATE:] if len(test) > LATE else None
-    return {
-        "stage_1": test[0],
-        "chosen": test[chosen],
-        "last": test[-1],
-        "last_20": late and sum(late) / LATE,
-        "chosen_epoch": chosen,
-        "val_stage_1": validation[0],
-        "val_last": validation[-1],
-    }
-
-
-def _in_words(changed):
+def in_words(changed):
+    """Settings by name as text, e.g. `b_L 0, stage 2 rate 0.1`."""
+    texts = []
     for name, value in changed.items():
         if isinstance(value, tuple):
             value = f"{value[0]:.3g} to {value[-1]:.3g}"
-        yield f"{WORDS.get(name, name.replace('_', ' '))} {value}"
+        texts.append(f"{WORDS.get(name, name.replace('_', ' '))} {value}")
+    return ", ".join(texts)
 
 
-def _hardware(record):
-    """Device and cores of each process that had a part in a run, in words."""
-    machines = record["environment"], *record["resumed_in"]
-    return " / ".join(dict.fromkeys(map(device_in_words, machines)))
+# Selections.
 
 
-# Groups: the runs of one experiment over its seeds, rows of such a frame.
+def by_folder(frame):
+    """The runs of each experiment by its folder, as they come in the frame."""
+    folders = frame.path.map(posixpath.dirname)
+    return dict(iter(frame.groupby(folders, sort=False)))
 
 
-def groups(frame):
-    """The runs of a frame by experiment, in the order of their appearance."""
-    return [g for _, g in frame.groupby("fingerprint", sort=False)]
+def largest(frame):
+    """The runs of the largest experiment; no run of none."""
+    return max(by_folder(frame).values(), key=size, default=frame)
+
+
+def size(g):
+    """Sort key of experiments: the seeds, the epochs, those of stage 1.
+
+    One seed that was trained longer does not stand for several, nor do several
+    that are too short for the mean of the last epochs. Of equal ones it is that
+    of the first seeds: others may be picked by their errors.
+    """
+    e = g.experiment.iloc[0]
+    long_enough = e.epochs >= LATE
+    return long_enough, len(g), e.epochs, e.pretrain_epochs, -g.seed.sum()
 
 
 def like(frame, arm, free=()):
@@ -151,35 +170,20 @@ def like(frame, arm, free=()):
     return frame.loc[same]
 
 
-def largest(frame):
-    """The group of most runs; no run of none."""
-    return max(groups(frame), key=size, default=frame[:0])
-
-
-def size(g):
-    """Sort key of groups: the number of runs, their epochs, those of stage 1.
-
-    One seed that was trained longer does not take the place of several, nor
-    do several that are too short for the mean of the last epochs. Of equal
-    ones it is that of the first seeds: others may be picked by their errors.
-    """
-    e = g.experiment.iloc[0]
-    long_enough = e.epochs >= LATE
-    return long_enough, len(g), e.epochs, e.pretrain_epochs, -g.seed.sum()
-
-
 def sound(g):
     """The runs that lost no class."""
     return g[~g.lost.eq(True)]
 
 
-def without_lost(g):
-    """The runs that lost no class; none if no run lost one."""
-    kept = sound(g)
-    return kept if len(kept) < len(g) else g[:0]
+def errors_of(g):
+    """Test errors in percent, `(seeds, 1 + epochs)`.
+
+    That of epoch 0 is of the end of stage 1; NaN where there is no stage 1.
+    """
+    return 100 * np.array([curve["test_error"] for curve in g.curve], float)
 
 
-# What tables say of a group.
+# What tables and pictures say of some runs.
 
 
 def task(g):
@@ -212,37 +216,31 @@ def hardware(g):
     return ", ".join(dict.fromkeys(machines))
 
 
-def minutes(g):
-    """Minutes of training a run, the least and the most."""
-    ends = (f"{end:.0f}" for end in (g.minutes.min(), g.minutes.max()))
-    return " to ".join(dict.fromkeys(ends))
+def made_on(g):
+    """Precisions, backends and machines."""
+    return ", ".join([*g.precision.unique(), *g.backend.unique(), hardware(g)])
 
 
-def lost(g):
-    """Number of runs that lost a class, of those that can tell: `1 of 9`."""
-    return _of_known(g.lost)
+def of_known(name):
+    """The column of a fact: in how many runs it is true, of those that know."""
+
+    def cell(g):
+        known = g[name].dropna().map(bool)
+        return f"{known.sum()} of {len(known)}" if len(known) else MISSING
+
+    return cell
 
 
-def warned(g):
-    """In how many runs a warning came, of those that noted it."""
-    return _of_known(g.warnings)
+def linked(name, g):
+    """A name in Markdown with links to its runs, below the results folder.
 
-
-def had_dead_output(g):
-    """In how many runs an output was dead, of those that noted it."""
-    return _of_known(g.emptied)
-
-
-def _of_known(values):
-    known = values.dropna().map(bool)
-    return f"{known.sum()} of {len(known)}" if len(known) else MISSING
-
-
-def links(g):
-    """Links below the results folder: to folders, or to a run on its own."""
-    runs = {}
-    for path in g.path:
-        runs.setdefault(Path(path).parent.as_posix(), set()).add(path)
-    return [
-        folder if len(own) > 1 else own.pop() for folder, own in runs.items()
+    A link is to the folder of an experiment, or to a single run.
+    """
+    links = [
+        folder if len(runs) > 1 else runs.path.iloc[0]
+        for folder, runs in by_folder(g).items()
     ]
+    if len(links) == 1:
+        return f"[{name}]({links[0]})"
+    numbered = (f"[{i}]({link})" for i, link in enumerate(links, start=1))
+    return f"{name} ({', '.join(numbered)})"

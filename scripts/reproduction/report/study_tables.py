@@ -1,148 +1,69 @@
 """The studies beyond the paper: arms, claims, and starts of the first epoch.
 
-In each, runs are beside others: of the first row, or of the paper's stage 2.
+In each, runs are compared with others: of the first row, or of the paper's
+stage 2.
 """
 
 from dataclasses import replace
 
-import numpy as np
 import pandas as pd
 
 from reproduction.report import run_frame
 from reproduction.report.estimates import MISSING, Estimate, between
-from reproduction.report.tables import (
-    difference,
-    figure,
-    lost,
-    made_on,
-    markdown,
-    notes_by,
-    signed,
-    table,
-)
+from reproduction.report.tables import change, figure, lost, table
 
 # What may be any in a run of a claim's row.
 ANY = [*run_frame.HARDWARE, "epochs"]
 
-# What runs beside each other have in common.
+# What runs that are compared have in common.
 _SAME = ["seed", "restart", "dataset", "known_classes", *run_frame.HARDWARE]
 
 # Seeds that a verdict needs.
 LEAST_SEEDS = 3
 
 CLAIM_NOTES = (
-    "Beside each row: the paper's stage 2 after as many steps (as many epochs, "
-    "where the batches are of another size), with the same seeds, precision "
-    "and backend, and from the same end of stage 1 where there is one.",
+    "Beside each row: the paper's stage 2 after as many steps, at the nearest "
+    "whole epoch not beyond (after as many epochs, where the batches are of "
+    "another size), with the same seeds, precision and backend, and from the "
+    "same end of stage 1 where there is one.",
     "A verdict is on the error at the last epoch, seed by seed, of "
     f"{LEAST_SEEDS} seeds or more: higher or lower if the 95 % interval of the "
     "mean difference (Student's t) is without 0, else no difference is shown.",
 )
 
 
-# The page in a results folder with all columns of all studies.
-PAGE = "studies.md"
-
-
-def study_table(study, frame, whole=False):
+def study_table(study, frame, most=None):
     """A `Study` as a table: the arguments of `markdown` and `in_terminal`.
 
-    It has four columns beside the names of its rows, or with `whole` all.
+    It has all columns, or `most` of them, the first ones.
     """
     if study.claims:
-        names = (name for name in study.arms if name in study.claims)
+        names = [name for name in study.arms if name in study.claims]
         rows = {name: claim_runs(study, name, frame) for name in names}
-        columns, shown = CLAIM_COLUMNS, CLAIM_SHOWN
-        notes = [*CLAIM_NOTES, *_other_ends(rows)]
+        columns = CLAIM_COLUMNS
+        notes = [*study.notes, *CLAIM_NOTES]
+        elsewhere = [
+            f"{name} ({run_frame.which_seeds(g[g.elsewhere])})"
+            for name, g in rows.items()
+            if len(g) and g.elsewhere.any()
+        ]
+        if elsewhere:
+            notes.append(
+                "From another end of stage 1 than beside it: "
+                f"{'; '.join(elsewhere)}."
+            )
     else:
         rows = arm_runs(study, frame)
-        columns, shown, notes = ARM_COLUMNS, ARM_SHOWN, ()
-    if study.restarts > 1:
-        columns, shown, notes = START_COLUMNS, START_SHOWN, ()
-    if not whole:
-        columns = {name: columns[name] for name in shown}
-    how = ". ".join([*notes_by(_extent, rows), *made_on(rows)])
-    return table(rows, columns), [*study.notes, *notes, how], study.title
+        columns = START_COLUMNS if study.restarts > 1 else ARM_COLUMNS
+        notes = [*study.notes]
+    return table(rows, dict([*columns.items()][:most])), notes, study.title
 
 
-def study_section(study, frame):
-    """A `Study` on a page, with a link to its other columns."""
-    cells, notes, title = study_table(study, frame)
-    link = f"[All columns]({PAGE}#{study.name})"
-    return markdown(cells, [*notes, link], title)
-
-
-def studies_page(studies, frame):
-    """The page of a results folder with all columns of studies."""
-    parts = ["# Studies, with all columns\n"]
-    for study in studies:
-        text = markdown(*study_table(study, frame, whole=True))
-        if text:
-            parts.append(f"## {study.name}\n\n{text}")
-    return "\n".join(parts if len(parts) > 1 else [*parts, "None yet.\n"])
-
-
-def _extent(g):
-    """The epochs and seeds of runs, in words."""
-    return f"{run_frame.epochs(g)} epochs, {run_frame.which_seeds(g)}"
-
-
-def _most(frame, arm, free):
-    """Of an arm's experiments that with seeds enough for a verdict.
-
-    Of several it is the one with the arm's own number of epochs, if there is
-    one, then that of most runs.
-    """
-
-    def order(g):
-        own_epochs = g.epochs.iloc[0] == arm.epochs
-        return min(len(g), LEAST_SEEDS), own_epochs, run_frame.size(g)
-
-    found = run_frame.like(frame, arm, free)
-    return max(run_frame.groups(found), key=order, default=found)
-
-
-def with_others(g, others):
-    """Runs with columns `..._beside`, of others on their seeds.
-
-    Of several on a seed it is the one from the same end of stage 1, if there
-    is one, and with the fewest epochs.
-    """
-    pairs = g.merge(others, "left", _SAME, suffixes=("", "_beside"))
-    differs = _differs(pairs, "stage_1") | _differs(pairs, "val_stage_1")
-    pairs["elsewhere"] = differs
-    pairs = pairs.sort_values(["elsewhere", "epochs_beside"])
-    return pairs.drop_duplicates("path").sort_index()
-
-
-def _differs(pairs, name):
-    """Where a figure is known of both runs, and is not the same."""
-    own, beside = pairs[name], pairs[f"{name}_beside"]
-    return own.notna() & beside.notna() & (own != beside)
-
-
-def neither_lost(g):
-    """Those runs that lost no class, if the ones beside them lost none."""
-    return g[~(g.lost.eq(True) | g.lost_beside.eq(True))]
-
-
-def _other_ends(rows):
-    """A note on runs that began where those beside them did not, if any did."""
-    named = []
-    for name, g in rows.items():
-        if len(g) and g.elsewhere.any():
-            elsewhere = run_frame.which_seeds(g[g.elsewhere])
-            named.append(f"{name} ({elsewhere})")
-    if not named:
-        return []
-    return [f"From another end of stage 1 than beside it: {'; '.join(named)}."]
-
-
-# Arms.
+# Which runs are in a row, and with which they are compared.
 
 
 def arm_runs(study, frame):
-    """The runs of the arms from all starts, beside those of the first.
+    """The runs of the arms from all starts, with those of the first.
 
     Of several starts it is the first arm after as many epochs of stage 1.
     """
@@ -156,84 +77,132 @@ def arm_runs(study, frame):
     return rows
 
 
-ARM_COLUMNS = {
-    "after stage 1": figure("stage_1"),
-    "epoch chosen by validation": figure("chosen"),
-    "difference from the first row": lambda g: signed(
-        difference(g.chosen, g.chosen_beside)
-    ),
-    "last epoch": figure("last"),
-    "validation error, after stage 1 → last epoch": lambda g: " → ".join(
-        figure(name)(g) for name in ("val_stage_1", "val_last")
-    ),
-    "runs that lost a class": lost,
-    "runs with a warning": run_frame.warned,
-    "seeds": run_frame.seeds,
-    "epochs": run_frame.epochs,
-}
-ARM_SHOWN = (
-    "after stage 1",
-    "epoch chosen by validation",
-    "difference from the first row",
-    "runs that lost a class",
-)
-
-
-# Claims.
-
-
 def claim_runs(study, name, frame):
-    """The runs of a claim's row, beside those of the paper's stage 2."""
+    """The runs of a claim's row, with those of the paper's stage 2.
+
+    `by_then` is the error of these in the last whole epoch with as many steps
+    at most, the column `epoch`, and `change` how far the last error of a run is
+    above it.
+    """
     claim = study.claims[name]
     papers = study.arms[claim.against]
     g = _most(frame, study.arms[name], ANY)
     if g.empty:
         return g
-    epoch = _papers_epoch(g.experiment.iloc[0], papers)
+    e = g.experiment.iloc[0]
+    sizes = {x.labeled_per_batch + x.unlabeled_per_batch for x in (e, papers)}
+    epoch = e.epochs
+    if len(sizes) == 1:
+        epoch = epoch * papers.unlabeled_per_batch // e.unlabeled_per_batch
     usual = run_frame.like(frame, papers, ANY)
     usual = usual[usual.epochs >= epoch]
-    by_then = usual.curve.map(
-        lambda c: 100 * np.interp(epoch, c["epoch"], c["test_error"])
-    )
+    by_then = usual.curve.map(lambda c: 100 * c["test_error"][epoch])
     found = with_others(g, usual.assign(by_then=by_then))
-    return found.assign(claim=claim.text, expected=claim.expected, epoch=epoch)
+    return found.assign(
+        claim=claim.text,
+        expected=claim.expected,
+        epoch=epoch,
+        change=found["last"] - found.by_then,
+    )
 
 
-def _papers_epoch(e, papers):
-    """The epoch of the paper's stage 2 that is as far as an experiment."""
-    sizes = {x.labeled_per_batch + x.unlabeled_per_batch for x in (e, papers)}
-    if len(sizes) > 1:
-        return e.epochs
-    return e.epochs * papers.unlabeled_per_batch / e.unlabeled_per_batch
+def _most(frame, arm, free):
+    """An arm's experiment with its epochs, if it was run; else the largest."""
+    found = run_frame.like(frame, arm, free)
+    exact = found[found.epochs == arm.epochs]
+    return run_frame.largest(found if exact.empty else exact)
 
 
-def _papers(g):
+def with_others(g, others):
+    """Runs with columns `..._other`, of other runs on their seeds.
+
+    Of several on a seed it is the one from the same end of stage 1, if there
+    is one, and with the fewest epochs; `elsewhere` tells of another end.
+    """
+    pairs = g.merge(others, "left", _SAME, suffixes=("", "_other"))
+    pairs["elsewhere"] = False
+    for name in ("stage_1", "val_stage_1"):
+        end, other = pairs[name], pairs[f"{name}_other"]
+        differs = end.notna() & other.notna() & (end != other)
+        pairs["elsewhere"] |= differs
+    pairs = pairs.sort_values(["elsewhere", "epochs_other"])
+    return pairs.drop_duplicates("path").sort_index()
+
+
+def neither_lost(g):
+    """Those runs that lost no class, if the others lost none."""
+    return g[~(g.lost.eq(True) | g.lost_other.eq(True))]
+
+
+# Columns.
+
+_EXTENT = {
+    "epochs": run_frame.epochs,
+    "seeds": run_frame.seeds,
+    "made on": run_frame.made_on,
+}
+
+# The first four are those of the pages, and of the terminal.
+ARM_COLUMNS = {
+    "after stage 1": figure("stage_1"),
+    "epoch chosen by validation": figure("chosen"),
+    "difference from the first row": lambda g: change(
+        g.chosen - g.chosen_other
+    ),
+    "runs that lost a class": lost,
+    "last epoch": figure("last"),
+    "validation error, after stage 1 → last epoch": lambda g: " → ".join(
+        figure(name)(g) for name in ("val_stage_1", "val_last")
+    ),
+    "runs with a warning": run_frame.of_known("warnings"),
+    **_EXTENT,
+}
+
+# Of starts of the first epoch.
+START_COLUMNS = {
+    "had a dead output": run_frame.of_known("emptied"),
+    "lost a class": run_frame.of_known("lost"),
+    "where no class is lost": lambda g: figure("last", n=True)(
+        g[g.lost.eq(False)]
+    ),
+    "against the paper's, where neither loses one": lambda g: change(
+        (g["last"] - g.last_other)[neither_lost(g).index]
+    ),
+    "initializations": lambda g: str(len(g)),
+    "after stage 1": figure("stage_1"),
+    "after the epoch": figure("last"),
+    **_EXTENT,
+}
+
+
+def papers_error(g):
+    """The error of the paper's stage 2 after as many steps, and when."""
     known = g.by_then.dropna()
     if known.empty:
         return MISSING
-    return f"{Estimate.of(known).text()}, epoch {g.epoch.iloc[0]:.3g}"
+    return f"{Estimate.of(known).text()}, epoch {g.epoch.iloc[0]}"
 
 
-def _change(g):
+def claim_change(g):
     """The difference from the paper's stage 2, with its interval."""
-    found = difference(g["last"], g.by_then)
-    if found is None or found.n < LEAST_SEEDS:
-        return signed(found)
-    return f"{signed(found)}, {between(found.interval())}"
+    known = g.change.dropna()
+    if len(known) < LEAST_SEEDS:
+        return change(known)
+    return f"{change(known)}, {between(Estimate.of(known).interval())}"
 
 
-def _sound_change(g):
+def sound_change(g):
+    """The same where neither run lost a class, if one did."""
     sound = neither_lost(g)
-    return _change(sound) if len(sound) < len(g) else MISSING
+    return claim_change(sound) if len(sound) < len(g) else MISSING
 
 
 def verdict(g):
     """What errors say to a claim; see `CLAIM_NOTES`."""
-    found = difference(g["last"], g.by_then)
-    n = found.n if found else 0
-    if n < LEAST_SEEDS:
-        return f"undecided (n = {n})"
-    low, high = found.interval()
+    known = g.change.dropna()
+    if len(known) < LEAST_SEEDS:
+        return f"undecided (n = {len(known)})"
+    low, high = Estimate.of(known).interval()
     if low <= 0 <= high:
         return "no difference shown"
     direction = "higher" if low > 0 else "lower"
@@ -245,46 +214,12 @@ def verdict(g):
 
 CLAIM_COLUMNS = {
     "claim (section of the paper)": lambda g: g.claim.iloc[0],
-    "epochs": run_frame.epochs,
-    "epoch chosen by validation": figure("chosen"),
     "last epoch": figure("last"),
-    "the paper's stage 2 by then": _papers,
-    "difference, with its 95 % interval": _change,
-    "where neither run lost a class": _sound_change,
-    "runs that lost a class": lost,
+    "difference, with its 95 % interval": claim_change,
     "verdict": verdict,
-    "seeds": run_frame.seeds,
+    "where neither run lost a class": sound_change,
+    "runs that lost a class": lost,
+    "the paper's stage 2 after as many steps, whole epochs": papers_error,
+    "epoch chosen by validation": figure("chosen"),
+    **_EXTENT,
 }
-CLAIM_SHOWN = (
-    "claim (section of the paper)",
-    "last epoch",
-    "difference, with its 95 % interval",
-    "verdict",
-)
-
-
-# Starts of the first epoch.
-
-
-def _sound_difference(g):
-    sound = neither_lost(g)
-    return signed(difference(sound["last"], sound.last_beside))
-
-
-START_COLUMNS = {
-    "initializations": lambda g: str(len(g)),
-    "had a dead output": run_frame.had_dead_output,
-    "lost a class": run_frame.lost,
-    "after stage 1": figure("stage_1"),
-    "after the epoch": figure("last"),
-    "where no class is lost": lambda g: figure("last", n=True)(
-        g[g.lost.eq(False)]
-    ),
-    "against the paper's, where neither loses one": _sound_difference,
-}
-START_SHOWN = (
-    "had a dead output",
-    "lost a class",
-    "where no class is lost",
-    "against the paper's, where neither loses one",
-)

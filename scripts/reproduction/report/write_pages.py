@@ -7,24 +7,35 @@ from pathlib import Path
 from gar_keras.utils import files
 from reproduction.report import (
     benchmark_tables,
-    long_runs,
+    cells,
+    compared_methods,
+    lost_starts,
     pictures,
     run_frame,
     small_data_sets,
-    summary,
 )
 from reproduction.report.estimates import MISSING
 from reproduction.report.published import TABLES
-from reproduction.report.study_tables import (
-    PAGE,
-    studies_page,
-    study_section,
-)
+from reproduction.report.study_tables import study_table
 from reproduction.report.tables import figure, markdown, paper_table, table
 from reproduction.studies import STUDIES
 
-# The first line of a README that may be written anew.
+# The page in a results folder with all columns of all studies.
+PAGE = "studies.md"
+
+# The first line of a page in the results that may be written anew.
 _OURS = "<!-- Made by scripts/report.py. -->\n"
+
+_INTRODUCTION = (
+    "# Results\n\n"
+    "Run records: a folder a cell of the tables, in it a folder an experiment, "
+    "in it a file a seed. An experiment is named by the epochs of both stages, "
+    "the precision and a fingerprint of its settings, which the records have "
+    "in full. Below, test errors in percent: mean ± standard deviation over "
+    "seeds. [`index.csv`](index.csv) has a row a run, as "
+    "`reproduction.report.read_runs` gives them. The tables are in docs, those "
+    f"of studies with all columns in [`{PAGE}`]({PAGE}).\n\n"
+)
 
 
 def sections(frame, results):
@@ -38,25 +49,31 @@ def sections(frame, results):
     whole = frame[(frame.network != "mlp") & frame.images_per_epoch.isna()]
     small = small_data_sets.where(frame)
     found = {
-        "summary": summary.summary(frame),
-        "results": summary.results(frame),
+        "cells": cells.all_cells(frame),
+        "cells, last epochs": cells.all_cells(frame, "last_20"),
+        # The same for a reader in a hurry.
+        "results": cells.all_cells(frame, without=cells.DETAILS),
+        "lost": lost_starts.lost_line(frame),
+        "lost classes": lost_starts.lost_classes(frame),
         "rivals": "\n".join(
-            markdown(*summary.baselines_table(methods))
-            for methods in summary.compare(whole)
+            markdown(*compared_methods.baselines_table(methods))
+            for methods in compared_methods.compare(whole)
         ),
         "small errors": small_data_sets.errors(small),
         "small changes": small_data_sets.changes(small),
         "small ranks": small_data_sets.ranks(small),
         "rare errors": small_data_sets.rare_errors(frame),
         "rare changes": small_data_sets.rare_changes(frame),
-        "long runs": long_runs.long_runs(frame),
     }
     for kind in benchmark_tables.KINDS:
         found[kind] = benchmark_tables.benchmark_markdown(kind, results)
-    for paper in TABLES.values():
-        found[paper.name] = markdown(*paper_table(paper, frame))
-    for study in STUDIES.values():
-        found[f"study {study.name}"] = study_section(study, frame)
+    for name in ("table1", "table2", "table3"):
+        found[name] = markdown(*paper_table(TABLES[name], frame))
+    for name in ("limits", "skew", "first-epoch"):
+        study = STUDIES[name]
+        shown, notes, title = study_table(study, frame, most=4)
+        notes = [*notes, f"[All columns, and the runs]({PAGE}#{name})"]
+        found[f"study {name}"] = markdown(shown, notes, title)
     return found
 
 
@@ -77,17 +94,18 @@ def updated(page, texts, results):
         texts: What `sections` returns.
         results: Folder of the runs.
     """
-    text = Path(page).read_text(encoding="utf-8")
-    for name, content in texts.items():
-        content = content or "Not run yet.\n"
-        content = with_links_from(content, results, Path(page).parent)
-        text = re.sub(
-            f"(<!-- {name} -->\n).*?(?=<!-- end {name} -->)",
-            lambda found, content=content: found[1] + content,
-            text,
-            flags=re.DOTALL,
-        )
-    return text
+
+    def section(found):
+        content = texts[found[2]] or "Not run yet.\n"
+        return found[1] + with_links_from(content, results, Path(page).parent)
+
+    names = "|".join(map(re.escape, texts))
+    return re.sub(
+        rf"(<!-- ({names}) -->\n).*?(?=<!-- end \2 -->)",
+        section,
+        Path(page).read_text(encoding="utf-8"),
+        flags=re.DOTALL,
+    )
 
 
 def with_links_from(text, results, seen_from):
@@ -103,6 +121,19 @@ def with_links_from(text, results, seen_from):
     return re.sub(r"\]\((?!\w+:)", f"]({way}/", text)
 
 
+INDEX_COLUMNS = {
+    "data": run_frame.task,
+    "method": lambda g: g.method.iloc[0],
+    "differs, but for epochs, in": lambda g: g.differs.iloc[0] or MISSING,
+    "seeds": run_frame.seeds,
+    "after stage 1": figure("stage_1"),
+    "chosen epoch": figure("chosen"),
+    "last epoch": figure("last"),
+    "lost a class": run_frame.of_known("lost"),
+    "hardware": run_frame.hardware,
+}
+
+
 def write(frame, results, readme=None):
     """Writes the index of a results folder, its README and its pictures.
 
@@ -116,13 +147,23 @@ def write(frame, results, readme=None):
         left as it is.
     """
     results = Path(results)
+    ordered = ["cell", "pretrain_epochs", "epochs"]
+    ordered = frame.sort_values(ordered, kind="stable")
+    index = table(run_frame.by_folder(ordered), INDEX_COLUMNS)
+    studies = "# Studies, with all columns\n"
+    for name, study in STUDIES.items():
+        text = markdown(*study_table(study, frame))
+        if text:
+            studies += f"\n## {name}\n\n{text}"
     found = {
-        results / "README.md": index_page(frame),
-        results / PAGE: studies_page(STUDIES.values(), frame),
+        results / "README.md": _OURS + _INTRODUCTION + markdown(index),
+        results / PAGE: _OURS + studies,
     }
-    found = {p: _OURS + text for p, text in found.items() if _is_ours(p)}
-    index = frame.drop(columns=run_frame.OBJECTS)
-    found[results / "index.csv"] = index.to_csv(
+    for path in [*found]:
+        if path.exists() and not path.read_text("utf-8").startswith(_OURS):
+            del found[path]
+    runs = frame.drop(columns=["experiment", "curve"])
+    found[results / "index.csv"] = runs.to_csv(
         index=False, float_format="%.6g", lineterminator="\n"
     )
     if readme is not None:
@@ -131,41 +172,3 @@ def write(frame, results, readme=None):
     for path, text in found.items():
         files.write_atomically(path, lambda file, text=text: file.write(text))
     return [*found, *pictures.draw(frame, results)]
-
-
-def _is_ours(path):
-    return not path.exists() or path.read_text("utf-8").startswith(_OURS)
-
-
-INDEX_COLUMNS = {
-    "data": run_frame.task,
-    "method": lambda g: g.method.iloc[0],
-    "differs, but for epochs, in": lambda g: g.differs.iloc[0] or MISSING,
-    "seeds": run_frame.seeds,
-    "after stage 1": figure("stage_1"),
-    "chosen epoch": figure("chosen"),
-    "last epoch": figure("last"),
-    "lost a class": run_frame.lost,
-    "hardware": run_frame.hardware,
-}
-
-
-def index_page(frame):
-    """The README of a results folder: its experiments."""
-    frame = frame.sort_values(
-        ["cell", "pretrain_epochs", "epochs"], kind="stable"
-    )
-    rows = {
-        Path(g.path.iloc[0]).parent.as_posix(): g
-        for g in run_frame.groups(frame)
-    }
-    return (
-        "# Results\n\n"
-        "Run records: a folder a cell of the tables, in it a folder an "
-        "experiment, in it a file a seed. An experiment is named by the epochs "
-        "of both stages, the precision and a fingerprint of its settings, "
-        "which the records have in full. Below, test errors in percent: mean ± "
-        "standard deviation over seeds. [`index.csv`](index.csv) has a row a "
-        "run, as `reproduction.report.read_runs` gives them. The tables are in "
-        f"docs, those of studies with all columns in [`{PAGE}`]({PAGE}).\n\n"
-    ) + markdown(table(rows, INDEX_COLUMNS))

@@ -1,6 +1,5 @@
 """The InfiMNIST generator against the published formula, done by hand."""
 
-import gzip
 import hashlib
 import math
 
@@ -114,18 +113,10 @@ def test_images_depend_on_their_index_alone(source, chosen, random):
         np.testing.assert_array_equal(source.take([index])[0], images[index])
 
 
-@pytest.mark.parametrize("bad", [[-1], [0, 100_000]])
-def test_indices_out_of_bounds(bad, made):
-    with pytest.raises(IndexError, match="0..99999. Received"):
-        InfiMNIST(length=100_000).take(bad)
-
-
-def test_longest_source(made):
-    with pytest.raises(ValueError, match="Received: length="):
-        InfiMNIST(length=2**32 - 9999)
-    images = InfiMNIST(length=2**32 - 10000)
-    assert images.shape == (2**32 - 10000, 28, 28, 1)
-    assert images.take([2**32 - 10001]).any()
+@pytest.mark.parametrize("bad", [[-1], [0, LENGTH]])
+def test_indices_out_of_bounds(bad, source):
+    with pytest.raises(IndexError, match="0..7999999. Received"):
+        source.take(bad)
 
 
 def test_generated_images_are_the_same_everywhere(source):
@@ -161,46 +152,26 @@ def test_original_files(tmp_path, x_train):
         np.testing.assert_array_equal(received, expected)
 
 
-FIELDS = np.random.default_rng(0).normal(size=(1522, 28, 28)).astype("<f4")
-LAST_NAN = np.append(FIELDS.ravel()[1:], np.float32("nan"))
+FIELDS = bytes(4 * 1522 * 28 * 28)
 
 
 @pytest.mark.parametrize(
     ("files", "named"),
     [
-        (None, FIELDS_FILE),
-        ({}, FIELDS_FILE),
-        ({f"{FIELDS_FILE}.gz": b"", f"{TANGENTS_FILE}.gz": b""}, FIELDS_FILE),
         ({TANGENTS_FILE: b""}, FIELDS_FILE),
-        ({FIELDS_FILE: FIELDS.tobytes()}, TANGENTS_FILE),
-        ({FIELDS_FILE: FIELDS[1:].tobytes()}, FIELDS_FILE),
-        ({FIELDS_FILE: gzip.compress(FIELDS[:9].tobytes())}, FIELDS_FILE),
-        ({FIELDS_FILE: FIELDS.astype(">f4").tobytes()}, FIELDS_FILE),
-        ({FIELDS_FILE: LAST_NAN.tobytes()}, FIELDS_FILE),
-        (
-            {FIELDS_FILE: FIELDS.tobytes(), TANGENTS_FILE: bytes(20)},
-            TANGENTS_FILE,
-        ),
+        ({FIELDS_FILE: FIELDS}, TANGENTS_FILE),
+        ({FIELDS_FILE: FIELDS[1:]}, FIELDS_FILE),
+        ({FIELDS_FILE: FIELDS, TANGENTS_FILE: bytes(20)}, TANGENTS_FILE),
     ],
 )
 def test_files_that_are_not_the_original_ones_are_named(
-    files, named, tmp_path, made
-):
-    folder = tmp_path / "files"
-    if files is not None:
-        folder.mkdir()
-    for name, content in (files or {}).items():
-        (folder / name).write_bytes(content)
-    with pytest.raises(DataError, match=f"{folder / named}"):
-        InfiMNIST(folder)
-
-
-def test_files_of_the_environment_are_taken_where_there_are_any(
-    tmp_path, monkeypatch, made
+    files, named, tmp_path, made, monkeypatch
 ):
     monkeypatch.setenv("GAR_KERAS_DATA", str(tmp_path))
-    # Nobody has asked for them.
-    assert "generated" in InfiMNIST().source
-    (tmp_path / FIELDS_FILE).write_bytes(FIELDS.tobytes())
-    with pytest.raises(DataError, match=f"{tmp_path / TANGENTS_FILE}"):
-        InfiMNIST()
+    for folder in (None, tmp_path):
+        assert "generated" in InfiMNIST(folder).source
+    for name, content in files.items():
+        (tmp_path / name).write_bytes(content)
+    for folder in (None, tmp_path):
+        with pytest.raises(DataError, match=f"{tmp_path / named} is missing"):
+            InfiMNIST(folder)

@@ -1,5 +1,6 @@
 """Data sets by their names."""
 
+import hashlib
 import sys
 from types import SimpleNamespace
 
@@ -8,6 +9,7 @@ import pytest
 
 from gar_keras.datasets import DataError, load_mnist
 from reproduction import datasets
+from reproduction.datasets import norb, svhn
 
 
 def test_pairs_are_two_digits_side_by_side():
@@ -31,18 +33,47 @@ def test_digits_are_those_of_scikit_learn(monkeypatch):
         datasets.load("digits")
 
 
-@pytest.mark.parametrize("name", ["digits", "wine"])
+@pytest.mark.parametrize("name", ["mnist", "digits", "wine"])
 def test_what_comes_with_a_package_takes_no_folder(name, tmp_path):
-    with pytest.raises(DataError, match="Leave the folder out.*data_dir='"):
+    with pytest.raises(DataError, match="data_dir='.*Leave the folder out"):
         datasets.load(name, tmp_path)
 
 
 def test_load_finds_by_name_and_refuses_others(monkeypatch):
     found = SimpleNamespace(name="tiny", title="Tiny")
-    monkeypatch.setitem(datasets.DATASETS, "tiny", lambda data_dir: found)
+    monkeypatch.setitem(datasets.DATASETS, "tiny", lambda: found)
     assert datasets.load("tiny") is found
     with pytest.raises(ValueError, match="mnist, .*Received: name='minst'"):
         datasets.load("minst")
     monkeypatch.setitem(datasets.DATASETS, "norb", lambda data_dir: found)
     with pytest.raises(DataError, match="'tiny'.*Received: name='norb'"):
         datasets.load("norb")
+
+
+JUNK = {
+    "norb": tuple(norb.MD5),
+    "norb-jpeg": (norb.COPY,),
+    "svhn": ("train_32x32.mat",),
+    "svhn-grey": (svhn.GREY,),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "file"),
+    [(name, file) for name, files in JUNK.items() for file in files],
+)
+def test_a_damaged_file_is_named_with_its_md5_and_left_alone(
+    name, file, tmp_path, monkeypatch
+):
+    junk = b"<html>404</html>"
+    for other in JUNK[name] if name == "norb" else (file,):
+        (tmp_path / other).write_bytes(junk)
+    # Whoever could download it, does not.
+    monkeypatch.setattr(svhn, "HOME", "http://127.0.0.1:1/")
+    md5 = hashlib.md5(junk, usedforsecurity=False).hexdigest()
+    with pytest.raises(DataError, match=f"damaged.*Received: md5={md5}") as e:
+        datasets.load(name, tmp_path)
+    first = JUNK[name][0] if name == "norb" else file
+    assert str(e.value).startswith(str(tmp_path / first))
+    assert "\n" not in str(e.value)
+    assert (tmp_path / file).read_bytes() == junk

@@ -10,7 +10,7 @@ from stacks import sequential
 from gar_keras.methods.base import Stage2
 from reproduction.methods.ablation import (
     ABLATIONS,
-    FORMULAS,
+    LAYERS,
     ablated,
     distances_on_graph,
 )
@@ -57,8 +57,9 @@ def test_the_loss_of_a_step_its_terms_and_its_gradient(name):
     assert {m.name for m in stage_2.metrics} == {
         "affinity", "balance", "classes_in_use", "regularization"
     }  # fmt: skip
+    layer = LAYERS[name](**COEFFICIENTS)
     np.testing.assert_allclose(
-        oracle.gradient(FORMULAS[name](**COEFFICIENTS).loss, Z),
+        oracle.gradient(lambda Z: layer.measure(Z)["regularization"], Z),
         oracle.differences(LOSSES[name], Z),
         rtol=1e-3,
         atol=1e-5 * abs(expected),

@@ -8,13 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from made_records import write_record
-from matplotlib import image
 from matplotlib.collections import LineCollection
+from PIL import Image
 
 from reproduction import records
 from reproduction.records import RecordError
 from reproduction.report import plots
 from reproduction.report.plots import embedding, graph_statistics
+from reproduction.report.plots.results import Run
 from reproduction.settings import TABLE_1
 
 SCRIPTS = Path(__file__).parents[3] / "scripts"
@@ -121,7 +122,8 @@ def test_figure2_has_frames_and_the_curve():
     some[: M // 2] = 0
     snapshots = {3: np.zeros_like(B), 0: np.roll(B, 1, axis=0), 1: some, 2: B}
     curve = {"epoch": [0, 1, 2, 3], "test_error": [0.5, 0.25, 0.2, 0.125]}
-    *frames, accuracy = plots.figure2(snapshots, LABELS, curve).axes
+    run = Run("a run", LABELS, snapshots, curve)
+    *frames, accuracy = plots.figure2(run).axes
     assert frames[1].get_title() == "epoch 1, accuracy 75.0 %"
     shown = [len(c.get_offsets()) for ax in frames for c in ax.collections]
     # All are given a wrong class in the first frame, and have a ring.
@@ -159,26 +161,24 @@ def test_each_frame_starts_from_the_one_before(monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("pair", [False, True])
-def test_the_script_of_figure1_draws(pair, tmp_path):
+@pytest.mark.parametrize(
+    ("script", "name", "words"),
+    [
+        ("figure1.py", "figure1", []),
+        ("figure1.py", "graph_pair", ["--pair"]),
+        ("figure2.py", "figure2", []),
+    ],
+)
+def test_a_script_draws_a_png_of_a_page_s_width(script, name, words, tmp_path):
     write_run(tmp_path)
-    script = runpy.run_path(str(SCRIPTS / "figure1.py"))
-    words = ["--results", str(tmp_path), *(["--pair"] if pair else [])]
+    script = runpy.run_path(str(SCRIPTS / script))
+    words = ["--results", str(tmp_path), *words]
     script["main"](script["parser"]().parse_args(words))
-    picture = "graph_pair.png" if pair else "figure1.png"
-    assert image.imread(tmp_path / picture).shape[1] == 1257
-    if not pair:
+    with Image.open(tmp_path / f"{name}.png") as picture:
+        assert (picture.mode, picture.width) == ("P", 1257)
+    if name == "figure1":
         numbers = json.loads((tmp_path / "figure1.json").read_text())
         assert numbers["run"].startswith("MNIST, 100 labels, seed 0")
         g = graph_statistics.graph_numbers(logits(0.1).clip(0), LABELS)
         # Fewer images are kept than drawn: two rows of the same images.
         assert numbers["graphs"][2:] == 2 * [{"epoch": 2, **g}]
-
-
-@pytest.mark.slow
-def test_the_script_of_figure2_draws(tmp_path):
-    record, output = write_run(tmp_path), tmp_path / "a.png"
-    script = runpy.run_path(str(SCRIPTS / "figure2.py"))
-    words = ["--record", str(record), "--output", str(output)]
-    script["main"](script["parser"]().parse_args(words))
-    assert image.imread(output).shape[1] == 1257

@@ -6,13 +6,12 @@ Whole tables are those of the pages: see `tests/test_readme.py`.
 from dataclasses import replace
 from functools import partial
 
-import numpy as np
 import pandas as pd
 import pytest
 from made_records import write_record
 
 from reproduction import paths, records, report
-from reproduction.report import long_runs, study_tables, tables
+from reproduction.report import cells, lost_starts, study_tables, tables
 from reproduction.report.published import TABLES
 from reproduction.settings import TABLE_1
 from reproduction.studies import ABLATION, FIRST_EPOCH, SKEW
@@ -27,94 +26,118 @@ def write(folder, experiment, *errors, **results):
         write_record(folder, experiment, seed, chosen_error=error, **results)
 
 
-def shown(folder):
-    g = tables.representative(report.read_runs(folder), COLUMN)
-    return (len(g), g.epochs.iloc[0]) if len(g) else None
-
-
-def test_most_runs_that_are_long_enough_stand_for_a_cell(tmp_path):
+def test_the_paper_s_length_comes_first_then_most_runs(tmp_path):
     write(tmp_path, MNIST.with_term(balance=0.5), 0.01)
-    assert shown(tmp_path) is None
-    write(tmp_path, replace(MNIST, epochs=19), *[0.02] * 10)
-    assert shown(tmp_path) == (10, 19)
-    for epochs, runs, expected in (
-        (20, 1, (1, 20)),
-        (30, 3, (3, 30)),
-        (200, 2, (3, 30)),
-        (60, 3, (3, 60)),
+    gpu = {"device": "GPU", "device_kind": "gpu", "cores": 16}
+    for epochs, seeds, environment, expected in (
+        (19, range(10), None, [(10, 19, "CPU")]),
+        # Long enough for the mean of the last epochs.
+        (20, range(1), None, [(1, 20, "CPU")]),
+        (30, range(3), None, [(3, 30, "CPU")]),
+        (200, range(2), None, [(2, 200, "CPU")]),
+        # Each device has a row, of one experiment too; most runs come first.
+        (200, [7], gpu, [(2, 200, "CPU"), (1, 200, "GPU")]),
+        (200, [8, 9], gpu, [(3, 200, "GPU"), (2, 200, "CPU")]),
     ):
-        write(tmp_path, replace(MNIST, epochs=epochs), *[0.01] * runs)
-        assert shown(tmp_path) == expected
-    # What is longer is told below.
-    longer = longer_in_table_1(tmp_path)
-    assert longer.startswith("[1.00 ± 0.00, ")
-    assert "(n = 2), 2000 + 200, seeds 0-1]" in longer
-    longest = replace(MNIST, epochs=200)
-    write_record(tmp_path, longest, 1, chosen_error=0.01, lost=True)
-    assert "seeds 0-1, 1 of 2 lost a class]" in longer_in_table_1(tmp_path)
-    # All of it, and those of the first seeds first.
-    for seed in (3, 5):
-        write_record(tmp_path, replace(longest, backend="jax"), seed)
-    first, second = longer_in_table_1(tmp_path).split("; ")
-    assert "seeds 0-1," in first
-    assert "seeds 3,5]" in second
+        for seed in seeds:
+            also = {"environment": environment} if environment else {}
+            e = replace(MNIST, epochs=epochs)
+            write_record(tmp_path, e, seed, also=also)
+        groups = tables.runs_of_cell(report.read_runs(tmp_path), COLUMN)
+        found = [(len(g), g.epochs.iloc[0], g.device.iloc[0]) for g in groups]
+        assert found == expected
 
 
-def longer_in_table_1(folder):
-    frame = report.read_runs(folder)
-    cells, _, _ = tables.paper_table(TABLES["table1"], frame)
-    return cells.loc["more epochs: chosen and last epoch"].iloc[0]
+def rows_of(text):
+    """The cells of a table in Markdown, by heading, a dict a row."""
+    lines = [line[2:-2].split(" | ") for line in text.splitlines()]
+    names, _, *rows = lines
+    return [dict(zip(names, row, strict=True)) for row in rows]
 
 
-def test_200_epochs_are_beside_shorter_runs(tmp_path):
-    # A run that lost a class says nothing of others.
-    write_record(tmp_path, MNIST, 1, chosen_error=0.9, lost=True)
-    assert long_runs.long_runs(report.read_runs(tmp_path)) == ""
-    whole = replace(MNIST, epochs=200)
-    write(tmp_path, whole, 0.02, last_error=0.01)
-    found = long_runs.long_runs(report.read_runs(tmp_path))
-    assert "epochs 51 to 60" in found
-    assert "their line at 200" not in found
-    write(tmp_path, MNIST, 0.04, last_error=0.04)
-    found = long_runs.long_runs(report.read_runs(tmp_path))
-    _, _, row = found.splitlines()
-    # An epoch takes 36 seconds.
-    assert row.split(" | ") == [
-        f"| [100 labels]({paths.path_of(whole, 0, '')})",
-        f"[2000 + 20]({paths.path_of(MNIST, 0, '')})",
-        "4.00 (4.00 to 4.00)", "2.00", "2.00", "1.95", "1.00", "2.00",
-        "0 of 1", "0", "2.0", "Some CPU (2 cores)", "1.56 ± 0.09 |",
-    ]  # fmt: skip
-    # One of two loses a class, then both do.
-    lost = {"chosen_error": 0.9, "last_error": 0.8, "lost": True}
-    write_record(tmp_path, whole, 1, **lost)
-    found = long_runs.long_runs(report.read_runs(tmp_path))
-    assert "| 2.00 | 2.00 | 1.95 | 40.50 ± 55.86 |" in found
-    assert "| 1 of 2; without 2.00 |" in found
-    write_record(tmp_path, whole, 0, **lost)
-    found = long_runs.long_runs(report.read_runs(tmp_path))
-    assert "| 4.00 (4.00 to 4.00) | 80.00 ± 0.00 |" in found
-    assert "epochs 51 to 60" not in found
-    # Those of another backend have a row of their own.
-    write(tmp_path, replace(whole, backend="jax"), 0.03)
-    found = long_runs.long_runs(report.read_runs(tmp_path))
-    _, _, *rows = found.splitlines()
-    assert [row.split(" | ")[9] for row in rows] == ["0-1", "0"]
+@pytest.mark.parametrize(
+    ("errors", "difference", "answers"),
+    [
+        # 1.4, 1.5, 1.6: the paper's 1.56 ± 0.09 of 10. Variances of the means
+        # of 0.01 / 3 and 0.0081 / 10: an error of 0.0644, 3.0 degrees of
+        # freedom, t of 2.35 for 5 %.
+        ((1.4, 1.5, 1.6), "-0.06 (-0.21 to 0.09)", "yes / yes"),
+        ((2.4, 2.5, 2.6), "+0.94 (0.79 to 1.09)", "no / no"),
+        ((1.1, 1.5, 1.9), "-0.06 (-0.73 to 0.61)", "not told / not told"),
+        # As a standard error 0.09 is a deviation of 0.285: an error of 0.107.
+        ((1.2, 1.2, 1.2), "-0.36 (-0.41 to -0.31)", "yes / not told"),
+        ((1.6,), "+0.04", "not told / not told"),
+    ],
+)
+def test_a_cell_beside_the_paper_by_hand(errors, difference, answers, tmp_path):
+    write(tmp_path, MNIST, *(error / 100 for error in errors))
+    (row,) = rows_of(cells.all_cells(report.read_runs(tmp_path)))
+    assert row["difference, 90 % interval"] == difference
+    assert row[cells.WITHIN] == answers
+    assert (row["n"], row["margin"]) == (str(len(errors)), "0.5")
+    assert row["epochs"] == "2000 + 20" and row["device"] == "CPU, float32"
 
 
-def test_the_line_of_runs_is_through_what_falls_as_a_power():
-    epochs = np.arange(1, 41)
-    # Early epochs are no part of it.
-    falling = [0.5] * 10 + [*0.1 * epochs[9:] ** -0.5]
-    g = pd.DataFrame({"curve": [{"test_error": falling}]})
-    assert long_runs.line(g) == pytest.approx(10 * 200**-0.5)
+def test_a_cell_without_the_runs_that_lost_a_class(tmp_path):
+    # Mean 1.17, squares of the distances 0.57² + 0.23² + 0.34² over 2.
+    for seed, error, in_use, lost in (
+        (0, 0.0060, None, False),
+        (1, 0.0140, None, False),
+        # What is noted of the classes in use comes first.
+        (2, 0.0151, 10.0, True),
+        (3, 0.1000, 9.0, False),
+    ):
+        curve = {"classes_in_use": [None, *[in_use] * 20]} if in_use else {}
+        given = {"chosen_error": error, "lost": lost, "curve": curve}
+        write_record(tmp_path, MNIST, seed, **given)
+    (row,) = rows_of(cells.all_cells(report.read_runs(tmp_path)))
+    assert (row["n"], row["ours"]) == ("4", "3.38 ± 4.43")
+    sound = "without runs that lost a class"
+    assert row[sound].startswith("without seed 3: 1.17 ± 0.50 (n = 3), -0.39 (")
+    write(tmp_path, MNIST, 0.1, 0.1, 0.1, 0.1, lost=True)
+    (row,) = rows_of(cells.all_cells(report.read_runs(tmp_path)))
+    assert row[sound] == "without seeds 0-3: none is left"
+
+
+def test_how_many_starts_lose_a_class(tmp_path):
+    usual, of_z, *_ = lost_starts.LOSSES.values()
+    for e, seed, start, in_use in (
+        # One start, by its longest run: a class is lost after epoch 1.
+        (usual, 0, 0.1, [10]),
+        (usual, 0, 0.1, [10, 9]),
+        # Another end of stage 1 of this seed, and other seeds.
+        (usual, 0, 0.12, [10]),
+        (usual, 1, 0.1, [9]),
+        *((usual, seed, 0.1, [10]) for seed in range(2, 9)),
+        # From two of these starts, and from one of its own.
+        (of_z, 0, 0.1, [10]),
+        (of_z, 2, 0.1, [8]),
+        (of_z, 99, 0.1, [10]),
+        # Not after all of stage 1.
+        (replace(of_z, pretrain_epochs=200), 3, 0.1, [8]),
+    ):
+        # Another start has a folder of its own.
+        e = replace(e, epochs=len(in_use), restart=int(100 * start) - 10)
+        curve = {"classes_in_use": [None, *in_use]}
+        write_record(tmp_path, e, seed, baseline_error=start, curve=curve)
+    frame = report.read_runs(tmp_path)
+    papers, other = rows_of(lost_starts.lost_classes(frame))
+    # 1 - (1 - p)^10 - 10 p (1 - p)^9 is 0.025 at p = 0.0252, and so on.
+    assert papers["lost a class"] == "2 of 10"
+    assert papers["95 % interval"] == "2.5 to 55.6 %"
+    assert papers["after the first epoch"] == "1 of 10"
+    assert papers["epochs of stage 2"] == "1 to 2"
+    assert other["lost a class"] == "1 of 3"
+    assert other["of those where the paper's loses one"] == "0 of 1"
+    assert other["of those where the paper's keeps all"] == "1 of 1"
+    assert "2 of 10 starts" in lost_starts.lost_line(frame)
+    assert lost_starts.lost_line(frame[:0]) == ""
 
 
 def test_differences_are_of_the_seeds_that_both_have():
-    first = pd.Series([5.0, 6.0, None])
-    found = tables.difference(first, pd.Series([4.0, 4.5, 1.0]))
-    assert tables.signed(found) == "+1.25 ± 0.35 (n = 2)"
-    assert tables.signed(None) == "-"
+    found = pd.Series([5.0, 6.0, None]) - pd.Series([4.0, 4.5, 1.0])
+    assert tables.change(found) == "+1.25 ± 0.35 (n = 2)"
+    assert tables.change(found[2:]) == "-"
 
 
 @pytest.mark.parametrize(
@@ -144,40 +167,28 @@ def test_a_verdict_by_hand(tmp_path, errors, expected, found):
     assert study_tables.verdict(g) == found
 
 
-@pytest.mark.parametrize(
-    ("own_seeds", "longer_seeds", "expected"),
-    [(3, 4, "own"), (2, 3, "longer"), (1, 1, "own"), (0, 1, "longer")],
-)
-def test_a_study_keeps_its_own_epochs(
-    tmp_path, own_seeds, longer_seeds, expected
-):
-    # Unless others are nearer to the seeds that a verdict needs.
+def test_a_study_keeps_its_own_epochs(tmp_path):
     name = "c_β = 0"
     arm = ABLATION.arms[name]
-    longer = replace(arm, epochs=arm.epochs + 20)
-    write(tmp_path, arm, *[0.05] * own_seeds)
-    write(tmp_path, longer, *[0.05] * longer_seeds)
-    g = study_tables.claim_runs(ABLATION, name, report.read_runs(tmp_path))
-    epochs = {"own": arm.epochs, "longer": longer.epochs}
-    assert set(g.epochs) == {epochs[expected]}
+    for epochs, runs in ((arm.epochs + 20, 3), (arm.epochs, 1)):
+        write(tmp_path, replace(arm, epochs=epochs), *[0.05] * runs)
+        frame = report.read_runs(tmp_path)
+        g = study_tables.claim_runs(ABLATION, name, frame)
+        assert (g.epochs.iloc[0], len(g)) == (epochs, runs)
 
 
 def test_a_run_is_beside_the_paper_s_after_as_many_steps(tmp_path):
     name = "b_L = 96, b_U = 32"
     paper = ABLATION.arms[ABLATION.claims[name].against]
     arm = replace(ABLATION.arms[name], epochs=1)
-    # Half way between epochs 3 and 4, of the run from the same stage 1.
-    for epochs, start in ((5, 0.2), (8, 0.1)):
-        write_record(
-            tmp_path, replace(paper, epochs=epochs), baseline_error=start
-        )
-    path = next(tmp_path.glob("*/*+8_*/seed0.json"))
-    record = records.read(path)
-    record["regularization"]["curve"]["test_error"][3:5] = [0.06, 0.08]
-    records.write(path, record)
+    # Half an epoch beyond epoch 3, of the run from the same stage 1.
+    for *errors, start in ((*[0.09] * 5, 0.2), (0.09, 0.08, 0.06, 0.05, 0.1)):
+        e = replace(paper, epochs=len(errors))
+        curve = {"test_error": [start, *errors]}
+        write_record(tmp_path, e, curve=curve)
     write_record(tmp_path, arm)
     g = study_tables.claim_runs(ABLATION, name, report.read_runs(tmp_path))
-    assert (g.epoch.item(), g.by_then.item()) == pytest.approx((3.5, 7.0))
+    assert (g.epoch.item(), g.by_then.item()) == pytest.approx((3, 6.0))
 
 
 @pytest.mark.parametrize(
@@ -189,10 +200,9 @@ def test_another_end_of_stage_1_is_noted(tmp_path, start, validation, noted):
     name = "c_β = 0"
     paper = ABLATION.arms[ABLATION.claims[name].against]
     write_record(tmp_path, ABLATION.arms[name], baseline_error=0.1)
-    path = write_record(tmp_path, paper, baseline_error=start)
-    record = records.read(path)
-    record["regularization"]["curve"]["val_error"][0] = validation
-    records.write(path, record)
+    later = [0.03] * paper.epochs
+    curve = {"val_error": [validation, *later], "test_error": [start, *later]}
+    write_record(tmp_path, paper, curve=curve)
     frame = report.read_runs(tmp_path)
     _, notes, _ = study_tables.study_table(ABLATION, frame)
     note = "From another end of stage 1 than beside it: c_β = 0 (seed 0)."
@@ -200,7 +210,7 @@ def test_another_end_of_stage_1_is_noted(tmp_path, start, validation, noted):
 
 
 def test_starts_are_compared_where_neither_loses_a_class(tmp_path):
-    paper, *_, cured = [*FIRST_EPOCH.arms.values()][:4]
+    paper, cured, *_ = FIRST_EPOCH.arms.values()
     for arm, restart, lost, error in (
         (paper, 0, [1], 0.3),
         (paper, 1, [], 0.1),
@@ -218,8 +228,8 @@ def test_starts_are_compared_where_neither_loses_a_class(tmp_path):
             also=also,
         )
     frame = report.read_runs(tmp_path)
-    cells, *_ = study_tables.study_table(FIRST_EPOCH, frame, whole=True)
-    papers, cure = cells.to_dict("records")
+    shown, *_ = study_tables.study_table(FIRST_EPOCH, frame)
+    papers, cure = shown.to_dict("records")
     assert papers["initializations"] == "3"
     assert papers["lost a class"] == papers["had a dead output"] == "1 of 2"
     assert papers["where no class is lost"] == "10.00 (n = 1)"
@@ -264,16 +274,3 @@ def test_a_user_s_runs_come_first(
         first = table.splitlines()[2]
         assert first.startswith("Pretraining (baseline), yours")
         assert "1.60" not in table
-
-
-def test_a_user_s_runs_are_shown_without_a_reference(
-    tmp_path, monkeypatch, capsys
-):
-    monkeypatch.setattr(paths, "reference", lambda: tmp_path / "not there")
-    monkeypatch.setattr(report.pictures, "draw", lambda *args: [])
-    write(tmp_path, MNIST, 0.0456)
-    report.show_table(
-        TABLES["table1"], records.read_all(tmp_path).values(), tmp_path
-    )
-    printed = capsys.readouterr().out
-    assert "4.56" in printed and "The project's own: " in printed

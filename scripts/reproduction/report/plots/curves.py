@@ -4,33 +4,29 @@ Runs are rows of what `reproduction.report.read_runs` gives, of one experiment.
 """
 
 import numpy as np
+from matplotlib.figure import Figure
 
+from reproduction.methods import METHODS
+from reproduction.report.compared_methods import compare
 from reproduction.report.plots import style
 from reproduction.report.published import published_error
-from reproduction.report.run_frame import which_seeds, without_lost
+from reproduction.report.run_frame import (
+    errors_of,
+    hardware,
+    largest,
+    like,
+    sound,
+    task,
+    which_seeds,
+)
+from reproduction.report.tables import runs_of_cell
 
 # Up to the second of them the axis is linear: 0 has no logarithm.
 _EPOCHS = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 _MINUTES = (0, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 
-# Colours and markers of methods, no two alike.
-_LOOKS = [
-    {"color": color, "marker": marker, "ms": 6}
-    for color, marker in zip(style.MANY_LINES, "osv^DPX*<>dp", strict=True)
-]
-
-
-def errors_of(g):
-    """Test errors in percent, `(seeds, 1 + epochs)`.
-
-    That of epoch 0 is of the end of stage 1; NaN where there is no stage 1.
-    """
-    return 100 * np.array([curve["test_error"] for curve in g.curve], float)
-
-
-def count_text(g):
-    """A number of seeds in words."""
-    return "1 seed" if len(g) == 1 else f"{len(g)} seeds"
+# Of methods, with their colours.
+_MARKERS = "osv^DPX*<>dp"
 
 
 def running_mean(errors):
@@ -50,120 +46,138 @@ def running_mean(errors):
     return np.stack(means, axis=-1)
 
 
-def learning_curves(columns, title="", longer=None):
-    """The test error over the epochs of stage 2, beside the paper's.
+def mean_curve(g):
+    """The running mean over the epochs of the mean over the seeds."""
+    return running_mean(errors_of(g).mean(axis=0))
+
+
+def count_text(g):
+    """A number of seeds in words."""
+    return "1 seed" if len(g) == 1 else f"{len(g)} seeds"
+
+
+@style.styled
+def learning_curves(paper, frame):
+    """The test error over the epochs of stage 2 in a table of the paper.
 
     Each seed has a thin line, dashed where it lost a class, and their mean a
     thick one: running means. As in the tables, it is the mean of all seeds.
 
     Args:
-        columns: Runs of each column of a table, by what a legend calls them.
-        title: What they were trained on.
-        longer: Runs of more epochs, by the names of their columns, for a
-            dotted line of their mean.
+        paper: A `Table`.
+        frame: Runs.
 
     Returns:
-        A Matplotlib `Figure`.
+        A Matplotlib `Figure`; `None` without a run.
     """
-    longer = longer or {}
-    figure = style.page_figure(5.4)
+    columns = [
+        g for column in paper.columns for g in runs_of_cell(frame, column)[:1]
+    ]
+    if not columns:
+        return None
+    title, *others = {g.title.iloc[0] for g in columns}
+    figure = Figure((style.WIDTH, 5.4))
     ax, side = figure.subplots(1, 2, sharey=True, width_ratios=[8, 1])
-    for k, (name, g) in enumerate(columns.items()):
-        color, paper = style.LINES[k], published_error(g.cell.iloc[0])
-        _draw_seeds(ax, name, g, color)
-        if name in longer:
-            _draw_longer(ax, longer[name], color)
-        if paper:
+    for k, g in enumerate(columns):
+        color, error = style.LINES[k], published_error(g.cell.iloc[0])
+        for errors, lost in zip(errors_of(g), g.lost.eq(True), strict=True):
+            look = (
+                {"ls": "--", "lw": 1.2} if lost else {"lw": 0.6, "alpha": 0.5}
+            )
+            ax.plot(running_mean(errors), color=color, **look)
+        name = f"{g.num_labeled.iloc[0]:,} labels"
+        label = f"{task(g) if others else name}\n{_end_in_words(g)}"
+        look = {"color": color, "lw": 1.8}
+        ax.plot(mean_curve(g), label=label, **look)
+        if error:
             look = {"marker": "_", "ms": 10, "mew": 3, "elinewidth": 1.2}
-            side.errorbar(k, paper.mean, paper.deviation, color=color, **look)
-    style.clear_axes(side)
+            side.errorbar(k, error.mean, error.deviation, color=color, **look)
     side.spines["left"].set_visible(False)
     side.tick_params(left=False, labelleft=False)
     side.set(xticks=[], xlim=(-0.7, len(columns) - 0.3))
-    side.set_visible(side.has_data())
     side.set_xlabel("the paper", fontsize=9.5)
-    style.clear_axes(ax)
+    side.set_visible(side.has_data())
     ax.set_xlabel("epoch of stage 2, log scale (0: end of stage 1)")
-    ax.set_title(title, loc="left", fontsize=11)
+    ax.set_title("" if others else title, loc="left", fontsize=11)
     _scale(ax, _EPOCHS)
     what = "running means; thin: each seed, dashed if it lost a class"
     what += "; thick: the mean of all seeds"
-    if longer:
-        what += "; dotted: of longer runs"
     style.legend_below(figure, 2, what)
     return figure
 
 
-def _draw_seeds(ax, name, g, color):
-    """Draws each run, and the mean of all."""
-    for errors, lost in zip(errors_of(g), g.lost.eq(True), strict=True):
-        look = {"ls": "--", "lw": 1.2} if lost else {"lw": 0.6, "alpha": 0.5}
-        ax.plot(running_mean(errors), color=color, **look)
-    label = f"{name}\n{_end_in_words(g)}"
-    ax.plot(_mean_curve(g), color=color, lw=1.8, label=label)
-
-
-def _draw_longer(ax, g, color):
-    """Draws the mean of longer runs."""
-    label = _end_in_words(g)
-    ax.plot(_mean_curve(g), color=color, lw=1.8, ls=":", label=label)
-
-
 def _end_in_words(g):
     """Where the mean ends, and what the runs that lost a class do to it."""
-    mean = _mean_curve(g)
+    mean = mean_curve(g)
     text = f"{mean[-1]:.2f} % around epoch {len(mean) - 1}, {count_text(g)}"
     lost = g[g.lost.eq(True)]
     if lost.empty:
         return text
-    seeds = which_seeds(lost)
-    sound = without_lost(g)
-    if sound.empty:
-        return f"{text}\nlost a class: {seeds}"
-    without = f"{_mean_curve(sound)[-1]:.2f} % without {seeds}"
+    if len(lost) == len(g):
+        return f"{text}\nlost a class: {which_seeds(lost)}"
+    without = f"{mean_curve(sound(g))[-1]:.2f} % without {which_seeds(lost)}"
     return f"{text}\n{without}, which lost a class"
 
 
-def _mean_curve(g):
-    """The running mean over the epochs of the mean over the seeds."""
-    return running_mean(errors_of(g).mean(axis=0))
-
-
-def error_over_time(timed, longer, title=""):
+@style.styled
+def error_over_time(frame):
     """The test error of each method over the minutes of its stage 2.
 
-    Means are of all seeds, those that lost a class among them. Longer runs may
-    be of other machines: their lines have as many minutes an epoch as the
-    timed runs of the method, or as GAR's where it has none.
-
-    Args:
-        timed: By the name of a method, GAR first, runs of one machine, drawn
-            thick.
-        longer: By the name of a method, runs of more epochs, drawn thin.
-        title: What they were trained on, and on what machine.
+    Of the comparison with the most methods, thick lines are means of the runs
+    on one machine, all seeds. Thin ones are of the most epochs of longer runs
+    with the same settings, which may be of other machines: they have as many
+    minutes an epoch as the thick one of the method, or as GAR's.
 
     Returns:
-        A Matplotlib `Figure`.
+        A Matplotlib `Figure`; `None` if there is nothing to compare.
     """
-    figure = style.page_figure(6.6)
+    compared = compare(frame)
+    if not compared:
+        return None
+    first, *_ = compared[0].values()
+    e, machine = first.experiment.iloc[0], hardware(first)
+    timed = {
+        name: g for name, g in compared[0].items() if hardware(g) == machine
+    }
+    more = frame[frame.epochs > e.epochs]
+    longer = {
+        name: largest(like(more, e.with_method(name), ["epochs"]))
+        for name in METHODS
+    }
+    longer = {name: g for name, g in longer.items() if len(g)}
+    figure = Figure((style.WIDTH, 6.6))
     ax = figure.subplots()
-    gar, *_ = timed
     shown = longer | timed
+    gar = next(iter(timed))
     best = sorted({*shown} - {gar}, key=lambda name: shown[name].chosen.mean())
-    for name, look in zip([gar, *best], _LOOKS, strict=False):
-        pace = _minutes_an_epoch(timed.get(name, timed[gar]))
+    looks = zip(style.LINES, _MARKERS, strict=True)
+    for name, (color, marker) in zip([gar, *best], looks, strict=False):
+        paced = timed.get(name, first)
+        minutes = paced.seconds.mean() / 60 / (errors_of(paced).shape[1] - 1)
         for runs, width in ((timed, 2.2), (longer, 0.9)):
-            if name in runs:
-                mean = _mean_curve(runs[name])
-                label = _in_words(name, runs[name])
-                if name not in timed:
-                    label += f", timed as {gar}"
-                line = {"lw": width, "label": label}
-                minutes = pace * np.arange(len(mean))
-                ax.plot(minutes, mean, markevery=[-1], **look, **line)
-    style.clear_axes(ax)
+            if name not in runs:
+                continue
+            g, label = runs[name], METHODS[name].title
+            mean = mean_curve(g)
+            # What trains no network has no start, and no epochs.
+            if not np.isnan(mean[0]):
+                label += f", {g.epochs.iloc[0]} epochs"
+            label += f", {count_text(g)}"
+            if g.lost.eq(True).any():
+                label += f", {g.lost.eq(True).sum()} lost a class"
+            if name not in timed:
+                label += f", timed as {METHODS[gar].title}"
+            ax.plot(
+                minutes * np.arange(len(mean)),
+                mean,
+                color=color,
+                marker=marker,
+                markevery=[-1],
+                lw=width,
+                label=label,
+            )
     ax.set_xlabel("minutes of stage 2, log scale (0: end of stage 1)")
-    ax.set_title(title, loc="left", fontsize=10)
+    ax.set_title(f"{task(first)}, {machine}", loc="left", fontsize=10)
     _scale(ax, _MINUTES)
     thick = "running means of all seeds; thick: timed on this machine"
     thin = "thin: longer runs, an epoch as long as in the method's timed runs"
@@ -171,28 +185,14 @@ def error_over_time(timed, longer, title=""):
     return figure
 
 
-def _minutes_an_epoch(g):
-    return g.seconds.mean() / 60 / (errors_of(g).shape[1] - 1)
-
-
-def _in_words(name, g):
-    """A method, its epochs and seeds, and how many of these lost a class."""
-    parts = [name]
-    # What trains no network has no start, and no epochs.
-    if not np.isnan(errors_of(g)[:, 0]).any():
-        parts.append(f"{g.epochs.iloc[0]} epochs")
-    parts.append(count_text(g))
-    if g.lost.eq(True).any():
-        parts.append(f"{g.lost.eq(True).sum()} lost a class")
-    return ", ".join(parts)
-
-
 def _scale(ax, ticks):
     """Axes of logarithms, that of epochs or minutes with a 0."""
     last = ax.dataLim.x1
     ax.set_ylabel("test error, %, log scale")
     ax.set_yscale("log")
+    style.log_ticks(ax.yaxis)
     ax.set_xscale("symlog", linthresh=ticks[1], linscale=0.3)
     ax.set_xlim(0, 1.05 * last)
-    style.log_ticks(ax.yaxis)
-    style.fixed_ticks(ax.xaxis, [x for x in ticks if x <= last])
+    shown = [x for x in ticks if x <= last]
+    ax.set_xticks(shown, [f"{x:g}" for x in shown])
+    ax.set_xticks([], minor=True)

@@ -1,16 +1,18 @@
 """Figure 2: t-SNE of B over stage 2, and the test accuracy."""
 
 import numpy as np
+from matplotlib.figure import Figure
 from sklearn.manifold import TSNE
 from threadpoolctl import threadpool_limits
 
 from reproduction.report.plots import graph_statistics, style
 
-# Panels beside one another.
+# Panels in a row.
 _COLUMNS = 3
 
 
-def figure2(snapshots, labels, curve, title=""):
+@style.styled
+def figure2(run):
     """t-SNE of `B` over stage 2, and the test accuracy (paper, Figure 2).
 
     The first frame starts from the two principal components, each further one
@@ -21,41 +23,37 @@ def figure2(snapshots, labels, curve, title=""):
     Those that are given a wrong class have a ring.
 
     Args:
-        snapshots: Dict of `B`, `(m, n)`, not negative, by epoch of stage 2.
-            Of the second half, where frames look alike, the last one is drawn.
-        labels: True class indices `(m,)` of the examples, below 10.
-        curve: Dict with the lists `"epoch"` and `"test_error"` (a share from
-            0 to 1), one entry for each epoch of stage 2 from epoch 0.
-        title: Which run this is; see `Run.title`.
+        run: A `Run`, of at most 10 classes. Of the second half of stage 2,
+            where frames look the same, the last one is drawn.
 
     Returns:
         A Matplotlib `Figure`.
-
-    Example:
-
-    >>> run = load_run("runs/mnist-100/.../seed0.json")  # doctest: +SKIP
-    >>> figure2(run.snapshots, run.labels, run.curve)  # doctest: +SKIP
     """
-    labels = np.asarray(labels)
-    errors = zip(curve["epoch"], curve["test_error"], strict=True)
+    labels, snapshots, curve = run.labels, run.snapshots, run.curve
     last = max(snapshots)
     epochs = sorted(e for e in snapshots if e < last / 2 or e == last)
-    accuracy = {epoch: 100 * (1 - error) for epoch, error in errors}
+    accuracy = 100 * (1 - np.array(curve["test_error"]))
+    at = [curve["epoch"].index(epoch) for epoch in epochs]
     frames = align([snapshots[epoch] for epoch in epochs])
     rows = len(epochs) // _COLUMNS + 1
-    figure = style.page_figure(4.1 * rows + 0.9, 12.5)
+    figure = Figure((12.5, 4.1 * rows + 0.9))
     figure.get_layout_engine().set(w_pad=0.12, h_pad=0.12)
     what = f"t-SNE of $B$ for {len(labels):,} test images"
-    figure.suptitle(f"{what}; {title}", fontsize=12)
+    figure.suptitle(f"{what}; {run.title}", fontsize=12)
     grid = figure.add_gridspec(rows, _COLUMNS)
     for k, epoch in enumerate(epochs):
         ax = figure.add_subplot(grid[divmod(k, _COLUMNS)])
         _draw_frame(ax, frames[k], snapshots[epoch], labels)
-        text = f"epoch {epoch}, accuracy {accuracy[epoch]:.1f} %"
+        text = f"epoch {epoch}, accuracy {accuracy[at[k]]:.1f} %"
         ax.set_title(text, fontsize=12)
     # The curve has the rest of the last row to itself.
     ax = figure.add_subplot(grid[-1, len(epochs) % _COLUMNS :])
-    _draw_accuracy(ax, accuracy, epochs)
+    ax.plot(curve["epoch"], accuracy, color="0.25", lw=1.5)
+    marks = {"color": style.LINES[1], "ms": 7, "clip_on": False, "zorder": 3}
+    ax.plot(epochs, accuracy[at], "o", label="shown as a frame", **marks)
+    ax.set_title("accuracy on all test images, %", fontsize=12)
+    ax.set_xlabel("epoch of GAR", fontsize=11)
+    ax.legend(fontsize=10)
     style.class_legend(figure, labels)
     return figure
 
@@ -69,7 +67,10 @@ def align(matrices):
         than four are left or all rows left are the same.
     """
     matrices = [graph_statistics.matrix(B) for B in matrices]
-    positions = _principal_plane(matrices[0])
+    # The first frame starts from the two principal components.
+    centred = matrices[0] - matrices[0].mean(axis=0)
+    U, lengths, _ = np.linalg.svd(centred, full_matrices=False)
+    positions = (U * lengths)[:, :2]
     frames = []
     for B in matrices:
         tied = B.any(axis=1)
@@ -80,50 +81,11 @@ def align(matrices):
     return frames
 
 
-def _draw_frame(ax, positions, B, labels):
-    shown = np.isfinite(positions).all(axis=1)
-    if not shown.all():
-        text = f"without {np.sum(~shown):,} of {len(B):,}, for which $B = 0$"
-        ax.set_xlabel(text, fontsize=10)
-    if not shown.any():
-        return
-    positions, B, labels = positions[shown], B[shown], labels[shown]
-    colors = np.array(style.PALETTE)[labels]
-    ax.scatter(*positions.T, s=5, c=colors, linewidths=0, alpha=0.85)
-    wrong = B.argmax(axis=1) != labels
-    style.draw_rings(ax, positions[wrong], s=14, lw=0.5)
-    for label in np.unique(labels):
-        own = positions[labels == label]
-        # The example in the middle: a mean can fall outside of the cluster.
-        middle = np.median(own, axis=0)
-        nearest = np.argmin(np.linalg.norm(own - middle, axis=1))
-        style.write_class(ax, own[nearest], label, 13)
-    style.hide_axes(ax, positions, 0.03)
-
-
-def _draw_accuracy(ax, accuracy, epochs):
-    ax.plot(*zip(*sorted(accuracy.items()), strict=True), color="0.25", lw=1.5)
-    marks = {"color": style.BAD, "ms": 7, "clip_on": False, "zorder": 3}
-    shown = [accuracy[epoch] for epoch in epochs]
-    ax.plot(epochs, shown, "o", label="shown as a frame", **marks)
-    style.clear_axes(ax)
-    ax.set_title("accuracy on all test images, %", fontsize=12)
-    ax.set_xlabel("epoch of GAR", fontsize=11)
-    ax.legend(frameon=False, fontsize=10)
-
-
-def _principal_plane(B):
-    """The rows of `B` on their two principal components, `(m, 2)`."""
-    U, lengths, _ = np.linalg.svd(B - B.mean(axis=0), full_matrices=False)
-    plane = (U * lengths)[:, :2]
-    return np.pad(plane, ((0, 0), (0, 2 - plane.shape[1])))
-
-
 def _tsne(B, start):
     """Positions `(m, 2)` of the rows, from others to start from."""
     rng = np.random.default_rng(style.SEED)
     start = start / (start.std() or 1.0)
-    # Rows that start in one place would stay together for ever.
+    # Rows that start from one point would stay together for ever.
     start += rng.normal(scale=0.01, size=start.shape)
     tsne = TSNE(
         perplexity=min(30, (len(B) - 1) / 3),
@@ -136,3 +98,25 @@ def _tsne(B, start):
     # they wait: beside any other load, more of them take longer.
     with threadpool_limits(1):
         return tsne.fit_transform(B)
+
+
+def _draw_frame(ax, positions, B, labels):
+    """Draws the examples that have a position, each class with its number."""
+    shown = np.isfinite(positions).all(axis=1)
+    if not shown.all():
+        text = f"without {np.sum(~shown):,} of {len(B):,}, for which $B = 0$"
+        ax.set_xlabel(text, fontsize=10)
+    if not shown.any():
+        return
+    positions, B, labels = positions[shown], B[shown], labels[shown]
+    colors = np.array(style.PALETTE)[labels]
+    ax.scatter(*positions.T, s=5, c=colors, linewidths=0, alpha=0.85)
+    wrong = B.argmax(axis=1) != labels
+    ax.scatter(*positions[wrong].T, s=14, lw=0.5, **style.RING)
+    for label in np.unique(labels):
+        of_class = positions[labels == label]
+        # The example in the middle: a mean can fall outside of the cluster.
+        middle = np.median(of_class, axis=0)
+        nearest = np.argmin(np.linalg.norm(of_class - middle, axis=1))
+        style.write_class(ax, of_class[nearest], label, 13)
+    style.hide_axes(ax, positions, 0.03)

@@ -4,6 +4,7 @@ import networkx as nx
 import numpy as np
 from matplotlib.collections import LineCollection
 from matplotlib.colors import to_rgba_array
+from matplotlib.figure import Figure
 
 from reproduction.report.plots import graph_statistics, style
 
@@ -18,7 +19,11 @@ _VISIBLE = 0.02
 # that no edge holds together from drifting out of the picture.
 _GRAVITY = 0.01
 
+_COLORS = np.array(style.PALETTE)
+_EXAMPLES = {"ec": "white", "lw": 0.3, "zorder": 3}
 
+
+@style.styled
 def figure1(before, after, labels, title="", drawn=None):
     """The graphs G*, G_M and G_N before and after stage 2 (paper, Figure 1).
 
@@ -44,16 +49,10 @@ def figure1(before, after, labels, title="", drawn=None):
 
     Returns:
         A Matplotlib `Figure`.
-
-    Example:
-
-    >>> run = load_run("runs/mnist-100/.../seed0.json")  # doctest: +SKIP
-    >>> B = run.snapshots  # doctest: +SKIP
-    >>> figure1(B[0], B[200], run.labels, drawn=250)  # doctest: +SKIP
     """
     labels = np.asarray(labels)
     some = min(drawn or len(labels), len(labels))
-    figure = style.page_figure(10, 12.5)
+    figure = Figure((12.5, 10))
     figure.get_layout_engine().set(w_pad=0.12, h_pad=0.12)
     what = f"{some:,} of {len(labels):,} test images drawn"
     figure.suptitle(f"{what}, numbers of all of them; {title}", fontsize=12)
@@ -71,13 +70,27 @@ def figure1(before, after, labels, title="", drawn=None):
         _draw_examples(row[1], B[:some], labels[:some], _VISIBLE)
         # It has all examples in it, however many are drawn.
         _draw_outputs(row[2], B)
-        for ax, text in zip(row, _captions(B, labels, some), strict=True):
+        g = graph_statistics.graph_numbers(B, labels)
+        shown = graph_statistics.graph_numbers(B[:some], labels[:some])
+        captions = (
+            f"strongest edge: {100 * g['strongest_share']:.1f} % of an "
+            f"example's weight\nexamples without edges: {g['isolated']}",
+            f"{100 * g['within_class_share']:.1f} % of the weight of $M$ "
+            "within classes\ncomponents of those drawn at cosine ≥ "
+            f"{graph_statistics.THRESHOLD}: {shown['components']},\n"
+            f"the largest {100 * shown['largest_component']:.1f} %",
+            rf"affinity $\alpha$ = {g['affinity']:.4f}, balance $\beta$ = "
+            f"{g['balance']:.3f}\n$N$ from a scaled identity: "
+            f"{100 * g['identity_distance']:.1f} %",
+        )
+        for ax, text in zip(row, captions, strict=True):
             ax.set_xlabel(text, fontsize=10.5, linespacing=1.4)
         row[0].set_ylabel(name, fontsize=13, labelpad=10)
     style.class_legend(figure, labels, "middle column: between classes")
     return figure
 
 
+@style.styled
 def graph_pair(before, after, labels, title="", drawn=None):
     """G_M of Figure 1 alone, before and after stage 2, in plain words.
 
@@ -86,7 +99,7 @@ def graph_pair(before, after, labels, title="", drawn=None):
     returned are as for `figure1`.
     """
     labels = np.asarray(labels)[:drawn]
-    figure = style.page_figure(5.1)
+    figure = Figure((style.WIDTH, 5.1))
     least = graph_statistics.THRESHOLD
     figure.suptitle(
         f"{title}\nan edge joins two test images whose outputs $B$ are alike: "
@@ -97,32 +110,15 @@ def graph_pair(before, after, labels, title="", drawn=None):
     panels = figure.subplots(1, 2)
     for ax, name, B in zip(panels, names, (before, after), strict=True):
         edges, within = _draw_examples(ax, B[:drawn], labels, least)
-        share = style.percent(within / edges) if edges else "none"
+        share = f"{100 * within / edges:.1f} %" if edges else "none"
         ax.set_title(name, fontsize=12)
         ax.set_xlabel(f"{edges:,} edges, {share} within a class", fontsize=11)
     style.class_legend(figure, labels, "edge between classes")
     return figure
 
 
-def _captions(B, labels, some):
-    """The lines of numbers under the panels of G*, G_M and G_N."""
-    g = graph_statistics.graph_numbers(B, labels)
-    shown = graph_statistics.graph_numbers(B[:some], labels[:some])
-    percent = style.percent
-    return (
-        f"strongest edge: {percent(g['strongest_share'])} of an example's "
-        f"weight\nexamples without edges: {g['isolated']}",
-        f"{percent(g['within_class_share'])} of the weight of $M$ within "
-        "classes\ncomponents of those drawn at cosine ≥ "
-        f"{graph_statistics.THRESHOLD}: {shown['components']},\n"
-        f"the largest {percent(shown['largest_component'])}",
-        rf"affinity $\alpha$ = {g['affinity']:.4f}, balance $\beta$ = "
-        f"{g['balance']:.3f}\n"
-        f"$N$ from a scaled identity: {percent(g['identity_distance'])}",
-    )
-
-
 def _draw_bipartite(ax, B, labels):
+    """Draws G* with the examples on a ring around the output nodes."""
     S = graph_statistics.edge_shares(B)
     m, n = S.shape
     order = np.argsort(labels, kind="stable")
@@ -134,33 +130,46 @@ def _draw_bipartite(ax, B, labels):
     outputs = 0.62 * _ring(m, (starts + ends - 1) / 2)
     i, j = np.nonzero(S > _VISIBLE)
     lines = np.stack([examples[i], outputs[j]], axis=1)
-    _draw_edges(ax, lines, S[i, j], _colors(labels[i]), 0.8, lw=0.7)
-    _draw_nodes(ax, examples, labels, 9)
+    _draw_edges(ax, lines, S[i, j], _COLORS[labels[i]], 0.8, lw=0.7)
+    ax.scatter(*examples.T, s=9, c=_COLORS[labels], **_EXAMPLES)
     _draw_output_nodes(ax, outputs, 210)
     style.hide_axes(ax, examples, 0.02)
 
 
 def _draw_examples(ax, B, labels, least):
     """Draws G_M with edges above a weight: their number, those in a class."""
-    U = graph_statistics.unit_rows(B)
+    S, U = graph_statistics.edge_shares(B), graph_statistics.unit_rows(B)
     W = np.triu(U @ U.T, 1)
-    positions = _layout(W, B)
+    # Starting between their output nodes, examples need not pass through one
+    # another; those at one point must not start from the same point.
+    rng = np.random.default_rng(style.SEED)
+    noise = rng.normal(scale=0.05, size=(len(B), 2))
+    found = nx.spring_layout(
+        nx.from_numpy_array(np.triu(W + _GRAVITY, 1)),
+        pos=dict(enumerate(S @ _ring(S.shape[1]) + noise)),
+        k=0.9,
+        iterations=100,
+        method="force",
+        seed=style.SEED,
+    )
+    positions = np.array([found[i] for i in range(len(B))])
     i, j = np.nonzero(W > least)
     within = labels[i] == labels[j]
-    colors = np.where(within, _colors(labels[i]), "black")
+    colors = np.where(within, _COLORS[labels[i]], "black")
     lines = np.stack([positions[i], positions[j]], axis=1)
     # Those between classes below, where they hide no others.
     for kind in (~within, within):
         weights = W[i, j][kind]
         _draw_edges(ax, lines[kind], weights, colors[kind], 0.35, lw=0.35)
     wrong = B.any(axis=1) & (B.argmax(axis=1) != labels)
-    style.draw_rings(ax, positions[wrong], s=52, lw=1.1)
-    _draw_nodes(ax, positions, labels, 16)
+    ax.scatter(*positions[wrong].T, s=52, lw=1.1, **style.RING)
+    ax.scatter(*positions.T, s=16, c=_COLORS[labels], **_EXAMPLES)
     style.hide_axes(ax, positions, 0.04)
     return len(i), int(within.sum())
 
 
 def _draw_outputs(ax, B):
+    """Draws G_N, its nodes on a ring."""
     N = B.T @ B
     scale = np.trace(N) / len(N) or 1.0
     positions = _ring(len(N))
@@ -170,25 +179,6 @@ def _draw_outputs(ax, B):
     ax.add_collection(LineCollection(lines, color="0.35", lw=widths))
     _draw_output_nodes(ax, positions, 500 * N.diagonal() / scale)
     style.hide_axes(ax, positions, 0.14)
-
-
-def _layout(W, B):
-    """Positions of the examples, pulled together by the edges `W` of G_M."""
-    S = graph_statistics.edge_shares(B)
-    m, n = S.shape
-    rng = np.random.default_rng(style.SEED)
-    # Starting between their output nodes, examples need not pass through one
-    # another; those of the same place must not start from the same place.
-    start = S @ _ring(n) + rng.normal(scale=0.05, size=(m, 2))
-    positions = nx.spring_layout(
-        nx.from_numpy_array(np.triu(W + _GRAVITY, 1)),
-        pos=dict(enumerate(start)),
-        k=0.9,
-        iterations=100,
-        method="force",
-        seed=style.SEED,
-    )
-    return np.array([positions[i] for i in range(m)])
 
 
 def _ring(size, positions=None):
@@ -206,19 +196,10 @@ def _draw_edges(ax, lines, weights, colors, opacity, lw):
     ax.add_collection(LineCollection(lines[order], colors=shown, lw=lw))
 
 
-def _draw_nodes(ax, positions, labels, size):
-    look = {"ec": "white", "lw": 0.3, "zorder": 3}
-    ax.scatter(*positions.T, s=size, c=_colors(labels), **look)
-
-
 def _draw_output_nodes(ax, positions, sizes):
     """Draws output nodes with their number."""
     look = {"ec": "black", "lw": 0.8, "zorder": 4, "clip_on": False}
     colors = style.PALETTE[: len(positions)]
     ax.scatter(*positions.T, s=sizes, c=colors, **look)
-    for j, place in enumerate(positions):
-        style.write_class(ax, place, j, 10)
-
-
-def _colors(labels):
-    return np.array(style.PALETTE)[labels]
+    for j, position in enumerate(positions):
+        style.write_class(ax, position, j, 10)

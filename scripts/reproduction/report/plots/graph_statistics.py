@@ -72,13 +72,20 @@ def graph_numbers(B, labels):
     degrees = S.sum(axis=0) / (m / n)
     v, loop_free = N.diagonal(), ~np.eye(n, dtype=bool)
     count, member = components(B)
+
+    def edge_weight(B):
+        """The sum of all off-diagonal entries of `BBᵀ`, in `O(m·n)`."""
+        # Not ‖s‖² - ‖B‖²: that would cancel where few examples share an output.
+        return np.sum(B * (B.sum(axis=0) - B))
+
+    within = sum(edge_weight(B[labels == c]) for c in np.unique(labels))
     return {
         "examples": m,
         "outputs": n,
         "isolated": int((~B.any(axis=1)).sum()),
         "strongest_share": float(S.max(axis=1).mean()),
         "degree_deviation": float(np.sqrt(np.mean((degrees - 1) ** 2))),
-        "within_class_share": _within_class_share(B, labels),
+        "within_class_share": min(float(_over(within, edge_weight(B))), 1.0),
         "components": int(count),
         "largest_component": float(np.bincount(member).max() / m),
         "identity_distance": identity_distance(B),
@@ -126,8 +133,7 @@ def identity_distance(B):
     B = matrix(B)
     N = B.T @ B
     n = len(N)
-    scale = np.trace(N) / n
-    difference = (N / scale if scale else N) - np.eye(n)
+    difference = _over(N, np.trace(N) / n) - np.eye(n)
     return float(np.linalg.norm(difference) / math.sqrt(n))
 
 
@@ -149,23 +155,6 @@ def unit_rows(B):
     return _over(B, np.linalg.norm(B, axis=1, keepdims=True))
 
 
-def _within_class_share(B, labels):
-    """In `O(m·n)`: the edges of a set of examples weigh as `_edge_weight`."""
-    within = sum(_edge_weight(B[labels == c]) for c in np.unique(labels))
-    return min(float(_over(within, _edge_weight(B))), 1.0)
-
-
-def _edge_weight(B):
-    """The sum of all off-diagonal entries of `BBᵀ`."""
-    # Not ‖s‖² - ‖B‖²: that would cancel where few examples share an output.
-    return np.sum(B * (B.sum(axis=0) - B))
-
-
-def _over(numerator, denominator):
-    """The quotient, and 0 where the denominator is 0."""
-    return numerator / np.where(denominator > 0, denominator, 1.0)
-
-
 def matrix(B):
     """`B` as float64, if it is a matrix and has no entry below 0."""
     B = as_array("B", B)
@@ -178,3 +167,8 @@ def matrix(B):
             f"{B.min()}, largest {B.max()}"
         )
     return B
+
+
+def _over(numerator, denominator):
+    """The quotient, and 0 where the denominator is 0."""
+    return numerator / np.where(denominator > 0, denominator, 1.0)

@@ -39,19 +39,15 @@ def load_run(path):
             f"{path} has no logits beside it, which the figures show. Delete "
             "it to run it again."
         )
-    title = f"{title_of(record)}, {record['experiment']['epochs']} of GAR"
+    e = record["experiment"]
+    title = (
+        f"{record['data']['title']}, {e['num_labeled']} labels, seed "
+        f"{record['seed']}, {e['pretrain_epochs']:,} epochs of pretraining, "
+        f"{e['epochs']} of GAR"
+    )
     snapshots = {epoch: np.maximum(Z, 0) for epoch, Z in kept.logits.items()}
     return Run(
         title, kept.logit_labels, snapshots, record["regularization"]["curve"]
-    )
-
-
-def title_of(record):
-    """Which run a record is of, in one line."""
-    e = record["experiment"]
-    return (
-        f"{record['data']['title']}, {e['num_labeled']} labels, seed "
-        f"{record['seed']}, {e['pretrain_epochs']:,} epochs of pretraining"
     )
 
 

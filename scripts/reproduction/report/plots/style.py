@@ -1,15 +1,19 @@
-"""Style of the pictures: colours, ticks, signs of classes and PNG files."""
+"""What the pictures share: style, colours, signs of classes, PNG files."""
 
 import io
+from pathlib import Path
 
+import matplotlib.style
 import numpy as np
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patheffects import withStroke
-from matplotlib.ticker import FixedLocator, NullLocator
+from matplotlib.ticker import LogLocator, NullLocator
 from PIL import Image
 
 from gar_keras.utils import files
+
+# The style sheet, as a decorator of what draws a figure.
+styled = matplotlib.style.context(Path(__file__).with_name("pictures.mplstyle"))
 
 # A colour for each of ten classes, to be told apart with any colour vision:
 # those of Petroff (2021), two of them darker, and a pink for the grey.
@@ -18,39 +22,26 @@ PALETTE = (
     "#a96b59", "#e76300", "#b9ac70", "#e377c2", "#92dadd",
 )  # fmt: skip
 
-# Colours of lines and dots, further apart and dark enough for thin lines.
-LINES = ("#3f90da", "#bd1f01", "#4a1486", "#d97a00")
-# As many as there are methods.
-MANY_LINES = (
-    *LINES, "#24292f", "#2e8b57", "#e377c2", "#a96b59",
-    "#00a0b0", "#8a8f00", "#8d9c9a", "#6a5acd",
+# Colours of lines and dots, further apart and dark enough for thin lines: as
+# many as there are methods.
+LINES = (
+    "#3f90da", "#bd1f01", "#4a1486", "#d97a00", "#24292f", "#2e8b57",
+    "#e377c2", "#a96b59", "#00a0b0", "#8a8f00", "#8d9c9a", "#6a5acd",
 )  # fmt: skip
-# What went wrong, where the other colours do not stand for groups.
-BAD = LINES[1]
 INK = "#24292f"
-# What is there to compare with.
-MUTED = "#6e7781"
 
-# Pixels of a page between its margins, where a README is shown, and of a PNG
-# for each of them, as screens have more of them than a page.
+# Around an example that is given a wrong class.
+RING = {"fc": "none", "ec": "black", "zorder": 3}
+
+# Inches and pixels of a page between its margins, where a README is shown. A
+# wider figure is shown smaller.
+WIDTH = 8.4
 PAGE_WIDTH = 838
+# Pixels of a PNG for each of these, as screens have more of them than a page.
 DENSITY = 1.5
 
 # All that is random here starts from it.
 SEED = 0
-
-# Of the ticks in a decade, the fewest that are enough.
-_STEPS = (
-    (1, 2, 5),
-    (1, 1.5, 2, 3, 5, 7),
-    (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8),
-    np.arange(1, 10, 0.1),
-)
-
-
-def page_figure(height, width=8.4):
-    """An empty Matplotlib `Figure`, in inches; a wider one is shown smaller."""
-    return Figure(figsize=(width, height), layout="constrained")
 
 
 def save(figure, path):
@@ -67,30 +58,9 @@ def save(figure, path):
 
 def log_ticks(axis):
     """Ticks at round numbers, written out, for an axis of logarithms."""
-    low, high = axis.get_view_interval()
-    decades = 10.0 ** np.arange(np.floor(np.log10(low)), np.log10(high))
-    for steps in _STEPS:
-        ticks = np.outer(decades, steps).ravel()
-        ticks = ticks[(ticks >= low) & (ticks <= high)]
-        if len(ticks) > 3:
-            break
-    fixed_ticks(axis, ticks)
-
-
-def fixed_ticks(axis, ticks):
-    """Ticks at some numbers, written out, and no others."""
-    axis.set_major_locator(FixedLocator(ticks))
+    axis.set_major_locator(LogLocator(subs=(1, 1.5, 2, 3, 5, 7)))
     axis.set_major_formatter("{x:g}")
     axis.set_minor_locator(NullLocator())
-
-
-def clear_axes(ax):
-    """Leaves of a panel's frame what can be read from."""
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.spines[["left", "bottom"]].set_color(MUTED)
-    ax.tick_params(color=MUTED)
-    ax.grid(color="0.92", lw=0.8)
-    ax.set_axisbelow(True)
 
 
 def legend_below(figure, ncols, title=None):
@@ -103,29 +73,8 @@ def legend_below(figure, ncols, title=None):
         handles=[*found.values()],
         loc="outside lower center",
         ncols=ncols,
-        frameon=False,
-        fontsize=9.5,
         title=title,
-        title_fontsize=9.5,
     )
-
-
-def percent(share):
-    """A share of 1 as text in percent."""
-    return f"{100 * share:.1f} %"
-
-
-def write_class(ax, place, label, size):
-    """Writes a class number that can be read on any colour."""
-    edge = withStroke(linewidth=2.2, foreground="white")
-    look = {"ha": "center", "va": "center_baseline", "fontsize": size}
-    look |= {"fontweight": "bold", "zorder": 5, "path_effects": [edge]}
-    ax.text(*place, str(label), **look)
-
-
-def draw_rings(ax, positions, **look):
-    """Draws rings around examples that are given a wrong class."""
-    ax.scatter(*positions.T, fc="none", ec="black", zorder=3, **look)
 
 
 def class_legend(figure, labels, line=None):
@@ -135,16 +84,28 @@ def class_legend(figure, labels, line=None):
     if line is not None:
         looks[line] = {"color": "black", "lw": 1}
     looks["given a wrong class"] = {"color": "black", "mfc": "none", **dot}
-    handles = [Line2D([], [], label=x, **look) for x, look in looks.items()]
     figure.legend(
-        handles=handles,
+        handles=[Line2D([], [], label=x, **look) for x, look in looks.items()],
         title="true class",
         loc="outside lower center",
-        ncols=12 if figure.get_figwidth() > 10 else 6,
-        frameon=False,
+        ncols=12 if figure.get_figwidth() > WIDTH else 6,
         handletextpad=0.4,
         columnspacing=1.4,
         fontsize=11,
+    )
+
+
+def write_class(ax, position, label, size):
+    """Writes a class number that can be read on any colour."""
+    ax.text(
+        *position,
+        str(label),
+        ha="center",
+        va="center_baseline",
+        fontsize=size,
+        fontweight="bold",
+        zorder=5,
+        path_effects=[withStroke(linewidth=2.2, foreground="white")],
     )
 
 

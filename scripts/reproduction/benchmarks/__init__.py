@@ -1,1 +1,0 @@
-"""Benchmarks: the regularizer's overhead, and speed beside the floor."""

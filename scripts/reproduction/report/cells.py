@@ -1,0 +1,133 @@
+"""All cells of the paper that were run: our errors beside the paper's."""
+
+import pandas as pd
+
+from reproduction.report import run_frame
+from reproduction.report.estimates import (
+    MISSING,
+    Estimate,
+    between,
+    equivalence,
+)
+from reproduction.report.published import GAR, TABLES, published_error
+from reproduction.report.tables import figure, markdown, runs_of_cell
+
+# Of each of the two one-sided tests.
+LEVEL = 0.05
+
+WITHIN = "within the margin, the paper's ± as deviation / as error of the mean"
+
+# What the README leaves to the page of the cells.
+DETAILS = ("seeds", "margin", "hours a run")
+
+
+def filled_columns(frame):
+    """The columns with a figure of GAR in the paper that we have runs for.
+
+    Returns:
+        A list of pairs of a `Column` and what `runs_of_cell` gives for it.
+    """
+    columns = (
+        column
+        for paper in TABLES.values()
+        for column in paper.columns
+        if GAR in paper.rows
+    )
+    found = ((column, runs_of_cell(frame, column)) for column in columns)
+    return [(column, groups) for column, groups in found if groups]
+
+
+def cell_runs(frame):
+    """The runs that stand for each cell, by its name in words."""
+    return {
+        run_frame.task(groups[0]): groups[0]
+        for _, groups in filled_columns(frame)
+    }
+
+
+def all_cells(frame, error="chosen", without=()):
+    """A table in Markdown: each cell of the paper that was run.
+
+    Args:
+        frame: Runs.
+        error: Our error in percent, a column of the frame.
+        without: Columns that are left out.
+
+    Returns:
+        A row for each item of `runs_of_cell`. All runs count, but for those
+        that lost a class in the column that says so.
+    """
+    names, rows = [], []
+    for column, groups in filled_columns(frame):
+        for g in groups:
+            lost = g[lost_in(g, column.classes).eq(True)]
+            kept = g.drop(lost.index)
+            sound = MISSING
+            if len(lost):
+                sound = f"without {run_frame.which_seeds(lost)}: "
+                sound += ", ".join(
+                    [
+                        str(Estimate.of(kept[error])),
+                        *beside_paper(kept, column, error),
+                    ]
+                    if len(kept)
+                    else ["none is left"]
+                )
+            difference, within = beside_paper(g, column, error)
+            names.append(run_frame.linked(run_frame.task(g), g))
+            rows.append(
+                {
+                    "the paper": published_error(column.cell).text(),
+                    "ours": figure(error)(g),
+                    "n": str(len(g)),
+                    "seeds": run_frame.seeds(g),
+                    "epochs": run_frame.epochs(g),
+                    "device": f"{g.device.iloc[0]}, {g.precision.iloc[0]}",
+                    "difference, 90 % interval": difference,
+                    "margin": str(column.margin),
+                    WITHIN: within,
+                    "without runs that lost a class": sound,
+                    "hours a run": f"{g.minutes.mean() / 60:.1f}",
+                }
+            )
+    cells = pd.DataFrame(rows, names)
+    return markdown(cells.drop(columns=[*without], errors="ignore"))
+
+
+def beside_paper(g, column, error):
+    """How far an error is above the paper's, and whether within the margin.
+
+    Args:
+        g: Runs.
+        column: The `Column` of the paper.
+        error: A column of the runs.
+
+    Returns:
+        Two texts: the difference with its 90 % interval, where the paper's ± is
+        a standard deviation; and two answers, with the ± as this and as a
+        standard error. It is "yes" if both one-sided tests say so at 5 %, "no"
+        if the interval lies beyond the margin, else "not told".
+    """
+    if g[error].isna().any():
+        return MISSING, MISSING
+    ours, paper = Estimate.of(g[error]), published_error(column.cell)
+    if ours.deviation is None:
+        return f"{ours.mean - paper.mean:+.2f}", "not told / not told"
+    answers = []
+    for theirs in (paper.of_standard_error(), paper):
+        difference, interval, p = equivalence(ours, theirs, column.margin)
+        low, high = interval
+        beyond = low > column.margin or high < -column.margin
+        answer = "no" if beyond else "not told"
+        answers.insert(0, "yes" if p < LEVEL else answer)
+    return f"{difference:+.2f} ({between(interval)})", " / ".join(answers)
+
+
+def lost_in(g, classes):
+    """Which runs lost one of some classes; `None` where a run does not tell.
+
+    It has fewer classes in use in the last epoch. Runs of early versions did
+    not note these: there it is as `lost` says.
+    """
+    noted = g.classes_in_use.notna()
+    return g.lost.mask(noted, g.classes_in_use < classes)
