@@ -24,6 +24,11 @@ from gar_keras.regularizers import (
     GraphActivityRegularizer,
     activation_of,
 )
+from gar_keras.utils.images import (
+    LAYOUTS,
+    side_axes,
+    standardize_data_format,
+)
 from gar_keras.utils.validation import check_count, check_logits, received
 from gar_keras.utils.warnings import warn
 
@@ -158,6 +163,17 @@ def _images(shape, preprocessing, dtype):
 
 def _cnn(name, blocks, inputs, num_classes, preprocessing, dtype):
     check_count("num_classes", num_classes, least=2)
+    shape, least = inputs.shape[1:], 2 ** len(blocks)
+    sides = (
+        [shape[axis - 1] for axis in side_axes()] if len(shape) == 3 else [0]
+    )
+    if any(side is not None and side < least for side in sides):
+        data_format = standardize_data_format()
+        raise ValueError(
+            f"{name} takes images {LAYOUTS[data_format]} of at least {least} "
+            f"pixels a side, with Keras' image_data_format() {data_format!r}. "
+            f"Received: input_shape={tuple(shape)}"
+        )
     x = preprocessing(inputs) if preprocessing else inputs
     for block, rate in zip(blocks, POOL_DROPOUT, strict=False):
         for filters in block:

@@ -7,6 +7,7 @@ import signal
 import subprocess
 from dataclasses import replace
 from functools import partial
+from types import SimpleNamespace
 
 import fresh
 import keras
@@ -411,7 +412,8 @@ def test_flags_of_xla_are_told_where_they_count(name, monkeypatch):
     monkeypatch.setenv("XLA_FLAGS", "--xla_gpu_autotune_level=0")
     monkeypatch.setattr(environment.backend, "name", lambda: name)
     # Without JAX, whose threads the runs of Ray would not get on with.
-    monkeypatch.setattr(environment.backend, "backend_version", lambda: "1")
+    module = SimpleNamespace(__version__="1")
+    monkeypatch.setattr(environment, "import_module", lambda name: module)
     told = environment.describe().get("xla_flags")
     assert told == ("--xla_gpu_autotune_level=0" if name == "jax" else None)
 
