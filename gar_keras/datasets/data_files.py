@@ -45,9 +45,17 @@ def check_md5(data, expected, what):
         )
 
 
-def read_npz(path, names):
-    """Arrays of an `.npz` file by name, or `DataError` if it is damaged."""
+def read_npz(path, names, md5=None):
+    """Arrays of an `.npz` file by name, or `DataError` if it is damaged.
+
+    Args:
+        path: The file.
+        names: Those of the arrays.
+        md5: Of the whole file, or `None` if it is not known.
+    """
     content = path.read_bytes()
+    if md5 is not None:
+        check_md5(content, md5, path)
     try:
         with np.load(io.BytesIO(content)) as archive:
             return {name: archive[name] for name in names}

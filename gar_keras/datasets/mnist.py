@@ -2,7 +2,7 @@
 
 from importlib import resources
 
-from gar_keras.datasets.data_files import check_md5, read_npz
+from gar_keras.datasets.data_files import read_npz
 from gar_keras.datasets.dataset import Dataset
 
 # Of the file, whose arrays are those of the original idx files.
@@ -25,8 +25,7 @@ def load_mnist():
     ((60000, 28, 28, 1), 'uint8')
     """
     path = resources.files("gar_keras") / "data" / "mnist.npz"
-    check_md5(path.read_bytes(), MD5, path)
-    arrays = read_npz(path, ("x_train", "y_train", "x_test", "y_test"))
+    arrays = read_npz(path, ("x_train", "y_train", "x_test", "y_test"), MD5)
     return Dataset(
         name="mnist",
         title="MNIST",

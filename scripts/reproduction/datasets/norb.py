@@ -146,8 +146,8 @@ def read_official(folder):
 
 def read_copy(folder):
     """The same from `smallnorb_32.npz`, the copy at 32x32 decoded from JPEG."""
-    check_md5((folder / COPY).read_bytes(), COPY_MD5, folder / COPY)
-    copy = read_npz(folder / COPY, ("x_train", "y_train", "x_test", "y_test"))
+    names = ("x_train", "y_train", "x_test", "y_test")
+    copy = read_npz(folder / COPY, names, COPY_MD5)
     arrays = []
     for part in ("train", "test"):
         arrays += [copy[f"x_{part}"], copy[f"y_{part}"].astype("int64")]

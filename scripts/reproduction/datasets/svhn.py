@@ -87,8 +87,8 @@ def load_svhn_grey(data_dir=None):
             f"No SVHN-grey. Received: {path}. Put the file {GREY} there "
             "(12 MB). --data-dir names another folder."
         )
-    check_md5(path.read_bytes(), GREY_MD5, path)
-    arrays = read_npz(path, ("x_train", "y_train", "x_test", "y_test"))
+    names = ("x_train", "y_train", "x_test", "y_test")
+    arrays = read_npz(path, names, GREY_MD5)
     return Dataset(
         name="svhn-grey",
         title=GREY_TITLE,
