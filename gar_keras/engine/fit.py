@@ -8,6 +8,7 @@ Elsewhere `fit` gets the same batches, bit for bit, from NumPy.
 
 import contextlib
 import logging
+import math
 
 import keras
 import numpy as np
@@ -128,7 +129,7 @@ def predict(model, x, batch_size=500):
             batch = take(x, np.arange(first, min(first + batch_size, m)))
             yield (keras.tree.map_structure(in_floats, batch),)
 
-    steps = -(-m // batch_size)
+    steps = math.ceil(m / batch_size)
     return model.predict(batches(), steps=steps, verbose=0)
 
 

@@ -61,7 +61,9 @@ class Batches(keras.utils.PyDataset):
         else:
             if index == 0:
                 full, rest = divmod(len(order), sampler.batch)
-                sizes = [sampler.batch] * full + [rest] * (rest > 0)
+                sizes = [sampler.batch] * full
+                if rest > 0:
+                    sizes.append(rest)
                 self._stream = data.images.in_batches(sizes, sampler.seed)
             # A batch that waits for a step that does not come repeats the last.
             if number < self._epochs:
@@ -109,7 +111,8 @@ def as_pipeline(batches):
     in_memory = all(map(is_in_memory, keras.tree.flatten(batches.data.images)))
     # TensorFlow never lets go of a generator, and of what that refers to.
     held = [batches]
-    made = (_graph_of_arrays if in_memory else _generated)(held)
+    make = _graph_of_arrays if in_memory else _generated
+    made = make(held)
     made = made.prefetch(2 * steps_at_once(batches.data))
     options = tf.data.Options()
     options.deterministic = True
