@@ -104,8 +104,6 @@ LAYERS = {
     "symmetric": Symmetric,
 }
 
-ABLATIONS = (*LAYERS, "fixed-adjacency")
-
 
 def distances_on_graph(B, B0):
     """Distances of an embedding on a fixed graph (paper, equation 2).

@@ -9,11 +9,11 @@ from stacks import sequential
 
 from gar_keras.methods.base import Stage2
 from reproduction.methods.ablation import (
-    ABLATIONS,
     LAYERS,
     ablated,
     distances_on_graph,
 )
+from reproduction.methods.terms import ABLATIONS
 
 Z = oracle.logits(12, 4, scale=3.0)
 B0 = np.maximum(oracle.logits(12, 4, seed=1), 0)
