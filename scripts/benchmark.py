@@ -29,8 +29,8 @@ def parser():
 
 def main(options):
     """Measures the cases of the tasks."""
-    with commands.loading(options.backend):
-        from reproduction import benchmarks
+    commands.choose_backend(options.backend)
+    from reproduction import benchmarks
 
     for task in options.tasks:
         kind, cases = benchmarks.cases(task)

@@ -21,13 +21,7 @@ def parser():
         help="tables to show; svhn_grey is a stand-in, not a table of the "
         "paper (default: all)",
     )
-    made.add_argument(
-        "--results",
-        type=commands.written_folder,
-        default=paths.reference(),
-        metavar="DIR",
-        help="folder of the run records (default: %(default)s)",
-    )
+    commands.add_results(made, paths.reference())
     made.add_argument(
         "--readme",
         type=commands.existing,
@@ -40,10 +34,10 @@ def parser():
 
 def main(options):
     """Shows the tables, and puts them into the README if there is one."""
-    with commands.loading():
-        from reproduction import report
-        from reproduction.report.published import TABLES
-        from reproduction.report.tables import in_terminal, paper_table
+    commands.choose_backend()
+    from reproduction import report
+    from reproduction.report.published import TABLES
+    from reproduction.report.tables import in_terminal, paper_table
 
     frame = report.read_runs(options.results)
     if frame.empty:

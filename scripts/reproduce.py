@@ -10,17 +10,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import table3
+
 from reproduction import commands
 from reproduction.methods import METHODS
 from reproduction.settings import EXPERIMENTS
 from reproduction.studies import STUDIES
-
-# Data sets with the network of Table 3: its own and their stand-ins.
-TABLE_3 = [
-    name
-    for name, by_labels in EXPERIMENTS.items()
-    if any(e.network == "cnn9" for e in by_labels.values())
-]
 
 
 def parser():
@@ -29,7 +24,7 @@ def parser():
     made.add_argument(
         "--data",
         nargs="*",
-        choices=TABLE_3,
+        choices=table3.DATA,
         default=["norb"],
         help="data sets of Table 3 to run: those whose files are there "
         "(default: norb)",
@@ -41,7 +36,10 @@ def parser():
         help="folder of the data files, for data that are not in the package",
     )
     made.add_argument(
-        "--jobs", type=commands.count, default=1, help="runs to make at once"
+        "--jobs",
+        type=commands.positive_integer,
+        default=1,
+        help="runs to make at once",
     )
     made.add_argument(
         "--dry-run",
@@ -54,42 +52,37 @@ def parser():
 
 def steps(options):
     """The commands in their order, each a list of words."""
-    backend = f" --backend {options.backend}"
-    training = f" --share-stage-1 --jobs {options.jobs}{backend}"
+    backend = ["--backend", options.backend]
+    training = ["--share-stage-1", "--jobs", options.jobs, *backend]
+    ten, three = (["--seeds", s, *training] for s in ("0-9", "0-2"))
     # For MNIST it is refused.
     files = ["--data-dir", options.data_dir] if options.data_dir else []
-    with_network = " ".join(m for m, e in METHODS.items() if e.network)
-    found = [
-        f"benchmark.py{backend}",
+    with_network = [m for m, e in METHODS.items() if e.network]
+    lines = [
+        ["benchmark.py", *backend],
         # All seeds of one cell, then the whole table.
-        f"table1.py --labels 100 --seeds 0-9{training}",
-        f"table1.py --seeds 0-9{training}",
+        ["table1.py", "--labels", 100, *ten],
+        ["table1.py", *ten],
     ]
     for data in options.data:
         # The cell that the paper says most about comes first.
-        labels = " ".join(map(str, sorted(EXPERIMENTS[data], reverse=True)))
-        found.append(
-            f"table3.py --data {data} --labels {labels} --seeds 0-9{training}"
-        )
-    # Those that came last have the fewest records.
-    found += [
-        *(
-            f"study.py --study {study} --seeds 0-2{training}"
-            for study in reversed(STUDIES)
-        ),
-        f"table2.py --seeds 0-2{training}",
-        # Those without a network have nothing to do on a GPU.
-        f"rivals.py --method {with_network} --seeds 0-2{training}",
-        "report.py",
+        labels = sorted(EXPERIMENTS[data], reverse=True)
+        of_data = ["--data", data, "--labels", *labels]
+        lines.append(["table3.py", *of_data, *ten, *files])
+    # The studies that came last have the fewest records.
+    for study in reversed(STUDIES):
+        lines.append(["study.py", "--study", study, *three])
+    lines += [
+        ["table2.py", *three],
+        # Methods without a network have nothing to do on a GPU.
+        ["rivals.py", "--method", *with_network, *three],
+        ["report.py"],
     ]
-    lines = []
-    for words in found:
-        script, *words = words.split()
-        line = [sys.executable, Path(__file__).with_name(script), *words]
-        if script == "table3.py":
-            line += files
-        lines.append([*map(str, line), "--results", str(options.results)])
-    return lines
+    here, results = Path(__file__), ["--results", options.results]
+    return [
+        [sys.executable, *map(str, [here.with_name(script), *words, *results])]
+        for script, *words in lines
+    ]
 
 
 def main(options):
