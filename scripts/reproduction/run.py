@@ -46,10 +46,7 @@ def path_of_state(experiment, seed, results):
 
 
 def lock_of(path):
-    """The lock of what is kept at a path, beside it.
-
-    The system lifts it however its holder dies.
-    """
+    """The lock of a state, which the system lifts however its holder dies."""
     path.parent.mkdir(parents=True, exist_ok=True)
     return filelock.FileLock(path.with_suffix(".lock"))
 
@@ -104,12 +101,6 @@ def run(
             return records.read(path)
     except filelock.Timeout:
         return None
-    except OSError as e:
-        raise OSError(
-            f"{e.filename or path} cannot be written or read "
-            f"({e.strerror or e}). Make room, or name another folder by "
-            "--results; the same command goes on from the last finished epoch."
-        ) from e
     finally:
         reporter.end()
 
@@ -121,13 +112,19 @@ class Run:
         self.experiment, self.seed, self.path = experiment, seed, state
         self.reporter = reporter
         self.task = Task(experiment, seed, data_dir)
-        # The environment now: the source may be edited while the run goes on.
         self.progress = {
+            # The seconds of each stage, and its curves, lists by name.
             **{stage: {"seconds": 0.0, "curve": {}} for stage in STAGES},
+            # Epochs of stage 2 of which the arrays beside the record are.
             "snapshot_epochs": [],
+            # Now: the source may be edited while the run goes on.
             "environment": environment.describe(),
+            # The data, a fingerprint of the split, and the `class_prior`: the
+            # shares that GAR's balance expects, `None` for equal ones.
             **self.task.described,
+            # The shares that the safe default found.
             "predicted_prior": None,
+            # The environment of each process that went on with the run.
             "resumed_in": [],
             "warnings": [],
         }
@@ -137,14 +134,23 @@ class Run:
         """Writes the record, with which the run is finished."""
         record = {
             "format": records.FORMAT,
+            # Below the results folder.
             "path": "/".join(path.absolute().parts[-3:]),
             "fingerprint": self.experiment.fingerprint(),
             "experiment": self.experiment.as_json(),
             "seed": self.seed,
+            # Indices of X_L.
             "labeled": self.task.labeled,
             **self.progress,
+            # Classes given to some test images after stage 1 and to none in
+            # the end; in older records `None` where nothing tells, an entry of
+            # `None` for a class without a name.
             "lost_classes": None,
+            # In some older records: classes without energy in some batch of
+            # the first epoch of stage 2.
             "dead_outputs": None,
+            # Mean over the classes of the errors on each, after stage 1 and in
+            # the end, of the test images in the arrays beside the record.
             "balanced_errors": None,
             **of_classes,
         }
@@ -171,7 +177,7 @@ class GraphRun(Run):
 
 
 class NetworkRun(Run):
-    """A run of both stages: what is trained, how far, and its training."""
+    """A run of both stages of a network."""
 
     def __init__(self, experiment, seed, state, data_dir, reporter):
         super().__init__(experiment, seed, state, data_dir, reporter)
@@ -256,7 +262,7 @@ class NetworkRun(Run):
     # The file that keeps it.
 
     def owner(self):
-        """Whose state it is: of this run, and of these data."""
+        """What a state is of: this run, and these data."""
         described = self.task.described
         return [self.experiment.fingerprint(), self.seed, described]
 
@@ -506,24 +512,18 @@ def write_state(path, owner, progress, **lists):
 
 def read_state(path, owner, reporter):
     """The progress and the arrays at a path; `None` if they do not fit."""
+    if not path.exists():
+        return None
     arrays = defaultdict(list)
-    try:
-        # Opened here, since np.load leaves a bad file open.
-        with open(path, "rb") as file, np.load(file) as archive:
-            meta = json.loads(str(archive["meta"]))
-            # In the order in which they were written.
-            for key in archive.files:
-                arrays[key.partition("/")[0]].append(archive[key])
-        if meta["of"] != owner:
-            raise ValueError("it is of another run, or of other data")
-        return meta["progress"], arrays
-    except FileNotFoundError:
+    with np.load(path) as archive:
+        meta = json.loads(str(archive["meta"]))
+        # In the order in which they were written.
+        for key in archive.files:
+            arrays[key.partition("/")[0]].append(archive[key])
+    if meta["of"] != owner:
+        reporter.say(f"starts afresh: {path} is of another run or other data")
         return None
-    # A damaged file: anything comes of it.
-    except Exception as e:
-        reason = records.first_line(e)
-        reporter.say(f"starts afresh: {path} does not fit ({reason})")
-        return None
+    return meta["progress"], arrays
 
 
 def build_model(experiment, input_shape, num_classes):

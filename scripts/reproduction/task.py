@@ -35,9 +35,7 @@ class Task:
 
     def __init__(self, experiment, seed, data_dir=None):
         e, changes = experiment, experiment.data_settings
-        # The folder may have InfiMNIST's files, which lie apart from MNIST's.
-        folder = None if e.unlabeled == "infimnist" else data_dir
-        data = _load(e.dataset, folder)
+        data = _load(e.dataset, data_dir)
         kept, others = np.arange(len(data.y_train)), np.arange(0)
         if changes.shares is not None:
             kept = with_imbalance(data.y_train, changes.shares, seed)

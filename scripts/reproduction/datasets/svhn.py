@@ -1,4 +1,8 @@
-"""SVHN: house numbers (format 2, cropped digits), its extra set, a stand-in."""
+"""SVHN: house numbers (format 2, cropped digits), its extra set, a stand-in.
+
+The pixels are as published. Scaling them, which the paper's code does for each
+image by itself, is for the model to do: see `gar_keras.layers`.
+"""
 
 import io
 
@@ -23,11 +27,7 @@ MD5 = {
 
 
 def load_svhn(data_dir=None):
-    """Loads SVHN and checks both files against their MD5.
-
-    Files that are not there are downloaded (182 and 64 MB). The pixels are as
-    published. Scaling them, which the paper's code does for each image by
-    itself, is for the model to do: see `gar_keras.layers`.
+    """Loads SVHN; files that are not there are downloaded (182 and 64 MB).
 
     Args:
         data_dir: Folder that holds the files; see `data_folder`.
@@ -38,7 +38,6 @@ def load_svhn(data_dir=None):
 
     Raises:
         DataError: if a file cannot be downloaded, or is damaged.
-        ImportError: if SciPy, which reads the files, is not installed.
     """
     x_train, y_train = _read("train_32x32.mat", data_dir)
     x_test, y_test = _read("test_32x32.mat", data_dir)
@@ -57,14 +56,10 @@ def load_svhn(data_dir=None):
 def load_svhn_with_extra(data_dir=None):
     """SVHN's training images and the 531,131 extra ones, as an array on disk.
 
-    The first call downloads the files (1.5 GB) if they are not there, checks
-    their MD5, and writes the images as uint8 beside them (1.9 GB), for which it
-    needs 4 GB of memory. Later calls open what was written, memory-mapped,
-    `(604388, 32, 32, 3)`. The paper uses the extra images without their labels
-    (section 4.2).
-
-    Raises:
-        DataError: if a file cannot be downloaded, or is damaged.
+    The first call writes the images as uint8 beside the files (1.9 GB, for
+    which it needs 4 GB of memory). Later calls open what was written,
+    memory-mapped, `(604388, 32, 32, 3)`. The paper uses the extra images
+    without their labels (section 4.2).
     """
     path = data_folder(data_dir) / "svhn_train_and_extra.npy"
     if not path.exists():
@@ -97,10 +92,8 @@ def load_svhn_grey(data_dir=None):
         x_test=arrays["x_test"],
         y_test=arrays["y_test"].astype("int64"),
         num_classes=10,
-        source=(
-            "SVHN-grey: house-number digits cut from SVHN's test images, in "
-            "grey; a stand-in, not SVHN format 2"
-        ),
+        source="SVHN-grey: house-number digits cut from SVHN's test images, in "
+        "grey; a stand-in, not SVHN format 2",
     )
 
 
