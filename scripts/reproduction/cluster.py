@@ -67,7 +67,7 @@ def on_cluster(tasks, results, options, address):
             task, held = busy.pop(ref)
             with held:
                 try:
-                    outcome, left = ray.get(ref)
+                    outcome, arrays = ray.get(ref)
                 except ray.exceptions.RayError as e:
                     outcome = WorkerError(
                         "It could not be made on the cluster "
@@ -75,7 +75,15 @@ def on_cluster(tasks, results, options, address):
                         "and Keras in the versions of this one."
                     )
                 if not isinstance(outcome, WorkerError):
-                    _copy_back(outcome, left, path_of(*task, results))
+                    path = path_of(*task, results)
+                    # The folder can have another name here.
+                    outcome["path"] = "/".join(path.absolute().parts[-3:])
+                    # A method without a network has none.
+                    if arrays is not None:
+                        with files.replacing(path.with_suffix(".npz")) as file:
+                            file.write_bytes(arrays)
+                    # As the last: it says that the run is finished.
+                    records.write(path, outcome)
                     path_of_state(*task, results).unlink(missing_ok=True)
                 yield task, outcome
     finally:
@@ -87,23 +95,9 @@ def on_cluster(tasks, results, options, address):
 
 
 def _make(task, place, threads, options):
-    """Makes a run on a machine of the cluster; its outcome and its files."""
+    """Makes a run on a machine of the cluster; its outcome and its arrays."""
     hardware.take_part(threads)
     with tempfile.TemporaryDirectory(prefix="gar_keras_") as folder:
         outcome = outcome_of(make, task, place, folder, options)
-        left = path_of(*task, folder).parent.glob("*")
-        return outcome, {path.suffix: path.read_bytes() for path in left}
-
-
-def _copy_back(record, left, path):
-    """Writes the files of a run where its record belongs."""
-    for suffix in left.keys() - {".json"}:
-        files.write_atomically(
-            path.with_suffix(suffix),
-            lambda file, content=left[suffix]: file.write(content),
-            mode="wb",
-        )
-    # The folder can have another name here.
-    record["path"] = "/".join(path.absolute().parts[-3:])
-    # As the last: it says that the run is finished.
-    records.write(path, record)
+        arrays = path_of(*task, folder).with_suffix(".npz")
+        return outcome, arrays.read_bytes() if arrays.exists() else None

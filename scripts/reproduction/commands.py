@@ -140,11 +140,6 @@ def training_parser(description, default_seeds="0-9"):
         help="folder of the data files, on each machine",
     )
     add(
-        "--save-models",
-        action="store_true",
-        help="keep the model of the validation-chosen epoch",
-    )
-    add(
         "--share-stage-1",
         action="store_true",
         help="runs that have the same stage 1 share it",
@@ -262,7 +257,6 @@ def run_table(options, experiments, show):
         jobs=options.jobs,
         ray=options.ray,
         data_dir=options.data_dir,
-        save_models=options.save_models,
         share_stage_1=options.share_stage_1,
     )
     if records:

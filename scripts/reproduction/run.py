@@ -5,7 +5,6 @@ its curves: one that is killed goes on from there to the same numbers.
 """
 
 import json
-import math
 import time
 from collections import defaultdict
 from dataclasses import replace
@@ -20,7 +19,6 @@ from gar_keras.callbacks import ErrorRate, WarnOfError, WarnOnCollapse
 from gar_keras.engine import backend, optimizers
 from gar_keras.engine.data import stage_2_sampler
 from gar_keras.engine.fit import largest_divisor, predict
-from gar_keras.engine.graphs import uncompiled
 from gar_keras.layers import PerImageStandardization
 from gar_keras.methods.safe_gar import SafeGAR
 from gar_keras.models import POLICIES, cnn6, cnn9, mlp
@@ -57,7 +55,6 @@ def run(
     results,
     *,
     data_dir=None,
-    save_models=False,
     share_stage_1=False,
     reporter=None,
 ):
@@ -69,7 +66,7 @@ def run(
     Args:
         experiment: An `Experiment`.
         seed: Decides the split, the initial weights, dropout and the batches.
-        results, data_dir, save_models, share_stage_1: As on the command line.
+        results, data_dir, share_stage_1: As on the command line.
         reporter: A `progress.Reporter`.
 
     Returns:
@@ -95,7 +92,7 @@ def run(
                 job = kind(experiment, seed, state, data_dir, reporter)
                 shared = path_of_state(experiment.stage_1(), seed, results)
                 job.train(shared if share_stage_1 else None)
-                job.write(path, save_models)
+                job.write(path)
             # It can outlive a process that was killed behind the record.
             state.unlink(missing_ok=True)
             return records.read(path)
@@ -130,7 +127,7 @@ class Run:
         }
         self.reporter.begin()
 
-    def write(self, path, save_models=False, **of_classes):
+    def write(self, path, **of_classes):
         """Writes the record, with which the run is finished."""
         record = {
             "format": records.FORMAT,
@@ -215,8 +212,8 @@ class NetworkRun(Run):
         }
         for optimizer in self.optimizers.values():
             optimizer.build(self.model.trainable_variables)
-        # Of the end of stage 1, and of the validation-chosen epoch so far.
-        self.start_weights, self.best_weights = [], []
+        # Of the end of stage 1.
+        self.start_weights = []
         # By the epoch of stage 2: logits of some images, and all classes.
         self.logit_images = records.kept_images(seed, len(task.data.x_test))
         self.logits, self.predicted = {}, {}
@@ -248,10 +245,6 @@ class NetworkRun(Run):
             self.logits[epoch] = logits[self.logit_images]
             self.predicted[epoch] = logits.argmax(axis=1)
             self.progress["snapshot_epochs"] = [*self.logits]
-        *earlier, last = self.curve("regularization")["val_error"]
-        # Of equals, the last is chosen; epoch 0 is that of stage 1.
-        if epoch > 0 and last <= min(earlier[1:], default=math.inf):
-            self.best_weights = network.get_weights()
 
     def warn(self, text):
         """Notes a warning, once, and tells it."""
@@ -276,7 +269,6 @@ class NetworkRun(Run):
             optimizer=self.optimizers[stage].variables,
             method=method_variables,
             start=self.start_weights,
-            best=self.best_weights,
             logits=self.logits.values(),
             predicted=self.predicted.values(),
         )
@@ -293,7 +285,7 @@ class NetworkRun(Run):
         assign(self.optimizers[stage].variables, arrays["optimizer"])
         # Of stage 2 alone; only the method in training knows what they are of.
         self.method_variables = arrays["method"]
-        self.start_weights, self.best_weights = arrays["start"], arrays["best"]
+        self.start_weights = arrays["start"]
         epochs = self.progress["snapshot_epochs"]
         self.logits = dict(zip(epochs, arrays["logits"], strict=True))
         self.predicted = dict(zip(epochs, arrays["predicted"], strict=True))
@@ -411,18 +403,14 @@ class NetworkRun(Run):
                 self.curve("regularization")[name][-1] = error
             self.keep(self.model)
 
-    def write(self, path, save_models=False):
-        """Writes the arrays, the model of the chosen epoch, and the record."""
+    def write(self, path):
+        """Writes the arrays and the record."""
         y = self.task.data.y_test
         arrays = records.Arrays(
             np.arange(len(y)), y, self.predicted, self.logit_images, self.logits
         )
         owner = self.experiment.fingerprint(), self.seed
         records.write_arrays(path.with_suffix(".npz"), owner, arrays)
-        if save_models:
-            self.model.set_weights(self.best_weights)
-            # Without an optimizer: that of a resumed run is another one.
-            uncompiled(self.model).save(path.with_suffix(".keras"))
         super().write(
             path,
             lost_classes=records.lost_of(arrays),

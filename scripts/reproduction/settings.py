@@ -137,14 +137,6 @@ class Experiment:
         first, *others = self.method
         return replace(self, method=(replace(first, **changes), *others))
 
-    def with_gar(self, **changes):
-        """The experiment with other settings of GAR, those that are not `None`.
-
-        One of another method is as it was.
-        """
-        given = {k: v for k, v in changes.items() if v is not None}
-        return self.with_term(**given) if self.method_name == "gar" else self
-
     def as_json(self):
         """All settings as a dict of what JSON can hold, for a record."""
         settings = asdict(self) | {"method": terms.as_json(self.method)}

@@ -89,11 +89,6 @@ def with_imbalance(y, shares, seed):
     for which there are enough of each class.
     """
     sizes, p = np.bincount(y), np.asarray(shares)
-    if len(p) != len(sizes):
-        raise ValueError(
-            "shares must have one share for each class. Received: "
-            f"{len(p)} shares for {len(sizes)} classes"
-        )
     total = np.min(sizes / p)
     counts = np.minimum(np.round(total * p).astype(int), sizes)
     rng = np.random.default_rng([seed, IMBALANCE])

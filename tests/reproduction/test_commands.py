@@ -71,10 +71,10 @@ def test_no_wrong_value_of_any_option_is_taken(name, tmp_path, capsys):
 
 def test_options_come_as_given():
     made = parser_of("table1")
-    words = "--seeds 0,2 --labels 100 --results a --epochs 3 --save-models"
+    words = "--seeds 0,2 --labels 100 --results a --epochs 3 --share-stage-1"
     options = made.parse_args(words.split())
     assert (options.seeds, options.labels, options.epochs) == ([0, 2], [100], 3)
-    assert options.results == Path("a") and options.save_models
+    assert options.results == Path("a") and options.share_stage_1
     usual = made.parse_args([])
     assert usual.seeds == [*range(10)] and usual.labels == [*TABLE_1]
     with pytest.raises(SystemExit):

@@ -77,16 +77,11 @@ def load_norb(data_dir=None):
 
 def load_norb_jpeg(data_dir=None):
     """The same from `smallnorb_32.npz`, a copy that was decoded from JPEG."""
-    path = data_folder(data_dir) / COPY
-    if not path.exists():
-        raise DataError(
-            f"No JPEG copy of small NORB. Received: {path}. Put the file "
-            "there. --data-dir names another folder."
-        )
     names = ("x_train", "y_train", "x_test", "y_test")
+    copy = read_npz(data_folder(data_dir) / COPY, names, COPY_MD5)
     title = "small NORB (JPEG copy)"
     return _dataset(
-        [*read_npz(path, names, COPY_MD5).values()],
+        [copy[name] for name in names],
         name="norb-jpeg",
         title=title,
         source=f"{title}: the official split at 32x32, decoded from JPEG, not "

@@ -9,7 +9,7 @@ import io
 import numpy as np
 
 from gar_keras.datasets.data_files import check_md5, data_folder, read_npz
-from gar_keras.datasets.dataset import DataError, Dataset
+from gar_keras.datasets.dataset import Dataset
 from gar_keras.utils.files import replacing
 from gar_keras.utils.optional import optional
 
@@ -37,7 +37,7 @@ def load_svhn(data_dir=None):
         and 26,032 for testing, and the digits 0 to 9 as classes.
 
     Raises:
-        DataError: if a file cannot be downloaded, or is damaged.
+        DataError: if a file is damaged.
     """
     x_train, y_train = _read("train_32x32.mat", data_dir)
     x_test, y_test = _read("test_32x32.mat", data_dir)
@@ -76,14 +76,8 @@ def load_svhn_grey(data_dir=None):
     Its digits were cut from SVHN's test images and are grey: errors on it say
     nothing about SVHN, and must not stand beside the paper's Table 3.
     """
-    path = data_folder(data_dir) / GREY
-    if not path.exists():
-        raise DataError(
-            f"No SVHN-grey. Received: {path}. Put the file {GREY} there "
-            "(12 MB). --data-dir names another folder."
-        )
     names = ("x_train", "y_train", "x_test", "y_test")
-    arrays = read_npz(path, names, GREY_MD5)
+    arrays = read_npz(data_folder(data_dir) / GREY, names, GREY_MD5)
     return Dataset(
         name="svhn-grey",
         title=GREY_TITLE,
@@ -107,14 +101,7 @@ def _read(name, data_dir):
     path = folder / name
     if not path.exists():
         pooch = optional("pooch", f"The download of {name}", "experiments")
-        try:
-            pooch.retrieve(HOME + name, f"md5:{MD5[name]}", name, folder)
-        except (OSError, ValueError) as error:
-            raise DataError(
-                f"Could not download {name} from {HOME}: {error}. Try again, "
-                f"or put the file in {folder} (--data-dir names another "
-                "folder)."
-            ) from error
+        pooch.retrieve(HOME + name, f"md5:{MD5[name]}", name, folder)
     data = path.read_bytes()
     check_md5(data, MD5[name], path)
     content = matlab.loadmat(io.BytesIO(data), variable_names=("X", "y"))

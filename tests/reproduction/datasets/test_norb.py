@@ -151,9 +151,7 @@ def test_load_official_and_copy(official, tmp_path, write_copy):
         assert type(data.x_train) is np.ndarray
 
 
-def test_missing_files_are_named(official, tmp_path):
-    with pytest.raises(DataError, match="smallnorb_32.npz.*--data-dir"):
-        load_norb_jpeg(tmp_path)
+def test_a_missing_file_is_named(official):
     (official / NAMES[3]).unlink()
     with pytest.raises(DataError, match="test-cat.mat.gz is missing"):
         load_norb(official)

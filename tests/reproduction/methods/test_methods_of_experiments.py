@@ -1,13 +1,11 @@
 """Methods without a network, by hand, and runs of all methods."""
 
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 import oracle
 import pytest
 import tiny_runs
-from sources import Source
 from tiny_runs import TINY
 
 from gar_keras import methods
@@ -67,16 +65,6 @@ def test_soft_labels_have_the_least_cost():
         return ((F[:6] - np.eye(3)[y]) ** 2).sum() + 0.1 * np.trace(F.T @ L @ F)
 
     np.testing.assert_allclose(oracle.differences(cost, A), 0, atol=1e-8)
-
-
-def test_graph_methods_need_images_in_memory_and_labels():
-    source = Source(points(1, 2, 3))
-    for name in settings.GRAPH_BASELINES:
-        fit = partial(graph.fit_predict, METHODS[name].terms[0], points(0))
-        with pytest.raises(ValueError, match="x_unlabeled must be a NumPy"):
-            fit(np.array([0]), source, points(1))
-        with pytest.raises(ValueError, match="y_labeled must be integer"):
-            fit(np.zeros(1), points(2), points(1))
 
 
 # Runs and records
