@@ -110,8 +110,8 @@ class Run:
         self.reporter = reporter
         self.task = Task(experiment, seed, data_dir)
         self.progress = {
-            # The seconds of each stage, and its curves, lists by name.
-            **{stage: {"seconds": 0.0, "curve": {}} for stage in STAGES},
+            # The seconds of each stage, and a dict for each epoch.
+            **{stage: {"seconds": 0.0, "rows": []} for stage in STAGES},
             # Epochs of stage 2 of which the arrays beside the record are.
             "snapshot_epochs": [],
             # Now: the source may be edited while the run goes on.
@@ -127,8 +127,20 @@ class Run:
         }
         self.reporter.begin()
 
+    def rows(self, stage):
+        """What is noted of the epochs of a stage, a dict each."""
+        return self.progress[stage]["rows"]
+
     def write(self, path, **of_classes):
         """Writes the record, with which the run is finished."""
+        stages = {}
+        for stage in STAGES:
+            stages[stage] = dict(self.progress[stage])
+            rows = stages[stage].pop("rows")
+            # Epoch 0 of stage 2 has errors alone.
+            names = dict.fromkeys(name for row in rows for name in row)
+            curve = {name: [row.get(name) for row in rows] for name in names}
+            stages[stage]["curve"] = curve
         record = {
             "format": records.FORMAT,
             # Below the results folder.
@@ -139,6 +151,7 @@ class Run:
             # Indices of X_L.
             "labeled": self.task.labeled,
             **self.progress,
+            **stages,
             # Classes given to some test images after stage 1 and to none in
             # the end; in older records `None` where nothing tells, an entry of
             # `None` for a class without a name.
@@ -166,11 +179,11 @@ class GraphRun(Run):
         predicted = graph.fit_predict(term, *learned, images, self.seed)
         seconds = time.perf_counter() - start
         wrong = np.split(predicted != np.concatenate(y), [len(y[0])])
-        curve = {"epoch": [0, 1]}
-        for name, of_set in zip(task.sets, wrong, strict=True):
-            curve[name] = [None, float(of_set.mean())]
-        curve["seconds"] = [None, round(seconds, 3)]
-        self.progress["regularization"] = {"seconds": seconds, "curve": curve}
+        errors = (float(of_set.mean()) for of_set in wrong)
+        row = dict(zip(task.sets, errors, strict=True))
+        row = {"epoch": 1, **row, "seconds": round(seconds, 3)}
+        rows = [{"epoch": 0}, row]
+        self.progress["regularization"] = {"seconds": seconds, "rows": rows}
 
 
 class NetworkRun(Run):
@@ -220,22 +233,10 @@ class NetworkRun(Run):
         # What a method has beside weights and optimizer, until it is taken up.
         self.method_variables = []
 
-    def curve(self, stage):
-        """The curve of a stage, lists by name; empty before it begins."""
-        return self.progress[stage]["curve"]
-
     def done(self, stage):
         """Number of the last epoch of a stage that is done."""
-        return self.curve(stage).get("epoch", [0])[-1]
-
-    def note(self, stage, row, seconds):
-        """Adds an epoch to the curve of a stage, values by name."""
-        self.progress[stage]["seconds"] += seconds
-        curve = self.curve(stage)
-        missing = max(map(len, curve.values()), default=0)
-        for name, value in row.items():
-            # Epoch 0 has errors alone.
-            curve.setdefault(name, [None] * missing).append(value)
+        rows = self.rows(stage)
+        return rows[-1]["epoch"] if rows else 0
 
     def keep(self, network):
         """Keeps what the last epoch of stage 2 gives, where it counts."""
@@ -305,10 +306,10 @@ class NetworkRun(Run):
                 self.pretrain()
             else:
                 self.take_or_make(shared)
-        if not self.curve("regularization"):
-            curve = self.curve("pretraining")
-            errors = {name: curve[name][-1] for name in self.task.sets}
-            self.note("regularization", {"epoch": 0, **errors}, 0.0)
+        if not self.rows("regularization"):
+            last = self.rows("pretraining")[-1]
+            errors = {name: last[name] for name in self.task.sets}
+            self.rows("regularization").append({"epoch": 0, **errors})
             self.start_weights = self.model.get_weights()
             self.keep(self.model)
         if self.done("regularization") < e.epochs:
@@ -321,7 +322,7 @@ class NetworkRun(Run):
         # Whoever comes second waits for the first.
         with lock_of(shared):
             found = None
-            if not self.curve("pretraining"):
+            if not self.rows("pretraining"):
                 found = read_state(shared, owner, self.reporter)
             if found is None:
                 self.pretrain()
@@ -366,11 +367,7 @@ class NetworkRun(Run):
             )
         callbacks = [Recorder(self, "regularization")]
         if any(term.can_collapse for term in self.method) and not is_safe:
-            curve = self.curve("regularization")
-            before, *earlier = (
-                dict(zip(curve, row, strict=True))
-                for row in zip(*curve.values(), strict=True)
-            )
+            before, *earlier = self.rows("regularization")
             callbacks = [
                 # In front of what saves the warnings.
                 WarnOnCollapse(
@@ -399,8 +396,7 @@ class NetworkRun(Run):
         if is_safe:
             # What a training leaves may be the weights of its start.
             errors = ErrorRate(**self.task.sets).measure(self.model)
-            for name, error in errors.items():
-                self.curve("regularization")[name][-1] = error
+            self.rows("regularization")[-1].update(errors)
             self.keep(self.model)
 
     def write(self, path):
@@ -461,7 +457,8 @@ class Recorder(keras.callbacks.Callback):
             **logs,
             "seconds": round(seconds, 3),
         }
-        run.note(self.stage, row, seconds)
+        run.rows(self.stage).append(row)
+        run.progress[self.stage]["seconds"] += seconds
         can_be_undone = False
         if self.stage == "pretraining":
             run.save(self.stage)

@@ -146,9 +146,7 @@ def test_each_stage_gets_its_settings(monkeypatch):
     monkeypatch.setattr(run, "pretrain", stage)
     monkeypatch.setattr(run, "regularize", stage)
     job = network_run(OTHER, 7)
-    job.progress["regularization"]["curve"] = {
-        "epoch": [0], "val_error": [0.5]
-    }  # fmt: skip
+    job.rows("regularization").append({"epoch": 0, "val_error": 0.5})
     for function in (job.pretrain, job.regularize):
         with pytest.raises(Stop):
             function()
@@ -266,7 +264,7 @@ def test_a_state_of_other_data_is_told_and_left(tmp_path):
     job.load()
     (line,) = reporter.lines
     assert line.startswith(f"starts afresh: {state} is of another run")
-    assert job.curve("pretraining") == {}
+    assert job.rows("pretraining") == []
     np.testing.assert_equal(job.model.get_weights(), before)
 
 
