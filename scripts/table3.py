@@ -36,11 +36,8 @@ def parser():
 
 
 def main(options):
-    def show(report, records, results):
-        table = report.published.TABLES[DATA[options.data]]
-        report.show_table(table, records, results)
-
     chosen = commands.experiments_of(options.data, options.labels)
+    show = commands.show_table(DATA[options.data])
     return commands.run_table(options, chosen, show)
 
 

@@ -266,6 +266,15 @@ def run_table(options, experiments, show):
     return 0 if complete else EXIT_UNFINISHED
 
 
+def show_table(name):
+    """A function of `run_table` that shows a table of the paper."""
+
+    def show(report, records, results):
+        report.show_table(report.published.TABLES[name], records, results)
+
+    return show
+
+
 def apply(options, experiment, precision):
     """The experiment with options in place of its settings."""
     e = replace(experiment, precision=precision, backend=options.backend)

@@ -10,7 +10,7 @@ import pytest
 from keras import layers
 
 from gar_keras.models import is_regularized, mlp
-from reproduction import benchmarks, environment, records
+from reproduction import benchmarks, environment
 from reproduction.report.benchmark_tables import benchmark_markdown
 
 COMMON = {"precision": "float32", "pairs": 2}
@@ -94,11 +94,6 @@ def test_what_is_shown_is_computed_from_the_times(tmp_path):
     (found,) = benchmarks.read(path)
     assert found["ratio"]["median"] == 1.5
     assert found["speedup"]["all"] == [0.5, 1.0]
-    times["ms"]["all"].pop()
-    for text in (json.dumps(record), "{}", "", json.dumps(record)[:-9]):
-        path.write_text(text)
-        with pytest.raises(records.RecordError, match="no.* a whole record"):
-            benchmarks.read(path)
 
 
 @pytest.fixture

@@ -16,7 +16,8 @@ import zlib
 import numpy as np
 
 from gar_keras.datasets.data_files import check_md5, data_folder, read_npz
-from gar_keras.datasets.dataset import DataError, Dataset
+from gar_keras.datasets.dataset import DataError
+from reproduction.datasets.arrays import NAMES, dataset
 
 HOME = "https://cs.nyu.edu/~ylclab/data/norb-v1.0-small/"
 COPY = "smallnorb_32.npz"
@@ -67,39 +68,35 @@ def load_norb(data_dir=None):
             nearest = array[:, :, 1::3, 1::3].transpose(0, 2, 3, 1)
             array = np.ascontiguousarray(nearest)
         arrays.append(array)
-    return _dataset(
+    return _preprocessed(
+        "norb",
+        "small NORB",
         arrays,
-        name="norb",
-        title="small NORB",
-        source="small NORB, official files, 96x96 to 32x32 (nearest)",
+        "small NORB, official files, 96x96 to 32x32 (nearest)",
     )
 
 
 def load_norb_jpeg(data_dir=None):
     """The same from `smallnorb_32.npz`, a copy that was decoded from JPEG."""
-    names = ("x_train", "y_train", "x_test", "y_test")
-    copy = read_npz(data_folder(data_dir) / COPY, names, COPY_MD5)
+    copy = read_npz(data_folder(data_dir) / COPY, NAMES, COPY_MD5)
     title = "small NORB (JPEG copy)"
-    return _dataset(
-        [copy[name] for name in names],
-        name="norb-jpeg",
-        title=title,
-        source=f"{title}: the official split at 32x32, decoded from JPEG, not "
+    return _preprocessed(
+        "norb-jpeg",
+        title,
+        [copy[name] for name in NAMES],
+        f"{title}: the official split at 32x32, decoded from JPEG, not "
         "lossless",
     )
 
 
-def _dataset(arrays, *, name, title, source):
+def _preprocessed(name, title, arrays, source):
     """A `Dataset` of the pixels and labels of both parts."""
     x, y, x_test, y_test = arrays
     x, x_test = preprocess(x, x_test)
-    return Dataset(
-        name=name,
-        title=title,
-        x_train=x,
-        y_train=y.astype("int64"),
-        x_test=x_test,
-        y_test=y_test.astype("int64"),
+    return dataset(
+        name,
+        title,
+        [x, y, x_test, y_test],
         num_classes=5,
         source=f"{source}; U(0, 1) noise (seed {SEED}), the training images' "
         "mean subtracted from both sets feature by feature, each pair of "

@@ -9,9 +9,9 @@ import io
 import numpy as np
 
 from gar_keras.datasets.data_files import check_md5, data_folder, read_npz
-from gar_keras.datasets.dataset import Dataset
 from gar_keras.utils.files import replacing
 from gar_keras.utils.optional import optional
+from reproduction.datasets.arrays import NAMES, dataset
 
 GREY_TITLE = "SVHN-grey"
 HOME = "http://ufldl.stanford.edu/housenumbers/"
@@ -39,15 +39,14 @@ def load_svhn(data_dir=None):
     Raises:
         DataError: if a file is damaged.
     """
-    x_train, y_train = _read("train_32x32.mat", data_dir)
-    x_test, y_test = _read("test_32x32.mat", data_dir)
-    return Dataset(
-        name="svhn",
-        title="SVHN",
-        x_train=np.ascontiguousarray(x_train),
-        y_train=y_train,
-        x_test=np.ascontiguousarray(x_test),
-        y_test=y_test,
+    arrays = []
+    for name in ("train_32x32.mat", "test_32x32.mat"):
+        images, labels = _read(name, data_dir)
+        arrays += [np.ascontiguousarray(images), labels]
+    return dataset(
+        "svhn",
+        "SVHN",
+        arrays,
         num_classes=10,
         source="SVHN, format 2, pixel- and label-exact (MD5 of both files)",
     )
@@ -76,15 +75,11 @@ def load_svhn_grey(data_dir=None):
     Its digits were cut from SVHN's test images and are grey: errors on it say
     nothing about SVHN, and must not stand beside the paper's Table 3.
     """
-    names = ("x_train", "y_train", "x_test", "y_test")
-    arrays = read_npz(data_folder(data_dir) / GREY, names, GREY_MD5)
-    return Dataset(
-        name="svhn-grey",
-        title=GREY_TITLE,
-        x_train=arrays["x_train"],
-        y_train=arrays["y_train"].astype("int64"),
-        x_test=arrays["x_test"],
-        y_test=arrays["y_test"].astype("int64"),
+    arrays = read_npz(data_folder(data_dir) / GREY, NAMES, GREY_MD5)
+    return dataset(
+        "svhn-grey",
+        GREY_TITLE,
+        [arrays[name] for name in NAMES],
         num_classes=10,
         source="SVHN-grey: house-number digits cut from SVHN's test images, in "
         "grey; a stand-in, not SVHN format 2",
@@ -106,5 +101,5 @@ def _read(name, data_dir):
     check_md5(data, MD5[name], path)
     content = matlab.loadmat(io.BytesIO(data), variable_names=("X", "y"))
     # 10 is the digit 0.
-    y = content["y"][:, 0].astype("int64") % 10
-    return content["X"].transpose(3, 0, 1, 2), y
+    labels = content["y"][:, 0] % 10
+    return content["X"].transpose(3, 0, 1, 2), labels
