@@ -126,26 +126,19 @@ def test_options_that_are_not_given_leave_an_experiment_as_it_is():
     assert commands.apply(given, spreading, "bfloat16") == spreading
 
 
-def test_the_plan_has_hours_from_records(tmp_path):
-    write_record(tmp_path, MNIST, 0)
-    # 120 s of 2,000 epochs, and 36 s an epoch.
-    longer = replace(MNIST, pretrain_epochs=4000, epochs=200)
-    other = replace(MNIST, network="mlp")
-    text = plan.text([MNIST, longer, other], [0, 1], tmp_path)
-    *lines, last = text.splitlines()
-    assert "mnist-100 seed 1, 2000 + 20 epochs, bfloat16: about " in lines[2]
-    assert lines[1].endswith("bfloat16: no record tells the hours")
-    assert last.startswith("Runs: 6. Finished: 1. Left: 5, about ")
-    assert last.endswith(", and 2 of unknown length.")
-
-
-def test_hours_by_hand(tmp_path, monkeypatch):
+def test_the_plan_has_hours_from_records(tmp_path, monkeypatch):
     monkeypatch.setattr(plan.paths, "reference", lambda: tmp_path)
     write_record(tmp_path, MNIST, 0)
     longer = replace(MNIST, pretrain_epochs=4000, epochs=200)
-    # 4,000 * 0.06 s and 200 * 36 s are 2.07 hours.
-    first, last = plan.text([longer], [3], tmp_path).splitlines()
-    assert first.endswith("4000 + 200 epochs, bfloat16: about 2.1 hours")
+    other = replace(MNIST, network="mlp")
+    *lines, last = plan.text([MNIST, longer, other], [0], tmp_path).splitlines()
+    # 120 s of 2,000 epochs, and 36 s an epoch: 2.07 hours.
+    assert lines == [
+        "mnist-100 seed 0, 4000 + 200 epochs, bfloat16: about 2.1 hours",
+        "mnist-100 seed 0, 2000 + 20 epochs, bfloat16: no record tells the "
+        "hours",
+    ]
     assert last == (
-        "Runs: 1. Finished: 0. Left: 1, about 2.1 hours one after another."
+        "Runs: 3. Finished: 1. Left: 2, about 2.1 hours one after another, and "
+        "1 of unknown length."
     )
