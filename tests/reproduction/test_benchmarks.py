@@ -58,7 +58,8 @@ def test_the_second_of_two_epochs_is_timed(monkeypatch):
 
 def run(folder, kind, *cases):
     """The entries of a record, once cases are measured."""
-    benchmarks.run(folder, kind, cases)
+    for case in cases:
+        benchmarks.run(folder, kind, case)
     here = environment.describe()
     return benchmarks.read(benchmarks.path_of(kind, here, folder))
 
@@ -67,8 +68,8 @@ def test_a_case_is_replaced_and_others_stay(tmp_path, monkeypatch):
     times = iter([1.0, 2.0, 3.0])
     monkeypatch.setattr(
         benchmarks,
-        "measure",
-        lambda case: benchmarks.compared([(1.0, next(times))] * 2),
+        "interleave",
+        lambda first, second, pairs: [(1.0, next(times))] * pairs,
     )
     first, second = FEW, FEW | {"second": "without"}
     run(tmp_path, "overhead", first, second)
@@ -77,12 +78,11 @@ def test_a_case_is_replaced_and_others_stay(tmp_path, monkeypatch):
     assert [entry["ms"]["median"] for entry in found] == [2.0, 3.0]
 
 
-def test_the_command_measures_the_layer_beside_nothing_and_itself():
-    kind, (case,) = benchmarks.cases("regularize")
-    assert (kind, case["images"]) == ("benchmark", 60_000)
-    kind, (again, case) = benchmarks.cases("layer")
-    assert kind == "overhead" and again == case | {"second": "without"}
-    assert case["num_images"] == case["steps"] * case["batch_size"] <= 60_000
+def test_the_command_measures_stage_2_and_the_layer_beside_itself():
+    (kind, case), (_, again), (other, layer) = benchmarks.cases()
+    assert (kind, case["images"], other) == ("benchmark", 60_000, "overhead")
+    assert again == layer | {"second": "without"}
+    assert layer["num_images"] == layer["steps"] * layer["batch_size"] <= 60_000
 
 
 def test_what_is_shown_is_computed_from_the_times(tmp_path):

@@ -35,8 +35,7 @@ WRONG = [
     ("seeds", "abc 0,x -1 1.5 5-2 0,,1 1, 0- nan 1e3 2--3"),
     ("labels", "x 1.5"),
     (
-        "backend frobenius-of balance-of precision data study method tasks "
-        "tables",
+        "backend frobenius-of balance-of precision data study method",
         "mxnet 0",
     ),
     ("data-dir record readme", "{gone} {file}/below"),
