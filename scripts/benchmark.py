@@ -21,8 +21,8 @@ def parser():
 
 
 def main(options):
-    commands.choose_backend(options.backend)
-    from reproduction import benchmarks
+    with commands.loading(options.backend):
+        from reproduction import benchmarks
 
     for kind, case in benchmarks.cases():
         benchmarks.run(options.results, kind, case)

@@ -24,11 +24,11 @@ def parser():
 
 def main(options):
     """Draws the figure and writes its numbers, or draws the pair of graphs."""
-    commands.choose_backend()
-    from reproduction import records
-    from reproduction.report import plots
-    from reproduction.report.plots.graph_panels import GRAPH_IMAGES
-    from reproduction.report.plots.graph_statistics import graph_numbers
+    with commands.loading():
+        from reproduction import records
+        from reproduction.report import plots
+        from reproduction.report.plots.graph_panels import GRAPH_IMAGES
+        from reproduction.report.plots.graph_statistics import graph_numbers
 
     name = "graph_pair" if options.pair else "figure1"
 

@@ -16,8 +16,8 @@ def parser():
 
 def main(options):
     """Draws the logits of several epochs, and the test accuracy."""
-    commands.choose_backend()
-    from reproduction.report import plots
+    with commands.loading():
+        from reproduction.report import plots
 
     plots.draw(options, "figure2.png", plots.figure2)
     return 0

@@ -26,10 +26,10 @@ def parser():
 
 def main(options):
     """Shows the tables, and puts them into the README if there is one."""
-    commands.choose_backend()
-    from reproduction import report
-    from reproduction.report import published
-    from reproduction.report.tables import in_terminal, paper_table
+    with commands.loading():
+        from reproduction import report
+        from reproduction.report import published
+        from reproduction.report.tables import in_terminal, paper_table
 
     frame = report.read_runs(options.results)
     if frame.empty:

@@ -4,8 +4,10 @@ Nothing here needs Keras: options are read before it is loaded.
 """
 
 import argparse
+import contextlib
 import math
 import os
+import signal
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -217,12 +219,31 @@ def main(parser, run):
         return EXIT_INTERRUPTED
 
 
-def choose_backend(name=None):
-    """Settles how Keras is loaded, here and in processes that start here."""
+@contextlib.contextmanager
+def loading(backend=None):
+    """Around the imports of what needs Keras, which can take seconds.
+
+    Ctrl-C ends the program at once: within an import it can become any other
+    exception, or be lost.
+    """
     # TensorFlow's C++ code looks at this while it is loaded.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    if name is not None:
-        os.environ["KERAS_BACKEND"] = name
+    if backend is not None:
+        # For the processes that this one starts as well.
+        os.environ["KERAS_BACKEND"] = backend
+
+    def end(*_):
+        os.write(2, b"interrupted\n")
+        os._exit(EXIT_INTERRUPTED)
+
+    before = signal.getsignal(signal.SIGINT)
+    # A shell starts what it puts in the background deaf to Ctrl-C.
+    if before is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def run_table(options, experiments, show):
@@ -237,9 +258,9 @@ def run_table(options, experiments, show):
     Returns:
         The exit status: 0, or 1 if another process is at some of the runs.
     """
-    choose_backend(options.backend)
-    from gar_keras.engine import hardware
-    from reproduction import plan, sweep
+    with loading(options.backend):
+        from gar_keras.engine import hardware
+        from reproduction import plan, sweep
 
     precision = options.precision
     if precision == "auto":
@@ -260,7 +281,8 @@ def run_table(options, experiments, show):
         share_stage_1=options.share_stage_1,
     )
     if records:
-        from reproduction import report
+        with loading():
+            from reproduction import report
 
         show(report, records, options.results)
     return 0 if complete else EXIT_UNFINISHED

@@ -496,11 +496,16 @@ def write_state(path, owner, progress, **lists):
 
 
 def read_state(path, owner, reporter):
-    """The progress and the arrays at a path; `None` if they do not fit."""
+    """The progress and the arrays at a path; `None` if they do not fit.
+
+    Raises:
+        RecordError: if the file is damaged. It is left as it is.
+    """
     if not path.exists():
         return None
     arrays = defaultdict(list)
-    with np.load(path) as archive:
+    with records.reading(path), open(path, "rb") as file:
+        archive = np.load(file)
         meta = json.loads(str(archive["meta"]))
         # In the order in which they were written.
         for key in archive.files:

@@ -2,10 +2,13 @@
 
 import argparse
 import importlib.util
+import os
+import signal
 import sys
 from dataclasses import replace
 from pathlib import Path
 
+import fresh
 import pytest
 from made_records import write_record
 
@@ -107,6 +110,36 @@ MNIST = replace(TABLE_1[100], epochs=20, precision="bfloat16")
 
 def options_of(*words):
     return commands.training_parser("").parse_args(words)
+
+
+# What an import may make of Ctrl-C, and where no guard stands.
+LOADING = """
+import sys, time
+sys.path.insert(0, sys.argv[1])
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from reproduction import commands
+assert "keras" not in sys.modules and "numpy" not in sys.modules
+if sys.argv[2] == "guarded":
+    with commands.loading():
+        print("loading", flush=True)
+        try:
+            time.sleep(600)
+        except BaseException:
+            pass
+print("loading", flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("where", ["guarded", "unguarded"])
+def test_ctrl_c_while_libraries_load_is_one_line(where):
+    process = fresh.start("-c", LOADING, SCRIPTS, where)
+    assert process.stdout.readline() == "loading\n"
+    os.kill(process.pid, signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert (process.returncode, errors) == (130, "interrupted\n")
 
 
 def test_labels_that_a_data_set_has_not_are_named():

@@ -288,6 +288,16 @@ def test_runs_share_the_end_of_stage_1(tmp_path):
     assert numbers(record) == numbers(alone)
 
 
+def test_a_damaged_state_is_named_and_left(tmp_path):
+    state = state_of(tmp_path)
+    state.parent.mkdir(parents=True)
+    state.write_bytes(b"PK\x03\x04 half of it")
+    with pytest.raises(records.RecordError) as error:
+        run_tiny(tmp_path)
+    assert str(error.value).startswith(f"{state} is not a whole")
+    assert state.read_bytes() == b"PK\x03\x04 half of it"
+
+
 def test_a_full_disk_names_the_file_and_the_run_goes_on_after_it(
     finished, tmp_path, monkeypatch
 ):

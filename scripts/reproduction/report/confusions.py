@@ -85,9 +85,10 @@ def confusions(frame, results):
         }
         found = 0
         for name, runs in ran.items():
-            same = (runs[lost_starts.START] == pd.Series(run._asdict())[
-                lost_starts.START
-            ]).all(axis=1)
+            same = (
+                runs[lost_starts.START]
+                == pd.Series(run._asdict())[lost_starts.START]
+            ).all(axis=1)
             runs = runs[same & (runs.epochs >= LATER)]
             texts = [state(r, LATER, results) for r in runs.itertuples()]
             # The run that ended there kept its classes.
