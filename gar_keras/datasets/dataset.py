@@ -19,7 +19,7 @@ class Dataset:
         x_train, x_test: Image arrays `(m, height, width, channels)`, or
             features `(m, f)`.
         y_train, y_test: Class indices `(m,)`, int64, from 0 to
-            `num_classes - 1`.
+            `num_classes - 1`; in `y_train` -1 where the label is not known.
         num_classes: Number of classes `n`.
         source: One sentence: which files, and whether they are exact.
     """

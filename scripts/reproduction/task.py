@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from gar_keras.datasets import make_split
-from gar_keras.datasets.splits import draw_split
+from gar_keras.datasets.splits import Split, draw_split
 from gar_keras.methods.safe_gar import given_prior
 from gar_keras.utils.validation import check_class_prior
 from reproduction.datasets import UNLABELED, load
@@ -40,15 +40,16 @@ class Task:
         if changes.shares is not None:
             kept = with_imbalance(data.y_train, changes.shares, seed)
         elif changes.known_classes is not None:
-            known = data.y_train < changes.known_classes
-            kept, others = np.flatnonzero(known), np.flatnonzero(~known)
+            is_known = data.y_train < changes.known_classes
+            kept = np.flatnonzero(is_known)
+            others = np.flatnonzero(~is_known)
             # So many that they are the wanted share of the whole.
             share = changes.out_of_class
             wanted = len(kept) * share / max(1 - share, 1e-9)
             if wanted > len(others):
                 raise ValueError(
                     "There are too few out-of-class images: they can be at "
-                    f"most {len(others) / len(known):.3f} of X_U. Received: "
+                    f"most {len(others) / len(is_known):.3f} of X_U. Received: "
                     f"out_of_class={share}"
                 )
             rng = np.random.default_rng([seed, OUT_OF_CLASS])
@@ -67,8 +68,13 @@ class Task:
         self.data = data
 
         draw = {"even": make_split, "random": draw_split}[changes.labels_drawn]
-        self.split = draw(data.y_train, e.num_labeled, seed, e.num_validation)
-        labeled, held_out = self.split.labeled, self.split.validation
+        # Images of -1 have no label: they are for X_U alone.
+        known = np.flatnonzero(data.y_train != -1)
+        drawn = draw(
+            data.y_train[known], e.num_labeled, seed, e.num_validation
+        )
+        labeled, held_out = known[drawn.labeled], known[drawn.validation]
+        self.split = Split(labeled, held_out)
         self.labeled = kept[labeled].tolist()
         self.x_labeled = data.x_train[labeled]
         self.y_labeled = with_label_noise(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tiny_runs
 
-from reproduction import datasets
+from reproduction import datasets, report, run
 from reproduction import task as tasks
 from reproduction.methods import terms
 from reproduction.settings import DataSettings
@@ -52,6 +52,26 @@ def test_out_of_class_images_are_a_share_of_all_unlabelled_images():
     assert (others == out_of_class[0]).all(axis=(1, 2, 3)).any()
     told = task.described["data"]["unlabeled"]
     assert told == "all training images and 53 of other classes"
+
+
+def test_a_data_set_with_few_labels_runs_and_is_in_a_table(
+    tmp_path, monkeypatch
+):
+    data = tiny_runs.tiny_data()
+    y = np.where(np.arange(tiny_runs.TRAIN) < 30, data.y_train, -1)
+    few = replace(data, name="few", title="Few labels", y_train=y)
+    monkeypatch.setitem(datasets.DATASETS, "few", lambda: few)
+    experiment = replace(
+        TINY, dataset="few", num_labeled=12, num_validation=18, epochs=1
+    )
+    task = tasks.Task(experiment, seed=0)
+    assert len(task.unlabeled) == tiny_runs.TRAIN
+    assert np.bincount(task.y_labeled).tolist() == [4, 4, 4]
+    assert sorted([*task.split.labeled, *task.split.validation]) == [*range(30)]
+    run.run(experiment, 0, tmp_path)
+    report.write(report.read_runs(tmp_path), tmp_path)
+    table = (tmp_path / "README.md").read_text("utf-8")
+    assert "| Few labels, 12 labels | gar |" in table
 
 
 def test_more_out_of_class_images_than_there_are_are_refused():
