@@ -8,19 +8,9 @@ import sys
 
 from reproduction import commands, paths
 
-TABLES = ("table1", "table2", "table3", "svhn_grey")
-
 
 def parser():
     made = commands.parser(__doc__)
-    made.add_argument(
-        "--tables",
-        nargs="+",
-        choices=TABLES,
-        default=TABLES,
-        help="tables to show; svhn_grey is a stand-in, not a table of the "
-        "paper (default: all)",
-    )
     made.add_argument(
         "--results",
         type=commands.written_folder,
@@ -51,8 +41,8 @@ def main(options):
             f"no run records in {options.results}. A first one: "
             "python scripts/table1.py --labels 100 --seeds 0"
         )
-    for name in options.tables:
-        print(in_terminal(*paper_table(TABLES[name], frame)))
+    for paper in TABLES.values():
+        print(in_terminal(*paper_table(paper, frame)), end="")
     for path in report.write(frame, options.results, options.readme):
         print(f"Written: {path}")
     return 0

@@ -5,21 +5,14 @@ import sys
 from reproduction import commands
 from reproduction.settings import EXPERIMENTS
 
-# The table of each data set, by its name in `report.published.TABLES`.
-DATA = {
-    "norb": "table3",
-    "norb-jpeg": "table3",
-    "svhn": "table3",
-    "svhn-extra": "table3",
-    "svhn-grey": "svhn_grey",
-}
+DATA = ("norb", "norb-jpeg", "svhn", "svhn-extra", "svhn-grey")
 
 
 def parser():
     made = commands.training_parser(__doc__)
     made.add_argument(
         "--data",
-        choices=[*DATA],
+        choices=DATA,
         default="norb",
         help="data set: the official files of norb, svhn with or without its "
         "extra images, or a stand-in: norb-jpeg, svhn-grey (default: "
@@ -40,12 +33,12 @@ def main(options):
     known = EXPERIMENTS[options.data]
     commands.check_known("--labels", options.labels, known)
 
-    def show(report, records, results):
-        table = report.published.TABLES[DATA[options.data]]
-        report.show_table(table, records, results)
-
     chosen = [known[m] for m in options.labels]
     return commands.run_table(options, chosen, show)
+
+
+def show(report, records, results):
+    report.show_table(report.published.TABLES["table3"], records, results)
 
 
 if __name__ == "__main__":

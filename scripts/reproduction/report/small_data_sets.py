@@ -5,13 +5,12 @@ import pandas as pd
 from reproduction.methods import METHODS
 from reproduction.report import run_frame
 from reproduction.report.estimates import MISSING, Estimate, between
-from reproduction.report.tables import markdown
+from reproduction.report.tables import markdown, table
 from reproduction.settings import FREE, RARE, SMALL
 
 # Points by which a run that ends above its start is told as harmed.
 HARM = 1.0
 SEEDS = 5
-START = "Pretraining"
 SAFE, PAPER = "safe-gar", "gar"
 TITLES = {name: entry.title for name, entry in METHODS.items()}
 TITLES[PAPER] = "GAR, the paper's"
@@ -45,29 +44,46 @@ def errors(found):
         known = g.groupby("seed").start.first().dropna()
         return Estimate.of(known).text() if len(known) else MISSING
 
-    def cell(g):
+    def last(g):
         fewer = f" (n = {len(g)})" if len(g) < SEEDS else ""
         return Estimate.of(g["last"]).text() + fewer
 
-    return _by_method(found, start, cell)
+    return _by_method(found, start, last)
+
+
+def rare_errors(frame):
+    """Errors and balanced errors with a rare class, a row a data set."""
+
+    def both(means):
+        return " / ".join(f"{mean:.2f}" for mean in means)
+
+    def start(g):
+        pairs = g.groupby("seed")[["start", "balanced_stage_1"]].first()
+        return both(pairs.mean())
+
+    found = where(frame, RARE)
+    found = found[found.balanced_last.notna()]
+    return _by_method(
+        found, start, lambda g: both(g[["last", "balanced_last"]].mean())
+    )
 
 
 def _by_method(found, start, cell):
-    """A function of runs in a table: a row a data set, a column a method.
-
-    The first column is another function, of all the runs on a data set.
-    """
-    rows = {}
-    for title, g in found.groupby("title", sort=False):
-        rows[title] = {START: start(g)}
-        for name in METHODS:
-            runs = g[g.method == name]
-            if (found.method == name).any():
-                rows[title][TITLES[name]] = (
-                    run_frame.linked(cell(runs), runs) if len(runs) else MISSING
-                )
-    table = pd.DataFrame.from_dict(rows, "index")
-    return markdown(table, [run_frame.made_on(found)])
+    """A table with a row a data set: a function of its runs, one a method."""
+    if found.empty:
+        return ""
+    cells = (
+        found.groupby(["title", "method"])
+        .apply(lambda g: run_frame.linked(cell(g), g), include_groups=False)
+        .unstack()
+    )
+    cells = cells.reindex(
+        index=found.title.unique(), columns=[m for m in METHODS if m in cells]
+    )
+    starts = found.groupby("title").apply(start, include_groups=False)
+    cells.insert(0, "Pretraining", starts)
+    cells = cells.rename(columns=TITLES).fillna(MISSING)
+    return markdown(cells, [run_frame.made_on(found)])
 
 
 def changes(found):
@@ -88,65 +104,49 @@ def changes(found):
 def ranks(found):
     """A row a method: its ranks among the methods, and the harm it does."""
     rank = found.pivot_table("last", "dataset", "method").rank(axis=1)
-    rows = {}
-    for name in METHODS:
-        g = found[found.method == name]
-        if g.empty:
-            continue
-        rows[TITLES[name]] = cells = {
-            "data sets": str(g.dataset.nunique()),
-            "first or second": str((rank[name] <= 2).sum()),
-            "mean rank": f"{rank[name].mean():.1f}",
-        }
-        known = g.dropna(subset="change")
-        if len(known):
-            below = known.groupby("dataset").change.mean() < 0
-            harmed = known.change > HARM
-            cells |= {
-                "mean below pretraining": str(below.sum()),
-                f"runs above it by more than {HARM:g} point": (
-                    f"{harmed.sum()} of {len(known)}"
-                ),
-            }
-    return markdown(pd.DataFrame.from_dict(rows, "index").fillna(MISSING))
 
+    def below(g):
+        means = g.groupby("dataset").change.mean().dropna()
+        return str((means < 0).sum()) if len(means) else MISSING
 
-def rare_errors(frame):
-    """Errors and balanced errors with a rare class, a row a data set."""
+    def harmed(g):
+        known = g.change.dropna()
+        return (
+            f"{(known > HARM).sum()} of {len(known)}" if len(known) else MISSING
+        )
 
-    def both(errors):
-        return " / ".join(f"{mean:.2f}" for mean in errors.mean())
-
-    def start(g):
-        return both(g.groupby("seed")[["start", "balanced_stage_1"]].first())
-
-    found = where(frame, RARE)
-    found = found[found.balanced_last.notna()]
-    return _by_method(
-        found, start, lambda g: both(g[["last", "balanced_last"]])
-    )
+    columns = {
+        "data sets": lambda g: str(g.dataset.nunique()),
+        "first or second": lambda g: str((rank[g.method.iloc[0]] <= 2).sum()),
+        "mean rank": lambda g: f"{rank[g.method.iloc[0]].mean():.1f}",
+        "mean below pretraining": below,
+        f"runs above it by more than {HARM:g} point": harmed,
+    }
+    return markdown(table(_of_methods(found), columns))
 
 
 def rare_changes(frame):
     """How far each method ends above its start with a rare class."""
-    found = where(frame, RARE)
-    groups = {TITLES[name]: found[found.method == name] for name in METHODS}
-    unprotected = {"protects_rare_classes": False}
-    groups[UNPROTECTED] = where(frame, RARE, [SAFE], **unprotected)
-    rows = {}
-    for title, g in groups.items():
-        g = g[g.balanced_last.notna()]
-        if len(g):
-            balanced = g.balanced_last - g.balanced_stage_1
-            rows[title] = {
-                "runs": str(len(g)),
-                "error": f"{g.change.mean():+.2f}",
-                "balanced error": f"{balanced.mean():+.2f}",
-                f"above by more than {HARM:g} point": str(
-                    (g.change > HARM).sum()
-                ),
-                f"below by more than {HARM:g} point": str(
-                    (g.change < -HARM).sum()
-                ),
-            }
-    return markdown(pd.DataFrame.from_dict(rows, "index"))
+    unprotected = where(frame, RARE, [SAFE], protects_rare_classes=False)
+    rows = [*_of_methods(where(frame, RARE)), (UNPROTECTED, unprotected)]
+    rows = [(title, g[g.balanced_last.notna()]) for title, g in rows]
+    columns = {
+        "runs": lambda g: str(len(g)),
+        "error": lambda g: f"{g.change.mean():+.2f}",
+        "balanced error": lambda g: (
+            f"{(g.balanced_last - g.balanced_stage_1).mean():+.2f}"
+        ),
+        f"above by more than {HARM:g} point": lambda g: str(
+            (g.change > HARM).sum()
+        ),
+        f"below by more than {HARM:g} point": lambda g: str(
+            (g.change < -HARM).sum()
+        ),
+    }
+    return markdown(table([row for row in rows if len(row[1])], columns))
+
+
+def _of_methods(found):
+    """The runs of each method by its title, in the order of the methods."""
+    of_method = {name: found[found.method == name] for name in METHODS}
+    return [(TITLES[name], g) for name, g in of_method.items() if len(g)]

@@ -14,10 +14,15 @@ from reproduction.report import (
     run_frame,
     small_data_sets,
 )
-from reproduction.report.estimates import MISSING
 from reproduction.report.published import TABLES
 from reproduction.report.study_tables import study_table
-from reproduction.report.tables import figure, markdown, paper_table, table
+from reproduction.report.tables import (
+    RUN_COLUMNS,
+    linked,
+    markdown,
+    paper_table,
+    table,
+)
 from reproduction.studies import STUDIES
 
 # The page in a results folder with all columns of all studies.
@@ -56,8 +61,7 @@ def sections(frame, results):
         "lost": lost_starts.lost_line(frame),
         "lost classes": lost_starts.lost_classes(frame),
         "rivals": "\n".join(
-            markdown(*compared_methods.baselines_table(methods))
-            for methods in compared_methods.compare(whole)
+            markdown(*t) for t in compared_methods.baselines_tables(whole)
         ),
         "small errors": small_data_sets.errors(small),
         "small changes": small_data_sets.changes(small),
@@ -121,19 +125,6 @@ def with_links_from(text, results, seen_from):
     return re.sub(r"\]\((?!\w+:)", f"]({way}/", text)
 
 
-INDEX_COLUMNS = {
-    "data": run_frame.task,
-    "method": lambda g: g.method.iloc[0],
-    "differs, but for epochs, in": lambda g: g.differs.iloc[0] or MISSING,
-    "seeds": run_frame.seeds,
-    "after stage 1": figure("stage_1"),
-    "chosen epoch": figure("chosen"),
-    "last epoch": figure("last"),
-    "lost a class": run_frame.of_known("lost"),
-    "hardware": run_frame.hardware,
-}
-
-
 def write(frame, results, readme=None):
     """Writes the index of a results folder, its README and its pictures.
 
@@ -149,7 +140,7 @@ def write(frame, results, readme=None):
     results = Path(results)
     ordered = ["cell", "pretrain_epochs", "epochs"]
     ordered = frame.sort_values(ordered, kind="stable")
-    index = table(run_frame.by_folder(ordered), INDEX_COLUMNS)
+    index = table(linked(run_frame.by_folder(ordered)), RUN_COLUMNS)
     studies = "# Studies, with all columns\n"
     for name, study in STUDIES.items():
         text = markdown(*study_table(study, frame))

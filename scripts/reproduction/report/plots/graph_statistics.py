@@ -12,8 +12,6 @@ the numbers changes when `B` is multiplied by one, and each is defined for
 `B = 0` too. All is NumPy in float64.
 """
 
-import math
-
 import numpy as np
 from scipy.sparse import csgraph
 
@@ -95,18 +93,10 @@ def graph_numbers(B, labels):
 
 
 def components(B):
-    """G_M: its connected components over edges of at least `THRESHOLD`.
+    """G_M: how many components it has over edges of at least `THRESHOLD`, and
+    that of each example.
 
-    The weight of an edge is `M_ij / sqrt(M_ii · M_jj)`, the cosine between two
-    rows of `B`. One doubtful example can join two components, so that their
-    number depends on how many examples there are.
-
-    Args:
-        B: Rectified logits `(m, n)`. All of M, `(m, m)`, is formed.
-
-    Returns:
-        `(count, member)`: how many components there are, and the component of
-        each example, int `(m,)`, from 0 to `count - 1`.
+    The weight of an edge is the cosine between two rows of `B`.
 
     Example:
 
@@ -121,9 +111,8 @@ def components(B):
 def identity_distance(B):
     """G_N: the relative distance between N and a scaled identity.
 
-    `‖N / (tr N / n) - I‖_F / ‖I‖_F` with `N = BᵀB`. It is 0 at the aim of
-    section 3.2, `sqrt(n - 1)` where one output node has all weight or all are
-    alike, and 1 for `B = 0`.
+    `‖N / (tr N / n) - I‖_F / ‖I‖_F`: 0 at the optimum, `sqrt(n - 1)` where one
+    output node has all weight or all are alike, and 1 for `B = 0`.
 
     Example:
 
@@ -134,7 +123,7 @@ def identity_distance(B):
     N = B.T @ B
     n = len(N)
     difference = _over(N, np.trace(N) / n) - np.eye(n)
-    return float(np.linalg.norm(difference) / math.sqrt(n))
+    return float(np.linalg.norm(difference) / np.sqrt(n))
 
 
 def edge_shares(B):
