@@ -1,5 +1,7 @@
 """All cells of the paper that were run: our errors beside the paper's."""
 
+import math
+
 import pandas as pd
 
 from reproduction.report import run_frame
@@ -91,7 +93,8 @@ def beside_paper(g, column, error):
     if ours.deviation is None:
         return f"{ours.mean - paper.mean:+.2f}", "not told / not told"
     difference, interval, answer = equivalence(ours, paper, column.margin)
-    *_, other = equivalence(ours, paper.of_standard_error(), column.margin)
+    wider = paper._replace(deviation=paper.deviation * math.sqrt(paper.n))
+    *_, other = equivalence(ours, wider, column.margin)
     return f"{difference:+.2f} ({between(interval)})", f"{answer} / {other}"
 
 

@@ -14,6 +14,13 @@ class Estimate(NamedTuple):
     """Mean and standard deviation of an error over n seeds, in percent.
 
     The deviation is that of a sample, `None` for one seed.
+
+    Example:
+
+    >>> str(Estimate.of([1, 2, 3]))
+    '2.00 ± 1.00 (n = 3)'
+    >>> between(Estimate.of([1, 2, 3]).interval())   # 2 ± 4.303 * 1 / √3
+    '-0.48 to 4.48'
     """
 
     mean: float
@@ -22,40 +29,18 @@ class Estimate(NamedTuple):
 
     @classmethod
     def of(cls, errors):
-        """From errors in percent, one for each seed.
-
-        Example:
-
-        >>> str(Estimate.of([1, 2, 3]))
-        '2.00 ± 1.00 (n = 3)'
-        """
+        """From errors in percent, one for each seed."""
         errors = [float(error) for error in errors]
         deviation = statistics.stdev(errors) if len(errors) > 1 else None
         return cls(statistics.mean(errors), deviation, len(errors))
 
     def interval(self):
-        """The 95 % interval of the mean by Student's t, or `None` if n = 1.
-
-        Example:
-
-        >>> between(Estimate.of([1, 2, 3]).interval())   # 2 ± 4.303 * 1 / √3
-        '-0.48 to 4.48'
-        """
+        """The 95 % interval of the mean by Student's t, or `None` if n = 1."""
         if self.deviation is None:
             return None
         half = stats.t.ppf(0.975, self.n - 1) * self.deviation
         half /= math.sqrt(self.n)
         return self.mean - half, self.mean + half
-
-    def of_standard_error(self):
-        """The estimate, where what is told as its ± is the mean's own error.
-
-        Example:
-
-        >>> Estimate(1.56, 0.09, 9).of_standard_error().text()
-        '1.56 ± 0.27'
-        """
-        return self._replace(deviation=self.deviation * math.sqrt(self.n))
 
     def text(self, sign=""):
         """Mean and deviation alone, of a difference with its sign: `"+"`."""

@@ -4,10 +4,8 @@ from typing import NamedTuple
 
 from reproduction.report.estimates import MISSING, Estimate
 
-# Runs that a figure of the paper's own method is the mean of.
+# The paper's own method: the last rows of its tables, each a mean of ten runs.
 RUNS = 10
-
-# The paper's own method: the last rows of its tables.
 BASELINE = "Pretraining (baseline)"
 GAR = "Pretraining + GAR"
 

@@ -5,7 +5,7 @@ import pandas as pd
 from reproduction.methods import METHODS
 from reproduction.report import run_frame
 from reproduction.report.estimates import MISSING, Estimate, between
-from reproduction.report.tables import markdown, table
+from reproduction.report.tables import markdown
 from reproduction.settings import FREE, RARE, SMALL
 
 # Points by which a run that ends above its start is told as harmed.
@@ -103,50 +103,46 @@ def changes(found):
 
 def ranks(found):
     """A row a method: its ranks among the methods, and the harm it does."""
+    if found.empty:
+        return ""
     rank = found.pivot_table("last", "dataset", "method").rank(axis=1)
-
-    def below(g):
-        means = g.groupby("dataset").change.mean().dropna()
-        return str((means < 0).sum()) if len(means) else MISSING
-
-    def harmed(g):
-        known = g.change.dropna()
-        return (
-            f"{(known > HARM).sum()} of {len(known)}" if len(known) else MISSING
-        )
-
-    columns = {
-        "data sets": lambda g: str(g.dataset.nunique()),
-        "first or second": lambda g: str((rank[g.method.iloc[0]] <= 2).sum()),
-        "mean rank": lambda g: f"{rank[g.method.iloc[0]].mean():.1f}",
-        "mean below pretraining": below,
-        f"runs above it by more than {HARM:g} point": harmed,
-    }
-    return markdown(table(_of_methods(found), columns))
+    change = found.pivot_table("change", "dataset", "method")
+    by_method = found.groupby("method")
+    known = by_method.change.count()
+    harmed = found.change.gt(HARM).groupby(found.method).sum()
+    harmed = harmed.map(str) + " of " + known.map(str)
+    cells = pd.DataFrame(
+        {
+            "data sets": by_method.dataset.nunique().map(str),
+            "first or second": (rank <= 2).sum().map(str),
+            "mean rank": rank.mean().map("{:.1f}".format),
+            "mean below pretraining": (change < 0).sum().map(str),
+            f"runs above it by more than {HARM:g} point": harmed[known > 0],
+        }
+    )
+    cells = cells.reindex([name for name in METHODS if name in cells.index])
+    return markdown(cells.rename(TITLES).fillna(MISSING))
 
 
 def rare_changes(frame):
     """How far each method ends above its start with a rare class."""
+    usual = where(frame, RARE)
     unprotected = where(frame, RARE, [SAFE], protects_rare_classes=False)
-    rows = [*_of_methods(where(frame, RARE)), (UNPROTECTED, unprotected)]
-    rows = [(title, g[g.balanced_last.notna()]) for title, g in rows]
-    columns = {
-        "runs": lambda g: str(len(g)),
-        "error": lambda g: f"{g.change.mean():+.2f}",
-        "balanced error": lambda g: (
-            f"{(g.balanced_last - g.balanced_stage_1).mean():+.2f}"
-        ),
-        f"above by more than {HARM:g} point": lambda g: str(
-            (g.change > HARM).sum()
-        ),
-        f"below by more than {HARM:g} point": lambda g: str(
-            (g.change < -HARM).sum()
-        ),
-    }
-    return markdown(table([row for row in rows if len(row[1])], columns))
-
-
-def _of_methods(found):
-    """The runs of each method by its title, in the order of the methods."""
-    of_method = {name: found[found.method == name] for name in METHODS}
-    return [(TITLES[name], g) for name, g in of_method.items() if len(g)]
+    found = pd.concat([usual, unprotected.assign(method=UNPROTECTED)])
+    found = found[found.balanced_last.notna()]
+    balanced = found.balanced_last - found.balanced_stage_1
+    found = found.assign(
+        balanced=balanced, above=found.change > HARM, below=found.change < -HARM
+    )
+    g = found.groupby("method")
+    cells = pd.DataFrame(
+        {
+            "runs": g.size().map(str),
+            "error": g.change.mean().map("{:+.2f}".format),
+            "balanced error": g.balanced.mean().map("{:+.2f}".format),
+            f"above by more than {HARM:g} point": g.above.sum().map(str),
+            f"below by more than {HARM:g} point": g.below.sum().map(str),
+        }
+    )
+    rows = [x for x in (*METHODS, UNPROTECTED) if x in cells.index]
+    return markdown(cells.reindex(rows).rename(TITLES))

@@ -38,89 +38,84 @@ def study_table(study, frame, most=None):
     It has all columns, or `most` of them, the first ones.
     """
     notes = [*study.notes]
+    names = study.claims or study.arms
+    rows = {name: runs_of_row(study, name, frame) for name in names}
+    columns = START_COLUMNS if study.restarts > 1 else ARM_COLUMNS
     if study.claims:
         columns = CLAIM_COLUMNS
-        rows = {name: claim_runs(study, name, frame) for name in study.claims}
         notes += CLAIM_NOTES
         elsewhere = [
             f"{name} ({run_frame.which_seeds(g[g.elsewhere])})"
             for name, g in rows.items()
-            if len(g) and g.elsewhere.any()
+            if g.elsewhere.any()
         ]
         if elsewhere:
             notes.append(
                 "From another end of stage 1 than beside it: "
                 f"{'; '.join(elsewhere)}."
             )
-    else:
-        columns = START_COLUMNS if study.restarts > 1 else ARM_COLUMNS
-        rows = arm_runs(study, frame)
     columns = dict([*columns.items()][:most])
     return table(linked(rows), columns), notes, study.title
 
 
-# Which runs are in a row, and with which they are compared.
+def runs_of_row(study, name, frame):
+    """The runs of an arm, from all its starts, beside those of another one.
 
+    A claim names the other. Else it is the first arm; of several starts, the
+    first after as many epochs of stage 1.
 
-def arm_runs(study, frame):
-    """The runs of the arms from all starts, with those of the first.
-
-    Of several starts it is the first arm after as many epochs of stage 1.
+    Returns:
+        The runs with columns `..._other`, of the other's runs on their seeds.
+        Of several on a seed it is the one from the same end of stage 1, if
+        there is one, and with the fewest epochs; `elsewhere` tells of another
+        end. For a claim `last_other` is the error in the last whole epoch with
+        as many steps at most, the column `epoch`.
     """
-    rows, firsts = {}, {}
-    for name, arm in study.arms.items():
-        starts = [replace(arm, restart=k) for k in range(study.restarts)]
-        g = pd.concat(_most(frame, e, run_frame.HARDWARE) for e in starts)
-        stage_1 = arm.pretrain_epochs if len(starts) > 1 else None
-        first = firsts.setdefault(stage_1, g)
-        rows[name] = _with_others(g, first[:0] if g is first else first)
-    return rows
-
-
-def claim_runs(study, name, frame):
-    """The runs of a claim's row, with those of the paper's stage 2.
-
-    The error of these, `last_other`, is that in the last whole epoch with as
-    many steps at most, the column `epoch`.
-    """
-    claim = study.claims[name]
-    papers = study.arms[claim.against]
-    g = _most(frame, study.arms[name], ANY)
-    if g.empty:
-        return g
-    e = g.experiment.iloc[0]
-    sizes = {x.labeled_per_batch + x.unlabeled_per_batch for x in (e, papers)}
-    epoch = e.epochs
-    if len(sizes) == 1:
-        epoch = epoch * papers.unlabeled_per_batch // e.unlabeled_per_batch
-    usual = run_frame.like(frame, papers, ANY)
-    usual = usual[usual.epochs >= epoch]
-    by_then = usual.curve.map(lambda c: 100 * c["test_error"][epoch])
-    found = _with_others(g, usual.assign(last=by_then))
-    return found.assign(claim=claim.text, expected=claim.expected, epoch=epoch)
-
-
-def _most(frame, arm, free):
-    """An arm's experiment with its epochs, if it was run; else the largest."""
-    found = run_frame.like(frame, arm, free)
-    exact = found[found.epochs == arm.epochs]
-    return run_frame.largest(found if exact.empty else exact)
-
-
-def _with_others(g, others):
-    """Runs with columns `..._other`, of other runs on their seeds.
-
-    Of several on a seed it is the one from the same end of stage 1, if there
-    is one, and with the fewest epochs; `elsewhere` tells of another end.
-    """
+    arm = study.arms[name]
+    g = _largest(study, arm, frame)
+    if name in study.claims:
+        claim = study.claims[name]
+        other = study.arms[claim.against]
+        e = arm if g.empty else g.experiment.iloc[0]
+        epoch = e.epochs
+        if _batch(e) == _batch(other):
+            epoch = epoch * other.unlabeled_per_batch // e.unlabeled_per_batch
+        others = run_frame.like(frame, other, ANY)
+        others = others[others.epochs >= epoch]
+        by_then = others.curve.map(lambda c: 100 * c["test_error"][epoch])
+        others = others.assign(last=by_then)
+        g = g.assign(claim=claim.text, expected=claim.expected, epoch=epoch)
+    else:
+        other = next(
+            e
+            for e in study.arms.values()
+            if study.restarts == 1 or e.pretrain_epochs == arm.pretrain_epochs
+        )
+        others = _largest(study, other, frame)
+        if other is arm:
+            others = others[:0]
     pairs = g.merge(others, "left", _SAME, suffixes=("", "_other"))
-    ends = ["stage_1", "val_stage_1"]
-    here, there = pairs[ends], pairs[[f"{name}_other" for name in ends]]
-    # None is known where there is no other run, or no stage 1.
-    known = here.notna() & there.notna().to_numpy()
-    pairs["elsewhere"] = (known & (here != there.to_numpy())).any(axis=1)
+    pairs["elsewhere"] = False
+    for name in ("stage_1", "val_stage_1"):
+        end, other = pairs[name], pairs[f"{name}_other"]
+        pairs["elsewhere"] |= end.notna() & other.notna() & (end != other)
     pairs = pairs.sort_values(["elsewhere", "epochs_other"])
     return pairs.drop_duplicates("path").sort_index()
+
+
+def _largest(study, arm, frame):
+    """An arm's experiments with its epochs, if they ran; else the largest."""
+    free = ANY if study.claims else run_frame.HARDWARE
+    starts = []
+    for k in range(study.restarts):
+        found = run_frame.like(frame, replace(arm, restart=k), free)
+        exact = found[found.epochs == arm.epochs]
+        starts.append(run_frame.largest(found if exact.empty else exact))
+    return pd.concat(starts)
+
+
+def _batch(e):
+    return e.labeled_per_batch + e.unlabeled_per_batch
 
 
 def neither_lost(g):

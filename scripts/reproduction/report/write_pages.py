@@ -44,12 +44,7 @@ _INTRODUCTION = (
 
 
 def sections(frame, results):
-    """The texts of the pages, by the name of their markers.
-
-    Args:
-        frame: Runs.
-        results: Folder of them.
-    """
+    """The texts of the pages, of runs in a folder, by their markers' names."""
     # The small data sets have a page of their own.
     whole = frame[(frame.network != "mlp") & frame.images_per_epoch.isna()]
     small = small_data_sets.where(frame)
@@ -71,8 +66,8 @@ def sections(frame, results):
     }
     for kind in benchmark_tables.KINDS:
         found[kind] = benchmark_tables.benchmark_markdown(kind, results)
-    for name in ("table1", "table2", "table3"):
-        found[name] = markdown(*paper_table(TABLES[name], frame))
+    for name, paper in TABLES.items():
+        found[name] = markdown(*paper_table(paper, frame))
     for name in ("limits", "skew", "first-epoch"):
         study = STUDIES[name]
         shown, notes, title = study_table(study, frame, most=4)
@@ -90,13 +85,8 @@ def pages_of(readme):
 def updated(page, texts, results):
     """The text of a page, with the sections of the report in it.
 
-    Each section goes between markers of its name, such as `<!-- table1 -->` and
-    `<!-- end table1 -->`; one without markers is left out.
-
-    Args:
-        page: Path of the page.
-        texts: What `sections` returns.
-        results: Folder of the runs.
+    Each of the `texts` of `sections` goes between markers of its name, such as
+    `<!-- table1 -->` and `<!-- end table1 -->`; one without is left out.
     """
 
     def section(found):
@@ -126,21 +116,16 @@ def with_links_from(text, results, seen_from):
 
 
 def write(frame, results, readme=None):
-    """Writes the index of a results folder, its README and its pictures.
+    """Writes the index of a folder of runs, its pages and its pictures.
 
-    Args:
-        frame: Runs.
-        results: Folder of them.
-        readme: README to bring up to date, with the pages of docs beside it.
-
-    Returns:
-        The paths written. A README in the results that was not made here is
-        left as it is.
+    With a `readme` this and the pages of docs beside it are brought up to date.
+    A page in the results that was not made here is left as it is. Returns the
+    paths written.
     """
     results = Path(results)
-    ordered = ["cell", "pretrain_epochs", "epochs"]
-    ordered = frame.sort_values(ordered, kind="stable")
-    index = table(linked(run_frame.by_folder(ordered)), RUN_COLUMNS)
+    order = ["cell", "pretrain_epochs", "epochs"]
+    runs = run_frame.by_folder(frame.sort_values(order, kind="stable"))
+    index = table(linked(runs), RUN_COLUMNS)
     studies = "# Studies, with all columns\n"
     for name, study in STUDIES.items():
         text = markdown(*study_table(study, frame))
@@ -153,8 +138,8 @@ def write(frame, results, readme=None):
     for path in [*found]:
         if path.exists() and not path.read_text("utf-8").startswith(_OURS):
             del found[path]
-    runs = frame.drop(columns=["experiment", "curve"])
-    found[results / "index.csv"] = runs.to_csv(
+    rows = frame.drop(columns=["experiment", "curve"])
+    found[results / "index.csv"] = rows.to_csv(
         index=False, float_format="%.6g", lineterminator="\n"
     )
     if readme is not None:

@@ -163,7 +163,7 @@ def test_a_verdict_by_hand(tmp_path, errors, expected, found):
         write_record(tmp_path, paper, seed, last_error=base)
         error = base + more / 100
         write_record(tmp_path, ABLATION.arms[name], seed, last_error=error)
-    g = study_tables.claim_runs(study, name, report.read_runs(tmp_path))
+    g = study_tables.runs_of_row(study, name, report.read_runs(tmp_path))
     assert study_tables.verdict(g) == found
 
 
@@ -173,7 +173,7 @@ def test_a_study_keeps_its_own_epochs(tmp_path):
     for epochs, runs in ((arm.epochs + 20, 3), (arm.epochs, 1)):
         write(tmp_path, replace(arm, epochs=epochs), *[0.05] * runs)
         frame = report.read_runs(tmp_path)
-        g = study_tables.claim_runs(ABLATION, name, frame)
+        g = study_tables.runs_of_row(ABLATION, name, frame)
         assert (g.epochs.iloc[0], len(g)) == (epochs, runs)
 
 
@@ -187,7 +187,7 @@ def test_a_run_is_beside_the_paper_s_after_as_many_steps(tmp_path):
         curve = {"test_error": [start, *errors]}
         write_record(tmp_path, e, curve=curve)
     write_record(tmp_path, arm)
-    g = study_tables.claim_runs(ABLATION, name, report.read_runs(tmp_path))
+    g = study_tables.runs_of_row(ABLATION, name, report.read_runs(tmp_path))
     assert (g.epoch.item(), g.last_other.item()) == pytest.approx((3, 6.0))
 
 
