@@ -51,11 +51,14 @@ def all_cells(frame, error="chosen", without=()):
         for g in groups:
             lost = g[lost_in(g, column.classes).eq(True)]
             kept = g.drop(lost.index)
-            parts = ["none is left"]
-            if len(kept):
-                estimate = Estimate.of(kept[error])
-                parts = [str(estimate), *beside_paper(kept, column, error)]
-            sound = f"without {run_frame.which_seeds(lost)}: {', '.join(parts)}"
+            sound = MISSING
+            if len(lost):
+                parts = ["none is left"]
+                if len(kept):
+                    mean = figure(error, n=True)(kept)
+                    parts = [mean, *beside_paper(kept, column, error)]
+                sound = f"without {run_frame.which_seeds(lost)}: "
+                sound += ", ".join(parts)
             difference, within = beside_paper(g, column, error)
             names.append(run_frame.linked(run_frame.task(g), g))
             rows.append(
@@ -69,9 +72,7 @@ def all_cells(frame, error="chosen", without=()):
                     "difference, 90 % interval": difference,
                     "margin": str(column.margin),
                     WITHIN: within,
-                    "without runs that lost a class": (
-                        sound if len(lost) else MISSING
-                    ),
+                    "without runs that lost a class": sound,
                     "hours a run": f"{g.minutes.mean() / 60:.1f}",
                 }
             )

@@ -41,12 +41,13 @@ def learning_curves(paper, frame):
     for k, g in enumerate(found):
         color, error = style.LINES[k], published_error(g.cell.iloc[0])
         runs = "1 run" if len(g) == 1 else f"{len(g)} runs"
+        look = {"color": color, "lw": 0.8, "ms": 5}
+        ax.plot([], [], "o-", label=f"{task(g)}, {runs}", **look)
         for errors, lost in zip(errors_of(g), g.lost.eq(True), strict=True):
-            look = {"ls": "-", "marker": "o", "label": f"{task(g)}, {runs}"}
+            marks = {"marker": "o"}
             if lost:
-                look = {"ls": "--", "marker": "X", "label": "lost a class"}
-            look |= {"color": color, "lw": 0.8, "ms": 5, "markevery": [-1]}
-            ax.plot(running_mean(errors), **look)
+                marks = {"marker": "X", "ls": "--", "label": "lost a class"}
+            ax.plot(running_mean(errors), markevery=[-1], **look, **marks)
         look = {"marker": "_", "ms": 10, "mew": 3, "elinewidth": 1.2}
         side.errorbar(k, error.mean, error.deviation, color=color, **look)
     # Up to epoch 1 the axis is linear: 0 has no logarithm.

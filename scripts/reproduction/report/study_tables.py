@@ -96,9 +96,9 @@ def runs_of_row(study, name, frame):
             others = others[:0]
     pairs = g.merge(others, "left", _SAME, suffixes=("", "_other"))
     pairs["elsewhere"] = False
-    for name in ("stage_1", "val_stage_1"):
-        end, other = pairs[name], pairs[f"{name}_other"]
-        pairs["elsewhere"] |= end.notna() & other.notna() & (end != other)
+    for end in ("stage_1", "val_stage_1"):
+        here, there = pairs[end], pairs[f"{end}_other"]
+        pairs["elsewhere"] |= here.notna() & there.notna() & (here != there)
     pairs = pairs.sort_values(["elsewhere", "epochs_other"])
     return pairs.drop_duplicates("path").sort_index()
 

@@ -26,20 +26,17 @@ def write(folder, experiment, errors, lost=()):
 
 def test_each_run_has_a_line_dashed_where_a_class_was_lost(tmp_path):
     write(tmp_path, FEW[100], (0.01, 0.3, 0.02), lost=[1])
-    write(tmp_path, FEW[600], [0.02])
+    write(tmp_path, FEW[600], [0.02], lost=[0])
     frame = report.read_runs(tmp_path)
     curves, papers = learning_curves(TABLES["table1"], frame).axes
-    first, dashed, third, other = curves.lines
-    assert [line.get_linestyle() for line in curves.lines] == [
-        *"-",
-        "--",
-        *"--",
-    ]
-    np.testing.assert_allclose(dashed.get_ydata(), [10, 30, 30, 30, 3])
-    assert dashed.get_label() == "lost a class"
-    assert first.get_label() == third.get_label() == "MNIST, 100 labels, 3 runs"
-    assert other.get_label() == "MNIST, 600 labels, 1 run"
-    assert other.get_color() != first.get_color() == dashed.get_color()
+    few, *seeds, more, lost = curves.lines
+    assert [line.get_linestyle() for line in seeds] == ["-", "--", "-"]
+    np.testing.assert_allclose(seeds[1].get_ydata(), [10, 30, 30, 30, 3])
+    assert few.get_label() == "MNIST, 100 labels, 3 runs"
+    assert more.get_label() == "MNIST, 600 labels, 1 run"
+    assert seeds[1].get_label() == lost.get_label() == "lost a class"
+    assert {line.get_color() for line in seeds} == {few.get_color()}
+    assert lost.get_color() == more.get_color() != few.get_color()
     marks = [line for line in papers.lines if line.get_marker() == "_"]
     assert [line.get_ydata().tolist() for line in marks] == [[1.56], [1.15]]
     assert learning_curves(TABLES["table2"], frame) is None

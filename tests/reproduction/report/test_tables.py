@@ -97,6 +97,13 @@ def test_a_cell_without_the_runs_that_lost_a_class(tmp_path):
     write(tmp_path, MNIST, 0.1, 0.1, 0.1, 0.1, lost=True)
     (row,) = rows_of(cells.all_cells(report.read_runs(tmp_path)))
     assert row[sound] == "without seeds 0-3: none is left"
+    # Short runs have no mean of the last 20 epochs.
+    short = replace(MNIST, epochs=3)
+    write(tmp_path / "short", short, 0.01, 0.01)
+    write_record(tmp_path / "short", short, 2, chosen_error=0.1, lost=True)
+    frame = report.read_runs(tmp_path / "short")
+    (row,) = rows_of(cells.all_cells(frame, "last_20"))
+    assert row["n"] == "3" and row[sound] == "without seed 2: -, -, -"
 
 
 def test_how_many_starts_lose_a_class(tmp_path):
@@ -248,6 +255,11 @@ def test_starts_are_compared_where_neither_loses_a_class(tmp_path):
             "docs/reproduction.md",
         ),
         # None of these runs is in it, and one method is no comparison.
+        (
+            partial(report.show_table, TABLES["table2"]),
+            [],
+            "docs/reproduction.md",
+        ),
         (partial(report.show_study, SKEW), [], "results/studies.md"),
         (report.show_baselines, [], "docs/methods.md"),
     ],
