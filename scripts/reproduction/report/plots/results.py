@@ -60,7 +60,7 @@ def choose_run(*results):
             frame = frame[(frame.cell == CELL) & (frame.differs == "")]
         if len(frame):
             longest = frame[frame.epochs == frame.epochs.max()]
-            return Path(folder, longest.sort_values("seed").path.iloc[0])
+            return Path(folder, longest.path[longest.seed.idxmin()])
     raise records.RecordError(
         f"no finished run of {CELL} in {results[0]}. This makes one: python "
         "scripts/table1.py --labels 100 --seeds 0"
