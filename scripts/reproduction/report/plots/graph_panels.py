@@ -107,16 +107,13 @@ def _draw_bipartite(ax, B, labels):
     """Draws G* with the examples on a ring around the output nodes."""
     S = graph_statistics.edge_shares(B)
     m, n = S.shape
-    order = np.argsort(labels, kind="stable")
-    examples = np.empty((m, 2))
-    examples[order] = _ring(m)
-    # Each output node faces the examples of its class.
-    ends = np.searchsorted(labels[order], np.arange(n), side="right")
-    starts = np.searchsorted(labels[order], np.arange(n))
-    outputs = 0.62 * _ring(m, (starts + ends - 1) / 2)
+    examples, outputs = np.empty((m, 2)), 0.62 * _ring(n)
+    # So each class is about beside its output node.
+    examples[np.argsort(labels, kind="stable")] = _ring(m)
     i, j = np.nonzero(S > _VISIBLE)
     lines = np.stack([examples[i], outputs[j]], axis=1)
-    _draw_edges(ax, lines, S[i, j], _COLORS[labels[i]], 0.8, lw=0.7)
+    look = to_rgba_array([*_COLORS[labels[i]]], 0.8 * S[i, j])
+    ax.add_collection(LineCollection(lines, colors=look, lw=0.7))
     ax.scatter(*examples.T, s=9, c=_COLORS[labels], **_EXAMPLES)
     _draw_output_nodes(ax, outputs, 210)
     style.hide_axes(ax, examples, 0.02)
@@ -141,12 +138,12 @@ def _draw_examples(ax, B, labels):
     positions = np.array([found[i] for i in range(len(B))])
     i, j = np.nonzero(W > graph_statistics.THRESHOLD)
     within = labels[i] == labels[j]
-    colors = np.where(within, _COLORS[labels[i]], "black")
-    lines = np.stack([positions[i], positions[j]], axis=1)
     # Those between classes below, where they hide no others.
-    for kind in (~within, within):
-        weights = W[i, j][kind]
-        _draw_edges(ax, lines[kind], weights, colors[kind], 0.35, lw=0.35)
+    order = np.argsort(within, kind="stable")
+    colors = np.where(within, _COLORS[labels[i]], "black")[order]
+    lines = np.stack([positions[i], positions[j]], axis=1)[order]
+    look = {"colors": [*colors], "lw": 0.35, "alpha": 0.3}
+    ax.add_collection(LineCollection(lines, **look))
     wrong = B.any(axis=1) & (B.argmax(axis=1) != labels)
     ax.scatter(*positions[wrong].T, s=52, lw=1.1, **style.RING)
     ax.scatter(*positions.T, s=16, c=_COLORS[labels], **_EXAMPLES)
@@ -168,19 +165,10 @@ def _draw_outputs(ax, B):
     style.hide_axes(ax, positions, 0.14)
 
 
-def _ring(size, positions=None):
-    """Positions on the unit circle, clockwise from the top, `(k, 2)`."""
-    positions = np.arange(size) if positions is None else positions
-    turn = 2 * np.pi * (positions + 0.5) / size
+def _ring(size):
+    """Positions on the unit circle, clockwise from the top, `(size, 2)`."""
+    turn = 2 * np.pi * (np.arange(size) + 0.5) / size
     return np.stack([np.sin(turn), np.cos(turn)], axis=1)
-
-
-def _draw_edges(ax, lines, weights, colors, opacity, lw):
-    """Draws edges as opaque as they are heavy, the heaviest on top."""
-    order = np.argsort(weights, kind="stable")
-    alpha = opacity * np.minimum(weights, 1)[order]
-    shown = to_rgba_array(list(colors[order]), alpha)
-    ax.add_collection(LineCollection(lines[order], colors=shown, lw=lw))
 
 
 def _draw_output_nodes(ax, positions, sizes):
