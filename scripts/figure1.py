@@ -2,14 +2,18 @@
 
     python scripts/figure1.py
 
-draws a finished run, writes runs/figure1.png and, beside it, the numbers as
-runs/figure1.json. --pair draws the examples alone, before and after, as in the
-README: runs/graph_pair.png.
+draws 250 test images of a finished run, as the paper does, writes
+runs/figure1.png and, beside it, the numbers as runs/figure1.json. --pair draws
+the graph of the images alone, before and after, as in the README:
+runs/graph_pair.png.
 """
 
 import sys
 
 from reproduction import commands
+
+# As in the paper.
+IMAGES = 250
 
 
 def parser():
@@ -17,7 +21,7 @@ def parser():
     made.add_argument(
         "--pair",
         action="store_true",
-        help="draw the graph of the examples alone, before and after stage 2",
+        help="draw the graph of the images alone, before and after stage 2",
     )
     return made
 
@@ -27,15 +31,14 @@ def main(options):
     with commands.loading():
         from reproduction import records
         from reproduction.report import plots
-        from reproduction.report.plots.graph_panels import GRAPH_IMAGES
         from reproduction.report.plots.graph_statistics import graph_numbers
 
     name = "graph_pair" if options.pair else "figure1"
 
     def figure(run):
-        B = run.snapshots
+        before, *_, after = (B[:IMAGES] for B in run.snapshots.values())
         draw = getattr(plots, name)
-        return draw(B[0], B[max(B)], run.labels, run.title, GRAPH_IMAGES)
+        return draw(before, after, run.labels[:IMAGES], run.title)
 
     run, record, output = plots.draw(options, f"{name}.png", figure)
     if options.pair:
@@ -44,7 +47,7 @@ def main(options):
     rows = [
         {"epoch": epoch, **graph_numbers(B[:m], run.labels[:m])}
         for epoch, B in run.snapshots.items()
-        for m in (GRAPH_IMAGES, len(B))
+        for m in (IMAGES, len(B))
     ]
     path, parts = output.with_suffix(".json"), record.absolute().parts[-3:]
     found = {"record": "/".join(parts), "run": run.title, "graphs": rows}

@@ -8,8 +8,6 @@ import sys
 
 from reproduction import commands, paths
 
-TABLES = ("table1", "table2", "table3", "svhn_grey")
-
 
 def parser():
     made = commands.parser(__doc__)
@@ -28,7 +26,7 @@ def main(options):
     """Shows the tables, and puts them into the README if there is one."""
     with commands.loading():
         from reproduction import report
-        from reproduction.report import published
+        from reproduction.report.published import TABLES
         from reproduction.report.tables import in_terminal, paper_table
 
     frame = report.read_runs(options.results)
@@ -37,8 +35,8 @@ def main(options):
             f"no run records in {options.results}. A first one: "
             "python scripts/table1.py --labels 100 --seeds 0"
         )
-    for name in TABLES:
-        print(in_terminal(*paper_table(published.TABLES[name], frame)))
+    for paper in TABLES.values():
+        print(in_terminal(*paper_table(paper, frame)), end="")
     for path in report.write(frame, options.results, options.readme):
         print(f"Written: {path}")
     return 0

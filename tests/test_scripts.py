@@ -110,6 +110,8 @@ def test_the_report_writes_pages_and_refuses_what_is_no_record(results):
     readme.write_text("<!-- table1 -->\n<!-- end table1 -->\n")
     done = run("report.py", "--results", results, "--readme", readme)
     assert done.returncode == 0, done.stderr
+    # What was not run is not told.
+    assert "Table 1" in done.stdout and "Table 2" not in done.stdout
     assert "2.00 ± 0.00 (n = 3)" in readme.read_text("utf-8")
     assert (results / "table1.png").read_bytes().startswith(b"\x89PNG")
     path = next(results.glob("*/*/seed0.json"))

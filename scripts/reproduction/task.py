@@ -70,9 +70,7 @@ class Task:
         draw = {"even": make_split, "random": draw_split}[changes.labels_drawn]
         # Images of -1 have no label: they are for X_U alone.
         known = np.flatnonzero(data.y_train != -1)
-        drawn = draw(
-            data.y_train[known], e.num_labeled, seed, e.num_validation
-        )
+        drawn = draw(data.y_train[known], e.num_labeled, seed, e.num_validation)
         labeled, held_out = known[drawn.labeled], known[drawn.validation]
         self.split = Split(labeled, held_out)
         self.labeled = kept[labeled].tolist()

@@ -2,10 +2,8 @@
 
 from pathlib import Path
 
-import pandas as pd
-
 from reproduction import benchmarks
-from reproduction.report.tables import markdown
+from reproduction.report.tables import markdown, table
 
 _TASKS = {
     "regularize": "stage 2, a step",
@@ -13,26 +11,28 @@ _TASKS = {
     "evaluate": "test error of 1,000 images",
 }
 
-# The columns behind that of the device: functions of the case and its entry.
+# The columns behind that of the device: functions of an entry of a record.
 SPEED = {
-    "what": lambda c, e: _TASKS[c["task"]],
-    "network": lambda c, e: c["network"],
-    "precision": lambda c, e: c["precision"],
-    "plain, ms": lambda c, e: _spread(e["reference_ms"], _number),
-    "ms": lambda c, e: _spread(e["ms"], _number),
-    "times plain's speed": lambda c, e: _spread(e["speedup"], "{:.2f}".format),
-    "images/s": lambda c, e: f"{e['images_per_second']:,.0f}",
+    "what": lambda e: _TASKS[e["case"]["task"]],
+    "network": lambda e: e["case"]["network"],
+    "precision": lambda e: e["case"]["precision"],
+    "plain, ms": lambda e: _spread(e["reference_ms"], _number),
+    "ms": lambda e: _spread(e["ms"], _number),
+    "times plain's speed": lambda e: _spread(e["speedup"], "{:.2f}".format),
+    "images/s": lambda e: f"{e['images_per_second']:,.0f}",
 }
 OVERHEAD = {
-    "batch": lambda c, e: str(c["batch_size"]),
-    "classes": lambda c, e: f"{c['num_classes']:,}",
-    "images in X_U": lambda c, e: f"{c['num_images']:,}",
+    "batch": lambda e: str(e["case"]["batch_size"]),
+    "classes": lambda e: f"{e['case']['num_classes']:,}",
+    "images in X_U": lambda e: f"{e['case']['num_images']:,}",
     # The second of an A/A row is without GAR too.
-    "precision": lambda c, e: c["precision"] + ", A/A" * ("second" in c),
-    "without, ms": lambda c, e: _number(e["reference_ms"]["median"]),
-    "with GAR, ms": lambda c, e: _number(e["ms"]["median"]),
-    "GAR adds, ms": lambda c, e: _spread(e["difference_ms"], "{:+.3g}".format),
-    "GAR adds, %": lambda c, e: _spread(
+    "precision": lambda e: (
+        e["case"]["precision"] + ", A/A" * ("second" in e["case"])
+    ),
+    "without, ms": lambda e: _number(e["reference_ms"]["median"]),
+    "with GAR, ms": lambda e: _number(e["ms"]["median"]),
+    "GAR adds, ms": lambda e: _spread(e["difference_ms"], "{:+.3g}".format),
+    "GAR adds, %": lambda e: _spread(
         e["ratio"], lambda ratio: f"{100 * (ratio - 1):+.1f}"
     ),
 }
@@ -46,20 +46,19 @@ KINDS = {"benchmark": (SPEED, ()), "overhead": (OVERHEAD, (PAPERS_COST,))}
 def benchmark_markdown(kind, results):
     """The table of a kind of benchmark; empty without a record."""
     columns, notes = KINDS[kind]
-    rows, names, machines = [], [], {}
+    rows, machines = [], {}
     for path in sorted(Path(results).glob(f"{kind}_*.json")):
         for entry in benchmarks.read(path):
-            case, e = entry["case"], entry["environment"]
+            e = entry["environment"]
             device = f"{e['device']}, {e['cores']} cores, {e['backend']}"
-            names.append(f"[{device}]({path.name})")
-            rows.append({c: cell(case, entry) for c, cell in columns.items()})
+            rows.append((f"[{device}]({path.name})", entry))
             machine = (
                 f"{device} {e['backend_version']}, Keras {e['keras']}, Python "
                 f"{e['python']}, commit {(e['git_revision'] or 'unknown')[:7]};"
-                f" medians of {case['pairs']} pairs, with quartiles"
+                f" medians of {entry['case']['pairs']} pairs, with quartiles"
             )
             machines[machine] = None
-    return markdown(pd.DataFrame(rows, names), [*notes, *machines])
+    return markdown(table(rows, columns), [*notes, *machines])
 
 
 def _spread(values, form):

@@ -1,5 +1,7 @@
 """All cells of the paper that were run: our errors beside the paper's."""
 
+import math
+
 import pandas as pd
 
 from reproduction.report import run_frame
@@ -9,11 +11,8 @@ from reproduction.report.estimates import (
     between,
     equivalence,
 )
-from reproduction.report.published import GAR, TABLES, published_error
+from reproduction.report.published import TABLES, published_error
 from reproduction.report.tables import figure, markdown, runs_of_cell
-
-# Of each of the two one-sided tests.
-LEVEL = 0.05
 
 WITHIN = "within the margin, the paper's ± as deviation / as error of the mean"
 
@@ -22,18 +21,13 @@ DETAILS = ("seeds", "margin", "hours a run")
 
 
 def filled_columns(frame):
-    """The columns with a figure of GAR in the paper that we have runs for.
+    """The columns of the paper that we have runs for.
 
     Returns:
         A list of pairs of a `Column` and what `runs_of_cell` gives for it.
     """
-    columns = (
-        column
-        for paper in TABLES.values()
-        for column in paper.columns
-        if GAR in paper.rows
-    )
-    found = ((column, runs_of_cell(frame, column)) for column in columns)
+    columns = [c for paper in TABLES.values() for c in paper.columns]
+    found = [(column, runs_of_cell(frame, column)) for column in columns]
     return [(column, groups) for column, groups in found if groups]
 
 
@@ -48,14 +42,9 @@ def cell_runs(frame):
 def all_cells(frame, error="chosen", without=()):
     """A table in Markdown: each cell of the paper that was run.
 
-    Args:
-        frame: Runs.
-        error: Our error in percent, a column of the frame.
-        without: Columns that are left out.
-
-    Returns:
-        A row for each item of `runs_of_cell`. All runs count, but for those
-        that lost a class in the column that says so.
+    It has a row for each item of `runs_of_cell`, with an `error` of the frame,
+    and is `without` some columns. All runs count, but for those that lost a
+    class in the column that says so.
     """
     names, rows = [], []
     for column, groups in filled_columns(frame):
@@ -64,15 +53,12 @@ def all_cells(frame, error="chosen", without=()):
             kept = g.drop(lost.index)
             sound = MISSING
             if len(lost):
+                parts = ["none is left"]
+                if len(kept):
+                    mean = figure(error, n=True)(kept)
+                    parts = [mean, *beside_paper(kept, column, error)]
                 sound = f"without {run_frame.which_seeds(lost)}: "
-                sound += ", ".join(
-                    [
-                        str(Estimate.of(kept[error])),
-                        *beside_paper(kept, column, error),
-                    ]
-                    if len(kept)
-                    else ["none is left"]
-                )
+                sound += ", ".join(parts)
             difference, within = beside_paper(g, column, error)
             names.append(run_frame.linked(run_frame.task(g), g))
             rows.append(
@@ -95,32 +81,22 @@ def all_cells(frame, error="chosen", without=()):
 
 
 def beside_paper(g, column, error):
-    """How far an error is above the paper's, and whether within the margin.
-
-    Args:
-        g: Runs.
-        column: The `Column` of the paper.
-        error: A column of the runs.
+    """How far an error of runs is above that in a `Column` of the paper.
 
     Returns:
         Two texts: the difference with its 90 % interval, where the paper's ± is
-        a standard deviation; and two answers, with the ± as this and as a
-        standard error. It is "yes" if both one-sided tests say so at 5 %, "no"
-        if the interval lies beyond the margin, else "not told".
+        a standard deviation; and two answers of `equivalence`, with the ± as
+        this and as a standard error.
     """
     if g[error].isna().any():
         return MISSING, MISSING
     ours, paper = Estimate.of(g[error]), published_error(column.cell)
     if ours.deviation is None:
         return f"{ours.mean - paper.mean:+.2f}", "not told / not told"
-    answers = []
-    for theirs in (paper.of_standard_error(), paper):
-        difference, interval, p = equivalence(ours, theirs, column.margin)
-        low, high = interval
-        beyond = low > column.margin or high < -column.margin
-        answer = "no" if beyond else "not told"
-        answers.insert(0, "yes" if p < LEVEL else answer)
-    return f"{difference:+.2f} ({between(interval)})", " / ".join(answers)
+    difference, interval, answer = equivalence(ours, paper, column.margin)
+    wider = paper._replace(deviation=paper.deviation * math.sqrt(paper.n))
+    *_, other = equivalence(ours, wider, column.margin)
+    return f"{difference:+.2f} ({between(interval)})", f"{answer} / {other}"
 
 
 def lost_in(g, classes):

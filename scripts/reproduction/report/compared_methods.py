@@ -4,7 +4,7 @@ from reproduction.methods import METHODS
 from reproduction.report import run_frame
 from reproduction.report.estimates import MISSING
 from reproduction.report.published import BASELINE
-from reproduction.report.tables import figure, table
+from reproduction.report.tables import figure, linked, table
 
 
 def compare(frame):
@@ -50,23 +50,26 @@ METHOD_COLUMNS = {
 }
 
 
-def baselines_table(methods):
-    """The runs of methods as a table: the arguments of `markdown`.
+def baselines_tables(frame):
+    """Each comparison as a table: lists of the arguments of `markdown`.
 
     The best method comes first, among them the pretraining that they share.
     """
-    first = next(iter(methods.values()))
-    rows = {METHODS[name].title: g for name, g in methods.items()}
-    if first.stage_1.notna().all():
-        start = {name: first.stage_1 for name in ("chosen", "last")}
-        rows[BASELINE] = first.assign(**start, seconds=None)
-    rows = dict(sorted(rows.items(), key=lambda row: row[1].chosen.mean()))
-    title = f"GAR and other methods on {run_frame.task(first)}"
-    if METHODS[first.method.iloc[0]].network:
-        title += f", {run_frame.epochs(first)} epochs"
-    rate = first.experiment.iloc[0].stage_2_rate
-    if rate:
-        title += f", learning rate of stage 2 {rate:g}"
-    title += ": test error, percent"
-    notes = dict.fromkeys(map(run_frame.made_on, rows.values()))
-    return table(rows, METHOD_COLUMNS), notes, title
+    tables = []
+    for methods in compare(frame):
+        first = next(iter(methods.values()))
+        rows = {METHODS[name].title: g for name, g in methods.items()}
+        if first.stage_1.notna().all():
+            start = {name: first.stage_1 for name in ("chosen", "last")}
+            rows[BASELINE] = first.assign(**start, seconds=None)
+        rows = dict(sorted(rows.items(), key=lambda row: row[1].chosen.mean()))
+        title = f"GAR and other methods on {run_frame.task(first)}"
+        if METHODS[first.method.iloc[0]].network:
+            title += f", {run_frame.epochs(first)} epochs"
+        rate = first.experiment.iloc[0].stage_2_rate
+        if rate:
+            title += f", learning rate of stage 2 {rate:g}"
+        title += ": test error, percent"
+        notes = dict.fromkeys(map(run_frame.made_on, rows.values()))
+        tables.append((table(linked(rows), METHOD_COLUMNS), notes, title))
+    return tables

@@ -2,13 +2,11 @@
 
 from dataclasses import replace
 
-import pandas as pd
 from scipy import stats
 
 from reproduction.report import run_frame
 from reproduction.report.cells import lost_in
-from reproduction.report.estimates import MISSING
-from reproduction.report.tables import markdown
+from reproduction.report.tables import linked, markdown, table
 from reproduction.settings import TABLE_1
 
 PAPER = "the paper's: Frobenius term of B"
@@ -49,19 +47,17 @@ def starts(frame, loss):
     return found.drop_duplicates(START, keep="last")
 
 
-def rate(lost):
-    """A number of lost starts, and the 95 % interval of their share.
-
-    It is that of Clopper and Pearson.
+def interval(lost):
+    """The 95 % interval of a share of lost starts, Clopper and Pearson's.
 
     Example:
 
-    >>> rate(pd.Series([True] + 9 * [False]))
-    ('1 of 10', '0.3 to 44.5 %')
+    >>> interval([True] + 9 * [False])
+    '0.3 to 44.5 %'
     """
-    count = int(lost.sum())
-    low, high = stats.binomtest(count, len(lost)).proportion_ci(method="exact")
-    return f"{count} of {len(lost)}", f"{100 * low:.1f} to {100 * high:.1f} %"
+    test = stats.binomtest(int(sum(lost)), len(lost))
+    low, high = test.proportion_ci(method="exact")
+    return f"{100 * low:.1f} to {100 * high:.1f} %"
 
 
 def lost_line(frame):
@@ -69,10 +65,9 @@ def lost_line(frame):
     lost = starts(frame, PAPER).lost
     if lost.empty:
         return ""
-    count, interval = rate(lost)
     return (
-        f"MNIST, 100 labels, the paper's loss: {count} starts lost a class "
-        f"(95 % interval: {interval}).\n"
+        f"MNIST, 100 labels, the paper's loss: {run_frame.of_known(lost)} "
+        f"starts lost a class (95 % interval: {interval(lost)}).\n"
     )
 
 
@@ -81,38 +76,34 @@ def lost_classes(frame):
 
     Losses are compared by the starts that both have.
     """
-    usual = starts(frame, PAPER)[[*START, "lost"]]
-    names, rows = [], []
+    usual, rows = starts(frame, PAPER)[[*START, "lost"]], {}
     for loss in LOSSES:
+        # The paper's is compared with none.
+        others = usual[:0] if loss == PAPER else usual
         g = starts(frame, loss)
-        if g.empty:
-            continue
-        pairs = g.merge(usual, on=START, suffixes=("", "_paper"))
-        beside = {
-            f"of those where the paper's {word}": (
-                f"{int(both.lost.sum())} of {len(both)}"
-                if loss != PAPER and len(both)
-                else MISSING
-            )
-            for word, both in (
-                ("loses one", pairs[pairs.lost_paper.eq(True)]),
-                ("keeps all", pairs[pairs.lost_paper.eq(False)]),
-            )
-        }
-        # The first epoch is the length that all losses have.
-        first = g.curve.map(lambda c: c.get("classes_in_use", [None] * 2)[1])
-        first = first.dropna() < _CLASSES
-        count, interval = rate(g.lost)
-        epochs = dict.fromkeys([g.epochs.min(), g.epochs.max()])
-        names.append(run_frame.linked(loss, g))
-        rows.append(
-            {
-                "lost a class": count,
-                "95 % interval": interval,
-                **beside,
-                "after the first epoch": f"{first.sum()} of {len(first)}",
-                "seeds": run_frame.seeds(g),
-                "epochs of stage 2": " to ".join(map(str, epochs)),
-            }
-        )
-    return markdown(pd.DataFrame(rows, names))
+        rows[loss] = g.merge(others, "left", START, suffixes=("", "_paper"))
+    return markdown(table(linked(rows), COLUMNS))
+
+
+def after_the_first_epoch(g):
+    """Starts that lost a class by then, the length that all losses have."""
+    in_use = g.curve.map(lambda c: c.get("classes_in_use", [None] * 2)[1])
+    lost = in_use.dropna() < _CLASSES
+    return f"{lost.sum()} of {len(lost)}"
+
+
+COLUMNS = {
+    "lost a class": lambda g: run_frame.of_known(g.lost),
+    "95 % interval": lambda g: interval(g.lost),
+    "of those where the paper's loses one": lambda g: run_frame.of_known(
+        g.lost[g.lost_paper.eq(True)]
+    ),
+    "of those where the paper's keeps all": lambda g: run_frame.of_known(
+        g.lost[g.lost_paper.eq(False)]
+    ),
+    "after the first epoch": after_the_first_epoch,
+    "seeds": run_frame.seeds,
+    "epochs of stage 2": lambda g: " to ".join(
+        map(str, dict.fromkeys([g.epochs.min(), g.epochs.max()]))
+    ),
+}

@@ -25,56 +25,40 @@ LATE = 20
 
 
 def read_runs(folder):
-    """The run records of a results folder.
+    """The run records of a results folder, by cell, experiment and seed.
 
     Returns:
-        A DataFrame with a row for each run, by cell, experiment and seed.
-        Errors are test errors in percent. Its columns are
+        A DataFrame with the columns of `index.csv`; errors are test errors in
+        percent. Beside the settings of the experiment by name they are
 
-        - `path` below the folder, `cell`, `title` of the data, `seed`,
-          `fingerprint`; `differs`: settings other than the paper's, in words,
-          but for epochs, precision and backend;
+        - `path` below the folder, `cell`, `title` of the data, `seed`;
+          `differs`: settings other than the paper's, in words, but for epochs,
+          precision and backend;
         - `stage_1`, `chosen`, `last`, `last_20`: the errors after stage 1, at
           the epoch chosen by validation, in the last one, and in the mean of
-          the last 20 (none of fewer); `val_stage_1`, `val_last`: validation
-          errors; `chosen_epoch`;
-        - `balanced_stage_1`, `balanced_last`: the mean over the classes of the
-          errors on each, of the test images whose classes the run kept;
+          the last 20; `val_stage_1`, `val_last`: validation errors;
+          `balanced_stage_1`, `balanced_last`: means over the classes;
         - `lost`: whether a class was lost; `emptied`: whether an output was
-          dead in a batch of the first epoch; `warnings`: what the run warned
-          of; `classes_in_use` in the last epoch; each is missing where the run
-          did not note it;
-        - `balance_end`: the balance in the last epoch; `pretrain_seconds`,
-          `seconds` of the stages, by the median of their epochs, and `minutes`
-          of both; `hardware`, and `device`, CPU or GPU;
-        - every setting of the experiment by its name;
-        - `experiment`, an `Experiment`, and `curve`, the lists of stage 2.
+          dead in a batch of the first epoch; `classes_in_use`, `balance_end`
+          of the last epoch; missing where the run did not note it;
+        - `pretrain_seconds`, `seconds` of the stages, `minutes` of both;
 
-    Raises:
-        RecordError: if a file among the records is not a sound record.
-
-    Example:
-
-    >>> read_runs("results").groupby("cell").chosen.mean()  # doctest: +SKIP
+        and `experiment`, an `Experiment`, and `curve`, the lists of stage 2.
     """
     rows = []
-    for path, record in records.read_all(folder).items():
+    for record in records.read_all(folder).values():
         e = Experiment.from_json(record["experiment"])
         curve = record["regularization"]["curve"]
         chosen = records.result_of(curve)["chosen_epoch"]
         # `None`, of a method without stage 1, becomes NaN.
-        test, validation = (
-            100 * np.array(curve[name], float)
-            for name in ("test_error", "val_error")
-        )
+        test = 100 * np.array(curve["test_error"], float)
+        validation = 100 * np.array(curve["val_error"], float)
         balanced = record["balanced_errors"] or {}
-        # Without the pauses of a machine with other work.
-        seconds = [
-            typical_seconds(record[stage])
-            for stage in ("pretraining", "regularization")
-        ]
         lost, dead = record["lost_classes"], record["dead_outputs"]
-        machines = record["environment"], *record["resumed_in"]
+        pretraining = typical_seconds(record["pretraining"])
+        training = typical_seconds(record["regularization"])
+        machines = [record["environment"], *record["resumed_in"]]
+        devices = {m.get("device_kind", "cpu").upper() for m in machines}
         rows.append(
             {
                 "path": record["path"],
@@ -82,7 +66,6 @@ def read_runs(folder):
                 "title": record["data"]["title"]
                 + UNLABELED[e.unlabeled].suffix,
                 "seed": record["seed"],
-                "fingerprint": path.parent.name.rpartition("_")[2],
                 "differs": in_words(changes(e)),
                 "stage_1": test[0],
                 "chosen": test[chosen],
@@ -91,26 +74,20 @@ def read_runs(folder):
                 "chosen_epoch": chosen,
                 "val_stage_1": validation[0],
                 "val_last": validation[-1],
-                **{
-                    f"balanced_{when}": 100 * balanced.get(when, np.nan)
-                    for when in ("stage_1", "last")
-                },
+                "balanced_stage_1": 100 * balanced.get("stage_1", np.nan),
+                "balanced_last": 100 * balanced.get("last", np.nan),
                 "lost": None if lost is None else lost != [],
                 "emptied": None if dead is None else dead != [],
                 "classes_in_use": curve.get("classes_in_use", [np.nan])[-1],
                 "balance_end": curve.get("balance", [None])[-1],
                 "warnings": record["warnings"],
-                "pretrain_seconds": seconds[0],
-                "seconds": seconds[1],
-                "minutes": sum(seconds) / 60,
+                "pretrain_seconds": pretraining,
+                "seconds": training,
+                "minutes": (pretraining + training) / 60,
                 "hardware": " / ".join(
                     dict.fromkeys(map(device_in_words, machines))
                 ),
-                "device": " and ".join(
-                    sorted(
-                        {m.get("device_kind", "cpu").upper() for m in machines}
-                    )
-                ),
+                "device": " and ".join(sorted(devices)),
                 **flat(e),
                 "experiment": e,
                 "curve": curve,
@@ -120,11 +97,13 @@ def read_runs(folder):
 
 
 def typical_seconds(stage):
-    """Seconds of a stage of a record, each epoch as long as the median one."""
-    noted = stage["curve"].get("seconds", [])
-    # Epoch 0 of stage 2 is the end of stage 1.
-    known = [seconds for seconds in noted if seconds is not None]
-    return float(np.median(known)) * len(known) if known else stage["seconds"]
+    """Seconds of a stage of a record, each epoch as long as the median one.
+
+    The pauses of a machine with other work do not count.
+    """
+    # Epoch 0 of stage 2, the end of stage 1, has none.
+    known = pd.Series(stage["curve"].get("seconds", []), dtype=float).dropna()
+    return known.median() * len(known) if len(known) else stage["seconds"]
 
 
 def in_words(changed):
@@ -170,11 +149,6 @@ def like(frame, arm, free=()):
     return frame.loc[same]
 
 
-def sound(g):
-    """The runs that lost no class."""
-    return g[~g.lost.eq(True)]
-
-
 def errors_of(g):
     """Test errors in percent, `(seeds, 1 + epochs)`.
 
@@ -212,8 +186,7 @@ def epochs(g):
 
 def hardware(g):
     """Machines of all runs, in words."""
-    machines = " / ".join(g.hardware).split(" / ")
-    return ", ".join(dict.fromkeys(machines))
+    return ", ".join(dict.fromkeys(" / ".join(g.hardware).split(" / ")))
 
 
 def made_on(g):
@@ -221,14 +194,10 @@ def made_on(g):
     return ", ".join([*g.precision.unique(), *g.backend.unique(), hardware(g)])
 
 
-def of_known(name):
-    """The column of a fact: in how many runs it is true, of those that know."""
-
-    def cell(g):
-        known = g[name].dropna().map(bool)
-        return f"{known.sum()} of {len(known)}" if len(known) else MISSING
-
-    return cell
+def of_known(values):
+    """In how many runs a fact is true, of those that know it."""
+    known = values.dropna().map(bool)
+    return f"{known.sum()} of {len(known)}" if len(known) else MISSING
 
 
 def linked(name, g):

@@ -11,7 +11,6 @@ from reproduction.settings import FREE, RARE, SMALL
 # Points by which a run that ends above its start is told as harmed.
 HARM = 1.0
 SEEDS = 5
-START = "Pretraining"
 SAFE, PAPER = "safe-gar", "gar"
 TITLES = {name: entry.title for name, entry in METHODS.items()}
 TITLES[PAPER] = "GAR, the paper's"
@@ -45,29 +44,46 @@ def errors(found):
         known = g.groupby("seed").start.first().dropna()
         return Estimate.of(known).text() if len(known) else MISSING
 
-    def cell(g):
+    def last(g):
         fewer = f" (n = {len(g)})" if len(g) < SEEDS else ""
         return Estimate.of(g["last"]).text() + fewer
 
-    return _by_method(found, start, cell)
+    return _by_method(found, start, last)
+
+
+def rare_errors(frame):
+    """Errors and balanced errors with a rare class, a row a data set."""
+
+    def both(means):
+        return " / ".join(f"{mean:.2f}" for mean in means)
+
+    def start(g):
+        pairs = g.groupby("seed")[["start", "balanced_stage_1"]].first()
+        return both(pairs.mean())
+
+    found = where(frame, RARE)
+    found = found[found.balanced_last.notna()]
+    return _by_method(
+        found, start, lambda g: both(g[["last", "balanced_last"]].mean())
+    )
 
 
 def _by_method(found, start, cell):
-    """A function of runs in a table: a row a data set, a column a method.
-
-    The first column is another function, of all the runs on a data set.
-    """
-    rows = {}
-    for title, g in found.groupby("title", sort=False):
-        rows[title] = {START: start(g)}
-        for name in METHODS:
-            runs = g[g.method == name]
-            if (found.method == name).any():
-                rows[title][TITLES[name]] = (
-                    run_frame.linked(cell(runs), runs) if len(runs) else MISSING
-                )
-    table = pd.DataFrame.from_dict(rows, "index")
-    return markdown(table, [run_frame.made_on(found)])
+    """A table with a row a data set: a function of its runs, one a method."""
+    if found.empty:
+        return ""
+    cells = (
+        found.groupby(["title", "method"])
+        .apply(lambda g: run_frame.linked(cell(g), g), include_groups=False)
+        .unstack()
+    )
+    cells = cells.reindex(
+        index=found.title.unique(), columns=[m for m in METHODS if m in cells]
+    )
+    starts = found.groupby("title").apply(start, include_groups=False)
+    cells.insert(0, "Pretraining", starts)
+    cells = cells.rename(columns=TITLES).fillna(MISSING)
+    return markdown(cells, [run_frame.made_on(found)])
 
 
 def changes(found):
@@ -87,66 +103,46 @@ def changes(found):
 
 def ranks(found):
     """A row a method: its ranks among the methods, and the harm it does."""
+    if found.empty:
+        return ""
     rank = found.pivot_table("last", "dataset", "method").rank(axis=1)
-    rows = {}
-    for name in METHODS:
-        g = found[found.method == name]
-        if g.empty:
-            continue
-        rows[TITLES[name]] = cells = {
-            "data sets": str(g.dataset.nunique()),
-            "first or second": str((rank[name] <= 2).sum()),
-            "mean rank": f"{rank[name].mean():.1f}",
+    change = found.pivot_table("change", "dataset", "method")
+    by_method = found.groupby("method")
+    known = by_method.change.count()
+    harmed = found.change.gt(HARM).groupby(found.method).sum()
+    harmed = harmed.map(str) + " of " + known.map(str)
+    cells = pd.DataFrame(
+        {
+            "data sets": by_method.dataset.nunique().map(str),
+            "first or second": (rank <= 2).sum().map(str),
+            "mean rank": rank.mean().map("{:.1f}".format),
+            "mean below pretraining": (change < 0).sum().map(str),
+            f"runs above it by more than {HARM:g} point": harmed[known > 0],
         }
-        known = g.dropna(subset="change")
-        if len(known):
-            below = known.groupby("dataset").change.mean() < 0
-            harmed = known.change > HARM
-            cells |= {
-                "mean below pretraining": str(below.sum()),
-                f"runs above it by more than {HARM:g} point": (
-                    f"{harmed.sum()} of {len(known)}"
-                ),
-            }
-    return markdown(pd.DataFrame.from_dict(rows, "index").fillna(MISSING))
-
-
-def rare_errors(frame):
-    """Errors and balanced errors with a rare class, a row a data set."""
-
-    def both(errors):
-        return " / ".join(f"{mean:.2f}" for mean in errors.mean())
-
-    def start(g):
-        return both(g.groupby("seed")[["start", "balanced_stage_1"]].first())
-
-    found = where(frame, RARE)
-    found = found[found.balanced_last.notna()]
-    return _by_method(
-        found, start, lambda g: both(g[["last", "balanced_last"]])
     )
+    cells = cells.reindex([name for name in METHODS if name in cells.index])
+    return markdown(cells.rename(TITLES).fillna(MISSING))
 
 
 def rare_changes(frame):
     """How far each method ends above its start with a rare class."""
-    found = where(frame, RARE)
-    groups = {TITLES[name]: found[found.method == name] for name in METHODS}
-    unprotected = {"protects_rare_classes": False}
-    groups[UNPROTECTED] = where(frame, RARE, [SAFE], **unprotected)
-    rows = {}
-    for title, g in groups.items():
-        g = g[g.balanced_last.notna()]
-        if len(g):
-            balanced = g.balanced_last - g.balanced_stage_1
-            rows[title] = {
-                "runs": str(len(g)),
-                "error": f"{g.change.mean():+.2f}",
-                "balanced error": f"{balanced.mean():+.2f}",
-                f"above by more than {HARM:g} point": str(
-                    (g.change > HARM).sum()
-                ),
-                f"below by more than {HARM:g} point": str(
-                    (g.change < -HARM).sum()
-                ),
-            }
-    return markdown(pd.DataFrame.from_dict(rows, "index"))
+    usual = where(frame, RARE)
+    unprotected = where(frame, RARE, [SAFE], protects_rare_classes=False)
+    found = pd.concat([usual, unprotected.assign(method=UNPROTECTED)])
+    found = found[found.balanced_last.notna()]
+    balanced = found.balanced_last - found.balanced_stage_1
+    found = found.assign(
+        balanced=balanced, above=found.change > HARM, below=found.change < -HARM
+    )
+    g = found.groupby("method")
+    cells = pd.DataFrame(
+        {
+            "runs": g.size().map(str),
+            "error": g.change.mean().map("{:+.2f}".format),
+            "balanced error": g.balanced.mean().map("{:+.2f}".format),
+            f"above by more than {HARM:g} point": g.above.sum().map(str),
+            f"below by more than {HARM:g} point": g.below.sum().map(str),
+        }
+    )
+    rows = [x for x in (*METHODS, UNPROTECTED) if x in cells.index]
+    return markdown(cells.reindex(rows).rename(TITLES))

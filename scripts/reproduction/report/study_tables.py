@@ -10,7 +10,7 @@ import pandas as pd
 
 from reproduction.report import run_frame
 from reproduction.report.estimates import MISSING, Estimate, between
-from reproduction.report.tables import change, figure, lost, table
+from reproduction.report.tables import change, figure, linked, lost, table
 
 # What may be any in a run of a claim's row.
 ANY = [*run_frame.HARDWARE, "epochs"]
@@ -37,101 +37,95 @@ def study_table(study, frame, most=None):
 
     It has all columns, or `most` of them, the first ones.
     """
+    notes = [*study.notes]
+    names = study.claims or study.arms
+    rows = {name: runs_of_row(study, name, frame) for name in names}
+    columns = START_COLUMNS if study.restarts > 1 else ARM_COLUMNS
     if study.claims:
-        names = [name for name in study.arms if name in study.claims]
-        rows = {name: claim_runs(study, name, frame) for name in names}
         columns = CLAIM_COLUMNS
-        notes = [*study.notes, *CLAIM_NOTES]
+        notes += CLAIM_NOTES
         elsewhere = [
             f"{name} ({run_frame.which_seeds(g[g.elsewhere])})"
             for name, g in rows.items()
-            if len(g) and g.elsewhere.any()
+            if g.elsewhere.any()
         ]
         if elsewhere:
             notes.append(
                 "From another end of stage 1 than beside it: "
                 f"{'; '.join(elsewhere)}."
             )
+    columns = dict([*columns.items()][:most])
+    return table(linked(rows), columns), notes, study.title
+
+
+def runs_of_row(study, name, frame):
+    """The runs of an arm, from all its starts, beside those of another one.
+
+    A claim names the other. Else it is the first arm; of several starts, the
+    first after as many epochs of stage 1.
+
+    Returns:
+        The runs with columns `..._other`, of the other's runs on their seeds.
+        Of several on a seed it is the one from the same end of stage 1, if
+        there is one, and with the fewest epochs; `elsewhere` tells of another
+        end. For a claim `last_other` is the error in the last whole epoch with
+        as many steps at most, the column `epoch`.
+    """
+    arm = study.arms[name]
+    g = _largest(study, arm, frame)
+    if name in study.claims:
+        claim = study.claims[name]
+        other = study.arms[claim.against]
+        e = arm if g.empty else g.experiment.iloc[0]
+        epoch = e.epochs
+        if _batch(e) == _batch(other):
+            epoch = epoch * other.unlabeled_per_batch // e.unlabeled_per_batch
+        others = run_frame.like(frame, other, ANY)
+        others = others[others.epochs >= epoch]
+        by_then = others.curve.map(lambda c: 100 * c["test_error"][epoch])
+        others = others.assign(last=by_then)
+        g = g.assign(claim=claim.text, expected=claim.expected, epoch=epoch)
     else:
-        rows = arm_runs(study, frame)
-        columns = START_COLUMNS if study.restarts > 1 else ARM_COLUMNS
-        notes = [*study.notes]
-    return table(rows, dict([*columns.items()][:most])), notes, study.title
-
-
-# Which runs are in a row, and with which they are compared.
-
-
-def arm_runs(study, frame):
-    """The runs of the arms from all starts, with those of the first.
-
-    Of several starts it is the first arm after as many epochs of stage 1.
-    """
-    rows, firsts = {}, {}
-    for name, arm in study.arms.items():
-        starts = [replace(arm, restart=k) for k in range(study.restarts)]
-        g = pd.concat(_most(frame, e, run_frame.HARDWARE) for e in starts)
-        stage_1 = arm.pretrain_epochs if len(starts) > 1 else None
-        first = firsts.setdefault(stage_1, g)
-        rows[name] = with_others(g, first[:0] if g is first else first)
-    return rows
-
-
-def claim_runs(study, name, frame):
-    """The runs of a claim's row, with those of the paper's stage 2.
-
-    `by_then` is the error of these in the last whole epoch with as many steps
-    at most, the column `epoch`, and `change` how far the last error of a run is
-    above it.
-    """
-    claim = study.claims[name]
-    papers = study.arms[claim.against]
-    g = _most(frame, study.arms[name], ANY)
-    if g.empty:
-        return g
-    e = g.experiment.iloc[0]
-    sizes = {x.labeled_per_batch + x.unlabeled_per_batch for x in (e, papers)}
-    epoch = e.epochs
-    if len(sizes) == 1:
-        epoch = epoch * papers.unlabeled_per_batch // e.unlabeled_per_batch
-    usual = run_frame.like(frame, papers, ANY)
-    usual = usual[usual.epochs >= epoch]
-    by_then = usual.curve.map(lambda c: 100 * c["test_error"][epoch])
-    found = with_others(g, usual.assign(by_then=by_then))
-    return found.assign(
-        claim=claim.text,
-        expected=claim.expected,
-        epoch=epoch,
-        change=found["last"] - found.by_then,
-    )
-
-
-def _most(frame, arm, free):
-    """An arm's experiment with its epochs, if it was run; else the largest."""
-    found = run_frame.like(frame, arm, free)
-    exact = found[found.epochs == arm.epochs]
-    return run_frame.largest(found if exact.empty else exact)
-
-
-def with_others(g, others):
-    """Runs with columns `..._other`, of other runs on their seeds.
-
-    Of several on a seed it is the one from the same end of stage 1, if there
-    is one, and with the fewest epochs; `elsewhere` tells of another end.
-    """
+        other = next(
+            e
+            for e in study.arms.values()
+            if study.restarts == 1 or e.pretrain_epochs == arm.pretrain_epochs
+        )
+        others = _largest(study, other, frame)
+        if other is arm:
+            others = others[:0]
     pairs = g.merge(others, "left", _SAME, suffixes=("", "_other"))
     pairs["elsewhere"] = False
-    for name in ("stage_1", "val_stage_1"):
-        end, other = pairs[name], pairs[f"{name}_other"]
-        differs = end.notna() & other.notna() & (end != other)
-        pairs["elsewhere"] |= differs
+    for end in ("stage_1", "val_stage_1"):
+        here, there = pairs[end], pairs[f"{end}_other"]
+        pairs["elsewhere"] |= here.notna() & there.notna() & (here != there)
     pairs = pairs.sort_values(["elsewhere", "epochs_other"])
     return pairs.drop_duplicates("path").sort_index()
+
+
+def _largest(study, arm, frame):
+    """An arm's experiments with its epochs, if they ran; else the largest."""
+    free = ANY if study.claims else run_frame.HARDWARE
+    starts = []
+    for k in range(study.restarts):
+        found = run_frame.like(frame, replace(arm, restart=k), free)
+        exact = found[found.epochs == arm.epochs]
+        starts.append(run_frame.largest(found if exact.empty else exact))
+    return pd.concat(starts)
+
+
+def _batch(e):
+    return e.labeled_per_batch + e.unlabeled_per_batch
 
 
 def neither_lost(g):
     """Those runs that lost no class, if the others lost none."""
     return g[~(g.lost.eq(True) | g.lost_other.eq(True))]
+
+
+def last_change(g):
+    """How far the last errors are above those of the others, if known."""
+    return (g["last"] - g.last_other).dropna()
 
 
 # Columns.
@@ -154,19 +148,19 @@ ARM_COLUMNS = {
     "validation error, after stage 1 → last epoch": lambda g: " → ".join(
         figure(name)(g) for name in ("val_stage_1", "val_last")
     ),
-    "runs with a warning": run_frame.of_known("warnings"),
+    "runs with a warning": lambda g: run_frame.of_known(g.warnings),
     **_EXTENT,
 }
 
 # Of starts of the first epoch.
 START_COLUMNS = {
-    "had a dead output": run_frame.of_known("emptied"),
-    "lost a class": run_frame.of_known("lost"),
+    "had a dead output": lambda g: run_frame.of_known(g.emptied),
+    "lost a class": lambda g: run_frame.of_known(g.lost),
     "where no class is lost": lambda g: figure("last", n=True)(
         g[g.lost.eq(False)]
     ),
     "against the paper's, where neither loses one": lambda g: change(
-        (g["last"] - g.last_other)[neither_lost(g).index]
+        last_change(neither_lost(g))
     ),
     "initializations": lambda g: str(len(g)),
     "after stage 1": figure("stage_1"),
@@ -175,31 +169,18 @@ START_COLUMNS = {
 }
 
 
-def papers_error(g):
-    """The error of the paper's stage 2 after as many steps, and when."""
-    known = g.by_then.dropna()
-    if known.empty:
-        return MISSING
-    return f"{Estimate.of(known).text()}, epoch {g.epoch.iloc[0]}"
-
-
 def claim_change(g):
     """The difference from the paper's stage 2, with its interval."""
-    known = g.change.dropna()
+    known = last_change(g)
+    text = change(known)
     if len(known) < LEAST_SEEDS:
-        return change(known)
-    return f"{change(known)}, {between(Estimate.of(known).interval())}"
-
-
-def sound_change(g):
-    """The same where neither run lost a class, if one did."""
-    sound = neither_lost(g)
-    return claim_change(sound) if len(sound) < len(g) else MISSING
+        return text
+    return f"{text}, {between(Estimate.of(known).interval())}"
 
 
 def verdict(g):
     """What errors say to a claim; see `CLAIM_NOTES`."""
-    known = g.change.dropna()
+    known = last_change(g)
     if len(known) < LEAST_SEEDS:
         return f"undecided (n = {len(known)})"
     low, high = Estimate.of(known).interval()
@@ -210,6 +191,20 @@ def verdict(g):
     if expected is None:
         return direction
     return "holds" if direction == expected else "contradicted"
+
+
+def sound_change(g):
+    """The difference where neither run lost a class, if one did."""
+    sound = neither_lost(g)
+    return claim_change(sound) if len(sound) < len(g) else MISSING
+
+
+def papers_error(g):
+    """The error of the paper's stage 2 after as many steps, and when."""
+    known = g.last_other.dropna()
+    if known.empty:
+        return MISSING
+    return f"{Estimate.of(known).text()}, epoch {g.epoch.iloc[0]}"
 
 
 CLAIM_COLUMNS = {

@@ -1,4 +1,8 @@
-"""Tables: rows are named runs, columns named functions of them."""
+"""Tables: rows are named runs, columns named functions of them.
+
+A table is a DataFrame of texts, which `markdown` and `in_terminal` write with
+its notes and its title.
+"""
 
 import re
 
@@ -13,21 +17,22 @@ def table(rows, columns):
     """A table of texts.
 
     Args:
-        rows: Runs by the name of their row, selections of what `read_runs`
-            gives. Those without a run are left out.
-        columns: Functions of such runs, which return a text, by heading.
-
-    Returns:
-        A DataFrame of texts. The names of its rows are links to the runs.
+        rows: List of pairs: the name of a row, and what it is about, as a rule
+            runs.
+        columns: Functions of that, which return a text, by heading.
     """
-    cells = {
-        run_frame.linked(name, g): {
-            heading: cell(g) for heading, cell in columns.items()
-        }
-        for name, g in rows.items()
-        if len(g)
-    }
-    return pd.DataFrame.from_dict(cells, "index", columns=[*columns])
+    cells = [
+        {heading: cell(row) for heading, cell in columns.items()}
+        for _, row in rows
+    ]
+    return pd.DataFrame(cells, [name for name, _ in rows], [*columns])
+
+
+def linked(rows):
+    """Pairs for `table` of runs by name: with links, and without empty ones."""
+    return [
+        (run_frame.linked(name, g), g) for name, g in rows.items() if len(g)
+    ]
 
 
 def markdown(cells, notes=(), title=""):
@@ -63,6 +68,8 @@ def markdown(cells, notes=(), title=""):
 
 def in_terminal(cells, notes=(), title=""):
     """The same as it is printed: without links, notes and empty columns."""
+    if not len(cells):
+        return ""
 
     def plain(name):
         name = re.sub(r"\[(.*)\]\(.*\)| \(\[1\]\(.*\)$", r"\1", name)
@@ -70,7 +77,7 @@ def in_terminal(cells, notes=(), title=""):
 
     cells = cells.loc[:, (cells != MISSING).any()]
     cells = cells.rename(index=plain, columns=plain)
-    return f"{title}\n{cells.to_string(line_width=120)}\n"
+    return f"{title}\n{cells.to_string(line_width=120)}\n\n"
 
 
 # Columns.
@@ -98,10 +105,24 @@ def change(differences):
 
 def lost(g):
     """Runs that lost a class, and the chosen error without them."""
-    text, kept = run_frame.of_known("lost")(g), run_frame.sound(g)
+    text, kept = run_frame.of_known(g.lost), g[~g.lost.eq(True)]
     if 0 < len(kept) < len(g):
         text += f"; without {figure('chosen')(kept)}"
     return text
+
+
+# Of the index of a results folder, and of a user's runs.
+RUN_COLUMNS = {
+    "data": run_frame.task,
+    "method": lambda g: g.method.iloc[0],
+    "differs, but for epochs, in": lambda g: g.differs.iloc[0] or MISSING,
+    "seeds": run_frame.seeds,
+    "after stage 1": figure("stage_1"),
+    "chosen epoch": figure("chosen"),
+    "last epoch": figure("last"),
+    "lost a class": lambda g: run_frame.of_known(g.lost),
+    "hardware": run_frame.hardware,
+}
 
 
 # The tables of the paper.
@@ -123,13 +144,11 @@ def runs_of_cell(frame, column):
         for experiment in run_frame.by_folder(found).values()
         for _, g in experiment.groupby("device")
     ]
-
-    def order(g):
-        e = g.experiment.iloc[0]
-        length = type(e).pretrain_epochs, column.epochs
-        return (e.pretrain_epochs, e.epochs) == length, run_frame.size(g)
-
-    groups.sort(key=order, reverse=True)
+    papers = f"2000 + {column.epochs}"
+    groups.sort(
+        key=lambda g: (run_frame.epochs(g) == papers, run_frame.size(g)),
+        reverse=True,
+    )
     epochs = run_frame.epochs
     return [g for g in groups if epochs(g) == epochs(groups[0])]
 
@@ -141,38 +160,29 @@ def paper_table(paper, frame):
     `markdown` and `in_terminal`.
     """
     late = f"mean of the last {run_frame.LATE} epochs"
-    errors = {
-        f"{BASELINE}, ours": "stage_1",
-        f"{GAR}, ours, epoch chosen by validation": "chosen",
-        f"{GAR}, ours, last epoch": "last",
-        f"{GAR}, ours, {late}": "last_20",
+    ours = {
+        f"**{BASELINE}, ours**": figure("stage_1", n=True),
+        f"**{GAR}, ours, epoch chosen by validation**": figure(
+            "chosen", n=True
+        ),
+        f"**{GAR}, ours, last epoch**": figure("last", n=True),
+        f"**{GAR}, ours, {late}**": figure("last_20", n=True),
+        "Epochs of both stages, ours": run_frame.epochs,
+        "Runs that lost a class": lost,
+        "Data": lambda g: g.title.iloc[0],
     }
-    ours, links = {}, {}
-    for column in paper.columns:
-        for g in runs_of_cell(frame, column)[:1]:
-            links[column.heading] = run_frame.linked(column.heading, g)
-            ours[column.heading] = {
-                f"**{name}**": figure(error, n=True)(g)
-                for name, error in errors.items()
-            } | {
-                "Epochs of both stages, ours": run_frame.epochs(g),
-                "Runs that lost a class": lost(g),
-                "Data": g.title.iloc[0],
-            }
-    if not ours:
-        return pd.DataFrame(), (), paper.title
     theirs = {
-        f"{name}, paper" if name in (BASELINE, GAR) else name: [
-            estimate.text() if estimate else MISSING for estimate in estimates
-        ]
+        f"{name}, paper" if name in (BASELINE, GAR) else name: estimates
         for name, estimates in reversed(paper.rows.items())
     }
-    headings = [column.heading for column in paper.columns]
-    cells = pd.concat(
-        [
-            pd.DataFrame(ours, columns=headings),
-            pd.DataFrame.from_dict(theirs, "index", columns=headings),
-        ]
-    ).fillna(MISSING)
-    cells = cells[(cells != MISSING).any(axis=1)]
-    return cells.rename(columns=links), (), paper.title
+    columns, filled = {}, False
+    for k, column in enumerate(paper.columns):
+        heading, cells = column.heading, dict.fromkeys(ours, MISSING)
+        for g in runs_of_cell(frame, column)[:1]:
+            heading, filled = run_frame.linked(heading, g), True
+            cells = {name: cell(g) for name, cell in ours.items()}
+        for name, estimates in theirs.items():
+            cells[name] = estimates[k].text() if estimates[k] else MISSING
+        columns[heading] = cells
+    cells = pd.DataFrame(columns)
+    return cells[(cells != MISSING).any(axis=1) & filled], (), paper.title

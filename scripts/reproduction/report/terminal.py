@@ -4,63 +4,53 @@ from pathlib import Path
 
 from reproduction import paths
 from reproduction.report import compared_methods, pictures, run_frame
-from reproduction.report.estimates import MISSING
-from reproduction.report.published import published_error
 from reproduction.report.study_tables import study_table
-from reproduction.report.tables import figure, in_terminal, paper_table, table
-
-RUN_COLUMNS = {
-    "seeds": run_frame.seeds,
-    "after stage 1": figure("stage_1"),
-    "chosen epoch": figure("chosen"),
-    "last epoch": figure("last"),
-    "the paper": lambda g: (
-        error.text() if (error := published_error(g.cell.iloc[0])) else MISSING
-    ),
-    "other settings": lambda g: g.differs.iloc[0] or MISSING,
-}
+from reproduction.report.tables import (
+    RUN_COLUMNS,
+    in_terminal,
+    linked,
+    paper_table,
+    table,
+)
 
 
 def show_table(paper, records, results):
     """Prints runs, their `records` in a folder, with a `Table` of the paper."""
-    frame, runs = _show_runs(records, results)
-    _show([paper_table(paper, runs)], results, "docs/reproduction.md")
+    frame, runs = _runs(records, results)
+    _show([paper_table(paper, runs)], runs, results, "docs/reproduction.md")
     for path in pictures.draw(frame, results, [paper.name]):
         print(f"Written: {path}")
 
 
 def show_study(study, records, results):
     """Prints runs, their `records` in a folder, with their `Study`."""
-    _, runs = _show_runs(records, results)
-    _show([study_table(study, runs, most=4)], results, "results/studies.md")
+    _, runs = _runs(records, results)
+    tables = [study_table(study, runs, most=4)]
+    _show(tables, runs, results, "results/studies.md")
 
 
 def show_baselines(records, results):
     """Prints runs, their `records` in a folder, and compares their methods."""
-    frame, runs = _show_runs(records, results)
-    compared = map(
-        compared_methods.baselines_table, compared_methods.compare(runs)
-    )
-    _show(compared, results, "docs/methods.md")
-    for path in pictures.draw(frame, results, ["rivals"]):
-        print(f"Written: {path}")
+    _, runs = _runs(records, results)
+    tables = compared_methods.baselines_tables(runs)
+    _show(tables, runs, results, "docs/methods.md")
 
 
-def _show_runs(records, results):
-    """Prints the runs of records; all runs of the folder, and these."""
+def _runs(records, results):
+    """All runs of a folder, and those of some records."""
     frame = run_frame.read_runs(results)
-    runs = frame[frame.path.isin([record["path"] for record in records])]
-    rows = table(run_frame.by_folder(runs), RUN_COLUMNS)
-    print(in_terminal(rows, title="Your runs: test error in percent"))
-    return frame, runs
+    return frame, frame[frame.path.isin([r["path"] for r in records])]
 
 
-def _show(tables, results, page):
-    """Prints tables of the user's runs, and where the project's are."""
+def _show(tables, runs, results, page):
+    """Prints runs, tables of them, and where the project's own are."""
+    rows = table(linked(run_frame.by_folder(runs)), RUN_COLUMNS)
+    # As many as fit into a line; the folder tells the data and the method.
+    rows = rows.drop(columns=["data", "method", "lost a class", "hardware"])
+    print(in_terminal(rows, title="Your runs: test error in percent"), end="")
     for cells, notes, title in tables:
-        if len(cells):
-            yours = cells.rename(lambda name: name.replace(", ours", ", yours"))
-            print(in_terminal(yours, notes, title))
+        yours = cells.rename(lambda name: name.replace(", ours", ", yours"))
+        print(in_terminal(yours, notes, title), end="")
     # A copy of the clone may have left the reference behind.
     if Path(results).resolve() != paths.reference().resolve():
         print(f"The project's own: {paths.of_clone(page)}")

@@ -14,10 +14,15 @@ from reproduction.report import (
     run_frame,
     small_data_sets,
 )
-from reproduction.report.estimates import MISSING
 from reproduction.report.published import TABLES
 from reproduction.report.study_tables import study_table
-from reproduction.report.tables import figure, markdown, paper_table, table
+from reproduction.report.tables import (
+    RUN_COLUMNS,
+    linked,
+    markdown,
+    paper_table,
+    table,
+)
 from reproduction.studies import STUDIES
 
 # The page in a results folder with all columns of all studies.
@@ -39,12 +44,7 @@ _INTRODUCTION = (
 
 
 def sections(frame, results):
-    """The texts of the pages, by the name of their markers.
-
-    Args:
-        frame: Runs.
-        results: Folder of them.
-    """
+    """The texts of the pages, of runs in a folder, by their markers' names."""
     # The small data sets have a page of their own.
     whole = frame[(frame.network != "mlp") & frame.images_per_epoch.isna()]
     small = small_data_sets.where(frame)
@@ -56,8 +56,7 @@ def sections(frame, results):
         "lost": lost_starts.lost_line(frame),
         "lost classes": lost_starts.lost_classes(frame),
         "rivals": "\n".join(
-            markdown(*compared_methods.baselines_table(methods))
-            for methods in compared_methods.compare(whole)
+            markdown(*t) for t in compared_methods.baselines_tables(whole)
         ),
         "small errors": small_data_sets.errors(small),
         "small changes": small_data_sets.changes(small),
@@ -67,8 +66,8 @@ def sections(frame, results):
     }
     for kind in benchmark_tables.KINDS:
         found[kind] = benchmark_tables.benchmark_markdown(kind, results)
-    for name in ("table1", "table2", "table3"):
-        found[name] = markdown(*paper_table(TABLES[name], frame))
+    for name, paper in TABLES.items():
+        found[name] = markdown(*paper_table(paper, frame))
     return found
 
 
@@ -81,13 +80,8 @@ def pages_of(readme):
 def updated(page, texts, results):
     """The text of a page, with the sections of the report in it.
 
-    Each section goes between markers of its name, such as `<!-- table1 -->` and
-    `<!-- end table1 -->`; one without markers is left out.
-
-    Args:
-        page: Path of the page.
-        texts: What `sections` returns.
-        results: Folder of the runs.
+    Each of the `texts` of `sections` goes between markers of its name, such as
+    `<!-- table1 -->` and `<!-- end table1 -->`; one without is left out.
     """
 
     def section(found):
@@ -116,35 +110,17 @@ def with_links_from(text, results, seen_from):
     return re.sub(r"\]\((?!\w+:)", f"]({way}/", text)
 
 
-INDEX_COLUMNS = {
-    "data": run_frame.task,
-    "method": lambda g: g.method.iloc[0],
-    "differs, but for epochs, in": lambda g: g.differs.iloc[0] or MISSING,
-    "seeds": run_frame.seeds,
-    "after stage 1": figure("stage_1"),
-    "chosen epoch": figure("chosen"),
-    "last epoch": figure("last"),
-    "lost a class": run_frame.of_known("lost"),
-    "hardware": run_frame.hardware,
-}
-
-
 def write(frame, results, readme=None):
-    """Writes the index of a results folder, its README and its pictures.
+    """Writes the index of a folder of runs, its pages and its pictures.
 
-    Args:
-        frame: Runs.
-        results: Folder of them.
-        readme: README to bring up to date, with the pages of docs beside it.
-
-    Returns:
-        The paths written. A README in the results that was not made here is
-        left as it is.
+    With a `readme` this and the pages of docs beside it are brought up to date.
+    A page in the results that was not made here is left as it is. Returns the
+    paths written.
     """
     results = Path(results)
-    ordered = ["cell", "pretrain_epochs", "epochs"]
-    ordered = frame.sort_values(ordered, kind="stable")
-    index = table(run_frame.by_folder(ordered), INDEX_COLUMNS)
+    order = ["cell", "pretrain_epochs", "epochs"]
+    runs = run_frame.by_folder(frame.sort_values(order, kind="stable"))
+    index = table(linked(runs), RUN_COLUMNS)
     studies = "# Studies, with all columns\n"
     for name, study in STUDIES.items():
         text = markdown(*study_table(study, frame))
@@ -157,8 +133,8 @@ def write(frame, results, readme=None):
     for path in [*found]:
         if path.exists() and not path.read_text("utf-8").startswith(_OURS):
             del found[path]
-    runs = frame.drop(columns=["experiment", "curve"])
-    found[results / "index.csv"] = runs.to_csv(
+    rows = frame.drop(columns=["experiment", "curve"])
+    found[results / "index.csv"] = rows.to_csv(
         index=False, float_format="%.6g", lineterminator="\n"
     )
     if readme is not None:

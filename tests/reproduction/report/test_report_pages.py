@@ -51,7 +51,7 @@ def test_all_is_written_and_every_link_leads_somewhere(tmp_path, results):
     readme = page(tmp_path, markers)
     written = report.write(frame, results, readme)
     assert {path.name for path in written if path.suffix == ".png"} == {
-        "table1.png", "summary.png", "rivals.png"
+        "table1.png", "summary.png"
     }  # fmt: skip
     text = readme.read_text("utf-8")
     assert "2.00 (n = 1)" not in text and "1 of 3; without" in text

@@ -40,15 +40,19 @@ def test_equivalence_by_hand():
     # for 5 % on one side.
     half = 1.9432 * math.sqrt(2)
     ours, theirs = Estimate(4.0, 2.0, 4), Estimate(3.0, 2.0, 4)
-    difference, interval, p = equivalence(ours, theirs, 1 + half)
+    difference, interval, answer = equivalence(ours, theirs, 1.01 + half)
     assert difference == 1
     assert interval == pytest.approx((1 - half, 1 + half), abs=1e-4)
-    assert p == pytest.approx(0.05, abs=1e-5)
-    # A mean outside of the margins, and figures without any deviation.
-    assert equivalence(ours, theirs, 0.5)[2] > 0.5
-    same = Estimate.of([2, 2])
-    assert equivalence(same, same, 0.1) == (0, (0, 0), 0)
-    assert equivalence(same, Estimate.of([3, 3]), 0.1)[2] == 1
+    assert answer == "yes"
+    assert equivalence(theirs, ours, 1.01 + half)[2] == "yes"
+    # An end of the interval is outside, and the mean.
+    for margin in (0.99 + half, 0.5):
+        assert equivalence(ours, theirs, margin)[2] == "not told"
+    # And all of it, around 10 - 3.
+    far = ours._replace(mean=10.0)
+    assert equivalence(far, theirs, 7.01 - half)[2] == "not told"
+    assert equivalence(far, theirs, 6.99 - half)[2] == "no"
+    assert equivalence(theirs, far, 6.99 - half)[2] == "no"
 
 
 def test_a_run_is_a_row(tmp_path):
@@ -91,9 +95,8 @@ def test_a_group_in_words(tmp_path):
     alike = run_frame.like(frame, replace(MNIST, epochs=3), ["epochs"])
     assert [*alike.path] == [*g.path]
     assert (run_frame.seeds(g), run_frame.seeds(g[:3])) == ("0,1,2,7", "0-2")
-    assert run_frame.of_known("lost")(g) == "1 of 4"
-    assert run_frame.of_known("warnings")(g) == "-"
-    assert [*run_frame.sound(g).seed] == [0, 2, 7]
+    assert run_frame.of_known(g.lost) == "1 of 4"
+    assert run_frame.of_known(g.warnings) == "-"
     # Links are to the folder, or to a run on its own.
     folder = Path(g.path.iloc[0]).parent.as_posix()
     assert run_frame.linked("a", g) == f"[a]({folder})"

@@ -97,6 +97,13 @@ def test_a_cell_without_the_runs_that_lost_a_class(tmp_path):
     write(tmp_path, MNIST, 0.1, 0.1, 0.1, 0.1, lost=True)
     (row,) = rows_of(cells.all_cells(report.read_runs(tmp_path)))
     assert row[sound] == "without seeds 0-3: none is left"
+    # Short runs have no mean of the last 20 epochs.
+    short = replace(MNIST, epochs=3)
+    write(tmp_path / "short", short, 0.01, 0.01)
+    write_record(tmp_path / "short", short, 2, chosen_error=0.1, lost=True)
+    frame = report.read_runs(tmp_path / "short")
+    (row,) = rows_of(cells.all_cells(frame, "last_20"))
+    assert row["n"] == "3" and row[sound] == "without seed 2: -, -, -"
 
 
 def test_how_many_starts_lose_a_class(tmp_path):
@@ -163,7 +170,7 @@ def test_a_verdict_by_hand(tmp_path, errors, expected, found):
         write_record(tmp_path, paper, seed, last_error=base)
         error = base + more / 100
         write_record(tmp_path, ABLATION.arms[name], seed, last_error=error)
-    g = study_tables.claim_runs(study, name, report.read_runs(tmp_path))
+    g = study_tables.runs_of_row(study, name, report.read_runs(tmp_path))
     assert study_tables.verdict(g) == found
 
 
@@ -173,7 +180,7 @@ def test_a_study_keeps_its_own_epochs(tmp_path):
     for epochs, runs in ((arm.epochs + 20, 3), (arm.epochs, 1)):
         write(tmp_path, replace(arm, epochs=epochs), *[0.05] * runs)
         frame = report.read_runs(tmp_path)
-        g = study_tables.claim_runs(ABLATION, name, frame)
+        g = study_tables.runs_of_row(ABLATION, name, frame)
         assert (g.epochs.iloc[0], len(g)) == (epochs, runs)
 
 
@@ -187,8 +194,8 @@ def test_a_run_is_beside_the_paper_s_after_as_many_steps(tmp_path):
         curve = {"test_error": [start, *errors]}
         write_record(tmp_path, e, curve=curve)
     write_record(tmp_path, arm)
-    g = study_tables.claim_runs(ABLATION, name, report.read_runs(tmp_path))
-    assert (g.epoch.item(), g.by_then.item()) == pytest.approx((3, 6.0))
+    g = study_tables.runs_of_row(ABLATION, name, report.read_runs(tmp_path))
+    assert (g.epoch.item(), g.last_other.item()) == pytest.approx((3, 6.0))
 
 
 @pytest.mark.parametrize(
@@ -248,6 +255,11 @@ def test_starts_are_compared_where_neither_loses_a_class(tmp_path):
             "docs/reproduction.md",
         ),
         # None of these runs is in it, and one method is no comparison.
+        (
+            partial(report.show_table, TABLES["table2"]),
+            [],
+            "docs/reproduction.md",
+        ),
         (partial(report.show_study, SKEW), [], "results/studies.md"),
         (report.show_baselines, [], "docs/methods.md"),
     ],
@@ -265,7 +277,7 @@ def test_a_user_s_runs_come_first(
     ours, *tables, link = capsys.readouterr().out.split("\n\n")
     title, _, changed, short = ours.splitlines()
     assert title == "Your runs: test error in percent"
-    assert "4.56" in short and "1.56 ± 0.09" in short
+    assert "4.56" in short and "0.5" not in short
     assert "balance 0.5" in changed and "7.89" in changed
     assert [table.splitlines()[0] for table in tables] == titles
     assert link == f"The project's own: {paths.of_clone(page)}\n"

@@ -2,10 +2,11 @@
 
 import numpy as np
 from matplotlib.figure import Figure
+from sklearn.decomposition import PCA
 from sklearn.manifold import TSNE
 from threadpoolctl import threadpool_limits
 
-from reproduction.report.plots import graph_statistics, style
+from reproduction.report.plots import style
 
 # Panels in a row.
 _COLUMNS = 3
@@ -15,12 +16,10 @@ _COLUMNS = 3
 def figure2(run):
     """t-SNE of `B` over stage 2, and the test accuracy (paper, Figure 2).
 
-    The first frame starts from the two principal components, each further one
-    from the frame before it, so that clusters keep their positions as far as
-    they can. Where the rows of `B` have one entry each that is not 0, the aim
-    of GAR, a class lies on a line, from its smallest logit to its largest.
-    Examples with `B_i = 0` are left out; their number stands below the frame.
-    Those that are given a wrong class have a ring.
+    Where the rows of `B` have one entry each that is not 0, the aim of GAR, a
+    class lies on a line, from its smallest logit to its largest. Examples with
+    `B_i = 0` are left out; their number stands below the frame. Those that are
+    given a wrong class have a ring.
 
     Args:
         run: A `Run`, of at most 10 classes. Of the second half of stage 2,
@@ -61,30 +60,25 @@ def figure2(run):
 def align(matrices):
     """t-SNE of several `B` of the same examples, each from the one before.
 
+    So clusters keep their positions as far as they can.
+
     Returns:
         A list of positions, float64 `(m, 2)`. They are NaN for examples with
-        `B_i = 0`, which are not tied to any other, and for all where fewer
-        than four are left or all rows left are the same.
+        `B_i = 0`, which are not tied to any other.
     """
-    matrices = [graph_statistics.matrix(B) for B in matrices]
-    # The first frame starts from the two principal components.
-    centred = matrices[0] - matrices[0].mean(axis=0)
-    U, lengths, _ = np.linalg.svd(centred, full_matrices=False)
-    positions = (U * lengths)[:, :2]
+    positions = PCA(2).fit_transform(matrices[0]).astype("float64")
     frames = []
     for B in matrices:
         tied = B.any(axis=1)
-        frame = np.full((len(B), 2), np.nan)
-        if tied.sum() >= 4 and (B[tied] != B[tied][0]).any():
-            frame[tied] = positions[tied] = _tsne(B[tied], positions[tied])
-        frames.append(frame)
+        positions[tied] = _tsne(B[tied], positions[tied])
+        frames.append(np.where(tied[:, None], positions, np.nan))
     return frames
 
 
 def _tsne(B, start):
     """Positions `(m, 2)` of the rows, from others to start from."""
     rng = np.random.default_rng(style.SEED)
-    start = start / (start.std() or 1.0)
+    start = start / start.std()
     # Rows that start from one point would stay together for ever.
     start += rng.normal(scale=0.01, size=start.shape)
     tsne = TSNE(
@@ -106,8 +100,6 @@ def _draw_frame(ax, positions, B, labels):
     if not shown.all():
         text = f"without {np.sum(~shown):,} of {len(B):,}, for which $B = 0$"
         ax.set_xlabel(text, fontsize=10)
-    if not shown.any():
-        return
     positions, B, labels = positions[shown], B[shown], labels[shown]
     colors = np.array(style.PALETTE)[labels]
     ax.scatter(*positions.T, s=5, c=colors, linewidths=0, alpha=0.85)

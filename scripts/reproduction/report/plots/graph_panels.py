@@ -8,11 +8,7 @@ from matplotlib.figure import Figure
 
 from reproduction.report.plots import graph_statistics, style
 
-# Images in Figure 1, as in the paper.
-GRAPH_IMAGES = 250
-
-# Edges lighter than this cannot be seen. An example's edges in G* weigh 1 in
-# all, its self-loop in G_M weighs 1.
+# Edges of G* with a smaller share of an example's weight cannot be seen.
 _VISIBLE = 0.02
 
 # Pull between any two examples, next to an edge of weight 1. It keeps parts
@@ -24,61 +20,51 @@ _EXAMPLES = {"ec": "white", "lw": 0.3, "zorder": 3}
 
 
 @style.styled
-def figure1(before, after, labels, title="", drawn=None):
+def figure1(before, after, labels, title=""):
     """The graphs G*, G_M and G_N before and after stage 2 (paper, Figure 1).
 
     - G*: the examples on a ring, ordered by true class, around the output
       nodes. An edge is as opaque as its share of the example's weight.
-    - G_M: the examples in a force-directed layout. An edge is as opaque as the
-      cosine between two rows of `B`, the entry of `M = BBᵀ` for rows of length
-      1. Edges within a class have its colour, those between classes are black,
-      and examples that are given a wrong class have a ring.
+    - G_M: see `graph_pair`.
     - G_N: edges are as wide as `N_ij`, nodes as large as `N_ii`, both next to
       the mean of the diagonal. Self-loops are left out, as in the paper.
 
-    Below each panel stand its numbers, from `graph_statistics`, of all
-    examples but for the components, which are of those drawn.
+    Below each panel stand its numbers, from `graph_statistics`.
 
     Args:
-        before: `B` after pretraining, `(m, n)`, not negative.
+        before: `B` after pretraining, `(m, n)`, not negative, of a few hundred
+            examples at most.
         after: `B` after stage 2, likewise, of the same examples.
         labels: Their true class indices `(m,)`, below 10.
-        title: Which run this is; see `Run`.
-        drawn: How many examples to draw, the first ones; `None` for all. Few
-            hundred can be drawn.
+        title: Which run this is.
 
     Returns:
         A Matplotlib `Figure`.
     """
     labels = np.asarray(labels)
-    some = min(drawn or len(labels), len(labels))
-    figure = Figure((12.5, 10))
+    figure = Figure((12.5, 9.6))
     figure.get_layout_engine().set(w_pad=0.12, h_pad=0.12)
-    what = f"{some:,} of {len(labels):,} test images drawn"
-    figure.suptitle(f"{what}, numbers of all of them; {title}", fontsize=12)
+    figure.suptitle(f"{len(labels):,} test images; {title}", fontsize=12)
     axes = figure.subplots(2, 3)
     headings = (
         r"$\mathcal{G}^*$: examples and output nodes, $B$",
-        r"$\mathcal{G}_\mathcal{M}$: examples, cosines of the rows of $B$",
+        r"$\mathcal{G}_\mathcal{M}$: examples, cosines of rows of $B$ ≥ "
+        f"{graph_statistics.THRESHOLD}",
         r"$\mathcal{G}_\mathcal{N}$: output nodes, $N = B^\mathsf{T}B$",
     )
     for ax, heading in zip(axes[0], headings, strict=True):
         ax.set_title(heading, fontsize=14, pad=10)
     rows = (("after pretraining", before), ("after GAR", after))
     for row, (name, B) in zip(axes, rows, strict=True):
-        _draw_bipartite(row[0], B[:some], labels[:some])
-        _draw_examples(row[1], B[:some], labels[:some], _VISIBLE)
-        # It has all examples in it, however many are drawn.
+        _draw_bipartite(row[0], B, labels)
+        edges = _draw_examples(row[1], B, labels)
         _draw_outputs(row[2], B)
         g = graph_statistics.graph_numbers(B, labels)
-        shown = graph_statistics.graph_numbers(B[:some], labels[:some])
         captions = (
             f"strongest edge: {100 * g['strongest_share']:.1f} % of an "
             f"example's weight\nexamples without edges: {g['isolated']}",
-            f"{100 * g['within_class_share']:.1f} % of the weight of $M$ "
-            "within classes\ncomponents of those drawn at cosine ≥ "
-            f"{graph_statistics.THRESHOLD}: {shown['components']},\n"
-            f"the largest {100 * shown['largest_component']:.1f} %",
+            f"{edges}\n{100 * g['within_class_share']:.1f} % of the weight of "
+            "$M$ within classes",
             rf"affinity $\alpha$ = {g['affinity']:.4f}, balance $\beta$ = "
             f"{g['balance']:.3f}\n$N$ from a scaled identity: "
             f"{100 * g['identity_distance']:.1f} %",
@@ -91,28 +77,28 @@ def figure1(before, after, labels, title="", drawn=None):
 
 
 @style.styled
-def graph_pair(before, after, labels, title="", drawn=None):
+def graph_pair(before, after, labels, title=""):
     """G_M of Figure 1 alone, before and after stage 2, in plain words.
 
-    An edge joins two images whose rows of `B` have a cosine of at least
-    `graph_statistics.THRESHOLD`; those drawn are counted. Args and what is
-    returned are as for `figure1`.
+    The examples are in a force-directed layout. An edge joins two whose rows of
+    `B` have a cosine of at least `graph_statistics.THRESHOLD`: the entry of
+    `M = BBᵀ` for rows of length 1. It has the colour of its class, or is black
+    between classes. Examples that are given a wrong class have a ring.
+
+    Args and what is returned are as for `figure1`.
     """
-    labels = np.asarray(labels)[:drawn]
+    labels = np.asarray(labels)
     figure = Figure((style.WIDTH, 5.1))
-    least = graph_statistics.THRESHOLD
     figure.suptitle(
         f"{title}\nan edge joins two test images whose outputs $B$ are alike: "
-        f"cosine ≥ {least}",
+        f"cosine ≥ {graph_statistics.THRESHOLD}",
         fontsize=10.5,
     )
     names = ("after pretraining on the labels", "after GAR, without labels")
     panels = figure.subplots(1, 2)
     for ax, name, B in zip(panels, names, (before, after), strict=True):
-        edges, within = _draw_examples(ax, B[:drawn], labels, least)
-        share = f"{100 * within / edges:.1f} %" if edges else "none"
         ax.set_title(name, fontsize=12)
-        ax.set_xlabel(f"{edges:,} edges, {share} within a class", fontsize=11)
+        ax.set_xlabel(_draw_examples(ax, B, labels), fontsize=11)
     style.class_legend(figure, labels, "edge between classes")
     return figure
 
@@ -121,23 +107,20 @@ def _draw_bipartite(ax, B, labels):
     """Draws G* with the examples on a ring around the output nodes."""
     S = graph_statistics.edge_shares(B)
     m, n = S.shape
-    order = np.argsort(labels, kind="stable")
-    examples = np.empty((m, 2))
-    examples[order] = _ring(m)
-    # Each output node faces the examples of its class.
-    ends = np.searchsorted(labels[order], np.arange(n), side="right")
-    starts = np.searchsorted(labels[order], np.arange(n))
-    outputs = 0.62 * _ring(m, (starts + ends - 1) / 2)
+    examples, outputs = np.empty((m, 2)), 0.62 * _ring(n)
+    # So each class is about beside its output node.
+    examples[np.argsort(labels, kind="stable")] = _ring(m)
     i, j = np.nonzero(S > _VISIBLE)
     lines = np.stack([examples[i], outputs[j]], axis=1)
-    _draw_edges(ax, lines, S[i, j], _COLORS[labels[i]], 0.8, lw=0.7)
+    look = to_rgba_array([*_COLORS[labels[i]]], 0.8 * S[i, j])
+    ax.add_collection(LineCollection(lines, colors=look, lw=0.7))
     ax.scatter(*examples.T, s=9, c=_COLORS[labels], **_EXAMPLES)
     _draw_output_nodes(ax, outputs, 210)
     style.hide_axes(ax, examples, 0.02)
 
 
-def _draw_examples(ax, B, labels, least):
-    """Draws G_M with edges above a weight: their number, those in a class."""
+def _draw_examples(ax, B, labels):
+    """Draws G_M, and says how many edges it has, and within classes."""
     S, U = graph_statistics.edge_shares(B), graph_statistics.unit_rows(B)
     W = np.triu(U @ U.T, 1)
     # Starting between their output nodes, examples need not pass through one
@@ -153,19 +136,20 @@ def _draw_examples(ax, B, labels, least):
         seed=style.SEED,
     )
     positions = np.array([found[i] for i in range(len(B))])
-    i, j = np.nonzero(W > least)
+    i, j = np.nonzero(W > graph_statistics.THRESHOLD)
     within = labels[i] == labels[j]
-    colors = np.where(within, _COLORS[labels[i]], "black")
-    lines = np.stack([positions[i], positions[j]], axis=1)
     # Those between classes below, where they hide no others.
-    for kind in (~within, within):
-        weights = W[i, j][kind]
-        _draw_edges(ax, lines[kind], weights, colors[kind], 0.35, lw=0.35)
+    order = np.argsort(within, kind="stable")
+    colors = np.where(within, _COLORS[labels[i]], "black")[order]
+    lines = np.stack([positions[i], positions[j]], axis=1)[order]
+    look = {"colors": [*colors], "lw": 0.35, "alpha": 0.3}
+    ax.add_collection(LineCollection(lines, **look))
     wrong = B.any(axis=1) & (B.argmax(axis=1) != labels)
     ax.scatter(*positions[wrong].T, s=52, lw=1.1, **style.RING)
     ax.scatter(*positions.T, s=16, c=_COLORS[labels], **_EXAMPLES)
     style.hide_axes(ax, positions, 0.04)
-    return len(i), int(within.sum())
+    share = f"{100 * within.mean():.1f} %" if len(i) else "none"
+    return f"{len(i):,} edges, {share} within a class"
 
 
 def _draw_outputs(ax, B):
@@ -181,19 +165,10 @@ def _draw_outputs(ax, B):
     style.hide_axes(ax, positions, 0.14)
 
 
-def _ring(size, positions=None):
-    """Positions on the unit circle, clockwise from the top, `(k, 2)`."""
-    positions = np.arange(size) if positions is None else positions
-    turn = 2 * np.pi * (positions + 0.5) / size
+def _ring(size):
+    """Positions on the unit circle, clockwise from the top, `(size, 2)`."""
+    turn = 2 * np.pi * (np.arange(size) + 0.5) / size
     return np.stack([np.sin(turn), np.cos(turn)], axis=1)
-
-
-def _draw_edges(ax, lines, weights, colors, opacity, lw):
-    """Draws edges as opaque as they are heavy, the heaviest on top."""
-    order = np.argsort(weights, kind="stable")
-    alpha = opacity * np.minimum(weights, 1)[order]
-    shown = to_rgba_array(list(colors[order]), alpha)
-    ax.add_collection(LineCollection(lines[order], colors=shown, lw=lw))
 
 
 def _draw_output_nodes(ax, positions, sizes):

@@ -39,16 +39,14 @@ def load_run(path):
             f"{path} has no logits beside it, which the figures show. Delete "
             "it to run it again."
         )
-    e = record["experiment"]
+    e, curve = record["experiment"], record["regularization"]["curve"]
     title = (
         f"{record['data']['title']}, {e['num_labeled']} labels, seed "
         f"{record['seed']}, {e['pretrain_epochs']:,} epochs of pretraining, "
         f"{e['epochs']} of GAR"
     )
     snapshots = {epoch: np.maximum(Z, 0) for epoch, Z in kept.logits.items()}
-    return Run(
-        title, kept.logit_labels, snapshots, record["regularization"]["curve"]
-    )
+    return Run(title, kept.logit_labels, snapshots, curve)
 
 
 def choose_run(*results):
@@ -56,13 +54,13 @@ def choose_run(*results):
 
     It is on MNIST with m_L = 100 and the paper's settings, of the lowest seed.
     """
-    for folder in filter(None, results):
+    for folder in results:
         frame = read_runs(folder)
         if len(frame):
             frame = frame[(frame.cell == CELL) & (frame.differs == "")]
         if len(frame):
             longest = frame[frame.epochs == frame.epochs.max()]
-            return Path(folder, longest.sort_values("seed").path.iloc[0])
+            return Path(folder, longest.path[longest.seed.idxmin()])
     raise records.RecordError(
         f"no finished run of {CELL} in {results[0]}. This makes one: python "
         "scripts/table1.py --labels 100 --seeds 0"
@@ -70,16 +68,11 @@ def choose_run(*results):
 
 
 def draw(options, name, figure):
-    """Draws a function of a `Run` as a PNG, and says so.
-
-    Args:
-        options: Of `commands.figure_parser`.
-        name: Of the PNG, where the options name no other.
-        figure: The function.
+    """Draws a function of a `Run` as a PNG, with `commands.figure_parser`.
 
     Returns:
         `(run, record, output)`: the `Run` and the paths of its record and of
-        the PNG.
+        the PNG, which has this `name` where the options give no other.
     """
     record = options.record or choose_run(options.results, paths.reference())
     run = load_run(record)

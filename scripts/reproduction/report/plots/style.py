@@ -22,12 +22,8 @@ PALETTE = (
     "#a96b59", "#e76300", "#b9ac70", "#e377c2", "#92dadd",
 )  # fmt: skip
 
-# Colours of lines and dots, further apart and dark enough for thin lines: as
-# many as there are methods.
-LINES = (
-    "#3f90da", "#bd1f01", "#4a1486", "#d97a00", "#24292f", "#2e8b57",
-    "#e377c2", "#a96b59", "#00a0b0", "#8a8f00", "#8d9c9a", "#6a5acd",
-)  # fmt: skip
+# Colours of lines and dots, further apart and dark enough for thin lines.
+LINES = ("#3f90da", "#bd1f01", "#4a1486", "#d97a00")
 INK = "#24292f"
 
 # Around an example that is given a wrong class.
@@ -63,18 +59,14 @@ def log_ticks(axis):
     axis.set_minor_locator(NullLocator())
 
 
-def legend_below(figure, ncols, title=None):
+def legend_below(figure, ncols):
     """Puts what has a label, once each, below the panels."""
     found = {}
     for ax in figure.axes:
         handles, labels = ax.get_legend_handles_labels()
         found |= zip(labels, handles, strict=True)
-    figure.legend(
-        handles=[*found.values()],
-        loc="outside lower center",
-        ncols=ncols,
-        title=title,
-    )
+    handles = [*found.values()]
+    figure.legend(handles=handles, loc="outside lower center", ncols=ncols)
 
 
 def class_legend(figure, labels, line=None):
