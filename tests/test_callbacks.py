@@ -137,11 +137,6 @@ def test_best_epoch_is_kept(start, errors, best):
     assert not keeper.restore()
 
 
-def test_the_start_is_kept_if_every_epoch_is_worse():
-    with pytest.warns(GARWarning, match="Every epoch has a greater error"):
-        assert see(best_weights(0.05), [0.3, 0.1, 0.2]) == [0] * 3
-
-
 # StopOnNaN
 
 

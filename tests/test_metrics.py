@@ -1,14 +1,9 @@
 """The accuracy over the examples with a label, and the classes in use."""
 
-import keras
 import numpy as np
 import pytest
 
-from gar_keras.metrics import (
-    ClassesInUse,
-    SparseCategoricalAccuracy,
-    StepMean,
-)
+from gar_keras.metrics import ClassesInUse, SparseCategoricalAccuracy
 
 LOGITS = np.array([[2, 1, 0], [0, 2, 1], [1, 0, 2], [5, 4, 3]], "float32")
 
@@ -113,12 +108,3 @@ def test_classes_in_use_from_its_config():
     assert ClassesInUse.from_config(metric.get_config()).get_config() == {
         "name": "digits", "dtype": "float32", "class_prior": (0.25, 0.75),
     }  # fmt: skip
-
-
-def test_step_mean_is_the_mean_over_the_steps():
-    metric = StepMean("x", dtype="float32")
-    for value in (1.0, 2.0, 6.0):
-        metric.record(keras.ops.convert_to_tensor(value))
-    assert float(metric.result()) == 3
-    metric.reset_state()
-    assert float(metric.result()) == 0
