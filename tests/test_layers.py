@@ -8,7 +8,7 @@ import oracle
 import pytest
 from keras import layers, ops
 from said import said
-from stacks import Subclassed, functional, sequential
+from stacks import Subclassed, Untold, functional, sequential
 
 from gar_keras import (
     GARWarning,
@@ -18,6 +18,7 @@ from gar_keras import (
 )
 from gar_keras.engine.optimizers import SGD
 from gar_keras.layers import PerImageStandardization
+from gar_keras.metrics import ClassesInUse
 
 BACKEND = keras.backend.backend()
 
@@ -52,13 +53,6 @@ def regularizer_route(**options):
 
 ROUTES = {"layer": layer_route, "activity regularizer": regularizer_route}
 both_routes = pytest.mark.parametrize("route", ROUTES.values(), ids=ROUTES)
-
-
-class Untold(Subclassed):
-    """Does not tell its layers whether they are in training."""
-
-    def call(self, x):
-        return super().call(x)
 
 
 def after_one_step(model, x, **options):
@@ -374,6 +368,7 @@ CONFIGS = [
     (GraphActivityRegularization, OF_THE_LAYER),
     (GraphActivityRegularization, OF_THE_LAYER | {"class_prior": [*PRIOR]}),
     (SparseCategoricalAccuracy, OF_METRICS),
+    (ClassesInUse, dict(name="digits", class_prior=(0.25, 0.75))),
     (SGD, dict(decay=0.5, warmup_steps=7, clipnorm=1.0, momentum=0.3)),
 ]
 
@@ -408,12 +403,33 @@ def test_weights_fit_with_and_without_the_layer(to_the_layer, tmp_path):
     assert layer.coefficients["affinity"] == 0.25
 
 
-def test_weights_file_keeps_the_coefficients(tmp_path):
-    source, target = (sequential(*layer_route()) for _ in range(2))
-    source.layers[-1].set_coefficients(affinity=0.25)
-    source.save_weights(tmp_path / "w.weights.h5")
-    target.load_weights(tmp_path / "w.weights.h5")
-    assert target.layers[-1].coefficients["affinity"] == 0.25
+@pytest.mark.parametrize("balance", [0.0, 2.0])
+def test_a_clone_has_the_coefficients_in_force(balance):
+    model = sequential(dense(), GraphActivityRegularization())
+    model.layers[-1].set_coefficients(affinity=1.25, balance=balance)
+    copies = [keras.models.clone_model(model)]
+    copies.append(keras.Sequential.from_config(model.get_config()))
+    for copy in copies:
+        copy.build((None, FEATURES))
+        copy.set_weights(model.get_weights())
+        layer = copy.layers[-1]
+        assert layer.coefficients == model.layers[-1].coefficients
+        for each in (model, copy):
+            each(inputs(7), training=True)
+        assert float(copy.losses[0]) == float(model.losses[0])
+        # What switches terms on again finds them.
+        assert layer.made_with == model.layers[-1].made_with
+    plain = GraphActivityRegularization()
+    assert "in_force" not in plain.get_config()
+
+
+@pytest.mark.parametrize("which", ["kernel", "bias"])
+def test_weights_are_not_regularized(which):
+    options = {f"{which}_regularizer": GraphActivityRegularizer()}
+    model = sequential(dense(**options))
+    model.compile("sgd", loss=None)
+    with pytest.raises(ValueError, match="not of its weights"):
+        model.fit(inputs(7), verbose=0)
 
 
 # PerImageStandardization

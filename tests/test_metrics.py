@@ -86,25 +86,3 @@ def test_classes_that_are_missed(steps, options, unused):
         )
     assert metric.unused() == unused
     assert int(metric.result()) == len(steps[0]) - len(unused)
-
-
-def test_many_classes_that_are_all_in_use_are_not_missed():
-    # 1.28 examples of each class in a batch.
-    rng = np.random.default_rng(0)
-    metric = ClassesInUse()
-    for step in range(100):
-        metric.update_state(np.eye(100)[rng.integers(100, size=128)])
-        if step % 10 == 9:
-            assert metric.unused() == []
-    for _ in range(3):
-        metric.update_state(np.eye(100)[[0] * 10000])
-    assert len(metric.unused()) == 99
-    metric.reset_state()
-    assert metric.unused() == []
-
-
-def test_classes_in_use_from_its_config():
-    metric = ClassesInUse(name="digits", class_prior=(0.25, 0.75))
-    assert ClassesInUse.from_config(metric.get_config()).get_config() == {
-        "name": "digits", "dtype": "float32", "class_prior": (0.25, 0.75),
-    }  # fmt: skip

@@ -29,20 +29,14 @@ Y = np.array([0, -1, 2, -1] + [1, 1, -1, 0] + [-1] * 4)
 BATCHES = [slice(0, 4), slice(4, 8), slice(8, 12)]
 
 
-def network(gar=True):
-    """A model of the weights `W`."""
+def linear(gar=True, rate=RATE):
+    """A model of the weights `W`, compiled for one `fit`."""
     inputs = keras.Input((4,))
     logits = layers.Dense(3, use_bias=False)(inputs)
     if gar:
         logits = GraphActivityRegularization(**COEFFICIENTS)(logits)
     model = keras.Model(inputs, logits)
     model.set_weights([W])
-    return model
-
-
-def linear(gar=True, rate=RATE):
-    """The model compiled for one `fit`."""
-    model = network(gar)
     model.compile(
         keras.optimizers.SGD(rate),
         keras.losses.SparseCategoricalCrossentropy(
@@ -176,7 +170,7 @@ SPARSE = keras.losses.SparseCategoricalCrossentropy
     ],
 )
 def test_loss_that_does_not_suit_is_warned_of(loss, received):
-    model = network()
+    model = linear()
     model.compile("sgd", loss)
     callback = GARAfter(epochs=1)
     callback.set_model(model)

@@ -79,26 +79,3 @@ def test_a_page_has_few_numbers_and_short_sentences(name):
         assert not is_plain, f"Take it out of NOT_YET: {told}"
     else:
         assert is_plain, told
-
-
-def test_pages_to_be_rewritten_exist():
-    assert NOT_YET <= {*PAGES}
-
-
-LONG = " ".join(["word"] * 33)
-
-
-@pytest.mark.parametrize(
-    ("text", "numbers", "short"),
-    [
-        ("Ten words are here, and of them 1 is one.", 10, 1),
-        ("From 0 to 1,000 in 2.5 s, seeds 0-2.", 500 / 9, 1),
-        ("# 1 heading\n\nNo number.\n\n| 1 | 2 |\n| --- | --- |", 0, 1),
-        ("See `x[0]` and [1.5 %](a/2.md).\n\n```text\n3 4\n```\n", 0, 1),
-        ("![4 edges](5.png) None.\n<!-- 6 -->\n\n- An item", 0, 1),
-        (f"{LONG}. Short. `code` is short. So is e.g. this.", 0, 0.75),
-        (f"- {LONG}\n- Short\n1. Also short", 0, 2 / 3),
-    ],
-)
-def test_what_is_measured(text, numbers, short):
-    assert measured(text) == (pytest.approx(numbers), pytest.approx(short))

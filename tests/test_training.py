@@ -1,9 +1,11 @@
 """Algorithm 1 on tiny data, against steps worked out in NumPy."""
 
 import gc
+import logging
 import tracemalloc
 from functools import partial
 
+import fresh
 import keras
 import numpy as np
 import oracle
@@ -106,6 +108,8 @@ def test_first_step_of_stage_1(name):
 OWN = dict(affinity=0.5, balance=2.0, frobenius=0.1)
 FIRST_STEPS = {name: (make, {}, {}) for name, make in MODELS.items()} | {
     "leaves dropout out": (lambda: linear(layers.Dropout(0.5)), {}, {}),
+    "no guides": (linear, {"labeled_per_batch": 0}, {}),
+    "labels play no part": (linear, {"y_labeled": Y_L, "method": "gar"}, {}),
     "layer of one's own": (
         linear, {"layer": GraphActivityRegularization(**OWN)}, OWN,
     ),
@@ -125,8 +129,9 @@ def test_first_step_of_stage_2(make, options, coefficients):
     sizes = dict(labeled_per_batch=4, unlabeled_per_batch=45)
     options = {"optimizer": sgd(), "seed": 5, **sizes, **options}
     history = gar(model, epochs=1, **options).history
-    # One batch: all of X_U and the four labelled images that are drawn.
-    _, chosen = BatchSampler(45, 45, 6, 4, seed=5).epoch(1)
+    # One batch: all of X_U and the labelled images that are drawn.
+    guides = options["labeled_per_batch"]
+    _, chosen = BatchSampler(45, 45, 6, guides, seed=5).epoch(1)
     x = np.concatenate([X_U, X_L[chosen[0]]])
 
     def loss(W):
@@ -355,10 +360,6 @@ BAD_INPUT = {
     "callback": (
         pretrain, dict(callbacks=["stop"]), "Received: callback='stop'",
     ),
-    "class of callbacks": (
-        pretrain, dict(callbacks=keras.callbacks.History),
-        "callback=<class .*History",
-    ),
     "shape": (regularize, dict(x_unlabeled=X_U[:, :1]), "same shape and dtype"),
     "guides from a source": (regularize, dict(x_labeled=Source(X_U)), "x.take"),
     "no unlabelled batch": (
@@ -408,3 +409,143 @@ def test_a_model_of_ones_own_is_watched_after_loading(tmp_path):
     history = model.history.history
     assert history["digits_classes_in_use"] == [2]
     assert history["val_digits_classes_in_use"] == [3]
+
+
+# Callbacks and data sets in Keras' order
+
+
+class Restores(keras.callbacks.Callback):
+    """As `EarlyStopping` with `restore_best_weights`, of its own choice."""
+
+    def on_train_end(self, logs=None):
+        for weight in self.model.network.weights:
+            weight.assign(np.full(weight.shape, 7.0))
+
+
+def test_the_weights_are_those_that_are_told():
+    # A rate that makes each epoch worse than the start.
+    start = linear()
+    start.set_weights([np.array([[0, 4, -3], [4.0, 0, -3]]), np.zeros(3)])
+    model = keras.models.clone_model(start)
+    model.set_weights(start.get_weights())
+    texts = said(
+        lambda: gar(
+            model, epochs=2, optimizer=keras.optimizers.SGD(1e3),
+            validation_data=(X_V, Y_V), callbacks=[Restores()],
+        )
+    )  # fmt: skip
+    assert any("the model has these" in text for text in texts)
+    np.testing.assert_equal(model.get_weights(), start.get_weights())
+    # Without validation data it is the user's callback that restores.
+    gar(model, epochs=1, callbacks=[Restores()])
+    assert all((weight == 7).all() for weight in model.get_weights())
+
+
+def test_a_lost_class_is_looked_for_in_the_weights_of_the_end():
+    model = linear()
+    start = [np.array([[0, 4, -3], [4.0, 0, -3]]), np.zeros(3)]
+    model.set_weights(start)
+    texts = said(
+        lambda: gar(model, y_labeled=Y_L, epochs=1, callbacks=[Restores()])
+    )
+    # Equal logits: all examples are of the first class.
+    assert any("Stage 2 has lost classes" in text for text in texts)
+    for received, expected in zip(model.get_weights(), start, strict=True):
+        np.testing.assert_array_equal(received, expected.astype("float32"))
+
+
+class Counted(keras.utils.PyDataset):
+    """Its batches are others in each epoch."""
+
+    def __init__(self):
+        super().__init__()
+        self.begun, self.ended, self.seen = 0, 0, []
+
+    def __len__(self):
+        return 5
+
+    def on_epoch_begin(self):
+        self.begun += 1
+
+    def on_epoch_end(self):
+        self.ended += 1
+
+    def __getitem__(self, index):
+        self.seen.append((self.begun, self.ended, index))
+        rows = np.random.default_rng([self.begun, index]).integers(0, 45, 10)
+        return X_U[rows]
+
+
+@pytest.mark.parametrize("epochs", [1, 4])
+def test_a_data_set_hears_of_its_epochs(epochs):
+    data = Counted()
+    gar(linear(), data, epochs=epochs)
+    assert (data.begun, data.ended) == (epochs, epochs)
+    trained = [
+        (begun, index) for begun, ended, index in data.seen if begun > ended
+    ]
+    for epoch in range(1, epochs + 1):
+        assert sorted(i for begun, i in trained if begun == epoch) == [
+            *range(5)
+        ]
+
+
+def test_a_labelled_data_set_hears_of_its_one_pass():
+    class Labelled(Counted):
+        def __getitem__(self, index):
+            return super().__getitem__(index), np.arange(10) % 3
+
+    data, validation = Labelled(), Labelled()
+    pretrain(linear(), data, epochs=2, validation_data=validation, verbose=0)
+    for each in (data, validation):
+        assert (each.begun, each.ended) == (1, 1)
+        read = [index for begun, _, index in each.seen if begun == 1]
+        assert read == [*range(5)]
+
+
+# Elsewhere
+
+
+LOADED = """
+import sys, keras, numpy as np
+x = np.load("x.npy")
+for path in sys.argv[1:]:
+    model = keras.models.load_model(path)
+    assert "gar_keras" not in sys.modules
+    assert type(model.optimizer).__module__.startswith("keras.")
+    print(float(model(x)[0, 0]))
+    model.fit(x, np.zeros(len(x)), verbose=0)
+"""
+OPTIMIZERS = {
+    "by default": lambda: None,
+    "the paper's": lambda: sgd(0.1, global_clipnorm=1.0),
+    "Keras'": lambda: keras.optimizers.Adam(0.1),
+}
+
+
+@pytest.mark.slow
+def test_a_trained_model_loads_in_plain_keras(tmp_path):
+    expected = []
+    for name, make in OPTIMIZERS.items():
+        model, path = network(), tmp_path / f"{name}.keras"
+        pretrain(model, X_L, Y_L, epochs=3, optimizer=make(), verbose=0)
+        gar(model, y_labeled=Y_L, epochs=2)
+        model.save(path)
+        again = keras.models.load_model(path)
+        assert error_rate(again, X_U, Y_U) == error_rate(model, X_U, Y_U)
+        expected.append(float(model(X_U)[0, 0]))
+    np.save(tmp_path / "x.npy", X_U)
+    # Nothing of this package is found.
+    env = {**fresh.environment(), "PYTHONPATH": ""}
+    paths = [f"{name}.keras" for name in OPTIMIZERS]
+    printed = fresh.run(LOADED, *paths, env=env, cwd=tmp_path).split()
+    assert [*map(float, printed)] == pytest.approx(expected, rel=1e-4)
+
+
+def test_many_trainings_are_quiet(caplog):
+    caplog.set_level(logging.WARNING)
+    for _ in range(8):
+        model = network()
+        pretrain(model, X_L, Y_L, epochs=1, verbose=0)
+        error_rate(model, X_U, Y_U)
+    assert "retracing" not in caplog.text

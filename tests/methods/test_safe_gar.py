@@ -13,7 +13,6 @@ from gar_keras import (
     GARWarning,
     GraphActivityRegularization,
     SafeGAR,
-    attach,
     error_rate,
     pretrain,
     regularize,
@@ -114,33 +113,15 @@ def changed(method, option):
     return make
 
 
-class Head(layers.Layer):
-    def build(self, shape):
-        self.kernel = self.add_weight((shape[-1], 3))
-
-    def call(self, inputs):
-        return inputs @ self.kernel
-
-
 PLAIN = {"Dense": then(), "inside": inside}
 OTHERS = {
     "linear": then(layers.Activation("linear", dtype="float32")),
-    "reshaped": then(layers.Reshape((3, 1)), layers.Flatten()),
     "frozen": lambda: [layers.Dense(3, trainable=False)],
     "LoRA": changed("enable_lora", 2),
     "int8": changed("quantize", "int8"),
-    "normalized": lambda: [layers.SpectralNormalization(layers.Dense(3))],
     "constrained": lambda: [layers.Dense(3, kernel_constraint="max_norm")],
     "bounded bias": lambda: [layers.Dense(3, bias_constraint="non_neg")],
-    "own layer": lambda: [Head()],
-    "rescaled": then(layers.Rescaling(0.5)),
-    "batch-normalized": then(layers.BatchNormalization()),
     "in use twice": lambda: [layers.Dense(3), dense := layers.Dense(3), dense],
-    "convolution": lambda: [
-        layers.Reshape((16, 1)),
-        layers.Conv1D(3, 16),
-        layers.Flatten(),
-    ],
 }
 
 
@@ -383,21 +364,6 @@ def test_what_are_no_shares_is_refused_when_the_method_is_made(prior):
         SafeGAR(class_prior=prior)
 
 
-@pytest.mark.parametrize(
-    ("make", "options", "message"),
-    [
-        (network, {"class_prior": (0.2, 0.3, 0.5)}, "no argument 'class_p"),
-        (network, {"method": "safe-gar", "vat": 1.0}, "no argument 'vat'"),
-        (
-            lambda: attach(network()), {"method": "safe-gar"},
-            "already holds a GAR layer",
-        ),
-        (
-            lambda: Subclassed(layers.Dense(3)), {"method": "safe-gar"},
-            "SafeGAR scales the logits.*Functional or Sequential",
-        ),
-    ],
-)  # fmt: skip
-def test_what_it_does_not_take_is_refused(make, options, message):
-    with pytest.raises((TypeError, ValueError), match=message):
-        train(make(), y_labeled=Y_L, **{"method": "gar", **options})
+def test_a_model_without_a_graph_is_refused():
+    with pytest.raises(ValueError, match="SafeGAR scales.*Functional or Seq"):
+        train(Subclassed(layers.Dense(3)), y_labeled=Y_L)
