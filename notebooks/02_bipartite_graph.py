@@ -663,7 +663,7 @@ for scale in (1, 2, 4):
 # paper's network and 100 labels, column sums lose a class in 0 of 10 runs and
 # the diagonal in 2 of those beside them, but where neither loses one the
 # diagonal has the lower mean error: [Column
-# sums](../docs/mnist-gap.md#column-sums).
+# sums](../docs/decides.md#a-lost-class).
 #
 # ## What to remember
 #

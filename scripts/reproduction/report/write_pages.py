@@ -69,11 +69,6 @@ def sections(frame, results):
         found[kind] = benchmark_tables.benchmark_markdown(kind, results)
     for name in ("table1", "table2", "table3"):
         found[name] = markdown(*paper_table(TABLES[name], frame))
-    for name in ("limits", "skew", "first-epoch"):
-        study = STUDIES[name]
-        shown, notes, title = study_table(study, frame, most=4)
-        notes = [*notes, f"[All columns, and the runs]({PAGE}#{name})"]
-        found[f"study {name}"] = markdown(shown, notes, title)
     return found
 
 
