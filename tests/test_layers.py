@@ -444,12 +444,10 @@ def test_image_of_one_value_becomes_zeros(value):
 
 def test_each_image_is_standardized_alone():
     x = np.random.default_rng(0).integers(0, 256, (5, 4, 4, 3), "uint8")
-    x[2] = 77
     layer = PerImageStandardization(dtype="mixed_float16")
     received = ops.convert_to_numpy(layer(x))
     assert received.dtype == "float32"
-    assert (received[2] == 0).all()
-    for i in (0, 1, 3, 4):
+    for i in range(5):
         expected = (x[i] - x[i].mean()) / x[i].std()
         np.testing.assert_allclose(received[i], expected, rtol=1e-4, atol=1e-6)
 

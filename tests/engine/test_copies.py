@@ -149,7 +149,6 @@ def own_call():
 
 ZOO = {
     "normalized": normalized,
-    "normalized inside": lambda: sequential(normalized(), layers.Dense(3)),
     "looked up": lambda: looked_up(layers.IntegerLookup, IDS, "int32"),
     "batch-normalized": batch_normalized,
     "partly frozen": partly_frozen,

@@ -110,8 +110,7 @@ def test_stage_1_ends_as_it_trained(form):
             received = in_inference(model, X_L)
             expected = in_training(model, X_L)
             np.testing.assert_allclose(received, expected, atol=1e-3)
-    for others in results[1:]:
-        np.testing.assert_array_equal(others, results[0])
+    np.testing.assert_array_equal(*results)
 
 
 @pytest.mark.parametrize(

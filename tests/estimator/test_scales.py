@@ -38,7 +38,6 @@ OF_SEVERAL_UNITS = {
     "metres": (IMAGES * [1, 1, 3000], 3),
     "a tiny one": (IMAGES * [1e-5, 1, 1], 3),
     "far from 0": (IMAGES + [0, 0, 300], 3),
-    "signed": (IMAGES * [1, -5000, 1], 3),
     "a constant one": (IMAGES * [1, 0, 1] + [0, 7, 0], 3),
     "whole numbers": (np.floor(IMAGES * [9, 9, 9000]), 3),
     "a series": (WINDOWS * np.array([1, 1, 500, 1, 1])[:, None], 2),
