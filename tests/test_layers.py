@@ -18,7 +18,6 @@ from gar_keras import (
 )
 from gar_keras.engine.optimizers import SGD
 from gar_keras.layers import PerImageStandardization
-from gar_keras.metrics import ClassesInUse
 
 BACKEND = keras.backend.backend()
 
@@ -368,7 +367,6 @@ CONFIGS = [
     (GraphActivityRegularization, OF_THE_LAYER),
     (GraphActivityRegularization, OF_THE_LAYER | {"class_prior": [*PRIOR]}),
     (SparseCategoricalAccuracy, OF_METRICS),
-    (ClassesInUse, dict(name="digits", class_prior=[0.25, 0.75])),
     (SGD, dict(decay=0.5, warmup_steps=7, clipnorm=1.0, momentum=0.3)),
 ]
 

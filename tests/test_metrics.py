@@ -86,3 +86,10 @@ def test_classes_that_are_missed(steps, options, unused):
         )
     assert metric.unused() == unused
     assert int(metric.result()) == len(steps[0]) - len(unused)
+
+
+def test_classes_in_use_from_its_config():
+    metric = ClassesInUse(name="digits", class_prior=(0.25, 0.75))
+    assert ClassesInUse.from_config(metric.get_config()).get_config() == {
+        "name": "digits", "dtype": "float32", "class_prior": (0.25, 0.75),
+    }  # fmt: skip
