@@ -179,14 +179,11 @@ NOT_REAL = "must be an array of real numbers"
 REFUSED = {
     "vector": (np.ones(3), SHAPE + r"\(3,\)"),
     "one column": (np.ones((4, 1)), SHAPE + r"\(4, 1\)"),
-    "three axes": (np.ones((2, 3, 4)), SHAPE + r"\(2, 3, 4\)"),
     "complex": (FULL + 1j, NOT_REAL),
     "complex tensor": (
         ops.convert_to_tensor((FULL + 1j).astype("complex64")), NOT_REAL,
     ),
     "text": (FULL.astype(str), NOT_REAL),
-    "objects": (FULL.astype(object), NOT_REAL),
-    "dates": (FULL.astype("datetime64[s]"), NOT_REAL),
     "lengths": ([[1.0, 2.0], [3.0]], NOT_REAL),
     "None": (None, NOT_REAL),
     "masked": (np.ma.masked_equal(FULL, 3.0), "1 masked of 4"),

@@ -339,7 +339,6 @@ def test_supervised_sees_the_labelled_images_alone():
     [
         (Entropy, {"weight": -1.0}),
         (Entropy, {"of_labeled": 1}),
-        (CrossEntropy, {"weight": np.nan}),
         (PseudoLabel, {"end": 0.1}),
         (Consistency, {"ramp": 1.5}),
         (Consistency, {"keeps_dropout": "no"}),
