@@ -90,10 +90,11 @@ def test_terms_by_hand(B, alpha, beta):
 
 
 @known
-def test_gradient_is_finite(B, alpha, beta):
+def test_loss_and_gradient_are_finite(B, alpha, beta):
     for options in ({}, FORMULAS["prior"](B.shape[1])):
         loss = GraphActivityRegularizer(**options).loss
         for Z in (B, -B, B - (B == 0)):
+            assert math.isfinite(value(loss, Z))
             assert np.isfinite(oracle.gradient(loss, Z)).all()
 
 
