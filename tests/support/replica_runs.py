@@ -136,7 +136,8 @@ def classes_in_use(scope, replicas):
 def errors(scope, replicas):
     """Errors after each stage, of few labels and BatchNormalization."""
     y = np.arange(320) % 3
-    x = (RNG.normal(size=(320, 5)) + 4 * np.eye(5)[y] + 2).astype("float32")
+    x = RNG.normal(2.0, 0.5, (320, 5)) + 4 * np.eye(5)[y]
+    x = x.astype("float32")
     found = []
     for synchronized in (False, True):
         with scope():
