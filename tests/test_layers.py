@@ -421,15 +421,6 @@ def test_a_clone_has_the_coefficients_in_force(balance):
     assert "in_force" not in plain.get_config()
 
 
-@pytest.mark.parametrize("which", ["kernel", "bias"])
-def test_weights_are_not_regularized(which):
-    options = {f"{which}_regularizer": GraphActivityRegularizer()}
-    model = sequential(dense(**options))
-    model.compile("sgd", loss=None)
-    with pytest.raises(ValueError, match="not of its weights"):
-        model.fit(inputs(7), verbose=0)
-
-
 # PerImageStandardization
 
 

@@ -350,6 +350,15 @@ def test_model_that_does_not_fit_is_refused_in_a_line(door, make, message):
     assert "\n" not in str(e.value)
 
 
+@pytest.mark.parametrize("which", ["kernel", "bias"])
+def test_weights_are_not_regularized(which):
+    options = {f"{which}_regularizer": GraphActivityRegularizer()}
+    model = sequential(layers.Dense(3, **options))
+    model.compile("sgd", loss=None)
+    with pytest.raises(ValueError, match="not of its weights"):
+        model.fit(images(), verbose=0)
+
+
 def regularized_models():
     layer = GraphActivityRegularization()
     dense = layers.Dense(3, activity_regularizer=GraphActivityRegularizer())

@@ -135,7 +135,6 @@ ALL = [make_split, draw_split]
 REFUSED = [
     (EVEN, {"num_labeled": 25}, "multiple of the 10 classes.*num_labeled=25"),
     (EVEN, {"y_train": []}, "y_train must be integer class indices"),
-    (EVEN, {"y_train": None}, "y_train is missing"),
     (EVEN, {"y_train": np.repeat([0, 1], [9, 2]), "num_labeled": 6}, "2 to 4"),
     (ALL, {"num_labeled": 0}, "num_labeled must be an integer from 1 to 1000"),
     (ALL, {"num_validation": 981}, "20 labelled, 980 are left .*=981"),

@@ -107,7 +107,6 @@ OUTLIERS = {
     "some": (masks(0.005), True),
     "float": (masks(0.0005, outlier=1e6, dtype="float32"), True),
     "none": (masks(0), False),
-    "half": (masks(0.5), False),
     # A few lines on a background.
     "drawing": (masks(0.005, others=(0, 0)), False),
     "photo": (masks(0.005, others=(0, 100)), False),
