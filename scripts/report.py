@@ -13,21 +13,7 @@ TABLES = ("table1", "table2", "table3", "svhn_grey")
 
 def parser():
     made = commands.parser(__doc__)
-    made.add_argument(
-        "--tables",
-        nargs="+",
-        choices=TABLES,
-        default=TABLES,
-        help="tables to show; svhn_grey is a stand-in, not a table of the "
-        "paper (default: all)",
-    )
-    made.add_argument(
-        "--results",
-        type=commands.written_folder,
-        default=paths.reference(),
-        metavar="DIR",
-        help="folder of the run records (default: %(default)s)",
-    )
+    commands.add_results(made, paths.reference())
     made.add_argument(
         "--readme",
         type=commands.existing,
@@ -42,7 +28,7 @@ def main(options):
     """Shows the tables, and puts them into the README if there is one."""
     with commands.loading():
         from reproduction import report
-        from reproduction.report.published import TABLES
+        from reproduction.report import published
         from reproduction.report.tables import in_terminal, paper_table
 
     frame = report.read_runs(options.results)
@@ -51,8 +37,8 @@ def main(options):
             f"no run records in {options.results}. A first one: "
             "python scripts/table1.py --labels 100 --seeds 0"
         )
-    for name in options.tables:
-        print(in_terminal(*paper_table(TABLES[name], frame)))
+    for name in TABLES:
+        print(in_terminal(*paper_table(published.TABLES[name], frame)))
     for path in report.write(frame, options.results, options.readme):
         print(f"Written: {path}")
     return 0

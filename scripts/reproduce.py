@@ -1,8 +1,8 @@
 """Everything, in order of importance.
 
-The speed of 100 epochs, Table 1 (100 labels first), Table 3, the studies, Table
-2, the other methods, and the report. Each step is the command of its own
-script. The same command goes on where it ended, and skips what is finished.
+Table 1 (100 labels first), Table 3, the studies, Table 2 and the other methods.
+Each step is the command of its own script, with the options that are given
+here. The same command goes on where it ended, and skips what is finished.
 """
 
 import shlex
@@ -12,101 +12,45 @@ from pathlib import Path
 
 from reproduction import commands
 from reproduction.methods import METHODS
-from reproduction.settings import EXPERIMENTS
 from reproduction.studies import STUDIES
 
-# Data sets with the network of Table 3: its own and their stand-ins.
-TABLE_3 = [
-    name
-    for name, by_labels in EXPERIMENTS.items()
-    if any(e.network == "cnn9" for e in by_labels.values())
-]
+WITH_NETWORK = [name for name, entry in METHODS.items() if entry.network]
+
+STEPS = (
+    # All seeds of one cell, then the whole table.
+    "table1.py --labels 100",
+    "table1.py",
+    # The cell that the paper says most about comes first.
+    "table3.py --data norb --labels 1000 300",
+    "table3.py --data svhn",
+    # The studies that came last have the fewest records.
+    *(f"study.py --study {study}" for study in reversed(STUDIES)),
+    "table2.py --seeds 0-2",
+    # Methods without a network have nothing to do on a GPU.
+    f"rivals.py --method {' '.join(WITH_NETWORK)} --seeds 0-2",
+    "table3.py --data svhn-extra",
+)
 
 
 def parser():
-    made = commands.parser(__doc__)
-    commands.add_common(made)
-    made.add_argument(
-        "--data",
-        nargs="*",
-        choices=TABLE_3,
-        default=["norb"],
-        help="data sets of Table 3 to run: those whose files are there "
-        "(default: norb)",
-    )
-    made.add_argument(
-        "--data-dir",
-        type=commands.existing,
-        metavar="DIR",
-        help="folder of the data files, for data that are not in the package",
-    )
-    made.add_argument(
-        "--jobs", type=commands.count, default=1, help="runs to make at once"
-    )
-    made.add_argument(
-        "--dry-run",
-        action="store_true",
-        help="print the commands, no more; each of them has --dry-run for its "
-        "hours",
-    )
-    return made
-
-
-def steps(options):
-    """The commands in their order, each a list of words."""
-    backend = f" --backend {options.backend}"
-    training = f" --share-stage-1 --jobs {options.jobs}{backend}"
-    # For MNIST it is refused.
-    files = ["--data-dir", options.data_dir] if options.data_dir else []
-    with_network = " ".join(m for m, e in METHODS.items() if e.network)
-    found = [
-        f"benchmark.py{backend}",
-        # All seeds of one cell, then the whole table.
-        f"table1.py --labels 100 --seeds 0-9{training}",
-        f"table1.py --seeds 0-9{training}",
-    ]
-    for data in options.data:
-        # The cell that the paper says most about comes first.
-        labels = " ".join(map(str, sorted(EXPERIMENTS[data], reverse=True)))
-        found.append(
-            f"table3.py --data {data} --labels {labels} --seeds 0-9{training}"
-        )
-    # Those that came last have the fewest records.
-    found += [
-        *(
-            f"study.py --study {study} --seeds 0-2{training}"
-            for study in reversed(STUDIES)
-        ),
-        f"table2.py --seeds 0-2{training}",
-        # Those without a network have nothing to do on a GPU.
-        f"rivals.py --method {with_network} --seeds 0-2{training}",
-        "report.py",
-    ]
-    lines = []
-    for words in found:
-        script, *words = words.split()
-        line = [sys.executable, Path(__file__).with_name(script), *words]
-        if script == "table3.py":
-            line += files
-        lines.append([*map(str, line), "--results", str(options.results)])
-    return lines
+    return commands.training_parser(__doc__)
 
 
 def main(options):
     """Runs the commands; the exit status, 1 if one of them failed."""
-    lines, failed = steps(options), {}
-    for number, line in enumerate(lines, start=1):
-        command = shlex.join(["python", *line[1:]])
-        print(f"step {number} of {len(lines)}: {command}", flush=True)
-        if options.dry_run:
-            continue
-        status = subprocess.run(line).returncode
+    failed = {}
+    for number, step in enumerate(STEPS, start=1):
+        script, *words = step.split()
+        path = Path(__file__).with_name(script)
+        line = [str(path), *words, "--share-stage-1", *sys.argv[1:]]
+        command = shlex.join(["python", *line])
+        print(f"step {number} of {len(STEPS)}: {command}", flush=True)
+        status = subprocess.run([sys.executable, *line]).returncode
         if status == commands.EXIT_INTERRUPTED:
             return status
         if status != 0:
             failed[command] = status
-    if not options.dry_run:
-        print(f"{len(lines)} steps, {len(failed)} ended with an error.")
+    print(f"{len(STEPS)} steps, {len(failed)} ended with an error.")
     for command, status in failed.items():
         print(f"{command}\n  ended with status {status}: see above")
     return 1 if failed else 0

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from reproduction import commands
 from reproduction.methods import METHODS
-from reproduction.settings import EXPERIMENTS, GRAPH_BASELINES
+from reproduction.settings import EXPERIMENTS
 
 # Graphs need all of X_U, which the others make or read from a disk.
 IN_MEMORY = [
@@ -18,8 +18,8 @@ def parser():
     made.add_argument(
         "--method",
         nargs="+",
-        choices=["all", *METHODS],
-        default=["all"],
+        choices=METHODS,
+        default=[*METHODS],
         help="methods to run (default: all)",
     )
     made.add_argument(
@@ -37,7 +37,7 @@ def parser():
     )
     made.add_argument(
         "--rate",
-        type=commands.above_0,
+        type=commands.positive_number,
         help="learning rate of stage 2, for all methods that train a network; "
         "by default the paper's, 0.01",
     )
@@ -45,15 +45,12 @@ def parser():
 
 
 def main(options):
-    known = EXPERIMENTS[options.data]
-    labels = options.labels or [*known][:1]
-    commands.check_known("--labels", labels, known)
-    methods = METHODS if "all" in options.method else options.method
+    labels = options.labels or [*EXPERIMENTS[options.data]][:1]
     chosen = []
-    for m in labels:
-        for method in methods:
-            e = known[m].with_method(method)
-            if method not in GRAPH_BASELINES:
+    for experiment in commands.experiments_of(options.data, labels):
+        for method in options.method:
+            e = experiment.with_method(method)
+            if e.trains_network:
                 e = replace(e, stage_2_rate=options.rate)
             chosen.append(e)
 

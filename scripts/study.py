@@ -9,7 +9,7 @@ from reproduction.studies import STUDIES
 
 
 def parser():
-    made = commands.training_parser(__doc__, seeds="0-2")
+    made = commands.training_parser(__doc__, default_seeds="0-2")
     made.add_argument(
         "--study",
         choices=[*STUDIES],

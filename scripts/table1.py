@@ -21,11 +21,7 @@ def parser():
 
 def main(options):
     chosen = [TABLE_1[m] for m in options.labels]
-    return commands.run_table(options, chosen, show)
-
-
-def show(report, records, results):
-    report.show_table(report.published.TABLES["table1"], records, results)
+    return commands.run_table(options, chosen, commands.show_table("table1"))
 
 
 if __name__ == "__main__":

@@ -12,11 +12,7 @@ def parser():
 
 def main(options):
     chosen = [*TABLE_2.values()]
-    return commands.run_table(options, chosen, show)
-
-
-def show(report, records, results):
-    report.show_table(report.published.TABLES["table2"], records, results)
+    return commands.run_table(options, chosen, commands.show_table("table2"))
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@
 import sys
 
 from reproduction import commands
-from reproduction.settings import EXPERIMENTS
 
 # The table of each data set, by its name in `report.published.TABLES`.
 DATA = {
@@ -19,7 +18,7 @@ def parser():
     made = commands.training_parser(__doc__)
     made.add_argument(
         "--data",
-        choices=[*DATA],
+        choices=DATA,
         default="norb",
         help="data set: the official files of norb, svhn with or without its "
         "extra images, or a stand-in: norb-jpeg, svhn-grey (default: "
@@ -37,14 +36,8 @@ def parser():
 
 
 def main(options):
-    known = EXPERIMENTS[options.data]
-    commands.check_known("--labels", options.labels, known)
-
-    def show(report, records, results):
-        table = report.published.TABLES[DATA[options.data]]
-        report.show_table(table, records, results)
-
-    chosen = [known[m] for m in options.labels]
+    chosen = commands.experiments_of(options.data, options.labels)
+    show = commands.show_table(DATA[options.data])
     return commands.run_table(options, chosen, show)
 
 

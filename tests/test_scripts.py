@@ -43,9 +43,9 @@ print(json.dumps([ends, [*sys.modules]]))
 
 # For some wrong command lines, what the error says.
 REFUSED = {
-    ("rivals.py", "--rate", "nan"): "'nan' is no finite number above 0",
+    ("rivals.py", "--rate", "nan"): "invalid positive_number value: 'nan'",
     ("table3.py", "--data", "svhn", "--labels", "300"): "takes 1000",
-    ("reproduce.py", "--jobs", "0"): "is no integer from 1",
+    ("reproduce.py", "--jobs", "0"): "invalid positive_integer value: '0'",
 }
 
 
@@ -61,8 +61,7 @@ def run(script, *arguments, **environment):
 
 def test_help_and_refusals_come_without_keras():
     helps = [(s, "--help") for s in SCRIPTS if s not in WITH_KERAS]
-    plan = "reproduce.py", "--dry-run"
-    commands = [*helps, plan, *REFUSED]
+    commands = [*helps, *REFUSED]
     paths = [[str(ROOT / "scripts" / s), *words] for s, *words in commands]
     process = fresh.start("-c", ONE_BY_ONE, json.dumps(paths), cwd=ROOT)
     printed, logged = process.communicate()

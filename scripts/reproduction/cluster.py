@@ -32,22 +32,24 @@ def on_cluster(tasks, results, options, address):
     # The coming default, of which Ray else warns with every task.
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     ray = optional("ray", "A cluster", "ray")
+    # Other machines get the code of this one.
+    modules = [str(environment.PACKAGE), str(Path(__file__).parent)]
+    revision = {environment.REVISION: environment.git_revision() or ""}
     # Raises a ConnectionError where there is no such cluster.
     ray.init(
         address,
         logging_level="WARNING",
-        # Other machines get this one's code.
-        runtime_env={
-            "py_modules": [
-                str(environment.PACKAGE), str(Path(__file__).parent)
-            ],
-            "env_vars": {
-                environment.REVISION: environment.git_revision() or ""
-            },
-        },
+        runtime_env={"py_modules": modules, "env_vars": revision},
         **({"include_dashboard": False} if address == "local" else {}),
-    )  # fmt: skip
-    needs, threads = _share(ray.nodes(), len(tasks))
+    )
+    machines = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+    if any(machine.get("GPU", 0) >= 1 for machine in machines):
+        needs, threads = {"num_gpus": 1, "num_cpus": 1}, None
+    else:
+        cores = [int(machine.get("CPU", 0)) for machine in machines]
+        # All of them on one machine.
+        threads = max(1, min(sum(cores) // len(tasks), max(cores)))
+        needs = {"num_cpus": threads}
     remote = ray.remote(max_retries=3, **needs)(_make)
     busy = {}
     try:
@@ -64,8 +66,26 @@ def on_cluster(tasks, results, options, address):
             (ref,), _ = ray.wait([*busy], num_returns=1)
             task, held = busy.pop(ref)
             with held:
-                state = path_of_state(*task, results)
-                yield task, _outcome(ray, ref, path_of(*task, results), state)
+                try:
+                    outcome, arrays = ray.get(ref)
+                except ray.exceptions.RayError as e:
+                    outcome = WorkerError(
+                        "It could not be made on the cluster "
+                        f"({records.first_line(e)}). Each machine needs Ray "
+                        "and Keras in the versions of this one."
+                    )
+                if not isinstance(outcome, WorkerError):
+                    path = path_of(*task, results)
+                    # The folder can have another name here.
+                    outcome["path"] = "/".join(path.absolute().parts[-3:])
+                    # A method without a network has none.
+                    if arrays is not None:
+                        with files.replacing(path.with_suffix(".npz")) as file:
+                            file.write_bytes(arrays)
+                    # As the last: it says that the run is finished.
+                    records.write(path, outcome)
+                    path_of_state(*task, results).unlink(missing_ok=True)
+                yield task, outcome
     finally:
         # After Ctrl-C, as a rule.
         for ref, (_, held) in busy.items():
@@ -74,52 +94,10 @@ def on_cluster(tasks, results, options, address):
         ray.shutdown()
 
 
-def _share(machines, num_runs):
-    """What Ray is to give a run, and its threads where it has no GPU.
-
-    Example:
-
-    >>> _share([{"Alive": True, "Resources": {"CPU": 8.0}}] * 2, num_runs=4)
-    ({'num_cpus': 4}, 4)
-    """
-    alive = [node["Resources"] for node in machines if node["Alive"]]
-    if any(node.get("GPU", 0) >= 1 for node in alive):
-        return {"num_gpus": 1, "num_cpus": 1}, None
-    cores = [int(node.get("CPU", 0)) for node in alive]
-    # On one machine.
-    share = max(1, min(sum(cores) // num_runs, max(cores)))
-    return {"num_cpus": share}, share
-
-
 def _make(task, place, threads, options):
-    """Makes a run on a machine of the cluster; its outcome and its files."""
+    """Makes a run on a machine of the cluster; its outcome and its arrays."""
     hardware.take_part(threads)
     with tempfile.TemporaryDirectory(prefix="gar_keras_") as folder:
         outcome = outcome_of(make, task, place, folder, options)
-        left = path_of(*task, folder).parent.glob("*")
-        return outcome, {path.suffix: path.read_bytes() for path in left}
-
-
-def _outcome(ray, ref, path, state):
-    """The outcome of a task, once its files are where its record belongs."""
-    try:
-        outcome, left = ray.get(ref)
-    except ray.exceptions.RayError as e:
-        return WorkerError(
-            f"It could not be made on the cluster ({records.first_line(e)}). "
-            "Each machine needs Ray and Keras in the versions of this one."
-        )
-    if isinstance(outcome, WorkerError):
-        return outcome
-    for suffix in left.keys() - {".json"}:
-        files.write_atomically(
-            path.with_suffix(suffix),
-            lambda file, content=left[suffix]: file.write(content),
-            mode="wb",
-        )
-    # The folder can have another name here.
-    outcome["path"] = "/".join(path.absolute().parts[-3:])
-    # As the last: it says that the run is finished.
-    records.write(path, outcome)
-    state.unlink(missing_ok=True)
-    return outcome
+        arrays = path_of(*task, folder).with_suffix(".npz")
+        return outcome, arrays.read_bytes() if arrays.exists() else None

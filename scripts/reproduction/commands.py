@@ -5,16 +5,15 @@ Nothing here needs Keras: options are read before it is loaded.
 
 import argparse
 import contextlib
-import importlib.util
 import math
 import os
-import re
 import signal
 import sys
 from dataclasses import replace
 from pathlib import Path
 
 from reproduction import paths
+from reproduction.settings import EXPERIMENTS
 
 EXIT_USAGE = 2
 # Some runs are left to another process.
@@ -28,73 +27,44 @@ EXPECTED = (ValueError, OSError, ImportError, FloatingPointError)
 GOES_ON = "the same command goes on from the last finished epoch"
 
 
-# Types of options.
+# Types of options: argparse tells the name of a type that raises a ValueError.
 
 
-def count(text):
-    """An integer that makes sense as a number of things."""
-    with contextlib.suppress(ValueError):
-        if int(text) >= 1:
-            return int(text)
-    raise argparse.ArgumentTypeError(f"{text!r} is no integer from 1 on")
+def positive_integer(text):
+    if int(text) < 1:
+        raise ValueError
+    return int(text)
 
 
-def above_0(text):
-    """A finite number above 0."""
-    with contextlib.suppress(ValueError):
-        if 0 < float(text) < math.inf:
-            return float(text)
-    raise argparse.ArgumentTypeError(f"{text!r} is no finite number above 0")
+def positive_number(text):
+    if not 0 < float(text) < math.inf:
+        raise ValueError
+    return float(text)
 
 
-def numbers(text):
-    """Numbers, such as seeds, of a text such as `0,2,5-7`.
+def seeds(text):
+    """Numbers of a text such as `0,2,5-7`.
 
     Example:
 
-    >>> numbers("0,2,5-7")
+    >>> seeds("0,2,5-7")
     [0, 2, 5, 6, 7]
     """
     found = []
     for part in text.split(","):
-        ends = re.fullmatch(r"\s*(\d{1,4})(?:-(\d{1,4}))?\s*", part)
-        first, last = (ends[1], ends[2] or ends[1]) if ends else (1, 0)
-        wanted = range(int(first), int(last) + 1)
+        first, dash, last = part.partition("-")
+        wanted = range(int(first), int(last if dash else first) + 1)
         if not wanted:
-            raise argparse.ArgumentTypeError(
-                f"{text!r} is no list of numbers and ranges such as 0-9 or "
-                "0,2,5-7, of four digits at most"
-            )
+            raise ValueError
         found += wanted
     return found
 
 
-def written_folder(text):
-    """A folder that can be written to, or made."""
-    nearest = Path(text).absolute()
-    while not nearest.exists():
-        nearest = nearest.parent
-    if not text or not nearest.is_dir() or not os.access(nearest, os.W_OK):
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is no folder that can be written to"
-        )
-    return Path(text)
-
-
 def existing(text):
     """A file or folder that is there."""
-    if not text or not os.path.exists(text):
+    if not os.path.exists(text):
         raise argparse.ArgumentTypeError(f"{text!r} is not there")
     return Path(text)
-
-
-def written_png(text):
-    """The name of a .png file, in a folder that can be written to."""
-    path = Path(text)
-    if path.suffix != ".png" or path.is_dir():
-        raise argparse.ArgumentTypeError(f"{text!r} is no name of a .png file")
-    written_folder(str(path.parent))
-    return path
 
 
 # Parsers.
@@ -117,36 +87,37 @@ def add_common(made):
         default=os.environ.get("KERAS_BACKEND") or "tensorflow",
         help="Keras backend; what KERAS_BACKEND names, if it is set",
     )
-    add_results(made)
+    add_results(made, paths.own())
 
 
-def add_results(made):
+def add_results(made, default):
     made.add_argument(
         "--results",
-        type=written_folder,
-        default=paths.own(),
+        type=Path,
+        default=default,
         metavar="DIR",
         help="folder of the records (default: %(default)s)",
     )
 
 
-def training_parser(description, seeds="0-9"):
+def training_parser(description, default_seeds="0-9"):
     """A parser with the options of every script that trains.
 
     What they are for is told at length in docs/experiments.md.
     """
     made = parser(description)
     add_common(made)
-    by_default = "(default: those of the setting)"
     add = made.add_argument
-    add("--seeds", type=numbers, default=seeds, help="e.g. 0-9 or 0,2,5-7")
-    add("--epochs", type=count, help=f"of stage 2 {by_default}")
-    add("--pretrain-epochs", type=count, help=f"of stage 1 {by_default}")
     add(
-        "--images-per-epoch",
-        type=count,
-        help="images of X_U in an epoch of stage 2, for a quick try",
+        "--seeds", type=seeds, default=default_seeds, help="e.g. 0-9 or 0,2,5-7"
     )
+    for name, what in {
+        "--epochs": "epochs of stage 2",
+        "--pretrain-epochs": "epochs of stage 1",
+        "--images-per-epoch": "images of X_U in an epoch of stage 2",
+    }.items():
+        by_default = f"{what} (default: those of the setting)"
+        add(name, type=positive_integer, help=by_default)
     add(
         "--frobenius-of",
         choices=["B", "Z"],
@@ -171,11 +142,6 @@ def training_parser(description, seeds="0-9"):
         help="folder of the data files, on each machine",
     )
     add(
-        "--save-models",
-        action="store_true",
-        help="keep the model of the validation-chosen epoch",
-    )
-    add(
         "--share-stage-1",
         action="store_true",
         help="runs that have the same stage 1 share it",
@@ -183,7 +149,7 @@ def training_parser(description, seeds="0-9"):
     how = made.add_mutually_exclusive_group()
     how.add_argument(
         "--jobs",
-        type=count,
+        type=positive_integer,
         default=1,
         help="runs to make at once, in processes that share the cores",
     )
@@ -204,7 +170,7 @@ def training_parser(description, seeds="0-9"):
 def figure_parser(description):
     """A parser with the options of a script that draws a figure of a run."""
     made = parser(description)
-    add_results(made)
+    add_results(made, paths.own())
     made.add_argument(
         "--record",
         type=existing,
@@ -215,21 +181,23 @@ def figure_parser(description):
     )
     made.add_argument(
         "--output",
-        type=written_png,
+        type=Path,
         metavar="FILE",
         help="PNG to write (default: one in the results folder)",
     )
     return made
 
 
-def check_known(option, values, known):
-    """Raises unless each value of an option is one of those known."""
-    unknown = [value for value in values if value not in known]
-    if unknown:
-        raise ValueError(
-            f"{option} takes {', '.join(map(str, known))}. Received: "
-            f"{unknown[0]}"
-        )
+def experiments_of(data, labels):
+    """The experiments on a data set with these numbers of labels."""
+    known = EXPERIMENTS[data]
+    for m in labels:
+        if m not in known:
+            raise ValueError(
+                f"--labels of {data} takes {', '.join(map(str, known))}. "
+                f"Received: {m}"
+            )
+    return [known[m] for m in labels]
 
 
 # How a program ends.
@@ -261,10 +229,6 @@ def loading(backend=None):
     # TensorFlow's C++ code looks at this while it is loaded.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     if backend is not None:
-        if importlib.util.find_spec(backend) is None:
-            raise ValueError(
-                f"No {backend} is installed: pip install {backend}"
-            )
         # For the processes that this one starts as well.
         os.environ["KERAS_BACKEND"] = backend
 
@@ -314,7 +278,6 @@ def run_table(options, experiments, show):
         jobs=options.jobs,
         ray=options.ray,
         data_dir=options.data_dir,
-        save_models=options.save_models,
         share_stage_1=options.share_stage_1,
     )
     if records:
@@ -325,15 +288,27 @@ def run_table(options, experiments, show):
     return 0 if complete else EXIT_UNFINISHED
 
 
+def show_table(name):
+    """A function of `run_table` that shows a table of the paper."""
+
+    def show(report, records, results):
+        report.show_table(report.published.TABLES[name], records, results)
+
+    return show
+
+
 def apply(options, experiment, precision):
     """The experiment with options in place of its settings."""
-    e = experiment.with_gar(
-        frobenius_of=options.frobenius_of, balance_of=options.balance_of
-    )
-    e = replace(e, precision=precision, backend=options.backend)
+    e = replace(experiment, precision=precision, backend=options.backend)
+
+    def given(*names):
+        values = {name: getattr(options, name) for name in names}
+        return {k: v for k, v in values.items() if v is not None}
+
     # What a method has no part in stays as it is: its runs are the same.
+    if e.method_name == "gar":
+        e = e.with_term(**given("frobenius_of", "balance_of"))
     if e.trains_network:
-        for name in ("epochs", "pretrain_epochs", "images_per_epoch"):
-            if getattr(options, name) is not None:
-                e = replace(e, **{name: getattr(options, name)})
+        stages = given("epochs", "pretrain_epochs", "images_per_epoch")
+        e = replace(e, **stages)
     return e

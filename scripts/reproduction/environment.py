@@ -21,7 +21,7 @@ REVISION = "GAR_KERAS_REVISION"
 
 def describe():
     """Versions, device and git revision, as a dict for a record."""
-    described = {
+    return {
         "gar_keras": __version__,
         "git_revision": git_revision(),
         "python": platform.python_version(),
@@ -35,10 +35,8 @@ def describe():
         "processor": hardware.processor()["model"],
         "cores": os.cpu_count(),
         "threads": hardware.threads(backend.name()),
+        "xla_flags": os.environ.get("XLA_FLAGS"),
     }
-    if backend.name() == "jax":
-        described["xla_flags"] = os.environ.get("XLA_FLAGS")
-    return described
 
 
 def device_in_words(described):
@@ -70,13 +68,11 @@ def git_revision(root=ROOT, package=PACKAGE):
         return None
 
     def git(words):
-        options = {"stderr": subprocess.DEVNULL, "text": True, "timeout": 10}
+        options = {"stderr": subprocess.DEVNULL, "text": True}
         command = ["git", *words.split()]
         return subprocess.check_output(command, cwd=root, **options).strip()
 
     try:
-        # The clone may lie, without its history, in another repository.
-        git("ls-files --error-unmatch scripts/reproduction/run.py")
         edited = git("status --porcelain -uno -- gar_keras scripts")
         commit = git("rev-parse HEAD")
     except (OSError, subprocess.SubprocessError):

@@ -10,6 +10,12 @@ from reproduction.settings import Experiment
 ROOT = Path(__file__).resolve().parents[2]
 
 
+def of_clone(name):
+    """A file or folder of the clone, as it is called from here."""
+    path, here = ROOT / name, Path.cwd()
+    return path.relative_to(here) if ROOT.is_relative_to(here) else path
+
+
 def reference():
     """Folder of the records that the project came with."""
     return of_clone("results")
@@ -18,12 +24,6 @@ def reference():
 def own():
     """Folder of the user's runs."""
     return of_clone("runs")
-
-
-def of_clone(name):
-    """A file or folder of the clone, as it is called from here."""
-    path, here = ROOT / name, Path.cwd()
-    return path.relative_to(here) if ROOT.is_relative_to(here) else path
 
 
 def path_of(experiment, seed, results):
@@ -40,7 +40,7 @@ def path_of(experiment, seed, results):
     """
     e = experiment
     for path in sorted(Path(results, e.cell).glob("*/seed*.json")):
-        if _read_experiment(path, path.stat().st_mtime_ns) == e:
+        if _experiment_of(path, path.stat().st_mtime_ns) == e:
             return path.with_name(f"seed{seed}.json")
     how = ["no-network"]
     if e.trains_network:
@@ -51,11 +51,11 @@ def path_of(experiment, seed, results):
 
 
 @functools.cache
-def _read_experiment(path, _):
+def _experiment_of(path, _):
     """The `Experiment` of a record, read again when its file has changed."""
     try:
         record = json.loads(path.read_text("utf-8"))
         return Experiment.from_json(record["experiment"])
-    # What is no record has no experiment; `records.read` says what is wrong.
-    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+    # Of what is no record, `records.read` says what is wrong.
+    except (ValueError, TypeError, KeyError):
         return None

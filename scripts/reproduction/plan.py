@@ -14,46 +14,40 @@ def text(experiments, seeds, results):
     records of the same network, precision, backend, data and method: of these
     results and of the project's.
     """
+
+    def key(e):
+        network = e.network, e.filters, e.precision, e.backend, e.method_name
+        return *network, e.dataset, e.unlabeled, e.images_per_epoch
+
+    seconds = defaultdict(lambda: ([], []))
+    for folder in {results, paths.reference()}:
+        for record in records.read_all(folder).values():
+            e = Experiment.from_json(record["experiment"])
+            epochs = record["regularization"]["curve"].get("seconds", [])[1:]
+            # A method without a network has no epochs.
+            if e.trains_network and epochs:
+                first, second = seconds[key(e)]
+                spent = record["pretraining"]["seconds"]
+                first.append(spent / e.pretrain_epochs)
+                second.append(median(epochs))
+
     tasks = [*dict.fromkeys((e, s) for s in seeds for e in experiments)]
     left = [t for t in tasks if not paths.path_of(*t, results).exists()]
-    known = _seconds_of_epochs({results, paths.reference()}) if left else {}
     lines, total, unknown = [], 0.0, 0
     for e, seed in left:
-        line, stages = f"{e.cell} seed {seed}", None
+        line = f"{e.cell} seed {seed}"
         if e.trains_network:
             line += f", {e.pretrain_epochs} + {e.epochs} epochs, {e.precision}"
-            stages = known.get(_key(e))
-        if stages is None:
+        if key(e) in seconds:
+            first, second = map(median, seconds[key(e)])
+            hours = (e.pretrain_epochs * first + e.epochs * second) / 3600
+            total += hours
+            lines.append(f"{line}: about {hours:.2g} hours")
+        else:
             unknown += 1
             lines.append(f"{line}: no record tells the hours")
-            continue
-        first, second = map(median, stages)
-        hours = (e.pretrain_epochs * first + e.epochs * second) / 3600
-        total += hours
-        lines.append(f"{line}: about {hours:.2g} hours")
     told = f"Runs: {len(tasks)}. Finished: {len(tasks) - len(left)}. Left: "
     told += f"{len(left)}, about {total:.2g} hours one after another"
     if unknown:
         told += f", and {unknown} of unknown length"
     return "\n".join([*lines, f"{told}."])
-
-
-def _key(e):
-    data = e.dataset, e.unlabeled, e.images_per_epoch
-    return e.network, e.filters, e.precision, e.backend, *data, e.method_name
-
-
-def _seconds_of_epochs(folders):
-    """Seconds of epochs of both stages in records, lists by `_key`."""
-    known = defaultdict(lambda: ([], []))
-    for folder in folders:
-        for record in records.read_all(folder).values():
-            e = Experiment.from_json(record["experiment"])
-            seconds = record["regularization"]["curve"].get("seconds", [])[1:]
-            # A method without a network has no epochs.
-            if not e.trains_network or not seconds:
-                continue
-            first, second = known[_key(e)]
-            first.append(record["pretraining"]["seconds"] / e.pretrain_epochs)
-            second.append(median(seconds))
-    return known

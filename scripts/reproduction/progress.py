@@ -14,10 +14,10 @@ ERRORS = ("val_error", "test_error")
 
 
 class Reporter:
-    """Shows the progress of one run, the `number`-th of `total`."""
+    """Shows the progress of one run, with its place, e.g. `run 3 of 40`."""
 
-    def __init__(self, name, number=1, total=1, stream=None):
-        self.name, self.place = name, f"run {number} of {total}"
+    def __init__(self, name, place="run 1 of 1", stream=None):
+        self.name, self.place = name, place
         self.stream = stream or sys.stdout
         self.bar = None
 
@@ -37,7 +37,8 @@ class Reporter:
     def stage(self, stage, done, total):
         """Before the epochs of a stage, of which some are done."""
         self.end()
-        self.first, self.start = done, time.monotonic()
+        self.title, self.first, self.start = stage, done, time.monotonic()
+        self.errors = []
         self.bar = tqdm(
             desc=f"{self.place} {stage}",
             initial=done,
@@ -49,7 +50,6 @@ class Reporter:
             dynamic_ncols=True,
             leave=False,
         )
-        self.title, self.errors = stage, []
 
     def step(self, done, logs):
         """After some steps: so many epochs are done, with a part of one."""

@@ -5,7 +5,6 @@ its curves: one that is killed goes on from there to the same numbers.
 """
 
 import json
-import math
 import time
 from collections import defaultdict
 from dataclasses import replace
@@ -20,7 +19,6 @@ from gar_keras.callbacks import ErrorRate, WarnOfError, WarnOnCollapse
 from gar_keras.engine import backend, optimizers
 from gar_keras.engine.data import stage_2_sampler
 from gar_keras.engine.fit import largest_divisor, predict
-from gar_keras.engine.graphs import uncompiled
 from gar_keras.layers import PerImageStandardization
 from gar_keras.methods.safe_gar import SafeGAR
 from gar_keras.models import POLICIES, cnn6, cnn9, mlp
@@ -46,10 +44,7 @@ def path_of_state(experiment, seed, results):
 
 
 def lock_of(path):
-    """The lock of what is kept at a path, beside it.
-
-    The system lifts it however its holder dies.
-    """
+    """The lock of a state, which the system lifts however its holder dies."""
     path.parent.mkdir(parents=True, exist_ok=True)
     return filelock.FileLock(path.with_suffix(".lock"))
 
@@ -60,7 +55,6 @@ def run(
     results,
     *,
     data_dir=None,
-    save_models=False,
     share_stage_1=False,
     reporter=None,
 ):
@@ -72,7 +66,7 @@ def run(
     Args:
         experiment: An `Experiment`.
         seed: Decides the split, the initial weights, dropout and the batches.
-        results, data_dir, save_models, share_stage_1: As on the command line.
+        results, data_dir, share_stage_1: As on the command line.
         reporter: A `progress.Reporter`.
 
     Returns:
@@ -98,18 +92,12 @@ def run(
                 job = kind(experiment, seed, state, data_dir, reporter)
                 shared = path_of_state(experiment.stage_1(), seed, results)
                 job.train(shared if share_stage_1 else None)
-                job.write(path, save_models)
+                job.write(path)
             # It can outlive a process that was killed behind the record.
             state.unlink(missing_ok=True)
             return records.read(path)
     except filelock.Timeout:
         return None
-    except OSError as e:
-        raise OSError(
-            f"{e.filename or path} cannot be written or read "
-            f"({e.strerror or e}). Make room, or name another folder by "
-            "--results; the same command goes on from the last finished epoch."
-        ) from e
     finally:
         reporter.end()
 
@@ -121,30 +109,58 @@ class Run:
         self.experiment, self.seed, self.path = experiment, seed, state
         self.reporter = reporter
         self.task = Task(experiment, seed, data_dir)
-        # The environment now: the source may be edited while the run goes on.
         self.progress = {
-            **{stage: {"seconds": 0.0, "curve": {}} for stage in STAGES},
+            # The seconds of each stage, and a dict for each epoch.
+            **{stage: {"seconds": 0.0, "rows": []} for stage in STAGES},
+            # Epochs of stage 2 of which the arrays beside the record are.
             "snapshot_epochs": [],
+            # Now: the source may be edited while the run goes on.
             "environment": environment.describe(),
+            # The data, a fingerprint of the split, and the `class_prior`: the
+            # shares that GAR's balance expects, `None` for equal ones.
             **self.task.described,
+            # The shares that the safe default found.
             "predicted_prior": None,
+            # The environment of each process that went on with the run.
             "resumed_in": [],
             "warnings": [],
         }
         self.reporter.begin()
 
-    def write(self, path, save_models=False, **of_classes):
+    def rows(self, stage):
+        """What is noted of the epochs of a stage, a dict each."""
+        return self.progress[stage]["rows"]
+
+    def write(self, path, **of_classes):
         """Writes the record, with which the run is finished."""
+        stages = {}
+        for stage in STAGES:
+            stages[stage] = dict(self.progress[stage])
+            rows = stages[stage].pop("rows")
+            # Epoch 0 of stage 2 has errors alone.
+            names = dict.fromkeys(name for row in rows for name in row)
+            curve = {name: [row.get(name) for row in rows] for name in names}
+            stages[stage]["curve"] = curve
         record = {
             "format": records.FORMAT,
+            # Below the results folder.
             "path": "/".join(path.absolute().parts[-3:]),
             "fingerprint": self.experiment.fingerprint(),
             "experiment": self.experiment.as_json(),
             "seed": self.seed,
+            # Indices of X_L.
             "labeled": self.task.labeled,
             **self.progress,
+            **stages,
+            # Classes given to some test images after stage 1 and to none in
+            # the end; in older records `None` where nothing tells, an entry of
+            # `None` for a class without a name.
             "lost_classes": None,
+            # In some older records: classes without energy in some batch of
+            # the first epoch of stage 2.
             "dead_outputs": None,
+            # Mean over the classes of the errors on each, after stage 1 and in
+            # the end, of the test images in the arrays beside the record.
             "balanced_errors": None,
             **of_classes,
         }
@@ -163,15 +179,15 @@ class GraphRun(Run):
         predicted = graph.fit_predict(term, *learned, images, self.seed)
         seconds = time.perf_counter() - start
         wrong = np.split(predicted != np.concatenate(y), [len(y[0])])
-        curve = {"epoch": [0, 1]}
-        for name, of_set in zip(task.sets, wrong, strict=True):
-            curve[name] = [None, float(of_set.mean())]
-        curve["seconds"] = [None, round(seconds, 3)]
-        self.progress["regularization"] = {"seconds": seconds, "curve": curve}
+        errors = (float(of_set.mean()) for of_set in wrong)
+        row = dict(zip(task.sets, errors, strict=True))
+        row = {"epoch": 1, **row, "seconds": round(seconds, 3)}
+        rows = [{"epoch": 0}, row]
+        self.progress["regularization"] = {"seconds": seconds, "rows": rows}
 
 
 class NetworkRun(Run):
-    """A run of both stages: what is trained, how far, and its training."""
+    """A run of both stages of a network."""
 
     def __init__(self, experiment, seed, state, data_dir, reporter):
         super().__init__(experiment, seed, state, data_dir, reporter)
@@ -209,30 +225,18 @@ class NetworkRun(Run):
         }
         for optimizer in self.optimizers.values():
             optimizer.build(self.model.trainable_variables)
-        # Of the end of stage 1, and of the validation-chosen epoch so far.
-        self.start_weights, self.best_weights = [], []
+        # Of the end of stage 1.
+        self.start_weights = []
         # By the epoch of stage 2: logits of some images, and all classes.
         self.logit_images = records.kept_images(seed, len(task.data.x_test))
         self.logits, self.predicted = {}, {}
         # What a method has beside weights and optimizer, until it is taken up.
         self.method_variables = []
 
-    def curve(self, stage):
-        """The curve of a stage, lists by name; empty before it begins."""
-        return self.progress[stage]["curve"]
-
     def done(self, stage):
         """Number of the last epoch of a stage that is done."""
-        return self.curve(stage).get("epoch", [0])[-1]
-
-    def note(self, stage, row, seconds):
-        """Adds an epoch to the curve of a stage, values by name."""
-        self.progress[stage]["seconds"] += seconds
-        curve = self.curve(stage)
-        missing = max(map(len, curve.values()), default=0)
-        for name, value in row.items():
-            # Epoch 0 has errors alone.
-            curve.setdefault(name, [None] * missing).append(value)
+        rows = self.rows(stage)
+        return rows[-1]["epoch"] if rows else 0
 
     def keep(self, network):
         """Keeps what the last epoch of stage 2 gives, where it counts."""
@@ -242,10 +246,6 @@ class NetworkRun(Run):
             self.logits[epoch] = logits[self.logit_images]
             self.predicted[epoch] = logits.argmax(axis=1)
             self.progress["snapshot_epochs"] = [*self.logits]
-        *earlier, last = self.curve("regularization")["val_error"]
-        # Of equals, the last is chosen; epoch 0 is that of stage 1.
-        if epoch > 0 and last <= min(earlier[1:], default=math.inf):
-            self.best_weights = network.get_weights()
 
     def warn(self, text):
         """Notes a warning, once, and tells it."""
@@ -256,7 +256,7 @@ class NetworkRun(Run):
     # The file that keeps it.
 
     def owner(self):
-        """Whose state it is: of this run, and of these data."""
+        """What a state is of: this run, and these data."""
         described = self.task.described
         return [self.experiment.fingerprint(), self.seed, described]
 
@@ -270,7 +270,6 @@ class NetworkRun(Run):
             optimizer=self.optimizers[stage].variables,
             method=method_variables,
             start=self.start_weights,
-            best=self.best_weights,
             logits=self.logits.values(),
             predicted=self.predicted.values(),
         )
@@ -287,7 +286,7 @@ class NetworkRun(Run):
         assign(self.optimizers[stage].variables, arrays["optimizer"])
         # Of stage 2 alone; only the method in training knows what they are of.
         self.method_variables = arrays["method"]
-        self.start_weights, self.best_weights = arrays["start"], arrays["best"]
+        self.start_weights = arrays["start"]
         epochs = self.progress["snapshot_epochs"]
         self.logits = dict(zip(epochs, arrays["logits"], strict=True))
         self.predicted = dict(zip(epochs, arrays["predicted"], strict=True))
@@ -307,10 +306,10 @@ class NetworkRun(Run):
                 self.pretrain()
             else:
                 self.take_or_make(shared)
-        if not self.curve("regularization"):
-            curve = self.curve("pretraining")
-            errors = {name: curve[name][-1] for name in self.task.sets}
-            self.note("regularization", {"epoch": 0, **errors}, 0.0)
+        if not self.rows("regularization"):
+            last = self.rows("pretraining")[-1]
+            errors = {name: last[name] for name in self.task.sets}
+            self.rows("regularization").append({"epoch": 0, **errors})
             self.start_weights = self.model.get_weights()
             self.keep(self.model)
         if self.done("regularization") < e.epochs:
@@ -323,7 +322,7 @@ class NetworkRun(Run):
         # Whoever comes second waits for the first.
         with lock_of(shared):
             found = None
-            if not self.curve("pretraining"):
+            if not self.rows("pretraining"):
                 found = read_state(shared, owner, self.reporter)
             if found is None:
                 self.pretrain()
@@ -368,11 +367,7 @@ class NetworkRun(Run):
             )
         callbacks = [Recorder(self, "regularization")]
         if any(term.can_collapse for term in self.method) and not is_safe:
-            curve = self.curve("regularization")
-            before, *earlier = (
-                dict(zip(curve, row, strict=True))
-                for row in zip(*curve.values(), strict=True)
-            )
+            before, *earlier = self.rows("regularization")
             callbacks = [
                 # In front of what saves the warnings.
                 WarnOnCollapse(
@@ -401,22 +396,17 @@ class NetworkRun(Run):
         if is_safe:
             # What a training leaves may be the weights of its start.
             errors = ErrorRate(**self.task.sets).measure(self.model)
-            for name, error in errors.items():
-                self.curve("regularization")[name][-1] = error
+            self.rows("regularization")[-1].update(errors)
             self.keep(self.model)
 
-    def write(self, path, save_models=False):
-        """Writes the arrays, the model of the chosen epoch, and the record."""
+    def write(self, path):
+        """Writes the arrays and the record."""
         y = self.task.data.y_test
         arrays = records.Arrays(
             np.arange(len(y)), y, self.predicted, self.logit_images, self.logits
         )
         owner = self.experiment.fingerprint(), self.seed
         records.write_arrays(path.with_suffix(".npz"), owner, arrays)
-        if save_models:
-            self.model.set_weights(self.best_weights)
-            # Without an optimizer: that of a resumed run is another one.
-            uncompiled(self.model).save(path.with_suffix(".keras"))
         super().write(
             path,
             lost_classes=records.lost_of(arrays),
@@ -467,7 +457,8 @@ class Recorder(keras.callbacks.Callback):
             **logs,
             "seconds": round(seconds, 3),
         }
-        run.note(self.stage, row, seconds)
+        run.rows(self.stage).append(row)
+        run.progress[self.stage]["seconds"] += seconds
         can_be_undone = False
         if self.stage == "pretraining":
             run.save(self.stage)
@@ -505,25 +496,24 @@ def write_state(path, owner, progress, **lists):
 
 
 def read_state(path, owner, reporter):
-    """The progress and the arrays at a path; `None` if they do not fit."""
+    """The progress and the arrays at a path; `None` if they do not fit.
+
+    Raises:
+        RecordError: if the file is damaged. It is left as it is.
+    """
+    if not path.exists():
+        return None
     arrays = defaultdict(list)
-    try:
-        # Opened here, since np.load leaves a bad file open.
-        with open(path, "rb") as file, np.load(file) as archive:
-            meta = json.loads(str(archive["meta"]))
-            # In the order in which they were written.
-            for key in archive.files:
-                arrays[key.partition("/")[0]].append(archive[key])
-        if meta["of"] != owner:
-            raise ValueError("it is of another run, or of other data")
-        return meta["progress"], arrays
-    except FileNotFoundError:
+    with records.reading(path), open(path, "rb") as file:
+        archive = np.load(file)
+        meta = json.loads(str(archive["meta"]))
+        # In the order in which they were written.
+        for key in archive.files:
+            arrays[key.partition("/")[0]].append(archive[key])
+    if meta["of"] != owner:
+        reporter.say(f"starts afresh: {path} is of another run or other data")
         return None
-    # A damaged file: anything comes of it.
-    except Exception as e:
-        reason = records.first_line(e)
-        reporter.say(f"starts afresh: {path} does not fit ({reason})")
-        return None
+    return meta["progress"], arrays
 
 
 def build_model(experiment, input_shape, num_classes):

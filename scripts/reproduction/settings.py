@@ -16,25 +16,7 @@ from dataclasses import (
 
 from reproduction.methods import METHODS, name_of, terms
 
-# Without any network.
-GRAPH_BASELINES = tuple(
-    name for name, entry in METHODS.items() if not entry.network
-)
-
 SAFE = "safe-gar"
-
-# What stage 1 does not depend on.
-STAGE_2 = (
-    "labeled_per_batch",
-    "unlabeled_per_batch",
-    "unlabeled",
-    "images_per_epoch",
-    "epochs",
-    "method",
-    "stage_2_rate",
-    "warmup_steps",
-    "global_clipnorm",
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,7 +88,7 @@ class Experiment:
 
     @property
     def trains_network(self):
-        return self.method_name not in GRAPH_BASELINES
+        return not isinstance(self.method[0], terms.Graph)
 
     @property
     def cell(self):
@@ -136,14 +118,6 @@ class Experiment:
         """The experiment with other settings of its first term."""
         first, *others = self.method
         return replace(self, method=(replace(first, **changes), *others))
-
-    def with_gar(self, **changes):
-        """The experiment with other settings of GAR, those that are not `None`.
-
-        One of another method is as it was.
-        """
-        given = {k: v for k, v in changes.items() if v is not None}
-        return self.with_term(**given) if self.method_name == "gar" else self
 
     def as_json(self):
         """All settings as a dict of what JSON can hold, for a record."""
@@ -177,12 +151,16 @@ class Experiment:
         return hashlib.sha256(text.encode()).hexdigest()[:8]
 
     def stage_1(self):
-        """The experiment with all at its default that stage 1 has no part in.
+        """The experiment with MNIST's settings where stage 1 has no part in.
 
         Experiments for which this is the same have the same stage 1.
         """
-        usual = {f.name: f.default for f in fields(self) if f.name in STAGE_2}
-        usual |= {"labeled_per_batch": 1, "unlabeled_per_batch": 1}
+        of_stage_2 = (
+            *("labeled_per_batch", "unlabeled_per_batch", "unlabeled"),
+            *("images_per_epoch", "epochs", "method", "stage_2_rate"),
+            *("warmup_steps", "global_clipnorm"),
+        )
+        usual = {name: getattr(_MNIST, name) for name in of_stage_2}
         known = replace(self.data_settings, out_of_class=0.0)
         return replace(self, data_settings=known, **usual)
 

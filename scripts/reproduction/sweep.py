@@ -1,16 +1,17 @@
 """The runs of a table: one after another, in processes, or on a Ray cluster.
 
-Each way is a function of the tasks, `(experiment, seed)` with their `(number,
-total)`, the folder and options of `run`. It yields `(task, outcome)` as runs
-end: what `run` returns, or a `WorkerError`.
+Each way is a function of the tasks, `(experiment, seed)` with the place of
+each, the folder and options of `run`. It yields `(task, outcome)` as runs end:
+what `run` returns, or a `WorkerError`.
 """
 
+import multiprocessing
 import os
 import signal
 import threading
 import traceback
-from collections import deque
-from multiprocessing import connection, get_context, parent_process
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 
 from gar_keras.engine import hardware
 from reproduction import environment, progress, records
@@ -55,14 +56,11 @@ def sweep(experiments, seeds, results, *, jobs=1, ray=None, **options):
     found, left = {}, {}
     for number, task in enumerate(tasks, start=1):
         path = path_of(*task, results)
-        if not path.exists():
-            left[task] = number, len(tasks)
-            continue
-        found[task] = records.read(path)
-        say(f"{name_of(task)} is finished: {path}")
-        model = path.with_suffix(".keras")
-        if options.get("save_models") and not model.exists():
-            say(f"Its model was not saved. To have it, delete {path}")
+        if path.exists():
+            found[task] = records.read(path)
+            say(f"{name_of(task)} is finished: {path}")
+        else:
+            left[task] = f"run {number} of {len(tasks)}"
     if ray is not None:
         from reproduction import cluster
 
@@ -100,53 +98,9 @@ def name_of(task):
     return f"{experiment.cell} seed {seed}"
 
 
-def in_processes(tasks, results, options, jobs):
-    """Makes runs in so many processes, each with its share of threads.
-
-    A run has a process of its own: one that dies costs its run alone.
-    """
-    # Neither TensorFlow nor JAX survives a fork.
-    context = get_context("spawn")
-    threads = max(1, hardware.cores() // jobs)
-    waiting, busy = deque(tasks), {}
-    try:
-        while busy or waiting:
-            while waiting and len(busy) < jobs:
-                task = waiting.popleft()
-                pipe, theirs = context.Pipe(duplex=False)
-                given = theirs, threads, make, task, tasks[task]
-                process = context.Process(
-                    target=_serve, args=(*given, results, options), daemon=True
-                )
-                # Ctrl-C is not for it: it inherits the deafness.
-                before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-                process.start()
-                signal.signal(signal.SIGINT, before)
-                # Now the pipe ends when the process does.
-                theirs.close()
-                busy[pipe] = process, task
-            for pipe in connection.wait(busy):
-                process, task = busy[pipe]
-                try:
-                    outcome = pipe.recv()
-                except EOFError:
-                    process.join()
-                    outcome = WorkerError(
-                        f"Its process ended with status {process.exitcode}. "
-                        "If memory was short, take fewer --jobs: " + GOES_ON
-                    )
-                process.join()
-                del busy[pipe]
-                yield task, outcome
-    finally:
-        for process, _ in busy.values():
-            process.kill()
-            process.join()
-
-
 def make(task, place, results, options):
     """What `run` returns for a task, of which it tells the progress."""
-    reporter = progress.Reporter(name_of(task), *place)
+    reporter = progress.Reporter(name_of(task), place)
     return run(*task, results, reporter=reporter, **options)
 
 
@@ -161,14 +115,49 @@ def outcome_of(call, *arguments):
         return WorkerError(f"{type(e).__name__}: {e}")
 
 
-def _serve(pipe, threads, call, *arguments):
-    """What a process does: one run."""
+def in_processes(tasks, results, options, jobs):
+    """Makes runs in so many processes, each with its share of threads."""
+    # Neither TensorFlow nor JAX survives a fork.
+    context = multiprocessing.get_context("spawn")
+    threads = max(1, hardware.cores() // jobs)
+    waiting, busy = list(tasks), {}
+    try:
+        while waiting or busy:
+            while waiting and len(busy) < jobs:
+                task = waiting.pop(0)
+                # A pool a run: one that is broken fails all that it has.
+                pool = ProcessPoolExecutor(1, context, _begin, [threads])
+                # Ctrl-C is not for the process: it inherits the deafness.
+                before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+                future = pool.submit(
+                    outcome_of, make, task, tasks[task], results, options
+                )
+                signal.signal(signal.SIGINT, before)
+                pool.shutdown(wait=False)
+                busy[future] = task
+            for future in wait(busy, return_when=FIRST_COMPLETED).done:
+                task = busy.pop(future)
+                try:
+                    outcome = future.result()
+                except BrokenProcessPool:
+                    outcome = WorkerError(
+                        "Its process was killed. If memory was short, take "
+                        "fewer --jobs: " + GOES_ON
+                    )
+                yield task, outcome
+    finally:
+        for process in multiprocessing.active_children():
+            process.kill()
+            process.join()
+
+
+def _begin(threads):
+    """What a process does before its run."""
 
     def end_with_parent():
-        parent_process().join()
+        multiprocessing.parent_process().join()
         os._exit(1)
 
     # No process is left behind, however the parent died.
     threading.Thread(target=end_with_parent, daemon=True).start()
     hardware.take_part(threads)
-    pipe.send(outcome_of(call, *arguments))

@@ -35,16 +35,36 @@ class Task:
 
     def __init__(self, experiment, seed, data_dir=None):
         e, changes = experiment, experiment.data_settings
-        # The folder may have InfiMNIST's files, which lie apart from MNIST's.
-        folder = None if e.unlabeled == "infimnist" else data_dir
-        data = _load(e.dataset, folder)
+        data = _load(e.dataset, data_dir)
         kept, others = np.arange(len(data.y_train)), np.arange(0)
         if changes.shares is not None:
             kept = with_imbalance(data.y_train, changes.shares, seed)
         elif changes.known_classes is not None:
-            kept, others = known_and_others(data.y_train, changes, seed)
+            known = data.y_train < changes.known_classes
+            kept, others = np.flatnonzero(known), np.flatnonzero(~known)
+            # So many that they are the wanted share of the whole.
+            share = changes.out_of_class
+            wanted = len(kept) * share / max(1 - share, 1e-9)
+            if wanted > len(others):
+                raise ValueError(
+                    "There are too few out-of-class images: they can be at "
+                    f"most {len(others) / len(known):.3f} of X_U. Received: "
+                    f"out_of_class={share}"
+                )
+            rng = np.random.default_rng([seed, OUT_OF_CLASS])
+            others = np.sort(rng.permutation(others)[: round(wanted)])
+            tested = data.y_test < changes.known_classes
+            data = replace(
+                data,
+                x_test=data.x_test[tested],
+                y_test=data.y_test[tested],
+                num_classes=changes.known_classes,
+            )
         out_of_class = data.x_train[others]
-        self.data = data = _only(data, kept, changes.known_classes)
+        if len(kept) < len(data.y_train):
+            x, y = data.x_train[kept], data.y_train[kept]
+            data = replace(data, x_train=x, y_train=y)
+        self.data = data
 
         draw = {"even": make_split, "random": draw_split}[changes.labels_drawn]
         self.split = draw(data.y_train, e.num_labeled, seed, e.num_validation)
@@ -91,11 +111,6 @@ def with_imbalance(y, shares, seed):
     for which there are enough of each class.
     """
     sizes, p = np.bincount(y), np.asarray(shares)
-    if len(p) != len(sizes):
-        raise ValueError(
-            "shares must have one share for each class. Received: "
-            f"{len(p)} shares for {len(sizes)} classes"
-        )
     total = np.min(sizes / p)
     counts = np.minimum(np.round(total * p).astype(int), sizes)
     rng = np.random.default_rng([seed, IMBALANCE])
@@ -121,36 +136,3 @@ def with_label_noise(y, share, num_classes, seed):
     y = y.copy()
     y[wrong] = (y[wrong] + moved) % num_classes
     return y
-
-
-def known_and_others(y, changes, seed):
-    """Indices of the images of known classes, and of those of others."""
-    known = y < changes.known_classes
-    kept, others = np.flatnonzero(known), np.flatnonzero(~known)
-    # So many that they are the wanted share of the whole.
-    share = changes.out_of_class
-    wanted = len(kept) * share / max(1 - share, 1e-9)
-    if wanted > len(others):
-        raise ValueError(
-            "There are too few out-of-class images: they can be at most "
-            f"{len(others) / len(known):.3f} of X_U. Received: "
-            f"out_of_class={share}"
-        )
-    rng = np.random.default_rng([seed, OUT_OF_CLASS])
-    return kept, np.sort(rng.permutation(others)[: round(wanted)])
-
-
-def _only(data, kept, known_classes):
-    """The data set with some of its training images and the known classes."""
-    if len(kept) == len(data.y_train):
-        return data
-    known = known_classes or data.num_classes
-    test = data.y_test < known
-    return replace(
-        data,
-        x_train=data.x_train[kept],
-        y_train=data.y_train[kept],
-        x_test=data.x_test[test],
-        y_test=data.y_test[test],
-        num_classes=known,
-    )

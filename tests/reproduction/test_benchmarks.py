@@ -10,7 +10,7 @@ import pytest
 from keras import layers
 
 from gar_keras.models import is_regularized, mlp
-from reproduction import benchmarks, environment, records
+from reproduction import benchmarks, environment
 from reproduction.report.benchmark_tables import benchmark_markdown
 
 COMMON = {"precision": "float32", "pairs": 2}
@@ -51,9 +51,6 @@ def test_the_second_of_two_epochs_is_timed(monkeypatch):
         fit = partial(model.fit, x, np.ones((4, 1)))
         return benchmarks.training(fit, steps=2)()
 
-    with pytest.raises(FloatingPointError, match="diverged"):
-        timed(np.full((4, 1), np.inf))
-    model.layers[-1].set_weights([np.ones((1, 1)), np.zeros(1)])
     clock = iter([5.0, 8.0])
     monkeypatch.setattr(benchmarks.time, "perf_counter", lambda: next(clock))
     assert timed(np.ones((4, 1))) == (8 - 5) / 2
@@ -61,7 +58,8 @@ def test_the_second_of_two_epochs_is_timed(monkeypatch):
 
 def run(folder, kind, *cases):
     """The entries of a record, once cases are measured."""
-    benchmarks.run(folder, kind, cases)
+    for case in cases:
+        benchmarks.run(folder, kind, case)
     here = environment.describe()
     return benchmarks.read(benchmarks.path_of(kind, here, folder))
 
@@ -70,8 +68,8 @@ def test_a_case_is_replaced_and_others_stay(tmp_path, monkeypatch):
     times = iter([1.0, 2.0, 3.0])
     monkeypatch.setattr(
         benchmarks,
-        "measure",
-        lambda case: benchmarks.compared([(1.0, next(times))] * 2),
+        "interleave",
+        lambda first, second, pairs: [(1.0, next(times))] * pairs,
     )
     first, second = FEW, FEW | {"second": "without"}
     run(tmp_path, "overhead", first, second)
@@ -80,12 +78,11 @@ def test_a_case_is_replaced_and_others_stay(tmp_path, monkeypatch):
     assert [entry["ms"]["median"] for entry in found] == [2.0, 3.0]
 
 
-def test_the_command_measures_the_layer_beside_nothing_and_itself():
-    kind, (case,) = benchmarks.cases("regularize")
-    assert (kind, case["images"]) == ("benchmark", 60_000)
-    kind, (again, case) = benchmarks.cases("layer")
-    assert kind == "overhead" and again == case | {"second": "without"}
-    assert case["num_images"] == case["steps"] * case["batch_size"] <= 60_000
+def test_the_command_measures_stage_2_and_the_layer_beside_itself():
+    (kind, case), (_, again), (other, layer) = benchmarks.cases()
+    assert (kind, case["images"], other) == ("benchmark", 60_000, "overhead")
+    assert again == layer | {"second": "without"}
+    assert layer["num_images"] == layer["steps"] * layer["batch_size"] <= 60_000
 
 
 def test_what_is_shown_is_computed_from_the_times(tmp_path):
@@ -97,11 +94,6 @@ def test_what_is_shown_is_computed_from_the_times(tmp_path):
     (found,) = benchmarks.read(path)
     assert found["ratio"]["median"] == 1.5
     assert found["speedup"]["all"] == [0.5, 1.0]
-    times["ms"]["all"].pop()
-    for text in (json.dumps(record), "{}", "", json.dumps(record)[:-9]):
-        path.write_text(text)
-        with pytest.raises(records.RecordError, match="no.* a whole record"):
-            benchmarks.read(path)
 
 
 @pytest.fixture

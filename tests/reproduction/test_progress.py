@@ -22,7 +22,7 @@ def clock(monkeypatch):
 def test_an_epoch_has_a_line_and_a_terminal_a_bar(is_terminal, clock):
     text = io.StringIO()
     text.isatty = lambda: is_terminal
-    reporter = Reporter("mnist-100 seed 0", 3, 40, text)
+    reporter = Reporter("mnist-100 seed 0", "run 3 of 40", text)
     reporter.begin()
     # Taken up after its second epoch.
     reporter.stage("regularization", 2, 5)

@@ -84,7 +84,7 @@ def test_records_come_by_cell_and_seed(tmp_path):
     assert found == [("mnist-100", 2), ("mnist-100", 10), ("norb-300", 0)]
     # A copy does not count twice.
     path.with_name("seed1.json").write_text(path.read_text())
-    with pytest.raises(RecordError, match="renamed or copied"):
+    with pytest.raises(RecordError, match="seed2.json is expected"):
         records.read_all(tmp_path)
 
 
@@ -153,9 +153,6 @@ CURVE_OF = ("regularization", "curve")
         (("format",), 1),
         (("path",), "mnist-600/a/seed0.json"),
         (("seed",), 1),
-        (("labeled",), [1, 1]),
-        (("nosuch",), 1),
-        (("lost_classes",), ABSENT),
         (("experiment", "epochs"), 2),
         (("experiment", "method", 0, "balance"), 0.5),
         (("experiment", "method", 0, "term"), "HAGR"),

@@ -104,7 +104,7 @@ def test_each_run_is_made_once_in_its_place_and_seeds_first(
 def one_by_one(tmp_path_factory):
     """Folder and records of two runs that this process made."""
     folder = tmp_path_factory.mktemp("here")
-    found, _ = sweep.sweep([SHORT, AGAIN], [0], folder, save_models=True)
+    found, _ = sweep.sweep([SHORT, AGAIN], [0], folder)
     return folder, found
 
 
@@ -114,13 +114,11 @@ def test_what_is_finished_is_named_and_not_run(
 ):
     shutil.copytree(one_by_one[0], tmp_path, dirs_exist_ok=True)
     path, other = (path_of(e, 0, tmp_path) for e in (SHORT, AGAIN))
-    path.with_suffix(".keras").unlink()
     monkeypatch.delattr(sweep, "run")
-    answer, told = swept(tmp_path, [0], [SHORT, AGAIN], save_models=True)
+    answer, told = swept(tmp_path, [0], [SHORT, AGAIN])
     assert answer == (one_by_one[1], True)
     assert told.splitlines() == [
         f"digits-50 seed 0 is finished: {path}",
-        f"Its model was not saved. To have it, delete {path}",
         f"digits-50 seed 0 is finished: {other}",
     ]
 
@@ -194,7 +192,7 @@ def test_elsewhere_runs_are_as_one_after_another(
     experiments = [wrong, taken, SHORT, AGAIN]
     with lock_of(path_of_state(taken, 0, tmp_path)):
         with pytest.raises(WorkerError, match="images_per_epoch must be"):
-            swept(tmp_path, [0], experiments, save_models=True, **where)
+            swept(tmp_path, [0], experiments, **where)
     told = said(capsys)
     assert "digits-50 seed 0 failed: ValueError: images_per" in told
     assert "digits-50 seed 0 is being run by another process." in told
@@ -214,10 +212,10 @@ def test_a_worker_has_its_share_and_dies_alone(
         monkeypatch.setenv(name, "")
         monkeypatch.delenv(name)
     monkeypatch.setattr(sweep.hardware, "cores", lambda: 7)
-    with pytest.raises(WorkerError, match="ended with status -9"):
+    with pytest.raises(WorkerError, match="process was killed"):
         acted("record", "die", "record")
     (line,) = said(capsys).splitlines()
-    assert line.startswith("tiny-132 seed 1 failed: Its process ended")
+    assert line.startswith("tiny-132 seed 1 failed: Its process was killed")
     notes = begun_in(tmp_path)
     assert len(notes) == 3
     assert not any(is_alive(note["pid"]) for note in notes)
@@ -235,7 +233,7 @@ if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.default_int_handler)
     task, acts = (None, 0), {"acts": ["hang"]}
     sweep.make = act
-    arguments = {task: (1, 1)}, sys.argv[1], acts
+    arguments = {task: "run 1 of 1"}, sys.argv[1], acts
     try:
         [*sweep.in_processes(*arguments, jobs=1)]
     except KeyboardInterrupt:
@@ -272,7 +270,7 @@ def test_no_worker_outlives_the_sweep(end, tmp_path):
 
 @pytest.fixture
 def options(tmp_path):
-    words = ["--results", str(tmp_path), "--seeds", "0-1", "--save-models"]
+    words = ["--results", str(tmp_path), "--seeds", "0-1", "--share-stage-1"]
     words += ["--backend", BACKEND, "--precision", "float32", "--epochs", "5"]
     return commands.training_parser("").parse_args(words)
 
@@ -285,7 +283,7 @@ def test_a_table_is_swept_and_shown(options, monkeypatch, capsys):
     assert status == commands.EXIT_UNFINISHED
     changed = replace(TINY, epochs=5)
     assert swept.call_args.args == ([changed], [0, 1], options.results)
-    wanted = {"save_models": True, "share_stage_1": False, "jobs": 1}
+    wanted = {"share_stage_1": True, "jobs": 1}
     assert wanted.items() <= swept.call_args.kwargs.items()
     show.assert_called_once_with(report, ["a record"], options.results)
     # The plan alone runs nothing.

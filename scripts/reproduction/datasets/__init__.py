@@ -3,17 +3,15 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from gar_keras.datasets import DataError, load_mnist
-from gar_keras.utils.validation import check_choice
-from reproduction.datasets import packages, svhn
+from gar_keras.datasets import load_mnist
+from reproduction.datasets import norb, packages, svhn
 from reproduction.datasets.infimnist import InfiMNIST
-from reproduction.datasets.norb import load_norb
 
 DATASETS: dict[str, Callable] = {
     "mnist": load_mnist,
     "mnist-pairs": packages.load_mnist_pairs,
-    "norb": load_norb,
-    "norb-jpeg": load_norb,
+    "norb": norb.load_norb,
+    "norb-jpeg": norb.load_norb_jpeg,
     "svhn": svhn.load_svhn,
     "svhn-grey": svhn.load_svhn_grey,
     "digits": packages.load_digits,
@@ -54,35 +52,11 @@ UNLABELED = {
 
 
 def load(name, data_dir=None):
-    """Loads a data set by name.
+    """Loads a `Dataset` of `DATASETS`, e.g. `"mnist"`.
 
-    Args:
-        name: One of the keys of `DATASETS`, e.g. `"mnist"`.
-        data_dir: Folder that holds the files; see
-            `gar_keras.datasets.data_files.data_folder`. What comes with a
-            Python package, as MNIST does, takes none.
-
-    Returns:
-        A `Dataset`.
-
-    Raises:
-        ValueError: if the name is unknown.
-        DataError: if a file is missing, truncated or altered, or if the files
-            are those of a data set of another name.
+    `data_dir` is the folder of the files, for those that come without a
+    package; see `gar_keras.datasets.data_files.data_folder`.
     """
-    check_choice("name", name, sorted(DATASETS))
-    if name not in FROM_FILES:
-        if data_dir is not None:
-            raise DataError(
-                f"The data set {name} comes with a Python package. Received: "
-                f"data_dir={str(data_dir)!r}. Leave the folder out."
-            )
-        return DATASETS[name]()
-    dataset = DATASETS[name](data_dir)
-    if dataset.name != name:
-        raise DataError(
-            f"The files are {dataset.title}, which goes by the name "
-            f"{dataset.name!r}. Received: name={name!r}. Ask for it by its own "
-            "name, or name the folder of the other files."
-        )
-    return dataset
+    if name in FROM_FILES:
+        return DATASETS[name](data_dir)
+    return DATASETS[name]()

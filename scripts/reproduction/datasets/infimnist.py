@@ -66,15 +66,9 @@ class InfiMNIST:
     pixel), `tx` and `ty` the horizontal and vertical derivatives of the
     smoothed image (grey levels per pixel).
 
-    Where the folder has none of the original files, fields and tangents are
-    generated: other images of the same kind. The attribute `source` says
-    which. The MNIST images are those inside the package.
-
-    Args:
-        data_dir: Folder of the two original files; see `data_folder`.
-
-    Raises:
-        DataError: if one of the two files is missing, or of another size.
+    Where the folder `data_dir` has none of the two original files, fields and
+    tangents are generated: other images of the same kind. The attribute
+    `source` says which.
 
     Example (paper, Table 2):
 
@@ -117,33 +111,24 @@ class InfiMNIST:
 
         Returns:
             A new uint8 array `(k, 28, 28, 1)`.
-
-        Raises:
-            IndexError: if one is out of bounds.
         """
         indices = np.asarray(indices, np.int64)
-        if np.any((indices < 0) | (indices >= len(self))):
-            raise IndexError(
-                f"indices must be in 0..{len(self) - 1}. Received: {indices}"
-            )
         origins = indices % NUM_TRAIN
         images = self._x[origins]
         later = np.flatnonzero(indices >= NUM_TRAIN)
         for start in range(0, len(later), _CHUNK):
             at = later[start : start + _CHUNK]
-            images[at] = self._deformed(indices[at], origins[at])
+            k1, k2 = _keys(indices[at] + NUM_TEST)
+            tangents = self._tangents[origins[at]]
+            across = self._fields[k1]
+            across *= tangents[:, 0]
+            z = self._fields[k2]
+            z *= tangents[:, 1]
+            z -= across
+            z += images[at]
+            np.clip(z, 0, 255, out=z)
+            images[at] = _shifted(z, k1 % len(SHIFTS))
         return images.reshape(-1, SIDE, SIDE, 1)
-
-    def _deformed(self, indices, origins):
-        k1, k2 = _keys(indices + NUM_TEST)
-        tangents = self._tangents[origins]
-        across = self._fields[k1]
-        across *= tangents[:, 0]
-        z = self._fields[k2]
-        z *= tangents[:, 1]
-        z -= across
-        z += self._x[origins]
-        return _shifted(np.clip(z, 0, 255, out=z), k1 % len(SHIFTS))
 
 
 def _original(path, *shape):

@@ -1,4 +1,14 @@
-"""Small NORB: stereo pairs of toys, from the official files or a JPEG copy."""
+"""Small NORB: stereo pairs of toys, from the official files or a JPEG copy.
+
+For pixels `p` in 0..255 and noise `u` from U(0, 1), the preprocessing is that
+of the paper (section 4):
+
+    x = (p + u) / 256
+    x = x - mean of x over the training images, for each pixel and camera
+    x = (x - mean(x)) / std(x), for each pair of images by itself
+
+What the authors' code does otherwise is told in docs/differences.md.
+"""
 
 import gzip
 import zlib
@@ -6,14 +16,14 @@ import zlib
 import numpy as np
 
 from gar_keras.datasets.data_files import check_md5, data_folder, read_npz
-from gar_keras.datasets.dataset import DataError, Dataset
+from gar_keras.datasets.dataset import DataError
+from reproduction.datasets.arrays import NAMES, dataset
 
 HOME = "https://cs.nyu.edu/~ylclab/data/norb-v1.0-small/"
 COPY = "smallnorb_32.npz"
 COPY_MD5 = "9d82b4d0a8c0d498b73f2d2948c2e886"
-NUM_CLASSES = 5
 
-# The official files: images, labels and, of each pair, four numbers on it.
+# The official files: images and labels of both parts.
 _TRAINING = "smallnorb-5x46789x9x18x6x2x96x96-training"
 _TESTING = "smallnorb-5x01235x9x18x6x2x96x96-testing"
 # The MD5, unpacked, that several projects on the web have for them.
@@ -35,77 +45,63 @@ _BLOCK = 500
 
 
 def load_norb(data_dir=None):
-    """Loads small NORB at 32x32, preprocessed for training (paper, section 4).
+    """Loads small NORB from the official files, `.mat.gz` as published.
 
-    Reads the official files of images and labels, `.mat.gz` as published, or
-    else `smallnorb_32.npz`, a copy of the images at 32x32 that was decoded
-    from JPEG.
-
-    For pixels `p` in 0..255 and noise `u` from U(0, 1), the preprocessing is
-
-        x = (p + u) / 256
-        x = x - mean of x over the training images, for each pixel and camera
-        x = (x - mean(x)) / std(x), for each pair of images by itself
-
-    What the authors' code does otherwise is told in docs/differences.md.
+    The 96x96 images are reduced to 32x32 by taking rows and columns 1, 4, 7
+    and so on, the middle of every three: the nearest neighbours.
 
     Args:
         data_dir: Folder that holds the files; see `data_folder`.
 
     Returns:
         A `Dataset` with float32 images `(24300, 32, 32, 2)`, whose channels
-        are the left and the right camera, called `"norb"` if it was made from
-        the official files, and `"norb-jpeg"` if it was made from the copy.
+        are the left and the right camera.
 
     Raises:
-        DataError: if no files are there, or some only, or damaged ones.
+        DataError: if a file is missing or damaged.
     """
     folder = data_folder(data_dir)
-    missing = [name for name in MD5 if not (folder / name).exists()]
-    is_copy = len(missing) == len(MD5) and (folder / COPY).exists()
-    if missing and not is_copy:
-        raise DataError(
-            f"{folder} holds no small NORB, or only some of it. Missing: "
-            f"{', '.join(missing)}. Put the files there, from {HOME}, or "
-            f"{COPY}, the JPEG copy at 32x32, alone. --data-dir names another "
-            "folder."
-        )
-    name, title, read = "norb", "small NORB", read_official
-    source = "small NORB, official files, 96x96 to 32x32 (nearest)"
-    if is_copy:
-        name, title, read = "norb-jpeg", "small NORB (JPEG copy)", read_copy
-        source = (
-            f"{title}: the official split at 32x32, decoded from JPEG, not "
-            "lossless"
-        )
+    arrays = []
+    for name, md5 in MD5.items():
+        array = read_matrix(folder / name, md5)
+        if name.endswith("-dat.mat.gz"):
+            nearest = array[:, :, 1::3, 1::3].transpose(0, 2, 3, 1)
+            array = np.ascontiguousarray(nearest)
+        arrays.append(array)
+    return _preprocessed(
+        "norb",
+        "small NORB",
+        arrays,
+        "small NORB, official files, 96x96 to 32x32 (nearest)",
+    )
 
-    x, y, x_test, y_test = read(folder)
+
+def load_norb_jpeg(data_dir=None):
+    """The same from `smallnorb_32.npz`, a copy that was decoded from JPEG."""
+    copy = read_npz(data_folder(data_dir) / COPY, NAMES, COPY_MD5)
+    title = "small NORB (JPEG copy)"
+    return _preprocessed(
+        "norb-jpeg",
+        title,
+        [copy[name] for name in NAMES],
+        f"{title}: the official split at 32x32, decoded from JPEG, not "
+        "lossless",
+    )
+
+
+def _preprocessed(name, title, arrays, source):
+    """A `Dataset` of the pixels and labels of both parts."""
+    x, y, x_test, y_test = arrays
     x, x_test = preprocess(x, x_test)
-    return Dataset(
-        name=name,
-        title=title,
-        x_train=x,
-        y_train=y,
-        x_test=x_test,
-        y_test=y_test,
-        num_classes=NUM_CLASSES,
+    return dataset(
+        name,
+        title,
+        [x, y, x_test, y_test],
+        num_classes=5,
         source=f"{source}; U(0, 1) noise (seed {SEED}), the training images' "
         "mean subtracted from both sets feature by feature, each pair of "
         "images standardized",
     )
-
-
-def preprocess(x_train, x_test):
-    """The preprocessing of `load_norb`, from uint8 pixels to float32 inputs.
-
-    Computed in float64.
-    """
-    rng = np.random.default_rng(SEED)
-    train = _dequantized(x_train, rng)
-    mean = train.mean(axis=0)
-    train = _standardized(train, mean)
-    test = _dequantized(x_test, rng)
-    return train, _standardized(test, mean)
 
 
 def read_matrix(path, md5):
@@ -115,6 +111,11 @@ def read_matrix(path, md5):
     the number of dimensions, the dimensions (at least three are stored, even
     for a vector), and the elements, the last index changing fastest.
     """
+    if not path.exists():
+        raise DataError(
+            f"{path} is missing. Put the four files of small NORB there, from "
+            f"{HOME}. --data-dir names another folder."
+        )
     content = path.read_bytes()
     try:
         content, what = gzip.decompress(content), f"{path}, unpacked,"
@@ -128,45 +129,27 @@ def read_matrix(path, md5):
     return np.frombuffer(content, MAGIC[magic], offset=begin).reshape(shape)
 
 
-def read_official(folder):
-    """Small NORB from its official files: images and labels of both parts.
+def preprocess(x_train, x_test):
+    """The preprocessing, from uint8 pixels to float32; computed in float64."""
+    rng = np.random.default_rng(SEED)
 
-    The 96x96 images are reduced to 32x32 by taking rows and columns 1, 4, 7
-    and so on, the middle of every three: the nearest neighbours.
-    """
-    arrays = []
-    found = (read_matrix(folder / name, md5) for name, md5 in MD5.items())
-    # The images of a part, then its labels.
-    for images, labels in zip(found, found, strict=True):
-        nearest = images[:, :, 1::3, 1::3]
-        nearest = np.ascontiguousarray(nearest.transpose(0, 2, 3, 1))
-        arrays += [nearest, labels.astype("int64")]
-    return arrays
+    def dequantized(pixels):
+        x = rng.random(pixels.shape)
+        x += pixels
+        x /= 256
+        return x
 
+    def standardized(x):
+        out = np.empty(x.shape, "float32")
+        # In blocks, for memory: `x` is float64.
+        for begin in range(0, len(x), _BLOCK):
+            block = x[begin : begin + _BLOCK] - mean
+            block -= block.mean(axis=(1, 2, 3), keepdims=True)
+            block /= block.std(axis=(1, 2, 3), keepdims=True)
+            out[begin : begin + _BLOCK] = block
+        return out
 
-def read_copy(folder):
-    """The same from `smallnorb_32.npz`, the copy at 32x32 decoded from JPEG."""
-    names = ("x_train", "y_train", "x_test", "y_test")
-    copy = read_npz(folder / COPY, names, COPY_MD5)
-    arrays = []
-    for part in ("train", "test"):
-        arrays += [copy[f"x_{part}"], copy[f"y_{part}"].astype("int64")]
-    return arrays
-
-
-def _dequantized(pixels, rng):
-    x = rng.random(pixels.shape)
-    x += pixels
-    x /= 256
-    return x
-
-
-def _standardized(x, mean):
-    out = np.empty(x.shape, "float32")
-    # In blocks, for memory: `x` is float64.
-    for begin in range(0, len(x), _BLOCK):
-        block = x[begin : begin + _BLOCK] - mean
-        block -= block.mean(axis=(1, 2, 3), keepdims=True)
-        block /= block.std(axis=(1, 2, 3), keepdims=True)
-        out[begin : begin + _BLOCK] = block
-    return out
+    train = dequantized(x_train)
+    mean = train.mean(axis=0)
+    train = standardized(train)
+    return train, standardized(dequantized(x_test))

@@ -13,8 +13,9 @@ from pathlib import Path
 import numpy as np
 
 from gar_keras.datasets import load_mnist
-from gar_keras.datasets.dataset import DataError, Dataset
+from gar_keras.datasets.dataset import DataError
 from gar_keras.utils.optional import optional
+from reproduction.datasets.arrays import dataset
 
 # Six of the twenty newsgroups, of unlike subjects.
 NEWSGROUPS = (
@@ -26,8 +27,6 @@ NEWSGROUPS = (
     "talk.politics.guns",
 )
 NUM_WORDS = 3000
-
-NUM_TEST_DIGITS = 500
 
 
 def load_digits():
@@ -42,14 +41,11 @@ def load_digits():
     x, y = from_sklearn("digits")
     # The brightest pixel is a 16 there.
     x = np.round(x * (255 / 16)).astype("uint8").reshape(-1, 8, 8, 1)
-    y = y.astype("int64")
-    return Dataset(
-        name="digits",
-        title="digits of 8 x 8 pixels",
-        x_train=x[:-NUM_TEST_DIGITS],
-        y_train=y[:-NUM_TEST_DIGITS],
-        x_test=x[-NUM_TEST_DIGITS:],
-        y_test=y[-NUM_TEST_DIGITS:],
+    first = len(x) - 500
+    return dataset(
+        "digits",
+        "digits of 8 x 8 pixels",
+        [x[:first], y[:first], x[first:], y[first:]],
         num_classes=10,
         source="scikit-learn's digits, the last 500 for testing",
     )
@@ -73,15 +69,11 @@ def load_mnist_pairs():
         right = np.random.default_rng(seed).permutation(len(x))
         return np.concatenate([x, x[right]], axis=2), 10 * y + y[right]
 
-    x_train, y_train = pairs(mnist.x_train, mnist.y_train, seed=0)
-    x_test, y_test = pairs(mnist.x_test, mnist.y_test, seed=1)
-    return Dataset(
-        name="mnist-pairs",
-        title="pairs of MNIST digits",
-        x_train=x_train,
-        y_train=y_train,
-        x_test=x_test,
-        y_test=y_test,
+    training = pairs(mnist.x_train, mnist.y_train, seed=0)
+    return dataset(
+        "mnist-pairs",
+        "pairs of MNIST digits",
+        [*training, *pairs(mnist.x_test, mnist.y_test, seed=1)],
         num_classes=100,
         source=f"two images side by side of {mnist.source}",
     )
@@ -95,13 +87,11 @@ def load_table(name, title, note, read):
     test, train = np.split(order, [len(y) // 3])
     mean, deviation = x[train].mean(0), x[train].std(0)
     x = (x - mean) / np.where(deviation > 0, deviation, 1)
-    return Dataset(
-        name=name,
-        title=title,
-        x_train=x[train].astype("float32"),
-        y_train=y[train].astype("int64"),
-        x_test=x[test].astype("float32"),
-        y_test=y[test].astype("int64"),
+    x = x.astype("float32")
+    return dataset(
+        name,
+        title,
+        [x[train], y[train], x[test], y[test]],
         num_classes=len(classes),
         source=f"{note}, a third of the rows for testing",
     )

@@ -1,13 +1,17 @@
-"""SVHN: house numbers (format 2, cropped digits), its extra set, a stand-in."""
+"""SVHN: house numbers (format 2, cropped digits), its extra set, a stand-in.
+
+The pixels are as published. Scaling them, which the paper's code does for each
+image by itself, is for the model to do: see `gar_keras.layers`.
+"""
 
 import io
 
 import numpy as np
 
 from gar_keras.datasets.data_files import check_md5, data_folder, read_npz
-from gar_keras.datasets.dataset import DataError, Dataset
 from gar_keras.utils.files import replacing
 from gar_keras.utils.optional import optional
+from reproduction.datasets.arrays import NAMES, dataset
 
 GREY_TITLE = "SVHN-grey"
 HOME = "http://ufldl.stanford.edu/housenumbers/"
@@ -23,11 +27,7 @@ MD5 = {
 
 
 def load_svhn(data_dir=None):
-    """Loads SVHN and checks both files against their MD5.
-
-    Files that are not there are downloaded (182 and 64 MB). The pixels are as
-    published. Scaling them, which the paper's code does for each image by
-    itself, is for the model to do: see `gar_keras.layers`.
+    """Loads SVHN; files that are not there are downloaded (182 and 64 MB).
 
     Args:
         data_dir: Folder that holds the files; see `data_folder`.
@@ -37,18 +37,16 @@ def load_svhn(data_dir=None):
         and 26,032 for testing, and the digits 0 to 9 as classes.
 
     Raises:
-        DataError: if a file cannot be downloaded, or is damaged.
-        ImportError: if SciPy, which reads the files, is not installed.
+        DataError: if a file is damaged.
     """
-    x_train, y_train = _read("train_32x32.mat", data_dir)
-    x_test, y_test = _read("test_32x32.mat", data_dir)
-    return Dataset(
-        name="svhn",
-        title="SVHN",
-        x_train=np.ascontiguousarray(x_train),
-        y_train=y_train,
-        x_test=np.ascontiguousarray(x_test),
-        y_test=y_test,
+    arrays = []
+    for name in ("train_32x32.mat", "test_32x32.mat"):
+        images, labels = _read(name, data_dir)
+        arrays += [np.ascontiguousarray(images), labels]
+    return dataset(
+        "svhn",
+        "SVHN",
+        arrays,
         num_classes=10,
         source="SVHN, format 2, pixel- and label-exact (MD5 of both files)",
     )
@@ -57,14 +55,10 @@ def load_svhn(data_dir=None):
 def load_svhn_with_extra(data_dir=None):
     """SVHN's training images and the 531,131 extra ones, as an array on disk.
 
-    The first call downloads the files (1.5 GB) if they are not there, checks
-    their MD5, and writes the images as uint8 beside them (1.9 GB), for which it
-    needs 4 GB of memory. Later calls open what was written, memory-mapped,
-    `(604388, 32, 32, 3)`. The paper uses the extra images without their labels
-    (section 4.2).
-
-    Raises:
-        DataError: if a file cannot be downloaded, or is damaged.
+    The first call writes the images as uint8 beside the files (1.9 GB, for
+    which it needs 4 GB of memory). Later calls open what was written,
+    memory-mapped, `(604388, 32, 32, 3)`. The paper uses the extra images
+    without their labels (section 4.2).
     """
     path = data_folder(data_dir) / "svhn_train_and_extra.npy"
     if not path.exists():
@@ -81,26 +75,14 @@ def load_svhn_grey(data_dir=None):
     Its digits were cut from SVHN's test images and are grey: errors on it say
     nothing about SVHN, and must not stand beside the paper's Table 3.
     """
-    path = data_folder(data_dir) / GREY
-    if not path.exists():
-        raise DataError(
-            f"No SVHN-grey. Received: {path}. Put the file {GREY} there "
-            "(12 MB). --data-dir names another folder."
-        )
-    names = ("x_train", "y_train", "x_test", "y_test")
-    arrays = read_npz(path, names, GREY_MD5)
-    return Dataset(
-        name="svhn-grey",
-        title=GREY_TITLE,
-        x_train=arrays["x_train"],
-        y_train=arrays["y_train"].astype("int64"),
-        x_test=arrays["x_test"],
-        y_test=arrays["y_test"].astype("int64"),
+    arrays = read_npz(data_folder(data_dir) / GREY, NAMES, GREY_MD5)
+    return dataset(
+        "svhn-grey",
+        GREY_TITLE,
+        [arrays[name] for name in NAMES],
         num_classes=10,
-        source=(
-            "SVHN-grey: house-number digits cut from SVHN's test images, in "
-            "grey; a stand-in, not SVHN format 2"
-        ),
+        source="SVHN-grey: house-number digits cut from SVHN's test images, in "
+        "grey; a stand-in, not SVHN format 2",
     )
 
 
@@ -114,17 +96,10 @@ def _read(name, data_dir):
     path = folder / name
     if not path.exists():
         pooch = optional("pooch", f"The download of {name}", "experiments")
-        try:
-            pooch.retrieve(HOME + name, f"md5:{MD5[name]}", name, folder)
-        except (OSError, ValueError) as error:
-            raise DataError(
-                f"Could not download {name} from {HOME}: {error}. Try again, "
-                f"or put the file in {folder} (--data-dir names another "
-                "folder)."
-            ) from error
+        pooch.retrieve(HOME + name, f"md5:{MD5[name]}", name, folder)
     data = path.read_bytes()
     check_md5(data, MD5[name], path)
     content = matlab.loadmat(io.BytesIO(data), variable_names=("X", "y"))
     # 10 is the digit 0.
-    y = content["y"][:, 0].astype("int64") % 10
-    return content["X"].transpose(3, 0, 1, 2), y
+    labels = content["y"][:, 0] % 10
+    return content["X"].transpose(3, 0, 1, 2), labels

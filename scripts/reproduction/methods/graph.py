@@ -10,7 +10,7 @@ import operator
 import numpy as np
 
 from gar_keras.methods.embed_cnn import pixels, scikit_learn
-from gar_keras.utils.validation import check_array, check_labels
+from reproduction.methods import terms
 
 multiply = functools.partial(functools.reduce, operator.matmul)
 
@@ -20,38 +20,30 @@ KMEANS_BATCH = 10_240
 
 
 def fit_predict(term, x_labeled, y_labeled, x_unlabeled, x_test, seed=0):
-    """The class indices of the test images, by a `Graph` of `terms`.
-
-    All images must be in memory.
-    """
-    check_array("x_unlabeled", x_unlabeled, ("x_labeled", x_labeled))
-    y = check_labels("y_labeled", y_labeled, len(x_labeled))
+    """The class indices of the test images, by a `Graph` of `terms`."""
     x = np.concatenate([pixels(x_labeled), pixels(x_unlabeled)])
+    y = np.concatenate([y_labeled, np.full(len(x_unlabeled), -1)])
     infer = {
-        "LabelSpreading": label_spreading,
-        "SelfTraining": self_training,
-        "HAGR": hagr,
-    }[type(term).__name__]
+        terms.LabelSpreading: label_spreading,
+        terms.SelfTraining: self_training,
+        terms.HAGR: hagr,
+    }[type(term)]
     return infer(term, x, y, pixels(x_test), seed)
 
 
-# Each takes a term, rows of pixels, those of the labels `y` first, and those of
-# the test images.
+# Each takes a term, rows of pixels, their labels, -1 behind the labelled ones,
+# and the rows of the test images.
 
 
 def label_spreading(term, x, y, x_test, seed):
     """Labels spread over a graph of nearest neighbours.
 
     D. Zhou, O. Bousquet, T. N. Lal, J. Weston and B. Schölkopf, *Learning with
-    local and global consistency*, NIPS 2003. The images are a graph, and each
-    takes on its neighbours' labels, `F <- α S F + (1 - α) Y`, where `S` is the
-    normalized adjacency matrix and `Y` the labels given, until nothing changes.
-    The work is done by scikit-learn's `LabelSpreading` on the graph of the k
-    nearest neighbours, which is sparse (the paper's graph, with all edges, has
-    60,000^2 of them). A test image gets the class that its nearest neighbours
-    have most of.
-
-    An image that no label reaches gets the first class. Nothing is random.
+    local and global consistency*, NIPS 2003, by scikit-learn on the graph of
+    the k nearest neighbours, which is sparse (the paper's graph, with all
+    edges, has 60,000^2 of them). A test image gets the class that its nearest
+    neighbours have most of. An image that no label reaches gets the first
+    class. Nothing is random.
     """
     spreading = scikit_learn("semi_supervised").LabelSpreading(
         kernel="knn",
@@ -59,7 +51,7 @@ def label_spreading(term, x, y, x_test, seed):
         alpha=term.alpha,
         max_iter=term.iterations,
     )
-    spreading.fit(x, np.concatenate([y, np.full(len(x) - len(y), -1)]))
+    spreading.fit(x, y)
     # 0/0 where no label has reached any neighbour.
     with np.errstate(invalid="ignore"):
         return spreading.predict(x_test).astype("int64")
@@ -73,7 +65,7 @@ def self_training(term, x, y, x_test, seed):
     training = scikit_learn("semi_supervised").SelfTrainingClassifier(
         linear, threshold=term.threshold
     )
-    training.fit(x, np.concatenate([y, np.full(len(x) - len(y), -1)]))
+    training.fit(x, y)
     return training.predict(x_test).astype("int64")
 
 
@@ -95,7 +87,7 @@ def hagr(term, x, y, x_test, seed):
     is larger than the images.
     """
     finest, levels = hierarchy(term, x, seed)
-    A = soft_labels(levels, y, term.weight)
+    A = soft_labels(levels, y[y >= 0], term.weight)
     mass = (multiply(levels) @ A).sum(0)
     test = local_weights(x_test, finest, term.nearest)
     F = multiply([test, *levels[1:]]) @ A

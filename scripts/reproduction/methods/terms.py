@@ -32,7 +32,7 @@ GAR = _term(
     class_prior=None,
 )
 
-# Its ablations, see `reproduction.methods.ablation`.
+# Its ablations, see `reproduction.methods.library`.
 Unrectified = _term("Unrectified", GAR)
 Softmax = _term("Softmax", GAR)
 Unnormalized = _term("Unnormalized", GAR)

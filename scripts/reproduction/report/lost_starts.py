@@ -31,7 +31,7 @@ LOSSES = {
 }
 
 # How a run went on from the end of stage 1 is no part of the start.
-_ANY = [*run_frame.HARDWARE, "epochs", "restart"]
+ANY = [*run_frame.HARDWARE, "epochs", "restart"]
 
 # Runs with the same errors of all networks began with one end of stage 1.
 START = ["seed", "stage_1", "val_stage_1"]
@@ -43,7 +43,7 @@ def starts(frame, loss):
     Their column `lost` says whether a class was lost in its last epoch. Runs
     that do not tell are left out.
     """
-    found = run_frame.like(frame, LOSSES[loss], _ANY)
+    found = run_frame.like(frame, LOSSES[loss], ANY)
     found = found.assign(lost=lost_in(found, _CLASSES)).dropna(subset="lost")
     found = found.sort_values("epochs", kind="stable")
     return found.drop_duplicates(START, keep="last")

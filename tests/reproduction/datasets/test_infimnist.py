@@ -113,12 +113,6 @@ def test_images_depend_on_their_index_alone(source, chosen, random):
         np.testing.assert_array_equal(source.take([index])[0], images[index])
 
 
-@pytest.mark.parametrize("bad", [[-1], [0, LENGTH]])
-def test_indices_out_of_bounds(bad, source):
-    with pytest.raises(IndexError, match="0..7999999. Received"):
-        source.take(bad)
-
-
 def test_generated_images_are_the_same_everywhere(source):
     # SHA-256 as computed once; any other value is another data set.
     images = source.take(np.arange(7 * 60000, 8 * 60000))
@@ -159,8 +153,6 @@ FIELDS = bytes(4 * 1522 * 28 * 28)
     ("files", "named"),
     [
         ({TANGENTS_FILE: b""}, FIELDS_FILE),
-        ({FIELDS_FILE: FIELDS}, TANGENTS_FILE),
-        ({FIELDS_FILE: FIELDS[1:]}, FIELDS_FILE),
         ({FIELDS_FILE: FIELDS, TANGENTS_FILE: bytes(20)}, TANGENTS_FILE),
     ],
 )

@@ -9,7 +9,12 @@ import pytest
 
 from gar_keras.datasets.dataset import DataError
 from reproduction.datasets import norb
-from reproduction.datasets.norb import load_norb, preprocess, read_matrix
+from reproduction.datasets.norb import (
+    load_norb,
+    load_norb_jpeg,
+    preprocess,
+    read_matrix,
+)
 
 PAIRS = 20
 NAMES = [f"{p}-{k}.mat.gz" for p in ("train", "test") for k in ("dat", "cat")]
@@ -95,11 +100,6 @@ def test_read_matrix_by_hand(tmp_path):
         np.array([[0, 1, -1], [256, -(2**31), 2**31 - 1]], "int32"),
         strict=True,
     )
-    with pytest.raises(DataError, match="expected md5=0"):
-        read_matrix(path, "0" * 32)
-    path.write_bytes(b"junk")
-    with pytest.raises(DataError, match="is damaged.*Put a clean copy"):
-        read_matrix(path, "0" * 32)
 
 
 def by_formula(x_train, x_test):
@@ -126,14 +126,15 @@ def test_preprocess_is_the_formula(monkeypatch):
 
 
 def test_load_official_and_copy(official, tmp_path, write_copy):
-    write_copy(official)  # The official files win.
     write_copy(tmp_path)
     x_train, x_test = preprocess(*PIXELS)
-    for folder, name, title, words in (
-        (official, "norb", "small NORB", "official files"),
-        (tmp_path, "norb-jpeg", "small NORB (JPEG copy)", "not lossless"),
+    for data, name, title, words in (
+        (load_norb(official), "norb", "small NORB", "official files"),
+        (
+            load_norb_jpeg(tmp_path),
+            *("norb-jpeg", "small NORB (JPEG copy)", "not lossless"),
+        ),
     ):
-        data = load_norb(folder)
         assert (data.name, data.title) == (name, title)
         assert words in data.source
         assert "training images' mean" in data.source
@@ -145,10 +146,7 @@ def test_load_official_and_copy(official, tmp_path, write_copy):
         assert type(data.x_train) is np.ndarray
 
 
-def test_missing_and_altered_files_are_named(official, tmp_path, write_copy):
-    with pytest.raises(DataError, match="train-dat.mat.gz.*--data-dir"):
-        load_norb(tmp_path)
-    write_copy(official)
+def test_a_missing_file_is_named(official):
     (official / NAMES[3]).unlink()
-    with pytest.raises(DataError, match="Missing: test-cat.mat.gz. Put"):
+    with pytest.raises(DataError, match="test-cat.mat.gz is missing"):
         load_norb(official)

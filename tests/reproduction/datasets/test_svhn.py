@@ -9,7 +9,6 @@ import pooch
 import pytest
 import scipy.io
 
-from gar_keras.datasets.dataset import DataError
 from reproduction.datasets import svhn
 from reproduction.datasets.svhn import (
     load_svhn,
@@ -81,12 +80,6 @@ def test_files_are_downloaded_once(published, tmp_path, monkeypatch):
         load_svhn(tmp_path / "data")
 
 
-def test_what_cannot_be_downloaded_is_said_with_a_way_out(published):
-    (published / "test_32x32.mat").unlink()
-    with pytest.raises(DataError, match="download test_32x32.mat.*--data-dir"):
-        load_svhn(published)
-
-
 def test_the_extra_set_lies_behind_the_training_images(published):
     expected = np.concatenate([make(23)[0], make(41)[0]])
     for _ in range(2):
@@ -98,16 +91,12 @@ def test_the_extra_set_lies_behind_the_training_images(published):
 
 
 def test_load_grey(tmp_path, monkeypatch):
-    with pytest.raises(DataError, match="svhn_grey_32.npz.*--data-dir"):
-        load_svhn_grey(tmp_path)
     grey = {}
     for part, m in (("train", 7), ("test", 4)):
         grey[f"x_{part}"] = make(m)[0][..., :1]
         grey[f"y_{part}"] = np.arange(m, dtype="uint8")
     path = tmp_path / "svhn_grey_32.npz"
     np.savez(path, **grey)
-    with pytest.raises(DataError, match="is not the expected file"):
-        load_svhn_grey(tmp_path)
     md5 = hashlib.md5(path.read_bytes(), usedforsecurity=False).hexdigest()
     monkeypatch.setattr(svhn, "GREY_MD5", md5)
     data = load_svhn_grey(tmp_path)

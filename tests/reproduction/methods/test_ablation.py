@@ -8,16 +8,18 @@ from scipy import linalg
 from stacks import sequential
 
 from gar_keras.methods.base import Stage2
-from reproduction.methods.ablation import (
-    LAYERS,
-    ablated,
-    distances_on_graph,
-)
+from reproduction.methods.library import distances_on_graph, for_library
 from reproduction.methods.terms import ABLATIONS
 
 Z = oracle.logits(12, 4, scale=3.0)
 B0 = np.maximum(oracle.logits(12, 4, seed=1), 0)
 COEFFICIENTS = {"affinity": 2.0, "balance": 0.5, "frobenius": 0.01}
+
+
+def ablated(name, **changes):
+    """What the library takes for GAR with one thing changed."""
+    term = ABLATIONS[name](**COEFFICIENTS | changes)
+    return for_library([term], None)
 
 
 # Their losses
@@ -48,7 +50,7 @@ LOSSES = {
 
 @pytest.mark.parametrize("name", LOSSES)
 def test_the_loss_of_a_step_its_terms_and_its_gradient(name):
-    method = ablated(name, **COEFFICIENTS)
+    method = ablated(name)
     model = method[0].network(sequential(layers.Identity()))
     stage_2 = Stage2(method, model, 4, steps=1, labeled_per_batch=0)
     loss = stage_2.compute_loss(Z, None, stage_2(Z, training=True))
@@ -57,7 +59,7 @@ def test_the_loss_of_a_step_its_terms_and_its_gradient(name):
     assert {m.name for m in stage_2.metrics} == {
         "affinity", "balance", "classes_in_use", "regularization"
     }  # fmt: skip
-    layer = LAYERS[name](**COEFFICIENTS)
+    layer = method[0].layer
     np.testing.assert_allclose(
         oracle.gradient(lambda Z: layer.measure(Z)["regularization"], Z),
         oracle.differences(LOSSES[name], Z),
@@ -68,7 +70,7 @@ def test_the_loss_of_a_step_its_terms_and_its_gradient(name):
 
 @pytest.mark.parametrize("name", ABLATIONS)
 def test_a_term_of_coefficient_0_is_left_out(name):
-    method = ablated(name, **{**COEFFICIENTS, "affinity": 0.0})
+    method = ablated(name, affinity=0.0)
     assert set(method[0].layer.measure(Z)) == {
         "balance", "frobenius", "regularization"
     }  # fmt: skip
@@ -119,7 +121,7 @@ def test_the_graph_stays_that_of_stage_1():
     first, now = rng.normal(size=(2, 2, 3))
     x = rng.normal(size=(8, 2)).astype("float32")
     network.set_weights([first])
-    method = ablated("fixed-adjacency", **COEFFICIENTS)
+    method = ablated("fixed-adjacency")
     stage_2 = Stage2(method, network, 3, 10, labeled_per_batch=1)
     network.set_weights([now])
     y = np.array([-1] * 7 + [1])

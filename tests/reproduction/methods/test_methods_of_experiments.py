@@ -1,17 +1,15 @@
 """Methods without a network, by hand, and runs of all methods."""
 
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 import oracle
 import pytest
 import tiny_runs
-from sources import Source
 from tiny_runs import TINY
 
 from gar_keras import methods
-from reproduction import records, settings
+from reproduction import records
 from reproduction import run as runner
 from reproduction.methods import METHODS, graph, terms
 from reproduction.methods.library import for_library
@@ -69,16 +67,6 @@ def test_soft_labels_have_the_least_cost():
     np.testing.assert_allclose(oracle.differences(cost, A), 0, atol=1e-8)
 
 
-def test_graph_methods_need_images_in_memory_and_labels():
-    source = Source(points(1, 2, 3))
-    for name in settings.GRAPH_BASELINES:
-        fit = partial(graph.fit_predict, METHODS[name].terms[0], points(0))
-        with pytest.raises(ValueError, match="x_unlabeled must be a NumPy"):
-            fit(np.array([0]), source, points(1))
-        with pytest.raises(ValueError, match="y_labeled must be integer"):
-            fit(np.zeros(1), points(2), points(1))
-
-
 # Runs and records
 
 
@@ -98,7 +86,7 @@ def test_a_killed_mean_teacher_ends_as_an_unbroken_one(tiny, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", settings.GRAPH_BASELINES)
+@pytest.mark.parametrize("name", ["label-spreading", "self-training", "hagr"])
 def test_a_run_without_a_network(name, tiny, tmp_path):
     record = runner.run(TINY.with_method(name), 0, tmp_path)
     assert [*records.read_all(tmp_path).values()] == [record]
