@@ -1,6 +1,4 @@
-"""Settings of all tests, the memory of a call, and a home without files."""
-
-import tracemalloc
+"""Settings of all tests, and a home without files."""
 
 import hypothesis
 import pytest
@@ -27,21 +25,6 @@ def dtype_policy():
     before = keras.config.dtype_policy()
     yield keras.config.set_dtype_policy
     keras.config.set_dtype_policy(before)
-
-
-@pytest.fixture
-def peak():
-    """Function that gives the bytes that a call had at its peak."""
-
-    def peak(function):
-        tracemalloc.start()
-        try:
-            function()
-            return tracemalloc.get_traced_memory()[1]
-        finally:
-            tracemalloc.stop()
-
-    return peak
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ import keras
 import numpy as np
 import pytest
 from hypothesis import strategies as st
+from keras import layers
 from scipy import ndimage
 from stacks import sequential
 
@@ -110,7 +111,6 @@ def test_channels_may_come_first_in_both_stages(channels_first):
         (lambda: cnn6(), r"\(c, h, w\) of at least 4 .*\(28, 28, 1\)"),
         (lambda: cnn9((32, 32, 3)), r"at least 8 pixels.*\(32, 32, 3\)"),
         (lambda: RandomAffine(0.1, data_format="hwc"), "data_format='hwc'"),
-        (lambda: RandomAffine(0.1, seed=50.0), "seed=50.0"),
         (lambda: RandomAffine(0.1, seed=2**32), "seed=4294967296"),
         (lambda: RandomAffine(-0.1), "strength=-0.1"),
         (lambda: RandomAffine(0.1, shift=0.5), "shift=0.5"),
@@ -133,35 +133,18 @@ def test_images_are_moved_in_training_alone_also_once_loaded(tmp_path):
     assert (np.array(loaded(x, training=True)) != x).any()
 
 
-def moving():
-    keras.utils.set_random_seed(0)
-    return sequential(
-        RandomAffine(0.1, shift=1),
-        keras.layers.Rescaling(1 / 255),
-        keras.layers.Flatten(),
-        keras.layers.Dense(2),
-        shape=(8, 8, 1), dtype="uint8",
-    )  # fmt: skip
-
-
 @pytest.mark.slow
 def test_in_a_model_it_moves_the_images_of_both_stages():
-    rng = np.random.default_rng(0)
-    x = rng.integers(0, 60, (60, 8, 8, 1)).astype("uint8")
-    y = np.arange(60) % 2
-    x[y == 1, 2:6, 2:6] += 150
-    model, found = moving(), []
+    x, y = np.random.default_rng(0).random((20, 8, 8, 1)), np.arange(20) % 2
+    stack = RandomAffine(0.1, shift=1), layers.Flatten(), layers.Dense(2)
+    model = sequential(*stack, shape=(8, 8, 1))
     state = model.layers[0].seed_generator.state
     for train in (
-        lambda: pretrain(model, x[:10], y[:10], **ONE),
+        lambda: pretrain(model, x, y, **ONE),
         lambda: regularize(
-            model, x[:10], x, y_labeled=y[:10], labeled_per_batch=5, **ONE
+            model, x, x, y_labeled=y, labeled_per_batch=5, **ONE
         ),
     ):
         before = np.array(state)
         train()
-        found.append((np.array(state) != before).any())
-    assert found == [True, True]
-    few = np.where(np.arange(60) < 20, y, -1)
-    fitted = GARClassifier(moving(), pretrain_epochs=300, epochs=2)
-    assert fitted.fit(x, few).score(x, y) > 0.9
+        assert (np.array(state) != before).any()

@@ -67,6 +67,10 @@ def test_replicas_train_as_one_device(replica_runs, case):
         )
 
 
+def test_moving_statistics_fit_the_weights_of_replicas(replica_runs):
+    assert max(replica_runs["errors"]["2"]) < 0.05
+
+
 def test_what_replicas_cannot_train_is_refused(replica_runs):
     messages = replica_runs["refusals"]["2"]
     for name, part in (

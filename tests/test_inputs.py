@@ -5,11 +5,11 @@ import keras
 import numpy as np
 import pytest
 from keras import layers
+from sources import Batches, dataset
 from stacks import functional, sequential
 
 from gar_keras import GARClassifier, error_rate, pretrain, regularize
 from gar_keras.callbacks import ErrorRate
-from gar_keras.engine.copies import copy_model
 
 tf = pytest.importorskip("tensorflow")
 pandas = pytest.importorskip("pandas")
@@ -21,24 +21,6 @@ X_L, Y_L = X[:24], Y[:24]
 BITS = X > 1
 QUIET = {"verbose": 0}
 SMALL = {"labeled_per_batch": 4, "unlabeled_per_batch": 20, "epochs": 1}
-
-
-class Batches(keras.utils.PyDataset):
-    def __init__(self, x, y=None):
-        super().__init__()
-        self.parts = x if y is None else (x, y)
-
-    def __len__(self):
-        return 3
-
-    def __getitem__(self, index):
-        rows = slice(8 * index, 8 * index + 8)
-        return keras.tree.map_structure(lambda part: part[rows], self.parts)
-
-
-def dataset(x, y=None):
-    parts = x if y is None else (x, y)
-    return tf.data.Dataset.from_tensor_slices(parts).batch(8)
 
 
 def named(kind):
@@ -64,8 +46,11 @@ DOORS = {
 }
 
 
-@pytest.mark.parametrize("form", DOORS)
-@pytest.mark.parametrize("kind", ["list", "dict"])
+@pytest.mark.parametrize(
+    ("kind", "form"),
+    [("list", "arrays"), ("dict", "arrays"), ("list", "tf.data"),
+     ("dict", "PyDataset")],
+)  # fmt: skip
 def test_a_dict_has_what_the_model_names_and_more(kind, form):
     results = []
     for more in ((), ("0", "aa", "c")):
@@ -150,6 +135,10 @@ REFUSED = {
         ),
         "one shape. Received: examples of",
     ),
+    "text": (
+        lambda: pretrain(network(), frame(name="x")[:24], Y_L, **QUIET),
+        "array of real numbers",
+    ),
     "dates": (
         lambda: pretrain(network(), frame(when=DATES)[:24], Y_L, **QUIET),
         "x_labeled must hold numbers, but has a column of dates",
@@ -203,7 +192,7 @@ TAKEN = {
     "HDF5": hdf5,
     "memory map": memory_map,
     "tf.data": lambda _: dataset(BITS),
-    "PyDataset": lambda _: Batches(BITS[:24]),
+    "PyDataset": lambda _: Batches(BITS),
     "boolean columns": lambda _: frame(BITS).astype("boolean"),
 }
 
@@ -211,8 +200,7 @@ TAKEN = {
 @pytest.mark.parametrize("name", TAKEN)
 def test_booleans_are_bytes(name, tmp_path):
     results = []
-    plain = BITS[:24] if name == "PyDataset" else BITS
-    for x_u in (plain.astype("uint8"), TAKEN[name](tmp_path)):
+    for x_u in (BITS.astype("uint8"), TAKEN[name](tmp_path)):
         model = network()
         model.set_weights([np.eye(4)[:, :3], np.zeros(3)])
         x_l = BITS[:24].astype("uint8")
@@ -247,23 +235,3 @@ def test_one_number_is_one_whatever_its_bytes():
         layers.Embedding(9, 2), layers.Flatten(), layers.Dense(3), dtype="int32"
     )
     pretrain(model, abs(whole[:24]).astype("int64") % 9, Y_L, epochs=1, **QUIET)
-
-
-def test_numbers_of_pandas_that_may_be_missing_are_numbers():
-    results = []
-    for x in (X_L, frame().astype("Float32")[:24]):
-        model = network()
-        model.set_weights([np.eye(4)[:, :3], np.zeros(3)])
-        pretrain(model, x, Y_L, epochs=2, **QUIET)
-        results.append(model.get_weights())
-    np.testing.assert_equal(*results)
-
-
-@pytest.mark.parametrize("alpha", [None, 4])
-def test_adapters_are_copied_with_their_scale(alpha):
-    model = sequential(layers.Dense(8), layers.Dense(3))
-    model.layers[0].enable_lora(2, lora_alpha=alpha)
-    for weight in model.trainable_variables:
-        weight.assign(rng.normal(size=weight.shape))
-    copy = copy_model(model, X)
-    np.testing.assert_allclose(copy(X), model(X), rtol=1e-5)

@@ -55,11 +55,6 @@ FOREIGN = (
 )
 
 
-def test_every_source_has_its_notebook():
-    assert NAMES == sorted(path.stem for path in FOLDER.glob("*.ipynb"))
-    assert NAMES == [*QUICK]
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_a_notebook_is_its_source_executed_with_clean_outputs(name):
     notebook = nbformat.read(FOLDER / f"{name}.ipynb", as_version=4)

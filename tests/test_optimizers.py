@@ -36,14 +36,6 @@ def test_same_as_keras(option):
     np.testing.assert_allclose(received, expected, rtol=1e-5, atol=1e-6)
 
 
-def test_decay_has_the_numbers_of_the_schedule():
-    schedule = keras.optimizers.schedules.InverseTimeDecay(0.01, 1, 0.013)
-    np.testing.assert_array_equal(
-        train(SGD(0.01, 0.95, nesterov=True, decay=0.013)),
-        train(SGD(schedule, 0.95, nesterov=True)),
-    )
-
-
 @pytest.mark.parametrize(
     ("options", "moved"),
     [
@@ -65,19 +57,19 @@ def test_rates_by_hand(options, moved):
 
 @pytest.mark.parametrize("make", [sgd, SGD])
 @pytest.mark.parametrize("name", ["learning_rate", "momentum", "decay"])
-@pytest.mark.parametrize("value", [float("nan"), float("inf"), -0.1, "0.1"])
+@pytest.mark.parametrize(
+    "value", [float("nan"), float("inf"), -0.1, "0.1", True]
+)
 def test_what_is_no_number_of_at_least_0_is_refused(make, name, value):
     with pytest.raises(ValueError, match=f"{name}.*{value}"):
         make(**{name: value})
 
 
 @pytest.mark.parametrize("make", [sgd, SGD])
-def test_a_rate_may_be_any_real_number_and_no_flag(make):
+def test_a_rate_may_be_any_real_number(make):
     # Keras' own takes no integer.
     for rate in (1, np.float32(1), np.int64(1)):
         assert float(make(rate).learning_rate) == 1.0
-    with pytest.raises(ValueError, match="learning_rate must be a finite"):
-        make(True)
     with pytest.raises(ValueError, match="Received: warmup_steps=-1"):
         make(warmup_steps=-1)
 

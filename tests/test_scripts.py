@@ -44,7 +44,6 @@ print(json.dumps([ends, [*sys.modules]]))
 # For some wrong command lines, what the error says.
 REFUSED = {
     ("rivals.py", "--rate", "nan"): "invalid positive_number value: 'nan'",
-    ("rivals.py", "--data", "infimnist"): "invalid choice: 'infimnist'",
     ("table3.py", "--data", "svhn", "--labels", "300"): "takes 1000",
     ("reproduce.py", "--jobs", "0"): "invalid positive_integer value: '0'",
 }

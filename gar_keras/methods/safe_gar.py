@@ -260,7 +260,7 @@ def has_rare_class(class_prior):
 
     Example:
 
-    >>> has_rare_class((0.7, 0.3)), has_rare_class((0.8, 0.2))
+    >>> has_rare_class((0.75, 0.25)), has_rare_class((0.76, 0.24))
     (False, True)
     """
     if class_prior is None:

@@ -40,9 +40,6 @@ def test_mnist_is_mnist(mnist):
         file = bytes([0, 0, 8, array.ndim])
         file += np.array(array.shape, ">u4").tobytes() + array.tobytes()
         assert hashlib.md5(file).hexdigest() == md5
-    assert mnist.y_train[:5].tolist() == [5, 0, 4, 1, 9]
-    # The mean that everybody standardizes MNIST with.
-    assert mnist.x_train.mean() / 255 == pytest.approx(0.1306604762738429)
     assert "exact" in mnist.source
 
 
@@ -138,7 +135,6 @@ ALL = [make_split, draw_split]
 REFUSED = [
     (EVEN, {"num_labeled": 25}, "multiple of the 10 classes.*num_labeled=25"),
     (EVEN, {"y_train": []}, "y_train must be integer class indices"),
-    (EVEN, {"y_train": None}, "y_train is missing"),
     (EVEN, {"y_train": np.repeat([0, 1], [9, 2]), "num_labeled": 6}, "2 to 4"),
     (ALL, {"num_labeled": 0}, "num_labeled must be an integer from 1 to 1000"),
     (ALL, {"num_validation": 981}, "20 labelled, 980 are left .*=981"),

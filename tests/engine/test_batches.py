@@ -85,12 +85,6 @@ def test_labelled_images_are_drawn_evenly():
     assert np.abs(counts - 750).max() < 5 * 22
 
 
-def test_labelled_images_are_drawn_in_little_memory(peak):
-    sampler = BatchSampler(1000, 1, num_labeled=20000, labeled_per_batch=2)
-    # All 20 million random numbers at once would take 80 MB.
-    assert peak(lambda: sampler.epoch(1)) < 32e6
-
-
 def test_labelled_images_do_not_depend_on_how_many_are_drawn_at_once(
     monkeypatch,
 ):

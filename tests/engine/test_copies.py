@@ -38,12 +38,6 @@ def normalized():
     return sequential(adapted(), layers.Dense(8, "relu"), layers.Dense(3))
 
 
-def normalized_twice():
-    inputs = keras.Input((4,))
-    parts = [adapted()(inputs), adapted(axis=None)(inputs)]
-    return keras.Model(inputs, layers.Dense(3)(layers.concatenate(parts)))
-
-
 def looked_up(kind, data, dtype):
     lookup = adapted(kind, data, output_mode="one_hot")
     return sequential(lookup, layers.Dense(3), shape=(1,), dtype=dtype)
@@ -64,7 +58,7 @@ def partly_frozen():
 
 def low_rank():
     model = sequential(layers.Dense(8), layers.Dense(3))
-    model.layers[0].enable_lora(2)
+    model.layers[0].enable_lora(2, lora_alpha=4)
     model.layers[0].lora_kernel_b.assign(np.ones((2, 8)))
     return model
 
@@ -153,20 +147,9 @@ def own_call():
     return model
 
 
-def shared():
-    inputs, dense = keras.Input((4,)), layers.Dense(4)
-    return keras.Model(inputs, layers.Dense(3)(dense(dense(inputs))))
-
-
 ZOO = {
     "normalized": normalized,
-    "normalized inside": lambda: sequential(normalized(), layers.Dense(3)),
-    "normalized twice": normalized_twice,
     "looked up": lambda: looked_up(layers.IntegerLookup, IDS, "int32"),
-    "discretized": lambda: sequential(
-        adapted(layers.Discretization, num_bins=5), layers.Rescaling(0.1),
-        layers.Dense(3),
-    ),
     "batch-normalized": batch_normalized,
     "partly frozen": partly_frozen,
     "low-rank": low_rank,
@@ -180,7 +163,6 @@ ZOO = {
     "own activation": own_activation,
     "own layer": own_layer,
     "own call": own_call,
-    "shared": shared,
 }  # fmt: skip
 # JAX has no strings.
 if backend.name() == "tensorflow":
@@ -228,26 +210,9 @@ class NeedsWidth(layers.Dense):
         super().__init__(width)
 
 
-class Refuses(layers.Layer):
-    def call(self, inputs):
-        if self.name == "second":
-            raise RuntimeError("of the clone")
-        return inputs
-
-    def get_config(self):
-        return {**super().get_config(), "name": "second"}
-
-
-@pytest.mark.parametrize(
-    "layer, why",
-    [(NeedsWidth(3), ""), (Refuses(name="first"), "of the clone Give")],
-    ids=["config", "call"],
-)
-def test_what_keras_cannot_copy_is_named(layer, why):
-    model = keras.Sequential([keras.Input((4,)), layer], name="mine")
-    with pytest.raises(
-        ValueError, match=f"copy the model 'mine': .*{why}"
-    ) as e:
+def test_what_keras_cannot_copy_is_named():
+    model = keras.Sequential([keras.Input((4,)), NeedsWidth(3)], name="mine")
+    with pytest.raises(ValueError, match="copy the model 'mine': ") as e:
         copy_model(model)
     assert "\n" not in str(e.value)
 

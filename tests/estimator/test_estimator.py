@@ -3,6 +3,7 @@
 import pickle
 import random
 import sys
+import tracemalloc
 from unittest import mock
 
 import keras
@@ -14,10 +15,8 @@ from keras import layers
 from said import said
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_digits
 from sklearn.ensemble import VotingClassifier
-from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -217,30 +216,21 @@ def test_settings_reach_both_stages(stand_in):
         "unlabeled_per_batch": 11, "verbose": 2,
     }  # fmt: skip
     x, y = images()
-    model = quick(tiny, pretrain_epochs=7, learning_rate=0.125, **given)
-    model.fit(x, np.where(np.arange(40) < 20, y, -1))
+    model = quick(
+        tiny, pretrain_epochs=7, learning_rate=0.125, validation_fraction=0.1,
+        **given,
+    )  # fmt: skip
+    model.fit(x, np.where(np.arange(40) < 20, 3 * y + 5, -1))
     first, second = pretrain.call_args.kwargs, regularize.call_args.kwargs
     assert first.items() >= {"epochs": 7, "verbose": 2}.items()
     assert second.items() >= given.items()
+    assert second["class_names"] == [5, 8]
+    assert second["validation_data"][0].shape == (2, 6, 6, 1)
     optimizer = second["optimizer"]
     # A fifth of 9 epochs of 4 steps.
     assert (optimizer.warmup_steps, optimizer.global_clipnorm) == (7, 1.0)
     for options in (first, second):
         assert float(options["optimizer"].learning_rate) == 0.125
-
-
-def test_warnings_know_the_names(stand_in):
-    seen = {}
-
-    def regularize(*_, **options):
-        seen.update(options)
-        return nothing()
-
-    stand_in(pretrain=nothing, regularize=regularize)
-    numbers = np.where(FEW < 0, -1, 3 * FEW + 5)
-    quick(tiny, validation_fraction=0.34).fit(X, numbers)
-    assert seen["validation_data"][0].shape == (6, 3)
-    assert seen["class_names"] == [5, 8, 11]
 
 
 def without_graph(shape, num_classes):
@@ -273,9 +263,6 @@ PIPELINE = make_pipeline(StandardScaler(), quick(tiny))
 AROUND = {
     "pipeline": (PIPELINE, True),
     "search": (GridSearchCV(quick(tiny), {"epochs": [1, 2]}, cv=2), True),
-    "search in a pipeline": (
-        GridSearchCV(PIPELINE, {"garclassifier__epochs": [1, 2]}, cv=2), True,
-    ),
     "vote": (VotingClassifier([("gar", quick(tiny))]), False),
     "self-training": (
         SelfTrainingClassifier(quick(tiny), max_iter=1), False,
@@ -295,15 +282,6 @@ def test_a_meta_estimator_keeps_rows_unlabelled_or_is_warned_of(
     told = [text for text in texts if "No example is unlabelled" in text]
     assert (not told) == keeps
     assert all("other meta-estimators of scikit-learn" in t for t in told)
-
-
-def test_calibration_is_of_labelled_rows(stand_in):
-    y, known = MARKERS["names"], FEW >= 0
-    frozen = FrozenEstimator(quick(tiny).fit(X, y))
-    calibrated = CalibratedClassifierCV(frozen).fit(X[known], y[known])
-    assert list(calibrated.classes_) == list(frozen.classes_)
-    right = y[known][Y[known].argsort()][6 * Y]
-    assert np.mean(calibrated.predict(X) == right) > 0.9
 
 
 def test_model_is_plain_keras(fitted):
@@ -344,7 +322,6 @@ MASKED = np.ma.masked_equal(SCORED, SCORED[0])
     ("change", "message"),
     [
         (dict(y=np.full(5, -1)), "No row is labelled.*5 rows"),
-        (dict(y=SCORED[:4]), "4"),
         (dict(y=MASKED), "y must have no masked values"),
         (
             dict(X=np.ma.masked_equal(FAR[:5], FAR[2, 1])),
@@ -410,12 +387,6 @@ TABLES = {
     "plain": X,
     "seconds": 1.7e9 + MINUTES[:, None],
     "milliseconds": (1.7e12 + 1000 * MINUTES[:, None]).round().astype("int64"),
-    "1e-12": 1e-12 * X[:, :2],
-    "1e20": 1e20 * X[:, :2],
-    "1e-60": 1e-60 * X[:, :2],
-    "1e15": 1e15 + MINUTES[:, None],
-    "nanoseconds": 17 * 10**17 + (7000 * MINUTES[:, None]).astype("int64"),
-    "uint64": np.uint64(2**63) + (7000 * (9 + MINUTES[:, None])).astype("u8"),
     "many": np.c_[1e-12 * X[:, 0], 1e25 * X[:, 1], 1.7e9 + MINUTES, MINUTES],
 }
 
@@ -472,12 +443,22 @@ def test_what_float32_does_not_hold_is_warned_of(network, x, stand_in):
     assert model.scaler_ is None
 
 
+def peak(function):
+    """The bytes that a call had at its peak."""
+    tracemalloc.start()
+    try:
+        function()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
 @pytest.mark.parametrize(
     ("form", "dtype"),
     [("csr", "float64"), ("csc", "float32"), ("coo", "int64")],
 )
 def test_sparse_rows_take_about_the_memory_of_dense_ones(
-    form, dtype, stand_in, peak, monkeypatch
+    form, dtype, stand_in, monkeypatch
 ):
     monkeypatch.setattr(classifier, "predict", predict)
     x = sparse.random(6000, 600, 0.01, form, rng=0)
@@ -493,27 +474,12 @@ def test_sparse_rows_take_about_the_memory_of_dense_ones(
     assert weights(model) == weights(of_dense)
 
 
-@pytest.mark.slow
-def test_images_are_learned_by_the_default_network():
-    x, y = images(side=4)
-    few = np.where(np.arange(40) < 20, y, -1)
-    model = quick(pretrain_epochs=60, epochs=1, learning_rate=0.01)
-    assert model.fit(x, few).score(x, y) > 0.9
-
-
 FOUR = [0.25] * 4
-OF_FOUR = gar_keras.GraphActivityRegularization(class_prior=FOUR)
-LARGE = np.where(FEW > 0, 2**70, FEW.astype(object))
 FRAME = pd.DataFrame(X, columns=["a", "b", "c"])
 TURNED = FRAME[["b", "a", "c"]]
 BAD = {
-    "other columns": (
-        dict(X=FRAME[["a", "b"]], y=np.minimum(FEW, 0)),
-        "labels of 1 class",
-    ),
     "two markers": (dict(y=np.where(FEW < 0, np.nan, FEW - 1)), "one way"),
     "NaN": (dict(X=TURNED.where(TURNED > 0)), "contains NaN"),
-    "fewer rows": (dict(X=TURNED[:50]), "inconsistent numbers"),
     "a name twice": (
         dict(X=FRAME.rename(columns={"b": "a"})),
         "'a' more than once",
@@ -539,9 +505,6 @@ BAD = {
         dict(X=np.where(X == X[1, 1], 1e39, X), network="auto"),
         "Received: 1 values",
     ),
-    "beyond 64 bits": (dict(y=LARGE), "Unknown label type"),
-    "negative seed": (dict(random_state=-1), "between 0 and"),
-    "seed": (dict(random_state=50.0), "50.0 cannot be used to seed"),
     "five axes": (dict(X=np.ones((90, 2, 2, 2, 2))), r"or \(m, h, w, c\)"),
     "network": (dict(network="cnn"), "network='cnn'"),
     "network with GAR": (
@@ -552,7 +515,6 @@ BAD = {
     "prior of four": (dict(class_prior=FOUR), "4 shares for 3 outputs"),
     "prior": (dict(class_prior="labelled"), "predicted, uniform"),
     "method": (dict(method="VAT"), "one of gar, safe-gar.*vat-entropy"),
-    "guides": (dict(labeled_per_batch=19), "labeled_per_batch=19"),
     "no guides": (dict(labeled_per_batch=0), "labeled_per_batch=0"),
     "epochs": (dict(epochs="auto"), "epochs must be an integer.*'auto'"),
     "small validation": (
@@ -567,18 +529,9 @@ BAD = {
         dict(method=[gar_keras.SafeGAR(class_prior=FOUR)]),
         "4 shares for 3 outputs",
     ),
-    "layer of the method": (
-        dict(method=[gar_keras.GAR(layer=OF_FOUR)]),
-        "4 shares for 3 outputs",
-    ),
-    "a term": (dict(method=gar_keras.SafeGAR()), "learns the labels by the"),
     "prior beside a list": (
         dict(method=[gar_keras.GAR()], class_prior="uniform"),
         "Received: class_prior beside the list",
-    ),
-    "noise": (
-        dict(method=[gar_keras.Consistency()]),
-        "has no noise",
     ),
     "validation": (dict(validation_fraction=2), "validation_fraction"),
 }

@@ -28,7 +28,6 @@ SEVERAL = {
     "-1 and NaN": (np.array([-1, 0, 1, np.nan]), "-1.0 and nan"),
     "-1 and NA": (pandas.array([-1, 0, 1, None], "Int64"), "-1 and <NA>"),
     "-1 and an empty string": (["-1", "0", "1", ""], "'-1' and ''"),
-    "the same of NumPy": (np.array(["-1", "0", "1", ""]), "'-1' and ''"),
     "None and an empty string": ([None, "no", "yes", ""], "None and ''"),
 }
 

@@ -143,21 +143,20 @@ class Noise(layers.Layer):
 
 
 @pytest.mark.parametrize(
-    ("step", "ramp"), [(0, np.exp(-5)), (20, np.exp(-1.25)), (40, 1), (80, 1)]
+    ("ramp", "step", "share"),
+    [
+        (0.4, 0, np.exp(-5)),
+        (0.4, 20, np.exp(-1.25)),
+        (0.4, 40, 1),
+        (0.4, 80, 1),
+        (0, 0, 1),
+    ],
 )
-def test_pi_model(step, ramp):
-    stage_2 = stage_2_of(Consistency(ramp=0.4), step, linear(Noise()))
+def test_pi_model(ramp, step, share):
+    stage_2 = stage_2_of(Consistency(ramp=ramp), step, linear(Noise()))
     stage_2.network.layers[-1].calls.assign(0)
     second = softmax(X @ W + [1, 0, 0])
-    expected = 100 * ramp * ((P - second) ** 2).mean()
-    found = terms_of(stage_2)["consistency"]
-    assert found == pytest.approx(expected, rel=1e-4)
-
-
-def test_consistency_without_a_ramp_has_its_weight_from_the_start():
-    stage_2 = stage_2_of(Consistency(2.0, ramp=0), 0, linear(Noise()))
-    stage_2.network.layers[-1].calls.assign(0)
-    expected = 2 * ((P - softmax(X @ W + [1, 0, 0])) ** 2).mean()
+    expected = 100 * share * ((P - second) ** 2).mean()
     found = terms_of(stage_2)["consistency"]
     assert found == pytest.approx(expected, rel=1e-4)
 
@@ -314,11 +313,8 @@ def test_embed_cnn_adds_neighbours_to_the_same_images():
 
 
 def test_embed_cnn_refuses_what_has_no_graph_before_training():
-    method = EmbedCNN(neighbors=4)
     with pytest.raises(ValueError, match="neighbors"):
-        method.check(linear(), X[:4])
-    with pytest.raises(ValueError, match="x_unlabeled"):
-        method.check(linear(), "images")
+        EmbedCNN(neighbors=4).check(linear(), X[:4])
 
 
 def test_neighbours_are_the_nearest_others():
@@ -343,7 +339,6 @@ def test_supervised_sees_the_labelled_images_alone():
     [
         (Entropy, {"weight": -1.0}),
         (Entropy, {"of_labeled": 1}),
-        (CrossEntropy, {"weight": np.nan}),
         (PseudoLabel, {"end": 0.1}),
         (Consistency, {"ramp": 1.5}),
         (Consistency, {"keeps_dropout": "no"}),
@@ -359,18 +354,6 @@ def test_supervised_sees_the_labelled_images_alone():
 def test_impossible_settings_are_refused(method, wrong):
     with pytest.raises(ValueError, match="^[^\n]*Received: [^\n]*$"):
         method(**wrong)
-
-
-def test_gradient_within_a_gradient():
-    x = ops.convert_to_tensor(np.array([1.0, -2.0], "float32"))
-
-    def outer(x):
-        inner = autodiff.gradient(lambda z: ops.sum(z**3), x)
-        return ops.sum(ops.stop_gradient(inner) * x + x**2)
-
-    np.testing.assert_allclose(
-        autodiff.gradient(outer, x), [3 * 1 + 2 * 1, 3 * 4 - 2 * 2]
-    )
 
 
 def test_gradient_moves_the_state_of_noise_once():
@@ -432,27 +415,14 @@ def test_every_method_learns(name, pretrained):
         "loss", "val_error", "val_accuracy", "val_loss",
         *(term.name for term in history.model.method),
     } - of_gar  # fmt: skip
+    clips = history.model.optimizer.global_clipnorm is not None
+    assert clips == (name == "safe-gar")
     # The batches of an epoch are 5, the last of them of 2 images.
     assert int(history.model.step) == 40
     assert error_rate(model, X_V, Y_V) == curve["val_error"][-1]
     assert error_before > 0.2
     assert curve["val_error"][-1] < 0.5 * error_before
     assert curve["supervised"][-1] < curve["supervised"][0]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("guides", [3, 0])
-def test_gar_takes_no_labels(pretrained, guides):
-    model, start, _ = pretrained
-    weights = []
-    for y in (Y_L, None):
-        model.set_weights(start)
-        regularize(
-            model, X_L, X_U, y_labeled=y, method="gar", epochs=1,
-            labeled_per_batch=guides, verbose=0,
-        )  # fmt: skip
-        weights.append(model.get_weights())
-    np.testing.assert_equal(*weights)
 
 
 # Lists of terms
@@ -503,7 +473,6 @@ def test_a_method_has_settings_by_field_and_weights_by_name():
         ),
         ([], {}, "a list of terms"),
         (3, {}, "Received: method=3"),
-        ([GAR, CrossEntropy], {}, "a list of terms"),
         (["gar"], {}, "a list of terms"),
         (
             [GAR(), CrossEntropy(), SafeGAR()],
@@ -616,39 +585,13 @@ def test_vat_moves_images_that_are_drawn_once(augmentation):
     assert float(lds) == pytest.approx(kl(p, q).mean(), rel=1e-3)
 
 
-def normalized():
-    """A network that begins with a BatchNormalization."""
-    keras.utils.set_random_seed(0)
-    return sequential(
-        layers.BatchNormalization(momentum=0.5), layers.Dense(3), shape=(2,)
-    )
-
-
-@pytest.mark.slow
 def test_adversarial_examples_do_not_count_in_the_statistics():
-    found = []
-    for terms in ([], [VAT(epsilon=50.0)]):
-        model = normalized()
-        regularize(
-            model, X_L, X_U, y_labeled=Y_L, epochs=2, labeled_per_batch=3,
-            method=[CrossEntropy(), Entropy(), *terms], verbose=0,
-        )  # fmt: skip
-        found.append(model.layers[-2].non_trainable_weights)
-    for plain, moved in zip(*found, strict=True):
-        np.testing.assert_allclose(moved, plain, rtol=1e-6)
-
-
-@pytest.mark.slow
-def test_the_teacher_takes_the_statistics_of_batch_normalization():
-    model = normalized()
-    regularize(
-        model, X_L, X_U, y_labeled=Y_L, epochs=10, labeled_per_batch=3,
-        unlabeled_per_batch=42, method="mean-teacher", verbose=0,
-    )  # fmt: skip
-    # Ten steps of momentum 0.5 have forgotten where the statistics began, and
-    # the teacher's are the student's of the step before.
-    expected = np.r_[X_L, X_U].mean(0)
-    np.testing.assert_allclose(model.layers[-2].moving_mean, expected, atol=0.3)
+    stack = layers.BatchNormalization(), layers.Dense(3)
+    stage_2 = stage_2_of(VAT(), network=sequential(*stack, shape=(2,)))
+    statistics = stage_2.network.layers[0].non_trainable_weights
+    before = [ops.convert_to_numpy(value) for value in statistics]
+    VAT().loss(stage_2, X, Y, stage_2.network(X))
+    np.testing.assert_equal([*map(ops.convert_to_numpy, statistics)], before)
 
 
 def test_integers_that_are_no_images_are_refused_before_training():

@@ -10,11 +10,9 @@ from keras import layers
 from stacks import Subclassed, sequential
 
 from gar_keras import (
-    CrossEntropy,
     GARWarning,
     GraphActivityRegularization,
     SafeGAR,
-    attach,
     error_rate,
     pretrain,
     regularize,
@@ -22,12 +20,7 @@ from gar_keras import (
 )
 from gar_keras.callbacks import CheckShares
 from gar_keras.methods.base import Stage2
-from gar_keras.methods.safe_gar import (
-    balance_options,
-    given_prior,
-    has_rare_class,
-    predicted_prior,
-)
+from gar_keras.methods.safe_gar import balance_options
 
 RNG = np.random.default_rng(0)
 CENTRES = 3 * RNG.normal(size=(3, 8))
@@ -91,40 +84,10 @@ def test_the_memory_takes_no_part_in_the_gradient():
     np.testing.assert_allclose(found, oracle.differences(loss, Z), atol=1e-4)
 
 
-def test_prior_and_memory_follow_from_predictions_and_batch():
-    logits = np.eye(4)[np.repeat(np.arange(4), [7, 1, 1, 1])]
-    assert predicted_prior(logits) == pytest.approx((8 / 14, *[2 / 14] * 3))
-    options = balance_options(None, 40, 128)
-    assert options["balance_memory"] == pytest.approx(0.6)
-    # 64 of 1,280 examples are more than enough.
+def test_a_batch_with_enough_of_a_rare_class_has_no_memory():
     assert balance_options((0.95, 0.05), 2, 1280) == {
         "balance": 1.0, "balance_memory": 0.0, "balance_of": "row shares"
     }  # fmt: skip
-
-
-def test_a_class_is_rare_where_shares_vary_by_more_than_half():
-    for prior, rare in {
-        None: False,
-        (0.5, 0.5): False,
-        # Deviation over mean is 0.5 at (3/4, 1/4).
-        (0.75, 0.25): False,
-        (0.76, 0.24): True,
-        (0.3, 0.3, 0.3, 0.1): False,
-        (0.33, 0.33, 0.33, 0.01): True,
-    }.items():
-        assert has_rare_class(prior) is rare
-
-
-def test_a_prior_is_given_in_numbers_or_by_a_word():
-    for given, prior in {
-        None: None,
-        "uniform": None,
-        "labeled": (4 / 6, 2 / 6),
-        "predicted": "predicted",
-        (0.5, 0.5): (0.5, 0.5),
-    }.items():
-        assert given_prior(given, [0, 0, 1, 0], 2) == prior
-    assert given_prior(np.array([0.5, 0.5]), [0, 1], 2) == (0.5, 0.5)
 
 
 # The last layers of a model, whose first has the weights of the logits.
@@ -150,33 +113,15 @@ def changed(method, option):
     return make
 
 
-class Head(layers.Layer):
-    def build(self, shape):
-        self.kernel = self.add_weight((shape[-1], 3))
-
-    def call(self, inputs):
-        return inputs @ self.kernel
-
-
 PLAIN = {"Dense": then(), "inside": inside}
 OTHERS = {
     "linear": then(layers.Activation("linear", dtype="float32")),
-    "reshaped": then(layers.Reshape((3, 1)), layers.Flatten()),
     "frozen": lambda: [layers.Dense(3, trainable=False)],
     "LoRA": changed("enable_lora", 2),
     "int8": changed("quantize", "int8"),
-    "normalized": lambda: [layers.SpectralNormalization(layers.Dense(3))],
     "constrained": lambda: [layers.Dense(3, kernel_constraint="max_norm")],
     "bounded bias": lambda: [layers.Dense(3, bias_constraint="non_neg")],
-    "own layer": lambda: [Head()],
-    "rescaled": then(layers.Rescaling(0.5)),
-    "batch-normalized": then(layers.BatchNormalization()),
     "in use twice": lambda: [layers.Dense(3), dense := layers.Dense(3), dense],
-    "convolution": lambda: [
-        layers.Reshape((16, 1)),
-        layers.Conv1D(3, 16),
-        layers.Flatten(),
-    ],
 }
 
 
@@ -387,37 +332,6 @@ def test_expected_are_equal_shares_without_a_prior():
         CheckShares(model, np.eye(100), restores=False).on_train_end()
 
 
-def rare_gaussians(m, seed):
-    """Two overlapping Gaussians, one of every forty of the second."""
-    rng = np.random.default_rng(seed)
-    y = (np.arange(m) % 40 == 0).astype(int)
-    centres = np.zeros((2, 8))
-    centres[1, :3] = 2
-    return (centres[y] + rng.normal(size=(m, 8))).astype("float32"), y
-
-
-@pytest.mark.slow
-def test_a_rare_class_does_not_come_to_be_frequent():
-    x, y = rare_gaussians(2400, 0)
-    labeled = np.concatenate([np.flatnonzero(y == c)[:40] for c in (0, 1)])
-    x_test, y_test = rare_gaussians(2000, 1)
-    keras.utils.set_random_seed(0)
-    model = sequential(layers.Dense(64, "relu"), layers.Dense(2), shape=(8,))
-    few = x[labeled], y[labeled]
-    pretrain(model, *few, epochs=300, report_every=300, verbose=0)
-    start, error = model.get_weights(), error_rate(model, x_test, y_test)
-    rises = []
-    for protects in (True, False):
-        model.set_weights(start)
-        regularize(
-            model, few[0], x, y_labeled=few[1], epochs=60, verbose=0,
-            protects_rare_classes=protects,
-        )  # fmt: skip
-        rises.append(error_rate(model, x_test, y_test) - error)
-    assert rises[0] <= 0.005
-    assert rises[1] > rises[0] + 0.01
-
-
 @pytest.mark.slow
 def test_with_labels_it_is_no_worse_on_uneven_digits():
     sklearn = pytest.importorskip("sklearn.datasets")
@@ -450,36 +364,6 @@ def test_what_are_no_shares_is_refused_when_the_method_is_made(prior):
         SafeGAR(class_prior=prior)
 
 
-@pytest.mark.parametrize(
-    ("make", "options", "message"),
-    [
-        (network, {"class_prior": (0.2, 0.3, 0.5)}, "no argument 'class_p"),
-        (network, {"method": "nothing"}, "method must be one of gar"),
-        (network, {"method": "safe-gar", "vat": 1.0}, "no argument 'vat'"),
-        # It would lose the labels in silence.
-        (network, {"method": SafeGAR()}, "learns the labels by the second"),
-        (
-            lambda: attach(network()), {"method": "safe-gar"},
-            "already holds a GAR layer",
-        ),
-        (
-            lambda: Subclassed(layers.Dense(3)), {"method": "safe-gar"},
-            "SafeGAR scales the logits.*Functional or Sequential",
-        ),
-    ],
-)  # fmt: skip
-def test_what_it_does_not_take_is_refused(make, options, message):
-    with pytest.raises((TypeError, ValueError), match=message):
-        train(make(), y_labeled=Y_L, **{"method": "gar", **options})
-
-
-@pytest.mark.slow
-def test_by_name_it_is_the_term_and_the_labels(pretrained):
-    start, found = pretrained.get_weights(), []
-    for method in (None, "safe-gar", [SafeGAR(), CrossEntropy()]):
-        pretrained.set_weights(start)
-        curve = train(pretrained, y_labeled=Y_L, method=method, epochs=1)
-        assert "supervised" in curve.history
-        found.append(pretrained.get_weights())
-    np.testing.assert_equal(*found[:2])
-    np.testing.assert_equal(*found[1:])
+def test_a_model_without_a_graph_is_refused():
+    with pytest.raises(ValueError, match="SafeGAR scales.*Functional or Seq"):
+        train(Subclassed(layers.Dense(3)), y_labeled=Y_L)

@@ -18,6 +18,7 @@ from gar_keras import (
     CrossEntropy,
     GraphActivityRegularization,
     GraphActivityRegularizer,
+    error_rate,
     pretrain,
     regularize,
     sgd,
@@ -53,12 +54,13 @@ def strategies():
     }
 
 
-def network(*behind, regularizer=None, dtype=None):
+def network(*behind, hidden=(), regularizer=None, dtype=None):
     keras.utils.set_random_seed(1)
     return keras.Sequential(
         [
             keras.Input((5,)),
             keras.layers.Dense(7, "relu", dtype=dtype),
+            *hidden,
             keras.layers.Dense(3, activity_regularizer=regularizer),
             *behind,
         ]
@@ -131,6 +133,29 @@ def classes_in_use(scope, replicas):
     return {"logs": [logs], "weights": [windows.tolist()]}
 
 
+def errors(scope, replicas):
+    """Errors after each stage, of few labels and BatchNormalization."""
+    y = np.arange(320) % 3
+    x = RNG.normal(2.0, 0.5, (320, 5)) + 4 * np.eye(5)[y]
+    x = x.astype("float32")
+    found = []
+    for synchronized in (False, True):
+        with scope():
+            normalization = keras.layers.BatchNormalization(
+                momentum=0.999, synchronized=synchronized
+            )
+            model = network(hidden=[normalization])
+        few = x[:24], y[:24]
+        pretrain(model, *few, epochs=40, report_every=10, verbose=0)
+        found.append(error_rate(model, x, y))
+        regularize(
+            model, few[0], x, labeled_per_batch=8, unlabeled_per_batch=40,
+            epochs=2, verbose=0,
+        )  # fmt: skip
+        found.append(error_rate(model, x, y))
+    return found
+
+
 def refusals(scope, replicas):
     """The messages of what cannot be trained on replicas, by its name."""
 
@@ -172,6 +197,7 @@ CASES = {
     several_losses: (1, 2, 4),
     both_stages: (1, 2),
     classes_in_use: (1, 4),
+    errors: (2,),
     refusals: (2,),
     page: (2,),
 }

@@ -1,5 +1,6 @@
-"""Images that are computed when they are asked for."""
+"""Examples in other forms than an array, as users have them."""
 
+import keras
 import numpy as np
 
 
@@ -15,3 +16,26 @@ class Source:
     def take(self, indices):
         assert isinstance(indices, np.ndarray)
         return self.x[indices].copy()
+
+
+class Batches(keras.utils.PyDataset):
+    """Arrays, or dicts of them, as a `PyDataset`."""
+
+    def __init__(self, *parts, size=8):
+        super().__init__()
+        self.parts, self.size = parts if len(parts) > 1 else parts[0], size
+
+    def __len__(self):
+        return -(-len(keras.tree.flatten(self.parts)[0]) // self.size)
+
+    def __getitem__(self, index):
+        rows = slice(index * self.size, (index + 1) * self.size)
+        return keras.tree.map_structure(lambda part: part[rows], self.parts)
+
+
+def dataset(*parts, size=8):
+    """The same as a `tf.data.Dataset`."""
+    import tensorflow as tf
+
+    parts = parts if len(parts) > 1 else parts[0]
+    return tf.data.Dataset.from_tensor_slices(parts).batch(size)
