@@ -1,4 +1,4 @@
-"""Which loss frees a large confusion, from one end of stage 1."""
+"""Which loss frees a large confusion, from the same ends of stage 1."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -8,94 +8,102 @@ import pandas as pd
 
 from reproduction import records
 from reproduction.report import lost_starts, run_frame
+from reproduction.report.cells import lost_in
 from reproduction.report.estimates import MISSING
 from reproduction.report.tables import markdown
-from reproduction.settings import TABLE_1
 
-# A run is stuck that has so many of the images kept in one confusion, early.
+# A run is stuck that has so many of the images kept in one confusion then.
 STUCK, EARLY = 10, 10
-# All losses are compared after so many epochs.
+# Losses are compared after so many epochs.
 LATER = 20
+# Of MNIST.
+TEST_IMAGES, CLASSES = 10_000, 10
 
+PAPER = "the paper's"
 LOSSES = {
-    "the paper's": lost_starts.LOSSES[lost_starts.PAPER],
-    "Frobenius term of Z": TABLE_1[100].with_term(frobenius_of="Z"),
-    "of Z, and column sums": TABLE_1[100].with_term(
+    PAPER: lost_starts.MNIST,
+    "Frobenius term of Z": lost_starts.MNIST.with_term(frobenius_of="Z"),
+    "of Z, and column sums": lost_starts.MNIST.with_term(
         balance_of="column sums", frobenius_of="Z"
     ),
-    "rate of 0.005": replace(TABLE_1[100], stage_2_rate=0.005),
+    "learning rate of 0.005": replace(lost_starts.MNIST, stage_2_rate=0.005),
 }
 
 
-def largest_confusion(arrays, epoch, seed, num_images=10_000):
-    """The most images of one class that another is predicted for.
-
-    Of the 2,000 test images that every run kept.
+def largest_confusion(true, predicted):
+    """How many images of one class are taken for one other, at most.
 
     Returns:
-        Their number, the class, and the one predicted.
+        Their number, their class, and the class that is predicted.
+
+    Example:
+
+    >>> largest_confusion([0, 1, 1, 1], [0, 0, 0, 1])
+    (2, 1, 0)
     """
-    kept = records.kept_images(seed, num_images)
-    among = np.isin(arrays.indices, kept)
-    true = arrays.labels[among].astype(int)
-    predicted = np.asarray(arrays.predicted[epoch])[among].astype(int)
-    matrix = np.zeros([max(true.max(), predicted.max()) + 1] * 2, int)
-    np.add.at(matrix, (true, predicted), 1)
-    np.fill_diagonal(matrix, 0)
-    at = np.unravel_index(matrix.argmax(), matrix.shape)
-    return int(matrix[at]), *map(int, at)
+    counts = np.zeros([1 + max(*true, *predicted)] * 2, int)
+    np.add.at(counts, (true, predicted), 1)
+    np.fill_diagonal(counts, 0)
+    at = np.unravel_index(counts.argmax(), counts.shape)
+    return int(counts[at]), *map(int, at)
 
 
-def state(run, epoch, results):
-    """A run after an epoch: its test error, and its largest confusion.
+def state_of(run, epoch, results):
+    """The test error of a run after an epoch, and its largest confusion.
 
-    Returns:
-        A text, and the number of images in the confusion; `None` where the run
-        did not keep the classes of that epoch.
+    Of the 2,000 test images that runs keep, whether they keep others or not;
+    `None` in place of a confusion where the run kept no classes of that epoch.
     """
-    text = f"{100 * run.curve['test_error'][epoch]:.2f}"
     path = Path(results, run.path)
     arrays = records.read_arrays(path, records.read(path))
-    if epoch not in arrays.predicted:
-        return text, None
-    count, true, predicted = largest_confusion(arrays, epoch, run.seed)
-    return f"{text}, {count} ({true} → {predicted})", count
+    found = None
+    if epoch in arrays.predicted:
+        kept = records.kept_images(run.seed, TEST_IMAGES)
+        among = np.isin(arrays.indices, kept)
+        found = largest_confusion(
+            arrays.labels[among], arrays.predicted[epoch][among]
+        )
+    return 100 * run.curve["test_error"][epoch], found
+
+
+def in_words(error, confusion):
+    """The same as a cell, e.g. `3.18, 12 (4 → 9)`."""
+    if confusion is None:
+        return f"{error:.2f}"
+    count, true, predicted = confusion
+    return f"{error:.2f}, {count} ({true} → {predicted})"
 
 
 def confusions(frame, results):
-    """A table in Markdown of the starts that get stuck, a column a loss.
+    """A table in Markdown: a row a start that gets stuck, a column a loss.
 
-    A cell has the test error, and the largest confusion of the images kept.
+    It has the starts from which another loss than the paper's ran as well.
     """
     ran = {
         name: run_frame.like(frame, loss, lost_starts.ANY)
         for name, loss in LOSSES.items()
     }
-    usual = ran["the paper's"]
-    usual = usual[usual.epochs >= EARLY].drop_duplicates(lost_starts.START)
-    rows, names = [], []
-    for run in usual.sort_values("seed", kind="stable").itertuples():
-        early, count = state(run, EARLY, results)
-        lost = run.curve.get("classes_in_use", [None, 10])[-1] != 10
-        if lost or count is None or count < STUCK:
+    usual = ran[PAPER][ran[PAPER].epochs >= EARLY]
+    usual = usual.sort_values("seed", kind="stable")
+    rows = {}
+    for start, runs in usual.groupby(lost_starts.START, sort=False):
+        run = runs.iloc[0]
+        early = state_of(run, EARLY, results)
+        is_stuck = early[1] is not None and early[1][0] >= STUCK
+        if not is_stuck or lost_in(runs, CLASSES).eq(True).any():
             continue
-        row = {
-            "after stage 1": f"{run.stage_1:.2f}",
-            f"the paper's, epoch {EARLY}": early,
-        }
-        found = 0
-        for name, runs in ran.items():
-            same = (
-                runs[lost_starts.START]
-                == pd.Series(run._asdict())[lost_starts.START]
-            ).all(axis=1)
-            runs = runs[same & (runs.epochs >= LATER)]
-            texts = [state(r, LATER, results) for r in runs.itertuples()]
-            # The run that ended there kept its classes.
-            texts.sort(key=lambda told: told[1] is None)
-            found += name != "the paper's" and bool(texts)
-            row[f"{name}, epoch {LATER}"] = texts[0][0] if texts else MISSING
-        if found:
-            names.append(f"seed {run.seed}")
-            rows.append(row)
-    return markdown(pd.DataFrame(rows, names))
+        row = {"after stage 1": f"{run.stage_1:.2f}"}
+        row[f"{PAPER}, epoch {EARLY}"] = in_words(*early)
+        for name, others in ran.items():
+            of_start = (others[lost_starts.START] == start).all(axis=1)
+            long_enough = others[of_start & (others.epochs >= LATER)]
+            # One that ended there kept its classes.
+            first = long_enough.sort_values("epochs").head(1)
+            row[f"{name}, epoch {LATER}"] = MISSING
+            for later in first.itertuples():
+                cell = in_words(*state_of(later, LATER, results))
+                row[f"{name}, epoch {LATER}"] = cell
+        compared = [row[f"{name}, epoch {LATER}"] for name in LOSSES]
+        if any(cell != MISSING for cell in compared[1:]):
+            rows[f"seed {run.seed}"] = row
+    return markdown(pd.DataFrame.from_dict(rows, orient="index"))
