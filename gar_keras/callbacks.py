@@ -156,35 +156,34 @@ def _warn_of_error(before, after, when, which_weights=""):
 class WarnOfError(keras.callbacks.Callback):
     """Warns, at the end of training, of a validation error that has risen.
 
-    The error `e'` of the last epoch counts as above `e` of the start only by
-    more than chance gives: `2 * sqrt((e (1 - e) + e' (1 - e')) / m)`, two
-    standard errors of the difference. It needs an `ErrorRate` in front of it.
+    The error `e'` of the weights that it ends with counts as above `e` of the
+    start only by more than chance gives: `2 * sqrt((e (1 - e) + e' (1 - e')) /
+    m)`, two standard errors of the difference.
 
     Args:
         start: Validation error of the weights that training begins with, from
             0 to 1.
-        num_images: m, the images that the error is of.
+        network: The model whose predictions count.
+        x, y: The m validation examples, and their class indices.
     """
 
     STANDARD_ERRORS = 2
 
-    def __init__(self, start, num_images):
+    def __init__(self, start, network, x, y):
         super().__init__()
         self.start = start
-        self.num_images = num_images
-
-    def on_train_begin(self, logs=None):
-        self._error = self.start
-
-    def on_epoch_end(self, epoch, logs=None):
-        self._error = logs["val_error"]
+        self.network = network
+        self.x = x
+        self.y = y
 
     def on_train_end(self, logs=None):
-        variance = self.start * (1 - self.start)
-        variance += self._error * (1 - self._error)
-        chance = self.STANDARD_ERRORS * math.sqrt(variance / self.num_images)
-        if self._error - self.start > chance:
-            _warn_of_error(self.start, self._error, "after its last epoch")
+        # A callback may have restored the weights of another epoch.
+        logits, y = checked_logits(self.network, self.x, self.y)
+        error = error_of(logits, y)
+        variance = self.start * (1 - self.start) + error * (1 - error)
+        chance = self.STANDARD_ERRORS * math.sqrt(variance / len(y))
+        if error - self.start > chance:
+            _warn_of_error(self.start, error, "at its end")
 
 
 class BestWeights(keras.callbacks.Callback):

@@ -17,7 +17,7 @@ from gar_keras.engine.data import (
     pairs,
 )
 from gar_keras.engine.fit import predict
-from gar_keras.engine.graphs import check_model
+from gar_keras.engine.graphs import check_model, check_own_fit
 from gar_keras.engine.keras_internals import (
     stateless_scope,
     without_autocast,
@@ -78,6 +78,7 @@ def error_rate(
     0.25
     """
     check_model(model)
+    check_own_fit(model, ("predict",))
     check_count("batch_size", batch_size, least=1)
     return error_of(*checked_logits(model, x, y, batch_size))
 

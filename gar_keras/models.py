@@ -1,17 +1,21 @@
 """The networks of the paper's experiments, and stage 2's view of a model."""
 
+import contextlib
 import weakref
 from typing import Any
 
 import keras
 from keras import layers
 
+from gar_keras.engine.data import warn_if_probabilities
 from gar_keras.engine.graphs import (
     check_model,
+    check_own_fit,
     has_graph,
     inputs_of,
     output_of,
     uncompiled,
+    zeros_for,
 )
 from gar_keras.engine.keras_internals import (
     call_behind,
@@ -233,7 +237,8 @@ def stage_2_network(model):
             rates = [layer.rate]
         elif isinstance(layer, keras.layers.RNN):
             names = ("dropout", "recurrent_dropout")
-            rates = [getattr(layer, name, 0) for name in names]
+            cells = getattr(layer.cell, "cells", [layer.cell])
+            rates = [getattr(cell, name, 0) for cell in cells for name in names]
         if any(rates):
             kept.append(layer.name)
     if kept:
@@ -335,11 +340,13 @@ def attach(
 
     Raises:
         ValueError: if the output has an activation or is not `(batch, n)`, if
-            there are several outputs, or if the model is regularized already.
+            there are several outputs, if the model is regularized already, or
+            if its class has a `fit` or a `predict` of its own.
 
     Warns:
         GARWarning: if the class of the model has a `train_step` or a
-            `compute_loss` of its own: the new model has Keras'.
+            `compute_loss` of its own: the new model has Keras'; if it gives
+            probabilities for an example of zeros.
 
     Example:
 
@@ -348,10 +355,16 @@ def attach(
     """
     check_model(model)
     if not is_regularized(model):
+        check_own_fit(model)
         warn_of_own_training(model)
     check_can_be_regularized(model, layer)
     if is_regularized(model):
         return model
+    if has_graph(model):
+        # An input of any length, or of text, has no zeros.
+        with contextlib.suppress(Exception):
+            outputs = model(zeros_for(model), training=False)
+            warn_if_probabilities(model, outputs)
     if layer is None:
         layer = GraphActivityRegularization(
             name="graph_activity_regularization"

@@ -382,7 +382,7 @@ def regularize(
         if keep_best:
             keepers.append(BestWeights(before, evaluated, start))
         else:
-            keepers.append(WarnOfError(before, len(validation[1])))
+            keepers.append(WarnOfError(before, evaluated, *validation))
     is_watched = any(isinstance(c, WarnOnCollapse) for c in callbacks)
     for term in terms:
         keepers += [

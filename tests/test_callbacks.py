@@ -180,17 +180,20 @@ def end_of(callback, errors):
     return said(callback.on_train_end)
 
 
+def error_at_end(error):
+    """Of a training that ends with an error on 1,000 examples."""
+    y = np.arange(1000) % 3
+    wrong = (y + (np.arange(1000) < 1000 * error)) % 3
+    return WarnOfError(0.1, identity(), np.eye(3)[y], wrong)
+
+
 # Of 1,000 images, 13.0 % is 2.1 standard errors above 10 %, 12.8 % is 1.97.
 @pytest.mark.parametrize(
     ("callback", "errors", "told"),
     [
-        (
-            WarnOfError(0.1, 1000),
-            [0.1, 0.13],
-            "is 13.00 % after its last",
-        ),
-        (WarnOfError(0.1, 1000), [0.5, 0.128], None),
-        (WarnOfError(0.1, 1000), [], None),
+        (error_at_end(0.13), [0.1, 0.1], "is 13.00 % at its end"),
+        (error_at_end(0.128), [0.5, 0.5], None),
+        (error_at_end(0.1), [], None),
         (best_weights(0.1), [0.12, 0.11, 0.13], "is 11.00 % at best. Every"),
         (best_weights(0.1), [0.12, 0.1, 0.13], None),
         (best_weights(0.1), [], None),
@@ -336,7 +339,7 @@ WORSE = "error was 0.00 % before, and is 33.33 % at best. Every epoch has a gr"
         (
             WITH_LABELS | VALIDATED | NAMED | {"keep_best": False},
             ["shares of the classes.*class cat.* 0.00 % .* 33.33 %",
-             "error was 0.00 % before, and is 33.33 % after its last epoch"],
+             "error was 0.00 % before, and is 33.33 % at its end"],
         ),
         ({"callbacks": [WarnOnCollapse(None, "xyz")]}, ["without class z"]),
     ],
@@ -359,6 +362,25 @@ def test_an_event_is_told_once_with_what_can_be_done(options, told):
     restores = "validation_data" in options or "y_labeled" in options
     is_restored = restores and options.get("keep_best", True)
     assert np.array_equal(dense.bias, [0.0, 0.0, 0.0]) == is_restored
+
+
+def test_what_is_said_of_the_end_is_of_the_weights_at_the_end():
+    model = identity()
+    dense = model.layers[0]
+    dense.kernel.assign(2 * np.eye(3))
+    lose = keras.callbacks.LambdaCallback(
+        on_epoch_begin=lambda epoch, _: dense.bias.assign(
+            [0.0, 0.0, -15.0 if epoch > 0 else 0.0]
+        )
+    )
+    restore = keras.callbacks.EarlyStopping(
+        "val_error", mode="min", patience=1, restore_best_weights=True
+    )
+    options = STILL | WITH_LABELS | VALIDATED
+    options |= {"epochs": 7, "keep_best": False, "callbacks": [lose, restore]}
+    texts = said(lambda: regularize(model, EYE[:3], BALANCED, **options))
+    assert error_rate(model, *VALIDATED["validation_data"]) == 0
+    assert not [text for text in texts if "worse" in text]
 
 
 def test_other_warnings_are_shown_as_ever():

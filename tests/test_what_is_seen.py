@@ -11,6 +11,7 @@ from gar_keras import (
     GARClassifier,
     attach,
     detach,
+    error_rate,
     pretrain,
     regularize,
 )
@@ -48,19 +49,23 @@ LOGITS = {
 
 # Keras sees some of them, and says so in its own words.
 @pytest.mark.filterwarnings("ignore::UserWarning")
-@pytest.mark.parametrize("stage", [1, 2])
-def test_probabilities_are_told(stage):
+@pytest.mark.parametrize("door", [pretrain, regularize, attach])
+def test_probabilities_are_told(door):
     def texts_of(make):
         def train():
-            if stage == 1:
+            if door is pretrain:
                 pretrain(make(), X, Y, epochs=1, verbose=0)
-            else:
+            elif door is regularize:
                 regularize(make(), X, X, method="gar", **SMALL)
+            else:
+                attach(make())
 
         return [text for text in said(train) if "probabilities" in text]
 
     for name, make in PROBABILITIES.items():
-        assert len(texts_of(make)) == 1, name
+        # Without a graph there is no example before the first batch.
+        is_told = door is not attach or name != "subclassed"
+        assert len(texts_of(make)) == is_told, name
     for name, make in LOGITS.items():
         assert not texts_of(make), name
 
@@ -98,13 +103,21 @@ def test_float16_is_scaled_whatever_the_global_policy(dtype_policy):
         (lambda drop: Untold(drop), True),
         (lambda drop: layers.GRU(4, dropout=drop.rate), True),
         (lambda _: layers.LSTM(4, recurrent_dropout=0.5), True),
+        (lambda _: layers.RNN(layers.GRUCell(4, dropout=0.5)), True),
+        (
+            lambda _: layers.RNN(
+                [layers.GRUCell(4), layers.LSTMCell(4, recurrent_dropout=0.5)]
+            ),
+            True,
+        ),
         (lambda _: layers.GRU(4), False),
+        (lambda _: layers.RNN([layers.GRUCell(4), layers.GRUCell(4)]), False),
         (lambda drop: sequential(drop, shape=(1, 4)), False),
         (lambda drop: drop, False),
     ],
     ids=[
         *("wrapper", "subclassed", "recurrent", "recurrent state"),
-        *("none", "model", "layer"),
+        *("cell", "cells", "none", "cells without", "model", "layer"),
     ],
 )
 def test_dropout_is_left_out_or_told(make, is_told):
@@ -139,6 +152,10 @@ def test_a_class_that_takes_other_examples_is_refused(kind):
         lambda: pretrain(model, X, Y, epochs=1, verbose=0),
         lambda: regularize(model, X, X, y_labeled=Y, **SMALL),
         lambda: regularize(model, X, X, method="gar", **SMALL),
+        lambda: attach(model),
     ):
         with pytest.raises(ValueError, match=f"{kind.__name__} has its own"):
             train()
+    if kind is OwnPredict:
+        with pytest.raises(ValueError, match="OwnPredict has its own predict"):
+            error_rate(model, X, Y)

@@ -10,7 +10,7 @@ import keras
 import numpy as np
 
 from gar_keras.engine.batches import take
-from gar_keras.engine.graphs import has_graph, inputs_of, uncompiled
+from gar_keras.engine.graphs import has_graph, uncompiled, zeros_for
 from gar_keras.engine.keras_internals import flatten_layers
 from gar_keras.utils.validation import reason_of
 
@@ -96,13 +96,7 @@ def _check_outputs(model, copied, x):
     # An input without a shape has no zeros; and what does not fit the model is
     # told where its logits are looked at.
     try:
-        if x is not None:
-            some = take(x, slice(COMPARED))
-        else:
-            some = keras.tree.map_structure(
-                lambda tensor: np.zeros((1, *tensor.shape[1:]), tensor.dtype),
-                inputs_of(model),
-            )
+        some = zeros_for(model) if x is None else take(x, slice(COMPARED))
         expected, again = outputs(model), outputs(model)
     except Exception:
         return

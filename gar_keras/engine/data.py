@@ -339,16 +339,21 @@ def num_classes(model, name, x):
         ) from e
     warn_if_unscaled(model, x)
     n = check_logits(logits)
-    logits = keras.ops.convert_to_numpy(logits).astype("float64")
-    sums = logits.sum(axis=1)
-    if (logits >= 0).all() and (abs(sums - 1) < SUM_OF_PROBABILITIES).all():
-        warn(
-            f"The model {model.name!r} gives probabilities (of "
-            f"{len(logits)} examples each sums to 1), but GAR needs the "
-            "logits, before any activation. Take the softmax out of it, and "
-            "use from_logits=True in the loss."
-        )
+    warn_if_probabilities(model, logits)
     return n
+
+
+def warn_if_probabilities(model, outputs):
+    """Warns if what a model gives for some examples are probabilities."""
+    outputs = keras.ops.convert_to_numpy(outputs).astype("float64")
+    sums = outputs.sum(axis=1)
+    if (outputs >= 0).all() and (abs(sums - 1) < SUM_OF_PROBABILITIES).all():
+        warn(
+            f"The model {model.name!r} gives probabilities (those of each "
+            "example sum to 1), but GAR needs the logits, before any "
+            "activation. Take the softmax out of it, and use from_logits=True "
+            "in the loss."
+        )
 
 
 def _kinds(parts):

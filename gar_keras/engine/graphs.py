@@ -1,6 +1,7 @@
 """Keras models as graphs of layers, where Keras knows their graph."""
 
 import keras
+import numpy as np
 
 from gar_keras.utils.validation import received
 
@@ -14,11 +15,11 @@ def check_model(model):
         )
 
 
-def check_own_fit(model):
-    """Raises if `fit` or `predict` of a model's class is not that of Keras."""
+def check_own_fit(model, names=("fit", "predict")):
+    """Raises if one of these of a model's class is not that of Keras."""
     own = [
         name
-        for name in ("fit", "predict")
+        for name in names
         if not getattr(type(model), name).__module__.startswith("keras.")
     ]
     if own:
@@ -71,6 +72,14 @@ def named_inputs(model, name, x):
             f"{', '.join(map(repr, x))}"
         )
     return {key: x[key] for key in wanted}
+
+
+def zeros_for(model):
+    """An example of zeros; raises unless its inputs have shapes of numbers."""
+    return keras.tree.map_structure(
+        lambda tensor: np.zeros((1, *tensor.shape[1:]), tensor.dtype),
+        inputs_of(model),
+    )
 
 
 def takes_float64(model):

@@ -100,7 +100,7 @@ def keep_back(y, fraction, seed, class_names):
     for c in np.unique(y[y != UNLABELED]):
         of_class = rng.permutation(np.flatnonzero(y == c))
         if len(of_class) == 1:
-            single.append(repr(class_names[c]))
+            single.append(str(class_names[c]))
         # One at least is trained on.
         share = max(1, round(fraction * len(of_class)))
         kept.append(of_class[: min(share, len(of_class) - 1)])

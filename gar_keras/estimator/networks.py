@@ -5,7 +5,7 @@ import numpy as np
 from keras import layers
 
 from gar_keras.engine import hardware
-from gar_keras.engine.copies import copy_model
+from gar_keras.engine.copies import copy_model, seeded
 from gar_keras.engine.precision import blocks
 from gar_keras.models import POLICIES, cnn6, mlp
 from gar_keras.utils.images import (
@@ -70,7 +70,9 @@ def default_network(x, num_classes):
 
 def of_raw_rows(network, scaler):
     """The network for features on rows that are not standardized, a copy."""
-    model = copy_model(network)
+    # Its layers would draw from the generator of the program.
+    with seeded(0):
+        model = copy_model(network)
     first = next(i for i in model.layers if isinstance(i, layers.Dense))
     kernel, bias = first.get_weights()
     # Not by Normalization, which divides by 1e-7 and no less.

@@ -375,7 +375,11 @@ class NetworkRun(Run):
                     earlier=earlier,
                 ),
                 *callbacks,
-                WarnOfError(before["val_error"], e.num_validation),
+                WarnOfError(
+                    before["val_error"],
+                    self.model,
+                    *self.task.sets["val_error"],
+                ),
             ]
         regularize(
             self.model,

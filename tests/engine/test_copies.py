@@ -274,14 +274,17 @@ def test_a_users_generators_go_on_as_if_nothing_had_happened():
         )
         estimator.fit(X, FEW)
 
+    def of_a_table(model):
+        GARClassifier(random_state=0, **ONCE).fit(X, FEW)
+
     found = []
-    for between in (nothing, classifier):
+    for between in (nothing, classifier, of_a_table):
         model = normalized()
         keras.utils.set_random_seed(7)
         before = draws()
         between(model)
         found.append([float(x) for x in [*before, *draws()]])
-    assert found[0] == found[1]
+    assert found[0] == found[1] == found[2]
 
 
 @pytest.mark.slow

@@ -53,15 +53,15 @@ def test_two_are_refused_by_name(name):
         ((40, 4), 0.1, (4, 1), None),
         ((10, 10), 0.9, (9, 9), None),
         ((2, 2), 0.1, (1, 1), None),
-        ((40, 1), 0.2, (8, 0), "'b'"),
-        ((1, 1, 5), 0.2, (0, 0, 1), "'a', 'b'"),
+        ((40, 1), 0.2, (8, 0), "b"),
+        ((1, 1, 5), 0.2, (0, 0, 1), "a, b"),
     ],
 )
 def test_each_class_of_two_labels_is_kept_back(counts, fraction, kept, alone):
     y = np.repeat([*range(len(counts)), -1], [*counts, 7])
     texts = []
     with shown_by(texts.append):
-        rows = keep_back(y, fraction, 0, "abc")
+        rows = keep_back(y, fraction, 0, np.array(["a", "b", "c"]))
     assert tuple(np.bincount(y[rows], minlength=len(counts))) == kept
     assert len(texts) == bool(alone)
     assert all(f"Received: {alone}, trained on alone" in text for text in texts)
