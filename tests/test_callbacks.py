@@ -2,7 +2,6 @@
 
 import math
 import re
-import warnings
 
 import keras
 import numpy as np
@@ -15,7 +14,6 @@ from stacks import sequential
 from gar_keras import (
     GAR,
     CrossEntropy,
-    GARWarning,
     GraphActivityRegularization,
     attach,
     error_rate,
@@ -29,7 +27,6 @@ from gar_keras.callbacks import (
     WarnOfError,
     WarnOnCollapse,
 )
-from gar_keras.utils.warnings import shown_by, warn
 
 
 def identity(n=3):
@@ -381,16 +378,3 @@ def test_what_is_said_of_the_end_is_of_the_weights_at_the_end():
     texts = said(lambda: regularize(model, EYE[:3], BALANCED, **options))
     assert error_rate(model, *VALIDATED["validation_data"]) == 0
     assert not [text for text in texts if "worse" in text]
-
-
-def test_other_warnings_are_shown_as_ever():
-    shown = []
-    with pytest.warns(RuntimeWarning, match="another") as others:
-        with shown_by(shown.append):
-            warn("one")
-            warnings.warn("another", RuntimeWarning, stacklevel=1)
-            warn("one")
-        with pytest.warns(GARWarning, match="outside"):
-            warn("outside")
-    assert shown == ["one", "one"]
-    assert len([w for w in others if w.category is RuntimeWarning]) == 1

@@ -1,11 +1,15 @@
 """How far a run has come: a bar in a terminal, and a line for each epoch."""
 
+import contextlib
 import sys
 import threading
 import time
+import warnings
 from datetime import timedelta
 
 from tqdm import tqdm
+
+from gar_keras.utils.warnings import GARWarning
 
 # By default a semaphore, which a process that is killed leaves behind.
 tqdm.set_lock(threading.RLock())
@@ -77,3 +81,27 @@ class Reporter:
         if self.bar is not None:
             self.bar.close()
             self.bar = None
+
+
+@contextlib.contextmanager
+def shown_by(show):
+    """Within it, each `GARWarning` is given to a function, as a string.
+
+    Example:
+
+    >>> with shown_by(print):
+    ...     warnings.warn("Classes are being lost.", GARWarning)
+    Classes are being lost.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", GARWarning)
+        otherwise = warnings.showwarning
+
+        def showwarning(message, category, *where, **options):
+            if issubclass(category, GARWarning):
+                show(str(message))
+            else:
+                otherwise(message, category, *where, **options)
+
+        warnings.showwarning = showwarning
+        yield

@@ -24,7 +24,6 @@ from gar_keras.methods.safe_gar import SafeGAR
 from gar_keras.models import POLICIES, cnn6, cnn9, mlp
 from gar_keras.training import check_stage_2, pretrain, regularize
 from gar_keras.utils import files
-from gar_keras.utils.warnings import shown_by
 from reproduction import environment, progress, records
 from reproduction.methods import graph
 from reproduction.methods.library import for_library
@@ -313,7 +312,7 @@ class NetworkRun(Run):
             self.start_weights = self.model.get_weights()
             self.keep(self.model)
         if self.done("regularization") < e.epochs:
-            with shown_by(self.warn):
+            with progress.shown_by(self.warn):
                 self.regularize()
 
     def take_or_make(self, shared):

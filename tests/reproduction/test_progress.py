@@ -1,10 +1,12 @@
 """What a run says of its progress, by a clock that the test moves."""
 
 import io
+import warnings
 from types import SimpleNamespace
 
 import pytest
 
+from gar_keras.utils.warnings import GARWarning
 from reproduction import progress
 from reproduction.progress import Reporter
 
@@ -51,3 +53,20 @@ def test_an_epoch_has_a_line_and_a_terminal_a_bar(is_terminal, clock):
         assert all(line in told for line in lines)
     else:
         assert told.splitlines() == lines
+
+
+def warn_of(message):
+    warnings.warn(message, GARWarning, stacklevel=1)
+
+
+def test_other_warnings_are_shown_as_ever():
+    shown = []
+    with pytest.warns(RuntimeWarning, match="another") as others:
+        with progress.shown_by(shown.append):
+            warn_of("one")
+            warnings.warn("another", RuntimeWarning, stacklevel=1)
+            warn_of("one")
+        with pytest.warns(GARWarning, match="outside"):
+            warn_of("outside")
+    assert shown == ["one", "one"]
+    assert len([w for w in others if w.category is RuntimeWarning]) == 1
