@@ -16,8 +16,8 @@ from reproduction.settings import TABLE_1
 
 ROOT = Path(__file__).parents[1]
 SCRIPTS = sorted(path.name for path in (ROOT / "scripts").glob("*.py"))
-# One file of Keras, and what goes when all records have their new form.
-WITH_KERAS = ("gar_in_one_file.py", "migrate_records.py")
+# One file of Keras.
+WITH_KERAS = ("gar_in_one_file.py",)
 MNIST_100 = replace(TABLE_1[100], epochs=3)
 
 pytestmark = pytest.mark.slow

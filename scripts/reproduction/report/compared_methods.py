@@ -1,5 +1,7 @@
 """The methods of stage 2 compared, with the same labels and network."""
 
+import pandas as pd
+
 from reproduction.methods import METHODS
 from reproduction.report import run_frame
 from reproduction.report.estimates import MISSING
@@ -22,11 +24,18 @@ def compare(frame):
             graph.setdefault(_data(e), {})[name] = g
         elif name in METHODS and e == e.with_method(name) and plain:
             trained.setdefault(e.with_method("gar"), {})[name] = g
-    found = [
-        trained[e] | graph.pop(_data(e), {})
-        for e in sorted(trained, key=lambda e: len(trained[e]), reverse=True)
-        if {*trained[e]} != {"gar"}
-    ]
+    found = []
+    for e in sorted(trained, key=lambda e: len(trained[e]), reverse=True):
+        methods = trained[e]
+        others = [g.seed for name, g in methods.items() if name != "gar"]
+        if not others:
+            continue
+        if "gar" in methods:
+            # Seeds of other studies can be picked by their errors.
+            g = methods.pop("gar")
+            g = g[g.seed.isin(pd.concat(others))]
+            methods = {"gar": g, **methods} if len(g) else methods
+        found.append(methods | graph.pop(_data(e), {}))
     return found or sorted(graph.values(), key=len, reverse=True)
 
 
@@ -57,7 +66,7 @@ def baselines_tables(frame):
     """
     tables = []
     for methods in compare(frame):
-        first = next(iter(methods.values()))
+        first = max(methods.values(), key=len)
         rows = {METHODS[name].title: g for name, g in methods.items()}
         if first.stage_1.notna().all():
             start = {name: first.stage_1 for name in ("chosen", "last")}

@@ -57,7 +57,7 @@ def state_of(run, epoch, results):
     path = Path(results, run.path)
     arrays = records.read_arrays(path, records.read(path))
     found = None
-    if epoch in arrays.predicted:
+    if arrays is not None and epoch in arrays.predicted:
         kept = records.kept_images(run.seed, TEST_IMAGES)
         among = np.isin(arrays.indices, kept)
         found = largest_confusion(

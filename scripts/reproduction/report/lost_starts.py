@@ -6,6 +6,7 @@ from scipy import stats
 
 from reproduction.report import run_frame
 from reproduction.report.cells import lost_in
+from reproduction.report.estimates import MISSING, Estimate
 from reproduction.report.tables import linked, markdown, table
 from reproduction.settings import TABLE_1
 
@@ -76,7 +77,7 @@ def lost_classes(frame):
 
     Losses are compared by the starts that both have.
     """
-    usual, rows = starts(frame, PAPER)[[*START, "lost"]], {}
+    usual, rows = starts(frame, PAPER)[[*START, "lost", "curve"]], {}
     for loss in LOSSES:
         # The paper's is compared with none.
         others = usual[:0] if loss == PAPER else usual
@@ -92,6 +93,20 @@ def after_the_first_epoch(g):
     return f"{lost.sum()} of {len(lost)}"
 
 
+def first_errors_beside_the_paper_s(g):
+    """The difference of the errors after an epoch, where both keep all."""
+    pairs = g[g.lost.eq(False) & g.lost_paper.eq(False)]
+    ours, theirs = (
+        pairs[name].map(lambda curve: 100 * curve["test_error"][1])
+        for name in ("curve", "curve_paper")
+    )
+    if pairs.empty:
+        return MISSING
+    difference = ours - theirs
+    lower = f"lower in {(difference < 0).sum()}"
+    return f"{Estimate.of(difference).text('+')} (n = {len(pairs)}, {lower})"
+
+
 COLUMNS = {
     "lost a class": lambda g: run_frame.of_known(g.lost),
     "95 % interval": lambda g: interval(g.lost),
@@ -101,7 +116,10 @@ COLUMNS = {
     "of those where the paper's keeps all": lambda g: run_frame.of_known(
         g.lost[g.lost_paper.eq(False)]
     ),
-    "after the first epoch": after_the_first_epoch,
+    "lost after the first epoch": after_the_first_epoch,
+    "its error beside the paper's, where both keep all": (
+        first_errors_beside_the_paper_s
+    ),
     "seeds": run_frame.seeds,
     "epochs of stage 2": lambda g: " to ".join(
         map(str, dict.fromkeys([g.epochs.min(), g.epochs.max()]))

@@ -9,6 +9,7 @@ from reproduction.report import (
     benchmark_tables,
     cells,
     compared_methods,
+    confusions,
     lost_starts,
     pictures,
     run_frame,
@@ -55,6 +56,7 @@ def sections(frame, results):
         "results": cells.all_cells(frame, without=cells.DETAILS),
         "lost": lost_starts.lost_line(frame),
         "lost classes": lost_starts.lost_classes(frame),
+        "confusions": confusions.confusions(frame, results),
         "rivals": "\n".join(
             markdown(*t) for t in compared_methods.baselines_tables(whole)
         ),

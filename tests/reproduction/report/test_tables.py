@@ -6,12 +6,19 @@ Whole tables are those of the pages: see `tests/test_readme.py`.
 from dataclasses import replace
 from functools import partial
 
+import numpy as np
 import pandas as pd
 import pytest
 from made_records import write_record
 
 from reproduction import paths, records, report
-from reproduction.report import cells, lost_starts, study_tables, tables
+from reproduction.report import (
+    cells,
+    confusions,
+    lost_starts,
+    study_tables,
+    tables,
+)
 from reproduction.report.published import TABLES
 from reproduction.settings import TABLE_1
 from reproduction.studies import ABLATION, FIRST_EPOCH, SKEW
@@ -286,3 +293,35 @@ def test_a_user_s_runs_come_first(
         first = table.splitlines()[2]
         assert first.startswith("Pretraining (baseline), yours")
         assert "1.60" not in table
+
+
+def test_starts_that_get_stuck_by_the_loss(tmp_path):
+    """Of the images kept, 12 sevens are taken for twos after 10 epochs."""
+    labels = np.full(10_000, 7)
+    for loss, epochs, wrong in (
+        (confusions.PAPER, 10, {10: 12}),
+        (confusions.PAPER, 20, {20: 11}),
+        ("Frobenius term of Z", 20, {20: 3}),
+    ):
+        experiment = replace(confusions.LOSSES[loss], epochs=epochs)
+        for seed, factor in ((0, 1), (1, 0)):
+            kept = records.kept_images(seed, len(labels))
+            predicted = {}
+            for epoch, count in wrong.items():
+                predicted[epoch] = labels.copy()
+                # Others than those kept do not count.
+                predicted[epoch][np.setdiff1d(np.arange(10_000), kept)] = 3
+                predicted[epoch][kept[: count * factor]] = 2
+            also = {"snapshot_epochs": [*wrong]}
+            path = write_record(tmp_path, experiment, seed, also=also)
+            arrays = records.Arrays(
+                np.arange(10_000), labels, predicted, kept[:0], {}
+            )
+            owner = experiment.fingerprint(), seed
+            records.write_arrays(path.with_suffix(".npz"), owner, arrays)
+    table = confusions.confusions(report.read_runs(tmp_path), tmp_path)
+    *_, row = table.splitlines()
+    assert row == (
+        "| seed 0 | 10.00 | 3.00, 12 (7 → 2) | 3.00, 11 (7 → 2) | "
+        "3.00, 3 (7 → 2) |"
+    )
