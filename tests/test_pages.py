@@ -115,10 +115,9 @@ def test_the_python_of_a_page_runs(name, folder, monkeypatch, capsys):
     for option in ("pretrain_epochs", "epochs"):
         usual = GARClassifier.__init__.__kwdefaults__
         monkeypatch.setitem(usual, option, 1)
-    given = dict(GIVEN.get(name, arrays()))
-    if not any("model = " in block for block in PAGES[name]):
-        flat = [keras.layers.Flatten(), keras.layers.Dense(10)]
-        given["model"] = keras.Sequential([keras.Input((28, 28, 1)), *flat])
+    flat = [keras.layers.Flatten(), keras.layers.Dense(10)]
+    model = keras.Sequential([keras.Input((28, 28, 1)), *flat])
+    given = GIVEN.get(name, arrays() | {"model": model})
     found = run_blocks(PAGES[name], given)
     if name == "README.md":
         assert found["model"].output_shape == (None, 10)
