@@ -84,8 +84,8 @@ def confusions(frame, results):
         for name, loss in LOSSES.items()
     }
     usual = ran[PAPER][ran[PAPER].epochs >= EARLY]
-    usual = usual.sort_values("seed", kind="stable")
-    rows = {}
+    usual = usual.sort_values(lost_starts.START)
+    names, rows = [], []
     for start, runs in usual.groupby(lost_starts.START, sort=False):
         run = runs.iloc[0]
         early = state_of(run, EARLY, results)
@@ -105,5 +105,6 @@ def confusions(frame, results):
                 row[f"{name}, epoch {LATER}"] = cell
         compared = [row[f"{name}, epoch {LATER}"] for name in LOSSES]
         if any(cell != MISSING for cell in compared[1:]):
-            rows[f"seed {run.seed}"] = row
-    return markdown(pd.DataFrame.from_dict(rows, orient="index"))
+            names.append(f"seed {run.seed}")
+            rows.append(row)
+    return markdown(pd.DataFrame(rows, names))

@@ -309,8 +309,13 @@ def test_starts_that_get_stuck_by_the_loss(tmp_path):
         (confusions.PAPER, 20, {20: 11}),
         ("Frobenius term of Z", 20, {20: 3}),
     ):
-        experiment = replace(confusions.LOSSES[loss], epochs=epochs)
-        for seed, factor in ((0, 1), (1, 0)):
+        # The last is another end of stage 1 of the first.
+        for seed, factor, start in ((0, 1, 0.1), (1, 0, 0.1), (0, 1, 0.2)):
+            experiment = replace(
+                confusions.LOSSES[loss],
+                epochs=epochs,
+                restart=round(10 * start) - 1,
+            )
             kept = records.kept_images(seed, len(labels))
             predicted = {}
             for epoch, count in wrong.items():
@@ -319,15 +324,16 @@ def test_starts_that_get_stuck_by_the_loss(tmp_path):
                 predicted[epoch][np.setdiff1d(np.arange(10_000), kept)] = 3
                 predicted[epoch][kept[: count * factor]] = 2
             also = {"snapshot_epochs": [*wrong]}
-            path = write_record(tmp_path, experiment, seed, also=also)
+            path = write_record(
+                tmp_path, experiment, seed, also=also, baseline_error=start
+            )
             arrays = records.Arrays(
                 np.arange(10_000), labels, predicted, kept[:0], {}
             )
             owner = experiment.fingerprint(), seed
             records.write_arrays(path.with_suffix(".npz"), owner, arrays)
     table = confusions.confusions(report.read_runs(tmp_path), tmp_path)
-    *_, row = table.splitlines()
-    assert row == (
-        "| seed 0 | 10.00 | 3.00, 12 (7 → 2) | 3.00, 11 (7 → 2) | "
-        "3.00, 3 (7 → 2) |"
-    )
+    *_, first, second = table.splitlines()
+    states = "3.00, 12 (7 → 2) | 3.00, 11 (7 → 2) | 3.00, 3 (7 → 2) |"
+    assert first == f"| seed 0 | 10.00 | {states}"
+    assert second == f"| seed 0 | 20.00 | {states}"
