@@ -97,6 +97,12 @@ def run(
             return records.read(path)
     except filelock.Timeout:
         return None
+    except OSError as e:
+        raise OSError(
+            f"{e.filename or path} cannot be written or read "
+            f"({e.strerror or e}). Make room, or name another folder by "
+            "--results; the same command goes on from the last finished epoch."
+        ) from e
     finally:
         reporter.end()
 
