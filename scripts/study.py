@@ -26,11 +26,16 @@ def parser():
 
 def main(options):
     study = STUDIES[options.study]
-    arms = {
-        row: commands.apply(options, arm, arm.precision)
-        for row, arm in study.arms.items()
-    }
+    usual = next(iter(study.arms.values())).pretrain_epochs
+    arms = {}
+    for row, arm in study.arms.items():
+        arms[row] = commands.apply(options, arm, arm.precision)
+        if arm.pretrain_epochs != usual:
+            # A stage 1 of its own is what the row is about.
+            arms[row] = replace(arms[row], pretrain_epochs=arm.pretrain_epochs)
     study = replace(study, arms=arms)
+    # The arms have theirs.
+    options.pretrain_epochs = None
 
     def show(report, records, results):
         report.show_study(study, records, results)

@@ -23,12 +23,16 @@ WITH_PARSER = sorted(
 )
 
 
-def parser_of(name):
-    """The parser of a script."""
+def module_of(name):
+    """A script as a module."""
     spec = importlib.util.spec_from_file_location(name, SCRIPTS / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return module.parser()
+    return module
+
+
+def parser_of(name):
+    return module_of(name).parser()
 
 
 # Options of the scripts, and wrong values of them.
@@ -140,6 +144,22 @@ def test_ctrl_c_while_libraries_load_is_one_line(where):
     os.kill(process.pid, signal.SIGINT)
     _, errors = process.communicate(timeout=60)
     assert (process.returncode, errors) == (130, "interrupted\n")
+
+
+def test_an_arm_with_a_stage_1_of_its_own_keeps_it(monkeypatch):
+    made = []
+
+    def run_table(options, experiments, show):
+        made.extend(commands.apply(options, e, "float32") for e in experiments)
+
+    monkeypatch.setattr(commands, "run_table", run_table)
+    study = module_of("study")
+    words = "--study limits --epochs 2 --pretrain-epochs 100 --frobenius-of Z"
+    study.main(study.parser().parse_args(words.split()))
+    assert {e.epochs for e in made} == {2}
+    assert {e.method[0].frobenius_of for e in made} == {"Z"}
+    # That of 20 epochs, and of pairs of digits.
+    assert {e.pretrain_epochs for e in made} == {100, 20, 200}
 
 
 def test_labels_that_a_data_set_has_not_are_named():
