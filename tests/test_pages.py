@@ -11,9 +11,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from few_digits import load_few
+from scipy.stats import binomtest
 from snippets import python_blocks, run_blocks, text_blocks
 
 from gar_keras import GraphActivityRegularization, datasets, pretrain, sgd
+from gar_keras.estimator.examples import as_labels, encode
 
 ROOT = Path(__file__).parents[1]
 PAGES = {
@@ -149,6 +151,23 @@ def without_values(text):
     return [line for line in text.splitlines() if line != "..."]
 
 
+def test_the_intervals_of_the_page_are_those_of_clopper_and_pearson():
+    rows = re.findall(
+        r"^\| (\d+) \| (\d+) to (\d+) % \| (\d+) to (\d+) %", USE, re.M
+    )
+    assert len(rows) == 5
+    for row in rows:
+        n, *shown = map(int, row)
+        intervals = [
+            binomtest(wrong, n).proportion_ci(method="exact")
+            for wrong in (0, round(n / 10))
+        ]
+        exact = [100 * bound for pair in intervals for bound in pair]
+        np.testing.assert_allclose(shown, exact, atol=0.51)
+    # Rows that changed, all for the better: six are the least that tell.
+    assert binomtest(6, 6).pvalue < 0.05 < binomtest(5, 5).pvalue
+
+
 def test_the_warnings_of_the_page_are_those_of_the_library():
     sources = [
         path.read_text("utf-8") for path in (ROOT / "gar_keras").rglob("*.py")
@@ -157,6 +176,19 @@ def test_the_warnings_of_the_page_are_those_of_the_library():
     told = re.findall(r'^\| "([^"]+)"', USE, re.M)
     assert len(told) == 7
     assert [words for words in told if words not in messages] == []
+
+
+def test_names_of_classes_in_a_csv_file_are_as_written(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = ["0", "01", "1.50", "NA", "None", "nan", "N/A", "TRUE", ""]
+    lines = [f"{i},{name}" for i, name in enumerate(names)]
+    Path("samples.csv").write_text("\n".join(["a,label", *lines]))
+    (recipe,) = (b for b in PAGES["docs/use.md"] if "read_csv" in b)
+    found = run_blocks([recipe.partition("numbers = ")[0]], {})
+    classes, targets = encode(as_labels(found["labels"]))
+    assert classes.tolist() == sorted(names[:-1])
+    assert [*classes[targets[:-1]]] == names[:-1]
+    assert targets[-1] == -1
 
 
 # docs/export.md: what is saved and exported runs without this package.

@@ -84,6 +84,54 @@ def test_figures_in_the_prose_of_the_readme_are_in_a_table():
     assert {*figures} - {*re.findall(r"(?<![\d.])\d+\.\d+", tables)} == set()
 
 
+def rows_of(text):
+    """The cells of a table, by row and by the name of the column."""
+    lines = [
+        line[2:-2].split(" | ") for line in text.splitlines() if "|" in line
+    ]
+    names, _, *rows = lines
+    return {row[0]: dict(zip(names[1:], row[1:], strict=True)) for row in rows}
+
+
+def test_the_hours_of_the_plan_are_those_of_the_records():
+    # The page says how they are counted.
+    runs = report.read_runs(RESULTS)
+    cores = runs.hardware.map(lambda name: 1 if "1 of 2" in name else 2)
+    text = PAGES["docs/experiments.md"]
+    start = text.index("| what | records | their core-hours |")
+    table = rows_of(text[start:].partition("\n\n")[0])
+    counted = 0
+    for what, cells in table.items():
+        link = re.search(r"\(\.\./results/([^)]+)\)", cells["records"])
+        if not what.startswith("Table") or link is None:
+            continue
+        g = runs[runs.path.str.startswith(link[1])]
+        pretraining = g.pretrain_seconds * cores / 3600
+        training = g.seconds * cores / 3600
+        spent = (pretraining + training).sum()
+        epochs = 133 if what == "Table 2" else 200
+        whole = 2000 * (pretraining / g.pretrain_epochs).mean()
+        whole += epochs * (training / g.epochs).mean()
+        assert f"[{len(g)} run" in cells["records"]
+        assert cells["their core-hours"] == f"{spent:.0f}"
+        of_ten = cells["core-hours of ten seeds, all epochs"]
+        assert of_ten == f"{10 * whole:.0f}"
+        counted += 1
+    assert counted == 7
+
+
+def test_the_files_of_the_plan_have_the_hashes_that_are_checked():
+    from gar_keras.datasets import mnist
+    from reproduction.datasets import norb, svhn
+
+    checked = norb.MD5 | svhn.MD5
+    checked |= {"mnist.npz": mnist.MD5, norb.COPY: norb.COPY_MD5}
+    checked |= {svhn.GREY: svhn.GREY_MD5}
+    lines = PAGES["docs/experiments.md"].splitlines()
+    for name, md5 in checked.items():
+        assert any(f"`{name}`" in line and md5 in line for line in lines), name
+
+
 FOLDERS = "scripts|notebooks|results|gar_keras|tests|docs"
 # Made by the first command that needs it.
 MADE = {".venv/bin/python", ".venv/bin/pip", ".venv/bin/activate"}
