@@ -46,7 +46,8 @@ def sum_over_replicas(tensors):
 
     In one exchange. Where there is no other replica, `tensors` itself.
     """
-    flat, replica = keras.tree.flatten(tensors), context()
+    flat = keras.tree.flatten(tensors)
+    replica = context()
     if not flat or replica is None:
         return tensors
     # Earlier ones count what is added on replicas more than once.

@@ -135,7 +135,8 @@ def as_input(X, scaler=None):
         )
     check_real("X", X.dtype, "biuf")
     if not is_image or X.dtype != "uint8":
-        x, infinite = np.empty(X.shape, "float32"), 0
+        x = np.empty(X.shape, "float32")
+        infinite = 0
         for rows, block in blocks(X):
             with np.errstate(over="ignore"):
                 is_infinite = np.isinf(block.astype("float32"))

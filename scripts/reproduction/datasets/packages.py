@@ -85,7 +85,8 @@ def load_table(name, title, note, read):
     classes, y = np.unique(y, return_inverse=True)
     order = np.random.default_rng(0).permutation(len(y))
     test, train = np.split(order, [len(y) // 3])
-    mean, deviation = x[train].mean(0), x[train].std(0)
+    mean = x[train].mean(0)
+    deviation = x[train].std(0)
     x = (x - mean) / np.where(deviation > 0, deviation, 1)
     x = x.astype("float32")
     return dataset(

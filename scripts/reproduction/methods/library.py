@@ -90,7 +90,8 @@ class Unnormalized(GraphActivityRegularization):
     def measure(self, Z, training=False):
         measured = super().measure(Z, training)
         if "affinity" in measured:
-            B, normalized = _rectified(Z), measured["affinity"]
+            B = _rectified(Z)
+            normalized = measured["affinity"]
             trace_N = ops.sum(ops.square(B))
             changed = normalized * (B.shape[-1] - 1) * trace_N
             coefficient = self.coefficient_weights["affinity"]

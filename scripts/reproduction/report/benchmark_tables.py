@@ -25,10 +25,7 @@ OVERHEAD = {
     "batch": lambda e: str(e["case"]["batch_size"]),
     "classes": lambda e: f"{e['case']['num_classes']:,}",
     "images in X_U": lambda e: f"{e['case']['num_images']:,}",
-    # The second of an A/A row is without GAR too.
-    "precision": lambda e: (
-        e["case"]["precision"] + ", A/A" * ("second" in e["case"])
-    ),
+    "precision": lambda e: _precision(e["case"]),
     "without, ms": lambda e: _number(e["reference_ms"]["median"]),
     "with GAR, ms": lambda e: _number(e["ms"]["median"]),
     "GAR adds, ms": lambda e: _spread(e["difference_ms"], "{:+.3g}".format),
@@ -59,6 +56,12 @@ def benchmark_markdown(kind, results):
             )
             machines[machine] = None
     return markdown(table(rows, columns), [*notes, *machines])
+
+
+def _precision(case):
+    # The second of an A/A row is without GAR too.
+    is_of_the_same = "second" in case
+    return f"{case['precision']}, A/A" if is_of_the_same else case["precision"]
 
 
 def _spread(values, form):

@@ -32,9 +32,10 @@ def compare(frame):
             continue
         if "gar" in methods:
             # Seeds of other studies can be picked by their errors.
-            g = methods.pop("gar")
-            g = g[g.seed.isin(pd.concat(others))]
-            methods = {"gar": g, **methods} if len(g) else methods
+            g = methods["gar"]
+            methods["gar"] = g[g.seed.isin(pd.concat(others))]
+            if methods["gar"].empty:
+                del methods["gar"]
         found.append(methods | graph.pop(_data(e), {}))
     return found or sorted(graph.values(), key=len, reverse=True)
 

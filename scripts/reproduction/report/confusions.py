@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from sklearn.metrics import confusion_matrix
 
 from reproduction import records
 from reproduction.report import lost_starts, run_frame
@@ -41,11 +42,10 @@ def largest_confusion(true, predicted):
     >>> largest_confusion([0, 1, 1, 1], [0, 0, 0, 1])
     (2, 1, 0)
     """
-    counts = np.zeros([1 + max(*true, *predicted)] * 2, int)
-    np.add.at(counts, (true, predicted), 1)
+    counts = confusion_matrix(true, predicted, labels=range(CLASSES))
     np.fill_diagonal(counts, 0)
-    at = np.unravel_index(counts.argmax(), counts.shape)
-    return int(counts[at]), *map(int, at)
+    class_, prediction = np.unravel_index(counts.argmax(), counts.shape)
+    return int(counts.max()), int(class_), int(prediction)
 
 
 def state_of(run, epoch, results):
@@ -67,7 +67,7 @@ def state_of(run, epoch, results):
 
 
 def in_words(error, confusion):
-    """The same as a cell, e.g. `3.18, 12 (4 → 9)`."""
+    """What `state_of` returns, as a cell, e.g. `3.18, 12 (4 → 9)`."""
     if confusion is None:
         return f"{error:.2f}"
     count, true, predicted = confusion

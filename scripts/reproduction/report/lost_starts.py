@@ -77,7 +77,8 @@ def lost_classes(frame):
 
     Losses are compared by the starts that both have.
     """
-    usual, rows = starts(frame, PAPER)[[*START, "lost", "curve"]], {}
+    usual = starts(frame, PAPER)[[*START, "lost", "curve"]]
+    rows = {}
     for loss in LOSSES:
         # The paper's is compared with none.
         others = usual[:0] if loss == PAPER else usual

@@ -39,7 +39,8 @@ def learning_curves(paper, frame):
     figure = Figure((style.WIDTH, 5.0))
     ax, side = figure.subplots(1, 2, sharey=True, width_ratios=[8, 1])
     for k, g in enumerate(found):
-        color, error = style.LINES[k], published_error(g.cell.iloc[0])
+        color = style.LINES[k]
+        error = published_error(g.cell.iloc[0])
         runs = "1 run" if len(g) == 1 else f"{len(g)} runs"
         look = {"color": color, "lw": 0.8, "ms": 5}
         ax.plot([], [], "o-", label=f"{task(g)}, {runs}", **look)
@@ -100,15 +101,19 @@ def ours_and_paper(frame):
 
     for row, g in enumerate(cells.values()):
         cell = g.cell.iloc[0]
-        paper, baseline = published_error(cell), published_error(cell, BASELINE)
-        y, color = row - 0.17, style.INK
+        paper = published_error(cell)
+        baseline = published_error(cell, BASELINE)
+        y = row - 0.17
+        color = style.INK
         if baseline:
             look = {"marker": "D", "label": "the paper's pretraining"}
             start(y, baseline.mean, paper.mean, color=color, **look)
         look = {"fmt": "D", "ms": 6, "lw": 1.5, "capsize": 3, "color": color}
         look["label"] = "the paper's GAR, with its ±"
         ax.errorbar(paper.mean, y, xerr=paper.deviation, **look)
-        y, color, mean = row + 0.17, style.LINES[0], g.chosen.mean()
+        y = row + 0.17
+        color = style.LINES[0]
+        mean = g.chosen.mean()
         look = {"marker": "o", "label": "our pretraining, mean"}
         start(y, g.stage_1.mean(), mean, color=color, **look)
         for error, lost in zip(g.chosen, g.lost.eq(True), strict=True):

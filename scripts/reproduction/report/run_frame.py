@@ -186,7 +186,10 @@ def epochs(g):
 
 def hardware(g):
     """Machines of all runs, in words."""
-    return ", ".join(dict.fromkeys(" / ".join(g.hardware).split(" / ")))
+    machines = []
+    for names in g.hardware:
+        machines += names.split(" / ")
+    return ", ".join(dict.fromkeys(machines))
 
 
 def made_on(g):

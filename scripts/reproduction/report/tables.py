@@ -105,7 +105,8 @@ def change(differences):
 
 def lost(g):
     """Runs that lost a class, and the chosen error without them."""
-    text, kept = run_frame.of_known(g.lost), g[~g.lost.eq(True)]
+    text = run_frame.of_known(g.lost)
+    kept = g[~g.lost.eq(True)]
     if 0 < len(kept) < len(g):
         text += f"; without {figure('chosen')(kept)}"
     return text
@@ -175,14 +176,19 @@ def paper_table(paper, frame):
         f"{name}, paper" if name in (BASELINE, GAR) else name: estimates
         for name, estimates in reversed(paper.rows.items())
     }
-    columns, filled = {}, False
+    columns = {}
+    is_empty = True
     for k, column in enumerate(paper.columns):
-        heading, cells = column.heading, dict.fromkeys(ours, MISSING)
+        heading = column.heading
+        cells = dict.fromkeys(ours, MISSING)
         for g in runs_of_cell(frame, column)[:1]:
-            heading, filled = run_frame.linked(heading, g), True
+            is_empty = False
+            heading = run_frame.linked(heading, g)
             cells = {name: cell(g) for name, cell in ours.items()}
         for name, estimates in theirs.items():
             cells[name] = estimates[k].text() if estimates[k] else MISSING
         columns[heading] = cells
+    if is_empty:
+        return pd.DataFrame(), (), paper.title
     cells = pd.DataFrame(columns)
-    return cells[(cells != MISSING).any(axis=1) & filled], (), paper.title
+    return cells[(cells != MISSING).any(axis=1)], (), paper.title

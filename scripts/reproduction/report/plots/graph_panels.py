@@ -107,7 +107,8 @@ def _draw_bipartite(ax, B, labels):
     """Draws G* with the examples on a ring around the output nodes."""
     S = graph_statistics.edge_shares(B)
     m, n = S.shape
-    examples, outputs = np.empty((m, 2)), 0.62 * _ring(n)
+    outputs = 0.62 * _ring(n)
+    examples = np.empty((m, 2))
     # So each class is about beside its output node.
     examples[np.argsort(labels, kind="stable")] = _ring(m)
     i, j = np.nonzero(S > _VISIBLE)
@@ -121,7 +122,8 @@ def _draw_bipartite(ax, B, labels):
 
 def _draw_examples(ax, B, labels):
     """Draws G_M, and says how many edges it has, and within classes."""
-    S, U = graph_statistics.edge_shares(B), graph_statistics.unit_rows(B)
+    S = graph_statistics.edge_shares(B)
+    U = graph_statistics.unit_rows(B)
     W = np.triu(U @ U.T, 1)
     # Starting between their output nodes, examples need not pass through one
     # another; those at one point must not start from the same point.
