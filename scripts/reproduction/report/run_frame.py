@@ -166,11 +166,16 @@ def task(g):
 
 
 def seeds(g):
-    """The seeds in words, e.g. `0`, `0-9` or `0,2,7`."""
-    found = sorted(g.seed.unique())
-    if len(found) > 1 and found == [*range(found[0], found[-1] + 1)]:
-        return f"{found[0]}-{found[-1]}"
-    return ",".join(map(str, found))
+    """The seeds in words, e.g. `0`, `0-9` or `0-2,7`."""
+    ranges = []
+    for seed in sorted(g.seed.unique()):
+        if ranges and seed == ranges[-1][-1] + 1:
+            ranges[-1].append(seed)
+        else:
+            ranges.append([seed])
+    return ",".join(
+        f"{r[0]}-{r[-1]}" if len(r) > 1 else f"{r[0]}" for r in ranges
+    )
 
 
 def which_seeds(g):
