@@ -602,7 +602,8 @@ for scale in (1, 2, 4):
 # *Try*: in `descend` leave out the affinity, then the balance. Which term,
 # alone, loses classes?
 #
-# So `regularize` does both by default, with a term of GAR.
+# So `regularize` clips the gradient and lets the rate rise in the first steps,
+# by default, with a term of GAR.
 # On MNIST, with the network of the paper, they were tried in the study
 # `first-epoch`: `python scripts/study.py --study first-epoch`.
 #
@@ -662,8 +663,8 @@ for scale in (1, 2, 4):
 # With small logits the first steps are too long for either. On MNIST, with the
 # paper's network and 100 labels, column sums lose a class in 0 of 10 runs and
 # the diagonal in 2 of those beside them, but where neither loses one the
-# diagonal has the lower mean error: [Column
-# sums](../docs/decides.md#a-lost-class).
+# diagonal has the lower mean error: [the study of the
+# balance](../results/studies.md#balance).
 #
 # ## What to remember
 #

@@ -117,8 +117,8 @@ COLUMNS = {
     "of those where the paper's keeps all": lambda g: run_frame.of_known(
         g.lost[g.lost_paper.eq(False)]
     ),
-    "lost after the first epoch": after_the_first_epoch,
-    "its error beside the paper's, where both keep all": (
+    "lost by the end of epoch 1": after_the_first_epoch,
+    "its error beside the paper's after epoch 1, where both keep all": (
         first_errors_beside_the_paper_s
     ),
     "seeds": run_frame.seeds,

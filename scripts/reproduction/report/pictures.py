@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
-from reproduction.report.cells import cell_runs
+from reproduction.report.cells import filled_columns
 from reproduction.report.plots import style
 from reproduction.report.published import BASELINE, TABLES, published_error
 from reproduction.report.run_frame import epochs, errors_of, task
@@ -86,20 +86,21 @@ def running_mean(errors):
 def ours_and_paper(frame):
     """The errors before and after stage 2 in each cell, ours and the paper's.
 
-    Each run is a dot, a cross where it lost a class, and the mean of all a
-    bar. A thin line leads there from stage 1, a hollow mark.
+    A cell has a row for each device. Each run is a dot, a cross where it lost a
+    class, and the mean of all a bar. A thin line leads there from stage 1, a
+    hollow mark.
     """
-    cells = cell_runs(frame)
-    if not cells:
+    rows = [g for _, groups in filled_columns(frame) for g in groups]
+    if not rows:
         return None
-    figure = Figure((style.WIDTH, 0.46 * len(cells) + 1.3))
+    figure = Figure((style.WIDTH, 0.46 * len(rows) + 1.3))
     ax = figure.subplots()
 
     def start(y, before, after, **look):
         ax.plot([before, after], [y, y], lw=0.8, alpha=0.5, color=look["color"])
         ax.plot(before, y, ls="", mfc="white", ms=5, **look)
 
-    for row, g in enumerate(cells.values()):
+    for row, g in enumerate(rows):
         cell = g.cell.iloc[0]
         paper = published_error(cell)
         baseline = published_error(cell, BASELINE)
@@ -128,9 +129,9 @@ def ours_and_paper(frame):
     ax.set_xscale("log")
     style.log_ticks(ax.xaxis)
     ax.set_xlabel("test error, %, log scale")
-    ax.set_ylim(len(cells) - 0.5, -0.5)
-    names = [f"{name}\n{epochs(g)} epochs" for name, g in cells.items()]
-    ax.set_yticks(range(len(cells)), names, fontsize=9.5)
+    ax.set_ylim(len(rows) - 0.5, -0.5)
+    names = [f"{task(g)}\n{epochs(g)} epochs, {g.device.iloc[0]}" for g in rows]
+    ax.set_yticks(range(len(rows)), names, fontsize=9.5)
     ax.tick_params(axis="y", length=0)
     style.legend_below(figure, ncols=3)
     return figure

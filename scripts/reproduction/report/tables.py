@@ -169,6 +169,7 @@ def paper_table(paper, frame):
         f"**{GAR}, ours, last epoch**": figure("last", n=True),
         f"**{GAR}, ours, {late}**": figure("last_20", n=True),
         "Epochs of both stages, ours": run_frame.epochs,
+        "Device, ours": lambda g: g.device.iloc[0],
         "Runs that lost a class": lost,
         "Data": lambda g: g.title.iloc[0],
     }

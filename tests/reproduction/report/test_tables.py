@@ -143,12 +143,14 @@ def test_how_many_starts_lose_a_class(tmp_path):
     # 1 - (1 - p)^10 - 10 p (1 - p)^9 is 0.025 at p = 0.0252, and so on.
     assert papers["lost a class"] == "2 of 10"
     assert papers["95 % interval"] == "2.5 to 55.6 %"
-    assert papers["lost after the first epoch"] == "1 of 10"
+    assert papers["lost by the end of epoch 1"] == "1 of 10"
     assert papers["epochs of stage 2"] == "1 to 2"
     assert other["lost a class"] == "1 of 4"
     assert other["of those where the paper's loses one"] == "0 of 1"
     assert other["of those where the paper's keeps all"] == "1 of 2"
-    beside = other["its error beside the paper's, where both keep all"]
+    beside = other[
+        "its error beside the paper's after epoch 1, where both keep all"
+    ]
     assert beside == "-0.50 (n = 1, lower in 1)"
     assert "2 of 10 starts" in lost_starts.lost_line(frame)
     assert lost_starts.lost_line(frame[:0]) == ""
