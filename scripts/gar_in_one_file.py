@@ -114,6 +114,12 @@ def main(epochs, seed):
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--epochs", type=int, nargs=2, default=(300, 5))
+    parser.add_argument(
+        "--epochs",
+        type=int,
+        nargs=2,
+        default=(300, 5),
+        metavar=("STAGE_1", "STAGE_2"),
+    )
     parser.add_argument("--seed", type=int, default=0)
     main(**vars(parser.parse_args()))
