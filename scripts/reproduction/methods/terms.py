@@ -11,6 +11,9 @@ from dataclasses import asdict, fields, make_dataclass
 # class_prior: the shares of the labelled images, each class counted once more.
 PRIOR_OF_LABELS = "labels"
 
+# All terms by their names; `_term` adds to it.
+TERMS = {}
+
 
 def _term(name, *bases, **defaults):
     """A frozen dataclass of settings with these defaults."""
@@ -18,6 +21,7 @@ def _term(name, *bases, **defaults):
     made = make_dataclass(name, settings, bases=bases, frozen=True)
     # For pickle, which looks for it there.
     made.__module__ = __name__
+    TERMS[name] = made
     return made
 
 
@@ -77,15 +81,6 @@ LabelSpreading = _term(
 SelfTraining = _term("SelfTraining", Graph, threshold=0.75, iterations=1000)
 # Anchors of each level, the finest first; s, as in both papers; γ.
 HAGR = _term("HAGR", Graph, anchors=(5000, 500), nearest=3, weight=0.01)
-
-TERMS = {
-    kind.__name__: kind
-    for kind in (
-        *(GAR, *ABLATIONS.values(), SafeGAR, CrossEntropy, Entropy),
-        *(PseudoLabel, Consistency, VAT, MeanTeacher, EmbedCNN),
-        *(LabelSpreading, SelfTraining, HAGR),
-    )
-}
 
 
 def as_json(method):

@@ -58,6 +58,6 @@ def test_a_cell_of_the_summary(tmp_path):
     assert [float(line.get_xdata()[0]) for line in crosses] == [12]
     names = [label.get_text() for label in ax.get_yticklabels()]
     assert names == [
-        "MNIST, 100 labels\n2000 + 4 epochs",
-        "MNIST, 600 labels\n2000 + 4 epochs",
+        "MNIST, 100 labels\n2000 + 4 epochs, CPU",
+        "MNIST, 600 labels\n2000 + 4 epochs, CPU",
     ]
