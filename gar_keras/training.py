@@ -128,8 +128,9 @@ def pretrain(
 
     Warns:
         GARWarning: if the first weights of the model get numbers as they are
-            that are too large, such as pixels from 0 to 255, or too small, or
-            if float32 does not hold a column of features.
+            that are too large, such as pixels from 0 to 255, or too small, if
+            float32 does not hold a column of features, if the validation data
+            have numbers of another size, or if a class has no label.
 
     Example:
 
@@ -159,6 +160,7 @@ def pretrain(
         model, plain_network, x_labeled, validation_data
     )
     y_labeled = check_labels("y_labeled", y_labeled, sampler.size, classes)
+    warn_of_missing_classes(y_labeled, classes)
     if plain is not model:
         warn_of_own_training(model)
     compile_saved(
@@ -472,15 +474,19 @@ def plan_stage_2(
     if any(term.uses_labels for term in method):
         m = data.sampler.num_labeled
         y = check_labels("y_labeled", data.y_labeled, m, n)
-        missing = np.setdiff1d(np.arange(n), y)
-        if len(missing):
-            warn(
-                "No example is labelled as class "
-                f"{', '.join(map(str, missing))}, which the model has an "
-                "output for: no example will be given to it. Label some, or "
-                "take a model without that output."
-            )
+        warn_of_missing_classes(y, n)
     return Plan(method, network, n, replace(data, y_labeled=y), validation)
+
+
+def warn_of_missing_classes(y, n):
+    """Warns if a class that the model has an output for has no label."""
+    missing = np.setdiff1d(np.arange(n), y)
+    if len(missing):
+        warn(
+            f"No example is labelled as class {', '.join(map(str, missing))}, "
+            "which the model has an output for: no example will be given to "
+            "it. Label some, or take a model without that output."
+        )
 
 
 def check_stage_2(method, network, x_unlabeled, sampler):

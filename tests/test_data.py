@@ -140,14 +140,34 @@ def network():
     return sequential(layers.Dense(3), shape=(3,))
 
 
+LARGE_X = 255 * X
+OF_OTHER_SIZES = {
+    "unlabelled": lambda: stage_2(X, LARGE_X),
+    "labelled": lambda: stage_2(LARGE_X, X),
+    "image source": lambda: stage_2(X, Source(LARGE_X)),
+    "data set": lambda: stage_2(X, Batches(LARGE_X)),
+    "validation": lambda: pretrain(
+        network(), X, Y, validation_data=(LARGE_X, Y), epochs=1, verbose=0
+    ),
+}
+
+
+def stage_2(x_labeled, x_unlabeled):
+    return stage_2_data(
+        x_labeled, None, x_unlabeled, None, labeled_per_batch=4,
+        unlabeled_per_batch=10, images_per_epoch=None, seed=0,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("call", OF_OTHER_SIZES.values(), ids=OF_OTHER_SIZES)
+def test_numbers_of_another_size_are_warned_of(call):
+    (text,) = said(call)
+    assert "Scale both in the same way" in text
+
+
 def test_a_pipeline_that_is_never_shuffled_is_warned_of():
     def found(x):
-        return said(
-            lambda: stage_2_data(
-                X[:9], None, x, None, labeled_per_batch=4,
-                unlabeled_per_batch=10, images_per_epoch=None, seed=0,
-            )
-        )  # fmt: skip
+        return said(lambda: stage_2(X[:9], x))
 
     (order,) = found(dataset(X))
     assert "is never shuffled" in order

@@ -8,6 +8,7 @@ import numpy as np
 import oracle
 import pytest
 from keras import layers, ops
+from said import said
 from stacks import Subclassed, functional, sequential
 
 import gar_keras
@@ -309,10 +310,23 @@ def test_labels_without_an_output_are_told_from_those_that_are_none(door):
         ([0, 3, 2, 0, 3, 2], missing, none),
         (np.eye(4)[[0, 3, 2, 0, 3, 2]], missing, none),
         ([0, -1, 2, 0, -1, 2], none, missing),
+        ([1, 3, 2, 1, 3, 2], "subtract 1 from the labels", missing),
     ):
         with pytest.raises(ValueError, match=advice) as e:
             door(sequential(layers.Dense(3)), labels)
         assert another not in str(e.value)
+
+
+@pytest.mark.slow
+def test_a_class_without_labels_is_warned_of():
+    y, once = [0, 2, 2, 0, 2, 2], {"epochs": 1, "verbose": 0}
+    for train in (
+        lambda m: gar_keras.pretrain(m, X, y, **once),
+        lambda m: gar_keras.regularize(m, X, X, y_labeled=y, **once),
+    ):
+        model = sequential(layers.Dense(3))
+        (text,) = said(lambda train=train, model=model: train(model))
+        assert "No example is labelled as class 1" in text
 
 
 def subclassed_of_five_features():

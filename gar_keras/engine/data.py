@@ -59,6 +59,11 @@ LARGEST_ROOT_MEAN_SQUARE = 10.0
 LARGEST_OF_COLUMN = 30.0
 LEAST_OF_COLUMNS = 0.01
 
+# How often the root mean square of some examples may be that of others; 1 / 255
+# beside pixels is beyond it. Both are of the first examples alone.
+LARGEST_RATIO_OF_SIZES = 50.0
+COMPARED = 32
+
 # Examples that a model is called with before its training, and what rounding
 # may take from the sum of their probabilities, in bfloat16 as well.
 LOOKED_AT = 8
@@ -304,11 +309,29 @@ def check_examples(name, x, like=None, check=check_images):
     least = 2 if parts and parts[0] is x else 1
     for its_name, part, other in zip(names, parts, others, strict=True):
         check(its_name, part, other, least_dimensions=least)
+        if other is not None:
+            warn_if_of_other_sizes(its_name, part, *other)
     if len({len(part) for part in parts}) != 1:
         raise ValueError(
             f"{name} must have as many examples in each input. Received: "
             f"{', '.join(str(len(part)) for part in parts)}"
         )
+
+
+def warn_if_of_other_sizes(name, x, other_name, other):
+    """Warns if some numbers are far larger than those of other examples."""
+    found = [_first_numbers(part, COMPARED) for part in (x, other)]
+    sizes = [np.sqrt(np.mean(values**2)) for values in found]
+    if max(sizes) > LARGEST_RATIO_OF_SIZES * min(sizes) > 0:
+        here, there = (f"{abs(values).max():g}" for values in found)
+        warn(
+            f"{name} holds numbers up to {here}, and {other_name} up to "
+            f"{there}. Scale both in the same way, e.g. by 1 / 255 for pixels."
+        )
+
+
+def _first_numbers(x, most):
+    return np.asarray(take(x, np.arange(min(len(x), most)))).astype("float64")
 
 
 def prepared(model, network_of, x_labeled, validation_data):
@@ -454,7 +477,7 @@ def _other_sizes(x):
     """What of the examples is too large or too small, in words, or `""`."""
     if np.dtype(x.dtype).kind not in "iuf":
         return ""
-    values = take(x, np.arange(min(len(x), 100))).astype("float64")
+    values = _first_numbers(x, 100)
     # A channel of images or series may have a unit of its own.
     over = tuple(range(max(1, values.ndim - 1)))
     columns = np.sqrt(np.mean(values**2, axis=over))

@@ -72,7 +72,8 @@ WITHOUT_STAGE_2 = (
     "Mark unlabelled examples with -1 in y, and fit GARClassifier by itself, "
     "in a Pipeline or in a search: other meta-estimators of scikit-learn leave "
     "rows of -1 out, or make a class of them. They can have the fitted one, in "
-    "a FrozenEstimator, and the labelled rows."
+    "a FrozenEstimator, and the labelled rows. The first classes of y are {}: "
+    "is one of them your mark of an unlabelled row?"
 )
 
 Network = Literal["auto"] | keras.Model | Callable[..., keras.Model]
@@ -261,7 +262,8 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
         )
         fitted.history_ = {"pretraining": first.history}
         if plan is None:
-            warn(WITHOUT_STAGE_2)
+            first_ten = ", ".join(map(str, fitted.classes_[:10]))
+            warn(WITHOUT_STAGE_2.format(first_ten))
         else:
             steps = self.epochs * plan.data.sampler.steps
             optimizer = stage_2_optimizer(

@@ -230,7 +230,9 @@ def check_labels(name, y, num_images, num_classes=None):
         advice = ""
         if y.min() < 0:
             advice += " Leave out examples without a label."
-        if y.max() >= n:
+        if y.min() == 1 and y.max() == n:
+            advice += " Classes count from 0: subtract 1 from the labels."
+        elif y.max() >= n:
             advice += (
                 f" An output is missing: give the model {y.max() + 1} outputs, "
                 "one for each class from 0 on."
