@@ -122,9 +122,8 @@ def test_the_hours_of_the_plan_are_those_of_the_records():
     assert counted == 7
     seconds = others.pretrain_seconds.fillna(0) + others.seconds.fillna(0)
     cells = table["shorter runs, studies, other methods, small data sets"]
-    assert cells["records"].startswith(f"{len(others)} other runs on a CPU")
     spent = (seconds * cores / 3600).sum()
-    assert cells["their core-hours"] == f"{spent:.0f}"
+    assert cells["their core-hours"] == f"about {spent:.2g}"
 
 
 def test_the_files_of_the_plan_have_the_hashes_that_are_checked():
