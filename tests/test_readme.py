@@ -123,7 +123,7 @@ def test_the_hours_of_the_plan_are_those_of_the_records():
     seconds = others.pretrain_seconds.fillna(0) + others.seconds.fillna(0)
     cells = table["shorter runs, studies, other methods, small data sets"]
     spent = (seconds * cores / 3600).sum()
-    assert cells["their core-hours"] == f"about {spent:.2g}"
+    assert cells["their core-hours"] == f"about {round(spent, -1):.0f}"
 
 
 def test_the_files_of_the_plan_have_the_hashes_that_are_checked():
