@@ -47,7 +47,9 @@ def text(experiments, seeds, results):
             unknown += 1
             lines.append(f"{line}: no record tells the hours")
     told = f"Runs: {len(tasks)}. Finished: {len(tasks) - len(left)}. Left: "
-    told += f"{len(left)}, about {total:.1f} hours one after another"
+    told += f"{len(left)}"
+    if total:
+        told += f", about {total:.1f} hours one after another"
     if unknown:
-        told += f", and {unknown} of unknown length"
+        told += f", {unknown} of unknown length"
     return "\n".join([*lines, f"{told}."])

@@ -191,6 +191,6 @@ def test_the_plan_has_hours_from_records(tmp_path, monkeypatch):
         "hours",
     ]
     assert last == (
-        "Runs: 3. Finished: 1. Left: 2, about 2.1 hours one after another, and "
+        "Runs: 3. Finished: 1. Left: 2, about 2.1 hours one after another, "
         "1 of unknown length."
     )

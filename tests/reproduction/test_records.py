@@ -25,7 +25,7 @@ def test_each_published_record_is_sound_and_in_its_place():
     assert len(found) >= 896
     kept = [records.read_arrays(path, record) for path, record in found.items()]
     assert sum(arrays is not None for arrays in kept) >= 240
-    assert sum(bool(arrays and arrays.logits) for arrays in kept) == 3
+    assert sum(bool(arrays and arrays.logits) for arrays in kept) >= 3
     for path in RESULTS.glob("*_tensorflow.json"):
         assert benchmarks.read(path)
 
