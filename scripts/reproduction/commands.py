@@ -228,6 +228,8 @@ def loading(backend=None):
     """
     # TensorFlow's C++ code looks at this while it is loaded.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    # On a processor without AVX512 TensorFlow leaves its fast kernels off.
+    os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
     if backend is not None:
         # For the processes that this one starts as well.
         os.environ["KERAS_BACKEND"] = backend

@@ -36,6 +36,7 @@ def describe():
         "cores": os.cpu_count(),
         "threads": hardware.threads(backend.name()),
         "xla_flags": os.environ.get("XLA_FLAGS"),
+        "onednn": os.environ.get("TF_ENABLE_ONEDNN_OPTS"),
     }
 
 

@@ -51,7 +51,9 @@ def sections(frame, results):
     small = small_data_sets.where(frame)
     found = {
         "cells": cells.all_cells(frame),
-        "cells, last epochs": cells.all_cells(frame, "last_20"),
+        "cells, last epochs": cells.all_cells(
+            frame, "last_20", without=cells.DETAILS
+        ),
         # The same for a reader in a hurry.
         "results": cells.all_cells(frame, without=cells.DETAILS),
         "lost": lost_starts.lost_line(frame),
