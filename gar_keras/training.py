@@ -295,11 +295,12 @@ def regularize(
             that this call began with, of which a copy is kept for that.
 
     Warns:
-        GARWarning: if the examples are not scaled, as for `pretrain`; if the
-            labels are used and a class has none; if the moving statistics of
-            a `BatchNormalization` do not fit its weights and these examples;
-            if the mean loss of an epoch is above 10; or if at the end the
-            validation error is greater than before. With `GAR` also of what
+        GARWarning: if the examples are not scaled, as for `pretrain`, or those
+            of X_L otherwise than the rest; if the labels are used and a class
+            has none; if the moving statistics of a `BatchNormalization` do not
+            fit its weights and these examples; if the mean loss of an epoch is
+            above 10; or if at the end the validation error is greater than
+            before. With `GAR` also of what
             `gar_keras.callbacks.WarnOnCollapse` sees, of which `callbacks` may
             hold one of your own instead; with `"safe-gar"` of what
             `gar_keras.callbacks.CheckShares` sees at the end.

@@ -4,7 +4,6 @@ import hypothesis
 import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 from hypothesis import strategies as st
 from keras import layers
 from scipy import ndimage
@@ -99,10 +98,6 @@ def test_channels_that_come_first_are_not_moved(channels_first):
 @pytest.mark.slow
 def test_channels_may_come_first_in_both_stages(channels_first):
     x = np.random.default_rng(0).random((20, 3, 8, 12)).astype("float32")
-    try:
-        layers.Conv2D(1, 3)(x)
-    except tf.errors.UnimplementedError:
-        pytest.skip("TensorFlow has this convolution with oneDNN alone")
     y = np.arange(20) % 2
     few = np.where(np.arange(20) < 10, y, -1)
     for images, shape in [(x, (3, 8, 12)), (x[:, 0], (1, 8, 12))]:

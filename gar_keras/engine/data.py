@@ -331,7 +331,9 @@ def warn_if_of_other_sizes(name, x, other_name, other):
 
 
 def _first_numbers(x, most):
-    return np.asarray(take(x, np.arange(min(len(x), most)))).astype("float64")
+    """The first examples, `most` of them at most, in float64."""
+    rows = np.arange(min(len(x), most))
+    return np.asarray(take(x, rows)).astype("float64")
 
 
 def prepared(model, network_of, x_labeled, validation_data):

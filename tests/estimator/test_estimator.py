@@ -2,6 +2,7 @@
 
 import pickle
 import random
+import re
 import sys
 import tracemalloc
 from unittest import mock
@@ -282,6 +283,14 @@ def test_a_meta_estimator_keeps_rows_unlabelled_or_is_warned_of(
     told = [text for text in texts if "No example is unlabelled" in text]
     assert (not told) == keeps
     assert all("other meta-estimators of scikit-learn" in t for t in told)
+
+
+def test_another_mark_of_an_unlabelled_row_is_named(stand_in):
+    for labels, mark in ((NAMES[FEW], "unknown"), (FEW, -2)):
+        y = np.where(FEW < 0, mark, labels)
+        (text,) = said(lambda y=y: quick(tiny).fit(SCALED, y))
+        (classes,) = re.findall("The first classes of y are (.*): is", text)
+        assert str(mark) in classes.split(", ")
 
 
 def test_model_is_plain_keras(fitted):
