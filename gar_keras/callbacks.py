@@ -613,6 +613,13 @@ class WarnOnCollapse(keras.callbacks.Callback):
 
     def on_train_begin(self, logs=None):
         self._layers = regularization_layers(self.model)
+        if not self._layers:
+            warn(
+                "WarnOnCollapse watches nothing: the model has no "
+                "GraphActivityRegularization layer. Received: "
+                f"model={self.model.name!r}. Put one behind its logits, e.g. "
+                "with gar_keras.attach, and fit what attach gives."
+            )
         # By the number of the layer.
         self._most_missing = [0] * len(self._layers)
         self._batches_are_small = False

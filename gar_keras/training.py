@@ -32,6 +32,7 @@ from gar_keras.engine.data import (
     as_validation,
     check_examples,
     check_inputs,
+    check_same_columns,
     prepared,
     stage_2_data,
 )
@@ -141,6 +142,7 @@ def pretrain(
     >>> error_rate(model, x, y)
     0.0
     """
+    check_same_columns(x_labeled, validation_data)
     x_labeled, y_labeled = as_labeled(x_labeled, y_labeled, model=model)
     validation_data = as_validation(validation_data, x_labeled, model)
     check_examples("x_labeled", x_labeled)

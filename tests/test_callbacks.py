@@ -234,6 +234,13 @@ def epochs_of(found):
     return [epoch for epoch, _ in found]
 
 
+def test_a_model_without_the_layer_is_told():
+    callback = WarnOnCollapse()
+    callback.set_model(identity())
+    (text,) = said(callback.on_train_begin)
+    assert "watches nothing" in text and "gar_keras.attach" in text
+
+
 UNUSED = [[], [2], [2], [1, 2], [3]]
 
 

@@ -5,6 +5,7 @@ from functools import partial
 import h5py
 import keras
 import numpy as np
+import pandas as pd
 import pytest
 import tensorflow as tf
 from keras import layers, ops
@@ -14,6 +15,7 @@ from stacks import Subclassed, sequential
 
 from gar_keras import (
     GARWarning,
+    RandomAffine,
     error_rate,
     pretrain,
     regularize,
@@ -33,6 +35,8 @@ from gar_keras.engine.streams import Stream
 RNG = np.random.default_rng(0)
 Y = np.arange(45) % 3
 X = (4 * np.eye(3)[Y] + RNG.normal(size=(45, 3))).astype("float32")
+FRAME = pd.DataFrame(X, columns=list("abc"))
+OTHERS = FRAME.rename(columns={"a": "A"})
 SMALL = dict(labeled_per_batch=4, unlabeled_per_batch=10, verbose=0)
 
 
@@ -259,6 +263,14 @@ REFUSED = {
         lambda: pretrain(two_inputs(), {"one": X[:, :1], "two": X[:5, 1:]}, Y),
         "as many examples in each input",
     ),
+    "columns in another order": (
+        lambda: regularize(network(), FRAME, FRAME[["c", "b", "a"]]),
+        "x_unlabeled must have the columns of x_labeled, in their order",
+    ),
+    "other columns": (
+        lambda: pretrain(network(), FRAME, Y, validation_data=(OTHERS, Y)),
+        r"validation_data\[0\] must have the columns of x_labeled",
+    ),
     "neighbours of a stream": (
         lambda: regularize(
             network(), X, dataset(X), y_labeled=Y, method="embed-cnn", **SMALL
@@ -307,7 +319,7 @@ def wide_and_deep():
     return keras.Model(inputs, layers.Dense(3, name="logits")(x))
 
 
-LARGE = "stored, numbers up to"
+LARGE = "get numbers up to"
 UNSCALED = {
     "pixels": (stack(), PIXELS, f"'logits' .*{LARGE} 255"),
     "rescaled too late": (
@@ -324,7 +336,16 @@ UNSCALED = {
     ),
     "one of two ways": (wide_and_deep(), MIXED, LARGE),
     "two inputs": (two_inputs(), parted(30 * X), LARGE),
-    "nanometres": (columns(), 1e-9 * TABLE, "stored, numbers of at most"),
+    "augmented": (
+        stack(RandomAffine(0.1), layers.RandomFlip()),
+        PIXELS,
+        f"{LARGE} 255",
+    ),
+    "padded": (stack(layers.ZeroPadding2D(1)), PIXELS, f"{LARGE} 255"),
+    "not scaled enough": (stack(layers.Rescaling(0.5)), PIXELS, LARGE),
+    "some function": (stack(layers.Lambda(lambda x: x)), PIXELS, LARGE),
+    "a depthwise layer": (stack(layers.DepthwiseConv2D(2)), PIXELS, LARGE),
+    "nanometres": (columns(), 1e-9 * TABLE, "get numbers of at most"),
 }
 
 
@@ -337,7 +358,14 @@ def test_what_reaches_the_weights_as_it_is_stored_is_warned_of(model, x, sizes):
 SCALED = {
     "rescaling": (stack(layers.Rescaling(1 / 255)), PIXELS),
     "division": (divided(), PIXELS),
-    "unknown": (stack(layers.Lambda(lambda x: x)), PIXELS),
+    "nested, behind augmentation": (
+        stack(RandomAffine(0.1), keras.Sequential([layers.Rescaling(1 / 255)])),
+        PIXELS,
+    ),
+    "nested normalization": (
+        columns(keras.Sequential([adapted(MIXED)])),
+        MIXED,
+    ),
     "pixels from 0 to 1": (stack(), PIXELS / np.float32(255)),
     "standardized": (columns(), TABLE),
     "one-hot": (columns(), np.eye(4)),

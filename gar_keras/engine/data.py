@@ -35,7 +35,11 @@ from gar_keras.engine.graphs import (
     named_inputs,
     uncompiled,
 )
-from gar_keras.engine.keras_internals import calls, may_be_shuffled
+from gar_keras.engine.keras_internals import (
+    calls,
+    flatten_layers,
+    may_be_shuffled,
+)
 from gar_keras.engine.precision import warn_if_lost
 from gar_keras.engine.streams import Stream, is_stream
 from gar_keras.utils.validation import (
@@ -68,6 +72,9 @@ COMPARED = 32
 # may take from the sum of their probabilities, in bfloat16 as well.
 LOOKED_AT = 8
 SUM_OF_PROBABILITIES = 1e-2
+
+# Examples that tell how large the numbers are that a network gets.
+MEASURED = 100
 
 
 # Forms
@@ -235,10 +242,38 @@ def _indices(name, y):
 # Checks
 
 
+def check_same_columns(x_labeled, validation_data, x_unlabeled=None):
+    """Raises if DataFrames of examples have other columns, or another order.
+
+    The arrays that are made of them no longer know.
+    """
+    x_validation = None
+    if isinstance(validation_data, tuple | list) and validation_data:
+        x_validation = validation_data[0]
+    tables = {
+        name: list(x.columns)
+        for name, x in {
+            "x_labeled": x_labeled,
+            "x_unlabeled": x_unlabeled,
+            "validation_data[0]": x_validation,
+        }.items()
+        if hasattr(x, "columns") and hasattr(x, "dtypes")
+    }
+    for name, columns in tables.items():
+        first, expected = next(iter(tables.items()))
+        if columns != expected:
+            raise ValueError(
+                f"{name} must have the columns of {first}, in their order. "
+                f"Received: {columns} and {expected}. Select them by name: "
+                f"{name}[{first}.columns]."
+            )
+
+
 def stage_2_data(
     x_labeled, y_labeled, x_unlabeled, validation_data, model=None, **batches
 ):
     """The `TrainingData`, its labels not yet checked, and validation data."""
+    check_same_columns(x_labeled, validation_data, x_unlabeled)
     x_labeled, y_labeled = as_labeled(x_labeled, y_labeled, model=model)
     x_unlabeled = as_unlabeled(x_unlabeled, model=model)
     x_labeled = _in_floats_of(x_unlabeled, x_labeled)
@@ -320,7 +355,10 @@ def check_examples(name, x, like=None, check=check_images):
 
 def warn_if_of_other_sizes(name, x, other_name, other):
     """Warns if some numbers are far larger than those of other examples."""
-    found = [_first_numbers(part, COMPARED) for part in (x, other)]
+    found = [
+        np.asarray(first_examples(part, COMPARED)).astype("float64")
+        for part in (x, other)
+    ]
     sizes = [np.sqrt(np.mean(values**2)) for values in found]
     if max(sizes) > LARGEST_RATIO_OF_SIZES * min(sizes) > 0:
         here, there = (f"{abs(values).max():g}" for values in found)
@@ -330,10 +368,10 @@ def warn_if_of_other_sizes(name, x, other_name, other):
         )
 
 
-def _first_numbers(x, most):
-    """The first examples, `most` of them at most, in float64."""
-    rows = np.arange(min(len(x), most))
-    return np.asarray(take(x, rows)).astype("float64")
+def first_examples(x, most):
+    """So many examples at most, the first ones; of a `Stream` of its first."""
+    x = x.first if isinstance(x, Stream) else x
+    return take(x, np.arange(min(num_examples(x), most)))
 
 
 def prepared(model, network_of, x_labeled, validation_data):
@@ -355,7 +393,7 @@ def num_classes(model, name, x):
     """n of the logits `(batch, n)` that the model gives for such images."""
     check_inputs(model, name, x)
     try:
-        logits = model(take(x, np.arange(min(LOOKED_AT, num_examples(x)))))
+        logits = model(first_examples(x, LOOKED_AT))
     except Exception as e:
         takes = f", of {_kinds(model.inputs)}" if has_graph(model) else ""
         raise ValueError(
@@ -433,53 +471,73 @@ def _inputs(model, x):
     return zip(inputs, found, strict=False)
 
 
-# Layers that leave values as large as they are, and those whose product with
-# the weights is as large as their inputs.
-_KEEPING = (
-    *(layers.InputLayer, layers.Flatten, layers.Reshape, layers.Dropout),
-    *(layers.Concatenate, layers.Identity),
+# Layers whose weights are made for inputs of a usual size.
+_WEIGHING = (
+    *(layers.Dense, layers.Conv1D, layers.Conv2D, layers.Conv3D),
+    *(layers.DepthwiseConv1D, layers.DepthwiseConv2D),
+    *(layers.SeparableConv1D, layers.SeparableConv2D),
 )
-_WEIGHING = (layers.Dense, layers.Conv1D, layers.Conv2D)
 
 
 def warn_if_unscaled(model, x):
     """Warns if the first weights of a model get numbers of another size."""
     if not has_graph(model):
         return
-    nodes = calls(uncompiled(model))
-    for tensor, part in _inputs(model, x):
-        layer = next(_weighing(nodes, tensor), None)
-        sizes = "" if layer is None else _other_sizes(part)
+    given = [part for _, part in _inputs(model, first_examples(x, MEASURED))]
+    for layer, (numbers, *_) in _at_first_weights(uncompiled(model), given):
+        sizes = other_sizes(numbers)
         if sizes:
             warn(
-                f"The weights of the layer {layer.name!r} get the examples as "
-                f"they are stored, {sizes}, with which training seldom "
-                "succeeds. Put keras.layers.Rescaling(1 / 255), or for "
-                "features an adapted keras.layers.Normalization, in front of "
-                "it."
+                f"The weights of the layer {layer.name!r} get {sizes}, with "
+                "which training seldom succeeds. Put "
+                "keras.layers.Rescaling(1 / 255), or for features an adapted "
+                "keras.layers.Normalization, in front of it."
             )
+            return
 
 
-def _weighing(nodes, tensor):
-    """The layers of a graph whose weights get a tensor as it is."""
-    for node in nodes:
-        if not any(given is tensor for given in node.input_tensors):
+def _at_first_weights(graph, given):
+    """The first layers of a graph that weigh, each with a list of its inputs.
+
+    `given` are the inputs of the graph. In front of such a layer are layers
+    without weights, such as augmentation, and `Normalization`.
+    """
+    reached = {id(tensor) for tensor in graph.inputs}
+    for node in calls(graph):
+        layer, inputs = node.operation, node.input_tensors
+        found = [id(tensor) in reached for tensor in inputs]
+        # What is joined to other features is still there as it was.
+        enough = any if isinstance(layer, layers.Concatenate) else all
+        if not enough(found):
             continue
-        layer = node.operation
-        if isinstance(layer, _WEIGHING):
-            yield layer
-        elif isinstance(layer, _KEEPING):
-            yield from _weighing(nodes, node.output_tensors[0])
-        elif isinstance(layer, keras.Model) and has_graph(layer):
-            inner = calls(uncompiled(layer))
-            yield from _weighing(inner, layer.inputs[0])
+        if not _has_weights(layer):
+            reached |= {id(tensor) for tensor in node.output_tensors}
+            continue
+        is_model = isinstance(layer, keras.Model) and has_graph(layer)
+        if not is_model and not isinstance(layer, _WEIGHING):
+            continue
+        probe = keras.Model(graph.inputs, inputs)
+        numbers = keras.tree.flatten(probe(given, training=False))
+        if is_model:
+            yield from _at_first_weights(uncompiled(layer), numbers)
+        else:
+            yield layer, numbers
 
 
-def _other_sizes(x):
-    """What of the examples is too large or too small, in words, or `""`."""
-    if np.dtype(x.dtype).kind not in "iuf":
-        return ""
-    values = _first_numbers(x, 100)
+def _has_weights(layer):
+    """Whether a layer, if it is one, has weights but those that scale."""
+    without = keras.Model, layers.Normalization
+    return isinstance(layer, keras.Layer) and any(
+        part.weights
+        for part in flatten_layers(layer)
+        if not isinstance(part, without)
+    )
+
+
+def other_sizes(x):
+    """What of some examples is too large or too small, in words, or `""`."""
+    values = keras.ops.convert_to_numpy(keras.ops.cast(x, "float32"))
+    values = values.astype("float64")
     # A channel of images or series may have a unit of its own.
     over = tuple(range(max(1, values.ndim - 1)))
     columns = np.sqrt(np.mean(values**2, axis=over))

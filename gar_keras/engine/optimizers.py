@@ -185,6 +185,7 @@ def with_loss_scale(model, optimizer):
     Keras looks at the policy of the model as a whole, which is the global one
     of when the model was made of its layers.
     """
+    optimizer = keras.optimizers.get(optimizer)
     is_half = any(x.compute_dtype == "float16" for x in flatten_layers(model))
     scaling = keras.optimizers.LossScaleOptimizer
     if is_half and not isinstance(optimizer, scaling):

@@ -336,6 +336,15 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
             y[labeled], predicted[labeled], sample_weight=sample_weight
         )
 
+    def __sklearn_clone__(self):
+        # With the same network, of which each fit trains a copy: Keras' own
+        # copies do not know which weights are frozen, nor a user's classes.
+        bare = copy.copy(self)
+        bare.network = "auto"
+        cloned = super(GARClassifier, bare).__sklearn_clone__()
+        cloned.network = self.network
+        return cloned
+
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.three_d_array = True

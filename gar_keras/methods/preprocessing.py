@@ -35,13 +35,13 @@ def is_random(model):
     )
 
 
-def preprocessed(front, x):
-    """Examples as the layers `front` give them in training, in float32."""
+def preprocessed(front, x, training):
+    """Examples as the layers `front` give them, in float32."""
     # The one input may be in a dict or tuple.
     (x,) = keras.tree.flatten(x)
     x = ops.cast(x, "float32")
     for layer in front:
-        x = ops.cast(layer(x, training=True), "float32")
+        x = ops.cast(layer(x, training=training), "float32")
     return x
 
 

@@ -23,10 +23,12 @@ import keras
 from keras import ops
 
 from gar_keras.engine import autodiff
+from gar_keras.engine.data import MEASURED, first_examples, other_sizes
 from gar_keras.methods import losses
 from gar_keras.methods.base import Term
 from gar_keras.methods.preprocessing import is_random, preprocessed, split
 from gar_keras.utils.validation import check_count, check_fields, check_number
+from gar_keras.utils.warnings import warn
 
 
 @dataclass(frozen=True)
@@ -64,14 +66,23 @@ class VAT(Term):
         check_fields(self, check_count, "iterations", least=1)
 
     def check(self, network, x_unlabeled):
-        split(network, "VAT")
+        front, _ = split(network, "VAT")
+        some = first_examples(x_unlabeled, MEASURED)
+        sizes = other_sizes(preprocessed(front, some, training=False))
+        if sizes and self.epsilon == type(self).epsilon:
+            warn(
+                f"VAT moves the examples by {self.epsilon:g}, where they hold "
+                f"{sizes}: that is the size of other numbers. Begin the model "
+                "with a keras.layers.Rescaling or Normalization, behind which "
+                "they are moved, or give VAT an epsilon and xi of their size."
+            )
 
     def build(self, stage_2):
         stage_2.front, stage_2.rest = split(stage_2.network, "VAT")
         stage_2.noise = keras.random.SeedGenerator(stage_2.seed)
 
     def loss(self, stage_2, x, y, logits):
-        images = preprocessed(stage_2.front, x)
+        images = preprocessed(stage_2.front, x, training=True)
         statistics = stage_2.network.non_trainable_weights
         before = [ops.copy(variable) for variable in statistics]
         if any(map(is_random, stage_2.front)):

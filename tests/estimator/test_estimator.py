@@ -11,6 +11,7 @@ import keras
 import numpy as np
 import pandas as pd
 import pytest
+import sklearn
 from blobs import blobs
 from keras import layers
 from said import said
@@ -376,6 +377,29 @@ def test_network_of_ones_own_is_copied_with_its_weights(stand_in):
     assert [w.tolist() for w in network.get_weights()] == before
     stand_in(pretrain=nothing)
     assert weights(copied.fit(X, FEW)) == before
+
+
+class Unregistered(layers.Dense):
+    """A layer that Keras cannot load by its name."""
+
+
+def test_a_search_trains_the_network_that_fit_trains():
+    stack = Unregistered(4, "relu"), layers.Dense(3)
+    network = sequential(*stack, shape=(3,))
+    frozen = network.layers[0].kernel
+    frozen.trainable = False
+    model = quick(network)
+    with sklearn.config_context(enable_metadata_routing=True):
+        model.set_score_request(sample_weight=True)
+        copied = clone(model)
+        requests = copied.get_metadata_routing().score.requests
+    assert requests["sample_weight"]
+    assert copied.get_params() == model.get_params()
+    for fitted in (model.fit(X, FEW), copied.fit(X, FEW)):
+        kernel, bias, *_ = fitted.model_.get_weights()
+        np.testing.assert_array_equal(kernel, frozen)
+        assert bias.any()
+    assert weights(copied) == weights(model)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import pytest
 from blobs import blobs
 from keras import layers, ops
 from oracle import softmax
+from said import said
 from stacks import sequential
 
 from gar_keras import (
@@ -272,6 +273,27 @@ def test_vat_moves_the_images_that_the_network_sees():
         values.append(VAT().loss(stage_2, images, Y, logits))
     assert float(values[0]) == pytest.approx(float(values[1]), rel=1e-4)
     assert float(values[0]) > 0
+
+
+FRONTS = {
+    "a layer": (layers.Rescaling(1 / 255), 0),
+    "an operation": (lambda x: x / 255, 1),
+    "a function": (layers.Lambda(lambda x: x / 255), 1),
+    "a nested model": (keras.Sequential([layers.Rescaling(1 / 255)]), 1),
+    "an epsilon of its own": (lambda x: x / 255, 0),
+}
+
+
+@pytest.mark.parametrize("front", FRONTS)
+def test_vat_tells_where_it_moves_numbers_of_another_size(front):
+    scale, told = FRONTS[front]
+    source = keras.Input((2,))
+    network = keras.Model(source, layers.Dense(3)(scale(source)))
+    term = VAT(epsilon=600.0 if front == "an epsilon of its own" else 2.5)
+    pixels = np.random.default_rng(0).uniform(0, 255, (9, 2))
+    texts = said(lambda: term.check(network, pixels))
+    assert len(texts) == told
+    assert all("moves the examples by 2.5, where they" in t for t in texts)
 
 
 @pytest.mark.parametrize("branches", ["scaled and raw", "scaled twice"])
