@@ -221,11 +221,9 @@ def test_the_first_command_ends_with_the_figures_of_the_reference():
         precision="bfloat16",
     )
     record = records.read(paths.path_of(experiment, seed, RESULTS))
-    result = records.result_of(record["regularization"]["curve"])
-    before, after = (
-        100 * result[key] for key in ("baseline_error", "last_error")
-    )
-    assert result["chosen_error"] == result["last_error"]
+    curve = record["regularization"]["curve"]
+    before, *_, after = (100 * error for error in curve["test_error"])
+    assert records.chosen_epoch(curve) == epochs
     folder = paths.path_of(experiment, seed, RESULTS).parent
     told = f"[{before:.2f} % before GAR, {after:.2f} after]"
     assert f"{told}({folder.relative_to(ROOT).as_posix()})" in TEXT

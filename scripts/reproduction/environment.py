@@ -49,12 +49,12 @@ def device_in_words(described):
     ...                  "threads": 1, "cores": 2})
     'AMD EPYC (1 of 2 cores)'
     """
-    e = described
-    threads, cores = e.get("threads", e["cores"]), e["cores"]
-    # Of a run that took fewer than there are.
-    fewer = e.get("device_kind") == "cpu" and threads < cores
-    cores = f"{threads} of {cores}" if fewer else cores
-    return f"{e['device']} ({cores} cores)"
+    cores = described["cores"]
+    # Older records do not tell the threads.
+    threads = described.get("threads", cores)
+    if described["device_kind"] == "cpu" and threads < cores:
+        cores = f"{threads} of {cores}"
+    return f"{described['device']} ({cores} cores)"
 
 
 def git_revision(root=ROOT, package=PACKAGE):

@@ -23,13 +23,14 @@ def text(experiments, seeds, results):
     for folder in {results, paths.reference()}:
         for record in records.read_all(folder).values():
             e = Experiment.from_json(record["experiment"])
-            epochs = record["regularization"]["curve"].get("seconds", [])[1:]
             # A method without a network has no epochs.
-            if e.trains_network and epochs:
+            if e.trains_network:
                 first, second = seconds[key(e)]
                 spent = record["pretraining"]["seconds"]
                 first.append(spent / e.pretrain_epochs)
-                second.append(median(epochs))
+                curve = record["regularization"]["curve"]
+                # Epoch 0 is the end of stage 1.
+                second.append(median(curve["seconds"][1:]))
 
     tasks = [*dict.fromkeys((e, s) for s in seeds for e in experiments)]
     left = [t for t in tasks if not paths.path_of(*t, results).exists()]

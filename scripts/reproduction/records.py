@@ -46,18 +46,12 @@ def reading(path):
         ) from e
 
 
-def result_of(curve):
-    """The results of a run, by the curves of its stage 2."""
-    # Stage 2's own epochs compete; of equals, the last is taken.
+def chosen_epoch(curve):
+    """The epoch of the least validation error, by the curves of stage 2."""
+    # Epoch 0 does not compete: it is the end of stage 1.
     errors = curve["val_error"][1:]
-    chosen = len(errors) - errors[::-1].index(min(errors))
-    return {
-        "baseline_error": curve["test_error"][0],
-        "chosen_epoch": chosen,
-        "chosen_error": curve["test_error"][chosen],
-        "last_epoch": curve["epoch"][-1],
-        "last_error": curve["test_error"][-1],
-    }
+    # Of equal errors the last one counts.
+    return len(errors) - errors[::-1].index(min(errors))
 
 
 def write(path, record):
@@ -89,7 +83,8 @@ def read(path):
         check("name", path.name, f"seed{record['seed']}.json")
         curve = record["regularization"]["curve"]
         last = e.epochs if e.trains_network else 1
-        check("last epoch", result_of(curve)["last_epoch"], last)
+        for name in ("epoch", "val_error", "test_error"):
+            check(f"length of {name}", len(curve[name]), last + 1)
     return record
 
 
@@ -145,18 +140,18 @@ class Arrays(NamedTuple):
 
 def write_arrays(path, owner, arrays):
     """Writes the `Arrays` of a run; `owner` is its fingerprint and its seed."""
+    # An image a row, whose classes hardly change: so the file is small.
+    classes = np.stack([*arrays.predicted.values()], axis=1)
     content = {
         "owner": [*map(str, owner)],
         "epochs": [*arrays.predicted],
         "indices": np.asarray(arrays.indices, "int32"),
         "labels": np.asarray(arrays.labels, "uint8"),
-        # An image a row, whose classes hardly change: so it is small.
-        "predicted": np.stack([*arrays.predicted.values()], axis=1),
+        "predicted": classes.astype("uint8"),
     }
     if arrays.logits:
         content["logit_indices"] = np.asarray(arrays.logit_indices, "int32")
         content["logits"] = np.stack([*arrays.logits.values()])
-    content["predicted"] = content["predicted"].astype("uint8")
     write_atomically(
         path, lambda file: np.savez_compressed(file, **content), mode="wb"
     )

@@ -161,9 +161,6 @@ class Run:
             # the end; in older records `None` where nothing tells, an entry of
             # `None` for a class without a name.
             "lost_classes": None,
-            # In some older records: classes without energy in some batch of
-            # the first epoch of stage 2.
-            "dead_outputs": None,
             # Mean over the classes of the errors on each, after stage 1 and in
             # the end, of the test images in the arrays beside the record.
             "balanced_errors": None,

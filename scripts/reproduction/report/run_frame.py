@@ -49,16 +49,18 @@ def read_runs(folder):
     for record in records.read_all(folder).values():
         e = Experiment.from_json(record["experiment"])
         curve = record["regularization"]["curve"]
-        chosen = records.result_of(curve)["chosen_epoch"]
+        chosen = records.chosen_epoch(curve)
         # `None`, of a method without stage 1, becomes NaN.
         test = 100 * np.array(curve["test_error"], float)
         validation = 100 * np.array(curve["val_error"], float)
         balanced = record["balanced_errors"] or {}
-        lost, dead = record["lost_classes"], record["dead_outputs"]
+        lost = record["lost_classes"]
+        # Older records alone tell it.
+        dead = record.get("dead_outputs")
         pretraining = typical_seconds(record["pretraining"])
         training = typical_seconds(record["regularization"])
         machines = [record["environment"], *record["resumed_in"]]
-        devices = {m.get("device_kind", "cpu").upper() for m in machines}
+        devices = {machine["device_kind"].upper() for machine in machines}
         rows.append(
             {
                 "path": record["path"],

@@ -64,8 +64,9 @@ def test_a_run_is_a_row(tmp_path):
     }
     path = write_record(tmp_path, e, 3, chosen_error=0.0498, curve=curve)
     record = records.read(path)
-    record["environment"] |= {"device_kind": "cpu", "threads": 1}
-    record["resumed_in"] = [{"device": "Other", "cores": 4}]
+    record["environment"]["threads"] = 1
+    other = {"device": "Other", "device_kind": "cpu", "cores": 4}
+    record["resumed_in"] = [other]
     record["warnings"] = ["Stage 2 has lost class 2"]
     records.write(path, record)
     (row,) = report.read_runs(tmp_path).itertuples()
