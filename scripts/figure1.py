@@ -33,17 +33,17 @@ def main(options):
         from reproduction.report import plots
         from reproduction.report.plots.graph_statistics import graph_numbers
 
-    name = "graph_pair" if options.pair else "figure1"
+    panels = plots.graph_pair if options.pair else plots.figure1
+    name = "graph_pair.png" if options.pair else "figure1.png"
 
     def figure(run):
         before, *_, after = (B[:IMAGES] for B in run.snapshots.values())
-        draw = getattr(plots, name)
-        return draw(before, after, run.labels[:IMAGES], run.title)
+        return panels(before, after, run.labels[:IMAGES], run.title)
 
-    run, record, output = plots.draw(options, f"{name}.png", figure)
+    run, record, output = plots.draw(options, name, figure)
     if options.pair:
         return 0
-    # Of the images drawn, and of all kept.
+    # Numbers of the images drawn, and of all images kept.
     rows = [
         {"epoch": epoch, **graph_numbers(B[:m], run.labels[:m])}
         for epoch, B in run.snapshots.items()

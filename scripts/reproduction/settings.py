@@ -127,9 +127,7 @@ class Experiment:
     @classmethod
     def from_json(cls, settings):
         """The experiment of a record."""
-        data = dict(settings["data_settings"])
-        if data.get("shares") is not None:
-            data["shares"] = tuple(data["shares"])
+        data = terms.with_tuples(settings["data_settings"])
         made = {
             "data_settings": DataSettings(**data),
             "method": terms.from_json(settings["method"]),

@@ -94,15 +94,20 @@ def as_json(method):
     return [{"term": type(term).__name__, **asdict(term)} for term in method]
 
 
+def with_tuples(settings):
+    """Settings of a record, whose tuples JSON has made lists."""
+    return {
+        name: tuple(value) if isinstance(value, list) else value
+        for name, value in settings.items()
+    }
+
+
 def from_json(dicts):
     """The method whose terms a record has."""
     made = []
-    for settings in dicts:
-        given = {k: v for k, v in settings.items() if k != "term"}
-        for name, value in given.items():
-            if isinstance(value, list):
-                given[name] = tuple(value)
-        made.append(TERMS[settings["term"]](**given))
+    for settings in map(with_tuples, dicts):
+        kind = TERMS[settings.pop("term")]
+        made.append(kind(**settings))
     return tuple(made)
 
 

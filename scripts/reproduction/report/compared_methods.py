@@ -6,7 +6,7 @@ from reproduction.methods import METHODS
 from reproduction.report import run_frame
 from reproduction.report.estimates import MISSING
 from reproduction.report.published import BASELINE
-from reproduction.report.tables import figure, linked, table
+from reproduction.report.tables import figure, table_of_runs
 
 
 def compare(frame):
@@ -81,5 +81,5 @@ def baselines_tables(frame):
             title += f", learning rate of stage 2 {rate:g}"
         title += ": test error, percent"
         notes = dict.fromkeys(map(run_frame.made_on, rows.values()))
-        tables.append((table(linked(rows), METHOD_COLUMNS), notes, title))
+        tables.append((table_of_runs(rows, METHOD_COLUMNS), notes, title))
     return tables

@@ -97,12 +97,12 @@ def confusions(frame, results):
         for name, others in ran.items():
             of_start = (others[lost_starts.START] == start).all(axis=1)
             long_enough = others[of_start & (others.epochs >= LATER)]
-            # One that ended there kept its classes.
-            first = long_enough.sort_values("epochs").head(1)
-            row[f"{name}, epoch {LATER}"] = MISSING
-            for later in first.itertuples():
-                cell = in_words(*state_of(later, LATER, results))
-                row[f"{name}, epoch {LATER}"] = cell
+            cell = MISSING
+            if len(long_enough):
+                # A run that ends with this epoch kept the classes of it.
+                shortest = long_enough.sort_values("epochs").iloc[0]
+                cell = in_words(*state_of(shortest, LATER, results))
+            row[f"{name}, epoch {LATER}"] = cell
         compared = [row[f"{name}, epoch {LATER}"] for name in LOSSES]
         if any(cell != MISSING for cell in compared[1:]):
             names.append(f"seed {run.seed}")

@@ -7,7 +7,7 @@ from scipy import stats
 from reproduction.report import run_frame
 from reproduction.report.cells import lost_in
 from reproduction.report.estimates import MISSING, Estimate
-from reproduction.report.tables import linked, markdown, table
+from reproduction.report.tables import markdown, table_of_runs
 from reproduction.settings import TABLE_1
 
 PAPER = "the paper's: Frobenius term of B"
@@ -84,7 +84,7 @@ def lost_classes(frame):
         others = usual[:0] if loss == PAPER else usual
         g = starts(frame, loss)
         rows[loss] = g.merge(others, "left", START, suffixes=("", "_paper"))
-    return markdown(table(linked(rows), COLUMNS))
+    return markdown(table_of_runs(rows, COLUMNS))
 
 
 def after_the_first_epoch(g):

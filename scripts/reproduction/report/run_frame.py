@@ -193,9 +193,7 @@ def epochs(g):
 
 def hardware(g):
     """Machines of all runs, in words."""
-    machines = []
-    for names in g.hardware:
-        machines += names.split(" / ")
+    machines = " / ".join(g.hardware).split(" / ")
     return ", ".join(dict.fromkeys(machines))
 
 

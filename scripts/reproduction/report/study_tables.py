@@ -10,7 +10,7 @@ import pandas as pd
 
 from reproduction.report import run_frame
 from reproduction.report.estimates import MISSING, Estimate, between
-from reproduction.report.tables import change, figure, linked, lost, table
+from reproduction.report.tables import change, figure, lost, table_of_runs
 
 # What may be any in a run of a claim's row.
 ANY = [*run_frame.HARDWARE, "epochs"]
@@ -55,7 +55,7 @@ def study_table(study, frame, most=None):
                 f"{'; '.join(elsewhere)}."
             )
     columns = dict([*columns.items()][:most])
-    return table(linked(rows), columns), notes, study.title
+    return table_of_runs(rows, columns), notes, study.title
 
 
 def runs_of_row(study, name, frame):

@@ -17,9 +17,9 @@ def table(rows, columns):
     """A table of texts.
 
     Args:
-        rows: List of pairs: the name of a row, and what it is about, as a rule
-            runs.
-        columns: Functions of that, which return a text, by heading.
+        rows: List of pairs: the name of a row, and what it is about.
+        columns: Functions of what a row is about, which return a text, by
+            heading.
     """
     cells = [
         {heading: cell(row) for heading, cell in columns.items()}
@@ -28,11 +28,12 @@ def table(rows, columns):
     return pd.DataFrame(cells, [name for name, _ in rows], [*columns])
 
 
-def linked(rows):
-    """Pairs for `table` of runs by name: with links, and without empty ones."""
-    return [
-        (run_frame.linked(name, g), g) for name, g in rows.items() if len(g)
+def table_of_runs(runs, columns):
+    """A `table` of runs by name: each name is a link, no run makes no row."""
+    rows = [
+        (run_frame.linked(name, g), g) for name, g in runs.items() if len(g)
     ]
+    return table(rows, columns)
 
 
 def markdown(cells, notes=(), title=""):

@@ -8,9 +8,8 @@ from reproduction.report.study_tables import study_table
 from reproduction.report.tables import (
     RUN_COLUMNS,
     in_terminal,
-    linked,
     paper_table,
-    table,
+    table_of_runs,
 )
 
 
@@ -44,7 +43,7 @@ def _runs(records, results):
 
 def _show(tables, runs, results, page):
     """Prints runs, tables of them, and where the project's own are."""
-    rows = table(linked(run_frame.by_folder(runs)), RUN_COLUMNS)
+    rows = table_of_runs(run_frame.by_folder(runs), RUN_COLUMNS)
     # As many as fit into a line; the folder tells the data and the method.
     rows = rows.drop(columns=["data", "method", "lost a class", "hardware"])
     print(in_terminal(rows, title="Your runs: test error in percent"), end="")

@@ -19,10 +19,9 @@ from reproduction.report.published import TABLES
 from reproduction.report.study_tables import study_table
 from reproduction.report.tables import (
     RUN_COLUMNS,
-    linked,
     markdown,
     paper_table,
-    table,
+    table_of_runs,
 )
 from reproduction.studies import STUDIES
 
@@ -124,7 +123,7 @@ def write(frame, results, readme=None):
     results = Path(results)
     order = ["cell", "pretrain_epochs", "epochs"]
     runs = run_frame.by_folder(frame.sort_values(order, kind="stable"))
-    index = table(linked(runs), RUN_COLUMNS)
+    index = table_of_runs(runs, RUN_COLUMNS)
     studies = "# Studies, with all columns\n"
     for name, study in STUDIES.items():
         text = markdown(*study_table(study, frame))
