@@ -12,7 +12,7 @@ import sys
 
 from reproduction import commands
 
-# As in the paper.
+# Images drawn, as many as in the paper.
 IMAGES = 250
 
 

@@ -31,10 +31,10 @@ def main(options):
     for row, arm in study.arms.items():
         arms[row] = commands.apply(options, arm, arm.precision)
         if arm.pretrain_epochs != usual:
-            # A stage 1 of its own is what the row is about.
+            # The row is about the length of its stage 1.
             arms[row] = replace(arms[row], pretrain_epochs=arm.pretrain_epochs)
     study = replace(study, arms=arms)
-    # The arms have theirs.
+    # The arms have their epochs of stage 1 by now.
     options.pretrain_epochs = None
 
     def show(report, records, results):

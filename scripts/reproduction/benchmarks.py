@@ -38,7 +38,7 @@ STEPS = {
 # makes a network faster or slower, by more than what is measured here.
 PER_BUILD = 4
 
-# Of a Keras user.
+# The optimizer of a Keras user.
 PLAIN_SGD = partial(keras.optimizers.SGD, 0.01, momentum=0.95, nesterov=True)
 
 
@@ -208,7 +208,7 @@ def regularize(case, plain):
     e = EXPERIMENT
     images = load_mnist().x_train[: case["images"]]
     m_L, b_U = min(e.num_labeled, len(images)), e.unlabeled_per_batch
-    # The batches of a stretch, of an epoch at most.
+    # A stretch has the batches of an epoch at most.
     sampler = BatchSampler(
         len(images),
         b_U,

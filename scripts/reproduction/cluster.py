@@ -27,7 +27,7 @@ def on_cluster(tasks, results, options, address):
     """
     if not tasks:
         return
-    # Nobody is told of it, unless the user wants it so.
+    # Ray reports its use to nobody, unless the user wants it so.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     # The coming default, of which Ray else warns with every task.
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
@@ -47,7 +47,7 @@ def on_cluster(tasks, results, options, address):
         needs, threads = {"num_gpus": 1, "num_cpus": 1}, None
     else:
         cores = [int(machine.get("CPU", 0)) for machine in machines]
-        # All of them on one machine.
+        # The cores of a run are on one machine.
         threads = max(1, min(sum(cores) // len(tasks), max(cores)))
         needs = {"num_cpus": threads}
     remote = ray.remote(max_retries=3, **needs)(_make)
@@ -76,18 +76,18 @@ def on_cluster(tasks, results, options, address):
                     )
                 if not isinstance(outcome, WorkerError):
                     path = path_of(*task, results)
-                    # The folder can have another name here.
+                    # The run's folder can have another name here.
                     outcome["path"] = "/".join(path.absolute().parts[-3:])
-                    # A method without a network has none.
+                    # A method without a network has no arrays.
                     if arrays is not None:
                         with files.replacing(path.with_suffix(".npz")) as file:
                             file.write_bytes(arrays)
-                    # As the last: it says that the run is finished.
+                    # The record comes last: it says that the run is finished.
                     records.write(path, outcome)
                     path_of_state(*task, results).unlink(missing_ok=True)
                 yield task, outcome
     finally:
-        # After Ctrl-C, as a rule.
+        # Runs are left after Ctrl-C, as a rule.
         for ref, (_, held) in busy.items():
             with held:
                 ray.cancel(ref, force=True)

@@ -16,12 +16,12 @@ from reproduction import paths
 from reproduction.settings import EXPERIMENTS
 
 EXIT_USAGE = 2
-# Some runs are left to another process.
+# The exit status where some runs are left to another process.
 EXIT_UNFINISHED = 1
-# Ended by Ctrl-C, as shells report it.
+# The exit status after Ctrl-C, as shells report it.
 EXIT_INTERRUPTED = 130
 
-# What is told in one line: no defect of the program, as a rule.
+# Errors told in one line: as a rule no defect of the program.
 EXPECTED = (ValueError, OSError, ImportError, FloatingPointError)
 
 GOES_ON = "the same command goes on from the last finished epoch"
@@ -209,7 +209,7 @@ def main(parser, run):
     try:
         return run(options)
     except EXPECTED as e:
-        # Of a message of several lines, one.
+        # A message of several lines becomes one.
         print(f"error: {' '.join(str(e).split())}", file=sys.stderr)
         return EXIT_USAGE
     except KeyboardInterrupt:

@@ -11,7 +11,7 @@ from tqdm import tqdm
 
 from gar_keras.utils.warnings import GARWarning
 
-# By default a semaphore, which a process that is killed leaves behind.
+# The default is a semaphore, which a killed process leaves behind.
 tqdm.set_lock(threading.RLock())
 
 ERRORS = ("val_error", "test_error")
@@ -49,7 +49,7 @@ class Reporter:
             total=total,
             bar_format="{desc} |{bar:10}| {postfix} {remaining} left",
             file=self.stream,
-            # In a terminal alone.
+            # The bar is shown in a terminal alone.
             disable=None,
             dynamic_ncols=True,
             leave=False,

@@ -119,7 +119,7 @@ class Run:
             **{stage: {"seconds": 0.0, "rows": []} for stage in STAGES},
             # Epochs of stage 2 of which the arrays beside the record are.
             "snapshot_epochs": [],
-            # Now: the source may be edited while the run goes on.
+            # Described now: the source may be edited while the run goes on.
             "environment": environment.describe(),
             # The data, a fingerprint of the split, and the `class_prior`: the
             # shares that GAR's balance expects, `None` for equal ones.
@@ -148,7 +148,7 @@ class Run:
             stages[stage]["curve"] = curve
         record = {
             "format": records.FORMAT,
-            # Below the results folder.
+            # Path below the results folder.
             "path": "/".join(path.absolute().parts[-3:]),
             "fingerprint": self.experiment.fingerprint(),
             "experiment": self.experiment.as_json(),
@@ -194,7 +194,7 @@ class NetworkRun(Run):
     def __init__(self, experiment, seed, state, data_dir, reporter):
         super().__init__(experiment, seed, state, data_dir, reporter)
         e, task = experiment, self.task
-        # Of weights and batches.
+        # Seed of weights and batches.
         self.training_seed = seed
         if e.restart:
             rng = np.random.default_rng([seed, e.restart])
@@ -227,9 +227,9 @@ class NetworkRun(Run):
         }
         for optimizer in self.optimizers.values():
             optimizer.build(self.model.trainable_variables)
-        # Of the end of stage 1.
+        # Weights at the end of stage 1.
         self.start_weights = []
-        # By the epoch of stage 2: logits of some images, and all classes.
+        # Logits of some images and classes of all, by the epoch of stage 2.
         self.logit_images = records.kept_images(seed, len(task.data.x_test))
         self.logits, self.predicted = {}, {}
         # What a method has beside weights and optimizer, until it is taken up.
@@ -255,7 +255,7 @@ class NetworkRun(Run):
             self.progress["warnings"].append(text)
         self.reporter.say(f"warning: {text}")
 
-    # The file that keeps it.
+    # The file that keeps the state of the run.
 
     def owner(self):
         """What a state is of: this run, and these data."""
@@ -286,7 +286,7 @@ class NetworkRun(Run):
         stage = STAGES[self.done("regularization") > 0]
         assign(self.model.variables, arrays["model"])
         assign(self.optimizers[stage].variables, arrays["optimizer"])
-        # Of stage 2 alone; only the method in training knows what they are of.
+        # Variables of stage 2: the method assigns them once it trains.
         self.method_variables = arrays["method"]
         self.start_weights = arrays["start"]
         epochs = self.progress["snapshot_epochs"]
@@ -363,7 +363,7 @@ class NetworkRun(Run):
             first = replace(
                 first,
                 class_prior=self.progress["predicted_prior"],
-                # The networks of the experiments end in a Dense, which has it.
+                # The networks end in a Dense layer, which has the factor.
                 logit_factor=1.0,
                 start_weights=self.start_weights,
             )
@@ -455,7 +455,7 @@ class Recorder(keras.callbacks.Callback):
         run, stage_2 = self.run, self.model
         seconds = time.perf_counter() - self.start
         errors = self.errors.measure(self.model)
-        # For the callbacks that follow.
+        # The callbacks that follow read the errors.
         logs.update(errors)
         row = {
             "epoch": (epoch + 1) * self.epochs_per_report,
@@ -513,7 +513,7 @@ def read_state(path, owner, reporter):
     with records.reading(path), open(path, "rb") as file:
         archive = np.load(file)
         meta = json.loads(str(archive["meta"]))
-        # In the order in which they were written.
+        # Arrays come in the order in which they were written.
         for key in archive.files:
             arrays[key.partition("/")[0]].append(archive[key])
     if meta["of"] != owner:

@@ -46,7 +46,7 @@ class Experiment:
     # m_L.
     num_labeled: int
     network: str
-    # f of cnn9.
+    # Filters of cnn9, its f.
     filters: int | None = None
     # Of the images as stored: "rescale", division by 255, "standardize", each
     # to mean 0 and standard deviation 1, or "none".
@@ -61,7 +61,7 @@ class Experiment:
     unlabeled_per_batch: int
     # Where X_U comes from.
     unlabeled: str = "train"
-    # Of X_U; `None` for all.
+    # Images of X_U in an epoch; `None` for all.
     images_per_epoch: int | None = None
     num_validation: int = 1000
     data_settings: DataSettings = DataSettings()
@@ -154,10 +154,10 @@ class Experiment:
         Experiments for which this is the same have the same stage 1.
         """
         of_stage_2 = (
-            *("labeled_per_batch", "unlabeled_per_batch", "unlabeled"),
-            *("images_per_epoch", "epochs", "method", "stage_2_rate"),
-            *("warmup_steps", "global_clipnorm"),
-        )
+            "labeled_per_batch", "unlabeled_per_batch", "unlabeled",
+            "images_per_epoch", "epochs", "method", "stage_2_rate",
+            "warmup_steps", "global_clipnorm",
+        )  # fmt: skip
         usual = {name: getattr(_MNIST, name) for name in of_stage_2}
         known = replace(self.data_settings, out_of_class=0.0)
         return replace(self, data_settings=known, **usual)
@@ -250,14 +250,12 @@ SMALL = {
     for name, changes in _CHANGES.items()
 }
 
-# Of two classes, one of them rare; twenty labels of each.
-RARE = {
-    name: replace(_SMALL, dataset=name, num_labeled=40)
-    for name in (
-        *("abalone-17", "winequality-red-4", "yeast4", "kddcup-guess-passwd"),
-        *("kr-vs-k-one", "shuttle-c0", "vowel0"),
-    )
-}
+_RARE = (
+    "abalone-17", "winequality-red-4", "yeast4", "kddcup-guess-passwd",
+    "kr-vs-k-one", "shuttle-c0", "vowel0",
+)  # fmt: skip
+# Data sets of two classes, one of which is rare; twenty labels of each.
+RARE = {name: replace(_SMALL, dataset=name, num_labeled=40) for name in _RARE}
 
 # What can be run on each data set, by the number of labels.
 EXPERIMENTS = {

@@ -16,9 +16,9 @@ from reproduction.settings import TABLE_1
 class Claim:
     """What an arm of a study puts to the test."""
 
-    # With the section of the paper it is from.
+    # What the paper claims, with its section.
     text: str
-    # Of the error of the arm; `None` where the claim says nothing of it.
+    # How the error of the arm differs; `None` where the claim is silent.
     expected: Literal["higher", "lower"] | None
     # The row to compare with.
     against: str

@@ -68,7 +68,7 @@ def sweep(experiments, seeds, results, *, jobs=1, ray=None, **options):
     elif jobs > 1:
         outcomes = in_processes(left, results, options, jobs)
     else:
-        # What one raises ends all.
+        # An error of one run ends the sweep.
         outcomes = (
             (task, make(task, place, results, options))
             for task, place in left.items()
@@ -109,7 +109,7 @@ def outcome_of(call, *arguments):
     try:
         return call(*arguments)
     except Exception as e:
-        # A defect of the program is to be found.
+        # A defect of the program needs its traceback.
         if not isinstance(e, EXPECTED):
             traceback.print_exc()
         return WorkerError(f"{type(e).__name__}: {e}")
@@ -125,9 +125,9 @@ def in_processes(tasks, results, options, jobs):
         while waiting or busy:
             while waiting and len(busy) < jobs:
                 task = waiting.pop(0)
-                # A pool a run: one that is broken fails all that it has.
+                # A pool for each run: a broken pool fails all of its runs.
                 pool = ProcessPoolExecutor(1, context, _begin, [threads])
-                # Ctrl-C is not for the process: it inherits the deafness.
+                # The process inherits that Ctrl-C is ignored.
                 before = signal.signal(signal.SIGINT, signal.SIG_IGN)
                 future = pool.submit(
                     outcome_of, make, task, tasks[task], results, options

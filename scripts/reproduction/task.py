@@ -15,7 +15,7 @@ from reproduction.methods.terms import PRIOR_OF_LABELS
 # Each choice has random numbers of its own: one does not change another.
 IMBALANCE, LABEL_NOISE, OUT_OF_CLASS = 1, 2, 3
 
-# Runs of a table, one after another, have the same.
+# One after another, runs of a table have the same data.
 _load = functools.lru_cache(maxsize=1)(load)
 
 

@@ -18,7 +18,7 @@ DATASETS: dict[str, Callable] = {
     **packages.TABLES,
 }
 
-# Their loaders take the folder of the files; the others come with a package.
+# Data sets whose loaders take a folder of files; others are in packages.
 FROM_FILES = {"norb", "norb-jpeg", "svhn", "svhn-grey"}
 
 

@@ -32,9 +32,9 @@ TANGENTS_FILE = "tangVec_float_60000x28x28.bin"
 
 # (down, right) for each value of k1 mod 9, in pixels.
 SHIFTS = (
-    *((-1, 0), (1, 0), (0, -1), (0, 1)),
-    *((-1, -1), (-1, 1), (1, -1), (1, 1), (0, 0)),
-)
+    (-1, 0), (1, 0), (0, -1), (0, 1),
+    (-1, -1), (-1, 1), (1, -1), (1, 1), (0, 0),
+)  # fmt: skip
 
 # Images deformed at a time: the float32 work arrays stay near the L2 cache.
 _CHUNK = 128

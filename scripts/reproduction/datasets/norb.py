@@ -37,7 +37,7 @@ MD5 = {
 # Element types by the numbers at the head of NORB's files.
 MAGIC = {0x1E3D4C54: "<i4", 0x1E3D4C55: "u1"}
 
-# Of the noise.
+# Seed of the noise.
 SEED = 0
 
 # Images standardized at a time.

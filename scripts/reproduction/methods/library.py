@@ -18,7 +18,8 @@ from gar_keras.methods.mean_teacher import copy_of
 from gar_keras.regularizers import affinity, balance
 from reproduction.methods import terms
 
-# Of the largest diagonal entry: keeps `BᵀDB` invertible where a class is lost.
+# Share of the largest diagonal entry that is added to the diagonal: it keeps
+# `BᵀDB` invertible where a class is lost.
 RIDGE = 1e-6
 
 
@@ -37,14 +38,14 @@ def for_library(method, class_prior):
             made.append(kind(**settings))
             continue
         settings["class_prior"] = class_prior
-        # By this name what the layer measures bears no name in front.
+        # With this name of the layer its metrics have no prefix.
         settings["name"] = "graph_activity_regularization"
         layer = LAYERS[type(term)](**settings)
         made.append(methods.GAR(layer=layer))
         if isinstance(term, terms.FixedAdjacency):
             made.append(FixedAdjacency(term.affinity))
             if term.affinity:
-                # It is measured all the same.
+                # With a coefficient of 0 the affinity is still measured.
                 layer.set_coefficients(affinity=0.0)
     return made
 

@@ -13,11 +13,11 @@ from reproduction.report.cells import lost_in
 from reproduction.report.estimates import MISSING
 from reproduction.report.tables import markdown
 
-# A run is stuck that has so many of the images kept in one confusion then.
+# A run is stuck if one confusion has STUCK of the images kept at epoch EARLY.
 STUCK, EARLY = 10, 10
-# Losses are compared after so many epochs.
+# Epochs after which losses are compared.
 LATER = 20
-# Of MNIST.
+# Test images and classes of MNIST.
 TEST_IMAGES, CLASSES = 10_000, 10
 
 PAPER = "the paper's"
@@ -99,7 +99,7 @@ def confusions(frame, results):
             long_enough = others[of_start & (others.epochs >= LATER)]
             cell = MISSING
             if len(long_enough):
-                # A run that ends with this epoch kept the classes of it.
+                # A run that ends with epoch LATER kept the classes then.
                 shortest = long_enough.sort_values("epochs").iloc[0]
                 cell = in_words(*state_of(shortest, LATER, results))
             row[f"{name}, epoch {LATER}"] = cell

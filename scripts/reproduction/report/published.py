@@ -23,7 +23,7 @@ class Column(NamedTuple):
     # Points between two means that count as no difference. 30 of the 10,000
     # test images of MNIST are less than what separates the methods of Table 1.
     margin: float = 0.3
-    # Of stage 2 in the authors' script.
+    # Epochs of stage 2 in the authors' script.
     epochs: int = 200
     classes: int = 10
 

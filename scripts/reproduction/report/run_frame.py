@@ -55,7 +55,7 @@ def read_runs(folder):
         validation = 100 * np.array(curve["val_error"], float)
         balanced = record["balanced_errors"] or {}
         lost = record["lost_classes"]
-        # Older records alone tell it.
+        # Older records alone tell dead outputs.
         dead = record.get("dead_outputs")
         pretraining = typical_seconds(record["pretraining"])
         training = typical_seconds(record["regularization"])
@@ -103,7 +103,7 @@ def typical_seconds(stage):
 
     The pauses of a machine with other work do not count.
     """
-    # Epoch 0 of stage 2, the end of stage 1, has none.
+    # Epoch 0 of stage 2, the end of stage 1, has no seconds.
     known = pd.Series(stage["curve"].get("seconds", []), dtype=float).dropna()
     return known.median() * len(known) if len(known) else stage["seconds"]
 

@@ -152,7 +152,7 @@ ARM_COLUMNS = {
     **_EXTENT,
 }
 
-# Of starts of the first epoch.
+# Columns of starts of the first epoch.
 START_COLUMNS = {
     "had a dead output": lambda g: run_frame.of_known(g.emptied),
     "lost a class": lambda g: run_frame.of_known(g.lost),

@@ -113,7 +113,7 @@ def lost(g):
     return text
 
 
-# Of the index of a results folder, and of a user's runs.
+# Columns of the index of a results folder, and of a user's runs.
 RUN_COLUMNS = {
     "data": run_frame.task,
     "method": lambda g: g.method.iloc[0],

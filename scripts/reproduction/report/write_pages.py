@@ -53,7 +53,7 @@ def sections(frame, results):
         "cells, last epochs": cells.all_cells(
             frame, "last_20", without=cells.DETAILS
         ),
-        # The same for a reader in a hurry.
+        # The cells in the README, for a reader in a hurry.
         "results": cells.all_cells(frame, without=cells.DETAILS),
         "lost": lost_starts.lost_line(frame),
         "lost classes": lost_starts.lost_classes(frame),
@@ -109,7 +109,7 @@ def with_links_from(text, results, seen_from):
     '[a](../results/b), [c](https://d.org)'
     """
     way = Path(os.path.relpath(results, seen_from)).as_posix()
-    # But for links to other sites.
+    # Links to other sites stay as they are.
     return re.sub(r"\]\((?!\w+:)", f"]({way}/", text)
 
 

@@ -33,7 +33,7 @@ RING = {"fc": "none", "ec": "black", "zorder": 3}
 # wider figure is shown smaller.
 WIDTH = 8.4
 PAGE_WIDTH = 838
-# Pixels of a PNG for each of these, as screens have more of them than a page.
+# Pixels of a PNG to a pixel of a page: screens have more than pages.
 DENSITY = 1.5
 
 # All that is random here starts from it.
