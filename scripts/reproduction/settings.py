@@ -16,8 +16,6 @@ from dataclasses import (
 
 from reproduction.methods import METHODS, name_of, terms
 
-SAFE = "safe-gar"
-
 
 @dataclass(frozen=True, kw_only=True)
 class DataSettings:
