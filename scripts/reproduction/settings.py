@@ -228,7 +228,7 @@ _SMALL = Experiment(
     epochs=100,
 )
 _LARGE = {"epochs": 30, "pretrain_epochs": 500, "images_per_epoch": 10_000}
-_CHANGES = {
+_CHANGES: dict[str, dict] = {
     "digits": {"preprocessing": "rescale"},
     "breast-cancer": {"num_labeled": 20},
     "wine": {

@@ -181,6 +181,19 @@ LIMITS = _study(
 _CURE = {"global_clipnorm": 1.0, "warmup_steps": 100}
 _BOTH = "both, the rate over 100 steps"
 
+# Rows of the study by the epochs of stage 1 before them.
+_FIRST_EPOCHS: dict[int, dict] = {
+    2000: {_PAPER: {}, _BOTH: _CURE},
+    200: {
+        _PAPER: {},
+        "gradient clipped to a norm of 1": {"global_clipnorm": 1.0},
+        "learning rate rises over 200 steps": {"warmup_steps": 200},
+        _BOTH: _CURE,
+        "cross-entropy of the labels": {"others": [terms.CrossEntropy()]},
+        "column sums of B": {"balance_of": "column sums"},
+    },
+}
+
 FIRST_EPOCH = Study(
     "first-epoch",
     "One epoch of stage 2 from many initializations: MNIST, m_L = 100",
@@ -192,19 +205,7 @@ FIRST_EPOCH = Study(
         f"{row}, after {epochs} epochs of stage 1": _mnist(
             1, pretrain_epochs=epochs, **changes
         )
-        for epochs, rows in {
-            2000: {_PAPER: {}, _BOTH: _CURE},
-            200: {
-                _PAPER: {},
-                "gradient clipped to a norm of 1": {"global_clipnorm": 1.0},
-                "learning rate rises over 200 steps": {"warmup_steps": 200},
-                _BOTH: _CURE,
-                "cross-entropy of the labels": {
-                    "others": [terms.CrossEntropy()]
-                },
-                "column sums of B": {"balance_of": "column sums"},
-            },
-        }.items()
+        for epochs, rows in _FIRST_EPOCHS.items()
         for row, changes in rows.items()
     },
     restarts=3,
