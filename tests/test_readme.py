@@ -12,6 +12,7 @@ import pytest
 
 import gar_keras
 from reproduction import paths, records, report
+from reproduction.report import write_pages
 from reproduction.settings import TABLE_1
 
 ROOT = Path(__file__).parents[1]
@@ -19,7 +20,7 @@ README = ROOT / "README.md"
 RESULTS = ROOT / "results"
 PAGES = {
     path.relative_to(ROOT).as_posix(): path.read_text("utf-8")
-    for path in report.pages_of(README)
+    for path in write_pages.pages_of(README)
 }
 OTHERS = ("CONTRIBUTING.md", "CHANGELOG.md", "notebooks/README.md")
 TEXTS = PAGES | {name: (ROOT / name).read_text("utf-8") for name in OTHERS}
@@ -38,9 +39,9 @@ def generated(text):
 def test_the_tables_are_those_of_the_records():
     # If not: python scripts/report.py --readme README.md
     frame = report.read_runs(RESULTS)
-    parts = report.sections(frame, RESULTS)
+    parts = write_pages.sections(frame, RESULTS)
     for name, text in PAGES.items():
-        assert report.updated(ROOT / name, parts, RESULTS) == text, name
+        assert write_pages.updated(ROOT / name, parts, RESULTS) == text, name
     places = [part for text in PAGES.values() for part in generated(text)]
     assert sorted(places) == sorted(parts)
     # Figures that are links to their runs.

@@ -8,16 +8,13 @@ section of the pages is a line in `reproduction.report.write_pages.sections`.
 from reproduction.report.estimates import Estimate
 from reproduction.report.run_frame import read_runs
 from reproduction.report.terminal import show_baselines, show_study, show_table
-from reproduction.report.write_pages import pages_of, sections, updated, write
+from reproduction.report.write_pages import write
 
 __all__ = [
     "Estimate",
-    "pages_of",
     "read_runs",
-    "sections",
     "show_baselines",
     "show_study",
     "show_table",
-    "updated",
     "write",
 ]

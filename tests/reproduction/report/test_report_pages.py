@@ -8,7 +8,7 @@ import pytest
 from made_records import write_record
 
 from reproduction import report
-from reproduction.report import small_data_sets
+from reproduction.report import small_data_sets, write_pages
 from reproduction.settings import RARE, SMALL, TABLE_1
 
 MNIST = replace(TABLE_1[100], epochs=20)
@@ -36,7 +36,7 @@ def test_parts_go_between_their_markers(tmp_path):
     texts = {"table1": "[a](b)\n", "summary": ""}
     text = "A.\n<!-- {0} -->\nold\n<!-- end {0} -->\nB.\n"
     path = page(tmp_path, text.format("table1") + text.format("summary"))
-    found = report.updated(path, texts, tmp_path / "results")
+    found = write_pages.updated(path, texts, tmp_path / "results")
     assert found == (
         "A.\n<!-- table1 -->\n[a](results/b)\n<!-- end table1 -->\nB.\n"
         "A.\n<!-- summary -->\nNot run yet.\n<!-- end summary -->\nB.\n"
@@ -46,7 +46,7 @@ def test_parts_go_between_their_markers(tmp_path):
 def test_all_is_written_and_every_link_leads_somewhere(tmp_path, results):
     (tmp_path / "docs").mkdir()
     frame = report.read_runs(results)
-    sections = report.sections(frame, results)
+    sections = write_pages.sections(frame, results)
     markers = "".join(f"<!-- {n} -->\n<!-- end {n} -->\n" for n in sections)
     readme = page(tmp_path, markers)
     written = report.write(frame, results, readme)
