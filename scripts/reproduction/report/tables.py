@@ -11,6 +11,7 @@ import pandas as pd
 from reproduction.report import run_frame
 from reproduction.report.estimates import MISSING, Estimate
 from reproduction.report.published import BASELINE, GAR
+from reproduction.settings import PAPER
 
 
 def table(rows, columns):
@@ -146,7 +147,8 @@ def runs_of_cell(frame, column):
         for experiment in run_frame.by_folder(found).values()
         for _, g in experiment.groupby("device")
     ]
-    papers = f"2000 + {column.epochs}"
+    paper = PAPER[column.cell]
+    papers = f"{paper.pretrain_epochs} + {paper.epochs}"
     groups.sort(
         key=lambda g: (run_frame.epochs(g) == papers, run_frame.size(g)),
         reverse=True,

@@ -20,7 +20,7 @@ from reproduction.report import (
     tables,
 )
 from reproduction.report.published import TABLES
-from reproduction.settings import TABLE_1
+from reproduction.settings import SVHN, TABLE_1
 from reproduction.studies import ABLATION, FIRST_EPOCH, SKEW
 
 MNIST = replace(TABLE_1[100], epochs=20)
@@ -53,6 +53,14 @@ def test_the_paper_s_length_comes_first_then_most_runs(tmp_path):
         groups = tables.runs_of_cell(report.read_runs(tmp_path), COLUMN)
         found = [(len(g), g.epochs.iloc[0], g.device.iloc[0]) for g in groups]
         assert found == expected
+
+
+def test_the_paper_s_length_is_that_of_its_settings(tmp_path):
+    for epochs in (200, 100):
+        write(tmp_path, replace(SVHN, epochs=epochs), 0.09)
+    column = TABLES["table3"].columns[0]
+    [g] = tables.runs_of_cell(report.read_runs(tmp_path), column)
+    assert g.epochs.tolist() == [100]
 
 
 def rows_of(text):
