@@ -6,7 +6,7 @@ the paper's: arms are to be compared with each other.
 """
 
 from dataclasses import dataclass, field, fields, replace
-from typing import Literal
+from typing import Any, Literal
 
 from reproduction.methods import terms
 from reproduction.settings import TABLE_1
@@ -178,17 +178,17 @@ LIMITS = _study(
 )
 
 # What `gar_keras.regularize` adds to the paper's steps by default.
-_CURE = {"global_clipnorm": 1.0, "warmup_steps": 100}
+CURE: dict[str, Any] = {"global_clipnorm": 1.0, "warmup_steps": 100}
 _BOTH = "both, the rate over 100 steps"
 
 # Rows of the study by the epochs of stage 1 before them.
 _FIRST_EPOCHS: dict[int, dict] = {
-    2000: {_PAPER: {}, _BOTH: _CURE},
+    2000: {_PAPER: {}, _BOTH: CURE},
     200: {
         _PAPER: {},
         "gradient clipped to a norm of 1": {"global_clipnorm": 1.0},
         "learning rate rises over 200 steps": {"warmup_steps": 200},
-        _BOTH: _CURE,
+        _BOTH: CURE,
         "cross-entropy of the labels": {"others": [terms.CrossEntropy()]},
         "column sums of B": {"balance_of": "column sums"},
     },
@@ -310,16 +310,16 @@ FASTER = _study(
     {
         _PAPER: {},
         "clip of 1 and warm-up": _claim(
-            None, "what keeps the classes costs nothing", **_CURE
+            None, "what keeps the classes costs nothing", **CURE
         ),
         **{
             f"the same, learning rate of {rate}": _claim(
-                *_FASTER, **_CURE, stage_2_rate=rate
+                *_FASTER, **CURE, stage_2_rate=rate
             )
             for rate in (0.03, 0.1)
         },
         "the same, batches of 32, b_L = 4": _claim(
-            *_FASTER, **_CURE, **_batches(4, 28), epochs=30
+            *_FASTER, **CURE, **_batches(4, 28), epochs=30
         ),
     },
 )
@@ -338,7 +338,7 @@ BALANCE = _study(
             None,
             "both keep the classes",
             balance_of="column sums",
-            **_CURE,
+            **CURE,
             epochs=20,
         ),
         "symmetric": _claim(

@@ -17,16 +17,14 @@ from reproduction.report.tables import markdown
 STUCK, EARLY = 10, 10
 # Epochs after which losses are compared.
 LATER = 20
-# Test images and classes of MNIST.
-TEST_IMAGES, CLASSES = 10_000, 10
+# Test images of MNIST.
+TEST_IMAGES = 10_000
 
 PAPER = "the paper's"
 LOSSES = {
     PAPER: lost_starts.MNIST,
-    "Frobenius term of Z": lost_starts.MNIST.with_term(frobenius_of="Z"),
-    "of Z, and column sums": lost_starts.MNIST.with_term(
-        balance_of="column sums", frobenius_of="Z"
-    ),
+    "Frobenius term of Z": lost_starts.OF_Z,
+    "of Z, and column sums": lost_starts.SUMS_OF_Z,
     "learning rate of 0.005": replace(lost_starts.MNIST, stage_2_rate=0.005),
 }
 
@@ -42,7 +40,9 @@ def largest_confusion(true, predicted):
     >>> largest_confusion([0, 1, 1, 1], [0, 0, 0, 1])
     (2, 1, 0)
     """
-    counts = confusion_matrix(true, predicted, labels=range(CLASSES))
+    counts = confusion_matrix(
+        true, predicted, labels=range(lost_starts.CLASSES)
+    )
     np.fill_diagonal(counts, 0)
     class_, prediction = np.unravel_index(counts.argmax(), counts.shape)
     return int(counts.max()), int(class_), int(prediction)
@@ -90,7 +90,7 @@ def confusions(frame, results):
         run = runs.iloc[0]
         early = state_of(run, EARLY, results)
         is_stuck = early[1] is not None and early[1][0] >= STUCK
-        if not is_stuck or lost_in(runs, CLASSES).eq(True).any():
+        if not is_stuck or lost_in(runs, lost_starts.CLASSES).eq(True).any():
             continue
         row = {"after stage 1": f"{run.stage_1:.2f}"}
         row[f"{PAPER}, epoch {EARLY}"] = in_words(*early)

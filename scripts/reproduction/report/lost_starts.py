@@ -9,24 +9,21 @@ from reproduction.report.cells import lost_in
 from reproduction.report.estimates import MISSING, Estimate
 from reproduction.report.tables import markdown, table_of_runs
 from reproduction.settings import TABLE_1
+from reproduction.studies import CURE
 
 PAPER = "the paper's: Frobenius term of B"
-MNIST = TABLE_1[100]
-_CLASSES = 10
+CLASSES = 10
 
 # MNIST with 100 labels, after all of stage 1.
+MNIST = TABLE_1[100]
+OF_Z = MNIST.with_term(frobenius_of="Z")
+SUMS_OF_Z = OF_Z.with_term(balance_of="column sums")
 LOSSES = {
     PAPER: MNIST,
-    "Frobenius term of Z, as in the authors' code": MNIST.with_term(
-        frobenius_of="Z"
-    ),
+    "Frobenius term of Z, as in the authors' code": OF_Z,
     "column sums of B": MNIST.with_term(balance_of="column sums"),
-    "column sums of B, Frobenius term of Z": MNIST.with_term(
-        balance_of="column sums", frobenius_of="Z"
-    ),
-    "the paper's, clip of 1 and warm-up": replace(
-        MNIST, global_clipnorm=1.0, warmup_steps=100
-    ),
+    "column sums of B, Frobenius term of Z": SUMS_OF_Z,
+    "the paper's, clip of 1 and warm-up": replace(MNIST, **CURE),
 }
 
 # How a run went on from the end of stage 1 is no part of the start.
@@ -43,7 +40,7 @@ def starts(frame, loss):
     that do not tell are left out.
     """
     found = run_frame.like(frame, LOSSES[loss], ANY)
-    found = found.assign(lost=lost_in(found, _CLASSES)).dropna(subset="lost")
+    found = found.assign(lost=lost_in(found, CLASSES)).dropna(subset="lost")
     found = found.sort_values("epochs", kind="stable")
     return found.drop_duplicates(START, keep="last")
 
@@ -90,7 +87,7 @@ def lost_classes(frame):
 def after_the_first_epoch(g):
     """Starts that lost a class by then, the length that all losses have."""
     in_use = g.curve.map(lambda c: c.get("classes_in_use", [None] * 2)[1])
-    lost = in_use.dropna() < _CLASSES
+    lost = in_use.dropna() < CLASSES
     return f"{lost.sum()} of {len(lost)}"
 
 
