@@ -80,7 +80,7 @@ class RandomAffine(keras.layers.Layer):
             data_format=self.data_format,
         )
         if "int" in dtype:
-            # What is between two pixels is never beyond both of them.
+            # A value between two pixels is never beyond both of them.
             moved = ops.round(moved)
         return ops.cast(moved, dtype)
 

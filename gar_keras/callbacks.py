@@ -235,7 +235,7 @@ class BestWeights(keras.callbacks.Callback):
         if self.weights is None:
             return False
         self.network.set_weights(self.weights)
-        # They belong to this training, and not to the next one.
+        # The weights belong to this training, not to the next one.
         self.weights = None
         return True
 
@@ -385,7 +385,7 @@ class CheckShares(keras.callbacks.Callback):
             )
         before, after = self._before + 1, after + 1
         rare = before < before.mean()
-        # Where all have an even share, none is.
+        # Where all classes have an even share, none is rare.
         if not rare.any():
             return None
         before, after, expected = (
@@ -620,7 +620,7 @@ class WarnOnCollapse(keras.callbacks.Callback):
                 f"model={self.model.name!r}. Put one behind its logits, e.g. "
                 "with gar_keras.attach, and fit what attach gives."
             )
-        # By the number of the layer.
+        # The most classes missing so far, of each layer.
         self._most_missing = [0] * len(self._layers)
         self._batches_are_small = False
         for epoch, row in enumerate(self.earlier):
@@ -673,7 +673,7 @@ class WarnOnCollapse(keras.callbacks.Callback):
     def _warms_up(self, epoch):
         """Whether the learning rate rises until the end of the epoch."""
         optimizer = getattr(self.model, "optimizer", None)
-        # Of mixed precision in float16.
+        # In float16 it is inside a LossScaleOptimizer.
         optimizer = getattr(optimizer, "inner_optimizer", optimizer)
         steps = (self.params or {}).get("steps") or math.inf
         return (epoch + 1) * steps <= getattr(optimizer, "warmup_steps", 0)
@@ -685,7 +685,7 @@ class WarnOnCollapse(keras.callbacks.Callback):
             m, n, p = self.batch_size, layer.num_classes, layer.class_prior
             if self._batches_are_small or m is None or balance is None:
                 return
-            # Of a class without an image in most batches, the mean says little.
+            # The mean says little if most batches are without a class.
             if p is not None and m * min(p) < 1:
                 continue
             right = expected_balance(m, n, p)

@@ -225,7 +225,7 @@ class GraphActivityRegularization(keras.layers.Layer):
 
     @property
     def non_trainable_weights(self):
-        # What Keras' HDF5 format keeps of a layer.
+        # Keras' HDF5 format keeps these weights of a layer.
         return list(self.coefficient_weights.values())
 
     def load_own_variables(self, store):

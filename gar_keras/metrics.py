@@ -146,7 +146,7 @@ class SparseCategoricalAccuracy(keras.metrics.SparseCategoricalAccuracy):
 
     def update_state(self, y_true, y_pred, sample_weight=None):
         y_true = ops.reshape(y_true, (-1,))
-        # Of a dtype that can hold it: in uint8, -1 would become 255.
+        # In a dtype that holds -1: in uint8 it would become 255.
         has_label = ops.cast(y_true, "int32") != self.ignore_class
         weights = ops.cast(has_label, self.dtype)
         if sample_weight is not None:
@@ -182,7 +182,7 @@ class StepMetric(keras.metrics.Metric):
         elif self._scope is not None and self._scope() is scope:
             self._waiting.append(value)
         else:
-            # Of another step, e.g. of `predict`, no one has asked.
+            # What waits from another step, e.g. of `predict`, is not asked for.
             self._scope, self._waiting = weakref.ref(scope), [value]
 
     def result(self):

@@ -42,7 +42,7 @@ POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
 # Behind pool 1, 2, 3 and behind the hidden Dense layer.
 POOL_DROPOUT = (0.2, 0.3, 0.4)
 DENSE_DROPOUT = 0.5
-# Those of the network of features.
+# Units and dropout of the network of features.
 HIDDEN_UNITS = (128, 64)
 MLP_DROPOUT = 0.5
 
@@ -218,7 +218,7 @@ def without_dropout(model: keras.Model) -> keras.Model:
     return _without(model, DROPOUT_LAYERS)
 
 
-# By model. Each new one would leave a call in each layer, for good.
+# Networks by model. A new one would leave a call in each layer, for good.
 _networks = weakref.WeakKeyDictionary()
 
 
@@ -298,8 +298,8 @@ def _without(model, kinds):
         if isinstance(layer, keras.Model) and _has(layer, kinds):
             return _without(layer, kinds)
         if isinstance(layer, kinds) and isinstance(layer, DROPOUT_LAYERS):
-            # It casts as the layer does. The policy by name: Keras saves no
-            # layer that is given a policy.
+            # The Identity casts as the layer does. It gets the name of the
+            # policy: Keras saves no layer that is given the policy itself.
             dtype = layer.dtype_policy.name
             return layers.Identity(name=layer.name, dtype=dtype)
         return layer
@@ -373,7 +373,7 @@ def attach(
         return Regularized(model, layer, name=model.name)
     logits = call_behind(layer, model.outputs[0])
     attached = keras.Model(inputs_of(model), logits, name=model.name)
-    # By it `compile` scales the loss.
+    # `compile` scales the loss by this policy.
     attached.dtype_policy = model.dtype_policy
     return attached
 
@@ -458,7 +458,7 @@ def check_linear(model):
         )
     if has_graph(model):
         output = output_of(model)
-        # Of a list of one, Keras gives the one.
+        # Keras unpacks a list of one output.
         check_logits(output if type(output) is dict else model.outputs[0])
     last = _last_operation(model)
     activation = activation_of(last)

@@ -41,7 +41,7 @@ from gar_keras.utils.warnings import warn
 # The largest coefficient that a float32 weight can hold.
 LARGEST_COEFFICIENT = float(np.finfo("float32").max)
 
-# Of what the Frobenius norm is: B as in the paper, Z as in the authors' code.
+# The matrix of the Frobenius norm: the paper's B, or Z as in the authors' code.
 FrobeniusOf = Literal["B", "Z"]
 # What v is made of: the diagonal of N, as in the paper, or the column sums of
 # B, as in the authors' code until May 2017, or of B with rows of sum 1.

@@ -64,8 +64,8 @@ from gar_keras.utils.validation import (
 )
 from gar_keras.utils.warnings import warn
 
-# Of statistics of BatchNormalization, in standard deviations: those that had
-# settled were off by less than 0.13, others by 1.4 and more.
+# How far statistics of BatchNormalization may be off, in standard deviations:
+# settled ones were off by less than 0.13, others by 1.4 and more.
 LARGEST_GAP = 0.5
 
 

@@ -5,7 +5,7 @@ from importlib import resources
 from gar_keras.datasets.data_files import read_npz
 from gar_keras.datasets.dataset import Dataset
 
-# Of the file, whose arrays are those of the original idx files.
+# The file's arrays are those of the original idx files.
 MD5 = "1645a3b44f673782419eaed6fa02cb86"
 
 

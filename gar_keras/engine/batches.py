@@ -10,7 +10,7 @@ import numpy as np
 
 from gar_keras.utils.validation import check_count, check_fields, is_source
 
-# Of the paper: examples in a batch of either stage; in stage 2 b_L + b_U.
+# The paper's examples in a batch of either stage; in stage 2 b_L + b_U.
 BATCH_SIZE = 128
 LABELED_PER_BATCH = 16
 UNLABELED_PER_BATCH = BATCH_SIZE - LABELED_PER_BATCH

@@ -199,7 +199,7 @@ def _in_memory(name, x):
                 f"Received: {name} of type {type(x).__name__}"
             )
     if array.dtype == object:
-        # Of pandas' nullable columns, and of numbers beside booleans.
+        # pandas' nullable columns, and numbers beside booleans.
         array = as_array(name, array.tolist())
     if array.dtype == bool or is_in_memory(array):
         array = plain_numbers(array)
@@ -440,7 +440,7 @@ def check_inputs(model, name, x):
             )
         inputs = [(tensor.dtype, part) for tensor, part in _inputs(model, x)]
     else:
-        # It casts floats alone, if any, before its own call.
+        # A subclassed model casts floats alone, if any, before its call.
         dtype = model.input_dtype if model.autocast else "float64"
         inputs = [(dtype, part) for part in parts if part.dtype.kind == "f"]
     for dtype, part in inputs:
@@ -467,7 +467,7 @@ def _inputs(model, x):
     # Made with a dict, a model has its inputs in the order of the keys.
     if isinstance(x, dict) and not isinstance(inputs_of(model), dict):
         found = [x[tensor.name] for tensor in inputs]
-    # Where their numbers differ, Keras says so when it calls the model.
+    # Where inputs and arrays differ in number, Keras says so in its call.
     return zip(inputs, found, strict=False)
 
 
@@ -506,7 +506,7 @@ def _at_first_weights(graph, given):
     for node in calls(graph):
         layer, inputs = node.operation, node.input_tensors
         found = [id(tensor) in reached for tensor in inputs]
-        # What is joined to other features is still there as it was.
+        # Examples that are joined to features are still there as they were.
         enough = any if isinstance(layer, layers.Concatenate) else all
         if not enough(found):
             continue

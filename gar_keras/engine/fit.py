@@ -21,7 +21,8 @@ from gar_keras.engine.pipeline import Batches, as_pipeline
 from gar_keras.engine.streams import Stream
 from gar_keras.utils.validation import check_count
 
-# Those that JAX compiles all the same. An older Keras has not all of them.
+# Layers of augmentation that JAX compiles all the same. An older Keras has
+# only some.
 AUGMENTATION = tuple(
     getattr(keras.layers, f"Random{name}")
     for name in ("Crop", "Perspective", "Rotation", "Shear", "Translation")
@@ -79,7 +80,7 @@ def fit(model, data, *, passes=1, initial_epoch=0, **options):
         )
     finally:
         if compiles:
-            # It holds the images, and takes no other batches than these.
+            # The compiled function holds the images and takes no other batch.
             model.train_function = None
 
 
@@ -120,10 +121,10 @@ def predict(model, x, batch_size=500):
     dtype = "float64" if takes_float64(model) else keras.config.floatx()
 
     def in_floats(part):
-        # As Keras does with arrays.
+        # Keras does the same with arrays.
         return part.astype(dtype) if part.dtype == np.float64 else part
 
-    # Of arrays Keras would make a copy as a whole.
+    # Given arrays, Keras would copy them as a whole.
     def batches():
         for first in range(0, m, batch_size):
             batch = take(x, np.arange(first, min(first + batch_size, m)))

@@ -24,7 +24,7 @@ from gar_keras.engine.pipeline import Batches
 from gar_keras.utils.files import user_cache
 from gar_keras.utils.validation import is_in_memory
 
-# What the images may take on the device.
+# The most bytes that the images may take on the device.
 RESIDENT_BYTES = 4 << 30
 
 

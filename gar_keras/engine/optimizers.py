@@ -10,7 +10,7 @@ from gar_keras.engine import replicas
 from gar_keras.engine.keras_internals import flatten_layers, save_with
 from gar_keras.utils.validation import check_count, check_number
 
-# Of the paper, with Nesterov momentum. The rate of step t is
+# The paper's optimizer, with Nesterov momentum. The rate of step t is
 # LEARNING_RATE / (1 + DECAY * t).
 LEARNING_RATE = 0.01
 MOMENTUM = 0.95
@@ -82,7 +82,7 @@ class SGD(keras.optimizers.SGD):
             # float16 has no steps beyond 65,504.
             dtype = keras.backend.result_type(rate.dtype, "float32")
             rate = ops.cast(rate, dtype)
-            # Of all steps, also where gradients accumulate.
+            # All steps count, also where gradients accumulate.
             step = ops.cast(self._iterations, dtype)
         if self.decay:
             # The operations of `InverseTimeDecay`, for the same rounding.
@@ -95,7 +95,7 @@ class SGD(keras.optimizers.SGD):
             return
         import tensorflow as tf
 
-        # That of an embedding has no such kernel.
+        # The gradient of an embedding has no such kernel.
         if not isinstance(gradient, tf.Tensor):
             super().update_step(gradient, variable, rate)
             return

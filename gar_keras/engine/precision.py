@@ -40,7 +40,7 @@ def warn_if_lost(name, x):
     """
     if np.can_cast(x.dtype, "float32") or 0 in x.shape:
         return
-    # All over the examples, which may be in the order of a column.
+    # From all over the examples, which may be sorted by a column.
     some = np.linspace(0, x.shape[0] - 1, min(x.shape[0], LOOKED_AT))
     table = x[some.astype(int)]
     table = table.toarray() if hasattr(table, "toarray") else table

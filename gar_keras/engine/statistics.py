@@ -49,7 +49,7 @@ class MeasureStatistics(keras.callbacks.Callback):
         self.network = self.evaluated = network
         self._data = data
         self._kept = None
-        # Those whose statistics `fit` gathers for inference alone.
+        # Layers whose statistics `fit` gathers for inference alone.
         self._layers = [
             layer
             for layer in flatten_layers(network)
@@ -89,7 +89,7 @@ class MeasureStatistics(keras.callbacks.Callback):
 
     def _measure(self, model):
         values = [weight.value for weight in model.weights]
-        # Of each layer m, and the sums of means and of squares.
+        # For each layer: m, the sum of means and the sum of squares.
         sums = [
             np.zeros((3, *layer.moving_mean.shape)) for layer in self._layers
         ]

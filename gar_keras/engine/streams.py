@@ -101,7 +101,7 @@ def is_stream(x):
 
 
 def _is_tensorflow_dataset(x):
-    # Without loading TensorFlow.
+    # TensorFlow is not loaded for this.
     tf = sys.modules.get("tensorflow")
     return tf is not None and isinstance(x, tf.data.Dataset)
 

@@ -32,7 +32,7 @@ def as_labels(y):
     # The first label of each kind of marker, and of each kind of label.
     markers, kinds, given = {}, {}, []
     for label in labels.ravel().tolist():
-        # Of pandas' NA, no comparison is true or false.
+        # A comparison with pandas' NA is neither true nor false.
         is_na = label is None or type(label).__name__ == "NAType"
         if is_na or label != label:
             markers.setdefault("missing", label)

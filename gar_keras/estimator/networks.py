@@ -70,7 +70,7 @@ def default_network(x, num_classes):
 
 def of_raw_rows(network, scaler):
     """The network for features on rows that are not standardized, a copy."""
-    # Its layers would draw from the generator of the program.
+    # The copy's layers would draw from the program's generator.
     with seeded(0):
         model = copy_model(network)
     first = next(i for i in model.layers if isinstance(i, layers.Dense))
@@ -146,7 +146,7 @@ def _warn_of_outliers(some, low, high):
     """Warns if a few pixels make the range much larger than the others have."""
     rest = (1 - MOST_PIXELS) / 2
     first, last = np.quantile(some, [rest, 1 - rest])
-    # Where most pixels are alike, the others are what there is to see.
+    # Where most pixels are alike, the picture is in the others.
     if 0 < last - first < LEAST_PART * (high - low):
         warn(
             f"{MOST_PIXELS:.0%} of the pixels are from {first:g} to {last:g}, "

@@ -173,7 +173,7 @@ class Term:
     can_collapse: ClassVar[bool] = False
     supports_replicas: ClassVar[bool] = False
     has_metrics: ClassVar[bool] = False
-    # Without a type: a subclass may make a field of it.
+    # Without a type: a subclass may make `keeps_dropout` a field.
     keeps_dropout = False
 
     weight: float = 1.0
@@ -297,7 +297,7 @@ class GAR(Term):
     name: ClassVar[str] = "regularization"
     can_collapse: ClassVar[bool] = True
     supports_replicas: ClassVar[bool] = True
-    # Those of the layer.
+    # The layer has metrics.
     has_metrics: ClassVar[bool] = True
 
     layer: GraphActivityRegularization | None = None

@@ -91,7 +91,7 @@ def nearest_neighbors(images, k):
     search = scikit_learn("neighbors").NearestNeighbors(
         n_neighbors=k, algorithm="brute"
     )
-    # Without an argument, no point is a neighbour of itself.
+    # `kneighbors()` does not make a point its own neighbour.
     return search.fit(pixels(images, "float32")).kneighbors(
         return_distance=False
     )
@@ -120,7 +120,7 @@ class _Pairs:
         self.batch = 2 * sampler.batch
         self.images_per_epoch = 2 * sampler.images_per_epoch
         self.labeled_per_batch = sampler.labeled_per_batch
-        # As a `setup` of another term finds it that comes before this one.
+        # A `setup` of SafeGAR finds this number, wherever it is in the list.
         self.images_per_step = sampler.images_per_step
 
     def epoch(self, number):

@@ -26,8 +26,8 @@ def is_random(model):
     >>> is_random(layers.Dropout(0.5)), is_random(layers.Dropout(0.0))
     (True, False)
     """
-    # What variables has and weights lacks are the states of seeds. Not of a
-    # model itself, which has metrics too once it is compiled.
+    # The variables that are no weights are the states of seeds. A model itself
+    # is left out: once it is compiled, it has metrics too.
     return any(
         len(layer.variables) > len(layer.weights)
         for layer in flatten_layers(model)
@@ -65,7 +65,7 @@ def split(network, method):
     nodes, front = calls(keras.Model(x, logits)), []
     while True:
         behind = [n for n in nodes if any(t is x for t in n.input_tensors)]
-        # What else gets the images would miss them behind the layer.
+        # Another branch that gets the images would miss what the layer does.
         layer = behind[0].operation if len(behind) == 1 else None
         is_layer = isinstance(layer, layers.Layer)
         augments = is_layer and not layer.weights and is_random(layer)

@@ -91,7 +91,7 @@ class VAT(Term):
         clean = ops.stop_gradient(logits)
         r = self.perturbation(stage_2, images, clean)
         moved = stage_2.rest(images + r, training=True)
-        # Those of BatchNormalization are free of adversarial images.
+        # The statistics of BatchNormalization stay free of adversarial images.
         for variable, value in zip(statistics, before, strict=True):
             variable.assign(value)
         return ops.mean(losses.divergence(clean, moved))

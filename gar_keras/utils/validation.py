@@ -9,11 +9,11 @@ import textwrap
 
 import numpy as np
 
-# With less, `v_i / p_i` could leave the range of float32.
+# The least share of a class: below, `v_i / p_i` could leave float32's range.
 LEAST_SHARE = 1e-30
 # What rounding may take from the sum of a prior, in float32 as well.
 SUM_TOLERANCE = 1e-6
-# Of an argument that an error repeats.
+# The most characters of an argument that an error repeats.
 MOST_CHARACTERS = 200
 
 # The largest seed that all backends of Keras take.
