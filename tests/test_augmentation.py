@@ -40,7 +40,9 @@ def test_images_are_mapped_about_their_centre(shift):
     layer = RandomAffine(0.3, shift, seed=0)
     moved = np.array(layer(x, training=True))
     drawn = np.array(RandomAffine(0.3, shift, seed=0)._transforms(x), "float64")
-    assert len(np.unique(drawn[:, [0, 1, 3, 4]])) == 12
+    entries = drawn[:, [0, 1, 3, 4]] - [1, 0, 0, 1]
+    assert len(np.unique(entries)) == 12
+    assert 0.15 < np.abs(entries).max() < 0.3 + 1e-6
     center = np.array([3.0, 4.0])
     moves = []
     for image, result, row in zip(x, moved, drawn, strict=True):

@@ -193,6 +193,7 @@ def options_of(script):
 
 def test_every_option_named_is_one_of_its_script():
     known = {p.name: options_of(p) for p in (ROOT / "scripts").glob("*.py")}
+    found = set()
     for line in "\n".join(PAGES.values()).splitlines():
         command, _, rest = line.replace("`,", " ").partition(".py ")
         named = {*re.findall(r"(?<!\S)`?(--[a-z][a-z0-9-]*)", rest or command)}
@@ -200,6 +201,8 @@ def test_every_option_named_is_one_of_its_script():
         own = known.get(f"{script[1]}.py") if script else None
         own = set().union(*known.values()) if own is None else own
         assert named <= own | OF_OTHERS, line
+        found |= named
+    assert found >= {"--epochs", "--seeds", "--results"}
 
 
 def test_the_first_command_ends_with_the_figures_of_the_reference():

@@ -257,29 +257,28 @@ def test_no_row_unlabelled_is_supervised_training_and_said(options, stand_in):
     assert model.score(SCALED, Y) > 0.9
 
 
-MARKERS = {"numbers": FEW, "names": np.where(FEW < 0, "", NAMES[FEW])}
-
-
+FEW_NAMES = np.where(FEW < 0, "", NAMES[FEW])
 PIPELINE = make_pipeline(StandardScaler(), quick(tiny))
-# What is around a classifier, and whether rows stay unlabelled in it.
+SEARCH = GridSearchCV(quick(tiny), {"epochs": [1, 2]}, cv=2)
+VOTE = VotingClassifier([("gar", quick(tiny))])
+# What is around a classifier, labels, and whether rows stay unlabelled in it.
 AROUND = {
-    "pipeline": (PIPELINE, True),
-    "search": (GridSearchCV(quick(tiny), {"epochs": [1, 2]}, cv=2), True),
-    "vote": (VotingClassifier([("gar", quick(tiny))]), False),
+    "pipeline": (PIPELINE, FEW, True),
+    "pipeline, names": (PIPELINE, FEW_NAMES, True),
+    "search": (SEARCH, FEW, True),
+    "search, names": (SEARCH, FEW_NAMES, True),
+    "vote": (VOTE, FEW, False),
+    "vote, names": (VOTE, FEW_NAMES, False),
+    # It takes no names.
     "self-training": (
-        SelfTrainingClassifier(quick(tiny), max_iter=1), False,
+        SelfTrainingClassifier(quick(tiny), max_iter=1), FEW, False,
     ),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("y", MARKERS.values(), ids=MARKERS)
 @pytest.mark.parametrize("name", AROUND)
-def test_a_meta_estimator_keeps_rows_unlabelled_or_is_warned_of(
-    name, y, stand_in
-):
-    model, keeps = AROUND[name]
-    if not keeps and y is not FEW:
-        return
+def test_a_meta_estimator_keeps_rows_unlabelled_or_is_warned_of(name, stand_in):
+    model, y, keeps = AROUND[name]
     texts = said(lambda: clone(model).fit(SCALED, y))
     told = [text for text in texts if "No example is unlabelled" in text]
     assert (not told) == keeps
