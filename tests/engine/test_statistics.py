@@ -18,6 +18,8 @@ rng = np.random.default_rng(0)
 Y = np.arange(600) % 3
 X = (rng.normal(size=(600, 4)) + 4 * np.eye(4)[Y] + 2).astype("float32")
 X_L, Y_L = X[:24], Y[:24]
+# Drawn once: a network gets the same, whichever test ran before.
+IMAGES = rng.integers(0, 256, (30, 32, 32, 3)).astype("float32")
 FEW = {"labeled_per_batch": 8, "unlabeled_per_batch": 40}
 
 
@@ -282,7 +284,7 @@ def test_statistics_that_do_not_fit_are_told():
 def test_networks_of_keras_learn_their_labels(name, options):
     keras.utils.set_random_seed(0)
     y = np.arange(30) % 3
-    x = rng.integers(0, 256, (30, 32, 32, 3)).astype("float32")
+    x = IMAGES.copy()
     x[:, :8] = 100 * y[:, None, None, None]
     base = getattr(keras.applications, name)(
         input_shape=(32, 32, 3), weights=None, include_top=False,

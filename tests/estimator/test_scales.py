@@ -78,7 +78,7 @@ def test_one_unit_is_one_number(name):
 
 @pytest.mark.parametrize("shape", [(6, 6, 64), (30, 64)])
 def test_a_channel_among_many_is_seen(shape):
-    x = rng.normal(size=(20, *shape)).astype("float32")
+    x = np.random.default_rng(0).normal(size=(20, *shape)).astype("float32")
     stack = layers.Flatten(), layers.Dense(2)
     model = sequential(*stack, shape=shape)
     assert not said(lambda: warn_if_unscaled(model, x))
