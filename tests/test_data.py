@@ -131,11 +131,11 @@ def test_a_stream_of_unknown_length_needs_the_size_of_an_epoch():
     assert sampler(dataset(X)).size == 48
 
 
-@pytest.mark.parametrize("make", [dataset, Batches])
-def test_predictions_of_a_stream_are_those_of_the_array(make, file):
+def test_predictions_of_other_forms_are_those_of_the_array(file):
     model = network()
     expected = predict(model, X)
-    for x in (Stream("x", make(X)), as_unlabeled(file["x"])):
+    streams = (Stream("x", make(X)) for make in (dataset, Batches))
+    for x in (*streams, as_unlabeled(file["x"])):
         np.testing.assert_allclose(predict(model, x), expected, rtol=1e-5)
 
 

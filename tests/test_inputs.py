@@ -152,10 +152,6 @@ REFUSED = {
         lambda: classify(frame(d=DATES)),
         "X must hold numbers, but has a column of dates",
     ),
-    "two columns of one name": (
-        lambda: classify(frame().set_axis(list("abca"), axis=1)),
-        "Received: 'a' more than once",
-    ),
     "missing numbers": (
         lambda: pretrain(
             network(), frame().astype("Float32").mask(X > 4)[:24], Y_L, **QUIET

@@ -55,23 +55,19 @@ def test_rates_by_hand(options, moved):
     )
 
 
-@pytest.mark.parametrize("make", [sgd, SGD])
 @pytest.mark.parametrize("name", ["learning_rate", "momentum", "decay"])
-@pytest.mark.parametrize(
-    "value", [float("nan"), float("inf"), -0.1, "0.1", True]
-)
-def test_what_is_no_number_of_at_least_0_is_refused(make, name, value):
+@pytest.mark.parametrize("value", [-0.1, "0.1", True])
+def test_what_is_no_number_of_at_least_0_is_refused(name, value):
     with pytest.raises(ValueError, match=f"{name}.*{value}"):
-        make(**{name: value})
+        sgd(**{name: value})
 
 
-@pytest.mark.parametrize("make", [sgd, SGD])
-def test_a_rate_may_be_any_real_number(make):
+def test_a_rate_may_be_any_real_number():
     # Keras' own takes no integer.
     for rate in (1, np.float32(1), np.int64(1)):
-        assert float(make(rate).learning_rate) == 1.0
+        assert float(sgd(rate).learning_rate) == 1.0
     with pytest.raises(ValueError, match="Received: warmup_steps=-1"):
-        make(warmup_steps=-1)
+        sgd(warmup_steps=-1)
 
 
 def test_one_kernel_on_tensorflow():

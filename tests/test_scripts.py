@@ -44,7 +44,7 @@ print(json.dumps([ends, [*sys.modules]]))
 # For some wrong command lines, what the error says.
 REFUSED = {
     ("rivals.py", "--rate", "nan"): "invalid positive_number value: 'nan'",
-    ("table3.py", "--data", "svhn", "--labels", "300"): "takes 1000",
+    ("table3.py", "--data", "svhn", "--labels", "300"): "1000. Received: 300",
     ("reproduce.py", "--jobs", "0"): "invalid positive_integer value: '0'",
 }
 

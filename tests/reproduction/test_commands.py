@@ -158,11 +158,6 @@ def test_an_arm_with_a_stage_1_of_its_own_keeps_it(monkeypatch):
     assert {e.pretrain_epochs for e in made} == {100, 20, 200}
 
 
-def test_labels_that_a_data_set_has_not_are_named():
-    with pytest.raises(ValueError, match="svhn takes 1000. Received: 300"):
-        commands.experiments_of("svhn", [1000, 300])
-
-
 def test_options_that_are_not_given_leave_an_experiment_as_it_is():
     sums = MNIST.with_term(balance_of="column sums")
     assert commands.apply(options_of(), sums, "bfloat16") == sums
