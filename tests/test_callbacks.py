@@ -129,7 +129,7 @@ def test_best_epoch_is_kept(start, errors, best):
     keeper = best_weights(start)
     assert see(keeper, errors) == [best] * 3
     assert keeper.best == min(errors)
-    # It belongs to this training, and not to the next one.
+    # The best epoch belongs to this training, and not to the next one.
     assert not keeper.restore()
 
 
@@ -310,7 +310,7 @@ STILL = dict(labeled_per_batch=3, epochs=1, verbose=0)
 
 @pytest.mark.slow
 def test_training_knows_the_size_of_its_batches():
-    # It uses its outputs evenly, whatever the image.
+    # The model uses its outputs evenly, whatever the image.
     model = identity()
     model.set_weights([np.ones((3, 3), "float32"), np.zeros(3, "float32")])
     found = said(

@@ -11,7 +11,7 @@ import numpy as np
 import process_runs
 import pytest
 
-# Its processes have the backends that they are for.
+# The processes started here have backends of their own.
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(

@@ -117,7 +117,7 @@ for name in METHODS:
     if name != "mean-teacher":
         TRAININGS[name] = lambda name=name: two_stages(name)
 RUNS = [(name, dtype) for name in TRAININGS for dtype in ("float64", "float16")]
-# It has the range of float32; of NumPy's own dtypes it is none.
+# bfloat16 has the range of float32, and is none of NumPy's own dtypes.
 RUNS += [
     (name, "bfloat16")
     for name in ("one fit", "images", "own classifier", "safe-gar")

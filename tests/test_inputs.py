@@ -194,7 +194,7 @@ TAKEN = {
     "memory map": memory_map,
     "boolean columns": lambda _: frame(BITS).astype("boolean"),
 }
-# Their batches come in an order of their own, as those of bytes do.
+# The batches of a stream come in an order of their own, the same for bytes.
 STREAMS = {"tf.data": dataset, "PyDataset": Batches}
 
 

@@ -415,7 +415,7 @@ def test_a_clone_has_the_coefficients_in_force(balance):
         for each in (model, copy):
             each(inputs(7), training=True)
         assert float(copy.losses[0]) == float(model.losses[0])
-        # What switches terms on again finds them.
+        # GARAfter finds the coefficients with which it switches terms on.
         assert layer.made_with == model.layers[-1].made_with
     plain = GraphActivityRegularization()
     assert "in_force" not in plain.get_config()

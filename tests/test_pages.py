@@ -22,7 +22,7 @@ PAGES = {
     path.relative_to(ROOT).as_posix(): python_blocks(path.read_text("utf-8"))
     for path in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
 }
-# Those whose names are explained by other tests.
+# Pages whose examples other tests run, with the data that they need.
 ELSEWHERE = {"docs/distributed.md", "docs/export.md"}
 WITH_PYTHON = {name for name, blocks in PAGES.items() if blocks} - ELSEWHERE
 
@@ -68,7 +68,7 @@ def fruits():
 
 
 USE = (ROOT / "docs/use.md").read_text("utf-8")
-# It makes its own.
+# What the blocks of a page find; docs/use.md makes its own data.
 GIVEN = {"docs/use.md": {}}
 TABLE = np.random.default_rng(0).normal(5, 2, size=(48, 4))
 GIVEN["docs/your-data.md"] = arrays(8, 3) | {
@@ -135,7 +135,7 @@ def test_the_python_of_a_page_runs(name, folder, monkeypatch, capsys):
         ]
 
 
-# Of the table of the page, in a program of its own.
+# Predictions for the page's table, by a program that loads the pipeline.
 LOADED_ELSEWHERE = """
 import joblib
 import pandas as pd

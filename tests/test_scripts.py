@@ -16,7 +16,7 @@ from reproduction.settings import TABLE_1
 
 ROOT = Path(__file__).parents[1]
 SCRIPTS = sorted(path.name for path in (ROOT / "scripts").glob("*.py"))
-# One file of Keras.
+# A student's page, which begins with its imports.
 WITH_KERAS = ("gar_in_one_file.py",)
 MNIST_100 = replace(TABLE_1[100], epochs=3)
 

@@ -22,7 +22,7 @@ MAKE += "build_meta.prepare_metadata_for_build_wheel(sys.argv[1])"
 @pytest.fixture(scope="module")
 def built(tmp_path_factory):
     """The metadata of the wheel, and the folder that holds them."""
-    # License expressions are as old.
+    # License expressions came with setuptools 77.
     pytest.importorskip("setuptools", minversion="77")
     folder = tmp_path_factory.mktemp("clone")
     for name in FILES:

@@ -251,7 +251,7 @@ def test_a_training_of_ones_own_is_told_to_play_no_part():
             door(own_training())
         told = [w for w in warnings if match in str(w.message)]
         assert len(told) == 1
-    # It is the user's own training there.
+    # In stage 1 it is the user's own training.
     losses = pretrain(own_training(), X[:15], Y[:15], epochs=1, verbose=0)
     assert losses.history["loss"][0] > 1000
 

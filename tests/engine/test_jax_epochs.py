@@ -144,7 +144,7 @@ def test_model_trains_by_itself_afterwards(stop, monkeypatch):
     model = network()
     with pytest.raises(KeyboardInterrupt) if stop else nullcontext():
         pretrain(model, X_L, Y_L, epochs=2, callbacks=stop, **QUIET)
-    # What it would hold the images by.
+    # The compiled function, which would hold the images in memory.
     assert model.train_function is None
     if stop:
         return

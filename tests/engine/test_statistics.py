@@ -122,7 +122,7 @@ def test_stage_2_ends_alike_for_each_momentum(method):
     results = []
     for momentum in MOMENTA:
         model = network(momentum=momentum)
-        # Its own training, in which nothing is measured.
+        # A plain `fit` of Keras, in which no statistics are measured.
         model.compile(
             keras.optimizers.Adam(0.02),
             keras.losses.SparseCategoricalCrossentropy(from_logits=True),

@@ -269,7 +269,7 @@ AROUND = {
     "search, names": (SEARCH, FEW_NAMES, True),
     "vote": (VOTE, FEW, False),
     "vote, names": (VOTE, FEW_NAMES, False),
-    # It takes no names.
+    # SelfTrainingClassifier takes no names.
     "self-training": (
         SelfTrainingClassifier(quick(tiny), max_iter=1), FEW, False,
     ),

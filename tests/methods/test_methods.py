@@ -560,7 +560,7 @@ def test_the_order_of_a_list_does_not_count(terms, pretrained):
     _, start, _ = pretrained
     found = []
     for method in (terms, terms[::-1]):
-        # Of its own noise, which begins anew.
+        # A model of its own, so that the noise of Dropout begins anew.
         model = small()
         model.set_weights(start)
         history = regularize(

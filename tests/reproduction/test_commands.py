@@ -154,7 +154,7 @@ def test_an_arm_with_a_stage_1_of_its_own_keeps_it(monkeypatch):
     study.main(study.parser().parse_args(words.split()))
     assert {e.epochs for e in made} == {2}
     assert {e.method[0].frobenius_of for e in made} == {"Z"}
-    # That of 20 epochs, and of pairs of digits.
+    # Arms with a stage 1 of 20 epochs, or of pairs of digits, keep theirs.
     assert {e.pretrain_epochs for e in made} == {100, 20, 200}
 
 

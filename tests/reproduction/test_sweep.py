@@ -257,7 +257,7 @@ def test_no_worker_outlives_the_sweep(end, tmp_path):
     output, errors = process.communicate(timeout=60)
     assert output == ("interrupted\n" if end == signal.SIGINT else "")
     assert "Traceback" not in errors
-    # What ends a test that fails.
+    # A worker that lives on fails the test after half a minute.
     for _ in range(600):
         if not is_alive(worker["pid"]):
             break

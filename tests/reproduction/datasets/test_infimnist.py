@@ -78,7 +78,7 @@ def by_hand(index, x_train, fields, tangents, number=float):
     return image
 
 
-# Keys beyond 32 bits wrap in both.
+# At the first and at the last indices keys are beyond 32 bits, and wrap.
 @pytest.mark.parametrize("start", [60000, LENGTH - 60000])
 def test_images_follow_the_formula(start, made):
     fields, tangents = made

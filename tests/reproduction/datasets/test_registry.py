@@ -28,7 +28,7 @@ def test_digits_are_those_of_scikit_learn(monkeypatch):
     x, y = load_digits(return_X_y=True)
     digits = datasets.load("digits")
     found = np.concatenate([digits.x_train, digits.x_test]).reshape(-1, 64)
-    # Of 16 grey levels there, rounded to 255 here.
+    # scikit-learn has grey levels up to 16; those here are rounded.
     np.testing.assert_allclose(found / 255, x / 16, atol=0.51 / 255)
     np.testing.assert_array_equal([*digits.y_train, *digits.y_test], y)
     monkeypatch.setitem(sys.modules, "sklearn.datasets", None)

@@ -211,7 +211,8 @@ def test_a_run_is_beside_the_paper_s_after_as_many_steps(tmp_path):
     name = "b_L = 96, b_U = 32"
     paper = ABLATION.arms[ABLATION.claims[name].against]
     arm = replace(ABLATION.arms[name], epochs=1)
-    # Half an epoch beyond epoch 3, of the run from the same stage 1.
+    # The arm's epoch ends half an epoch beyond the paper's epoch 3. Of two runs
+    # that one is taken which has the same stage 1.
     for *errors, start in ((*[0.09] * 5, 0.2), (0.09, 0.08, 0.06, 0.05, 0.1)):
         e = replace(paper, epochs=len(errors))
         curve = {"test_error": [start, *errors]}
