@@ -135,6 +135,6 @@ def test_images_of_a_narrow_range_fill_it(x):
     scaled = np.array(default_network(rows, 2).layers[1](rows))
     assert np.ptp(scaled) >= 1
     assert np.abs(scaled).max() == pytest.approx(1)
-    # Of other images, by what was seen here.
-    (other,) = as_input(pixels[:1, :, ::2])
-    assert len(np.unique(other)) == 1
+    # What is seen of a part of the images changes nothing.
+    part = as_input(pixels[:1, :, ::2])
+    np.testing.assert_array_equal(part, rows[:1, :, ::2], strict=True)
