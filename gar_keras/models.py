@@ -9,6 +9,7 @@ from keras import layers
 
 from gar_keras.engine.data import warn_if_probabilities
 from gar_keras.engine.graphs import (
+    DROPOUT_LAYERS,
     check_model,
     check_own_fit,
     has_graph,
@@ -45,9 +46,6 @@ DENSE_DROPOUT = 0.5
 # Units and dropout of the network of features.
 HIDDEN_UNITS = (128, 64)
 MLP_DROPOUT = 0.5
-
-# SpatialDropout is a Dropout too.
-DROPOUT_LAYERS = (layers.Dropout, layers.GaussianDropout, layers.AlphaDropout)
 
 
 def cnn6(

@@ -2,8 +2,12 @@
 
 import keras
 import numpy as np
+from keras import layers
 
 from gar_keras.utils.validation import received
+
+# SpatialDropout is a Dropout too.
+DROPOUT_LAYERS = (layers.Dropout, layers.GaussianDropout, layers.AlphaDropout)
 
 
 def check_model(model):

@@ -19,17 +19,13 @@ import numpy as np
 
 from gar_keras.engine import backend
 from gar_keras.engine.batches import num_examples
+from gar_keras.engine.graphs import DROPOUT_LAYERS
 from gar_keras.engine.keras_internals import AssignmentScope, flatten_layers
 from gar_keras.engine.pipeline import Batches
 from gar_keras.utils.validation import is_in_memory
 
 # Batches that are looked at, at most: 2,048 examples of the default size.
 MEASURED = 16
-DROPOUT_LAYERS = (
-    keras.layers.Dropout,
-    keras.layers.GaussianDropout,
-    keras.layers.AlphaDropout,
-)
 
 
 class MeasureStatistics(keras.callbacks.Callback):

@@ -6,6 +6,7 @@ from keras import layers
 
 from gar_keras.engine import hardware
 from gar_keras.engine.copies import copy_model, seeded
+from gar_keras.engine.data import some_of
 from gar_keras.engine.precision import blocks
 from gar_keras.models import POLICIES, cnn6, mlp
 from gar_keras.utils.images import (
@@ -93,7 +94,7 @@ def _rescaling(x):
     over = tuple(i for i in range(x.ndim) if i != axis)
     low = x.min(over, keepdims=True)[0].astype("float64")
     high = x.max(over, keepdims=True)[0].astype("float64")
-    some = _some(x)
+    some = some_of(x, LOOKED_AT)
     for i in range(low.size):
         part = some if axis is None else some.take([i], axis)
         _warn_of_outliers(part, low.flat[i], high.flat[i])
@@ -126,7 +127,7 @@ def _axis_of_units(x):
         return axis
     axis = side_axes()[1]
     over = tuple(i for i in range(x.ndim) if i != axis)
-    some = _some(x)
+    some = some_of(x, LOOKED_AT)
     is_usual = some == np.median(some, axis=over, keepdims=True)
     varies = np.mean(is_usual, axis=over) < MOST_ALIKE
     if not varies.any():
@@ -134,12 +135,6 @@ def _axis_of_units(x):
     low, high = x.min(over)[varies], x.max(over)[varies]
     is_one = high.max() - low.min() <= LARGEST_RATIO * (high - low).min()
     return None if is_one else axis
-
-
-def _some(x):
-    """So many images, at most, from all over them."""
-    rows = np.linspace(0, len(x) - 1, min(len(x), LOOKED_AT)).astype(int)
-    return x[rows]
 
 
 def _warn_of_outliers(some, low, high):

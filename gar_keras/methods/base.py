@@ -10,6 +10,7 @@ from gar_keras.callbacks import WarnOnCollapse
 from gar_keras.engine import replicas
 from gar_keras.engine.graphs import has_graph
 from gar_keras.layers import GraphActivityRegularization
+from gar_keras.methods import losses
 from gar_keras.models import (
     check_can_be_regularized,
     check_layer,
@@ -266,8 +267,7 @@ class CrossEntropy(Term):
             ops.cast(logits, "float32"),
             from_logits=True,
         )
-        counts = ops.cast(labeled, each.dtype)
-        return ops.sum(counts * each) / ops.maximum(ops.sum(counts), 1.0)
+        return losses.mean_over(labeled, each)
 
 
 @dataclass(frozen=True)
