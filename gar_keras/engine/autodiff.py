@@ -25,31 +25,27 @@ def gradient(function, x):
             y = function(x)
         return tape.gradient(y, x, unconnected_gradients="zero")
     if backend.name() == "jax":
-        return _jax_gradient(function, x)
+        import jax
+
+        # No tracer may be left in a variable.
+        assigned = []
+        around = stateless_scope()
+
+        def pure(x):
+            scope = AssignmentScope(around)
+            with scope:
+                y = function(x)
+            assigned[:] = scope.assigned
+            return y, [scope.get_current_value(v) for v in assigned]
+
+        slope, values = jax.grad(pure, has_aux=True)(x)
+        for variable, value in zip(assigned, values, strict=True):
+            variable.assign(value)
+        return slope
     import torch
 
     x = x.detach().requires_grad_(True)
     return torch.autograd.grad(function(x), x)[0]
-
-
-def _jax_gradient(function, x):
-    """The gradient on JAX, where no tracer may be left in a variable."""
-    import jax
-
-    assigned = []
-    around = stateless_scope()
-
-    def pure(x):
-        scope = AssignmentScope(around)
-        with scope:
-            y = function(x)
-        assigned[:] = scope.assigned
-        return y, [scope.get_current_value(v) for v in assigned]
-
-    slope, values = jax.grad(pure, has_aux=True)(x)
-    for variable, value in zip(assigned, values, strict=True):
-        variable.assign(value)
-    return slope
 
 
 def pass_memory(layer):
