@@ -371,6 +371,3 @@ class PerImageStandardization(keras.layers.Layer):
         x = ops.where(ops.equal(largest, least), ops.zeros_like(x), x)
         std = ops.sqrt(ops.mean(ops.square(x), axis=axes, keepdims=True))
         return x / ops.where(std > 0, std, ops.ones_like(std))
-
-    def compute_output_spec(self, inputs):
-        return keras.KerasTensor(inputs.shape, "float32")

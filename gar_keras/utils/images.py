@@ -22,7 +22,6 @@ def side_axes(data_format=None):
     return (1, 2) if is_last else (2, 3)
 
 
-def channel_axis(data_format=None):
+def channel_axis():
     """The axis of the channels in a batch of images."""
-    is_last = standardize_data_format(data_format) == "channels_last"
-    return 3 if is_last else 1
+    return 3 if standardize_data_format() == "channels_last" else 1
