@@ -56,12 +56,11 @@ def checkpoints_of(model, callbacks):
 class ErrorRate(keras.callbacks.Callback):
     """Measures the error of the model at the end of each epoch.
 
-    The error is the share of images whose largest logit is not that of their
-    label. It appears in the logs under the name given, for the callbacks that
-    follow and in the history. With each name that ends in `_error` come the
-    accuracy, `1 - error`, and the mean cross-entropy of the labels, by the
-    names that Keras has for them: `val_accuracy` and `val_loss` with
-    `val_error`.
+    The error is that of `gar_keras.error_rate`. It appears in the logs under
+    the name given, for the callbacks that follow and in the history. With each
+    name that ends in `_error` come the accuracy, `1 - error`, and the mean
+    cross-entropy of the labels, by the names that Keras has for them:
+    `val_accuracy` and `val_loss` with `val_error`.
 
     Args:
         **sets: Images and class indices by name, e.g.
@@ -106,9 +105,6 @@ class WarnOfLoss(keras.callbacks.Callback):
     The loss is the sum of the method's terms: what layers add is the user's.
     GAR's is at most 4 with the paper's coefficients and logits of usual size,
     and labels that stage 1 has learned have a cross-entropy far below 1.
-
-    Args:
-        terms: Names of the terms in the logs.
     """
 
     LARGEST = 10.0
@@ -303,8 +299,7 @@ class CheckShares(keras.callbacks.Callback):
         restores: Whether it looks for the first two cases.
         start_weights: The weights that `network` gets back.
         largest_change: Factor, or `None` to look at lost classes alone.
-        class_names: What the warnings call the classes, in the order of the
-            logits. `None` for their indices.
+        class_names: As of `gar_keras.regularize`.
     """
 
     FACTOR = 2
@@ -590,8 +585,7 @@ class WarnOnCollapse(keras.callbacks.Callback):
     Args:
         batch_size: Images in a batch, the labelled ones among them. `None`
             where that is not known: no batches are found too small.
-        class_names: What the warnings call the classes, in the order of the
-            logits. `None` for their indices.
+        class_names: As of `gar_keras.regularize`.
         earlier: Logs of the epochs that are done already, a dict each, when
             training goes on. What was warned of then is warned of again, but
             for classes, of which it is not known which ones were lost.

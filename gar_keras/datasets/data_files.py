@@ -14,10 +14,8 @@ from gar_keras.utils.files import user_cache
 def data_folder(data_dir=None):
     """The folder that holds the data files; it need not exist.
 
-    Args:
-        data_dir: A folder, or `None` for the folder named by the environment
-            variable `GAR_KERAS_DATA` or, without that, the user's cache
-            folder.
+    `None` is the folder named by the environment variable `GAR_KERAS_DATA` or,
+    without that, the user's cache folder.
 
     Example:
 
@@ -48,10 +46,7 @@ def check_md5(data, expected, what):
 def read_npz(path, names, md5=None):
     """Arrays of an `.npz` file by name, or `DataError` if it is damaged.
 
-    Args:
-        path: The file.
-        names: Those of the arrays.
-        md5: Of the whole file, or `None` if it is not known.
+    `md5` is that of the whole file, or `None` if it is not known.
     """
     content = path.read_bytes()
     if md5 is not None:

@@ -31,10 +31,6 @@ MEASURED = 16
 class MeasureStatistics(keras.callbacks.Callback):
     """Measures at the end of each epoch: in front of what looks at the model.
 
-    Args:
-        network: The model in training.
-        data: The `TrainingData` of its batches.
-
     Attributes:
         evaluated: A copy of `network` that is evaluated in its place, or
             `network` itself. Its statistics are those of its own weights.

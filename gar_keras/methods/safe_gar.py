@@ -2,9 +2,8 @@
 
 The paper's stage 2 expects classes of equal size, batches that show all of
 them, and logits as large as its own pretraining leaves them; it knows no
-label. `method="safe-gar"`, the default with labels, is the term of this module,
-which replaces the first three by what the data show, and the cross-entropy of
-the labels: `[SafeGAR(), CrossEntropy()]`.
+label. The term of this module replaces the first three by what the data show;
+the labels are those of the `CrossEntropy` beside it.
 """
 
 from dataclasses import dataclass, field, replace
