@@ -202,6 +202,9 @@ def without_dropout(model: keras.Model) -> keras.Model:
             `call` of its own, which Keras cannot take apart, is returned as it
             is.
 
+    Returns:
+        A model.
+
     Example:
 
     >>> model = cnn6()

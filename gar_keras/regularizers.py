@@ -194,7 +194,8 @@ def balance(
     nothing.)
 
     Args:
-        B: Rectified logits, `(m, n)`, as of `affinity`.
+        B: Rectified logits, `(m, n)`, not negative, `n` at least 2. Computed
+            in float32, whatever the dtype or the dtype policy.
         class_prior: The shares of the classes, `(n,)`, positive, of sum 1; see
             `class_prior_of`. `None` for classes of equal size.
         balance_of: `"diagonal"`, `"column sums"` or `"row shares"`.
@@ -203,8 +204,10 @@ def balance(
         A float32 scalar, from 0 to 1.
 
     Raises:
-        ValueError: as `affinity`; if `class_prior` is not a prior, or one of
-            another number of classes; if `balance_of` is none of the three.
+        ValueError: if `B` is not a matrix of real numbers of at least two
+            columns, or if it has a negative or masked entry (tensors are not
+            looked into); if `class_prior` is not a prior, or one of another
+            number of classes; if `balance_of` is none of the three.
 
     Example:
 
@@ -248,6 +251,9 @@ def expected_balance(
         batch_size: m, at least 1.
         num_classes: n, at least 2.
         class_prior: p, as in `balance`; also the shares of the classes.
+
+    Returns:
+        A float from 0 to 1.
 
     Raises:
         ValueError: if a number is too small, or if `class_prior` is not a prior

@@ -41,6 +41,9 @@ def make_split(y_train, num_labeled, seed, num_validation=1000):
         seed: Non-negative integer.
         num_validation: Number of validation images.
 
+    Returns:
+        A `Split`.
+
     Raises:
         ValueError: if the numbers cannot be drawn from `y_train`.
 

@@ -369,7 +369,7 @@ def warn_if_of_other_sizes(name, x, other_name, other):
 
 
 def first_examples(x, most):
-    """So many examples at most, the first ones; of a `Stream` of its first."""
+    """The first examples, at most so many; of a `Stream` of its first batch."""
     x = x.first if isinstance(x, Stream) else x
     return take(x, np.arange(min(num_examples(x), most)))
 

@@ -152,6 +152,9 @@ def sgd(
         decay: Decay of the rate per step.
         **kwargs: Other arguments of `SGD`.
 
+    Returns:
+        A new `gar_keras.engine.optimizers.SGD`.
+
     Raises:
         ValueError: if a number is not valid.
 

@@ -188,6 +188,9 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
                 than memory holds there is `gar_keras.regularize`.
             y: Labels `(m,)`; -1 for unlabelled rows.
 
+        Returns:
+            The estimator itself.
+
         Raises:
             ValueError: if the data or the settings are not valid: wrong
                 shapes, NaN, one class only, or an output of the network
@@ -311,6 +314,9 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
             X: Rows, as in `fit`.
             y: Labels `(m,)`; -1 for unlabelled rows.
             sample_weight: Weights of the rows `(m,)`, or `None`.
+
+        Returns:
+            The share of labelled rows whose label is predicted, from 0 to 1.
 
         Raises:
             ValueError: if no row is labelled.

@@ -52,6 +52,10 @@ class VAT(Term):
     Raises:
         ValueError: if a value is not valid; in training, if the model takes
             integers that are not images.
+
+    Warns:
+        GARWarning: if the examples are of another size where they are moved,
+            and ε is the default.
     """
 
     name: ClassVar[str] = "lds"

@@ -275,24 +275,30 @@ def test_vat_moves_the_images_that_the_network_sees():
     assert float(values[0]) > 0
 
 
+# What scales pixels, an epsilon, and whether a warning comes.
 FRONTS = {
-    "a layer": (layers.Rescaling(1 / 255), 0),
-    "an operation": (lambda x: x / 255, 1),
-    "a function": (layers.Lambda(lambda x: x / 255), 1),
-    "a nested model": (keras.Sequential([layers.Rescaling(1 / 255)]), 1),
-    "an epsilon of its own": (lambda x: x / 255, 0),
-}
+    "a layer": (layers.Rescaling(1 / 255), 2.5, False),
+    "an operation": (lambda x: x / 255, 2.5, True),
+    "a function": (layers.Lambda(lambda x: x / 255), 2.5, True),
+    "a nested model": (
+        keras.Sequential([layers.Rescaling(1 / 255)]), 2.5, True,
+    ),
+    "an epsilon of its own": (lambda x: x / 255, 600.0, False),
+}  # fmt: skip
 
 
-@pytest.mark.parametrize("front", FRONTS)
-def test_vat_tells_where_it_moves_numbers_of_another_size(front):
-    scale, told = FRONTS[front]
+@pytest.mark.parametrize(
+    ("scale", "epsilon", "is_told"), FRONTS.values(), ids=FRONTS
+)
+def test_vat_tells_where_it_moves_numbers_of_another_size(
+    scale, epsilon, is_told
+):
     source = keras.Input((2,))
     network = keras.Model(source, layers.Dense(3)(scale(source)))
-    term = VAT(epsilon=600.0 if front == "an epsilon of its own" else 2.5)
+    term = VAT(epsilon=epsilon)
     pixels = np.random.default_rng(0).uniform(0, 255, (9, 2))
     texts = said(lambda: term.check(network, pixels))
-    assert len(texts) == told
+    assert len(texts) == is_told
     assert all("moves the examples by 2.5, where they" in t for t in texts)
 
 
