@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from gar_keras.datasets.dataset import DataError
-from gar_keras.utils.files import user_cache
+from gar_keras.utils.cache import user_cache
 
 
 def data_folder(data_dir=None):

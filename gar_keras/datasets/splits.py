@@ -54,7 +54,17 @@ def make_split(y_train, num_labeled, seed, num_validation=1000):
     np.int64(2)
     """
     y_train = check_labels("y_train", y_train, np.size(y_train))
-    _check_numbers(len(y_train), num_labeled, seed, num_validation)
+    num_images = len(y_train)
+    check_count("seed", seed, least=0)
+    check_count("num_labeled", num_labeled, least=1, most=num_images)
+    check_count("num_validation", num_validation, least=0)
+    if num_validation > num_images - num_labeled:
+        raise ValueError(
+            f"Of {num_images} images, {num_labeled} labelled, "
+            f"{num_images - num_labeled} are left for validation. Received: "
+            f"num_validation={num_validation}. Give a smaller num_validation, "
+            "e.g. 0."
+        )
     classes, sizes = np.unique(y_train, return_counts=True)
     n = len(classes)
     if num_labeled % n or num_labeled > n * sizes.min():
@@ -70,37 +80,6 @@ def make_split(y_train, num_labeled, seed, num_validation=1000):
         for c in classes
     ]
     labeled = rng.permutation(np.concatenate(drawn))
-    others = np.setdiff1d(np.arange(len(y_train)), labeled)
+    others = np.setdiff1d(np.arange(num_images), labeled)
     validation = rng.choice(others, num_validation, replace=False)
     return Split(labeled, validation)
-
-
-def draw_split(y_train, num_labeled, seed, num_validation=1000):
-    """Draws labelled and validation images without regard to the class.
-
-    As when one labels what comes: a rare class gets few labels or none. The
-    arguments are those of `make_split`; any m_L up to the number of images.
-
-    Example:
-
-    >>> draw_split(np.zeros(9, int), 4, seed=0, num_validation=5).labeled.size
-    4
-    """
-    m = len(y_train)
-    _check_numbers(m, num_labeled, seed, num_validation)
-    rng = np.random.default_rng([seed, num_labeled])
-    drawn = rng.permutation(m)[: num_labeled + num_validation]
-    return Split(drawn[:num_labeled], drawn[num_labeled:])
-
-
-def _check_numbers(num_images, num_labeled, seed, num_validation):
-    check_count("seed", seed, least=0)
-    check_count("num_labeled", num_labeled, least=1, most=num_images)
-    check_count("num_validation", num_validation, least=0)
-    if num_validation > num_images - num_labeled:
-        raise ValueError(
-            f"Of {num_images} images, {num_labeled} labelled, "
-            f"{num_images - num_labeled} are left for validation. Received: "
-            f"num_validation={num_validation}. Give a smaller num_validation, "
-            "e.g. 0."
-        )

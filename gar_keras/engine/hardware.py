@@ -1,7 +1,6 @@
-"""The device in use, and the cores and threads that a process may take."""
+"""The device in use, and what it computes fast."""
 
 import functools
-import os
 import platform
 import re
 from pathlib import Path
@@ -9,14 +8,6 @@ from pathlib import Path
 import keras
 
 from gar_keras.engine import backend
-
-# Each is the number of threads of a pool: of TensorFlow's operations, of JAX
-# on a CPU, and of what uses OpenMP, such as PyTorch.
-_THREADS = {
-    "tensorflow": "TF_NUM_INTRAOP_THREADS",
-    "jax": "PJRT_NPROC",
-    "torch": "OMP_NUM_THREADS",
-}
 
 
 @functools.cache
@@ -78,31 +69,3 @@ def loops_on_device():
     """Whether epochs run as one compiled program: with JAX on one GPU."""
     alone = keras.distribution.distribution() is None
     return backend.name() == "jax" and device_kind() == "gpu" and alone
-
-
-def cores():
-    """Processor cores that this process may use."""
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:  # macOS and Windows have no such thing.
-        return os.cpu_count() or 1
-
-
-def threads(backend):
-    """Threads of a run on a CPU: with other numbers, sums round differently."""
-    given = os.environ.get(_THREADS[backend], "")
-    return int(given) if given.isdecimal() and int(given) else cores()
-
-
-def take_part(threads=None):
-    """Leaves room for others in the memory of a GPU, and bounds the threads.
-
-    For a process before it computes, and those that it starts. What the user
-    set in the environment stays as it is.
-    """
-    # JAX would take 75 % of the memory when it starts, and TensorFlow all.
-    os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
-    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
-    if threads is not None:
-        for name in _THREADS.values():
-            os.environ.setdefault(name, str(threads))

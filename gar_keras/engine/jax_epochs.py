@@ -21,7 +21,7 @@ from gar_keras.engine.batches import (
     take,
 )
 from gar_keras.engine.pipeline import Batches
-from gar_keras.utils.files import user_cache
+from gar_keras.utils.cache import user_cache
 from gar_keras.utils.validation import is_in_memory
 
 # The most bytes that the images may take on the device.

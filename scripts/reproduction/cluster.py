@@ -11,10 +11,8 @@ from pathlib import Path
 
 import filelock
 
-from gar_keras.engine import hardware
-from gar_keras.utils import files
 from gar_keras.utils.optional import optional
-from reproduction import environment, records
+from reproduction import environment, files, processes, records
 from reproduction.paths import path_of
 from reproduction.run import lock_of, path_of_state
 from reproduction.sweep import WorkerError, make, outcome_of
@@ -96,7 +94,7 @@ def on_cluster(tasks, results, options, address):
 
 def _make(task, place, threads, options):
     """Makes a run on a machine of the cluster; its outcome and its arrays."""
-    hardware.take_part(threads)
+    processes.take_part(threads)
     with tempfile.TemporaryDirectory(prefix="gar_keras_") as folder:
         outcome = outcome_of(make, task, place, folder, options)
         arrays = path_of(*task, folder).with_suffix(".npz")

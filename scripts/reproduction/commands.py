@@ -12,7 +12,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from reproduction import paths
+from reproduction import paths, processes
 from reproduction.settings import EXPERIMENTS
 
 EXIT_USAGE = 2
@@ -272,7 +272,7 @@ def run_table(options, experiments, show):
         print(plan.text(experiments, options.seeds, options.results))
         return 0
     if options.jobs > 1:
-        hardware.take_part()
+        processes.take_part()
     records, complete = sweep.sweep(
         experiments,
         options.seeds,

@@ -12,6 +12,7 @@ import numpy as np
 import gar_keras
 from gar_keras.engine import backend, hardware
 from gar_keras.utils.version import __version__
+from reproduction import processes
 from reproduction.paths import ROOT
 
 PACKAGE = Path(gar_keras.__file__).resolve().parent
@@ -34,7 +35,7 @@ def describe():
         "device": hardware.device_name(),
         "processor": hardware.processor()["model"],
         "cores": os.cpu_count(),
-        "threads": hardware.threads(backend.name()),
+        "threads": processes.threads(backend.name()),
         "xla_flags": os.environ.get("XLA_FLAGS"),
         "onednn": os.environ.get("TF_ENABLE_ONEDNN_OPTS"),
     }

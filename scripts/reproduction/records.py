@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gar_keras.utils.files import write_atomically
+from reproduction.files import write_atomically
 from reproduction.settings import Experiment
 
 FORMAT = 2

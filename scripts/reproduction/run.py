@@ -23,8 +23,7 @@ from gar_keras.layers import PerImageStandardization
 from gar_keras.methods.safe_gar import SafeGAR
 from gar_keras.models import POLICIES, cnn6, cnn9, mlp
 from gar_keras.training import check_stage_2, pretrain, regularize
-from gar_keras.utils import files
-from reproduction import environment, progress, records
+from reproduction import environment, files, progress, records
 from reproduction.methods import graph
 from reproduction.methods.library import for_library
 from reproduction.paths import path_of

@@ -13,8 +13,7 @@ import traceback
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 
-from gar_keras.engine import hardware
-from reproduction import environment, progress, records
+from reproduction import environment, processes, progress, records
 from reproduction.commands import EXPECTED, GOES_ON
 from reproduction.paths import path_of
 from reproduction.run import run
@@ -119,7 +118,7 @@ def in_processes(tasks, results, options, jobs):
     """Makes runs in so many processes, each with its share of threads."""
     # Neither TensorFlow nor JAX survives a fork.
     context = multiprocessing.get_context("spawn")
-    threads = max(1, hardware.cores() // jobs)
+    threads = max(1, processes.cores() // jobs)
     waiting, busy = list(tasks), {}
     try:
         while waiting or busy:
@@ -160,4 +159,4 @@ def _begin(threads):
 
     # No process is left behind, however the parent died.
     threading.Thread(target=end_with_parent, daemon=True).start()
-    hardware.take_part(threads)
+    processes.take_part(threads)

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from gar_keras.datasets import make_split
-from gar_keras.datasets.splits import Split, draw_split
+from gar_keras.datasets.splits import Split
 from gar_keras.methods.safe_gar import given_prior
 from gar_keras.utils.validation import check_class_prior
 from reproduction.datasets import UNLABELED, load
@@ -67,10 +67,12 @@ class Task:
             data = replace(data, x_train=x, y_train=y)
         self.data = data
 
-        draw = {"even": make_split, "random": draw_split}[changes.labels_drawn]
+        draws = {"even": make_split, "random": random_split}
         # Images of -1 have no label: they are for X_U alone.
         known = np.flatnonzero(data.y_train != -1)
-        drawn = draw(data.y_train[known], e.num_labeled, seed, e.num_validation)
+        drawn = draws[changes.labels_drawn](
+            data.y_train[known], e.num_labeled, seed, e.num_validation
+        )
         labeled, held_out = known[drawn.labeled], known[drawn.validation]
         self.split = Split(labeled, held_out)
         self.labeled = kept[labeled].tolist()
@@ -123,6 +125,26 @@ def with_imbalance(y, shares, seed):
         for c, count in enumerate(counts)
     ]
     return np.sort(np.concatenate(drawn))
+
+
+def random_split(y, num_labeled, seed, num_validation):
+    """A `Split` drawn without regard to the class.
+
+    As when one labels what comes: a rare class gets few labels or none.
+
+    Example:
+
+    >>> random_split(np.zeros(9), 4, seed=0, num_validation=5).labeled.size
+    4
+    """
+    wanted = num_labeled + num_validation
+    if wanted > len(y):
+        raise ValueError(
+            f"{len(y)} images are too few for {num_labeled} labels and "
+            f"{num_validation} validation images."
+        )
+    drawn = np.random.default_rng([seed, num_labeled]).permutation(len(y))
+    return Split(drawn[:num_labeled], drawn[num_labeled:wanted])
 
 
 def with_label_noise(y, share, num_classes, seed):

@@ -1,6 +1,4 @@
-"""The device in use and shares of it, on machines made up."""
-
-import os
+"""The device in use, on machines made up."""
 
 import keras
 import pytest
@@ -39,23 +37,3 @@ def test_precision_by_the_units_of_the_processor(cpuinfo):
         assert hardware.device_name() == "Some Processor"
         expected = precision if BACKEND == "tensorflow" else "float32"
         assert hardware.fast_precision() == expected
-
-
-def test_threads_and_cores_of_a_process(monkeypatch):
-    monkeypatch.setattr(os, "environ", {"OMP_NUM_THREADS": "7"})
-    hardware.take_part(3)
-    assert os.environ == {
-        "TF_FORCE_GPU_ALLOW_GROWTH": "true",
-        "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
-        "TF_NUM_INTRAOP_THREADS": "3",
-        "PJRT_NPROC": "3",
-        "OMP_NUM_THREADS": "7",
-    }
-    names = ("tensorflow", "jax", "torch")
-    assert [hardware.threads(name) for name in names] == [3, 3, 7]
-    monkeypatch.setattr(
-        os, "sched_getaffinity", lambda pid: {1, 3, 5}, raising=False
-    )
-    assert hardware.cores() == 3
-    monkeypatch.delattr(os, "sched_getaffinity")
-    assert hardware.cores() == os.cpu_count()

@@ -211,7 +211,7 @@ def test_a_worker_has_its_share_and_dies_alone(
     for name in SETTINGS:
         monkeypatch.setenv(name, "")
         monkeypatch.delenv(name)
-    monkeypatch.setattr(sweep.hardware, "cores", lambda: 7)
+    monkeypatch.setattr(sweep.processes, "cores", lambda: 7)
     with pytest.raises(WorkerError, match="process was killed"):
         acted("record", "die", "record")
     (line,) = said(capsys).splitlines()

@@ -33,6 +33,15 @@ def test_wrong_labels_are_others():
     assert (tasks.with_label_noise(y, 0.0, 10, seed=3) == y).all()
 
 
+def test_a_random_split_has_the_shares_of_the_classes():
+    y = np.repeat([0, 1], [900, 100])
+    split = tasks.random_split(y, 500, seed=0, num_validation=500)
+    assert sorted([*split.labeled, *split.validation]) == [*range(1000)]
+    assert 25 < np.count_nonzero(y[split.labeled]) < 75
+    with pytest.raises(ValueError, match="1000 images are too few for 501"):
+        tasks.random_split(y, 501, seed=0, num_validation=500)
+
+
 def task_of(**changes):
     settings = DataSettings(**changes)
     experiment = replace(TINY, num_labeled=12, data_settings=settings)

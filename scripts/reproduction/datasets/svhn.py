@@ -9,9 +9,9 @@ import io
 import numpy as np
 
 from gar_keras.datasets.data_files import check_md5, data_folder, read_npz
-from gar_keras.utils.files import replacing
 from gar_keras.utils.optional import optional
 from reproduction.datasets.arrays import NAMES, dataset
+from reproduction.files import replacing
 
 GREY_TITLE = "SVHN-grey"
 HOME = "http://ufldl.stanford.edu/housenumbers/"

@@ -4,7 +4,7 @@ import os
 import re
 from pathlib import Path
 
-from gar_keras.utils import files
+from reproduction import files
 from reproduction.report import (
     benchmark_tables,
     cells,

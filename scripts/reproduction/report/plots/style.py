@@ -10,7 +10,7 @@ from matplotlib.patheffects import withStroke
 from matplotlib.ticker import LogLocator, NullLocator
 from PIL import Image
 
-from gar_keras.utils import files
+from reproduction import files
 
 # The style sheet, as a decorator of what draws a figure.
 styled = matplotlib.style.context(Path(__file__).with_name("pictures.mplstyle"))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gar_keras.utils import files
+from reproduction import files
 
 
 def half(error):

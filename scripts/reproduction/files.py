@@ -1,4 +1,4 @@
-"""Files written whole or not at all; the user's cache."""
+"""Files written whole or not at all."""
 
 import contextlib
 import os
@@ -41,9 +41,3 @@ def delete_leftovers(path):
     path = Path(path)
     for leftover in path.parent.glob(f".{path.name}.*"):
         leftover.unlink(missing_ok=True)
-
-
-def user_cache():
-    """`gar_keras` in `$XDG_CACHE_HOME` or `~/.cache`; it need not exist."""
-    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(home) / "gar_keras"
