@@ -26,11 +26,10 @@ def text(experiments, seeds, results):
             # A method without a network has no epochs.
             if e.trains_network:
                 first, second = seconds[key(e)]
-                spent = record["pretraining"]["seconds"]
+                spent = records.typical_seconds(record["pretraining"])
                 first.append(spent / e.pretrain_epochs)
-                curve = record["regularization"]["curve"]
-                # Epoch 0 is the end of stage 1.
-                second.append(median(curve["seconds"][1:]))
+                spent = records.typical_seconds(record["regularization"])
+                second.append(spent / e.epochs)
 
     tasks = [*dict.fromkeys((e, s) for s in seeds for e in experiments)]
     left = [t for t in tasks if not paths.path_of(*t, results).exists()]

@@ -10,6 +10,7 @@ import io
 import json
 import re
 from pathlib import Path
+from statistics import median
 from typing import NamedTuple
 
 import numpy as np
@@ -52,6 +53,17 @@ def chosen_epoch(curve):
     errors = curve["val_error"][1:]
     # Of equal errors the last one counts.
     return len(errors) - errors[::-1].index(min(errors))
+
+
+def typical_seconds(stage):
+    """Seconds of a stage of a record, each epoch as long as the median one.
+
+    The pauses of a machine with other work do not count.
+    """
+    # Epoch 0 of stage 2, the end of stage 1, has no seconds.
+    seconds = stage["curve"].get("seconds", [])
+    known = [s for s in seconds if s is not None]
+    return median(known) * len(known) if known else stage["seconds"]
 
 
 def write(path, record):

@@ -174,8 +174,13 @@ def assert_refused(folder, text):
     assert "\n" not in str(error.value)
 
 
-# Arrays.
+def test_a_pause_of_the_machine_is_not_counted():
+    stage = {"seconds": 905.0, "curve": {"seconds": [None, 2.0, 900.0, 3.0]}}
+    assert records.typical_seconds(stage) == 3 * 3.0
+    assert records.typical_seconds({"seconds": 905.0, "curve": {}}) == 905.0
 
+
+# Arrays.
 
 LABELS = np.array([0, 1, 2, 0])
 OWNER = SHORT.fingerprint(), 0

@@ -57,8 +57,8 @@ def read_runs(folder):
         lost = record["lost_classes"]
         # Older records alone tell dead outputs.
         dead = record.get("dead_outputs")
-        pretraining = typical_seconds(record["pretraining"])
-        training = typical_seconds(record["regularization"])
+        pretraining = records.typical_seconds(record["pretraining"])
+        training = records.typical_seconds(record["regularization"])
         machines = [record["environment"], *record["resumed_in"]]
         devices = {machine["device_kind"].upper() for machine in machines}
         rows.append(
@@ -96,16 +96,6 @@ def read_runs(folder):
             }
         )
     return pd.DataFrame(rows)
-
-
-def typical_seconds(stage):
-    """Seconds of a stage of a record, each epoch as long as the median one.
-
-    The pauses of a machine with other work do not count.
-    """
-    # Epoch 0 of stage 2, the end of stage 1, has no seconds.
-    known = pd.Series(stage["curve"].get("seconds", []), dtype=float).dropna()
-    return known.median() * len(known) if len(known) else stage["seconds"]
 
 
 def in_words(changed):
