@@ -8,7 +8,7 @@ import numpy as np
 from gar_keras.datasets import make_split
 from gar_keras.datasets.splits import Split
 from gar_keras.methods.safe_gar import given_prior
-from gar_keras.utils.validation import check_class_prior
+from gar_keras.utils.validation import check_class_prior, check_count
 from reproduction.datasets import UNLABELED, load
 from reproduction.methods.terms import PRIOR_OF_LABELS
 
@@ -137,13 +137,13 @@ def random_split(y, num_labeled, seed, num_validation):
     >>> random_split(np.zeros(9), 4, seed=0, num_validation=5).labeled.size
     4
     """
+    m = len(y)
+    check_count("seed", seed, least=0)
+    check_count("num_labeled", num_labeled, least=1, most=m)
+    left = m - num_labeled
+    check_count("num_validation", num_validation, least=0, most=left)
+    drawn = np.random.default_rng([seed, num_labeled]).permutation(m)
     wanted = num_labeled + num_validation
-    if wanted > len(y):
-        raise ValueError(
-            f"{len(y)} images are too few for {num_labeled} labels and "
-            f"{num_validation} validation images."
-        )
-    drawn = np.random.default_rng([seed, num_labeled]).permutation(len(y))
     return Split(drawn[:num_labeled], drawn[num_labeled:wanted])
 
 

@@ -38,8 +38,21 @@ def test_a_random_split_has_the_shares_of_the_classes():
     split = tasks.random_split(y, 500, seed=0, num_validation=500)
     assert sorted([*split.labeled, *split.validation]) == [*range(1000)]
     assert 25 < np.count_nonzero(y[split.labeled]) < 75
-    with pytest.raises(ValueError, match="1000 images are too few for 501"):
-        tasks.random_split(y, 501, seed=0, num_validation=500)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"num_labeled": 0}, "num_labeled must be an integer from 1 to 1000"),
+        ({"num_validation": 981}, "num_validation must be .* 0 to 980.*=981"),
+        ({"num_validation": -1}, "num_validation=-1"),
+        ({"seed": -1}, "seed must be an integer of at least 0.*seed=-1"),
+    ],
+)
+def test_what_a_random_split_refuses(change, message):
+    numbers = {"num_labeled": 20, "seed": 0, "num_validation": 2}
+    with pytest.raises(ValueError, match=message):
+        tasks.random_split(np.zeros(1000), **numbers | change)
 
 
 def task_of(**changes):
