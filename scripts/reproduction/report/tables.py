@@ -131,14 +131,15 @@ RUN_COLUMNS = {
 # The tables of the paper.
 
 
-def runs_of_cell(frame, column):
+def runs_of_cell(frame, column, differs=""):
     """The runs that fill a column of a table: a list of runs to be compared.
 
-    Of the lengths with the paper's settings it is the paper's, if there is one,
-    else that of the largest experiment. Of this length each experiment is in
-    the list once for each device, the largest first.
+    Of the lengths with the paper's settings, or with what `differs` from these
+    in words, it is the paper's, if there is one, else that of the largest
+    experiment. Of this length each experiment is in the list once for each
+    device, the largest first.
     """
-    usual = frame[frame.differs == ""]
+    usual = frame[frame.differs == differs]
     found = usual[usual.cell == column.cell]
     if found.empty:
         found = usual[usual.cell == column.stand_in]
@@ -176,6 +177,7 @@ def paper_table(paper, frame):
         "Runs that lost a class": lost,
         "Data": lambda g: g.title.iloc[0],
     }
+    of_z = f"**{GAR}, ours, Frobenius term of Z as in their code, last epoch**"
     theirs = {
         f"{name}, paper" if name in (BASELINE, GAR) else name: estimates
         for name, estimates in reversed(paper.rows.items())
@@ -184,11 +186,14 @@ def paper_table(paper, frame):
     is_empty = True
     for k, column in enumerate(paper.columns):
         heading = column.heading
-        cells = dict.fromkeys(ours, MISSING)
+        cells = dict.fromkeys([*ours, of_z], MISSING)
         for g in runs_of_cell(frame, column)[:1]:
             is_empty = False
             heading = run_frame.linked(heading, g)
-            cells = {name: cell(g) for name, cell in ours.items()}
+            cells |= {name: cell(g) for name, cell in ours.items()}
+        for g in runs_of_cell(frame, column, "frobenius of Z")[:1]:
+            error = figure("last", n=True)(g)
+            cells[of_z] = f"{error}, {run_frame.epochs(g)} epochs"
         for name, estimates in theirs.items():
             cells[name] = estimates[k].text() if estimates[k] else MISSING
         columns[heading] = cells

@@ -19,6 +19,7 @@ from reproduction.report import (
     study_tables,
     tables,
 )
+from reproduction.report.estimates import MISSING
 from reproduction.report.published import TABLES
 from reproduction.settings import SVHN, TABLE_1
 from reproduction.studies import ABLATION, FIRST_EPOCH, SKEW
@@ -91,6 +92,19 @@ def test_a_cell_beside_the_paper_by_hand(errors, difference, answers, tmp_path):
     assert row[cells.WITHIN] == answers
     assert (row["n"], row["margin"]) == (str(len(errors)), "0.5")
     assert row["epochs"] == "2000 + 20" and row["device"] == "CPU, float32"
+
+
+def test_the_frobenius_term_of_their_code_has_a_row_of_its_own(tmp_path):
+    write(tmp_path, replace(MNIST, epochs=200), 0.01)
+    of_z = MNIST.with_term(frobenius_of="Z")
+    write(tmp_path, replace(of_z, epochs=1), 0.08, 0.08)
+    write(tmp_path, replace(of_z, epochs=30), 0.02)
+    frame = report.read_runs(tmp_path)
+    found, *_ = tables.paper_table(TABLES["table1"], frame)
+    (row,) = [found.loc[name] for name in found.index if "of Z" in name]
+    (cell,) = [text for text in row if text != MISSING]
+    last = frame.set_index("epochs")["last"][30]
+    assert cell == f"{last:.2f} (n = 1), 2000 + 30 epochs"
 
 
 def test_a_cell_without_the_runs_that_lost_a_class(tmp_path):
