@@ -32,13 +32,27 @@ def describe():
         "numpy": np.__version__,
         "system": f"{platform.system()} {platform.machine()}",
         "device_kind": hardware.device_kind(),
-        "device": hardware.device_name(),
+        "device": device(),
         "processor": hardware.processor()["model"],
         "cores": os.cpu_count(),
         "threads": processes.threads(backend.name()),
         "xla_flags": os.environ.get("XLA_FLAGS"),
         "onednn": os.environ.get("TF_ENABLE_ONEDNN_OPTS"),
     }
+
+
+def device():
+    """The device in use by its name; of a processor also that it lacks AVX512.
+
+    One name stands for several generations of processors, of which those
+    without AVX512 are much slower.
+    """
+    name, flags = hardware.device_name(), hardware.processor()["flags"]
+    on_cpu = hardware.device_kind() == "cpu"
+    # Without flags it is another kind of processor, or the OS does not tell.
+    if on_cpu and flags and "avx512f" not in flags:
+        name += " without AVX512"
+    return name
 
 
 def device_in_words(described):

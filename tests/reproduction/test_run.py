@@ -364,3 +364,23 @@ def test_the_revision_is_of_the_package_and_of_the_scripts(tmp_path):
         path.write_text("")
     # Installed from elsewhere, it is of no commit of this clone.
     assert revision(tmp_path / "other") is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "flags", "expected"),
+    [
+        ("cpu", ("avx2",), "Some EPYC without AVX512"),
+        ("cpu", ("avx2", "avx512f"), "Some EPYC"),
+        ("cpu", (), "Some EPYC"),
+        ("gpu", ("avx2",), "Some EPYC"),
+    ],
+)
+def test_a_record_tells_a_processor_without_avx512(
+    kind, flags, expected, monkeypatch
+):
+    hardware = environment.hardware
+    described = {"model": "Some EPYC", "flags": flags}
+    monkeypatch.setattr(hardware, "processor", lambda: described)
+    monkeypatch.setattr(hardware, "device_kind", lambda: kind)
+    monkeypatch.setattr(hardware, "device_name", lambda: "Some EPYC")
+    assert environment.describe()["device"] == expected
