@@ -38,7 +38,6 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 from IPython.display import Image, Markdown, display
-from scipy import stats
 
 from gar_keras import expected_balance
 
@@ -48,8 +47,15 @@ sys.path.append("../scripts")
 from reproduction import records, report
 from reproduction.report import pictures
 from reproduction.report.cells import all_cells, cell_runs
+from reproduction.report.lost_starts import interval, lost_line
 from reproduction.report.published import GAR, TABLES
-from reproduction.report.run_frame import epochs, errors_of, largest, task
+from reproduction.report.run_frame import (
+    epochs,
+    errors_of,
+    largest,
+    of_known,
+    task,
+)
 from reproduction.report.write_pages import with_links_from
 
 plt.rcParams.update({"figure.dpi": 90, "figure.constrained_layout.use": True})
@@ -308,22 +314,22 @@ plt.show()
 
 # %% [markdown]
 # Say the two things one by one: what a typical run ends with, and how often a
-# run loses a class. One in ten leaves that rate wide open: Wilson's 95 %
-# interval says how wide.
+# run loses a class. One in ten leaves that rate wide open: the 95 % interval of
+# Clopper and Pearson says how wide. All starts in the records, also those that
+# were trained for few epochs, tell more.
 
 # %%
-kept = runs.chosen[~runs.lost.eq(True)]
-lost = int(runs.lost.eq(True).sum())
-rate = stats.binomtest(lost, len(runs)).proportion_ci(method="wilson")
+lost = runs.lost.eq(True)
+kept = runs.chosen[~lost]
 print(f"median of all runs:       {runs.chosen.median():.2f}")
-print(f"runs that lost a class:   {lost} of {len(runs)}, ", end="")
-print(f"{100 * rate.low:.1f} to {100 * rate.high:.1f} %")
+print(f"runs that lost a class:   {of_known(lost)}, {interval(lost)}")
 print(f"the others, mean:         {report.Estimate.of(kept)}")
 print(f"the paper:                {table.rows[GAR][place]}")
+print(lost_line(frame))
 
 # %% [markdown]
-# *Try*: with 0 of $n$ runs lost, which $n$ brings the upper end of that
-# interval below 5 %?
+# *Try*: `interval` of 0 of $n$ runs lost. Which $n$ brings its upper end below
+# 5 %?
 #
 # ## 8. What $n = 1$ means
 #
@@ -370,9 +376,9 @@ for device, g in long.groupby("device"):
 #
 # ## Where to go from here
 #
-# - [`results/README.md`](../results/README.md) has the cells, and the README of
-#   each cell its experiments; [Reproduction](../docs/reproduction.md) has the
-#   tables.
+# - [`results/README.md`](../results/README.md) has a row for each experiment;
+#   [Reproduction](../docs/reproduction.md) has the tables, and [What decides a
+#   run](../docs/decides.md) says why runs differ.
 # - `python scripts/table1.py` makes more records, and so do `table2.py` and
 #   `table3.py`. They can be stopped at any time and go on where they were.
 # - `python scripts/report.py --results runs` makes the tables of yours.
