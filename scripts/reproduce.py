@@ -48,7 +48,7 @@ def main(options):
         status = subprocess.run([sys.executable, *line]).returncode
         if status == commands.EXIT_INTERRUPTED:
             return status
-        if status != 0:
+        if status not in (0, commands.EXIT_UNFINISHED):
             failed[command] = status
     print(f"{len(STEPS)} steps, {len(failed)} ended with an error.")
     for command, status in failed.items():

@@ -44,10 +44,15 @@ def check_md5(data, expected, what):
 
 
 def read_npz(path, names, md5=None):
-    """Arrays of an `.npz` file by name, or `DataError` if it is damaged.
+    """Arrays of an `.npz` file by name, or `DataError` if it has not got them.
 
     `md5` is that of the whole file, or `None` if it is not known.
     """
+    if not path.exists():
+        raise DataError(
+            f"{path} is missing. Put it there, or name the folder that has it "
+            "by --data-dir, the argument data_dir or GAR_KERAS_DATA."
+        )
     content = path.read_bytes()
     if md5 is not None:
         check_md5(content, md5, path)

@@ -17,7 +17,7 @@ from reproduction.settings import EXPERIMENTS
 
 EXIT_USAGE = 2
 # The exit status where some runs are left to another process.
-EXIT_UNFINISHED = 1
+EXIT_UNFINISHED = 3
 # The exit status after Ctrl-C, as shells report it.
 EXIT_INTERRUPTED = 130
 
@@ -258,8 +258,10 @@ def run_table(options, experiments, show):
             which prints their table.
 
     Returns:
-        The exit status: 0, or 1 if another process is at some of the runs.
+        The exit status: 0, or `EXIT_UNFINISHED`.
     """
+    if options.jobs > 1:
+        processes.take_part()
     with loading(options.backend):
         from gar_keras.engine import hardware
         from reproduction import plan, sweep
@@ -271,8 +273,6 @@ def run_table(options, experiments, show):
     if options.dry_run:
         print(plan.text(experiments, options.seeds, options.results))
         return 0
-    if options.jobs > 1:
-        processes.take_part()
     records, complete = sweep.sweep(
         experiments,
         options.seeds,

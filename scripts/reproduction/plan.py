@@ -1,6 +1,7 @@
 """What is left of some runs, and how long it takes by the records."""
 
 from collections import defaultdict
+from dataclasses import replace
 from statistics import median
 
 from reproduction import paths, records
@@ -11,13 +12,12 @@ def text(experiments, seeds, results):
     """The runs that are left, a line each, with their hours.
 
     The hours of a run are its epochs times the median seconds of an epoch in
-    records of the same network, precision, backend, data and method: of these
-    results and of the project's.
+    records of the same settings but for lengths: of these results and of the
+    project's, on whatever device they were made.
     """
 
     def key(e):
-        network = e.network, e.filters, e.precision, e.backend, e.method_name
-        return *network, e.dataset, e.unlabeled, e.images_per_epoch
+        return replace(e, pretrain_epochs=1, epochs=1, restart=0)
 
     seconds = defaultdict(lambda: ([], []))
     for folder in {results, paths.reference()}:
@@ -26,10 +26,11 @@ def text(experiments, seeds, results):
             # A method without a network has no epochs.
             if e.trains_network:
                 first, second = seconds[key(e)]
+                # Each epoch counts once, so a long run counts for more.
                 spent = records.typical_seconds(record["pretraining"])
-                first.append(spent / e.pretrain_epochs)
+                first += [spent / e.pretrain_epochs] * e.pretrain_epochs
                 spent = records.typical_seconds(record["regularization"])
-                second.append(spent / e.epochs)
+                second += [spent / e.epochs] * e.epochs
 
     tasks = [*dict.fromkeys((e, s) for s in seeds for e in experiments)]
     left = [t for t in tasks if not paths.path_of(*t, results).exists()]

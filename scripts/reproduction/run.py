@@ -41,6 +41,12 @@ def path_of_state(experiment, seed, results):
     return Path(results, ".checkpoints", name)
 
 
+def path_of_stage_1(experiment, seed, results):
+    """Where the end of stage 1 is kept that runs have in common."""
+    name = f"stage1_seed{seed}_{experiment.stage_1().fingerprint()}.npz"
+    return Path(results, ".checkpoints", name)
+
+
 def lock_of(path):
     """The lock of a state, which the system lifts however its holder dies."""
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -88,7 +94,7 @@ def run(
                     files.delete_leftovers(file)
                 kind = NetworkRun if experiment.trains_network else GraphRun
                 job = kind(experiment, seed, state, data_dir, reporter)
-                shared = path_of_state(experiment.stage_1(), seed, results)
+                shared = path_of_stage_1(experiment, seed, results)
                 job.train(shared if share_stage_1 else None)
                 job.write(path)
             # It can outlive a process that was killed behind the record.
@@ -96,12 +102,6 @@ def run(
             return records.read(path)
     except filelock.Timeout:
         return None
-    except OSError as e:
-        raise OSError(
-            f"{e.filename or path} cannot be written or read "
-            f"({e.strerror or e}). Make room, or name another folder by "
-            "--results; the same command goes on from the last finished epoch."
-        ) from e
     finally:
         reporter.end()
 

@@ -53,7 +53,9 @@ def test_a_damaged_file_is_refused(tmp_path, monkeypatch):
         load_mnist()
 
 
-def test_a_file_that_is_no_archive_is_refused(tmp_path):
+def test_a_file_that_is_missing_or_no_archive_is_refused(tmp_path):
+    with pytest.raises(DataError, match="a.npz is missing. Put it there"):
+        read_npz(tmp_path / "a.npz", ["y"])
     np.savez(tmp_path / "a.npz", x=np.zeros(3))
     with pytest.raises(DataError, match="is damaged: no .npz file with y"):
         read_npz(tmp_path / "a.npz", ["y"])

@@ -1,7 +1,7 @@
 """Command lines: what is wrong is told, how they end, and what is left."""
 
 import argparse
-import importlib.util
+import importlib
 import os
 import signal
 import sys
@@ -23,16 +23,8 @@ WITH_PARSER = sorted(
 )
 
 
-def module_of(name):
-    """A script as a module."""
-    spec = importlib.util.spec_from_file_location(name, SCRIPTS / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def parser_of(name):
-    return module_of(name).parser()
+    return importlib.import_module(name).parser()
 
 
 # Options of the scripts, and wrong values of them.
@@ -149,7 +141,7 @@ def test_an_arm_with_a_stage_1_of_its_own_keeps_it(monkeypatch):
         made.extend(commands.apply(options, e, "float32") for e in experiments)
 
     monkeypatch.setattr(commands, "run_table", run_table)
-    study = module_of("study")
+    study = importlib.import_module("study")
     words = "--study limits --epochs 2 --pretrain-epochs 100 --frobenius-of Z"
     study.main(study.parser().parse_args(words.split()))
     assert {e.epochs for e in made} == {2}

@@ -186,7 +186,7 @@ LABELS = np.array([0, 1, 2, 0])
 OWNER = SHORT.fingerprint(), 0
 
 
-def write_arrays(folder, owner=OWNER, lost=(), **changes):
+def write_arrays(folder, owner=OWNER, **changes):
     """Writes a record and the arrays beside it; returns the first's path."""
     logits = {i: np.eye(3, dtype="float32")[LABELS[:2]] for i in (0, 1, 3)}
     arrays = records.Arrays(
@@ -196,7 +196,7 @@ def write_arrays(folder, owner=OWNER, lost=(), **changes):
         np.array([8, 3]),
         logits,
     )
-    also = {"snapshot_epochs": [0, 1, 3], "lost_classes": [*lost]}
+    also = {"snapshot_epochs": [0, 1, 3]}
     path = write_record(folder, SHORT, also=also)
     file = path.with_suffix(".npz")
     records.write_arrays(file, owner, arrays._replace(**changes))
@@ -208,16 +208,14 @@ def arrays_beside(path):
 
 
 def test_what_was_kept_is_read(tmp_path):
-    path = write_arrays(tmp_path, lost=[2])
+    path = write_arrays(tmp_path)
     kept = arrays_beside(path)
     assert [*kept.logits] == [*kept.predicted] == [0, 1, 3]
     assert kept.labels.tolist() == [0, 1, 2, 0]
     assert kept.predicted[3].tolist() == [0, 1, 1, 0]
     assert kept.logit_labels.tolist() == [2, 1]
     assert records.balanced_errors_of(kept) == {"stage_1": 0, "last": 1 / 3}
-    assert (
-        arrays_beside(write_arrays(tmp_path, lost=[2], logits={})).logits == {}
-    )
+    assert arrays_beside(write_arrays(tmp_path, logits={})).logits == {}
     path.with_suffix(".npz").unlink()
     assert arrays_beside(path) is None
 
@@ -235,7 +233,7 @@ def test_what_was_kept_is_read(tmp_path):
 def test_arrays_of_something_else_are_refused(changes, tmp_path):
     changes = dict(changes)
     damaged = changes.pop("damaged", None)
-    path = write_arrays(tmp_path, **{"lost": [2]} | changes)
+    path = write_arrays(tmp_path, **changes)
     file = path.with_suffix(".npz")
     if damaged is not None:
         file.write_bytes(file.read_bytes()[:damaged])

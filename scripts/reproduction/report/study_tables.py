@@ -154,7 +154,6 @@ ARM_COLUMNS = {
 
 # Columns of starts of the first epoch.
 START_COLUMNS = {
-    "had a dead output": lambda g: run_frame.of_known(g.emptied),
     "lost a class": lambda g: run_frame.of_known(g.lost),
     "where no class is lost": lambda g: figure("last", n=True)(
         g[g.lost.eq(False)]
@@ -163,6 +162,7 @@ START_COLUMNS = {
         last_change(neither_lost(g))
     ),
     "initializations": lambda g: str(len(g)),
+    "had a dead output": lambda g: run_frame.of_known(g.emptied),
     "after stage 1": figure("stage_1"),
     "after the epoch": figure("last"),
     **_EXTENT,
