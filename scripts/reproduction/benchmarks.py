@@ -112,7 +112,7 @@ def path_of(kind, environment, results):
 
 
 def read(path):
-    """The entries of a record, a dict a case, computed from its times."""
+    """Entries of a record, a dict for each case, computed from its times."""
     entries = json.loads(Path(path).read_text(encoding="utf-8"))["cases"]
     for entry in entries:
         times = entry["reference_ms"]["all"], entry["ms"]["all"]

@@ -1,8 +1,9 @@
 """Tables and curves from run records, with the paper's figures.
 
-`read_runs` gives a DataFrame with a row a run. A table is a dict of named runs
-and a dict of named functions of them: see `reproduction.report.tables`. A
-section of the pages is a line in `reproduction.report.write_pages.sections`.
+`read_runs` gives a DataFrame with a row for each run. A table is a dict of
+named runs and a dict of named functions of them: see
+`reproduction.report.tables`. A section of the pages is a line in
+`reproduction.report.write_pages.sections`.
 """
 
 from reproduction.report.estimates import Estimate

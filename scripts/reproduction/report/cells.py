@@ -14,7 +14,9 @@ from reproduction.report.estimates import (
 from reproduction.report.published import TABLES, published_error
 from reproduction.report.tables import figure, markdown, runs_of_cell
 
-WITHIN = "within the margin, the paper's ± as deviation / as error of the mean"
+WITHIN = (
+    "within the margin, the paper's ± as standard deviation / standard error"
+)
 
 # What the README leaves to the page of the cells.
 DETAILS = ("seeds", "margin", "hours a run")

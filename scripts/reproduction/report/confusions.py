@@ -75,7 +75,7 @@ def in_words(error, confusion):
 
 
 def confusions(frame, results):
-    """A table in Markdown: a row a start that gets stuck, a column a loss.
+    """A table in Markdown: starts that get stuck, a column for each loss.
 
     It has the starts from which another loss than the paper's ran as well.
     """

@@ -70,7 +70,7 @@ def lost_line(frame):
 
 
 def lost_classes(frame):
-    """A table in Markdown: the starts that lost a class, a row a loss.
+    """A table in Markdown: the starts that lost a class, a row for each loss.
 
     Losses are compared by the starts that both have.
     """

@@ -1,4 +1,4 @@
-"""The run records of a folder as one DataFrame, a row a run."""
+"""The run records of a folder as one DataFrame, a row for each run."""
 
 import posixpath
 

@@ -38,7 +38,7 @@ def where(frame, data_sets=SMALL, methods=METHODS, **changes):
 
 
 def errors(found):
-    """The errors in the last epoch of what `where` gives, a row a data set."""
+    """Errors in the last epoch of what `where` gives, by data set."""
 
     def start(g):
         known = g.groupby("seed").start.first().dropna()
@@ -52,7 +52,7 @@ def errors(found):
 
 
 def rare_errors(frame):
-    """Errors and balanced errors with a rare class, a row a data set."""
+    """Errors and balanced errors with a rare class, a row for each data set."""
 
     def both(means):
         return " / ".join(f"{mean:.2f}" for mean in means)
@@ -69,7 +69,7 @@ def rare_errors(frame):
 
 
 def _by_method(found, start, cell):
-    """A table with a row a data set: a function of its runs, one a method."""
+    """A row for each data set; a cell is a function of a method's runs."""
     if found.empty:
         return ""
     cells = (

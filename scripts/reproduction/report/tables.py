@@ -118,7 +118,7 @@ def lost(g):
 RUN_COLUMNS = {
     "data": run_frame.task,
     "method": lambda g: g.method.iloc[0],
-    "differs, but for epochs, in": lambda g: g.differs.iloc[0] or MISSING,
+    "what differs, but for epochs": lambda g: g.differs.iloc[0] or MISSING,
     "seeds": run_frame.seeds,
     "after stage 1": figure("stage_1"),
     "chosen epoch": figure("chosen"),

@@ -33,13 +33,13 @@ _OURS = "<!-- Made by scripts/report.py. -->\n"
 
 _INTRODUCTION = (
     "# Results\n\n"
-    "Run records: a folder a cell of the tables, in it a folder an experiment, "
-    "in it a file a seed. An experiment is named by the epochs of both stages, "
-    "the precision and a fingerprint of its settings, which the records have "
-    "in full. Below, test errors in percent: mean ± standard deviation over "
-    "seeds. [`index.csv`](index.csv) has a row a run, as "
-    "`reproduction.report.read_runs` gives them. The tables are in docs, those "
-    f"of studies with all columns in [`{PAGE}`]({PAGE}).\n\n"
+    "Run records: a folder for each cell of the tables, in it one for each "
+    "experiment, and in that a file for each seed. An experiment is named by "
+    "the epochs of both stages, the precision and a fingerprint of its "
+    "settings, which the records have in full. Below, test errors in percent: "
+    "mean ± standard deviation over seeds. [`index.csv`](index.csv) has a row "
+    "for each run, as `reproduction.report.read_runs` gives them. The tables "
+    f"are in docs, those of studies with all columns in [`{PAGE}`]({PAGE}).\n\n"
 )
 
 

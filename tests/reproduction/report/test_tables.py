@@ -65,7 +65,7 @@ def test_the_paper_s_length_is_that_of_its_settings(tmp_path):
 
 
 def rows_of(text):
-    """The cells of a table in Markdown, by heading, a dict a row."""
+    """The cells of a table in Markdown, by heading, a dict for each row."""
     lines = [line[2:-2].split(" | ") for line in text.splitlines()]
     names, _, *rows = lines
     return [dict(zip(names, row, strict=True)) for row in rows]
