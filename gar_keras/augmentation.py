@@ -91,9 +91,11 @@ class RandomAffine(keras.layers.Layer):
             (m, 4), -self.strength, self.strength, "float32", seed
         )
         t = keras.random.randint((m, 2), -self.shift, self.shift + 1, seed=seed)
-        sides = (images.shape[axis] for axis in side_axes(self.data_format))
-        middle_y, middle_x = ((size - 1) / 2 for size in sides)
-        center = ops.convert_to_tensor([[middle_x], [middle_y]], "float32")
+        # The size of an image may be known in the step alone.
+        y_axis, x_axis = side_axes(self.data_format)
+        sides = [ops.shape(images)[axis] for axis in (x_axis, y_axis)]
+        center = [[(ops.cast(size, "float32") - 1) / 2] for size in sides]
+        center = ops.convert_to_tensor(center)
         t = ops.cast(t, "float32")
         moves_x = t[:, :1] - ops.matmul(E[:, :2], center)
         moves_y = t[:, 1:] - ops.matmul(E[:, 2:], center)

@@ -522,20 +522,18 @@ class GARAfter(keras.callbacks.Callback):
                 f"model={self.model.name!r}. Put one behind its logits, e.g. "
                 "with gar_keras.attach."
             )
-        loss = self.model.loss
-        if isinstance(loss, CROSS_ENTROPIES):
-            options = loss.get_config()
-            counts_all = options.get("ignore_class", -1) is None
-            suits = options["from_logits"] and not counts_all
-        else:
-            # A name or a function, with the defaults of Keras.
-            loss = getattr(loss, "__name__", loss)
-            suits = not str(loss).endswith("categorical_crossentropy")
-        if not suits:
+        # Of several outputs, one can be without GAR.
+        losses = keras.tree.flatten(self.model.loss)
+        entropies = [loss for loss in losses if _is_cross_entropy(loss)]
+        if entropies and not any(map(_takes_logits_without_label, entropies)):
+            received = ", ".join(
+                repr(getattr(loss, "name", getattr(loss, "__name__", loss)))
+                for loss in entropies
+            )
             warn(
                 "GAR needs logits, and examples without a label have -1, but "
                 "the loss takes probabilities, or counts each label. Received: "
-                f"loss={getattr(loss, 'name', loss)!r}. Compile the model with "
+                f"loss={received}. Compile the model with "
                 "keras.losses.SparseCategoricalCrossentropy(from_logits=True, "
                 "ignore_class=-1)."
             )
@@ -562,6 +560,23 @@ class GARAfter(keras.callbacks.Callback):
                 "first epochs to the labels. Train for more epochs than that, "
                 "or lower its epochs."
             )
+
+
+def _is_cross_entropy(loss):
+    """Whether a loss of `compile`, in any form, is one of classes."""
+    if isinstance(loss, keras.losses.Loss):
+        return isinstance(loss, CROSS_ENTROPIES)
+    return str(getattr(loss, "__name__", loss)).endswith(
+        "categorical_crossentropy"
+    )
+
+
+def _takes_logits_without_label(loss):
+    """Whether a cross-entropy takes logits and leaves out labels of -1."""
+    # A name or a function has the defaults of Keras: probabilities.
+    options = loss.get_config() if hasattr(loss, "get_config") else {}
+    counts_all = options.get("ignore_class", -1) is None
+    return options.get("from_logits", False) and not counts_all
 
 
 class WarnOnCollapse(keras.callbacks.Callback):

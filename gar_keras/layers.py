@@ -154,6 +154,7 @@ class GraphActivityRegularization(keras.layers.Layer):
     def build(self, input_shape):
         self._formula.check_shape(input_shape)
         n = self.num_classes = input_shape[-1]
+        self.input_spec = keras.layers.InputSpec(ndim=2, axes={-1: n})
         self.usage.build(n)
         if self.balance_memory:
             replicas.check_one("A layer with balance_memory")

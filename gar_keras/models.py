@@ -305,7 +305,7 @@ def _without(model, kinds):
     def call(layer, *args, **kwargs):
         # Not an Identity: its name would be taken when GAR is attached again.
         if isinstance(layer, kinds):
-            return args[0]
+            return args[0] if args else kwargs["inputs"]
         return layer(*args, **kwargs)
 
     return keras.models.clone_model(

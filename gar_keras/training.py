@@ -263,9 +263,11 @@ def regularize(
             an exception or Ctrl-C ends training. Without `validation_data` it
             ends with those of the last step.
         initial_epoch: Epochs that are done already, when training goes on
-            with the optimizer of an earlier call. With `"safe-gar"` it also
-            goes on with the prior and the scale of that call:
-            `method=history.model.method`.
+            with the optimizer of an earlier call. What rises or falls over the
+            training does so over `epochs`: give both calls the same. With
+            `"safe-gar"` it also goes on with the prior and the scale of that
+            call: `method=history.model.method`. With `"mean-teacher"` it goes
+            on from the teacher: the student is not kept.
         seed: Seed of the order of the batches.
         class_names: What warnings call the classes, in the order of the logits.
             `None` for their indices.
@@ -281,10 +283,11 @@ def regularize(
             paper's coefficients.
 
     Returns:
-        A `keras.callbacks.History` with `loss`, the weighted terms that it is
-        the sum of, by their names, and, with `validation_data`, what `pretrain`
-        adds. GAR's term is `regularization`, with which `affinity`, `balance`
-        and `classes_in_use` come; that of the labels is `supervised`.
+        A `keras.callbacks.History` with `loss`, a mean over the examples, the
+        weighted terms that it is the sum of, by their names, means over the
+        batches, and, with `validation_data`, what `pretrain` adds. GAR's term
+        is `regularization`, with which `affinity`, `balance` and
+        `classes_in_use` come; that of the labels is `supervised`.
         `val_loss` rises where a few of the predictions that GAR makes confident
         are wrong. Its `model` is the `gar_keras.methods.base.Stage2` that was
         trained.
@@ -320,6 +323,9 @@ def regularize(
     [0.0, 0.0, 0.0]
     """
     check_flag("keep_best", keep_best)
+    if optimizer is not None:
+        # What is none is refused before a term changes weights.
+        optimizer = keras.optimizers.get(optimizer)
     callbacks = list_of(callbacks)
     plan = plan_stage_2(
         model,
@@ -371,6 +377,8 @@ def regularize(
         sampler.seed,
         evaluated=network,
     )
+    # What rises or falls over the training goes on from there.
+    stage_2.step.assign(initial_epoch * sampler.steps)
     stage_2.compile(
         with_loss_scale(network, optimizer or stage_2_optimizer(terms, steps)),
         loss=None,

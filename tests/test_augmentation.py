@@ -81,6 +81,16 @@ def test_an_affine_map_keeps_range_and_type(strength, shift, seed):
         assert (moved == x).all()
 
 
+def test_the_size_of_images_may_be_known_late():
+    x = np.random.default_rng(0).random((4, 8, 12, 1)).astype("float32")
+    moved = []
+    for shape in [(8, 12, 1), (None, None, 1)]:
+        layer = RandomAffine(0.2, 2, seed=1)
+        model = keras.Sequential([keras.Input(shape), layer])
+        moved.append(model(x, training=True))
+    np.testing.assert_array_equal(*map(np.array, moved))
+
+
 @pytest.fixture
 def channels_first():
     keras.config.set_image_data_format("channels_first")

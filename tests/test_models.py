@@ -408,6 +408,17 @@ def test_detach_undoes_attach(kind):
     )
 
 
+def test_a_layer_that_is_called_by_keyword_is_detached():
+    inputs = keras.Input((3,))
+    model = keras.Model(
+        inputs, GraphActivityRegularization()(inputs=layers.Dense(3)(inputs))
+    )
+    plain = detach(model)
+    assert not is_regularized(plain)
+    x = np.eye(3, dtype="float32")
+    np.testing.assert_array_equal(outputs(plain, x), outputs(model, x))
+
+
 @pytest.mark.parametrize("name", ["activity regularizer", "subclassed"])
 def test_what_cannot_be_detached_is_refused(name):
     with pytest.raises(ValueError, match="cannot be taken out"):

@@ -167,6 +167,13 @@ SPARSE = keras.losses.SparseCategoricalCrossentropy
         ),
         (None, None),
         ("mse", None),
+        (
+            ["sparse_categorical_crossentropy"],
+            "'sparse_categorical_crossentropy'",
+        ),
+        ({"z": SPARSE(from_logits=True)}, "'sparse_categorical_crossentropy'"),
+        # That of an output without GAR.
+        ([SPARSE(), SPARSE(from_logits=True, ignore_class=-1)], None),
     ],
 )
 def test_loss_that_does_not_suit_is_warned_of(loss, received):

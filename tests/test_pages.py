@@ -121,6 +121,10 @@ def test_the_python_of_a_page_runs(name, folder, monkeypatch, capsys):
     model = keras.Sequential([keras.Input((28, 28, 1)), *flat])
     given = GIVEN.get(name, arrays() | {"model": model})
     found = run_blocks(PAGES[name], given)
+    if name == "docs/one-fit.md":
+        layer = found["with_layer"].layers[-1]
+        found["warm_up"].on_epoch_begin(50, {})
+        assert layer.coefficients["affinity"] == 1.5
     if name == "README.md":
         assert found["model"].output_shape == (None, 10)
     if name == "docs/from-pytorch.md":
@@ -202,8 +206,8 @@ sys.modules["gar_keras"] = None
 import numpy as np
 import tensorflow as tf
 x = np.load("x.npy")
-exported = tf.saved_model.load("saved_model")
-np.save("saved_model.npy", exported.serve(x))
+loaded = tf.saved_model.load("saved_model")
+np.save("saved_model.npy", loaded.serve(x))
 import keras
 for name in ("plain", "other"):
     model = keras.saving.load_model(f"{name}.keras", compile=False)

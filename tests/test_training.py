@@ -216,6 +216,22 @@ def test_training_goes_on_where_it_ended(stage, half):
     np.testing.assert_equal(model.get_weights(), whole.get_weights())
 
 
+class StopAfterTwo(keras.callbacks.Callback):
+    def on_epoch_end(self, epoch, logs=None):
+        self.model.stop_training = epoch == 1
+
+
+@pytest.mark.slow
+def test_ramps_go_on_where_training_was_stopped():
+    options = {"y_labeled": Y_L, "method": "pseudo-label"}
+    whole = stage_2(network(), **options)
+    model, optimizer = network(), sgd()
+    options["optimizer"] = optimizer
+    first = stage_2(model, callbacks=[StopAfterTwo()], **options)
+    assert first == whole[:2]
+    assert stage_2(model, initial_epoch=2, **options) == whole[2:]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["gar", "mean-teacher"])
 def test_a_checkpoint_has_the_model_without_gar(method, tmp_path):
@@ -336,7 +352,7 @@ BAD_INPUT = {
     "seed": (pretrain, dict(seed=-1), "seed=-1"),
     "no pair": (pretrain, dict(validation_data=X_V), r"pair \(x, y\)"),
     "validation source": (
-        pretrain, dict(validation_data=(Source(X_U), Y_U)), "x.take",
+        pretrain, dict(validation_data=(Source(X_U), Y_U)), "into an array first",
     ),
     "validation dtype": (
         pretrain, dict(validation_data=(X_V.astype("uint8"), Y_V)),
@@ -346,7 +362,7 @@ BAD_INPUT = {
         pretrain, dict(callbacks=["stop"]), "Received: callback='stop'",
     ),
     "shape": (regularize, dict(x_unlabeled=X_U[:, :1]), "same shape and dtype"),
-    "guides from a source": (regularize, dict(x_labeled=Source(X_U)), "x.take"),
+    "guides from a source": (regularize, dict(x_labeled=Source(X_U)), "into an array first"),
     "no unlabelled batch": (
         regularize, dict(unlabeled_per_batch=0),
         "Received: unlabeled_per_batch=0",

@@ -18,7 +18,6 @@ from gar_keras.engine.batches import num_examples, take
 from gar_keras.engine.graphs import takes_float64
 from gar_keras.engine.keras_internals import flatten_layers
 from gar_keras.engine.pipeline import Batches, as_pipeline
-from gar_keras.engine.streams import Stream
 from gar_keras.utils.validation import check_count
 
 # Layers of augmentation that JAX compiles all the same. An older Keras has
@@ -111,12 +110,7 @@ def check_epochs(epochs, initial_epoch):
 
 @_without_advice()
 def predict(model, x, batch_size=500):
-    """What `predict` gives for examples in any form, a batch at a time.
-
-    Of a `Stream` one pass is taken, in its own batches.
-    """
-    if isinstance(x, Stream):
-        return model.predict(x.batches, verbose=0)
+    """What `predict` gives for examples with an index, a batch at a time."""
     m = num_examples(x)
     dtype = "float64" if takes_float64(model) else keras.config.floatx()
 

@@ -66,6 +66,10 @@ class MeasureStatistics(keras.callbacks.Callback):
     def on_epoch_end(self, epoch, logs=None):
         self.measure()
 
+    def on_train_end(self, logs=None):
+        # An optimizer that averages weights has put these in place by now.
+        self.measure()
+
     def measure(self):
         """Measures all statistics, and returns how far off the old ones were.
 

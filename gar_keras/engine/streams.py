@@ -89,10 +89,17 @@ class Stream:
             if self.num_batches is not None:
                 rng = np.random.default_rng([seed, number])
                 order = rng.permutation(self.num_batches).tolist()
+            read = 0
             for read, (x, *_) in enumerate(self.read(order), start=1):
                 if has_hooks and read == self.num_batches:
                     batches.on_epoch_end()
                 yield x
+            if read == 0:
+                raise ValueError(
+                    f"{self.name} cannot be read again: it has no batch after "
+                    f"{number} pass(es). Give from_generator a function that "
+                    "makes a new generator in each call, or repeat()."
+                )
 
 
 def is_stream(x):

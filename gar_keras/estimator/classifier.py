@@ -422,6 +422,12 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
         if self.class_prior is None:
             return method_of(self.method, {})
         if self.method == "gar":
+            if prior == "predicted":
+                raise ValueError(
+                    'class_prior="predicted" is of method="safe-gar", which '
+                    "finds the shares. Received: method='gar'. Give the "
+                    'shares, "labeled" or "uniform".'
+                )
             layer = GraphActivityRegularization(class_prior=prior)
             return method_of("gar", {"layer": layer})
         return method_of(self.method, {"class_prior": prior})

@@ -81,7 +81,8 @@ def encode(y):
         raise ValueError(
             "y must have labels of two or more classes. Received: labels of "
             f"{len(classes)} class(es). GAR starts from a network that is "
-            "trained on a few labels: give some of each class."
+            "trained on a few labels: give some of each class. A label of -1 "
+            "says that there is none."
         )
     targets = np.full(len(y), UNLABELED, "int64")
     targets[~marked] = indices

@@ -311,9 +311,17 @@ class GAR(Term):
         return model
 
     def check(self, network, x_unlabeled):
-        prior = None if self.layer is None else self.layer.class_prior
-        if prior is not None and has_graph(network):
-            check_class_prior(prior, network.output_shape[-1])
+        if self.layer is None or not has_graph(network):
+            return
+        n = network.output_shape[-1]
+        if self.layer.num_classes not in (None, n):
+            raise ValueError(
+                "A layer is for one number of classes. Received: a layer that "
+                f"was built for {self.layer.num_classes} of them, and a model "
+                f"of {n}. Make a new layer for each model."
+            )
+        if self.layer.class_prior is not None:
+            check_class_prior(self.layer.class_prior, n)
 
     def build(self, stage_2):
         """Gives it the layer, which is not called: its loss is a term."""

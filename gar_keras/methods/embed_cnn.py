@@ -25,6 +25,7 @@ from typing import ClassVar
 import numpy as np
 from keras import ops
 
+from gar_keras.engine.streams import Stream
 from gar_keras.methods import losses
 from gar_keras.methods.base import Term
 from gar_keras.utils.optional import optional
@@ -64,7 +65,11 @@ class EmbedCNN(Term):
 
     def check(self, network, x_unlabeled):
         # The neighbours of each image are looked for among all.
-        check_array("x_unlabeled", x_unlabeled)
+        images = x_unlabeled
+        check_array(
+            "x_unlabeled",
+            images.batches if isinstance(images, Stream) else images,
+        )
         most = len(x_unlabeled) - 1
         check_count("neighbors", self.neighbors, least=1, most=most)
         scikit_learn("neighbors")

@@ -131,8 +131,7 @@ def check_array(name, x, like=None, least_dimensions=2):
     if not isinstance(x, np.ndarray):
         raise ValueError(
             f"{name} must be a NumPy array. Received: {name} of type "
-            f"{type(x).__name__}. Take its examples into memory: "
-            "x.take(np.arange(len(x)))."
+            f"{type(x).__name__}. Read its examples into an array first."
         )
     check_images(name, x, like, least_dimensions)
     if not is_in_memory(x):

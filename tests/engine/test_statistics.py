@@ -7,7 +7,7 @@ from keras import layers
 from said import said
 from stacks import Subclassed, functional, sequential
 
-from gar_keras import error_rate, pretrain, regularize
+from gar_keras import error_rate, pretrain, regularize, sgd
 from gar_keras.engine.statistics import MeasureStatistics
 from gar_keras.training import LARGEST_GAP
 
@@ -220,6 +220,15 @@ def test_each_callback_sees_them_and_a_run_goes_on(tmp_path):
         again = network(momentum=0.999)
         train(stage, again, [backup])
         np.testing.assert_equal(again.get_weights(), whole.get_weights())
+
+
+def test_they_fit_the_averages_of_an_optimizer():
+    model = network()
+    # Raw weights and averages are far apart.
+    optimizer = sgd(use_ema=True, ema_momentum=0.99)
+    pretrain(model, X_L, Y_L, epochs=30, optimizer=optimizer, **QUIET)
+    received, expected = in_inference(model, X_L), in_training(model, X_L)
+    np.testing.assert_allclose(received, expected, atol=1e-3)
 
 
 def test_a_stream_is_read_once():

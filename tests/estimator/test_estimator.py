@@ -546,6 +546,10 @@ BAD = {
     "layer as network": (dict(network=layers.Dense(3)), "network=<De"),
     "prior of four": (dict(class_prior=FOUR), "4 shares for 3 outputs"),
     "prior": (dict(class_prior="labelled"), "predicted, uniform"),
+    "prior that gar has not": (
+        dict(method="gar", class_prior="predicted"),
+        'of method="safe-gar"',
+    ),
     "method": (dict(method="VAT"), "one of gar, safe-gar.*vat-entropy"),
     "no guides": (dict(labeled_per_batch=0), "labeled_per_batch=0"),
     "epochs": (dict(epochs="auto"), "epochs must be an integer.*'auto'"),

@@ -13,6 +13,7 @@ from blobs import blobs
 from keras import layers, ops
 from oracle import softmax
 from said import said
+from sources import Batches
 from stacks import sequential
 
 from gar_keras import (
@@ -22,6 +23,7 @@ from gar_keras import (
     CrossEntropy,
     EmbedCNN,
     Entropy,
+    GraphActivityRegularization,
     MeanTeacher,
     PseudoLabel,
     RandomAffine,
@@ -33,6 +35,7 @@ from gar_keras import (
 )
 from gar_keras.engine import autodiff
 from gar_keras.engine.batches import BatchSampler, TrainingData, labeled_alone
+from gar_keras.engine.streams import Stream
 from gar_keras.methods import METHODS, Term, embed_cnn, method_of, preprocessing
 from gar_keras.methods.base import Stage2, network_of
 from gar_keras.models import is_regularized
@@ -343,6 +346,26 @@ def test_embed_cnn_adds_neighbours_to_the_same_images():
 def test_embed_cnn_refuses_what_has_no_graph_before_training():
     with pytest.raises(ValueError, match="neighbors"):
         EmbedCNN(neighbors=4).check(linear(), X[:4])
+    stream = Stream("x_unlabeled", Batches(X))
+    with pytest.raises(ValueError, match="x_unlabeled of type Batches"):
+        EmbedCNN().check(linear(), stream)
+
+
+def test_a_layer_of_another_number_of_classes_is_refused():
+    layer = GraphActivityRegularization()
+    layer.build((None, 4))
+    with pytest.raises(ValueError, match="Make a new layer for each model"):
+        GAR(layer=layer).check(linear(), X)
+    with pytest.raises(ValueError, match="incompatible with the layer"):
+        attach(linear(), layer)
+
+
+def test_a_refused_optimizer_leaves_the_weights():
+    model = linear()
+    before = model.get_weights()
+    with pytest.raises(ValueError, match="nonsense"):
+        regularize(model, X[~U], X, y_labeled=Y[~U], optimizer="nonsense")
+    np.testing.assert_equal(model.get_weights(), before)
 
 
 def test_neighbours_are_the_nearest_others():
