@@ -352,7 +352,7 @@ BAD_INPUT = {
     "seed": (pretrain, dict(seed=-1), "seed=-1"),
     "no pair": (pretrain, dict(validation_data=X_V), r"pair \(x, y\)"),
     "validation source": (
-        pretrain, dict(validation_data=(Source(X_U), Y_U)), "into an array first",
+        pretrain, dict(validation_data=(Source(X_U), Y_U)), "an array first",
     ),
     "validation dtype": (
         pretrain, dict(validation_data=(X_V.astype("uint8"), Y_V)),
@@ -362,7 +362,9 @@ BAD_INPUT = {
         pretrain, dict(callbacks=["stop"]), "Received: callback='stop'",
     ),
     "shape": (regularize, dict(x_unlabeled=X_U[:, :1]), "same shape and dtype"),
-    "guides from a source": (regularize, dict(x_labeled=Source(X_U)), "into an array first"),
+    "guides from a source": (
+        regularize, dict(x_labeled=Source(X_U)), "an array first",
+    ),
     "no unlabelled batch": (
         regularize, dict(unlabeled_per_batch=0),
         "Received: unlabeled_per_batch=0",
