@@ -526,10 +526,7 @@ class GARAfter(keras.callbacks.Callback):
         losses = keras.tree.flatten(self.model.loss)
         entropies = [loss for loss in losses if _is_cross_entropy(loss)]
         if entropies and not any(map(_takes_logits_without_label, entropies)):
-            received = ", ".join(
-                repr(getattr(loss, "name", getattr(loss, "__name__", loss)))
-                for loss in entropies
-            )
+            received = ", ".join(repr(_name_of(loss)) for loss in entropies)
             warn(
                 "GAR needs logits, and examples without a label have -1, but "
                 "the loss takes probabilities, or counts each label. Received: "
@@ -566,9 +563,14 @@ def _is_cross_entropy(loss):
     """Whether a loss of `compile`, in any form, is one of classes."""
     if isinstance(loss, keras.losses.Loss):
         return isinstance(loss, CROSS_ENTROPIES)
-    return str(getattr(loss, "__name__", loss)).endswith(
-        "categorical_crossentropy"
-    )
+    return _name_of(loss).endswith("categorical_crossentropy")
+
+
+def _name_of(loss):
+    """What a loss of `compile` is called: a string, a function or a `Loss`."""
+    if isinstance(loss, keras.losses.Loss):
+        return loss.name
+    return str(getattr(loss, "__name__", loss))
 
 
 def _takes_logits_without_label(loss):

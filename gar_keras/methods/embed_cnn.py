@@ -65,11 +65,10 @@ class EmbedCNN(Term):
 
     def check(self, network, x_unlabeled):
         # The neighbours of each image are looked for among all.
-        images = x_unlabeled
-        check_array(
-            "x_unlabeled",
-            images.batches if isinstance(images, Stream) else images,
-        )
+        if isinstance(x_unlabeled, Stream):
+            # The refusal names what the user gave.
+            x_unlabeled = x_unlabeled.batches
+        check_array("x_unlabeled", x_unlabeled)
         most = len(x_unlabeled) - 1
         check_count("neighbors", self.neighbors, least=1, most=most)
         scikit_learn("neighbors")

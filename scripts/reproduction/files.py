@@ -12,7 +12,7 @@ def replacing(path, suffix=""):
 
     It lies in the same folder, made if need be, and its name ends in `suffix`.
     If the block fails, it is removed and `path` stays as it was. An `OSError`
-    such as that of a full disk names the path.
+    such as that of a full disk names the path, and says what to do.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -23,7 +23,8 @@ def replacing(path, suffix=""):
             os.fsync(file.fileno())
         os.replace(temporary, path)
     except OSError as e:
-        raise OSError(e.errno, e.strerror or str(e), str(path)) from e
+        advice = f"{e.strerror or e}. Make room there, or write elsewhere"
+        raise OSError(e.errno, advice, str(path)) from e
     finally:
         temporary.unlink(missing_ok=True)
 
