@@ -1,11 +1,16 @@
 """Questions that the paper leaves open: class imbalance, additions to GAR, and
 where it breaks."""
 
+import argparse
 import sys
 from dataclasses import replace
 
 from reproduction import commands
+from reproduction.settings import flat
 from reproduction.studies import STUDIES
+
+# Options that some arm may be about.
+OF_ARMS = ("pretrain_epochs", "frobenius_of", "balance_of")
 
 
 def parser():
@@ -26,16 +31,19 @@ def parser():
 
 def main(options):
     study = STUDIES[options.study]
-    usual = next(iter(study.arms.values())).pretrain_epochs
+    usual, *_ = map(flat, study.arms.values())
     arms = {}
     for row, arm in study.arms.items():
-        arms[row] = commands.apply(options, arm, arm.precision)
-        if arm.pretrain_epochs != usual:
-            # The row is about the length of its stage 1.
-            arms[row] = replace(arms[row], pretrain_epochs=arm.pretrain_epochs)
+        own = flat(arm)
+        # What the row is about stays.
+        kept = [k for k in OF_ARMS if own.get(k) != usual[k]]
+        others = vars(options) | dict.fromkeys(kept)
+        arms[row] = commands.apply(
+            argparse.Namespace(**others), arm, arm.precision
+        )
     study = replace(study, arms=arms)
-    # The arms have their epochs of stage 1 by now.
-    options.pretrain_epochs = None
+    # The arms have theirs by now.
+    vars(options).update(dict.fromkeys(OF_ARMS))
 
     def show(report, records, results):
         report.show_study(study, records, results)

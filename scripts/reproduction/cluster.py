@@ -32,12 +32,16 @@ def on_cluster(tasks, results, options, address):
     ray = optional("ray", "A cluster", "ray")
     # Other machines get the code of this one.
     modules = [str(environment.PACKAGE), str(Path(__file__).parent)]
-    revision = {environment.REVISION: environment.git_revision() or ""}
+    variables = {environment.REVISION: environment.revision_in_use() or ""}
+    # What Keras and TensorFlow look at while they are loaded.
+    for name in ("KERAS_BACKEND", "TF_ENABLE_ONEDNN_OPTS"):
+        if name in os.environ:
+            variables[name] = os.environ[name]
     # Raises a ConnectionError where there is no such cluster.
     ray.init(
         address,
         logging_level="WARNING",
-        runtime_env={"py_modules": modules, "env_vars": revision},
+        runtime_env={"py_modules": modules, "env_vars": variables},
         **({"include_dashboard": False} if address == "local" else {}),
     )
     machines = [node["Resources"] for node in ray.nodes() if node["Alive"]]
@@ -74,8 +78,6 @@ def on_cluster(tasks, results, options, address):
                     )
                 if not isinstance(outcome, WorkerError):
                     path = path_of(*task, results)
-                    # The run's folder can have another name here.
-                    outcome["path"] = "/".join(path.absolute().parts[-3:])
                     # A method without a network has no arrays.
                     if arrays is not None:
                         with files.replacing(path.with_suffix(".npz")) as file:

@@ -301,7 +301,7 @@ def show_table(name):
 
 def apply(options, experiment, precision):
     """The experiment with options in place of its settings."""
-    e = replace(experiment, precision=precision, backend=options.backend)
+    e = experiment
 
     def given(*names):
         values = {name: getattr(options, name) for name in names}
@@ -312,5 +312,6 @@ def apply(options, experiment, precision):
         e = e.with_term(**given("frobenius_of", "balance_of"))
     if e.trains_network:
         stages = given("epochs", "pretrain_epochs", "images_per_epoch")
-        e = replace(e, **stages)
+        how = {"precision": precision, "backend": options.backend}
+        e = replace(e, **stages, **how)
     return e

@@ -1,5 +1,6 @@
 """What a run ran on, for its record."""
 
+import functools
 import os
 import platform
 import subprocess
@@ -24,7 +25,7 @@ def describe():
     """Versions, device and git revision, as a dict for a record."""
     return {
         "gar_keras": __version__,
-        "git_revision": git_revision(),
+        "git_revision": revision_in_use(),
         "python": platform.python_version(),
         "keras": keras.__version__,
         "backend": backend.name(),
@@ -70,6 +71,15 @@ def device_in_words(described):
     if described["device_kind"] == "cpu" and threads < cores:
         cores = f"{threads} of {cores}"
     return f"{described['device']} ({cores} cores)"
+
+
+@functools.cache
+def revision_in_use():
+    """The `git_revision` when a program first asks, as its runs begin.
+
+    What is edited or committed later does not run in it.
+    """
+    return git_revision()
 
 
 def git_revision(root=ROOT, package=PACKAGE):

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from reproduction.files import write_atomically
+from reproduction.paths import path_of
 from reproduction.settings import Experiment
 
 FORMAT = 2
@@ -82,8 +83,8 @@ def read(path):
     """Reads the record of a run.
 
     Raises:
-        RecordError: if the file is not a sound record of this format, or lies
-            where another record belongs: so no run can count twice.
+        RecordError: if the file is not a sound record of this format, or is
+            not at the path of its run: so no run can count twice.
     """
     path = Path(path)
     with reading(path):
@@ -91,8 +92,9 @@ def read(path):
         check("format", record["format"], FORMAT)
         e = Experiment.from_json(record["experiment"])
         check("fingerprint", record["fingerprint"], e.fingerprint())
-        check("path", "/".join(path.absolute().parts[-3:]), record["path"])
-        check("name", path.name, f"seed{record['seed']}.json")
+        own = path_of(e, record["seed"], "").as_posix()
+        check("path", record["path"], own)
+        check("place", "/".join(path.absolute().parts[-3:]), own)
         curve = record["regularization"]["curve"]
         last = e.epochs if e.trains_network else 1
         for name in ("epoch", "val_error", "test_error"):

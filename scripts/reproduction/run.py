@@ -79,7 +79,7 @@ def run(
     Raises:
         ValueError: if the data do not allow the settings.
     """
-    if experiment.backend != backend.name():
+    if experiment.trains_network and experiment.backend != backend.name():
         raise ValueError(
             f"backend={experiment.backend!r} is not the Keras backend in use, "
             f"{backend.name()!r}. Set KERAS_BACKEND before keras is imported."
@@ -118,7 +118,6 @@ class Run:
             **{stage: {"seconds": 0.0, "rows": []} for stage in STAGES},
             # Epochs of stage 2 of which the arrays beside the record are.
             "snapshot_epochs": [],
-            # Described now: the source may be edited while the run goes on.
             "environment": environment.describe(),
             # The data, a fingerprint of the split, and the `class_prior`: the
             # shares that GAR's balance expects, `None` for equal ones.
@@ -332,7 +331,7 @@ class NetworkRun(Run):
                 return
         theirs, arrays = found
         assign(self.model.variables, arrays["model"])
-        made_in = {"environment": theirs["environment"]}
+        made_in = {name: theirs[name] for name in ("environment", "resumed_in")}
         self.progress["pretraining"] = theirs["pretraining"] | made_in
         self.reporter.say("takes stage 1 from an earlier run")
 
@@ -403,6 +402,7 @@ class NetworkRun(Run):
             errors = ErrorRate(**self.task.sets).measure(self.model)
             self.rows("regularization")[-1].update(errors)
             self.keep(self.model)
+        self.save("regularization")
 
     def write(self, path):
         """Writes the arrays and the record."""
@@ -464,7 +464,6 @@ class Recorder(keras.callbacks.Callback):
         }
         run.rows(self.stage).append(row)
         run.progress[self.stage]["seconds"] += seconds
-        can_be_undone = False
         if self.stage == "pretraining":
             run.save(self.stage)
         else:
@@ -472,10 +471,9 @@ class Recorder(keras.callbacks.Callback):
             if isinstance(first, SafeGAR):
                 prior = first.class_prior
                 run.progress["predicted_prior"] = list(prior) if prior else None
-                # The run keeps what is left of the last epoch.
-                can_be_undone = epoch + 1 == run.experiment.epochs
-            if not can_be_undone:
-                run.keep(stage_2.evaluated)
+            run.keep(stage_2.evaluated)
+            # The last epoch is done when what comes after it is.
+            if epoch + 1 < run.experiment.epochs:
                 run.save(self.stage, stage_2.state)
         run.reporter.epoch(row)
         self.start = time.perf_counter()

@@ -319,7 +319,7 @@ FASTER = _study(
             for rate in (0.03, 0.1)
         },
         "the same, batches of 32, b_L = 4": _claim(
-            *_FASTER, **CURE, **_batches(4, 28), epochs=30
+            *_FASTER, **CURE, **_batches(4, 28)
         ),
     },
 )

@@ -20,15 +20,15 @@ from reproduction.run import run
 
 
 class WorkerError(ChildProcessError):
-    """A run that failed in another process than that of the sweep."""
+    """A run that failed, while the others of the sweep go on."""
 
 
 def sweep(experiments, seeds, results, *, jobs=1, ray=None, **options):
     """Runs every experiment with every seed; skips what is finished.
 
-    Each experiment's first seed is run before any experiment's second one. In
-    processes or on a cluster, a run that fails is told at once, and the others
-    are made all the same.
+    Each experiment's first seed is run before any experiment's second one. A
+    run that fails is told at once, and the others are made all the same; but
+    without processes or a cluster only if its numbers are no longer finite.
 
     Args:
         experiments: List of `Experiment`.
@@ -43,15 +43,15 @@ def sweep(experiments, seeds, results, *, jobs=1, ray=None, **options):
         all runs are finished.
 
     Raises:
-        WorkerError: if runs failed in other processes, once all are over.
+        WorkerError: if such runs failed, once all are over.
     """
     # A run that is named twice must not count twice.
     tasks = list(dict.fromkeys((e, s) for s in seeds for e in experiments))
     here = environment.describe()
     where = f"{here['backend']} {here['backend_version']} on "
     where += f"Ray at {ray}" if ray else environment.device_in_words(here)
-    precisions = dict.fromkeys(e.precision for e, _ in tasks)
-    say(f"{where}, {', '.join(precisions)}. Runs: {len(tasks)}.")
+    precisions = {e.precision: None for e, _ in tasks if e.trains_network}
+    say(f"{', '.join([where, *precisions])}. Runs: {len(tasks)}.")
     found, left = {}, {}
     for number, task in enumerate(tasks, start=1):
         path = path_of(*task, results)
@@ -67,11 +67,7 @@ def sweep(experiments, seeds, results, *, jobs=1, ray=None, **options):
     elif jobs > 1:
         outcomes = in_processes(left, results, options, jobs)
     else:
-        # An error of one run ends the sweep.
-        outcomes = (
-            (task, make(task, place, results, options))
-            for task, place in left.items()
-        )
+        outcomes = in_turn(left, results, options)
     failures = []
     for task, outcome in outcomes:
         if outcome is None:
@@ -101,6 +97,17 @@ def make(task, place, results, options):
     """What `run` returns for a task, of which it tells the progress."""
     reporter = progress.Reporter(name_of(task), place)
     return run(*task, results, reporter=reporter, **options)
+
+
+def in_turn(tasks, results, options):
+    """Makes runs one after another, in this process."""
+    for task, place in tasks.items():
+        try:
+            outcome = make(task, place, results, options)
+        # The same command would meet it again.
+        except FloatingPointError as e:
+            outcome = WorkerError(f"{type(e).__name__}: {e}")
+        yield task, outcome
 
 
 def outcome_of(call, *arguments):

@@ -14,6 +14,7 @@ from made_records import write_record
 
 from reproduction import commands, plan
 from reproduction.settings import TABLE_1
+from reproduction.studies import STUDIES
 
 SCRIPTS = Path(__file__).parents[2] / "scripts"
 WITH_PARSER = sorted(
@@ -134,7 +135,7 @@ def test_ctrl_c_while_libraries_load_is_one_line():
     assert (process.returncode, errors) == (130, "interrupted\n")
 
 
-def test_an_arm_with_a_stage_1_of_its_own_keeps_it(monkeypatch):
+def test_what_an_arm_is_about_stays(monkeypatch):
     made = []
 
     def run_table(options, experiments, show):
@@ -148,6 +149,11 @@ def test_an_arm_with_a_stage_1_of_its_own_keeps_it(monkeypatch):
     assert {e.method[0].frobenius_of for e in made} == {"Z"}
     # Arms with a stage 1 of 20 epochs, or of pairs of digits, keep theirs.
     assert {e.pretrain_epochs for e in made} == {100, 20, 200}
+    # And those with a balance of their own.
+    made.clear()
+    words = "--study balance --balance-of diagonal --frobenius-of Z"
+    study.main(study.parser().parse_args(words.split()))
+    assert len(set(made)) == len(STUDIES["balance"].arms)
 
 
 def test_options_that_are_not_given_leave_an_experiment_as_it_is():
@@ -158,7 +164,8 @@ def test_options_that_are_not_given_leave_an_experiment_as_it_is():
     assert changed == replace(MNIST, epochs=3, precision="float32")
     # What a method has no part in stays as it is: its runs are the same.
     spreading = MNIST.with_method("label-spreading")
-    assert commands.apply(given, spreading, "bfloat16") == spreading
+    for precision in ("bfloat16", "float32"):
+        assert commands.apply(given, spreading, precision) == spreading
 
 
 def test_the_plan_has_hours_from_records(tmp_path, monkeypatch):

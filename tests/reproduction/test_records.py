@@ -34,21 +34,6 @@ def test_each_published_benchmark_has_its_cases():
     assert all(map(benchmarks.read, paths))
 
 
-def test_a_run_is_found_by_its_settings(tmp_path):
-    path = write_record(tmp_path, SHORT)
-    older = path.parent.with_name("2000+3_float32_0123abcd")
-    path.parent.rename(older)
-    assert paths.path_of(SHORT, 0, tmp_path) == older / "seed0.json"
-    assert paths.path_of(SHORT, 7, tmp_path) == older / "seed7.json"
-    other = SHORT.with_term(balance=0.5)
-    assert paths.path_of(other, 0, tmp_path).parent.name.endswith(
-        other.fingerprint()
-    )
-    # What is no record has no settings.
-    (older / "seed0.json").write_text("{}")
-    assert paths.path_of(SHORT, 0, tmp_path) == path
-
-
 @pytest.mark.parametrize(
     ("val_error", "chosen"),
     [
@@ -78,7 +63,13 @@ def test_records_come_by_cell_and_seed(tmp_path):
     assert found == [("mnist-100", 2), ("mnist-100", 10), ("norb-300", 0)]
     # A copy does not count twice.
     path.with_name("seed1.json").write_text(path.read_text())
+    copied = path.with_name("seed1.json")
+    copied.write_text(path.read_text())
     with pytest.raises(RecordError, match="seed2.json is expected"):
+        records.read_all(tmp_path)
+    copied.unlink()
+    path.parent.rename(path.parent.with_name("2000+200_float32_0123abcd"))
+    with pytest.raises(RecordError, match="place: mnist-100/2000.*0123abcd"):
         records.read_all(tmp_path)
 
 

@@ -6,6 +6,7 @@ import signal
 import subprocess
 from dataclasses import replace
 from functools import partial
+from unittest import mock
 
 import fresh
 import keras
@@ -27,6 +28,7 @@ from tiny_runs import (
 
 from gar_keras.callbacks import WarnOfError, WarnOnCollapse
 from gar_keras.datasets import make_split
+from gar_keras.utils.warnings import warn
 from reproduction import environment, records, run, settings
 from reproduction.paths import path_of
 from reproduction.run import (
@@ -246,6 +248,22 @@ def test_a_run_broken_again_and_again_ends_as_an_unbroken_one(
     assert_nothing_is_left(tmp_path)
 
 
+@pytest.mark.slow
+def test_what_is_said_at_the_end_is_kept(tmp_path, monkeypatch):
+    def speak(self, logs=None):
+        warn("At the end.")
+
+    monkeypatch.setattr(run.WarnOfError, "on_train_end", speak)
+    # Ended between the last epoch and the end, and between that and the record.
+    with pytest.raises(Stop):
+        run_tiny(tmp_path, Witness(("epoch", "regularization", 3)))
+    with monkeypatch.context() as patch:
+        patch.setattr(records, "write", mock.Mock(side_effect=OSError))
+        with pytest.raises(OSError):
+            run_tiny(tmp_path)
+    assert run_tiny(tmp_path)["warnings"] == ["At the end."]
+
+
 def test_a_run_of_another_process_is_skipped(tmp_path):
     with lock_of(path_of_state(TINY, 0, tmp_path)):
         assert run_tiny(tmp_path) is None
@@ -367,6 +385,12 @@ def test_the_revision_is_of_the_package_and_of_the_scripts(tmp_path):
         path.write_text("")
     # Installed from elsewhere, it is of no commit of this clone.
     assert revision(tmp_path / "other") is None
+
+
+def test_all_runs_of_a_program_are_of_one_revision(monkeypatch):
+    first = environment.describe()["git_revision"]
+    monkeypatch.setattr(environment, "git_revision", lambda: "edited since")
+    assert environment.describe()["git_revision"] == first
 
 
 @pytest.mark.parametrize(

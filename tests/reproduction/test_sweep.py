@@ -123,6 +123,21 @@ def test_what_is_finished_is_named_and_not_run(
     ]
 
 
+def test_a_run_whose_numbers_are_not_finite_ends_no_sweep(
+    tmp_path, monkeypatch, swept
+):
+    def make(task, *_):
+        if task[0] == SHORT:
+            raise FloatingPointError("The loss is NaN.")
+        made.append(task)
+
+    made = []
+    monkeypatch.setattr(sweep, "make", make)
+    with pytest.raises(WorkerError, match="loss is NaN"):
+        swept(tmp_path, [0, 1], [SHORT, AGAIN])
+    assert made == [(AGAIN, 0), (AGAIN, 1)]
+
+
 # In processes.
 
 

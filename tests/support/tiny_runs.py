@@ -130,8 +130,8 @@ def network_run(experiment, seed=0, state=None, data_dir=None, reporter=None):
 def numbers(record):
     """A record without its wall times and without where it was made."""
     kept = copy.deepcopy(record)
-    kept["pretraining"].pop("environment", None)
     for name in ("environment", "resumed_in"):
+        kept["pretraining"].pop(name, None)
         del kept[name]
     for stage in STAGES:
         del kept[stage]["seconds"], kept[stage]["curve"]["seconds"]

@@ -60,6 +60,10 @@ def read_runs(folder):
         pretraining = records.typical_seconds(record["pretraining"])
         training = records.typical_seconds(record["regularization"])
         machines = [record["environment"], *record["resumed_in"]]
+        # Where stage 1 is of another run.
+        shared = record["pretraining"]
+        if "environment" in shared:
+            machines += [shared["environment"], *shared.get("resumed_in", [])]
         devices = {machine["device_kind"].upper() for machine in machines}
         rows.append(
             {
@@ -188,8 +192,10 @@ def hardware(g):
 
 
 def made_on(g):
-    """Precisions, backends and machines."""
-    return ", ".join([*g.precision.unique(), *g.backend.unique(), hardware(g)])
+    """Precisions and backends of networks, and the machines of all runs."""
+    networks = g[[e.trains_network for e in g.experiment]]
+    how = [*networks.precision.unique(), *networks.backend.unique()]
+    return ", ".join([*how, hardware(g)])
 
 
 def of_known(values):

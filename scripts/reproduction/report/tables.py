@@ -192,6 +192,7 @@ def paper_table(paper, frame):
             heading = run_frame.linked(heading, g)
             cells |= {name: cell(g) for name, cell in ours.items()}
         for g in runs_of_cell(frame, column, "frobenius of Z")[:1]:
+            is_empty = False
             error = figure("last", n=True)(g)
             cells[of_z] = f"{error}, {run_frame.epochs(g)} epochs"
         for name, estimates in theirs.items():

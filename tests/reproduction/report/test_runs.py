@@ -80,6 +80,12 @@ def test_a_run_is_a_row(tmp_path):
     assert (row.device, row.classes_in_use) == ("CPU", 9)
     assert row.hardware == "Some CPU (1 of 2 cores) / Other (4 cores)"
     assert row.warnings == record["warnings"]
+    # So are the machines of a stage 1 that was shared.
+    gpu = {"device": "GPU", "device_kind": "gpu", "cores": 16}
+    made_in = {"environment": record["environment"], "resumed_in": [gpu]}
+    record["pretraining"] |= made_in
+    records.write(path, record)
+    assert report.read_runs(tmp_path).device.tolist() == ["CPU and GPU"]
     # Settings are flat, and as a whole.
     assert (row.wrong_labels, row.epochs) == (0.2, 20)
     assert row.experiment.stage_2_rate == 0.1

@@ -101,6 +101,9 @@ def test_the_frobenius_term_of_their_code_has_a_row_of_its_own(tmp_path):
     write(tmp_path, replace(of_z, epochs=30), 0.02)
     frame = report.read_runs(tmp_path)
     found, *_ = tables.paper_table(TABLES["table1"], frame)
+    alone = frame[frame.differs == "frobenius of Z"]
+    without, *_ = tables.paper_table(TABLES["table1"], alone)
+    assert any("of Z" in name for name in without.index)
     (row,) = [found.loc[name] for name in found.index if "of Z" in name]
     (cell,) = [text for text in row if text != MISSING]
     last = frame.set_index("epochs")["last"][30]
