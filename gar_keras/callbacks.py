@@ -215,7 +215,11 @@ class BestWeights(keras.callbacks.Callback):
             self.weights = self.network.get_weights()
 
     def on_train_end(self, logs=None):
-        if self.restore() and self.start < self._least < math.inf:
+        # Without an epoch there is none to choose, and what a BackupAndRestore
+        # has loaded stays.
+        if self._least == math.inf:
+            self.weights = None
+        if self.restore() and self.start < self._least:
             _warn_of_error(
                 self.start,
                 self._least,
@@ -586,7 +590,11 @@ class WarnOnCollapse(keras.callbacks.Callback):
 
     It looks at what a `GraphActivityRegularization` measures in each epoch, and
     needs no label. It says nothing of layers whose coefficients are all 0, nor
-    of epochs in which the learning rate warms up.
+    of epochs in which the learning rate warms up. Put it in front of a callback
+    that evaluates the model, which would count in the same metrics.
+
+    *GAR does nothing.* No logit of an epoch was above 0, and the loss of
+    rectified logits has no gradient.
 
     *Classes are missing.* A warning names the classes that are not in use at
     the end of an epoch, if they are more than in any epoch before; see
@@ -629,15 +637,18 @@ class WarnOnCollapse(keras.callbacks.Callback):
                 f"model={self.model.name!r}. Put one behind its logits, e.g. "
                 "with gar_keras.attach, and fit what attach gives."
             )
+        self._is_on = [True] * len(self._layers)
         # The most classes missing so far, of each layer.
         self._most_missing = [0] * len(self._layers)
         self._batches_are_small = False
+        warmup_steps, done = self._steps()
         for epoch, row in enumerate(self.earlier):
             missing = [
                 layer.num_classes - row.get(layer.usage.name, layer.num_classes)
                 for layer in self._layers
             ]
-            if not self._warms_up(epoch):
+            by_then = done * (epoch + 1) // len(self.earlier)
+            if not warmup_steps or by_then > warmup_steps:
                 self._most_missing = np.maximum(self._most_missing, missing)
                 self._check_batches(epoch, row)
 
@@ -652,7 +663,9 @@ class WarnOnCollapse(keras.callbacks.Callback):
 
     def on_epoch_end(self, epoch, logs=None):
         self.on_test_begin()
-        if self._warms_up(epoch):
+        self._check_logits(epoch, logs or {})
+        warmup_steps, done = self._steps()
+        if warmup_steps and done <= warmup_steps:
             return
         for i, layer in enumerate(self._layers):
             unused = self._unused[i]
@@ -679,13 +692,32 @@ class WarnOnCollapse(keras.callbacks.Callback):
                 )
         self._check_batches(epoch, logs or {})
 
-    def _warms_up(self, epoch):
-        """Whether the learning rate rises until the end of the epoch."""
+    def _steps(self):
+        """Steps in which the learning rate rises, and those that are done."""
         optimizer = getattr(self.model, "optimizer", None)
         # In float16 it is inside a LossScaleOptimizer.
         optimizer = getattr(optimizer, "inner_optimizer", optimizer)
-        steps = (self.params or {}).get("steps") or math.inf
-        return (epoch + 1) * steps <= getattr(optimizer, "warmup_steps", 0)
+        warmup_steps = getattr(optimizer, "warmup_steps", 0)
+        done = int(optimizer.iterations.numpy()) if warmup_steps else 0
+        return warmup_steps, done
+
+    def _check_logits(self, epoch, logs):
+        """Warns, once, of a layer whose rectified logits were all 0."""
+        for i, layer in enumerate(self._layers):
+            names = map(layer.metric_name, ("affinity", "balance"))
+            terms = [logs.get(name) for name in names]
+            # Of one class alone both are 0 as well.
+            used = layer.num_classes - len(self._unused[i])
+            if self._is_on[i] and terms == [0.0, 0.0] and used > 1:
+                self._is_on[i] = False
+                warn(
+                    f"GAR does nothing: in epoch {epoch + 1} no logit was "
+                    "above 0, and its loss is of rectified logits. Received: "
+                    f"{layer.metric_name('affinity')}=0 and "
+                    f"{layer.metric_name('balance')}=0. End the model in a "
+                    "Dense layer without activation, or add a constant to its "
+                    "logits."
+                )
 
     def _check_batches(self, epoch, logs):
         """Warns, once, if the balance is above what such batches can have."""

@@ -65,9 +65,9 @@ class GraphActivityRegularization(keras.layers.Layer):
     `GARWarning` comes if Keras knows that the layer is behind a softmax or
     sigmoid.
 
-    The coefficients are saved with the layer, but are not among the weights of
-    a model: those of a model without the layer fit one with it, in
-    `load_weights` and `set_weights`.
+    The coefficients are part of the layer's config, and not among the weights
+    of a model: those of a model without the layer fit one with it, in
+    `load_weights` and `set_weights`, which change no coefficient.
 
     Attributes:
         num_classes: `n` of the logits; `None` before the layer has seen any.
@@ -224,15 +224,16 @@ class GraphActivityRegularization(keras.layers.Layer):
         # State, as that of a seed: see the docstring of the class.
         return []
 
-    @property
-    def non_trainable_weights(self):
-        # Keras' HDF5 format keeps these weights of a layer.
-        return list(self.coefficient_weights.values())
+    # The config has the coefficients: a file of weights changes none.
+
+    def save_own_variables(self, store):
+        if self._shares is not None:
+            store["shares"] = self._shares
 
     def load_own_variables(self, store):
         # A file of a model without this layer has nothing for it.
-        if len(store.keys()):
-            super().load_own_variables(store)
+        if self._shares is not None and "shares" in store:
+            self._shares.assign(store["shares"])
 
     @property
     def class_prior(self):

@@ -185,6 +185,10 @@ class StepMetric(keras.metrics.Metric):
             # What waits from another step, e.g. of `predict`, is not asked for.
             self._scope, self._waiting = weakref.ref(scope), [value]
 
+    def reset_state(self):
+        self._scope, self._waiting = None, ()
+        super().reset_state()
+
     def result(self):
         if self._waiting and stateless_scope() is not None:
             for value in self._waiting:

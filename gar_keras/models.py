@@ -233,6 +233,8 @@ def stage_2_network(model):
         rates = []
         if isinstance(layer, DROPOUT_LAYERS):
             rates = [layer.rate]
+        elif isinstance(layer, keras.layers.Attention):
+            rates = [layer.dropout]
         elif isinstance(layer, keras.layers.RNN):
             names = ("dropout", "recurrent_dropout")
             cells = getattr(layer.cell, "cells", [layer.cell])
@@ -367,10 +369,11 @@ def attach(
         layer = GraphActivityRegularization(
             name="graph_activity_regularization"
         )
-    if not has_graph(model):
-        return Regularized(model, layer, name=model.name)
-    logits = call_behind(layer, model.outputs[0])
-    attached = keras.Model(inputs_of(model), logits, name=model.name)
+    if has_graph(model):
+        logits = call_behind(layer, model.outputs[0])
+        attached = keras.Model(inputs_of(model), logits, name=model.name)
+    else:
+        attached = Regularized(model, layer, name=model.name)
     # `compile` scales the loss by this policy.
     attached.dtype_policy = model.dtype_policy
     return attached

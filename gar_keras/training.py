@@ -342,6 +342,11 @@ def regularize(
         images_per_epoch=images_per_epoch,
         seed=seed,
     )
+    if class_names is not None and len(class_names) != plan.num_classes:
+        raise ValueError(
+            "class_names must have a name for each output of the logits. "
+            f"Received: {len(class_names)} names for {plan.num_classes} outputs"
+        )
     warn_of_own_training(model)
     network, sampler = plan.network, plan.data.sampler
     validation = plan.validation

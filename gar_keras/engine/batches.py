@@ -8,6 +8,7 @@ import h5py
 import keras
 import numpy as np
 
+from gar_keras.engine import backend
 from gar_keras.utils.validation import check_count, check_fields, is_source
 
 # The paper's examples in a batch of either stage; in stage 2 b_L + b_U.
@@ -218,9 +219,18 @@ def concatenated(*several, xp=np):
 
 
 def plain_numbers(array):
-    """An array in this machine's byte order, and bytes in place of booleans."""
+    """An array in this machine's byte order, and bytes in place of booleans.
+
+    JAX would wrap integers of 64 bits round in 32: large ones become floats.
+    """
     if array.dtype == bool:
         return array.view("uint8")
+    is_long = array.dtype.kind in "iu" and array.dtype.itemsize == 8
+    if is_long and backend.name() == "jax":
+        limits = np.iinfo("int32")
+        least, largest = np.min(array, initial=0), np.max(array, initial=0)
+        if least < limits.min or largest > limits.max:
+            return array.astype("float64")
     return array.astype(array.dtype.newbyteorder("="), copy=False)
 
 

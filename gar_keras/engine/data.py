@@ -12,6 +12,8 @@ more is in memory than a few batches, unless it was before. An image source has
 a length, `shape`, `dtype` and `take(indices)`.
 """
 
+from collections import defaultdict
+
 import h5py
 import keras
 import numpy as np
@@ -114,14 +116,19 @@ def as_unlabeled(x, name="x_unlabeled", model=None):
 
 
 def some_of(x, most):
-    """So many of X_U, at most, from all over it; of a `Stream` the first."""
+    """So many of X_U, at most, at random.
+
+    Of a `PyDataset` in whole batches; of a `tf.data` they are the first.
+    """
     if not isinstance(x, Stream):
         m = num_examples(x)
         if m <= most and all(map(is_in_memory, keras.tree.flatten(x))):
             return x
-        return take(x, np.linspace(0, m - 1, min(m, most)).astype(int))
+        # Evenly spaced ones can all be of one class, where it recurs.
+        rng = np.random.default_rng(0)
+        return take(x, np.sort(rng.permutation(m)[:most]))
     held, left = [], most
-    for batch, *_ in x.read():
+    for batch, _ in x.read(x.order(0)):
         held.append(batch)
         left -= num_examples(batch)
         if left <= 0:
@@ -158,18 +165,17 @@ def pairs(name, batches, model=None):
     has_hooks = isinstance(batches, keras.utils.PyDataset)
     if has_hooks:
         batches.on_epoch_begin()
-    for x, y, weights in stream.read():
-        if weights is not None:
-            raise ValueError(
-                f"{name} must hold pairs (x, y). Received: a third part, and "
-                "weights of examples play no part here"
-            )
+    is_empty = True
+    for x, y in stream.read():
+        is_empty = False
         if getattr(y, "ndim", None) == 0:
             raise ValueError(
                 f"{name} must give batches of examples. Received: single "
                 "examples. Call its batch, e.g. .batch(32)."
             )
         yield x, y
+    if is_empty:
+        raise stream.none_read()
     if has_hooks:
         batches.on_epoch_end()
 
@@ -250,23 +256,30 @@ def check_same_columns(x_labeled, validation_data, x_unlabeled=None):
     x_validation = None
     if isinstance(validation_data, tuple | list) and validation_data:
         x_validation = validation_data[0]
-    tables = {
-        name: list(x.columns)
-        for name, x in {
-            "x_labeled": x_labeled,
-            "x_unlabeled": x_unlabeled,
-            "validation_data[0]": x_validation,
-        }.items()
-        if hasattr(x, "columns") and hasattr(x, "dtypes")
-    }
-    for name, columns in tables.items():
-        first, expected = next(iter(tables.items()))
-        if columns != expected:
-            raise ValueError(
-                f"{name} must have the columns of {first}, in their order. "
-                f"Received: {columns} and {expected}. Select them by name: "
-                f"{name}[{first}.columns]."
-            )
+    # By the input: of a dict its key, of a tuple its number.
+    tables = defaultdict(dict)
+    for name, x in {
+        "x_labeled": x_labeled,
+        "x_unlabeled": x_unlabeled,
+        "validation_data[0]": x_validation,
+    }.items():
+        parts = {"": x}
+        if isinstance(x, dict):
+            parts = {f"[{key!r}]": part for key, part in x.items()}
+        elif isinstance(x, tuple):
+            parts = {f"[{i}]": part for i, part in enumerate(x)}
+        for which, part in parts.items():
+            if hasattr(part, "columns") and hasattr(part, "dtypes"):
+                tables[which][name + which] = list(part.columns)
+    for of_input in tables.values():
+        (first, expected), *others = of_input.items()
+        for name, columns in others:
+            if columns != expected:
+                raise ValueError(
+                    f"{name} must have the columns of {first}, in their "
+                    f"order. Received: {columns} and {expected}. Select them "
+                    f"by name: {name}[{first}.columns]."
+                )
 
 
 def stage_2_data(
@@ -409,13 +422,17 @@ def num_classes(model, name, x):
 def warn_if_probabilities(model, outputs):
     """Warns if what a model gives for some examples are probabilities."""
     outputs = keras.ops.convert_to_numpy(outputs).astype("float64")
-    sums = outputs.sum(axis=1)
-    if (outputs >= 0).all() and (abs(sums - 1) < SUM_OF_PROBABILITIES).all():
+    if (outputs >= 0).all():
+        given, p = "probabilities", outputs
+    elif (outputs <= 0).all():
+        given, p = "logarithms of probabilities", np.exp(outputs)
+    else:
+        return
+    if (abs(p.sum(axis=1) - 1) < SUM_OF_PROBABILITIES).all():
         warn(
-            f"The model {model.name!r} gives probabilities (those of each "
-            "example sum to 1), but GAR needs the logits, before any "
-            "activation. Take the softmax out of it, and use from_logits=True "
-            "in the loss."
+            f"The model {model.name!r} gives {given} (which sum to 1 for each "
+            "example), but GAR needs the logits, before any activation. Take "
+            "the softmax out of it, and use from_logits=True in the loss."
         )
 
 

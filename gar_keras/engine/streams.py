@@ -1,5 +1,6 @@
 """Streams: batches of examples one by one, with no access by index."""
 
+import functools
 import itertools
 import sys
 
@@ -43,20 +44,40 @@ class Stream:
         else:
             self.num_batches = batches.num_batches
             self.is_endless = self.num_batches is None
-        self.first, *_ = next(self.read(range(1)), (None,))
-        if self.first is None:
-            raise ValueError(
-                f"{name} must hold at least one batch. Received: a "
-                f"{type(batches).__name__} without any"
-            )
-        self.per_pass = None
-        if self.num_batches is not None:
-            self.per_pass = self.num_batches * num_examples(self.first)
+
+    # Not before they are asked for: a generator gives its batches once.
+    @functools.cached_property
+    def first(self):
+        x, _ = next(self.read(range(1)), (None, None))
+        if x is None:
+            raise self.none_read()
+        return x
+
+    @property
+    def per_pass(self):
+        if self.num_batches is None:
+            return None
+        return self.num_batches * num_examples(self.first)
+
+    def none_read(self):
+        """The error of a data set without a batch."""
+        return ValueError(
+            f"{self.name} must hold at least one batch. Received: a "
+            f"{type(self.batches).__name__} without any"
+        )
+
+    def order(self, *seed):
+        """The numbers of a pass's batches, at random if their end is known."""
+        if self.num_batches is None:
+            return itertools.count()
+        rng = np.random.default_rng(seed)
+        return rng.permutation(self.num_batches).tolist()
 
     def read(self, order=None):
-        """The batches of one pass, as tuples `(x, y, sample_weight)`.
+        """The batches of one pass, as pairs `(x, y)`.
 
-        `order` has the numbers of the batches of a `PyDataset`, if not all.
+        `order` has the numbers of the batches of a `PyDataset`, if not all as
+        they come.
         """
         if _is_tensorflow_dataset(self.batches):
             found = iter(self.batches)
@@ -64,10 +85,15 @@ class Stream:
             order = range(self.num_batches) if order is None else order
             found = (self.batches[i] for i in order)
         for batch in found:
-            x, *rest = keras.utils.unpack_x_y_sample_weight(batch)
+            x, y, weights = keras.utils.unpack_x_y_sample_weight(batch)
+            if weights is not None:
+                raise ValueError(
+                    f"{self.name} must hold pairs (x, y). Received: a third "
+                    "part, and weights of examples play no part here"
+                )
             if self.model is not None:
                 x = named_inputs(self.model, self.name, x)
-            yield tuple(map(_arrays, (x, *rest)))
+            yield _arrays(x), _arrays(y)
 
     def in_batches(self, sizes, seed):
         """The examples in batches of these sizes, over and over."""
@@ -85,12 +111,9 @@ class Stream:
         for number in itertools.count():
             if has_hooks:
                 batches.on_epoch_begin()
-            order = itertools.count()
-            if self.num_batches is not None:
-                rng = np.random.default_rng([seed, number])
-                order = rng.permutation(self.num_batches).tolist()
             read = 0
-            for read, (x, *_) in enumerate(self.read(order), start=1):
+            passed = self.read(self.order(seed, number))
+            for read, (x, _) in enumerate(passed, start=1):
                 if has_hooks and read == self.num_batches:
                     batches.on_epoch_end()
                 yield x

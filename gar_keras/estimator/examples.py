@@ -27,7 +27,7 @@ def as_labels(y):
     # an integer where pandas has NA beside it.
     has_numpy_dtype = isinstance(getattr(y, "dtype", None), np.dtype)
     labels = np.asarray(y, dtype=None if has_numpy_dtype else object)
-    if y is None or labels.dtype.kind not in "fOU":
+    if y is None or labels.dtype.kind not in "fOUT":
         return y
     # The first label of each kind of marker, and of each kind of label.
     markers, kinds, given = {}, {}, []
@@ -63,12 +63,18 @@ def as_labels(y):
     return y if is_plain and "missing" not in markers else np.array(given)
 
 
+def are_booleans(y):
+    """Whether labels, of one kind as `as_labels` has them, are booleans."""
+    kinds = set(map(type, np.asarray(y, dtype=object).ravel().tolist()))
+    return not kinds.isdisjoint((bool, np.bool_))
+
+
 def is_unlabeled(y):
     """Which labels mark an example as unlabelled: -1, `"-1"`, `""`, NaT."""
     if y.dtype.kind in "mM":
         return np.isnat(y)
     marked = y == UNLABELED
-    if y.dtype.kind in "OU":
+    if y.dtype.kind in "OUT":
         marked = marked | (y == str(UNLABELED)) | (y == "")
     return marked
 

@@ -60,6 +60,15 @@ def default_network(x, num_classes):
             "images, move their channels with np.moveaxis, or give a network "
             "of your own."
         )
+    channels = x.shape[channel_axis()]
+    # As square images do with their channels at the other end.
+    if channels == max(sides) > min(sides):
+        warn(
+            f"Images of {channels} channels look as if their channels were at "
+            f"the other end. Received: shape={x.shape}, with Keras' "
+            f"image_data_format() {standardize_data_format()!r}. Move the "
+            "channels with np.moveaxis."
+        )
     return cnn6(
         x.shape[1:],
         num_classes,

@@ -79,4 +79,11 @@ def split(network, method):
             f"Received: model={network.name!r}. Begin "
             "the model with a Rescaling layer, or give it float images."
         )
+    for node in behind:
+        if isinstance(node.operation, layers.Embedding):
+            raise ValueError(
+                f"{method} moves the examples a little, but an Embedding takes "
+                f"whole numbers. Received: model={network.name!r} with "
+                f"{node.operation.name!r}. Take another method."
+            )
     return front, keras.Model(x, logits, name="rest")

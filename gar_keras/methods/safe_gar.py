@@ -28,6 +28,7 @@ from gar_keras.utils.validation import (
     check_flag,
     check_number,
 )
+from gar_keras.utils.warnings import warn
 
 PRIORS = ("predicted", "uniform", "labeled")
 # Images of a class in the paper's batches, those of 10 classes.
@@ -154,6 +155,13 @@ class SafeGAR(GAR):
             logits = predict(network, some_of(data.images, LOOKED_AT))
             largest = np.mean(np.max(logits, axis=-1))
             factor = 1.0
+            if np.max(logits) <= 0:
+                warn(
+                    "GAR does nothing where no logit is above 0: its loss is "
+                    "of rectified logits. Received: logits of at most "
+                    f"{np.max(logits):.3g}. End the model in a Dense layer "
+                    "without activation, or add a constant to its logits."
+                )
             if self.top_logit and largest > 0:
                 factor = float(self.top_logit / largest)
             start_weights = network.get_weights()

@@ -51,7 +51,7 @@ class VAT(Term):
 
     Raises:
         ValueError: if a value is not valid; in training, if the model takes
-            integers that are not images.
+            integers that are not images, or begins with an `Embedding`.
 
     Warns:
         GARWarning: if the examples are of another size where they are moved,
@@ -108,7 +108,8 @@ class VAT(Term):
 
         def change(step):
             moved = stage_2.rest(images + step, training=True)
-            return ops.sum(losses.divergence(clean, moved))
+            # Of this alone the direction counts, which float16 would lose.
+            return 2**10 * ops.sum(losses.divergence(clean, moved))
 
         direction = unit(start)
         for _ in range(self.iterations):

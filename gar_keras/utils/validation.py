@@ -285,6 +285,16 @@ def is_in_memory(x):
 
 def check_class_prior(class_prior, num_classes=None):
     """Returns a prior as a tuple of floats, or raises if it is none."""
+    index = getattr(class_prior, "index", None)
+    # A list has a method of that name.
+    if not callable(index) and index is not None:
+        if list(index) != [*range(len(index))]:
+            raise ValueError(
+                "class_prior must be in the order of the classes, which a "
+                "pandas Series has by its own index. Received: shares of "
+                f"{list(index)}. Sort it so, and give its numbers, e.g. "
+                "class_prior.sort_index().to_numpy()."
+            )
     p = as_array("class_prior", class_prior)
     if p.ndim != 1 or len(p) < 2 or p.dtype.kind not in "iuf":
         raise ValueError(
