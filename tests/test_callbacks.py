@@ -133,6 +133,15 @@ def test_best_epoch_is_kept(start, errors, best):
     assert not keeper.restore()
 
 
+def test_without_an_epoch_the_weights_stay():
+    keeper = best_weights(0.1)
+    keeper.on_train_begin()
+    # As a BackupAndRestore has loaded them.
+    keeper.network.layers[0].bias.assign([7.0, 7.0, 7.0])
+    keeper.on_train_end()
+    assert keeper.network.layers[0].bias.numpy().tolist() == [7.0, 7.0, 7.0]
+
+
 # StopOnNaN
 
 
@@ -215,14 +224,16 @@ def watched(logs, steps=1, model=None, unused=(), **options):
     model = model or attach(identity(4))
     callback = WarnOnCollapse(**options)
     callback.set_model(model)
-    callback.set_params({"steps": steps})
     layer = model.layers[-1]
+    optimizer = getattr(model, "optimizer", None)
     found = [(0, text) for text in said(callback.on_train_begin)]
     begin = len(options.get("earlier", ()))
     for epoch, row in enumerate(logs, begin):
         callback.on_epoch_begin(epoch)
         layer.usage.unused = lambda e=epoch: unused[e] if unused else []
         callback.on_test_begin()
+        if optimizer is not None:
+            optimizer.iterations.assign(steps * (epoch + 1))
         # Of validation.
         layer.usage.unused = lambda: []
         texts = said(lambda e=epoch, row=row: callback.on_epoch_end(e, row))
@@ -259,8 +270,32 @@ def test_warm_up_is_left_alone():
     model = attach(identity(4))
     model.compile(sgd(warmup_steps=20), loss=None)
     logs = [{"balance": 0.99}] * 3
-    found = watched(logs, 10, model, [[2], [2], [2]], batch_size=4)
+    unused = [[2], [2], [2]]
+    found = watched(logs, 10, model, unused, batch_size=4)
     assert epochs_of(found) == [3, 3]
+    # What went on is known by the steps that the optimizer has done.
+    earlier = [{"classes_in_use": 3}] * 3
+    for done, expected in ((30, []), (15, [4])):
+        model.optimizer.iterations.assign(done)
+        found = watched([{}], 10, model, [*unused, [2]], earlier=earlier)
+        assert epochs_of(found) == expected
+
+
+def test_logits_that_are_never_positive_are_told_once():
+    model = attach(identity(4))
+    logs = [{"affinity": 0.0, "balance": 0.0}] * 2
+    (found,) = watched(logs, model=model)
+    assert found[0] == 1 and "GAR does nothing: in epoch 1" in found[1]
+    # Of one class, they are 0 too, and that has its own warning.
+    found = watched(logs, model=model, unused=[[0, 1, 2]] * 2)
+    assert epochs_of(found) == [1] and "is without" in found[0][1]
+    assert watched([{"affinity": 0.0, "balance": 0.9}], model=model) == []
+    # Those of "safe-gar", before it begins.
+    never = identity()
+    never.layers[0].bias.assign([-9.0, -9.0, -9.0])
+    options = STILL | WITH_LABELS | {"epochs": 1}
+    texts = said(lambda: regularize(never, EYE[:3], BALANCED, **options))
+    assert sum("GAR does nothing" in text for text in texts) == 1
 
 
 # expected_balance of 8, 9 and 10 images of 4 classes is 0.636, 0.667 and

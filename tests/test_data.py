@@ -25,7 +25,9 @@ from gar_keras.engine.batches import BatchSampler, TrainingData, take
 from gar_keras.engine.data import (
     as_labeled,
     as_unlabeled,
+    as_validation,
     num_classes,
+    some_of,
     stage_2_data,
     stage_2_sampler,
 )
@@ -145,6 +147,25 @@ def test_a_stream_that_can_be_read_once_alone_is_told():
             next(batches)
 
 
+def test_labelled_examples_can_be_read_once_alone():
+    signature = (tf.TensorSpec((None, 3)), tf.TensorSpec((None,), "int64"))
+
+    def once():
+        parts = zip(np.split(X, 9), np.split(Y, 9), strict=True)
+        return tf.data.Dataset.from_generator(
+            lambda: parts, output_signature=signature
+        )
+
+    for x, y in (as_labeled(once()), as_validation(once(), X)):
+        np.testing.assert_array_equal(x, X)
+        np.testing.assert_array_equal(y, Y)
+
+
+def test_some_of_a_stream_are_of_all_its_batches():
+    batches = Batches(np.repeat(np.arange(100), 5), size=5)
+    assert 30 < np.median(some_of(as_unlabeled(batches), 100)) < 70
+
+
 def test_predictions_of_other_forms_are_those_of_the_array(file):
     model = network()
     expected = predict(model, X)
@@ -249,6 +270,10 @@ REFUSED = {
     ),
     "endless": (lambda: as_labeled(dataset(X, Y).repeat()), "have an end"),
     "weights": (lambda: as_labeled(dataset(X, Y, Y)), "weights of examples"),
+    "weights of the unlabelled": (
+        lambda: regularize(network(), X, dataset(X, Y, Y)),
+        "x_unlabeled must hold pairs.* weights of examples",
+    ),
     "no batch": (lambda: as_labeled(dataset(X[:0])), "at least one batch"),
     "single": (lambda: as_labeled(dataset(X, Y).unbatch()), "give batches"),
     "single unlabelled": (
@@ -279,6 +304,12 @@ REFUSED = {
     "columns in another order": (
         lambda: regularize(network(), FRAME, FRAME[["c", "b", "a"]]),
         "x_unlabeled must have the columns of x_labeled, in their order",
+    ),
+    "columns of an input": (
+        lambda: regularize(
+            network(), {"a": FRAME}, {"a": FRAME[["c", "b", "a"]]}
+        ),
+        r"x_unlabeled\['a'\] must have the columns of x_labeled\['a'\]",
     ),
     "other columns": (
         lambda: pretrain(network(), FRAME, Y, validation_data=(OTHERS, Y)),

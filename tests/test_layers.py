@@ -401,6 +401,21 @@ def test_weights_fit_with_and_without_the_layer(to_the_layer, tmp_path):
     assert layer.coefficients["affinity"] == 0.25
 
 
+def test_a_file_of_weights_changes_no_coefficient(tmp_path):
+    def model(**options):
+        layer = GraphActivityRegularization(**options, balance_memory=0.5)
+        return sequential(dense(), layer)
+
+    source, target = model(), model(affinity=0.5, balance=0.25, frobenius=0.0)
+    source(inputs(7), training=True)
+    source.save_weights(tmp_path / "w.weights.h5")
+    target.load_weights(tmp_path / "w.weights.h5")
+    assert target.layers[-1].coefficients == {"affinity": 0.5, "balance": 0.25}
+    # Shares of a balance_memory are state, and come with them.
+    its = [[*map(float, m.layers[-1]._shares)] for m in (target, source)]
+    assert its[0] == its[1] != [1 / CLASSES] * CLASSES
+
+
 @pytest.mark.parametrize("balance", [0.0, 2.0])
 def test_a_clone_has_the_coefficients_in_force(balance):
     model = sequential(dense(), GraphActivityRegularization())

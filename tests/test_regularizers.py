@@ -7,6 +7,7 @@ from functools import partial
 import keras
 import numpy as np
 import oracle
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -325,6 +326,10 @@ BAD = {
     "masked": (np.ma.masked_equal([0.5, 0.5], 0.5), "no masked values"),
     "lengths": ([[1], [1, 2]], "an array of n numbers"),
     "long": (np.ones((9, 9)), "of type ndarray$"),
+    "by share": (
+        pd.Series(["b", "b", "a", "b"]).value_counts(normalize=True),
+        r"in the order of the classes.*shares of \['b', 'a'\]",
+    ),
 }
 
 

@@ -16,6 +16,7 @@ from sources import Source
 from stacks import Subclassed, sequential
 
 from gar_keras import (
+    GAR,
     GraphActivityRegularization,
     GraphActivityRegularizer,
     attach,
@@ -552,3 +553,16 @@ def test_many_trainings_are_quiet(caplog):
         pretrain(model, X_L, Y_L, epochs=1, verbose=0)
         error_rate(model, X_U, Y_U)
     assert "retracing" not in caplog.text
+
+
+def test_a_layer_that_was_in_a_prediction_is_trained_with():
+    layer = GraphActivityRegularization()
+    model = network()
+    attach(model, layer).predict(X_U, verbose=0)
+    history = gar(model, method=[GAR(layer=layer)], epochs=1)
+    assert 0 < history.history["affinity"][0] < 1
+
+
+def test_a_name_is_wanted_for_each_class():
+    with pytest.raises(ValueError, match="Received: 2 names for 3 outputs"):
+        gar(network(), class_names=["ant", "bee"])

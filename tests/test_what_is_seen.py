@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from keras import layers
 from said import said
-from stacks import Untold, sequential
+from stacks import Subclassed, Untold, sequential
 
 from gar_keras import (
     GARClassifier,
@@ -27,6 +27,15 @@ class Absolute(layers.Layer):
         return abs(x)
 
 
+class Attending(layers.Layer):
+    def __init__(self):
+        super().__init__()
+        self.attention = layers.Attention(dropout=0.5)
+
+    def call(self, x, training=None):
+        return self.attention([x, x], training=training)
+
+
 def mean_of_two():
     inputs = keras.Input((4,))
     both = [layers.Dense(3, "softmax")(inputs) for _ in range(2)]
@@ -38,6 +47,9 @@ PROBABILITIES = {
         layers.Dense(3, "softmax"), layers.Identity()
     ),
     "average": mean_of_two,
+    "logarithms": lambda: sequential(
+        layers.Dense(3), layers.Lambda(keras.ops.log_softmax)
+    ),
     "subclassed": lambda: Untold(layers.Dense(3, "softmax"), layers.Identity()),
 }
 LOGITS = {
@@ -90,8 +102,8 @@ def test_float16_is_scaled_whatever_the_global_policy(dtype_policy):
         assert scales(model) == expected
         history = regularize(model, X, X, y_labeled=Y, **SMALL)
         assert scales(history.model) == expected
-    for change in (attach, lambda model: detach(attach(model))):
-        model = change(made)
+    subclassed = Subclassed(layers.Dense(3), dtype="mixed_float16")
+    for model in (attach(made), detach(attach(made)), attach(subclassed)):
         model.compile("sgd", loss=None)
         assert scales(model)
 
@@ -110,6 +122,7 @@ def test_float16_is_scaled_whatever_the_global_policy(dtype_policy):
             ),
             True,
         ),
+        (lambda _: Attending(), True),
         (lambda _: layers.GRU(4), False),
         (lambda _: layers.RNN([layers.GRUCell(4), layers.GRUCell(4)]), False),
         (lambda drop: sequential(drop, shape=(1, 4)), False),
@@ -117,7 +130,8 @@ def test_float16_is_scaled_whatever_the_global_policy(dtype_policy):
     ],
     ids=[
         *("wrapper", "subclassed", "recurrent", "recurrent state"),
-        *("cell", "cells", "none", "cells without", "model", "layer"),
+        *("cell", "cells", "attention"),
+        *("none", "cells without", "model", "layer"),
     ],
 )
 def test_dropout_is_left_out_or_told(make, is_told):

@@ -28,7 +28,6 @@ from gar_keras.engine.optimizers import (
 from gar_keras.engine.precision import blocks, warn_if_lost
 from gar_keras.estimator.examples import (
     UNLABELED,
-    are_booleans,
     as_input,
     as_labels,
     encode,
@@ -207,8 +206,7 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
                 f"{', '.join(sorted(twice))} more than once. Rename the "
                 "columns, or give X.to_numpy()."
             )
-        X, given = unmasked("X", X), unmasked("y", y)
-        y = as_labels(given)
+        X, y = unmasked("X", X), as_labels(unmasked("y", y))
         # What is refused or interrupted leaves the estimator as it was.
         fitted = copy.copy(self)
         X, y = validate_data(fitted, X, y, allow_nd=True, accept_sparse="csr")
@@ -216,11 +214,8 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
         x = as_input(X, fitted.scaler_)
         fitted._kind = x.shape[1:], x.dtype
         fitted.classes_, targets = encode(y)
-        # With -1 among them they have become integers.
-        if are_booleans(given):
-            fitted.classes_ = fitted.classes_.astype(bool)
         num_classes = len(fitted.classes_)
-        check_classification_targets(y[targets >= 0])
+        check_classification_targets(fitted.classes_[targets[targets >= 0]])
         check_epochs(self.epochs, 0)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
 

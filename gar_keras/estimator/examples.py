@@ -60,13 +60,14 @@ def as_labels(y):
             "names, or all as numbers."
         )
     is_plain = labels.dtype.kind != "O" or labels.size != len(labels)
-    return y if is_plain and "missing" not in markers else np.array(given)
-
-
-def are_booleans(y):
-    """Whether labels, of one kind as `as_labels` has them, are booleans."""
-    kinds = set(map(type, np.asarray(y, dtype=object).ravel().tolist()))
-    return not kinds.isdisjoint((bool, np.bool_))
+    if is_plain and "missing" not in markers:
+        return y
+    # NumPy would make integers of booleans beside -1.
+    are_booleans = all(
+        isinstance(label, bool | np.bool_) or label == UNLABELED
+        for label in given
+    )
+    return np.array(given, dtype=object if are_booleans else None)
 
 
 def is_unlabeled(y):
@@ -90,6 +91,8 @@ def encode(y):
             "trained on a few labels: give some of each class. A label of -1 "
             "says that there is none."
         )
+    if all(isinstance(name, bool | np.bool_) for name in classes):
+        classes = classes.astype(bool)
     targets = np.full(len(y), UNLABELED, "int64")
     targets[~marked] = indices
     return classes, targets

@@ -102,6 +102,17 @@ def test_epochs_of_sorted_images_see_all_classes():
     assert all(len(set(order // 100)) == 10 for order in epochs)
 
 
+def test_large_integers_are_not_wrapped_round_on_jax(monkeypatch):
+    large = np.array([1, -(2**40)])
+    for backend, dtypes in (
+        ("jax", ("float64", "int64")), ("tensorflow", ("int64", "int64"))
+    ):  # fmt: skip
+        monkeypatch.setattr(batches.backend, "name", lambda b=backend: b)
+        found = [batches.plain_numbers(x) for x in (large, large[:1])]
+        assert tuple(x.dtype for x in found) == dtypes
+        np.testing.assert_array_equal(found[0], large)
+
+
 @pytest.mark.parametrize(
     "options, message",
     [

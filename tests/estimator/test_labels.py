@@ -92,6 +92,8 @@ def test_labels_are_kept_or_refused(labels, classes):
         return
     found = np.asarray(as_labels(labels))
     known = found[~is_unlabeled(found)]
+    if isinstance(classes[0], bool):
+        assert encode(found)[0].dtype == bool
     assert [*np.unique(known.astype(found.dtype))] == [
         *np.array(classes, known.dtype)
     ]

@@ -657,11 +657,15 @@ def test_adversarial_examples_do_not_count_in_the_statistics():
 
 
 def test_integers_that_are_no_images_are_refused_before_training():
-    inputs = keras.Input((5,), dtype="int32")
-    features = layers.Embedding(4, 3)(inputs)
-    logits = layers.Dense(3)(layers.Flatten()(features))
-    with pytest.raises(ValueError, match="takes int32"):
-        VAT().check(keras.Model(inputs, logits), np.zeros((4, 5), "int32"))
+    for dtype, message in (
+        ("int32", "takes int32"),
+        ("float32", "Embedding takes whole numbers"),
+    ):
+        inputs = keras.Input((5,), dtype=dtype)
+        features = layers.Embedding(4, 3)(inputs)
+        logits = layers.Dense(3)(layers.Flatten()(features))
+        with pytest.raises(ValueError, match=message):
+            VAT().check(keras.Model(inputs, logits), np.zeros((4, 5), dtype))
 
 
 def test_augmentation_of_keras_is_compiled_on_jax():
