@@ -33,7 +33,8 @@ class Attending(layers.Layer):
         self.attention = layers.Attention(dropout=0.5)
 
     def call(self, x, training=None):
-        return self.attention([x, x], training=training)
+        twice = keras.ops.concatenate([x, x], axis=1)
+        return self.attention([x, twice], training=training)
 
 
 def mean_of_two():
