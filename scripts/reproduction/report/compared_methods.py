@@ -80,6 +80,6 @@ def baselines_tables(frame):
         if rate:
             title += f", learning rate of stage 2 {rate:g}"
         title += ": test error, percent"
-        notes = dict.fromkeys(map(run_frame.made_on, rows.values()))
+        notes = [run_frame.made_on(pd.concat(rows.values()))]
         tables.append((table_of_runs(rows, METHOD_COLUMNS), notes, title))
     return tables
