@@ -80,6 +80,8 @@ def baselines_tables(frame):
         if rate:
             title += f", learning rate of stage 2 {rate:g}"
         title += ": test error, percent"
-        notes = [run_frame.made_on(pd.concat(rows.values()))]
+        made = ["experiment", "precision", "backend", "hardware"]
+        runs = pd.concat([g[made] for g in rows.values()])
+        notes = [run_frame.made_on(runs)]
         tables.append((table_of_runs(rows, METHOD_COLUMNS), notes, title))
     return tables
