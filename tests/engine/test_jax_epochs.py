@@ -9,6 +9,7 @@ import keras
 import numpy as np
 import pytest
 from keras import layers
+from said import said
 from stacks import sequential
 
 from gar_keras import (
@@ -17,6 +18,7 @@ from gar_keras import (
     CrossEntropy,
     pretrain,
     regularize,
+    sgd,
 )
 from gar_keras.engine import backend, hardware
 from gar_keras.engine.batches import BatchSampler, TrainingData
@@ -120,6 +122,27 @@ def test_trainings_take_either_path(train, monkeypatch):
     assert received.keys() == expected.keys()
     for name, values in expected.items():
         assert received[name] == pytest.approx(values, rel=1e-4, abs=1e-6)
+
+
+def test_a_lost_class_is_told_once_the_rate_has_risen(monkeypatch):
+    monkeypatch.setattr(hardware, "loops_on_device", lambda: True)
+    keras.utils.set_random_seed(0)
+    model = sequential(layers.Dense(3), shape=(3,))
+    model.layers[0].set_weights([2 * np.eye(3), np.zeros(3)])
+    x = np.tile(np.eye(3, dtype="float32"), (200, 1))
+    lose = keras.callbacks.LambdaCallback(
+        on_epoch_begin=lambda *_: model.layers[0].bias.assign([0, 0, -100.0])
+    )
+    # 100 steps in each epoch.
+    options = {"optimizer": sgd(warmup_steps=150), "callbacks": [lose]}
+    sizes = {"labeled_per_batch": 0, "unlabeled_per_batch": 6}
+    texts = said(
+        lambda: regularize(
+            model, x[:3], x, method="gar", epochs=3, **options, **sizes, **QUIET
+        )
+    )
+    (text,) = [text for text in texts if "is without class 2" in text]
+    assert "at the end of epoch 2" in text
 
 
 def test_images_have_to_be_in_memory_and_find_room(monkeypatch, tmp_path):
