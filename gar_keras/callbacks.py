@@ -257,8 +257,8 @@ def ending_with(network, evaluated, start, callbacks):
 
     Those of the model that was evaluated; where an exception ends the training,
     Ctrl-C among them, of whose end Keras does not tell the callbacks, the best
-    ones that a `BestWeights` has, and after a loss that is not finite those of
-    the `start`.
+    ones that a `BestWeights` has, and after a loss that is not finite, or where
+    there are none, those of the `start`.
     """
     try:
         yield
@@ -267,9 +267,12 @@ def ending_with(network, evaluated, start, callbacks):
         restored = [keeper.restore() for keeper in keepers]
         if isinstance(e, FloatingPointError) and not any(restored):
             evaluated.set_weights(start)
-        # A step of JAX that was interrupted has no weights to take.
-        with contextlib.suppress(Exception):
-            network.set_weights(evaluated.get_weights())
+        try:
+            weights = evaluated.get_weights()
+        except Exception:
+            # A step of JAX that was interrupted has none to take.
+            weights = start
+        network.set_weights(weights)
         raise
     if evaluated is not network:
         network.set_weights(evaluated.get_weights())
