@@ -231,8 +231,9 @@ class GraphActivityRegularization(keras.layers.Layer):
             store["shares"] = self._shares
 
     def load_own_variables(self, store):
-        # A file of a model without this layer has nothing for it.
-        if self._shares is not None and "shares" in store:
+        # A file of a model without this layer has nothing for it. The store of
+        # Keras 3.6 knows its keys alone.
+        if self._shares is not None and "shares" in store.keys():
             self._shares.assign(store["shares"])
 
     @property
