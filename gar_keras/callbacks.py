@@ -215,10 +215,11 @@ class BestWeights(keras.callbacks.Callback):
             self.weights = self.network.get_weights()
 
     def on_train_end(self, logs=None):
-        # Without an epoch there is none to choose, and what a BackupAndRestore
-        # has loaded stays.
         if self._least == math.inf:
+            # Without an epoch there is none to choose, and what a
+            # BackupAndRestore has loaded stays.
             self.weights = None
+            return
         if self.restore() and self.start < self._least:
             _warn_of_error(
                 self.start,
@@ -588,6 +589,15 @@ def _takes_logits_without_label(loss):
     return options.get("from_logits", False) and not counts_all
 
 
+def warn_of_idle(received):
+    """Warns of logits with which the loss of GAR has no gradient."""
+    warn(
+        "GAR does nothing: no logit is above 0, and its loss is of rectified "
+        f"logits. Received: {received}. End the model in a Dense layer without "
+        "activation, or add a constant to its logits."
+    )
+
+
 class WarnOnCollapse(keras.callbacks.Callback):
     """Warns when stage 2 loses classes, or its batches are too small.
 
@@ -640,7 +650,7 @@ class WarnOnCollapse(keras.callbacks.Callback):
                 f"model={self.model.name!r}. Put one behind its logits, e.g. "
                 "with gar_keras.attach, and fit what attach gives."
             )
-        self._is_on = [True] * len(self._layers)
+        self._is_told_idle = [False] * len(self._layers)
         # The most classes missing so far, of each layer.
         self._most_missing = [0] * len(self._layers)
         self._batches_are_small = False
@@ -709,17 +719,15 @@ class WarnOnCollapse(keras.callbacks.Callback):
         for i, layer in enumerate(self._layers):
             names = map(layer.metric_name, ("affinity", "balance"))
             terms = [logs.get(name) for name in names]
+            is_on = any(layer.coefficients.values())
             # Of one class alone both are 0 as well.
             used = layer.num_classes - len(self._unused[i])
-            if self._is_on[i] and terms == [0.0, 0.0] and used > 1:
-                self._is_on[i] = False
-                warn(
-                    f"GAR does nothing: in epoch {epoch + 1} no logit was "
-                    "above 0, and its loss is of rectified logits. Received: "
+            is_idle = is_on and terms == [0.0, 0.0] and used > 1
+            if is_idle and not self._is_told_idle[i]:
+                self._is_told_idle[i] = True
+                warn_of_idle(
                     f"{layer.metric_name('affinity')}=0 and "
-                    f"{layer.metric_name('balance')}=0. End the model in a "
-                    "Dense layer without activation, or add a constant to its "
-                    "logits."
+                    f"{layer.metric_name('balance')}=0 in epoch {epoch + 1}"
                 )
 
     def _check_batches(self, epoch, logs):

@@ -299,11 +299,17 @@ def test_logits_that_are_never_positive_are_told_once():
     model = attach(identity(4))
     logs = [{"affinity": 0.0, "balance": 0.0}] * 2
     (found,) = watched(logs, model=model)
-    assert found[0] == 1 and "GAR does nothing: in epoch 1" in found[1]
+    assert found[0] == 1 and "GAR does nothing" in found[1]
+    assert "affinity=0 and balance=0 in epoch 1" in found[1]
     # Of one class, they are 0 too, and that has its own warning.
     found = watched(logs, model=model, unused=[[0, 1, 2]] * 2)
     assert epochs_of(found) == [1] and "is without" in found[0][1]
     assert watched([{"affinity": 0.0, "balance": 0.9}], model=model) == []
+    # Before GAR is on there is nothing to tell.
+    off = attach(identity(4))
+    layer = off.layers[-1]
+    layer.set_coefficients(**dict.fromkeys(layer.coefficients, 0.0))
+    assert watched(logs, model=off) == []
     # Those of "safe-gar", before it begins.
     never = identity()
     never.layers[0].bias.assign([-9.0, -9.0, -9.0])

@@ -126,7 +126,7 @@ def some_of(x, most):
             return x
         # Evenly spaced ones can all be of one class, where it recurs.
         rng = np.random.default_rng(0)
-        return take(x, np.sort(rng.permutation(m)[:most]))
+        return take(x, np.sort(rng.choice(m, min(m, most), replace=False)))
     held, left = [], most
     for batch, _ in x.read(x.order(0)):
         held.append(batch)
@@ -258,19 +258,18 @@ def check_same_columns(x_labeled, validation_data, x_unlabeled=None):
         x_validation = validation_data[0]
     # By the input: of a dict its key, of a tuple its number.
     tables = defaultdict(dict)
-    for name, x in {
+    for whole, x in {
         "x_labeled": x_labeled,
         "x_unlabeled": x_unlabeled,
         "validation_data[0]": x_validation,
     }.items():
-        parts = {"": x}
-        if isinstance(x, dict):
-            parts = {f"[{key!r}]": part for key, part in x.items()}
-        elif isinstance(x, tuple):
-            parts = {f"[{i}]": part for i, part in enumerate(x)}
-        for which, part in parts.items():
+
+        def note(name, part, whole=whole):
             if hasattr(part, "columns") and hasattr(part, "dtypes"):
-                tables[which][name + which] = list(part.columns)
+                which = name.removeprefix(whole)
+                tables[which][name] = list(part.columns)
+
+        _each(note, whole, x)
     for of_input in tables.values():
         (first, expected), *others = of_input.items()
         for name, columns in others:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gar_keras.callbacks import LOOKED_AT, CheckShares
+from gar_keras.callbacks import LOOKED_AT, CheckShares, warn_of_idle
 from gar_keras.engine.batches import BATCH_SIZE
 from gar_keras.engine.data import some_of
 from gar_keras.engine.fit import predict
@@ -28,7 +28,6 @@ from gar_keras.utils.validation import (
     check_flag,
     check_number,
 )
-from gar_keras.utils.warnings import warn
 
 PRIORS = ("predicted", "uniform", "labeled")
 # Images of a class in the paper's batches, those of 10 classes.
@@ -156,12 +155,7 @@ class SafeGAR(GAR):
             largest = np.mean(np.max(logits, axis=-1))
             factor = 1.0
             if np.max(logits) <= 0:
-                warn(
-                    "GAR does nothing where no logit is above 0: its loss is "
-                    "of rectified logits. Received: logits of at most "
-                    f"{np.max(logits):.3g}. End the model in a Dense layer "
-                    "without activation, or add a constant to its logits."
-                )
+                warn_of_idle(f"logits of at most {np.max(logits):.3g}")
             if self.top_logit and largest > 0:
                 factor = float(self.top_logit / largest)
             start_weights = network.get_weights()

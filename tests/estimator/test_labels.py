@@ -22,6 +22,9 @@ ONE_WAY = {
     "None and NaN": [None, "no", "yes", np.nan],
     "-1 among names": np.array([-1, "no", "yes", "-1"], object),
     "-1 as a name": np.array(["-1", "no", "yes", "-1"]),
+    "-1 in NumPy's strings": np.array(
+        ["-1", "no", "yes", "-1"], np.dtypes.StringDType()
+    ),
 }
 SEVERAL = {
     "-1 and None": ([-1, 0, 1, None], "-1 and None"),

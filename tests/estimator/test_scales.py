@@ -138,3 +138,14 @@ def test_images_of_a_narrow_range_fill_it(x):
     # What is seen of a part of the images changes nothing.
     part = as_input(pixels[:1, :, ::2])
     np.testing.assert_array_equal(part, rows[:1, :, ::2], strict=True)
+
+
+@pytest.mark.parametrize(
+    ("shape", "is_told"),
+    [((13, 32, 32), True), ((32, 32, 13), False), ((16, 16, 16), False)],
+)
+def test_images_with_their_channels_at_the_other_end_are_told(shape, is_told):
+    x = np.zeros((2, *shape), "uint8")
+    x[0] = 255
+    texts = said(lambda: default_network(x, 2))
+    assert any("at the other end" in text for text in texts) == is_told
