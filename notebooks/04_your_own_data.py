@@ -401,7 +401,7 @@ for seed in range(SEEDS):
 # - Keep some labels for validation, with classes in their true proportions,
 #   and compare with stage 1. Here the right prior is below equal classes on
 #   each split, and below stage 1 on two of three; on MNIST it repaired most of
-#   the harm, and was no gain (`docs/limits.md`).
+#   the harm, and was no gain (`docs/where-gar-helps.md`).
 #
 # *Try*: wrong proportions, e.g. `class_prior=shares[::-1]`.
 #

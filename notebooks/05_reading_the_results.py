@@ -284,7 +284,7 @@ print(f"balance at the end, seed {odd.seed}:    {odd.balance_end:.3f}")
 # %% [markdown]
 # So this is not bad luck of the kind that makes one run a little worse than
 # another. It is another outcome: a class is lost, which the default of
-# `regularize` guards against (`docs/limits.md`).
+# `regularize` guards against (`docs/decides.md`).
 #
 # *Try*: the same matrix after epoch 1, `predicted[1]`. When did it happen?
 #

@@ -1,6 +1,6 @@
 """One `fit` on labelled and unlabelled examples, by Keras' own means.
 
-What Keras does with `ignore_class` is tested here too: docs/one-fit.md builds
+What Keras does with `ignore_class` is tested here too: docs/as-in-keras.md builds
 on it.
 """
 

@@ -121,7 +121,7 @@ def test_the_python_of_a_page_runs(name, folder, monkeypatch, capsys):
     model = keras.Sequential([keras.Input((28, 28, 1)), *flat])
     given = GIVEN.get(name, arrays() | {"model": model})
     found = run_blocks(PAGES[name], given)
-    if name == "docs/one-fit.md":
+    if name == "docs/as-in-keras.md":
         layer = found["with_layer"].layers[-1]
         found["warm_up"].on_epoch_begin(50, {})
         assert layer.coefficients["affinity"] == 1.5
