@@ -531,7 +531,7 @@ class GARAfter(keras.callbacks.Callback):
                 "with gar_keras.attach."
             )
         # Of several outputs, one can be without GAR.
-        losses = keras.tree.flatten(self.model.loss)
+        losses = map(keras.losses.get, keras.tree.flatten(self.model.loss))
         entropies = [loss for loss in losses if _is_cross_entropy(loss)]
         if entropies and not any(map(_takes_logits_without_label, entropies)):
             received = ", ".join(repr(_name_of(loss)) for loss in entropies)
@@ -568,14 +568,14 @@ class GARAfter(keras.callbacks.Callback):
 
 
 def _is_cross_entropy(loss):
-    """Whether a loss of `compile`, in any form, is one of classes."""
+    """Whether a loss, a function or a `Loss`, is one of classes."""
     if isinstance(loss, keras.losses.Loss):
         return isinstance(loss, CROSS_ENTROPIES)
     return _name_of(loss).endswith("categorical_crossentropy")
 
 
 def _name_of(loss):
-    """What a loss of `compile` is called: a string, a function or a `Loss`."""
+    """What a loss is called, a function or a `Loss`."""
     if isinstance(loss, keras.losses.Loss):
         return loss.name
     return str(getattr(loss, "__name__", loss))
@@ -583,7 +583,7 @@ def _name_of(loss):
 
 def _takes_logits_without_label(loss):
     """Whether a cross-entropy takes logits and leaves out labels of -1."""
-    # A name or a function has the defaults of Keras: probabilities.
+    # A function has the defaults of Keras: probabilities.
     options = loss.get_config() if hasattr(loss, "get_config") else {}
     counts_all = options.get("ignore_class", -1) is None
     return options.get("from_logits", False) and not counts_all
@@ -732,13 +732,15 @@ class WarnOnCollapse(keras.callbacks.Callback):
 
     def _check_batches(self, epoch, logs):
         """Warns, once, if the balance is above what such batches can have."""
+        m = self.batch_size
+        if self._batches_are_small or m is None:
+            return
         for layer in self._layers:
             balance = logs.get(layer.metric_name("balance"))
-            m, n, p = self.batch_size, layer.num_classes, layer.class_prior
-            if self._batches_are_small or m is None or balance is None:
-                return
+            n, p = layer.num_classes, layer.class_prior
             # The mean says little if most batches are without a class.
-            if p is not None and m * min(p) < 1:
+            lacks_class = p is not None and m * min(p) < 1
+            if balance is None or lacks_class:
                 continue
             right = expected_balance(m, n, p)
             is_above = balance > right + (1 - right) / 4
@@ -755,3 +757,4 @@ class WarnOnCollapse(keras.callbacks.Callback):
                 "or more, or method='safe-gar', whose balance is over several "
                 "batches."
             )
+            return

@@ -346,6 +346,16 @@ def test_batches_that_are_too_small_are_said_once(m, balances, epoch):
     assert texts == [text for _, text in found]
 
 
+def test_each_layer_is_looked_at_for_small_batches():
+    inputs = keras.Input((4,))
+    without = GraphActivityRegularization(balance=0, name="a")
+    layers = [without, GraphActivityRegularization(name="b")]
+    outputs = [layer(keras.layers.Dense(4)(inputs)) for layer in layers]
+    model = keras.Model(inputs, outputs)
+    found = watched([{"b_balance": 0.99}], model=model, batch_size=8)
+    assert [text.count("the b_balance is 0.990") for _, text in found] == [1]
+
+
 @pytest.mark.parametrize("m, small", [(11, True), (9, False)])
 def test_what_is_expected_of_batches_knows_the_prior(m, small):
     # 0.585 for 11 images. With 9, most batches are without a rare class.

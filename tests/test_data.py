@@ -166,13 +166,6 @@ def test_some_of_a_stream_are_of_all_its_batches():
     assert 30 < np.median(some_of(as_unlabeled(batches), 100)) < 70
 
 
-def test_predictions_of_other_forms_are_those_of_the_array(file):
-    model = network()
-    expected = predict(model, X)
-    found = predict(model, as_unlabeled(file["x"]))
-    np.testing.assert_allclose(found, expected, rtol=1e-5)
-
-
 def network():
     keras.utils.set_random_seed(0)
     return sequential(layers.Dense(3), shape=(3,))

@@ -133,10 +133,11 @@ REFUSED = {
         lambda: pretrain(read_anything(), lengths(), epochs=1, **QUIET),
         r"one shape. Received: examples of \(2, 4\) and \(3, 4\)",
     ),
+    # Read in the training, by TensorFlow in a thread of its own.
     "unlabelled ones": (
         lambda: regularize(
             read_anything(), np.ones((24, 2, 4), "float32"), lengths(),
-            y_labeled=Y_L, images_per_epoch=20, **QUIET,
+            images_per_epoch=20, **QUIET,
         ),
         "one shape. Received: examples of",
     ),

@@ -1,7 +1,7 @@
 """One `fit` on labelled and unlabelled examples, by Keras' own means.
 
-What Keras does with `ignore_class` is tested here too: docs/as-in-keras.md builds
-on it.
+What Keras does with `ignore_class` is tested here too: docs/as-in-keras.md
+builds on it.
 """
 
 import keras
@@ -132,6 +132,22 @@ def test_without_gar_a_step_is_on_the_mean_over_the_labelled():
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("initial_epoch", [0, 1])
+def test_a_fit_from_the_first_epoch_on_begins_with_even_shares(initial_epoch):
+    model = linear(gar=False)
+    layer = GraphActivityRegularization(balance_memory=0.9)
+    model = keras.Model(model.input, layer(model.output))
+    model.compile(keras.optimizers.SGD(0.0), loss=None)
+    options = {"epochs": 2, "initial_epoch": initial_epoch}
+    found = [
+        fit(model, y=None, callbacks=[GARAfter(epochs=0)], **options)
+        for _ in range(2)
+    ]
+    again = found[0]["balance"] == found[1]["balance"]
+    assert again == (initial_epoch == 0)
+
+
+@pytest.mark.slow
 def test_term_that_was_left_out_stays_out():
     model = linear()
     layer = GraphActivityRegularization(affinity=1.0, balance=0, frobenius=0)
@@ -161,6 +177,7 @@ SPARSE = keras.losses.SparseCategoricalCrossentropy
             "sparse_categorical_crossentropy",
             "'sparse_categorical_crossentropy'",
         ),
+        ("CategoricalCrossentropy", "'categorical_crossentropy'"),
         (
             keras.losses.categorical_crossentropy,
             "'categorical_crossentropy'",

@@ -389,17 +389,6 @@ def test_shares_by_hand():
     )
 
 
-@quick
-@given(
-    labels=st.lists(st.integers(0, 4), max_size=30),
-    smoothing=st.floats(0.01, 100),
-)
-def test_shares_are_a_prior(labels, smoothing):
-    labels = np.array(labels, "int64")
-    prior = class_prior_of(labels, 5, smoothing)
-    assert GraphActivityRegularizer(class_prior=prior).class_prior == prior
-
-
 @pytest.mark.parametrize(
     "arguments, message",
     [

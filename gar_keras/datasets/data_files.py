@@ -10,6 +10,9 @@ import numpy as np
 from gar_keras.datasets.dataset import DataError
 from gar_keras.utils.cache import user_cache
 
+# Names of the arrays of a data set in one file.
+ARRAYS = ("x_train", "y_train", "x_test", "y_test")
+
 
 def data_folder(data_dir=None):
     """The folder that holds the data files; it need not exist.

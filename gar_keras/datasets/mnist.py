@@ -2,7 +2,7 @@
 
 from importlib import resources
 
-from gar_keras.datasets.data_files import read_npz
+from gar_keras.datasets.data_files import ARRAYS, read_npz
 from gar_keras.datasets.dataset import Dataset
 
 # The file's arrays are those of the original idx files.
@@ -25,7 +25,7 @@ def load_mnist():
     ((60000, 28, 28, 1), 'uint8')
     """
     path = resources.files("gar_keras") / "data" / "mnist.npz"
-    arrays = read_npz(path, ("x_train", "y_train", "x_test", "y_test"), MD5)
+    arrays = read_npz(path, ARRAYS, MD5)
     return Dataset(
         name="mnist",
         title="MNIST",

@@ -77,6 +77,10 @@ def fit(model, data, *, passes=1, initial_epoch=0, **options):
         return model.fit(
             as_pipeline(batches) if is_tensorflow else batches, **options
         )
+    except Exception:
+        if not compiles and batches.error is not None:
+            raise batches.error from None
+        raise
     finally:
         if compiles:
             # The compiled function holds the images and takes no other batch.

@@ -37,6 +37,8 @@ class Batches(keras.utils.PyDataset):
 
     Attributes:
         done: Epochs of the sampler that were done before batch 0.
+        error: What a batch raised in a pipeline of TensorFlow, which tells it
+            in a text of its own.
     """
 
     num_batches = None
@@ -45,6 +47,7 @@ class Batches(keras.utils.PyDataset):
         super().__init__()
         self.data = data
         self.done = 0
+        self.error = None
         self._epochs = epochs
         # Numbers and values of the epoch and the images that were made last.
         self._drawn = self._fetched = (None, None)
@@ -143,9 +146,16 @@ def _generated(held):
     labels = data.labels if data.y_labeled is None else data.y_labeled
     if labels is not None:
         signature.append(spec(labels))
+
+    def batches():
+        try:
+            yield from map(held[0].__getitem__, itertools.count())
+        except Exception as error:
+            held[0].error = error
+            raise
+
     return tf.data.Dataset.from_generator(
-        lambda: map(held[0].__getitem__, itertools.count()),
-        output_signature=tuple(signature),
+        batches, output_signature=tuple(signature)
     )
 
 

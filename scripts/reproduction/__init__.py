@@ -1,5 +1,6 @@
 """What reproduces the paper.
 
-`settings`, `methods`, `studies`, `paths` and `commands` need no Keras, so that
-a command line is read at once; everything else does.
+`settings`, `studies`, `paths`, `processes`, `commands` and the names and terms
+of `methods` need no Keras, so that a command line is read at once; everything
+else does.
 """

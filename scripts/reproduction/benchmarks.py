@@ -112,12 +112,8 @@ def path_of(kind, environment, results):
 
 
 def read(path):
-    """Entries of a record, a dict for each case, computed from its times."""
-    entries = json.loads(Path(path).read_text(encoding="utf-8"))["cases"]
-    for entry in entries:
-        times = entry["reference_ms"]["all"], entry["ms"]["all"]
-        entry |= compared([*zip(*times, strict=True)])
-    return entries
+    """Entries of a record, a dict for each case."""
+    return json.loads(Path(path).read_text(encoding="utf-8"))["cases"]
 
 
 def compared(pairs):

@@ -33,8 +33,9 @@ def on_cluster(tasks, results, options, address):
     # Other machines get the code of this one.
     modules = [str(environment.PACKAGE), str(Path(__file__).parent)]
     variables = {environment.REVISION: environment.revision_in_use() or ""}
-    # What Keras and TensorFlow look at while they are loaded.
-    for name in ("KERAS_BACKEND", "TF_ENABLE_ONEDNN_OPTS"):
+    # What backends look at while they are loaded.
+    of_backends = "KERAS_BACKEND", "TF_ENABLE_ONEDNN_OPTS", "XLA_FLAGS"
+    for name in (*of_backends, *processes.THREADS.values()):
         if name in os.environ:
             variables[name] = os.environ[name]
     # Raises a ConnectionError where there is no such cluster.
@@ -80,8 +81,9 @@ def on_cluster(tasks, results, options, address):
                     path = path_of(*task, results)
                     # A method without a network has no arrays.
                     if arrays is not None:
-                        with files.replacing(path.with_suffix(".npz")) as file:
-                            file.write_bytes(arrays)
+                        beside = path.with_suffix(".npz")
+                        with files.writing(beside, "wb") as file:
+                            file.write(arrays)
                     # The record comes last: it says that the run is finished.
                     records.write(path, outcome)
                     path_of_state(*task, results).unlink(missing_ok=True)

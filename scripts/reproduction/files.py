@@ -7,19 +7,21 @@ from pathlib import Path
 
 
 @contextlib.contextmanager
-def replacing(path, suffix=""):
-    """A temporary path that becomes `path` once it is written.
+def writing(path, mode="w"):
+    """A temporary file, open to be written, that becomes `path` at the end.
 
-    It lies in the same folder, made if need be, and its name ends in `suffix`.
-    If the block fails, it is removed and `path` stays as it was. An `OSError`
-    such as that of a full disk names the path, and says what to do.
+    It lies in the same folder, made if need be. If the block fails, it is
+    removed and `path` stays as it was. An `OSError` such as that of a full disk
+    names the path, and says what to do.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}{suffix}")
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    encoding = None if "b" in mode else "utf-8"
     try:
-        yield temporary
-        with open(temporary, "rb+") as file:
+        with open(temporary, mode, encoding=encoding) as file:
+            yield file
+            file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
     except OSError as e:
@@ -27,14 +29,6 @@ def replacing(path, suffix=""):
         raise OSError(e.errno, advice, str(path)) from e
     finally:
         temporary.unlink(missing_ok=True)
-
-
-def write_atomically(path, write_to, mode="w"):
-    """Calls `write_to(file)` and gives the file its name when it is whole."""
-    encoding = None if "b" in mode else "utf-8"
-    with replacing(path) as temporary:
-        with open(temporary, mode, encoding=encoding) as file:
-            write_to(file)
 
 
 def delete_leftovers(path):

@@ -4,7 +4,7 @@ import os
 
 # Each is the number of threads of a pool: of TensorFlow's operations, of JAX
 # on a CPU, and of what uses OpenMP, such as PyTorch.
-_THREADS = {
+THREADS = {
     "tensorflow": "TF_NUM_INTRAOP_THREADS",
     "jax": "PJRT_NPROC",
     "torch": "OMP_NUM_THREADS",
@@ -21,7 +21,7 @@ def cores():
 
 def threads(backend):
     """Threads of a run on a CPU: with other numbers, sums round differently."""
-    given = os.environ.get(_THREADS[backend], "")
+    given = os.environ.get(THREADS[backend], "")
     return int(given) if given.isdecimal() and int(given) else cores()
 
 
@@ -35,5 +35,5 @@ def take_part(threads=None):
     os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
     if threads is not None:
-        for name in _THREADS.values():
+        for name in THREADS.values():
             os.environ.setdefault(name, str(threads))

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from reproduction.files import write_atomically
+from reproduction.files import writing
 from reproduction.paths import path_of
 from reproduction.settings import Experiment
 
@@ -76,7 +76,8 @@ def write(path, record):
         lambda match: "[" + re.sub(r"\n\s+", " ", match[1]) + "]",
         text,
     )
-    write_atomically(path, lambda file: file.write(text))
+    with writing(path) as file:
+        file.write(text)
 
 
 def read(path):
@@ -166,9 +167,8 @@ def write_arrays(path, owner, arrays):
     if arrays.logits:
         content["logit_indices"] = np.asarray(arrays.logit_indices, "int32")
         content["logits"] = np.stack([*arrays.logits.values()])
-    write_atomically(
-        path, lambda file: np.savez_compressed(file, **content), mode="wb"
-    )
+    with writing(path, "wb") as file:
+        np.savez_compressed(file, **content)
 
 
 def read_arrays(path, record):

@@ -321,6 +321,7 @@ class NetworkRun(Run):
         owner = [shared.stem, self.task.described["split_fingerprint"]]
         # Whoever comes second waits for the first.
         with lock_of(shared):
+            files.delete_leftovers(shared)
             found = None
             if not self.rows("pretraining"):
                 found = read_state(shared, owner, self.reporter)
@@ -493,9 +494,8 @@ def write_state(path, owner, progress, **lists):
         for i, value in enumerate(values)
     }
     meta = np.array(json.dumps({"of": owner, "progress": progress}))
-    files.write_atomically(
-        path, lambda file: np.savez(file, meta=meta, **arrays), mode="wb"
-    )
+    with files.writing(path, "wb") as file:
+        np.savez(file, meta=meta, **arrays)
 
 
 def read_state(path, owner, reporter):

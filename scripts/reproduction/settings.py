@@ -34,6 +34,20 @@ class DataSettings:
     # Share of X_U that is of the other classes.
     out_of_class: float = 0.0
 
+    def __post_init__(self):
+        all_are_known = self.known_classes is None
+        if not all_are_known and self.shares is not None:
+            raise ValueError(
+                "shares are those of all classes of the data. Received: "
+                f"known_classes={self.known_classes} besides. Give one of them."
+            )
+        if all_are_known and self.out_of_class:
+            raise ValueError(
+                "Images can be out of class where some classes are not of the "
+                f"task. Received: out_of_class={self.out_of_class}. Give "
+                "known_classes."
+            )
+
 
 @dataclass(frozen=True, kw_only=True)
 class Experiment:

@@ -93,7 +93,7 @@ class Task:
                 self.unlabeled = np.concatenate(both)
                 source += f" and {len(out_of_class)} of other classes"
         else:
-            self.unlabeled, source = UNLABELED[e.unlabeled].load(data_dir)
+            self.unlabeled, source = UNLABELED[e.unlabeled](data_dir)
         prior = e.class_prior
         if prior == PRIOR_OF_LABELS:
             prior = given_prior("labeled", self.y_labeled, data.num_classes)

@@ -49,18 +49,6 @@ def test_an_epoch_sees_each_image_of_its_window_once(sampler, number):
         np.testing.assert_array_equal(now, before)
 
 
-@pytest.mark.parametrize(
-    "size, batch, labeled, steps",
-    [(60000, 112, (100, 16), 536), (73257, 32, (1000, 96), 2290)]
-    + [(24300, 96, (300, 32), 254), (100, 128, (0, 0), 1)],
-    ids=["MNIST", "SVHN", "NORB", "stage 1"],
-)
-def test_steps_of_the_papers_epochs(size, batch, labeled, steps):
-    sampler = BatchSampler(size, batch, *labeled)
-    # 60,000 = 535 * 112 + 80: the last batch holds what is left.
-    assert sampler.steps == steps
-
-
 BIG = BatchSampler(size=500, batch=10, num_labeled=20, labeled_per_batch=5)
 
 

@@ -1,6 +1,5 @@
 """The scikit-learn classifier: scikit-learn's own checks, and ours."""
 
-import pickle
 import random
 import re
 import sys
@@ -235,6 +234,23 @@ def test_settings_reach_both_stages(stand_in):
         assert float(options["optimizer"].learning_rate) == 0.125
 
 
+@pytest.mark.parametrize(
+    ("class_prior", "shares"),
+    # (2 + 1) / (8 + 2) of the labels are of the first class.
+    [("labeled", (0.3, 0.7)), ([0.1, 0.9], (0.1, 0.9)), ("uniform", None)],
+)
+def test_the_prior_reaches_the_paper_s_gar(class_prior, shares, stand_in):
+    regularize = mock.Mock(side_effect=nothing)
+    stand_in(pretrain=nothing, regularize=regularize)
+    model = quick(tiny, method="gar", class_prior=class_prior)
+    x, _ = images()
+    y = np.full(40, -1)
+    y[:8] = [0, 1, 1, 1] * 2
+    model.fit(x, y)
+    (term,) = regularize.call_args.kwargs["method"]
+    assert term.layer.class_prior == shares
+
+
 def without_graph(shape, num_classes):
     """A linear network of which Keras does not know the graph."""
     model = Subclassed(layers.Dense(num_classes))
@@ -446,17 +462,6 @@ def test_a_saved_model_takes_rows_as_they_are(tmp_path):
     rows = x.astype("float32")
     logits = keras.models.load_model(path).predict(rows, verbose=0)
     np.testing.assert_array_equal(logits.argmax(axis=1), model.predict(x))
-
-
-@pytest.mark.slow
-def test_time_stamps_are_learned_and_kept():
-    x = np.c_[1.7e9 + MINUTES, 1e-12 * X[:, 1]]
-    model = quick().fit(x, FEW)
-    assert model.score(x, Y) > 0.95
-    predicted = model.predict(x)
-    loaded = pickle.loads(pickle.dumps(model))
-    np.testing.assert_array_equal(loaded.predict(x), predicted)
-    np.testing.assert_array_equal(model.predict(x[:1]), predicted[:1])
 
 
 @pytest.mark.parametrize(

@@ -168,19 +168,6 @@ def test_other_heads_stay_as_they_are_and_the_loss_has_the_factor(make):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("make", [PLAIN["Dense"], OTHERS["frozen"]])
-def test_the_scale_of_the_logits_changes_nothing(make, weights_of_stage_1):
-    """Whatever the last layer is: its weights are multiplied by a factor."""
-    model, found = with_head(make), []
-    for scale in (1.0, 100.0, 0.01):
-        *start, kernel, bias = weights_of_stage_1
-        model.set_weights([*start, scale * kernel, scale * bias])
-        train(model, y_labeled=Y_L, epochs=2)
-        found.append(model.predict(X, verbose=0).argmax(axis=1))
-    np.testing.assert_array_equal(found[1:], found[:1] * 2)
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("make", [then(), OTHERS["frozen"]])
 def test_if_every_epoch_is_worse_the_model_is_what_it_was(make):
     model = with_head(make)

@@ -1,6 +1,5 @@
 """The benchmarks: pairs, what is timed, the record, and what is shown."""
 
-import json
 from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
@@ -86,17 +85,6 @@ def test_the_command_measures_stage_2_and_the_layer_beside_itself():
     assert (kind, case["images"], other) == ("benchmark", 60_000, "overhead")
     assert again == layer | {"second": "without"}
     assert layer["num_images"] == layer["steps"] * layer["batch_size"] <= 60_000
-
-
-def test_what_is_shown_is_computed_from_the_times(tmp_path):
-    path = tmp_path / "overhead_x.json"
-    times = {"reference_ms": {"all": [1.0, 2.0]}, "ms": {"all": [2.0, 2.0]}}
-    entry = {"case": FEW, "ratio": {"median": 9.0}, **times}
-    record = {"format": 1, "kind": "overhead", "cases": [entry]}
-    path.write_text(json.dumps(record))
-    (found,) = benchmarks.read(path)
-    assert found["ratio"]["median"] == 1.5
-    assert found["speedup"]["all"] == [0.5, 1.0]
 
 
 @pytest.fixture

@@ -294,7 +294,13 @@ def test_runs_share_the_end_of_stage_1(tmp_path, monkeypatch):
     # As the paper's own runs, which have no stage 1 other than themselves.
     monkeypatch.setattr(settings, "_MNIST", short)
     assert short.stage_1() == short
+    # Of a process that was killed while it wrote.
+    shared = run.path_of_stage_1(short, 0, tmp_path)
+    shared.parent.mkdir(parents=True)
+    leftover = shared.with_name(f".{shared.name}.abcd")
+    leftover.touch()
     first = run.run(short, 0, tmp_path, share_stage_1=True)
+    assert shared.exists() and not leftover.exists()
     reporter = Witness()
     other = short.with_term(affinity=2.0)
     record = run.run(

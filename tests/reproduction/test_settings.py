@@ -163,6 +163,18 @@ def test_what_an_experiment_changes(experiment, expected):
     assert changes(experiment) == expected
 
 
+@pytest.mark.parametrize(
+    ("values", "received"),
+    [
+        ({"shares": (0.5, 0.5), "known_classes": 5}, "known_classes=5"),
+        ({"out_of_class": 0.2}, "out_of_class=0.2"),
+    ],
+)
+def test_settings_that_would_do_nothing_are_refused(values, received):
+    with pytest.raises(ValueError, match=f"Received: {received}"):
+        DataSettings(**values)
+
+
 def test_names_of_methods():
     for name, entry in METHODS.items():
         assert MNIST_100.with_method(name).method_name == name

@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import shutil
 import signal
 import time
 from dataclasses import replace
@@ -19,7 +18,6 @@ from tiny_runs import TINY, numbers
 from worker_runs import SETTINGS, act
 
 from reproduction import cluster, commands, environment, report, sweep
-from reproduction.paths import path_of
 from reproduction.run import lock_of, path_of_state
 from reproduction.settings import SMALL
 from reproduction.sweep import WorkerError
@@ -106,21 +104,6 @@ def one_by_one(tmp_path_factory):
     folder = tmp_path_factory.mktemp("here")
     found, _ = sweep.sweep([SHORT, AGAIN], [0], folder)
     return folder, found
-
-
-@pytest.mark.slow
-def test_what_is_finished_is_named_and_not_run(
-    one_by_one, tmp_path, monkeypatch, swept
-):
-    shutil.copytree(one_by_one[0], tmp_path, dirs_exist_ok=True)
-    path, other = (path_of(e, 0, tmp_path) for e in (SHORT, AGAIN))
-    monkeypatch.delattr(sweep, "run")
-    answer, told = swept(tmp_path, [0], [SHORT, AGAIN])
-    assert answer == (one_by_one[1], True)
-    assert told.splitlines() == [
-        f"digits-50 seed 0 is finished: {path}",
-        f"digits-50 seed 0 is finished: {other}",
-    ]
 
 
 def test_a_run_whose_numbers_are_not_finite_ends_no_sweep(

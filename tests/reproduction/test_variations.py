@@ -188,8 +188,7 @@ def test_the_folder_reaches_infimnist(monkeypatch):
         asked.append(data_dir)
         return [], "made"
 
-    made = datasets.Unlabeled("", load)
-    monkeypatch.setitem(datasets.UNLABELED, "infimnist", made)
+    monkeypatch.setitem(datasets.UNLABELED, "infimnist", load)
     # The images that are deformed are the package's, which takes no folder.
     monkeypatch.setitem(datasets.DATASETS, "tiny", tiny_runs.tiny_data)
     tasks._load.cache_clear()

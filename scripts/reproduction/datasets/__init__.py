@@ -1,7 +1,6 @@
 """Data sets of the paper and others, by name."""
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 from gar_keras.datasets import load_mnist
 from reproduction.datasets import norb, packages, svhn
@@ -22,18 +21,6 @@ DATASETS: dict[str, Callable] = {
 FROM_FILES = {"norb", "norb-jpeg", "svhn", "svhn-grey"}
 
 
-class Unlabeled(NamedTuple):
-    """Where X_U comes from.
-
-    `suffix` stands behind the name of the data set. `load`, of the folder of
-    the data files, gives images in place of the training images, and what they
-    are.
-    """
-
-    suffix: str
-    load: Callable | None = None
-
-
 def _infimnist(data_dir):
     images = InfiMNIST(data_dir)
     return images, images.source
@@ -44,11 +31,9 @@ def _svhn_extra(data_dir):
     return svhn.load_svhn_with_extra(data_dir), source
 
 
-UNLABELED = {
-    "train": Unlabeled(""),
-    "infimnist": Unlabeled(", X_U from InfiMNIST", _infimnist),
-    "svhn-extra": Unlabeled(" with the extra set", _svhn_extra),
-}
+# Where X_U comes from, if not from the training images: functions of the folder
+# of the data files that give images, and what they are.
+UNLABELED = {"infimnist": _infimnist, "svhn-extra": _svhn_extra}
 
 
 def load(name, data_dir=None):

@@ -15,9 +15,13 @@ import zlib
 
 import numpy as np
 
-from gar_keras.datasets.data_files import check_md5, data_folder, read_npz
-from gar_keras.datasets.dataset import DataError
-from reproduction.datasets.arrays import NAMES, dataset
+from gar_keras.datasets.data_files import (
+    ARRAYS,
+    check_md5,
+    data_folder,
+    read_npz,
+)
+from gar_keras.datasets.dataset import DataError, Dataset
 
 HOME = "https://cs.nyu.edu/~ylclab/data/norb-v1.0-small/"
 COPY = "smallnorb_32.npz"
@@ -71,32 +75,34 @@ def load_norb(data_dir=None):
     return _preprocessed(
         "norb",
         "small NORB",
-        arrays,
+        *arrays,
         "small NORB, official files, 96x96 to 32x32 (nearest)",
     )
 
 
 def load_norb_jpeg(data_dir=None):
     """The same from `smallnorb_32.npz`, a copy that was decoded from JPEG."""
-    copy = read_npz(data_folder(data_dir) / COPY, NAMES, COPY_MD5)
+    copy = read_npz(data_folder(data_dir) / COPY, ARRAYS, COPY_MD5)
     title = "small NORB (JPEG copy)"
     return _preprocessed(
         "norb-jpeg",
         title,
-        [copy[name] for name in NAMES],
+        *(copy[name] for name in ARRAYS),
         f"{title}: the official split at 32x32, decoded from JPEG, not "
         "lossless",
     )
 
 
-def _preprocessed(name, title, arrays, source):
+def _preprocessed(name, title, x, y, x_test, y_test, source):
     """A `Dataset` of the pixels and labels of both parts."""
-    x, y, x_test, y_test = arrays
     x, x_test = preprocess(x, x_test)
-    return dataset(
+    return Dataset(
         name,
         title,
-        [x, y, x_test, y_test],
+        x,
+        y.astype("int64"),
+        x_test,
+        y_test.astype("int64"),
         num_classes=5,
         source=f"{source}; U(0, 1) noise (seed {SEED}), the training images' "
         "mean subtracted from both sets feature by feature, each pair of "

@@ -13,9 +13,8 @@ from pathlib import Path
 import numpy as np
 
 from gar_keras.datasets import load_mnist
-from gar_keras.datasets.dataset import DataError
+from gar_keras.datasets.dataset import DataError, Dataset
 from gar_keras.utils.optional import optional
-from reproduction.datasets.arrays import dataset
 
 # Six of the twenty newsgroups, of unlike subjects.
 NEWSGROUPS = (
@@ -42,10 +41,10 @@ def load_digits():
     # The brightest pixel is a 16 there.
     x = np.round(x * (255 / 16)).astype("uint8").reshape(-1, 8, 8, 1)
     first = len(x) - 500
-    return dataset(
+    return Dataset(
         "digits",
         "digits of 8 x 8 pixels",
-        [x[:first], y[:first], x[first:], y[first:]],
+        *(x[:first], y[:first], x[first:], y[first:]),
         num_classes=10,
         source="scikit-learn's digits, the last 500 for testing",
     )
@@ -70,10 +69,11 @@ def load_mnist_pairs():
         return np.concatenate([x, x[right]], axis=2), 10 * y + y[right]
 
     training = pairs(mnist.x_train, mnist.y_train, seed=0)
-    return dataset(
+    return Dataset(
         "mnist-pairs",
         "pairs of MNIST digits",
-        [*training, *pairs(mnist.x_test, mnist.y_test, seed=1)],
+        *training,
+        *pairs(mnist.x_test, mnist.y_test, seed=1),
         num_classes=100,
         source=f"two images side by side of {mnist.source}",
     )
@@ -89,10 +89,10 @@ def load_table(name, title, note, read):
     deviation = x[train].std(0)
     x = (x - mean) / np.where(deviation > 0, deviation, 1)
     x = x.astype("float32")
-    return dataset(
+    return Dataset(
         name,
         title,
-        [x[train], y[train], x[test], y[test]],
+        *(x[train], y[train], x[test], y[test]),
         num_classes=len(classes),
         source=f"{note}, a third of the rows for testing",
     )

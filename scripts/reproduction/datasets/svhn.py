@@ -8,10 +8,15 @@ import io
 
 import numpy as np
 
-from gar_keras.datasets.data_files import check_md5, data_folder, read_npz
+from gar_keras.datasets.data_files import (
+    ARRAYS,
+    check_md5,
+    data_folder,
+    read_npz,
+)
+from gar_keras.datasets.dataset import Dataset
 from gar_keras.utils.optional import optional
-from reproduction.datasets.arrays import NAMES, dataset
-from reproduction.files import replacing
+from reproduction.files import writing
 
 GREY_TITLE = "SVHN-grey"
 HOME = "http://ufldl.stanford.edu/housenumbers/"
@@ -43,10 +48,10 @@ def load_svhn(data_dir=None):
     for name in ("train_32x32.mat", "test_32x32.mat"):
         images, labels = _read(name, data_dir)
         arrays += [np.ascontiguousarray(images), labels]
-    return dataset(
+    return Dataset(
         "svhn",
         "SVHN",
-        arrays,
+        *arrays,
         num_classes=10,
         source="SVHN, format 2, pixel- and label-exact (MD5 of both files)",
     )
@@ -64,8 +69,8 @@ def load_svhn_with_extra(data_dir=None):
     if not path.exists():
         names = "train_32x32.mat", "extra_32x32.mat"
         images = np.concatenate([_read(name, data_dir)[0] for name in names])
-        with replacing(path, suffix=".npy") as temporary:
-            np.save(temporary, images)
+        with writing(path, "wb") as file:
+            np.save(file, images)
     return np.lib.format.open_memmap(path, mode="r")
 
 
@@ -75,11 +80,14 @@ def load_svhn_grey(data_dir=None):
     Its digits were cut from SVHN's test images and are grey: errors on it say
     nothing about SVHN, and must not stand beside the paper's Table 3.
     """
-    arrays = read_npz(data_folder(data_dir) / GREY, NAMES, GREY_MD5)
-    return dataset(
+    arrays = read_npz(data_folder(data_dir) / GREY, ARRAYS, GREY_MD5)
+    return Dataset(
         "svhn-grey",
         GREY_TITLE,
-        [arrays[name] for name in NAMES],
+        x_train=arrays["x_train"],
+        y_train=arrays["y_train"].astype("int64"),
+        x_test=arrays["x_test"],
+        y_test=arrays["y_test"].astype("int64"),
         num_classes=10,
         source="SVHN-grey: house-number digits cut from SVHN's test images, in "
         "grey; a stand-in, not SVHN format 2",
@@ -101,5 +109,5 @@ def _read(name, data_dir):
     check_md5(data, MD5[name], path)
     content = matlab.loadmat(io.BytesIO(data), variable_names=("X", "y"))
     # 10 is the digit 0.
-    labels = content["y"][:, 0] % 10
+    labels = content["y"][:, 0].astype("int64") % 10
     return content["X"].transpose(3, 0, 1, 2), labels

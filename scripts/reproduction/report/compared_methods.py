@@ -67,7 +67,10 @@ def baselines_tables(frame):
     """
     tables = []
     for methods in compare(frame):
-        first = max(methods.values(), key=len)
+        # Of those that begin with stage 1, if there are such.
+        first = max(
+            methods.values(), key=lambda g: (g.stage_1.notna().all(), len(g))
+        )
         rows = {METHODS[name].title: g for name, g in methods.items()}
         if first.stage_1.notna().all():
             start = {name: first.stage_1 for name in ("chosen", "last")}

@@ -87,8 +87,7 @@ def lost_classes(frame):
 def after_the_first_epoch(g):
     """Starts that lost a class by then, the length that all losses have."""
     in_use = g.curve.map(lambda c: c.get("classes_in_use", [None] * 2)[1])
-    lost = in_use.dropna() < CLASSES
-    return f"{lost.sum()} of {len(lost)}"
+    return run_frame.of_known(in_use.dropna() < CLASSES)
 
 
 def first_errors_beside_the_paper_s(g):

@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 
 from reproduction import records
-from reproduction.datasets import UNLABELED
 from reproduction.environment import device_in_words
 from reproduction.report.estimates import MISSING
 from reproduction.settings import Experiment, changes, flat
@@ -19,6 +18,13 @@ WORDS = {
     "restart": "initialization",
     "labeled_per_batch": "b_L", "unlabeled_per_batch": "b_U",
 }  # fmt: skip
+
+# What stands behind the title of a data set, by where X_U comes from.
+X_U = {
+    "train": "",
+    "infimnist": ", X_U from InfiMNIST",
+    "svhn-extra": " with the extra set",
+}
 
 # Epochs of stage 2 whose mean error is told with that of the last.
 LATE = 20
@@ -69,8 +75,7 @@ def read_runs(folder):
             {
                 "path": record["path"],
                 "cell": e.cell,
-                "title": record["data"]["title"]
-                + UNLABELED[e.unlabeled].suffix,
+                "title": record["data"]["title"] + X_U[e.unlabeled],
                 "seed": record["seed"],
                 "differs": in_words(changes(e)),
                 "stage_1": test[0],

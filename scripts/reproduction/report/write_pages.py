@@ -144,5 +144,6 @@ def write(frame, results, readme=None):
         texts = sections(frame, results)
         found |= {p: updated(p, texts, results) for p in pages_of(readme)}
     for path, text in found.items():
-        files.write_atomically(path, lambda file, text=text: file.write(text))
+        with files.writing(path) as file:
+            file.write(text)
     return [*found, *pictures.draw(frame, results)]

@@ -36,14 +36,6 @@ def test_digits_are_those_of_scikit_learn(monkeypatch):
         datasets.load("digits")
 
 
-def test_a_data_set_is_found_by_its_name(monkeypatch, tmp_path):
-    monkeypatch.setitem(datasets.DATASETS, "tiny", lambda: "tiny")
-    # What comes with a package needs no folder.
-    assert datasets.load("tiny", tmp_path) == "tiny"
-    monkeypatch.setitem(datasets.DATASETS, "norb", lambda data_dir: data_dir)
-    assert datasets.load("norb", tmp_path) == tmp_path
-
-
 JUNK = {
     "norb": tuple(norb.MD5),
     "norb-jpeg": (norb.COPY,),

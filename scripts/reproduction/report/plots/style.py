@@ -47,9 +47,8 @@ def save(figure, path):
     figure.savefig(drawn, dpi=dpi, format="png")
     with Image.open(drawn) as full:
         few = full.convert("RGB").quantize(256, dither=Image.Dither.NONE)
-    files.write_atomically(
-        path, lambda file: few.save(file, "PNG", optimize=True), mode="wb"
-    )
+    with files.writing(path, "wb") as file:
+        few.save(file, "PNG", optimize=True)
 
 
 def log_ticks(axis):
