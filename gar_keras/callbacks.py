@@ -650,6 +650,13 @@ class WarnOnCollapse(keras.callbacks.Callback):
                 f"model={self.model.name!r}. Put one behind its logits, e.g. "
                 "with gar_keras.attach, and fit what attach gives."
             )
+        names = [layer.metric_name("balance") for layer in self._layers]
+        if len({*names}) < len(names):
+            warn(
+                "Several GAR layers go by the same names in the logs, which "
+                f"show the last of them. Received: {', '.join(names)}. Give "
+                "each layer a name, GraphActivityRegularization(name=...)."
+            )
         self._is_told_idle = [False] * len(self._layers)
         # The most classes missing so far, of each layer.
         self._most_missing = [0] * len(self._layers)
@@ -711,23 +718,35 @@ class WarnOnCollapse(keras.callbacks.Callback):
         # In float16 it is inside a LossScaleOptimizer.
         optimizer = getattr(optimizer, "inner_optimizer", optimizer)
         warmup_steps = getattr(optimizer, "warmup_steps", 0)
-        done = int(optimizer.iterations.numpy()) if warmup_steps else 0
-        return warmup_steps, done
+        if not warmup_steps:
+            return 0, 0
+        # Those of accumulated gradients count once together.
+        at_once = optimizer.gradient_accumulation_steps or 1
+        done = int(keras.ops.convert_to_numpy(optimizer.iterations))
+        return warmup_steps, done * at_once
 
     def _check_logits(self, epoch, logs):
         """Warns, once, of a layer whose rectified logits were all 0."""
         for i, layer in enumerate(self._layers):
-            names = map(layer.metric_name, ("affinity", "balance"))
-            terms = [logs.get(name) for name in names]
+            balance_name = layer.metric_name("balance")
+            affinity = logs.get(layer.metric_name("affinity"), 0.0)
+            balance = logs.get(balance_name, math.nan)
+            # Without any logit a running balance is that of the prior.
+            idle_balance = 1.0 if layer.balance_memory else 0.0
             is_on = any(layer.coefficients.values())
             # Of one class alone both are 0 as well.
             used = layer.num_classes - len(self._unused[i])
-            is_idle = is_on and terms == [0.0, 0.0] and used > 1
+            is_idle = (
+                is_on
+                and used > 1
+                and affinity == 0.0
+                and abs(balance - idle_balance) < 1e-6
+            )
             if is_idle and not self._is_told_idle[i]:
                 self._is_told_idle[i] = True
                 warn_of_idle(
-                    f"{layer.metric_name('affinity')}=0 and "
-                    f"{layer.metric_name('balance')}=0 in epoch {epoch + 1}"
+                    f"affinity=0 and {balance_name}={idle_balance:g} in epoch "
+                    f"{epoch + 1}"
                 )
 
     def _check_batches(self, epoch, logs):
@@ -740,7 +759,8 @@ class WarnOnCollapse(keras.callbacks.Callback):
             n, p = layer.num_classes, layer.class_prior
             # The mean says little if most batches are without a class.
             lacks_class = p is not None and m * min(p) < 1
-            if balance is None or lacks_class:
+            # A running balance is of more than one batch.
+            if balance is None or lacks_class or layer.balance_memory:
                 continue
             right = expected_balance(m, n, p)
             is_above = balance > right + (1 - right) / 4

@@ -78,7 +78,7 @@ def error_rate(
     0.25
     """
     check_model(model)
-    check_own_fit(model, ("predict",))
+    check_own_fit(model, ("predict", "predict_step"))
     check_count("batch_size", batch_size, least=1)
     return error_of(*checked_logits(model, x, y, batch_size))
 

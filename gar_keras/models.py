@@ -228,6 +228,8 @@ def stage_2_network(model):
         network = without_dropout(model)
         if has_graph(model) and _has(model, DROPOUT_LAYERS):
             _networks[model] = model.outputs[0], network
+    # Compiled earlier, it has the constants that layers had then.
+    network.predict_function = None
     kept = []
     for layer in flatten_layers(network):
         rates = []

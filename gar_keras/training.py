@@ -42,6 +42,8 @@ from gar_keras.engine.fit import (
     fit,
     largest_divisor,
 )
+from gar_keras.engine.graphs import DROPOUT_LAYERS, tells_training
+from gar_keras.engine.keras_internals import flatten_layers
 from gar_keras.engine.optimizers import (
     compile_saved,
     sgd,
@@ -173,11 +175,11 @@ def pretrain(
     )
     start = plain.get_weights()
     data = TrainingData(sampler, x_labeled, labels=y_labeled)
-    callbacks = [
-        MeasureStatistics(plain, data),
-        *standard_callbacks(validation_data),
-        *callbacks,
-    ]
+    callbacks = [*standard_callbacks(validation_data), *callbacks]
+    if tells_training(plain):
+        callbacks = [MeasureStatistics(plain, data), *callbacks]
+    else:
+        warn_of_inference(plain)
     try:
         with checkpoints_of(model, callbacks):
             return fit(
@@ -366,22 +368,27 @@ def regularize(
     terms, trained, data = [], network, plan.data
     if not any(term.uses_unlabeled for term in plan.method):
         data = labeled_alone(data)
-    for term in plan.method:
-        term, trained, data = term.setup(trained, data, initial_epoch)
-        terms.append(term)
+    steps = epochs * sampler.steps
+    try:
+        for term in plan.method:
+            term, trained, data = term.setup(trained, data, initial_epoch)
+            terms.append(term)
+        stage_2 = Stage2(
+            terms,
+            trained,
+            plan.num_classes,
+            steps,
+            sampler.labeled_per_batch,
+            sampler.seed,
+            evaluated=network,
+        )
+    except BaseException:
+        # The setup of a term can have scaled the last layer.
+        network.set_weights(start)
+        raise
     if data is not plan.data:
         # The batches of the training are others.
         statistics = MeasureStatistics(network, data)
-    steps = epochs * sampler.steps
-    stage_2 = Stage2(
-        terms,
-        trained,
-        plan.num_classes,
-        steps,
-        sampler.labeled_per_batch,
-        sampler.seed,
-        evaluated=network,
-    )
     # What rises or falls over the training goes on from there.
     stage_2.step.assign(initial_epoch * sampler.steps)
     stage_2.compile(
@@ -475,7 +482,14 @@ def plan_stage_2(
     )
     if method is None:
         method = "gar" if data.y_labeled is None else "safe-gar"
+    is_named = isinstance(method, str)
     method = method_of(method, settings)
+    uses_labels = any(term.uses_labels for term in method)
+    if data.y_labeled is not None and not uses_labels and not is_named:
+        warn(
+            "The labels play no part: no term of the method uses them. "
+            f"Received: y_labeled, and method={method}. Add CrossEntropy()."
+        )
     check_epochs(epochs, initial_epoch)
     network, n, validation = prepared(
         model,
@@ -487,7 +501,7 @@ def plan_stage_2(
         check_inputs(network, "x_unlabeled", data.images)
     check_stage_2(method, network, data.images, data.sampler)
     y = None
-    if any(term.uses_labels for term in method):
+    if uses_labels:
         m = data.sampler.num_labeled
         y = check_labels("y_labeled", data.y_labeled, m, n)
         warn_of_missing_classes(y, n)
@@ -502,6 +516,18 @@ def warn_of_missing_classes(y, n):
             f"No example is labelled as class {', '.join(map(str, missing))}, "
             "which the model has an output for: no example will be given to "
             "it. Label some, or take a model without that output."
+        )
+
+
+def warn_of_inference(model):
+    """Warns if a model is trained with layers that act as in inference."""
+    kinds = (keras.layers.BatchNormalization, *DROPOUT_LAYERS)
+    found = [x for x in flatten_layers(model) if isinstance(x, kinds)]
+    if found:
+        warn(
+            f"The call of {type(model).__name__} has no argument training: "
+            f"Keras trains it with {found[0].name!r} as in inference. Write "
+            "def call(self, x, training=None)."
         )
 
 

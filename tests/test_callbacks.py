@@ -295,6 +295,36 @@ def test_warm_up_is_left_alone():
         assert epochs_of(found) == expected
 
 
+@pytest.mark.parametrize(("steps", "warned"), [(20, 0), (22, 1)])
+def test_gradients_that_are_accumulated_are_steps_too(steps, warned):
+    model = attach(identity(4))
+    model.compile(sgd(warmup_steps=20, gradient_accumulation_steps=2), None)
+    steps_done, *_ = model.optimizer.variables
+    steps_done.assign(steps)
+    callback = WarnOnCollapse()
+    callback.set_model(model)
+    callback.on_train_begin()
+    callback.on_epoch_begin(0)
+    model.layers[-1].usage.unused = lambda: [2]
+    assert len(said(lambda: callback.on_epoch_end(0, {}))) == warned
+
+
+@pytest.mark.parametrize(
+    ("options", "logs"),
+    [
+        ({"balance_memory": 0.5}, {"affinity": 0.0, "balance": 1.0}),
+        ({"affinity": 0.0}, {"balance": 0.0}),
+    ],
+    ids=["running balance", "balance alone"],
+)
+def test_logits_that_are_never_positive_are_told_of_any_layer(options, logs):
+    model = attach(identity(4), GraphActivityRegularization(**options))
+    (found,) = watched([logs], model=model, batch_size=4)
+    assert "GAR does nothing" in found[1]
+    assert f"balance={logs['balance']:g} in epoch 1" in found[1]
+    assert watched([logs | {"balance": 0.9}], model=model) == []
+
+
 def test_logits_that_are_never_positive_are_told_once():
     model = attach(identity(4))
     logs = [{"affinity": 0.0, "balance": 0.0}] * 2
@@ -344,6 +374,36 @@ def test_batches_that_are_too_small_are_said_once(m, balances, epoch):
     again = watched([{"balance": 0.99}], batch_size=m, earlier=logs)
     texts = [text for e, text in again if e == 0]
     assert texts == [text for _, text in found]
+    # A running balance is of more than one batch.
+    running = attach(
+        identity(4), GraphActivityRegularization(balance_memory=0.9)
+    )
+    assert watched(logs, model=running, batch_size=m) == []
+
+
+def test_layers_of_one_name_are_told():
+    inputs = keras.Input((4,))
+    names = "graph_activity_regularization", "graph_activity_regularization_1"
+    outputs = [
+        GraphActivityRegularization(name=name)(keras.layers.Dense(4)(inputs))
+        for name in names
+    ]
+    callback = WarnOnCollapse()
+    callback.set_model(keras.Model(inputs, outputs))
+    (text,) = said(callback.on_train_begin)
+    assert "Received: balance, balance." in text
+
+
+def test_the_same_is_told_of_each_training():
+    callback = WarnOnCollapse()
+    callback.set_model(identity())
+
+    def twice():
+        for _ in range(2):
+            callback.on_train_begin()
+
+    first, second = said(twice)
+    assert first == second
 
 
 def test_each_layer_is_looked_at_for_small_batches():

@@ -13,7 +13,7 @@ from blobs import blobs
 from keras import layers, ops
 from said import said
 from sources import Source
-from stacks import Subclassed, sequential
+from stacks import Subclassed, Untold, sequential
 
 from gar_keras import (
     GAR,
@@ -459,6 +459,36 @@ def test_a_lost_class_is_looked_for_in_the_weights_of_the_end():
     assert any("Stage 2 has lost classes" in text for text in texts)
     for received, expected in zip(model.get_weights(), start, strict=True):
         np.testing.assert_array_equal(received, expected.astype("float32"))
+
+
+@pytest.mark.slow
+def test_a_model_that_does_not_tell_its_layers_of_training_is_told():
+    model = Untold(layers.BatchNormalization(), layers.Dense(CLASSES))
+    model(X_L)
+    texts = said(lambda: pretrain(model, X_L, Y_L, epochs=3, **QUIET))
+    assert sum("has no argument training" in text for text in texts) == 1
+    # What it was trained with stays.
+    normalization = model.layers[0]
+    np.testing.assert_equal(np.array(normalization.moving_mean), 0)
+    np.testing.assert_equal(np.array(normalization.moving_variance), 1)
+    plain = Untold(layers.Dense(CLASSES))
+    plain(X_L)
+    texts = said(lambda: pretrain(plain, X_L, Y_L, epochs=1, **QUIET))
+    assert not [text for text in texts if "training" in text]
+
+
+def test_labels_that_no_term_uses_are_told():
+    texts = said(
+        lambda: gar(network(), y_labeled=Y_L, method=[GAR()], epochs=1)
+    )
+    assert sum("labels play no part" in text for text in texts) == 1
+
+
+@pytest.mark.slow
+def test_the_model_in_training_is_not_evaluated():
+    trained = gar(linear(), epochs=1).model
+    with pytest.raises(ValueError, match="Evaluate your own"):
+        trained.evaluate(X_V, Y_V)
 
 
 class Counted(keras.utils.PyDataset):

@@ -1,5 +1,7 @@
 """Keras models as graphs of layers, where Keras knows their graph."""
 
+import inspect
+
 import keras
 import numpy as np
 from keras import layers
@@ -19,7 +21,7 @@ def check_model(model):
         )
 
 
-def check_own_fit(model, names=("fit", "predict")):
+def check_own_fit(model, names=("fit", "predict", "predict_step")):
     """Raises if one of these of a model's class is not that of Keras."""
     own = [
         name
@@ -33,6 +35,14 @@ def check_own_fit(model, names=("fit", "predict")):
             "does. Give both stages what its call takes, and a model without "
             "them: keras.Model(model.input, model.output)."
         )
+
+
+def tells_training(model):
+    """Whether `fit` tells the layers of a model that they are trained.
+
+    Keras does so where the model's call has the argument.
+    """
+    return "training" in inspect.signature(model.call).parameters
 
 
 def has_graph(model):

@@ -2,6 +2,7 @@
 
 import copy
 import math
+import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, Self
@@ -77,6 +78,22 @@ WITHOUT_STAGE_2 = (
 )
 
 Network = Literal["auto"] | keras.Model | Callable[..., keras.Model]
+
+
+# What fits have trained, by id: a network of a function is to be a new one.
+TRAINED = weakref.WeakValueDictionary()
+
+
+def check_untrained(model):
+    """Raises if a variable that is to be trained was so in an earlier fit."""
+    for variable in getattr(model, "trainable_variables", ()):
+        if TRAINED.get(id(variable)) is variable:
+            raise ValueError(
+                "The function network must make new layers in each call: "
+                "otherwise folds of a search go on from one another. Received: "
+                f"{variable.path!r}, which an earlier fit has trained. Make it "
+                "within the function, or give the model, which is copied."
+            )
 
 
 @dataclass(eq=False, repr=False)
@@ -260,6 +277,7 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
             seed=seed,
             verbose=self.verbose,
         )
+        TRAINED.update((id(v), v) for v in model.trainable_variables)
         fitted.history_ = {"pretraining": first.history}
         if plan is None:
             first_ten = ", ".join(map(str, fitted.classes_[:10]))
@@ -400,6 +418,7 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
                 model = copy_model(network, x)
             elif callable(network) and not isinstance(network, keras.Layer):
                 model = network(x.shape[1:], num_classes)
+                check_untrained(model)
             if not isinstance(model, keras.Model):
                 raise ValueError(
                     "network must be 'auto', a keras.Model or a function of "

@@ -106,6 +106,12 @@ class Stage2(keras.Model):
         replica = replicas.context()
         return loss if replica is None else loss / replica.num_replicas_in_sync
 
+    def evaluate(self, *args, **options):
+        raise ValueError(
+            "The model in training has no loss outside of it. Evaluate your "
+            "own, which has the same weights, or take gar_keras.error_rate."
+        )
+
     def done(self):
         """The share of the training that is done, a float32 scalar."""
         return ops.cast(self.step, "float32") / self.steps

@@ -6,7 +6,7 @@ label. The term of this module replaces the first three by what the data show;
 the labels are those of the `CrossEntropy` beside it.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -98,7 +98,7 @@ class SafeGAR(GAR):
 
         affinity, balance, frobenius: Coefficients, as of the layer.
         layer: A `GraphActivityRegularization` in place of the one that is set
-            up. Its class prior counts.
+            up, with the coefficients and the class prior that count.
         weight: Factor of `U(B)`.
 
     Example:
@@ -128,6 +128,20 @@ class SafeGAR(GAR):
         check_flag("protects_rare_classes", self.protects_rare_classes)
         check_number("top_logit", self.top_logit)
         check_prior(self.class_prior)
+        # A training that has begun has found a prior.
+        if self.layer is not None and self.start_weights is None:
+            usual = {field.name: field.default for field in fields(self)}
+            given = [
+                name
+                for name in ("affinity", "balance", "frobenius", "class_prior")
+                if getattr(self, name) != usual[name]
+            ]
+            if given:
+                raise ValueError(
+                    f"The layer has its own {given[0]}. Received: both a layer "
+                    f"and {given[0]}={getattr(self, given[0])!r}. Give it to "
+                    "the layer."
+                )
 
     @property
     def largest_share_change(self):

@@ -55,7 +55,7 @@ class VAT(Term):
 
     Warns:
         GARWarning: if the examples are of another size where they are moved,
-            and ε is the default.
+            and ε is the default; if no prediction changes when they are moved.
     """
 
     name: ClassVar[str] = "lds"
@@ -100,6 +100,9 @@ class VAT(Term):
             variable.assign(value)
         return ops.mean(losses.divergence(clean, moved))
 
+    def callbacks(self, evaluated, data, has_validation, class_names):
+        return [WarnOfNoChange(self.name)] if self.weight else []
+
     def perturbation(self, stage_2, images, clean):
         """`r` of each image, whose logits are `clean`: of length ε."""
         start = keras.random.normal(
@@ -116,6 +119,25 @@ class VAT(Term):
             slope = autodiff.gradient(change, self.xi * direction)
             direction = unit(ops.stop_gradient(slope))
         return self.epsilon * direction
+
+
+class WarnOfNoChange(keras.callbacks.Callback):
+    """Warns, once, if the term was 0 in all of an epoch."""
+
+    def __init__(self, term):
+        super().__init__()
+        self.term = term
+        self._is_told = False
+
+    def on_epoch_end(self, epoch, logs=None):
+        if (logs or {}).get(self.term) == 0 and not self._is_told:
+            self._is_told = True
+            warn(
+                "VAT does nothing: no prediction changes when the examples are "
+                f"moved. Received: {self.term}=0 in epoch {epoch + 1}. It "
+                "needs numbers that the model takes as they are, not such as "
+                "the indices of words."
+            )
 
 
 def unit(x):

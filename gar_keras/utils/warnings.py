@@ -1,5 +1,6 @@
 """Warnings of GAR, a category of their own."""
 
+import sys
 import warnings
 
 
@@ -9,5 +10,13 @@ class GARWarning(Warning):
 
 def warn(message):
     """Issues a `GARWarning`."""
-    # The call of Keras that led here would tell the reader nothing.
-    warnings.warn(message, GARWarning, stacklevel=2)
+    # The call of Keras that led here would tell the reader nothing. Without a
+    # registry a second training, too, is told what the first one was.
+    caller = sys._getframe(1)
+    warnings.warn_explicit(
+        message,
+        GARWarning,
+        caller.f_code.co_filename,
+        caller.f_lineno,
+        module=caller.f_globals["__name__"],
+    )

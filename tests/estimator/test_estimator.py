@@ -251,6 +251,22 @@ def test_the_prior_reaches_the_paper_s_gar(class_prior, shares, stand_in):
     assert term.layer.class_prior == shares
 
 
+def test_a_function_that_gives_a_trained_network_again_is_refused(stand_in):
+    shared = layers.Dense(3, name="shared")
+
+    def network(shape, num_classes):
+        return sequential(shared, layers.Dense(num_classes), shape=shape)
+
+    stand_in(pretrain=nothing, regularize=nothing)
+    quick(network).fit(SCALED, FEW)
+    with pytest.raises(ValueError, match="shared/kernel', which an earlier"):
+        quick(network).fit(SCALED, FEW)
+    # What is frozen may be shared.
+    shared.trainable = False
+    for _ in range(2):
+        quick(network).fit(SCALED, FEW)
+
+
 def without_graph(shape, num_classes):
     """A linear network of which Keras does not know the graph."""
     model = Subclassed(layers.Dense(num_classes))

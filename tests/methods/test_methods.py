@@ -668,6 +668,36 @@ def test_integers_that_are_no_images_are_refused_before_training():
             VAT().check(keras.Model(inputs, logits), np.zeros((4, 5), dtype))
 
 
+class Words(layers.Layer):
+    """Looks up indices in layers of its own."""
+
+    def __init__(self):
+        super().__init__()
+        self.table = layers.Embedding(4, 3)
+
+    def build(self, shape):
+        self.table.build(shape)
+
+    def call(self, x):
+        return self.table(ops.cast(x, "int32"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", [Words(), layers.Reshape((5, 1))])
+def test_moved_examples_that_change_nothing_are_told(first):
+    keras.utils.set_random_seed(0)
+    model = sequential(first, layers.Flatten(), layers.Dense(3), shape=(5,))
+    x = np.arange(60).reshape(12, 5) % 3 + 0.5
+    options = {"epochs": 2, "verbose": 0, "epsilon": 0.1, "xi": 0.1}
+    texts = said(
+        lambda: regularize(
+            model, x[:6], x, y_labeled=[0, 1, 2] * 2, method="vat", **options
+        )
+    )
+    told = sum("VAT does nothing" in text for text in texts)
+    assert told == isinstance(first, Words)
+
+
 def test_augmentation_of_keras_is_compiled_on_jax():
     if keras.backend.backend() != "jax":
         pytest.skip("JAX runs what is not compiled operation by operation")

@@ -1,6 +1,8 @@
 """GAR that is set up by predictions."""
 
+from dataclasses import dataclass
 from types import SimpleNamespace
+from typing import ClassVar
 
 import keras
 import numpy as np
@@ -19,7 +21,7 @@ from gar_keras import (
     sgd,
 )
 from gar_keras.callbacks import CheckShares
-from gar_keras.methods.base import Stage2
+from gar_keras.methods.base import Stage2, Term
 from gar_keras.methods.safe_gar import balance_options
 
 RNG = np.random.default_rng(0)
@@ -165,6 +167,34 @@ def test_other_heads_stay_as_they_are_and_the_loss_has_the_factor(make):
     factor = 10 / before.max(axis=1).mean()
     assert method.logit_factor == pytest.approx(factor)
     np.testing.assert_allclose(logits, factor * before, rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "given", [{"affinity": 1.0}, {"class_prior": (0.5, 0.5)}]
+)
+def test_settings_beside_a_layer_are_refused(given):
+    (name,) = given
+    with pytest.raises(ValueError, match=f"has its own {name}. Received: both"):
+        SafeGAR(layer=GraphActivityRegularization(), **given)
+
+
+@dataclass(frozen=True)
+class Unbuilt(Term):
+    name: ClassVar[str] = "unbuilt"
+
+    def build(self, stage_2):
+        raise RuntimeError("no")
+
+    def loss(self, stage_2, x, y, logits):
+        return 0.0
+
+
+def test_what_fails_before_the_training_leaves_the_weights(weights_of_stage_1):
+    model = with_head(PLAIN["Dense"])
+    model.set_weights(weights_of_stage_1)
+    with pytest.raises(RuntimeError):
+        train(model, y_labeled=Y_L, method=[SafeGAR(), Unbuilt()])
+    np.testing.assert_equal(model.get_weights(), weights_of_stage_1)
 
 
 @pytest.mark.slow

@@ -8,6 +8,7 @@ from gar_keras.utils.warnings import GARWarning
 def said(call):
     """The warnings of GAR in a call, each as often as it is shown."""
     with warnings.catch_warnings(record=True) as found:
-        warnings.simplefilter("always", GARWarning)
+        # As in a program.
+        warnings.simplefilter("default", GARWarning)
         call()
     return [str(w.message) for w in found if w.category is GARWarning]

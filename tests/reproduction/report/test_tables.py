@@ -168,6 +168,7 @@ def test_how_many_starts_lose_a_class(tmp_path):
     # 1 - (1 - p)^10 - 10 p (1 - p)^9 is 0.025 at p = 0.0252, and so on.
     assert papers["lost a class"] == "2 of 10"
     assert papers["95 % interval"] == "2.5 to 55.6 %"
+    assert papers["of those of two epochs or more"] == "1 of 1"
     assert papers["lost by the end of epoch 1"] == "1 of 10"
     assert papers["epochs of stage 2"] == "1 to 2"
     assert other["lost a class"] == "1 of 4"
@@ -177,7 +178,7 @@ def test_how_many_starts_lose_a_class(tmp_path):
         "its error beside the paper's after epoch 1, where both keep all"
     ]
     assert beside == "-0.50 (n = 1, lower in 1)"
-    assert "2 of 10 starts" in lost_starts.lost_line(frame)
+    assert "1 of 1 starts" in lost_starts.lost_line(frame)
     assert lost_starts.lost_line(frame[:0]) == ""
 
 
