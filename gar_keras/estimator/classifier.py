@@ -244,9 +244,11 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
         x_labeled, y_labeled = take(x, labeled), targets[labeled]
         validation = (take(x, kept), targets[kept]) if len(kept) else None
         model = self._new_network(x, num_classes, seed)
+        method = self._method(targets[has_label], num_classes)
+        uses_labels = any(term.uses_labels for term in method)
         stage_2 = {
-            "y_labeled": y_labeled,
-            "method": self._method(targets[has_label], num_classes),
+            "y_labeled": y_labeled if uses_labels else None,
+            "method": method,
             "epochs": self.epochs,
             "labeled_per_batch": self.labeled_per_batch,
             "unlabeled_per_batch": self.unlabeled_per_batch,

@@ -382,11 +382,12 @@ class NetworkRun(Run):
                     *self.task.sets["val_error"],
                 ),
             ]
+        uses_labels = any(term.uses_labels for term in self.method)
         regularize(
             self.model,
             self.task.x_labeled,
             self.task.unlabeled,
-            y_labeled=self.task.y_labeled,
+            y_labeled=self.task.y_labeled if uses_labels else None,
             method=[first, *others],
             epochs=e.epochs,
             labeled_per_batch=e.labeled_per_batch,
