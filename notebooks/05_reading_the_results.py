@@ -228,10 +228,10 @@ print(f"epochs with the least validation error: {ties}")
 # *Try*: choose the *first* of the epochs with the least validation error: the
 # last one is. How far does the mean move?
 #
-# ## 6. The odd one out
+# ## 6. The odd ones out
 #
-# One run stands far from the others. A record says more than its error. First,
-# what the run itself said while it trained, without any test label:
+# Two runs stand far from the others. A record says more than its error. First,
+# what the worst run itself said while it trained, without any test label:
 
 # %%
 odd = runs.iloc[runs.chosen.to_numpy().argmax()]
@@ -273,9 +273,9 @@ plt.show()
 m = odd.labeled_per_batch + odd.unlabeled_per_batch
 print(f"balance of right predictions:   {expected_balance(m, n):.3f}")
 fig, ax = plt.subplots(figsize=(6.5, 2.4))
-for run in runs.itertuples():
-    is_odd = run.seed == odd.seed
-    ax.plot(run.curve["balance"], color="tab:red" if is_odd else "0.7", lw=1)
+colors = np.where(runs.lost.eq(True), "tab:red", "0.7")
+for values, color in zip(runs.curve, colors, strict=True):
+    ax.plot(values["balance"], color=color, lw=1)
 ax.axhline(expected_balance(m, n), color="black", ls="--", lw=1)
 ax.set(xlabel="epoch of stage 2", ylabel="balance", ylim=(0.7, 1.0))
 plt.show()
@@ -291,7 +291,7 @@ print(f"balance at the end, seed {odd.seed}:    {odd.balance_end:.3f}")
 # ## 7. How to sum up ten runs
 #
 # The mean and its deviation describe errors that scatter around one value.
-# These are nine of one kind and one of another. A mean is then pulled to where
+# These are eight of one kind and two of another. A mean is then pulled to where
 # no run is, and an interval by Student's $t$ reaches below every single one of
 # them:
 
@@ -314,7 +314,7 @@ plt.show()
 
 # %% [markdown]
 # Say the two things one by one: what a typical run ends with, and how often a
-# run loses a class. One in ten leaves that rate wide open: the 95 % interval of
+# run loses a class. Two in ten leave that rate wide open: the 95 % interval of
 # Clopper and Pearson says how wide. All starts in the records, also those that
 # were trained for few epochs, tell more.
 
