@@ -55,7 +55,7 @@ from gar_keras.engine.statistics import MeasureStatistics
 from gar_keras.engine.streams import Stream
 from gar_keras.layers import regularization_layers
 from gar_keras.methods import method_of
-from gar_keras.methods.base import Stage2, network_of
+from gar_keras.methods.base import Stage2, needs_labels, network_of
 from gar_keras.metrics import error_rate
 from gar_keras.models import plain_network, warn_of_own_training
 from gar_keras.utils.types import Callbacks, Images, Pairs, Verbosity
@@ -484,8 +484,8 @@ def plan_stage_2(
         method = "gar" if data.y_labeled is None else "safe-gar"
     is_named = isinstance(method, str)
     method = method_of(method, settings)
-    uses_labels = any(term.uses_labels for term in method)
-    if data.y_labeled is not None and not uses_labels and not is_named:
+    is_left_out = data.y_labeled is not None and not needs_labels(method)
+    if is_left_out and not is_named:
         warn(
             "The labels play no part: no term of the method uses them. "
             f"Received: y_labeled, and method={method}. Add CrossEntropy()."
@@ -501,7 +501,7 @@ def plan_stage_2(
         check_inputs(network, "x_unlabeled", data.images)
     check_stage_2(method, network, data.images, data.sampler)
     y = None
-    if uses_labels:
+    if needs_labels(method):
         m = data.sampler.num_labeled
         y = check_labels("y_labeled", data.y_labeled, m, n)
         warn_of_missing_classes(y, n)
@@ -522,7 +522,9 @@ def warn_of_missing_classes(y, n):
 def warn_of_inference(model):
     """Warns if a model is trained with layers that act as in inference."""
     kinds = (keras.layers.BatchNormalization, *DROPOUT_LAYERS)
-    found = [x for x in flatten_layers(model) if isinstance(x, kinds)]
+    found = [
+        layer for layer in flatten_layers(model) if isinstance(layer, kinds)
+    ]
     if found:
         warn(
             f"The call of {type(model).__name__} has no argument training: "
@@ -533,7 +535,7 @@ def warn_of_inference(model):
 
 def check_stage_2(method, network, x_unlabeled, sampler):
     """Raises what stage 2 refuses of terms, their network and its data."""
-    if any(term.uses_labels for term in method):
+    if needs_labels(method):
         check_count("labeled_per_batch", sampler.labeled_per_batch, least=1)
     for term in method:
         term.check(network, x_unlabeled)

@@ -23,7 +23,7 @@ from gar_keras import (
     without_dropout,
 )
 from gar_keras.engine.graphs import ensure_built
-from gar_keras.models import is_regularized
+from gar_keras.models import is_regularized, stage_2_network
 
 # The networks
 
@@ -190,6 +190,21 @@ def test_every_dropout_goes(dropout):
 def test_model_with_its_own_call_keeps_its_dropout(kind):
     model = kind(layers.Dropout(0.5), layers.Dense(3))
     assert without_dropout(model) is model
+
+
+@pytest.mark.slow
+def test_a_layer_adapted_between_two_trainings_is_seen_by_the_second():
+    normalization = layers.Normalization()
+    normalization.adapt(np.ones((3, 4)))
+    model = sequential(normalization, layers.Dropout(0.5), layers.Dense(3))
+    x = images()
+    network = stage_2_network(model)
+    network.predict(x, verbose=0)
+    normalization.adapt(5 * x)
+    assert stage_2_network(model) is network
+    expected = outputs(model, x)
+    found = network.predict(x, verbose=0)
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
 
 
 # attach

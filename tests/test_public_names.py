@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 import user_code
 
+import gar_keras
+
 # What only the scripts need.
 EXTRAS = (
     *("filelock", "networkx", "pandas", "pooch", "reproduction"),
@@ -43,6 +45,14 @@ gar_keras.attach(model).save("model.keras")
 loaded = keras.saving.load_model("model.keras")
 assert gar_keras.error_rate(loaded, mnist.x_test, mnist.y_test) < 1
 """
+
+
+def test_all_names_are_there():
+    assert all(hasattr(gar_keras, name) for name in gar_keras.__all__)
+    assert "GARClassifier" not in gar_keras.__all__
+    assert gar_keras.GARClassifier.__name__ == "GARClassifier"
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        gar_keras.nothing  # noqa: B018
 
 
 @pytest.mark.slow

@@ -38,6 +38,7 @@ from gar_keras.estimator.examples import (
 from gar_keras.estimator.networks import default_network, of_raw_rows
 from gar_keras.layers import GraphActivityRegularization
 from gar_keras.methods import method_of
+from gar_keras.methods.base import needs_labels
 from gar_keras.methods.safe_gar import given_prior
 from gar_keras.models import warn_of_own_training
 from gar_keras.training import plan_stage_2, pretrain, regularize
@@ -86,7 +87,7 @@ TRAINED = weakref.WeakValueDictionary()
 
 def check_untrained(model):
     """Raises if a variable that is to be trained was so in an earlier fit."""
-    for variable in getattr(model, "trainable_variables", ()):
+    for variable in model.trainable_variables:
         if TRAINED.get(id(variable)) is variable:
             raise ValueError(
                 "The function network must make new layers in each call: "
@@ -245,9 +246,8 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
         validation = (take(x, kept), targets[kept]) if len(kept) else None
         model = self._new_network(x, num_classes, seed)
         method = self._method(targets[has_label], num_classes)
-        uses_labels = any(term.uses_labels for term in method)
         stage_2 = {
-            "y_labeled": y_labeled if uses_labels else None,
+            "y_labeled": y_labeled if needs_labels(method) else None,
             "method": method,
             "epochs": self.epochs,
             "labeled_per_batch": self.labeled_per_batch,
@@ -420,13 +420,13 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
                 model = copy_model(network, x)
             elif callable(network) and not isinstance(network, keras.Layer):
                 model = network(x.shape[1:], num_classes)
-                check_untrained(model)
             if not isinstance(model, keras.Model):
                 raise ValueError(
                     "network must be 'auto', a keras.Model or a function of "
                     "(input_shape, num_classes) that returns one. Received: "
                     f"{received('network', network)}"
                 )
+            check_untrained(model)
             ensure_built(model, x)
             outputs = num_classes_of(model, "X", x)
         if outputs != num_classes:

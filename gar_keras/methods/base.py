@@ -107,6 +107,7 @@ class Stage2(keras.Model):
         return loss if replica is None else loss / replica.num_replicas_in_sync
 
     def evaluate(self, *args, **options):
+        """Refuses: outside of training the terms are left out of the loss."""
         raise ValueError(
             "The model in training has no loss outside of it. Evaluate your "
             "own, which has the same weights, or take gar_keras.error_rate."
@@ -355,6 +356,11 @@ class GAR(Term):
             mean.update_state(shown[name])
         layer.usage.update_state(logits)
         return U
+
+
+def needs_labels(method):
+    """Whether a term of a list looks at the labels."""
+    return any(term.uses_labels for term in method)
 
 
 def network_of(method, model):

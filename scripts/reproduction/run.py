@@ -20,6 +20,7 @@ from gar_keras.engine import backend, optimizers
 from gar_keras.engine.data import stage_2_sampler
 from gar_keras.engine.fit import largest_divisor, predict
 from gar_keras.layers import PerImageStandardization
+from gar_keras.methods.base import needs_labels
 from gar_keras.methods.safe_gar import SafeGAR
 from gar_keras.models import POLICIES, cnn6, cnn9, mlp
 from gar_keras.training import check_stage_2, pretrain, regularize
@@ -382,12 +383,12 @@ class NetworkRun(Run):
                     *self.task.sets["val_error"],
                 ),
             ]
-        uses_labels = any(term.uses_labels for term in self.method)
+        y_labeled = self.task.y_labeled
         regularize(
             self.model,
             self.task.x_labeled,
             self.task.unlabeled,
-            y_labeled=self.task.y_labeled if uses_labels else None,
+            y_labeled=y_labeled if needs_labels(self.method) else None,
             method=[first, *others],
             epochs=e.epochs,
             labeled_per_batch=e.labeled_per_batch,

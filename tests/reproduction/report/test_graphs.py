@@ -106,3 +106,17 @@ def test_affinity_and_balance_are_those_of_the_loss():
     for name in ("affinity", "balance"):
         loss = float(getattr(regularizers, name)(B))
         assert numbers[name] == pytest.approx(loss, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    "B, labels, message",
+    [
+        ([1.0, 2.0], [0, 0], r"shape \(2,\)"),
+        ([[1.0, np.nan]], [0], "largest nan"),
+        ([[1.0, -0.5]], [0], r"max\(0, Z\).*-0.5"),
+        (np.eye(2), [0, 3], "from 0 to 1.*3"),
+    ],
+)
+def test_bad_input(B, labels, message):
+    with pytest.raises(ValueError, match=message):
+        graph_numbers(B, labels)

@@ -15,6 +15,8 @@ the numbers changes when `B` is multiplied by one, and each is defined for
 import numpy as np
 from scipy.sparse import csgraph
 
+from gar_keras.utils.validation import as_array, check_labels, check_real
+
 # Two output nodes are at a right angle. Beyond its half, cos 45° = 0.71, no
 # example can be tied to the pure examples of two output nodes at once.
 THRESHOLD = 0.75
@@ -45,14 +47,18 @@ def graph_numbers(B, labels):
         - `identity_distance`: G_N, see there; optimum 0;
         - `affinity` and `balance`: the paper's; optimum 0 and 1.
 
+    Raises:
+        ValueError: if an argument is not as described.
+
     Example:
 
     >>> B = [[1., 1.], [2., 0.], [0., 1.]]      # M_12 = 2, M_13 = 1, M_23 = 0
     >>> round(graph_numbers(B, labels=[0, 0, 1])["within_class_share"], 6)
     0.666667
     """
-    B, labels = np.asarray(B, "float64"), np.asarray(labels)
+    B = matrix(B)
     m, n = B.shape
+    labels = check_labels("labels", labels, m, n)
     S, N = edge_shares(B), B.T @ B
     degrees = S.sum(axis=0) / (m / n)
     v, loop_free = N.diagonal(), ~np.eye(n, dtype=bool)
@@ -104,7 +110,7 @@ def identity_distance(B):
     >>> identity_distance([[1., 0.], [0., 1.], [0., 1.], [0., 1.]])
     0.5
     """
-    B = np.asarray(B, "float64")
+    B = matrix(B)
     N = B.T @ B
     n = len(N)
     difference = _over(N, np.trace(N) / n) - np.eye(n)
@@ -113,14 +119,28 @@ def identity_distance(B):
 
 def edge_shares(B):
     """The edges of G*, `B_ij / sum_k B_ik`: 0 for examples without any edge."""
-    B = np.asarray(B, "float64")
+    B = matrix(B)
     return _over(B, B.sum(axis=1, keepdims=True))
 
 
 def unit_rows(B):
     """`B` with rows of length 1: its `UUᵀ` is G_M, with self-loops of 1."""
-    B = np.asarray(B, "float64")
+    B = matrix(B)
     return _over(B, np.linalg.norm(B, axis=1, keepdims=True))
+
+
+def matrix(B):
+    """`B` as float64, if it is a matrix and has no entry below 0."""
+    B = as_array("B", B)
+    check_real("B", B.dtype, "biuf")
+    B = B.astype("float64")
+    if B.ndim != 2 or not ((B >= 0) & (B < np.inf)).all():
+        raise ValueError(
+            "B must be a matrix (m, n) of rectified logits, max(0, Z), finite "
+            f"and not negative. Received: shape {B.shape}, least entry "
+            f"{B.min()}, largest {B.max()}"
+        )
+    return B
 
 
 def _over(numerator, denominator):
