@@ -23,7 +23,7 @@ LOSSES = {
     "Frobenius term of Z, as in the authors' code": OF_Z,
     "column sums of B": MNIST.with_term(balance_of="column sums"),
     "column sums of B, Frobenius term of Z": SUMS_OF_Z,
-    "the paper's, clip of 1 and warm-up": replace(MNIST, **CURE),
+    "Frobenius term of B, clip of 1 and warm-up": replace(MNIST, **CURE),
 }
 
 # How a run went on from the end of stage 1 is no part of the start.
@@ -60,13 +60,17 @@ def interval(lost):
 
 def lost_line(frame):
     """The rate of the paper's loss as a sentence."""
-    lost = that_ran_on(starts(frame, PAPER)).lost
-    if lost.empty:
+    g = that_ran_on(starts(frame, PAPER))
+    if g.empty:
         return ""
+    by_device = ", ".join(
+        f"{run_frame.of_known(lost)} on a {device}"
+        for device, lost in g.groupby("device").lost
+    )
     return (
-        f"MNIST, 100 labels, the paper's loss: {run_frame.of_known(lost)} "
+        f"MNIST, 100 labels, the paper's loss: {run_frame.of_known(g.lost)} "
         "starts that ran for two epochs of stage 2 or more lost a class (95 % "
-        f"interval: {interval(lost)}).\n"
+        f"interval: {interval(g.lost)}; {by_device}).\n"
     )
 
 
