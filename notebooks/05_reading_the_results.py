@@ -104,6 +104,11 @@ display(Markdown(with_links_from("\n".join(shown), RESULTS, ".")))
 print(f"Our figure: {chosen}, test error in percent, {epochs(runs)} epochs")
 
 # %% [markdown]
+# *Difference* is our mean less the paper's, with its 90 % interval. It is
+# *within the margin* only if the whole interval is. There are two answers,
+# since the paper does not say whether its ± is a standard deviation or a
+# standard error.
+#
 # *Try*: `CELL = "norb-1000"`, and run all cells. What is different?
 #
 # ## 2. Its records
