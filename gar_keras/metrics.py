@@ -124,8 +124,13 @@ class SparseCategoricalAccuracy(keras.metrics.SparseCategoricalAccuracy):
             `metrics=["accuracy"]`.
         dtype: Dtype of the metric's result, as in Keras.
 
-    It is 0 where no example has a label. `gar_keras.GARAfter` has an example of
-    it in `compile`, for one `fit` on labelled and unlabelled examples.
+    Raises:
+        ValueError: in `update_state`, if `y_true` is not `(m,)` or `(m, 1)`.
+
+    It is 0 where no example has a label, and NaN if a label is neither
+    `ignore_class` nor a class, from 0 to n - 1. `gar_keras.GARAfter` has an
+    example of it in `compile`, for one `fit` on labelled and unlabelled
+    examples.
 
     Example:
 
@@ -145,13 +150,25 @@ class SparseCategoricalAccuracy(keras.metrics.SparseCategoricalAccuracy):
         self.ignore_class = ignore_class
 
     def update_state(self, y_true, y_pred, sample_weight=None):
-        y_true = ops.reshape(y_true, (-1,))
-        # In a dtype that holds -1: in uint8 it would become 255.
-        has_label = ops.cast(y_true, "int32") != self.ignore_class
-        weights = ops.cast(has_label, self.dtype)
+        y_true = ops.convert_to_tensor(y_true)
+        if ops.ndim(y_true) == 2 and y_true.shape[1] not in (1, None):
+            raise ValueError(
+                "y_true must be class indices, (m,) or (m, 1). Received: "
+                f"shape={tuple(y_true.shape)}. Of one-hot rows take "
+                "argmax(axis=1)."
+            )
+        # A float holds NaN, and -1, which would be 255 in uint8.
+        y_true = ops.cast(ops.reshape(y_true, (-1,)), "float32")
+        y_pred = ops.convert_to_tensor(y_pred)
+        n = ops.cast(ops.shape(y_pred)[-1], "float32")
+        is_class = (y_true >= 0) & (y_true < n) & (y_true == ops.floor(y_true))
+        weights = ops.where(is_class, 1.0, np.nan)
+        weights = ops.where(y_true == self.ignore_class, 0.0, weights)
+        weights = ops.cast(weights, self.dtype)
         if sample_weight is not None:
-            given = ops.cast(sample_weight, self.dtype)
-            weights = weights * ops.reshape(given, (-1,))
+            given = ops.reshape(ops.cast(sample_weight, self.dtype), (-1,))
+            # The label of what has no weight may be anything.
+            weights = ops.where(given == 0, 0.0, weights * given)
         return super().update_state(y_true, y_pred, sample_weight=weights)
 
     def get_config(self):

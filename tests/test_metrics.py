@@ -23,9 +23,11 @@ def accuracy(y, logits=LOGITS, weights=None, **options):
         ([-1, 1, -1, -1], None, -1, 1),
         ([-1, -1, -1, -1], None, -1, 0),
         ([2, 2, 2, 0], None, 2, 1),
-        ([-1, 0, 2, 2], None, 2, 0),
+        ([1, 0, 2, 2], None, 2, 0),
         # Right with 3, wrong with 1 and with 1, and one without a label.
         ([0, 0, 0, -1], [3, 1, 1, 7], -1, 3 / 5),
+        # Without a weight a label may be anything.
+        ([0, 0, 9, -2], [1, 1, 0, 0], -1, 1 / 2),
     ],
 )
 @pytest.mark.parametrize("shape", [(4,), (4, 1)])
@@ -48,6 +50,20 @@ def test_largest_label_of_a_dtype_without_a_sign_is_a_class():
     y = np.array([largest, 0], "uint8")
     assert accuracy(y, logits) == 0.5
     assert accuracy(y, logits, ignore_class=largest) == 0.0
+
+
+@pytest.mark.parametrize(
+    "y",
+    [[0, np.nan], np.array([0, -1]).astype("uint8"), [0, -2], [0, 3], [0, 0.5]],
+    ids=["NaN", "-1 in uint8", "another mark", "no output", "a half"],
+)
+def test_accuracy_of_a_label_that_is_none_is_nan(y):
+    assert np.isnan(accuracy(y, LOGITS[:2]))
+
+
+def test_one_hot_labels_are_refused():
+    with pytest.raises(ValueError, match=r"shape=\(4, 3\).*argmax\(axis=1\)"):
+        accuracy(np.eye(3)[[0, 1, 2, 0]])
 
 
 # ClassesInUse
